@@ -31,9 +31,9 @@ TEXT ·adamWAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(DI*4), Z8
 	VMOVUPS     (DX)(DI*4), Z9
 	VMOVUPS     (BX)(DI*4), Z10
@@ -53,12 +53,12 @@ loop2:
 	VMOVUPS     Z11, (AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          end1
+	JZ          other3
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -80,7 +80,7 @@ after3:
 	VFMSUB213PS Z9, Z0, Z11
 	VMOVUPS     Z11, K1, (AX)(DI*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -109,9 +109,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -131,12 +131,12 @@ loop2:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end1
+	JZ          other3
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -160,7 +160,7 @@ after3:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 

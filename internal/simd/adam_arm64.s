@@ -40,9 +40,9 @@ TEXT ·adamWNEON(SB), NOSPLIT, $0-48
 	MOVD R3, R8
 	MOVD n+32(FP), R9
 	SUBS $8, R9, R9
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x3dc000e9 // ldr q9, [x7]
 	WORD $0x3dc0010a // ldr q10, [x8]
@@ -86,14 +86,14 @@ loop2:
 	ADD $32, R7
 	ADD $32, R8
 	SUBS $8, R9, R9
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R9
 	SUBS $4, R9, R9
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x3dc000e9 // ldr q9, [x7]
 	WORD $0x3dc0010a // ldr q10, [x8]
@@ -118,82 +118,82 @@ loop4:
 	ADD $16, R7
 	ADD $16, R8
 	SUBS $4, R9, R9
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R9
-	CBZ R9, end1
-	TBZ $1, R9, single6
+	CBZ R9, other5
+	TBZ $1, R9, single7
 	WORD $0xfd4000c8 // ldr d8, [x6]
-	TBZ $0, R9, done7
+	TBZ $0, R9, done8
 	ADD $8, R6, R10
 	WORD $0x4d408148 // ld1 {v8.s}[2], [x10]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000c8 // ldr s8, [x6]
 
-done7:
-	TBZ $1, R9, single8
+done8:
+	TBZ $1, R9, single9
 	WORD $0xfd4000e9 // ldr d9, [x7]
-	TBZ $0, R9, done9
+	TBZ $0, R9, done10
 	ADD $8, R7, R10
 	WORD $0x4d408149 // ld1 {v9.s}[2], [x10]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
-done9:
-	TBZ $1, R9, single10
+done10:
+	TBZ $1, R9, single11
 	WORD $0xfd40010a // ldr d10, [x8]
-	TBZ $0, R9, done11
+	TBZ $0, R9, done12
 	ADD $8, R8, R10
 	WORD $0x4d40814a // ld1 {v10.s}[2], [x10]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd40010a // ldr s10, [x8]
 
-done11:
-	TBZ $1, R9, single12
+done12:
+	TBZ $1, R9, single13
 	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R9, done13
+	TBZ $0, R9, done14
 	ADD $8, R5, R10
 	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd4000ab // ldr s11, [x5]
 
-done13:
+done14:
 	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
 	WORD $0x4e23cd09 // fmla v9.4s, v8.4s, v3.4s
-	TBZ $1, R9, single14
+	TBZ $1, R9, single15
 	WORD $0xfd0000e9 // str d9, [x7]
-	TBZ $0, R9, done15
+	TBZ $0, R9, done16
 	ADD $8, R7, R10
 	WORD $0x4d008149 // st1 {v9.s}[2], [x10]
-	JMP done15
+	JMP done16
 
-single14:
+single15:
 	WORD $0xbd0000e9 // str s9, [x7]
 
-done15:
+done16:
 	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
 	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
 	WORD $0x4e24cd0a // fmla v10.4s, v8.4s, v4.4s
-	TBZ $1, R9, single16
+	TBZ $1, R9, single17
 	WORD $0xfd00010a // str d10, [x8]
-	TBZ $0, R9, done17
+	TBZ $0, R9, done18
 	ADD $8, R8, R10
 	WORD $0x4d00814a // st1 {v10.s}[2], [x10]
-	JMP done17
+	JMP done18
 
-single16:
+single17:
 	WORD $0xbd00010a // str s10, [x8]
 
-done17:
+done18:
 	WORD $0x6ea1f94a // fsqrt v10.4s, v10.4s
 	WORD $0x4ea71cec // mov v12.16b, v7.16b
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
@@ -201,17 +201,19 @@ done17:
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
 	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
 	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
-	TBZ $1, R9, single18
+	TBZ $1, R9, single19
 	WORD $0xfd0000ad // str d13, [x5]
-	TBZ $0, R9, done19
+	TBZ $0, R9, done20
 	ADD $8, R5, R10
 	WORD $0x4d00814d // st1 {v13.s}[2], [x10]
-	JMP done19
+	JMP done20
 
-single18:
+single19:
 	WORD $0xbd0000ad // str s13, [x5]
 
-done19:
+done20:
 
-end1:
+other5:
+
+done6:
 	RET

@@ -35,9 +35,9 @@ TEXT ·additiveExpNEON(SB), NOSPLIT, $0-33
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $4, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc0006a // ldr q10, [x3]
 	WORD $0x6eaae40c // fcmgt v12.4s, v0.4s, v10.4s
 	WORD $0x6e601d4c // bsl v12.16b, v10.16b, v0.16b
@@ -73,22 +73,22 @@ loop2:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single4
+	CBZ R4, other3
+	TBZ $1, R4, single5
 	WORD $0xfd40006a // ldr d10, [x3]
-	TBZ $0, R4, done5
+	TBZ $0, R4, done6
 	ADD $8, R3, R5
 	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
-	JMP done5
+	JMP done6
 
-single4:
+single5:
 	WORD $0xbd40006a // ldr s10, [x3]
 
-done5:
+done6:
 	WORD $0x6eaae40c // fcmgt v12.4s, v0.4s, v10.4s
 	WORD $0x6e601d4c // bsl v12.16b, v10.16b, v0.16b
 	WORD $0x4e22f58c // fmax v12.4s, v12.4s, v2.4s
@@ -119,19 +119,21 @@ done5:
 	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
 	WORD $0x4e6d1e10 // bic v16.16b, v16.16b, v13.16b
 	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
-	TBZ $1, R4, single6
+	TBZ $1, R4, single7
 	WORD $0xfd000050 // str d16, [x2]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R2, R5
 	WORD $0x4d0080b0 // st1 {v16.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd000050 // str s16, [x2]
 
-done7:
+done8:
 
-end1:
+other3:
+
+done4:
 	WORD $0x6eb0a863 // umaxv s3, v3.4s
 	WORD $0x1e260065 // fmov w5, s3
 	CMP $0, R5
@@ -216,28 +218,28 @@ TEXT ·additiveTile1NEON(SB), NOSPLIT, $0-8
 	MOVD 40(R0), R2
 	MOVD 48(R0), R3
 	CMP $4, R3
-	BNE next1
-	MOVD (R0), R4
-	MOVD 8(R0), R5
-	MOVD R4, R6
-	ADD R5, R6
+	BNE other1
+	MOVD (R0), R3
+	MOVD 8(R0), R4
+	MOVD R3, R5
+	ADD R4, R5
+	MOVD R5, R6
+	ADD R4, R6
 	MOVD R6, R7
-	ADD R5, R7
-	MOVD R7, R8
-	ADD R5, R8
+	ADD R4, R7
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-row2:
+row3:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00825 // ldr q5, [x1, #32]
 	WORD $0x3dc01026 // ldr q6, [x1, #64]
 	WORD $0x3dc01827 // ldr q7, [x1, #96]
-	WORD $0x4d40c888 // ld1r {v8.4s}, [x4]
-	ADD $4, R4, R9
-	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
+	ADD $4, R3, R8
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
 	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
 	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
 	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
@@ -249,9 +251,9 @@ row2:
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd80 // fmla v0.4s, v12.4s, v14.4s
-	WORD $0x4d40c8c8 // ld1r {v8.4s}, [x6]
-	ADD $4, R6, R9
-	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4d40c8a8 // ld1r {v8.4s}, [x5]
+	ADD $4, R5, R8
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
 	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
 	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
 	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
@@ -263,9 +265,9 @@ row2:
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd81 // fmla v1.4s, v12.4s, v14.4s
-	WORD $0x4d40c8e8 // ld1r {v8.4s}, [x7]
-	ADD $4, R7, R9
-	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4d40c8c8 // ld1r {v8.4s}, [x6]
+	ADD $4, R6, R8
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
 	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
 	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
 	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
@@ -277,9 +279,9 @@ row2:
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd82 // fmla v2.4s, v12.4s, v14.4s
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
-	ADD $4, R8, R9
-	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4d40c8e8 // ld1r {v8.4s}, [x7]
+	ADD $4, R7, R8
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
 	WORD $0x4e24d50a // fadd v10.4s, v8.4s, v4.4s
 	WORD $0x4e26d52b // fadd v11.4s, v9.4s, v6.4s
 	WORD $0x6e25dd6c // fmul v12.4s, v11.4s, v5.4s
@@ -291,17 +293,17 @@ row2:
 	WORD $0x4e2dfd4e // frecps v14.4s, v10.4s, v13.4s
 	WORD $0x6e2ddd8c // fmul v12.4s, v12.4s, v13.4s
 	WORD $0x4e2ecd83 // fmla v3.4s, v12.4s, v14.4s
-	ADD $8, R4
+	ADD $8, R3
+	ADD $8, R5
 	ADD $8, R6
 	ADD $8, R7
-	ADD $8, R8
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row2
-	ADD $64, R0, R9
-	WORD $0x4d40c924 // ld1r {v4.4s}, [x9]
-	ADD $68, R0, R9
-	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
+	BNE row3
+	ADD $64, R0, R8
+	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
+	ADD $68, R0, R8
+	WORD $0x4d40c905 // ld1r {v5.4s}, [x8]
 	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
 	WORD $0x4e24cc06 // fmla v6.4s, v0.4s, v4.4s
 	WORD $0x4ea51ca7 // mov v7.16b, v5.16b
@@ -310,101 +312,103 @@ row2:
 	WORD $0x4e24cc48 // fmla v8.4s, v2.4s, v4.4s
 	WORD $0x4ea51ca9 // mov v9.16b, v5.16b
 	WORD $0x4e24cc69 // fmla v9.4s, v3.4s, v4.4s
-	MOVD 56(R0), R9
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
-	TBZ $2, R9, few5
-	WORD $0x3d800146 // str q6, [x10]
-	JMP done4
+	MOVD 56(R0), R8
+	MOVD 24(R0), R9
+	MOVD 32(R0), R10
+	TBZ $2, R8, few6
+	WORD $0x3d800126 // str q6, [x9]
+	JMP done5
 
-few5:
-	TBZ $1, R9, single3
-	WORD $0xfd000146 // str d6, [x10]
-	TBZ $0, R9, done4
-	ADD $8, R10, R12
-	WORD $0x4d008186 // st1 {v6.s}[2], [x12]
-	JMP done4
+few6:
+	TBZ $1, R8, single4
+	WORD $0xfd000126 // str d6, [x9]
+	TBZ $0, R8, done5
+	ADD $8, R9, R11
+	WORD $0x4d008166 // st1 {v6.s}[2], [x11]
+	JMP done5
 
-single3:
-	WORD $0xbd000146 // str s6, [x10]
+single4:
+	WORD $0xbd000126 // str s6, [x9]
 
-done4:
-	ADD R11, R10
-	TBZ $2, R9, few8
-	WORD $0x3d800147 // str q7, [x10]
-	JMP done7
+done5:
+	ADD R10, R9
+	TBZ $2, R8, few9
+	WORD $0x3d800127 // str q7, [x9]
+	JMP done8
 
-few8:
-	TBZ $1, R9, single6
-	WORD $0xfd000147 // str d7, [x10]
-	TBZ $0, R9, done7
-	ADD $8, R10, R12
-	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done7
+few9:
+	TBZ $1, R8, single7
+	WORD $0xfd000127 // str d7, [x9]
+	TBZ $0, R8, done8
+	ADD $8, R9, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+	JMP done8
 
-single6:
-	WORD $0xbd000147 // str s7, [x10]
+single7:
+	WORD $0xbd000127 // str s7, [x9]
 
-done7:
-	ADD R11, R10
-	TBZ $2, R9, few11
-	WORD $0x3d800148 // str q8, [x10]
-	JMP done10
+done8:
+	ADD R10, R9
+	TBZ $2, R8, few12
+	WORD $0x3d800128 // str q8, [x9]
+	JMP done11
 
-few11:
-	TBZ $1, R9, single9
-	WORD $0xfd000148 // str d8, [x10]
-	TBZ $0, R9, done10
-	ADD $8, R10, R12
-	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
-	JMP done10
+few12:
+	TBZ $1, R8, single10
+	WORD $0xfd000128 // str d8, [x9]
+	TBZ $0, R8, done11
+	ADD $8, R9, R11
+	WORD $0x4d008168 // st1 {v8.s}[2], [x11]
+	JMP done11
 
-single9:
-	WORD $0xbd000148 // str s8, [x10]
+single10:
+	WORD $0xbd000128 // str s8, [x9]
 
-done10:
-	ADD R11, R10
-	TBZ $2, R9, few14
-	WORD $0x3d800149 // str q9, [x10]
-	JMP done13
+done11:
+	ADD R10, R9
+	TBZ $2, R8, few15
+	WORD $0x3d800129 // str q9, [x9]
+	JMP done14
 
-few14:
-	TBZ $1, R9, single12
-	WORD $0xfd000149 // str d9, [x10]
-	TBZ $0, R9, done13
-	ADD $8, R10, R12
-	WORD $0x4d008189 // st1 {v9.s}[2], [x12]
-	JMP done13
+few15:
+	TBZ $1, R8, single13
+	WORD $0xfd000129 // str d9, [x9]
+	TBZ $0, R8, done14
+	ADD $8, R9, R11
+	WORD $0x4d008169 // st1 {v9.s}[2], [x11]
+	JMP done14
 
-single12:
-	WORD $0xbd000149 // str s9, [x10]
+single13:
+	WORD $0xbd000129 // str s9, [x9]
 
-done13:
-	ADD R11, R10
+done14:
+	ADD R10, R9
 	RET
 
-next1:
+other1:
+
+done2:
 	MOVD 48(R0), R3
 	CMP $3, R3
-	BNE next15
-	MOVD (R0), R4
-	MOVD 8(R0), R5
-	MOVD R4, R6
-	ADD R5, R6
-	MOVD R6, R7
-	ADD R5, R7
+	BNE other16
+	MOVD (R0), R3
+	MOVD 8(R0), R4
+	MOVD R3, R5
+	ADD R4, R5
+	MOVD R5, R6
+	ADD R4, R6
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-row16:
+row18:
 	WORD $0x3dc00023 // ldr q3, [x1]
 	WORD $0x3dc00824 // ldr q4, [x1, #32]
 	WORD $0x3dc01025 // ldr q5, [x1, #64]
 	WORD $0x3dc01826 // ldr q6, [x1, #96]
-	WORD $0x4d40c887 // ld1r {v7.4s}, [x4]
-	ADD $4, R4, R8
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4d40c867 // ld1r {v7.4s}, [x3]
+	ADD $4, R3, R7
+	WORD $0x4d40c8e8 // ld1r {v8.4s}, [x7]
 	WORD $0x4e23d4e9 // fadd v9.4s, v7.4s, v3.4s
 	WORD $0x4e25d50a // fadd v10.4s, v8.4s, v5.4s
 	WORD $0x6e24dd4b // fmul v11.4s, v10.4s, v4.4s
@@ -416,9 +420,9 @@ row16:
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2dcd60 // fmla v0.4s, v11.4s, v13.4s
-	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
-	ADD $4, R6, R8
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4d40c8a7 // ld1r {v7.4s}, [x5]
+	ADD $4, R5, R7
+	WORD $0x4d40c8e8 // ld1r {v8.4s}, [x7]
 	WORD $0x4e23d4e9 // fadd v9.4s, v7.4s, v3.4s
 	WORD $0x4e25d50a // fadd v10.4s, v8.4s, v5.4s
 	WORD $0x6e24dd4b // fmul v11.4s, v10.4s, v4.4s
@@ -430,9 +434,9 @@ row16:
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2dcd61 // fmla v1.4s, v11.4s, v13.4s
-	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
-	ADD $4, R7, R8
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
+	ADD $4, R6, R7
+	WORD $0x4d40c8e8 // ld1r {v8.4s}, [x7]
 	WORD $0x4e23d4e9 // fadd v9.4s, v7.4s, v3.4s
 	WORD $0x4e25d50a // fadd v10.4s, v8.4s, v5.4s
 	WORD $0x6e24dd4b // fmul v11.4s, v10.4s, v4.4s
@@ -444,97 +448,99 @@ row16:
 	WORD $0x4e2cfd2d // frecps v13.4s, v9.4s, v12.4s
 	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
 	WORD $0x4e2dcd62 // fmla v2.4s, v11.4s, v13.4s
-	ADD $8, R4
+	ADD $8, R3
+	ADD $8, R5
 	ADD $8, R6
-	ADD $8, R7
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row16
-	ADD $64, R0, R8
-	WORD $0x4d40c903 // ld1r {v3.4s}, [x8]
-	ADD $68, R0, R8
-	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
+	BNE row18
+	ADD $64, R0, R7
+	WORD $0x4d40c8e3 // ld1r {v3.4s}, [x7]
+	ADD $68, R0, R7
+	WORD $0x4d40c8e4 // ld1r {v4.4s}, [x7]
 	WORD $0x4ea41c85 // mov v5.16b, v4.16b
 	WORD $0x4e23cc05 // fmla v5.4s, v0.4s, v3.4s
 	WORD $0x4ea41c86 // mov v6.16b, v4.16b
 	WORD $0x4e23cc26 // fmla v6.4s, v1.4s, v3.4s
 	WORD $0x4ea41c87 // mov v7.16b, v4.16b
 	WORD $0x4e23cc47 // fmla v7.4s, v2.4s, v3.4s
-	MOVD 56(R0), R8
-	MOVD 24(R0), R9
-	MOVD 32(R0), R10
-	TBZ $2, R8, few19
-	WORD $0x3d800125 // str q5, [x9]
-	JMP done18
+	MOVD 56(R0), R7
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	TBZ $2, R7, few21
+	WORD $0x3d800105 // str q5, [x8]
+	JMP done20
 
-few19:
-	TBZ $1, R8, single17
-	WORD $0xfd000125 // str d5, [x9]
-	TBZ $0, R8, done18
-	ADD $8, R9, R11
-	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
-	JMP done18
+few21:
+	TBZ $1, R7, single19
+	WORD $0xfd000105 // str d5, [x8]
+	TBZ $0, R7, done20
+	ADD $8, R8, R10
+	WORD $0x4d008145 // st1 {v5.s}[2], [x10]
+	JMP done20
 
-single17:
-	WORD $0xbd000125 // str s5, [x9]
+single19:
+	WORD $0xbd000105 // str s5, [x8]
 
-done18:
-	ADD R10, R9
-	TBZ $2, R8, few22
-	WORD $0x3d800126 // str q6, [x9]
-	JMP done21
+done20:
+	ADD R9, R8
+	TBZ $2, R7, few24
+	WORD $0x3d800106 // str q6, [x8]
+	JMP done23
 
-few22:
-	TBZ $1, R8, single20
-	WORD $0xfd000126 // str d6, [x9]
-	TBZ $0, R8, done21
-	ADD $8, R9, R11
-	WORD $0x4d008166 // st1 {v6.s}[2], [x11]
-	JMP done21
+few24:
+	TBZ $1, R7, single22
+	WORD $0xfd000106 // str d6, [x8]
+	TBZ $0, R7, done23
+	ADD $8, R8, R10
+	WORD $0x4d008146 // st1 {v6.s}[2], [x10]
+	JMP done23
 
-single20:
-	WORD $0xbd000126 // str s6, [x9]
+single22:
+	WORD $0xbd000106 // str s6, [x8]
 
-done21:
-	ADD R10, R9
-	TBZ $2, R8, few25
-	WORD $0x3d800127 // str q7, [x9]
-	JMP done24
+done23:
+	ADD R9, R8
+	TBZ $2, R7, few27
+	WORD $0x3d800107 // str q7, [x8]
+	JMP done26
 
-few25:
-	TBZ $1, R8, single23
-	WORD $0xfd000127 // str d7, [x9]
-	TBZ $0, R8, done24
-	ADD $8, R9, R11
-	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done24
+few27:
+	TBZ $1, R7, single25
+	WORD $0xfd000107 // str d7, [x8]
+	TBZ $0, R7, done26
+	ADD $8, R8, R10
+	WORD $0x4d008147 // st1 {v7.s}[2], [x10]
+	JMP done26
 
-single23:
-	WORD $0xbd000127 // str s7, [x9]
+single25:
+	WORD $0xbd000107 // str s7, [x8]
 
-done24:
-	ADD R10, R9
+done26:
+	ADD R9, R8
 	RET
 
-next15:
+other16:
+
+done17:
 	MOVD 48(R0), R3
 	CMP $2, R3
-	BNE next26
-	MOVD (R0), R4
-	MOVD 8(R0), R5
-	MOVD R4, R6
-	ADD R5, R6
+	BNE other28
+	MOVD (R0), R3
+	MOVD 8(R0), R4
+	MOVD R3, R5
+	ADD R4, R5
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-row27:
+row30:
 	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x3dc00823 // ldr q3, [x1, #32]
 	WORD $0x3dc01024 // ldr q4, [x1, #64]
 	WORD $0x3dc01825 // ldr q5, [x1, #96]
-	WORD $0x4d40c886 // ld1r {v6.4s}, [x4]
-	ADD $4, R4, R7
-	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
+	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
+	ADD $4, R3, R6
+	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
 	WORD $0x4e22d4c8 // fadd v8.4s, v6.4s, v2.4s
 	WORD $0x4e24d4e9 // fadd v9.4s, v7.4s, v4.4s
 	WORD $0x6e23dd2a // fmul v10.4s, v9.4s, v3.4s
@@ -546,9 +552,9 @@ row27:
 	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
 	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
 	WORD $0x4e2ccd40 // fmla v0.4s, v10.4s, v12.4s
-	WORD $0x4d40c8c6 // ld1r {v6.4s}, [x6]
-	ADD $4, R6, R7
-	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
+	ADD $4, R5, R6
+	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
 	WORD $0x4e22d4c8 // fadd v8.4s, v6.4s, v2.4s
 	WORD $0x4e24d4e9 // fadd v9.4s, v7.4s, v4.4s
 	WORD $0x6e23dd2a // fmul v10.4s, v9.4s, v3.4s
@@ -560,64 +566,66 @@ row27:
 	WORD $0x4e2bfd0c // frecps v12.4s, v8.4s, v11.4s
 	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
 	WORD $0x4e2ccd41 // fmla v1.4s, v10.4s, v12.4s
-	ADD $8, R4
-	ADD $8, R6
+	ADD $8, R3
+	ADD $8, R5
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row27
-	ADD $64, R0, R7
-	WORD $0x4d40c8e2 // ld1r {v2.4s}, [x7]
-	ADD $68, R0, R7
-	WORD $0x4d40c8e3 // ld1r {v3.4s}, [x7]
+	BNE row30
+	ADD $64, R0, R6
+	WORD $0x4d40c8c2 // ld1r {v2.4s}, [x6]
+	ADD $68, R0, R6
+	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
 	WORD $0x4ea31c64 // mov v4.16b, v3.16b
 	WORD $0x4e22cc04 // fmla v4.4s, v0.4s, v2.4s
 	WORD $0x4ea31c65 // mov v5.16b, v3.16b
 	WORD $0x4e22cc25 // fmla v5.4s, v1.4s, v2.4s
-	MOVD 56(R0), R7
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
-	TBZ $2, R7, few30
-	WORD $0x3d800104 // str q4, [x8]
-	JMP done29
-
-few30:
-	TBZ $1, R7, single28
-	WORD $0xfd000104 // str d4, [x8]
-	TBZ $0, R7, done29
-	ADD $8, R8, R10
-	WORD $0x4d008144 // st1 {v4.s}[2], [x10]
-	JMP done29
-
-single28:
-	WORD $0xbd000104 // str s4, [x8]
-
-done29:
-	ADD R9, R8
-	TBZ $2, R7, few33
-	WORD $0x3d800105 // str q5, [x8]
+	MOVD 56(R0), R6
+	MOVD 24(R0), R7
+	MOVD 32(R0), R8
+	TBZ $2, R6, few33
+	WORD $0x3d8000e4 // str q4, [x7]
 	JMP done32
 
 few33:
-	TBZ $1, R7, single31
-	WORD $0xfd000105 // str d5, [x8]
-	TBZ $0, R7, done32
-	ADD $8, R8, R10
-	WORD $0x4d008145 // st1 {v5.s}[2], [x10]
+	TBZ $1, R6, single31
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R6, done32
+	ADD $8, R7, R9
+	WORD $0x4d008124 // st1 {v4.s}[2], [x9]
 	JMP done32
 
 single31:
-	WORD $0xbd000105 // str s5, [x8]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done32:
-	ADD R9, R8
+	ADD R8, R7
+	TBZ $2, R6, few36
+	WORD $0x3d8000e5 // str q5, [x7]
+	JMP done35
+
+few36:
+	TBZ $1, R6, single34
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R6, done35
+	ADD $8, R7, R9
+	WORD $0x4d008125 // st1 {v5.s}[2], [x9]
+	JMP done35
+
+single34:
+	WORD $0xbd0000e5 // str s5, [x7]
+
+done35:
+	ADD R8, R7
 	RET
 
-next26:
+other28:
+
+done29:
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-row34:
+row37:
 	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x3dc00822 // ldr q2, [x1, #32]
 	WORD $0x3dc01023 // ldr q3, [x1, #64]
@@ -639,7 +647,7 @@ row34:
 	ADD $8, R3
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row34
+	BNE row37
 	ADD $64, R0, R5
 	WORD $0x4d40c8a1 // ld1r {v1.4s}, [x5]
 	ADD $68, R0, R5
@@ -649,22 +657,22 @@ row34:
 	MOVD 56(R0), R5
 	MOVD 24(R0), R6
 	MOVD 32(R0), R7
-	TBZ $2, R5, few37
+	TBZ $2, R5, few40
 	WORD $0x3d8000c3 // str q3, [x6]
-	JMP done36
+	JMP done39
 
-few37:
-	TBZ $1, R5, single35
+few40:
+	TBZ $1, R5, single38
 	WORD $0xfd0000c3 // str d3, [x6]
-	TBZ $0, R5, done36
+	TBZ $0, R5, done39
 	ADD $8, R6, R8
 	WORD $0x4d008103 // st1 {v3.s}[2], [x8]
-	JMP done36
+	JMP done39
 
-single35:
+single38:
 	WORD $0xbd0000c3 // str s3, [x6]
 
-done36:
+done39:
 	ADD R7, R6
 	RET
 
@@ -677,15 +685,15 @@ TEXT ·additiveTile2NEON(SB), NOSPLIT, $0-8
 	MOVD 40(R0), R2
 	MOVD 48(R0), R3
 	CMP $4, R3
-	BNE next1
-	MOVD (R0), R4
-	MOVD 8(R0), R5
-	MOVD R4, R6
-	ADD R5, R6
+	BNE other1
+	MOVD (R0), R3
+	MOVD 8(R0), R4
+	MOVD R3, R5
+	ADD R4, R5
+	MOVD R5, R6
+	ADD R4, R6
 	MOVD R6, R7
-	ADD R5, R7
-	MOVD R7, R8
-	ADD R5, R8
+	ADD R4, R7
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -695,7 +703,7 @@ TEXT ·additiveTile2NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-row2:
+row3:
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x3dc00829 // ldr q9, [x1, #32]
 	WORD $0x3dc0102a // ldr q10, [x1, #64]
@@ -704,9 +712,9 @@ row2:
 	WORD $0x3dc00c2d // ldr q13, [x1, #48]
 	WORD $0x3dc0142e // ldr q14, [x1, #80]
 	WORD $0x3dc01c2f // ldr q15, [x1, #112]
-	WORD $0x4d40c890 // ld1r {v16.4s}, [x4]
-	ADD $4, R4, R9
-	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4d40c870 // ld1r {v16.4s}, [x3]
+	ADD $4, R3, R8
+	WORD $0x4d40c911 // ld1r {v17.4s}, [x8]
 	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
 	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
 	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
@@ -729,9 +737,9 @@ row2:
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce81 // fmla v1.4s, v20.4s, v22.4s
-	WORD $0x4d40c8d0 // ld1r {v16.4s}, [x6]
-	ADD $4, R6, R9
-	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4d40c8b0 // ld1r {v16.4s}, [x5]
+	ADD $4, R5, R8
+	WORD $0x4d40c911 // ld1r {v17.4s}, [x8]
 	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
 	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
 	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
@@ -754,9 +762,9 @@ row2:
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce83 // fmla v3.4s, v20.4s, v22.4s
-	WORD $0x4d40c8f0 // ld1r {v16.4s}, [x7]
-	ADD $4, R7, R9
-	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4d40c8d0 // ld1r {v16.4s}, [x6]
+	ADD $4, R6, R8
+	WORD $0x4d40c911 // ld1r {v17.4s}, [x8]
 	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
 	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
 	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
@@ -779,9 +787,9 @@ row2:
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce85 // fmla v5.4s, v20.4s, v22.4s
-	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
-	ADD $4, R8, R9
-	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4d40c8f0 // ld1r {v16.4s}, [x7]
+	ADD $4, R7, R8
+	WORD $0x4d40c911 // ld1r {v17.4s}, [x8]
 	WORD $0x4e28d612 // fadd v18.4s, v16.4s, v8.4s
 	WORD $0x4e2ad633 // fadd v19.4s, v17.4s, v10.4s
 	WORD $0x6e29de74 // fmul v20.4s, v19.4s, v9.4s
@@ -804,17 +812,17 @@ row2:
 	WORD $0x4e35fe56 // frecps v22.4s, v18.4s, v21.4s
 	WORD $0x6e35de94 // fmul v20.4s, v20.4s, v21.4s
 	WORD $0x4e36ce87 // fmla v7.4s, v20.4s, v22.4s
-	ADD $8, R4
+	ADD $8, R3
+	ADD $8, R5
 	ADD $8, R6
 	ADD $8, R7
-	ADD $8, R8
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row2
-	ADD $64, R0, R9
-	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
-	ADD $68, R0, R9
-	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	BNE row3
+	ADD $64, R0, R8
+	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	ADD $68, R0, R8
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
 	WORD $0x4ea91d2a // mov v10.16b, v9.16b
 	WORD $0x4e28cc0a // fmla v10.4s, v0.4s, v8.4s
 	WORD $0x4ea91d2b // mov v11.16b, v9.16b
@@ -831,93 +839,95 @@ row2:
 	WORD $0x4e28ccd0 // fmla v16.4s, v6.4s, v8.4s
 	WORD $0x4ea91d31 // mov v17.16b, v9.16b
 	WORD $0x4e28ccf1 // fmla v17.4s, v7.4s, v8.4s
-	MOVD 56(R0), R9
-	MOVD 24(R0), R10
-	MOVD 32(R0), R11
-	WORD $0x3d80014a // str q10, [x10]
-	TBZ $2, R9, few5
-	WORD $0x3d80054b // str q11, [x10, #16]
-	JMP done4
+	MOVD 56(R0), R8
+	MOVD 24(R0), R9
+	MOVD 32(R0), R10
+	WORD $0x3d80012a // str q10, [x9]
+	TBZ $2, R8, few6
+	WORD $0x3d80052b // str q11, [x9, #16]
+	JMP done5
 
-few5:
-	TBZ $1, R9, single3
-	WORD $0xfd00094b // str d11, [x10, #16]
-	TBZ $0, R9, done4
-	ADD $24, R10, R12
-	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done4
+few6:
+	TBZ $1, R8, single4
+	WORD $0xfd00092b // str d11, [x9, #16]
+	TBZ $0, R8, done5
+	ADD $24, R9, R11
+	WORD $0x4d00816b // st1 {v11.s}[2], [x11]
+	JMP done5
 
-single3:
-	WORD $0xbd00114b // str s11, [x10, #16]
+single4:
+	WORD $0xbd00112b // str s11, [x9, #16]
 
-done4:
-	ADD R11, R10
-	WORD $0x3d80014c // str q12, [x10]
-	TBZ $2, R9, few8
-	WORD $0x3d80054d // str q13, [x10, #16]
-	JMP done7
+done5:
+	ADD R10, R9
+	WORD $0x3d80012c // str q12, [x9]
+	TBZ $2, R8, few9
+	WORD $0x3d80052d // str q13, [x9, #16]
+	JMP done8
 
-few8:
-	TBZ $1, R9, single6
-	WORD $0xfd00094d // str d13, [x10, #16]
-	TBZ $0, R9, done7
-	ADD $24, R10, R12
-	WORD $0x4d00818d // st1 {v13.s}[2], [x12]
-	JMP done7
+few9:
+	TBZ $1, R8, single7
+	WORD $0xfd00092d // str d13, [x9, #16]
+	TBZ $0, R8, done8
+	ADD $24, R9, R11
+	WORD $0x4d00816d // st1 {v13.s}[2], [x11]
+	JMP done8
 
-single6:
-	WORD $0xbd00114d // str s13, [x10, #16]
+single7:
+	WORD $0xbd00112d // str s13, [x9, #16]
 
-done7:
-	ADD R11, R10
-	WORD $0x3d80014e // str q14, [x10]
-	TBZ $2, R9, few11
-	WORD $0x3d80054f // str q15, [x10, #16]
-	JMP done10
+done8:
+	ADD R10, R9
+	WORD $0x3d80012e // str q14, [x9]
+	TBZ $2, R8, few12
+	WORD $0x3d80052f // str q15, [x9, #16]
+	JMP done11
 
-few11:
-	TBZ $1, R9, single9
-	WORD $0xfd00094f // str d15, [x10, #16]
-	TBZ $0, R9, done10
-	ADD $24, R10, R12
-	WORD $0x4d00818f // st1 {v15.s}[2], [x12]
-	JMP done10
+few12:
+	TBZ $1, R8, single10
+	WORD $0xfd00092f // str d15, [x9, #16]
+	TBZ $0, R8, done11
+	ADD $24, R9, R11
+	WORD $0x4d00816f // st1 {v15.s}[2], [x11]
+	JMP done11
 
-single9:
-	WORD $0xbd00114f // str s15, [x10, #16]
+single10:
+	WORD $0xbd00112f // str s15, [x9, #16]
 
-done10:
-	ADD R11, R10
-	WORD $0x3d800150 // str q16, [x10]
-	TBZ $2, R9, few14
-	WORD $0x3d800551 // str q17, [x10, #16]
-	JMP done13
+done11:
+	ADD R10, R9
+	WORD $0x3d800130 // str q16, [x9]
+	TBZ $2, R8, few15
+	WORD $0x3d800531 // str q17, [x9, #16]
+	JMP done14
 
-few14:
-	TBZ $1, R9, single12
-	WORD $0xfd000951 // str d17, [x10, #16]
-	TBZ $0, R9, done13
-	ADD $24, R10, R12
-	WORD $0x4d008191 // st1 {v17.s}[2], [x12]
-	JMP done13
+few15:
+	TBZ $1, R8, single13
+	WORD $0xfd000931 // str d17, [x9, #16]
+	TBZ $0, R8, done14
+	ADD $24, R9, R11
+	WORD $0x4d008171 // st1 {v17.s}[2], [x11]
+	JMP done14
 
-single12:
-	WORD $0xbd001151 // str s17, [x10, #16]
+single13:
+	WORD $0xbd001131 // str s17, [x9, #16]
 
-done13:
-	ADD R11, R10
+done14:
+	ADD R10, R9
 	RET
 
-next1:
+other1:
+
+done2:
 	MOVD 48(R0), R3
 	CMP $3, R3
-	BNE next15
-	MOVD (R0), R4
-	MOVD 8(R0), R5
-	MOVD R4, R6
-	ADD R5, R6
-	MOVD R6, R7
-	ADD R5, R7
+	BNE other16
+	MOVD (R0), R3
+	MOVD 8(R0), R4
+	MOVD R3, R5
+	ADD R4, R5
+	MOVD R5, R6
+	ADD R4, R6
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -925,7 +935,7 @@ next1:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-row16:
+row18:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x3dc00827 // ldr q7, [x1, #32]
 	WORD $0x3dc01028 // ldr q8, [x1, #64]
@@ -934,9 +944,9 @@ row16:
 	WORD $0x3dc00c2b // ldr q11, [x1, #48]
 	WORD $0x3dc0142c // ldr q12, [x1, #80]
 	WORD $0x3dc01c2d // ldr q13, [x1, #112]
-	WORD $0x4d40c88e // ld1r {v14.4s}, [x4]
-	ADD $4, R4, R8
-	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4d40c86e // ld1r {v14.4s}, [x3]
+	ADD $4, R3, R7
+	WORD $0x4d40c8ef // ld1r {v15.4s}, [x7]
 	WORD $0x4e26d5d0 // fadd v16.4s, v14.4s, v6.4s
 	WORD $0x4e28d5f1 // fadd v17.4s, v15.4s, v8.4s
 	WORD $0x6e27de32 // fmul v18.4s, v17.4s, v7.4s
@@ -959,9 +969,9 @@ row16:
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce41 // fmla v1.4s, v18.4s, v20.4s
-	WORD $0x4d40c8ce // ld1r {v14.4s}, [x6]
-	ADD $4, R6, R8
-	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4d40c8ae // ld1r {v14.4s}, [x5]
+	ADD $4, R5, R7
+	WORD $0x4d40c8ef // ld1r {v15.4s}, [x7]
 	WORD $0x4e26d5d0 // fadd v16.4s, v14.4s, v6.4s
 	WORD $0x4e28d5f1 // fadd v17.4s, v15.4s, v8.4s
 	WORD $0x6e27de32 // fmul v18.4s, v17.4s, v7.4s
@@ -984,9 +994,9 @@ row16:
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce43 // fmla v3.4s, v18.4s, v20.4s
-	WORD $0x4d40c8ee // ld1r {v14.4s}, [x7]
-	ADD $4, R7, R8
-	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4d40c8ce // ld1r {v14.4s}, [x6]
+	ADD $4, R6, R7
+	WORD $0x4d40c8ef // ld1r {v15.4s}, [x7]
 	WORD $0x4e26d5d0 // fadd v16.4s, v14.4s, v6.4s
 	WORD $0x4e28d5f1 // fadd v17.4s, v15.4s, v8.4s
 	WORD $0x6e27de32 // fmul v18.4s, v17.4s, v7.4s
@@ -1009,16 +1019,16 @@ row16:
 	WORD $0x4e33fe14 // frecps v20.4s, v16.4s, v19.4s
 	WORD $0x6e33de52 // fmul v18.4s, v18.4s, v19.4s
 	WORD $0x4e34ce45 // fmla v5.4s, v18.4s, v20.4s
-	ADD $8, R4
+	ADD $8, R3
+	ADD $8, R5
 	ADD $8, R6
-	ADD $8, R7
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row16
-	ADD $64, R0, R8
-	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
-	ADD $68, R0, R8
-	WORD $0x4d40c907 // ld1r {v7.4s}, [x8]
+	BNE row18
+	ADD $64, R0, R7
+	WORD $0x4d40c8e6 // ld1r {v6.4s}, [x7]
+	ADD $68, R0, R7
+	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
 	WORD $0x4ea71ce8 // mov v8.16b, v7.16b
 	WORD $0x4e26cc08 // fmla v8.4s, v0.4s, v6.4s
 	WORD $0x4ea71ce9 // mov v9.16b, v7.16b
@@ -1031,79 +1041,81 @@ row16:
 	WORD $0x4e26cc8c // fmla v12.4s, v4.4s, v6.4s
 	WORD $0x4ea71ced // mov v13.16b, v7.16b
 	WORD $0x4e26ccad // fmla v13.4s, v5.4s, v6.4s
-	MOVD 56(R0), R8
-	MOVD 24(R0), R9
-	MOVD 32(R0), R10
-	WORD $0x3d800128 // str q8, [x9]
-	TBZ $2, R8, few19
-	WORD $0x3d800529 // str q9, [x9, #16]
-	JMP done18
+	MOVD 56(R0), R7
+	MOVD 24(R0), R8
+	MOVD 32(R0), R9
+	WORD $0x3d800108 // str q8, [x8]
+	TBZ $2, R7, few21
+	WORD $0x3d800509 // str q9, [x8, #16]
+	JMP done20
 
-few19:
-	TBZ $1, R8, single17
-	WORD $0xfd000929 // str d9, [x9, #16]
-	TBZ $0, R8, done18
-	ADD $24, R9, R11
-	WORD $0x4d008169 // st1 {v9.s}[2], [x11]
-	JMP done18
+few21:
+	TBZ $1, R7, single19
+	WORD $0xfd000909 // str d9, [x8, #16]
+	TBZ $0, R7, done20
+	ADD $24, R8, R10
+	WORD $0x4d008149 // st1 {v9.s}[2], [x10]
+	JMP done20
 
-single17:
-	WORD $0xbd001129 // str s9, [x9, #16]
+single19:
+	WORD $0xbd001109 // str s9, [x8, #16]
 
-done18:
-	ADD R10, R9
-	WORD $0x3d80012a // str q10, [x9]
-	TBZ $2, R8, few22
-	WORD $0x3d80052b // str q11, [x9, #16]
-	JMP done21
+done20:
+	ADD R9, R8
+	WORD $0x3d80010a // str q10, [x8]
+	TBZ $2, R7, few24
+	WORD $0x3d80050b // str q11, [x8, #16]
+	JMP done23
 
-few22:
-	TBZ $1, R8, single20
-	WORD $0xfd00092b // str d11, [x9, #16]
-	TBZ $0, R8, done21
-	ADD $24, R9, R11
-	WORD $0x4d00816b // st1 {v11.s}[2], [x11]
-	JMP done21
+few24:
+	TBZ $1, R7, single22
+	WORD $0xfd00090b // str d11, [x8, #16]
+	TBZ $0, R7, done23
+	ADD $24, R8, R10
+	WORD $0x4d00814b // st1 {v11.s}[2], [x10]
+	JMP done23
 
-single20:
-	WORD $0xbd00112b // str s11, [x9, #16]
+single22:
+	WORD $0xbd00110b // str s11, [x8, #16]
 
-done21:
-	ADD R10, R9
-	WORD $0x3d80012c // str q12, [x9]
-	TBZ $2, R8, few25
-	WORD $0x3d80052d // str q13, [x9, #16]
-	JMP done24
+done23:
+	ADD R9, R8
+	WORD $0x3d80010c // str q12, [x8]
+	TBZ $2, R7, few27
+	WORD $0x3d80050d // str q13, [x8, #16]
+	JMP done26
 
-few25:
-	TBZ $1, R8, single23
-	WORD $0xfd00092d // str d13, [x9, #16]
-	TBZ $0, R8, done24
-	ADD $24, R9, R11
-	WORD $0x4d00816d // st1 {v13.s}[2], [x11]
-	JMP done24
+few27:
+	TBZ $1, R7, single25
+	WORD $0xfd00090d // str d13, [x8, #16]
+	TBZ $0, R7, done26
+	ADD $24, R8, R10
+	WORD $0x4d00814d // st1 {v13.s}[2], [x10]
+	JMP done26
 
-single23:
-	WORD $0xbd00112d // str s13, [x9, #16]
+single25:
+	WORD $0xbd00110d // str s13, [x8, #16]
 
-done24:
-	ADD R10, R9
+done26:
+	ADD R9, R8
 	RET
 
-next15:
+other16:
+
+done17:
 	MOVD 48(R0), R3
 	CMP $2, R3
-	BNE next26
-	MOVD (R0), R4
-	MOVD 8(R0), R5
-	MOVD R4, R6
-	ADD R5, R6
+	BNE other28
+	MOVD (R0), R3
+	MOVD 8(R0), R4
+	MOVD R3, R5
+	ADD R4, R5
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-row27:
+row30:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00825 // ldr q5, [x1, #32]
 	WORD $0x3dc01026 // ldr q6, [x1, #64]
@@ -1112,9 +1124,9 @@ row27:
 	WORD $0x3dc00c29 // ldr q9, [x1, #48]
 	WORD $0x3dc0142a // ldr q10, [x1, #80]
 	WORD $0x3dc01c2b // ldr q11, [x1, #112]
-	WORD $0x4d40c88c // ld1r {v12.4s}, [x4]
-	ADD $4, R4, R7
-	WORD $0x4d40c8ed // ld1r {v13.4s}, [x7]
+	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
+	ADD $4, R3, R6
+	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
 	WORD $0x4e24d58e // fadd v14.4s, v12.4s, v4.4s
 	WORD $0x4e26d5af // fadd v15.4s, v13.4s, v6.4s
 	WORD $0x6e25ddf0 // fmul v16.4s, v15.4s, v5.4s
@@ -1137,9 +1149,9 @@ row27:
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
 	WORD $0x4e32ce01 // fmla v1.4s, v16.4s, v18.4s
-	WORD $0x4d40c8cc // ld1r {v12.4s}, [x6]
-	ADD $4, R6, R7
-	WORD $0x4d40c8ed // ld1r {v13.4s}, [x7]
+	WORD $0x4d40c8ac // ld1r {v12.4s}, [x5]
+	ADD $4, R5, R6
+	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
 	WORD $0x4e24d58e // fadd v14.4s, v12.4s, v4.4s
 	WORD $0x4e26d5af // fadd v15.4s, v13.4s, v6.4s
 	WORD $0x6e25ddf0 // fmul v16.4s, v15.4s, v5.4s
@@ -1162,15 +1174,15 @@ row27:
 	WORD $0x4e31fdd2 // frecps v18.4s, v14.4s, v17.4s
 	WORD $0x6e31de10 // fmul v16.4s, v16.4s, v17.4s
 	WORD $0x4e32ce03 // fmla v3.4s, v16.4s, v18.4s
-	ADD $8, R4
-	ADD $8, R6
+	ADD $8, R3
+	ADD $8, R5
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row27
-	ADD $64, R0, R7
-	WORD $0x4d40c8e4 // ld1r {v4.4s}, [x7]
-	ADD $68, R0, R7
-	WORD $0x4d40c8e5 // ld1r {v5.4s}, [x7]
+	BNE row30
+	ADD $64, R0, R6
+	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
+	ADD $68, R0, R6
+	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
 	WORD $0x4ea51ca6 // mov v6.16b, v5.16b
 	WORD $0x4e24cc06 // fmla v6.4s, v0.4s, v4.4s
 	WORD $0x4ea51ca7 // mov v7.16b, v5.16b
@@ -1179,54 +1191,56 @@ row27:
 	WORD $0x4e24cc48 // fmla v8.4s, v2.4s, v4.4s
 	WORD $0x4ea51ca9 // mov v9.16b, v5.16b
 	WORD $0x4e24cc69 // fmla v9.4s, v3.4s, v4.4s
-	MOVD 56(R0), R7
-	MOVD 24(R0), R8
-	MOVD 32(R0), R9
-	WORD $0x3d800106 // str q6, [x8]
-	TBZ $2, R7, few30
-	WORD $0x3d800507 // str q7, [x8, #16]
-	JMP done29
-
-few30:
-	TBZ $1, R7, single28
-	WORD $0xfd000907 // str d7, [x8, #16]
-	TBZ $0, R7, done29
-	ADD $24, R8, R10
-	WORD $0x4d008147 // st1 {v7.s}[2], [x10]
-	JMP done29
-
-single28:
-	WORD $0xbd001107 // str s7, [x8, #16]
-
-done29:
-	ADD R9, R8
-	WORD $0x3d800108 // str q8, [x8]
-	TBZ $2, R7, few33
-	WORD $0x3d800509 // str q9, [x8, #16]
+	MOVD 56(R0), R6
+	MOVD 24(R0), R7
+	MOVD 32(R0), R8
+	WORD $0x3d8000e6 // str q6, [x7]
+	TBZ $2, R6, few33
+	WORD $0x3d8004e7 // str q7, [x7, #16]
 	JMP done32
 
 few33:
-	TBZ $1, R7, single31
-	WORD $0xfd000909 // str d9, [x8, #16]
-	TBZ $0, R7, done32
-	ADD $24, R8, R10
-	WORD $0x4d008149 // st1 {v9.s}[2], [x10]
+	TBZ $1, R6, single31
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R6, done32
+	ADD $24, R7, R9
+	WORD $0x4d008127 // st1 {v7.s}[2], [x9]
 	JMP done32
 
 single31:
-	WORD $0xbd001109 // str s9, [x8, #16]
+	WORD $0xbd0010e7 // str s7, [x7, #16]
 
 done32:
-	ADD R9, R8
+	ADD R8, R7
+	WORD $0x3d8000e8 // str q8, [x7]
+	TBZ $2, R6, few36
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	JMP done35
+
+few36:
+	TBZ $1, R6, single34
+	WORD $0xfd0008e9 // str d9, [x7, #16]
+	TBZ $0, R6, done35
+	ADD $24, R7, R9
+	WORD $0x4d008129 // st1 {v9.s}[2], [x9]
+	JMP done35
+
+single34:
+	WORD $0xbd0010e9 // str s9, [x7, #16]
+
+done35:
+	ADD R8, R7
 	RET
 
-next26:
+other28:
+
+done29:
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-row34:
+row37:
 	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x3dc00823 // ldr q3, [x1, #32]
 	WORD $0x3dc01024 // ldr q4, [x1, #64]
@@ -1263,7 +1277,7 @@ row34:
 	ADD $8, R3
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row34
+	BNE row37
 	ADD $64, R0, R5
 	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
 	ADD $68, R0, R5
@@ -1276,22 +1290,22 @@ row34:
 	MOVD 24(R0), R6
 	MOVD 32(R0), R7
 	WORD $0x3d8000c4 // str q4, [x6]
-	TBZ $2, R5, few37
+	TBZ $2, R5, few40
 	WORD $0x3d8004c5 // str q5, [x6, #16]
-	JMP done36
+	JMP done39
 
-few37:
-	TBZ $1, R5, single35
+few40:
+	TBZ $1, R5, single38
 	WORD $0xfd0008c5 // str d5, [x6, #16]
-	TBZ $0, R5, done36
+	TBZ $0, R5, done39
 	ADD $24, R6, R8
 	WORD $0x4d008105 // st1 {v5.s}[2], [x8]
-	JMP done36
+	JMP done39
 
-single35:
+single38:
 	WORD $0xbd0010c5 // str s5, [x6, #16]
 
-done36:
+done39:
 	ADD R7, R6
 	RET
 
@@ -1312,53 +1326,53 @@ TEXT ·additiveTileGradNEON(SB), NOSPLIT, $0-8
 	WORD $0x3dc04741 // ldr q1, [x26, #272]
 	MOVD 72(R0), R2
 	CMP $4, R2
-	BNE next1
-	MOVD 24(R0), R3
-	WORD $0x3dc00062 // ldr q2, [x3]
+	BNE other1
+	MOVD 24(R0), R2
+	WORD $0x3dc00042 // ldr q2, [x2]
+	ADD R1, R2
+	WORD $0x3dc00043 // ldr q3, [x2]
+	ADD R1, R2
+	WORD $0x3dc00044 // ldr q4, [x2]
+	ADD R1, R2
+	WORD $0x3dc00045 // ldr q5, [x2]
+	ADD R1, R2
+	MOVD 32(R0), R3
+	WORD $0x3dc00066 // ldr q6, [x3]
 	ADD R1, R3
-	WORD $0x3dc00063 // ldr q3, [x3]
+	WORD $0x3dc00067 // ldr q7, [x3]
 	ADD R1, R3
-	WORD $0x3dc00064 // ldr q4, [x3]
+	WORD $0x3dc00068 // ldr q8, [x3]
 	ADD R1, R3
-	WORD $0x3dc00065 // ldr q5, [x3]
+	WORD $0x3dc00069 // ldr q9, [x3]
 	ADD R1, R3
-	MOVD 32(R0), R4
-	WORD $0x3dc00086 // ldr q6, [x4]
-	ADD R1, R4
-	WORD $0x3dc00087 // ldr q7, [x4]
-	ADD R1, R4
-	WORD $0x3dc00088 // ldr q8, [x4]
-	ADD R1, R4
-	WORD $0x3dc00089 // ldr q9, [x4]
-	ADD R1, R4
-	MOVD (R0), R5
+	MOVD (R0), R4
+	MOVD R4, R5
+	ADD R1, R5
 	MOVD R5, R6
 	ADD R1, R6
 	MOVD R6, R7
 	ADD R1, R7
-	MOVD R7, R8
-	ADD R1, R8
-	WORD $0x3dc000aa // ldr q10, [x5]
-	WORD $0x3dc000cb // ldr q11, [x6]
-	WORD $0x3dc000ec // ldr q12, [x7]
-	WORD $0x3dc0010d // ldr q13, [x8]
-	MOVD 40(R0), R9
-	MOVD 8(R0), R10
-	MOVD 16(R0), R11
-	MOVD 48(R0), R12
-	MOVD 56(R0), R13
-	MOVD R12, R14
-	ADD R13, R14
+	WORD $0x3dc0008a // ldr q10, [x4]
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3dc000cc // ldr q12, [x6]
+	WORD $0x3dc000ed // ldr q13, [x7]
+	MOVD 40(R0), R8
+	MOVD 8(R0), R9
+	MOVD 16(R0), R10
+	MOVD 48(R0), R11
+	MOVD 56(R0), R12
+	MOVD R11, R13
+	ADD R12, R13
+	MOVD R13, R14
+	ADD R12, R14
 	MOVD R14, R15
-	ADD R13, R15
-	MOVD R15, R16
-	ADD R13, R16
-	MOVD 64(R0), R17
+	ADD R12, R15
+	MOVD 64(R0), R16
 
-row2:
-	WORD $0x3dc0014e // ldr q14, [x10]
-	WORD $0x3dc0016f // ldr q15, [x11]
-	WORD $0x4d40c990 // ld1r {v16.4s}, [x12]
+row3:
+	WORD $0x3dc0012e // ldr q14, [x9]
+	WORD $0x3dc0014f // ldr q15, [x10]
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2acdd1 // fmla v17.4s, v14.4s, v10.4s
@@ -1372,7 +1386,7 @@ row2:
 	WORD $0x4e32ce02 // fmla v2.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce06 // fmla v6.4s, v16.4s, v19.4s
-	WORD $0x4d40c9d0 // ld1r {v16.4s}, [x14]
+	WORD $0x4d40c9b0 // ld1r {v16.4s}, [x13]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2bcdd1 // fmla v17.4s, v14.4s, v11.4s
@@ -1386,7 +1400,7 @@ row2:
 	WORD $0x4e32ce03 // fmla v3.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce07 // fmla v7.4s, v16.4s, v19.4s
-	WORD $0x4d40c9f0 // ld1r {v16.4s}, [x15]
+	WORD $0x4d40c9d0 // ld1r {v16.4s}, [x14]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2ccdd1 // fmla v17.4s, v14.4s, v12.4s
@@ -1400,7 +1414,7 @@ row2:
 	WORD $0x4e32ce04 // fmla v4.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce08 // fmla v8.4s, v16.4s, v19.4s
-	WORD $0x4d40ca10 // ld1r {v16.4s}, [x16]
+	WORD $0x4d40c9f0 // ld1r {v16.4s}, [x15]
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea01c12 // mov v18.16b, v0.16b
 	WORD $0x4e2dcdd1 // fmla v17.4s, v14.4s, v13.4s
@@ -1414,76 +1428,78 @@ row2:
 	WORD $0x4e32ce05 // fmla v5.4s, v16.4s, v18.4s
 	WORD $0x4e32ce0f // fmla v15.4s, v16.4s, v18.4s
 	WORD $0x4e33ce09 // fmla v9.4s, v16.4s, v19.4s
-	WORD $0x3d80016f // str q15, [x11]
-	ADD R9, R10
-	ADD R9, R11
-	ADD $4, R12
+	WORD $0x3d80014f // str q15, [x10]
+	ADD R8, R9
+	ADD R8, R10
+	ADD $4, R11
+	ADD $4, R13
 	ADD $4, R14
 	ADD $4, R15
-	ADD $4, R16
-	SUBS $1, R17, R17
-	BNE row2
-	MOVD 24(R0), R19
-	WORD $0x3d800262 // str q2, [x19]
+	SUBS $1, R16, R16
+	BNE row3
+	MOVD 24(R0), R17
+	WORD $0x3d800222 // str q2, [x17]
+	ADD R1, R17
+	WORD $0x3d800223 // str q3, [x17]
+	ADD R1, R17
+	WORD $0x3d800224 // str q4, [x17]
+	ADD R1, R17
+	WORD $0x3d800225 // str q5, [x17]
+	ADD R1, R17
+	MOVD 32(R0), R19
+	WORD $0x3d800266 // str q6, [x19]
 	ADD R1, R19
-	WORD $0x3d800263 // str q3, [x19]
+	WORD $0x3d800267 // str q7, [x19]
 	ADD R1, R19
-	WORD $0x3d800264 // str q4, [x19]
+	WORD $0x3d800268 // str q8, [x19]
 	ADD R1, R19
-	WORD $0x3d800265 // str q5, [x19]
+	WORD $0x3d800269 // str q9, [x19]
 	ADD R1, R19
-	MOVD 32(R0), R20
-	WORD $0x3d800286 // str q6, [x20]
-	ADD R1, R20
-	WORD $0x3d800287 // str q7, [x20]
-	ADD R1, R20
-	WORD $0x3d800288 // str q8, [x20]
-	ADD R1, R20
-	WORD $0x3d800289 // str q9, [x20]
-	ADD R1, R20
 	RET
 
-next1:
+other1:
+
+done2:
 	MOVD 72(R0), R2
 	CMP $3, R2
-	BNE next3
-	MOVD 24(R0), R3
-	WORD $0x3dc00062 // ldr q2, [x3]
+	BNE other4
+	MOVD 24(R0), R2
+	WORD $0x3dc00042 // ldr q2, [x2]
+	ADD R1, R2
+	WORD $0x3dc00043 // ldr q3, [x2]
+	ADD R1, R2
+	WORD $0x3dc00044 // ldr q4, [x2]
+	ADD R1, R2
+	MOVD 32(R0), R3
+	WORD $0x3dc00065 // ldr q5, [x3]
 	ADD R1, R3
-	WORD $0x3dc00063 // ldr q3, [x3]
+	WORD $0x3dc00066 // ldr q6, [x3]
 	ADD R1, R3
-	WORD $0x3dc00064 // ldr q4, [x3]
+	WORD $0x3dc00067 // ldr q7, [x3]
 	ADD R1, R3
-	MOVD 32(R0), R4
-	WORD $0x3dc00085 // ldr q5, [x4]
-	ADD R1, R4
-	WORD $0x3dc00086 // ldr q6, [x4]
-	ADD R1, R4
-	WORD $0x3dc00087 // ldr q7, [x4]
-	ADD R1, R4
-	MOVD (R0), R5
+	MOVD (R0), R4
+	MOVD R4, R5
+	ADD R1, R5
 	MOVD R5, R6
 	ADD R1, R6
-	MOVD R6, R7
-	ADD R1, R7
-	WORD $0x3dc000a8 // ldr q8, [x5]
-	WORD $0x3dc000c9 // ldr q9, [x6]
-	WORD $0x3dc000ea // ldr q10, [x7]
-	MOVD 40(R0), R8
-	MOVD 8(R0), R9
-	MOVD 16(R0), R10
-	MOVD 48(R0), R11
-	MOVD 56(R0), R12
-	MOVD R11, R13
-	ADD R12, R13
-	MOVD R13, R14
-	ADD R12, R14
-	MOVD 64(R0), R15
+	WORD $0x3dc00088 // ldr q8, [x4]
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3dc000ca // ldr q10, [x6]
+	MOVD 40(R0), R7
+	MOVD 8(R0), R8
+	MOVD 16(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD R10, R12
+	ADD R11, R12
+	MOVD R12, R13
+	ADD R11, R13
+	MOVD 64(R0), R14
 
-row4:
-	WORD $0x3dc0012b // ldr q11, [x9]
-	WORD $0x3dc0014c // ldr q12, [x10]
-	WORD $0x4d40c96d // ld1r {v13.4s}, [x11]
+row6:
+	WORD $0x3dc0010b // ldr q11, [x8]
+	WORD $0x3dc0012c // ldr q12, [x9]
+	WORD $0x4d40c94d // ld1r {v13.4s}, [x10]
 	WORD $0x4ea11c2e // mov v14.16b, v1.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
 	WORD $0x4e28cd6e // fmla v14.4s, v11.4s, v8.4s
@@ -1497,7 +1513,7 @@ row4:
 	WORD $0x4e2fcda2 // fmla v2.4s, v13.4s, v15.4s
 	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
 	WORD $0x4e30cda5 // fmla v5.4s, v13.4s, v16.4s
-	WORD $0x4d40c9ad // ld1r {v13.4s}, [x13]
+	WORD $0x4d40c98d // ld1r {v13.4s}, [x12]
 	WORD $0x4ea11c2e // mov v14.16b, v1.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
 	WORD $0x4e29cd6e // fmla v14.4s, v11.4s, v9.4s
@@ -1511,7 +1527,7 @@ row4:
 	WORD $0x4e2fcda3 // fmla v3.4s, v13.4s, v15.4s
 	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
 	WORD $0x4e30cda6 // fmla v6.4s, v13.4s, v16.4s
-	WORD $0x4d40c9cd // ld1r {v13.4s}, [x14]
+	WORD $0x4d40c9ad // ld1r {v13.4s}, [x13]
 	WORD $0x4ea11c2e // mov v14.16b, v1.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
 	WORD $0x4e2acd6e // fmla v14.4s, v11.4s, v10.4s
@@ -1525,62 +1541,64 @@ row4:
 	WORD $0x4e2fcda4 // fmla v4.4s, v13.4s, v15.4s
 	WORD $0x4e2fcdac // fmla v12.4s, v13.4s, v15.4s
 	WORD $0x4e30cda7 // fmla v7.4s, v13.4s, v16.4s
-	WORD $0x3d80014c // str q12, [x10]
-	ADD R8, R9
-	ADD R8, R10
-	ADD $4, R11
+	WORD $0x3d80012c // str q12, [x9]
+	ADD R7, R8
+	ADD R7, R9
+	ADD $4, R10
+	ADD $4, R12
 	ADD $4, R13
-	ADD $4, R14
-	SUBS $1, R15, R15
-	BNE row4
-	MOVD 24(R0), R16
-	WORD $0x3d800202 // str q2, [x16]
+	SUBS $1, R14, R14
+	BNE row6
+	MOVD 24(R0), R15
+	WORD $0x3d8001e2 // str q2, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e3 // str q3, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e4 // str q4, [x15]
+	ADD R1, R15
+	MOVD 32(R0), R16
+	WORD $0x3d800205 // str q5, [x16]
 	ADD R1, R16
-	WORD $0x3d800203 // str q3, [x16]
+	WORD $0x3d800206 // str q6, [x16]
 	ADD R1, R16
-	WORD $0x3d800204 // str q4, [x16]
+	WORD $0x3d800207 // str q7, [x16]
 	ADD R1, R16
-	MOVD 32(R0), R17
-	WORD $0x3d800225 // str q5, [x17]
-	ADD R1, R17
-	WORD $0x3d800226 // str q6, [x17]
-	ADD R1, R17
-	WORD $0x3d800227 // str q7, [x17]
-	ADD R1, R17
 	RET
 
-next3:
+other4:
+
+done5:
 	MOVD 72(R0), R2
 	CMP $2, R2
-	BNE next5
-	MOVD 24(R0), R3
-	WORD $0x3dc00062 // ldr q2, [x3]
+	BNE other7
+	MOVD 24(R0), R2
+	WORD $0x3dc00042 // ldr q2, [x2]
+	ADD R1, R2
+	WORD $0x3dc00043 // ldr q3, [x2]
+	ADD R1, R2
+	MOVD 32(R0), R3
+	WORD $0x3dc00064 // ldr q4, [x3]
 	ADD R1, R3
-	WORD $0x3dc00063 // ldr q3, [x3]
+	WORD $0x3dc00065 // ldr q5, [x3]
 	ADD R1, R3
-	MOVD 32(R0), R4
-	WORD $0x3dc00084 // ldr q4, [x4]
-	ADD R1, R4
-	WORD $0x3dc00085 // ldr q5, [x4]
-	ADD R1, R4
-	MOVD (R0), R5
-	MOVD R5, R6
-	ADD R1, R6
-	WORD $0x3dc000a6 // ldr q6, [x5]
-	WORD $0x3dc000c7 // ldr q7, [x6]
-	MOVD 40(R0), R7
-	MOVD 8(R0), R8
-	MOVD 16(R0), R9
-	MOVD 48(R0), R10
-	MOVD 56(R0), R11
-	MOVD R10, R12
-	ADD R11, R12
-	MOVD 64(R0), R13
+	MOVD (R0), R4
+	MOVD R4, R5
+	ADD R1, R5
+	WORD $0x3dc00086 // ldr q6, [x4]
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	MOVD R9, R11
+	ADD R10, R11
+	MOVD 64(R0), R12
 
-row6:
-	WORD $0x3dc00108 // ldr q8, [x8]
-	WORD $0x3dc00129 // ldr q9, [x9]
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+row9:
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x3dc00109 // ldr q9, [x8]
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4e26cd0b // fmla v11.4s, v8.4s, v6.4s
@@ -1594,7 +1612,7 @@ row6:
 	WORD $0x4e2ccd42 // fmla v2.4s, v10.4s, v12.4s
 	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
 	WORD $0x4e2dcd44 // fmla v4.4s, v10.4s, v13.4s
-	WORD $0x4d40c98a // ld1r {v10.4s}, [x12]
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4e27cd0b // fmla v11.4s, v8.4s, v7.4s
@@ -1608,26 +1626,28 @@ row6:
 	WORD $0x4e2ccd43 // fmla v3.4s, v10.4s, v12.4s
 	WORD $0x4e2ccd49 // fmla v9.4s, v10.4s, v12.4s
 	WORD $0x4e2dcd45 // fmla v5.4s, v10.4s, v13.4s
-	WORD $0x3d800129 // str q9, [x9]
-	ADD R7, R8
-	ADD R7, R9
-	ADD $4, R10
-	ADD $4, R12
-	SUBS $1, R13, R13
-	BNE row6
-	MOVD 24(R0), R14
-	WORD $0x3d8001c2 // str q2, [x14]
+	WORD $0x3d800109 // str q9, [x8]
+	ADD R6, R7
+	ADD R6, R8
+	ADD $4, R9
+	ADD $4, R11
+	SUBS $1, R12, R12
+	BNE row9
+	MOVD 24(R0), R13
+	WORD $0x3d8001a2 // str q2, [x13]
+	ADD R1, R13
+	WORD $0x3d8001a3 // str q3, [x13]
+	ADD R1, R13
+	MOVD 32(R0), R14
+	WORD $0x3d8001c4 // str q4, [x14]
 	ADD R1, R14
-	WORD $0x3d8001c3 // str q3, [x14]
+	WORD $0x3d8001c5 // str q5, [x14]
 	ADD R1, R14
-	MOVD 32(R0), R15
-	WORD $0x3d8001e4 // str q4, [x15]
-	ADD R1, R15
-	WORD $0x3d8001e5 // str q5, [x15]
-	ADD R1, R15
 	RET
 
-next5:
+other7:
+
+done8:
 	MOVD 24(R0), R2
 	WORD $0x3dc00042 // ldr q2, [x2]
 	ADD R1, R2
@@ -1643,7 +1663,7 @@ next5:
 	MOVD 56(R0), R9
 	MOVD 64(R0), R10
 
-row7:
+row10:
 	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x3dc000e6 // ldr q6, [x7]
 	WORD $0x4d40c907 // ld1r {v7.4s}, [x8]
@@ -1665,7 +1685,7 @@ row7:
 	ADD R5, R7
 	ADD $4, R8
 	SUBS $1, R10, R10
-	BNE row7
+	BNE row10
 	MOVD 24(R0), R11
 	WORD $0x3d800162 // str q2, [x11]
 	ADD R1, R11

@@ -14,6 +14,15 @@ var shapes = [...]shape{
 	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
 }
 
+// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
+const (
+	tileRows   = 4
+	narrowRows = 6
+)
+
+// rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
+const rowGroups = 2
+
 // readsDirectly reports whether the kernels read B in place.
 func readsDirectly(p *Product) bool {
 	if active == generic {

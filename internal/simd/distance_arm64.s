@@ -21,358 +21,364 @@ TEXT ·distance1NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE next1
+	BNE other1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
 	MOVD R8, R9
-	ADD R7, R9
-	MOVD R9, R10
-	ADD R7, R10
-	CBZ R3, nil2
+	ADD R6, R9
+	CBZ R3, other3
 
-row4:
+row5:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00025 // ldr q5, [x1]
-	WORD $0x4d40c8c6 // ld1r {v6.4s}, [x6]
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
 	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
 	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
 	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
-	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
+	WORD $0x4d40c8e6 // ld1r {v6.4s}, [x7]
 	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
 	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
 	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
-	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
 	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
 	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
 	WORD $0x4ea7cce2 // fmls v2.4s, v7.4s, v7.4s
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
 	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
 	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
 	WORD $0x4ea7cce3 // fmls v3.4s, v7.4s, v7.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
-	ADD R2, R1
-	SUBS $1, R4, R4
-	BNE row4
-	JMP done3
-
-nil2:
-
-row5:
-	WORD $0x3dc00024 // ldr q4, [x1]
-	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
-	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
-	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
-	WORD $0x4d40c905 // ld1r {v5.4s}, [x8]
-	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
-	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
-	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
-	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
-	WORD $0x4d40c945 // ld1r {v5.4s}, [x10]
-	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
-	WORD $0x4ea6ccc3 // fmls v3.4s, v6.4s, v6.4s
-	ADD $4, R6
-	ADD $4, R8
-	ADD $4, R9
-	ADD $4, R10
 	ADD R2, R1
 	SUBS $1, R4, R4
 	BNE row5
+	JMP done4
 
-done3:
-	MOVD 72(R0), R11
-	MOVD 32(R0), R12
-	MOVD 40(R0), R13
-	TBZ $2, R11, few8
-	WORD $0x3d800180 // str q0, [x12]
-	JMP done7
+other3:
 
-few8:
-	TBZ $1, R11, single6
-	WORD $0xfd000180 // str d0, [x12]
-	TBZ $0, R11, done7
-	ADD $8, R12, R14
-	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
-	JMP done7
-
-single6:
-	WORD $0xbd000180 // str s0, [x12]
-
-done7:
-	ADD R13, R12
-	TBZ $2, R11, few11
-	WORD $0x3d800181 // str q1, [x12]
-	JMP done10
-
-few11:
-	TBZ $1, R11, single9
-	WORD $0xfd000181 // str d1, [x12]
-	TBZ $0, R11, done10
-	ADD $8, R12, R14
-	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done10
-
-single9:
-	WORD $0xbd000181 // str s1, [x12]
-
-done10:
-	ADD R13, R12
-	TBZ $2, R11, few14
-	WORD $0x3d800182 // str q2, [x12]
-	JMP done13
-
-few14:
-	TBZ $1, R11, single12
-	WORD $0xfd000182 // str d2, [x12]
-	TBZ $0, R11, done13
-	ADD $8, R12, R14
-	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done13
-
-single12:
-	WORD $0xbd000182 // str s2, [x12]
-
-done13:
-	ADD R13, R12
-	TBZ $2, R11, few17
-	WORD $0x3d800183 // str q3, [x12]
-	JMP done16
-
-few17:
-	TBZ $1, R11, single15
-	WORD $0xfd000183 // str d3, [x12]
-	TBZ $0, R11, done16
-	ADD $8, R12, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done16
-
-single15:
-	WORD $0xbd000183 // str s3, [x12]
-
-done16:
-	ADD R13, R12
-	RET
-
-next1:
-	MOVD 64(R0), R5
-	CMP $3, R5
-	BNE next18
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	MOVD R8, R9
-	ADD R7, R9
-	CBZ R3, nil19
-
-row21:
-	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
-	ADD $4, R3
+row6:
 	WORD $0x3dc00024 // ldr q4, [x1]
-	WORD $0x4d40c8c5 // ld1r {v5.4s}, [x6]
+	WORD $0x4d40c8a5 // ld1r {v5.4s}, [x5]
 	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
 	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x4d40c8e5 // ld1r {v5.4s}, [x7]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
 	WORD $0x4d40c905 // ld1r {v5.4s}, [x8]
 	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
+	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
 	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
 	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
-	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
-	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
-	ADD $4, R6
+	WORD $0x4ea6ccc3 // fmls v3.4s, v6.4s, v6.4s
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row21
-	JMP done20
+	BNE row6
 
-nil19:
-
-row22:
-	WORD $0x3dc00023 // ldr q3, [x1]
-	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
-	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
-	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
-	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
-	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
-	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
-	WORD $0x4d40c924 // ld1r {v4.4s}, [x9]
-	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
-	WORD $0x4ea5cca2 // fmls v2.4s, v5.4s, v5.4s
-	ADD $4, R6
-	ADD $4, R8
-	ADD $4, R9
-	ADD R2, R1
-	SUBS $1, R4, R4
-	BNE row22
-
-done20:
+done4:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
-	TBZ $2, R10, few25
+	TBZ $2, R10, few9
 	WORD $0x3d800160 // str q0, [x11]
-	JMP done24
+	JMP done8
 
-few25:
-	TBZ $1, R10, single23
+few9:
+	TBZ $1, R10, single7
 	WORD $0xfd000160 // str d0, [x11]
-	TBZ $0, R10, done24
+	TBZ $0, R10, done8
 	ADD $8, R11, R13
 	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
-	JMP done24
+	JMP done8
 
-single23:
+single7:
 	WORD $0xbd000160 // str s0, [x11]
 
-done24:
+done8:
 	ADD R12, R11
-	TBZ $2, R10, few28
+	TBZ $2, R10, few12
 	WORD $0x3d800161 // str q1, [x11]
-	JMP done27
+	JMP done11
 
-few28:
-	TBZ $1, R10, single26
+few12:
+	TBZ $1, R10, single10
 	WORD $0xfd000161 // str d1, [x11]
-	TBZ $0, R10, done27
+	TBZ $0, R10, done11
 	ADD $8, R11, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done27
+	JMP done11
 
-single26:
+single10:
 	WORD $0xbd000161 // str s1, [x11]
 
-done27:
+done11:
 	ADD R12, R11
-	TBZ $2, R10, few31
+	TBZ $2, R10, few15
 	WORD $0x3d800162 // str q2, [x11]
-	JMP done30
+	JMP done14
 
-few31:
-	TBZ $1, R10, single29
+few15:
+	TBZ $1, R10, single13
 	WORD $0xfd000162 // str d2, [x11]
-	TBZ $0, R10, done30
+	TBZ $0, R10, done14
 	ADD $8, R11, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done30
+	JMP done14
 
-single29:
+single13:
 	WORD $0xbd000162 // str s2, [x11]
 
-done30:
+done14:
+	ADD R12, R11
+	TBZ $2, R10, few18
+	WORD $0x3d800163 // str q3, [x11]
+	JMP done17
+
+few18:
+	TBZ $1, R10, single16
+	WORD $0xfd000163 // str d3, [x11]
+	TBZ $0, R10, done17
+	ADD $8, R11, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done17
+
+single16:
+	WORD $0xbd000163 // str s3, [x11]
+
+done17:
 	ADD R12, R11
 	RET
 
-next18:
+other1:
+
+done2:
 	MOVD 64(R0), R5
-	CMP $2, R5
-	BNE next32
+	CMP $3, R5
+	BNE other19
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	CBZ R3, nil33
+	WORD $0x4f000402 // movi v2.4s, #0x0
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
+	CBZ R3, other21
 
-row35:
-	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
+row23:
+	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
 	ADD $4, R3
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x4d40c8a5 // ld1r {v5.4s}, [x5]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x4ea6ccc0 // fmls v0.4s, v6.4s, v6.4s
+	WORD $0x4d40c8e5 // ld1r {v5.4s}, [x7]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x4ea6ccc1 // fmls v1.4s, v6.4s, v6.4s
+	WORD $0x4d40c905 // ld1r {v5.4s}, [x8]
+	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x4ea6ccc2 // fmls v2.4s, v6.4s, v6.4s
+	ADD $4, R5
+	ADD $4, R7
+	ADD $4, R8
+	ADD R2, R1
+	SUBS $1, R4, R4
+	BNE row23
+	JMP done22
+
+other21:
+
+row24:
 	WORD $0x3dc00023 // ldr q3, [x1]
-	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
+	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
 	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
 	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
+	WORD $0x4d40c8e4 // ld1r {v4.4s}, [x7]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
 	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
 	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
-	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
-	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
-	ADD $4, R6
+	WORD $0x4ea5cca2 // fmls v2.4s, v5.4s, v5.4s
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row35
-	JMP done34
+	BNE row24
 
-nil33:
-
-row36:
-	WORD $0x3dc00022 // ldr q2, [x1]
-	WORD $0x4d40c8c3 // ld1r {v3.4s}, [x6]
-	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
-	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
-	WORD $0x4d40c903 // ld1r {v3.4s}, [x8]
-	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
-	WORD $0x4ea4cc81 // fmls v1.4s, v4.4s, v4.4s
-	ADD $4, R6
-	ADD $4, R8
-	ADD R2, R1
-	SUBS $1, R4, R4
-	BNE row36
-
-done34:
+done22:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
-	TBZ $2, R9, few39
+	TBZ $2, R9, few27
 	WORD $0x3d800140 // str q0, [x10]
-	JMP done38
+	JMP done26
 
-few39:
-	TBZ $1, R9, single37
+few27:
+	TBZ $1, R9, single25
 	WORD $0xfd000140 // str d0, [x10]
-	TBZ $0, R9, done38
+	TBZ $0, R9, done26
 	ADD $8, R10, R12
 	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
-	JMP done38
+	JMP done26
 
-single37:
+single25:
 	WORD $0xbd000140 // str s0, [x10]
 
-done38:
+done26:
 	ADD R11, R10
-	TBZ $2, R9, few42
+	TBZ $2, R9, few30
 	WORD $0x3d800141 // str q1, [x10]
-	JMP done41
+	JMP done29
 
-few42:
-	TBZ $1, R9, single40
+few30:
+	TBZ $1, R9, single28
 	WORD $0xfd000141 // str d1, [x10]
-	TBZ $0, R9, done41
+	TBZ $0, R9, done29
 	ADD $8, R10, R12
 	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done41
+	JMP done29
 
-single40:
+single28:
 	WORD $0xbd000141 // str s1, [x10]
 
-done41:
+done29:
+	ADD R11, R10
+	TBZ $2, R9, few33
+	WORD $0x3d800142 // str q2, [x10]
+	JMP done32
+
+few33:
+	TBZ $1, R9, single31
+	WORD $0xfd000142 // str d2, [x10]
+	TBZ $0, R9, done32
+	ADD $8, R10, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done32
+
+single31:
+	WORD $0xbd000142 // str s2, [x10]
+
+done32:
 	ADD R11, R10
 	RET
 
-next32:
+other19:
+
+done20:
+	MOVD 64(R0), R5
+	CMP $2, R5
+	BNE other34
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	CBZ R3, other36
+
+row38:
+	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
+	ADD $4, R3
+	WORD $0x3dc00023 // ldr q3, [x1]
+	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x4ea5cca0 // fmls v0.4s, v5.4s, v5.4s
+	WORD $0x4d40c8e4 // ld1r {v4.4s}, [x7]
+	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x4ea5cca1 // fmls v1.4s, v5.4s, v5.4s
+	ADD $4, R5
+	ADD $4, R7
+	ADD R2, R1
+	SUBS $1, R4, R4
+	BNE row38
+	JMP done37
+
+other36:
+
+row39:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x4d40c8a3 // ld1r {v3.4s}, [x5]
+	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
+	WORD $0x4ea4cc80 // fmls v0.4s, v4.4s, v4.4s
+	WORD $0x4d40c8e3 // ld1r {v3.4s}, [x7]
+	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
+	WORD $0x4ea4cc81 // fmls v1.4s, v4.4s, v4.4s
+	ADD $4, R5
+	ADD $4, R7
+	ADD R2, R1
+	SUBS $1, R4, R4
+	BNE row39
+
+done37:
+	MOVD 72(R0), R8
+	MOVD 32(R0), R9
+	MOVD 40(R0), R10
+	TBZ $2, R8, few42
+	WORD $0x3d800120 // str q0, [x9]
+	JMP done41
+
+few42:
+	TBZ $1, R8, single40
+	WORD $0xfd000120 // str d0, [x9]
+	TBZ $0, R8, done41
+	ADD $8, R9, R11
+	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
+	JMP done41
+
+single40:
+	WORD $0xbd000120 // str s0, [x9]
+
+done41:
+	ADD R10, R9
+	TBZ $2, R8, few45
+	WORD $0x3d800121 // str q1, [x9]
+	JMP done44
+
+few45:
+	TBZ $1, R8, single43
+	WORD $0xfd000121 // str d1, [x9]
+	TBZ $0, R8, done44
+	ADD $8, R9, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	JMP done44
+
+single43:
+	WORD $0xbd000121 // str s1, [x9]
+
+done44:
+	ADD R10, R9
+	RET
+
+other34:
+
+done35:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil43
+	CBZ R3, other46
 
-row45:
+row48:
 	WORD $0x4d40c861 // ld1r {v1.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00022 // ldr q2, [x1]
@@ -383,12 +389,12 @@ row45:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row45
-	JMP done44
+	BNE row48
+	JMP done47
 
-nil43:
+other46:
 
-row46:
+row49:
 	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
 	WORD $0x4ea2d423 // fsub v3.4s, v1.4s, v2.4s
@@ -396,28 +402,28 @@ row46:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row46
+	BNE row49
 
-done44:
+done47:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
-	TBZ $2, R7, few49
+	TBZ $2, R7, few52
 	WORD $0x3d800100 // str q0, [x8]
-	JMP done48
+	JMP done51
 
-few49:
-	TBZ $1, R7, single47
+few52:
+	TBZ $1, R7, single50
 	WORD $0xfd000100 // str d0, [x8]
-	TBZ $0, R7, done48
+	TBZ $0, R7, done51
 	ADD $8, R8, R10
 	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
-	JMP done48
+	JMP done51
 
-single47:
+single50:
 	WORD $0xbd000100 // str s0, [x8]
 
-done48:
+done51:
 	ADD R9, R8
 	RET
 
@@ -432,7 +438,7 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE next1
+	BNE other1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -441,419 +447,425 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
 	MOVD R8, R9
-	ADD R7, R9
-	MOVD R9, R10
-	ADD R7, R10
-	CBZ R3, nil2
+	ADD R6, R9
+	CBZ R3, other3
 
-row4:
+row5:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00029 // ldr q9, [x1]
 	WORD $0x3dc0042a // ldr q10, [x1, #16]
-	WORD $0x4d40c8cb // ld1r {v11.4s}, [x6]
+	WORD $0x4d40c8ab // ld1r {v11.4s}, [x5]
 	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd80 // fmls v0.4s, v12.4s, v12.4s
 	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd81 // fmls v1.4s, v12.4s, v12.4s
-	WORD $0x4d40c90b // ld1r {v11.4s}, [x8]
+	WORD $0x4d40c8eb // ld1r {v11.4s}, [x7]
 	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd82 // fmls v2.4s, v12.4s, v12.4s
 	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd83 // fmls v3.4s, v12.4s, v12.4s
-	WORD $0x4d40c92b // ld1r {v11.4s}, [x9]
+	WORD $0x4d40c90b // ld1r {v11.4s}, [x8]
 	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd84 // fmls v4.4s, v12.4s, v12.4s
 	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd85 // fmls v5.4s, v12.4s, v12.4s
-	WORD $0x4d40c94b // ld1r {v11.4s}, [x10]
+	WORD $0x4d40c92b // ld1r {v11.4s}, [x9]
 	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd86 // fmls v6.4s, v12.4s, v12.4s
 	WORD $0x4eabd54c // fsub v12.4s, v10.4s, v11.4s
 	WORD $0x6e28dd8c // fmul v12.4s, v12.4s, v8.4s
 	WORD $0x4eaccd87 // fmls v7.4s, v12.4s, v12.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row4
-	JMP done3
+	BNE row5
+	JMP done4
 
-nil2:
+other3:
 
-row5:
+row6:
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x3dc00429 // ldr q9, [x1, #16]
-	WORD $0x4d40c8ca // ld1r {v10.4s}, [x6]
+	WORD $0x4d40c8aa // ld1r {v10.4s}, [x5]
 	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
 	WORD $0x4eabcd60 // fmls v0.4s, v11.4s, v11.4s
 	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
 	WORD $0x4eabcd61 // fmls v1.4s, v11.4s, v11.4s
-	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
+	WORD $0x4d40c8ea // ld1r {v10.4s}, [x7]
 	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
 	WORD $0x4eabcd62 // fmls v2.4s, v11.4s, v11.4s
 	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
 	WORD $0x4eabcd63 // fmls v3.4s, v11.4s, v11.4s
-	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
 	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
 	WORD $0x4eabcd64 // fmls v4.4s, v11.4s, v11.4s
 	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
 	WORD $0x4eabcd65 // fmls v5.4s, v11.4s, v11.4s
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
 	WORD $0x4eaad50b // fsub v11.4s, v8.4s, v10.4s
 	WORD $0x4eabcd66 // fmls v6.4s, v11.4s, v11.4s
 	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
 	WORD $0x4eabcd67 // fmls v7.4s, v11.4s, v11.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row5
+	BNE row6
 
-done3:
-	MOVD 72(R0), R11
-	MOVD 32(R0), R12
-	MOVD 40(R0), R13
-	WORD $0x3d800180 // str q0, [x12]
-	TBZ $2, R11, few8
-	WORD $0x3d800581 // str q1, [x12, #16]
-	JMP done7
+done4:
+	MOVD 72(R0), R10
+	MOVD 32(R0), R11
+	MOVD 40(R0), R12
+	WORD $0x3d800160 // str q0, [x11]
+	TBZ $2, R10, few9
+	WORD $0x3d800561 // str q1, [x11, #16]
+	JMP done8
 
-few8:
-	TBZ $1, R11, single6
-	WORD $0xfd000981 // str d1, [x12, #16]
-	TBZ $0, R11, done7
-	ADD $24, R12, R14
-	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done7
+few9:
+	TBZ $1, R10, single7
+	WORD $0xfd000961 // str d1, [x11, #16]
+	TBZ $0, R10, done8
+	ADD $24, R11, R13
+	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
+	JMP done8
 
-single6:
-	WORD $0xbd001181 // str s1, [x12, #16]
+single7:
+	WORD $0xbd001161 // str s1, [x11, #16]
 
-done7:
-	ADD R13, R12
-	WORD $0x3d800182 // str q2, [x12]
-	TBZ $2, R11, few11
-	WORD $0x3d800583 // str q3, [x12, #16]
-	JMP done10
+done8:
+	ADD R12, R11
+	WORD $0x3d800162 // str q2, [x11]
+	TBZ $2, R10, few12
+	WORD $0x3d800563 // str q3, [x11, #16]
+	JMP done11
 
-few11:
-	TBZ $1, R11, single9
-	WORD $0xfd000983 // str d3, [x12, #16]
-	TBZ $0, R11, done10
-	ADD $24, R12, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done10
+few12:
+	TBZ $1, R10, single10
+	WORD $0xfd000963 // str d3, [x11, #16]
+	TBZ $0, R10, done11
+	ADD $24, R11, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done11
 
-single9:
-	WORD $0xbd001183 // str s3, [x12, #16]
+single10:
+	WORD $0xbd001163 // str s3, [x11, #16]
 
-done10:
-	ADD R13, R12
-	WORD $0x3d800184 // str q4, [x12]
-	TBZ $2, R11, few14
-	WORD $0x3d800585 // str q5, [x12, #16]
-	JMP done13
+done11:
+	ADD R12, R11
+	WORD $0x3d800164 // str q4, [x11]
+	TBZ $2, R10, few15
+	WORD $0x3d800565 // str q5, [x11, #16]
+	JMP done14
 
-few14:
-	TBZ $1, R11, single12
-	WORD $0xfd000985 // str d5, [x12, #16]
-	TBZ $0, R11, done13
-	ADD $24, R12, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done13
+few15:
+	TBZ $1, R10, single13
+	WORD $0xfd000965 // str d5, [x11, #16]
+	TBZ $0, R10, done14
+	ADD $24, R11, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
+	JMP done14
 
-single12:
-	WORD $0xbd001185 // str s5, [x12, #16]
+single13:
+	WORD $0xbd001165 // str s5, [x11, #16]
 
-done13:
-	ADD R13, R12
-	WORD $0x3d800186 // str q6, [x12]
-	TBZ $2, R11, few17
-	WORD $0x3d800587 // str q7, [x12, #16]
-	JMP done16
+done14:
+	ADD R12, R11
+	WORD $0x3d800166 // str q6, [x11]
+	TBZ $2, R10, few18
+	WORD $0x3d800567 // str q7, [x11, #16]
+	JMP done17
 
-few17:
-	TBZ $1, R11, single15
-	WORD $0xfd000987 // str d7, [x12, #16]
-	TBZ $0, R11, done16
-	ADD $24, R12, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done16
+few18:
+	TBZ $1, R10, single16
+	WORD $0xfd000967 // str d7, [x11, #16]
+	TBZ $0, R10, done17
+	ADD $24, R11, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	JMP done17
 
-single15:
-	WORD $0xbd001187 // str s7, [x12, #16]
+single16:
+	WORD $0xbd001167 // str s7, [x11, #16]
 
-done16:
-	ADD R13, R12
+done17:
+	ADD R12, R11
 	RET
 
-next1:
+other1:
+
+done2:
 	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE next18
+	BNE other19
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	MOVD R8, R9
-	ADD R7, R9
-	CBZ R3, nil19
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
+	CBZ R3, other21
 
-row21:
+row23:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00027 // ldr q7, [x1]
 	WORD $0x3dc00428 // ldr q8, [x1, #16]
-	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
+	WORD $0x4d40c8a9 // ld1r {v9.4s}, [x5]
 	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
 	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
 	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
 	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
 	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
 	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
-	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
+	WORD $0x4d40c8e9 // ld1r {v9.4s}, [x7]
 	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
 	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
 	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
 	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
 	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
 	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
-	WORD $0x4d40c929 // ld1r {v9.4s}, [x9]
+	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
 	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
 	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
 	WORD $0x4eaacd44 // fmls v4.4s, v10.4s, v10.4s
 	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
 	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
 	WORD $0x4eaacd45 // fmls v5.4s, v10.4s, v10.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
-	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row21
-	JMP done20
+	BNE row23
+	JMP done22
 
-nil19:
+other21:
 
-row22:
+row24:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x3dc00427 // ldr q7, [x1, #16]
-	WORD $0x4d40c8c8 // ld1r {v8.4s}, [x6]
+	WORD $0x4d40c8a8 // ld1r {v8.4s}, [x5]
 	WORD $0x4ea8d4c9 // fsub v9.4s, v6.4s, v8.4s
 	WORD $0x4ea9cd20 // fmls v0.4s, v9.4s, v9.4s
 	WORD $0x4ea8d4e9 // fsub v9.4s, v7.4s, v8.4s
 	WORD $0x4ea9cd21 // fmls v1.4s, v9.4s, v9.4s
-	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
+	WORD $0x4d40c8e8 // ld1r {v8.4s}, [x7]
 	WORD $0x4ea8d4c9 // fsub v9.4s, v6.4s, v8.4s
 	WORD $0x4ea9cd22 // fmls v2.4s, v9.4s, v9.4s
 	WORD $0x4ea8d4e9 // fsub v9.4s, v7.4s, v8.4s
 	WORD $0x4ea9cd23 // fmls v3.4s, v9.4s, v9.4s
-	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
 	WORD $0x4ea8d4c9 // fsub v9.4s, v6.4s, v8.4s
 	WORD $0x4ea9cd24 // fmls v4.4s, v9.4s, v9.4s
 	WORD $0x4ea8d4e9 // fsub v9.4s, v7.4s, v8.4s
 	WORD $0x4ea9cd25 // fmls v5.4s, v9.4s, v9.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
-	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row22
+	BNE row24
 
-done20:
-	MOVD 72(R0), R10
-	MOVD 32(R0), R11
-	MOVD 40(R0), R12
-	WORD $0x3d800160 // str q0, [x11]
-	TBZ $2, R10, few25
-	WORD $0x3d800561 // str q1, [x11, #16]
-	JMP done24
+done22:
+	MOVD 72(R0), R9
+	MOVD 32(R0), R10
+	MOVD 40(R0), R11
+	WORD $0x3d800140 // str q0, [x10]
+	TBZ $2, R9, few27
+	WORD $0x3d800541 // str q1, [x10, #16]
+	JMP done26
 
-few25:
-	TBZ $1, R10, single23
-	WORD $0xfd000961 // str d1, [x11, #16]
-	TBZ $0, R10, done24
-	ADD $24, R11, R13
-	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done24
+few27:
+	TBZ $1, R9, single25
+	WORD $0xfd000941 // str d1, [x10, #16]
+	TBZ $0, R9, done26
+	ADD $24, R10, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	JMP done26
 
-single23:
-	WORD $0xbd001161 // str s1, [x11, #16]
+single25:
+	WORD $0xbd001141 // str s1, [x10, #16]
 
-done24:
-	ADD R12, R11
-	WORD $0x3d800162 // str q2, [x11]
-	TBZ $2, R10, few28
-	WORD $0x3d800563 // str q3, [x11, #16]
-	JMP done27
+done26:
+	ADD R11, R10
+	WORD $0x3d800142 // str q2, [x10]
+	TBZ $2, R9, few30
+	WORD $0x3d800543 // str q3, [x10, #16]
+	JMP done29
 
-few28:
-	TBZ $1, R10, single26
-	WORD $0xfd000963 // str d3, [x11, #16]
-	TBZ $0, R10, done27
-	ADD $24, R11, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done27
+few30:
+	TBZ $1, R9, single28
+	WORD $0xfd000943 // str d3, [x10, #16]
+	TBZ $0, R9, done29
+	ADD $24, R10, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done29
 
-single26:
-	WORD $0xbd001163 // str s3, [x11, #16]
+single28:
+	WORD $0xbd001143 // str s3, [x10, #16]
 
-done27:
-	ADD R12, R11
-	WORD $0x3d800164 // str q4, [x11]
-	TBZ $2, R10, few31
-	WORD $0x3d800565 // str q5, [x11, #16]
-	JMP done30
+done29:
+	ADD R11, R10
+	WORD $0x3d800144 // str q4, [x10]
+	TBZ $2, R9, few33
+	WORD $0x3d800545 // str q5, [x10, #16]
+	JMP done32
 
-few31:
-	TBZ $1, R10, single29
-	WORD $0xfd000965 // str d5, [x11, #16]
-	TBZ $0, R10, done30
-	ADD $24, R11, R13
-	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done30
+few33:
+	TBZ $1, R9, single31
+	WORD $0xfd000945 // str d5, [x10, #16]
+	TBZ $0, R9, done32
+	ADD $24, R10, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	JMP done32
 
-single29:
-	WORD $0xbd001165 // str s5, [x11, #16]
+single31:
+	WORD $0xbd001145 // str s5, [x10, #16]
 
-done30:
-	ADD R12, R11
+done32:
+	ADD R11, R10
 	RET
 
-next18:
+other19:
+
+done20:
 	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE next32
+	BNE other34
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	CBZ R3, nil33
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	CBZ R3, other36
 
-row35:
+row38:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00025 // ldr q5, [x1]
 	WORD $0x3dc00426 // ldr q6, [x1, #16]
-	WORD $0x4d40c8c7 // ld1r {v7.4s}, [x6]
+	WORD $0x4d40c8a7 // ld1r {v7.4s}, [x5]
 	WORD $0x4ea7d4a8 // fsub v8.4s, v5.4s, v7.4s
 	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
 	WORD $0x4ea8cd00 // fmls v0.4s, v8.4s, v8.4s
 	WORD $0x4ea7d4c8 // fsub v8.4s, v6.4s, v7.4s
 	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
 	WORD $0x4ea8cd01 // fmls v1.4s, v8.4s, v8.4s
-	WORD $0x4d40c907 // ld1r {v7.4s}, [x8]
+	WORD $0x4d40c8e7 // ld1r {v7.4s}, [x7]
 	WORD $0x4ea7d4a8 // fsub v8.4s, v5.4s, v7.4s
 	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
 	WORD $0x4ea8cd02 // fmls v2.4s, v8.4s, v8.4s
 	WORD $0x4ea7d4c8 // fsub v8.4s, v6.4s, v7.4s
 	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
 	WORD $0x4ea8cd03 // fmls v3.4s, v8.4s, v8.4s
-	ADD $4, R6
-	ADD $4, R8
+	ADD $4, R5
+	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row35
-	JMP done34
+	BNE row38
+	JMP done37
 
-nil33:
+other36:
 
-row36:
+row39:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00425 // ldr q5, [x1, #16]
-	WORD $0x4d40c8c6 // ld1r {v6.4s}, [x6]
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
 	WORD $0x4ea6d487 // fsub v7.4s, v4.4s, v6.4s
 	WORD $0x4ea7cce0 // fmls v0.4s, v7.4s, v7.4s
 	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
 	WORD $0x4ea7cce1 // fmls v1.4s, v7.4s, v7.4s
-	WORD $0x4d40c906 // ld1r {v6.4s}, [x8]
+	WORD $0x4d40c8e6 // ld1r {v6.4s}, [x7]
 	WORD $0x4ea6d487 // fsub v7.4s, v4.4s, v6.4s
 	WORD $0x4ea7cce2 // fmls v2.4s, v7.4s, v7.4s
 	WORD $0x4ea6d4a7 // fsub v7.4s, v5.4s, v6.4s
 	WORD $0x4ea7cce3 // fmls v3.4s, v7.4s, v7.4s
-	ADD $4, R6
-	ADD $4, R8
+	ADD $4, R5
+	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row36
+	BNE row39
 
-done34:
-	MOVD 72(R0), R9
-	MOVD 32(R0), R10
-	MOVD 40(R0), R11
-	WORD $0x3d800140 // str q0, [x10]
-	TBZ $2, R9, few39
-	WORD $0x3d800541 // str q1, [x10, #16]
-	JMP done38
-
-few39:
-	TBZ $1, R9, single37
-	WORD $0xfd000941 // str d1, [x10, #16]
-	TBZ $0, R9, done38
-	ADD $24, R10, R12
-	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done38
-
-single37:
-	WORD $0xbd001141 // str s1, [x10, #16]
-
-done38:
-	ADD R11, R10
-	WORD $0x3d800142 // str q2, [x10]
-	TBZ $2, R9, few42
-	WORD $0x3d800543 // str q3, [x10, #16]
+done37:
+	MOVD 72(R0), R8
+	MOVD 32(R0), R9
+	MOVD 40(R0), R10
+	WORD $0x3d800120 // str q0, [x9]
+	TBZ $2, R8, few42
+	WORD $0x3d800521 // str q1, [x9, #16]
 	JMP done41
 
 few42:
-	TBZ $1, R9, single40
-	WORD $0xfd000943 // str d3, [x10, #16]
-	TBZ $0, R9, done41
-	ADD $24, R10, R12
-	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	TBZ $1, R8, single40
+	WORD $0xfd000921 // str d1, [x9, #16]
+	TBZ $0, R8, done41
+	ADD $24, R9, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
 	JMP done41
 
 single40:
-	WORD $0xbd001143 // str s3, [x10, #16]
+	WORD $0xbd001121 // str s1, [x9, #16]
 
 done41:
-	ADD R11, R10
+	ADD R10, R9
+	WORD $0x3d800122 // str q2, [x9]
+	TBZ $2, R8, few45
+	WORD $0x3d800523 // str q3, [x9, #16]
+	JMP done44
+
+few45:
+	TBZ $1, R8, single43
+	WORD $0xfd000923 // str d3, [x9, #16]
+	TBZ $0, R8, done44
+	ADD $24, R9, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	JMP done44
+
+single43:
+	WORD $0xbd001123 // str s3, [x9, #16]
+
+done44:
+	ADD R10, R9
 	RET
 
-next32:
+other34:
+
+done35:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil43
+	CBZ R3, other46
 
-row45:
+row48:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00023 // ldr q3, [x1]
@@ -868,12 +880,12 @@ row45:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row45
-	JMP done44
+	BNE row48
+	JMP done47
 
-nil43:
+other46:
 
-row46:
+row49:
 	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x3dc00423 // ldr q3, [x1, #16]
 	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
@@ -884,29 +896,29 @@ row46:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row46
+	BNE row49
 
-done44:
+done47:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
 	WORD $0x3d800100 // str q0, [x8]
-	TBZ $2, R7, few49
+	TBZ $2, R7, few52
 	WORD $0x3d800501 // str q1, [x8, #16]
-	JMP done48
+	JMP done51
 
-few49:
-	TBZ $1, R7, single47
+few52:
+	TBZ $1, R7, single50
 	WORD $0xfd000901 // str d1, [x8, #16]
-	TBZ $0, R7, done48
+	TBZ $0, R7, done51
 	ADD $24, R8, R10
 	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
-	JMP done48
+	JMP done51
 
-single47:
+single50:
 	WORD $0xbd001101 // str s1, [x8, #16]
 
-done48:
+done51:
 	ADD R9, R8
 	RET
 
@@ -921,7 +933,7 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE next1
+	BNE other1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -934,23 +946,23 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
 	MOVD R8, R9
-	ADD R7, R9
-	MOVD R9, R10
-	ADD R7, R10
-	CBZ R3, nil2
+	ADD R6, R9
+	CBZ R3, other3
 
-row4:
+row5:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc0002d // ldr q13, [x1]
 	WORD $0x3dc0042e // ldr q14, [x1, #16]
 	WORD $0x3dc0082f // ldr q15, [x1, #32]
-	WORD $0x4d40c8d0 // ld1r {v16.4s}, [x6]
+	WORD $0x4d40c8b0 // ld1r {v16.4s}, [x5]
 	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce20 // fmls v0.4s, v17.4s, v17.4s
@@ -960,7 +972,7 @@ row4:
 	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce22 // fmls v2.4s, v17.4s, v17.4s
-	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
+	WORD $0x4d40c8f0 // ld1r {v16.4s}, [x7]
 	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce23 // fmls v3.4s, v17.4s, v17.4s
@@ -970,7 +982,7 @@ row4:
 	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce25 // fmls v5.4s, v17.4s, v17.4s
-	WORD $0x4d40c930 // ld1r {v16.4s}, [x9]
+	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
 	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce26 // fmls v6.4s, v17.4s, v17.4s
@@ -980,7 +992,7 @@ row4:
 	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce28 // fmls v8.4s, v17.4s, v17.4s
-	WORD $0x4d40c950 // ld1r {v16.4s}, [x10]
+	WORD $0x4d40c930 // ld1r {v16.4s}, [x9]
 	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce29 // fmls v9.4s, v17.4s, v17.4s
@@ -990,143 +1002,145 @@ row4:
 	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x6e2cde31 // fmul v17.4s, v17.4s, v12.4s
 	WORD $0x4eb1ce2b // fmls v11.4s, v17.4s, v17.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row4
-	JMP done3
+	BNE row5
+	JMP done4
 
-nil2:
+other3:
 
-row5:
+row6:
 	WORD $0x3dc0002c // ldr q12, [x1]
 	WORD $0x3dc0042d // ldr q13, [x1, #16]
 	WORD $0x3dc0082e // ldr q14, [x1, #32]
-	WORD $0x4d40c8cf // ld1r {v15.4s}, [x6]
+	WORD $0x4d40c8af // ld1r {v15.4s}, [x5]
 	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
 	WORD $0x4eb0ce00 // fmls v0.4s, v16.4s, v16.4s
 	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
 	WORD $0x4eb0ce01 // fmls v1.4s, v16.4s, v16.4s
 	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
 	WORD $0x4eb0ce02 // fmls v2.4s, v16.4s, v16.4s
-	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
+	WORD $0x4d40c8ef // ld1r {v15.4s}, [x7]
 	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
 	WORD $0x4eb0ce03 // fmls v3.4s, v16.4s, v16.4s
 	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
 	WORD $0x4eb0ce04 // fmls v4.4s, v16.4s, v16.4s
 	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
 	WORD $0x4eb0ce05 // fmls v5.4s, v16.4s, v16.4s
-	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
+	WORD $0x4d40c90f // ld1r {v15.4s}, [x8]
 	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
 	WORD $0x4eb0ce06 // fmls v6.4s, v16.4s, v16.4s
 	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
 	WORD $0x4eb0ce07 // fmls v7.4s, v16.4s, v16.4s
 	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
 	WORD $0x4eb0ce08 // fmls v8.4s, v16.4s, v16.4s
-	WORD $0x4d40c94f // ld1r {v15.4s}, [x10]
+	WORD $0x4d40c92f // ld1r {v15.4s}, [x9]
 	WORD $0x4eafd590 // fsub v16.4s, v12.4s, v15.4s
 	WORD $0x4eb0ce09 // fmls v9.4s, v16.4s, v16.4s
 	WORD $0x4eafd5b0 // fsub v16.4s, v13.4s, v15.4s
 	WORD $0x4eb0ce0a // fmls v10.4s, v16.4s, v16.4s
 	WORD $0x4eafd5d0 // fsub v16.4s, v14.4s, v15.4s
 	WORD $0x4eb0ce0b // fmls v11.4s, v16.4s, v16.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row5
+	BNE row6
 
-done3:
-	MOVD 72(R0), R11
-	MOVD 32(R0), R12
-	MOVD 40(R0), R13
-	WORD $0x3d800180 // str q0, [x12]
-	WORD $0x3d800581 // str q1, [x12, #16]
-	TBZ $2, R11, few8
-	WORD $0x3d800982 // str q2, [x12, #32]
-	JMP done7
+done4:
+	MOVD 72(R0), R10
+	MOVD 32(R0), R11
+	MOVD 40(R0), R12
+	WORD $0x3d800160 // str q0, [x11]
+	WORD $0x3d800561 // str q1, [x11, #16]
+	TBZ $2, R10, few9
+	WORD $0x3d800962 // str q2, [x11, #32]
+	JMP done8
 
-few8:
-	TBZ $1, R11, single6
-	WORD $0xfd001182 // str d2, [x12, #32]
-	TBZ $0, R11, done7
-	ADD $40, R12, R14
-	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done7
+few9:
+	TBZ $1, R10, single7
+	WORD $0xfd001162 // str d2, [x11, #32]
+	TBZ $0, R10, done8
+	ADD $40, R11, R13
+	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
+	JMP done8
 
-single6:
-	WORD $0xbd002182 // str s2, [x12, #32]
+single7:
+	WORD $0xbd002162 // str s2, [x11, #32]
 
-done7:
-	ADD R13, R12
-	WORD $0x3d800183 // str q3, [x12]
-	WORD $0x3d800584 // str q4, [x12, #16]
-	TBZ $2, R11, few11
-	WORD $0x3d800985 // str q5, [x12, #32]
-	JMP done10
+done8:
+	ADD R12, R11
+	WORD $0x3d800163 // str q3, [x11]
+	WORD $0x3d800564 // str q4, [x11, #16]
+	TBZ $2, R10, few12
+	WORD $0x3d800965 // str q5, [x11, #32]
+	JMP done11
 
-few11:
-	TBZ $1, R11, single9
-	WORD $0xfd001185 // str d5, [x12, #32]
-	TBZ $0, R11, done10
-	ADD $40, R12, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done10
+few12:
+	TBZ $1, R10, single10
+	WORD $0xfd001165 // str d5, [x11, #32]
+	TBZ $0, R10, done11
+	ADD $40, R11, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
+	JMP done11
 
-single9:
-	WORD $0xbd002185 // str s5, [x12, #32]
+single10:
+	WORD $0xbd002165 // str s5, [x11, #32]
 
-done10:
-	ADD R13, R12
-	WORD $0x3d800186 // str q6, [x12]
-	WORD $0x3d800587 // str q7, [x12, #16]
-	TBZ $2, R11, few14
-	WORD $0x3d800988 // str q8, [x12, #32]
-	JMP done13
+done11:
+	ADD R12, R11
+	WORD $0x3d800166 // str q6, [x11]
+	WORD $0x3d800567 // str q7, [x11, #16]
+	TBZ $2, R10, few15
+	WORD $0x3d800968 // str q8, [x11, #32]
+	JMP done14
 
-few14:
-	TBZ $1, R11, single12
-	WORD $0xfd001188 // str d8, [x12, #32]
-	TBZ $0, R11, done13
-	ADD $40, R12, R14
-	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
-	JMP done13
+few15:
+	TBZ $1, R10, single13
+	WORD $0xfd001168 // str d8, [x11, #32]
+	TBZ $0, R10, done14
+	ADD $40, R11, R13
+	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
+	JMP done14
 
-single12:
-	WORD $0xbd002188 // str s8, [x12, #32]
+single13:
+	WORD $0xbd002168 // str s8, [x11, #32]
 
-done13:
-	ADD R13, R12
-	WORD $0x3d800189 // str q9, [x12]
-	WORD $0x3d80058a // str q10, [x12, #16]
-	TBZ $2, R11, few17
-	WORD $0x3d80098b // str q11, [x12, #32]
-	JMP done16
+done14:
+	ADD R12, R11
+	WORD $0x3d800169 // str q9, [x11]
+	WORD $0x3d80056a // str q10, [x11, #16]
+	TBZ $2, R10, few18
+	WORD $0x3d80096b // str q11, [x11, #32]
+	JMP done17
 
-few17:
-	TBZ $1, R11, single15
-	WORD $0xfd00118b // str d11, [x12, #32]
-	TBZ $0, R11, done16
-	ADD $40, R12, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done16
+few18:
+	TBZ $1, R10, single16
+	WORD $0xfd00116b // str d11, [x11, #32]
+	TBZ $0, R10, done17
+	ADD $40, R11, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done17
 
-single15:
-	WORD $0xbd00218b // str s11, [x12, #32]
+single16:
+	WORD $0xbd00216b // str s11, [x11, #32]
 
-done16:
-	ADD R13, R12
+done17:
+	ADD R12, R11
 	RET
 
-next1:
+other1:
+
+done2:
 	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE next18
+	BNE other19
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1136,21 +1150,21 @@ next1:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	MOVD R8, R9
-	ADD R7, R9
-	CBZ R3, nil19
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
+	CBZ R3, other21
 
-row21:
+row23:
 	WORD $0x4d40c869 // ld1r {v9.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc0002a // ldr q10, [x1]
 	WORD $0x3dc0042b // ldr q11, [x1, #16]
 	WORD $0x3dc0082c // ldr q12, [x1, #32]
-	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
+	WORD $0x4d40c8ad // ld1r {v13.4s}, [x5]
 	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc0 // fmls v0.4s, v14.4s, v14.4s
@@ -1160,7 +1174,7 @@ row21:
 	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc2 // fmls v2.4s, v14.4s, v14.4s
-	WORD $0x4d40c90d // ld1r {v13.4s}, [x8]
+	WORD $0x4d40c8ed // ld1r {v13.4s}, [x7]
 	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
@@ -1170,7 +1184,7 @@ row21:
 	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc5 // fmls v5.4s, v14.4s, v14.4s
-	WORD $0x4d40c92d // ld1r {v13.4s}, [x9]
+	WORD $0x4d40c90d // ld1r {v13.4s}, [x8]
 	WORD $0x4eadd54e // fsub v14.4s, v10.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc6 // fmls v6.4s, v14.4s, v14.4s
@@ -1180,134 +1194,136 @@ row21:
 	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e29ddce // fmul v14.4s, v14.4s, v9.4s
 	WORD $0x4eaecdc8 // fmls v8.4s, v14.4s, v14.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
-	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row21
-	JMP done20
+	BNE row23
+	JMP done22
 
-nil19:
+other21:
 
-row22:
+row24:
 	WORD $0x3dc00029 // ldr q9, [x1]
 	WORD $0x3dc0042a // ldr q10, [x1, #16]
 	WORD $0x3dc0082b // ldr q11, [x1, #32]
-	WORD $0x4d40c8cc // ld1r {v12.4s}, [x6]
+	WORD $0x4d40c8ac // ld1r {v12.4s}, [x5]
 	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
 	WORD $0x4eadcda0 // fmls v0.4s, v13.4s, v13.4s
 	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
 	WORD $0x4eadcda1 // fmls v1.4s, v13.4s, v13.4s
 	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
 	WORD $0x4eadcda2 // fmls v2.4s, v13.4s, v13.4s
-	WORD $0x4d40c90c // ld1r {v12.4s}, [x8]
+	WORD $0x4d40c8ec // ld1r {v12.4s}, [x7]
 	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
 	WORD $0x4eadcda3 // fmls v3.4s, v13.4s, v13.4s
 	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
 	WORD $0x4eadcda4 // fmls v4.4s, v13.4s, v13.4s
 	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
 	WORD $0x4eadcda5 // fmls v5.4s, v13.4s, v13.4s
-	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
+	WORD $0x4d40c90c // ld1r {v12.4s}, [x8]
 	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
 	WORD $0x4eadcda6 // fmls v6.4s, v13.4s, v13.4s
 	WORD $0x4eacd54d // fsub v13.4s, v10.4s, v12.4s
 	WORD $0x4eadcda7 // fmls v7.4s, v13.4s, v13.4s
 	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
 	WORD $0x4eadcda8 // fmls v8.4s, v13.4s, v13.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
-	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row22
+	BNE row24
 
-done20:
-	MOVD 72(R0), R10
-	MOVD 32(R0), R11
-	MOVD 40(R0), R12
-	WORD $0x3d800160 // str q0, [x11]
-	WORD $0x3d800561 // str q1, [x11, #16]
-	TBZ $2, R10, few25
-	WORD $0x3d800962 // str q2, [x11, #32]
-	JMP done24
+done22:
+	MOVD 72(R0), R9
+	MOVD 32(R0), R10
+	MOVD 40(R0), R11
+	WORD $0x3d800140 // str q0, [x10]
+	WORD $0x3d800541 // str q1, [x10, #16]
+	TBZ $2, R9, few27
+	WORD $0x3d800942 // str q2, [x10, #32]
+	JMP done26
 
-few25:
-	TBZ $1, R10, single23
-	WORD $0xfd001162 // str d2, [x11, #32]
-	TBZ $0, R10, done24
-	ADD $40, R11, R13
-	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done24
+few27:
+	TBZ $1, R9, single25
+	WORD $0xfd001142 // str d2, [x10, #32]
+	TBZ $0, R9, done26
+	ADD $40, R10, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done26
 
-single23:
-	WORD $0xbd002162 // str s2, [x11, #32]
+single25:
+	WORD $0xbd002142 // str s2, [x10, #32]
 
-done24:
-	ADD R12, R11
-	WORD $0x3d800163 // str q3, [x11]
-	WORD $0x3d800564 // str q4, [x11, #16]
-	TBZ $2, R10, few28
-	WORD $0x3d800965 // str q5, [x11, #32]
-	JMP done27
+done26:
+	ADD R11, R10
+	WORD $0x3d800143 // str q3, [x10]
+	WORD $0x3d800544 // str q4, [x10, #16]
+	TBZ $2, R9, few30
+	WORD $0x3d800945 // str q5, [x10, #32]
+	JMP done29
 
-few28:
-	TBZ $1, R10, single26
-	WORD $0xfd001165 // str d5, [x11, #32]
-	TBZ $0, R10, done27
-	ADD $40, R11, R13
-	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done27
+few30:
+	TBZ $1, R9, single28
+	WORD $0xfd001145 // str d5, [x10, #32]
+	TBZ $0, R9, done29
+	ADD $40, R10, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	JMP done29
 
-single26:
-	WORD $0xbd002165 // str s5, [x11, #32]
+single28:
+	WORD $0xbd002145 // str s5, [x10, #32]
 
-done27:
-	ADD R12, R11
-	WORD $0x3d800166 // str q6, [x11]
-	WORD $0x3d800567 // str q7, [x11, #16]
-	TBZ $2, R10, few31
-	WORD $0x3d800968 // str q8, [x11, #32]
-	JMP done30
+done29:
+	ADD R11, R10
+	WORD $0x3d800146 // str q6, [x10]
+	WORD $0x3d800547 // str q7, [x10, #16]
+	TBZ $2, R9, few33
+	WORD $0x3d800948 // str q8, [x10, #32]
+	JMP done32
 
-few31:
-	TBZ $1, R10, single29
-	WORD $0xfd001168 // str d8, [x11, #32]
-	TBZ $0, R10, done30
-	ADD $40, R11, R13
-	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
-	JMP done30
+few33:
+	TBZ $1, R9, single31
+	WORD $0xfd001148 // str d8, [x10, #32]
+	TBZ $0, R9, done32
+	ADD $40, R10, R12
+	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
+	JMP done32
 
-single29:
-	WORD $0xbd002168 // str s8, [x11, #32]
+single31:
+	WORD $0xbd002148 // str s8, [x10, #32]
 
-done30:
-	ADD R12, R11
+done32:
+	ADD R11, R10
 	RET
 
-next18:
+other19:
+
+done20:
 	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE next32
+	BNE other34
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	CBZ R3, nil33
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	CBZ R3, other36
 
-row35:
+row38:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00027 // ldr q7, [x1]
 	WORD $0x3dc00428 // ldr q8, [x1, #16]
 	WORD $0x3dc00829 // ldr q9, [x1, #32]
-	WORD $0x4d40c8ca // ld1r {v10.4s}, [x6]
+	WORD $0x4d40c8aa // ld1r {v10.4s}, [x5]
 	WORD $0x4eaad4eb // fsub v11.4s, v7.4s, v10.4s
 	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
 	WORD $0x4eabcd60 // fmls v0.4s, v11.4s, v11.4s
@@ -1317,7 +1333,7 @@ row35:
 	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
 	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
 	WORD $0x4eabcd62 // fmls v2.4s, v11.4s, v11.4s
-	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
+	WORD $0x4d40c8ea // ld1r {v10.4s}, [x7]
 	WORD $0x4eaad4eb // fsub v11.4s, v7.4s, v10.4s
 	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
 	WORD $0x4eabcd63 // fmls v3.4s, v11.4s, v11.4s
@@ -1327,92 +1343,94 @@ row35:
 	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
 	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
 	WORD $0x4eabcd65 // fmls v5.4s, v11.4s, v11.4s
-	ADD $4, R6
-	ADD $4, R8
+	ADD $4, R5
+	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row35
-	JMP done34
+	BNE row38
+	JMP done37
 
-nil33:
+other36:
 
-row36:
+row39:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x3dc00427 // ldr q7, [x1, #16]
 	WORD $0x3dc00828 // ldr q8, [x1, #32]
-	WORD $0x4d40c8c9 // ld1r {v9.4s}, [x6]
+	WORD $0x4d40c8a9 // ld1r {v9.4s}, [x5]
 	WORD $0x4ea9d4ca // fsub v10.4s, v6.4s, v9.4s
 	WORD $0x4eaacd40 // fmls v0.4s, v10.4s, v10.4s
 	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
 	WORD $0x4eaacd41 // fmls v1.4s, v10.4s, v10.4s
 	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
 	WORD $0x4eaacd42 // fmls v2.4s, v10.4s, v10.4s
-	WORD $0x4d40c909 // ld1r {v9.4s}, [x8]
+	WORD $0x4d40c8e9 // ld1r {v9.4s}, [x7]
 	WORD $0x4ea9d4ca // fsub v10.4s, v6.4s, v9.4s
 	WORD $0x4eaacd43 // fmls v3.4s, v10.4s, v10.4s
 	WORD $0x4ea9d4ea // fsub v10.4s, v7.4s, v9.4s
 	WORD $0x4eaacd44 // fmls v4.4s, v10.4s, v10.4s
 	WORD $0x4ea9d50a // fsub v10.4s, v8.4s, v9.4s
 	WORD $0x4eaacd45 // fmls v5.4s, v10.4s, v10.4s
-	ADD $4, R6
-	ADD $4, R8
+	ADD $4, R5
+	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row36
+	BNE row39
 
-done34:
-	MOVD 72(R0), R9
-	MOVD 32(R0), R10
-	MOVD 40(R0), R11
-	WORD $0x3d800140 // str q0, [x10]
-	WORD $0x3d800541 // str q1, [x10, #16]
-	TBZ $2, R9, few39
-	WORD $0x3d800942 // str q2, [x10, #32]
-	JMP done38
-
-few39:
-	TBZ $1, R9, single37
-	WORD $0xfd001142 // str d2, [x10, #32]
-	TBZ $0, R9, done38
-	ADD $40, R10, R12
-	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done38
-
-single37:
-	WORD $0xbd002142 // str s2, [x10, #32]
-
-done38:
-	ADD R11, R10
-	WORD $0x3d800143 // str q3, [x10]
-	WORD $0x3d800544 // str q4, [x10, #16]
-	TBZ $2, R9, few42
-	WORD $0x3d800945 // str q5, [x10, #32]
+done37:
+	MOVD 72(R0), R8
+	MOVD 32(R0), R9
+	MOVD 40(R0), R10
+	WORD $0x3d800120 // str q0, [x9]
+	WORD $0x3d800521 // str q1, [x9, #16]
+	TBZ $2, R8, few42
+	WORD $0x3d800922 // str q2, [x9, #32]
 	JMP done41
 
 few42:
-	TBZ $1, R9, single40
-	WORD $0xfd001145 // str d5, [x10, #32]
-	TBZ $0, R9, done41
-	ADD $40, R10, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	TBZ $1, R8, single40
+	WORD $0xfd001122 // str d2, [x9, #32]
+	TBZ $0, R8, done41
+	ADD $40, R9, R11
+	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
 	JMP done41
 
 single40:
-	WORD $0xbd002145 // str s5, [x10, #32]
+	WORD $0xbd002122 // str s2, [x9, #32]
 
 done41:
-	ADD R11, R10
+	ADD R10, R9
+	WORD $0x3d800123 // str q3, [x9]
+	WORD $0x3d800524 // str q4, [x9, #16]
+	TBZ $2, R8, few45
+	WORD $0x3d800925 // str q5, [x9, #32]
+	JMP done44
+
+few45:
+	TBZ $1, R8, single43
+	WORD $0xfd001125 // str d5, [x9, #32]
+	TBZ $0, R8, done44
+	ADD $40, R9, R11
+	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
+	JMP done44
+
+single43:
+	WORD $0xbd002125 // str s5, [x9, #32]
+
+done44:
+	ADD R10, R9
 	RET
 
-next32:
+other34:
+
+done35:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil43
+	CBZ R3, other46
 
-row45:
+row48:
 	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00024 // ldr q4, [x1]
@@ -1431,12 +1449,12 @@ row45:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row45
-	JMP done44
+	BNE row48
+	JMP done47
 
-nil43:
+other46:
 
-row46:
+row49:
 	WORD $0x3dc00023 // ldr q3, [x1]
 	WORD $0x3dc00424 // ldr q4, [x1, #16]
 	WORD $0x3dc00825 // ldr q5, [x1, #32]
@@ -1450,30 +1468,30 @@ row46:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row46
+	BNE row49
 
-done44:
+done47:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
 	WORD $0x3d800100 // str q0, [x8]
 	WORD $0x3d800501 // str q1, [x8, #16]
-	TBZ $2, R7, few49
+	TBZ $2, R7, few52
 	WORD $0x3d800902 // str q2, [x8, #32]
-	JMP done48
+	JMP done51
 
-few49:
-	TBZ $1, R7, single47
+few52:
+	TBZ $1, R7, single50
 	WORD $0xfd001102 // str d2, [x8, #32]
-	TBZ $0, R7, done48
+	TBZ $0, R7, done51
 	ADD $40, R8, R10
 	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
-	JMP done48
+	JMP done51
 
-single47:
+single50:
 	WORD $0xbd002102 // str s2, [x8, #32]
 
-done48:
+done51:
 	ADD R9, R8
 	RET
 
@@ -1488,7 +1506,7 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE next1
+	BNE other1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1505,24 +1523,24 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
 	MOVD R8, R9
-	ADD R7, R9
-	MOVD R9, R10
-	ADD R7, R10
-	CBZ R3, nil2
+	ADD R6, R9
+	CBZ R3, other3
 
-row4:
+row5:
 	WORD $0x4d40c870 // ld1r {v16.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00031 // ldr q17, [x1]
 	WORD $0x3dc00432 // ldr q18, [x1, #16]
 	WORD $0x3dc00833 // ldr q19, [x1, #32]
 	WORD $0x3dc00c34 // ldr q20, [x1, #48]
-	WORD $0x4d40c8d5 // ld1r {v21.4s}, [x6]
+	WORD $0x4d40c8b5 // ld1r {v21.4s}, [x5]
 	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec0 // fmls v0.4s, v22.4s, v22.4s
@@ -1535,7 +1553,7 @@ row4:
 	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec3 // fmls v3.4s, v22.4s, v22.4s
-	WORD $0x4d40c915 // ld1r {v21.4s}, [x8]
+	WORD $0x4d40c8f5 // ld1r {v21.4s}, [x7]
 	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec4 // fmls v4.4s, v22.4s, v22.4s
@@ -1548,7 +1566,7 @@ row4:
 	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec7 // fmls v7.4s, v22.4s, v22.4s
-	WORD $0x4d40c935 // ld1r {v21.4s}, [x9]
+	WORD $0x4d40c915 // ld1r {v21.4s}, [x8]
 	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cec8 // fmls v8.4s, v22.4s, v22.4s
@@ -1561,7 +1579,7 @@ row4:
 	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cecb // fmls v11.4s, v22.4s, v22.4s
-	WORD $0x4d40c955 // ld1r {v21.4s}, [x10]
+	WORD $0x4d40c935 // ld1r {v21.4s}, [x9]
 	WORD $0x4eb5d636 // fsub v22.4s, v17.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cecc // fmls v12.4s, v22.4s, v22.4s
@@ -1574,23 +1592,23 @@ row4:
 	WORD $0x4eb5d696 // fsub v22.4s, v20.4s, v21.4s
 	WORD $0x6e30ded6 // fmul v22.4s, v22.4s, v16.4s
 	WORD $0x4eb6cecf // fmls v15.4s, v22.4s, v22.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row4
-	JMP done3
+	BNE row5
+	JMP done4
 
-nil2:
+other3:
 
-row5:
+row6:
 	WORD $0x3dc00030 // ldr q16, [x1]
 	WORD $0x3dc00431 // ldr q17, [x1, #16]
 	WORD $0x3dc00832 // ldr q18, [x1, #32]
 	WORD $0x3dc00c33 // ldr q19, [x1, #48]
-	WORD $0x4d40c8d4 // ld1r {v20.4s}, [x6]
+	WORD $0x4d40c8b4 // ld1r {v20.4s}, [x5]
 	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
 	WORD $0x4eb5cea0 // fmls v0.4s, v21.4s, v21.4s
 	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
@@ -1599,7 +1617,7 @@ row5:
 	WORD $0x4eb5cea2 // fmls v2.4s, v21.4s, v21.4s
 	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5cea3 // fmls v3.4s, v21.4s, v21.4s
-	WORD $0x4d40c914 // ld1r {v20.4s}, [x8]
+	WORD $0x4d40c8f4 // ld1r {v20.4s}, [x7]
 	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
 	WORD $0x4eb5cea4 // fmls v4.4s, v21.4s, v21.4s
 	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
@@ -1608,7 +1626,7 @@ row5:
 	WORD $0x4eb5cea6 // fmls v6.4s, v21.4s, v21.4s
 	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5cea7 // fmls v7.4s, v21.4s, v21.4s
-	WORD $0x4d40c934 // ld1r {v20.4s}, [x9]
+	WORD $0x4d40c914 // ld1r {v20.4s}, [x8]
 	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
 	WORD $0x4eb5cea8 // fmls v8.4s, v21.4s, v21.4s
 	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
@@ -1617,7 +1635,7 @@ row5:
 	WORD $0x4eb5ceaa // fmls v10.4s, v21.4s, v21.4s
 	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5ceab // fmls v11.4s, v21.4s, v21.4s
-	WORD $0x4d40c954 // ld1r {v20.4s}, [x10]
+	WORD $0x4d40c934 // ld1r {v20.4s}, [x9]
 	WORD $0x4eb4d615 // fsub v21.4s, v16.4s, v20.4s
 	WORD $0x4eb5ceac // fmls v12.4s, v21.4s, v21.4s
 	WORD $0x4eb4d635 // fsub v21.4s, v17.4s, v20.4s
@@ -1626,104 +1644,106 @@ row5:
 	WORD $0x4eb5ceae // fmls v14.4s, v21.4s, v21.4s
 	WORD $0x4eb4d675 // fsub v21.4s, v19.4s, v20.4s
 	WORD $0x4eb5ceaf // fmls v15.4s, v21.4s, v21.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
 	ADD $4, R9
-	ADD $4, R10
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row5
+	BNE row6
 
-done3:
-	MOVD 72(R0), R11
-	MOVD 32(R0), R12
-	MOVD 40(R0), R13
-	WORD $0x3d800180 // str q0, [x12]
-	WORD $0x3d800581 // str q1, [x12, #16]
-	WORD $0x3d800982 // str q2, [x12, #32]
-	TBZ $2, R11, few8
-	WORD $0x3d800d83 // str q3, [x12, #48]
-	JMP done7
+done4:
+	MOVD 72(R0), R10
+	MOVD 32(R0), R11
+	MOVD 40(R0), R12
+	WORD $0x3d800160 // str q0, [x11]
+	WORD $0x3d800561 // str q1, [x11, #16]
+	WORD $0x3d800962 // str q2, [x11, #32]
+	TBZ $2, R10, few9
+	WORD $0x3d800d63 // str q3, [x11, #48]
+	JMP done8
 
-few8:
-	TBZ $1, R11, single6
-	WORD $0xfd001983 // str d3, [x12, #48]
-	TBZ $0, R11, done7
-	ADD $56, R12, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done7
+few9:
+	TBZ $1, R10, single7
+	WORD $0xfd001963 // str d3, [x11, #48]
+	TBZ $0, R10, done8
+	ADD $56, R11, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done8
 
-single6:
-	WORD $0xbd003183 // str s3, [x12, #48]
+single7:
+	WORD $0xbd003163 // str s3, [x11, #48]
 
-done7:
-	ADD R13, R12
-	WORD $0x3d800184 // str q4, [x12]
-	WORD $0x3d800585 // str q5, [x12, #16]
-	WORD $0x3d800986 // str q6, [x12, #32]
-	TBZ $2, R11, few11
-	WORD $0x3d800d87 // str q7, [x12, #48]
-	JMP done10
+done8:
+	ADD R12, R11
+	WORD $0x3d800164 // str q4, [x11]
+	WORD $0x3d800565 // str q5, [x11, #16]
+	WORD $0x3d800966 // str q6, [x11, #32]
+	TBZ $2, R10, few12
+	WORD $0x3d800d67 // str q7, [x11, #48]
+	JMP done11
 
-few11:
-	TBZ $1, R11, single9
-	WORD $0xfd001987 // str d7, [x12, #48]
-	TBZ $0, R11, done10
-	ADD $56, R12, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done10
+few12:
+	TBZ $1, R10, single10
+	WORD $0xfd001967 // str d7, [x11, #48]
+	TBZ $0, R10, done11
+	ADD $56, R11, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	JMP done11
 
-single9:
-	WORD $0xbd003187 // str s7, [x12, #48]
+single10:
+	WORD $0xbd003167 // str s7, [x11, #48]
 
-done10:
-	ADD R13, R12
-	WORD $0x3d800188 // str q8, [x12]
-	WORD $0x3d800589 // str q9, [x12, #16]
-	WORD $0x3d80098a // str q10, [x12, #32]
-	TBZ $2, R11, few14
-	WORD $0x3d800d8b // str q11, [x12, #48]
-	JMP done13
+done11:
+	ADD R12, R11
+	WORD $0x3d800168 // str q8, [x11]
+	WORD $0x3d800569 // str q9, [x11, #16]
+	WORD $0x3d80096a // str q10, [x11, #32]
+	TBZ $2, R10, few15
+	WORD $0x3d800d6b // str q11, [x11, #48]
+	JMP done14
 
-few14:
-	TBZ $1, R11, single12
-	WORD $0xfd00198b // str d11, [x12, #48]
-	TBZ $0, R11, done13
-	ADD $56, R12, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done13
+few15:
+	TBZ $1, R10, single13
+	WORD $0xfd00196b // str d11, [x11, #48]
+	TBZ $0, R10, done14
+	ADD $56, R11, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done14
 
-single12:
-	WORD $0xbd00318b // str s11, [x12, #48]
+single13:
+	WORD $0xbd00316b // str s11, [x11, #48]
 
-done13:
-	ADD R13, R12
-	WORD $0x3d80018c // str q12, [x12]
-	WORD $0x3d80058d // str q13, [x12, #16]
-	WORD $0x3d80098e // str q14, [x12, #32]
-	TBZ $2, R11, few17
-	WORD $0x3d800d8f // str q15, [x12, #48]
-	JMP done16
+done14:
+	ADD R12, R11
+	WORD $0x3d80016c // str q12, [x11]
+	WORD $0x3d80056d // str q13, [x11, #16]
+	WORD $0x3d80096e // str q14, [x11, #32]
+	TBZ $2, R10, few18
+	WORD $0x3d800d6f // str q15, [x11, #48]
+	JMP done17
 
-few17:
-	TBZ $1, R11, single15
-	WORD $0xfd00198f // str d15, [x12, #48]
-	TBZ $0, R11, done16
-	ADD $56, R12, R14
-	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done16
+few18:
+	TBZ $1, R10, single16
+	WORD $0xfd00196f // str d15, [x11, #48]
+	TBZ $0, R10, done17
+	ADD $56, R11, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	JMP done17
 
-single15:
-	WORD $0xbd00318f // str s15, [x12, #48]
+single16:
+	WORD $0xbd00316f // str s15, [x11, #48]
 
-done16:
-	ADD R13, R12
+done17:
+	ADD R12, R11
 	RET
 
-next1:
+other1:
+
+done2:
 	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE next18
+	BNE other19
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1736,22 +1756,22 @@ next1:
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	MOVD R8, R9
-	ADD R7, R9
-	CBZ R3, nil19
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	MOVD R7, R8
+	ADD R6, R8
+	CBZ R3, other21
 
-row21:
+row23:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc0002d // ldr q13, [x1]
 	WORD $0x3dc0042e // ldr q14, [x1, #16]
 	WORD $0x3dc0082f // ldr q15, [x1, #32]
 	WORD $0x3dc00c30 // ldr q16, [x1, #48]
-	WORD $0x4d40c8d1 // ld1r {v17.4s}, [x6]
+	WORD $0x4d40c8b1 // ld1r {v17.4s}, [x5]
 	WORD $0x4eb1d5b2 // fsub v18.4s, v13.4s, v17.4s
 	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
 	WORD $0x4eb2ce40 // fmls v0.4s, v18.4s, v18.4s
@@ -1764,7 +1784,7 @@ row21:
 	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
 	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
 	WORD $0x4eb2ce43 // fmls v3.4s, v18.4s, v18.4s
-	WORD $0x4d40c911 // ld1r {v17.4s}, [x8]
+	WORD $0x4d40c8f1 // ld1r {v17.4s}, [x7]
 	WORD $0x4eb1d5b2 // fsub v18.4s, v13.4s, v17.4s
 	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
 	WORD $0x4eb2ce44 // fmls v4.4s, v18.4s, v18.4s
@@ -1777,7 +1797,7 @@ row21:
 	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
 	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
 	WORD $0x4eb2ce47 // fmls v7.4s, v18.4s, v18.4s
-	WORD $0x4d40c931 // ld1r {v17.4s}, [x9]
+	WORD $0x4d40c911 // ld1r {v17.4s}, [x8]
 	WORD $0x4eb1d5b2 // fsub v18.4s, v13.4s, v17.4s
 	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
 	WORD $0x4eb2ce48 // fmls v8.4s, v18.4s, v18.4s
@@ -1790,22 +1810,22 @@ row21:
 	WORD $0x4eb1d612 // fsub v18.4s, v16.4s, v17.4s
 	WORD $0x6e2cde52 // fmul v18.4s, v18.4s, v12.4s
 	WORD $0x4eb2ce4b // fmls v11.4s, v18.4s, v18.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
-	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row21
-	JMP done20
+	BNE row23
+	JMP done22
 
-nil19:
+other21:
 
-row22:
+row24:
 	WORD $0x3dc0002c // ldr q12, [x1]
 	WORD $0x3dc0042d // ldr q13, [x1, #16]
 	WORD $0x3dc0082e // ldr q14, [x1, #32]
 	WORD $0x3dc00c2f // ldr q15, [x1, #48]
-	WORD $0x4d40c8d0 // ld1r {v16.4s}, [x6]
+	WORD $0x4d40c8b0 // ld1r {v16.4s}, [x5]
 	WORD $0x4eb0d591 // fsub v17.4s, v12.4s, v16.4s
 	WORD $0x4eb1ce20 // fmls v0.4s, v17.4s, v17.4s
 	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
@@ -1814,7 +1834,7 @@ row22:
 	WORD $0x4eb1ce22 // fmls v2.4s, v17.4s, v17.4s
 	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x4eb1ce23 // fmls v3.4s, v17.4s, v17.4s
-	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
+	WORD $0x4d40c8f0 // ld1r {v16.4s}, [x7]
 	WORD $0x4eb0d591 // fsub v17.4s, v12.4s, v16.4s
 	WORD $0x4eb1ce24 // fmls v4.4s, v17.4s, v17.4s
 	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
@@ -1823,7 +1843,7 @@ row22:
 	WORD $0x4eb1ce26 // fmls v6.4s, v17.4s, v17.4s
 	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x4eb1ce27 // fmls v7.4s, v17.4s, v17.4s
-	WORD $0x4d40c930 // ld1r {v16.4s}, [x9]
+	WORD $0x4d40c910 // ld1r {v16.4s}, [x8]
 	WORD $0x4eb0d591 // fsub v17.4s, v12.4s, v16.4s
 	WORD $0x4eb1ce28 // fmls v8.4s, v17.4s, v17.4s
 	WORD $0x4eb0d5b1 // fsub v17.4s, v13.4s, v16.4s
@@ -1832,83 +1852,85 @@ row22:
 	WORD $0x4eb1ce2a // fmls v10.4s, v17.4s, v17.4s
 	WORD $0x4eb0d5f1 // fsub v17.4s, v15.4s, v16.4s
 	WORD $0x4eb1ce2b // fmls v11.4s, v17.4s, v17.4s
-	ADD $4, R6
+	ADD $4, R5
+	ADD $4, R7
 	ADD $4, R8
-	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row22
+	BNE row24
 
-done20:
-	MOVD 72(R0), R10
-	MOVD 32(R0), R11
-	MOVD 40(R0), R12
-	WORD $0x3d800160 // str q0, [x11]
-	WORD $0x3d800561 // str q1, [x11, #16]
-	WORD $0x3d800962 // str q2, [x11, #32]
-	TBZ $2, R10, few25
-	WORD $0x3d800d63 // str q3, [x11, #48]
-	JMP done24
+done22:
+	MOVD 72(R0), R9
+	MOVD 32(R0), R10
+	MOVD 40(R0), R11
+	WORD $0x3d800140 // str q0, [x10]
+	WORD $0x3d800541 // str q1, [x10, #16]
+	WORD $0x3d800942 // str q2, [x10, #32]
+	TBZ $2, R9, few27
+	WORD $0x3d800d43 // str q3, [x10, #48]
+	JMP done26
 
-few25:
-	TBZ $1, R10, single23
-	WORD $0xfd001963 // str d3, [x11, #48]
-	TBZ $0, R10, done24
-	ADD $56, R11, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done24
+few27:
+	TBZ $1, R9, single25
+	WORD $0xfd001943 // str d3, [x10, #48]
+	TBZ $0, R9, done26
+	ADD $56, R10, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done26
 
-single23:
-	WORD $0xbd003163 // str s3, [x11, #48]
+single25:
+	WORD $0xbd003143 // str s3, [x10, #48]
 
-done24:
-	ADD R12, R11
-	WORD $0x3d800164 // str q4, [x11]
-	WORD $0x3d800565 // str q5, [x11, #16]
-	WORD $0x3d800966 // str q6, [x11, #32]
-	TBZ $2, R10, few28
-	WORD $0x3d800d67 // str q7, [x11, #48]
-	JMP done27
+done26:
+	ADD R11, R10
+	WORD $0x3d800144 // str q4, [x10]
+	WORD $0x3d800545 // str q5, [x10, #16]
+	WORD $0x3d800946 // str q6, [x10, #32]
+	TBZ $2, R9, few30
+	WORD $0x3d800d47 // str q7, [x10, #48]
+	JMP done29
 
-few28:
-	TBZ $1, R10, single26
-	WORD $0xfd001967 // str d7, [x11, #48]
-	TBZ $0, R10, done27
-	ADD $56, R11, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done27
+few30:
+	TBZ $1, R9, single28
+	WORD $0xfd001947 // str d7, [x10, #48]
+	TBZ $0, R9, done29
+	ADD $56, R10, R12
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	JMP done29
 
-single26:
-	WORD $0xbd003167 // str s7, [x11, #48]
+single28:
+	WORD $0xbd003147 // str s7, [x10, #48]
 
-done27:
-	ADD R12, R11
-	WORD $0x3d800168 // str q8, [x11]
-	WORD $0x3d800569 // str q9, [x11, #16]
-	WORD $0x3d80096a // str q10, [x11, #32]
-	TBZ $2, R10, few31
-	WORD $0x3d800d6b // str q11, [x11, #48]
-	JMP done30
+done29:
+	ADD R11, R10
+	WORD $0x3d800148 // str q8, [x10]
+	WORD $0x3d800549 // str q9, [x10, #16]
+	WORD $0x3d80094a // str q10, [x10, #32]
+	TBZ $2, R9, few33
+	WORD $0x3d800d4b // str q11, [x10, #48]
+	JMP done32
 
-few31:
-	TBZ $1, R10, single29
-	WORD $0xfd00196b // str d11, [x11, #48]
-	TBZ $0, R10, done30
-	ADD $56, R11, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done30
+few33:
+	TBZ $1, R9, single31
+	WORD $0xfd00194b // str d11, [x10, #48]
+	TBZ $0, R9, done32
+	ADD $56, R10, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	JMP done32
 
-single29:
-	WORD $0xbd00316b // str s11, [x11, #48]
+single31:
+	WORD $0xbd00314b // str s11, [x10, #48]
 
-done30:
-	ADD R12, R11
+done32:
+	ADD R11, R10
 	RET
 
-next18:
+other19:
+
+done20:
 	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE next32
+	BNE other34
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1917,20 +1939,20 @@ next18:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
-	MOVD (R0), R6
-	MOVD 8(R0), R7
-	MOVD R6, R8
-	ADD R7, R8
-	CBZ R3, nil33
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD R5, R7
+	ADD R6, R7
+	CBZ R3, other36
 
-row35:
+row38:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00029 // ldr q9, [x1]
 	WORD $0x3dc0042a // ldr q10, [x1, #16]
 	WORD $0x3dc0082b // ldr q11, [x1, #32]
 	WORD $0x3dc00c2c // ldr q12, [x1, #48]
-	WORD $0x4d40c8cd // ld1r {v13.4s}, [x6]
+	WORD $0x4d40c8ad // ld1r {v13.4s}, [x5]
 	WORD $0x4eadd52e // fsub v14.4s, v9.4s, v13.4s
 	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
 	WORD $0x4eaecdc0 // fmls v0.4s, v14.4s, v14.4s
@@ -1943,7 +1965,7 @@ row35:
 	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
 	WORD $0x4eaecdc3 // fmls v3.4s, v14.4s, v14.4s
-	WORD $0x4d40c90d // ld1r {v13.4s}, [x8]
+	WORD $0x4d40c8ed // ld1r {v13.4s}, [x7]
 	WORD $0x4eadd52e // fsub v14.4s, v9.4s, v13.4s
 	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
 	WORD $0x4eaecdc4 // fmls v4.4s, v14.4s, v14.4s
@@ -1956,21 +1978,21 @@ row35:
 	WORD $0x4eadd58e // fsub v14.4s, v12.4s, v13.4s
 	WORD $0x6e28ddce // fmul v14.4s, v14.4s, v8.4s
 	WORD $0x4eaecdc7 // fmls v7.4s, v14.4s, v14.4s
-	ADD $4, R6
-	ADD $4, R8
+	ADD $4, R5
+	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row35
-	JMP done34
+	BNE row38
+	JMP done37
 
-nil33:
+other36:
 
-row36:
+row39:
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x3dc00429 // ldr q9, [x1, #16]
 	WORD $0x3dc0082a // ldr q10, [x1, #32]
 	WORD $0x3dc00c2b // ldr q11, [x1, #48]
-	WORD $0x4d40c8cc // ld1r {v12.4s}, [x6]
+	WORD $0x4d40c8ac // ld1r {v12.4s}, [x5]
 	WORD $0x4eacd50d // fsub v13.4s, v8.4s, v12.4s
 	WORD $0x4eadcda0 // fmls v0.4s, v13.4s, v13.4s
 	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
@@ -1979,7 +2001,7 @@ row36:
 	WORD $0x4eadcda2 // fmls v2.4s, v13.4s, v13.4s
 	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
 	WORD $0x4eadcda3 // fmls v3.4s, v13.4s, v13.4s
-	WORD $0x4d40c90c // ld1r {v12.4s}, [x8]
+	WORD $0x4d40c8ec // ld1r {v12.4s}, [x7]
 	WORD $0x4eacd50d // fsub v13.4s, v8.4s, v12.4s
 	WORD $0x4eadcda4 // fmls v4.4s, v13.4s, v13.4s
 	WORD $0x4eacd52d // fsub v13.4s, v9.4s, v12.4s
@@ -1988,68 +2010,70 @@ row36:
 	WORD $0x4eadcda6 // fmls v6.4s, v13.4s, v13.4s
 	WORD $0x4eacd56d // fsub v13.4s, v11.4s, v12.4s
 	WORD $0x4eadcda7 // fmls v7.4s, v13.4s, v13.4s
-	ADD $4, R6
-	ADD $4, R8
+	ADD $4, R5
+	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row36
+	BNE row39
 
-done34:
-	MOVD 72(R0), R9
-	MOVD 32(R0), R10
-	MOVD 40(R0), R11
-	WORD $0x3d800140 // str q0, [x10]
-	WORD $0x3d800541 // str q1, [x10, #16]
-	WORD $0x3d800942 // str q2, [x10, #32]
-	TBZ $2, R9, few39
-	WORD $0x3d800d43 // str q3, [x10, #48]
-	JMP done38
-
-few39:
-	TBZ $1, R9, single37
-	WORD $0xfd001943 // str d3, [x10, #48]
-	TBZ $0, R9, done38
-	ADD $56, R10, R12
-	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done38
-
-single37:
-	WORD $0xbd003143 // str s3, [x10, #48]
-
-done38:
-	ADD R11, R10
-	WORD $0x3d800144 // str q4, [x10]
-	WORD $0x3d800545 // str q5, [x10, #16]
-	WORD $0x3d800946 // str q6, [x10, #32]
-	TBZ $2, R9, few42
-	WORD $0x3d800d47 // str q7, [x10, #48]
+done37:
+	MOVD 72(R0), R8
+	MOVD 32(R0), R9
+	MOVD 40(R0), R10
+	WORD $0x3d800120 // str q0, [x9]
+	WORD $0x3d800521 // str q1, [x9, #16]
+	WORD $0x3d800922 // str q2, [x9, #32]
+	TBZ $2, R8, few42
+	WORD $0x3d800d23 // str q3, [x9, #48]
 	JMP done41
 
 few42:
-	TBZ $1, R9, single40
-	WORD $0xfd001947 // str d7, [x10, #48]
-	TBZ $0, R9, done41
-	ADD $56, R10, R12
-	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	TBZ $1, R8, single40
+	WORD $0xfd001923 // str d3, [x9, #48]
+	TBZ $0, R8, done41
+	ADD $56, R9, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
 	JMP done41
 
 single40:
-	WORD $0xbd003147 // str s7, [x10, #48]
+	WORD $0xbd003123 // str s3, [x9, #48]
 
 done41:
-	ADD R11, R10
+	ADD R10, R9
+	WORD $0x3d800124 // str q4, [x9]
+	WORD $0x3d800525 // str q5, [x9, #16]
+	WORD $0x3d800926 // str q6, [x9, #32]
+	TBZ $2, R8, few45
+	WORD $0x3d800d27 // str q7, [x9, #48]
+	JMP done44
+
+few45:
+	TBZ $1, R8, single43
+	WORD $0xfd001927 // str d7, [x9, #48]
+	TBZ $0, R8, done44
+	ADD $56, R9, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+	JMP done44
+
+single43:
+	WORD $0xbd003127 // str s7, [x9, #48]
+
+done44:
+	ADD R10, R9
 	RET
 
-next32:
+other34:
+
+done35:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, nil43
+	CBZ R3, other46
 
-row45:
+row48:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00025 // ldr q5, [x1]
@@ -2072,12 +2096,12 @@ row45:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row45
-	JMP done44
+	BNE row48
+	JMP done47
 
-nil43:
+other46:
 
-row46:
+row49:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00425 // ldr q5, [x1, #16]
 	WORD $0x3dc00826 // ldr q6, [x1, #32]
@@ -2094,31 +2118,31 @@ row46:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row46
+	BNE row49
 
-done44:
+done47:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
 	WORD $0x3d800100 // str q0, [x8]
 	WORD $0x3d800501 // str q1, [x8, #16]
 	WORD $0x3d800902 // str q2, [x8, #32]
-	TBZ $2, R7, few49
+	TBZ $2, R7, few52
 	WORD $0x3d800d03 // str q3, [x8, #48]
-	JMP done48
+	JMP done51
 
-few49:
-	TBZ $1, R7, single47
+few52:
+	TBZ $1, R7, single50
 	WORD $0xfd001903 // str d3, [x8, #48]
-	TBZ $0, R7, done48
+	TBZ $0, R7, done51
 	ADD $56, R8, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done48
+	JMP done51
 
-single47:
+single50:
 	WORD $0xbd003103 // str s3, [x8, #48]
 
-done48:
+done51:
 	ADD R9, R8
 	RET
 
@@ -2137,107 +2161,37 @@ TEXT ·distanceGradNEON(SB), NOSPLIT, $0-8
 	MOVD 32(R0), R2
 	MOVD 72(R0), R3
 	CMP $4, R3
-	BNE next1
-	MOVD 24(R0), R4
-	WORD $0x3dc00080 // ldr q0, [x4]
-	ADD R1, R4
-	WORD $0x3dc00081 // ldr q1, [x4]
-	ADD R1, R4
-	WORD $0x3dc00082 // ldr q2, [x4]
-	ADD R1, R4
-	WORD $0x3dc00083 // ldr q3, [x4]
-	ADD R1, R4
-	MOVD (R0), R5
+	BNE other1
+	MOVD 24(R0), R3
+	WORD $0x3dc00060 // ldr q0, [x3]
+	ADD R1, R3
+	WORD $0x3dc00061 // ldr q1, [x3]
+	ADD R1, R3
+	WORD $0x3dc00062 // ldr q2, [x3]
+	ADD R1, R3
+	WORD $0x3dc00063 // ldr q3, [x3]
+	ADD R1, R3
+	MOVD (R0), R4
+	MOVD R4, R5
+	ADD R1, R5
 	MOVD R5, R6
 	ADD R1, R6
 	MOVD R6, R7
 	ADD R1, R7
-	MOVD R7, R8
+	WORD $0x3dc00084 // ldr q4, [x4]
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x3dc000c6 // ldr q6, [x6]
+	WORD $0x3dc000e7 // ldr q7, [x7]
+	CBZ R2, other3
+	MOVD 32(R0), R8
+	WORD $0x3dc00108 // ldr q8, [x8]
 	ADD R1, R8
-	WORD $0x3dc000a4 // ldr q4, [x5]
-	WORD $0x3dc000c5 // ldr q5, [x6]
-	WORD $0x3dc000e6 // ldr q6, [x7]
-	WORD $0x3dc00107 // ldr q7, [x8]
-	CBZ R2, nil2
-	MOVD 32(R0), R9
-	WORD $0x3dc00128 // ldr q8, [x9]
-	ADD R1, R9
-	WORD $0x3dc00129 // ldr q9, [x9]
-	ADD R1, R9
-	WORD $0x3dc0012a // ldr q10, [x9]
-	ADD R1, R9
-	WORD $0x3dc0012b // ldr q11, [x9]
-	ADD R1, R9
-	MOVD 40(R0), R10
-	MOVD 8(R0), R11
-	MOVD 16(R0), R12
-	MOVD 48(R0), R13
-	MOVD 56(R0), R14
-	MOVD R13, R15
-	ADD R14, R15
-	MOVD R15, R16
-	ADD R14, R16
-	MOVD R16, R17
-	ADD R14, R17
-	MOVD 64(R0), R19
-
-row4:
-	WORD $0x3dc0016c // ldr q12, [x11]
-	WORD $0x3dc0018d // ldr q13, [x12]
-	WORD $0x4d40c9ae // ld1r {v14.4s}, [x13]
-	WORD $0x4ea4d58f // fsub v15.4s, v12.4s, v4.4s
-	WORD $0x4e2ecde0 // fmla v0.4s, v15.4s, v14.4s
-	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
-	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
-	WORD $0x4e2ecde8 // fmla v8.4s, v15.4s, v14.4s
-	WORD $0x4d40c9ee // ld1r {v14.4s}, [x15]
-	WORD $0x4ea5d58f // fsub v15.4s, v12.4s, v5.4s
-	WORD $0x4e2ecde1 // fmla v1.4s, v15.4s, v14.4s
-	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
-	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
-	WORD $0x4e2ecde9 // fmla v9.4s, v15.4s, v14.4s
-	WORD $0x4d40ca0e // ld1r {v14.4s}, [x16]
-	WORD $0x4ea6d58f // fsub v15.4s, v12.4s, v6.4s
-	WORD $0x4e2ecde2 // fmla v2.4s, v15.4s, v14.4s
-	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
-	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
-	WORD $0x4e2ecdea // fmla v10.4s, v15.4s, v14.4s
-	WORD $0x4d40ca2e // ld1r {v14.4s}, [x17]
-	WORD $0x4ea7d58f // fsub v15.4s, v12.4s, v7.4s
-	WORD $0x4e2ecde3 // fmla v3.4s, v15.4s, v14.4s
-	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
-	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
-	WORD $0x4e2ecdeb // fmla v11.4s, v15.4s, v14.4s
-	WORD $0x3d80018d // str q13, [x12]
-	ADD R10, R11
-	ADD R10, R12
-	ADD $4, R13
-	ADD $4, R15
-	ADD $4, R16
-	ADD $4, R17
-	SUBS $1, R19, R19
-	BNE row4
-	MOVD 24(R0), R20
-	WORD $0x3d800280 // str q0, [x20]
-	ADD R1, R20
-	WORD $0x3d800281 // str q1, [x20]
-	ADD R1, R20
-	WORD $0x3d800282 // str q2, [x20]
-	ADD R1, R20
-	WORD $0x3d800283 // str q3, [x20]
-	ADD R1, R20
-	MOVD 32(R0), R21
-	WORD $0x3d8002a8 // str q8, [x21]
-	ADD R1, R21
-	WORD $0x3d8002a9 // str q9, [x21]
-	ADD R1, R21
-	WORD $0x3d8002aa // str q10, [x21]
-	ADD R1, R21
-	WORD $0x3d8002ab // str q11, [x21]
-	ADD R1, R21
-	JMP done3
-
-nil2:
+	WORD $0x3dc00109 // ldr q9, [x8]
+	ADD R1, R8
+	WORD $0x3dc0010a // ldr q10, [x8]
+	ADD R1, R8
+	WORD $0x3dc0010b // ldr q11, [x8]
+	ADD R1, R8
 	MOVD 40(R0), R9
 	MOVD 8(R0), R10
 	MOVD 16(R0), R11
@@ -2252,25 +2206,33 @@ nil2:
 	MOVD 64(R0), R17
 
 row5:
-	WORD $0x3dc00148 // ldr q8, [x10]
-	WORD $0x3dc00169 // ldr q9, [x11]
-	WORD $0x4d40c98a // ld1r {v10.4s}, [x12]
-	WORD $0x4ea4d50b // fsub v11.4s, v8.4s, v4.4s
-	WORD $0x4e2acd60 // fmla v0.4s, v11.4s, v10.4s
-	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x4d40c9ca // ld1r {v10.4s}, [x14]
-	WORD $0x4ea5d50b // fsub v11.4s, v8.4s, v5.4s
-	WORD $0x4e2acd61 // fmla v1.4s, v11.4s, v10.4s
-	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x4d40c9ea // ld1r {v10.4s}, [x15]
-	WORD $0x4ea6d50b // fsub v11.4s, v8.4s, v6.4s
-	WORD $0x4e2acd62 // fmla v2.4s, v11.4s, v10.4s
-	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x4d40ca0a // ld1r {v10.4s}, [x16]
-	WORD $0x4ea7d50b // fsub v11.4s, v8.4s, v7.4s
-	WORD $0x4e2acd63 // fmla v3.4s, v11.4s, v10.4s
-	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
-	WORD $0x3d800169 // str q9, [x11]
+	WORD $0x3dc0014c // ldr q12, [x10]
+	WORD $0x3dc0016d // ldr q13, [x11]
+	WORD $0x4d40c98e // ld1r {v14.4s}, [x12]
+	WORD $0x4ea4d58f // fsub v15.4s, v12.4s, v4.4s
+	WORD $0x4e2ecde0 // fmla v0.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecde8 // fmla v8.4s, v15.4s, v14.4s
+	WORD $0x4d40c9ce // ld1r {v14.4s}, [x14]
+	WORD $0x4ea5d58f // fsub v15.4s, v12.4s, v5.4s
+	WORD $0x4e2ecde1 // fmla v1.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecde9 // fmla v9.4s, v15.4s, v14.4s
+	WORD $0x4d40c9ee // ld1r {v14.4s}, [x15]
+	WORD $0x4ea6d58f // fsub v15.4s, v12.4s, v6.4s
+	WORD $0x4e2ecde2 // fmla v2.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecdea // fmla v10.4s, v15.4s, v14.4s
+	WORD $0x4d40ca0e // ld1r {v14.4s}, [x16]
+	WORD $0x4ea7d58f // fsub v15.4s, v12.4s, v7.4s
+	WORD $0x4e2ecde3 // fmla v3.4s, v15.4s, v14.4s
+	WORD $0x4eaecded // fmls v13.4s, v15.4s, v14.4s
+	WORD $0x6e2fddef // fmul v15.4s, v15.4s, v15.4s
+	WORD $0x4e2ecdeb // fmla v11.4s, v15.4s, v14.4s
+	WORD $0x3d80016d // str q13, [x11]
 	ADD R9, R10
 	ADD R9, R11
 	ADD $4, R12
@@ -2288,77 +2250,59 @@ row5:
 	ADD R1, R19
 	WORD $0x3d800263 // str q3, [x19]
 	ADD R1, R19
+	MOVD 32(R0), R20
+	WORD $0x3d800288 // str q8, [x20]
+	ADD R1, R20
+	WORD $0x3d800289 // str q9, [x20]
+	ADD R1, R20
+	WORD $0x3d80028a // str q10, [x20]
+	ADD R1, R20
+	WORD $0x3d80028b // str q11, [x20]
+	ADD R1, R20
+	JMP done4
 
-done3:
-	RET
-
-next1:
-	MOVD 72(R0), R3
-	CMP $3, R3
-	BNE next6
-	MOVD 24(R0), R4
-	WORD $0x3dc00080 // ldr q0, [x4]
-	ADD R1, R4
-	WORD $0x3dc00081 // ldr q1, [x4]
-	ADD R1, R4
-	WORD $0x3dc00082 // ldr q2, [x4]
-	ADD R1, R4
-	MOVD (R0), R5
-	MOVD R5, R6
-	ADD R1, R6
-	MOVD R6, R7
-	ADD R1, R7
-	WORD $0x3dc000a3 // ldr q3, [x5]
-	WORD $0x3dc000c4 // ldr q4, [x6]
-	WORD $0x3dc000e5 // ldr q5, [x7]
-	CBZ R2, nil7
-	MOVD 32(R0), R8
-	WORD $0x3dc00106 // ldr q6, [x8]
-	ADD R1, R8
-	WORD $0x3dc00107 // ldr q7, [x8]
-	ADD R1, R8
-	WORD $0x3dc00108 // ldr q8, [x8]
-	ADD R1, R8
-	MOVD 40(R0), R9
-	MOVD 8(R0), R10
-	MOVD 16(R0), R11
-	MOVD 48(R0), R12
-	MOVD 56(R0), R13
-	MOVD R12, R14
-	ADD R13, R14
+other3:
+	MOVD 40(R0), R8
+	MOVD 8(R0), R9
+	MOVD 16(R0), R10
+	MOVD 48(R0), R11
+	MOVD 56(R0), R12
+	MOVD R11, R13
+	ADD R12, R13
+	MOVD R13, R14
+	ADD R12, R14
 	MOVD R14, R15
-	ADD R13, R15
+	ADD R12, R15
 	MOVD 64(R0), R16
 
-row9:
+row6:
+	WORD $0x3dc00128 // ldr q8, [x9]
 	WORD $0x3dc00149 // ldr q9, [x10]
-	WORD $0x3dc0016a // ldr q10, [x11]
-	WORD $0x4d40c98b // ld1r {v11.4s}, [x12]
-	WORD $0x4ea3d52c // fsub v12.4s, v9.4s, v3.4s
-	WORD $0x4e2bcd80 // fmla v0.4s, v12.4s, v11.4s
-	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
-	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
-	WORD $0x4e2bcd86 // fmla v6.4s, v12.4s, v11.4s
-	WORD $0x4d40c9cb // ld1r {v11.4s}, [x14]
-	WORD $0x4ea4d52c // fsub v12.4s, v9.4s, v4.4s
-	WORD $0x4e2bcd81 // fmla v1.4s, v12.4s, v11.4s
-	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
-	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
-	WORD $0x4e2bcd87 // fmla v7.4s, v12.4s, v11.4s
-	WORD $0x4d40c9eb // ld1r {v11.4s}, [x15]
-	WORD $0x4ea5d52c // fsub v12.4s, v9.4s, v5.4s
-	WORD $0x4e2bcd82 // fmla v2.4s, v12.4s, v11.4s
-	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
-	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
-	WORD $0x4e2bcd88 // fmla v8.4s, v12.4s, v11.4s
-	WORD $0x3d80016a // str q10, [x11]
-	ADD R9, R10
-	ADD R9, R11
-	ADD $4, R12
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4ea4d50b // fsub v11.4s, v8.4s, v4.4s
+	WORD $0x4e2acd60 // fmla v0.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x4d40c9aa // ld1r {v10.4s}, [x13]
+	WORD $0x4ea5d50b // fsub v11.4s, v8.4s, v5.4s
+	WORD $0x4e2acd61 // fmla v1.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x4d40c9ca // ld1r {v10.4s}, [x14]
+	WORD $0x4ea6d50b // fsub v11.4s, v8.4s, v6.4s
+	WORD $0x4e2acd62 // fmla v2.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x4d40c9ea // ld1r {v10.4s}, [x15]
+	WORD $0x4ea7d50b // fsub v11.4s, v8.4s, v7.4s
+	WORD $0x4e2acd63 // fmla v3.4s, v11.4s, v10.4s
+	WORD $0x4eaacd69 // fmls v9.4s, v11.4s, v10.4s
+	WORD $0x3d800149 // str q9, [x10]
+	ADD R8, R9
+	ADD R8, R10
+	ADD $4, R11
+	ADD $4, R13
 	ADD $4, R14
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row9
+	BNE row6
 	MOVD 24(R0), R17
 	WORD $0x3d800220 // str q0, [x17]
 	ADD R1, R17
@@ -2366,16 +2310,41 @@ row9:
 	ADD R1, R17
 	WORD $0x3d800222 // str q2, [x17]
 	ADD R1, R17
-	MOVD 32(R0), R19
-	WORD $0x3d800266 // str q6, [x19]
-	ADD R1, R19
-	WORD $0x3d800267 // str q7, [x19]
-	ADD R1, R19
-	WORD $0x3d800268 // str q8, [x19]
-	ADD R1, R19
-	JMP done8
+	WORD $0x3d800223 // str q3, [x17]
+	ADD R1, R17
 
-nil7:
+done4:
+	RET
+
+other1:
+
+done2:
+	MOVD 72(R0), R3
+	CMP $3, R3
+	BNE other7
+	MOVD 24(R0), R3
+	WORD $0x3dc00060 // ldr q0, [x3]
+	ADD R1, R3
+	WORD $0x3dc00061 // ldr q1, [x3]
+	ADD R1, R3
+	WORD $0x3dc00062 // ldr q2, [x3]
+	ADD R1, R3
+	MOVD (R0), R4
+	MOVD R4, R5
+	ADD R1, R5
+	MOVD R5, R6
+	ADD R1, R6
+	WORD $0x3dc00083 // ldr q3, [x4]
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x3dc000c5 // ldr q5, [x6]
+	CBZ R2, other9
+	MOVD 32(R0), R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e7 // ldr q7, [x7]
+	ADD R1, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	ADD R1, R7
 	MOVD 40(R0), R8
 	MOVD 8(R0), R9
 	MOVD 16(R0), R10
@@ -2387,29 +2356,35 @@ nil7:
 	ADD R12, R14
 	MOVD 64(R0), R15
 
-row10:
-	WORD $0x3dc00126 // ldr q6, [x9]
-	WORD $0x3dc00147 // ldr q7, [x10]
-	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
-	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
-	WORD $0x4e28cd20 // fmla v0.4s, v9.4s, v8.4s
-	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x4d40c9a8 // ld1r {v8.4s}, [x13]
-	WORD $0x4ea4d4c9 // fsub v9.4s, v6.4s, v4.4s
-	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
-	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x4d40c9c8 // ld1r {v8.4s}, [x14]
-	WORD $0x4ea5d4c9 // fsub v9.4s, v6.4s, v5.4s
-	WORD $0x4e28cd22 // fmla v2.4s, v9.4s, v8.4s
-	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x3d800147 // str q7, [x10]
+row11:
+	WORD $0x3dc00129 // ldr q9, [x9]
+	WORD $0x3dc0014a // ldr q10, [x10]
+	WORD $0x4d40c96b // ld1r {v11.4s}, [x11]
+	WORD $0x4ea3d52c // fsub v12.4s, v9.4s, v3.4s
+	WORD $0x4e2bcd80 // fmla v0.4s, v12.4s, v11.4s
+	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
+	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bcd86 // fmla v6.4s, v12.4s, v11.4s
+	WORD $0x4d40c9ab // ld1r {v11.4s}, [x13]
+	WORD $0x4ea4d52c // fsub v12.4s, v9.4s, v4.4s
+	WORD $0x4e2bcd81 // fmla v1.4s, v12.4s, v11.4s
+	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
+	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bcd87 // fmla v7.4s, v12.4s, v11.4s
+	WORD $0x4d40c9cb // ld1r {v11.4s}, [x14]
+	WORD $0x4ea5d52c // fsub v12.4s, v9.4s, v5.4s
+	WORD $0x4e2bcd82 // fmla v2.4s, v12.4s, v11.4s
+	WORD $0x4eabcd8a // fmls v10.4s, v12.4s, v11.4s
+	WORD $0x6e2cdd8c // fmul v12.4s, v12.4s, v12.4s
+	WORD $0x4e2bcd88 // fmla v8.4s, v12.4s, v11.4s
+	WORD $0x3d80014a // str q10, [x10]
 	ADD R8, R9
 	ADD R8, R10
 	ADD $4, R11
 	ADD $4, R13
 	ADD $4, R14
 	SUBS $1, R15, R15
-	BNE row10
+	BNE row11
 	MOVD 24(R0), R16
 	WORD $0x3d800200 // str q0, [x16]
 	ADD R1, R16
@@ -2417,74 +2392,83 @@ row10:
 	ADD R1, R16
 	WORD $0x3d800202 // str q2, [x16]
 	ADD R1, R16
+	MOVD 32(R0), R17
+	WORD $0x3d800226 // str q6, [x17]
+	ADD R1, R17
+	WORD $0x3d800227 // str q7, [x17]
+	ADD R1, R17
+	WORD $0x3d800228 // str q8, [x17]
+	ADD R1, R17
+	JMP done10
 
-done8:
-	RET
-
-next6:
-	MOVD 72(R0), R3
-	CMP $2, R3
-	BNE next11
-	MOVD 24(R0), R4
-	WORD $0x3dc00080 // ldr q0, [x4]
-	ADD R1, R4
-	WORD $0x3dc00081 // ldr q1, [x4]
-	ADD R1, R4
-	MOVD (R0), R5
-	MOVD R5, R6
-	ADD R1, R6
-	WORD $0x3dc000a2 // ldr q2, [x5]
-	WORD $0x3dc000c3 // ldr q3, [x6]
-	CBZ R2, nil12
-	MOVD 32(R0), R7
-	WORD $0x3dc000e4 // ldr q4, [x7]
-	ADD R1, R7
-	WORD $0x3dc000e5 // ldr q5, [x7]
-	ADD R1, R7
-	MOVD 40(R0), R8
-	MOVD 8(R0), R9
-	MOVD 16(R0), R10
-	MOVD 48(R0), R11
-	MOVD 56(R0), R12
-	MOVD R11, R13
-	ADD R12, R13
+other9:
+	MOVD 40(R0), R7
+	MOVD 8(R0), R8
+	MOVD 16(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD R10, R12
+	ADD R11, R12
+	MOVD R12, R13
+	ADD R11, R13
 	MOVD 64(R0), R14
 
-row14:
-	WORD $0x3dc00126 // ldr q6, [x9]
-	WORD $0x3dc00147 // ldr q7, [x10]
-	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
-	WORD $0x4ea2d4c9 // fsub v9.4s, v6.4s, v2.4s
+row12:
+	WORD $0x3dc00106 // ldr q6, [x8]
+	WORD $0x3dc00127 // ldr q7, [x9]
+	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
 	WORD $0x4e28cd20 // fmla v0.4s, v9.4s, v8.4s
 	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
-	WORD $0x4e28cd24 // fmla v4.4s, v9.4s, v8.4s
-	WORD $0x4d40c9a8 // ld1r {v8.4s}, [x13]
-	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
+	WORD $0x4d40c988 // ld1r {v8.4s}, [x12]
+	WORD $0x4ea4d4c9 // fsub v9.4s, v6.4s, v4.4s
 	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
 	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
-	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
-	WORD $0x4e28cd25 // fmla v5.4s, v9.4s, v8.4s
-	WORD $0x3d800147 // str q7, [x10]
-	ADD R8, R9
-	ADD R8, R10
-	ADD $4, R11
+	WORD $0x4d40c9a8 // ld1r {v8.4s}, [x13]
+	WORD $0x4ea5d4c9 // fsub v9.4s, v6.4s, v5.4s
+	WORD $0x4e28cd22 // fmla v2.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x3d800127 // str q7, [x9]
+	ADD R7, R8
+	ADD R7, R9
+	ADD $4, R10
+	ADD $4, R12
 	ADD $4, R13
 	SUBS $1, R14, R14
-	BNE row14
+	BNE row12
 	MOVD 24(R0), R15
 	WORD $0x3d8001e0 // str q0, [x15]
 	ADD R1, R15
 	WORD $0x3d8001e1 // str q1, [x15]
 	ADD R1, R15
-	MOVD 32(R0), R16
-	WORD $0x3d800204 // str q4, [x16]
-	ADD R1, R16
-	WORD $0x3d800205 // str q5, [x16]
-	ADD R1, R16
-	JMP done13
+	WORD $0x3d8001e2 // str q2, [x15]
+	ADD R1, R15
 
-nil12:
+done10:
+	RET
+
+other7:
+
+done8:
+	MOVD 72(R0), R3
+	CMP $2, R3
+	BNE other13
+	MOVD 24(R0), R3
+	WORD $0x3dc00060 // ldr q0, [x3]
+	ADD R1, R3
+	WORD $0x3dc00061 // ldr q1, [x3]
+	ADD R1, R3
+	MOVD (R0), R4
+	MOVD R4, R5
+	ADD R1, R5
+	WORD $0x3dc00082 // ldr q2, [x4]
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	CBZ R2, other15
+	MOVD 32(R0), R6
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	ADD R1, R6
+	WORD $0x3dc000c5 // ldr q5, [x6]
+	ADD R1, R6
 	MOVD 40(R0), R7
 	MOVD 8(R0), R8
 	MOVD 16(R0), R9
@@ -2494,40 +2478,86 @@ nil12:
 	ADD R11, R12
 	MOVD 64(R0), R13
 
-row15:
-	WORD $0x3dc00104 // ldr q4, [x8]
-	WORD $0x3dc00125 // ldr q5, [x9]
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
-	WORD $0x4ea2d487 // fsub v7.4s, v4.4s, v2.4s
-	WORD $0x4e26cce0 // fmla v0.4s, v7.4s, v6.4s
-	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
-	WORD $0x4d40c986 // ld1r {v6.4s}, [x12]
-	WORD $0x4ea3d487 // fsub v7.4s, v4.4s, v3.4s
-	WORD $0x4e26cce1 // fmla v1.4s, v7.4s, v6.4s
-	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
-	WORD $0x3d800125 // str q5, [x9]
+row17:
+	WORD $0x3dc00106 // ldr q6, [x8]
+	WORD $0x3dc00127 // ldr q7, [x9]
+	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	WORD $0x4ea2d4c9 // fsub v9.4s, v6.4s, v2.4s
+	WORD $0x4e28cd20 // fmla v0.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
+	WORD $0x4e28cd24 // fmla v4.4s, v9.4s, v8.4s
+	WORD $0x4d40c988 // ld1r {v8.4s}, [x12]
+	WORD $0x4ea3d4c9 // fsub v9.4s, v6.4s, v3.4s
+	WORD $0x4e28cd21 // fmla v1.4s, v9.4s, v8.4s
+	WORD $0x4ea8cd27 // fmls v7.4s, v9.4s, v8.4s
+	WORD $0x6e29dd29 // fmul v9.4s, v9.4s, v9.4s
+	WORD $0x4e28cd25 // fmla v5.4s, v9.4s, v8.4s
+	WORD $0x3d800127 // str q7, [x9]
 	ADD R7, R8
 	ADD R7, R9
 	ADD $4, R10
 	ADD $4, R12
 	SUBS $1, R13, R13
-	BNE row15
+	BNE row17
 	MOVD 24(R0), R14
 	WORD $0x3d8001c0 // str q0, [x14]
 	ADD R1, R14
 	WORD $0x3d8001c1 // str q1, [x14]
 	ADD R1, R14
+	MOVD 32(R0), R15
+	WORD $0x3d8001e4 // str q4, [x15]
+	ADD R1, R15
+	WORD $0x3d8001e5 // str q5, [x15]
+	ADD R1, R15
+	JMP done16
 
-done13:
+other15:
+	MOVD 40(R0), R6
+	MOVD 8(R0), R7
+	MOVD 16(R0), R8
+	MOVD 48(R0), R9
+	MOVD 56(R0), R10
+	MOVD R9, R11
+	ADD R10, R11
+	MOVD 64(R0), R12
+
+row18:
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	WORD $0x3dc00105 // ldr q5, [x8]
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4ea2d487 // fsub v7.4s, v4.4s, v2.4s
+	WORD $0x4e26cce0 // fmla v0.4s, v7.4s, v6.4s
+	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4ea3d487 // fsub v7.4s, v4.4s, v3.4s
+	WORD $0x4e26cce1 // fmla v1.4s, v7.4s, v6.4s
+	WORD $0x4ea6cce5 // fmls v5.4s, v7.4s, v6.4s
+	WORD $0x3d800105 // str q5, [x8]
+	ADD R6, R7
+	ADD R6, R8
+	ADD $4, R9
+	ADD $4, R11
+	SUBS $1, R12, R12
+	BNE row18
+	MOVD 24(R0), R13
+	WORD $0x3d8001a0 // str q0, [x13]
+	ADD R1, R13
+	WORD $0x3d8001a1 // str q1, [x13]
+	ADD R1, R13
+
+done16:
 	RET
 
-next11:
+other13:
+
+done14:
 	MOVD 24(R0), R3
 	WORD $0x3dc00060 // ldr q0, [x3]
 	ADD R1, R3
 	MOVD (R0), R4
 	WORD $0x3dc00081 // ldr q1, [x4]
-	CBZ R2, nil16
+	CBZ R2, other19
 	MOVD 32(R0), R5
 	WORD $0x3dc000a2 // ldr q2, [x5]
 	ADD R1, R5
@@ -2538,7 +2568,7 @@ next11:
 	MOVD 56(R0), R10
 	MOVD 64(R0), R11
 
-row18:
+row21:
 	WORD $0x3dc000e3 // ldr q3, [x7]
 	WORD $0x3dc00104 // ldr q4, [x8]
 	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
@@ -2552,16 +2582,16 @@ row18:
 	ADD R6, R8
 	ADD $4, R9
 	SUBS $1, R11, R11
-	BNE row18
+	BNE row21
 	MOVD 24(R0), R12
 	WORD $0x3d800180 // str q0, [x12]
 	ADD R1, R12
 	MOVD 32(R0), R13
 	WORD $0x3d8001a2 // str q2, [x13]
 	ADD R1, R13
-	JMP done17
+	JMP done20
 
-nil16:
+other19:
 	MOVD 40(R0), R5
 	MOVD 8(R0), R6
 	MOVD 16(R0), R7
@@ -2569,7 +2599,7 @@ nil16:
 	MOVD 56(R0), R9
 	MOVD 64(R0), R10
 
-row19:
+row22:
 	WORD $0x3dc000c2 // ldr q2, [x6]
 	WORD $0x3dc000e3 // ldr q3, [x7]
 	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
@@ -2581,10 +2611,10 @@ row19:
 	ADD R5, R7
 	ADD $4, R8
 	SUBS $1, R10, R10
-	BNE row19
+	BNE row22
 	MOVD 24(R0), R11
 	WORD $0x3d800160 // str q0, [x11]
 	ADD R1, R11
 
-done17:
+done20:
 	RET

@@ -29,9 +29,9 @@ TEXT ·dropoutAVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS  (CX)(BX*4), Z7
 	VPSRLQ   $0x1e, Z1, Z9
 	VPXORQ   Z9, Z1, Z8
@@ -58,12 +58,12 @@ loop2:
 	VMOVUPS  Z7, (AX)(BX*4)
 	ADDQ     $+16, BX
 	SUBQ     $+16, DX
-	JGE      loop2
+	JGE      loop1
 
-after3:
+after2:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end1
+	JZ        other3
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -92,7 +92,7 @@ after3:
 	VMULPS.Z  Z0, Z7, K2, Z7
 	VMOVUPS   Z7, K1, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -117,9 +117,9 @@ TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS  (CX)(BX*4), Y4
 	VPSRLQ   $0x1e, Y1, Y6
 	VPXOR    Y6, Y1, Y5
@@ -171,12 +171,12 @@ loop2:
 	VMOVUPS  Y4, (AX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, DX
-	JGE      loop2
+	JGE      loop1
 
-after3:
+after2:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end1
+	JZ         other3
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -232,7 +232,7 @@ after3:
 	VANDNPS    Y5, Y1, Y5
 	VMASKMOVPS Y5, Y4, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -259,9 +259,9 @@ TEXT ·dropoutAddAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS  (CX)(SI*4), Z7
 	VMOVUPS  (DX)(SI*4), Z8
 	VMULPS   Z0, Z8, Z8
@@ -290,12 +290,12 @@ loop2:
 	VMOVUPS  Z7, (AX)(SI*4)
 	ADDQ     $+16, SI
 	SUBQ     $+16, BX
-	JGE      loop2
+	JGE      loop1
 
-after3:
+after2:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end1
+	JZ        other3
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -326,7 +326,7 @@ after3:
 	VADDPS    Z8, Z7, K2, Z7
 	VMOVUPS   Z7, K1, (AX)(SI*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -352,9 +352,9 @@ TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+8, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS   (CX)(SI*4), Y4
 	VMOVUPS   (DX)(SI*4), Y5
 	VMULPS    Y0, Y5, Y5
@@ -408,12 +408,12 @@ loop2:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop2
+	JGE       loop1
 
-after3:
+after2:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other3
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -471,7 +471,7 @@ after3:
 	VBLENDVPS  Y0, Y5, Y6, Y5
 	VMASKMOVPS Y5, Y4, (AX)(SI*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 

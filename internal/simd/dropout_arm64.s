@@ -34,9 +34,9 @@ TEXT ·dropoutNEON(SB), NOSPLIT, $0-40
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $4, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x6f62056c // ushr v12.2d, v11.2d, #30
@@ -82,22 +82,22 @@ loop2:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single4
+	CBZ R4, other3
+	TBZ $1, R4, single5
 	WORD $0xfd400069 // ldr d9, [x3]
-	TBZ $0, R4, done5
+	TBZ $0, R4, done6
 	ADD $8, R3, R5
 	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
-	JMP done5
+	JMP done6
 
-single4:
+single5:
 	WORD $0xbd400069 // ldr s9, [x3]
 
-done5:
+done6:
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x6f62056c // ushr v12.2d, v11.2d, #30
 	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
@@ -138,19 +138,21 @@ done5:
 	WORD $0x6ea23d4a // cmhs v10.4s, v10.4s, v2.4s
 	WORD $0x6e20dd29 // fmul v9.4s, v9.4s, v0.4s
 	WORD $0x4e2a1d29 // and v9.16b, v9.16b, v10.16b
-	TBZ $1, R4, single6
+	TBZ $1, R4, single7
 	WORD $0xfd000049 // str d9, [x2]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R2, R5
 	WORD $0x4d0080a9 // st1 {v9.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd000049 // str s9, [x2]
 
-done7:
+done8:
 
-end1:
+other3:
+
+done4:
 	RET
 
 // dropoutAddNEON sets dst[i] = x[i] + keep·y[i] where draw i of key is at least
@@ -182,9 +184,9 @@ TEXT ·dropoutAddNEON(SB), NOSPLIT, $0-48
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $4, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00089 // ldr q9, [x4]
 	WORD $0x3dc000aa // ldr q10, [x5]
 	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
@@ -233,33 +235,33 @@ loop2:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $4, R6
-	CBZ R6, end1
-	TBZ $1, R6, single4
+	CBZ R6, other3
+	TBZ $1, R6, single5
 	WORD $0xfd400089 // ldr d9, [x4]
-	TBZ $0, R6, done5
+	TBZ $0, R6, done6
 	ADD $8, R4, R7
 	WORD $0x4d4080e9 // ld1 {v9.s}[2], [x7]
-	JMP done5
+	JMP done6
 
-single4:
+single5:
 	WORD $0xbd400089 // ldr s9, [x4]
 
-done5:
-	TBZ $1, R6, single6
+done6:
+	TBZ $1, R6, single7
 	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R6, done7
+	TBZ $0, R6, done8
 	ADD $8, R5, R7
 	WORD $0x4d4080ea // ld1 {v10.s}[2], [x7]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000aa // ldr s10, [x5]
 
-done7:
+done8:
 	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
 	WORD $0x4ea31c6c // mov v12.16b, v3.16b
 	WORD $0x6f62058d // ushr v13.2d, v12.2d, #30
@@ -301,19 +303,21 @@ done7:
 	WORD $0x6ea23d6b // cmhs v11.4s, v11.4s, v2.4s
 	WORD $0x4e29d54a // fadd v10.4s, v10.4s, v9.4s
 	WORD $0x6eab1d49 // bit v9.16b, v10.16b, v11.16b
-	TBZ $1, R6, single8
+	TBZ $1, R6, single9
 	WORD $0xfd000069 // str d9, [x3]
-	TBZ $0, R6, done9
+	TBZ $0, R6, done10
 	ADD $8, R3, R7
 	WORD $0x4d0080e9 // st1 {v9.s}[2], [x7]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd000069 // str s9, [x3]
 
-done9:
+done10:
 
-end1:
+other3:
+
+done4:
 	RET
 
 DATA constants<>+0(SB)/8, $0x78dde6e5fd29f054

@@ -33,9 +33,9 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Z13
 	VMINPS       Z13, Z0, Z13
 	VCMPPS       $0x05, Z2, Z13, K1
@@ -56,12 +56,12 @@ loop2:
 	VMOVUPS      Z15, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -84,7 +84,7 @@ after3:
 	VMULPS.Z     Z0, Z1, K2, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -100,9 +100,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -124,12 +124,12 @@ loop2:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -155,7 +155,7 @@ after3:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -185,9 +185,9 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after4
+	JL           after2
 
-loop3:
+loop1:
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
 	VMINPS       Z15, Z1, Z15
@@ -210,12 +210,12 @@ loop3:
 	VADDPS       Z17, Z14, Z14
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop3
+	JGE          loop1
 
-after4:
+after2:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+16
-	JL           rest20
+	JL           rest40
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
 	VMINPS       Z15, Z1, Z15
@@ -237,11 +237,11 @@ after4:
 	VMOVUPS      Z1, (AX)(BX*4)
 	VADDPS       Z1, Z14, Z14
 	SUBQ         $+16, DX
-	JMP          done1
+	JMP          done3
 
-rest20:
+rest40:
 	TESTQ        DX, DX
-	JZ           done1
+	JZ           done3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -267,7 +267,7 @@ rest20:
 	VMOVAPS.Z    Z1, K1, Z1
 	VADDPS       Z1, Z14, Z14
 
-done1:
+done3:
 	VEXTRACTF64X4 $0x01, Z14, Y0
 	VADDPS        Y0, Y14, Y14
 	VEXTRACTF32X4 $0x01, Y14, X0
@@ -296,9 +296,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after4
+	JL           after2
 
-loop3:
+loop1:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -343,12 +343,12 @@ loop3:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop3
+	JGE          loop1
 
-after4:
+after2:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest20
+	JL           rest40
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -372,7 +372,7 @@ after4:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest21
+	JL           rest41
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -395,11 +395,11 @@ after4:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done1
+	JMP          done3
 
-rest20:
+rest40:
 	TESTQ        DX, DX
-	JZ           done1
+	JZ           done3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -427,11 +427,11 @@ rest20:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done1
+	JMP          done3
 
-rest21:
+rest41:
 	TESTQ        DX, DX
-	JZ           done1
+	JZ           done3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -460,7 +460,7 @@ rest21:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done1:
+done3:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -497,9 +497,9 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z15, Z13, Z15
 	VMINPS       Z15, Z0, Z15
@@ -523,12 +523,12 @@ loop2:
 	VMOVUPS      Z17, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -554,7 +554,7 @@ after3:
 	VDIVPS       Z1, Z14, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -572,9 +572,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -599,12 +599,12 @@ loop2:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -633,7 +633,7 @@ after3:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -662,9 +662,9 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Z14
 	VPANDD       Z7, Z14, Z15
 	VPANDD       Z8, Z14, Z16
@@ -691,12 +691,12 @@ loop2:
 	VMOVUPS      Z18, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -725,7 +725,7 @@ after3:
 	VPORD        Z8, Z1, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -742,9 +742,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y4
@@ -771,12 +771,12 @@ loop2:
 	VMOVUPS      Y6, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -807,7 +807,7 @@ after3:
 	VORPS        Y3, Y5, Y5
 	VMASKMOVPS   Y5, Y2, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 

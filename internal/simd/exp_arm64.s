@@ -27,9 +27,9 @@ TEXT ·expNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $8, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00066 // ldr q6, [x3]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
 	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
@@ -83,14 +83,14 @@ loop2:
 	ADD $32, R2
 	ADD $32, R3
 	SUBS $8, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00066 // ldr q6, [x3]
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
 	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
@@ -119,22 +119,22 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd400066 // ldr d6, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080a6 // ld1 {v6.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400066 // ldr s6, [x3]
 
-done7:
+done8:
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
 	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
 	WORD $0x4ea11c28 // mov v8.16b, v1.16b
@@ -158,19 +158,21 @@ done7:
 	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
 	WORD $0x6e28dd4a // fmul v10.4s, v10.4s, v8.4s
 	WORD $0x4e671d4a // bic v10.16b, v10.16b, v7.16b
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd00004a // str d10, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080aa // st1 {v10.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd00004a // str s10, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is
@@ -197,9 +199,9 @@ TEXT ·expSumNEON(SB), NOSPLIT, $0-36
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $16, R4, R4
-	BLT after7
+	BLT after2
 
-loop6:
+loop1:
 	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
@@ -311,12 +313,12 @@ loop6:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop6
+	BGE loop1
 
-after7:
+after2:
 	ADD $16, R4
 	CMP $4, R4
-	BLT rest2
+	BLT rest4
 	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
@@ -346,7 +348,7 @@ after7:
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc0046b // ldr q11, [x3, #16]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
@@ -376,7 +378,7 @@ after7:
 	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc0086b // ldr q11, [x3, #32]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
@@ -406,7 +408,7 @@ after7:
 	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc00c6b // ldr q11, [x3, #48]
 	WORD $0x4ea0d56b // fsub v11.4s, v11.4s, v0.4s
 	WORD $0x4ea1f56b // fmin v11.4s, v11.4s, v1.4s
@@ -435,10 +437,10 @@ after7:
 	WORD $0x3d800c4f // str q15, [x2, #48]
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
 	SUB $4, R4
-	JMP done1
+	JMP done3
 
-rest2:
-	CBZ R4, done1
+rest4:
+	CBZ R4, done3
 	TBZ $1, R4, single8
 	WORD $0xfd40006b // ldr d11, [x3]
 	TBZ $0, R4, done9
@@ -490,10 +492,10 @@ done11:
 	WORD $0x6eb23631 // cmhi v17.4s, v17.4s, v18.4s
 	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	JMP done1
+	JMP done3
 
-rest3:
-	CBZ R4, done1
+rest5:
+	CBZ R4, done3
 	TBZ $1, R4, single12
 	WORD $0xfd40086b // ldr d11, [x3, #16]
 	TBZ $0, R4, done13
@@ -545,10 +547,10 @@ done15:
 	WORD $0x6eb23631 // cmhi v17.4s, v17.4s, v18.4s
 	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
 	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	JMP done1
+	JMP done3
 
-rest4:
-	CBZ R4, done1
+rest6:
+	CBZ R4, done3
 	TBZ $1, R4, single16
 	WORD $0xfd40106b // ldr d11, [x3, #32]
 	TBZ $0, R4, done17
@@ -600,10 +602,10 @@ done19:
 	WORD $0x6eb23631 // cmhi v17.4s, v17.4s, v18.4s
 	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
 	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
-	JMP done1
+	JMP done3
 
-rest5:
-	CBZ R4, done1
+rest7:
+	CBZ R4, done3
 	TBZ $1, R4, single20
 	WORD $0xfd40186b // ldr d11, [x3, #48]
 	TBZ $0, R4, done21
@@ -656,7 +658,7 @@ done23:
 	WORD $0x4e311def // and v15.16b, v15.16b, v17.16b
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
 
-done1:
+done3:
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
@@ -686,9 +688,9 @@ TEXT ·sigmoidNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $8, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00068 // ldr q8, [x3]
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
@@ -748,14 +750,14 @@ loop2:
 	ADD $32, R2
 	ADD $32, R3
 	SUBS $8, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00068 // ldr q8, [x3]
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
@@ -787,22 +789,22 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd400068 // ldr d8, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080a8 // ld1 {v8.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400068 // ldr s8, [x3]
 
-done7:
+done8:
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
@@ -829,19 +831,21 @@ done7:
 	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
 	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
 	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd00004c // str d12, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080ac // st1 {v12.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd00004c // str s12, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // tanhNEON sets dst[i] = tanh(x[i]) = sign(x[i])·e/(e+2), where e =
@@ -865,9 +869,9 @@ TEXT ·tanhNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $8, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
 	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
@@ -925,14 +929,14 @@ loop2:
 	ADD $32, R2
 	ADD $32, R3
 	SUBS $8, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
 	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
@@ -963,22 +967,22 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd400069 // ldr d9, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400069 // ldr s9, [x3]
 
-done7:
+done8:
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
 	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
 	WORD $0x4ea11c2f // mov v15.16b, v1.16b
@@ -1004,19 +1008,21 @@ done7:
 	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
 	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
 	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd00004d // str d13, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080ad // st1 {v13.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd00004d // str s13, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000

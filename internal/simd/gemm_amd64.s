@@ -30,11 +30,11 @@ TEXT ·gemm1AVX512(SB), NOSPLIT, $8-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x0c
-	JNE   rows1
+	JNE   other1
 
-tile2:
+row3:
 	CMPQ      88(AX), $0x02
-	JNE       notC3
+	JNE       other4
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -59,11 +59,11 @@ tile2:
 	VMOVUPS.Z (R13), K1, Z10
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z11
-	JMP       begin5
+	JMP       done5
 
-notC3:
+other4:
 	CMPQ      88(AX), $0x01
-	JNE       notBias4
+	JNE       other6
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -77,9 +77,9 @@ notC3:
 	VMOVUPS   Z0, Z9
 	VMOVUPS   Z0, Z10
 	VMOVUPS   Z0, Z11
-	JMP       begin5
+	JMP       done7
 
-notBias4:
+other6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -93,16 +93,17 @@ notBias4:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS.Z    (R15), K1, Z12
 	VBROADCASTSS (R13), Z13
 	VFMADD231PS  Z13, Z12, Z0
@@ -132,11 +133,11 @@ step6:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VPXORD  Z14, Z14, Z14
 	VADDPS  Z14, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -174,9 +175,9 @@ sums7:
 	VADDPS  Z14, Z11, Z11
 	VMOVUPS Z11, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS.Z (R8), K1, Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -226,7 +227,7 @@ add8:
 	VMOVUPS   Z11, K1, (R8)
 	ADDQ      R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -240,17 +241,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x0b
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ      88(AX), $0x02
-	JNE       notC12
+	JNE       other15
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -273,11 +274,11 @@ tile11:
 	VMOVUPS.Z (R13), K1, Z9
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z10
-	JMP       begin14
+	JMP       done16
 
-notC12:
+other15:
 	CMPQ      88(AX), $0x01
-	JNE       notBias13
+	JNE       other17
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -290,9 +291,9 @@ notC12:
 	VMOVUPS   Z0, Z8
 	VMOVUPS   Z0, Z9
 	VMOVUPS   Z0, Z10
-	JMP       begin14
+	JMP       done18
 
-notBias13:
+other17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -305,16 +306,17 @@ notBias13:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS.Z    (R15), K1, Z11
 	VBROADCASTSS (R13), Z12
 	VFMADD231PS  Z12, Z11, Z0
@@ -342,11 +344,11 @@ step15:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -381,9 +383,9 @@ sums16:
 	VADDPS  Z13, Z10, Z10
 	VMOVUPS Z10, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS.Z (R8), K1, Z11
 	VADDPS    Z11, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -429,7 +431,7 @@ add17:
 	VMOVUPS   Z10, K1, (R8)
 	ADDQ      R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -442,17 +444,17 @@ end18:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x0a
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ      88(AX), $0x02
-	JNE       notC21
+	JNE       other26
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -473,11 +475,11 @@ tile20:
 	VMOVUPS.Z (R13), K1, Z8
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z9
-	JMP       begin23
+	JMP       done27
 
-notC21:
+other26:
 	CMPQ      88(AX), $0x01
-	JNE       notBias22
+	JNE       other28
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -489,9 +491,9 @@ notC21:
 	VMOVUPS   Z0, Z7
 	VMOVUPS   Z0, Z8
 	VMOVUPS   Z0, Z9
-	JMP       begin23
+	JMP       done29
 
-notBias22:
+other28:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -503,16 +505,17 @@ notBias22:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS.Z    (R15), K1, Z10
 	VBROADCASTSS (R13), Z11
 	VFMADD231PS  Z11, Z10, Z0
@@ -538,11 +541,11 @@ step24:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VPXORD  Z12, Z12, Z12
 	VADDPS  Z12, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -574,9 +577,9 @@ sums25:
 	VADDPS  Z12, Z9, Z9
 	VMOVUPS Z9, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS.Z (R8), K1, Z10
 	VADDPS    Z10, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -618,7 +621,7 @@ add26:
 	VMOVUPS   Z9, K1, (R8)
 	ADDQ      R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -630,17 +633,17 @@ end27:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x09
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ      88(AX), $0x02
-	JNE       notC30
+	JNE       other37
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -659,11 +662,11 @@ tile29:
 	VMOVUPS.Z (R13), K1, Z7
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z8
-	JMP       begin32
+	JMP       done38
 
-notC30:
+other37:
 	CMPQ      88(AX), $0x01
-	JNE       notBias31
+	JNE       other39
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -674,9 +677,9 @@ notC30:
 	VMOVUPS   Z0, Z6
 	VMOVUPS   Z0, Z7
 	VMOVUPS   Z0, Z8
-	JMP       begin32
+	JMP       done40
 
-notBias31:
+other39:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -687,16 +690,17 @@ notBias31:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS.Z    (R15), K1, Z9
 	VBROADCASTSS (R13), Z10
 	VFMADD231PS  Z10, Z9, Z0
@@ -720,11 +724,11 @@ step33:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VPXORD  Z11, Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -753,9 +757,9 @@ sums34:
 	VADDPS  Z11, Z8, Z8
 	VMOVUPS Z8, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS.Z (R8), K1, Z9
 	VADDPS    Z9, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -793,7 +797,7 @@ add35:
 	VMOVUPS   Z8, K1, (R8)
 	ADDQ      R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -804,17 +808,17 @@ end36:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x08
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ      88(AX), $0x02
-	JNE       notC39
+	JNE       other48
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -831,11 +835,11 @@ tile38:
 	VMOVUPS.Z (R13), K1, Z6
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z7
-	JMP       begin41
+	JMP       done49
 
-notC39:
+other48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias40
+	JNE       other50
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -845,9 +849,9 @@ notC39:
 	VMOVUPS   Z0, Z5
 	VMOVUPS   Z0, Z6
 	VMOVUPS   Z0, Z7
-	JMP       begin41
+	JMP       done51
 
-notBias40:
+other50:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -857,16 +861,17 @@ notBias40:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS.Z    (R15), K1, Z8
 	VBROADCASTSS (R13), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -888,11 +893,11 @@ step42:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VPXORD  Z10, Z10, Z10
 	VADDPS  Z10, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -918,9 +923,9 @@ sums43:
 	VADDPS  Z10, Z7, Z7
 	VMOVUPS Z7, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS.Z (R8), K1, Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -954,7 +959,7 @@ add44:
 	VMOVUPS   Z7, K1, (R8)
 	ADDQ      R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -964,17 +969,17 @@ end45:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
+other45:
 	CMPQ 64(AX), $0x07
-	JNE  rows46
+	JNE  other56
 
-tile47:
+row58:
 	CMPQ      88(AX), $0x02
-	JNE       notC48
+	JNE       other59
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -989,11 +994,11 @@ tile47:
 	VMOVUPS.Z (R13), K1, Z5
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z6
-	JMP       begin50
+	JMP       done60
 
-notC48:
+other59:
 	CMPQ      88(AX), $0x01
-	JNE       notBias49
+	JNE       other61
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -1002,9 +1007,9 @@ notC48:
 	VMOVUPS   Z0, Z4
 	VMOVUPS   Z0, Z5
 	VMOVUPS   Z0, Z6
-	JMP       begin50
+	JMP       done62
 
-notBias49:
+other61:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1013,16 +1018,17 @@ notBias49:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 
-begin50:
+done62:
+done60:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums52
+	JZ    sums64
 
-step51:
+step63:
 	VMOVUPS.Z    (R15), K1, Z7
 	VBROADCASTSS (R13), Z8
 	VFMADD231PS  Z8, Z7, Z0
@@ -1042,11 +1048,11 @@ step51:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step51
+	JNZ          step63
 
-sums52:
+sums64:
 	CMPQ    88(AX), $0x03
-	JEQ     add53
+	JEQ     other65
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1069,9 +1075,9 @@ sums52:
 	VADDPS  Z9, Z6, Z6
 	VMOVUPS Z6, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end54
+	JMP     done66
 
-add53:
+other65:
 	VMOVUPS.Z (R8), K1, Z7
 	VADDPS    Z7, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1101,7 +1107,7 @@ add53:
 	VMOVUPS   Z6, K1, (R8)
 	ADDQ      R9, R8
 
-end54:
+done66:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -1110,17 +1116,17 @@ end54:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile47
+	JNZ  row58
 	VZEROUPPER
 	RET
 
-rows46:
+other56:
 	CMPQ 64(AX), $0x06
-	JNE  rows55
+	JNE  other67
 
-tile56:
+row69:
 	CMPQ      88(AX), $0x02
-	JNE       notC57
+	JNE       other70
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -1133,11 +1139,11 @@ tile56:
 	VMOVUPS.Z (R13), K1, Z4
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z5
-	JMP       begin59
+	JMP       done71
 
-notC57:
+other70:
 	CMPQ      88(AX), $0x01
-	JNE       notBias58
+	JNE       other72
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -1145,9 +1151,9 @@ notC57:
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
 	VMOVUPS   Z0, Z5
-	JMP       begin59
+	JMP       done73
 
-notBias58:
+other72:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1155,14 +1161,15 @@ notBias58:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin59:
+done73:
+done71:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums61
+	JZ    sums75
 
-step60:
+step74:
 	VMOVUPS.Z    (R14), K1, Z6
 	VBROADCASTSS (R13), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -1179,11 +1186,11 @@ step60:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step60
+	JNZ          step74
 
-sums61:
+sums75:
 	CMPQ    88(AX), $0x03
-	JEQ     add62
+	JEQ     other76
 	VPXORD  Z8, Z8, Z8
 	VADDPS  Z8, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1203,9 +1210,9 @@ sums61:
 	VADDPS  Z8, Z5, Z5
 	VMOVUPS Z5, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end63
+	JMP     done77
 
-add62:
+other76:
 	VMOVUPS.Z (R8), K1, Z6
 	VADDPS    Z6, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1231,7 +1238,7 @@ add62:
 	VMOVUPS   Z5, K1, (R8)
 	ADDQ      R9, R8
 
-end63:
+done77:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -1239,17 +1246,17 @@ end63:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile56
+	JNZ  row69
 	VZEROUPPER
 	RET
 
-rows55:
+other67:
 	CMPQ 64(AX), $0x05
-	JNE  rows64
+	JNE  other78
 
-tile65:
+row80:
 	CMPQ      88(AX), $0x02
-	JNE       notC66
+	JNE       other81
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -1260,34 +1267,35 @@ tile65:
 	VMOVUPS.Z (R12), K1, Z3
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z4
-	JMP       begin68
+	JMP       done82
 
-notC66:
+other81:
 	CMPQ      88(AX), $0x01
-	JNE       notBias67
+	JNE       other83
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
-	JMP       begin68
+	JMP       done84
 
-notBias67:
+other83:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin68:
+done84:
+done82:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums70
+	JZ    sums86
 
-step69:
+step85:
 	VMOVUPS.Z    (R13), K1, Z5
 	VBROADCASTSS (R12), Z6
 	VFMADD231PS  Z6, Z5, Z0
@@ -1302,11 +1310,11 @@ step69:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step69
+	JNZ          step85
 
-sums70:
+sums86:
 	CMPQ    88(AX), $0x03
-	JEQ     add71
+	JEQ     other87
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1323,9 +1331,9 @@ sums70:
 	VADDPS  Z7, Z4, Z4
 	VMOVUPS Z4, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end72
+	JMP     done88
 
-add71:
+other87:
 	VMOVUPS.Z (R8), K1, Z5
 	VADDPS    Z5, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1347,24 +1355,24 @@ add71:
 	VMOVUPS   Z4, K1, (R8)
 	ADDQ      R9, R8
 
-end72:
+done88:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile65
+	JNZ  row80
 	VZEROUPPER
 	RET
 
-rows64:
+other78:
 	CMPQ 64(AX), $0x04
-	JNE  rows73
+	JNE  other89
 
-tile74:
+row91:
 	CMPQ      88(AX), $0x02
-	JNE       notC75
+	JNE       other92
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -1373,32 +1381,33 @@ tile74:
 	VMOVUPS.Z (R12), K1, Z2
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z3
-	JMP       begin77
+	JMP       done93
 
-notC75:
+other92:
 	CMPQ      88(AX), $0x01
-	JNE       notBias76
+	JNE       other94
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
-	JMP       begin77
+	JMP       done95
 
-notBias76:
+other94:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin77:
+done95:
+done93:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums79
+	JZ    sums97
 
-step78:
+step96:
 	VMOVUPS.Z    (R13), K1, Z4
 	VBROADCASTSS (R12), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -1411,11 +1420,11 @@ step78:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step78
+	JNZ          step96
 
-sums79:
+sums97:
 	CMPQ    88(AX), $0x03
-	JEQ     add80
+	JEQ     other98
 	VPXORD  Z6, Z6, Z6
 	VADDPS  Z6, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1429,9 +1438,9 @@ sums79:
 	VADDPS  Z6, Z3, Z3
 	VMOVUPS Z3, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end81
+	JMP     done99
 
-add80:
+other98:
 	VMOVUPS.Z (R8), K1, Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1449,53 +1458,54 @@ add80:
 	VMOVUPS   Z3, K1, (R8)
 	ADDQ      R9, R8
 
-end81:
+done99:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile74
+	JNZ  row91
 	VZEROUPPER
 	RET
 
-rows73:
+other89:
 	CMPQ 64(AX), $0x03
-	JNE  rows82
+	JNE  other100
 
-tile83:
+row102:
 	CMPQ      88(AX), $0x02
-	JNE       notC84
+	JNE       other103
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z2
-	JMP       begin86
+	JMP       done104
 
-notC84:
+other103:
 	CMPQ      88(AX), $0x01
-	JNE       notBias85
+	JNE       other105
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
-	JMP       begin86
+	JMP       done106
 
-notBias85:
+other105:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin86:
+done106:
+done104:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums88
+	JZ    sums108
 
-step87:
+step107:
 	VMOVUPS.Z    (R12), K1, Z3
 	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z4, Z3, Z0
@@ -1506,11 +1516,11 @@ step87:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step87
+	JNZ          step107
 
-sums88:
+sums108:
 	CMPQ    88(AX), $0x03
-	JEQ     add89
+	JEQ     other109
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1521,9 +1531,9 @@ sums88:
 	VADDPS  Z5, Z2, Z2
 	VMOVUPS Z2, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end90
+	JMP     done110
 
-add89:
+other109:
 	VMOVUPS.Z (R8), K1, Z3
 	VADDPS    Z3, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1537,48 +1547,49 @@ add89:
 	VMOVUPS   Z2, K1, (R8)
 	ADDQ      R9, R8
 
-end90:
+done110:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile83
+	JNZ  row102
 	VZEROUPPER
 	RET
 
-rows82:
+other100:
 	CMPQ 64(AX), $0x02
-	JNE  rows91
+	JNE  other111
 
-tile92:
+row113:
 	CMPQ      88(AX), $0x02
-	JNE       notC93
+	JNE       other114
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
-	JMP       begin95
+	JMP       done115
 
-notC93:
+other114:
 	CMPQ      88(AX), $0x01
-	JNE       notBias94
+	JNE       other116
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
-	JMP       begin95
+	JMP       done117
 
-notBias94:
+other116:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin95:
+done117:
+done115:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums97
+	JZ    sums119
 
-step96:
+step118:
 	VMOVUPS.Z    (R12), K1, Z2
 	VBROADCASTSS (R11), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -1587,11 +1598,11 @@ step96:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step96
+	JNZ          step118
 
-sums97:
+sums119:
 	CMPQ    88(AX), $0x03
-	JEQ     add98
+	JEQ     other120
 	VPXORD  Z4, Z4, Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1599,9 +1610,9 @@ sums97:
 	VADDPS  Z4, Z1, Z1
 	VMOVUPS Z1, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end99
+	JMP     done121
 
-add98:
+other120:
 	VMOVUPS.Z (R8), K1, Z2
 	VADDPS    Z2, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1611,67 +1622,68 @@ add98:
 	VMOVUPS   Z1, K1, (R8)
 	ADDQ      R9, R8
 
-end99:
+done121:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile92
+	JNZ  row113
 	VZEROUPPER
 	RET
 
-rows91:
-tile100:
+other111:
+row122:
 	CMPQ      88(AX), $0x02
-	JNE       notC101
+	JNE       other123
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       begin103
+	JMP       done124
 
-notC101:
+other123:
 	CMPQ      88(AX), $0x01
-	JNE       notBias102
+	JNE       other125
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       begin103
+	JMP       done126
 
-notBias102:
+other125:
 	VPXORD Z0, Z0, Z0
 
-begin103:
+done126:
+done124:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums105
+	JZ    sums128
 
-step104:
+step127:
 	VMOVUPS.Z    (R12), K1, Z1
 	VBROADCASTSS (R11), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step104
+	JNZ          step127
 
-sums105:
+sums128:
 	CMPQ    88(AX), $0x03
-	JEQ     add106
+	JEQ     other129
 	VPXORD  Z3, Z3, Z3
 	VADDPS  Z3, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
 	ADDQ    R9, R8
-	JMP     end107
+	JMP     done130
 
-add106:
+other129:
 	VMOVUPS.Z (R8), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
 	ADDQ      R9, R8
 
-end107:
+done130:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile100
+	JNZ  row122
 	VZEROUPPER
 	RET
 
@@ -1693,11 +1705,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows1
+	JNE  other1
 
-tile2:
+row3:
 	CMPQ    88(AX), $0x02
-	JNE     notC3
+	JNE     other4
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1722,11 +1734,11 @@ tile2:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin5
+	JMP     done5
 
-notC3:
+other4:
 	CMPQ    88(AX), $0x01
-	JNE     notBias4
+	JNE     other6
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1740,9 +1752,9 @@ notC3:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin5
+	JMP     done7
 
-notBias4:
+other6:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1756,16 +1768,17 @@ notBias4:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -1795,11 +1808,11 @@ step6:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1837,9 +1850,9 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, (R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1889,7 +1902,7 @@ add8:
 	VMOVUPS Y11, (R8)
 	ADDQ    R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -1903,17 +1916,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x0b
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ    88(AX), $0x02
-	JNE     notC12
+	JNE     other15
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1936,11 +1949,11 @@ tile11:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin14
+	JMP     done16
 
-notC12:
+other15:
 	CMPQ    88(AX), $0x01
-	JNE     notBias13
+	JNE     other17
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1953,9 +1966,9 @@ notC12:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin14
+	JMP     done18
 
-notBias13:
+other17:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1968,16 +1981,17 @@ notBias13:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -2005,11 +2019,11 @@ step15:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2044,9 +2058,9 @@ sums16:
 	VADDPS  Y11, Y10, Y10
 	VMOVUPS Y10, (R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS (R8), Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2092,7 +2106,7 @@ add17:
 	VMOVUPS Y10, (R8)
 	ADDQ    R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2105,17 +2119,17 @@ end18:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x0a
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ    88(AX), $0x02
-	JNE     notC21
+	JNE     other26
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2136,11 +2150,11 @@ tile20:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin23
+	JMP     done27
 
-notC21:
+other26:
 	CMPQ    88(AX), $0x01
-	JNE     notBias22
+	JNE     other28
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2152,9 +2166,9 @@ notC21:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin23
+	JMP     done29
 
-notBias22:
+other28:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2166,16 +2180,17 @@ notBias22:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -2201,11 +2216,11 @@ step24:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2237,9 +2252,9 @@ sums25:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, (R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2281,7 +2296,7 @@ add26:
 	VMOVUPS Y9, (R8)
 	ADDQ    R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2293,17 +2308,17 @@ end27:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x09
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ    88(AX), $0x02
-	JNE     notC30
+	JNE     other37
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2322,11 +2337,11 @@ tile29:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin32
+	JMP     done38
 
-notC30:
+other37:
 	CMPQ    88(AX), $0x01
-	JNE     notBias31
+	JNE     other39
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2337,9 +2352,9 @@ notC30:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin32
+	JMP     done40
 
-notBias31:
+other39:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2350,16 +2365,17 @@ notBias31:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -2383,11 +2399,11 @@ step33:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2416,9 +2432,9 @@ sums34:
 	VADDPS  Y9, Y8, Y8
 	VMOVUPS Y8, (R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS (R8), Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2456,7 +2472,7 @@ add35:
 	VMOVUPS Y8, (R8)
 	ADDQ    R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2467,17 +2483,17 @@ end36:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x08
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ    88(AX), $0x02
-	JNE     notC39
+	JNE     other48
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2494,11 +2510,11 @@ tile38:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin41
+	JMP     done49
 
-notC39:
+other48:
 	CMPQ    88(AX), $0x01
-	JNE     notBias40
+	JNE     other50
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2508,9 +2524,9 @@ notC39:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin41
+	JMP     done51
 
-notBias40:
+other50:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2520,16 +2536,17 @@ notBias40:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -2551,11 +2568,11 @@ step42:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2581,9 +2598,9 @@ sums43:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, (R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2617,7 +2634,7 @@ add44:
 	VMOVUPS Y7, (R8)
 	ADDQ    R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2627,17 +2644,17 @@ end45:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
+other45:
 	CMPQ 64(AX), $0x07
-	JNE  rows46
+	JNE  other56
 
-tile47:
+row58:
 	CMPQ    88(AX), $0x02
-	JNE     notC48
+	JNE     other59
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2652,11 +2669,11 @@ tile47:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin50
+	JMP     done60
 
-notC48:
+other59:
 	CMPQ    88(AX), $0x01
-	JNE     notBias49
+	JNE     other61
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2665,9 +2682,9 @@ notC48:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin50
+	JMP     done62
 
-notBias49:
+other61:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2676,16 +2693,17 @@ notBias49:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin50:
+done62:
+done60:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums52
+	JZ    sums64
 
-step51:
+step63:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -2705,11 +2723,11 @@ step51:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step51
+	JNZ          step63
 
-sums52:
+sums64:
 	CMPQ    88(AX), $0x03
-	JEQ     add53
+	JEQ     other65
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2732,9 +2750,9 @@ sums52:
 	VADDPS  Y7, Y6, Y6
 	VMOVUPS Y6, (R8)
 	ADDQ    R9, R8
-	JMP     end54
+	JMP     done66
 
-add53:
+other65:
 	VMOVUPS (R8), Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2764,7 +2782,7 @@ add53:
 	VMOVUPS Y6, (R8)
 	ADDQ    R9, R8
 
-end54:
+done66:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2773,17 +2791,17 @@ end54:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile47
+	JNZ  row58
 	VZEROUPPER
 	RET
 
-rows46:
+other56:
 	CMPQ 64(AX), $0x06
-	JNE  rows55
+	JNE  other67
 
-tile56:
+row69:
 	CMPQ    88(AX), $0x02
-	JNE     notC57
+	JNE     other70
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2796,11 +2814,11 @@ tile56:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin59
+	JMP     done71
 
-notC57:
+other70:
 	CMPQ    88(AX), $0x01
-	JNE     notBias58
+	JNE     other72
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2808,9 +2826,9 @@ notC57:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin59
+	JMP     done73
 
-notBias58:
+other72:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2818,14 +2836,15 @@ notBias58:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin59:
+done73:
+done71:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums61
+	JZ    sums75
 
-step60:
+step74:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -2842,11 +2861,11 @@ step60:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step60
+	JNZ          step74
 
-sums61:
+sums75:
 	CMPQ    88(AX), $0x03
-	JEQ     add62
+	JEQ     other76
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2866,9 +2885,9 @@ sums61:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, (R8)
 	ADDQ    R9, R8
-	JMP     end63
+	JMP     done77
 
-add62:
+other76:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2894,7 +2913,7 @@ add62:
 	VMOVUPS Y5, (R8)
 	ADDQ    R9, R8
 
-end63:
+done77:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2902,17 +2921,17 @@ end63:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile56
+	JNZ  row69
 	VZEROUPPER
 	RET
 
-rows55:
+other67:
 	CMPQ 64(AX), $0x05
-	JNE  rows64
+	JNE  other78
 
-tile65:
+row80:
 	CMPQ    88(AX), $0x02
-	JNE     notC66
+	JNE     other81
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -2923,34 +2942,35 @@ tile65:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin68
+	JMP     done82
 
-notC66:
+other81:
 	CMPQ    88(AX), $0x01
-	JNE     notBias67
+	JNE     other83
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin68
+	JMP     done84
 
-notBias67:
+other83:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin68:
+done84:
+done82:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums70
+	JZ    sums86
 
-step69:
+step85:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -2965,11 +2985,11 @@ step69:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step69
+	JNZ          step85
 
-sums70:
+sums86:
 	CMPQ    88(AX), $0x03
-	JEQ     add71
+	JEQ     other87
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2986,9 +3006,9 @@ sums70:
 	VADDPS  Y5, Y4, Y4
 	VMOVUPS Y4, (R8)
 	ADDQ    R9, R8
-	JMP     end72
+	JMP     done88
 
-add71:
+other87:
 	VMOVUPS (R8), Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3010,24 +3030,24 @@ add71:
 	VMOVUPS Y4, (R8)
 	ADDQ    R9, R8
 
-end72:
+done88:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile65
+	JNZ  row80
 	VZEROUPPER
 	RET
 
-rows64:
+other78:
 	CMPQ 64(AX), $0x04
-	JNE  rows73
+	JNE  other89
 
-tile74:
+row91:
 	CMPQ    88(AX), $0x02
-	JNE     notC75
+	JNE     other92
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -3036,32 +3056,33 @@ tile74:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin77
+	JMP     done93
 
-notC75:
+other92:
 	CMPQ    88(AX), $0x01
-	JNE     notBias76
+	JNE     other94
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin77
+	JMP     done95
 
-notBias76:
+other94:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin77:
+done95:
+done93:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums79
+	JZ    sums97
 
-step78:
+step96:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -3074,11 +3095,11 @@ step78:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step78
+	JNZ          step96
 
-sums79:
+sums97:
 	CMPQ    88(AX), $0x03
-	JEQ     add80
+	JEQ     other98
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3092,9 +3113,9 @@ sums79:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, (R8)
 	ADDQ    R9, R8
-	JMP     end81
+	JMP     done99
 
-add80:
+other98:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3112,53 +3133,54 @@ add80:
 	VMOVUPS Y3, (R8)
 	ADDQ    R9, R8
 
-end81:
+done99:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile74
+	JNZ  row91
 	VZEROUPPER
 	RET
 
-rows73:
+other89:
 	CMPQ 64(AX), $0x03
-	JNE  rows82
+	JNE  other100
 
-tile83:
+row102:
 	CMPQ    88(AX), $0x02
-	JNE     notC84
+	JNE     other103
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin86
+	JMP     done104
 
-notC84:
+other103:
 	CMPQ    88(AX), $0x01
-	JNE     notBias85
+	JNE     other105
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin86
+	JMP     done106
 
-notBias85:
+other105:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin86:
+done106:
+done104:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums88
+	JZ    sums108
 
-step87:
+step107:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -3169,11 +3191,11 @@ step87:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step87
+	JNZ          step107
 
-sums88:
+sums108:
 	CMPQ    88(AX), $0x03
-	JEQ     add89
+	JEQ     other109
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3184,9 +3206,9 @@ sums88:
 	VADDPS  Y3, Y2, Y2
 	VMOVUPS Y2, (R8)
 	ADDQ    R9, R8
-	JMP     end90
+	JMP     done110
 
-add89:
+other109:
 	VMOVUPS (R8), Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3200,48 +3222,49 @@ add89:
 	VMOVUPS Y2, (R8)
 	ADDQ    R9, R8
 
-end90:
+done110:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile83
+	JNZ  row102
 	VZEROUPPER
 	RET
 
-rows82:
+other100:
 	CMPQ 64(AX), $0x02
-	JNE  rows91
+	JNE  other111
 
-tile92:
+row113:
 	CMPQ    88(AX), $0x02
-	JNE     notC93
+	JNE     other114
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin95
+	JMP     done115
 
-notC93:
+other114:
 	CMPQ    88(AX), $0x01
-	JNE     notBias94
+	JNE     other116
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin95
+	JMP     done117
 
-notBias94:
+other116:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin95:
+done117:
+done115:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums97
+	JZ    sums119
 
-step96:
+step118:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -3250,11 +3273,11 @@ step96:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step96
+	JNZ          step118
 
-sums97:
+sums119:
 	CMPQ    88(AX), $0x03
-	JEQ     add98
+	JEQ     other120
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3262,9 +3285,9 @@ sums97:
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, (R8)
 	ADDQ    R9, R8
-	JMP     end99
+	JMP     done121
 
-add98:
+other120:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3274,67 +3297,68 @@ add98:
 	VMOVUPS Y1, (R8)
 	ADDQ    R9, R8
 
-end99:
+done121:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile92
+	JNZ  row113
 	VZEROUPPER
 	RET
 
-rows91:
-tile100:
+other111:
+row122:
 	CMPQ    88(AX), $0x02
-	JNE     notC101
+	JNE     other123
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin103
+	JMP     done124
 
-notC101:
+other123:
 	CMPQ    88(AX), $0x01
-	JNE     notBias102
+	JNE     other125
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin103
+	JMP     done126
 
-notBias102:
+other125:
 	VXORPS Y0, Y0, Y0
 
-begin103:
+done126:
+done124:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums105
+	JZ    sums128
 
-step104:
+step127:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step104
+	JNZ          step127
 
-sums105:
+sums128:
 	CMPQ    88(AX), $0x03
-	JEQ     add106
+	JEQ     other129
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
-	JMP     end107
+	JMP     done130
 
-add106:
+other129:
 	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 
-end107:
+done130:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile100
+	JNZ  row122
 	VZEROUPPER
 	RET
 
@@ -3361,11 +3385,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows1
+	JNE     other1
 
-tile2:
+row3:
 	CMPQ       88(AX), $0x02
-	JNE        notC3
+	JNE        other4
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3390,11 +3414,11 @@ tile2:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin5
+	JMP        done5
 
-notC3:
+other4:
 	CMPQ       88(AX), $0x01
-	JNE        notBias4
+	JNE        other6
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3408,9 +3432,9 @@ notC3:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin5
+	JMP        done7
 
-notBias4:
+other6:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3424,16 +3448,17 @@ notBias4:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -3463,11 +3488,11 @@ step6:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ       88(AX), $0x03
-	JEQ        add8
+	JEQ        other10
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3505,9 +3530,9 @@ sums7:
 	VADDPS     Y13, Y12, Y12
 	VMASKMOVPS Y12, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end9
+	JMP        done11
 
-add8:
+other10:
 	VMASKMOVPS (R8), Y0, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3557,7 +3582,7 @@ add8:
 	VMASKMOVPS Y12, Y0, (R8)
 	ADDQ       R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -3571,17 +3596,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x0b
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ       88(AX), $0x02
-	JNE        notC12
+	JNE        other15
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3604,11 +3629,11 @@ tile11:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin14
+	JMP        done16
 
-notC12:
+other15:
 	CMPQ       88(AX), $0x01
-	JNE        notBias13
+	JNE        other17
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3621,9 +3646,9 @@ notC12:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin14
+	JMP        done18
 
-notBias13:
+other17:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3636,16 +3661,17 @@ notBias13:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -3673,11 +3699,11 @@ step15:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ       88(AX), $0x03
-	JEQ        add17
+	JEQ        other21
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3712,9 +3738,9 @@ sums16:
 	VADDPS     Y12, Y11, Y11
 	VMASKMOVPS Y11, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end18
+	JMP        done22
 
-add17:
+other21:
 	VMASKMOVPS (R8), Y0, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3760,7 +3786,7 @@ add17:
 	VMASKMOVPS Y11, Y0, (R8)
 	ADDQ       R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -3773,17 +3799,17 @@ end18:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x0a
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ       88(AX), $0x02
-	JNE        notC21
+	JNE        other26
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3804,11 +3830,11 @@ tile20:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin23
+	JMP        done27
 
-notC21:
+other26:
 	CMPQ       88(AX), $0x01
-	JNE        notBias22
+	JNE        other28
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3820,9 +3846,9 @@ notC21:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin23
+	JMP        done29
 
-notBias22:
+other28:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3834,16 +3860,17 @@ notBias22:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -3869,11 +3896,11 @@ step24:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ       88(AX), $0x03
-	JEQ        add26
+	JEQ        other32
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3905,9 +3932,9 @@ sums25:
 	VADDPS     Y11, Y10, Y10
 	VMASKMOVPS Y10, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end27
+	JMP        done33
 
-add26:
+other32:
 	VMASKMOVPS (R8), Y0, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3949,7 +3976,7 @@ add26:
 	VMASKMOVPS Y10, Y0, (R8)
 	ADDQ       R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -3961,17 +3988,17 @@ end27:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x09
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ       88(AX), $0x02
-	JNE        notC30
+	JNE        other37
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3990,11 +4017,11 @@ tile29:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin32
+	JMP        done38
 
-notC30:
+other37:
 	CMPQ       88(AX), $0x01
-	JNE        notBias31
+	JNE        other39
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4005,9 +4032,9 @@ notC30:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin32
+	JMP        done40
 
-notBias31:
+other39:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4018,16 +4045,17 @@ notBias31:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -4051,11 +4079,11 @@ step33:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ       88(AX), $0x03
-	JEQ        add35
+	JEQ        other43
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4084,9 +4112,9 @@ sums34:
 	VADDPS     Y10, Y9, Y9
 	VMASKMOVPS Y9, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end36
+	JMP        done44
 
-add35:
+other43:
 	VMASKMOVPS (R8), Y0, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4124,7 +4152,7 @@ add35:
 	VMASKMOVPS Y9, Y0, (R8)
 	ADDQ       R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4135,17 +4163,17 @@ end36:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x08
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ       88(AX), $0x02
-	JNE        notC39
+	JNE        other48
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -4162,11 +4190,11 @@ tile38:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin41
+	JMP        done49
 
-notC39:
+other48:
 	CMPQ       88(AX), $0x01
-	JNE        notBias40
+	JNE        other50
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4176,9 +4204,9 @@ notC39:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin41
+	JMP        done51
 
-notBias40:
+other50:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4188,16 +4216,17 @@ notBias40:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -4219,11 +4248,11 @@ step42:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ       88(AX), $0x03
-	JEQ        add44
+	JEQ        other54
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4249,9 +4278,9 @@ sums43:
 	VADDPS     Y9, Y8, Y8
 	VMASKMOVPS Y8, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end45
+	JMP        done55
 
-add44:
+other54:
 	VMASKMOVPS (R8), Y0, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4285,7 +4314,7 @@ add44:
 	VMASKMOVPS Y8, Y0, (R8)
 	ADDQ       R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4295,17 +4324,17 @@ end45:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
+other45:
 	CMPQ 64(AX), $0x07
-	JNE  rows46
+	JNE  other56
 
-tile47:
+row58:
 	CMPQ       88(AX), $0x02
-	JNE        notC48
+	JNE        other59
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -4320,11 +4349,11 @@ tile47:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin50
+	JMP        done60
 
-notC48:
+other59:
 	CMPQ       88(AX), $0x01
-	JNE        notBias49
+	JNE        other61
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4333,9 +4362,9 @@ notC48:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin50
+	JMP        done62
 
-notBias49:
+other61:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4344,16 +4373,17 @@ notBias49:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin50:
+done62:
+done60:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums52
+	JZ    sums64
 
-step51:
+step63:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -4373,11 +4403,11 @@ step51:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step51
+	JNZ          step63
 
-sums52:
+sums64:
 	CMPQ       88(AX), $0x03
-	JEQ        add53
+	JEQ        other65
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4400,9 +4430,9 @@ sums52:
 	VADDPS     Y8, Y7, Y7
 	VMASKMOVPS Y7, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end54
+	JMP        done66
 
-add53:
+other65:
 	VMASKMOVPS (R8), Y0, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4432,7 +4462,7 @@ add53:
 	VMASKMOVPS Y7, Y0, (R8)
 	ADDQ       R9, R8
 
-end54:
+done66:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4441,17 +4471,17 @@ end54:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile47
+	JNZ  row58
 	VZEROUPPER
 	RET
 
-rows46:
+other56:
 	CMPQ 64(AX), $0x06
-	JNE  rows55
+	JNE  other67
 
-tile56:
+row69:
 	CMPQ       88(AX), $0x02
-	JNE        notC57
+	JNE        other70
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -4464,11 +4494,11 @@ tile56:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin59
+	JMP        done71
 
-notC57:
+other70:
 	CMPQ       88(AX), $0x01
-	JNE        notBias58
+	JNE        other72
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4476,9 +4506,9 @@ notC57:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin59
+	JMP        done73
 
-notBias58:
+other72:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4486,14 +4516,15 @@ notBias58:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin59:
+done73:
+done71:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums61
+	JZ    sums75
 
-step60:
+step74:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -4510,11 +4541,11 @@ step60:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step60
+	JNZ          step74
 
-sums61:
+sums75:
 	CMPQ       88(AX), $0x03
-	JEQ        add62
+	JEQ        other76
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4534,9 +4565,9 @@ sums61:
 	VADDPS     Y7, Y6, Y6
 	VMASKMOVPS Y6, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end63
+	JMP        done77
 
-add62:
+other76:
 	VMASKMOVPS (R8), Y0, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4562,7 +4593,7 @@ add62:
 	VMASKMOVPS Y6, Y0, (R8)
 	ADDQ       R9, R8
 
-end63:
+done77:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4570,17 +4601,17 @@ end63:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile56
+	JNZ  row69
 	VZEROUPPER
 	RET
 
-rows55:
+other67:
 	CMPQ 64(AX), $0x05
-	JNE  rows64
+	JNE  other78
 
-tile65:
+row80:
 	CMPQ       88(AX), $0x02
-	JNE        notC66
+	JNE        other81
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -4591,34 +4622,35 @@ tile65:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin68
+	JMP        done82
 
-notC66:
+other81:
 	CMPQ       88(AX), $0x01
-	JNE        notBias67
+	JNE        other83
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin68
+	JMP        done84
 
-notBias67:
+other83:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin68:
+done84:
+done82:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums70
+	JZ    sums86
 
-step69:
+step85:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -4633,11 +4665,11 @@ step69:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step69
+	JNZ          step85
 
-sums70:
+sums86:
 	CMPQ       88(AX), $0x03
-	JEQ        add71
+	JEQ        other87
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4654,9 +4686,9 @@ sums70:
 	VADDPS     Y6, Y5, Y5
 	VMASKMOVPS Y5, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end72
+	JMP        done88
 
-add71:
+other87:
 	VMASKMOVPS (R8), Y0, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4678,24 +4710,24 @@ add71:
 	VMASKMOVPS Y5, Y0, (R8)
 	ADDQ       R9, R8
 
-end72:
+done88:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile65
+	JNZ  row80
 	VZEROUPPER
 	RET
 
-rows64:
+other78:
 	CMPQ 64(AX), $0x04
-	JNE  rows73
+	JNE  other89
 
-tile74:
+row91:
 	CMPQ       88(AX), $0x02
-	JNE        notC75
+	JNE        other92
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -4704,32 +4736,33 @@ tile74:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin77
+	JMP        done93
 
-notC75:
+other92:
 	CMPQ       88(AX), $0x01
-	JNE        notBias76
+	JNE        other94
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin77
+	JMP        done95
 
-notBias76:
+other94:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin77:
+done95:
+done93:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums79
+	JZ    sums97
 
-step78:
+step96:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -4742,11 +4775,11 @@ step78:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step78
+	JNZ          step96
 
-sums79:
+sums97:
 	CMPQ       88(AX), $0x03
-	JEQ        add80
+	JEQ        other98
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4760,9 +4793,9 @@ sums79:
 	VADDPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end81
+	JMP        done99
 
-add80:
+other98:
 	VMASKMOVPS (R8), Y0, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4780,53 +4813,54 @@ add80:
 	VMASKMOVPS Y4, Y0, (R8)
 	ADDQ       R9, R8
 
-end81:
+done99:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile74
+	JNZ  row91
 	VZEROUPPER
 	RET
 
-rows73:
+other89:
 	CMPQ 64(AX), $0x03
-	JNE  rows82
+	JNE  other100
 
-tile83:
+row102:
 	CMPQ       88(AX), $0x02
-	JNE        notC84
+	JNE        other103
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin86
+	JMP        done104
 
-notC84:
+other103:
 	CMPQ       88(AX), $0x01
-	JNE        notBias85
+	JNE        other105
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin86
+	JMP        done106
 
-notBias85:
+other105:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin86:
+done106:
+done104:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums88
+	JZ    sums108
 
-step87:
+step107:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -4837,11 +4871,11 @@ step87:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step87
+	JNZ          step107
 
-sums88:
+sums108:
 	CMPQ       88(AX), $0x03
-	JEQ        add89
+	JEQ        other109
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4852,9 +4886,9 @@ sums88:
 	VADDPS     Y4, Y3, Y3
 	VMASKMOVPS Y3, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end90
+	JMP        done110
 
-add89:
+other109:
 	VMASKMOVPS (R8), Y0, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4868,48 +4902,49 @@ add89:
 	VMASKMOVPS Y3, Y0, (R8)
 	ADDQ       R9, R8
 
-end90:
+done110:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile83
+	JNZ  row102
 	VZEROUPPER
 	RET
 
-rows82:
+other100:
 	CMPQ 64(AX), $0x02
-	JNE  rows91
+	JNE  other111
 
-tile92:
+row113:
 	CMPQ       88(AX), $0x02
-	JNE        notC93
+	JNE        other114
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin95
+	JMP        done115
 
-notC93:
+other114:
 	CMPQ       88(AX), $0x01
-	JNE        notBias94
+	JNE        other116
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin95
+	JMP        done117
 
-notBias94:
+other116:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin95:
+done117:
+done115:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums97
+	JZ    sums119
 
-step96:
+step118:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -4918,11 +4953,11 @@ step96:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step96
+	JNZ          step118
 
-sums97:
+sums119:
 	CMPQ       88(AX), $0x03
-	JEQ        add98
+	JEQ        other120
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4930,9 +4965,9 @@ sums97:
 	VADDPS     Y3, Y2, Y2
 	VMASKMOVPS Y2, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end99
+	JMP        done121
 
-add98:
+other120:
 	VMASKMOVPS (R8), Y0, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4942,67 +4977,68 @@ add98:
 	VMASKMOVPS Y2, Y0, (R8)
 	ADDQ       R9, R8
 
-end99:
+done121:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile92
+	JNZ  row113
 	VZEROUPPER
 	RET
 
-rows91:
-tile100:
+other111:
+row122:
 	CMPQ       88(AX), $0x02
-	JNE        notC101
+	JNE        other123
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin103
+	JMP        done124
 
-notC101:
+other123:
 	CMPQ       88(AX), $0x01
-	JNE        notBias102
+	JNE        other125
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin103
+	JMP        done126
 
-notBias102:
+other125:
 	VXORPS Y1, Y1, Y1
 
-begin103:
+done126:
+done124:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums105
+	JZ    sums128
 
-step104:
+step127:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step104
+	JNZ          step127
 
-sums105:
+sums128:
 	CMPQ       88(AX), $0x03
-	JEQ        add106
+	JEQ        other129
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        end107
+	JMP        done130
 
-add106:
+other129:
 	VMASKMOVPS (R8), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 
-end107:
+done130:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile100
+	JNZ  row122
 	VZEROUPPER
 	RET
 
@@ -5028,11 +5064,11 @@ TEXT ·gemm2AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows1
+	JNE   other1
 
-tile2:
+row3:
 	CMPQ      88(AX), $0x02
-	JNE       notC3
+	JNE       other4
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS.Z 64(R13), K1, Z1
@@ -5051,11 +5087,11 @@ tile2:
 	ADDQ      R9, R13
 	VMOVUPS   (R13), Z10
 	VMOVUPS.Z 64(R13), K1, Z11
-	JMP       begin5
+	JMP       done5
 
-notC3:
+other4:
 	CMPQ      88(AX), $0x01
-	JNE       notBias4
+	JNE       other6
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z2
@@ -5069,9 +5105,9 @@ notC3:
 	VMOVUPS   Z1, Z7
 	VMOVUPS   Z1, Z9
 	VMOVUPS   Z1, Z11
-	JMP       begin5
+	JMP       done7
 
-notBias4:
+other6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5085,14 +5121,15 @@ notBias4:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R14), Z12
 	VMOVUPS.Z    64(R14), K1, Z13
 	VBROADCASTSS (R13), Z14
@@ -5116,11 +5153,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VPXORD  Z15, Z15, Z15
 	VADDPS  Z15, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5152,9 +5189,9 @@ sums7:
 	VADDPS  Z15, Z11, Z11
 	VMOVUPS Z11, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5198,7 +5235,7 @@ add8:
 	VMOVUPS   Z11, K1, 64(R8)
 	ADDQ      R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -5206,17 +5243,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ      88(AX), $0x02
-	JNE       notC12
+	JNE       other15
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -5232,11 +5269,11 @@ tile11:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z8
 	VMOVUPS.Z 64(R12), K1, Z9
-	JMP       begin14
+	JMP       done16
 
-notC12:
+other15:
 	CMPQ      88(AX), $0x01
-	JNE       notBias13
+	JNE       other17
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -5248,9 +5285,9 @@ notC12:
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
 	VMOVUPS   Z1, Z9
-	JMP       begin14
+	JMP       done18
 
-notBias13:
+other17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5262,14 +5299,15 @@ notBias13:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R13), Z10
 	VMOVUPS.Z    64(R13), K1, Z11
 	VBROADCASTSS (R12), Z12
@@ -5290,11 +5328,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5321,9 +5359,9 @@ sums16:
 	VADDPS  Z13, Z9, Z9
 	VMOVUPS Z9, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS   (R8), Z10
 	VADDPS    Z10, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5360,24 +5398,24 @@ add17:
 	VMOVUPS   Z9, K1, 64(R8)
 	ADDQ      R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ      88(AX), $0x02
-	JNE       notC21
+	JNE       other26
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -5390,11 +5428,11 @@ tile20:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z6
 	VMOVUPS.Z 64(R12), K1, Z7
-	JMP       begin23
+	JMP       done27
 
-notC21:
+other26:
 	CMPQ      88(AX), $0x01
-	JNE       notBias22
+	JNE       other28
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -5404,9 +5442,9 @@ notC21:
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
-	JMP       begin23
+	JMP       done29
 
-notBias22:
+other28:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5416,14 +5454,15 @@ notBias22:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R13), Z8
 	VMOVUPS.Z    64(R13), K1, Z9
 	VBROADCASTSS (R12), Z10
@@ -5441,11 +5480,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VPXORD  Z11, Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5467,9 +5506,9 @@ sums25:
 	VADDPS  Z11, Z7, Z7
 	VMOVUPS Z7, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5499,23 +5538,23 @@ add26:
 	VMOVUPS   Z7, K1, 64(R8)
 	ADDQ      R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ      88(AX), $0x02
-	JNE       notC30
+	JNE       other37
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
@@ -5525,11 +5564,11 @@ tile29:
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z4
 	VMOVUPS.Z 64(R11), K1, Z5
-	JMP       begin32
+	JMP       done38
 
-notC30:
+other37:
 	CMPQ      88(AX), $0x01
-	JNE       notBias31
+	JNE       other39
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
@@ -5537,9 +5576,9 @@ notC30:
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
-	JMP       begin32
+	JMP       done40
 
-notBias31:
+other39:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5547,14 +5586,15 @@ notBias31:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R12), Z6
 	VMOVUPS.Z    64(R12), K1, Z7
 	VBROADCASTSS (R11), Z8
@@ -5569,11 +5609,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5590,9 +5630,9 @@ sums34:
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS Z5, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS   (R8), Z6
 	VADDPS    Z6, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5615,54 +5655,55 @@ add35:
 	VMOVUPS   Z5, K1, 64(R8)
 	ADDQ      R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ      88(AX), $0x02
-	JNE       notC39
+	JNE       other48
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z2
 	VMOVUPS.Z 64(R11), K1, Z3
-	JMP       begin41
+	JMP       done49
 
-notC39:
+other48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias40
+	JNE       other50
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
-	JMP       begin41
+	JMP       done51
 
-notBias40:
+other50:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R12), Z4
 	VMOVUPS.Z    64(R12), K1, Z5
 	VBROADCASTSS (R11), Z6
@@ -5674,11 +5715,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5690,9 +5731,9 @@ sums43:
 	VADDPS  Z7, Z3, Z3
 	VMOVUPS Z3, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5708,43 +5749,44 @@ add44:
 	VMOVUPS   Z3, K1, 64(R8)
 	ADDQ      R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ      88(AX), $0x02
-	JNE       notC47
+	JNE       other57
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       begin49
+	JMP       done58
 
-notC47:
+other57:
 	CMPQ      88(AX), $0x01
-	JNE       notBias48
+	JNE       other59
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       begin49
+	JMP       done60
 
-notBias48:
+other59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VMOVUPS      (R12), Z2
 	VMOVUPS.Z    64(R12), K1, Z3
 	VBROADCASTSS (R11), Z4
@@ -5753,20 +5795,20 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, (R8)
 	VADDPS  Z5, Z1, Z1
 	VMOVUPS Z1, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS   (R8), Z2
 	VADDPS    Z2, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5775,10 +5817,10 @@ add52:
 	VMOVUPS   Z1, K1, 64(R8)
 	ADDQ      R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -5800,11 +5842,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows1
+	JNE  other1
 
-tile2:
+row3:
 	CMPQ    88(AX), $0x02
-	JNE     notC3
+	JNE     other4
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -5823,11 +5865,11 @@ tile2:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin5
+	JMP     done5
 
-notC3:
+other4:
 	CMPQ    88(AX), $0x01
-	JNE     notBias4
+	JNE     other6
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -5841,9 +5883,9 @@ notC3:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin5
+	JMP     done7
 
-notBias4:
+other6:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -5857,14 +5899,15 @@ notBias4:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -5888,11 +5931,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -5924,9 +5967,9 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -5970,7 +6013,7 @@ add8:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -5978,17 +6021,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ    88(AX), $0x02
-	JNE     notC12
+	JNE     other15
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -6004,11 +6047,11 @@ tile11:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin14
+	JMP     done16
 
-notC12:
+other15:
 	CMPQ    88(AX), $0x01
-	JNE     notBias13
+	JNE     other17
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -6020,9 +6063,9 @@ notC12:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin14
+	JMP     done18
 
-notBias13:
+other17:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6034,14 +6077,15 @@ notBias13:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -6062,11 +6106,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6093,9 +6137,9 @@ sums16:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6132,24 +6176,24 @@ add17:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ    88(AX), $0x02
-	JNE     notC21
+	JNE     other26
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -6162,11 +6206,11 @@ tile20:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin23
+	JMP     done27
 
-notC21:
+other26:
 	CMPQ    88(AX), $0x01
-	JNE     notBias22
+	JNE     other28
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -6176,9 +6220,9 @@ notC21:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin23
+	JMP     done29
 
-notBias22:
+other28:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6188,14 +6232,15 @@ notBias22:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -6213,11 +6258,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6239,9 +6284,9 @@ sums25:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6271,23 +6316,23 @@ add26:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ    88(AX), $0x02
-	JNE     notC30
+	JNE     other37
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -6297,11 +6342,11 @@ tile29:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin32
+	JMP     done38
 
-notC30:
+other37:
 	CMPQ    88(AX), $0x01
-	JNE     notBias31
+	JNE     other39
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -6309,9 +6354,9 @@ notC30:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin32
+	JMP     done40
 
-notBias31:
+other39:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6319,14 +6364,15 @@ notBias31:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -6341,11 +6387,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6362,9 +6408,9 @@ sums34:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6387,54 +6433,55 @@ add35:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ    88(AX), $0x02
-	JNE     notC39
+	JNE     other48
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin41
+	JMP     done49
 
-notC39:
+other48:
 	CMPQ    88(AX), $0x01
-	JNE     notBias40
+	JNE     other50
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin41
+	JMP     done51
 
-notBias40:
+other50:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -6446,11 +6493,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6462,9 +6509,9 @@ sums43:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6480,43 +6527,44 @@ add44:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ    88(AX), $0x02
-	JNE     notC47
+	JNE     other57
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done58
 
-notC47:
+other57:
 	CMPQ    88(AX), $0x01
-	JNE     notBias48
+	JNE     other59
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done60
 
-notBias48:
+other59:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -6525,20 +6573,20 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6547,10 +6595,10 @@ add52:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -6578,11 +6626,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows1
+	JNE     other1
 
-tile2:
+row3:
 	CMPQ       88(AX), $0x02
-	JNE        notC3
+	JNE        other4
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -6601,11 +6649,11 @@ tile2:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin5
+	JMP        done5
 
-notC3:
+other4:
 	CMPQ       88(AX), $0x01
-	JNE        notBias4
+	JNE        other6
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -6619,9 +6667,9 @@ notC3:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin5
+	JMP        done7
 
-notBias4:
+other6:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -6635,14 +6683,15 @@ notBias4:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -6666,11 +6715,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ       88(AX), $0x03
-	JEQ        add8
+	JEQ        other10
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6702,9 +6751,9 @@ sums7:
 	VADDPS     Y13, Y12, Y12
 	VMASKMOVPS Y12, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        end9
+	JMP        done11
 
-add8:
+other10:
 	VMOVUPS    (R8), Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6748,7 +6797,7 @@ add8:
 	VMASKMOVPS Y12, Y0, 32(R8)
 	ADDQ       R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -6756,17 +6805,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ       88(AX), $0x02
-	JNE        notC12
+	JNE        other15
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -6782,11 +6831,11 @@ tile11:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin14
+	JMP        done16
 
-notC12:
+other15:
 	CMPQ       88(AX), $0x01
-	JNE        notBias13
+	JNE        other17
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -6798,9 +6847,9 @@ notC12:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin14
+	JMP        done18
 
-notBias13:
+other17:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -6812,14 +6861,15 @@ notBias13:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -6840,11 +6890,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ       88(AX), $0x03
-	JEQ        add17
+	JEQ        other21
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6871,9 +6921,9 @@ sums16:
 	VADDPS     Y11, Y10, Y10
 	VMASKMOVPS Y10, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        end18
+	JMP        done22
 
-add17:
+other21:
 	VMOVUPS    (R8), Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6910,24 +6960,24 @@ add17:
 	VMASKMOVPS Y10, Y0, 32(R8)
 	ADDQ       R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ       88(AX), $0x02
-	JNE        notC21
+	JNE        other26
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -6940,11 +6990,11 @@ tile20:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin23
+	JMP        done27
 
-notC21:
+other26:
 	CMPQ       88(AX), $0x01
-	JNE        notBias22
+	JNE        other28
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -6954,9 +7004,9 @@ notC21:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin23
+	JMP        done29
 
-notBias22:
+other28:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -6966,14 +7016,15 @@ notBias22:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -6991,11 +7042,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ       88(AX), $0x03
-	JEQ        add26
+	JEQ        other32
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7017,9 +7068,9 @@ sums25:
 	VADDPS     Y9, Y8, Y8
 	VMASKMOVPS Y8, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        end27
+	JMP        done33
 
-add26:
+other32:
 	VMOVUPS    (R8), Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7049,23 +7100,23 @@ add26:
 	VMASKMOVPS Y8, Y0, 32(R8)
 	ADDQ       R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ       88(AX), $0x02
-	JNE        notC30
+	JNE        other37
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -7075,11 +7126,11 @@ tile29:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin32
+	JMP        done38
 
-notC30:
+other37:
 	CMPQ       88(AX), $0x01
-	JNE        notBias31
+	JNE        other39
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -7087,9 +7138,9 @@ notC30:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin32
+	JMP        done40
 
-notBias31:
+other39:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -7097,14 +7148,15 @@ notBias31:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -7119,11 +7171,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ       88(AX), $0x03
-	JEQ        add35
+	JEQ        other43
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7140,9 +7192,9 @@ sums34:
 	VADDPS     Y7, Y6, Y6
 	VMASKMOVPS Y6, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        end36
+	JMP        done44
 
-add35:
+other43:
 	VMOVUPS    (R8), Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7165,54 +7217,55 @@ add35:
 	VMASKMOVPS Y6, Y0, 32(R8)
 	ADDQ       R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ       88(AX), $0x02
-	JNE        notC39
+	JNE        other48
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin41
+	JMP        done49
 
-notC39:
+other48:
 	CMPQ       88(AX), $0x01
-	JNE        notBias40
+	JNE        other50
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin41
+	JMP        done51
 
-notBias40:
+other50:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -7224,11 +7277,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ       88(AX), $0x03
-	JEQ        add44
+	JEQ        other54
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7240,9 +7293,9 @@ sums43:
 	VADDPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        end45
+	JMP        done55
 
-add44:
+other54:
 	VMOVUPS    (R8), Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7258,43 +7311,44 @@ add44:
 	VMASKMOVPS Y4, Y0, 32(R8)
 	ADDQ       R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ       88(AX), $0x02
-	JNE        notC47
+	JNE        other57
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin49
+	JMP        done58
 
-notC47:
+other57:
 	CMPQ       88(AX), $0x01
-	JNE        notBias48
+	JNE        other59
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin49
+	JMP        done60
 
-notBias48:
+other59:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -7303,20 +7357,20 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ       88(AX), $0x03
-	JEQ        add52
+	JEQ        other63
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
 	VADDPS     Y3, Y2, Y2
 	VMASKMOVPS Y2, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        end53
+	JMP        done64
 
-add52:
+other63:
 	VMOVUPS    (R8), Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7325,10 +7379,10 @@ add52:
 	VMASKMOVPS Y2, Y0, 32(R8)
 	ADDQ       R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -7354,11 +7408,11 @@ TEXT ·gemm3AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows1
+	JNE   other1
 
-tile2:
+row3:
 	CMPQ      88(AX), $0x02
-	JNE       notC3
+	JNE       other4
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -7383,11 +7437,11 @@ tile2:
 	VMOVUPS   (R13), Z15
 	VMOVUPS   64(R13), Z16
 	VMOVUPS.Z 128(R13), K1, Z17
-	JMP       begin5
+	JMP       done5
 
-notC3:
+other4:
 	CMPQ      88(AX), $0x01
-	JNE       notBias4
+	JNE       other6
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z3
@@ -7407,9 +7461,9 @@ notC3:
 	VMOVUPS   Z2, Z11
 	VMOVUPS   Z2, Z14
 	VMOVUPS   Z2, Z17
-	JMP       begin5
+	JMP       done7
 
-notBias4:
+other6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7429,14 +7483,15 @@ notBias4:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R14), Z18
 	VMOVUPS      64(R14), Z19
 	VMOVUPS.Z    128(R14), K1, Z20
@@ -7467,11 +7522,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VPXORD  Z22, Z22, Z22
 	VADDPS  Z22, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7515,9 +7570,9 @@ sums7:
 	VADDPS  Z22, Z17, Z17
 	VMOVUPS Z17, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS   (R8), Z18
 	VADDPS    Z18, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -7579,7 +7634,7 @@ add8:
 	VMOVUPS   Z17, K1, 128(R8)
 	ADDQ      R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -7587,17 +7642,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ      88(AX), $0x02
-	JNE       notC12
+	JNE       other15
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -7618,11 +7673,11 @@ tile11:
 	VMOVUPS   (R12), Z12
 	VMOVUPS   64(R12), Z13
 	VMOVUPS.Z 128(R12), K1, Z14
-	JMP       begin14
+	JMP       done16
 
-notC12:
+other15:
 	CMPQ      88(AX), $0x01
-	JNE       notBias13
+	JNE       other17
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -7639,9 +7694,9 @@ notC12:
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
 	VMOVUPS   Z2, Z14
-	JMP       begin14
+	JMP       done18
 
-notBias13:
+other17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7658,14 +7713,15 @@ notBias13:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R13), Z15
 	VMOVUPS      64(R13), Z16
 	VMOVUPS.Z    128(R13), K1, Z17
@@ -7692,11 +7748,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VPXORD  Z19, Z19, Z19
 	VADDPS  Z19, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7733,9 +7789,9 @@ sums16:
 	VADDPS  Z19, Z14, Z14
 	VMOVUPS Z14, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS   (R8), Z15
 	VADDPS    Z15, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -7787,24 +7843,24 @@ add17:
 	VMOVUPS   Z14, K1, 128(R8)
 	ADDQ      R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ      88(AX), $0x02
-	JNE       notC21
+	JNE       other26
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -7821,11 +7877,11 @@ tile20:
 	VMOVUPS   (R12), Z9
 	VMOVUPS   64(R12), Z10
 	VMOVUPS.Z 128(R12), K1, Z11
-	JMP       begin23
+	JMP       done27
 
-notC21:
+other26:
 	CMPQ      88(AX), $0x01
-	JNE       notBias22
+	JNE       other28
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -7839,9 +7895,9 @@ notC21:
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
-	JMP       begin23
+	JMP       done29
 
-notBias22:
+other28:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7855,14 +7911,15 @@ notBias22:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R13), Z12
 	VMOVUPS      64(R13), Z13
 	VMOVUPS.Z    128(R13), K1, Z14
@@ -7885,11 +7942,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VPXORD  Z16, Z16, Z16
 	VADDPS  Z16, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7919,9 +7976,9 @@ sums25:
 	VADDPS  Z16, Z11, Z11
 	VMOVUPS Z11, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -7963,23 +8020,23 @@ add26:
 	VMOVUPS   Z11, K1, 128(R8)
 	ADDQ      R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ      88(AX), $0x02
-	JNE       notC30
+	JNE       other37
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -7992,11 +8049,11 @@ tile29:
 	VMOVUPS   (R11), Z6
 	VMOVUPS   64(R11), Z7
 	VMOVUPS.Z 128(R11), K1, Z8
-	JMP       begin32
+	JMP       done38
 
-notC30:
+other37:
 	CMPQ      88(AX), $0x01
-	JNE       notBias31
+	JNE       other39
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -8007,9 +8064,9 @@ notC30:
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
-	JMP       begin32
+	JMP       done40
 
-notBias31:
+other39:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8020,14 +8077,15 @@ notBias31:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R12), Z9
 	VMOVUPS      64(R12), Z10
 	VMOVUPS.Z    128(R12), K1, Z11
@@ -8046,11 +8104,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8073,9 +8131,9 @@ sums34:
 	VADDPS  Z13, Z8, Z8
 	VMOVUPS Z8, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS   (R8), Z9
 	VADDPS    Z9, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8107,22 +8165,22 @@ add35:
 	VMOVUPS   Z8, K1, 128(R8)
 	ADDQ      R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ      88(AX), $0x02
-	JNE       notC39
+	JNE       other48
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -8131,11 +8189,11 @@ tile38:
 	VMOVUPS   (R11), Z3
 	VMOVUPS   64(R11), Z4
 	VMOVUPS.Z 128(R11), K1, Z5
-	JMP       begin41
+	JMP       done49
 
-notC39:
+other48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias40
+	JNE       other50
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -8143,9 +8201,9 @@ notC39:
 	VMOVUPS   Z1, Z4
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
-	JMP       begin41
+	JMP       done51
 
-notBias40:
+other50:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8153,14 +8211,15 @@ notBias40:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R12), Z6
 	VMOVUPS      64(R12), Z7
 	VMOVUPS.Z    128(R12), K1, Z8
@@ -8175,11 +8234,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VPXORD  Z10, Z10, Z10
 	VADDPS  Z10, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8195,9 +8254,9 @@ sums43:
 	VADDPS  Z10, Z5, Z5
 	VMOVUPS Z5, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS   (R8), Z6
 	VADDPS    Z6, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8219,46 +8278,47 @@ add44:
 	VMOVUPS   Z5, K1, 128(R8)
 	ADDQ      R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ      88(AX), $0x02
-	JNE       notC47
+	JNE       other57
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       begin49
+	JMP       done58
 
-notC47:
+other57:
 	CMPQ      88(AX), $0x01
-	JNE       notBias48
+	JNE       other59
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       begin49
+	JMP       done60
 
-notBias48:
+other59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VMOVUPS      (R12), Z3
 	VMOVUPS      64(R12), Z4
 	VMOVUPS.Z    128(R12), K1, Z5
@@ -8269,11 +8329,11 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8282,9 +8342,9 @@ sums51:
 	VADDPS  Z7, Z2, Z2
 	VMOVUPS Z2, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS   (R8), Z3
 	VADDPS    Z3, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8296,10 +8356,10 @@ add52:
 	VMOVUPS   Z2, K1, 128(R8)
 	ADDQ      R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -8326,11 +8386,11 @@ TEXT ·gemm4AVX512(SB), NOSPLIT, $8-8
 	LEAQ  (DX)(DX*2), R12
 	LEAQ  (DX)(DX*4), R13
 	CMPQ  64(AX), $0x06
-	JNE   rows1
+	JNE   other1
 
-tile2:
+row3:
 	CMPQ      88(AX), $0x02
-	JNE       notC3
+	JNE       other4
 	MOVQ      R8, R14
 	VMOVUPS   (R14), Z0
 	VMOVUPS   64(R14), Z1
@@ -8361,11 +8421,11 @@ tile2:
 	VMOVUPS   64(R14), Z21
 	VMOVUPS   128(R14), Z22
 	VMOVUPS.Z 192(R14), K1, Z23
-	JMP       begin5
+	JMP       done5
 
-notC3:
+other4:
 	CMPQ      88(AX), $0x01
-	JNE       notBias4
+	JNE       other6
 	MOVQ      96(AX), R14
 	VMOVUPS   (R14), Z0
 	VMOVUPS   Z0, Z4
@@ -8391,9 +8451,9 @@ notC3:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       begin5
+	JMP       done7
 
-notBias4:
+other6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8419,14 +8479,15 @@ notBias4:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R15), Z24
 	VMOVUPS      64(R15), Z25
 	VMOVUPS      128(R15), Z26
@@ -8470,11 +8531,11 @@ step6:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8530,9 +8591,9 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8612,7 +8673,7 @@ add8:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -8620,17 +8681,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ      88(AX), $0x02
-	JNE       notC12
+	JNE       other15
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -8656,11 +8717,11 @@ tile11:
 	VMOVUPS   64(R13), Z17
 	VMOVUPS   128(R13), Z18
 	VMOVUPS.Z 192(R13), K1, Z19
-	JMP       begin14
+	JMP       done16
 
-notC12:
+other15:
 	CMPQ      88(AX), $0x01
-	JNE       notBias13
+	JNE       other17
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -8682,9 +8743,9 @@ notC12:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin14
+	JMP       done18
 
-notBias13:
+other17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8706,14 +8767,15 @@ notBias13:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R14), Z20
 	VMOVUPS      64(R14), Z21
 	VMOVUPS      128(R14), Z22
@@ -8752,11 +8814,11 @@ step15:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8803,9 +8865,9 @@ sums16:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8872,24 +8934,24 @@ add17:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ      88(AX), $0x02
-	JNE       notC21
+	JNE       other26
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -8910,11 +8972,11 @@ tile20:
 	VMOVUPS   64(R13), Z13
 	VMOVUPS   128(R13), Z14
 	VMOVUPS.Z 192(R13), K1, Z15
-	JMP       begin23
+	JMP       done27
 
-notC21:
+other26:
 	CMPQ      88(AX), $0x01
-	JNE       notBias22
+	JNE       other28
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -8932,9 +8994,9 @@ notC21:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin23
+	JMP       done29
 
-notBias22:
+other28:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8952,14 +9014,15 @@ notBias22:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R14), Z16
 	VMOVUPS      64(R14), Z17
 	VMOVUPS      128(R14), Z18
@@ -8993,11 +9056,11 @@ step24:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9035,9 +9098,9 @@ sums25:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9091,23 +9154,23 @@ add26:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ      88(AX), $0x02
-	JNE       notC30
+	JNE       other37
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -9123,11 +9186,11 @@ tile29:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin32
+	JMP       done38
 
-notC30:
+other37:
 	CMPQ      88(AX), $0x01
-	JNE       notBias31
+	JNE       other39
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -9141,9 +9204,9 @@ notC30:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin32
+	JMP       done40
 
-notBias31:
+other39:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9157,14 +9220,15 @@ notBias31:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R12), Z12
 	VMOVUPS      64(R12), Z13
 	VMOVUPS      128(R12), Z14
@@ -9187,11 +9251,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9220,9 +9284,9 @@ sums34:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9263,22 +9327,22 @@ add35:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ      88(AX), $0x02
-	JNE       notC39
+	JNE       other48
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -9289,11 +9353,11 @@ tile38:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin41
+	JMP       done49
 
-notC39:
+other48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias40
+	JNE       other50
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -9303,9 +9367,9 @@ notC39:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin41
+	JMP       done51
 
-notBias40:
+other50:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9315,14 +9379,15 @@ notBias40:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R12), Z8
 	VMOVUPS      64(R12), Z9
 	VMOVUPS      128(R12), Z10
@@ -9340,11 +9405,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9364,9 +9429,9 @@ sums43:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9394,49 +9459,50 @@ add44:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ      88(AX), $0x02
-	JNE       notC47
+	JNE       other57
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done58
 
-notC47:
+other57:
 	CMPQ      88(AX), $0x01
-	JNE       notBias48
+	JNE       other59
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done60
 
-notBias48:
+other59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VMOVUPS      (R12), Z4
 	VMOVUPS      64(R12), Z5
 	VMOVUPS      128(R12), Z6
@@ -9449,11 +9515,11 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9464,9 +9530,9 @@ sums51:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9481,10 +9547,10 @@ add52:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -9510,11 +9576,11 @@ TEXT ·gemmBFloat16AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows1
+	JNE   other1
 
-tile2:
+row3:
 	CMPQ      88(AX), $0x02
-	JNE       notC3
+	JNE       other4
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -9545,11 +9611,11 @@ tile2:
 	VMOVUPS   64(R13), Z21
 	VMOVUPS   128(R13), Z22
 	VMOVUPS.Z 192(R13), K1, Z23
-	JMP       begin5
+	JMP       done5
 
-notC3:
+other4:
 	CMPQ      88(AX), $0x01
-	JNE       notBias4
+	JNE       other6
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -9575,9 +9641,9 @@ notC3:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       begin5
+	JMP       done7
 
-notBias4:
+other6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9603,14 +9669,15 @@ notBias4:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VPMOVZXWD    (R14), Z24
 	VPSLLD       $0x10, Z24, Z24
 	VPMOVZXWD    32(R14), Z25
@@ -9654,11 +9721,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9714,9 +9781,9 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9796,7 +9863,7 @@ add8:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -9804,17 +9871,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ      88(AX), $0x02
-	JNE       notC12
+	JNE       other15
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -9840,11 +9907,11 @@ tile11:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       begin14
+	JMP       done16
 
-notC12:
+other15:
 	CMPQ      88(AX), $0x01
-	JNE       notBias13
+	JNE       other17
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -9866,9 +9933,9 @@ notC12:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin14
+	JMP       done18
 
-notBias13:
+other17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9890,14 +9957,15 @@ notBias13:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VPMOVZXWD    (R13), Z20
 	VPSLLD       $0x10, Z20, Z20
 	VPMOVZXWD    32(R13), Z21
@@ -9936,11 +10004,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9987,9 +10055,9 @@ sums16:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10056,24 +10124,24 @@ add17:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ      88(AX), $0x02
-	JNE       notC21
+	JNE       other26
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -10094,11 +10162,11 @@ tile20:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       begin23
+	JMP       done27
 
-notC21:
+other26:
 	CMPQ      88(AX), $0x01
-	JNE       notBias22
+	JNE       other28
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -10116,9 +10184,9 @@ notC21:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin23
+	JMP       done29
 
-notBias22:
+other28:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10136,14 +10204,15 @@ notBias22:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VPMOVZXWD    (R13), Z16
 	VPSLLD       $0x10, Z16, Z16
 	VPMOVZXWD    32(R13), Z17
@@ -10177,11 +10246,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10219,9 +10288,9 @@ sums25:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10275,23 +10344,23 @@ add26:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ      88(AX), $0x02
-	JNE       notC30
+	JNE       other37
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -10307,11 +10376,11 @@ tile29:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin32
+	JMP       done38
 
-notC30:
+other37:
 	CMPQ      88(AX), $0x01
-	JNE       notBias31
+	JNE       other39
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -10325,9 +10394,9 @@ notC30:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin32
+	JMP       done40
 
-notBias31:
+other39:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10341,14 +10410,15 @@ notBias31:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VPMOVZXWD    (R12), Z12
 	VPSLLD       $0x10, Z12, Z12
 	VPMOVZXWD    32(R12), Z13
@@ -10377,11 +10447,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10410,9 +10480,9 @@ sums34:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10453,22 +10523,22 @@ add35:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ      88(AX), $0x02
-	JNE       notC39
+	JNE       other48
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -10479,11 +10549,11 @@ tile38:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin41
+	JMP       done49
 
-notC39:
+other48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias40
+	JNE       other50
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -10493,9 +10563,9 @@ notC39:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin41
+	JMP       done51
 
-notBias40:
+other50:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10505,14 +10575,15 @@ notBias40:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VPMOVZXWD    (R12), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    32(R12), Z9
@@ -10536,11 +10607,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10560,9 +10631,9 @@ sums43:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10590,49 +10661,50 @@ add44:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ      88(AX), $0x02
-	JNE       notC47
+	JNE       other57
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done58
 
-notC47:
+other57:
 	CMPQ      88(AX), $0x01
-	JNE       notBias48
+	JNE       other59
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done60
 
-notBias48:
+other59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VPMOVZXWD    (R12), Z4
 	VPSLLD       $0x10, Z4, Z4
 	VPMOVZXWD    32(R12), Z5
@@ -10651,11 +10723,11 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10666,9 +10738,9 @@ sums51:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10683,10 +10755,10 @@ add52:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -10708,11 +10780,11 @@ TEXT ·gemmBFloat16AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows1
+	JNE  other1
 
-tile2:
+row3:
 	CMPQ    88(AX), $0x02
-	JNE     notC3
+	JNE     other4
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -10731,11 +10803,11 @@ tile2:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin5
+	JMP     done5
 
-notC3:
+other4:
 	CMPQ    88(AX), $0x01
-	JNE     notBias4
+	JNE     other6
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -10749,9 +10821,9 @@ notC3:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin5
+	JMP     done7
 
-notBias4:
+other6:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10765,14 +10837,15 @@ notBias4:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VPMOVZXWD    (R14), Y12
 	VPSLLD       $0x10, Y12, Y12
 	VPMOVZXWD    16(R14), Y13
@@ -10799,11 +10872,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10835,9 +10908,9 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10881,7 +10954,7 @@ add8:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -10889,17 +10962,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ    88(AX), $0x02
-	JNE     notC12
+	JNE     other15
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10915,11 +10988,11 @@ tile11:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin14
+	JMP     done16
 
-notC12:
+other15:
 	CMPQ    88(AX), $0x01
-	JNE     notBias13
+	JNE     other17
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -10931,9 +11004,9 @@ notC12:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin14
+	JMP     done18
 
-notBias13:
+other17:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10945,14 +11018,15 @@ notBias13:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VPMOVZXWD    (R13), Y10
 	VPSLLD       $0x10, Y10, Y10
 	VPMOVZXWD    16(R13), Y11
@@ -10976,11 +11050,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11007,9 +11081,9 @@ sums16:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11046,24 +11120,24 @@ add17:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ    88(AX), $0x02
-	JNE     notC21
+	JNE     other26
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11076,11 +11150,11 @@ tile20:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin23
+	JMP     done27
 
-notC21:
+other26:
 	CMPQ    88(AX), $0x01
-	JNE     notBias22
+	JNE     other28
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11090,9 +11164,9 @@ notC21:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin23
+	JMP     done29
 
-notBias22:
+other28:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11102,14 +11176,15 @@ notBias22:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VPMOVZXWD    (R13), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VPMOVZXWD    16(R13), Y9
@@ -11130,11 +11205,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11156,9 +11231,9 @@ sums25:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11188,23 +11263,23 @@ add26:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ    88(AX), $0x02
-	JNE     notC30
+	JNE     other37
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -11214,11 +11289,11 @@ tile29:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin32
+	JMP     done38
 
-notC30:
+other37:
 	CMPQ    88(AX), $0x01
-	JNE     notBias31
+	JNE     other39
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -11226,9 +11301,9 @@ notC30:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin32
+	JMP     done40
 
-notBias31:
+other39:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11236,14 +11311,15 @@ notBias31:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VPMOVZXWD    (R12), Y6
 	VPSLLD       $0x10, Y6, Y6
 	VPMOVZXWD    16(R12), Y7
@@ -11261,11 +11337,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11282,9 +11358,9 @@ sums34:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11307,54 +11383,55 @@ add35:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ    88(AX), $0x02
-	JNE     notC39
+	JNE     other48
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin41
+	JMP     done49
 
-notC39:
+other48:
 	CMPQ    88(AX), $0x01
-	JNE     notBias40
+	JNE     other50
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin41
+	JMP     done51
 
-notBias40:
+other50:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VPMOVZXWD    (R12), Y4
 	VPSLLD       $0x10, Y4, Y4
 	VPMOVZXWD    16(R12), Y5
@@ -11369,11 +11446,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11385,9 +11462,9 @@ sums43:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11403,43 +11480,44 @@ add44:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ    88(AX), $0x02
-	JNE     notC47
+	JNE     other57
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done58
 
-notC47:
+other57:
 	CMPQ    88(AX), $0x01
-	JNE     notBias48
+	JNE     other59
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done60
 
-notBias48:
+other59:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VPMOVZXWD    (R12), Y2
 	VPSLLD       $0x10, Y2, Y2
 	VPMOVZXWD    16(R12), Y3
@@ -11451,20 +11529,20 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11473,10 +11551,10 @@ add52:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -11501,11 +11579,11 @@ TEXT ·gemmInt8AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows1
+	JNE   other1
 
-tile2:
+row3:
 	CMPQ      88(AX), $0x02
-	JNE       notC3
+	JNE       other4
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -11536,11 +11614,11 @@ tile2:
 	VMOVUPS   64(R13), Z21
 	VMOVUPS   128(R13), Z22
 	VMOVUPS.Z 192(R13), K1, Z23
-	JMP       begin5
+	JMP       done5
 
-notC3:
+other4:
 	CMPQ      88(AX), $0x01
-	JNE       notBias4
+	JNE       other6
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -11566,9 +11644,9 @@ notC3:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       begin5
+	JMP       done7
 
-notBias4:
+other6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -11594,14 +11672,15 @@ notBias4:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VPMOVSXBD    (R14), Z24
 	VCVTDQ2PS    Z24, Z24
 	VPMOVSXBD    16(R14), Z25
@@ -11644,11 +11723,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -11704,9 +11783,9 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -11786,7 +11865,7 @@ add8:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -11794,17 +11873,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ      88(AX), $0x02
-	JNE       notC12
+	JNE       other15
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -11830,11 +11909,11 @@ tile11:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       begin14
+	JMP       done16
 
-notC12:
+other15:
 	CMPQ      88(AX), $0x01
-	JNE       notBias13
+	JNE       other17
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -11856,9 +11935,9 @@ notC12:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin14
+	JMP       done18
 
-notBias13:
+other17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -11880,14 +11959,15 @@ notBias13:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VPMOVSXBD    (R13), Z20
 	VCVTDQ2PS    Z20, Z20
 	VPMOVSXBD    16(R13), Z21
@@ -11925,11 +12005,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -11976,9 +12056,9 @@ sums16:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12045,24 +12125,24 @@ add17:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ      88(AX), $0x02
-	JNE       notC21
+	JNE       other26
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -12083,11 +12163,11 @@ tile20:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       begin23
+	JMP       done27
 
-notC21:
+other26:
 	CMPQ      88(AX), $0x01
-	JNE       notBias22
+	JNE       other28
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -12105,9 +12185,9 @@ notC21:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin23
+	JMP       done29
 
-notBias22:
+other28:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12125,14 +12205,15 @@ notBias22:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VPMOVSXBD    (R13), Z16
 	VCVTDQ2PS    Z16, Z16
 	VPMOVSXBD    16(R13), Z17
@@ -12165,11 +12246,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12207,9 +12288,9 @@ sums25:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12263,23 +12344,23 @@ add26:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ      88(AX), $0x02
-	JNE       notC30
+	JNE       other37
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -12295,11 +12376,11 @@ tile29:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin32
+	JMP       done38
 
-notC30:
+other37:
 	CMPQ      88(AX), $0x01
-	JNE       notBias31
+	JNE       other39
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -12313,9 +12394,9 @@ notC30:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin32
+	JMP       done40
 
-notBias31:
+other39:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12329,14 +12410,15 @@ notBias31:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VPMOVSXBD    (R12), Z12
 	VCVTDQ2PS    Z12, Z12
 	VPMOVSXBD    16(R12), Z13
@@ -12364,11 +12446,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12397,9 +12479,9 @@ sums34:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12440,22 +12522,22 @@ add35:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ      88(AX), $0x02
-	JNE       notC39
+	JNE       other48
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -12466,11 +12548,11 @@ tile38:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin41
+	JMP       done49
 
-notC39:
+other48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias40
+	JNE       other50
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -12480,9 +12562,9 @@ notC39:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin41
+	JMP       done51
 
-notBias40:
+other50:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12492,14 +12574,15 @@ notBias40:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VPMOVSXBD    (R12), Z8
 	VCVTDQ2PS    Z8, Z8
 	VPMOVSXBD    16(R12), Z9
@@ -12522,11 +12605,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12546,9 +12629,9 @@ sums43:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12576,49 +12659,50 @@ add44:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ      88(AX), $0x02
-	JNE       notC47
+	JNE       other57
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done58
 
-notC47:
+other57:
 	CMPQ      88(AX), $0x01
-	JNE       notBias48
+	JNE       other59
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done60
 
-notBias48:
+other59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VPMOVSXBD    (R12), Z4
 	VCVTDQ2PS    Z4, Z4
 	VPMOVSXBD    16(R12), Z5
@@ -12636,11 +12720,11 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12651,9 +12735,9 @@ sums51:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12668,10 +12752,10 @@ add52:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -12692,11 +12776,11 @@ TEXT ·gemmInt8AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows1
+	JNE  other1
 
-tile2:
+row3:
 	CMPQ    88(AX), $0x02
-	JNE     notC3
+	JNE     other4
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -12715,11 +12799,11 @@ tile2:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin5
+	JMP     done5
 
-notC3:
+other4:
 	CMPQ    88(AX), $0x01
-	JNE     notBias4
+	JNE     other6
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -12733,9 +12817,9 @@ notC3:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin5
+	JMP     done7
 
-notBias4:
+other6:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -12749,14 +12833,15 @@ notBias4:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VPMOVSXBD    (R14), Y12
 	VCVTDQ2PS    Y12, Y12
 	VPMOVSXBD    8(R14), Y13
@@ -12783,11 +12868,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -12819,9 +12904,9 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -12865,7 +12950,7 @@ add8:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -12873,17 +12958,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ    88(AX), $0x02
-	JNE     notC12
+	JNE     other15
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -12899,11 +12984,11 @@ tile11:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin14
+	JMP     done16
 
-notC12:
+other15:
 	CMPQ    88(AX), $0x01
-	JNE     notBias13
+	JNE     other17
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -12915,9 +13000,9 @@ notC12:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin14
+	JMP     done18
 
-notBias13:
+other17:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -12929,14 +13014,15 @@ notBias13:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VPMOVSXBD    (R13), Y10
 	VCVTDQ2PS    Y10, Y10
 	VPMOVSXBD    8(R13), Y11
@@ -12960,11 +13046,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -12991,9 +13077,9 @@ sums16:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13030,24 +13116,24 @@ add17:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ    88(AX), $0x02
-	JNE     notC21
+	JNE     other26
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -13060,11 +13146,11 @@ tile20:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin23
+	JMP     done27
 
-notC21:
+other26:
 	CMPQ    88(AX), $0x01
-	JNE     notBias22
+	JNE     other28
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -13074,9 +13160,9 @@ notC21:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin23
+	JMP     done29
 
-notBias22:
+other28:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -13086,14 +13172,15 @@ notBias22:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VPMOVSXBD    (R13), Y8
 	VCVTDQ2PS    Y8, Y8
 	VPMOVSXBD    8(R13), Y9
@@ -13114,11 +13201,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13140,9 +13227,9 @@ sums25:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13172,23 +13259,23 @@ add26:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ    88(AX), $0x02
-	JNE     notC30
+	JNE     other37
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -13198,11 +13285,11 @@ tile29:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin32
+	JMP     done38
 
-notC30:
+other37:
 	CMPQ    88(AX), $0x01
-	JNE     notBias31
+	JNE     other39
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -13210,9 +13297,9 @@ notC30:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin32
+	JMP     done40
 
-notBias31:
+other39:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -13220,14 +13307,15 @@ notBias31:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VPMOVSXBD    (R12), Y6
 	VCVTDQ2PS    Y6, Y6
 	VPMOVSXBD    8(R12), Y7
@@ -13245,11 +13333,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13266,9 +13354,9 @@ sums34:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13291,54 +13379,55 @@ add35:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ    88(AX), $0x02
-	JNE     notC39
+	JNE     other48
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin41
+	JMP     done49
 
-notC39:
+other48:
 	CMPQ    88(AX), $0x01
-	JNE     notBias40
+	JNE     other50
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin41
+	JMP     done51
 
-notBias40:
+other50:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VPMOVSXBD    (R12), Y4
 	VCVTDQ2PS    Y4, Y4
 	VPMOVSXBD    8(R12), Y5
@@ -13353,11 +13442,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13369,9 +13458,9 @@ sums43:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13387,43 +13476,44 @@ add44:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ    88(AX), $0x02
-	JNE     notC47
+	JNE     other57
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done58
 
-notC47:
+other57:
 	CMPQ    88(AX), $0x01
-	JNE     notBias48
+	JNE     other59
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done60
 
-notBias48:
+other59:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VPMOVSXBD    (R12), Y2
 	VCVTDQ2PS    Y2, Y2
 	VPMOVSXBD    8(R12), Y3
@@ -13435,20 +13525,20 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13457,10 +13547,10 @@ add52:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -13486,11 +13576,11 @@ TEXT ·gemmFloat32AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows1
+	JNE   other1
 
-tile2:
+row3:
 	CMPQ      88(AX), $0x02
-	JNE       notC3
+	JNE       other4
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -13521,11 +13611,11 @@ tile2:
 	VMOVUPS   64(R13), Z21
 	VMOVUPS   128(R13), Z22
 	VMOVUPS.Z 192(R13), K1, Z23
-	JMP       begin5
+	JMP       done5
 
-notC3:
+other4:
 	CMPQ      88(AX), $0x01
-	JNE       notBias4
+	JNE       other6
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -13551,9 +13641,9 @@ notC3:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       begin5
+	JMP       done7
 
-notBias4:
+other6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13579,14 +13669,15 @@ notBias4:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R14), Z24
 	VMOVUPS      64(R14), Z25
 	VMOVUPS      128(R14), Z26
@@ -13628,11 +13719,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -13688,9 +13779,9 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -13770,7 +13861,7 @@ add8:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -13778,17 +13869,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ      88(AX), $0x02
-	JNE       notC12
+	JNE       other15
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -13814,11 +13905,11 @@ tile11:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       begin14
+	JMP       done16
 
-notC12:
+other15:
 	CMPQ      88(AX), $0x01
-	JNE       notBias13
+	JNE       other17
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -13840,9 +13931,9 @@ notC12:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin14
+	JMP       done18
 
-notBias13:
+other17:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13864,14 +13955,15 @@ notBias13:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R13), Z20
 	VMOVUPS      64(R13), Z21
 	VMOVUPS      128(R13), Z22
@@ -13908,11 +14000,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -13959,9 +14051,9 @@ sums16:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14028,24 +14120,24 @@ add17:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ      88(AX), $0x02
-	JNE       notC21
+	JNE       other26
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -14066,11 +14158,11 @@ tile20:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       begin23
+	JMP       done27
 
-notC21:
+other26:
 	CMPQ      88(AX), $0x01
-	JNE       notBias22
+	JNE       other28
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -14088,9 +14180,9 @@ notC21:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin23
+	JMP       done29
 
-notBias22:
+other28:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14108,14 +14200,15 @@ notBias22:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R13), Z16
 	VMOVUPS      64(R13), Z17
 	VMOVUPS      128(R13), Z18
@@ -14147,11 +14240,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14189,9 +14282,9 @@ sums25:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14245,23 +14338,23 @@ add26:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ      88(AX), $0x02
-	JNE       notC30
+	JNE       other37
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -14277,11 +14370,11 @@ tile29:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin32
+	JMP       done38
 
-notC30:
+other37:
 	CMPQ      88(AX), $0x01
-	JNE       notBias31
+	JNE       other39
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -14295,9 +14388,9 @@ notC30:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin32
+	JMP       done40
 
-notBias31:
+other39:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14311,14 +14404,15 @@ notBias31:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R12), Z12
 	VMOVUPS      64(R12), Z13
 	VMOVUPS      128(R12), Z14
@@ -14345,11 +14439,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14378,9 +14472,9 @@ sums34:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14421,22 +14515,22 @@ add35:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ      88(AX), $0x02
-	JNE       notC39
+	JNE       other48
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -14447,11 +14541,11 @@ tile38:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin41
+	JMP       done49
 
-notC39:
+other48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias40
+	JNE       other50
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -14461,9 +14555,9 @@ notC39:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin41
+	JMP       done51
 
-notBias40:
+other50:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14473,14 +14567,15 @@ notBias40:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R12), Z8
 	VMOVUPS      64(R12), Z9
 	VMOVUPS      128(R12), Z10
@@ -14502,11 +14597,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14526,9 +14621,9 @@ sums43:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14556,49 +14651,50 @@ add44:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ      88(AX), $0x02
-	JNE       notC47
+	JNE       other57
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done58
 
-notC47:
+other57:
 	CMPQ      88(AX), $0x01
-	JNE       notBias48
+	JNE       other59
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin49
+	JMP       done60
 
-notBias48:
+other59:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VMOVUPS      (R12), Z4
 	VMOVUPS      64(R12), Z5
 	VMOVUPS      128(R12), Z6
@@ -14615,11 +14711,11 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14630,9 +14726,9 @@ sums51:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14647,10 +14743,10 @@ add52:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 
@@ -14672,11 +14768,11 @@ TEXT ·gemmFloat32AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows1
+	JNE  other1
 
-tile2:
+row3:
 	CMPQ    88(AX), $0x02
-	JNE     notC3
+	JNE     other4
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -14695,11 +14791,11 @@ tile2:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin5
+	JMP     done5
 
-notC3:
+other4:
 	CMPQ    88(AX), $0x01
-	JNE     notBias4
+	JNE     other6
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -14713,9 +14809,9 @@ notC3:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin5
+	JMP     done7
 
-notBias4:
+other6:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -14729,14 +14825,15 @@ notBias4:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin5:
+done7:
+done5:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums9
 
-step6:
+step8:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	PREFETCHT0   4096(R14)
@@ -14761,11 +14858,11 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step8
 
-sums7:
+sums9:
 	CMPQ    88(AX), $0x03
-	JEQ     add8
+	JEQ     other10
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -14797,9 +14894,9 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     end9
+	JMP     done11
 
-add8:
+other10:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -14843,7 +14940,7 @@ add8:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-end9:
+done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -14851,17 +14948,17 @@ end9:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile2
+	JNZ  row3
 	VZEROUPPER
 	RET
 
-rows1:
+other1:
 	CMPQ 64(AX), $0x05
-	JNE  rows10
+	JNE  other12
 
-tile11:
+row14:
 	CMPQ    88(AX), $0x02
-	JNE     notC12
+	JNE     other15
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -14877,11 +14974,11 @@ tile11:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin14
+	JMP     done16
 
-notC12:
+other15:
 	CMPQ    88(AX), $0x01
-	JNE     notBias13
+	JNE     other17
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -14893,9 +14990,9 @@ notC12:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin14
+	JMP     done18
 
-notBias13:
+other17:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -14907,14 +15004,15 @@ notBias13:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin14:
+done18:
+done16:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums16
+	JZ    sums20
 
-step15:
+step19:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	PREFETCHT0   4096(R13)
@@ -14936,11 +15034,11 @@ step15:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step15
+	JNZ          step19
 
-sums16:
+sums20:
 	CMPQ    88(AX), $0x03
-	JEQ     add17
+	JEQ     other21
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -14967,9 +15065,9 @@ sums16:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     end18
+	JMP     done22
 
-add17:
+other21:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15006,24 +15104,24 @@ add17:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-end18:
+done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile11
+	JNZ  row14
 	VZEROUPPER
 	RET
 
-rows10:
+other12:
 	CMPQ 64(AX), $0x04
-	JNE  rows19
+	JNE  other23
 
-tile20:
+row25:
 	CMPQ    88(AX), $0x02
-	JNE     notC21
+	JNE     other26
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -15036,11 +15134,11 @@ tile20:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin23
+	JMP     done27
 
-notC21:
+other26:
 	CMPQ    88(AX), $0x01
-	JNE     notBias22
+	JNE     other28
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -15050,9 +15148,9 @@ notC21:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin23
+	JMP     done29
 
-notBias22:
+other28:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -15062,14 +15160,15 @@ notBias22:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin23:
+done29:
+done27:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums25
+	JZ    sums31
 
-step24:
+step30:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	PREFETCHT0   4096(R13)
@@ -15088,11 +15187,11 @@ step24:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step24
+	JNZ          step30
 
-sums25:
+sums31:
 	CMPQ    88(AX), $0x03
-	JEQ     add26
+	JEQ     other32
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15114,9 +15213,9 @@ sums25:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     end27
+	JMP     done33
 
-add26:
+other32:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15146,23 +15245,23 @@ add26:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-end27:
+done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile20
+	JNZ  row25
 	VZEROUPPER
 	RET
 
-rows19:
+other23:
 	CMPQ 64(AX), $0x03
-	JNE  rows28
+	JNE  other34
 
-tile29:
+row36:
 	CMPQ    88(AX), $0x02
-	JNE     notC30
+	JNE     other37
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -15172,11 +15271,11 @@ tile29:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin32
+	JMP     done38
 
-notC30:
+other37:
 	CMPQ    88(AX), $0x01
-	JNE     notBias31
+	JNE     other39
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -15184,9 +15283,9 @@ notC30:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin32
+	JMP     done40
 
-notBias31:
+other39:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -15194,14 +15293,15 @@ notBias31:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin32:
+done40:
+done38:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums34
+	JZ    sums42
 
-step33:
+step41:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	PREFETCHT0   4096(R12)
@@ -15217,11 +15317,11 @@ step33:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step33
+	JNZ          step41
 
-sums34:
+sums42:
 	CMPQ    88(AX), $0x03
-	JEQ     add35
+	JEQ     other43
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15238,9 +15338,9 @@ sums34:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     end36
+	JMP     done44
 
-add35:
+other43:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15263,54 +15363,55 @@ add35:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-end36:
+done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile29
+	JNZ  row36
 	VZEROUPPER
 	RET
 
-rows28:
+other34:
 	CMPQ 64(AX), $0x02
-	JNE  rows37
+	JNE  other45
 
-tile38:
+row47:
 	CMPQ    88(AX), $0x02
-	JNE     notC39
+	JNE     other48
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin41
+	JMP     done49
 
-notC39:
+other48:
 	CMPQ    88(AX), $0x01
-	JNE     notBias40
+	JNE     other50
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin41
+	JMP     done51
 
-notBias40:
+other50:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin41:
+done51:
+done49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums43
+	JZ    sums53
 
-step42:
+step52:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	PREFETCHT0   4096(R12)
@@ -15323,11 +15424,11 @@ step42:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step42
+	JNZ          step52
 
-sums43:
+sums53:
 	CMPQ    88(AX), $0x03
-	JEQ     add44
+	JEQ     other54
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15339,9 +15440,9 @@ sums43:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     end45
+	JMP     done55
 
-add44:
+other54:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15357,43 +15458,44 @@ add44:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-end45:
+done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile38
+	JNZ  row47
 	VZEROUPPER
 	RET
 
-rows37:
-tile46:
+other45:
+row56:
 	CMPQ    88(AX), $0x02
-	JNE     notC47
+	JNE     other57
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done58
 
-notC47:
+other57:
 	CMPQ    88(AX), $0x01
-	JNE     notBias48
+	JNE     other59
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin49
+	JMP     done60
 
-notBias48:
+other59:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin49:
+done60:
+done58:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums51
+	JZ    sums62
 
-step50:
+step61:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	PREFETCHT0   4096(R12)
@@ -15403,20 +15505,20 @@ step50:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step50
+	JNZ          step61
 
-sums51:
+sums62:
 	CMPQ    88(AX), $0x03
-	JEQ     add52
+	JEQ     other63
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     end53
+	JMP     done64
 
-add52:
+other63:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15425,10 +15527,10 @@ add52:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-end53:
+done64:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  tile46
+	JNZ  row56
 	VZEROUPPER
 	RET
 

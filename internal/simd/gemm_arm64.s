@@ -14,64 +14,65 @@
 // func gemm1NEON(t *tileArgs)
 TEXT ·gemm1NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 64(R0), R8
-	CMP $12, R8
-	BNE rows1
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	ADD R1, R19, R20
+	MOVD (R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 72(R0), R8
+	MOVD 64(R0), R9
+	CMP $12, R9
+	BNE other1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+	ADD R2, R16, R17
+	ADD R2, R17, R19
+	ADD R2, R19, R20
 
-tile2:
+row3:
 	MOVD 88(R0), R21
 	CMP $2, R21
-	BNE notC3
-	MOVD R5, R22
-	WORD $0x3dc002c0 // ldr q0, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c1 // ldr q1, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c2 // ldr q2, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c3 // ldr q3, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c4 // ldr q4, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c5 // ldr q5, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c6 // ldr q6, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c7 // ldr q7, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c8 // ldr q8, [x22]
-	ADD R6, R22
-	WORD $0x3dc002c9 // ldr q9, [x22]
-	ADD R6, R22
-	WORD $0x3dc002ca // ldr q10, [x22]
-	ADD R6, R22
-	WORD $0x3dc002cb // ldr q11, [x22]
-	JMP begin5
+	BNE other4
+	MOVD R6, R21
+	WORD $0x3dc002a0 // ldr q0, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a1 // ldr q1, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a2 // ldr q2, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a3 // ldr q3, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a4 // ldr q4, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a5 // ldr q5, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a6 // ldr q6, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a7 // ldr q7, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a8 // ldr q8, [x21]
+	ADD R7, R21
+	WORD $0x3dc002a9 // ldr q9, [x21]
+	ADD R7, R21
+	WORD $0x3dc002aa // ldr q10, [x21]
+	ADD R7, R21
+	WORD $0x3dc002ab // ldr q11, [x21]
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R21
 	CMP $1, R21
-	BNE notBias4
-	MOVD 96(R0), R22
-	WORD $0x3dc002c0 // ldr q0, [x22]
+	BNE other6
+	MOVD 96(R0), R21
+	WORD $0x3dc002a0 // ldr q0, [x21]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -83,9 +84,9 @@ notC3:
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
 	WORD $0x4ea01c0b // mov v11.16b, v0.16b
-	JMP begin5
+	JMP done7
 
-notBias4:
+other6:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -99,18 +100,20 @@ notBias4:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin5:
-	MOVD R3, R21
+done7:
+
+done5:
+	MOVD R4, R21
 	MOVD $0, R22
 	MOVD 56(R0), R23
-	CBZ R23, sums6
-	CMP $4, R2
-	BNE scattered9
+	CBZ R23, sums8
+	CMP $4, R3
+	BNE scattered11
 	SUBS $4, R23, R23
-	BLT few8
+	BLT few10
 
-four7:
-	WORD $0x3cf6690c // ldr q12, [x8, x22]
+four9:
+	WORD $0x3cf6682c // ldr q12, [x1, x22]
 	WORD $0x3cf6692d // ldr q13, [x9, x22]
 	WORD $0x3cf6694e // ldr q14, [x10, x22]
 	WORD $0x3cf6696f // ldr q15, [x11, x22]
@@ -135,7 +138,7 @@ four7:
 	WORD $0x4f951309 // fmla v9.4s, v24.4s, v21.s[0]
 	WORD $0x4f96130a // fmla v10.4s, v24.4s, v22.s[0]
 	WORD $0x4f97130b // fmla v11.4s, v24.4s, v23.s[0]
-	ADD R4, R21
+	ADD R5, R21
 	WORD $0x3dc002b8 // ldr q24, [x21]
 	WORD $0x4fac1300 // fmla v0.4s, v24.4s, v12.s[1]
 	WORD $0x4fad1301 // fmla v1.4s, v24.4s, v13.s[1]
@@ -149,7 +152,7 @@ four7:
 	WORD $0x4fb51309 // fmla v9.4s, v24.4s, v21.s[1]
 	WORD $0x4fb6130a // fmla v10.4s, v24.4s, v22.s[1]
 	WORD $0x4fb7130b // fmla v11.4s, v24.4s, v23.s[1]
-	ADD R4, R21
+	ADD R5, R21
 	WORD $0x3dc002b8 // ldr q24, [x21]
 	WORD $0x4f8c1b00 // fmla v0.4s, v24.4s, v12.s[2]
 	WORD $0x4f8d1b01 // fmla v1.4s, v24.4s, v13.s[2]
@@ -163,7 +166,7 @@ four7:
 	WORD $0x4f951b09 // fmla v9.4s, v24.4s, v21.s[2]
 	WORD $0x4f961b0a // fmla v10.4s, v24.4s, v22.s[2]
 	WORD $0x4f971b0b // fmla v11.4s, v24.4s, v23.s[2]
-	ADD R4, R21
+	ADD R5, R21
 	WORD $0x3dc002b8 // ldr q24, [x21]
 	WORD $0x4fac1b00 // fmla v0.4s, v24.4s, v12.s[3]
 	WORD $0x4fad1b01 // fmla v1.4s, v24.4s, v13.s[3]
@@ -177,19 +180,19 @@ four7:
 	WORD $0x4fb51b09 // fmla v9.4s, v24.4s, v21.s[3]
 	WORD $0x4fb61b0a // fmla v10.4s, v24.4s, v22.s[3]
 	WORD $0x4fb71b0b // fmla v11.4s, v24.4s, v23.s[3]
-	ADD R4, R21
+	ADD R5, R21
 	ADD $16, R22
 	SUBS $4, R23, R23
-	BGE four7
+	BGE four9
 
-few8:
+few10:
 	ADDS $4, R23, R23
-	BEQ sums6
+	BEQ sums8
 
-scattered9:
+scattered11:
 
-step10:
-	WORD $0xbc76690c // ldr s12, [x8, x22]
+step12:
+	WORD $0xbc76682c // ldr s12, [x1, x22]
 	WORD $0xbc76692d // ldr s13, [x9, x22]
 	WORD $0xbc76694e // ldr s14, [x10, x22]
 	WORD $0xbc76696f // ldr s15, [x11, x22]
@@ -214,170 +217,172 @@ step10:
 	WORD $0x4f951309 // fmla v9.4s, v24.4s, v21.s[0]
 	WORD $0x4f96130a // fmla v10.4s, v24.4s, v22.s[0]
 	WORD $0x4f97130b // fmla v11.4s, v24.4s, v23.s[0]
-	ADD R4, R21
-	ADD R2, R22
+	ADD R5, R21
+	ADD R3, R22
 	SUBS $1, R23, R23
-	BNE step10
+	BNE step12
 
-sums6:
+sums8:
 	MOVD 88(R0), R21
 	CMP $3, R21
-	BEQ add11
+	BEQ other13
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c9 // str q9, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8000aa // str q10, [x5]
-	ADD R6, R5
+	WORD $0x3d8000ca // str q10, [x6]
+	ADD R7, R6
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d8000ab // str q11, [x5]
-	ADD R6, R5
-	JMP end12
+	WORD $0x3d8000cb // str q11, [x6]
+	ADD R7, R6
+	JMP done14
 
-add11:
-	WORD $0x3dc000ac // ldr q12, [x5]
+other13:
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000c9 // str q9, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8000aa // str q10, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8000ca // str q10, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d8000ab // str q11, [x5]
-	ADD R6, R5
+	WORD $0x3d8000cb // str q11, [x6]
+	ADD R7, R6
 
-end12:
-	ADD R1, R20, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	ADD R1, R19, R20
-	SUBS $1, R7, R7
-	BNE tile2
+done14:
+	ADD R2, R20, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+	ADD R2, R16, R17
+	ADD R2, R17, R19
+	ADD R2, R19, R20
+	SUBS $1, R8, R8
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R8
-	CMP $11, R8
-	BNE rows13
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
+other1:
 
-tile14:
+done2:
+	MOVD 64(R0), R9
+	CMP $11, R9
+	BNE other15
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+	ADD R2, R16, R17
+	ADD R2, R17, R19
+
+row17:
 	MOVD 88(R0), R20
 	CMP $2, R20
-	BNE notC15
-	MOVD R5, R21
-	WORD $0x3dc002a0 // ldr q0, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a1 // ldr q1, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a2 // ldr q2, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a3 // ldr q3, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a4 // ldr q4, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a5 // ldr q5, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a6 // ldr q6, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a7 // ldr q7, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a8 // ldr q8, [x21]
-	ADD R6, R21
-	WORD $0x3dc002a9 // ldr q9, [x21]
-	ADD R6, R21
-	WORD $0x3dc002aa // ldr q10, [x21]
-	JMP begin17
+	BNE other18
+	MOVD R6, R20
+	WORD $0x3dc00280 // ldr q0, [x20]
+	ADD R7, R20
+	WORD $0x3dc00281 // ldr q1, [x20]
+	ADD R7, R20
+	WORD $0x3dc00282 // ldr q2, [x20]
+	ADD R7, R20
+	WORD $0x3dc00283 // ldr q3, [x20]
+	ADD R7, R20
+	WORD $0x3dc00284 // ldr q4, [x20]
+	ADD R7, R20
+	WORD $0x3dc00285 // ldr q5, [x20]
+	ADD R7, R20
+	WORD $0x3dc00286 // ldr q6, [x20]
+	ADD R7, R20
+	WORD $0x3dc00287 // ldr q7, [x20]
+	ADD R7, R20
+	WORD $0x3dc00288 // ldr q8, [x20]
+	ADD R7, R20
+	WORD $0x3dc00289 // ldr q9, [x20]
+	ADD R7, R20
+	WORD $0x3dc0028a // ldr q10, [x20]
+	JMP done19
 
-notC15:
+other18:
+	MOVD 88(R0), R20
 	CMP $1, R20
-	BNE notBias16
-	MOVD 96(R0), R21
-	WORD $0x3dc002a0 // ldr q0, [x21]
+	BNE other20
+	MOVD 96(R0), R20
+	WORD $0x3dc00280 // ldr q0, [x20]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -388,9 +393,9 @@ notC15:
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	JMP begin17
+	JMP done21
 
-notBias16:
+other20:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -403,18 +408,20 @@ notBias16:
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 
-begin17:
-	MOVD R3, R20
+done21:
+
+done19:
+	MOVD R4, R20
 	MOVD $0, R21
 	MOVD 56(R0), R22
-	CBZ R22, sums18
-	CMP $4, R2
-	BNE scattered21
+	CBZ R22, sums22
+	CMP $4, R3
+	BNE scattered25
 	SUBS $4, R22, R22
-	BLT few20
+	BLT few24
 
-four19:
-	WORD $0x3cf5690b // ldr q11, [x8, x21]
+four23:
+	WORD $0x3cf5682b // ldr q11, [x1, x21]
 	WORD $0x3cf5692c // ldr q12, [x9, x21]
 	WORD $0x3cf5694d // ldr q13, [x10, x21]
 	WORD $0x3cf5696e // ldr q14, [x11, x21]
@@ -437,7 +444,7 @@ four19:
 	WORD $0x4f9312c8 // fmla v8.4s, v22.4s, v19.s[0]
 	WORD $0x4f9412c9 // fmla v9.4s, v22.4s, v20.s[0]
 	WORD $0x4f9512ca // fmla v10.4s, v22.4s, v21.s[0]
-	ADD R4, R20
+	ADD R5, R20
 	WORD $0x3dc00296 // ldr q22, [x20]
 	WORD $0x4fab12c0 // fmla v0.4s, v22.4s, v11.s[1]
 	WORD $0x4fac12c1 // fmla v1.4s, v22.4s, v12.s[1]
@@ -450,7 +457,7 @@ four19:
 	WORD $0x4fb312c8 // fmla v8.4s, v22.4s, v19.s[1]
 	WORD $0x4fb412c9 // fmla v9.4s, v22.4s, v20.s[1]
 	WORD $0x4fb512ca // fmla v10.4s, v22.4s, v21.s[1]
-	ADD R4, R20
+	ADD R5, R20
 	WORD $0x3dc00296 // ldr q22, [x20]
 	WORD $0x4f8b1ac0 // fmla v0.4s, v22.4s, v11.s[2]
 	WORD $0x4f8c1ac1 // fmla v1.4s, v22.4s, v12.s[2]
@@ -463,7 +470,7 @@ four19:
 	WORD $0x4f931ac8 // fmla v8.4s, v22.4s, v19.s[2]
 	WORD $0x4f941ac9 // fmla v9.4s, v22.4s, v20.s[2]
 	WORD $0x4f951aca // fmla v10.4s, v22.4s, v21.s[2]
-	ADD R4, R20
+	ADD R5, R20
 	WORD $0x3dc00296 // ldr q22, [x20]
 	WORD $0x4fab1ac0 // fmla v0.4s, v22.4s, v11.s[3]
 	WORD $0x4fac1ac1 // fmla v1.4s, v22.4s, v12.s[3]
@@ -476,19 +483,19 @@ four19:
 	WORD $0x4fb31ac8 // fmla v8.4s, v22.4s, v19.s[3]
 	WORD $0x4fb41ac9 // fmla v9.4s, v22.4s, v20.s[3]
 	WORD $0x4fb51aca // fmla v10.4s, v22.4s, v21.s[3]
-	ADD R4, R20
+	ADD R5, R20
 	ADD $16, R21
 	SUBS $4, R22, R22
-	BGE four19
+	BGE four23
 
-few20:
+few24:
 	ADDS $4, R22, R22
-	BEQ sums18
+	BEQ sums22
 
-scattered21:
+scattered25:
 
-step22:
-	WORD $0xbc75690b // ldr s11, [x8, x21]
+step26:
+	WORD $0xbc75682b // ldr s11, [x1, x21]
 	WORD $0xbc75692c // ldr s12, [x9, x21]
 	WORD $0xbc75694d // ldr s13, [x10, x21]
 	WORD $0xbc75696e // ldr s14, [x11, x21]
@@ -511,159 +518,161 @@ step22:
 	WORD $0x4f9312c8 // fmla v8.4s, v22.4s, v19.s[0]
 	WORD $0x4f9412c9 // fmla v9.4s, v22.4s, v20.s[0]
 	WORD $0x4f9512ca // fmla v10.4s, v22.4s, v21.s[0]
-	ADD R4, R20
-	ADD R2, R21
+	ADD R5, R20
+	ADD R3, R21
 	SUBS $1, R22, R22
-	BNE step22
+	BNE step26
 
-sums18:
+sums22:
 	MOVD 88(R0), R20
 	CMP $3, R20
-	BEQ add23
+	BEQ other27
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c9 // str q9, [x6]
+	ADD R7, R6
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	WORD $0x3d8000aa // str q10, [x5]
-	ADD R6, R5
-	JMP end24
+	WORD $0x3d8000ca // str q10, [x6]
+	ADD R7, R6
+	JMP done28
 
-add23:
-	WORD $0x3dc000ab // ldr q11, [x5]
+other27:
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	ADD R6, R5
-	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x3d8000c9 // str q9, [x6]
+	ADD R7, R6
+	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	WORD $0x3d8000aa // str q10, [x5]
-	ADD R6, R5
+	WORD $0x3d8000ca // str q10, [x6]
+	ADD R7, R6
 
-end24:
-	ADD R1, R19, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	SUBS $1, R7, R7
-	BNE tile14
+done28:
+	ADD R2, R19, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+	ADD R2, R16, R17
+	ADD R2, R17, R19
+	SUBS $1, R8, R8
+	BNE row17
 	RET
 
-rows13:
-	MOVD 64(R0), R8
-	CMP $10, R8
-	BNE rows25
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
+other15:
 
-tile26:
+done16:
+	MOVD 64(R0), R9
+	CMP $10, R9
+	BNE other29
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+	ADD R2, R16, R17
+
+row31:
 	MOVD 88(R0), R19
 	CMP $2, R19
-	BNE notC27
-	MOVD R5, R20
-	WORD $0x3dc00280 // ldr q0, [x20]
-	ADD R6, R20
-	WORD $0x3dc00281 // ldr q1, [x20]
-	ADD R6, R20
-	WORD $0x3dc00282 // ldr q2, [x20]
-	ADD R6, R20
-	WORD $0x3dc00283 // ldr q3, [x20]
-	ADD R6, R20
-	WORD $0x3dc00284 // ldr q4, [x20]
-	ADD R6, R20
-	WORD $0x3dc00285 // ldr q5, [x20]
-	ADD R6, R20
-	WORD $0x3dc00286 // ldr q6, [x20]
-	ADD R6, R20
-	WORD $0x3dc00287 // ldr q7, [x20]
-	ADD R6, R20
-	WORD $0x3dc00288 // ldr q8, [x20]
-	ADD R6, R20
-	WORD $0x3dc00289 // ldr q9, [x20]
-	JMP begin29
+	BNE other32
+	MOVD R6, R19
+	WORD $0x3dc00260 // ldr q0, [x19]
+	ADD R7, R19
+	WORD $0x3dc00261 // ldr q1, [x19]
+	ADD R7, R19
+	WORD $0x3dc00262 // ldr q2, [x19]
+	ADD R7, R19
+	WORD $0x3dc00263 // ldr q3, [x19]
+	ADD R7, R19
+	WORD $0x3dc00264 // ldr q4, [x19]
+	ADD R7, R19
+	WORD $0x3dc00265 // ldr q5, [x19]
+	ADD R7, R19
+	WORD $0x3dc00266 // ldr q6, [x19]
+	ADD R7, R19
+	WORD $0x3dc00267 // ldr q7, [x19]
+	ADD R7, R19
+	WORD $0x3dc00268 // ldr q8, [x19]
+	ADD R7, R19
+	WORD $0x3dc00269 // ldr q9, [x19]
+	JMP done33
 
-notC27:
+other32:
+	MOVD 88(R0), R19
 	CMP $1, R19
-	BNE notBias28
-	MOVD 96(R0), R20
-	WORD $0x3dc00280 // ldr q0, [x20]
+	BNE other34
+	MOVD 96(R0), R19
+	WORD $0x3dc00260 // ldr q0, [x19]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -673,9 +682,9 @@ notC27:
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	JMP begin29
+	JMP done35
 
-notBias28:
+other34:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -687,18 +696,20 @@ notBias28:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin29:
-	MOVD R3, R19
+done35:
+
+done33:
+	MOVD R4, R19
 	MOVD $0, R20
 	MOVD 56(R0), R21
-	CBZ R21, sums30
-	CMP $4, R2
-	BNE scattered33
+	CBZ R21, sums36
+	CMP $4, R3
+	BNE scattered39
 	SUBS $4, R21, R21
-	BLT few32
+	BLT few38
 
-four31:
-	WORD $0x3cf4690a // ldr q10, [x8, x20]
+four37:
+	WORD $0x3cf4682a // ldr q10, [x1, x20]
 	WORD $0x3cf4692b // ldr q11, [x9, x20]
 	WORD $0x3cf4694c // ldr q12, [x10, x20]
 	WORD $0x3cf4696d // ldr q13, [x11, x20]
@@ -719,7 +730,7 @@ four31:
 	WORD $0x4f911287 // fmla v7.4s, v20.4s, v17.s[0]
 	WORD $0x4f921288 // fmla v8.4s, v20.4s, v18.s[0]
 	WORD $0x4f931289 // fmla v9.4s, v20.4s, v19.s[0]
-	ADD R4, R19
+	ADD R5, R19
 	WORD $0x3dc00274 // ldr q20, [x19]
 	WORD $0x4faa1280 // fmla v0.4s, v20.4s, v10.s[1]
 	WORD $0x4fab1281 // fmla v1.4s, v20.4s, v11.s[1]
@@ -731,7 +742,7 @@ four31:
 	WORD $0x4fb11287 // fmla v7.4s, v20.4s, v17.s[1]
 	WORD $0x4fb21288 // fmla v8.4s, v20.4s, v18.s[1]
 	WORD $0x4fb31289 // fmla v9.4s, v20.4s, v19.s[1]
-	ADD R4, R19
+	ADD R5, R19
 	WORD $0x3dc00274 // ldr q20, [x19]
 	WORD $0x4f8a1a80 // fmla v0.4s, v20.4s, v10.s[2]
 	WORD $0x4f8b1a81 // fmla v1.4s, v20.4s, v11.s[2]
@@ -743,7 +754,7 @@ four31:
 	WORD $0x4f911a87 // fmla v7.4s, v20.4s, v17.s[2]
 	WORD $0x4f921a88 // fmla v8.4s, v20.4s, v18.s[2]
 	WORD $0x4f931a89 // fmla v9.4s, v20.4s, v19.s[2]
-	ADD R4, R19
+	ADD R5, R19
 	WORD $0x3dc00274 // ldr q20, [x19]
 	WORD $0x4faa1a80 // fmla v0.4s, v20.4s, v10.s[3]
 	WORD $0x4fab1a81 // fmla v1.4s, v20.4s, v11.s[3]
@@ -755,19 +766,19 @@ four31:
 	WORD $0x4fb11a87 // fmla v7.4s, v20.4s, v17.s[3]
 	WORD $0x4fb21a88 // fmla v8.4s, v20.4s, v18.s[3]
 	WORD $0x4fb31a89 // fmla v9.4s, v20.4s, v19.s[3]
-	ADD R4, R19
+	ADD R5, R19
 	ADD $16, R20
 	SUBS $4, R21, R21
-	BGE four31
+	BGE four37
 
-few32:
+few38:
 	ADDS $4, R21, R21
-	BEQ sums30
+	BEQ sums36
 
-scattered33:
+scattered39:
 
-step34:
-	WORD $0xbc74690a // ldr s10, [x8, x20]
+step40:
+	WORD $0xbc74682a // ldr s10, [x1, x20]
 	WORD $0xbc74692b // ldr s11, [x9, x20]
 	WORD $0xbc74694c // ldr s12, [x10, x20]
 	WORD $0xbc74696d // ldr s13, [x11, x20]
@@ -788,148 +799,150 @@ step34:
 	WORD $0x4f911287 // fmla v7.4s, v20.4s, v17.s[0]
 	WORD $0x4f921288 // fmla v8.4s, v20.4s, v18.s[0]
 	WORD $0x4f931289 // fmla v9.4s, v20.4s, v19.s[0]
-	ADD R4, R19
-	ADD R2, R20
+	ADD R5, R19
+	ADD R3, R20
 	SUBS $1, R21, R21
-	BNE step34
+	BNE step40
 
-sums30:
+sums36:
 	MOVD 88(R0), R19
 	CMP $3, R19
-	BEQ add35
+	BEQ other41
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	ADD R6, R5
-	JMP end36
+	WORD $0x3d8000c9 // str q9, [x6]
+	ADD R7, R6
+	JMP done42
 
-add35:
-	WORD $0x3dc000aa // ldr q10, [x5]
+other41:
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c9 // str q9, [x6]
+	ADD R7, R6
 
-end36:
-	ADD R1, R17, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	SUBS $1, R7, R7
-	BNE tile26
+done42:
+	ADD R2, R17, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+	ADD R2, R16, R17
+	SUBS $1, R8, R8
+	BNE row31
 	RET
 
-rows25:
-	MOVD 64(R0), R8
-	CMP $9, R8
-	BNE rows37
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
+other29:
 
-tile38:
+done30:
+	MOVD 64(R0), R9
+	CMP $9, R9
+	BNE other43
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+
+row45:
 	MOVD 88(R0), R17
 	CMP $2, R17
-	BNE notC39
-	MOVD R5, R19
-	WORD $0x3dc00260 // ldr q0, [x19]
-	ADD R6, R19
-	WORD $0x3dc00261 // ldr q1, [x19]
-	ADD R6, R19
-	WORD $0x3dc00262 // ldr q2, [x19]
-	ADD R6, R19
-	WORD $0x3dc00263 // ldr q3, [x19]
-	ADD R6, R19
-	WORD $0x3dc00264 // ldr q4, [x19]
-	ADD R6, R19
-	WORD $0x3dc00265 // ldr q5, [x19]
-	ADD R6, R19
-	WORD $0x3dc00266 // ldr q6, [x19]
-	ADD R6, R19
-	WORD $0x3dc00267 // ldr q7, [x19]
-	ADD R6, R19
-	WORD $0x3dc00268 // ldr q8, [x19]
-	JMP begin41
+	BNE other46
+	MOVD R6, R17
+	WORD $0x3dc00220 // ldr q0, [x17]
+	ADD R7, R17
+	WORD $0x3dc00221 // ldr q1, [x17]
+	ADD R7, R17
+	WORD $0x3dc00222 // ldr q2, [x17]
+	ADD R7, R17
+	WORD $0x3dc00223 // ldr q3, [x17]
+	ADD R7, R17
+	WORD $0x3dc00224 // ldr q4, [x17]
+	ADD R7, R17
+	WORD $0x3dc00225 // ldr q5, [x17]
+	ADD R7, R17
+	WORD $0x3dc00226 // ldr q6, [x17]
+	ADD R7, R17
+	WORD $0x3dc00227 // ldr q7, [x17]
+	ADD R7, R17
+	WORD $0x3dc00228 // ldr q8, [x17]
+	JMP done47
 
-notC39:
+other46:
+	MOVD 88(R0), R17
 	CMP $1, R17
-	BNE notBias40
-	MOVD 96(R0), R19
-	WORD $0x3dc00260 // ldr q0, [x19]
+	BNE other48
+	MOVD 96(R0), R17
+	WORD $0x3dc00220 // ldr q0, [x17]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -938,9 +951,9 @@ notC39:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	JMP begin41
+	JMP done49
 
-notBias40:
+other48:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -951,18 +964,20 @@ notBias40:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin41:
-	MOVD R3, R17
+done49:
+
+done47:
+	MOVD R4, R17
 	MOVD $0, R19
 	MOVD 56(R0), R20
-	CBZ R20, sums42
-	CMP $4, R2
-	BNE scattered45
+	CBZ R20, sums50
+	CMP $4, R3
+	BNE scattered53
 	SUBS $4, R20, R20
-	BLT few44
+	BLT few52
 
-four43:
-	WORD $0x3cf36909 // ldr q9, [x8, x19]
+four51:
+	WORD $0x3cf36829 // ldr q9, [x1, x19]
 	WORD $0x3cf3692a // ldr q10, [x9, x19]
 	WORD $0x3cf3694b // ldr q11, [x10, x19]
 	WORD $0x3cf3696c // ldr q12, [x11, x19]
@@ -981,7 +996,7 @@ four43:
 	WORD $0x4f8f1246 // fmla v6.4s, v18.4s, v15.s[0]
 	WORD $0x4f901247 // fmla v7.4s, v18.4s, v16.s[0]
 	WORD $0x4f911248 // fmla v8.4s, v18.4s, v17.s[0]
-	ADD R4, R17
+	ADD R5, R17
 	WORD $0x3dc00232 // ldr q18, [x17]
 	WORD $0x4fa91240 // fmla v0.4s, v18.4s, v9.s[1]
 	WORD $0x4faa1241 // fmla v1.4s, v18.4s, v10.s[1]
@@ -992,7 +1007,7 @@ four43:
 	WORD $0x4faf1246 // fmla v6.4s, v18.4s, v15.s[1]
 	WORD $0x4fb01247 // fmla v7.4s, v18.4s, v16.s[1]
 	WORD $0x4fb11248 // fmla v8.4s, v18.4s, v17.s[1]
-	ADD R4, R17
+	ADD R5, R17
 	WORD $0x3dc00232 // ldr q18, [x17]
 	WORD $0x4f891a40 // fmla v0.4s, v18.4s, v9.s[2]
 	WORD $0x4f8a1a41 // fmla v1.4s, v18.4s, v10.s[2]
@@ -1003,7 +1018,7 @@ four43:
 	WORD $0x4f8f1a46 // fmla v6.4s, v18.4s, v15.s[2]
 	WORD $0x4f901a47 // fmla v7.4s, v18.4s, v16.s[2]
 	WORD $0x4f911a48 // fmla v8.4s, v18.4s, v17.s[2]
-	ADD R4, R17
+	ADD R5, R17
 	WORD $0x3dc00232 // ldr q18, [x17]
 	WORD $0x4fa91a40 // fmla v0.4s, v18.4s, v9.s[3]
 	WORD $0x4faa1a41 // fmla v1.4s, v18.4s, v10.s[3]
@@ -1014,19 +1029,19 @@ four43:
 	WORD $0x4faf1a46 // fmla v6.4s, v18.4s, v15.s[3]
 	WORD $0x4fb01a47 // fmla v7.4s, v18.4s, v16.s[3]
 	WORD $0x4fb11a48 // fmla v8.4s, v18.4s, v17.s[3]
-	ADD R4, R17
+	ADD R5, R17
 	ADD $16, R19
 	SUBS $4, R20, R20
-	BGE four43
+	BGE four51
 
-few44:
+few52:
 	ADDS $4, R20, R20
-	BEQ sums42
+	BEQ sums50
 
-scattered45:
+scattered53:
 
-step46:
-	WORD $0xbc736909 // ldr s9, [x8, x19]
+step54:
+	WORD $0xbc736829 // ldr s9, [x1, x19]
 	WORD $0xbc73692a // ldr s10, [x9, x19]
 	WORD $0xbc73694b // ldr s11, [x10, x19]
 	WORD $0xbc73696c // ldr s12, [x11, x19]
@@ -1045,137 +1060,139 @@ step46:
 	WORD $0x4f8f1246 // fmla v6.4s, v18.4s, v15.s[0]
 	WORD $0x4f901247 // fmla v7.4s, v18.4s, v16.s[0]
 	WORD $0x4f911248 // fmla v8.4s, v18.4s, v17.s[0]
-	ADD R4, R17
-	ADD R2, R19
+	ADD R5, R17
+	ADD R3, R19
 	SUBS $1, R20, R20
-	BNE step46
+	BNE step54
 
-sums42:
+sums50:
 	MOVD 88(R0), R17
 	CMP $3, R17
-	BEQ add47
+	BEQ other55
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
-	JMP end48
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
+	JMP done56
 
-add47:
-	WORD $0x3dc000a9 // ldr q9, [x5]
+other55:
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c8 // str q8, [x6]
+	ADD R7, R6
 
-end48:
-	ADD R1, R16, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	SUBS $1, R7, R7
-	BNE tile38
+done56:
+	ADD R2, R16, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	ADD R2, R15, R16
+	SUBS $1, R8, R8
+	BNE row45
 	RET
 
-rows37:
-	MOVD 64(R0), R8
-	CMP $8, R8
-	BNE rows49
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
+other43:
 
-tile50:
+done44:
+	MOVD 64(R0), R9
+	CMP $8, R9
+	BNE other57
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+
+row59:
 	MOVD 88(R0), R16
 	CMP $2, R16
-	BNE notC51
-	MOVD R5, R17
-	WORD $0x3dc00220 // ldr q0, [x17]
-	ADD R6, R17
-	WORD $0x3dc00221 // ldr q1, [x17]
-	ADD R6, R17
-	WORD $0x3dc00222 // ldr q2, [x17]
-	ADD R6, R17
-	WORD $0x3dc00223 // ldr q3, [x17]
-	ADD R6, R17
-	WORD $0x3dc00224 // ldr q4, [x17]
-	ADD R6, R17
-	WORD $0x3dc00225 // ldr q5, [x17]
-	ADD R6, R17
-	WORD $0x3dc00226 // ldr q6, [x17]
-	ADD R6, R17
-	WORD $0x3dc00227 // ldr q7, [x17]
-	JMP begin53
+	BNE other60
+	MOVD R6, R16
+	WORD $0x3dc00200 // ldr q0, [x16]
+	ADD R7, R16
+	WORD $0x3dc00201 // ldr q1, [x16]
+	ADD R7, R16
+	WORD $0x3dc00202 // ldr q2, [x16]
+	ADD R7, R16
+	WORD $0x3dc00203 // ldr q3, [x16]
+	ADD R7, R16
+	WORD $0x3dc00204 // ldr q4, [x16]
+	ADD R7, R16
+	WORD $0x3dc00205 // ldr q5, [x16]
+	ADD R7, R16
+	WORD $0x3dc00206 // ldr q6, [x16]
+	ADD R7, R16
+	WORD $0x3dc00207 // ldr q7, [x16]
+	JMP done61
 
-notC51:
+other60:
+	MOVD 88(R0), R16
 	CMP $1, R16
-	BNE notBias52
-	MOVD 96(R0), R17
-	WORD $0x3dc00220 // ldr q0, [x17]
+	BNE other62
+	MOVD 96(R0), R16
+	WORD $0x3dc00200 // ldr q0, [x16]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -1183,9 +1200,9 @@ notC51:
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
-	JMP begin53
+	JMP done63
 
-notBias52:
+other62:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1195,18 +1212,20 @@ notBias52:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin53:
-	MOVD R3, R16
+done63:
+
+done61:
+	MOVD R4, R16
 	MOVD $0, R17
 	MOVD 56(R0), R19
-	CBZ R19, sums54
-	CMP $4, R2
-	BNE scattered57
+	CBZ R19, sums64
+	CMP $4, R3
+	BNE scattered67
 	SUBS $4, R19, R19
-	BLT few56
+	BLT few66
 
-four55:
-	WORD $0x3cf16908 // ldr q8, [x8, x17]
+four65:
+	WORD $0x3cf16828 // ldr q8, [x1, x17]
 	WORD $0x3cf16929 // ldr q9, [x9, x17]
 	WORD $0x3cf1694a // ldr q10, [x10, x17]
 	WORD $0x3cf1696b // ldr q11, [x11, x17]
@@ -1223,7 +1242,7 @@ four55:
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1206 // fmla v6.4s, v16.4s, v14.s[0]
 	WORD $0x4f8f1207 // fmla v7.4s, v16.4s, v15.s[0]
-	ADD R4, R16
+	ADD R5, R16
 	WORD $0x3dc00210 // ldr q16, [x16]
 	WORD $0x4fa81200 // fmla v0.4s, v16.4s, v8.s[1]
 	WORD $0x4fa91201 // fmla v1.4s, v16.4s, v9.s[1]
@@ -1233,7 +1252,7 @@ four55:
 	WORD $0x4fad1205 // fmla v5.4s, v16.4s, v13.s[1]
 	WORD $0x4fae1206 // fmla v6.4s, v16.4s, v14.s[1]
 	WORD $0x4faf1207 // fmla v7.4s, v16.4s, v15.s[1]
-	ADD R4, R16
+	ADD R5, R16
 	WORD $0x3dc00210 // ldr q16, [x16]
 	WORD $0x4f881a00 // fmla v0.4s, v16.4s, v8.s[2]
 	WORD $0x4f891a01 // fmla v1.4s, v16.4s, v9.s[2]
@@ -1243,7 +1262,7 @@ four55:
 	WORD $0x4f8d1a05 // fmla v5.4s, v16.4s, v13.s[2]
 	WORD $0x4f8e1a06 // fmla v6.4s, v16.4s, v14.s[2]
 	WORD $0x4f8f1a07 // fmla v7.4s, v16.4s, v15.s[2]
-	ADD R4, R16
+	ADD R5, R16
 	WORD $0x3dc00210 // ldr q16, [x16]
 	WORD $0x4fa81a00 // fmla v0.4s, v16.4s, v8.s[3]
 	WORD $0x4fa91a01 // fmla v1.4s, v16.4s, v9.s[3]
@@ -1253,19 +1272,19 @@ four55:
 	WORD $0x4fad1a05 // fmla v5.4s, v16.4s, v13.s[3]
 	WORD $0x4fae1a06 // fmla v6.4s, v16.4s, v14.s[3]
 	WORD $0x4faf1a07 // fmla v7.4s, v16.4s, v15.s[3]
-	ADD R4, R16
+	ADD R5, R16
 	ADD $16, R17
 	SUBS $4, R19, R19
-	BGE four55
+	BGE four65
 
-few56:
+few66:
 	ADDS $4, R19, R19
-	BEQ sums54
+	BEQ sums64
 
-scattered57:
+scattered67:
 
-step58:
-	WORD $0xbc716908 // ldr s8, [x8, x17]
+step68:
+	WORD $0xbc716828 // ldr s8, [x1, x17]
 	WORD $0xbc716929 // ldr s9, [x9, x17]
 	WORD $0xbc71694a // ldr s10, [x10, x17]
 	WORD $0xbc71696b // ldr s11, [x11, x17]
@@ -1282,135 +1301,137 @@ step58:
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1206 // fmla v6.4s, v16.4s, v14.s[0]
 	WORD $0x4f8f1207 // fmla v7.4s, v16.4s, v15.s[0]
-	ADD R4, R16
-	ADD R2, R17
+	ADD R5, R16
+	ADD R3, R17
 	SUBS $1, R19, R19
-	BNE step58
+	BNE step68
 
-sums54:
+sums64:
 	MOVD 88(R0), R16
 	CMP $3, R16
-	BEQ add59
+	BEQ other69
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
-	JMP end60
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
+	JMP done70
 
-add59:
-	WORD $0x3dc000a8 // ldr q8, [x5]
+other69:
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d8000a7 // str q7, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c7 // str q7, [x6]
+	ADD R7, R6
 
-end60:
-	ADD R1, R15, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	SUBS $1, R7, R7
-	BNE tile50
+done70:
+	ADD R2, R15, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	ADD R2, R14, R15
+	SUBS $1, R8, R8
+	BNE row59
 	RET
 
-rows49:
-	MOVD 64(R0), R8
-	CMP $7, R8
-	BNE rows61
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
+other57:
 
-tile62:
+done58:
+	MOVD 64(R0), R9
+	CMP $7, R9
+	BNE other71
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+
+row73:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC63
-	MOVD R5, R16
-	WORD $0x3dc00200 // ldr q0, [x16]
-	ADD R6, R16
-	WORD $0x3dc00201 // ldr q1, [x16]
-	ADD R6, R16
-	WORD $0x3dc00202 // ldr q2, [x16]
-	ADD R6, R16
-	WORD $0x3dc00203 // ldr q3, [x16]
-	ADD R6, R16
-	WORD $0x3dc00204 // ldr q4, [x16]
-	ADD R6, R16
-	WORD $0x3dc00205 // ldr q5, [x16]
-	ADD R6, R16
-	WORD $0x3dc00206 // ldr q6, [x16]
-	JMP begin65
+	BNE other74
+	MOVD R6, R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
+	ADD R7, R15
+	WORD $0x3dc001e1 // ldr q1, [x15]
+	ADD R7, R15
+	WORD $0x3dc001e2 // ldr q2, [x15]
+	ADD R7, R15
+	WORD $0x3dc001e3 // ldr q3, [x15]
+	ADD R7, R15
+	WORD $0x3dc001e4 // ldr q4, [x15]
+	ADD R7, R15
+	WORD $0x3dc001e5 // ldr q5, [x15]
+	ADD R7, R15
+	WORD $0x3dc001e6 // ldr q6, [x15]
+	JMP done75
 
-notC63:
+other74:
+	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE notBias64
-	MOVD 96(R0), R16
-	WORD $0x3dc00200 // ldr q0, [x16]
+	BNE other76
+	MOVD 96(R0), R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	JMP begin65
+	JMP done77
 
-notBias64:
+other76:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1419,18 +1440,20 @@ notBias64:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 
-begin65:
-	MOVD R3, R15
+done77:
+
+done75:
+	MOVD R4, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums66
-	CMP $4, R2
-	BNE scattered69
+	CBZ R17, sums78
+	CMP $4, R3
+	BNE scattered81
 	SUBS $4, R17, R17
-	BLT few68
+	BLT few80
 
-four67:
-	WORD $0x3cf06907 // ldr q7, [x8, x16]
+four79:
+	WORD $0x3cf06827 // ldr q7, [x1, x16]
 	WORD $0x3cf06928 // ldr q8, [x9, x16]
 	WORD $0x3cf06949 // ldr q9, [x10, x16]
 	WORD $0x3cf0696a // ldr q10, [x11, x16]
@@ -1445,7 +1468,7 @@ four67:
 	WORD $0x4f8b11c4 // fmla v4.4s, v14.4s, v11.s[0]
 	WORD $0x4f8c11c5 // fmla v5.4s, v14.4s, v12.s[0]
 	WORD $0x4f8d11c6 // fmla v6.4s, v14.4s, v13.s[0]
-	ADD R4, R15
+	ADD R5, R15
 	WORD $0x3dc001ee // ldr q14, [x15]
 	WORD $0x4fa711c0 // fmla v0.4s, v14.4s, v7.s[1]
 	WORD $0x4fa811c1 // fmla v1.4s, v14.4s, v8.s[1]
@@ -1454,7 +1477,7 @@ four67:
 	WORD $0x4fab11c4 // fmla v4.4s, v14.4s, v11.s[1]
 	WORD $0x4fac11c5 // fmla v5.4s, v14.4s, v12.s[1]
 	WORD $0x4fad11c6 // fmla v6.4s, v14.4s, v13.s[1]
-	ADD R4, R15
+	ADD R5, R15
 	WORD $0x3dc001ee // ldr q14, [x15]
 	WORD $0x4f8719c0 // fmla v0.4s, v14.4s, v7.s[2]
 	WORD $0x4f8819c1 // fmla v1.4s, v14.4s, v8.s[2]
@@ -1463,7 +1486,7 @@ four67:
 	WORD $0x4f8b19c4 // fmla v4.4s, v14.4s, v11.s[2]
 	WORD $0x4f8c19c5 // fmla v5.4s, v14.4s, v12.s[2]
 	WORD $0x4f8d19c6 // fmla v6.4s, v14.4s, v13.s[2]
-	ADD R4, R15
+	ADD R5, R15
 	WORD $0x3dc001ee // ldr q14, [x15]
 	WORD $0x4fa719c0 // fmla v0.4s, v14.4s, v7.s[3]
 	WORD $0x4fa819c1 // fmla v1.4s, v14.4s, v8.s[3]
@@ -1472,19 +1495,19 @@ four67:
 	WORD $0x4fab19c4 // fmla v4.4s, v14.4s, v11.s[3]
 	WORD $0x4fac19c5 // fmla v5.4s, v14.4s, v12.s[3]
 	WORD $0x4fad19c6 // fmla v6.4s, v14.4s, v13.s[3]
-	ADD R4, R15
+	ADD R5, R15
 	ADD $16, R16
 	SUBS $4, R17, R17
-	BGE four67
+	BGE four79
 
-few68:
+few80:
 	ADDS $4, R17, R17
-	BEQ sums66
+	BEQ sums78
 
-scattered69:
+scattered81:
 
-step70:
-	WORD $0xbc706907 // ldr s7, [x8, x16]
+step82:
+	WORD $0xbc706827 // ldr s7, [x1, x16]
 	WORD $0xbc706928 // ldr s8, [x9, x16]
 	WORD $0xbc706949 // ldr s9, [x10, x16]
 	WORD $0xbc70696a // ldr s10, [x11, x16]
@@ -1499,123 +1522,125 @@ step70:
 	WORD $0x4f8b11c4 // fmla v4.4s, v14.4s, v11.s[0]
 	WORD $0x4f8c11c5 // fmla v5.4s, v14.4s, v12.s[0]
 	WORD $0x4f8d11c6 // fmla v6.4s, v14.4s, v13.s[0]
-	ADD R4, R15
-	ADD R2, R16
+	ADD R5, R15
+	ADD R3, R16
 	SUBS $1, R17, R17
-	BNE step70
+	BNE step82
 
-sums66:
+sums78:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ add71
+	BEQ other83
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
-	JMP end72
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
+	JMP done84
 
-add71:
-	WORD $0x3dc000a7 // ldr q7, [x5]
+other83:
+	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c6 // str q6, [x6]
+	ADD R7, R6
 
-end72:
-	ADD R1, R14, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	SUBS $1, R7, R7
-	BNE tile62
+done84:
+	ADD R2, R14, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	ADD R2, R13, R14
+	SUBS $1, R8, R8
+	BNE row73
 	RET
 
-rows61:
-	MOVD 64(R0), R8
-	CMP $6, R8
-	BNE rows73
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+other71:
 
-tile74:
+done72:
+	MOVD 64(R0), R9
+	CMP $6, R9
+	BNE other85
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+
+row87:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC75
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	ADD R6, R15
-	WORD $0x3dc001e1 // ldr q1, [x15]
-	ADD R6, R15
-	WORD $0x3dc001e2 // ldr q2, [x15]
-	ADD R6, R15
-	WORD $0x3dc001e3 // ldr q3, [x15]
-	ADD R6, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
-	ADD R6, R15
-	WORD $0x3dc001e5 // ldr q5, [x15]
-	JMP begin77
+	BNE other88
+	MOVD R6, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	ADD R7, R14
+	WORD $0x3dc001c1 // ldr q1, [x14]
+	ADD R7, R14
+	WORD $0x3dc001c2 // ldr q2, [x14]
+	ADD R7, R14
+	WORD $0x3dc001c3 // ldr q3, [x14]
+	ADD R7, R14
+	WORD $0x3dc001c4 // ldr q4, [x14]
+	ADD R7, R14
+	WORD $0x3dc001c5 // ldr q5, [x14]
+	JMP done89
 
-notC75:
+other88:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias76
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other90
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
-	JMP begin77
+	JMP done91
 
-notBias76:
+other90:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1623,18 +1648,20 @@ notBias76:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin77:
-	MOVD R3, R14
+done91:
+
+done89:
+	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums78
-	CMP $4, R2
-	BNE scattered81
+	CBZ R16, sums92
+	CMP $4, R3
+	BNE scattered95
 	SUBS $4, R16, R16
-	BLT few80
+	BLT few94
 
-four79:
-	WORD $0x3cef6906 // ldr q6, [x8, x15]
+four93:
+	WORD $0x3cef6826 // ldr q6, [x1, x15]
 	WORD $0x3cef6927 // ldr q7, [x9, x15]
 	WORD $0x3cef6948 // ldr q8, [x10, x15]
 	WORD $0x3cef6969 // ldr q9, [x11, x15]
@@ -1647,7 +1674,7 @@ four79:
 	WORD $0x4f891183 // fmla v3.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1184 // fmla v4.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1185 // fmla v5.4s, v12.4s, v11.s[0]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x4fa61180 // fmla v0.4s, v12.4s, v6.s[1]
 	WORD $0x4fa71181 // fmla v1.4s, v12.4s, v7.s[1]
@@ -1655,7 +1682,7 @@ four79:
 	WORD $0x4fa91183 // fmla v3.4s, v12.4s, v9.s[1]
 	WORD $0x4faa1184 // fmla v4.4s, v12.4s, v10.s[1]
 	WORD $0x4fab1185 // fmla v5.4s, v12.4s, v11.s[1]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x4f861980 // fmla v0.4s, v12.4s, v6.s[2]
 	WORD $0x4f871981 // fmla v1.4s, v12.4s, v7.s[2]
@@ -1663,7 +1690,7 @@ four79:
 	WORD $0x4f891983 // fmla v3.4s, v12.4s, v9.s[2]
 	WORD $0x4f8a1984 // fmla v4.4s, v12.4s, v10.s[2]
 	WORD $0x4f8b1985 // fmla v5.4s, v12.4s, v11.s[2]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x4fa61980 // fmla v0.4s, v12.4s, v6.s[3]
 	WORD $0x4fa71981 // fmla v1.4s, v12.4s, v7.s[3]
@@ -1671,19 +1698,19 @@ four79:
 	WORD $0x4fa91983 // fmla v3.4s, v12.4s, v9.s[3]
 	WORD $0x4faa1984 // fmla v4.4s, v12.4s, v10.s[3]
 	WORD $0x4fab1985 // fmla v5.4s, v12.4s, v11.s[3]
-	ADD R4, R14
+	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four79
+	BGE four93
 
-few80:
+few94:
 	ADDS $4, R16, R16
-	BEQ sums78
+	BEQ sums92
 
-scattered81:
+scattered95:
 
-step82:
-	WORD $0xbc6f6906 // ldr s6, [x8, x15]
+step96:
+	WORD $0xbc6f6826 // ldr s6, [x1, x15]
 	WORD $0xbc6f6927 // ldr s7, [x9, x15]
 	WORD $0xbc6f6948 // ldr s8, [x10, x15]
 	WORD $0xbc6f6969 // ldr s9, [x11, x15]
@@ -1696,129 +1723,133 @@ step82:
 	WORD $0x4f891183 // fmla v3.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1184 // fmla v4.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1185 // fmla v5.4s, v12.4s, v11.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R5, R14
+	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step82
+	BNE step96
 
-sums78:
+sums92:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add83
+	BEQ other97
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
-	JMP end84
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
+	JMP done98
 
-add83:
-	WORD $0x3dc000a6 // ldr q6, [x5]
+other97:
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x3d8000a5 // str q5, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c5 // str q5, [x6]
+	ADD R7, R6
 
-end84:
-	ADD R1, R13, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile74
+done98:
+	ADD R2, R13, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	SUBS $1, R8, R8
+	BNE row87
 	RET
 
-rows73:
-	MOVD 64(R0), R8
-	CMP $5, R8
-	BNE rows85
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other85:
 
-tile86:
+done86:
+	MOVD 64(R0), R9
+	CMP $5, R9
+	BNE other99
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+
+row101:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC87
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	ADD R6, R14
-	WORD $0x3dc001c1 // ldr q1, [x14]
-	ADD R6, R14
-	WORD $0x3dc001c2 // ldr q2, [x14]
-	ADD R6, R14
-	WORD $0x3dc001c3 // ldr q3, [x14]
-	ADD R6, R14
-	WORD $0x3dc001c4 // ldr q4, [x14]
-	JMP begin89
+	BNE other102
+	MOVD R6, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	ADD R7, R13
+	WORD $0x3dc001a1 // ldr q1, [x13]
+	ADD R7, R13
+	WORD $0x3dc001a2 // ldr q2, [x13]
+	ADD R7, R13
+	WORD $0x3dc001a3 // ldr q3, [x13]
+	ADD R7, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	JMP done103
 
-notC87:
+other102:
+	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE notBias88
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
+	BNE other104
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	JMP begin89
+	JMP done105
 
-notBias88:
+other104:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 
-begin89:
-	MOVD R3, R13
+done105:
+
+done103:
+	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums90
-	CMP $4, R2
-	BNE scattered93
+	CBZ R15, sums106
+	CMP $4, R3
+	BNE scattered109
 	SUBS $4, R15, R15
-	BLT few92
+	BLT few108
 
-four91:
-	WORD $0x3cee6905 // ldr q5, [x8, x14]
+four107:
+	WORD $0x3cee6825 // ldr q5, [x1, x14]
 	WORD $0x3cee6926 // ldr q6, [x9, x14]
 	WORD $0x3cee6947 // ldr q7, [x10, x14]
 	WORD $0x3cee6968 // ldr q8, [x11, x14]
@@ -1829,40 +1860,40 @@ four91:
 	WORD $0x4f871142 // fmla v2.4s, v10.4s, v7.s[0]
 	WORD $0x4f881143 // fmla v3.4s, v10.4s, v8.s[0]
 	WORD $0x4f891144 // fmla v4.4s, v10.4s, v9.s[0]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001aa // ldr q10, [x13]
 	WORD $0x4fa51140 // fmla v0.4s, v10.4s, v5.s[1]
 	WORD $0x4fa61141 // fmla v1.4s, v10.4s, v6.s[1]
 	WORD $0x4fa71142 // fmla v2.4s, v10.4s, v7.s[1]
 	WORD $0x4fa81143 // fmla v3.4s, v10.4s, v8.s[1]
 	WORD $0x4fa91144 // fmla v4.4s, v10.4s, v9.s[1]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001aa // ldr q10, [x13]
 	WORD $0x4f851940 // fmla v0.4s, v10.4s, v5.s[2]
 	WORD $0x4f861941 // fmla v1.4s, v10.4s, v6.s[2]
 	WORD $0x4f871942 // fmla v2.4s, v10.4s, v7.s[2]
 	WORD $0x4f881943 // fmla v3.4s, v10.4s, v8.s[2]
 	WORD $0x4f891944 // fmla v4.4s, v10.4s, v9.s[2]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001aa // ldr q10, [x13]
 	WORD $0x4fa51940 // fmla v0.4s, v10.4s, v5.s[3]
 	WORD $0x4fa61941 // fmla v1.4s, v10.4s, v6.s[3]
 	WORD $0x4fa71942 // fmla v2.4s, v10.4s, v7.s[3]
 	WORD $0x4fa81943 // fmla v3.4s, v10.4s, v8.s[3]
 	WORD $0x4fa91944 // fmla v4.4s, v10.4s, v9.s[3]
-	ADD R4, R13
+	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four91
+	BGE four107
 
-few92:
+few108:
 	ADDS $4, R15, R15
-	BEQ sums90
+	BEQ sums106
 
-scattered93:
+scattered109:
 
-step94:
-	WORD $0xbc6e6905 // ldr s5, [x8, x14]
+step110:
+	WORD $0xbc6e6825 // ldr s5, [x1, x14]
 	WORD $0xbc6e6926 // ldr s6, [x9, x14]
 	WORD $0xbc6e6947 // ldr s7, [x10, x14]
 	WORD $0xbc6e6968 // ldr s8, [x11, x14]
@@ -1873,116 +1904,120 @@ step94:
 	WORD $0x4f871142 // fmla v2.4s, v10.4s, v7.s[0]
 	WORD $0x4f881143 // fmla v3.4s, v10.4s, v8.s[0]
 	WORD $0x4f891144 // fmla v4.4s, v10.4s, v9.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R5, R13
+	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step94
+	BNE step110
 
-sums90:
+sums106:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add95
+	BEQ other111
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
-	JMP end96
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
+	JMP done112
 
-add95:
-	WORD $0x3dc000a5 // ldr q5, [x5]
+other111:
+	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c4 // str q4, [x6]
+	ADD R7, R6
 
-end96:
-	ADD R1, R12, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile86
+done112:
+	ADD R2, R12, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	SUBS $1, R8, R8
+	BNE row101
 	RET
 
-rows85:
-	MOVD 64(R0), R8
-	CMP $4, R8
-	BNE rows97
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other99:
 
-tile98:
+done100:
+	MOVD 64(R0), R9
+	CMP $4, R9
+	BNE other113
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+
+row115:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC99
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	ADD R6, R13
-	WORD $0x3dc001a1 // ldr q1, [x13]
-	ADD R6, R13
-	WORD $0x3dc001a2 // ldr q2, [x13]
-	ADD R6, R13
-	WORD $0x3dc001a3 // ldr q3, [x13]
-	JMP begin101
+	BNE other116
+	MOVD R6, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	ADD R7, R12
+	WORD $0x3dc00181 // ldr q1, [x12]
+	ADD R7, R12
+	WORD $0x3dc00182 // ldr q2, [x12]
+	ADD R7, R12
+	WORD $0x3dc00183 // ldr q3, [x12]
+	JMP done117
 
-notC99:
+other116:
+	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE notBias100
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
+	BNE other118
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	JMP begin101
+	JMP done119
 
-notBias100:
+other118:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin101:
-	MOVD R3, R12
+done119:
+
+done117:
+	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums102
-	CMP $4, R2
-	BNE scattered105
+	CBZ R14, sums120
+	CMP $4, R3
+	BNE scattered123
 	SUBS $4, R14, R14
-	BLT few104
+	BLT few122
 
-four103:
-	WORD $0x3ced6904 // ldr q4, [x8, x13]
+four121:
+	WORD $0x3ced6824 // ldr q4, [x1, x13]
 	WORD $0x3ced6925 // ldr q5, [x9, x13]
 	WORD $0x3ced6946 // ldr q6, [x10, x13]
 	WORD $0x3ced6967 // ldr q7, [x11, x13]
@@ -1991,37 +2026,37 @@ four103:
 	WORD $0x4f851101 // fmla v1.4s, v8.4s, v5.s[0]
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
 	WORD $0x4f871103 // fmla v3.4s, v8.4s, v7.s[0]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00188 // ldr q8, [x12]
 	WORD $0x4fa41100 // fmla v0.4s, v8.4s, v4.s[1]
 	WORD $0x4fa51101 // fmla v1.4s, v8.4s, v5.s[1]
 	WORD $0x4fa61102 // fmla v2.4s, v8.4s, v6.s[1]
 	WORD $0x4fa71103 // fmla v3.4s, v8.4s, v7.s[1]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00188 // ldr q8, [x12]
 	WORD $0x4f841900 // fmla v0.4s, v8.4s, v4.s[2]
 	WORD $0x4f851901 // fmla v1.4s, v8.4s, v5.s[2]
 	WORD $0x4f861902 // fmla v2.4s, v8.4s, v6.s[2]
 	WORD $0x4f871903 // fmla v3.4s, v8.4s, v7.s[2]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00188 // ldr q8, [x12]
 	WORD $0x4fa41900 // fmla v0.4s, v8.4s, v4.s[3]
 	WORD $0x4fa51901 // fmla v1.4s, v8.4s, v5.s[3]
 	WORD $0x4fa61902 // fmla v2.4s, v8.4s, v6.s[3]
 	WORD $0x4fa71903 // fmla v3.4s, v8.4s, v7.s[3]
-	ADD R4, R12
+	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four103
+	BGE four121
 
-few104:
+few122:
 	ADDS $4, R14, R14
-	BEQ sums102
+	BEQ sums120
 
-scattered105:
+scattered123:
 
-step106:
-	WORD $0xbc6d6904 // ldr s4, [x8, x13]
+step124:
+	WORD $0xbc6d6824 // ldr s4, [x1, x13]
 	WORD $0xbc6d6925 // ldr s5, [x9, x13]
 	WORD $0xbc6d6946 // ldr s6, [x10, x13]
 	WORD $0xbc6d6967 // ldr s7, [x11, x13]
@@ -2030,379 +2065,391 @@ step106:
 	WORD $0x4f851101 // fmla v1.4s, v8.4s, v5.s[0]
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
 	WORD $0x4f871103 // fmla v3.4s, v8.4s, v7.s[0]
-	ADD R4, R12
-	ADD R2, R13
+	ADD R5, R12
+	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step106
+	BNE step124
 
-sums102:
+sums120:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ add107
+	BEQ other125
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
-	JMP end108
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
+	JMP done126
 
-add107:
-	WORD $0x3dc000a4 // ldr q4, [x5]
+other125:
+	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c3 // str q3, [x6]
+	ADD R7, R6
 
-end108:
-	ADD R1, R11, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile98
+done126:
+	ADD R2, R11, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	SUBS $1, R8, R8
+	BNE row115
 	RET
 
-rows97:
-	MOVD 64(R0), R8
-	CMP $3, R8
-	BNE rows109
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
+other113:
 
-tile110:
+done114:
+	MOVD 64(R0), R9
+	CMP $3, R9
+	BNE other127
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+
+row129:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC111
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	ADD R6, R12
-	WORD $0x3dc00181 // ldr q1, [x12]
-	ADD R6, R12
-	WORD $0x3dc00182 // ldr q2, [x12]
-	JMP begin113
+	BNE other130
+	MOVD R6, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	ADD R7, R11
+	WORD $0x3dc00161 // ldr q1, [x11]
+	ADD R7, R11
+	WORD $0x3dc00162 // ldr q2, [x11]
+	JMP done131
 
-notC111:
+other130:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias112
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other132
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	JMP begin113
+	JMP done133
 
-notBias112:
+other132:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-begin113:
-	MOVD R3, R11
+done133:
+
+done131:
+	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums114
-	CMP $4, R2
-	BNE scattered117
+	CBZ R13, sums134
+	CMP $4, R3
+	BNE scattered137
 	SUBS $4, R13, R13
-	BLT few116
+	BLT few136
 
-four115:
-	WORD $0x3cec6903 // ldr q3, [x8, x12]
+four135:
+	WORD $0x3cec6823 // ldr q3, [x1, x12]
 	WORD $0x3cec6924 // ldr q4, [x9, x12]
 	WORD $0x3cec6945 // ldr q5, [x10, x12]
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4f8310c0 // fmla v0.4s, v6.4s, v3.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4fa310c0 // fmla v0.4s, v6.4s, v3.s[1]
 	WORD $0x4fa410c1 // fmla v1.4s, v6.4s, v4.s[1]
 	WORD $0x4fa510c2 // fmla v2.4s, v6.4s, v5.s[1]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4f8318c0 // fmla v0.4s, v6.4s, v3.s[2]
 	WORD $0x4f8418c1 // fmla v1.4s, v6.4s, v4.s[2]
 	WORD $0x4f8518c2 // fmla v2.4s, v6.4s, v5.s[2]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4fa318c0 // fmla v0.4s, v6.4s, v3.s[3]
 	WORD $0x4fa418c1 // fmla v1.4s, v6.4s, v4.s[3]
 	WORD $0x4fa518c2 // fmla v2.4s, v6.4s, v5.s[3]
-	ADD R4, R11
+	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four115
+	BGE four135
 
-few116:
+few136:
 	ADDS $4, R13, R13
-	BEQ sums114
+	BEQ sums134
 
-scattered117:
+scattered137:
 
-step118:
-	WORD $0xbc6c6903 // ldr s3, [x8, x12]
+step138:
+	WORD $0xbc6c6823 // ldr s3, [x1, x12]
 	WORD $0xbc6c6924 // ldr s4, [x9, x12]
 	WORD $0xbc6c6945 // ldr s5, [x10, x12]
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4f8310c0 // fmla v0.4s, v6.4s, v3.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
-	ADD R4, R11
-	ADD R2, R12
+	ADD R5, R11
+	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step118
+	BNE step138
 
-sums114:
+sums134:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ add119
+	BEQ other139
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
-	JMP end120
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
+	JMP done140
 
-add119:
-	WORD $0x3dc000a3 // ldr q3, [x5]
+other139:
+	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a3 // ldr q3, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a3 // ldr q3, [x5]
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c2 // str q2, [x6]
+	ADD R7, R6
 
-end120:
-	ADD R1, R10, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile110
+done140:
+	ADD R2, R10, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	SUBS $1, R8, R8
+	BNE row129
 	RET
 
-rows109:
-	MOVD 64(R0), R8
-	CMP $2, R8
-	BNE rows121
-	MOVD (R0), R8
-	ADD R1, R8, R9
+other127:
 
-tile122:
+done128:
+	MOVD 64(R0), R9
+	CMP $2, R9
+	BNE other141
+	ADD R2, R1, R9
+
+row143:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC123
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	ADD R6, R11
-	WORD $0x3dc00161 // ldr q1, [x11]
-	JMP begin125
+	BNE other144
+	MOVD R6, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	ADD R7, R10
+	WORD $0x3dc00141 // ldr q1, [x10]
+	JMP done145
 
-notC123:
+other144:
+	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE notBias124
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
+	BNE other146
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
-	JMP begin125
+	JMP done147
 
-notBias124:
+other146:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-begin125:
-	MOVD R3, R10
+done147:
+
+done145:
+	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums126
-	CMP $4, R2
-	BNE scattered129
+	CBZ R12, sums148
+	CMP $4, R3
+	BNE scattered151
 	SUBS $4, R12, R12
-	BLT few128
+	BLT few150
 
-four127:
-	WORD $0x3ceb6902 // ldr q2, [x8, x11]
+four149:
+	WORD $0x3ceb6822 // ldr q2, [x1, x11]
 	WORD $0x3ceb6923 // ldr q3, [x9, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4f821080 // fmla v0.4s, v4.4s, v2.s[0]
 	WORD $0x4f831081 // fmla v1.4s, v4.4s, v3.s[0]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4fa21080 // fmla v0.4s, v4.4s, v2.s[1]
 	WORD $0x4fa31081 // fmla v1.4s, v4.4s, v3.s[1]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4f821880 // fmla v0.4s, v4.4s, v2.s[2]
 	WORD $0x4f831881 // fmla v1.4s, v4.4s, v3.s[2]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4fa21880 // fmla v0.4s, v4.4s, v2.s[3]
 	WORD $0x4fa31881 // fmla v1.4s, v4.4s, v3.s[3]
-	ADD R4, R10
+	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four127
+	BGE four149
 
-few128:
+few150:
 	ADDS $4, R12, R12
-	BEQ sums126
+	BEQ sums148
 
-scattered129:
+scattered151:
 
-step130:
-	WORD $0xbc6b6902 // ldr s2, [x8, x11]
+step152:
+	WORD $0xbc6b6822 // ldr s2, [x1, x11]
 	WORD $0xbc6b6923 // ldr s3, [x9, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4f821080 // fmla v0.4s, v4.4s, v2.s[0]
 	WORD $0x4f831081 // fmla v1.4s, v4.4s, v3.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R5, R10
+	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step130
+	BNE step152
 
-sums126:
+sums148:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add131
+	BEQ other153
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
-	JMP end132
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
+	JMP done154
 
-add131:
-	WORD $0x3dc000a2 // ldr q2, [x5]
+other153:
+	WORD $0x3dc000c2 // ldr q2, [x6]
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	WORD $0x3dc000c2 // ldr q2, [x6]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	WORD $0x3d8000a1 // str q1, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD R7, R6
 
-end132:
-	ADD R1, R9, R8
-	ADD R1, R8, R9
-	SUBS $1, R7, R7
-	BNE tile122
+done154:
+	ADD R2, R9, R1
+	ADD R2, R1, R9
+	SUBS $1, R8, R8
+	BNE row143
 	RET
 
-rows121:
-	MOVD (R0), R8
+other141:
 
-tile133:
+done142:
+
+row155:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC134
-	MOVD R5, R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	JMP begin136
+	BNE other156
+	MOVD R6, R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	JMP done157
 
-notC134:
+other156:
+	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE notBias135
-	MOVD 96(R0), R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	JMP begin136
+	BNE other158
+	MOVD 96(R0), R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	JMP done159
 
-notBias135:
+other158:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-begin136:
-	MOVD R3, R9
+done159:
+
+done157:
+	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums137
-	CMP $4, R2
-	BNE scattered140
+	CBZ R11, sums160
+	CMP $4, R3
+	BNE scattered163
 	SUBS $4, R11, R11
-	BLT few139
+	BLT few162
 
-four138:
-	WORD $0x3cea6901 // ldr q1, [x8, x10]
+four161:
+	WORD $0x3cea6821 // ldr q1, [x1, x10]
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4fa11040 // fmla v0.4s, v2.4s, v1.s[1]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4f811840 // fmla v0.4s, v2.4s, v1.s[2]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4fa11840 // fmla v0.4s, v2.4s, v1.s[3]
-	ADD R4, R9
+	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four138
+	BGE four161
 
-few139:
+few162:
 	ADDS $4, R11, R11
-	BEQ sums137
+	BEQ sums160
 
-scattered140:
+scattered163:
 
-step141:
-	WORD $0xbc6a6901 // ldr s1, [x8, x10]
+step164:
+	WORD $0xbc6a6821 // ldr s1, [x1, x10]
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
-	ADD R4, R9
-	ADD R2, R10
+	ADD R5, R9
+	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step141
+	BNE step164
 
-sums137:
+sums160:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ add142
+	BEQ other165
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
-	JMP end143
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
+	JMP done166
 
-add142:
-	WORD $0x3dc000a1 // ldr q1, [x5]
+other165:
+	WORD $0x3dc000c1 // ldr q1, [x6]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	ADD R6, R5
+	WORD $0x3d8000c0 // str q0, [x6]
+	ADD R7, R6
 
-end143:
-	ADD R1, R8, R8
-	SUBS $1, R7, R7
-	BNE tile133
+done166:
+	ADD R2, R1, R1
+	SUBS $1, R8, R8
+	BNE row155
 	RET
 
 // gemm1maskedNEON sets C = A·B + start for panels of one vector, full or not.
@@ -2410,195 +2457,196 @@ end143:
 // func gemm1maskedNEON(t *tileArgs)
 TEXT ·gemm1maskedNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 80(R0), R8
-	MOVD 64(R0), R9
-	CMP $12, R9
-	BNE rows1
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	ADD R1, R19, R20
-	ADD R1, R20, R21
+	MOVD 80(R0), R1
+	MOVD (R0), R2
+	MOVD 8(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 32(R0), R6
+	MOVD 40(R0), R7
+	MOVD 48(R0), R8
+	MOVD 72(R0), R9
+	MOVD 64(R0), R10
+	CMP $12, R10
+	BNE other1
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+	ADD R3, R17, R19
+	ADD R3, R19, R20
+	ADD R3, R20, R21
 
-tile2:
+row3:
 	MOVD 88(R0), R22
 	CMP $2, R22
-	BNE notC3
-	MOVD R5, R23
-	TBZ $1, R8, single6
-	WORD $0xfd4002e0 // ldr d0, [x23]
-	TBZ $0, R8, done7
-	ADD $8, R23, R24
-	WORD $0x4d408300 // ld1 {v0.s}[2], [x24]
+	BNE other4
+	MOVD R7, R22
+	TBZ $1, R1, single6
+	WORD $0xfd4002c0 // ldr d0, [x22]
+	TBZ $0, R1, done7
+	ADD $8, R22, R23
+	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
 	JMP done7
 
 single6:
-	WORD $0xbd4002e0 // ldr s0, [x23]
+	WORD $0xbd4002c0 // ldr s0, [x22]
 
 done7:
-	ADD R6, R23
-	TBZ $1, R8, single8
-	WORD $0xfd4002e1 // ldr d1, [x23]
-	TBZ $0, R8, done9
-	ADD $8, R23, R24
-	WORD $0x4d408301 // ld1 {v1.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single8
+	WORD $0xfd4002c1 // ldr d1, [x22]
+	TBZ $0, R1, done9
+	ADD $8, R22, R23
+	WORD $0x4d4082e1 // ld1 {v1.s}[2], [x23]
 	JMP done9
 
 single8:
-	WORD $0xbd4002e1 // ldr s1, [x23]
+	WORD $0xbd4002c1 // ldr s1, [x22]
 
 done9:
-	ADD R6, R23
-	TBZ $1, R8, single10
-	WORD $0xfd4002e2 // ldr d2, [x23]
-	TBZ $0, R8, done11
-	ADD $8, R23, R24
-	WORD $0x4d408302 // ld1 {v2.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single10
+	WORD $0xfd4002c2 // ldr d2, [x22]
+	TBZ $0, R1, done11
+	ADD $8, R22, R23
+	WORD $0x4d4082e2 // ld1 {v2.s}[2], [x23]
 	JMP done11
 
 single10:
-	WORD $0xbd4002e2 // ldr s2, [x23]
+	WORD $0xbd4002c2 // ldr s2, [x22]
 
 done11:
-	ADD R6, R23
-	TBZ $1, R8, single12
-	WORD $0xfd4002e3 // ldr d3, [x23]
-	TBZ $0, R8, done13
-	ADD $8, R23, R24
-	WORD $0x4d408303 // ld1 {v3.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single12
+	WORD $0xfd4002c3 // ldr d3, [x22]
+	TBZ $0, R1, done13
+	ADD $8, R22, R23
+	WORD $0x4d4082e3 // ld1 {v3.s}[2], [x23]
 	JMP done13
 
 single12:
-	WORD $0xbd4002e3 // ldr s3, [x23]
+	WORD $0xbd4002c3 // ldr s3, [x22]
 
 done13:
-	ADD R6, R23
-	TBZ $1, R8, single14
-	WORD $0xfd4002e4 // ldr d4, [x23]
-	TBZ $0, R8, done15
-	ADD $8, R23, R24
-	WORD $0x4d408304 // ld1 {v4.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single14
+	WORD $0xfd4002c4 // ldr d4, [x22]
+	TBZ $0, R1, done15
+	ADD $8, R22, R23
+	WORD $0x4d4082e4 // ld1 {v4.s}[2], [x23]
 	JMP done15
 
 single14:
-	WORD $0xbd4002e4 // ldr s4, [x23]
+	WORD $0xbd4002c4 // ldr s4, [x22]
 
 done15:
-	ADD R6, R23
-	TBZ $1, R8, single16
-	WORD $0xfd4002e5 // ldr d5, [x23]
-	TBZ $0, R8, done17
-	ADD $8, R23, R24
-	WORD $0x4d408305 // ld1 {v5.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single16
+	WORD $0xfd4002c5 // ldr d5, [x22]
+	TBZ $0, R1, done17
+	ADD $8, R22, R23
+	WORD $0x4d4082e5 // ld1 {v5.s}[2], [x23]
 	JMP done17
 
 single16:
-	WORD $0xbd4002e5 // ldr s5, [x23]
+	WORD $0xbd4002c5 // ldr s5, [x22]
 
 done17:
-	ADD R6, R23
-	TBZ $1, R8, single18
-	WORD $0xfd4002e6 // ldr d6, [x23]
-	TBZ $0, R8, done19
-	ADD $8, R23, R24
-	WORD $0x4d408306 // ld1 {v6.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single18
+	WORD $0xfd4002c6 // ldr d6, [x22]
+	TBZ $0, R1, done19
+	ADD $8, R22, R23
+	WORD $0x4d4082e6 // ld1 {v6.s}[2], [x23]
 	JMP done19
 
 single18:
-	WORD $0xbd4002e6 // ldr s6, [x23]
+	WORD $0xbd4002c6 // ldr s6, [x22]
 
 done19:
-	ADD R6, R23
-	TBZ $1, R8, single20
-	WORD $0xfd4002e7 // ldr d7, [x23]
-	TBZ $0, R8, done21
-	ADD $8, R23, R24
-	WORD $0x4d408307 // ld1 {v7.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single20
+	WORD $0xfd4002c7 // ldr d7, [x22]
+	TBZ $0, R1, done21
+	ADD $8, R22, R23
+	WORD $0x4d4082e7 // ld1 {v7.s}[2], [x23]
 	JMP done21
 
 single20:
-	WORD $0xbd4002e7 // ldr s7, [x23]
+	WORD $0xbd4002c7 // ldr s7, [x22]
 
 done21:
-	ADD R6, R23
-	TBZ $1, R8, single22
-	WORD $0xfd4002e8 // ldr d8, [x23]
-	TBZ $0, R8, done23
-	ADD $8, R23, R24
-	WORD $0x4d408308 // ld1 {v8.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single22
+	WORD $0xfd4002c8 // ldr d8, [x22]
+	TBZ $0, R1, done23
+	ADD $8, R22, R23
+	WORD $0x4d4082e8 // ld1 {v8.s}[2], [x23]
 	JMP done23
 
 single22:
-	WORD $0xbd4002e8 // ldr s8, [x23]
+	WORD $0xbd4002c8 // ldr s8, [x22]
 
 done23:
-	ADD R6, R23
-	TBZ $1, R8, single24
-	WORD $0xfd4002e9 // ldr d9, [x23]
-	TBZ $0, R8, done25
-	ADD $8, R23, R24
-	WORD $0x4d408309 // ld1 {v9.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single24
+	WORD $0xfd4002c9 // ldr d9, [x22]
+	TBZ $0, R1, done25
+	ADD $8, R22, R23
+	WORD $0x4d4082e9 // ld1 {v9.s}[2], [x23]
 	JMP done25
 
 single24:
-	WORD $0xbd4002e9 // ldr s9, [x23]
+	WORD $0xbd4002c9 // ldr s9, [x22]
 
 done25:
-	ADD R6, R23
-	TBZ $1, R8, single26
-	WORD $0xfd4002ea // ldr d10, [x23]
-	TBZ $0, R8, done27
-	ADD $8, R23, R24
-	WORD $0x4d40830a // ld1 {v10.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single26
+	WORD $0xfd4002ca // ldr d10, [x22]
+	TBZ $0, R1, done27
+	ADD $8, R22, R23
+	WORD $0x4d4082ea // ld1 {v10.s}[2], [x23]
 	JMP done27
 
 single26:
-	WORD $0xbd4002ea // ldr s10, [x23]
+	WORD $0xbd4002ca // ldr s10, [x22]
 
 done27:
-	ADD R6, R23
-	TBZ $1, R8, single28
-	WORD $0xfd4002eb // ldr d11, [x23]
-	TBZ $0, R8, done29
-	ADD $8, R23, R24
-	WORD $0x4d40830b // ld1 {v11.s}[2], [x24]
+	ADD R8, R22
+	TBZ $1, R1, single28
+	WORD $0xfd4002cb // ldr d11, [x22]
+	TBZ $0, R1, done29
+	ADD $8, R22, R23
+	WORD $0x4d4082eb // ld1 {v11.s}[2], [x23]
 	JMP done29
 
 single28:
-	WORD $0xbd4002eb // ldr s11, [x23]
+	WORD $0xbd4002cb // ldr s11, [x22]
 
 done29:
-	JMP begin5
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R22
 	CMP $1, R22
-	BNE notBias4
-	MOVD 96(R0), R23
-	TBZ $1, R8, single30
-	WORD $0xfd4002e0 // ldr d0, [x23]
-	TBZ $0, R8, done31
-	ADD $8, R23, R24
-	WORD $0x4d408300 // ld1 {v0.s}[2], [x24]
-	JMP done31
+	BNE other30
+	MOVD 96(R0), R22
+	TBZ $1, R1, single32
+	WORD $0xfd4002c0 // ldr d0, [x22]
+	TBZ $0, R1, done33
+	ADD $8, R22, R23
+	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
+	JMP done33
 
-single30:
-	WORD $0xbd4002e0 // ldr s0, [x23]
+single32:
+	WORD $0xbd4002c0 // ldr s0, [x22]
 
-done31:
+done33:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -2610,9 +2658,9 @@ done31:
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
 	WORD $0x4ea01c0b // mov v11.16b, v0.16b
-	JMP begin5
+	JMP done31
 
-notBias4:
+other30:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -2626,14 +2674,16 @@ notBias4:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin5:
-	MOVD R3, R22
+done31:
+
+done5:
+	MOVD R5, R22
 	MOVD $0, R23
 	MOVD 56(R0), R24
-	CBZ R24, sums32
+	CBZ R24, sums34
 
-step33:
-	WORD $0xbc77692c // ldr s12, [x9, x23]
+step35:
+	WORD $0xbc77684c // ldr s12, [x2, x23]
 	WORD $0xbc77694d // ldr s13, [x10, x23]
 	WORD $0xbc77696e // ldr s14, [x11, x23]
 	WORD $0xbc77698f // ldr s15, [x12, x23]
@@ -2645,17 +2695,17 @@ step33:
 	WORD $0xbc776a75 // ldr s21, [x19, x23]
 	WORD $0xbc776a96 // ldr s22, [x20, x23]
 	WORD $0xbc776ab7 // ldr s23, [x21, x23]
-	TBZ $1, R8, single34
+	TBZ $1, R1, single36
 	WORD $0xfd4002d8 // ldr d24, [x22]
-	TBZ $0, R8, done35
+	TBZ $0, R1, done37
 	ADD $8, R22, R25
 	WORD $0x4d408338 // ld1 {v24.s}[2], [x25]
-	JMP done35
+	JMP done37
 
-single34:
+single36:
 	WORD $0xbd4002d8 // ldr s24, [x22]
 
-done35:
+done37:
 	WORD $0x4f8c1300 // fmla v0.4s, v24.4s, v12.s[0]
 	WORD $0x4f8d1301 // fmla v1.4s, v24.4s, v13.s[0]
 	WORD $0x4f8e1302 // fmla v2.4s, v24.4s, v14.s[0]
@@ -2668,650 +2718,652 @@ done35:
 	WORD $0x4f951309 // fmla v9.4s, v24.4s, v21.s[0]
 	WORD $0x4f96130a // fmla v10.4s, v24.4s, v22.s[0]
 	WORD $0x4f97130b // fmla v11.4s, v24.4s, v23.s[0]
-	ADD R4, R22
-	ADD R2, R23
+	ADD R6, R22
+	ADD R4, R23
 	SUBS $1, R24, R24
-	BNE step33
+	BNE step35
 
-sums32:
+sums34:
 	MOVD 88(R0), R22
 	CMP $3, R22
-	BEQ add36
+	BEQ other38
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	TBZ $1, R8, single38
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done39
-	ADD $8, R5, R22
+	TBZ $1, R1, single40
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done41
+	ADD $8, R7, R22
 	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
-	JMP done39
-
-single38:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done39:
-	ADD R6, R5
-	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R8, single40
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done41
-	ADD $8, R5, R22
-	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
 	JMP done41
 
 single40:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done41:
-	ADD R6, R5
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R8, single42
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done43
-	ADD $8, R5, R22
-	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	TBZ $1, R1, single42
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done43
+	ADD $8, R7, R22
+	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
 	JMP done43
 
 single42:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done43:
-	ADD R6, R5
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single44
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done45
-	ADD $8, R5, R22
-	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	TBZ $1, R1, single44
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done45
+	ADD $8, R7, R22
+	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
 	JMP done45
 
 single44:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done45:
-	ADD R6, R5
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	TBZ $1, R8, single46
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done47
-	ADD $8, R5, R22
-	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R1, single46
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done47
+	ADD $8, R7, R22
+	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
 	JMP done47
 
 single46:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done47:
-	ADD R6, R5
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single48
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done49
-	ADD $8, R5, R22
-	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	TBZ $1, R1, single48
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done49
+	ADD $8, R7, R22
+	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
 	JMP done49
 
 single48:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done49:
-	ADD R6, R5
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	TBZ $1, R8, single50
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done51
-	ADD $8, R5, R22
-	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R1, single50
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done51
+	ADD $8, R7, R22
+	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
 	JMP done51
 
 single50:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done51:
-	ADD R6, R5
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single52
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done53
-	ADD $8, R5, R22
-	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	TBZ $1, R1, single52
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done53
+	ADD $8, R7, R22
+	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
 	JMP done53
 
 single52:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done53:
-	ADD R6, R5
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R8, single54
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done55
-	ADD $8, R5, R22
-	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R1, single54
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done55
+	ADD $8, R7, R22
+	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
 	JMP done55
 
 single54:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done55:
-	ADD R6, R5
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R8, single56
-	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done57
-	ADD $8, R5, R22
-	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	TBZ $1, R1, single56
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done57
+	ADD $8, R7, R22
+	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
 	JMP done57
 
 single56:
-	WORD $0xbd0000a9 // str s9, [x5]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done57:
-	ADD R6, R5
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	TBZ $1, R8, single58
-	WORD $0xfd0000aa // str d10, [x5]
-	TBZ $0, R8, done59
-	ADD $8, R5, R22
-	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	TBZ $1, R1, single58
+	WORD $0xfd0000e9 // str d9, [x7]
+	TBZ $0, R1, done59
+	ADD $8, R7, R22
+	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
 	JMP done59
 
 single58:
-	WORD $0xbd0000aa // str s10, [x5]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done59:
-	ADD R6, R5
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single60
-	WORD $0xfd0000ab // str d11, [x5]
-	TBZ $0, R8, done61
-	ADD $8, R5, R22
-	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	TBZ $1, R1, single60
+	WORD $0xfd0000ea // str d10, [x7]
+	TBZ $0, R1, done61
+	ADD $8, R7, R22
+	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
 	JMP done61
 
 single60:
-	WORD $0xbd0000ab // str s11, [x5]
+	WORD $0xbd0000ea // str s10, [x7]
 
 done61:
-	ADD R6, R5
-	JMP end37
-
-add36:
-	TBZ $1, R8, single62
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done63
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	ADD R8, R7
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single62
+	WORD $0xfd0000eb // str d11, [x7]
+	TBZ $0, R1, done63
+	ADD $8, R7, R22
+	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
 	JMP done63
 
 single62:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000eb // str s11, [x7]
 
 done63:
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	TBZ $1, R8, single64
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done65
-	ADD $8, R5, R22
-	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
+	ADD R8, R7
+	JMP done39
+
+other38:
+	TBZ $1, R1, single64
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done65
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done65
 
 single64:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done65:
-	ADD R6, R5
-	TBZ $1, R8, single66
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done67
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	TBZ $1, R1, single66
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done67
+	ADD $8, R7, R22
+	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
 	JMP done67
 
 single66:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done67:
-	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R8, single68
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done69
-	ADD $8, R5, R22
-	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single68
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done69
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done69
 
 single68:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done69:
-	ADD R6, R5
-	TBZ $1, R8, single70
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done71
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	TBZ $1, R1, single70
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done71
+	ADD $8, R7, R22
+	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
 	JMP done71
 
 single70:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done71:
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R8, single72
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done73
-	ADD $8, R5, R22
-	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single72
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done73
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done73
 
 single72:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done73:
-	ADD R6, R5
-	TBZ $1, R8, single74
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done75
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	TBZ $1, R1, single74
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done75
+	ADD $8, R7, R22
+	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
 	JMP done75
 
 single74:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done75:
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single76
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done77
-	ADD $8, R5, R22
-	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single76
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done77
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done77
 
 single76:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done77:
-	ADD R6, R5
-	TBZ $1, R8, single78
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done79
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R1, single78
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done79
+	ADD $8, R7, R22
+	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
 	JMP done79
 
 single78:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done79:
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	TBZ $1, R8, single80
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done81
-	ADD $8, R5, R22
-	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single80
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done81
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done81
 
 single80:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done81:
-	ADD R6, R5
-	TBZ $1, R8, single82
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done83
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	TBZ $1, R1, single82
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done83
+	ADD $8, R7, R22
+	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
 	JMP done83
 
 single82:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done83:
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single84
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done85
-	ADD $8, R5, R22
-	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single84
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done85
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done85
 
 single84:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done85:
-	ADD R6, R5
-	TBZ $1, R8, single86
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done87
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R1, single86
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done87
+	ADD $8, R7, R22
+	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
 	JMP done87
 
 single86:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done87:
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	TBZ $1, R8, single88
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done89
-	ADD $8, R5, R22
-	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single88
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done89
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done89
 
 single88:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done89:
-	ADD R6, R5
-	TBZ $1, R8, single90
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done91
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	TBZ $1, R1, single90
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done91
+	ADD $8, R7, R22
+	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
 	JMP done91
 
 single90:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done91:
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single92
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done93
-	ADD $8, R5, R22
-	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single92
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done93
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done93
 
 single92:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done93:
-	ADD R6, R5
-	TBZ $1, R8, single94
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done95
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R1, single94
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done95
+	ADD $8, R7, R22
+	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
 	JMP done95
 
 single94:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done95:
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R8, single96
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done97
-	ADD $8, R5, R22
-	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single96
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done97
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done97
 
 single96:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done97:
-	ADD R6, R5
-	TBZ $1, R8, single98
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done99
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	TBZ $1, R1, single98
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done99
+	ADD $8, R7, R22
+	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
 	JMP done99
 
 single98:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done99:
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R8, single100
-	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done101
-	ADD $8, R5, R22
-	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single100
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done101
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done101
 
 single100:
-	WORD $0xbd0000a9 // str s9, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done101:
-	ADD R6, R5
-	TBZ $1, R8, single102
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done103
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	TBZ $1, R1, single102
+	WORD $0xfd0000e9 // str d9, [x7]
+	TBZ $0, R1, done103
+	ADD $8, R7, R22
+	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
 	JMP done103
 
 single102:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done103:
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	TBZ $1, R8, single104
-	WORD $0xfd0000aa // str d10, [x5]
-	TBZ $0, R8, done105
-	ADD $8, R5, R22
-	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single104
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done105
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done105
 
 single104:
-	WORD $0xbd0000aa // str s10, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done105:
-	ADD R6, R5
-	TBZ $1, R8, single106
-	WORD $0xfd4000ac // ldr d12, [x5]
-	TBZ $0, R8, done107
-	ADD $8, R5, R22
-	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	TBZ $1, R1, single106
+	WORD $0xfd0000ea // str d10, [x7]
+	TBZ $0, R1, done107
+	ADD $8, R7, R22
+	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
 	JMP done107
 
 single106:
-	WORD $0xbd4000ac // ldr s12, [x5]
+	WORD $0xbd0000ea // str s10, [x7]
 
 done107:
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single108
-	WORD $0xfd0000ab // str d11, [x5]
-	TBZ $0, R8, done109
-	ADD $8, R5, R22
-	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
+	ADD R8, R7
+	TBZ $1, R1, single108
+	WORD $0xfd4000ec // ldr d12, [x7]
+	TBZ $0, R1, done109
+	ADD $8, R7, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
 	JMP done109
 
 single108:
-	WORD $0xbd0000ab // str s11, [x5]
+	WORD $0xbd4000ec // ldr s12, [x7]
 
 done109:
-	ADD R6, R5
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single110
+	WORD $0xfd0000eb // str d11, [x7]
+	TBZ $0, R1, done111
+	ADD $8, R7, R22
+	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
+	JMP done111
 
-end37:
-	ADD R1, R21, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	ADD R1, R19, R20
-	ADD R1, R20, R21
-	SUBS $1, R7, R7
-	BNE tile2
+single110:
+	WORD $0xbd0000eb // str s11, [x7]
+
+done111:
+	ADD R8, R7
+
+done39:
+	ADD R3, R21, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+	ADD R3, R17, R19
+	ADD R3, R19, R20
+	ADD R3, R20, R21
+	SUBS $1, R9, R9
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R9
-	CMP $11, R9
-	BNE rows110
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	ADD R1, R19, R20
+other1:
 
-tile111:
+done2:
+	MOVD 64(R0), R10
+	CMP $11, R10
+	BNE other112
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+	ADD R3, R17, R19
+	ADD R3, R19, R20
+
+row114:
 	MOVD 88(R0), R21
 	CMP $2, R21
-	BNE notC112
-	MOVD R5, R22
-	TBZ $1, R8, single115
-	WORD $0xfd4002c0 // ldr d0, [x22]
-	TBZ $0, R8, done116
-	ADD $8, R22, R23
-	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
-	JMP done116
-
-single115:
-	WORD $0xbd4002c0 // ldr s0, [x22]
-
-done116:
-	ADD R6, R22
-	TBZ $1, R8, single117
-	WORD $0xfd4002c1 // ldr d1, [x22]
-	TBZ $0, R8, done118
-	ADD $8, R22, R23
-	WORD $0x4d4082e1 // ld1 {v1.s}[2], [x23]
+	BNE other115
+	MOVD R7, R21
+	TBZ $1, R1, single117
+	WORD $0xfd4002a0 // ldr d0, [x21]
+	TBZ $0, R1, done118
+	ADD $8, R21, R22
+	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
 	JMP done118
 
 single117:
-	WORD $0xbd4002c1 // ldr s1, [x22]
+	WORD $0xbd4002a0 // ldr s0, [x21]
 
 done118:
-	ADD R6, R22
-	TBZ $1, R8, single119
-	WORD $0xfd4002c2 // ldr d2, [x22]
-	TBZ $0, R8, done120
-	ADD $8, R22, R23
-	WORD $0x4d4082e2 // ld1 {v2.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single119
+	WORD $0xfd4002a1 // ldr d1, [x21]
+	TBZ $0, R1, done120
+	ADD $8, R21, R22
+	WORD $0x4d4082c1 // ld1 {v1.s}[2], [x22]
 	JMP done120
 
 single119:
-	WORD $0xbd4002c2 // ldr s2, [x22]
+	WORD $0xbd4002a1 // ldr s1, [x21]
 
 done120:
-	ADD R6, R22
-	TBZ $1, R8, single121
-	WORD $0xfd4002c3 // ldr d3, [x22]
-	TBZ $0, R8, done122
-	ADD $8, R22, R23
-	WORD $0x4d4082e3 // ld1 {v3.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single121
+	WORD $0xfd4002a2 // ldr d2, [x21]
+	TBZ $0, R1, done122
+	ADD $8, R21, R22
+	WORD $0x4d4082c2 // ld1 {v2.s}[2], [x22]
 	JMP done122
 
 single121:
-	WORD $0xbd4002c3 // ldr s3, [x22]
+	WORD $0xbd4002a2 // ldr s2, [x21]
 
 done122:
-	ADD R6, R22
-	TBZ $1, R8, single123
-	WORD $0xfd4002c4 // ldr d4, [x22]
-	TBZ $0, R8, done124
-	ADD $8, R22, R23
-	WORD $0x4d4082e4 // ld1 {v4.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single123
+	WORD $0xfd4002a3 // ldr d3, [x21]
+	TBZ $0, R1, done124
+	ADD $8, R21, R22
+	WORD $0x4d4082c3 // ld1 {v3.s}[2], [x22]
 	JMP done124
 
 single123:
-	WORD $0xbd4002c4 // ldr s4, [x22]
+	WORD $0xbd4002a3 // ldr s3, [x21]
 
 done124:
-	ADD R6, R22
-	TBZ $1, R8, single125
-	WORD $0xfd4002c5 // ldr d5, [x22]
-	TBZ $0, R8, done126
-	ADD $8, R22, R23
-	WORD $0x4d4082e5 // ld1 {v5.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single125
+	WORD $0xfd4002a4 // ldr d4, [x21]
+	TBZ $0, R1, done126
+	ADD $8, R21, R22
+	WORD $0x4d4082c4 // ld1 {v4.s}[2], [x22]
 	JMP done126
 
 single125:
-	WORD $0xbd4002c5 // ldr s5, [x22]
+	WORD $0xbd4002a4 // ldr s4, [x21]
 
 done126:
-	ADD R6, R22
-	TBZ $1, R8, single127
-	WORD $0xfd4002c6 // ldr d6, [x22]
-	TBZ $0, R8, done128
-	ADD $8, R22, R23
-	WORD $0x4d4082e6 // ld1 {v6.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single127
+	WORD $0xfd4002a5 // ldr d5, [x21]
+	TBZ $0, R1, done128
+	ADD $8, R21, R22
+	WORD $0x4d4082c5 // ld1 {v5.s}[2], [x22]
 	JMP done128
 
 single127:
-	WORD $0xbd4002c6 // ldr s6, [x22]
+	WORD $0xbd4002a5 // ldr s5, [x21]
 
 done128:
-	ADD R6, R22
-	TBZ $1, R8, single129
-	WORD $0xfd4002c7 // ldr d7, [x22]
-	TBZ $0, R8, done130
-	ADD $8, R22, R23
-	WORD $0x4d4082e7 // ld1 {v7.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single129
+	WORD $0xfd4002a6 // ldr d6, [x21]
+	TBZ $0, R1, done130
+	ADD $8, R21, R22
+	WORD $0x4d4082c6 // ld1 {v6.s}[2], [x22]
 	JMP done130
 
 single129:
-	WORD $0xbd4002c7 // ldr s7, [x22]
+	WORD $0xbd4002a6 // ldr s6, [x21]
 
 done130:
-	ADD R6, R22
-	TBZ $1, R8, single131
-	WORD $0xfd4002c8 // ldr d8, [x22]
-	TBZ $0, R8, done132
-	ADD $8, R22, R23
-	WORD $0x4d4082e8 // ld1 {v8.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single131
+	WORD $0xfd4002a7 // ldr d7, [x21]
+	TBZ $0, R1, done132
+	ADD $8, R21, R22
+	WORD $0x4d4082c7 // ld1 {v7.s}[2], [x22]
 	JMP done132
 
 single131:
-	WORD $0xbd4002c8 // ldr s8, [x22]
+	WORD $0xbd4002a7 // ldr s7, [x21]
 
 done132:
-	ADD R6, R22
-	TBZ $1, R8, single133
-	WORD $0xfd4002c9 // ldr d9, [x22]
-	TBZ $0, R8, done134
-	ADD $8, R22, R23
-	WORD $0x4d4082e9 // ld1 {v9.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single133
+	WORD $0xfd4002a8 // ldr d8, [x21]
+	TBZ $0, R1, done134
+	ADD $8, R21, R22
+	WORD $0x4d4082c8 // ld1 {v8.s}[2], [x22]
 	JMP done134
 
 single133:
-	WORD $0xbd4002c9 // ldr s9, [x22]
+	WORD $0xbd4002a8 // ldr s8, [x21]
 
 done134:
-	ADD R6, R22
-	TBZ $1, R8, single135
-	WORD $0xfd4002ca // ldr d10, [x22]
-	TBZ $0, R8, done136
-	ADD $8, R22, R23
-	WORD $0x4d4082ea // ld1 {v10.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single135
+	WORD $0xfd4002a9 // ldr d9, [x21]
+	TBZ $0, R1, done136
+	ADD $8, R21, R22
+	WORD $0x4d4082c9 // ld1 {v9.s}[2], [x22]
 	JMP done136
 
 single135:
-	WORD $0xbd4002ca // ldr s10, [x22]
+	WORD $0xbd4002a9 // ldr s9, [x21]
 
 done136:
-	JMP begin114
-
-notC112:
-	CMP $1, R21
-	BNE notBias113
-	MOVD 96(R0), R22
-	TBZ $1, R8, single137
-	WORD $0xfd4002c0 // ldr d0, [x22]
-	TBZ $0, R8, done138
-	ADD $8, R22, R23
-	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
+	ADD R8, R21
+	TBZ $1, R1, single137
+	WORD $0xfd4002aa // ldr d10, [x21]
+	TBZ $0, R1, done138
+	ADD $8, R21, R22
+	WORD $0x4d4082ca // ld1 {v10.s}[2], [x22]
 	JMP done138
 
 single137:
-	WORD $0xbd4002c0 // ldr s0, [x22]
+	WORD $0xbd4002aa // ldr s10, [x21]
 
 done138:
+	JMP done116
+
+other115:
+	MOVD 88(R0), R21
+	CMP $1, R21
+	BNE other139
+	MOVD 96(R0), R21
+	TBZ $1, R1, single141
+	WORD $0xfd4002a0 // ldr d0, [x21]
+	TBZ $0, R1, done142
+	ADD $8, R21, R22
+	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
+	JMP done142
+
+single141:
+	WORD $0xbd4002a0 // ldr s0, [x21]
+
+done142:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -3322,9 +3374,9 @@ done138:
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	JMP begin114
+	JMP done140
 
-notBias113:
+other139:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -3337,14 +3389,16 @@ notBias113:
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 
-begin114:
-	MOVD R3, R21
+done140:
+
+done116:
+	MOVD R5, R21
 	MOVD $0, R22
 	MOVD 56(R0), R23
-	CBZ R23, sums139
+	CBZ R23, sums143
 
-step140:
-	WORD $0xbc76692b // ldr s11, [x9, x22]
+step144:
+	WORD $0xbc76684b // ldr s11, [x2, x22]
 	WORD $0xbc76694c // ldr s12, [x10, x22]
 	WORD $0xbc76696d // ldr s13, [x11, x22]
 	WORD $0xbc76698e // ldr s14, [x12, x22]
@@ -3355,17 +3409,17 @@ step140:
 	WORD $0xbc766a33 // ldr s19, [x17, x22]
 	WORD $0xbc766a74 // ldr s20, [x19, x22]
 	WORD $0xbc766a95 // ldr s21, [x20, x22]
-	TBZ $1, R8, single141
+	TBZ $1, R1, single145
 	WORD $0xfd4002b6 // ldr d22, [x21]
-	TBZ $0, R8, done142
+	TBZ $0, R1, done146
 	ADD $8, R21, R24
 	WORD $0x4d408316 // ld1 {v22.s}[2], [x24]
-	JMP done142
+	JMP done146
 
-single141:
+single145:
 	WORD $0xbd4002b6 // ldr s22, [x21]
 
-done142:
+done146:
 	WORD $0x4f8b12c0 // fmla v0.4s, v22.4s, v11.s[0]
 	WORD $0x4f8c12c1 // fmla v1.4s, v22.4s, v12.s[0]
 	WORD $0x4f8d12c2 // fmla v2.4s, v22.4s, v13.s[0]
@@ -3377,599 +3431,601 @@ done142:
 	WORD $0x4f9312c8 // fmla v8.4s, v22.4s, v19.s[0]
 	WORD $0x4f9412c9 // fmla v9.4s, v22.4s, v20.s[0]
 	WORD $0x4f9512ca // fmla v10.4s, v22.4s, v21.s[0]
-	ADD R4, R21
-	ADD R2, R22
+	ADD R6, R21
+	ADD R4, R22
 	SUBS $1, R23, R23
-	BNE step140
+	BNE step144
 
-sums139:
+sums143:
 	MOVD 88(R0), R21
 	CMP $3, R21
-	BEQ add143
+	BEQ other147
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
-	TBZ $1, R8, single145
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done146
-	ADD $8, R5, R21
+	TBZ $1, R1, single149
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done150
+	ADD $8, R7, R21
 	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
-	JMP done146
-
-single145:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done146:
-	ADD R6, R5
-	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
-	TBZ $1, R8, single147
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done148
-	ADD $8, R5, R21
-	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
-	JMP done148
-
-single147:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done148:
-	ADD R6, R5
-	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
-	TBZ $1, R8, single149
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done150
-	ADD $8, R5, R21
-	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
 	JMP done150
 
 single149:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done150:
-	ADD R6, R5
-	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	TBZ $1, R8, single151
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done152
-	ADD $8, R5, R21
-	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	TBZ $1, R1, single151
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done152
+	ADD $8, R7, R21
+	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
 	JMP done152
 
 single151:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done152:
-	ADD R6, R5
-	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	TBZ $1, R8, single153
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done154
-	ADD $8, R5, R21
-	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
+	TBZ $1, R1, single153
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done154
+	ADD $8, R7, R21
+	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
 	JMP done154
 
 single153:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done154:
-	ADD R6, R5
-	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	TBZ $1, R8, single155
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done156
-	ADD $8, R5, R21
-	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	TBZ $1, R1, single155
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done156
+	ADD $8, R7, R21
+	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
 	JMP done156
 
 single155:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done156:
-	ADD R6, R5
-	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	TBZ $1, R8, single157
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done158
-	ADD $8, R5, R21
-	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
+	TBZ $1, R1, single157
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done158
+	ADD $8, R7, R21
+	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
 	JMP done158
 
 single157:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done158:
-	ADD R6, R5
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	TBZ $1, R8, single159
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done160
-	ADD $8, R5, R21
-	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
+	TBZ $1, R1, single159
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done160
+	ADD $8, R7, R21
+	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
 	JMP done160
 
 single159:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done160:
-	ADD R6, R5
-	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	TBZ $1, R8, single161
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done162
-	ADD $8, R5, R21
-	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
+	TBZ $1, R1, single161
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done162
+	ADD $8, R7, R21
+	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
 	JMP done162
 
 single161:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done162:
-	ADD R6, R5
-	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	TBZ $1, R8, single163
-	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done164
-	ADD $8, R5, R21
-	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
+	TBZ $1, R1, single163
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done164
+	ADD $8, R7, R21
+	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
 	JMP done164
 
 single163:
-	WORD $0xbd0000a9 // str s9, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done164:
-	ADD R6, R5
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	TBZ $1, R8, single165
-	WORD $0xfd0000aa // str d10, [x5]
-	TBZ $0, R8, done166
-	ADD $8, R5, R21
-	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
+	TBZ $1, R1, single165
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done166
+	ADD $8, R7, R21
+	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
 	JMP done166
 
 single165:
-	WORD $0xbd0000aa // str s10, [x5]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done166:
-	ADD R6, R5
-	JMP end144
-
-add143:
-	TBZ $1, R8, single167
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done168
-	ADD $8, R5, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	TBZ $1, R1, single167
+	WORD $0xfd0000e9 // str d9, [x7]
+	TBZ $0, R1, done168
+	ADD $8, R7, R21
+	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
 	JMP done168
 
 single167:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done168:
-	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
-	TBZ $1, R8, single169
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done170
-	ADD $8, R5, R21
-	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
+	ADD R8, R7
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single169
+	WORD $0xfd0000ea // str d10, [x7]
+	TBZ $0, R1, done170
+	ADD $8, R7, R21
+	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
 	JMP done170
 
 single169:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000ea // str s10, [x7]
 
 done170:
-	ADD R6, R5
-	TBZ $1, R8, single171
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done172
-	ADD $8, R5, R21
+	ADD R8, R7
+	JMP done148
+
+other147:
+	TBZ $1, R1, single171
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done172
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done172
 
 single171:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done172:
-	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
-	TBZ $1, R8, single173
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done174
-	ADD $8, R5, R21
-	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
+	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
+	TBZ $1, R1, single173
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done174
+	ADD $8, R7, R21
+	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
 	JMP done174
 
 single173:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done174:
-	ADD R6, R5
-	TBZ $1, R8, single175
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done176
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single175
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done176
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done176
 
 single175:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done176:
-	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
-	TBZ $1, R8, single177
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done178
-	ADD $8, R5, R21
-	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	TBZ $1, R1, single177
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done178
+	ADD $8, R7, R21
+	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
 	JMP done178
 
 single177:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done178:
-	ADD R6, R5
-	TBZ $1, R8, single179
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done180
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single179
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done180
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done180
 
 single179:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done180:
-	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	TBZ $1, R8, single181
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done182
-	ADD $8, R5, R21
-	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
+	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
+	TBZ $1, R1, single181
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done182
+	ADD $8, R7, R21
+	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
 	JMP done182
 
 single181:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done182:
-	ADD R6, R5
-	TBZ $1, R8, single183
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done184
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single183
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done184
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done184
 
 single183:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done184:
-	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	TBZ $1, R8, single185
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done186
-	ADD $8, R5, R21
-	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	TBZ $1, R1, single185
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done186
+	ADD $8, R7, R21
+	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
 	JMP done186
 
 single185:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done186:
-	ADD R6, R5
-	TBZ $1, R8, single187
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done188
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single187
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done188
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done188
 
 single187:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done188:
-	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	TBZ $1, R8, single189
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done190
-	ADD $8, R5, R21
-	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
+	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
+	TBZ $1, R1, single189
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done190
+	ADD $8, R7, R21
+	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
 	JMP done190
 
 single189:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done190:
-	ADD R6, R5
-	TBZ $1, R8, single191
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done192
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single191
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done192
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done192
 
 single191:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done192:
-	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	TBZ $1, R8, single193
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done194
-	ADD $8, R5, R21
-	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
+	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
+	TBZ $1, R1, single193
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done194
+	ADD $8, R7, R21
+	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
 	JMP done194
 
 single193:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done194:
-	ADD R6, R5
-	TBZ $1, R8, single195
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done196
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single195
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done196
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done196
 
 single195:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done196:
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	TBZ $1, R8, single197
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done198
-	ADD $8, R5, R21
-	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
+	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
+	TBZ $1, R1, single197
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done198
+	ADD $8, R7, R21
+	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
 	JMP done198
 
 single197:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done198:
-	ADD R6, R5
-	TBZ $1, R8, single199
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done200
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single199
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done200
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done200
 
 single199:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done200:
-	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	TBZ $1, R8, single201
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done202
-	ADD $8, R5, R21
-	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
+	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
+	TBZ $1, R1, single201
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done202
+	ADD $8, R7, R21
+	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
 	JMP done202
 
 single201:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done202:
-	ADD R6, R5
-	TBZ $1, R8, single203
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done204
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single203
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done204
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done204
 
 single203:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done204:
-	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	TBZ $1, R8, single205
-	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done206
-	ADD $8, R5, R21
-	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
+	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
+	TBZ $1, R1, single205
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done206
+	ADD $8, R7, R21
+	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
 	JMP done206
 
 single205:
-	WORD $0xbd0000a9 // str s9, [x5]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done206:
-	ADD R6, R5
-	TBZ $1, R8, single207
-	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R8, done208
-	ADD $8, R5, R21
+	ADD R8, R7
+	TBZ $1, R1, single207
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done208
+	ADD $8, R7, R21
 	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done208
 
 single207:
-	WORD $0xbd4000ab // ldr s11, [x5]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done208:
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	TBZ $1, R8, single209
-	WORD $0xfd0000aa // str d10, [x5]
-	TBZ $0, R8, done210
-	ADD $8, R5, R21
-	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	TBZ $1, R1, single209
+	WORD $0xfd0000e9 // str d9, [x7]
+	TBZ $0, R1, done210
+	ADD $8, R7, R21
+	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
 	JMP done210
 
 single209:
-	WORD $0xbd0000aa // str s10, [x5]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done210:
-	ADD R6, R5
+	ADD R8, R7
+	TBZ $1, R1, single211
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done212
+	ADD $8, R7, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done212
 
-end144:
-	ADD R1, R20, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	ADD R1, R19, R20
-	SUBS $1, R7, R7
-	BNE tile111
+single211:
+	WORD $0xbd4000eb // ldr s11, [x7]
+
+done212:
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single213
+	WORD $0xfd0000ea // str d10, [x7]
+	TBZ $0, R1, done214
+	ADD $8, R7, R21
+	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
+	JMP done214
+
+single213:
+	WORD $0xbd0000ea // str s10, [x7]
+
+done214:
+	ADD R8, R7
+
+done148:
+	ADD R3, R20, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+	ADD R3, R17, R19
+	ADD R3, R19, R20
+	SUBS $1, R9, R9
+	BNE row114
 	RET
 
-rows110:
-	MOVD 64(R0), R9
-	CMP $10, R9
-	BNE rows211
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
+other112:
 
-tile212:
+done113:
+	MOVD 64(R0), R10
+	CMP $10, R10
+	BNE other215
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+	ADD R3, R17, R19
+
+row217:
 	MOVD 88(R0), R20
 	CMP $2, R20
-	BNE notC213
-	MOVD R5, R21
-	TBZ $1, R8, single216
-	WORD $0xfd4002a0 // ldr d0, [x21]
-	TBZ $0, R8, done217
-	ADD $8, R21, R22
-	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
-	JMP done217
-
-single216:
-	WORD $0xbd4002a0 // ldr s0, [x21]
-
-done217:
-	ADD R6, R21
-	TBZ $1, R8, single218
-	WORD $0xfd4002a1 // ldr d1, [x21]
-	TBZ $0, R8, done219
-	ADD $8, R21, R22
-	WORD $0x4d4082c1 // ld1 {v1.s}[2], [x22]
-	JMP done219
-
-single218:
-	WORD $0xbd4002a1 // ldr s1, [x21]
-
-done219:
-	ADD R6, R21
-	TBZ $1, R8, single220
-	WORD $0xfd4002a2 // ldr d2, [x21]
-	TBZ $0, R8, done221
-	ADD $8, R21, R22
-	WORD $0x4d4082c2 // ld1 {v2.s}[2], [x22]
+	BNE other218
+	MOVD R7, R20
+	TBZ $1, R1, single220
+	WORD $0xfd400280 // ldr d0, [x20]
+	TBZ $0, R1, done221
+	ADD $8, R20, R21
+	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
 	JMP done221
 
 single220:
-	WORD $0xbd4002a2 // ldr s2, [x21]
+	WORD $0xbd400280 // ldr s0, [x20]
 
 done221:
-	ADD R6, R21
-	TBZ $1, R8, single222
-	WORD $0xfd4002a3 // ldr d3, [x21]
-	TBZ $0, R8, done223
-	ADD $8, R21, R22
-	WORD $0x4d4082c3 // ld1 {v3.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single222
+	WORD $0xfd400281 // ldr d1, [x20]
+	TBZ $0, R1, done223
+	ADD $8, R20, R21
+	WORD $0x4d4082a1 // ld1 {v1.s}[2], [x21]
 	JMP done223
 
 single222:
-	WORD $0xbd4002a3 // ldr s3, [x21]
+	WORD $0xbd400281 // ldr s1, [x20]
 
 done223:
-	ADD R6, R21
-	TBZ $1, R8, single224
-	WORD $0xfd4002a4 // ldr d4, [x21]
-	TBZ $0, R8, done225
-	ADD $8, R21, R22
-	WORD $0x4d4082c4 // ld1 {v4.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single224
+	WORD $0xfd400282 // ldr d2, [x20]
+	TBZ $0, R1, done225
+	ADD $8, R20, R21
+	WORD $0x4d4082a2 // ld1 {v2.s}[2], [x21]
 	JMP done225
 
 single224:
-	WORD $0xbd4002a4 // ldr s4, [x21]
+	WORD $0xbd400282 // ldr s2, [x20]
 
 done225:
-	ADD R6, R21
-	TBZ $1, R8, single226
-	WORD $0xfd4002a5 // ldr d5, [x21]
-	TBZ $0, R8, done227
-	ADD $8, R21, R22
-	WORD $0x4d4082c5 // ld1 {v5.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single226
+	WORD $0xfd400283 // ldr d3, [x20]
+	TBZ $0, R1, done227
+	ADD $8, R20, R21
+	WORD $0x4d4082a3 // ld1 {v3.s}[2], [x21]
 	JMP done227
 
 single226:
-	WORD $0xbd4002a5 // ldr s5, [x21]
+	WORD $0xbd400283 // ldr s3, [x20]
 
 done227:
-	ADD R6, R21
-	TBZ $1, R8, single228
-	WORD $0xfd4002a6 // ldr d6, [x21]
-	TBZ $0, R8, done229
-	ADD $8, R21, R22
-	WORD $0x4d4082c6 // ld1 {v6.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single228
+	WORD $0xfd400284 // ldr d4, [x20]
+	TBZ $0, R1, done229
+	ADD $8, R20, R21
+	WORD $0x4d4082a4 // ld1 {v4.s}[2], [x21]
 	JMP done229
 
 single228:
-	WORD $0xbd4002a6 // ldr s6, [x21]
+	WORD $0xbd400284 // ldr s4, [x20]
 
 done229:
-	ADD R6, R21
-	TBZ $1, R8, single230
-	WORD $0xfd4002a7 // ldr d7, [x21]
-	TBZ $0, R8, done231
-	ADD $8, R21, R22
-	WORD $0x4d4082c7 // ld1 {v7.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single230
+	WORD $0xfd400285 // ldr d5, [x20]
+	TBZ $0, R1, done231
+	ADD $8, R20, R21
+	WORD $0x4d4082a5 // ld1 {v5.s}[2], [x21]
 	JMP done231
 
 single230:
-	WORD $0xbd4002a7 // ldr s7, [x21]
+	WORD $0xbd400285 // ldr s5, [x20]
 
 done231:
-	ADD R6, R21
-	TBZ $1, R8, single232
-	WORD $0xfd4002a8 // ldr d8, [x21]
-	TBZ $0, R8, done233
-	ADD $8, R21, R22
-	WORD $0x4d4082c8 // ld1 {v8.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single232
+	WORD $0xfd400286 // ldr d6, [x20]
+	TBZ $0, R1, done233
+	ADD $8, R20, R21
+	WORD $0x4d4082a6 // ld1 {v6.s}[2], [x21]
 	JMP done233
 
 single232:
-	WORD $0xbd4002a8 // ldr s8, [x21]
+	WORD $0xbd400286 // ldr s6, [x20]
 
 done233:
-	ADD R6, R21
-	TBZ $1, R8, single234
-	WORD $0xfd4002a9 // ldr d9, [x21]
-	TBZ $0, R8, done235
-	ADD $8, R21, R22
-	WORD $0x4d4082c9 // ld1 {v9.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single234
+	WORD $0xfd400287 // ldr d7, [x20]
+	TBZ $0, R1, done235
+	ADD $8, R20, R21
+	WORD $0x4d4082a7 // ld1 {v7.s}[2], [x21]
 	JMP done235
 
 single234:
-	WORD $0xbd4002a9 // ldr s9, [x21]
+	WORD $0xbd400287 // ldr s7, [x20]
 
 done235:
-	JMP begin215
-
-notC213:
-	CMP $1, R20
-	BNE notBias214
-	MOVD 96(R0), R21
-	TBZ $1, R8, single236
-	WORD $0xfd4002a0 // ldr d0, [x21]
-	TBZ $0, R8, done237
-	ADD $8, R21, R22
-	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
+	ADD R8, R20
+	TBZ $1, R1, single236
+	WORD $0xfd400288 // ldr d8, [x20]
+	TBZ $0, R1, done237
+	ADD $8, R20, R21
+	WORD $0x4d4082a8 // ld1 {v8.s}[2], [x21]
 	JMP done237
 
 single236:
-	WORD $0xbd4002a0 // ldr s0, [x21]
+	WORD $0xbd400288 // ldr s8, [x20]
 
 done237:
+	ADD R8, R20
+	TBZ $1, R1, single238
+	WORD $0xfd400289 // ldr d9, [x20]
+	TBZ $0, R1, done239
+	ADD $8, R20, R21
+	WORD $0x4d4082a9 // ld1 {v9.s}[2], [x21]
+	JMP done239
+
+single238:
+	WORD $0xbd400289 // ldr s9, [x20]
+
+done239:
+	JMP done219
+
+other218:
+	MOVD 88(R0), R20
+	CMP $1, R20
+	BNE other240
+	MOVD 96(R0), R20
+	TBZ $1, R1, single242
+	WORD $0xfd400280 // ldr d0, [x20]
+	TBZ $0, R1, done243
+	ADD $8, R20, R21
+	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
+	JMP done243
+
+single242:
+	WORD $0xbd400280 // ldr s0, [x20]
+
+done243:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -3979,9 +4035,9 @@ done237:
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	JMP begin215
+	JMP done241
 
-notBias214:
+other240:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -3993,14 +4049,16 @@ notBias214:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin215:
-	MOVD R3, R20
+done241:
+
+done219:
+	MOVD R5, R20
 	MOVD $0, R21
 	MOVD 56(R0), R22
-	CBZ R22, sums238
+	CBZ R22, sums244
 
-step239:
-	WORD $0xbc75692a // ldr s10, [x9, x21]
+step245:
+	WORD $0xbc75684a // ldr s10, [x2, x21]
 	WORD $0xbc75694b // ldr s11, [x10, x21]
 	WORD $0xbc75696c // ldr s12, [x11, x21]
 	WORD $0xbc75698d // ldr s13, [x12, x21]
@@ -4010,17 +4068,17 @@ step239:
 	WORD $0xbc756a11 // ldr s17, [x16, x21]
 	WORD $0xbc756a32 // ldr s18, [x17, x21]
 	WORD $0xbc756a73 // ldr s19, [x19, x21]
-	TBZ $1, R8, single240
+	TBZ $1, R1, single246
 	WORD $0xfd400294 // ldr d20, [x20]
-	TBZ $0, R8, done241
+	TBZ $0, R1, done247
 	ADD $8, R20, R23
 	WORD $0x4d4082f4 // ld1 {v20.s}[2], [x23]
-	JMP done241
+	JMP done247
 
-single240:
+single246:
 	WORD $0xbd400294 // ldr s20, [x20]
 
-done241:
+done247:
 	WORD $0x4f8a1280 // fmla v0.4s, v20.4s, v10.s[0]
 	WORD $0x4f8b1281 // fmla v1.4s, v20.4s, v11.s[0]
 	WORD $0x4f8c1282 // fmla v2.4s, v20.4s, v12.s[0]
@@ -4031,548 +4089,550 @@ done241:
 	WORD $0x4f911287 // fmla v7.4s, v20.4s, v17.s[0]
 	WORD $0x4f921288 // fmla v8.4s, v20.4s, v18.s[0]
 	WORD $0x4f931289 // fmla v9.4s, v20.4s, v19.s[0]
-	ADD R4, R20
-	ADD R2, R21
+	ADD R6, R20
+	ADD R4, R21
 	SUBS $1, R22, R22
-	BNE step239
+	BNE step245
 
-sums238:
+sums244:
 	MOVD 88(R0), R20
 	CMP $3, R20
-	BEQ add242
+	BEQ other248
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	TBZ $1, R8, single244
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done245
-	ADD $8, R5, R20
+	TBZ $1, R1, single250
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done251
+	ADD $8, R7, R20
 	WORD $0x4d008280 // st1 {v0.s}[2], [x20]
-	JMP done245
-
-single244:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done245:
-	ADD R6, R5
-	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R8, single246
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done247
-	ADD $8, R5, R20
-	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
-	JMP done247
-
-single246:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done247:
-	ADD R6, R5
-	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	TBZ $1, R8, single248
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done249
-	ADD $8, R5, R20
-	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
-	JMP done249
-
-single248:
-	WORD $0xbd0000a2 // str s2, [x5]
-
-done249:
-	ADD R6, R5
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R8, single250
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done251
-	ADD $8, R5, R20
-	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
 	JMP done251
 
 single250:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done251:
-	ADD R6, R5
-	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	TBZ $1, R8, single252
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done253
-	ADD $8, R5, R20
-	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	TBZ $1, R1, single252
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done253
+	ADD $8, R7, R20
+	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
 	JMP done253
 
 single252:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done253:
-	ADD R6, R5
-	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R8, single254
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done255
-	ADD $8, R5, R20
-	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	TBZ $1, R1, single254
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done255
+	ADD $8, R7, R20
+	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
 	JMP done255
 
 single254:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done255:
-	ADD R6, R5
-	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	TBZ $1, R8, single256
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done257
-	ADD $8, R5, R20
-	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	TBZ $1, R1, single256
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done257
+	ADD $8, R7, R20
+	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
 	JMP done257
 
 single256:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done257:
-	ADD R6, R5
-	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R8, single258
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done259
-	ADD $8, R5, R20
-	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	TBZ $1, R1, single258
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done259
+	ADD $8, R7, R20
+	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
 	JMP done259
 
 single258:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done259:
-	ADD R6, R5
-	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	TBZ $1, R8, single260
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done261
-	ADD $8, R5, R20
-	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	TBZ $1, R1, single260
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done261
+	ADD $8, R7, R20
+	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
 	JMP done261
 
 single260:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done261:
-	ADD R6, R5
-	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R8, single262
-	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done263
-	ADD $8, R5, R20
-	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	TBZ $1, R1, single262
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done263
+	ADD $8, R7, R20
+	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
 	JMP done263
 
 single262:
-	WORD $0xbd0000a9 // str s9, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done263:
-	ADD R6, R5
-	JMP end243
-
-add242:
-	TBZ $1, R8, single264
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done265
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	TBZ $1, R1, single264
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done265
+	ADD $8, R7, R20
+	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
 	JMP done265
 
 single264:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done265:
-	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	TBZ $1, R8, single266
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done267
-	ADD $8, R5, R20
-	WORD $0x4d008280 // st1 {v0.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	TBZ $1, R1, single266
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done267
+	ADD $8, R7, R20
+	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
 	JMP done267
 
 single266:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done267:
-	ADD R6, R5
-	TBZ $1, R8, single268
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done269
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	ADD R8, R7
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	TBZ $1, R1, single268
+	WORD $0xfd0000e9 // str d9, [x7]
+	TBZ $0, R1, done269
+	ADD $8, R7, R20
+	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
 	JMP done269
 
 single268:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done269:
-	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R8, single270
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done271
-	ADD $8, R5, R20
-	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
+	ADD R8, R7
+	JMP done249
+
+other248:
+	TBZ $1, R1, single270
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done271
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done271
 
 single270:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done271:
-	ADD R6, R5
-	TBZ $1, R8, single272
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done273
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	TBZ $1, R1, single272
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done273
+	ADD $8, R7, R20
+	WORD $0x4d008280 // st1 {v0.s}[2], [x20]
 	JMP done273
 
 single272:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done273:
-	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	TBZ $1, R8, single274
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done275
-	ADD $8, R5, R20
-	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single274
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done275
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done275
 
 single274:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done275:
-	ADD R6, R5
-	TBZ $1, R8, single276
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done277
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	TBZ $1, R1, single276
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done277
+	ADD $8, R7, R20
+	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
 	JMP done277
 
 single276:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done277:
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R8, single278
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done279
-	ADD $8, R5, R20
-	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single278
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done279
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done279
 
 single278:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done279:
-	ADD R6, R5
-	TBZ $1, R8, single280
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done281
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	TBZ $1, R1, single280
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done281
+	ADD $8, R7, R20
+	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
 	JMP done281
 
 single280:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done281:
-	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	TBZ $1, R8, single282
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done283
-	ADD $8, R5, R20
-	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single282
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done283
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done283
 
 single282:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done283:
-	ADD R6, R5
-	TBZ $1, R8, single284
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done285
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	TBZ $1, R1, single284
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done285
+	ADD $8, R7, R20
+	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
 	JMP done285
 
 single284:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done285:
-	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R8, single286
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done287
-	ADD $8, R5, R20
-	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single286
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done287
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done287
 
 single286:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done287:
-	ADD R6, R5
-	TBZ $1, R8, single288
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done289
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	TBZ $1, R1, single288
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done289
+	ADD $8, R7, R20
+	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
 	JMP done289
 
 single288:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done289:
-	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	TBZ $1, R8, single290
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done291
-	ADD $8, R5, R20
-	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single290
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done291
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done291
 
 single290:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done291:
-	ADD R6, R5
-	TBZ $1, R8, single292
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done293
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	TBZ $1, R1, single292
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done293
+	ADD $8, R7, R20
+	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
 	JMP done293
 
 single292:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done293:
-	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R8, single294
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done295
-	ADD $8, R5, R20
-	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single294
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done295
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done295
 
 single294:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done295:
-	ADD R6, R5
-	TBZ $1, R8, single296
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done297
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	TBZ $1, R1, single296
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done297
+	ADD $8, R7, R20
+	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
 	JMP done297
 
 single296:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done297:
-	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	TBZ $1, R8, single298
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done299
-	ADD $8, R5, R20
-	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single298
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done299
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done299
 
 single298:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done299:
-	ADD R6, R5
-	TBZ $1, R8, single300
-	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R8, done301
-	ADD $8, R5, R20
-	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	TBZ $1, R1, single300
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done301
+	ADD $8, R7, R20
+	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
 	JMP done301
 
 single300:
-	WORD $0xbd4000aa // ldr s10, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done301:
-	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R8, single302
-	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done303
-	ADD $8, R5, R20
-	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
+	ADD R8, R7
+	TBZ $1, R1, single302
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done303
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
 	JMP done303
 
 single302:
-	WORD $0xbd0000a9 // str s9, [x5]
+	WORD $0xbd4000ea // ldr s10, [x7]
 
 done303:
-	ADD R6, R5
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	TBZ $1, R1, single304
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done305
+	ADD $8, R7, R20
+	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
+	JMP done305
 
-end243:
-	ADD R1, R19, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	ADD R1, R17, R19
-	SUBS $1, R7, R7
-	BNE tile212
+single304:
+	WORD $0xbd0000e8 // str s8, [x7]
+
+done305:
+	ADD R8, R7
+	TBZ $1, R1, single306
+	WORD $0xfd4000ea // ldr d10, [x7]
+	TBZ $0, R1, done307
+	ADD $8, R7, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done307
+
+single306:
+	WORD $0xbd4000ea // ldr s10, [x7]
+
+done307:
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	TBZ $1, R1, single308
+	WORD $0xfd0000e9 // str d9, [x7]
+	TBZ $0, R1, done309
+	ADD $8, R7, R20
+	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
+	JMP done309
+
+single308:
+	WORD $0xbd0000e9 // str s9, [x7]
+
+done309:
+	ADD R8, R7
+
+done249:
+	ADD R3, R19, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+	ADD R3, R17, R19
+	SUBS $1, R9, R9
+	BNE row217
 	RET
 
-rows211:
-	MOVD 64(R0), R9
-	CMP $9, R9
-	BNE rows304
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
+other215:
 
-tile305:
+done216:
+	MOVD 64(R0), R10
+	CMP $9, R10
+	BNE other310
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+
+row312:
 	MOVD 88(R0), R19
 	CMP $2, R19
-	BNE notC306
-	MOVD R5, R20
-	TBZ $1, R8, single309
-	WORD $0xfd400280 // ldr d0, [x20]
-	TBZ $0, R8, done310
-	ADD $8, R20, R21
-	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
-	JMP done310
-
-single309:
-	WORD $0xbd400280 // ldr s0, [x20]
-
-done310:
-	ADD R6, R20
-	TBZ $1, R8, single311
-	WORD $0xfd400281 // ldr d1, [x20]
-	TBZ $0, R8, done312
-	ADD $8, R20, R21
-	WORD $0x4d4082a1 // ld1 {v1.s}[2], [x21]
-	JMP done312
-
-single311:
-	WORD $0xbd400281 // ldr s1, [x20]
-
-done312:
-	ADD R6, R20
-	TBZ $1, R8, single313
-	WORD $0xfd400282 // ldr d2, [x20]
-	TBZ $0, R8, done314
-	ADD $8, R20, R21
-	WORD $0x4d4082a2 // ld1 {v2.s}[2], [x21]
-	JMP done314
-
-single313:
-	WORD $0xbd400282 // ldr s2, [x20]
-
-done314:
-	ADD R6, R20
-	TBZ $1, R8, single315
-	WORD $0xfd400283 // ldr d3, [x20]
-	TBZ $0, R8, done316
-	ADD $8, R20, R21
-	WORD $0x4d4082a3 // ld1 {v3.s}[2], [x21]
+	BNE other313
+	MOVD R7, R19
+	TBZ $1, R1, single315
+	WORD $0xfd400260 // ldr d0, [x19]
+	TBZ $0, R1, done316
+	ADD $8, R19, R20
+	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
 	JMP done316
 
 single315:
-	WORD $0xbd400283 // ldr s3, [x20]
+	WORD $0xbd400260 // ldr s0, [x19]
 
 done316:
-	ADD R6, R20
-	TBZ $1, R8, single317
-	WORD $0xfd400284 // ldr d4, [x20]
-	TBZ $0, R8, done318
-	ADD $8, R20, R21
-	WORD $0x4d4082a4 // ld1 {v4.s}[2], [x21]
+	ADD R8, R19
+	TBZ $1, R1, single317
+	WORD $0xfd400261 // ldr d1, [x19]
+	TBZ $0, R1, done318
+	ADD $8, R19, R20
+	WORD $0x4d408281 // ld1 {v1.s}[2], [x20]
 	JMP done318
 
 single317:
-	WORD $0xbd400284 // ldr s4, [x20]
+	WORD $0xbd400261 // ldr s1, [x19]
 
 done318:
-	ADD R6, R20
-	TBZ $1, R8, single319
-	WORD $0xfd400285 // ldr d5, [x20]
-	TBZ $0, R8, done320
-	ADD $8, R20, R21
-	WORD $0x4d4082a5 // ld1 {v5.s}[2], [x21]
+	ADD R8, R19
+	TBZ $1, R1, single319
+	WORD $0xfd400262 // ldr d2, [x19]
+	TBZ $0, R1, done320
+	ADD $8, R19, R20
+	WORD $0x4d408282 // ld1 {v2.s}[2], [x20]
 	JMP done320
 
 single319:
-	WORD $0xbd400285 // ldr s5, [x20]
+	WORD $0xbd400262 // ldr s2, [x19]
 
 done320:
-	ADD R6, R20
-	TBZ $1, R8, single321
-	WORD $0xfd400286 // ldr d6, [x20]
-	TBZ $0, R8, done322
-	ADD $8, R20, R21
-	WORD $0x4d4082a6 // ld1 {v6.s}[2], [x21]
+	ADD R8, R19
+	TBZ $1, R1, single321
+	WORD $0xfd400263 // ldr d3, [x19]
+	TBZ $0, R1, done322
+	ADD $8, R19, R20
+	WORD $0x4d408283 // ld1 {v3.s}[2], [x20]
 	JMP done322
 
 single321:
-	WORD $0xbd400286 // ldr s6, [x20]
+	WORD $0xbd400263 // ldr s3, [x19]
 
 done322:
-	ADD R6, R20
-	TBZ $1, R8, single323
-	WORD $0xfd400287 // ldr d7, [x20]
-	TBZ $0, R8, done324
-	ADD $8, R20, R21
-	WORD $0x4d4082a7 // ld1 {v7.s}[2], [x21]
+	ADD R8, R19
+	TBZ $1, R1, single323
+	WORD $0xfd400264 // ldr d4, [x19]
+	TBZ $0, R1, done324
+	ADD $8, R19, R20
+	WORD $0x4d408284 // ld1 {v4.s}[2], [x20]
 	JMP done324
 
 single323:
-	WORD $0xbd400287 // ldr s7, [x20]
+	WORD $0xbd400264 // ldr s4, [x19]
 
 done324:
-	ADD R6, R20
-	TBZ $1, R8, single325
-	WORD $0xfd400288 // ldr d8, [x20]
-	TBZ $0, R8, done326
-	ADD $8, R20, R21
-	WORD $0x4d4082a8 // ld1 {v8.s}[2], [x21]
+	ADD R8, R19
+	TBZ $1, R1, single325
+	WORD $0xfd400265 // ldr d5, [x19]
+	TBZ $0, R1, done326
+	ADD $8, R19, R20
+	WORD $0x4d408285 // ld1 {v5.s}[2], [x20]
 	JMP done326
 
 single325:
-	WORD $0xbd400288 // ldr s8, [x20]
+	WORD $0xbd400265 // ldr s5, [x19]
 
 done326:
-	JMP begin308
-
-notC306:
-	CMP $1, R19
-	BNE notBias307
-	MOVD 96(R0), R20
-	TBZ $1, R8, single327
-	WORD $0xfd400280 // ldr d0, [x20]
-	TBZ $0, R8, done328
-	ADD $8, R20, R21
-	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
+	ADD R8, R19
+	TBZ $1, R1, single327
+	WORD $0xfd400266 // ldr d6, [x19]
+	TBZ $0, R1, done328
+	ADD $8, R19, R20
+	WORD $0x4d408286 // ld1 {v6.s}[2], [x20]
 	JMP done328
 
 single327:
-	WORD $0xbd400280 // ldr s0, [x20]
+	WORD $0xbd400266 // ldr s6, [x19]
 
 done328:
+	ADD R8, R19
+	TBZ $1, R1, single329
+	WORD $0xfd400267 // ldr d7, [x19]
+	TBZ $0, R1, done330
+	ADD $8, R19, R20
+	WORD $0x4d408287 // ld1 {v7.s}[2], [x20]
+	JMP done330
+
+single329:
+	WORD $0xbd400267 // ldr s7, [x19]
+
+done330:
+	ADD R8, R19
+	TBZ $1, R1, single331
+	WORD $0xfd400268 // ldr d8, [x19]
+	TBZ $0, R1, done332
+	ADD $8, R19, R20
+	WORD $0x4d408288 // ld1 {v8.s}[2], [x20]
+	JMP done332
+
+single331:
+	WORD $0xbd400268 // ldr s8, [x19]
+
+done332:
+	JMP done314
+
+other313:
+	MOVD 88(R0), R19
+	CMP $1, R19
+	BNE other333
+	MOVD 96(R0), R19
+	TBZ $1, R1, single335
+	WORD $0xfd400260 // ldr d0, [x19]
+	TBZ $0, R1, done336
+	ADD $8, R19, R20
+	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
+	JMP done336
+
+single335:
+	WORD $0xbd400260 // ldr s0, [x19]
+
+done336:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -4581,9 +4641,9 @@ done328:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	JMP begin308
+	JMP done334
 
-notBias307:
+other333:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -4594,14 +4654,16 @@ notBias307:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin308:
-	MOVD R3, R19
+done334:
+
+done314:
+	MOVD R5, R19
 	MOVD $0, R20
 	MOVD 56(R0), R21
-	CBZ R21, sums329
+	CBZ R21, sums337
 
-step330:
-	WORD $0xbc746929 // ldr s9, [x9, x20]
+step338:
+	WORD $0xbc746849 // ldr s9, [x2, x20]
 	WORD $0xbc74694a // ldr s10, [x10, x20]
 	WORD $0xbc74696b // ldr s11, [x11, x20]
 	WORD $0xbc74698c // ldr s12, [x12, x20]
@@ -4610,17 +4672,17 @@ step330:
 	WORD $0xbc7469ef // ldr s15, [x15, x20]
 	WORD $0xbc746a10 // ldr s16, [x16, x20]
 	WORD $0xbc746a31 // ldr s17, [x17, x20]
-	TBZ $1, R8, single331
+	TBZ $1, R1, single339
 	WORD $0xfd400272 // ldr d18, [x19]
-	TBZ $0, R8, done332
+	TBZ $0, R1, done340
 	ADD $8, R19, R22
 	WORD $0x4d4082d2 // ld1 {v18.s}[2], [x22]
-	JMP done332
+	JMP done340
 
-single331:
+single339:
 	WORD $0xbd400272 // ldr s18, [x19]
 
-done332:
+done340:
 	WORD $0x4f891240 // fmla v0.4s, v18.4s, v9.s[0]
 	WORD $0x4f8a1241 // fmla v1.4s, v18.4s, v10.s[0]
 	WORD $0x4f8b1242 // fmla v2.4s, v18.4s, v11.s[0]
@@ -4630,497 +4692,499 @@ done332:
 	WORD $0x4f8f1246 // fmla v6.4s, v18.4s, v15.s[0]
 	WORD $0x4f901247 // fmla v7.4s, v18.4s, v16.s[0]
 	WORD $0x4f911248 // fmla v8.4s, v18.4s, v17.s[0]
-	ADD R4, R19
-	ADD R2, R20
+	ADD R6, R19
+	ADD R4, R20
 	SUBS $1, R21, R21
-	BNE step330
+	BNE step338
 
-sums329:
+sums337:
 	MOVD 88(R0), R19
 	CMP $3, R19
-	BEQ add333
+	BEQ other341
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	TBZ $1, R8, single335
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done336
-	ADD $8, R5, R19
+	TBZ $1, R1, single343
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done344
+	ADD $8, R7, R19
 	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
-	JMP done336
-
-single335:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done336:
-	ADD R6, R5
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	TBZ $1, R8, single337
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done338
-	ADD $8, R5, R19
-	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
-	JMP done338
-
-single337:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done338:
-	ADD R6, R5
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R8, single339
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done340
-	ADD $8, R5, R19
-	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
-	JMP done340
-
-single339:
-	WORD $0xbd0000a2 // str s2, [x5]
-
-done340:
-	ADD R6, R5
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	TBZ $1, R8, single341
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done342
-	ADD $8, R5, R19
-	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
-	JMP done342
-
-single341:
-	WORD $0xbd0000a3 // str s3, [x5]
-
-done342:
-	ADD R6, R5
-	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	TBZ $1, R8, single343
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done344
-	ADD $8, R5, R19
-	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
 	JMP done344
 
 single343:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done344:
-	ADD R6, R5
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R8, single345
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done346
-	ADD $8, R5, R19
-	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	TBZ $1, R1, single345
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done346
+	ADD $8, R7, R19
+	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
 	JMP done346
 
 single345:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done346:
-	ADD R6, R5
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	TBZ $1, R8, single347
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done348
-	ADD $8, R5, R19
-	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	TBZ $1, R1, single347
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done348
+	ADD $8, R7, R19
+	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
 	JMP done348
 
 single347:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done348:
-	ADD R6, R5
-	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	TBZ $1, R8, single349
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done350
-	ADD $8, R5, R19
-	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	TBZ $1, R1, single349
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done350
+	ADD $8, R7, R19
+	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
 	JMP done350
 
 single349:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done350:
-	ADD R6, R5
-	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R8, single351
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done352
-	ADD $8, R5, R19
-	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	TBZ $1, R1, single351
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done352
+	ADD $8, R7, R19
+	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
 	JMP done352
 
 single351:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done352:
-	ADD R6, R5
-	JMP end334
-
-add333:
-	TBZ $1, R8, single353
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done354
-	ADD $8, R5, R19
-	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	TBZ $1, R1, single353
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done354
+	ADD $8, R7, R19
+	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
 	JMP done354
 
 single353:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done354:
-	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	TBZ $1, R8, single355
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done356
-	ADD $8, R5, R19
-	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	TBZ $1, R1, single355
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done356
+	ADD $8, R7, R19
+	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
 	JMP done356
 
 single355:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done356:
-	ADD R6, R5
-	TBZ $1, R8, single357
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done358
-	ADD $8, R5, R19
-	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	TBZ $1, R1, single357
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done358
+	ADD $8, R7, R19
+	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
 	JMP done358
 
 single357:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done358:
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	TBZ $1, R8, single359
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done360
-	ADD $8, R5, R19
-	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
+	ADD R8, R7
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	TBZ $1, R1, single359
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done360
+	ADD $8, R7, R19
+	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
 	JMP done360
 
 single359:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done360:
-	ADD R6, R5
-	TBZ $1, R8, single361
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done362
-	ADD $8, R5, R19
+	ADD R8, R7
+	JMP done342
+
+other341:
+	TBZ $1, R1, single361
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done362
+	ADD $8, R7, R19
 	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done362
 
 single361:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done362:
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R8, single363
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done364
-	ADD $8, R5, R19
-	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	TBZ $1, R1, single363
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done364
+	ADD $8, R7, R19
+	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
 	JMP done364
 
 single363:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done364:
-	ADD R6, R5
-	TBZ $1, R8, single365
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done366
-	ADD $8, R5, R19
+	ADD R8, R7
+	TBZ $1, R1, single365
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done366
+	ADD $8, R7, R19
 	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done366
 
 single365:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done366:
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	TBZ $1, R8, single367
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done368
-	ADD $8, R5, R19
-	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	TBZ $1, R1, single367
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done368
+	ADD $8, R7, R19
+	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
 	JMP done368
 
 single367:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done368:
-	ADD R6, R5
-	TBZ $1, R8, single369
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done370
-	ADD $8, R5, R19
+	ADD R8, R7
+	TBZ $1, R1, single369
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done370
+	ADD $8, R7, R19
 	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done370
 
 single369:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done370:
-	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	TBZ $1, R8, single371
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done372
-	ADD $8, R5, R19
-	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	TBZ $1, R1, single371
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done372
+	ADD $8, R7, R19
+	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
 	JMP done372
 
 single371:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done372:
-	ADD R6, R5
-	TBZ $1, R8, single373
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done374
-	ADD $8, R5, R19
+	ADD R8, R7
+	TBZ $1, R1, single373
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done374
+	ADD $8, R7, R19
 	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done374
 
 single373:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done374:
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R8, single375
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done376
-	ADD $8, R5, R19
-	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	TBZ $1, R1, single375
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done376
+	ADD $8, R7, R19
+	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
 	JMP done376
 
 single375:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done376:
-	ADD R6, R5
-	TBZ $1, R8, single377
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done378
-	ADD $8, R5, R19
+	ADD R8, R7
+	TBZ $1, R1, single377
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done378
+	ADD $8, R7, R19
 	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done378
 
 single377:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done378:
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	TBZ $1, R8, single379
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done380
-	ADD $8, R5, R19
-	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	TBZ $1, R1, single379
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done380
+	ADD $8, R7, R19
+	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
 	JMP done380
 
 single379:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done380:
-	ADD R6, R5
-	TBZ $1, R8, single381
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done382
-	ADD $8, R5, R19
+	ADD R8, R7
+	TBZ $1, R1, single381
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done382
+	ADD $8, R7, R19
 	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done382
 
 single381:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done382:
-	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	TBZ $1, R8, single383
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done384
-	ADD $8, R5, R19
-	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	TBZ $1, R1, single383
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done384
+	ADD $8, R7, R19
+	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
 	JMP done384
 
 single383:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done384:
-	ADD R6, R5
-	TBZ $1, R8, single385
-	WORD $0xfd4000a9 // ldr d9, [x5]
-	TBZ $0, R8, done386
-	ADD $8, R5, R19
+	ADD R8, R7
+	TBZ $1, R1, single385
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done386
+	ADD $8, R7, R19
 	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done386
 
 single385:
-	WORD $0xbd4000a9 // ldr s9, [x5]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done386:
-	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R8, single387
-	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done388
-	ADD $8, R5, R19
-	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	TBZ $1, R1, single387
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done388
+	ADD $8, R7, R19
+	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
 	JMP done388
 
 single387:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done388:
-	ADD R6, R5
+	ADD R8, R7
+	TBZ $1, R1, single389
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done390
+	ADD $8, R7, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done390
 
-end334:
-	ADD R1, R17, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	ADD R1, R16, R17
-	SUBS $1, R7, R7
-	BNE tile305
+single389:
+	WORD $0xbd4000e9 // ldr s9, [x7]
+
+done390:
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	TBZ $1, R1, single391
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done392
+	ADD $8, R7, R19
+	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
+	JMP done392
+
+single391:
+	WORD $0xbd0000e7 // str s7, [x7]
+
+done392:
+	ADD R8, R7
+	TBZ $1, R1, single393
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done394
+	ADD $8, R7, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done394
+
+single393:
+	WORD $0xbd4000e9 // ldr s9, [x7]
+
+done394:
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	TBZ $1, R1, single395
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done396
+	ADD $8, R7, R19
+	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
+	JMP done396
+
+single395:
+	WORD $0xbd0000e8 // str s8, [x7]
+
+done396:
+	ADD R8, R7
+
+done342:
+	ADD R3, R17, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	ADD R3, R16, R17
+	SUBS $1, R9, R9
+	BNE row312
 	RET
 
-rows304:
-	MOVD 64(R0), R9
-	CMP $8, R9
-	BNE rows389
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
+other310:
 
-tile390:
+done311:
+	MOVD 64(R0), R10
+	CMP $8, R10
+	BNE other397
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+
+row399:
 	MOVD 88(R0), R17
 	CMP $2, R17
-	BNE notC391
-	MOVD R5, R19
-	TBZ $1, R8, single394
-	WORD $0xfd400260 // ldr d0, [x19]
-	TBZ $0, R8, done395
-	ADD $8, R19, R20
-	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
-	JMP done395
-
-single394:
-	WORD $0xbd400260 // ldr s0, [x19]
-
-done395:
-	ADD R6, R19
-	TBZ $1, R8, single396
-	WORD $0xfd400261 // ldr d1, [x19]
-	TBZ $0, R8, done397
-	ADD $8, R19, R20
-	WORD $0x4d408281 // ld1 {v1.s}[2], [x20]
-	JMP done397
-
-single396:
-	WORD $0xbd400261 // ldr s1, [x19]
-
-done397:
-	ADD R6, R19
-	TBZ $1, R8, single398
-	WORD $0xfd400262 // ldr d2, [x19]
-	TBZ $0, R8, done399
-	ADD $8, R19, R20
-	WORD $0x4d408282 // ld1 {v2.s}[2], [x20]
-	JMP done399
-
-single398:
-	WORD $0xbd400262 // ldr s2, [x19]
-
-done399:
-	ADD R6, R19
-	TBZ $1, R8, single400
-	WORD $0xfd400263 // ldr d3, [x19]
-	TBZ $0, R8, done401
-	ADD $8, R19, R20
-	WORD $0x4d408283 // ld1 {v3.s}[2], [x20]
-	JMP done401
-
-single400:
-	WORD $0xbd400263 // ldr s3, [x19]
-
-done401:
-	ADD R6, R19
-	TBZ $1, R8, single402
-	WORD $0xfd400264 // ldr d4, [x19]
-	TBZ $0, R8, done403
-	ADD $8, R19, R20
-	WORD $0x4d408284 // ld1 {v4.s}[2], [x20]
+	BNE other400
+	MOVD R7, R17
+	TBZ $1, R1, single402
+	WORD $0xfd400220 // ldr d0, [x17]
+	TBZ $0, R1, done403
+	ADD $8, R17, R19
+	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
 	JMP done403
 
 single402:
-	WORD $0xbd400264 // ldr s4, [x19]
+	WORD $0xbd400220 // ldr s0, [x17]
 
 done403:
-	ADD R6, R19
-	TBZ $1, R8, single404
-	WORD $0xfd400265 // ldr d5, [x19]
-	TBZ $0, R8, done405
-	ADD $8, R19, R20
-	WORD $0x4d408285 // ld1 {v5.s}[2], [x20]
+	ADD R8, R17
+	TBZ $1, R1, single404
+	WORD $0xfd400221 // ldr d1, [x17]
+	TBZ $0, R1, done405
+	ADD $8, R17, R19
+	WORD $0x4d408261 // ld1 {v1.s}[2], [x19]
 	JMP done405
 
 single404:
-	WORD $0xbd400265 // ldr s5, [x19]
+	WORD $0xbd400221 // ldr s1, [x17]
 
 done405:
-	ADD R6, R19
-	TBZ $1, R8, single406
-	WORD $0xfd400266 // ldr d6, [x19]
-	TBZ $0, R8, done407
-	ADD $8, R19, R20
-	WORD $0x4d408286 // ld1 {v6.s}[2], [x20]
+	ADD R8, R17
+	TBZ $1, R1, single406
+	WORD $0xfd400222 // ldr d2, [x17]
+	TBZ $0, R1, done407
+	ADD $8, R17, R19
+	WORD $0x4d408262 // ld1 {v2.s}[2], [x19]
 	JMP done407
 
 single406:
-	WORD $0xbd400266 // ldr s6, [x19]
+	WORD $0xbd400222 // ldr s2, [x17]
 
 done407:
-	ADD R6, R19
-	TBZ $1, R8, single408
-	WORD $0xfd400267 // ldr d7, [x19]
-	TBZ $0, R8, done409
-	ADD $8, R19, R20
-	WORD $0x4d408287 // ld1 {v7.s}[2], [x20]
+	ADD R8, R17
+	TBZ $1, R1, single408
+	WORD $0xfd400223 // ldr d3, [x17]
+	TBZ $0, R1, done409
+	ADD $8, R17, R19
+	WORD $0x4d408263 // ld1 {v3.s}[2], [x19]
 	JMP done409
 
 single408:
-	WORD $0xbd400267 // ldr s7, [x19]
+	WORD $0xbd400223 // ldr s3, [x17]
 
 done409:
-	JMP begin393
-
-notC391:
-	CMP $1, R17
-	BNE notBias392
-	MOVD 96(R0), R19
-	TBZ $1, R8, single410
-	WORD $0xfd400260 // ldr d0, [x19]
-	TBZ $0, R8, done411
-	ADD $8, R19, R20
-	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
+	ADD R8, R17
+	TBZ $1, R1, single410
+	WORD $0xfd400224 // ldr d4, [x17]
+	TBZ $0, R1, done411
+	ADD $8, R17, R19
+	WORD $0x4d408264 // ld1 {v4.s}[2], [x19]
 	JMP done411
 
 single410:
-	WORD $0xbd400260 // ldr s0, [x19]
+	WORD $0xbd400224 // ldr s4, [x17]
 
 done411:
+	ADD R8, R17
+	TBZ $1, R1, single412
+	WORD $0xfd400225 // ldr d5, [x17]
+	TBZ $0, R1, done413
+	ADD $8, R17, R19
+	WORD $0x4d408265 // ld1 {v5.s}[2], [x19]
+	JMP done413
+
+single412:
+	WORD $0xbd400225 // ldr s5, [x17]
+
+done413:
+	ADD R8, R17
+	TBZ $1, R1, single414
+	WORD $0xfd400226 // ldr d6, [x17]
+	TBZ $0, R1, done415
+	ADD $8, R17, R19
+	WORD $0x4d408266 // ld1 {v6.s}[2], [x19]
+	JMP done415
+
+single414:
+	WORD $0xbd400226 // ldr s6, [x17]
+
+done415:
+	ADD R8, R17
+	TBZ $1, R1, single416
+	WORD $0xfd400227 // ldr d7, [x17]
+	TBZ $0, R1, done417
+	ADD $8, R17, R19
+	WORD $0x4d408267 // ld1 {v7.s}[2], [x19]
+	JMP done417
+
+single416:
+	WORD $0xbd400227 // ldr s7, [x17]
+
+done417:
+	JMP done401
+
+other400:
+	MOVD 88(R0), R17
+	CMP $1, R17
+	BNE other418
+	MOVD 96(R0), R17
+	TBZ $1, R1, single420
+	WORD $0xfd400220 // ldr d0, [x17]
+	TBZ $0, R1, done421
+	ADD $8, R17, R19
+	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
+	JMP done421
+
+single420:
+	WORD $0xbd400220 // ldr s0, [x17]
+
+done421:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -5128,9 +5192,9 @@ done411:
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
-	JMP begin393
+	JMP done419
 
-notBias392:
+other418:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -5140,14 +5204,16 @@ notBias392:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin393:
-	MOVD R3, R17
+done419:
+
+done401:
+	MOVD R5, R17
 	MOVD $0, R19
 	MOVD 56(R0), R20
-	CBZ R20, sums412
+	CBZ R20, sums422
 
-step413:
-	WORD $0xbc736928 // ldr s8, [x9, x19]
+step423:
+	WORD $0xbc736848 // ldr s8, [x2, x19]
 	WORD $0xbc736949 // ldr s9, [x10, x19]
 	WORD $0xbc73696a // ldr s10, [x11, x19]
 	WORD $0xbc73698b // ldr s11, [x12, x19]
@@ -5155,17 +5221,17 @@ step413:
 	WORD $0xbc7369cd // ldr s13, [x14, x19]
 	WORD $0xbc7369ee // ldr s14, [x15, x19]
 	WORD $0xbc736a0f // ldr s15, [x16, x19]
-	TBZ $1, R8, single414
+	TBZ $1, R1, single424
 	WORD $0xfd400230 // ldr d16, [x17]
-	TBZ $0, R8, done415
+	TBZ $0, R1, done425
 	ADD $8, R17, R21
 	WORD $0x4d4082b0 // ld1 {v16.s}[2], [x21]
-	JMP done415
+	JMP done425
 
-single414:
+single424:
 	WORD $0xbd400230 // ldr s16, [x17]
 
-done415:
+done425:
 	WORD $0x4f881200 // fmla v0.4s, v16.4s, v8.s[0]
 	WORD $0x4f891201 // fmla v1.4s, v16.4s, v9.s[0]
 	WORD $0x4f8a1202 // fmla v2.4s, v16.4s, v10.s[0]
@@ -5174,455 +5240,457 @@ done415:
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1206 // fmla v6.4s, v16.4s, v14.s[0]
 	WORD $0x4f8f1207 // fmla v7.4s, v16.4s, v15.s[0]
-	ADD R4, R17
-	ADD R2, R19
+	ADD R6, R17
+	ADD R4, R19
 	SUBS $1, R20, R20
-	BNE step413
+	BNE step423
 
-sums412:
+sums422:
 	MOVD 88(R0), R17
 	CMP $3, R17
-	BEQ add416
+	BEQ other426
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	TBZ $1, R8, single418
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done419
-	ADD $8, R5, R17
+	TBZ $1, R1, single428
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done429
+	ADD $8, R7, R17
 	WORD $0x4d008220 // st1 {v0.s}[2], [x17]
-	JMP done419
-
-single418:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done419:
-	ADD R6, R5
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R8, single420
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done421
-	ADD $8, R5, R17
-	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
-	JMP done421
-
-single420:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done421:
-	ADD R6, R5
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	TBZ $1, R8, single422
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done423
-	ADD $8, R5, R17
-	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
-	JMP done423
-
-single422:
-	WORD $0xbd0000a2 // str s2, [x5]
-
-done423:
-	ADD R6, R5
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single424
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done425
-	ADD $8, R5, R17
-	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
-	JMP done425
-
-single424:
-	WORD $0xbd0000a3 // str s3, [x5]
-
-done425:
-	ADD R6, R5
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	TBZ $1, R8, single426
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done427
-	ADD $8, R5, R17
-	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
-	JMP done427
-
-single426:
-	WORD $0xbd0000a4 // str s4, [x5]
-
-done427:
-	ADD R6, R5
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R8, single428
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done429
-	ADD $8, R5, R17
-	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
 	JMP done429
 
 single428:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done429:
-	ADD R6, R5
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	TBZ $1, R8, single430
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done431
-	ADD $8, R5, R17
-	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
+	ADD R8, R7
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	TBZ $1, R1, single430
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done431
+	ADD $8, R7, R17
+	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
 	JMP done431
 
 single430:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done431:
-	ADD R6, R5
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single432
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done433
-	ADD $8, R5, R17
-	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
+	ADD R8, R7
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	TBZ $1, R1, single432
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done433
+	ADD $8, R7, R17
+	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
 	JMP done433
 
 single432:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done433:
-	ADD R6, R5
-	JMP end417
-
-add416:
-	TBZ $1, R8, single434
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done435
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	ADD R8, R7
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single434
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done435
+	ADD $8, R7, R17
+	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
 	JMP done435
 
 single434:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done435:
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	TBZ $1, R8, single436
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done437
-	ADD $8, R5, R17
-	WORD $0x4d008220 // st1 {v0.s}[2], [x17]
+	ADD R8, R7
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	TBZ $1, R1, single436
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done437
+	ADD $8, R7, R17
+	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
 	JMP done437
 
 single436:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done437:
-	ADD R6, R5
-	TBZ $1, R8, single438
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done439
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	ADD R8, R7
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R1, single438
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done439
+	ADD $8, R7, R17
+	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
 	JMP done439
 
 single438:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done439:
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R8, single440
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done441
-	ADD $8, R5, R17
-	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
+	ADD R8, R7
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	TBZ $1, R1, single440
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done441
+	ADD $8, R7, R17
+	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
 	JMP done441
 
 single440:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done441:
-	ADD R6, R5
-	TBZ $1, R8, single442
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done443
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	ADD R8, R7
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R1, single442
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done443
+	ADD $8, R7, R17
+	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
 	JMP done443
 
 single442:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done443:
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	TBZ $1, R8, single444
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done445
-	ADD $8, R5, R17
-	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
+	ADD R8, R7
+	JMP done427
+
+other426:
+	TBZ $1, R1, single444
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done445
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
 	JMP done445
 
 single444:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd4000e8 // ldr s8, [x7]
 
 done445:
-	ADD R6, R5
-	TBZ $1, R8, single446
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done447
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	TBZ $1, R1, single446
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done447
+	ADD $8, R7, R17
+	WORD $0x4d008220 // st1 {v0.s}[2], [x17]
 	JMP done447
 
 single446:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done447:
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single448
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done449
-	ADD $8, R5, R17
-	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
+	ADD R8, R7
+	TBZ $1, R1, single448
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done449
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
 	JMP done449
 
 single448:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd4000e8 // ldr s8, [x7]
 
 done449:
-	ADD R6, R5
-	TBZ $1, R8, single450
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done451
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	TBZ $1, R1, single450
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done451
+	ADD $8, R7, R17
+	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
 	JMP done451
 
 single450:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done451:
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	TBZ $1, R8, single452
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done453
-	ADD $8, R5, R17
-	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
+	ADD R8, R7
+	TBZ $1, R1, single452
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done453
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
 	JMP done453
 
 single452:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd4000e8 // ldr s8, [x7]
 
 done453:
-	ADD R6, R5
-	TBZ $1, R8, single454
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done455
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	TBZ $1, R1, single454
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done455
+	ADD $8, R7, R17
+	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
 	JMP done455
 
 single454:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done455:
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R8, single456
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done457
-	ADD $8, R5, R17
-	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
+	ADD R8, R7
+	TBZ $1, R1, single456
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done457
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
 	JMP done457
 
 single456:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd4000e8 // ldr s8, [x7]
 
 done457:
-	ADD R6, R5
-	TBZ $1, R8, single458
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done459
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single458
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done459
+	ADD $8, R7, R17
+	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
 	JMP done459
 
 single458:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done459:
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	TBZ $1, R8, single460
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done461
-	ADD $8, R5, R17
-	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
+	ADD R8, R7
+	TBZ $1, R1, single460
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done461
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
 	JMP done461
 
 single460:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd4000e8 // ldr s8, [x7]
 
 done461:
-	ADD R6, R5
-	TBZ $1, R8, single462
-	WORD $0xfd4000a8 // ldr d8, [x5]
-	TBZ $0, R8, done463
-	ADD $8, R5, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	TBZ $1, R1, single462
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done463
+	ADD $8, R7, R17
+	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
 	JMP done463
 
 single462:
-	WORD $0xbd4000a8 // ldr s8, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done463:
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single464
-	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done465
-	ADD $8, R5, R17
-	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
+	ADD R8, R7
+	TBZ $1, R1, single464
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done465
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
 	JMP done465
 
 single464:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd4000e8 // ldr s8, [x7]
 
 done465:
-	ADD R6, R5
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R1, single466
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done467
+	ADD $8, R7, R17
+	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
+	JMP done467
 
-end417:
-	ADD R1, R16, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	ADD R1, R15, R16
-	SUBS $1, R7, R7
-	BNE tile390
+single466:
+	WORD $0xbd0000e5 // str s5, [x7]
+
+done467:
+	ADD R8, R7
+	TBZ $1, R1, single468
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done469
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done469
+
+single468:
+	WORD $0xbd4000e8 // ldr s8, [x7]
+
+done469:
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	TBZ $1, R1, single470
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done471
+	ADD $8, R7, R17
+	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
+	JMP done471
+
+single470:
+	WORD $0xbd0000e6 // str s6, [x7]
+
+done471:
+	ADD R8, R7
+	TBZ $1, R1, single472
+	WORD $0xfd4000e8 // ldr d8, [x7]
+	TBZ $0, R1, done473
+	ADD $8, R7, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done473
+
+single472:
+	WORD $0xbd4000e8 // ldr s8, [x7]
+
+done473:
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R1, single474
+	WORD $0xfd0000e7 // str d7, [x7]
+	TBZ $0, R1, done475
+	ADD $8, R7, R17
+	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
+	JMP done475
+
+single474:
+	WORD $0xbd0000e7 // str s7, [x7]
+
+done475:
+	ADD R8, R7
+
+done427:
+	ADD R3, R16, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	ADD R3, R15, R16
+	SUBS $1, R9, R9
+	BNE row399
 	RET
 
-rows389:
-	MOVD 64(R0), R9
-	CMP $7, R9
-	BNE rows466
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
+other397:
 
-tile467:
+done398:
+	MOVD 64(R0), R10
+	CMP $7, R10
+	BNE other476
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+
+row478:
 	MOVD 88(R0), R16
 	CMP $2, R16
-	BNE notC468
-	MOVD R5, R17
-	TBZ $1, R8, single471
-	WORD $0xfd400220 // ldr d0, [x17]
-	TBZ $0, R8, done472
-	ADD $8, R17, R19
-	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
-	JMP done472
-
-single471:
-	WORD $0xbd400220 // ldr s0, [x17]
-
-done472:
-	ADD R6, R17
-	TBZ $1, R8, single473
-	WORD $0xfd400221 // ldr d1, [x17]
-	TBZ $0, R8, done474
-	ADD $8, R17, R19
-	WORD $0x4d408261 // ld1 {v1.s}[2], [x19]
-	JMP done474
-
-single473:
-	WORD $0xbd400221 // ldr s1, [x17]
-
-done474:
-	ADD R6, R17
-	TBZ $1, R8, single475
-	WORD $0xfd400222 // ldr d2, [x17]
-	TBZ $0, R8, done476
-	ADD $8, R17, R19
-	WORD $0x4d408262 // ld1 {v2.s}[2], [x19]
-	JMP done476
-
-single475:
-	WORD $0xbd400222 // ldr s2, [x17]
-
-done476:
-	ADD R6, R17
-	TBZ $1, R8, single477
-	WORD $0xfd400223 // ldr d3, [x17]
-	TBZ $0, R8, done478
-	ADD $8, R17, R19
-	WORD $0x4d408263 // ld1 {v3.s}[2], [x19]
-	JMP done478
-
-single477:
-	WORD $0xbd400223 // ldr s3, [x17]
-
-done478:
-	ADD R6, R17
-	TBZ $1, R8, single479
-	WORD $0xfd400224 // ldr d4, [x17]
-	TBZ $0, R8, done480
-	ADD $8, R17, R19
-	WORD $0x4d408264 // ld1 {v4.s}[2], [x19]
-	JMP done480
-
-single479:
-	WORD $0xbd400224 // ldr s4, [x17]
-
-done480:
-	ADD R6, R17
-	TBZ $1, R8, single481
-	WORD $0xfd400225 // ldr d5, [x17]
-	TBZ $0, R8, done482
-	ADD $8, R17, R19
-	WORD $0x4d408265 // ld1 {v5.s}[2], [x19]
+	BNE other479
+	MOVD R7, R16
+	TBZ $1, R1, single481
+	WORD $0xfd400200 // ldr d0, [x16]
+	TBZ $0, R1, done482
+	ADD $8, R16, R17
+	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
 	JMP done482
 
 single481:
-	WORD $0xbd400225 // ldr s5, [x17]
+	WORD $0xbd400200 // ldr s0, [x16]
 
 done482:
-	ADD R6, R17
-	TBZ $1, R8, single483
-	WORD $0xfd400226 // ldr d6, [x17]
-	TBZ $0, R8, done484
-	ADD $8, R17, R19
-	WORD $0x4d408266 // ld1 {v6.s}[2], [x19]
+	ADD R8, R16
+	TBZ $1, R1, single483
+	WORD $0xfd400201 // ldr d1, [x16]
+	TBZ $0, R1, done484
+	ADD $8, R16, R17
+	WORD $0x4d408221 // ld1 {v1.s}[2], [x17]
 	JMP done484
 
 single483:
-	WORD $0xbd400226 // ldr s6, [x17]
+	WORD $0xbd400201 // ldr s1, [x16]
 
 done484:
-	JMP begin470
-
-notC468:
-	CMP $1, R16
-	BNE notBias469
-	MOVD 96(R0), R17
-	TBZ $1, R8, single485
-	WORD $0xfd400220 // ldr d0, [x17]
-	TBZ $0, R8, done486
-	ADD $8, R17, R19
-	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
+	ADD R8, R16
+	TBZ $1, R1, single485
+	WORD $0xfd400202 // ldr d2, [x16]
+	TBZ $0, R1, done486
+	ADD $8, R16, R17
+	WORD $0x4d408222 // ld1 {v2.s}[2], [x17]
 	JMP done486
 
 single485:
-	WORD $0xbd400220 // ldr s0, [x17]
+	WORD $0xbd400202 // ldr s2, [x16]
 
 done486:
+	ADD R8, R16
+	TBZ $1, R1, single487
+	WORD $0xfd400203 // ldr d3, [x16]
+	TBZ $0, R1, done488
+	ADD $8, R16, R17
+	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
+	JMP done488
+
+single487:
+	WORD $0xbd400203 // ldr s3, [x16]
+
+done488:
+	ADD R8, R16
+	TBZ $1, R1, single489
+	WORD $0xfd400204 // ldr d4, [x16]
+	TBZ $0, R1, done490
+	ADD $8, R16, R17
+	WORD $0x4d408224 // ld1 {v4.s}[2], [x17]
+	JMP done490
+
+single489:
+	WORD $0xbd400204 // ldr s4, [x16]
+
+done490:
+	ADD R8, R16
+	TBZ $1, R1, single491
+	WORD $0xfd400205 // ldr d5, [x16]
+	TBZ $0, R1, done492
+	ADD $8, R16, R17
+	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
+	JMP done492
+
+single491:
+	WORD $0xbd400205 // ldr s5, [x16]
+
+done492:
+	ADD R8, R16
+	TBZ $1, R1, single493
+	WORD $0xfd400206 // ldr d6, [x16]
+	TBZ $0, R1, done494
+	ADD $8, R16, R17
+	WORD $0x4d408226 // ld1 {v6.s}[2], [x17]
+	JMP done494
+
+single493:
+	WORD $0xbd400206 // ldr s6, [x16]
+
+done494:
+	JMP done480
+
+other479:
+	MOVD 88(R0), R16
+	CMP $1, R16
+	BNE other495
+	MOVD 96(R0), R16
+	TBZ $1, R1, single497
+	WORD $0xfd400200 // ldr d0, [x16]
+	TBZ $0, R1, done498
+	ADD $8, R16, R17
+	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
+	JMP done498
+
+single497:
+	WORD $0xbd400200 // ldr s0, [x16]
+
+done498:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	JMP begin470
+	JMP done496
 
-notBias469:
+other495:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -5631,31 +5699,33 @@ notBias469:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 
-begin470:
-	MOVD R3, R16
+done496:
+
+done480:
+	MOVD R5, R16
 	MOVD $0, R17
 	MOVD 56(R0), R19
-	CBZ R19, sums487
+	CBZ R19, sums499
 
-step488:
-	WORD $0xbc716927 // ldr s7, [x9, x17]
+step500:
+	WORD $0xbc716847 // ldr s7, [x2, x17]
 	WORD $0xbc716948 // ldr s8, [x10, x17]
 	WORD $0xbc716969 // ldr s9, [x11, x17]
 	WORD $0xbc71698a // ldr s10, [x12, x17]
 	WORD $0xbc7169ab // ldr s11, [x13, x17]
 	WORD $0xbc7169cc // ldr s12, [x14, x17]
 	WORD $0xbc7169ed // ldr s13, [x15, x17]
-	TBZ $1, R8, single489
+	TBZ $1, R1, single501
 	WORD $0xfd40020e // ldr d14, [x16]
-	TBZ $0, R8, done490
+	TBZ $0, R1, done502
 	ADD $8, R16, R20
 	WORD $0x4d40828e // ld1 {v14.s}[2], [x20]
-	JMP done490
+	JMP done502
 
-single489:
+single501:
 	WORD $0xbd40020e // ldr s14, [x16]
 
-done490:
+done502:
 	WORD $0x4f8711c0 // fmla v0.4s, v14.4s, v7.s[0]
 	WORD $0x4f8811c1 // fmla v1.4s, v14.4s, v8.s[0]
 	WORD $0x4f8911c2 // fmla v2.4s, v14.4s, v9.s[0]
@@ -5663,403 +5733,405 @@ done490:
 	WORD $0x4f8b11c4 // fmla v4.4s, v14.4s, v11.s[0]
 	WORD $0x4f8c11c5 // fmla v5.4s, v14.4s, v12.s[0]
 	WORD $0x4f8d11c6 // fmla v6.4s, v14.4s, v13.s[0]
-	ADD R4, R16
-	ADD R2, R17
+	ADD R6, R16
+	ADD R4, R17
 	SUBS $1, R19, R19
-	BNE step488
+	BNE step500
 
-sums487:
+sums499:
 	MOVD 88(R0), R16
 	CMP $3, R16
-	BEQ add491
+	BEQ other503
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
-	TBZ $1, R8, single493
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done494
-	ADD $8, R5, R16
+	TBZ $1, R1, single505
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done506
+	ADD $8, R7, R16
 	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
-	JMP done494
-
-single493:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done494:
-	ADD R6, R5
-	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	TBZ $1, R8, single495
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done496
-	ADD $8, R5, R16
-	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
-	JMP done496
-
-single495:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done496:
-	ADD R6, R5
-	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	TBZ $1, R8, single497
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done498
-	ADD $8, R5, R16
-	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
-	JMP done498
-
-single497:
-	WORD $0xbd0000a2 // str s2, [x5]
-
-done498:
-	ADD R6, R5
-	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	TBZ $1, R8, single499
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done500
-	ADD $8, R5, R16
-	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
-	JMP done500
-
-single499:
-	WORD $0xbd0000a3 // str s3, [x5]
-
-done500:
-	ADD R6, R5
-	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	TBZ $1, R8, single501
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done502
-	ADD $8, R5, R16
-	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
-	JMP done502
-
-single501:
-	WORD $0xbd0000a4 // str s4, [x5]
-
-done502:
-	ADD R6, R5
-	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	TBZ $1, R8, single503
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done504
-	ADD $8, R5, R16
-	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
-	JMP done504
-
-single503:
-	WORD $0xbd0000a5 // str s5, [x5]
-
-done504:
-	ADD R6, R5
-	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	TBZ $1, R8, single505
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done506
-	ADD $8, R5, R16
-	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
 	JMP done506
 
 single505:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done506:
-	ADD R6, R5
-	JMP end492
-
-add491:
-	TBZ $1, R8, single507
-	WORD $0xfd4000a7 // ldr d7, [x5]
-	TBZ $0, R8, done508
-	ADD $8, R5, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	ADD R8, R7
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	TBZ $1, R1, single507
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done508
+	ADD $8, R7, R16
+	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
 	JMP done508
 
 single507:
-	WORD $0xbd4000a7 // ldr s7, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done508:
-	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
-	TBZ $1, R8, single509
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done510
-	ADD $8, R5, R16
-	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
+	ADD R8, R7
+	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
+	TBZ $1, R1, single509
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done510
+	ADD $8, R7, R16
+	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
 	JMP done510
 
 single509:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done510:
-	ADD R6, R5
-	TBZ $1, R8, single511
-	WORD $0xfd4000a7 // ldr d7, [x5]
-	TBZ $0, R8, done512
-	ADD $8, R5, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	ADD R8, R7
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	TBZ $1, R1, single511
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done512
+	ADD $8, R7, R16
+	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
 	JMP done512
 
 single511:
-	WORD $0xbd4000a7 // ldr s7, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done512:
-	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	TBZ $1, R8, single513
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done514
-	ADD $8, R5, R16
-	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
+	ADD R8, R7
+	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
+	TBZ $1, R1, single513
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done514
+	ADD $8, R7, R16
+	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
 	JMP done514
 
 single513:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done514:
-	ADD R6, R5
-	TBZ $1, R8, single515
-	WORD $0xfd4000a7 // ldr d7, [x5]
-	TBZ $0, R8, done516
-	ADD $8, R5, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	ADD R8, R7
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	TBZ $1, R1, single515
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done516
+	ADD $8, R7, R16
+	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
 	JMP done516
 
 single515:
-	WORD $0xbd4000a7 // ldr s7, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done516:
-	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	TBZ $1, R8, single517
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done518
-	ADD $8, R5, R16
-	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
+	ADD R8, R7
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	TBZ $1, R1, single517
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done518
+	ADD $8, R7, R16
+	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
 	JMP done518
 
 single517:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done518:
-	ADD R6, R5
-	TBZ $1, R8, single519
-	WORD $0xfd4000a7 // ldr d7, [x5]
-	TBZ $0, R8, done520
-	ADD $8, R5, R16
+	ADD R8, R7
+	JMP done504
+
+other503:
+	TBZ $1, R1, single519
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done520
+	ADD $8, R7, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done520
 
 single519:
-	WORD $0xbd4000a7 // ldr s7, [x5]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done520:
-	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	TBZ $1, R8, single521
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done522
-	ADD $8, R5, R16
-	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
+	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
+	TBZ $1, R1, single521
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done522
+	ADD $8, R7, R16
+	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
 	JMP done522
 
 single521:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done522:
-	ADD R6, R5
-	TBZ $1, R8, single523
-	WORD $0xfd4000a7 // ldr d7, [x5]
-	TBZ $0, R8, done524
-	ADD $8, R5, R16
+	ADD R8, R7
+	TBZ $1, R1, single523
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done524
+	ADD $8, R7, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done524
 
 single523:
-	WORD $0xbd4000a7 // ldr s7, [x5]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done524:
-	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	TBZ $1, R8, single525
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done526
-	ADD $8, R5, R16
-	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	TBZ $1, R1, single525
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done526
+	ADD $8, R7, R16
+	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
 	JMP done526
 
 single525:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done526:
-	ADD R6, R5
-	TBZ $1, R8, single527
-	WORD $0xfd4000a7 // ldr d7, [x5]
-	TBZ $0, R8, done528
-	ADD $8, R5, R16
+	ADD R8, R7
+	TBZ $1, R1, single527
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done528
+	ADD $8, R7, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done528
 
 single527:
-	WORD $0xbd4000a7 // ldr s7, [x5]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done528:
-	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	TBZ $1, R8, single529
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done530
-	ADD $8, R5, R16
-	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
+	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
+	TBZ $1, R1, single529
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done530
+	ADD $8, R7, R16
+	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
 	JMP done530
 
 single529:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done530:
-	ADD R6, R5
-	TBZ $1, R8, single531
-	WORD $0xfd4000a7 // ldr d7, [x5]
-	TBZ $0, R8, done532
-	ADD $8, R5, R16
+	ADD R8, R7
+	TBZ $1, R1, single531
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done532
+	ADD $8, R7, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done532
 
 single531:
-	WORD $0xbd4000a7 // ldr s7, [x5]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done532:
-	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	TBZ $1, R8, single533
-	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done534
-	ADD $8, R5, R16
-	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	TBZ $1, R1, single533
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done534
+	ADD $8, R7, R16
+	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
 	JMP done534
 
 single533:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done534:
-	ADD R6, R5
+	ADD R8, R7
+	TBZ $1, R1, single535
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done536
+	ADD $8, R7, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done536
 
-end492:
-	ADD R1, R15, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	ADD R1, R14, R15
-	SUBS $1, R7, R7
-	BNE tile467
+single535:
+	WORD $0xbd4000e7 // ldr s7, [x7]
+
+done536:
+	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
+	TBZ $1, R1, single537
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done538
+	ADD $8, R7, R16
+	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
+	JMP done538
+
+single537:
+	WORD $0xbd0000e4 // str s4, [x7]
+
+done538:
+	ADD R8, R7
+	TBZ $1, R1, single539
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done540
+	ADD $8, R7, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done540
+
+single539:
+	WORD $0xbd4000e7 // ldr s7, [x7]
+
+done540:
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	TBZ $1, R1, single541
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done542
+	ADD $8, R7, R16
+	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
+	JMP done542
+
+single541:
+	WORD $0xbd0000e5 // str s5, [x7]
+
+done542:
+	ADD R8, R7
+	TBZ $1, R1, single543
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done544
+	ADD $8, R7, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done544
+
+single543:
+	WORD $0xbd4000e7 // ldr s7, [x7]
+
+done544:
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	TBZ $1, R1, single545
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done546
+	ADD $8, R7, R16
+	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
+	JMP done546
+
+single545:
+	WORD $0xbd0000e6 // str s6, [x7]
+
+done546:
+	ADD R8, R7
+
+done504:
+	ADD R3, R15, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	ADD R3, R14, R15
+	SUBS $1, R9, R9
+	BNE row478
 	RET
 
-rows466:
-	MOVD 64(R0), R9
-	CMP $6, R9
-	BNE rows535
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
+other476:
 
-tile536:
+done477:
+	MOVD 64(R0), R10
+	CMP $6, R10
+	BNE other547
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+
+row549:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC537
-	MOVD R5, R16
-	TBZ $1, R8, single540
-	WORD $0xfd400200 // ldr d0, [x16]
-	TBZ $0, R8, done541
-	ADD $8, R16, R17
-	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
-	JMP done541
-
-single540:
-	WORD $0xbd400200 // ldr s0, [x16]
-
-done541:
-	ADD R6, R16
-	TBZ $1, R8, single542
-	WORD $0xfd400201 // ldr d1, [x16]
-	TBZ $0, R8, done543
-	ADD $8, R16, R17
-	WORD $0x4d408221 // ld1 {v1.s}[2], [x17]
-	JMP done543
-
-single542:
-	WORD $0xbd400201 // ldr s1, [x16]
-
-done543:
-	ADD R6, R16
-	TBZ $1, R8, single544
-	WORD $0xfd400202 // ldr d2, [x16]
-	TBZ $0, R8, done545
-	ADD $8, R16, R17
-	WORD $0x4d408222 // ld1 {v2.s}[2], [x17]
-	JMP done545
-
-single544:
-	WORD $0xbd400202 // ldr s2, [x16]
-
-done545:
-	ADD R6, R16
-	TBZ $1, R8, single546
-	WORD $0xfd400203 // ldr d3, [x16]
-	TBZ $0, R8, done547
-	ADD $8, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
-	JMP done547
-
-single546:
-	WORD $0xbd400203 // ldr s3, [x16]
-
-done547:
-	ADD R6, R16
-	TBZ $1, R8, single548
-	WORD $0xfd400204 // ldr d4, [x16]
-	TBZ $0, R8, done549
-	ADD $8, R16, R17
-	WORD $0x4d408224 // ld1 {v4.s}[2], [x17]
-	JMP done549
-
-single548:
-	WORD $0xbd400204 // ldr s4, [x16]
-
-done549:
-	ADD R6, R16
-	TBZ $1, R8, single550
-	WORD $0xfd400205 // ldr d5, [x16]
-	TBZ $0, R8, done551
-	ADD $8, R16, R17
-	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
-	JMP done551
-
-single550:
-	WORD $0xbd400205 // ldr s5, [x16]
-
-done551:
-	JMP begin539
-
-notC537:
-	CMP $1, R15
-	BNE notBias538
-	MOVD 96(R0), R16
-	TBZ $1, R8, single552
-	WORD $0xfd400200 // ldr d0, [x16]
-	TBZ $0, R8, done553
-	ADD $8, R16, R17
-	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
+	BNE other550
+	MOVD R7, R15
+	TBZ $1, R1, single552
+	WORD $0xfd4001e0 // ldr d0, [x15]
+	TBZ $0, R1, done553
+	ADD $8, R15, R16
+	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
 	JMP done553
 
 single552:
-	WORD $0xbd400200 // ldr s0, [x16]
+	WORD $0xbd4001e0 // ldr s0, [x15]
 
 done553:
+	ADD R8, R15
+	TBZ $1, R1, single554
+	WORD $0xfd4001e1 // ldr d1, [x15]
+	TBZ $0, R1, done555
+	ADD $8, R15, R16
+	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
+	JMP done555
+
+single554:
+	WORD $0xbd4001e1 // ldr s1, [x15]
+
+done555:
+	ADD R8, R15
+	TBZ $1, R1, single556
+	WORD $0xfd4001e2 // ldr d2, [x15]
+	TBZ $0, R1, done557
+	ADD $8, R15, R16
+	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
+	JMP done557
+
+single556:
+	WORD $0xbd4001e2 // ldr s2, [x15]
+
+done557:
+	ADD R8, R15
+	TBZ $1, R1, single558
+	WORD $0xfd4001e3 // ldr d3, [x15]
+	TBZ $0, R1, done559
+	ADD $8, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	JMP done559
+
+single558:
+	WORD $0xbd4001e3 // ldr s3, [x15]
+
+done559:
+	ADD R8, R15
+	TBZ $1, R1, single560
+	WORD $0xfd4001e4 // ldr d4, [x15]
+	TBZ $0, R1, done561
+	ADD $8, R15, R16
+	WORD $0x4d408204 // ld1 {v4.s}[2], [x16]
+	JMP done561
+
+single560:
+	WORD $0xbd4001e4 // ldr s4, [x15]
+
+done561:
+	ADD R8, R15
+	TBZ $1, R1, single562
+	WORD $0xfd4001e5 // ldr d5, [x15]
+	TBZ $0, R1, done563
+	ADD $8, R15, R16
+	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
+	JMP done563
+
+single562:
+	WORD $0xbd4001e5 // ldr s5, [x15]
+
+done563:
+	JMP done551
+
+other550:
+	MOVD 88(R0), R15
+	CMP $1, R15
+	BNE other564
+	MOVD 96(R0), R15
+	TBZ $1, R1, single566
+	WORD $0xfd4001e0 // ldr d0, [x15]
+	TBZ $0, R1, done567
+	ADD $8, R15, R16
+	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
+	JMP done567
+
+single566:
+	WORD $0xbd4001e0 // ldr s0, [x15]
+
+done567:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
-	JMP begin539
+	JMP done565
 
-notBias538:
+other564:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -6067,1433 +6139,1455 @@ notBias538:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin539:
-	MOVD R3, R15
+done565:
+
+done551:
+	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums554
+	CBZ R17, sums568
 
-step555:
-	WORD $0xbc706926 // ldr s6, [x9, x16]
+step569:
+	WORD $0xbc706846 // ldr s6, [x2, x16]
 	WORD $0xbc706947 // ldr s7, [x10, x16]
 	WORD $0xbc706968 // ldr s8, [x11, x16]
 	WORD $0xbc706989 // ldr s9, [x12, x16]
 	WORD $0xbc7069aa // ldr s10, [x13, x16]
 	WORD $0xbc7069cb // ldr s11, [x14, x16]
-	TBZ $1, R8, single556
+	TBZ $1, R1, single570
 	WORD $0xfd4001ec // ldr d12, [x15]
-	TBZ $0, R8, done557
+	TBZ $0, R1, done571
 	ADD $8, R15, R19
 	WORD $0x4d40826c // ld1 {v12.s}[2], [x19]
-	JMP done557
+	JMP done571
 
-single556:
+single570:
 	WORD $0xbd4001ec // ldr s12, [x15]
 
-done557:
+done571:
 	WORD $0x4f861180 // fmla v0.4s, v12.4s, v6.s[0]
 	WORD $0x4f871181 // fmla v1.4s, v12.4s, v7.s[0]
 	WORD $0x4f881182 // fmla v2.4s, v12.4s, v8.s[0]
 	WORD $0x4f891183 // fmla v3.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1184 // fmla v4.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1185 // fmla v5.4s, v12.4s, v11.s[0]
-	ADD R4, R15
-	ADD R2, R16
+	ADD R6, R15
+	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step555
+	BNE step569
 
-sums554:
+sums568:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ add558
+	BEQ other572
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	TBZ $1, R8, single560
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done561
-	ADD $8, R5, R15
-	WORD $0x4d0081e0 // st1 {v0.s}[2], [x15]
-	JMP done561
-
-single560:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done561:
-	ADD R6, R5
-	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R8, single562
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done563
-	ADD $8, R5, R15
-	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
-	JMP done563
-
-single562:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done563:
-	ADD R6, R5
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R8, single564
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done565
-	ADD $8, R5, R15
-	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done565
-
-single564:
-	WORD $0xbd0000a2 // str s2, [x5]
-
-done565:
-	ADD R6, R5
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R8, single566
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done567
-	ADD $8, R5, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done567
-
-single566:
-	WORD $0xbd0000a3 // str s3, [x5]
-
-done567:
-	ADD R6, R5
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	TBZ $1, R8, single568
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done569
-	ADD $8, R5, R15
-	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
-	JMP done569
-
-single568:
-	WORD $0xbd0000a4 // str s4, [x5]
-
-done569:
-	ADD R6, R5
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single570
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done571
-	ADD $8, R5, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done571
-
-single570:
-	WORD $0xbd0000a5 // str s5, [x5]
-
-done571:
-	ADD R6, R5
-	JMP end559
-
-add558:
-	TBZ $1, R8, single572
-	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done573
-	ADD $8, R5, R15
-	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done573
-
-single572:
-	WORD $0xbd4000a6 // ldr s6, [x5]
-
-done573:
-	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	TBZ $1, R8, single574
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done575
-	ADD $8, R5, R15
+	TBZ $1, R1, single574
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done575
+	ADD $8, R7, R15
 	WORD $0x4d0081e0 // st1 {v0.s}[2], [x15]
 	JMP done575
 
 single574:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done575:
-	ADD R6, R5
-	TBZ $1, R8, single576
-	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done577
-	ADD $8, R5, R15
-	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	TBZ $1, R1, single576
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done577
+	ADD $8, R7, R15
+	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
 	JMP done577
 
 single576:
-	WORD $0xbd4000a6 // ldr s6, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done577:
-	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R8, single578
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done579
-	ADD $8, R5, R15
-	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	TBZ $1, R1, single578
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done579
+	ADD $8, R7, R15
+	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
 	JMP done579
 
 single578:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done579:
-	ADD R6, R5
-	TBZ $1, R8, single580
-	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done581
-	ADD $8, R5, R15
-	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	TBZ $1, R1, single580
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done581
+	ADD $8, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
 	JMP done581
 
 single580:
-	WORD $0xbd4000a6 // ldr s6, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done581:
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R8, single582
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done583
-	ADD $8, R5, R15
-	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	TBZ $1, R1, single582
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done583
+	ADD $8, R7, R15
+	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
 	JMP done583
 
 single582:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done583:
-	ADD R6, R5
-	TBZ $1, R8, single584
-	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done585
-	ADD $8, R5, R15
-	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R1, single584
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done585
+	ADD $8, R7, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done585
 
 single584:
-	WORD $0xbd4000a6 // ldr s6, [x5]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done585:
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R8, single586
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done587
-	ADD $8, R5, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	ADD R8, R7
+	JMP done573
+
+other572:
+	TBZ $1, R1, single586
+	WORD $0xfd4000e6 // ldr d6, [x7]
+	TBZ $0, R1, done587
+	ADD $8, R7, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
 	JMP done587
 
 single586:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd4000e6 // ldr s6, [x7]
 
 done587:
-	ADD R6, R5
-	TBZ $1, R8, single588
-	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done589
-	ADD $8, R5, R15
-	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	TBZ $1, R1, single588
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done589
+	ADD $8, R7, R15
+	WORD $0x4d0081e0 // st1 {v0.s}[2], [x15]
 	JMP done589
 
 single588:
-	WORD $0xbd4000a6 // ldr s6, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done589:
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	TBZ $1, R8, single590
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done591
-	ADD $8, R5, R15
-	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
+	ADD R8, R7
+	TBZ $1, R1, single590
+	WORD $0xfd4000e6 // ldr d6, [x7]
+	TBZ $0, R1, done591
+	ADD $8, R7, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
 	JMP done591
 
 single590:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd4000e6 // ldr s6, [x7]
 
 done591:
-	ADD R6, R5
-	TBZ $1, R8, single592
-	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done593
-	ADD $8, R5, R15
-	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	TBZ $1, R1, single592
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done593
+	ADD $8, R7, R15
+	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
 	JMP done593
 
 single592:
-	WORD $0xbd4000a6 // ldr s6, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done593:
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single594
-	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done595
-	ADD $8, R5, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	ADD R8, R7
+	TBZ $1, R1, single594
+	WORD $0xfd4000e6 // ldr d6, [x7]
+	TBZ $0, R1, done595
+	ADD $8, R7, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
 	JMP done595
 
 single594:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd4000e6 // ldr s6, [x7]
 
 done595:
-	ADD R6, R5
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	TBZ $1, R1, single596
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done597
+	ADD $8, R7, R15
+	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
+	JMP done597
 
-end559:
-	ADD R1, R14, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	SUBS $1, R7, R7
-	BNE tile536
+single596:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done597:
+	ADD R8, R7
+	TBZ $1, R1, single598
+	WORD $0xfd4000e6 // ldr d6, [x7]
+	TBZ $0, R1, done599
+	ADD $8, R7, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done599
+
+single598:
+	WORD $0xbd4000e6 // ldr s6, [x7]
+
+done599:
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	TBZ $1, R1, single600
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done601
+	ADD $8, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done601
+
+single600:
+	WORD $0xbd0000e3 // str s3, [x7]
+
+done601:
+	ADD R8, R7
+	TBZ $1, R1, single602
+	WORD $0xfd4000e6 // ldr d6, [x7]
+	TBZ $0, R1, done603
+	ADD $8, R7, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done603
+
+single602:
+	WORD $0xbd4000e6 // ldr s6, [x7]
+
+done603:
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	TBZ $1, R1, single604
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done605
+	ADD $8, R7, R15
+	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
+	JMP done605
+
+single604:
+	WORD $0xbd0000e4 // str s4, [x7]
+
+done605:
+	ADD R8, R7
+	TBZ $1, R1, single606
+	WORD $0xfd4000e6 // ldr d6, [x7]
+	TBZ $0, R1, done607
+	ADD $8, R7, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done607
+
+single606:
+	WORD $0xbd4000e6 // ldr s6, [x7]
+
+done607:
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R1, single608
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done609
+	ADD $8, R7, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	JMP done609
+
+single608:
+	WORD $0xbd0000e5 // str s5, [x7]
+
+done609:
+	ADD R8, R7
+
+done573:
+	ADD R3, R14, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	SUBS $1, R9, R9
+	BNE row549
 	RET
 
-rows535:
-	MOVD 64(R0), R9
-	CMP $5, R9
-	BNE rows596
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+other547:
 
-tile597:
+done548:
+	MOVD 64(R0), R10
+	CMP $5, R10
+	BNE other610
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+
+row612:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC598
-	MOVD R5, R15
-	TBZ $1, R8, single601
-	WORD $0xfd4001e0 // ldr d0, [x15]
-	TBZ $0, R8, done602
-	ADD $8, R15, R16
-	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
-	JMP done602
+	BNE other613
+	MOVD R7, R14
+	TBZ $1, R1, single615
+	WORD $0xfd4001c0 // ldr d0, [x14]
+	TBZ $0, R1, done616
+	ADD $8, R14, R15
+	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
+	JMP done616
 
-single601:
-	WORD $0xbd4001e0 // ldr s0, [x15]
+single615:
+	WORD $0xbd4001c0 // ldr s0, [x14]
 
-done602:
-	ADD R6, R15
-	TBZ $1, R8, single603
-	WORD $0xfd4001e1 // ldr d1, [x15]
-	TBZ $0, R8, done604
-	ADD $8, R15, R16
-	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
-	JMP done604
+done616:
+	ADD R8, R14
+	TBZ $1, R1, single617
+	WORD $0xfd4001c1 // ldr d1, [x14]
+	TBZ $0, R1, done618
+	ADD $8, R14, R15
+	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
+	JMP done618
 
-single603:
-	WORD $0xbd4001e1 // ldr s1, [x15]
+single617:
+	WORD $0xbd4001c1 // ldr s1, [x14]
 
-done604:
-	ADD R6, R15
-	TBZ $1, R8, single605
-	WORD $0xfd4001e2 // ldr d2, [x15]
-	TBZ $0, R8, done606
-	ADD $8, R15, R16
-	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done606
+done618:
+	ADD R8, R14
+	TBZ $1, R1, single619
+	WORD $0xfd4001c2 // ldr d2, [x14]
+	TBZ $0, R1, done620
+	ADD $8, R14, R15
+	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
+	JMP done620
 
-single605:
-	WORD $0xbd4001e2 // ldr s2, [x15]
+single619:
+	WORD $0xbd4001c2 // ldr s2, [x14]
 
-done606:
-	ADD R6, R15
-	TBZ $1, R8, single607
-	WORD $0xfd4001e3 // ldr d3, [x15]
-	TBZ $0, R8, done608
-	ADD $8, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done608
+done620:
+	ADD R8, R14
+	TBZ $1, R1, single621
+	WORD $0xfd4001c3 // ldr d3, [x14]
+	TBZ $0, R1, done622
+	ADD $8, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
+	JMP done622
 
-single607:
-	WORD $0xbd4001e3 // ldr s3, [x15]
+single621:
+	WORD $0xbd4001c3 // ldr s3, [x14]
 
-done608:
-	ADD R6, R15
-	TBZ $1, R8, single609
-	WORD $0xfd4001e4 // ldr d4, [x15]
-	TBZ $0, R8, done610
-	ADD $8, R15, R16
-	WORD $0x4d408204 // ld1 {v4.s}[2], [x16]
-	JMP done610
+done622:
+	ADD R8, R14
+	TBZ $1, R1, single623
+	WORD $0xfd4001c4 // ldr d4, [x14]
+	TBZ $0, R1, done624
+	ADD $8, R14, R15
+	WORD $0x4d4081e4 // ld1 {v4.s}[2], [x15]
+	JMP done624
 
-single609:
-	WORD $0xbd4001e4 // ldr s4, [x15]
+single623:
+	WORD $0xbd4001c4 // ldr s4, [x14]
 
-done610:
-	JMP begin600
+done624:
+	JMP done614
 
-notC598:
+other613:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias599
-	MOVD 96(R0), R15
-	TBZ $1, R8, single611
-	WORD $0xfd4001e0 // ldr d0, [x15]
-	TBZ $0, R8, done612
-	ADD $8, R15, R16
-	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
-	JMP done612
+	BNE other625
+	MOVD 96(R0), R14
+	TBZ $1, R1, single627
+	WORD $0xfd4001c0 // ldr d0, [x14]
+	TBZ $0, R1, done628
+	ADD $8, R14, R15
+	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
+	JMP done628
 
-single611:
-	WORD $0xbd4001e0 // ldr s0, [x15]
+single627:
+	WORD $0xbd4001c0 // ldr s0, [x14]
 
-done612:
+done628:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	JMP begin600
+	JMP done626
 
-notBias599:
+other625:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 
-begin600:
-	MOVD R3, R14
+done626:
+
+done614:
+	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums613
+	CBZ R16, sums629
 
-step614:
-	WORD $0xbc6f6925 // ldr s5, [x9, x15]
+step630:
+	WORD $0xbc6f6845 // ldr s5, [x2, x15]
 	WORD $0xbc6f6946 // ldr s6, [x10, x15]
 	WORD $0xbc6f6967 // ldr s7, [x11, x15]
 	WORD $0xbc6f6988 // ldr s8, [x12, x15]
 	WORD $0xbc6f69a9 // ldr s9, [x13, x15]
-	TBZ $1, R8, single615
+	TBZ $1, R1, single631
 	WORD $0xfd4001ca // ldr d10, [x14]
-	TBZ $0, R8, done616
+	TBZ $0, R1, done632
 	ADD $8, R14, R17
 	WORD $0x4d40822a // ld1 {v10.s}[2], [x17]
-	JMP done616
+	JMP done632
 
-single615:
+single631:
 	WORD $0xbd4001ca // ldr s10, [x14]
 
-done616:
+done632:
 	WORD $0x4f851140 // fmla v0.4s, v10.4s, v5.s[0]
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871142 // fmla v2.4s, v10.4s, v7.s[0]
 	WORD $0x4f881143 // fmla v3.4s, v10.4s, v8.s[0]
 	WORD $0x4f891144 // fmla v4.4s, v10.4s, v9.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R6, R14
+	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step614
+	BNE step630
 
-sums613:
+sums629:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add617
+	BEQ other633
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
-	TBZ $1, R8, single619
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done620
-	ADD $8, R5, R14
+	TBZ $1, R1, single635
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done636
+	ADD $8, R7, R14
 	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
-	JMP done620
-
-single619:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done620:
-	ADD R6, R5
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	TBZ $1, R8, single621
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done622
-	ADD $8, R5, R14
-	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done622
-
-single621:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done622:
-	ADD R6, R5
-	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
-	TBZ $1, R8, single623
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done624
-	ADD $8, R5, R14
-	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done624
-
-single623:
-	WORD $0xbd0000a2 // str s2, [x5]
-
-done624:
-	ADD R6, R5
-	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	TBZ $1, R8, single625
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done626
-	ADD $8, R5, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done626
-
-single625:
-	WORD $0xbd0000a3 // str s3, [x5]
-
-done626:
-	ADD R6, R5
-	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	TBZ $1, R8, single627
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done628
-	ADD $8, R5, R14
-	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
-	JMP done628
-
-single627:
-	WORD $0xbd0000a4 // str s4, [x5]
-
-done628:
-	ADD R6, R5
-	JMP end618
-
-add617:
-	TBZ $1, R8, single629
-	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R8, done630
-	ADD $8, R5, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done630
-
-single629:
-	WORD $0xbd4000a5 // ldr s5, [x5]
-
-done630:
-	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
-	TBZ $1, R8, single631
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done632
-	ADD $8, R5, R14
-	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
-	JMP done632
-
-single631:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done632:
-	ADD R6, R5
-	TBZ $1, R8, single633
-	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R8, done634
-	ADD $8, R5, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done634
-
-single633:
-	WORD $0xbd4000a5 // ldr s5, [x5]
-
-done634:
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	TBZ $1, R8, single635
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done636
-	ADD $8, R5, R14
-	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
 	JMP done636
 
 single635:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done636:
-	ADD R6, R5
-	TBZ $1, R8, single637
-	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R8, done638
-	ADD $8, R5, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	TBZ $1, R1, single637
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done638
+	ADD $8, R7, R14
+	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
 	JMP done638
 
 single637:
-	WORD $0xbd4000a5 // ldr s5, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done638:
+	ADD R8, R7
 	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
-	TBZ $1, R8, single639
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done640
-	ADD $8, R5, R14
+	TBZ $1, R1, single639
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done640
+	ADD $8, R7, R14
 	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
 	JMP done640
 
 single639:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done640:
-	ADD R6, R5
-	TBZ $1, R8, single641
-	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R8, done642
-	ADD $8, R5, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	TBZ $1, R1, single641
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done642
+	ADD $8, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
 	JMP done642
 
 single641:
-	WORD $0xbd4000a5 // ldr s5, [x5]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done642:
-	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	TBZ $1, R8, single643
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done644
-	ADD $8, R5, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	TBZ $1, R1, single643
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done644
+	ADD $8, R7, R14
+	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
 	JMP done644
 
 single643:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done644:
-	ADD R6, R5
-	TBZ $1, R8, single645
-	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R8, done646
-	ADD $8, R5, R14
+	ADD R8, R7
+	JMP done634
+
+other633:
+	TBZ $1, R1, single645
+	WORD $0xfd4000e5 // ldr d5, [x7]
+	TBZ $0, R1, done646
+	ADD $8, R7, R14
 	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
 	JMP done646
 
 single645:
-	WORD $0xbd4000a5 // ldr s5, [x5]
+	WORD $0xbd4000e5 // ldr s5, [x7]
 
 done646:
-	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	TBZ $1, R8, single647
-	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done648
-	ADD $8, R5, R14
-	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
+	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
+	TBZ $1, R1, single647
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done648
+	ADD $8, R7, R14
+	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
 	JMP done648
 
 single647:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done648:
-	ADD R6, R5
+	ADD R8, R7
+	TBZ $1, R1, single649
+	WORD $0xfd4000e5 // ldr d5, [x7]
+	TBZ $0, R1, done650
+	ADD $8, R7, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done650
 
-end618:
-	ADD R1, R13, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile597
+single649:
+	WORD $0xbd4000e5 // ldr s5, [x7]
+
+done650:
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	TBZ $1, R1, single651
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done652
+	ADD $8, R7, R14
+	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
+	JMP done652
+
+single651:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done652:
+	ADD R8, R7
+	TBZ $1, R1, single653
+	WORD $0xfd4000e5 // ldr d5, [x7]
+	TBZ $0, R1, done654
+	ADD $8, R7, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done654
+
+single653:
+	WORD $0xbd4000e5 // ldr s5, [x7]
+
+done654:
+	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	TBZ $1, R1, single655
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done656
+	ADD $8, R7, R14
+	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
+	JMP done656
+
+single655:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done656:
+	ADD R8, R7
+	TBZ $1, R1, single657
+	WORD $0xfd4000e5 // ldr d5, [x7]
+	TBZ $0, R1, done658
+	ADD $8, R7, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done658
+
+single657:
+	WORD $0xbd4000e5 // ldr s5, [x7]
+
+done658:
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	TBZ $1, R1, single659
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done660
+	ADD $8, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	JMP done660
+
+single659:
+	WORD $0xbd0000e3 // str s3, [x7]
+
+done660:
+	ADD R8, R7
+	TBZ $1, R1, single661
+	WORD $0xfd4000e5 // ldr d5, [x7]
+	TBZ $0, R1, done662
+	ADD $8, R7, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done662
+
+single661:
+	WORD $0xbd4000e5 // ldr s5, [x7]
+
+done662:
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	TBZ $1, R1, single663
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done664
+	ADD $8, R7, R14
+	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
+	JMP done664
+
+single663:
+	WORD $0xbd0000e4 // str s4, [x7]
+
+done664:
+	ADD R8, R7
+
+done634:
+	ADD R3, R13, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	SUBS $1, R9, R9
+	BNE row612
 	RET
 
-rows596:
-	MOVD 64(R0), R9
-	CMP $4, R9
-	BNE rows649
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other610:
 
-tile650:
+done611:
+	MOVD 64(R0), R10
+	CMP $4, R10
+	BNE other665
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+
+row667:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC651
-	MOVD R5, R14
-	TBZ $1, R8, single654
-	WORD $0xfd4001c0 // ldr d0, [x14]
-	TBZ $0, R8, done655
-	ADD $8, R14, R15
-	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
-	JMP done655
+	BNE other668
+	MOVD R7, R13
+	TBZ $1, R1, single670
+	WORD $0xfd4001a0 // ldr d0, [x13]
+	TBZ $0, R1, done671
+	ADD $8, R13, R14
+	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
+	JMP done671
 
-single654:
-	WORD $0xbd4001c0 // ldr s0, [x14]
+single670:
+	WORD $0xbd4001a0 // ldr s0, [x13]
 
-done655:
-	ADD R6, R14
-	TBZ $1, R8, single656
-	WORD $0xfd4001c1 // ldr d1, [x14]
-	TBZ $0, R8, done657
-	ADD $8, R14, R15
-	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done657
+done671:
+	ADD R8, R13
+	TBZ $1, R1, single672
+	WORD $0xfd4001a1 // ldr d1, [x13]
+	TBZ $0, R1, done673
+	ADD $8, R13, R14
+	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
+	JMP done673
 
-single656:
-	WORD $0xbd4001c1 // ldr s1, [x14]
+single672:
+	WORD $0xbd4001a1 // ldr s1, [x13]
 
-done657:
-	ADD R6, R14
-	TBZ $1, R8, single658
-	WORD $0xfd4001c2 // ldr d2, [x14]
-	TBZ $0, R8, done659
-	ADD $8, R14, R15
-	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done659
+done673:
+	ADD R8, R13
+	TBZ $1, R1, single674
+	WORD $0xfd4001a2 // ldr d2, [x13]
+	TBZ $0, R1, done675
+	ADD $8, R13, R14
+	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
+	JMP done675
 
-single658:
-	WORD $0xbd4001c2 // ldr s2, [x14]
+single674:
+	WORD $0xbd4001a2 // ldr s2, [x13]
 
-done659:
-	ADD R6, R14
-	TBZ $1, R8, single660
-	WORD $0xfd4001c3 // ldr d3, [x14]
-	TBZ $0, R8, done661
-	ADD $8, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done661
+done675:
+	ADD R8, R13
+	TBZ $1, R1, single676
+	WORD $0xfd4001a3 // ldr d3, [x13]
+	TBZ $0, R1, done677
+	ADD $8, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done677
 
-single660:
-	WORD $0xbd4001c3 // ldr s3, [x14]
+single676:
+	WORD $0xbd4001a3 // ldr s3, [x13]
 
-done661:
-	JMP begin653
+done677:
+	JMP done669
 
-notC651:
+other668:
+	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE notBias652
-	MOVD 96(R0), R14
-	TBZ $1, R8, single662
-	WORD $0xfd4001c0 // ldr d0, [x14]
-	TBZ $0, R8, done663
-	ADD $8, R14, R15
-	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
-	JMP done663
+	BNE other678
+	MOVD 96(R0), R13
+	TBZ $1, R1, single680
+	WORD $0xfd4001a0 // ldr d0, [x13]
+	TBZ $0, R1, done681
+	ADD $8, R13, R14
+	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
+	JMP done681
 
-single662:
-	WORD $0xbd4001c0 // ldr s0, [x14]
+single680:
+	WORD $0xbd4001a0 // ldr s0, [x13]
 
-done663:
+done681:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	JMP begin653
+	JMP done679
 
-notBias652:
+other678:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin653:
-	MOVD R3, R13
+done679:
+
+done669:
+	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums664
+	CBZ R15, sums682
 
-step665:
-	WORD $0xbc6e6924 // ldr s4, [x9, x14]
+step683:
+	WORD $0xbc6e6844 // ldr s4, [x2, x14]
 	WORD $0xbc6e6945 // ldr s5, [x10, x14]
 	WORD $0xbc6e6966 // ldr s6, [x11, x14]
 	WORD $0xbc6e6987 // ldr s7, [x12, x14]
-	TBZ $1, R8, single666
+	TBZ $1, R1, single684
 	WORD $0xfd4001a8 // ldr d8, [x13]
-	TBZ $0, R8, done667
+	TBZ $0, R1, done685
 	ADD $8, R13, R16
 	WORD $0x4d408208 // ld1 {v8.s}[2], [x16]
-	JMP done667
+	JMP done685
 
-single666:
+single684:
 	WORD $0xbd4001a8 // ldr s8, [x13]
 
-done667:
+done685:
 	WORD $0x4f841100 // fmla v0.4s, v8.4s, v4.s[0]
 	WORD $0x4f851101 // fmla v1.4s, v8.4s, v5.s[0]
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
 	WORD $0x4f871103 // fmla v3.4s, v8.4s, v7.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R6, R13
+	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step665
+	BNE step683
 
-sums664:
+sums682:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add668
+	BEQ other686
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	TBZ $1, R8, single670
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done671
-	ADD $8, R5, R13
+	TBZ $1, R1, single688
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done689
+	ADD $8, R7, R13
 	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
-	JMP done671
-
-single670:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done671:
-	ADD R6, R5
-	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R8, single672
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done673
-	ADD $8, R5, R13
-	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done673
-
-single672:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done673:
-	ADD R6, R5
-	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	TBZ $1, R8, single674
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done675
-	ADD $8, R5, R13
-	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done675
-
-single674:
-	WORD $0xbd0000a2 // str s2, [x5]
-
-done675:
-	ADD R6, R5
-	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single676
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done677
-	ADD $8, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done677
-
-single676:
-	WORD $0xbd0000a3 // str s3, [x5]
-
-done677:
-	ADD R6, R5
-	JMP end669
-
-add668:
-	TBZ $1, R8, single678
-	WORD $0xfd4000a4 // ldr d4, [x5]
-	TBZ $0, R8, done679
-	ADD $8, R5, R13
-	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done679
-
-single678:
-	WORD $0xbd4000a4 // ldr s4, [x5]
-
-done679:
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	TBZ $1, R8, single680
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done681
-	ADD $8, R5, R13
-	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
-	JMP done681
-
-single680:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done681:
-	ADD R6, R5
-	TBZ $1, R8, single682
-	WORD $0xfd4000a4 // ldr d4, [x5]
-	TBZ $0, R8, done683
-	ADD $8, R5, R13
-	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done683
-
-single682:
-	WORD $0xbd4000a4 // ldr s4, [x5]
-
-done683:
-	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R8, single684
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done685
-	ADD $8, R5, R13
-	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done685
-
-single684:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done685:
-	ADD R6, R5
-	TBZ $1, R8, single686
-	WORD $0xfd4000a4 // ldr d4, [x5]
-	TBZ $0, R8, done687
-	ADD $8, R5, R13
-	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done687
-
-single686:
-	WORD $0xbd4000a4 // ldr s4, [x5]
-
-done687:
-	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	TBZ $1, R8, single688
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done689
-	ADD $8, R5, R13
-	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
 	JMP done689
 
 single688:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done689:
-	ADD R6, R5
-	TBZ $1, R8, single690
-	WORD $0xfd4000a4 // ldr d4, [x5]
-	TBZ $0, R8, done691
-	ADD $8, R5, R13
-	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	TBZ $1, R1, single690
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done691
+	ADD $8, R7, R13
+	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
 	JMP done691
 
 single690:
-	WORD $0xbd4000a4 // ldr s4, [x5]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done691:
-	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single692
-	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done693
-	ADD $8, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	TBZ $1, R1, single692
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done693
+	ADD $8, R7, R13
+	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
 	JMP done693
 
 single692:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done693:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $1, R1, single694
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done695
+	ADD $8, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done695
 
-end669:
-	ADD R1, R12, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile650
+single694:
+	WORD $0xbd0000e3 // str s3, [x7]
+
+done695:
+	ADD R8, R7
+	JMP done687
+
+other686:
+	TBZ $1, R1, single696
+	WORD $0xfd4000e4 // ldr d4, [x7]
+	TBZ $0, R1, done697
+	ADD $8, R7, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done697
+
+single696:
+	WORD $0xbd4000e4 // ldr s4, [x7]
+
+done697:
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	TBZ $1, R1, single698
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done699
+	ADD $8, R7, R13
+	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
+	JMP done699
+
+single698:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done699:
+	ADD R8, R7
+	TBZ $1, R1, single700
+	WORD $0xfd4000e4 // ldr d4, [x7]
+	TBZ $0, R1, done701
+	ADD $8, R7, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done701
+
+single700:
+	WORD $0xbd4000e4 // ldr s4, [x7]
+
+done701:
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	TBZ $1, R1, single702
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done703
+	ADD $8, R7, R13
+	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
+	JMP done703
+
+single702:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done703:
+	ADD R8, R7
+	TBZ $1, R1, single704
+	WORD $0xfd4000e4 // ldr d4, [x7]
+	TBZ $0, R1, done705
+	ADD $8, R7, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done705
+
+single704:
+	WORD $0xbd4000e4 // ldr s4, [x7]
+
+done705:
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	TBZ $1, R1, single706
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done707
+	ADD $8, R7, R13
+	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
+	JMP done707
+
+single706:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done707:
+	ADD R8, R7
+	TBZ $1, R1, single708
+	WORD $0xfd4000e4 // ldr d4, [x7]
+	TBZ $0, R1, done709
+	ADD $8, R7, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done709
+
+single708:
+	WORD $0xbd4000e4 // ldr s4, [x7]
+
+done709:
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $1, R1, single710
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done711
+	ADD $8, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done711
+
+single710:
+	WORD $0xbd0000e3 // str s3, [x7]
+
+done711:
+	ADD R8, R7
+
+done687:
+	ADD R3, R12, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	SUBS $1, R9, R9
+	BNE row667
 	RET
 
-rows649:
-	MOVD 64(R0), R9
-	CMP $3, R9
-	BNE rows694
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other665:
 
-tile695:
+done666:
+	MOVD 64(R0), R10
+	CMP $3, R10
+	BNE other712
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+
+row714:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC696
-	MOVD R5, R13
-	TBZ $1, R8, single699
-	WORD $0xfd4001a0 // ldr d0, [x13]
-	TBZ $0, R8, done700
-	ADD $8, R13, R14
-	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
-	JMP done700
-
-single699:
-	WORD $0xbd4001a0 // ldr s0, [x13]
-
-done700:
-	ADD R6, R13
-	TBZ $1, R8, single701
-	WORD $0xfd4001a1 // ldr d1, [x13]
-	TBZ $0, R8, done702
-	ADD $8, R13, R14
-	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
-	JMP done702
-
-single701:
-	WORD $0xbd4001a1 // ldr s1, [x13]
-
-done702:
-	ADD R6, R13
-	TBZ $1, R8, single703
-	WORD $0xfd4001a2 // ldr d2, [x13]
-	TBZ $0, R8, done704
-	ADD $8, R13, R14
-	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done704
-
-single703:
-	WORD $0xbd4001a2 // ldr s2, [x13]
-
-done704:
-	JMP begin698
-
-notC696:
-	CMP $1, R12
-	BNE notBias697
-	MOVD 96(R0), R13
-	TBZ $1, R8, single705
-	WORD $0xfd4001a0 // ldr d0, [x13]
-	TBZ $0, R8, done706
-	ADD $8, R13, R14
-	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
-	JMP done706
-
-single705:
-	WORD $0xbd4001a0 // ldr s0, [x13]
-
-done706:
-	WORD $0x4ea01c01 // mov v1.16b, v0.16b
-	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	JMP begin698
-
-notBias697:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4f000402 // movi v2.4s, #0x0
-
-begin698:
-	MOVD R3, R12
-	MOVD $0, R13
-	MOVD 56(R0), R14
-	CBZ R14, sums707
-
-step708:
-	WORD $0xbc6d6923 // ldr s3, [x9, x13]
-	WORD $0xbc6d6944 // ldr s4, [x10, x13]
-	WORD $0xbc6d6965 // ldr s5, [x11, x13]
-	TBZ $1, R8, single709
-	WORD $0xfd400186 // ldr d6, [x12]
-	TBZ $0, R8, done710
-	ADD $8, R12, R15
-	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done710
-
-single709:
-	WORD $0xbd400186 // ldr s6, [x12]
-
-done710:
-	WORD $0x4f8310c0 // fmla v0.4s, v6.4s, v3.s[0]
-	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
-	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
-	ADD R4, R12
-	ADD R2, R13
-	SUBS $1, R14, R14
-	BNE step708
-
-sums707:
-	MOVD 88(R0), R12
-	CMP $3, R12
-	BEQ add711
-	WORD $0x4f000403 // movi v3.4s, #0x0
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	TBZ $1, R8, single713
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done714
-	ADD $8, R5, R12
-	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
-	JMP done714
-
-single713:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done714:
-	ADD R6, R5
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	TBZ $1, R8, single715
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done716
-	ADD $8, R5, R12
-	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done716
-
-single715:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done716:
-	ADD R6, R5
-	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R8, single717
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done718
-	ADD $8, R5, R12
-	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	BNE other715
+	MOVD R7, R12
+	TBZ $1, R1, single717
+	WORD $0xfd400180 // ldr d0, [x12]
+	TBZ $0, R1, done718
+	ADD $8, R12, R13
+	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
 	JMP done718
 
 single717:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd400180 // ldr s0, [x12]
 
 done718:
-	ADD R6, R5
-	JMP end712
-
-add711:
-	TBZ $1, R8, single719
-	WORD $0xfd4000a3 // ldr d3, [x5]
-	TBZ $0, R8, done720
-	ADD $8, R5, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	ADD R8, R12
+	TBZ $1, R1, single719
+	WORD $0xfd400181 // ldr d1, [x12]
+	TBZ $0, R1, done720
+	ADD $8, R12, R13
+	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
 	JMP done720
 
 single719:
-	WORD $0xbd4000a3 // ldr s3, [x5]
+	WORD $0xbd400181 // ldr s1, [x12]
 
 done720:
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	TBZ $1, R8, single721
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done722
-	ADD $8, R5, R12
-	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
+	ADD R8, R12
+	TBZ $1, R1, single721
+	WORD $0xfd400182 // ldr d2, [x12]
+	TBZ $0, R1, done722
+	ADD $8, R12, R13
+	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
 	JMP done722
 
 single721:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd400182 // ldr s2, [x12]
 
 done722:
-	ADD R6, R5
-	TBZ $1, R8, single723
-	WORD $0xfd4000a3 // ldr d3, [x5]
-	TBZ $0, R8, done724
-	ADD $8, R5, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done724
+	JMP done716
 
-single723:
-	WORD $0xbd4000a3 // ldr s3, [x5]
-
-done724:
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	TBZ $1, R8, single725
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done726
-	ADD $8, R5, R12
-	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+other715:
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BNE other723
+	MOVD 96(R0), R12
+	TBZ $1, R1, single725
+	WORD $0xfd400180 // ldr d0, [x12]
+	TBZ $0, R1, done726
+	ADD $8, R12, R13
+	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
 	JMP done726
 
 single725:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd400180 // ldr s0, [x12]
 
 done726:
-	ADD R6, R5
-	TBZ $1, R8, single727
-	WORD $0xfd4000a3 // ldr d3, [x5]
-	TBZ $0, R8, done728
-	ADD $8, R5, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done728
+	WORD $0x4ea01c01 // mov v1.16b, v0.16b
+	WORD $0x4ea01c02 // mov v2.16b, v0.16b
+	JMP done724
 
-single727:
-	WORD $0xbd4000a3 // ldr s3, [x5]
+other723:
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	WORD $0x4f000402 // movi v2.4s, #0x0
 
-done728:
-	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R8, single729
-	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done730
-	ADD $8, R5, R12
-	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+done724:
+
+done716:
+	MOVD R5, R12
+	MOVD $0, R13
+	MOVD 56(R0), R14
+	CBZ R14, sums727
+
+step728:
+	WORD $0xbc6d6843 // ldr s3, [x2, x13]
+	WORD $0xbc6d6944 // ldr s4, [x10, x13]
+	WORD $0xbc6d6965 // ldr s5, [x11, x13]
+	TBZ $1, R1, single729
+	WORD $0xfd400186 // ldr d6, [x12]
+	TBZ $0, R1, done730
+	ADD $8, R12, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
 	JMP done730
 
 single729:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd400186 // ldr s6, [x12]
 
 done730:
-	ADD R6, R5
+	WORD $0x4f8310c0 // fmla v0.4s, v6.4s, v3.s[0]
+	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
+	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
+	ADD R6, R12
+	ADD R4, R13
+	SUBS $1, R14, R14
+	BNE step728
 
-end712:
-	ADD R1, R11, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile695
+sums727:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ other731
+	WORD $0x4f000403 // movi v3.4s, #0x0
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	TBZ $1, R1, single733
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done734
+	ADD $8, R7, R12
+	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
+	JMP done734
+
+single733:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done734:
+	ADD R8, R7
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	TBZ $1, R1, single735
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done736
+	ADD $8, R7, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	JMP done736
+
+single735:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done736:
+	ADD R8, R7
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	TBZ $1, R1, single737
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done738
+	ADD $8, R7, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done738
+
+single737:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done738:
+	ADD R8, R7
+	JMP done732
+
+other731:
+	TBZ $1, R1, single739
+	WORD $0xfd4000e3 // ldr d3, [x7]
+	TBZ $0, R1, done740
+	ADD $8, R7, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done740
+
+single739:
+	WORD $0xbd4000e3 // ldr s3, [x7]
+
+done740:
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	TBZ $1, R1, single741
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done742
+	ADD $8, R7, R12
+	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
+	JMP done742
+
+single741:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done742:
+	ADD R8, R7
+	TBZ $1, R1, single743
+	WORD $0xfd4000e3 // ldr d3, [x7]
+	TBZ $0, R1, done744
+	ADD $8, R7, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done744
+
+single743:
+	WORD $0xbd4000e3 // ldr s3, [x7]
+
+done744:
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	TBZ $1, R1, single745
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done746
+	ADD $8, R7, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	JMP done746
+
+single745:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done746:
+	ADD R8, R7
+	TBZ $1, R1, single747
+	WORD $0xfd4000e3 // ldr d3, [x7]
+	TBZ $0, R1, done748
+	ADD $8, R7, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done748
+
+single747:
+	WORD $0xbd4000e3 // ldr s3, [x7]
+
+done748:
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	TBZ $1, R1, single749
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done750
+	ADD $8, R7, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done750
+
+single749:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done750:
+	ADD R8, R7
+
+done732:
+	ADD R3, R11, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	SUBS $1, R9, R9
+	BNE row714
 	RET
 
-rows694:
-	MOVD 64(R0), R9
-	CMP $2, R9
-	BNE rows731
-	MOVD (R0), R9
-	ADD R1, R9, R10
+other712:
 
-tile732:
+done713:
+	MOVD 64(R0), R10
+	CMP $2, R10
+	BNE other751
+	ADD R3, R2, R10
+
+row753:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC733
-	MOVD R5, R12
-	TBZ $1, R8, single736
-	WORD $0xfd400180 // ldr d0, [x12]
-	TBZ $0, R8, done737
-	ADD $8, R12, R13
-	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
-	JMP done737
-
-single736:
-	WORD $0xbd400180 // ldr s0, [x12]
-
-done737:
-	ADD R6, R12
-	TBZ $1, R8, single738
-	WORD $0xfd400181 // ldr d1, [x12]
-	TBZ $0, R8, done739
-	ADD $8, R12, R13
-	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done739
-
-single738:
-	WORD $0xbd400181 // ldr s1, [x12]
-
-done739:
-	JMP begin735
-
-notC733:
-	CMP $1, R11
-	BNE notBias734
-	MOVD 96(R0), R12
-	TBZ $1, R8, single740
-	WORD $0xfd400180 // ldr d0, [x12]
-	TBZ $0, R8, done741
-	ADD $8, R12, R13
-	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
-	JMP done741
-
-single740:
-	WORD $0xbd400180 // ldr s0, [x12]
-
-done741:
-	WORD $0x4ea01c01 // mov v1.16b, v0.16b
-	JMP begin735
-
-notBias734:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-	WORD $0x4f000401 // movi v1.4s, #0x0
-
-begin735:
-	MOVD R3, R11
-	MOVD $0, R12
-	MOVD 56(R0), R13
-	CBZ R13, sums742
-
-step743:
-	WORD $0xbc6c6922 // ldr s2, [x9, x12]
-	WORD $0xbc6c6943 // ldr s3, [x10, x12]
-	TBZ $1, R8, single744
-	WORD $0xfd400164 // ldr d4, [x11]
-	TBZ $0, R8, done745
-	ADD $8, R11, R14
-	WORD $0x4d4081c4 // ld1 {v4.s}[2], [x14]
-	JMP done745
-
-single744:
-	WORD $0xbd400164 // ldr s4, [x11]
-
-done745:
-	WORD $0x4f821080 // fmla v0.4s, v4.4s, v2.s[0]
-	WORD $0x4f831081 // fmla v1.4s, v4.4s, v3.s[0]
-	ADD R4, R11
-	ADD R2, R12
-	SUBS $1, R13, R13
-	BNE step743
-
-sums742:
-	MOVD 88(R0), R11
-	CMP $3, R11
-	BEQ add746
-	WORD $0x4f000402 // movi v2.4s, #0x0
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	TBZ $1, R8, single748
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done749
-	ADD $8, R5, R11
-	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
-	JMP done749
-
-single748:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done749:
-	ADD R6, R5
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R8, single750
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done751
-	ADD $8, R5, R11
-	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done751
-
-single750:
-	WORD $0xbd0000a1 // str s1, [x5]
-
-done751:
-	ADD R6, R5
-	JMP end747
-
-add746:
-	TBZ $1, R8, single752
-	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R8, done753
-	ADD $8, R5, R11
-	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
-	JMP done753
-
-single752:
-	WORD $0xbd4000a2 // ldr s2, [x5]
-
-done753:
-	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	TBZ $1, R8, single754
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done755
-	ADD $8, R5, R11
-	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
-	JMP done755
-
-single754:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done755:
-	ADD R6, R5
-	TBZ $1, R8, single756
-	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R8, done757
-	ADD $8, R5, R11
-	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
+	BNE other754
+	MOVD R7, R11
+	TBZ $1, R1, single756
+	WORD $0xfd400160 // ldr d0, [x11]
+	TBZ $0, R1, done757
+	ADD $8, R11, R12
+	WORD $0x4d408180 // ld1 {v0.s}[2], [x12]
 	JMP done757
 
 single756:
-	WORD $0xbd4000a2 // ldr s2, [x5]
+	WORD $0xbd400160 // ldr s0, [x11]
 
 done757:
-	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R8, single758
-	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done759
-	ADD $8, R5, R11
-	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	ADD R8, R11
+	TBZ $1, R1, single758
+	WORD $0xfd400161 // ldr d1, [x11]
+	TBZ $0, R1, done759
+	ADD $8, R11, R12
+	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
 	JMP done759
 
 single758:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd400161 // ldr s1, [x11]
 
 done759:
-	ADD R6, R5
+	JMP done755
 
-end747:
-	ADD R1, R10, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile732
-	RET
-
-rows731:
-	MOVD (R0), R9
-
-tile760:
-	MOVD 88(R0), R10
-	CMP $2, R10
-	BNE notC761
-	MOVD R5, R11
-	TBZ $1, R8, single764
+other754:
+	MOVD 88(R0), R11
+	CMP $1, R11
+	BNE other760
+	MOVD 96(R0), R11
+	TBZ $1, R1, single762
 	WORD $0xfd400160 // ldr d0, [x11]
-	TBZ $0, R8, done765
+	TBZ $0, R1, done763
 	ADD $8, R11, R12
 	WORD $0x4d408180 // ld1 {v0.s}[2], [x12]
-	JMP done765
+	JMP done763
 
-single764:
+single762:
 	WORD $0xbd400160 // ldr s0, [x11]
 
-done765:
-	JMP begin763
+done763:
+	WORD $0x4ea01c01 // mov v1.16b, v0.16b
+	JMP done761
 
-notC761:
-	CMP $1, R10
-	BNE notBias762
-	MOVD 96(R0), R11
-	TBZ $1, R8, single766
-	WORD $0xfd400160 // ldr d0, [x11]
-	TBZ $0, R8, done767
-	ADD $8, R11, R12
-	WORD $0x4d408180 // ld1 {v0.s}[2], [x12]
+other760:
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	WORD $0x4f000401 // movi v1.4s, #0x0
+
+done761:
+
+done755:
+	MOVD R5, R11
+	MOVD $0, R12
+	MOVD 56(R0), R13
+	CBZ R13, sums764
+
+step765:
+	WORD $0xbc6c6842 // ldr s2, [x2, x12]
+	WORD $0xbc6c6943 // ldr s3, [x10, x12]
+	TBZ $1, R1, single766
+	WORD $0xfd400164 // ldr d4, [x11]
+	TBZ $0, R1, done767
+	ADD $8, R11, R14
+	WORD $0x4d4081c4 // ld1 {v4.s}[2], [x14]
 	JMP done767
 
 single766:
-	WORD $0xbd400160 // ldr s0, [x11]
+	WORD $0xbd400164 // ldr s4, [x11]
 
 done767:
-	JMP begin763
+	WORD $0x4f821080 // fmla v0.4s, v4.4s, v2.s[0]
+	WORD $0x4f831081 // fmla v1.4s, v4.4s, v3.s[0]
+	ADD R6, R11
+	ADD R4, R12
+	SUBS $1, R13, R13
+	BNE step765
 
-notBias762:
-	WORD $0x4f000400 // movi v0.4s, #0x0
-
-begin763:
-	MOVD R3, R10
-	MOVD $0, R11
-	MOVD 56(R0), R12
-	CBZ R12, sums768
-
-step769:
-	WORD $0xbc6b6921 // ldr s1, [x9, x11]
-	TBZ $1, R8, single770
-	WORD $0xfd400142 // ldr d2, [x10]
-	TBZ $0, R8, done771
-	ADD $8, R10, R13
-	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
+sums764:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ other768
+	WORD $0x4f000402 // movi v2.4s, #0x0
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	TBZ $1, R1, single770
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done771
+	ADD $8, R7, R11
+	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
 	JMP done771
 
 single770:
-	WORD $0xbd400142 // ldr s2, [x10]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done771:
-	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
-	ADD R4, R10
-	ADD R2, R11
-	SUBS $1, R12, R12
-	BNE step769
+	ADD R8, R7
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	TBZ $1, R1, single772
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done773
+	ADD $8, R7, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	JMP done773
 
-sums768:
-	MOVD 88(R0), R10
-	CMP $3, R10
-	BEQ add772
-	WORD $0x4f000401 // movi v1.4s, #0x0
-	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R8, single774
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done775
-	ADD $8, R5, R10
-	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
+single772:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done773:
+	ADD R8, R7
+	JMP done769
+
+other768:
+	TBZ $1, R1, single774
+	WORD $0xfd4000e2 // ldr d2, [x7]
+	TBZ $0, R1, done775
+	ADD $8, R7, R11
+	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
 	JMP done775
 
 single774:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd4000e2 // ldr s2, [x7]
 
 done775:
-	ADD R6, R5
-	JMP end773
-
-add772:
-	TBZ $1, R8, single776
-	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R8, done777
-	ADD $8, R5, R10
-	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	TBZ $1, R1, single776
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done777
+	ADD $8, R7, R11
+	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
 	JMP done777
 
 single776:
-	WORD $0xbd4000a1 // ldr s1, [x5]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done777:
-	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R8, single778
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done779
-	ADD $8, R5, R10
-	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
+	ADD R8, R7
+	TBZ $1, R1, single778
+	WORD $0xfd4000e2 // ldr d2, [x7]
+	TBZ $0, R1, done779
+	ADD $8, R7, R11
+	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
 	JMP done779
 
 single778:
-	WORD $0xbd0000a0 // str s0, [x5]
+	WORD $0xbd4000e2 // ldr s2, [x7]
 
 done779:
-	ADD R6, R5
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	TBZ $1, R1, single780
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done781
+	ADD $8, R7, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	JMP done781
 
-end773:
-	ADD R1, R9, R9
-	SUBS $1, R7, R7
-	BNE tile760
+single780:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done781:
+	ADD R8, R7
+
+done769:
+	ADD R3, R10, R2
+	ADD R3, R2, R10
+	SUBS $1, R9, R9
+	BNE row753
+	RET
+
+other751:
+
+done752:
+
+row782:
+	MOVD 88(R0), R10
+	CMP $2, R10
+	BNE other783
+	MOVD R7, R10
+	TBZ $1, R1, single785
+	WORD $0xfd400140 // ldr d0, [x10]
+	TBZ $0, R1, done786
+	ADD $8, R10, R11
+	WORD $0x4d408160 // ld1 {v0.s}[2], [x11]
+	JMP done786
+
+single785:
+	WORD $0xbd400140 // ldr s0, [x10]
+
+done786:
+	JMP done784
+
+other783:
+	MOVD 88(R0), R10
+	CMP $1, R10
+	BNE other787
+	MOVD 96(R0), R10
+	TBZ $1, R1, single789
+	WORD $0xfd400140 // ldr d0, [x10]
+	TBZ $0, R1, done790
+	ADD $8, R10, R11
+	WORD $0x4d408160 // ld1 {v0.s}[2], [x11]
+	JMP done790
+
+single789:
+	WORD $0xbd400140 // ldr s0, [x10]
+
+done790:
+	JMP done788
+
+other787:
+	WORD $0x4f000400 // movi v0.4s, #0x0
+
+done788:
+
+done784:
+	MOVD R5, R10
+	MOVD $0, R11
+	MOVD 56(R0), R12
+	CBZ R12, sums791
+
+step792:
+	WORD $0xbc6b6841 // ldr s1, [x2, x11]
+	TBZ $1, R1, single793
+	WORD $0xfd400142 // ldr d2, [x10]
+	TBZ $0, R1, done794
+	ADD $8, R10, R13
+	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
+	JMP done794
+
+single793:
+	WORD $0xbd400142 // ldr s2, [x10]
+
+done794:
+	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
+	ADD R6, R10
+	ADD R4, R11
+	SUBS $1, R12, R12
+	BNE step792
+
+sums791:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ other795
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	TBZ $1, R1, single797
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done798
+	ADD $8, R7, R10
+	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
+	JMP done798
+
+single797:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done798:
+	ADD R8, R7
+	JMP done796
+
+other795:
+	TBZ $1, R1, single799
+	WORD $0xfd4000e1 // ldr d1, [x7]
+	TBZ $0, R1, done800
+	ADD $8, R7, R10
+	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
+	JMP done800
+
+single799:
+	WORD $0xbd4000e1 // ldr s1, [x7]
+
+done800:
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	TBZ $1, R1, single801
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done802
+	ADD $8, R7, R10
+	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
+	JMP done802
+
+single801:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done802:
+	ADD R8, R7
+
+done796:
+	ADD R3, R2, R2
+	SUBS $1, R9, R9
+	BNE row782
 	RET
 
 // gemm2NEON sets C = A·B + start for panels of two vectors. On AVX2 and NEON
@@ -7502,66 +7596,67 @@ end773:
 // func gemm2NEON(t *tileArgs)
 TEXT ·gemm2NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 64(R0), R8
-	CMP $6, R8
-	BNE rows1
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+	MOVD (R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 72(R0), R8
+	MOVD 64(R0), R9
+	CMP $6, R9
+	BNE other1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
 
-tile2:
+row3:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC3
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	ADD R6, R15
-	WORD $0x3dc001e2 // ldr q2, [x15]
-	WORD $0x3dc005e3 // ldr q3, [x15, #16]
-	ADD R6, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
-	WORD $0x3dc005e5 // ldr q5, [x15, #16]
-	ADD R6, R15
-	WORD $0x3dc001e6 // ldr q6, [x15]
-	WORD $0x3dc005e7 // ldr q7, [x15, #16]
-	ADD R6, R15
-	WORD $0x3dc001e8 // ldr q8, [x15]
-	WORD $0x3dc005e9 // ldr q9, [x15, #16]
-	ADD R6, R15
-	WORD $0x3dc001ea // ldr q10, [x15]
-	WORD $0x3dc005eb // ldr q11, [x15, #16]
-	JMP begin5
+	BNE other4
+	MOVD R6, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	ADD R7, R14
+	WORD $0x3dc001c2 // ldr q2, [x14]
+	WORD $0x3dc005c3 // ldr q3, [x14, #16]
+	ADD R7, R14
+	WORD $0x3dc001c4 // ldr q4, [x14]
+	WORD $0x3dc005c5 // ldr q5, [x14, #16]
+	ADD R7, R14
+	WORD $0x3dc001c6 // ldr q6, [x14]
+	WORD $0x3dc005c7 // ldr q7, [x14, #16]
+	ADD R7, R14
+	WORD $0x3dc001c8 // ldr q8, [x14]
+	WORD $0x3dc005c9 // ldr q9, [x14, #16]
+	ADD R7, R14
+	WORD $0x3dc001ca // ldr q10, [x14]
+	WORD $0x3dc005cb // ldr q11, [x14, #16]
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias4
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other6
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
-	JMP begin5
+	JMP done7
 
-notBias4:
+other6:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -7575,18 +7670,20 @@ notBias4:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin5:
-	MOVD R3, R14
+done7:
+
+done5:
+	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums6
-	CMP $4, R2
-	BNE scattered9
+	CBZ R16, sums8
+	CMP $4, R3
+	BNE scattered11
 	SUBS $4, R16, R16
-	BLT few8
+	BLT few10
 
-four7:
-	WORD $0x3cef690c // ldr q12, [x8, x15]
+four9:
+	WORD $0x3cef682c // ldr q12, [x1, x15]
 	WORD $0x3cef692d // ldr q13, [x9, x15]
 	WORD $0x3cef694e // ldr q14, [x10, x15]
 	WORD $0x3cef696f // ldr q15, [x11, x15]
@@ -7606,7 +7703,7 @@ four7:
 	WORD $0x4f8f1267 // fmla v7.4s, v19.4s, v15.s[0]
 	WORD $0x4f901269 // fmla v9.4s, v19.4s, v16.s[0]
 	WORD $0x4f91126b // fmla v11.4s, v19.4s, v17.s[0]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001d2 // ldr q18, [x14]
 	WORD $0x4fac1240 // fmla v0.4s, v18.4s, v12.s[1]
 	WORD $0x4fad1242 // fmla v2.4s, v18.4s, v13.s[1]
@@ -7621,7 +7718,7 @@ four7:
 	WORD $0x4faf1267 // fmla v7.4s, v19.4s, v15.s[1]
 	WORD $0x4fb01269 // fmla v9.4s, v19.4s, v16.s[1]
 	WORD $0x4fb1126b // fmla v11.4s, v19.4s, v17.s[1]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001d2 // ldr q18, [x14]
 	WORD $0x4f8c1a40 // fmla v0.4s, v18.4s, v12.s[2]
 	WORD $0x4f8d1a42 // fmla v2.4s, v18.4s, v13.s[2]
@@ -7636,7 +7733,7 @@ four7:
 	WORD $0x4f8f1a67 // fmla v7.4s, v19.4s, v15.s[2]
 	WORD $0x4f901a69 // fmla v9.4s, v19.4s, v16.s[2]
 	WORD $0x4f911a6b // fmla v11.4s, v19.4s, v17.s[2]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001d2 // ldr q18, [x14]
 	WORD $0x4fac1a40 // fmla v0.4s, v18.4s, v12.s[3]
 	WORD $0x4fad1a42 // fmla v2.4s, v18.4s, v13.s[3]
@@ -7651,19 +7748,19 @@ four7:
 	WORD $0x4faf1a67 // fmla v7.4s, v19.4s, v15.s[3]
 	WORD $0x4fb01a69 // fmla v9.4s, v19.4s, v16.s[3]
 	WORD $0x4fb11a6b // fmla v11.4s, v19.4s, v17.s[3]
-	ADD R4, R14
+	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four7
+	BGE four9
 
-few8:
+few10:
 	ADDS $4, R16, R16
-	BEQ sums6
+	BEQ sums8
 
-scattered9:
+scattered11:
 
-step10:
-	WORD $0xbc6f690c // ldr s12, [x8, x15]
+step12:
+	WORD $0xbc6f682c // ldr s12, [x1, x15]
 	WORD $0xbc6f692d // ldr s13, [x9, x15]
 	WORD $0xbc6f694e // ldr s14, [x10, x15]
 	WORD $0xbc6f696f // ldr s15, [x11, x15]
@@ -7683,151 +7780,153 @@ step10:
 	WORD $0x4f8f1267 // fmla v7.4s, v19.4s, v15.s[0]
 	WORD $0x4f901269 // fmla v9.4s, v19.4s, v16.s[0]
 	WORD $0x4f91126b // fmla v11.4s, v19.4s, v17.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R5, R14
+	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step10
+	BNE step12
 
-sums6:
+sums8:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add11
+	BEQ other13
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8000aa // str q10, [x5]
+	WORD $0x3d8000ca // str q10, [x6]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d8004ab // str q11, [x5, #16]
-	ADD R6, R5
-	JMP end12
+	WORD $0x3d8004cb // str q11, [x6, #16]
+	ADD R7, R6
+	JMP done14
 
-add11:
-	WORD $0x3dc000ac // ldr q12, [x5]
+other13:
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c2 // str q2, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8000aa // str q10, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000ca // str q10, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d8004ab // str q11, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004cb // str q11, [x6, #16]
+	ADD R7, R6
 
-end12:
-	ADD R1, R13, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile2
+done14:
+	ADD R2, R13, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	SUBS $1, R8, R8
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R8
-	CMP $5, R8
-	BNE rows13
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other1:
 
-tile14:
+done2:
+	MOVD 64(R0), R9
+	CMP $5, R9
+	BNE other15
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+
+row17:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC15
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	ADD R6, R14
-	WORD $0x3dc001c2 // ldr q2, [x14]
-	WORD $0x3dc005c3 // ldr q3, [x14, #16]
-	ADD R6, R14
-	WORD $0x3dc001c4 // ldr q4, [x14]
-	WORD $0x3dc005c5 // ldr q5, [x14, #16]
-	ADD R6, R14
-	WORD $0x3dc001c6 // ldr q6, [x14]
-	WORD $0x3dc005c7 // ldr q7, [x14, #16]
-	ADD R6, R14
-	WORD $0x3dc001c8 // ldr q8, [x14]
-	WORD $0x3dc005c9 // ldr q9, [x14, #16]
-	JMP begin17
+	BNE other18
+	MOVD R6, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	ADD R7, R13
+	WORD $0x3dc001a2 // ldr q2, [x13]
+	WORD $0x3dc005a3 // ldr q3, [x13, #16]
+	ADD R7, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	WORD $0x3dc005a5 // ldr q5, [x13, #16]
+	ADD R7, R13
+	WORD $0x3dc001a6 // ldr q6, [x13]
+	WORD $0x3dc005a7 // ldr q7, [x13, #16]
+	ADD R7, R13
+	WORD $0x3dc001a8 // ldr q8, [x13]
+	WORD $0x3dc005a9 // ldr q9, [x13, #16]
+	JMP done19
 
-notC15:
+other18:
+	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE notBias16
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
+	BNE other20
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	JMP begin17
+	JMP done21
 
-notBias16:
+other20:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -7839,18 +7938,20 @@ notBias16:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin17:
-	MOVD R3, R13
+done21:
+
+done19:
+	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums18
-	CMP $4, R2
-	BNE scattered21
+	CBZ R15, sums22
+	CMP $4, R3
+	BNE scattered25
 	SUBS $4, R15, R15
-	BLT few20
+	BLT few24
 
-four19:
-	WORD $0x3cee690a // ldr q10, [x8, x14]
+four23:
+	WORD $0x3cee682a // ldr q10, [x1, x14]
 	WORD $0x3cee692b // ldr q11, [x9, x14]
 	WORD $0x3cee694c // ldr q12, [x10, x14]
 	WORD $0x3cee696d // ldr q13, [x11, x14]
@@ -7867,7 +7968,7 @@ four19:
 	WORD $0x4f8c1205 // fmla v5.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001af // ldr q15, [x13]
 	WORD $0x4faa11e0 // fmla v0.4s, v15.4s, v10.s[1]
 	WORD $0x4fab11e2 // fmla v2.4s, v15.4s, v11.s[1]
@@ -7880,7 +7981,7 @@ four19:
 	WORD $0x4fac1205 // fmla v5.4s, v16.4s, v12.s[1]
 	WORD $0x4fad1207 // fmla v7.4s, v16.4s, v13.s[1]
 	WORD $0x4fae1209 // fmla v9.4s, v16.4s, v14.s[1]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001af // ldr q15, [x13]
 	WORD $0x4f8a19e0 // fmla v0.4s, v15.4s, v10.s[2]
 	WORD $0x4f8b19e2 // fmla v2.4s, v15.4s, v11.s[2]
@@ -7893,7 +7994,7 @@ four19:
 	WORD $0x4f8c1a05 // fmla v5.4s, v16.4s, v12.s[2]
 	WORD $0x4f8d1a07 // fmla v7.4s, v16.4s, v13.s[2]
 	WORD $0x4f8e1a09 // fmla v9.4s, v16.4s, v14.s[2]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001af // ldr q15, [x13]
 	WORD $0x4faa19e0 // fmla v0.4s, v15.4s, v10.s[3]
 	WORD $0x4fab19e2 // fmla v2.4s, v15.4s, v11.s[3]
@@ -7906,19 +8007,19 @@ four19:
 	WORD $0x4fac1a05 // fmla v5.4s, v16.4s, v12.s[3]
 	WORD $0x4fad1a07 // fmla v7.4s, v16.4s, v13.s[3]
 	WORD $0x4fae1a09 // fmla v9.4s, v16.4s, v14.s[3]
-	ADD R4, R13
+	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four19
+	BGE four23
 
-few20:
+few24:
 	ADDS $4, R15, R15
-	BEQ sums18
+	BEQ sums22
 
-scattered21:
+scattered25:
 
-step22:
-	WORD $0xbc6e690a // ldr s10, [x8, x14]
+step26:
+	WORD $0xbc6e682a // ldr s10, [x1, x14]
 	WORD $0xbc6e692b // ldr s11, [x9, x14]
 	WORD $0xbc6e694c // ldr s12, [x10, x14]
 	WORD $0xbc6e696d // ldr s13, [x11, x14]
@@ -7935,132 +8036,134 @@ step22:
 	WORD $0x4f8c1205 // fmla v5.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R5, R13
+	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step22
+	BNE step26
 
-sums18:
+sums22:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add23
+	BEQ other27
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	ADD R6, R5
-	JMP end24
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	ADD R7, R6
+	JMP done28
 
-add23:
-	WORD $0x3dc000aa // ldr q10, [x5]
+other27:
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004ca // ldr q10, [x6, #16]
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x3d8000c2 // str q2, [x6]
+	WORD $0x3dc004ca // ldr q10, [x6, #16]
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004ca // ldr q10, [x6, #16]
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3dc004ca // ldr q10, [x6, #16]
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3dc004ca // ldr q10, [x6, #16]
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	ADD R7, R6
 
-end24:
-	ADD R1, R12, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile14
+done28:
+	ADD R2, R12, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	SUBS $1, R8, R8
+	BNE row17
 	RET
 
-rows13:
-	MOVD 64(R0), R8
-	CMP $4, R8
-	BNE rows25
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other15:
 
-tile26:
+done16:
+	MOVD 64(R0), R9
+	CMP $4, R9
+	BNE other29
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+
+row31:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC27
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	ADD R6, R13
-	WORD $0x3dc001a2 // ldr q2, [x13]
-	WORD $0x3dc005a3 // ldr q3, [x13, #16]
-	ADD R6, R13
-	WORD $0x3dc001a4 // ldr q4, [x13]
-	WORD $0x3dc005a5 // ldr q5, [x13, #16]
-	ADD R6, R13
-	WORD $0x3dc001a6 // ldr q6, [x13]
-	WORD $0x3dc005a7 // ldr q7, [x13, #16]
-	JMP begin29
+	BNE other32
+	MOVD R6, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	ADD R7, R12
+	WORD $0x3dc00182 // ldr q2, [x12]
+	WORD $0x3dc00583 // ldr q3, [x12, #16]
+	ADD R7, R12
+	WORD $0x3dc00184 // ldr q4, [x12]
+	WORD $0x3dc00585 // ldr q5, [x12, #16]
+	ADD R7, R12
+	WORD $0x3dc00186 // ldr q6, [x12]
+	WORD $0x3dc00587 // ldr q7, [x12, #16]
+	JMP done33
 
-notC27:
+other32:
+	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE notBias28
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
+	BNE other34
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	JMP begin29
+	JMP done35
 
-notBias28:
+other34:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8070,18 +8173,20 @@ notBias28:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin29:
-	MOVD R3, R12
+done35:
+
+done33:
+	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums30
-	CMP $4, R2
-	BNE scattered33
+	CBZ R14, sums36
+	CMP $4, R3
+	BNE scattered39
 	SUBS $4, R14, R14
-	BLT few32
+	BLT few38
 
-four31:
-	WORD $0x3ced6908 // ldr q8, [x8, x13]
+four37:
+	WORD $0x3ced6828 // ldr q8, [x1, x13]
 	WORD $0x3ced6929 // ldr q9, [x9, x13]
 	WORD $0x3ced694a // ldr q10, [x10, x13]
 	WORD $0x3ced696b // ldr q11, [x11, x13]
@@ -8095,7 +8200,7 @@ four31:
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a5 // fmla v5.4s, v13.4s, v10.s[0]
 	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc0018c // ldr q12, [x12]
 	WORD $0x4fa81180 // fmla v0.4s, v12.4s, v8.s[1]
 	WORD $0x4fa91182 // fmla v2.4s, v12.4s, v9.s[1]
@@ -8106,7 +8211,7 @@ four31:
 	WORD $0x4fa911a3 // fmla v3.4s, v13.4s, v9.s[1]
 	WORD $0x4faa11a5 // fmla v5.4s, v13.4s, v10.s[1]
 	WORD $0x4fab11a7 // fmla v7.4s, v13.4s, v11.s[1]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc0018c // ldr q12, [x12]
 	WORD $0x4f881980 // fmla v0.4s, v12.4s, v8.s[2]
 	WORD $0x4f891982 // fmla v2.4s, v12.4s, v9.s[2]
@@ -8117,7 +8222,7 @@ four31:
 	WORD $0x4f8919a3 // fmla v3.4s, v13.4s, v9.s[2]
 	WORD $0x4f8a19a5 // fmla v5.4s, v13.4s, v10.s[2]
 	WORD $0x4f8b19a7 // fmla v7.4s, v13.4s, v11.s[2]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc0018c // ldr q12, [x12]
 	WORD $0x4fa81980 // fmla v0.4s, v12.4s, v8.s[3]
 	WORD $0x4fa91982 // fmla v2.4s, v12.4s, v9.s[3]
@@ -8128,19 +8233,19 @@ four31:
 	WORD $0x4fa919a3 // fmla v3.4s, v13.4s, v9.s[3]
 	WORD $0x4faa19a5 // fmla v5.4s, v13.4s, v10.s[3]
 	WORD $0x4fab19a7 // fmla v7.4s, v13.4s, v11.s[3]
-	ADD R4, R12
+	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four31
+	BGE four37
 
-few32:
+few38:
 	ADDS $4, R14, R14
-	BEQ sums30
+	BEQ sums36
 
-scattered33:
+scattered39:
 
-step34:
-	WORD $0xbc6d6908 // ldr s8, [x8, x13]
+step40:
+	WORD $0xbc6d6828 // ldr s8, [x1, x13]
 	WORD $0xbc6d6929 // ldr s9, [x9, x13]
 	WORD $0xbc6d694a // ldr s10, [x10, x13]
 	WORD $0xbc6d696b // ldr s11, [x11, x13]
@@ -8154,113 +8259,115 @@ step34:
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a5 // fmla v5.4s, v13.4s, v10.s[0]
 	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
-	ADD R4, R12
-	ADD R2, R13
+	ADD R5, R12
+	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step34
+	BNE step40
 
-sums30:
+sums36:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ add35
+	BEQ other41
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R6, R5
-	JMP end36
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	ADD R7, R6
+	JMP done42
 
-add35:
-	WORD $0x3dc000a8 // ldr q8, [x5]
+other41:
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000c2 // str q2, [x6]
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	ADD R7, R6
 
-end36:
-	ADD R1, R11, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile26
+done42:
+	ADD R2, R11, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	SUBS $1, R8, R8
+	BNE row31
 	RET
 
-rows25:
-	MOVD 64(R0), R8
-	CMP $3, R8
-	BNE rows37
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
+other29:
 
-tile38:
+done30:
+	MOVD 64(R0), R9
+	CMP $3, R9
+	BNE other43
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+
+row45:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC39
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	ADD R6, R12
-	WORD $0x3dc00182 // ldr q2, [x12]
-	WORD $0x3dc00583 // ldr q3, [x12, #16]
-	ADD R6, R12
-	WORD $0x3dc00184 // ldr q4, [x12]
-	WORD $0x3dc00585 // ldr q5, [x12, #16]
-	JMP begin41
+	BNE other46
+	MOVD R6, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	ADD R7, R11
+	WORD $0x3dc00162 // ldr q2, [x11]
+	WORD $0x3dc00563 // ldr q3, [x11, #16]
+	ADD R7, R11
+	WORD $0x3dc00164 // ldr q4, [x11]
+	WORD $0x3dc00565 // ldr q5, [x11, #16]
+	JMP done47
 
-notC39:
+other46:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias40
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other48
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	JMP begin41
+	JMP done49
 
-notBias40:
+other48:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8268,18 +8375,20 @@ notBias40:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin41:
-	MOVD R3, R11
+done49:
+
+done47:
+	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums42
-	CMP $4, R2
-	BNE scattered45
+	CBZ R13, sums50
+	CMP $4, R3
+	BNE scattered53
 	SUBS $4, R13, R13
-	BLT few44
+	BLT few52
 
-four43:
-	WORD $0x3cec6906 // ldr q6, [x8, x12]
+four51:
+	WORD $0x3cec6826 // ldr q6, [x1, x12]
 	WORD $0x3cec6927 // ldr q7, [x9, x12]
 	WORD $0x3cec6948 // ldr q8, [x10, x12]
 	WORD $0x3dc00169 // ldr q9, [x11]
@@ -8290,7 +8399,7 @@ four43:
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871143 // fmla v3.4s, v10.4s, v7.s[0]
 	WORD $0x4f881145 // fmla v5.4s, v10.4s, v8.s[0]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc00169 // ldr q9, [x11]
 	WORD $0x4fa61120 // fmla v0.4s, v9.4s, v6.s[1]
 	WORD $0x4fa71122 // fmla v2.4s, v9.4s, v7.s[1]
@@ -8299,7 +8408,7 @@ four43:
 	WORD $0x4fa61141 // fmla v1.4s, v10.4s, v6.s[1]
 	WORD $0x4fa71143 // fmla v3.4s, v10.4s, v7.s[1]
 	WORD $0x4fa81145 // fmla v5.4s, v10.4s, v8.s[1]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc00169 // ldr q9, [x11]
 	WORD $0x4f861920 // fmla v0.4s, v9.4s, v6.s[2]
 	WORD $0x4f871922 // fmla v2.4s, v9.4s, v7.s[2]
@@ -8308,7 +8417,7 @@ four43:
 	WORD $0x4f861941 // fmla v1.4s, v10.4s, v6.s[2]
 	WORD $0x4f871943 // fmla v3.4s, v10.4s, v7.s[2]
 	WORD $0x4f881945 // fmla v5.4s, v10.4s, v8.s[2]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc00169 // ldr q9, [x11]
 	WORD $0x4fa61920 // fmla v0.4s, v9.4s, v6.s[3]
 	WORD $0x4fa71922 // fmla v2.4s, v9.4s, v7.s[3]
@@ -8317,19 +8426,19 @@ four43:
 	WORD $0x4fa61941 // fmla v1.4s, v10.4s, v6.s[3]
 	WORD $0x4fa71943 // fmla v3.4s, v10.4s, v7.s[3]
 	WORD $0x4fa81945 // fmla v5.4s, v10.4s, v8.s[3]
-	ADD R4, R11
+	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four43
+	BGE four51
 
-few44:
+few52:
 	ADDS $4, R13, R13
-	BEQ sums42
+	BEQ sums50
 
-scattered45:
+scattered53:
 
-step46:
-	WORD $0xbc6c6906 // ldr s6, [x8, x12]
+step54:
+	WORD $0xbc6c6826 // ldr s6, [x1, x12]
 	WORD $0xbc6c6927 // ldr s7, [x9, x12]
 	WORD $0xbc6c6948 // ldr s8, [x10, x12]
 	WORD $0x3dc00169 // ldr q9, [x11]
@@ -8340,111 +8449,115 @@ step46:
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871143 // fmla v3.4s, v10.4s, v7.s[0]
 	WORD $0x4f881145 // fmla v5.4s, v10.4s, v8.s[0]
-	ADD R4, R11
-	ADD R2, R12
+	ADD R5, R11
+	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step46
+	BNE step54
 
-sums42:
+sums50:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ add47
+	BEQ other55
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
-	JMP end48
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
+	JMP done56
 
-add47:
-	WORD $0x3dc000a6 // ldr q6, [x5]
+other55:
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3d8000c2 // str q2, [x6]
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	ADD R7, R6
 
-end48:
-	ADD R1, R10, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile38
+done56:
+	ADD R2, R10, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	SUBS $1, R8, R8
+	BNE row45
 	RET
 
-rows37:
-	MOVD 64(R0), R8
-	CMP $2, R8
-	BNE rows49
-	MOVD (R0), R8
-	ADD R1, R8, R9
+other43:
 
-tile50:
+done44:
+	MOVD 64(R0), R9
+	CMP $2, R9
+	BNE other57
+	ADD R2, R1, R9
+
+row59:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC51
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	ADD R6, R11
-	WORD $0x3dc00162 // ldr q2, [x11]
-	WORD $0x3dc00563 // ldr q3, [x11, #16]
-	JMP begin53
+	BNE other60
+	MOVD R6, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	ADD R7, R10
+	WORD $0x3dc00142 // ldr q2, [x10]
+	WORD $0x3dc00543 // ldr q3, [x10, #16]
+	JMP done61
 
-notC51:
+other60:
+	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE notBias52
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
+	BNE other62
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
-	JMP begin53
+	JMP done63
 
-notBias52:
+other62:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin53:
-	MOVD R3, R10
+done63:
+
+done61:
+	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums54
-	CMP $4, R2
-	BNE scattered57
+	CBZ R12, sums64
+	CMP $4, R3
+	BNE scattered67
 	SUBS $4, R12, R12
-	BLT few56
+	BLT few66
 
-four55:
-	WORD $0x3ceb6904 // ldr q4, [x8, x11]
+four65:
+	WORD $0x3ceb6824 // ldr q4, [x1, x11]
 	WORD $0x3ceb6925 // ldr q5, [x9, x11]
 	WORD $0x3dc00146 // ldr q6, [x10]
 	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
@@ -8452,40 +8565,40 @@ four55:
 	WORD $0x3dc00547 // ldr q7, [x10, #16]
 	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
 	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00146 // ldr q6, [x10]
 	WORD $0x4fa410c0 // fmla v0.4s, v6.4s, v4.s[1]
 	WORD $0x4fa510c2 // fmla v2.4s, v6.4s, v5.s[1]
 	WORD $0x3dc00547 // ldr q7, [x10, #16]
 	WORD $0x4fa410e1 // fmla v1.4s, v7.4s, v4.s[1]
 	WORD $0x4fa510e3 // fmla v3.4s, v7.4s, v5.s[1]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00146 // ldr q6, [x10]
 	WORD $0x4f8418c0 // fmla v0.4s, v6.4s, v4.s[2]
 	WORD $0x4f8518c2 // fmla v2.4s, v6.4s, v5.s[2]
 	WORD $0x3dc00547 // ldr q7, [x10, #16]
 	WORD $0x4f8418e1 // fmla v1.4s, v7.4s, v4.s[2]
 	WORD $0x4f8518e3 // fmla v3.4s, v7.4s, v5.s[2]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00146 // ldr q6, [x10]
 	WORD $0x4fa418c0 // fmla v0.4s, v6.4s, v4.s[3]
 	WORD $0x4fa518c2 // fmla v2.4s, v6.4s, v5.s[3]
 	WORD $0x3dc00547 // ldr q7, [x10, #16]
 	WORD $0x4fa418e1 // fmla v1.4s, v7.4s, v4.s[3]
 	WORD $0x4fa518e3 // fmla v3.4s, v7.4s, v5.s[3]
-	ADD R4, R10
+	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four55
+	BGE four65
 
-few56:
+few66:
 	ADDS $4, R12, R12
-	BEQ sums54
+	BEQ sums64
 
-scattered57:
+scattered67:
 
-step58:
-	WORD $0xbc6b6904 // ldr s4, [x8, x11]
+step68:
+	WORD $0xbc6b6824 // ldr s4, [x1, x11]
 	WORD $0xbc6b6925 // ldr s5, [x9, x11]
 	WORD $0x3dc00146 // ldr q6, [x10]
 	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
@@ -8493,153 +8606,157 @@ step58:
 	WORD $0x3dc00547 // ldr q7, [x10, #16]
 	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
 	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R5, R10
+	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step58
+	BNE step68
 
-sums54:
+sums64:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add59
+	BEQ other69
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3d8000c2 // str q2, [x6]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
-	JMP end60
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
+	JMP done70
 
-add59:
-	WORD $0x3dc000a4 // ldr q4, [x5]
+other69:
+	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c4 // ldr q4, [x6, #16]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
-	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
+	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x3d8000c2 // str q2, [x6]
+	WORD $0x3dc004c4 // ldr q4, [x6, #16]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	ADD R7, R6
 
-end60:
-	ADD R1, R9, R8
-	ADD R1, R8, R9
-	SUBS $1, R7, R7
-	BNE tile50
+done70:
+	ADD R2, R9, R1
+	ADD R2, R1, R9
+	SUBS $1, R8, R8
+	BNE row59
 	RET
 
-rows49:
-	MOVD (R0), R8
+other57:
 
-tile61:
+done58:
+
+row71:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC62
-	MOVD R5, R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	JMP begin64
+	BNE other72
+	MOVD R6, R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	WORD $0x3dc00521 // ldr q1, [x9, #16]
+	JMP done73
 
-notC62:
+other72:
+	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE notBias63
-	MOVD 96(R0), R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	JMP begin64
+	BNE other74
+	MOVD 96(R0), R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	WORD $0x3dc00521 // ldr q1, [x9, #16]
+	JMP done75
 
-notBias63:
+other74:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-begin64:
-	MOVD R3, R9
+done75:
+
+done73:
+	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums65
-	CMP $4, R2
-	BNE scattered68
+	CBZ R11, sums76
+	CMP $4, R3
+	BNE scattered79
 	SUBS $4, R11, R11
-	BLT few67
+	BLT few78
 
-four66:
-	WORD $0x3cea6902 // ldr q2, [x8, x10]
+four77:
+	WORD $0x3cea6822 // ldr q2, [x1, x10]
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
 	WORD $0x3dc00524 // ldr q4, [x9, #16]
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4fa21060 // fmla v0.4s, v3.4s, v2.s[1]
 	WORD $0x3dc00524 // ldr q4, [x9, #16]
 	WORD $0x4fa21081 // fmla v1.4s, v4.4s, v2.s[1]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4f821860 // fmla v0.4s, v3.4s, v2.s[2]
 	WORD $0x3dc00524 // ldr q4, [x9, #16]
 	WORD $0x4f821881 // fmla v1.4s, v4.4s, v2.s[2]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4fa21860 // fmla v0.4s, v3.4s, v2.s[3]
 	WORD $0x3dc00524 // ldr q4, [x9, #16]
 	WORD $0x4fa21881 // fmla v1.4s, v4.4s, v2.s[3]
-	ADD R4, R9
+	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four66
+	BGE four77
 
-few67:
+few78:
 	ADDS $4, R11, R11
-	BEQ sums65
+	BEQ sums76
 
-scattered68:
+scattered79:
 
-step69:
-	WORD $0xbc6a6902 // ldr s2, [x8, x10]
+step80:
+	WORD $0xbc6a6822 // ldr s2, [x1, x10]
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
 	WORD $0x3dc00524 // ldr q4, [x9, #16]
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
-	ADD R4, R9
-	ADD R2, R10
+	ADD R5, R9
+	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step69
+	BNE step80
 
-sums65:
+sums76:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ add70
+	BEQ other81
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
-	JMP end71
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
+	JMP done82
 
-add70:
-	WORD $0x3dc000a2 // ldr q2, [x5]
+other81:
+	WORD $0x3dc000c2 // ldr q2, [x6]
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a2 // ldr q2, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c2 // ldr q2, [x6, #16]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	ADD R6, R5
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	ADD R7, R6
 
-end71:
-	ADD R1, R8, R8
-	SUBS $1, R7, R7
-	BNE tile61
+done82:
+	ADD R2, R1, R1
+	SUBS $1, R8, R8
+	BNE row71
 	RET
 
 // gemm2maskedNEON sets C = A·B + start for panels of two vectors, the second
@@ -8648,137 +8765,138 @@ end71:
 // func gemm2maskedNEON(t *tileArgs)
 TEXT ·gemm2maskedNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 80(R0), R8
-	MOVD 64(R0), R9
-	CMP $6, R9
-	BNE rows1
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
+	MOVD 80(R0), R1
+	MOVD (R0), R2
+	MOVD 8(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 32(R0), R6
+	MOVD 40(R0), R7
+	MOVD 48(R0), R8
+	MOVD 72(R0), R9
+	MOVD 64(R0), R10
+	CMP $6, R10
+	BNE other1
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
 
-tile2:
+row3:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC3
-	MOVD R5, R16
-	WORD $0x3dc00200 // ldr q0, [x16]
-	TBZ $1, R8, single6
-	WORD $0xfd400a01 // ldr d1, [x16, #16]
-	TBZ $0, R8, done7
-	ADD $24, R16, R17
-	WORD $0x4d408221 // ld1 {v1.s}[2], [x17]
+	BNE other4
+	MOVD R7, R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
+	TBZ $1, R1, single6
+	WORD $0xfd4009e1 // ldr d1, [x15, #16]
+	TBZ $0, R1, done7
+	ADD $24, R15, R16
+	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
 	JMP done7
 
 single6:
-	WORD $0xbd401201 // ldr s1, [x16, #16]
+	WORD $0xbd4011e1 // ldr s1, [x15, #16]
 
 done7:
-	ADD R6, R16
-	WORD $0x3dc00202 // ldr q2, [x16]
-	TBZ $1, R8, single8
-	WORD $0xfd400a03 // ldr d3, [x16, #16]
-	TBZ $0, R8, done9
-	ADD $24, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e2 // ldr q2, [x15]
+	TBZ $1, R1, single8
+	WORD $0xfd4009e3 // ldr d3, [x15, #16]
+	TBZ $0, R1, done9
+	ADD $24, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
 	JMP done9
 
 single8:
-	WORD $0xbd401203 // ldr s3, [x16, #16]
+	WORD $0xbd4011e3 // ldr s3, [x15, #16]
 
 done9:
-	ADD R6, R16
-	WORD $0x3dc00204 // ldr q4, [x16]
-	TBZ $1, R8, single10
-	WORD $0xfd400a05 // ldr d5, [x16, #16]
-	TBZ $0, R8, done11
-	ADD $24, R16, R17
-	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e4 // ldr q4, [x15]
+	TBZ $1, R1, single10
+	WORD $0xfd4009e5 // ldr d5, [x15, #16]
+	TBZ $0, R1, done11
+	ADD $24, R15, R16
+	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
 	JMP done11
 
 single10:
-	WORD $0xbd401205 // ldr s5, [x16, #16]
+	WORD $0xbd4011e5 // ldr s5, [x15, #16]
 
 done11:
-	ADD R6, R16
-	WORD $0x3dc00206 // ldr q6, [x16]
-	TBZ $1, R8, single12
-	WORD $0xfd400a07 // ldr d7, [x16, #16]
-	TBZ $0, R8, done13
-	ADD $24, R16, R17
-	WORD $0x4d408227 // ld1 {v7.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e6 // ldr q6, [x15]
+	TBZ $1, R1, single12
+	WORD $0xfd4009e7 // ldr d7, [x15, #16]
+	TBZ $0, R1, done13
+	ADD $24, R15, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done13
 
 single12:
-	WORD $0xbd401207 // ldr s7, [x16, #16]
+	WORD $0xbd4011e7 // ldr s7, [x15, #16]
 
 done13:
-	ADD R6, R16
-	WORD $0x3dc00208 // ldr q8, [x16]
-	TBZ $1, R8, single14
-	WORD $0xfd400a09 // ldr d9, [x16, #16]
-	TBZ $0, R8, done15
-	ADD $24, R16, R17
-	WORD $0x4d408229 // ld1 {v9.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e8 // ldr q8, [x15]
+	TBZ $1, R1, single14
+	WORD $0xfd4009e9 // ldr d9, [x15, #16]
+	TBZ $0, R1, done15
+	ADD $24, R15, R16
+	WORD $0x4d408209 // ld1 {v9.s}[2], [x16]
 	JMP done15
 
 single14:
-	WORD $0xbd401209 // ldr s9, [x16, #16]
+	WORD $0xbd4011e9 // ldr s9, [x15, #16]
 
 done15:
-	ADD R6, R16
-	WORD $0x3dc0020a // ldr q10, [x16]
-	TBZ $1, R8, single16
-	WORD $0xfd400a0b // ldr d11, [x16, #16]
-	TBZ $0, R8, done17
-	ADD $24, R16, R17
-	WORD $0x4d40822b // ld1 {v11.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001ea // ldr q10, [x15]
+	TBZ $1, R1, single16
+	WORD $0xfd4009eb // ldr d11, [x15, #16]
+	TBZ $0, R1, done17
+	ADD $24, R15, R16
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
 	JMP done17
 
 single16:
-	WORD $0xbd40120b // ldr s11, [x16, #16]
+	WORD $0xbd4011eb // ldr s11, [x15, #16]
 
 done17:
-	JMP begin5
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE notBias4
-	MOVD 96(R0), R16
-	WORD $0x3dc00200 // ldr q0, [x16]
+	BNE other18
+	MOVD 96(R0), R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	TBZ $1, R8, single18
-	WORD $0xfd400a01 // ldr d1, [x16, #16]
-	TBZ $0, R8, done19
-	ADD $24, R16, R17
-	WORD $0x4d408221 // ld1 {v1.s}[2], [x17]
-	JMP done19
+	TBZ $1, R1, single20
+	WORD $0xfd4009e1 // ldr d1, [x15, #16]
+	TBZ $0, R1, done21
+	ADD $24, R15, R16
+	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
+	JMP done21
 
-single18:
-	WORD $0xbd401201 // ldr s1, [x16, #16]
+single20:
+	WORD $0xbd4011e1 // ldr s1, [x15, #16]
 
-done19:
+done21:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
-	JMP begin5
+	JMP done19
 
-notBias4:
+other18:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8792,14 +8910,16 @@ notBias4:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin5:
-	MOVD R3, R15
+done19:
+
+done5:
+	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums20
+	CBZ R17, sums22
 
-step21:
-	WORD $0xbc70692c // ldr s12, [x9, x16]
+step23:
+	WORD $0xbc70684c // ldr s12, [x2, x16]
 	WORD $0xbc70694d // ldr s13, [x10, x16]
 	WORD $0xbc70696e // ldr s14, [x11, x16]
 	WORD $0xbc70698f // ldr s15, [x12, x16]
@@ -8812,408 +8932,410 @@ step21:
 	WORD $0x4f8f1246 // fmla v6.4s, v18.4s, v15.s[0]
 	WORD $0x4f901248 // fmla v8.4s, v18.4s, v16.s[0]
 	WORD $0x4f91124a // fmla v10.4s, v18.4s, v17.s[0]
-	TBZ $1, R8, single22
+	TBZ $1, R1, single24
 	WORD $0xfd4009f3 // ldr d19, [x15, #16]
-	TBZ $0, R8, done23
+	TBZ $0, R1, done25
 	ADD $24, R15, R19
 	WORD $0x4d408273 // ld1 {v19.s}[2], [x19]
-	JMP done23
+	JMP done25
 
-single22:
+single24:
 	WORD $0xbd4011f3 // ldr s19, [x15, #16]
 
-done23:
+done25:
 	WORD $0x4f8c1261 // fmla v1.4s, v19.4s, v12.s[0]
 	WORD $0x4f8d1263 // fmla v3.4s, v19.4s, v13.s[0]
 	WORD $0x4f8e1265 // fmla v5.4s, v19.4s, v14.s[0]
 	WORD $0x4f8f1267 // fmla v7.4s, v19.4s, v15.s[0]
 	WORD $0x4f901269 // fmla v9.4s, v19.4s, v16.s[0]
 	WORD $0x4f91126b // fmla v11.4s, v19.4s, v17.s[0]
-	ADD R4, R15
-	ADD R2, R16
+	ADD R6, R15
+	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step21
+	BNE step23
 
-sums20:
+sums22:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ add24
+	BEQ other26
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R8, single26
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done27
-	ADD $24, R5, R15
+	TBZ $1, R1, single28
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done29
+	ADD $24, R7, R15
 	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
-	JMP done27
-
-single26:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
-
-done27:
-	ADD R6, R5
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single28
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done29
-	ADD $24, R5, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
 	JMP done29
 
 single28:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done29:
-	ADD R6, R5
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single30
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done31
-	ADD $24, R5, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R1, single30
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done31
+	ADD $24, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
 	JMP done31
 
 single30:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done31:
-	ADD R6, R5
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single32
-	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done33
-	ADD $24, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R1, single32
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done33
+	ADD $24, R7, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done33
 
 single32:
-	WORD $0xbd0010a7 // str s7, [x5, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done33:
-	ADD R6, R5
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R8, single34
-	WORD $0xfd0008a9 // str d9, [x5, #16]
-	TBZ $0, R8, done35
-	ADD $24, R5, R15
-	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R1, single34
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R1, done35
+	ADD $24, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
 	JMP done35
 
 single34:
-	WORD $0xbd0010a9 // str s9, [x5, #16]
+	WORD $0xbd0010e7 // str s7, [x7, #16]
 
 done35:
-	ADD R6, R5
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8000aa // str q10, [x5]
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single36
-	WORD $0xfd0008ab // str d11, [x5, #16]
-	TBZ $0, R8, done37
-	ADD $24, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	TBZ $1, R1, single36
+	WORD $0xfd0008e9 // str d9, [x7, #16]
+	TBZ $0, R1, done37
+	ADD $24, R7, R15
+	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
 	JMP done37
 
 single36:
-	WORD $0xbd0010ab // str s11, [x5, #16]
+	WORD $0xbd0010e9 // str s9, [x7, #16]
 
 done37:
-	ADD R6, R5
-	JMP end25
-
-add24:
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	TBZ $1, R8, single38
-	WORD $0xfd4008ac // ldr d12, [x5, #16]
-	TBZ $0, R8, done39
-	ADD $24, R5, R15
-	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8000ea // str q10, [x7]
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single38
+	WORD $0xfd0008eb // str d11, [x7, #16]
+	TBZ $0, R1, done39
+	ADD $24, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
 	JMP done39
 
 single38:
-	WORD $0xbd4010ac // ldr s12, [x5, #16]
+	WORD $0xbd0010eb // str s11, [x7, #16]
 
 done39:
-	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R8, single40
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done41
-	ADD $24, R5, R15
-	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
+	ADD R8, R7
+	JMP done27
+
+other26:
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	TBZ $1, R1, single40
+	WORD $0xfd4008ec // ldr d12, [x7, #16]
+	TBZ $0, R1, done41
+	ADD $24, R7, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
 	JMP done41
 
 single40:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
+	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
 done41:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	TBZ $1, R8, single42
-	WORD $0xfd4008ac // ldr d12, [x5, #16]
-	TBZ $0, R8, done43
-	ADD $24, R5, R15
-	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	TBZ $1, R1, single42
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done43
+	ADD $24, R7, R15
+	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
 	JMP done43
 
 single42:
-	WORD $0xbd4010ac // ldr s12, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done43:
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single44
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done45
-	ADD $24, R5, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	TBZ $1, R1, single44
+	WORD $0xfd4008ec // ldr d12, [x7, #16]
+	TBZ $0, R1, done45
+	ADD $24, R7, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
 	JMP done45
 
 single44:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
+	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
 done45:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	TBZ $1, R8, single46
-	WORD $0xfd4008ac // ldr d12, [x5, #16]
-	TBZ $0, R8, done47
-	ADD $24, R5, R15
-	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R1, single46
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done47
+	ADD $24, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
 	JMP done47
 
 single46:
-	WORD $0xbd4010ac // ldr s12, [x5, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done47:
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single48
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done49
-	ADD $24, R5, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	TBZ $1, R1, single48
+	WORD $0xfd4008ec // ldr d12, [x7, #16]
+	TBZ $0, R1, done49
+	ADD $24, R7, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
 	JMP done49
 
 single48:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
+	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
 done49:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	TBZ $1, R8, single50
-	WORD $0xfd4008ac // ldr d12, [x5, #16]
-	TBZ $0, R8, done51
-	ADD $24, R5, R15
-	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R1, single50
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done51
+	ADD $24, R7, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done51
 
 single50:
-	WORD $0xbd4010ac // ldr s12, [x5, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done51:
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single52
-	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done53
-	ADD $24, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	TBZ $1, R1, single52
+	WORD $0xfd4008ec // ldr d12, [x7, #16]
+	TBZ $0, R1, done53
+	ADD $24, R7, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
 	JMP done53
 
 single52:
-	WORD $0xbd0010a7 // str s7, [x5, #16]
+	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
 done53:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	TBZ $1, R8, single54
-	WORD $0xfd4008ac // ldr d12, [x5, #16]
-	TBZ $0, R8, done55
-	ADD $24, R5, R15
-	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R1, single54
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R1, done55
+	ADD $24, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
 	JMP done55
 
 single54:
-	WORD $0xbd4010ac // ldr s12, [x5, #16]
+	WORD $0xbd0010e7 // str s7, [x7, #16]
 
 done55:
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R8, single56
-	WORD $0xfd0008a9 // str d9, [x5, #16]
-	TBZ $0, R8, done57
-	ADD $24, R5, R15
-	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	TBZ $1, R1, single56
+	WORD $0xfd4008ec // ldr d12, [x7, #16]
+	TBZ $0, R1, done57
+	ADD $24, R7, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
 	JMP done57
 
 single56:
-	WORD $0xbd0010a9 // str s9, [x5, #16]
+	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
 done57:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8000aa // str q10, [x5]
-	TBZ $1, R8, single58
-	WORD $0xfd4008ac // ldr d12, [x5, #16]
-	TBZ $0, R8, done59
-	ADD $24, R5, R15
-	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	TBZ $1, R1, single58
+	WORD $0xfd0008e9 // str d9, [x7, #16]
+	TBZ $0, R1, done59
+	ADD $24, R7, R15
+	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
 	JMP done59
 
 single58:
-	WORD $0xbd4010ac // ldr s12, [x5, #16]
+	WORD $0xbd0010e9 // str s9, [x7, #16]
 
 done59:
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single60
-	WORD $0xfd0008ab // str d11, [x5, #16]
-	TBZ $0, R8, done61
-	ADD $24, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8000ea // str q10, [x7]
+	TBZ $1, R1, single60
+	WORD $0xfd4008ec // ldr d12, [x7, #16]
+	TBZ $0, R1, done61
+	ADD $24, R7, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
 	JMP done61
 
 single60:
-	WORD $0xbd0010ab // str s11, [x5, #16]
+	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
 done61:
-	ADD R6, R5
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single62
+	WORD $0xfd0008eb // str d11, [x7, #16]
+	TBZ $0, R1, done63
+	ADD $24, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done63
 
-end25:
-	ADD R1, R14, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	SUBS $1, R7, R7
-	BNE tile2
+single62:
+	WORD $0xbd0010eb // str s11, [x7, #16]
+
+done63:
+	ADD R8, R7
+
+done27:
+	ADD R3, R14, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	SUBS $1, R9, R9
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R9
-	CMP $5, R9
-	BNE rows62
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+other1:
 
-tile63:
+done2:
+	MOVD 64(R0), R10
+	CMP $5, R10
+	BNE other64
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+
+row66:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC64
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	TBZ $1, R8, single67
-	WORD $0xfd4009e1 // ldr d1, [x15, #16]
-	TBZ $0, R8, done68
-	ADD $24, R15, R16
-	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
-	JMP done68
-
-single67:
-	WORD $0xbd4011e1 // ldr s1, [x15, #16]
-
-done68:
-	ADD R6, R15
-	WORD $0x3dc001e2 // ldr q2, [x15]
-	TBZ $1, R8, single69
-	WORD $0xfd4009e3 // ldr d3, [x15, #16]
-	TBZ $0, R8, done70
-	ADD $24, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	BNE other67
+	MOVD R7, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	TBZ $1, R1, single69
+	WORD $0xfd4009c1 // ldr d1, [x14, #16]
+	TBZ $0, R1, done70
+	ADD $24, R14, R15
+	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
 	JMP done70
 
 single69:
-	WORD $0xbd4011e3 // ldr s3, [x15, #16]
+	WORD $0xbd4011c1 // ldr s1, [x14, #16]
 
 done70:
-	ADD R6, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
-	TBZ $1, R8, single71
-	WORD $0xfd4009e5 // ldr d5, [x15, #16]
-	TBZ $0, R8, done72
-	ADD $24, R15, R16
-	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c2 // ldr q2, [x14]
+	TBZ $1, R1, single71
+	WORD $0xfd4009c3 // ldr d3, [x14, #16]
+	TBZ $0, R1, done72
+	ADD $24, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
 	JMP done72
 
 single71:
-	WORD $0xbd4011e5 // ldr s5, [x15, #16]
+	WORD $0xbd4011c3 // ldr s3, [x14, #16]
 
 done72:
-	ADD R6, R15
-	WORD $0x3dc001e6 // ldr q6, [x15]
-	TBZ $1, R8, single73
-	WORD $0xfd4009e7 // ldr d7, [x15, #16]
-	TBZ $0, R8, done74
-	ADD $24, R15, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c4 // ldr q4, [x14]
+	TBZ $1, R1, single73
+	WORD $0xfd4009c5 // ldr d5, [x14, #16]
+	TBZ $0, R1, done74
+	ADD $24, R14, R15
+	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
 	JMP done74
 
 single73:
-	WORD $0xbd4011e7 // ldr s7, [x15, #16]
+	WORD $0xbd4011c5 // ldr s5, [x14, #16]
 
 done74:
-	ADD R6, R15
-	WORD $0x3dc001e8 // ldr q8, [x15]
-	TBZ $1, R8, single75
-	WORD $0xfd4009e9 // ldr d9, [x15, #16]
-	TBZ $0, R8, done76
-	ADD $24, R15, R16
-	WORD $0x4d408209 // ld1 {v9.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c6 // ldr q6, [x14]
+	TBZ $1, R1, single75
+	WORD $0xfd4009c7 // ldr d7, [x14, #16]
+	TBZ $0, R1, done76
+	ADD $24, R14, R15
+	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
 	JMP done76
 
 single75:
-	WORD $0xbd4011e9 // ldr s9, [x15, #16]
+	WORD $0xbd4011c7 // ldr s7, [x14, #16]
 
 done76:
-	JMP begin66
+	ADD R8, R14
+	WORD $0x3dc001c8 // ldr q8, [x14]
+	TBZ $1, R1, single77
+	WORD $0xfd4009c9 // ldr d9, [x14, #16]
+	TBZ $0, R1, done78
+	ADD $24, R14, R15
+	WORD $0x4d4081e9 // ld1 {v9.s}[2], [x15]
+	JMP done78
 
-notC64:
+single77:
+	WORD $0xbd4011c9 // ldr s9, [x14, #16]
+
+done78:
+	JMP done68
+
+other67:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias65
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other79
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	TBZ $1, R8, single77
-	WORD $0xfd4009e1 // ldr d1, [x15, #16]
-	TBZ $0, R8, done78
-	ADD $24, R15, R16
-	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
-	JMP done78
+	TBZ $1, R1, single81
+	WORD $0xfd4009c1 // ldr d1, [x14, #16]
+	TBZ $0, R1, done82
+	ADD $24, R14, R15
+	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
+	JMP done82
 
-single77:
-	WORD $0xbd4011e1 // ldr s1, [x15, #16]
+single81:
+	WORD $0xbd4011c1 // ldr s1, [x14, #16]
 
-done78:
+done82:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	JMP begin66
+	JMP done80
 
-notBias65:
+other79:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9225,14 +9347,16 @@ notBias65:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin66:
-	MOVD R3, R14
+done80:
+
+done68:
+	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums79
+	CBZ R16, sums83
 
-step80:
-	WORD $0xbc6f692a // ldr s10, [x9, x15]
+step84:
+	WORD $0xbc6f684a // ldr s10, [x2, x15]
 	WORD $0xbc6f694b // ldr s11, [x10, x15]
 	WORD $0xbc6f696c // ldr s12, [x11, x15]
 	WORD $0xbc6f698d // ldr s13, [x12, x15]
@@ -9243,348 +9367,350 @@ step80:
 	WORD $0x4f8c11e4 // fmla v4.4s, v15.4s, v12.s[0]
 	WORD $0x4f8d11e6 // fmla v6.4s, v15.4s, v13.s[0]
 	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
-	TBZ $1, R8, single81
+	TBZ $1, R1, single85
 	WORD $0xfd4009d0 // ldr d16, [x14, #16]
-	TBZ $0, R8, done82
+	TBZ $0, R1, done86
 	ADD $24, R14, R17
 	WORD $0x4d408230 // ld1 {v16.s}[2], [x17]
-	JMP done82
+	JMP done86
 
-single81:
+single85:
 	WORD $0xbd4011d0 // ldr s16, [x14, #16]
 
-done82:
+done86:
 	WORD $0x4f8a1201 // fmla v1.4s, v16.4s, v10.s[0]
 	WORD $0x4f8b1203 // fmla v3.4s, v16.4s, v11.s[0]
 	WORD $0x4f8c1205 // fmla v5.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1209 // fmla v9.4s, v16.4s, v14.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R6, R14
+	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step80
+	BNE step84
 
-sums79:
+sums83:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add83
+	BEQ other87
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R8, single85
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done86
-	ADD $24, R5, R14
+	TBZ $1, R1, single89
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done90
+	ADD $24, R7, R14
 	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done86
-
-single85:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
-
-done86:
-	ADD R6, R5
-	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R8, single87
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done88
-	ADD $24, R5, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done88
-
-single87:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
-
-done88:
-	ADD R6, R5
-	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R8, single89
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done90
-	ADD $24, R5, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
 	JMP done90
 
 single89:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done90:
-	ADD R6, R5
-	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R8, single91
-	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done92
-	ADD $24, R5, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	TBZ $1, R1, single91
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done92
+	ADD $24, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
 	JMP done92
 
 single91:
-	WORD $0xbd0010a7 // str s7, [x5, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done92:
-	ADD R6, R5
-	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R8, single93
-	WORD $0xfd0008a9 // str d9, [x5, #16]
-	TBZ $0, R8, done94
-	ADD $24, R5, R14
-	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	TBZ $1, R1, single93
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done94
+	ADD $24, R7, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
 	JMP done94
 
 single93:
-	WORD $0xbd0010a9 // str s9, [x5, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done94:
-	ADD R6, R5
-	JMP end84
-
-add83:
-	WORD $0x3dc000aa // ldr q10, [x5]
-	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	TBZ $1, R8, single95
-	WORD $0xfd4008aa // ldr d10, [x5, #16]
-	TBZ $0, R8, done96
-	ADD $24, R5, R14
-	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	TBZ $1, R1, single95
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R1, done96
+	ADD $24, R7, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
 	JMP done96
 
 single95:
-	WORD $0xbd4010aa // ldr s10, [x5, #16]
+	WORD $0xbd0010e7 // str s7, [x7, #16]
 
 done96:
-	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R8, single97
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done98
-	ADD $24, R5, R14
-	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	TBZ $1, R1, single97
+	WORD $0xfd0008e9 // str d9, [x7, #16]
+	TBZ $0, R1, done98
+	ADD $24, R7, R14
+	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
 	JMP done98
 
 single97:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
+	WORD $0xbd0010e9 // str s9, [x7, #16]
 
 done98:
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
-	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	TBZ $1, R8, single99
-	WORD $0xfd4008aa // ldr d10, [x5, #16]
-	TBZ $0, R8, done100
-	ADD $24, R5, R14
+	ADD R8, R7
+	JMP done88
+
+other87:
+	WORD $0x3dc000ea // ldr q10, [x7]
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	TBZ $1, R1, single99
+	WORD $0xfd4008ea // ldr d10, [x7, #16]
+	TBZ $0, R1, done100
+	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
 	JMP done100
 
 single99:
-	WORD $0xbd4010aa // ldr s10, [x5, #16]
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
 
 done100:
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R8, single101
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done102
-	ADD $24, R5, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	TBZ $1, R1, single101
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done102
+	ADD $24, R7, R14
+	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
 	JMP done102
 
 single101:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done102:
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
-	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	TBZ $1, R8, single103
-	WORD $0xfd4008aa // ldr d10, [x5, #16]
-	TBZ $0, R8, done104
-	ADD $24, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000ea // ldr q10, [x7]
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	TBZ $1, R1, single103
+	WORD $0xfd4008ea // ldr d10, [x7, #16]
+	TBZ $0, R1, done104
+	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
 	JMP done104
 
 single103:
-	WORD $0xbd4010aa // ldr s10, [x5, #16]
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
 
 done104:
-	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R8, single105
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done106
-	ADD $24, R5, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	TBZ $1, R1, single105
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done106
+	ADD $24, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
 	JMP done106
 
 single105:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done106:
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
-	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	TBZ $1, R8, single107
-	WORD $0xfd4008aa // ldr d10, [x5, #16]
-	TBZ $0, R8, done108
-	ADD $24, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000ea // ldr q10, [x7]
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	TBZ $1, R1, single107
+	WORD $0xfd4008ea // ldr d10, [x7, #16]
+	TBZ $0, R1, done108
+	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
 	JMP done108
 
 single107:
-	WORD $0xbd4010aa // ldr s10, [x5, #16]
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
 
 done108:
-	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R8, single109
-	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done110
-	ADD $24, R5, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	TBZ $1, R1, single109
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done110
+	ADD $24, R7, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
 	JMP done110
 
 single109:
-	WORD $0xbd0010a7 // str s7, [x5, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done110:
-	ADD R6, R5
-	WORD $0x3dc000aa // ldr q10, [x5]
-	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	TBZ $1, R8, single111
-	WORD $0xfd4008aa // ldr d10, [x5, #16]
-	TBZ $0, R8, done112
-	ADD $24, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000ea // ldr q10, [x7]
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	TBZ $1, R1, single111
+	WORD $0xfd4008ea // ldr d10, [x7, #16]
+	TBZ $0, R1, done112
+	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
 	JMP done112
 
 single111:
-	WORD $0xbd4010aa // ldr s10, [x5, #16]
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
 
 done112:
-	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R8, single113
-	WORD $0xfd0008a9 // str d9, [x5, #16]
-	TBZ $0, R8, done114
-	ADD $24, R5, R14
-	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	TBZ $1, R1, single113
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R1, done114
+	ADD $24, R7, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
 	JMP done114
 
 single113:
-	WORD $0xbd0010a9 // str s9, [x5, #16]
+	WORD $0xbd0010e7 // str s7, [x7, #16]
 
 done114:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000ea // ldr q10, [x7]
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	TBZ $1, R1, single115
+	WORD $0xfd4008ea // ldr d10, [x7, #16]
+	TBZ $0, R1, done116
+	ADD $24, R7, R14
+	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done116
 
-end84:
-	ADD R1, R13, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile63
+single115:
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
+
+done116:
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	TBZ $1, R1, single117
+	WORD $0xfd0008e9 // str d9, [x7, #16]
+	TBZ $0, R1, done118
+	ADD $24, R7, R14
+	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
+	JMP done118
+
+single117:
+	WORD $0xbd0010e9 // str s9, [x7, #16]
+
+done118:
+	ADD R8, R7
+
+done88:
+	ADD R3, R13, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	SUBS $1, R9, R9
+	BNE row66
 	RET
 
-rows62:
-	MOVD 64(R0), R9
-	CMP $4, R9
-	BNE rows115
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other64:
 
-tile116:
+done65:
+	MOVD 64(R0), R10
+	CMP $4, R10
+	BNE other119
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+
+row121:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC117
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	TBZ $1, R8, single120
-	WORD $0xfd4009c1 // ldr d1, [x14, #16]
-	TBZ $0, R8, done121
-	ADD $24, R14, R15
-	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done121
-
-single120:
-	WORD $0xbd4011c1 // ldr s1, [x14, #16]
-
-done121:
-	ADD R6, R14
-	WORD $0x3dc001c2 // ldr q2, [x14]
-	TBZ $1, R8, single122
-	WORD $0xfd4009c3 // ldr d3, [x14, #16]
-	TBZ $0, R8, done123
-	ADD $24, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done123
-
-single122:
-	WORD $0xbd4011c3 // ldr s3, [x14, #16]
-
-done123:
-	ADD R6, R14
-	WORD $0x3dc001c4 // ldr q4, [x14]
-	TBZ $1, R8, single124
-	WORD $0xfd4009c5 // ldr d5, [x14, #16]
-	TBZ $0, R8, done125
-	ADD $24, R14, R15
-	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
+	BNE other122
+	MOVD R7, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	TBZ $1, R1, single124
+	WORD $0xfd4009a1 // ldr d1, [x13, #16]
+	TBZ $0, R1, done125
+	ADD $24, R13, R14
+	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
 	JMP done125
 
 single124:
-	WORD $0xbd4011c5 // ldr s5, [x14, #16]
+	WORD $0xbd4011a1 // ldr s1, [x13, #16]
 
 done125:
-	ADD R6, R14
-	WORD $0x3dc001c6 // ldr q6, [x14]
-	TBZ $1, R8, single126
-	WORD $0xfd4009c7 // ldr d7, [x14, #16]
-	TBZ $0, R8, done127
-	ADD $24, R14, R15
-	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
+	ADD R8, R13
+	WORD $0x3dc001a2 // ldr q2, [x13]
+	TBZ $1, R1, single126
+	WORD $0xfd4009a3 // ldr d3, [x13, #16]
+	TBZ $0, R1, done127
+	ADD $24, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
 	JMP done127
 
 single126:
-	WORD $0xbd4011c7 // ldr s7, [x14, #16]
+	WORD $0xbd4011a3 // ldr s3, [x13, #16]
 
 done127:
-	JMP begin119
-
-notC117:
-	CMP $1, R13
-	BNE notBias118
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	TBZ $1, R8, single128
-	WORD $0xfd4009c1 // ldr d1, [x14, #16]
-	TBZ $0, R8, done129
-	ADD $24, R14, R15
-	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
+	ADD R8, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	TBZ $1, R1, single128
+	WORD $0xfd4009a5 // ldr d5, [x13, #16]
+	TBZ $0, R1, done129
+	ADD $24, R13, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
 	JMP done129
 
 single128:
-	WORD $0xbd4011c1 // ldr s1, [x14, #16]
+	WORD $0xbd4011a5 // ldr s5, [x13, #16]
 
 done129:
+	ADD R8, R13
+	WORD $0x3dc001a6 // ldr q6, [x13]
+	TBZ $1, R1, single130
+	WORD $0xfd4009a7 // ldr d7, [x13, #16]
+	TBZ $0, R1, done131
+	ADD $24, R13, R14
+	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
+	JMP done131
+
+single130:
+	WORD $0xbd4011a7 // ldr s7, [x13, #16]
+
+done131:
+	JMP done123
+
+other122:
+	MOVD 88(R0), R13
+	CMP $1, R13
+	BNE other132
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x4ea01c02 // mov v2.16b, v0.16b
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x4ea01c06 // mov v6.16b, v0.16b
+	TBZ $1, R1, single134
+	WORD $0xfd4009a1 // ldr d1, [x13, #16]
+	TBZ $0, R1, done135
+	ADD $24, R13, R14
+	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
+	JMP done135
+
+single134:
+	WORD $0xbd4011a1 // ldr s1, [x13, #16]
+
+done135:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	JMP begin119
+	JMP done133
 
-notBias118:
+other132:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9594,14 +9720,16 @@ notBias118:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin119:
-	MOVD R3, R13
+done133:
+
+done123:
+	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums130
+	CBZ R15, sums136
 
-step131:
-	WORD $0xbc6e6928 // ldr s8, [x9, x14]
+step137:
+	WORD $0xbc6e6848 // ldr s8, [x2, x14]
 	WORD $0xbc6e6949 // ldr s9, [x10, x14]
 	WORD $0xbc6e696a // ldr s10, [x11, x14]
 	WORD $0xbc6e698b // ldr s11, [x12, x14]
@@ -9610,288 +9738,290 @@ step131:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1184 // fmla v4.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1186 // fmla v6.4s, v12.4s, v11.s[0]
-	TBZ $1, R8, single132
+	TBZ $1, R1, single138
 	WORD $0xfd4009ad // ldr d13, [x13, #16]
-	TBZ $0, R8, done133
+	TBZ $0, R1, done139
 	ADD $24, R13, R16
 	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
-	JMP done133
+	JMP done139
 
-single132:
+single138:
 	WORD $0xbd4011ad // ldr s13, [x13, #16]
 
-done133:
+done139:
 	WORD $0x4f8811a1 // fmla v1.4s, v13.4s, v8.s[0]
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a5 // fmla v5.4s, v13.4s, v10.s[0]
 	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R6, R13
+	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step131
+	BNE step137
 
-sums130:
+sums136:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add134
+	BEQ other140
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R8, single136
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done137
-	ADD $24, R5, R13
+	TBZ $1, R1, single142
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done143
+	ADD $24, R7, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done137
-
-single136:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
-
-done137:
-	ADD R6, R5
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single138
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done139
-	ADD $24, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done139
-
-single138:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
-
-done139:
-	ADD R6, R5
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R8, single140
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done141
-	ADD $24, R5, R13
-	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done141
-
-single140:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
-
-done141:
-	ADD R6, R5
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single142
-	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done143
-	ADD $24, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done143
 
 single142:
-	WORD $0xbd0010a7 // str s7, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done143:
-	ADD R6, R5
-	JMP end135
-
-add134:
-	WORD $0x3dc000a8 // ldr q8, [x5]
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	TBZ $1, R8, single144
-	WORD $0xfd4008a8 // ldr d8, [x5, #16]
-	TBZ $0, R8, done145
-	ADD $24, R5, R13
-	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single144
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done145
+	ADD $24, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done145
 
 single144:
-	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done145:
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R8, single146
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done147
-	ADD $24, R5, R13
-	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R1, single146
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done147
+	ADD $24, R7, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
 	JMP done147
 
 single146:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done147:
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	TBZ $1, R8, single148
-	WORD $0xfd4008a8 // ldr d8, [x5, #16]
-	TBZ $0, R8, done149
-	ADD $24, R5, R13
-	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R1, single148
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R1, done149
+	ADD $24, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done149
 
 single148:
-	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+	WORD $0xbd0010e7 // str s7, [x7, #16]
 
 done149:
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single150
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done151
-	ADD $24, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	ADD R8, R7
+	JMP done141
+
+other140:
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	TBZ $1, R1, single150
+	WORD $0xfd4008e8 // ldr d8, [x7, #16]
+	TBZ $0, R1, done151
+	ADD $24, R7, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
 	JMP done151
 
 single150:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
+	WORD $0xbd4010e8 // ldr s8, [x7, #16]
 
 done151:
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	TBZ $1, R8, single152
-	WORD $0xfd4008a8 // ldr d8, [x5, #16]
-	TBZ $0, R8, done153
-	ADD $24, R5, R13
-	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	TBZ $1, R1, single152
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done153
+	ADD $24, R7, R13
+	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
 	JMP done153
 
 single152:
-	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done153:
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R8, single154
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done155
-	ADD $24, R5, R13
-	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	TBZ $1, R1, single154
+	WORD $0xfd4008e8 // ldr d8, [x7, #16]
+	TBZ $0, R1, done155
+	ADD $24, R7, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
 	JMP done155
 
 single154:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
+	WORD $0xbd4010e8 // ldr s8, [x7, #16]
 
 done155:
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	TBZ $1, R8, single156
-	WORD $0xfd4008a8 // ldr d8, [x5, #16]
-	TBZ $0, R8, done157
-	ADD $24, R5, R13
-	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single156
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done157
+	ADD $24, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done157
 
 single156:
-	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done157:
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single158
-	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done159
-	ADD $24, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	TBZ $1, R1, single158
+	WORD $0xfd4008e8 // ldr d8, [x7, #16]
+	TBZ $0, R1, done159
+	ADD $24, R7, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
 	JMP done159
 
 single158:
-	WORD $0xbd0010a7 // str s7, [x5, #16]
+	WORD $0xbd4010e8 // ldr s8, [x7, #16]
 
 done159:
-	ADD R6, R5
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R1, single160
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done161
+	ADD $24, R7, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
+	JMP done161
 
-end135:
-	ADD R1, R12, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile116
+single160:
+	WORD $0xbd0010e5 // str s5, [x7, #16]
+
+done161:
+	ADD R8, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	TBZ $1, R1, single162
+	WORD $0xfd4008e8 // ldr d8, [x7, #16]
+	TBZ $0, R1, done163
+	ADD $24, R7, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	JMP done163
+
+single162:
+	WORD $0xbd4010e8 // ldr s8, [x7, #16]
+
+done163:
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R1, single164
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R1, done165
+	ADD $24, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	JMP done165
+
+single164:
+	WORD $0xbd0010e7 // str s7, [x7, #16]
+
+done165:
+	ADD R8, R7
+
+done141:
+	ADD R3, R12, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	SUBS $1, R9, R9
+	BNE row121
 	RET
 
-rows115:
-	MOVD 64(R0), R9
-	CMP $3, R9
-	BNE rows160
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other119:
 
-tile161:
+done120:
+	MOVD 64(R0), R10
+	CMP $3, R10
+	BNE other166
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+
+row168:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC162
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	TBZ $1, R8, single165
-	WORD $0xfd4009a1 // ldr d1, [x13, #16]
-	TBZ $0, R8, done166
-	ADD $24, R13, R14
-	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
-	JMP done166
-
-single165:
-	WORD $0xbd4011a1 // ldr s1, [x13, #16]
-
-done166:
-	ADD R6, R13
-	WORD $0x3dc001a2 // ldr q2, [x13]
-	TBZ $1, R8, single167
-	WORD $0xfd4009a3 // ldr d3, [x13, #16]
-	TBZ $0, R8, done168
-	ADD $24, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done168
-
-single167:
-	WORD $0xbd4011a3 // ldr s3, [x13, #16]
-
-done168:
-	ADD R6, R13
-	WORD $0x3dc001a4 // ldr q4, [x13]
-	TBZ $1, R8, single169
-	WORD $0xfd4009a5 // ldr d5, [x13, #16]
-	TBZ $0, R8, done170
-	ADD $24, R13, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done170
-
-single169:
-	WORD $0xbd4011a5 // ldr s5, [x13, #16]
-
-done170:
-	JMP begin164
-
-notC162:
-	CMP $1, R12
-	BNE notBias163
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	TBZ $1, R8, single171
-	WORD $0xfd4009a1 // ldr d1, [x13, #16]
-	TBZ $0, R8, done172
-	ADD $24, R13, R14
-	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
+	BNE other169
+	MOVD R7, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	TBZ $1, R1, single171
+	WORD $0xfd400981 // ldr d1, [x12, #16]
+	TBZ $0, R1, done172
+	ADD $24, R12, R13
+	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
 	JMP done172
 
 single171:
-	WORD $0xbd4011a1 // ldr s1, [x13, #16]
+	WORD $0xbd401181 // ldr s1, [x12, #16]
 
 done172:
+	ADD R8, R12
+	WORD $0x3dc00182 // ldr q2, [x12]
+	TBZ $1, R1, single173
+	WORD $0xfd400983 // ldr d3, [x12, #16]
+	TBZ $0, R1, done174
+	ADD $24, R12, R13
+	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
+	JMP done174
+
+single173:
+	WORD $0xbd401183 // ldr s3, [x12, #16]
+
+done174:
+	ADD R8, R12
+	WORD $0x3dc00184 // ldr q4, [x12]
+	TBZ $1, R1, single175
+	WORD $0xfd400985 // ldr d5, [x12, #16]
+	TBZ $0, R1, done176
+	ADD $24, R12, R13
+	WORD $0x4d4081a5 // ld1 {v5.s}[2], [x13]
+	JMP done176
+
+single175:
+	WORD $0xbd401185 // ldr s5, [x12, #16]
+
+done176:
+	JMP done170
+
+other169:
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BNE other177
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x4ea01c02 // mov v2.16b, v0.16b
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	TBZ $1, R1, single179
+	WORD $0xfd400981 // ldr d1, [x12, #16]
+	TBZ $0, R1, done180
+	ADD $24, R12, R13
+	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
+	JMP done180
+
+single179:
+	WORD $0xbd401181 // ldr s1, [x12, #16]
+
+done180:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	JMP begin164
+	JMP done178
 
-notBias163:
+other177:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9899,503 +10029,513 @@ notBias163:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin164:
-	MOVD R3, R12
+done178:
+
+done170:
+	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums173
+	CBZ R14, sums181
 
-step174:
-	WORD $0xbc6d6926 // ldr s6, [x9, x13]
+step182:
+	WORD $0xbc6d6846 // ldr s6, [x2, x13]
 	WORD $0xbc6d6947 // ldr s7, [x10, x13]
 	WORD $0xbc6d6968 // ldr s8, [x11, x13]
 	WORD $0x3dc00189 // ldr q9, [x12]
 	WORD $0x4f861120 // fmla v0.4s, v9.4s, v6.s[0]
 	WORD $0x4f871122 // fmla v2.4s, v9.4s, v7.s[0]
 	WORD $0x4f881124 // fmla v4.4s, v9.4s, v8.s[0]
-	TBZ $1, R8, single175
+	TBZ $1, R1, single183
 	WORD $0xfd40098a // ldr d10, [x12, #16]
-	TBZ $0, R8, done176
+	TBZ $0, R1, done184
 	ADD $24, R12, R15
 	WORD $0x4d4081ea // ld1 {v10.s}[2], [x15]
-	JMP done176
-
-single175:
-	WORD $0xbd40118a // ldr s10, [x12, #16]
-
-done176:
-	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
-	WORD $0x4f871143 // fmla v3.4s, v10.4s, v7.s[0]
-	WORD $0x4f881145 // fmla v5.4s, v10.4s, v8.s[0]
-	ADD R4, R12
-	ADD R2, R13
-	SUBS $1, R14, R14
-	BNE step174
-
-sums173:
-	MOVD 88(R0), R12
-	CMP $3, R12
-	BEQ add177
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R8, single179
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done180
-	ADD $24, R5, R12
-	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done180
-
-single179:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
-
-done180:
-	ADD R6, R5
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R8, single181
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done182
-	ADD $24, R5, R12
-	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done182
-
-single181:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
-
-done182:
-	ADD R6, R5
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single183
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done184
-	ADD $24, R5, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
 	JMP done184
 
 single183:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
+	WORD $0xbd40118a // ldr s10, [x12, #16]
 
 done184:
-	ADD R6, R5
-	JMP end178
+	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
+	WORD $0x4f871143 // fmla v3.4s, v10.4s, v7.s[0]
+	WORD $0x4f881145 // fmla v5.4s, v10.4s, v8.s[0]
+	ADD R6, R12
+	ADD R4, R13
+	SUBS $1, R14, R14
+	BNE step182
 
-add177:
-	WORD $0x3dc000a6 // ldr q6, [x5]
+sums181:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ other185
+	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	TBZ $1, R8, single185
-	WORD $0xfd4008a6 // ldr d6, [x5, #16]
-	TBZ $0, R8, done186
-	ADD $24, R5, R12
-	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
-	JMP done186
-
-single185:
-	WORD $0xbd4010a6 // ldr s6, [x5, #16]
-
-done186:
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R8, single187
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done188
-	ADD $24, R5, R12
+	TBZ $1, R1, single187
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done188
+	ADD $24, R7, R12
 	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
 	JMP done188
 
 single187:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done188:
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	ADD R8, R7
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	TBZ $1, R8, single189
-	WORD $0xfd4008a6 // ldr d6, [x5, #16]
-	TBZ $0, R8, done190
-	ADD $24, R5, R12
-	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	TBZ $1, R1, single189
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done190
+	ADD $24, R7, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
 	JMP done190
 
 single189:
-	WORD $0xbd4010a6 // ldr s6, [x5, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done190:
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R8, single191
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done192
-	ADD $24, R5, R12
-	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	ADD R8, R7
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R1, single191
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done192
+	ADD $24, R7, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
 	JMP done192
 
 single191:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done192:
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	TBZ $1, R8, single193
-	WORD $0xfd4008a6 // ldr d6, [x5, #16]
-	TBZ $0, R8, done194
-	ADD $24, R5, R12
+	ADD R8, R7
+	JMP done186
+
+other185:
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	TBZ $1, R1, single193
+	WORD $0xfd4008e6 // ldr d6, [x7, #16]
+	TBZ $0, R1, done194
+	ADD $24, R7, R12
 	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
 	JMP done194
 
 single193:
-	WORD $0xbd4010a6 // ldr s6, [x5, #16]
+	WORD $0xbd4010e6 // ldr s6, [x7, #16]
 
 done194:
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single195
-	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done196
-	ADD $24, R5, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	TBZ $1, R1, single195
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done196
+	ADD $24, R7, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
 	JMP done196
 
 single195:
-	WORD $0xbd0010a5 // str s5, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done196:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	TBZ $1, R1, single197
+	WORD $0xfd4008e6 // ldr d6, [x7, #16]
+	TBZ $0, R1, done198
+	ADD $24, R7, R12
+	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
+	JMP done198
 
-end178:
-	ADD R1, R11, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile161
+single197:
+	WORD $0xbd4010e6 // ldr s6, [x7, #16]
+
+done198:
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	TBZ $1, R1, single199
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done200
+	ADD $24, R7, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done200
+
+single199:
+	WORD $0xbd0010e3 // str s3, [x7, #16]
+
+done200:
+	ADD R8, R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	TBZ $1, R1, single201
+	WORD $0xfd4008e6 // ldr d6, [x7, #16]
+	TBZ $0, R1, done202
+	ADD $24, R7, R12
+	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
+	JMP done202
+
+single201:
+	WORD $0xbd4010e6 // ldr s6, [x7, #16]
+
+done202:
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R1, single203
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done204
+	ADD $24, R7, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	JMP done204
+
+single203:
+	WORD $0xbd0010e5 // str s5, [x7, #16]
+
+done204:
+	ADD R8, R7
+
+done186:
+	ADD R3, R11, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	SUBS $1, R9, R9
+	BNE row168
 	RET
 
-rows160:
-	MOVD 64(R0), R9
-	CMP $2, R9
-	BNE rows197
-	MOVD (R0), R9
-	ADD R1, R9, R10
+other166:
 
-tile198:
+done167:
+	MOVD 64(R0), R10
+	CMP $2, R10
+	BNE other205
+	ADD R3, R2, R10
+
+row207:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC199
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	TBZ $1, R8, single202
-	WORD $0xfd400981 // ldr d1, [x12, #16]
-	TBZ $0, R8, done203
-	ADD $24, R12, R13
-	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done203
+	BNE other208
+	MOVD R7, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	TBZ $1, R1, single210
+	WORD $0xfd400961 // ldr d1, [x11, #16]
+	TBZ $0, R1, done211
+	ADD $24, R11, R12
+	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
+	JMP done211
 
-single202:
-	WORD $0xbd401181 // ldr s1, [x12, #16]
+single210:
+	WORD $0xbd401161 // ldr s1, [x11, #16]
 
-done203:
-	ADD R6, R12
-	WORD $0x3dc00182 // ldr q2, [x12]
-	TBZ $1, R8, single204
-	WORD $0xfd400983 // ldr d3, [x12, #16]
-	TBZ $0, R8, done205
-	ADD $24, R12, R13
-	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done205
+done211:
+	ADD R8, R11
+	WORD $0x3dc00162 // ldr q2, [x11]
+	TBZ $1, R1, single212
+	WORD $0xfd400963 // ldr d3, [x11, #16]
+	TBZ $0, R1, done213
+	ADD $24, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done213
 
-single204:
-	WORD $0xbd401183 // ldr s3, [x12, #16]
+single212:
+	WORD $0xbd401163 // ldr s3, [x11, #16]
 
-done205:
-	JMP begin201
+done213:
+	JMP done209
 
-notC199:
+other208:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias200
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other214
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	TBZ $1, R8, single206
-	WORD $0xfd400981 // ldr d1, [x12, #16]
-	TBZ $0, R8, done207
-	ADD $24, R12, R13
-	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done207
+	TBZ $1, R1, single216
+	WORD $0xfd400961 // ldr d1, [x11, #16]
+	TBZ $0, R1, done217
+	ADD $24, R11, R12
+	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
+	JMP done217
 
-single206:
-	WORD $0xbd401181 // ldr s1, [x12, #16]
+single216:
+	WORD $0xbd401161 // ldr s1, [x11, #16]
 
-done207:
+done217:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
-	JMP begin201
+	JMP done215
 
-notBias200:
+other214:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin201:
-	MOVD R3, R11
+done215:
+
+done209:
+	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums208
+	CBZ R13, sums218
 
-step209:
-	WORD $0xbc6c6924 // ldr s4, [x9, x12]
+step219:
+	WORD $0xbc6c6844 // ldr s4, [x2, x12]
 	WORD $0xbc6c6945 // ldr s5, [x10, x12]
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
-	TBZ $1, R8, single210
+	TBZ $1, R1, single220
 	WORD $0xfd400967 // ldr d7, [x11, #16]
-	TBZ $0, R8, done211
+	TBZ $0, R1, done221
 	ADD $24, R11, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done211
-
-single210:
-	WORD $0xbd401167 // ldr s7, [x11, #16]
-
-done211:
-	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
-	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
-	ADD R4, R11
-	ADD R2, R12
-	SUBS $1, R13, R13
-	BNE step209
-
-sums208:
-	MOVD 88(R0), R11
-	CMP $3, R11
-	BEQ add212
-	WORD $0x4f000404 // movi v4.4s, #0x0
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R8, single214
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done215
-	ADD $24, R5, R11
-	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done215
-
-single214:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
-
-done215:
-	ADD R6, R5
-	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single216
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done217
-	ADD $24, R5, R11
-	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done217
-
-single216:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
-
-done217:
-	ADD R6, R5
-	JMP end213
-
-add212:
-	WORD $0x3dc000a4 // ldr q4, [x5]
-	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	TBZ $1, R8, single218
-	WORD $0xfd4008a4 // ldr d4, [x5, #16]
-	TBZ $0, R8, done219
-	ADD $24, R5, R11
-	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
-	JMP done219
-
-single218:
-	WORD $0xbd4010a4 // ldr s4, [x5, #16]
-
-done219:
-	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R8, single220
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done221
-	ADD $24, R5, R11
-	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
 	JMP done221
 
 single220:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
+	WORD $0xbd401167 // ldr s7, [x11, #16]
 
 done221:
-	ADD R6, R5
-	WORD $0x3dc000a4 // ldr q4, [x5]
-	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	TBZ $1, R8, single222
-	WORD $0xfd4008a4 // ldr d4, [x5, #16]
-	TBZ $0, R8, done223
-	ADD $24, R5, R11
-	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
-	JMP done223
+	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
+	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
+	ADD R6, R11
+	ADD R4, R12
+	SUBS $1, R13, R13
+	BNE step219
 
-single222:
-	WORD $0xbd4010a4 // ldr s4, [x5, #16]
-
-done223:
-	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single224
-	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done225
-	ADD $24, R5, R11
-	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+sums218:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ other222
+	WORD $0x4f000404 // movi v4.4s, #0x0
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	TBZ $1, R1, single224
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done225
+	ADD $24, R7, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
 	JMP done225
 
 single224:
-	WORD $0xbd0010a3 // str s3, [x5, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done225:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $1, R1, single226
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done227
+	ADD $24, R7, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	JMP done227
 
-end213:
-	ADD R1, R10, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile198
-	RET
+single226:
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-rows197:
-	MOVD (R0), R9
+done227:
+	ADD R8, R7
+	JMP done223
 
-tile226:
-	MOVD 88(R0), R10
-	CMP $2, R10
-	BNE notC227
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	TBZ $1, R8, single230
-	WORD $0xfd400961 // ldr d1, [x11, #16]
-	TBZ $0, R8, done231
-	ADD $24, R11, R12
-	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
+other222:
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	TBZ $1, R1, single228
+	WORD $0xfd4008e4 // ldr d4, [x7, #16]
+	TBZ $0, R1, done229
+	ADD $24, R7, R11
+	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
+	JMP done229
+
+single228:
+	WORD $0xbd4010e4 // ldr s4, [x7, #16]
+
+done229:
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	TBZ $1, R1, single230
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done231
+	ADD $24, R7, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
 	JMP done231
 
 single230:
-	WORD $0xbd401161 // ldr s1, [x11, #16]
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
 done231:
-	JMP begin229
-
-notC227:
-	CMP $1, R10
-	BNE notBias228
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	TBZ $1, R8, single232
-	WORD $0xfd400961 // ldr d1, [x11, #16]
-	TBZ $0, R8, done233
-	ADD $24, R11, R12
-	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
+	ADD R8, R7
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	TBZ $1, R1, single232
+	WORD $0xfd4008e4 // ldr d4, [x7, #16]
+	TBZ $0, R1, done233
+	ADD $24, R7, R11
+	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
 	JMP done233
 
 single232:
-	WORD $0xbd401161 // ldr s1, [x11, #16]
+	WORD $0xbd4010e4 // ldr s4, [x7, #16]
 
 done233:
-	JMP begin229
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $1, R1, single234
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done235
+	ADD $24, R7, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	JMP done235
 
-notBias228:
+single234:
+	WORD $0xbd0010e3 // str s3, [x7, #16]
+
+done235:
+	ADD R8, R7
+
+done223:
+	ADD R3, R10, R2
+	ADD R3, R2, R10
+	SUBS $1, R9, R9
+	BNE row207
+	RET
+
+other205:
+
+done206:
+
+row236:
+	MOVD 88(R0), R10
+	CMP $2, R10
+	BNE other237
+	MOVD R7, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	TBZ $1, R1, single239
+	WORD $0xfd400941 // ldr d1, [x10, #16]
+	TBZ $0, R1, done240
+	ADD $24, R10, R11
+	WORD $0x4d408161 // ld1 {v1.s}[2], [x11]
+	JMP done240
+
+single239:
+	WORD $0xbd401141 // ldr s1, [x10, #16]
+
+done240:
+	JMP done238
+
+other237:
+	MOVD 88(R0), R10
+	CMP $1, R10
+	BNE other241
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	TBZ $1, R1, single243
+	WORD $0xfd400941 // ldr d1, [x10, #16]
+	TBZ $0, R1, done244
+	ADD $24, R10, R11
+	WORD $0x4d408161 // ld1 {v1.s}[2], [x11]
+	JMP done244
+
+single243:
+	WORD $0xbd401141 // ldr s1, [x10, #16]
+
+done244:
+	JMP done242
+
+other241:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-begin229:
-	MOVD R3, R10
+done242:
+
+done238:
+	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums234
+	CBZ R12, sums245
 
-step235:
-	WORD $0xbc6b6922 // ldr s2, [x9, x11]
+step246:
+	WORD $0xbc6b6842 // ldr s2, [x2, x11]
 	WORD $0x3dc00143 // ldr q3, [x10]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
-	TBZ $1, R8, single236
+	TBZ $1, R1, single247
 	WORD $0xfd400944 // ldr d4, [x10, #16]
-	TBZ $0, R8, done237
+	TBZ $0, R1, done248
 	ADD $24, R10, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done237
+	JMP done248
 
-single236:
+single247:
 	WORD $0xbd401144 // ldr s4, [x10, #16]
 
-done237:
+done248:
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R6, R10
+	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step235
+	BNE step246
 
-sums234:
+sums245:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add238
+	BEQ other249
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R8, single240
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done241
-	ADD $24, R5, R10
+	TBZ $1, R1, single251
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done252
+	ADD $24, R7, R10
 	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
-	JMP done241
+	JMP done252
 
-single240:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
+single251:
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done241:
-	ADD R6, R5
-	JMP end239
+done252:
+	ADD R8, R7
+	JMP done250
 
-add238:
-	WORD $0x3dc000a2 // ldr q2, [x5]
+other249:
+	WORD $0x3dc000e2 // ldr q2, [x7]
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	TBZ $1, R8, single242
-	WORD $0xfd4008a2 // ldr d2, [x5, #16]
-	TBZ $0, R8, done243
-	ADD $24, R5, R10
+	WORD $0x3d8000e0 // str q0, [x7]
+	TBZ $1, R1, single253
+	WORD $0xfd4008e2 // ldr d2, [x7, #16]
+	TBZ $0, R1, done254
+	ADD $24, R7, R10
 	WORD $0x4d408142 // ld1 {v2.s}[2], [x10]
-	JMP done243
+	JMP done254
 
-single242:
-	WORD $0xbd4010a2 // ldr s2, [x5, #16]
+single253:
+	WORD $0xbd4010e2 // ldr s2, [x7, #16]
 
-done243:
+done254:
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R8, single244
-	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done245
-	ADD $24, R5, R10
+	TBZ $1, R1, single255
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done256
+	ADD $24, R7, R10
 	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
-	JMP done245
+	JMP done256
 
-single244:
-	WORD $0xbd0010a1 // str s1, [x5, #16]
+single255:
+	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done245:
-	ADD R6, R5
+done256:
+	ADD R8, R7
 
-end239:
-	ADD R1, R9, R9
-	SUBS $1, R7, R7
-	BNE tile226
+done250:
+	ADD R3, R2, R2
+	SUBS $1, R9, R9
+	BNE row236
 	RET
 
 // gemm3NEON sets C = A·B + start for panels of three vectors. On NEON the third
@@ -10404,78 +10544,79 @@ end239:
 // func gemm3NEON(t *tileArgs)
 TEXT ·gemm3NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 64(R0), R8
-	CMP $6, R8
-	BNE rows1
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+	MOVD (R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 72(R0), R8
+	MOVD 64(R0), R9
+	CMP $6, R9
+	BNE other1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
 
-tile2:
+row3:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC3
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	ADD R6, R15
-	WORD $0x3dc001e3 // ldr q3, [x15]
-	WORD $0x3dc005e4 // ldr q4, [x15, #16]
-	WORD $0x3dc009e5 // ldr q5, [x15, #32]
-	ADD R6, R15
-	WORD $0x3dc001e6 // ldr q6, [x15]
-	WORD $0x3dc005e7 // ldr q7, [x15, #16]
-	WORD $0x3dc009e8 // ldr q8, [x15, #32]
-	ADD R6, R15
-	WORD $0x3dc001e9 // ldr q9, [x15]
-	WORD $0x3dc005ea // ldr q10, [x15, #16]
-	WORD $0x3dc009eb // ldr q11, [x15, #32]
-	ADD R6, R15
-	WORD $0x3dc001ec // ldr q12, [x15]
-	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	ADD R6, R15
-	WORD $0x3dc001ef // ldr q15, [x15]
-	WORD $0x3dc005f0 // ldr q16, [x15, #16]
-	WORD $0x3dc009f1 // ldr q17, [x15, #32]
-	JMP begin5
+	BNE other4
+	MOVD R6, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	ADD R7, R14
+	WORD $0x3dc001c3 // ldr q3, [x14]
+	WORD $0x3dc005c4 // ldr q4, [x14, #16]
+	WORD $0x3dc009c5 // ldr q5, [x14, #32]
+	ADD R7, R14
+	WORD $0x3dc001c6 // ldr q6, [x14]
+	WORD $0x3dc005c7 // ldr q7, [x14, #16]
+	WORD $0x3dc009c8 // ldr q8, [x14, #32]
+	ADD R7, R14
+	WORD $0x3dc001c9 // ldr q9, [x14]
+	WORD $0x3dc005ca // ldr q10, [x14, #16]
+	WORD $0x3dc009cb // ldr q11, [x14, #32]
+	ADD R7, R14
+	WORD $0x3dc001cc // ldr q12, [x14]
+	WORD $0x3dc005cd // ldr q13, [x14, #16]
+	WORD $0x3dc009ce // ldr q14, [x14, #32]
+	ADD R7, R14
+	WORD $0x3dc001cf // ldr q15, [x14]
+	WORD $0x3dc005d0 // ldr q16, [x14, #16]
+	WORD $0x3dc009d1 // ldr q17, [x14, #32]
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias4
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other6
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c30 // mov v16.16b, v1.16b
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c51 // mov v17.16b, v2.16b
-	JMP begin5
+	JMP done7
 
-notBias4:
+other6:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10495,18 +10636,20 @@ notBias4:
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4f000411 // movi v17.4s, #0x0
 
-begin5:
-	MOVD R3, R14
+done7:
+
+done5:
+	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums6
-	CMP $4, R2
-	BNE scattered9
+	CBZ R16, sums8
+	CMP $4, R3
+	BNE scattered11
 	SUBS $4, R16, R16
-	BLT few8
+	BLT few10
 
-four7:
-	WORD $0x3cef6912 // ldr q18, [x8, x15]
+four9:
+	WORD $0x3cef6832 // ldr q18, [x1, x15]
 	WORD $0x3cef6933 // ldr q19, [x9, x15]
 	WORD $0x3cef6954 // ldr q20, [x10, x15]
 	WORD $0x3cef6975 // ldr q21, [x11, x15]
@@ -10533,7 +10676,7 @@ four7:
 	WORD $0x4f95130b // fmla v11.4s, v24.4s, v21.s[0]
 	WORD $0x4f96130e // fmla v14.4s, v24.4s, v22.s[0]
 	WORD $0x4f971311 // fmla v17.4s, v24.4s, v23.s[0]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001d8 // ldr q24, [x14]
 	WORD $0x4fb21300 // fmla v0.4s, v24.4s, v18.s[1]
 	WORD $0x4fb31303 // fmla v3.4s, v24.4s, v19.s[1]
@@ -10555,7 +10698,7 @@ four7:
 	WORD $0x4fb5130b // fmla v11.4s, v24.4s, v21.s[1]
 	WORD $0x4fb6130e // fmla v14.4s, v24.4s, v22.s[1]
 	WORD $0x4fb71311 // fmla v17.4s, v24.4s, v23.s[1]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001d8 // ldr q24, [x14]
 	WORD $0x4f921b00 // fmla v0.4s, v24.4s, v18.s[2]
 	WORD $0x4f931b03 // fmla v3.4s, v24.4s, v19.s[2]
@@ -10577,7 +10720,7 @@ four7:
 	WORD $0x4f951b0b // fmla v11.4s, v24.4s, v21.s[2]
 	WORD $0x4f961b0e // fmla v14.4s, v24.4s, v22.s[2]
 	WORD $0x4f971b11 // fmla v17.4s, v24.4s, v23.s[2]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001d8 // ldr q24, [x14]
 	WORD $0x4fb21b00 // fmla v0.4s, v24.4s, v18.s[3]
 	WORD $0x4fb31b03 // fmla v3.4s, v24.4s, v19.s[3]
@@ -10599,19 +10742,19 @@ four7:
 	WORD $0x4fb51b0b // fmla v11.4s, v24.4s, v21.s[3]
 	WORD $0x4fb61b0e // fmla v14.4s, v24.4s, v22.s[3]
 	WORD $0x4fb71b11 // fmla v17.4s, v24.4s, v23.s[3]
-	ADD R4, R14
+	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four7
+	BGE four9
 
-few8:
+few10:
 	ADDS $4, R16, R16
-	BEQ sums6
+	BEQ sums8
 
-scattered9:
+scattered11:
 
-step10:
-	WORD $0xbc6f6912 // ldr s18, [x8, x15]
+step12:
+	WORD $0xbc6f6832 // ldr s18, [x1, x15]
 	WORD $0xbc6f6933 // ldr s19, [x9, x15]
 	WORD $0xbc6f6954 // ldr s20, [x10, x15]
 	WORD $0xbc6f6975 // ldr s21, [x11, x15]
@@ -10638,191 +10781,193 @@ step10:
 	WORD $0x4f95130b // fmla v11.4s, v24.4s, v21.s[0]
 	WORD $0x4f96130e // fmla v14.4s, v24.4s, v22.s[0]
 	WORD $0x4f971311 // fmla v17.4s, v24.4s, v23.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R5, R14
+	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step10
+	BNE step12
 
-sums6:
+sums8:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add11
+	BEQ other13
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
-	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
 	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
 	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
 	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
 	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
-	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3d8000c9 // str q9, [x6]
 	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
+	WORD $0x3d8004ca // str q10, [x6, #16]
 	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	WORD $0x3d8008ab // str q11, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008cb // str q11, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3d8000cc // str q12, [x6]
 	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3d8004cd // str q13, [x6, #16]
 	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008ce // str q14, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
-	WORD $0x3d8000af // str q15, [x5]
+	WORD $0x3d8000cf // str q15, [x6]
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
-	WORD $0x3d8004b0 // str q16, [x5, #16]
+	WORD $0x3d8004d0 // str q16, [x6, #16]
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	WORD $0x3d8008b1 // str q17, [x5, #32]
-	ADD R6, R5
-	JMP end12
+	WORD $0x3d8008d1 // str q17, [x6, #32]
+	ADD R7, R6
+	JMP done14
 
-add11:
-	WORD $0x3dc000b2 // ldr q18, [x5]
+other13:
+	WORD $0x3dc000d2 // ldr q18, [x6]
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000d2 // ldr q18, [x6]
 	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x3d8000c3 // str q3, [x6]
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
 	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
 	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000d2 // ldr q18, [x6]
 	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
 	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
 	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000d2 // ldr q18, [x6]
 	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x3d8000c9 // str q9, [x6]
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
 	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x3d8004ca // str q10, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
 	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	WORD $0x3d8008ab // str q11, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x3d8008cb // str q11, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000d2 // ldr q18, [x6]
 	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x3d8000cc // str q12, [x6]
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
 	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x3d8004cd // str q13, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
 	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x3d8008ce // str q14, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000d2 // ldr q18, [x6]
 	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
-	WORD $0x3d8000af // str q15, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x3d8000cf // str q15, [x6]
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
-	WORD $0x3d8004b0 // str q16, [x5, #16]
-	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x3d8004d0 // str q16, [x6, #16]
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	WORD $0x3d8008b1 // str q17, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008d1 // str q17, [x6, #32]
+	ADD R7, R6
 
-end12:
-	ADD R1, R13, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile2
+done14:
+	ADD R2, R13, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	SUBS $1, R8, R8
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R8
-	CMP $5, R8
-	BNE rows13
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other1:
 
-tile14:
+done2:
+	MOVD 64(R0), R9
+	CMP $5, R9
+	BNE other15
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+
+row17:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC15
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	ADD R6, R14
-	WORD $0x3dc001c3 // ldr q3, [x14]
-	WORD $0x3dc005c4 // ldr q4, [x14, #16]
-	WORD $0x3dc009c5 // ldr q5, [x14, #32]
-	ADD R6, R14
-	WORD $0x3dc001c6 // ldr q6, [x14]
-	WORD $0x3dc005c7 // ldr q7, [x14, #16]
-	WORD $0x3dc009c8 // ldr q8, [x14, #32]
-	ADD R6, R14
-	WORD $0x3dc001c9 // ldr q9, [x14]
-	WORD $0x3dc005ca // ldr q10, [x14, #16]
-	WORD $0x3dc009cb // ldr q11, [x14, #32]
-	ADD R6, R14
-	WORD $0x3dc001cc // ldr q12, [x14]
-	WORD $0x3dc005cd // ldr q13, [x14, #16]
-	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	JMP begin17
+	BNE other18
+	MOVD R6, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	ADD R7, R13
+	WORD $0x3dc001a3 // ldr q3, [x13]
+	WORD $0x3dc005a4 // ldr q4, [x13, #16]
+	WORD $0x3dc009a5 // ldr q5, [x13, #32]
+	ADD R7, R13
+	WORD $0x3dc001a6 // ldr q6, [x13]
+	WORD $0x3dc005a7 // ldr q7, [x13, #16]
+	WORD $0x3dc009a8 // ldr q8, [x13, #32]
+	ADD R7, R13
+	WORD $0x3dc001a9 // ldr q9, [x13]
+	WORD $0x3dc005aa // ldr q10, [x13, #16]
+	WORD $0x3dc009ab // ldr q11, [x13, #32]
+	ADD R7, R13
+	WORD $0x3dc001ac // ldr q12, [x13]
+	WORD $0x3dc005ad // ldr q13, [x13, #16]
+	WORD $0x3dc009ae // ldr q14, [x13, #32]
+	JMP done19
 
-notC15:
+other18:
+	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE notBias16
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
+	BNE other20
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	JMP begin17
+	JMP done21
 
-notBias16:
+other20:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10839,18 +10984,20 @@ notBias16:
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 
-begin17:
-	MOVD R3, R13
+done21:
+
+done19:
+	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums18
-	CMP $4, R2
-	BNE scattered21
+	CBZ R15, sums22
+	CMP $4, R3
+	BNE scattered25
 	SUBS $4, R15, R15
-	BLT few20
+	BLT few24
 
-four19:
-	WORD $0x3cee690f // ldr q15, [x8, x14]
+four23:
+	WORD $0x3cee682f // ldr q15, [x1, x14]
 	WORD $0x3cee6930 // ldr q16, [x9, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
 	WORD $0x3cee6972 // ldr q18, [x11, x14]
@@ -10873,7 +11020,7 @@ four19:
 	WORD $0x4f911288 // fmla v8.4s, v20.4s, v17.s[0]
 	WORD $0x4f92128b // fmla v11.4s, v20.4s, v18.s[0]
 	WORD $0x4f93128e // fmla v14.4s, v20.4s, v19.s[0]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001b4 // ldr q20, [x13]
 	WORD $0x4faf1280 // fmla v0.4s, v20.4s, v15.s[1]
 	WORD $0x4fb01283 // fmla v3.4s, v20.4s, v16.s[1]
@@ -10892,7 +11039,7 @@ four19:
 	WORD $0x4fb11288 // fmla v8.4s, v20.4s, v17.s[1]
 	WORD $0x4fb2128b // fmla v11.4s, v20.4s, v18.s[1]
 	WORD $0x4fb3128e // fmla v14.4s, v20.4s, v19.s[1]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001b4 // ldr q20, [x13]
 	WORD $0x4f8f1a80 // fmla v0.4s, v20.4s, v15.s[2]
 	WORD $0x4f901a83 // fmla v3.4s, v20.4s, v16.s[2]
@@ -10911,7 +11058,7 @@ four19:
 	WORD $0x4f911a88 // fmla v8.4s, v20.4s, v17.s[2]
 	WORD $0x4f921a8b // fmla v11.4s, v20.4s, v18.s[2]
 	WORD $0x4f931a8e // fmla v14.4s, v20.4s, v19.s[2]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001b4 // ldr q20, [x13]
 	WORD $0x4faf1a80 // fmla v0.4s, v20.4s, v15.s[3]
 	WORD $0x4fb01a83 // fmla v3.4s, v20.4s, v16.s[3]
@@ -10930,19 +11077,19 @@ four19:
 	WORD $0x4fb11a88 // fmla v8.4s, v20.4s, v17.s[3]
 	WORD $0x4fb21a8b // fmla v11.4s, v20.4s, v18.s[3]
 	WORD $0x4fb31a8e // fmla v14.4s, v20.4s, v19.s[3]
-	ADD R4, R13
+	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four19
+	BGE four23
 
-few20:
+few24:
 	ADDS $4, R15, R15
-	BEQ sums18
+	BEQ sums22
 
-scattered21:
+scattered25:
 
-step22:
-	WORD $0xbc6e690f // ldr s15, [x8, x14]
+step26:
+	WORD $0xbc6e682f // ldr s15, [x1, x14]
 	WORD $0xbc6e6930 // ldr s16, [x9, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
@@ -10965,165 +11112,167 @@ step22:
 	WORD $0x4f911288 // fmla v8.4s, v20.4s, v17.s[0]
 	WORD $0x4f92128b // fmla v11.4s, v20.4s, v18.s[0]
 	WORD $0x4f93128e // fmla v14.4s, v20.4s, v19.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R5, R13
+	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step22
+	BNE step26
 
-sums18:
+sums22:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add23
+	BEQ other27
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
 	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
 	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
-	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
 	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
-	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3d8000c9 // str q9, [x6]
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
+	WORD $0x3d8004ca // str q10, [x6, #16]
 	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	WORD $0x3d8008ab // str q11, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008cb // str q11, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
-	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3d8000cc // str q12, [x6]
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3d8004cd // str q13, [x6, #16]
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	ADD R6, R5
-	JMP end24
+	WORD $0x3d8008ce // str q14, [x6, #32]
+	ADD R7, R6
+	JMP done28
 
-add23:
-	WORD $0x3dc000af // ldr q15, [x5]
+other27:
+	WORD $0x3dc000cf // ldr q15, [x6]
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004cf // ldr q15, [x6, #16]
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008cf // ldr q15, [x6, #32]
 	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000cf // ldr q15, [x6]
 	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x3d8000c3 // str q3, [x6]
+	WORD $0x3dc004cf // ldr q15, [x6, #16]
 	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
+	WORD $0x3dc008cf // ldr q15, [x6, #32]
 	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000cf // ldr q15, [x6]
 	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3dc004cf // ldr q15, [x6, #16]
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	WORD $0x3dc008cf // ldr q15, [x6, #32]
 	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000cf // ldr q15, [x6]
 	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x3d8000c9 // str q9, [x6]
+	WORD $0x3dc004cf // ldr q15, [x6, #16]
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x3d8004ca // str q10, [x6, #16]
+	WORD $0x3dc008cf // ldr q15, [x6, #32]
 	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	WORD $0x3d8008ab // str q11, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x3d8008cb // str q11, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000cf // ldr q15, [x6]
 	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x3d8000cc // str q12, [x6]
+	WORD $0x3dc004cf // ldr q15, [x6, #16]
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x3d8004cd // str q13, [x6, #16]
+	WORD $0x3dc008cf // ldr q15, [x6, #32]
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008ce // str q14, [x6, #32]
+	ADD R7, R6
 
-end24:
-	ADD R1, R12, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile14
+done28:
+	ADD R2, R12, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	SUBS $1, R8, R8
+	BNE row17
 	RET
 
-rows13:
-	MOVD 64(R0), R8
-	CMP $4, R8
-	BNE rows25
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other15:
 
-tile26:
+done16:
+	MOVD 64(R0), R9
+	CMP $4, R9
+	BNE other29
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+
+row31:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC27
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	ADD R6, R13
-	WORD $0x3dc001a3 // ldr q3, [x13]
-	WORD $0x3dc005a4 // ldr q4, [x13, #16]
-	WORD $0x3dc009a5 // ldr q5, [x13, #32]
-	ADD R6, R13
-	WORD $0x3dc001a6 // ldr q6, [x13]
-	WORD $0x3dc005a7 // ldr q7, [x13, #16]
-	WORD $0x3dc009a8 // ldr q8, [x13, #32]
-	ADD R6, R13
-	WORD $0x3dc001a9 // ldr q9, [x13]
-	WORD $0x3dc005aa // ldr q10, [x13, #16]
-	WORD $0x3dc009ab // ldr q11, [x13, #32]
-	JMP begin29
+	BNE other32
+	MOVD R6, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	ADD R7, R12
+	WORD $0x3dc00183 // ldr q3, [x12]
+	WORD $0x3dc00584 // ldr q4, [x12, #16]
+	WORD $0x3dc00985 // ldr q5, [x12, #32]
+	ADD R7, R12
+	WORD $0x3dc00186 // ldr q6, [x12]
+	WORD $0x3dc00587 // ldr q7, [x12, #16]
+	WORD $0x3dc00988 // ldr q8, [x12, #32]
+	ADD R7, R12
+	WORD $0x3dc00189 // ldr q9, [x12]
+	WORD $0x3dc0058a // ldr q10, [x12, #16]
+	WORD $0x3dc0098b // ldr q11, [x12, #32]
+	JMP done33
 
-notC27:
+other32:
+	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE notBias28
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
+	BNE other34
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
-	JMP begin29
+	JMP done35
 
-notBias28:
+other34:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11137,18 +11286,20 @@ notBias28:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin29:
-	MOVD R3, R12
+done35:
+
+done33:
+	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums30
-	CMP $4, R2
-	BNE scattered33
+	CBZ R14, sums36
+	CMP $4, R3
+	BNE scattered39
 	SUBS $4, R14, R14
-	BLT few32
+	BLT few38
 
-four31:
-	WORD $0x3ced690c // ldr q12, [x8, x13]
+four37:
+	WORD $0x3ced682c // ldr q12, [x1, x13]
 	WORD $0x3ced692d // ldr q13, [x9, x13]
 	WORD $0x3ced694e // ldr q14, [x10, x13]
 	WORD $0x3ced696f // ldr q15, [x11, x13]
@@ -11167,7 +11318,7 @@ four31:
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1208 // fmla v8.4s, v16.4s, v14.s[0]
 	WORD $0x4f8f120b // fmla v11.4s, v16.4s, v15.s[0]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00190 // ldr q16, [x12]
 	WORD $0x4fac1200 // fmla v0.4s, v16.4s, v12.s[1]
 	WORD $0x4fad1203 // fmla v3.4s, v16.4s, v13.s[1]
@@ -11183,7 +11334,7 @@ four31:
 	WORD $0x4fad1205 // fmla v5.4s, v16.4s, v13.s[1]
 	WORD $0x4fae1208 // fmla v8.4s, v16.4s, v14.s[1]
 	WORD $0x4faf120b // fmla v11.4s, v16.4s, v15.s[1]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00190 // ldr q16, [x12]
 	WORD $0x4f8c1a00 // fmla v0.4s, v16.4s, v12.s[2]
 	WORD $0x4f8d1a03 // fmla v3.4s, v16.4s, v13.s[2]
@@ -11199,7 +11350,7 @@ four31:
 	WORD $0x4f8d1a05 // fmla v5.4s, v16.4s, v13.s[2]
 	WORD $0x4f8e1a08 // fmla v8.4s, v16.4s, v14.s[2]
 	WORD $0x4f8f1a0b // fmla v11.4s, v16.4s, v15.s[2]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00190 // ldr q16, [x12]
 	WORD $0x4fac1a00 // fmla v0.4s, v16.4s, v12.s[3]
 	WORD $0x4fad1a03 // fmla v3.4s, v16.4s, v13.s[3]
@@ -11215,19 +11366,19 @@ four31:
 	WORD $0x4fad1a05 // fmla v5.4s, v16.4s, v13.s[3]
 	WORD $0x4fae1a08 // fmla v8.4s, v16.4s, v14.s[3]
 	WORD $0x4faf1a0b // fmla v11.4s, v16.4s, v15.s[3]
-	ADD R4, R12
+	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four31
+	BGE four37
 
-few32:
+few38:
 	ADDS $4, R14, R14
-	BEQ sums30
+	BEQ sums36
 
-scattered33:
+scattered39:
 
-step34:
-	WORD $0xbc6d690c // ldr s12, [x8, x13]
+step40:
+	WORD $0xbc6d682c // ldr s12, [x1, x13]
 	WORD $0xbc6d692d // ldr s13, [x9, x13]
 	WORD $0xbc6d694e // ldr s14, [x10, x13]
 	WORD $0xbc6d696f // ldr s15, [x11, x13]
@@ -11246,139 +11397,141 @@ step34:
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1208 // fmla v8.4s, v16.4s, v14.s[0]
 	WORD $0x4f8f120b // fmla v11.4s, v16.4s, v15.s[0]
-	ADD R4, R12
-	ADD R2, R13
+	ADD R5, R12
+	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step34
+	BNE step40
 
-sums30:
+sums36:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ add35
+	BEQ other41
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3d8000c9 // str q9, [x6]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
+	WORD $0x3d8004ca // str q10, [x6, #16]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d8008ab // str q11, [x5, #32]
-	ADD R6, R5
-	JMP end36
+	WORD $0x3d8008cb // str q11, [x6, #32]
+	ADD R7, R6
+	JMP done42
 
-add35:
-	WORD $0x3dc000ac // ldr q12, [x5]
+other41:
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c3 // str q3, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c9 // str q9, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004ca // str q10, [x6, #16]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d8008ab // str q11, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008cb // str q11, [x6, #32]
+	ADD R7, R6
 
-end36:
-	ADD R1, R11, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile26
+done42:
+	ADD R2, R11, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	SUBS $1, R8, R8
+	BNE row31
 	RET
 
-rows25:
-	MOVD 64(R0), R8
-	CMP $3, R8
-	BNE rows37
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
+other29:
 
-tile38:
+done30:
+	MOVD 64(R0), R9
+	CMP $3, R9
+	BNE other43
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+
+row45:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC39
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	ADD R6, R12
-	WORD $0x3dc00183 // ldr q3, [x12]
-	WORD $0x3dc00584 // ldr q4, [x12, #16]
-	WORD $0x3dc00985 // ldr q5, [x12, #32]
-	ADD R6, R12
-	WORD $0x3dc00186 // ldr q6, [x12]
-	WORD $0x3dc00587 // ldr q7, [x12, #16]
-	WORD $0x3dc00988 // ldr q8, [x12, #32]
-	JMP begin41
+	BNE other46
+	MOVD R6, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	ADD R7, R11
+	WORD $0x3dc00163 // ldr q3, [x11]
+	WORD $0x3dc00564 // ldr q4, [x11, #16]
+	WORD $0x3dc00965 // ldr q5, [x11, #32]
+	ADD R7, R11
+	WORD $0x3dc00166 // ldr q6, [x11]
+	WORD $0x3dc00567 // ldr q7, [x11, #16]
+	WORD $0x3dc00968 // ldr q8, [x11, #32]
+	JMP done47
 
-notC39:
+other46:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias40
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other48
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
-	JMP begin41
+	JMP done49
 
-notBias40:
+other48:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11389,18 +11542,20 @@ notBias40:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin41:
-	MOVD R3, R11
+done49:
+
+done47:
+	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums42
-	CMP $4, R2
-	BNE scattered45
+	CBZ R13, sums50
+	CMP $4, R3
+	BNE scattered53
 	SUBS $4, R13, R13
-	BLT few44
+	BLT few52
 
-four43:
-	WORD $0x3cec6909 // ldr q9, [x8, x12]
+four51:
+	WORD $0x3cec6829 // ldr q9, [x1, x12]
 	WORD $0x3cec692a // ldr q10, [x9, x12]
 	WORD $0x3cec694b // ldr q11, [x10, x12]
 	WORD $0x3dc0016c // ldr q12, [x11]
@@ -11415,7 +11570,7 @@ four43:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1185 // fmla v5.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1188 // fmla v8.4s, v12.4s, v11.s[0]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc0016c // ldr q12, [x11]
 	WORD $0x4fa91180 // fmla v0.4s, v12.4s, v9.s[1]
 	WORD $0x4faa1183 // fmla v3.4s, v12.4s, v10.s[1]
@@ -11428,7 +11583,7 @@ four43:
 	WORD $0x4fa91182 // fmla v2.4s, v12.4s, v9.s[1]
 	WORD $0x4faa1185 // fmla v5.4s, v12.4s, v10.s[1]
 	WORD $0x4fab1188 // fmla v8.4s, v12.4s, v11.s[1]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc0016c // ldr q12, [x11]
 	WORD $0x4f891980 // fmla v0.4s, v12.4s, v9.s[2]
 	WORD $0x4f8a1983 // fmla v3.4s, v12.4s, v10.s[2]
@@ -11441,7 +11596,7 @@ four43:
 	WORD $0x4f891982 // fmla v2.4s, v12.4s, v9.s[2]
 	WORD $0x4f8a1985 // fmla v5.4s, v12.4s, v10.s[2]
 	WORD $0x4f8b1988 // fmla v8.4s, v12.4s, v11.s[2]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc0016c // ldr q12, [x11]
 	WORD $0x4fa91980 // fmla v0.4s, v12.4s, v9.s[3]
 	WORD $0x4faa1983 // fmla v3.4s, v12.4s, v10.s[3]
@@ -11454,19 +11609,19 @@ four43:
 	WORD $0x4fa91982 // fmla v2.4s, v12.4s, v9.s[3]
 	WORD $0x4faa1985 // fmla v5.4s, v12.4s, v10.s[3]
 	WORD $0x4fab1988 // fmla v8.4s, v12.4s, v11.s[3]
-	ADD R4, R11
+	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four43
+	BGE four51
 
-few44:
+few52:
 	ADDS $4, R13, R13
-	BEQ sums42
+	BEQ sums50
 
-scattered45:
+scattered53:
 
-step46:
-	WORD $0xbc6c6909 // ldr s9, [x8, x12]
+step54:
+	WORD $0xbc6c6829 // ldr s9, [x1, x12]
 	WORD $0xbc6c692a // ldr s10, [x9, x12]
 	WORD $0xbc6c694b // ldr s11, [x10, x12]
 	WORD $0x3dc0016c // ldr q12, [x11]
@@ -11481,113 +11636,115 @@ step46:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1185 // fmla v5.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1188 // fmla v8.4s, v12.4s, v11.s[0]
-	ADD R4, R11
-	ADD R2, R12
+	ADD R5, R11
+	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step46
+	BNE step54
 
-sums42:
+sums50:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ add47
+	BEQ other55
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3d8000c6 // str q6, [x6]
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
-	JMP end48
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
+	JMP done56
 
-add47:
-	WORD $0x3dc000a9 // ldr q9, [x5]
+other55:
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a9 // ldr q9, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008c9 // ldr q9, [x6, #32]
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3d8000c3 // str q3, [x6]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x3dc008a9 // ldr q9, [x5, #32]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
+	WORD $0x3dc008c9 // ldr q9, [x6, #32]
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x3dc008a9 // ldr q9, [x5, #32]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	WORD $0x3dc008c9 // ldr q9, [x6, #32]
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	WORD $0x3d8008a8 // str q8, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c8 // str q8, [x6, #32]
+	ADD R7, R6
 
-end48:
-	ADD R1, R10, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile38
+done56:
+	ADD R2, R10, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	SUBS $1, R8, R8
+	BNE row45
 	RET
 
-rows37:
-	MOVD 64(R0), R8
-	CMP $2, R8
-	BNE rows49
-	MOVD (R0), R8
-	ADD R1, R8, R9
+other43:
 
-tile50:
+done44:
+	MOVD 64(R0), R9
+	CMP $2, R9
+	BNE other57
+	ADD R2, R1, R9
+
+row59:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC51
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	ADD R6, R11
-	WORD $0x3dc00163 // ldr q3, [x11]
-	WORD $0x3dc00564 // ldr q4, [x11, #16]
-	WORD $0x3dc00965 // ldr q5, [x11, #32]
-	JMP begin53
+	BNE other60
+	MOVD R6, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	ADD R7, R10
+	WORD $0x3dc00143 // ldr q3, [x10]
+	WORD $0x3dc00544 // ldr q4, [x10, #16]
+	WORD $0x3dc00945 // ldr q5, [x10, #32]
+	JMP done61
 
-notC51:
+other60:
+	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE notBias52
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
+	BNE other62
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
-	JMP begin53
+	JMP done63
 
-notBias52:
+other62:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11595,18 +11752,20 @@ notBias52:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin53:
-	MOVD R3, R10
+done63:
+
+done61:
+	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums54
-	CMP $4, R2
-	BNE scattered57
+	CBZ R12, sums64
+	CMP $4, R3
+	BNE scattered67
 	SUBS $4, R12, R12
-	BLT few56
+	BLT few66
 
-four55:
-	WORD $0x3ceb6906 // ldr q6, [x8, x11]
+four65:
+	WORD $0x3ceb6826 // ldr q6, [x1, x11]
 	WORD $0x3ceb6927 // ldr q7, [x9, x11]
 	WORD $0x3dc00148 // ldr q8, [x10]
 	WORD $0x4f861100 // fmla v0.4s, v8.4s, v6.s[0]
@@ -11617,7 +11776,7 @@ four55:
 	WORD $0x3dc00948 // ldr q8, [x10, #32]
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
 	WORD $0x4f871105 // fmla v5.4s, v8.4s, v7.s[0]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00148 // ldr q8, [x10]
 	WORD $0x4fa61100 // fmla v0.4s, v8.4s, v6.s[1]
 	WORD $0x4fa71103 // fmla v3.4s, v8.4s, v7.s[1]
@@ -11627,7 +11786,7 @@ four55:
 	WORD $0x3dc00948 // ldr q8, [x10, #32]
 	WORD $0x4fa61102 // fmla v2.4s, v8.4s, v6.s[1]
 	WORD $0x4fa71105 // fmla v5.4s, v8.4s, v7.s[1]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00148 // ldr q8, [x10]
 	WORD $0x4f861900 // fmla v0.4s, v8.4s, v6.s[2]
 	WORD $0x4f871903 // fmla v3.4s, v8.4s, v7.s[2]
@@ -11637,7 +11796,7 @@ four55:
 	WORD $0x3dc00948 // ldr q8, [x10, #32]
 	WORD $0x4f861902 // fmla v2.4s, v8.4s, v6.s[2]
 	WORD $0x4f871905 // fmla v5.4s, v8.4s, v7.s[2]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc00148 // ldr q8, [x10]
 	WORD $0x4fa61900 // fmla v0.4s, v8.4s, v6.s[3]
 	WORD $0x4fa71903 // fmla v3.4s, v8.4s, v7.s[3]
@@ -11647,19 +11806,19 @@ four55:
 	WORD $0x3dc00948 // ldr q8, [x10, #32]
 	WORD $0x4fa61902 // fmla v2.4s, v8.4s, v6.s[3]
 	WORD $0x4fa71905 // fmla v5.4s, v8.4s, v7.s[3]
-	ADD R4, R10
+	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four55
+	BGE four65
 
-few56:
+few66:
 	ADDS $4, R12, R12
-	BEQ sums54
+	BEQ sums64
 
-scattered57:
+scattered67:
 
-step58:
-	WORD $0xbc6b6906 // ldr s6, [x8, x11]
+step68:
+	WORD $0xbc6b6826 // ldr s6, [x1, x11]
 	WORD $0xbc6b6927 // ldr s7, [x9, x11]
 	WORD $0x3dc00148 // ldr q8, [x10]
 	WORD $0x4f861100 // fmla v0.4s, v8.4s, v6.s[0]
@@ -11670,181 +11829,185 @@ step58:
 	WORD $0x3dc00948 // ldr q8, [x10, #32]
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
 	WORD $0x4f871105 // fmla v5.4s, v8.4s, v7.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R5, R10
+	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step58
+	BNE step68
 
-sums54:
+sums64:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add59
+	BEQ other69
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3d8000c3 // str q3, [x6]
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
-	JMP end60
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
+	JMP done70
 
-add59:
-	WORD $0x3dc000a6 // ldr q6, [x5]
+other69:
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a6 // ldr q6, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008c6 // ldr q6, [x6, #32]
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
+	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3d8000c3 // str q3, [x6]
+	WORD $0x3dc004c6 // ldr q6, [x6, #16]
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x3dc008a6 // ldr q6, [x5, #32]
+	WORD $0x3d8004c4 // str q4, [x6, #16]
+	WORD $0x3dc008c6 // ldr q6, [x6, #32]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x3d8008a5 // str q5, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c5 // str q5, [x6, #32]
+	ADD R7, R6
 
-end60:
-	ADD R1, R9, R8
-	ADD R1, R8, R9
-	SUBS $1, R7, R7
-	BNE tile50
+done70:
+	ADD R2, R9, R1
+	ADD R2, R1, R9
+	SUBS $1, R8, R8
+	BNE row59
 	RET
 
-rows49:
-	MOVD (R0), R8
+other57:
 
-tile61:
+done58:
+
+row71:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC62
-	MOVD R5, R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	JMP begin64
+	BNE other72
+	MOVD R6, R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	WORD $0x3dc00521 // ldr q1, [x9, #16]
+	WORD $0x3dc00922 // ldr q2, [x9, #32]
+	JMP done73
 
-notC62:
+other72:
+	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE notBias63
-	MOVD 96(R0), R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	JMP begin64
+	BNE other74
+	MOVD 96(R0), R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	WORD $0x3dc00521 // ldr q1, [x9, #16]
+	WORD $0x3dc00922 // ldr q2, [x9, #32]
+	JMP done75
 
-notBias63:
+other74:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-begin64:
-	MOVD R3, R9
+done75:
+
+done73:
+	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums65
-	CMP $4, R2
-	BNE scattered68
+	CBZ R11, sums76
+	CMP $4, R3
+	BNE scattered79
 	SUBS $4, R11, R11
-	BLT few67
+	BLT few78
 
-four66:
-	WORD $0x3cea6903 // ldr q3, [x8, x10]
+four77:
+	WORD $0x3cea6823 // ldr q3, [x1, x10]
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
 	WORD $0x3dc00525 // ldr q5, [x9, #16]
 	WORD $0x4f8310a1 // fmla v1.4s, v5.4s, v3.s[0]
 	WORD $0x3dc00924 // ldr q4, [x9, #32]
 	WORD $0x4f831082 // fmla v2.4s, v4.4s, v3.s[0]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4fa31080 // fmla v0.4s, v4.4s, v3.s[1]
 	WORD $0x3dc00525 // ldr q5, [x9, #16]
 	WORD $0x4fa310a1 // fmla v1.4s, v5.4s, v3.s[1]
 	WORD $0x3dc00924 // ldr q4, [x9, #32]
 	WORD $0x4fa31082 // fmla v2.4s, v4.4s, v3.s[1]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4f831880 // fmla v0.4s, v4.4s, v3.s[2]
 	WORD $0x3dc00525 // ldr q5, [x9, #16]
 	WORD $0x4f8318a1 // fmla v1.4s, v5.4s, v3.s[2]
 	WORD $0x3dc00924 // ldr q4, [x9, #32]
 	WORD $0x4f831882 // fmla v2.4s, v4.4s, v3.s[2]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4fa31880 // fmla v0.4s, v4.4s, v3.s[3]
 	WORD $0x3dc00525 // ldr q5, [x9, #16]
 	WORD $0x4fa318a1 // fmla v1.4s, v5.4s, v3.s[3]
 	WORD $0x3dc00924 // ldr q4, [x9, #32]
 	WORD $0x4fa31882 // fmla v2.4s, v4.4s, v3.s[3]
-	ADD R4, R9
+	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four66
+	BGE four77
 
-few67:
+few78:
 	ADDS $4, R11, R11
-	BEQ sums65
+	BEQ sums76
 
-scattered68:
+scattered79:
 
-step69:
-	WORD $0xbc6a6903 // ldr s3, [x8, x10]
+step80:
+	WORD $0xbc6a6823 // ldr s3, [x1, x10]
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
 	WORD $0x3dc00525 // ldr q5, [x9, #16]
 	WORD $0x4f8310a1 // fmla v1.4s, v5.4s, v3.s[0]
 	WORD $0x3dc00924 // ldr q4, [x9, #32]
 	WORD $0x4f831082 // fmla v2.4s, v4.4s, v3.s[0]
-	ADD R4, R9
-	ADD R2, R10
+	ADD R5, R9
+	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step69
+	BNE step80
 
-sums65:
+sums76:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ add70
+	BEQ other81
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
-	JMP end71
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
+	JMP done82
 
-add70:
-	WORD $0x3dc000a3 // ldr q3, [x5]
+other81:
+	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a3 // ldr q3, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c3 // ldr q3, [x6, #16]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a3 // ldr q3, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008c3 // ldr q3, [x6, #32]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	ADD R6, R5
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	ADD R7, R6
 
-end71:
-	ADD R1, R8, R8
-	SUBS $1, R7, R7
-	BNE tile61
+done82:
+	ADD R2, R1, R1
+	SUBS $1, R8, R8
+	BNE row71
 	RET
 
 // gemm4NEON sets C = A·B + start for panels of four vectors. On NEON the fourth
@@ -11853,90 +12016,91 @@ end71:
 // func gemm4NEON(t *tileArgs)
 TEXT ·gemm4NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 64(R0), R8
-	CMP $6, R8
-	BNE rows1
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+	MOVD (R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 32(R0), R5
+	MOVD 40(R0), R6
+	MOVD 48(R0), R7
+	MOVD 72(R0), R8
+	MOVD 64(R0), R9
+	CMP $6, R9
+	BNE other1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
 
-tile2:
+row3:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC3
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	ADD R6, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
-	WORD $0x3dc005e5 // ldr q5, [x15, #16]
-	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	WORD $0x3dc00de7 // ldr q7, [x15, #48]
-	ADD R6, R15
-	WORD $0x3dc001e8 // ldr q8, [x15]
-	WORD $0x3dc005e9 // ldr q9, [x15, #16]
-	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	WORD $0x3dc00deb // ldr q11, [x15, #48]
-	ADD R6, R15
-	WORD $0x3dc001ec // ldr q12, [x15]
-	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	WORD $0x3dc00def // ldr q15, [x15, #48]
-	ADD R6, R15
-	WORD $0x3dc001f0 // ldr q16, [x15]
-	WORD $0x3dc005f1 // ldr q17, [x15, #16]
-	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	WORD $0x3dc00df3 // ldr q19, [x15, #48]
-	ADD R6, R15
-	WORD $0x3dc001f4 // ldr q20, [x15]
-	WORD $0x3dc005f5 // ldr q21, [x15, #16]
-	WORD $0x3dc009f6 // ldr q22, [x15, #32]
-	WORD $0x3dc00df7 // ldr q23, [x15, #48]
-	JMP begin5
+	BNE other4
+	MOVD R6, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
+	ADD R7, R14
+	WORD $0x3dc001c4 // ldr q4, [x14]
+	WORD $0x3dc005c5 // ldr q5, [x14, #16]
+	WORD $0x3dc009c6 // ldr q6, [x14, #32]
+	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
+	ADD R7, R14
+	WORD $0x3dc001c8 // ldr q8, [x14]
+	WORD $0x3dc005c9 // ldr q9, [x14, #16]
+	WORD $0x3dc009ca // ldr q10, [x14, #32]
+	WORD $0x3dc00dcb // ldr q11, [x14, #48]
+	ADD R7, R14
+	WORD $0x3dc001cc // ldr q12, [x14]
+	WORD $0x3dc005cd // ldr q13, [x14, #16]
+	WORD $0x3dc009ce // ldr q14, [x14, #32]
+	WORD $0x3dc00dcf // ldr q15, [x14, #48]
+	ADD R7, R14
+	WORD $0x3dc001d0 // ldr q16, [x14]
+	WORD $0x3dc005d1 // ldr q17, [x14, #16]
+	WORD $0x3dc009d2 // ldr q18, [x14, #32]
+	WORD $0x3dc00dd3 // ldr q19, [x14, #48]
+	ADD R7, R14
+	WORD $0x3dc001d4 // ldr q20, [x14]
+	WORD $0x3dc005d5 // ldr q21, [x14, #16]
+	WORD $0x3dc009d6 // ldr q22, [x14, #32]
+	WORD $0x3dc00dd7 // ldr q23, [x14, #48]
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias4
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other6
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
 	WORD $0x4ea01c14 // mov v20.16b, v0.16b
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
 	WORD $0x4ea21c56 // mov v22.16b, v2.16b
-	WORD $0x3dc00de3 // ldr q3, [x15, #48]
+	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP begin5
+	JMP done7
 
-notBias4:
+other6:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11962,18 +12126,20 @@ notBias4:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-begin5:
-	MOVD R3, R14
+done7:
+
+done5:
+	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums6
-	CMP $4, R2
-	BNE scattered9
+	CBZ R16, sums8
+	CMP $4, R3
+	BNE scattered11
 	SUBS $4, R16, R16
-	BLT few8
+	BLT few10
 
-four7:
-	WORD $0x3cef6918 // ldr q24, [x8, x15]
+four9:
+	WORD $0x3cef6838 // ldr q24, [x1, x15]
 	WORD $0x3cef6939 // ldr q25, [x9, x15]
 	WORD $0x3cef695a // ldr q26, [x10, x15]
 	WORD $0x3cef697b // ldr q27, [x11, x15]
@@ -12007,7 +12173,7 @@ four7:
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001de // ldr q30, [x14]
 	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
 	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
@@ -12036,7 +12202,7 @@ four7:
 	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
 	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001de // ldr q30, [x14]
 	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
 	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
@@ -12065,7 +12231,7 @@ four7:
 	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
 	WORD $0x4f9c1bf3 // fmla v19.4s, v31.4s, v28.s[2]
 	WORD $0x4f9d1bf7 // fmla v23.4s, v31.4s, v29.s[2]
-	ADD R4, R14
+	ADD R5, R14
 	WORD $0x3dc001de // ldr q30, [x14]
 	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
 	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
@@ -12094,19 +12260,19 @@ four7:
 	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
 	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
 	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
-	ADD R4, R14
+	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four7
+	BGE four9
 
-few8:
+few10:
 	ADDS $4, R16, R16
-	BEQ sums6
+	BEQ sums8
 
-scattered9:
+scattered11:
 
-step10:
-	WORD $0xbc6f6918 // ldr s24, [x8, x15]
+step12:
+	WORD $0xbc6f6838 // ldr s24, [x1, x15]
 	WORD $0xbc6f6939 // ldr s25, [x9, x15]
 	WORD $0xbc6f695a // ldr s26, [x10, x15]
 	WORD $0xbc6f697b // ldr s27, [x11, x15]
@@ -12140,231 +12306,233 @@ step10:
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R5, R14
+	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step10
+	BNE step12
 
-sums6:
+sums8:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add11
+	BEQ other13
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ca // str q10, [x6, #32]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3d8000cc // str q12, [x6]
 	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3d8004cd // str q13, [x6, #16]
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3d8008ce // str q14, [x6, #32]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	WORD $0x3d800caf // str q15, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800ccf // str q15, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3d8000d0 // str q16, [x6]
 	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3d8004d1 // str q17, [x6, #16]
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
+	WORD $0x3d8008d2 // str q18, [x6, #32]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cd3 // str q19, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
+	WORD $0x3d8000d4 // str q20, [x6]
 	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
+	WORD $0x3d8004d5 // str q21, [x6, #16]
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
+	WORD $0x3d8008d6 // str q22, [x6, #32]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	WORD $0x3d800cb7 // str q23, [x5, #48]
-	ADD R6, R5
-	JMP end12
+	WORD $0x3d800cd7 // str q23, [x6, #48]
+	ADD R7, R6
+	JMP done14
 
-add11:
-	WORD $0x3dc000b8 // ldr q24, [x5]
+other13:
+	WORD $0x3dc000d8 // ldr q24, [x6]
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004d8 // ldr q24, [x6, #16]
 	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008d8 // ldr q24, [x6, #32]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	WORD $0x3dc00cd8 // ldr q24, [x6, #48]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d8 // ldr q24, [x6]
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004d8 // ldr q24, [x6, #16]
 	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	WORD $0x3dc008d8 // ldr q24, [x6, #32]
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
+	WORD $0x3dc00cd8 // ldr q24, [x6, #48]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d8 // ldr q24, [x6]
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3dc004d8 // ldr q24, [x6, #16]
 	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	WORD $0x3dc008d8 // ldr q24, [x6, #32]
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x3d8008ca // str q10, [x6, #32]
+	WORD $0x3dc00cd8 // ldr q24, [x6, #48]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d8 // ldr q24, [x6]
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x3d8000cc // str q12, [x6]
+	WORD $0x3dc004d8 // ldr q24, [x6, #16]
 	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3d8004cd // str q13, [x6, #16]
+	WORD $0x3dc008d8 // ldr q24, [x6, #32]
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x3d8008ce // str q14, [x6, #32]
+	WORD $0x3dc00cd8 // ldr q24, [x6, #48]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	WORD $0x3d800caf // str q15, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x3d800ccf // str q15, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d8 // ldr q24, [x6]
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x3d8000d0 // str q16, [x6]
+	WORD $0x3dc004d8 // ldr q24, [x6, #16]
 	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3d8004d1 // str q17, [x6, #16]
+	WORD $0x3dc008d8 // ldr q24, [x6, #32]
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x3d8008d2 // str q18, [x6, #32]
+	WORD $0x3dc00cd8 // ldr q24, [x6, #48]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x3d800cd3 // str q19, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d8 // ldr q24, [x6]
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x3d8000d4 // str q20, [x6]
+	WORD $0x3dc004d8 // ldr q24, [x6, #16]
 	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3d8004d5 // str q21, [x6, #16]
+	WORD $0x3dc008d8 // ldr q24, [x6, #32]
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x3d8008d6 // str q22, [x6, #32]
+	WORD $0x3dc00cd8 // ldr q24, [x6, #48]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	WORD $0x3d800cb7 // str q23, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cd7 // str q23, [x6, #48]
+	ADD R7, R6
 
-end12:
-	ADD R1, R13, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile2
+done14:
+	ADD R2, R13, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	ADD R2, R12, R13
+	SUBS $1, R8, R8
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R8
-	CMP $5, R8
-	BNE rows13
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other1:
 
-tile14:
+done2:
+	MOVD 64(R0), R9
+	CMP $5, R9
+	BNE other15
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+
+row17:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC15
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	ADD R6, R14
-	WORD $0x3dc001c4 // ldr q4, [x14]
-	WORD $0x3dc005c5 // ldr q5, [x14, #16]
-	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
-	ADD R6, R14
-	WORD $0x3dc001c8 // ldr q8, [x14]
-	WORD $0x3dc005c9 // ldr q9, [x14, #16]
-	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	WORD $0x3dc00dcb // ldr q11, [x14, #48]
-	ADD R6, R14
-	WORD $0x3dc001cc // ldr q12, [x14]
-	WORD $0x3dc005cd // ldr q13, [x14, #16]
-	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	WORD $0x3dc00dcf // ldr q15, [x14, #48]
-	ADD R6, R14
-	WORD $0x3dc001d0 // ldr q16, [x14]
-	WORD $0x3dc005d1 // ldr q17, [x14, #16]
-	WORD $0x3dc009d2 // ldr q18, [x14, #32]
-	WORD $0x3dc00dd3 // ldr q19, [x14, #48]
-	JMP begin17
+	BNE other18
+	MOVD R6, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	ADD R7, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	WORD $0x3dc005a5 // ldr q5, [x13, #16]
+	WORD $0x3dc009a6 // ldr q6, [x13, #32]
+	WORD $0x3dc00da7 // ldr q7, [x13, #48]
+	ADD R7, R13
+	WORD $0x3dc001a8 // ldr q8, [x13]
+	WORD $0x3dc005a9 // ldr q9, [x13, #16]
+	WORD $0x3dc009aa // ldr q10, [x13, #32]
+	WORD $0x3dc00dab // ldr q11, [x13, #48]
+	ADD R7, R13
+	WORD $0x3dc001ac // ldr q12, [x13]
+	WORD $0x3dc005ad // ldr q13, [x13, #16]
+	WORD $0x3dc009ae // ldr q14, [x13, #32]
+	WORD $0x3dc00daf // ldr q15, [x13, #48]
+	ADD R7, R13
+	WORD $0x3dc001b0 // ldr q16, [x13]
+	WORD $0x3dc005b1 // ldr q17, [x13, #16]
+	WORD $0x3dc009b2 // ldr q18, [x13, #32]
+	WORD $0x3dc00db3 // ldr q19, [x13, #48]
+	JMP done19
 
-notC15:
+other18:
+	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE notBias16
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
+	BNE other20
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
+	WORD $0x3dc00da3 // ldr q3, [x13, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin17
+	JMP done21
 
-notBias16:
+other20:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -12386,18 +12554,20 @@ notBias16:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin17:
-	MOVD R3, R13
+done21:
+
+done19:
+	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums18
-	CMP $4, R2
-	BNE scattered21
+	CBZ R15, sums22
+	CMP $4, R3
+	BNE scattered25
 	SUBS $4, R15, R15
-	BLT few20
+	BLT few24
 
-four19:
-	WORD $0x3cee6914 // ldr q20, [x8, x14]
+four23:
+	WORD $0x3cee6834 // ldr q20, [x1, x14]
 	WORD $0x3cee6935 // ldr q21, [x9, x14]
 	WORD $0x3cee6956 // ldr q22, [x10, x14]
 	WORD $0x3cee6977 // ldr q23, [x11, x14]
@@ -12426,7 +12596,7 @@ four19:
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
 	WORD $0x4f97134f // fmla v15.4s, v26.4s, v23.s[0]
 	WORD $0x4f981353 // fmla v19.4s, v26.4s, v24.s[0]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001b9 // ldr q25, [x13]
 	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
 	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
@@ -12451,7 +12621,7 @@ four19:
 	WORD $0x4fb6134b // fmla v11.4s, v26.4s, v22.s[1]
 	WORD $0x4fb7134f // fmla v15.4s, v26.4s, v23.s[1]
 	WORD $0x4fb81353 // fmla v19.4s, v26.4s, v24.s[1]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001b9 // ldr q25, [x13]
 	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
 	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
@@ -12476,7 +12646,7 @@ four19:
 	WORD $0x4f961b4b // fmla v11.4s, v26.4s, v22.s[2]
 	WORD $0x4f971b4f // fmla v15.4s, v26.4s, v23.s[2]
 	WORD $0x4f981b53 // fmla v19.4s, v26.4s, v24.s[2]
-	ADD R4, R13
+	ADD R5, R13
 	WORD $0x3dc001b9 // ldr q25, [x13]
 	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
 	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
@@ -12501,19 +12671,19 @@ four19:
 	WORD $0x4fb61b4b // fmla v11.4s, v26.4s, v22.s[3]
 	WORD $0x4fb71b4f // fmla v15.4s, v26.4s, v23.s[3]
 	WORD $0x4fb81b53 // fmla v19.4s, v26.4s, v24.s[3]
-	ADD R4, R13
+	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four19
+	BGE four23
 
-few20:
+few24:
 	ADDS $4, R15, R15
-	BEQ sums18
+	BEQ sums22
 
-scattered21:
+scattered25:
 
-step22:
-	WORD $0xbc6e6914 // ldr s20, [x8, x14]
+step26:
+	WORD $0xbc6e6834 // ldr s20, [x1, x14]
 	WORD $0xbc6e6935 // ldr s21, [x9, x14]
 	WORD $0xbc6e6956 // ldr s22, [x10, x14]
 	WORD $0xbc6e6977 // ldr s23, [x11, x14]
@@ -12542,198 +12712,200 @@ step22:
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
 	WORD $0x4f97134f // fmla v15.4s, v26.4s, v23.s[0]
 	WORD $0x4f981353 // fmla v19.4s, v26.4s, v24.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R5, R13
+	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step22
+	BNE step26
 
-sums18:
+sums22:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add23
+	BEQ other27
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ca // str q10, [x6, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3d8000cc // str q12, [x6]
 	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3d8004cd // str q13, [x6, #16]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3d8008ce // str q14, [x6, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	WORD $0x3d800caf // str q15, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800ccf // str q15, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3d8000d0 // str q16, [x6]
 	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3d8004d1 // str q17, [x6, #16]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
+	WORD $0x3d8008d2 // str q18, [x6, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	ADD R6, R5
-	JMP end24
+	WORD $0x3d800cd3 // str q19, [x6, #48]
+	ADD R7, R6
+	JMP done28
 
-add23:
-	WORD $0x3dc000b4 // ldr q20, [x5]
+other27:
+	WORD $0x3dc000d4 // ldr q20, [x6]
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004d4 // ldr q20, [x6, #16]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008d4 // ldr q20, [x6, #32]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	WORD $0x3dc00cd4 // ldr q20, [x6, #48]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d4 // ldr q20, [x6]
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004d4 // ldr q20, [x6, #16]
 	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	WORD $0x3dc008d4 // ldr q20, [x6, #32]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
+	WORD $0x3dc00cd4 // ldr q20, [x6, #48]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d4 // ldr q20, [x6]
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3dc004d4 // ldr q20, [x6, #16]
 	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	WORD $0x3dc008d4 // ldr q20, [x6, #32]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x3d8008ca // str q10, [x6, #32]
+	WORD $0x3dc00cd4 // ldr q20, [x6, #48]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d4 // ldr q20, [x6]
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000cc // str q12, [x6]
+	WORD $0x3dc004d4 // ldr q20, [x6, #16]
 	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004cd // str q13, [x6, #16]
+	WORD $0x3dc008d4 // ldr q20, [x6, #32]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x3d8008ce // str q14, [x6, #32]
+	WORD $0x3dc00cd4 // ldr q20, [x6, #48]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	WORD $0x3d800caf // str q15, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x3d800ccf // str q15, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d4 // ldr q20, [x6]
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000d0 // str q16, [x6]
+	WORD $0x3dc004d4 // ldr q20, [x6, #16]
 	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004d1 // str q17, [x6, #16]
+	WORD $0x3dc008d4 // ldr q20, [x6, #32]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x3d8008d2 // str q18, [x6, #32]
+	WORD $0x3dc00cd4 // ldr q20, [x6, #48]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cd3 // str q19, [x6, #48]
+	ADD R7, R6
 
-end24:
-	ADD R1, R12, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile14
+done28:
+	ADD R2, R12, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	ADD R2, R11, R12
+	SUBS $1, R8, R8
+	BNE row17
 	RET
 
-rows13:
-	MOVD 64(R0), R8
-	CMP $4, R8
-	BNE rows25
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other15:
 
-tile26:
+done16:
+	MOVD 64(R0), R9
+	CMP $4, R9
+	BNE other29
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+
+row31:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC27
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	ADD R6, R13
-	WORD $0x3dc001a4 // ldr q4, [x13]
-	WORD $0x3dc005a5 // ldr q5, [x13, #16]
-	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	WORD $0x3dc00da7 // ldr q7, [x13, #48]
-	ADD R6, R13
-	WORD $0x3dc001a8 // ldr q8, [x13]
-	WORD $0x3dc005a9 // ldr q9, [x13, #16]
-	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	WORD $0x3dc00dab // ldr q11, [x13, #48]
-	ADD R6, R13
-	WORD $0x3dc001ac // ldr q12, [x13]
-	WORD $0x3dc005ad // ldr q13, [x13, #16]
-	WORD $0x3dc009ae // ldr q14, [x13, #32]
-	WORD $0x3dc00daf // ldr q15, [x13, #48]
-	JMP begin29
+	BNE other32
+	MOVD R6, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x3dc00d83 // ldr q3, [x12, #48]
+	ADD R7, R12
+	WORD $0x3dc00184 // ldr q4, [x12]
+	WORD $0x3dc00585 // ldr q5, [x12, #16]
+	WORD $0x3dc00986 // ldr q6, [x12, #32]
+	WORD $0x3dc00d87 // ldr q7, [x12, #48]
+	ADD R7, R12
+	WORD $0x3dc00188 // ldr q8, [x12]
+	WORD $0x3dc00589 // ldr q9, [x12, #16]
+	WORD $0x3dc0098a // ldr q10, [x12, #32]
+	WORD $0x3dc00d8b // ldr q11, [x12, #48]
+	ADD R7, R12
+	WORD $0x3dc0018c // ldr q12, [x12]
+	WORD $0x3dc0058d // ldr q13, [x12, #16]
+	WORD $0x3dc0098e // ldr q14, [x12, #32]
+	WORD $0x3dc00d8f // ldr q15, [x12, #48]
+	JMP done33
 
-notC27:
+other32:
+	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE notBias28
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
+	BNE other34
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	WORD $0x3dc00d83 // ldr q3, [x12, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin29
+	JMP done35
 
-notBias28:
+other34:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -12751,18 +12923,20 @@ notBias28:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin29:
-	MOVD R3, R12
+done35:
+
+done33:
+	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums30
-	CMP $4, R2
-	BNE scattered33
+	CBZ R14, sums36
+	CMP $4, R3
+	BNE scattered39
 	SUBS $4, R14, R14
-	BLT few32
+	BLT few38
 
-four31:
-	WORD $0x3ced6910 // ldr q16, [x8, x13]
+four37:
+	WORD $0x3ced6830 // ldr q16, [x1, x13]
 	WORD $0x3ced6931 // ldr q17, [x9, x13]
 	WORD $0x3ced6952 // ldr q18, [x10, x13]
 	WORD $0x3ced6973 // ldr q19, [x11, x13]
@@ -12786,7 +12960,7 @@ four31:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312af // fmla v15.4s, v21.4s, v19.s[0]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00194 // ldr q20, [x12]
 	WORD $0x4fb01280 // fmla v0.4s, v20.4s, v16.s[1]
 	WORD $0x4fb11284 // fmla v4.4s, v20.4s, v17.s[1]
@@ -12807,7 +12981,7 @@ four31:
 	WORD $0x4fb112a7 // fmla v7.4s, v21.4s, v17.s[1]
 	WORD $0x4fb212ab // fmla v11.4s, v21.4s, v18.s[1]
 	WORD $0x4fb312af // fmla v15.4s, v21.4s, v19.s[1]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00194 // ldr q20, [x12]
 	WORD $0x4f901a80 // fmla v0.4s, v20.4s, v16.s[2]
 	WORD $0x4f911a84 // fmla v4.4s, v20.4s, v17.s[2]
@@ -12828,7 +13002,7 @@ four31:
 	WORD $0x4f911aa7 // fmla v7.4s, v21.4s, v17.s[2]
 	WORD $0x4f921aab // fmla v11.4s, v21.4s, v18.s[2]
 	WORD $0x4f931aaf // fmla v15.4s, v21.4s, v19.s[2]
-	ADD R4, R12
+	ADD R5, R12
 	WORD $0x3dc00194 // ldr q20, [x12]
 	WORD $0x4fb01a80 // fmla v0.4s, v20.4s, v16.s[3]
 	WORD $0x4fb11a84 // fmla v4.4s, v20.4s, v17.s[3]
@@ -12849,19 +13023,19 @@ four31:
 	WORD $0x4fb11aa7 // fmla v7.4s, v21.4s, v17.s[3]
 	WORD $0x4fb21aab // fmla v11.4s, v21.4s, v18.s[3]
 	WORD $0x4fb31aaf // fmla v15.4s, v21.4s, v19.s[3]
-	ADD R4, R12
+	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four31
+	BGE four37
 
-few32:
+few38:
 	ADDS $4, R14, R14
-	BEQ sums30
+	BEQ sums36
 
-scattered33:
+scattered39:
 
-step34:
-	WORD $0xbc6d6910 // ldr s16, [x8, x13]
+step40:
+	WORD $0xbc6d6830 // ldr s16, [x1, x13]
 	WORD $0xbc6d6931 // ldr s17, [x9, x13]
 	WORD $0xbc6d6952 // ldr s18, [x10, x13]
 	WORD $0xbc6d6973 // ldr s19, [x11, x13]
@@ -12885,165 +13059,167 @@ step34:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312af // fmla v15.4s, v21.4s, v19.s[0]
-	ADD R4, R12
-	ADD R2, R13
+	ADD R5, R12
+	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step34
+	BNE step40
 
-sums30:
+sums36:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ add35
+	BEQ other41
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ca // str q10, [x6, #32]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3d8000cc // str q12, [x6]
 	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3d8004cd // str q13, [x6, #16]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3d8008ce // str q14, [x6, #32]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	WORD $0x3d800caf // str q15, [x5, #48]
-	ADD R6, R5
-	JMP end36
+	WORD $0x3d800ccf // str q15, [x6, #48]
+	ADD R7, R6
+	JMP done42
 
-add35:
-	WORD $0x3dc000b0 // ldr q16, [x5]
+other41:
+	WORD $0x3dc000d0 // ldr q16, [x6]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004d0 // ldr q16, [x6, #16]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008d0 // ldr q16, [x6, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	WORD $0x3dc00cd0 // ldr q16, [x6, #48]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d0 // ldr q16, [x6]
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004d0 // ldr q16, [x6, #16]
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	WORD $0x3dc008d0 // ldr q16, [x6, #32]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
+	WORD $0x3dc00cd0 // ldr q16, [x6, #48]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d0 // ldr q16, [x6]
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3dc004d0 // ldr q16, [x6, #16]
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	WORD $0x3dc008d0 // ldr q16, [x6, #32]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x3d8008ca // str q10, [x6, #32]
+	WORD $0x3dc00cd0 // ldr q16, [x6, #48]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000d0 // ldr q16, [x6]
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x3d8000cc // str q12, [x6]
+	WORD $0x3dc004d0 // ldr q16, [x6, #16]
 	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x3d8004cd // str q13, [x6, #16]
+	WORD $0x3dc008d0 // ldr q16, [x6, #32]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x3d8008ce // str q14, [x6, #32]
+	WORD $0x3dc00cd0 // ldr q16, [x6, #48]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	WORD $0x3d800caf // str q15, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800ccf // str q15, [x6, #48]
+	ADD R7, R6
 
-end36:
-	ADD R1, R11, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile26
+done42:
+	ADD R2, R11, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	ADD R2, R10, R11
+	SUBS $1, R8, R8
+	BNE row31
 	RET
 
-rows25:
-	MOVD 64(R0), R8
-	CMP $3, R8
-	BNE rows37
-	MOVD (R0), R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
+other29:
 
-tile38:
+done30:
+	MOVD 64(R0), R9
+	CMP $3, R9
+	BNE other43
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+
+row45:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC39
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	ADD R6, R12
-	WORD $0x3dc00184 // ldr q4, [x12]
-	WORD $0x3dc00585 // ldr q5, [x12, #16]
-	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	WORD $0x3dc00d87 // ldr q7, [x12, #48]
-	ADD R6, R12
-	WORD $0x3dc00188 // ldr q8, [x12]
-	WORD $0x3dc00589 // ldr q9, [x12, #16]
-	WORD $0x3dc0098a // ldr q10, [x12, #32]
-	WORD $0x3dc00d8b // ldr q11, [x12, #48]
-	JMP begin41
+	BNE other46
+	MOVD R6, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	ADD R7, R11
+	WORD $0x3dc00164 // ldr q4, [x11]
+	WORD $0x3dc00565 // ldr q5, [x11, #16]
+	WORD $0x3dc00966 // ldr q6, [x11, #32]
+	WORD $0x3dc00d67 // ldr q7, [x11, #48]
+	ADD R7, R11
+	WORD $0x3dc00168 // ldr q8, [x11]
+	WORD $0x3dc00569 // ldr q9, [x11, #16]
+	WORD $0x3dc0096a // ldr q10, [x11, #32]
+	WORD $0x3dc00d6b // ldr q11, [x11, #48]
+	JMP done47
 
-notC39:
+other46:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias40
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other48
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	WORD $0x3dc00d83 // ldr q3, [x12, #48]
+	WORD $0x3dc00d63 // ldr q3, [x11, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin41
+	JMP done49
 
-notBias40:
+other48:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13057,18 +13233,20 @@ notBias40:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin41:
-	MOVD R3, R11
+done49:
+
+done47:
+	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums42
-	CMP $4, R2
-	BNE scattered45
+	CBZ R13, sums50
+	CMP $4, R3
+	BNE scattered53
 	SUBS $4, R13, R13
-	BLT few44
+	BLT few52
 
-four43:
-	WORD $0x3cec690c // ldr q12, [x8, x12]
+four51:
+	WORD $0x3cec682c // ldr q12, [x1, x12]
 	WORD $0x3cec692d // ldr q13, [x9, x12]
 	WORD $0x3cec694e // ldr q14, [x10, x12]
 	WORD $0x3dc0016f // ldr q15, [x11]
@@ -13087,7 +13265,7 @@ four43:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc0016f // ldr q15, [x11]
 	WORD $0x4fac11e0 // fmla v0.4s, v15.4s, v12.s[1]
 	WORD $0x4fad11e4 // fmla v4.4s, v15.4s, v13.s[1]
@@ -13104,7 +13282,7 @@ four43:
 	WORD $0x4fac1203 // fmla v3.4s, v16.4s, v12.s[1]
 	WORD $0x4fad1207 // fmla v7.4s, v16.4s, v13.s[1]
 	WORD $0x4fae120b // fmla v11.4s, v16.4s, v14.s[1]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc0016f // ldr q15, [x11]
 	WORD $0x4f8c19e0 // fmla v0.4s, v15.4s, v12.s[2]
 	WORD $0x4f8d19e4 // fmla v4.4s, v15.4s, v13.s[2]
@@ -13121,7 +13299,7 @@ four43:
 	WORD $0x4f8c1a03 // fmla v3.4s, v16.4s, v12.s[2]
 	WORD $0x4f8d1a07 // fmla v7.4s, v16.4s, v13.s[2]
 	WORD $0x4f8e1a0b // fmla v11.4s, v16.4s, v14.s[2]
-	ADD R4, R11
+	ADD R5, R11
 	WORD $0x3dc0016f // ldr q15, [x11]
 	WORD $0x4fac19e0 // fmla v0.4s, v15.4s, v12.s[3]
 	WORD $0x4fad19e4 // fmla v4.4s, v15.4s, v13.s[3]
@@ -13138,19 +13316,19 @@ four43:
 	WORD $0x4fac1a03 // fmla v3.4s, v16.4s, v12.s[3]
 	WORD $0x4fad1a07 // fmla v7.4s, v16.4s, v13.s[3]
 	WORD $0x4fae1a0b // fmla v11.4s, v16.4s, v14.s[3]
-	ADD R4, R11
+	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four43
+	BGE four51
 
-few44:
+few52:
 	ADDS $4, R13, R13
-	BEQ sums42
+	BEQ sums50
 
-scattered45:
+scattered53:
 
-step46:
-	WORD $0xbc6c690c // ldr s12, [x8, x12]
+step54:
+	WORD $0xbc6c682c // ldr s12, [x1, x12]
 	WORD $0xbc6c692d // ldr s13, [x9, x12]
 	WORD $0xbc6c694e // ldr s14, [x10, x12]
 	WORD $0x3dc0016f // ldr q15, [x11]
@@ -13169,132 +13347,134 @@ step46:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
-	ADD R4, R11
-	ADD R2, R12
+	ADD R5, R11
+	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step46
+	BNE step54
 
-sums42:
+sums50:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ add47
+	BEQ other55
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000c8 // str q8, [x6]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ca // str q10, [x6, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
-	JMP end48
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
+	JMP done56
 
-add47:
-	WORD $0x3dc000ac // ldr q12, [x5]
+other55:
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	WORD $0x3dc00ccc // ldr q12, [x6, #48]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
+	WORD $0x3dc00ccc // ldr q12, [x6, #48]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3dc004cc // ldr q12, [x6, #16]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	WORD $0x3d8008ca // str q10, [x6, #32]
+	WORD $0x3dc00ccc // ldr q12, [x6, #48]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	WORD $0x3d800cab // str q11, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800ccb // str q11, [x6, #48]
+	ADD R7, R6
 
-end48:
-	ADD R1, R10, R8
-	ADD R1, R8, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile38
+done56:
+	ADD R2, R10, R1
+	ADD R2, R1, R9
+	ADD R2, R9, R10
+	SUBS $1, R8, R8
+	BNE row45
 	RET
 
-rows37:
-	MOVD 64(R0), R8
-	CMP $2, R8
-	BNE rows49
-	MOVD (R0), R8
-	ADD R1, R8, R9
+other43:
 
-tile50:
+done44:
+	MOVD 64(R0), R9
+	CMP $2, R9
+	BNE other57
+	ADD R2, R1, R9
+
+row59:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC51
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	ADD R6, R11
-	WORD $0x3dc00164 // ldr q4, [x11]
-	WORD $0x3dc00565 // ldr q5, [x11, #16]
-	WORD $0x3dc00966 // ldr q6, [x11, #32]
-	WORD $0x3dc00d67 // ldr q7, [x11, #48]
-	JMP begin53
+	BNE other60
+	MOVD R6, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	WORD $0x3dc00d43 // ldr q3, [x10, #48]
+	ADD R7, R10
+	WORD $0x3dc00144 // ldr q4, [x10]
+	WORD $0x3dc00545 // ldr q5, [x10, #16]
+	WORD $0x3dc00946 // ldr q6, [x10, #32]
+	WORD $0x3dc00d47 // ldr q7, [x10, #48]
+	JMP done61
 
-notC51:
+other60:
+	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE notBias52
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
+	BNE other62
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	WORD $0x3dc00d43 // ldr q3, [x10, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin53
+	JMP done63
 
-notBias52:
+other62:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13304,18 +13484,20 @@ notBias52:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin53:
-	MOVD R3, R10
+done63:
+
+done61:
+	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums54
-	CMP $4, R2
-	BNE scattered57
+	CBZ R12, sums64
+	CMP $4, R3
+	BNE scattered67
 	SUBS $4, R12, R12
-	BLT few56
+	BLT few66
 
-four55:
-	WORD $0x3ceb6908 // ldr q8, [x8, x11]
+four65:
+	WORD $0x3ceb6828 // ldr q8, [x1, x11]
 	WORD $0x3ceb6929 // ldr q9, [x9, x11]
 	WORD $0x3dc0014a // ldr q10, [x10]
 	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
@@ -13329,7 +13511,7 @@ four55:
 	WORD $0x3dc00d4b // ldr q11, [x10, #48]
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc0014a // ldr q10, [x10]
 	WORD $0x4fa81140 // fmla v0.4s, v10.4s, v8.s[1]
 	WORD $0x4fa91144 // fmla v4.4s, v10.4s, v9.s[1]
@@ -13342,7 +13524,7 @@ four55:
 	WORD $0x3dc00d4b // ldr q11, [x10, #48]
 	WORD $0x4fa81163 // fmla v3.4s, v11.4s, v8.s[1]
 	WORD $0x4fa91167 // fmla v7.4s, v11.4s, v9.s[1]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc0014a // ldr q10, [x10]
 	WORD $0x4f881940 // fmla v0.4s, v10.4s, v8.s[2]
 	WORD $0x4f891944 // fmla v4.4s, v10.4s, v9.s[2]
@@ -13355,7 +13537,7 @@ four55:
 	WORD $0x3dc00d4b // ldr q11, [x10, #48]
 	WORD $0x4f881963 // fmla v3.4s, v11.4s, v8.s[2]
 	WORD $0x4f891967 // fmla v7.4s, v11.4s, v9.s[2]
-	ADD R4, R10
+	ADD R5, R10
 	WORD $0x3dc0014a // ldr q10, [x10]
 	WORD $0x4fa81940 // fmla v0.4s, v10.4s, v8.s[3]
 	WORD $0x4fa91944 // fmla v4.4s, v10.4s, v9.s[3]
@@ -13368,19 +13550,19 @@ four55:
 	WORD $0x3dc00d4b // ldr q11, [x10, #48]
 	WORD $0x4fa81963 // fmla v3.4s, v11.4s, v8.s[3]
 	WORD $0x4fa91967 // fmla v7.4s, v11.4s, v9.s[3]
-	ADD R4, R10
+	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four55
+	BGE four65
 
-few56:
+few66:
 	ADDS $4, R12, R12
-	BEQ sums54
+	BEQ sums64
 
-scattered57:
+scattered67:
 
-step58:
-	WORD $0xbc6b6908 // ldr s8, [x8, x11]
+step68:
+	WORD $0xbc6b6828 // ldr s8, [x1, x11]
 	WORD $0xbc6b6929 // ldr s9, [x9, x11]
 	WORD $0x3dc0014a // ldr q10, [x10]
 	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
@@ -13394,113 +13576,117 @@ step58:
 	WORD $0x3dc00d4b // ldr q11, [x10, #48]
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R5, R10
+	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step58
+	BNE step68
 
-sums54:
+sums64:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add59
+	BEQ other69
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000c4 // str q4, [x6]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
-	JMP end60
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
+	JMP done70
 
-add59:
-	WORD $0x3dc000a8 // ldr q8, [x5]
+other69:
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008c8 // ldr q8, [x6, #32]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	WORD $0x3dc00cc8 // ldr q8, [x6, #48]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
+	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3dc004c8 // ldr q8, [x6, #16]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	WORD $0x3dc008c8 // ldr q8, [x6, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	WORD $0x3d8008c6 // str q6, [x6, #32]
+	WORD $0x3dc00cc8 // ldr q8, [x6, #48]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc7 // str q7, [x6, #48]
+	ADD R7, R6
 
-end60:
-	ADD R1, R9, R8
-	ADD R1, R8, R9
-	SUBS $1, R7, R7
-	BNE tile50
+done70:
+	ADD R2, R9, R1
+	ADD R2, R1, R9
+	SUBS $1, R8, R8
+	BNE row59
 	RET
 
-rows49:
-	MOVD (R0), R8
+other57:
 
-tile61:
+done58:
+
+row71:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC62
-	MOVD R5, R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP begin64
+	BNE other72
+	MOVD R6, R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	WORD $0x3dc00521 // ldr q1, [x9, #16]
+	WORD $0x3dc00922 // ldr q2, [x9, #32]
+	WORD $0x3dc00d23 // ldr q3, [x9, #48]
+	JMP done73
 
-notC62:
+other72:
+	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE notBias63
-	MOVD 96(R0), R10
-	WORD $0x3dc00140 // ldr q0, [x10]
-	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP begin64
+	BNE other74
+	MOVD 96(R0), R9
+	WORD $0x3dc00120 // ldr q0, [x9]
+	WORD $0x3dc00521 // ldr q1, [x9, #16]
+	WORD $0x3dc00922 // ldr q2, [x9, #32]
+	WORD $0x3dc00d23 // ldr q3, [x9, #48]
+	JMP done75
 
-notBias63:
+other74:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin64:
-	MOVD R3, R9
+done75:
+
+done73:
+	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums65
-	CMP $4, R2
-	BNE scattered68
+	CBZ R11, sums76
+	CMP $4, R3
+	BNE scattered79
 	SUBS $4, R11, R11
-	BLT few67
+	BLT few78
 
-four66:
-	WORD $0x3cea6904 // ldr q4, [x8, x10]
+four77:
+	WORD $0x3cea6824 // ldr q4, [x1, x10]
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x3dc00526 // ldr q6, [x9, #16]
@@ -13509,7 +13695,7 @@ four66:
 	WORD $0x4f8410a2 // fmla v2.4s, v5.4s, v4.s[0]
 	WORD $0x3dc00d26 // ldr q6, [x9, #48]
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4fa410a0 // fmla v0.4s, v5.4s, v4.s[1]
 	WORD $0x3dc00526 // ldr q6, [x9, #16]
@@ -13518,7 +13704,7 @@ four66:
 	WORD $0x4fa410a2 // fmla v2.4s, v5.4s, v4.s[1]
 	WORD $0x3dc00d26 // ldr q6, [x9, #48]
 	WORD $0x4fa410c3 // fmla v3.4s, v6.4s, v4.s[1]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4f8418a0 // fmla v0.4s, v5.4s, v4.s[2]
 	WORD $0x3dc00526 // ldr q6, [x9, #16]
@@ -13527,7 +13713,7 @@ four66:
 	WORD $0x4f8418a2 // fmla v2.4s, v5.4s, v4.s[2]
 	WORD $0x3dc00d26 // ldr q6, [x9, #48]
 	WORD $0x4f8418c3 // fmla v3.4s, v6.4s, v4.s[2]
-	ADD R4, R9
+	ADD R5, R9
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4fa418a0 // fmla v0.4s, v5.4s, v4.s[3]
 	WORD $0x3dc00526 // ldr q6, [x9, #16]
@@ -13536,19 +13722,19 @@ four66:
 	WORD $0x4fa418a2 // fmla v2.4s, v5.4s, v4.s[3]
 	WORD $0x3dc00d26 // ldr q6, [x9, #48]
 	WORD $0x4fa418c3 // fmla v3.4s, v6.4s, v4.s[3]
-	ADD R4, R9
+	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four66
+	BGE four77
 
-few67:
+few78:
 	ADDS $4, R11, R11
-	BEQ sums65
+	BEQ sums76
 
-scattered68:
+scattered79:
 
-step69:
-	WORD $0xbc6a6904 // ldr s4, [x8, x10]
+step80:
+	WORD $0xbc6a6824 // ldr s4, [x1, x10]
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x3dc00526 // ldr q6, [x9, #16]
@@ -13557,46 +13743,46 @@ step69:
 	WORD $0x4f8410a2 // fmla v2.4s, v5.4s, v4.s[0]
 	WORD $0x3dc00d26 // ldr q6, [x9, #48]
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
-	ADD R4, R9
-	ADD R2, R10
+	ADD R5, R9
+	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step69
+	BNE step80
 
-sums65:
+sums76:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ add70
+	BEQ other81
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
-	JMP end71
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
+	JMP done82
 
-add70:
-	WORD $0x3dc000a4 // ldr q4, [x5]
+other81:
+	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x3d8000c0 // str q0, [x6]
+	WORD $0x3dc004c4 // ldr q4, [x6, #16]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008c4 // ldr q4, [x6, #32]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x3dc00ca4 // ldr q4, [x5, #48]
+	WORD $0x3d8008c2 // str q2, [x6, #32]
+	WORD $0x3dc00cc4 // ldr q4, [x6, #48]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	ADD R6, R5
+	WORD $0x3d800cc3 // str q3, [x6, #48]
+	ADD R7, R6
 
-end71:
-	ADD R1, R8, R8
-	SUBS $1, R7, R7
-	BNE tile61
+done82:
+	ADD R2, R1, R1
+	SUBS $1, R8, R8
+	BNE row71
 	RET
 
 // gemm3maskedNEON sets C = A·B + start for panels of three vectors, the third
@@ -13605,149 +13791,150 @@ end71:
 // func gemm3maskedNEON(t *tileArgs)
 TEXT ·gemm3maskedNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 80(R0), R8
-	MOVD 64(R0), R9
-	CMP $6, R9
-	BNE rows1
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
+	MOVD 80(R0), R1
+	MOVD (R0), R2
+	MOVD 8(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 32(R0), R6
+	MOVD 40(R0), R7
+	MOVD 48(R0), R8
+	MOVD 72(R0), R9
+	MOVD 64(R0), R10
+	CMP $6, R10
+	BNE other1
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
 
-tile2:
+row3:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC3
-	MOVD R5, R16
-	WORD $0x3dc00200 // ldr q0, [x16]
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
-	TBZ $1, R8, single6
-	WORD $0xfd401202 // ldr d2, [x16, #32]
-	TBZ $0, R8, done7
-	ADD $40, R16, R17
-	WORD $0x4d408222 // ld1 {v2.s}[2], [x17]
+	BNE other4
+	MOVD R7, R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	TBZ $1, R1, single6
+	WORD $0xfd4011e2 // ldr d2, [x15, #32]
+	TBZ $0, R1, done7
+	ADD $40, R15, R16
+	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
 	JMP done7
 
 single6:
-	WORD $0xbd402202 // ldr s2, [x16, #32]
+	WORD $0xbd4021e2 // ldr s2, [x15, #32]
 
 done7:
-	ADD R6, R16
-	WORD $0x3dc00203 // ldr q3, [x16]
-	WORD $0x3dc00604 // ldr q4, [x16, #16]
-	TBZ $1, R8, single8
-	WORD $0xfd401205 // ldr d5, [x16, #32]
-	TBZ $0, R8, done9
-	ADD $40, R16, R17
-	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e3 // ldr q3, [x15]
+	WORD $0x3dc005e4 // ldr q4, [x15, #16]
+	TBZ $1, R1, single8
+	WORD $0xfd4011e5 // ldr d5, [x15, #32]
+	TBZ $0, R1, done9
+	ADD $40, R15, R16
+	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
 	JMP done9
 
 single8:
-	WORD $0xbd402205 // ldr s5, [x16, #32]
+	WORD $0xbd4021e5 // ldr s5, [x15, #32]
 
 done9:
-	ADD R6, R16
-	WORD $0x3dc00206 // ldr q6, [x16]
-	WORD $0x3dc00607 // ldr q7, [x16, #16]
-	TBZ $1, R8, single10
-	WORD $0xfd401208 // ldr d8, [x16, #32]
-	TBZ $0, R8, done11
-	ADD $40, R16, R17
-	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e6 // ldr q6, [x15]
+	WORD $0x3dc005e7 // ldr q7, [x15, #16]
+	TBZ $1, R1, single10
+	WORD $0xfd4011e8 // ldr d8, [x15, #32]
+	TBZ $0, R1, done11
+	ADD $40, R15, R16
+	WORD $0x4d408208 // ld1 {v8.s}[2], [x16]
 	JMP done11
 
 single10:
-	WORD $0xbd402208 // ldr s8, [x16, #32]
+	WORD $0xbd4021e8 // ldr s8, [x15, #32]
 
 done11:
-	ADD R6, R16
-	WORD $0x3dc00209 // ldr q9, [x16]
-	WORD $0x3dc0060a // ldr q10, [x16, #16]
-	TBZ $1, R8, single12
-	WORD $0xfd40120b // ldr d11, [x16, #32]
-	TBZ $0, R8, done13
-	ADD $40, R16, R17
-	WORD $0x4d40822b // ld1 {v11.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e9 // ldr q9, [x15]
+	WORD $0x3dc005ea // ldr q10, [x15, #16]
+	TBZ $1, R1, single12
+	WORD $0xfd4011eb // ldr d11, [x15, #32]
+	TBZ $0, R1, done13
+	ADD $40, R15, R16
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
 	JMP done13
 
 single12:
-	WORD $0xbd40220b // ldr s11, [x16, #32]
+	WORD $0xbd4021eb // ldr s11, [x15, #32]
 
 done13:
-	ADD R6, R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x3dc0060d // ldr q13, [x16, #16]
-	TBZ $1, R8, single14
-	WORD $0xfd40120e // ldr d14, [x16, #32]
-	TBZ $0, R8, done15
-	ADD $40, R16, R17
-	WORD $0x4d40822e // ld1 {v14.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001ec // ldr q12, [x15]
+	WORD $0x3dc005ed // ldr q13, [x15, #16]
+	TBZ $1, R1, single14
+	WORD $0xfd4011ee // ldr d14, [x15, #32]
+	TBZ $0, R1, done15
+	ADD $40, R15, R16
+	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
 	JMP done15
 
 single14:
-	WORD $0xbd40220e // ldr s14, [x16, #32]
+	WORD $0xbd4021ee // ldr s14, [x15, #32]
 
 done15:
-	ADD R6, R16
-	WORD $0x3dc0020f // ldr q15, [x16]
-	WORD $0x3dc00610 // ldr q16, [x16, #16]
-	TBZ $1, R8, single16
-	WORD $0xfd401211 // ldr d17, [x16, #32]
-	TBZ $0, R8, done17
-	ADD $40, R16, R17
-	WORD $0x4d408231 // ld1 {v17.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001ef // ldr q15, [x15]
+	WORD $0x3dc005f0 // ldr q16, [x15, #16]
+	TBZ $1, R1, single16
+	WORD $0xfd4011f1 // ldr d17, [x15, #32]
+	TBZ $0, R1, done17
+	ADD $40, R15, R16
+	WORD $0x4d408211 // ld1 {v17.s}[2], [x16]
 	JMP done17
 
 single16:
-	WORD $0xbd402211 // ldr s17, [x16, #32]
+	WORD $0xbd4021f1 // ldr s17, [x15, #32]
 
 done17:
-	JMP begin5
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE notBias4
-	MOVD 96(R0), R16
-	WORD $0x3dc00200 // ldr q0, [x16]
+	BNE other18
+	MOVD 96(R0), R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c0f // mov v15.16b, v0.16b
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c30 // mov v16.16b, v1.16b
-	TBZ $1, R8, single18
-	WORD $0xfd401202 // ldr d2, [x16, #32]
-	TBZ $0, R8, done19
-	ADD $40, R16, R17
-	WORD $0x4d408222 // ld1 {v2.s}[2], [x17]
-	JMP done19
+	TBZ $1, R1, single20
+	WORD $0xfd4011e2 // ldr d2, [x15, #32]
+	TBZ $0, R1, done21
+	ADD $40, R15, R16
+	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
+	JMP done21
 
-single18:
-	WORD $0xbd402202 // ldr s2, [x16, #32]
+single20:
+	WORD $0xbd4021e2 // ldr s2, [x15, #32]
 
-done19:
+done21:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c51 // mov v17.16b, v2.16b
-	JMP begin5
+	JMP done19
 
-notBias4:
+other18:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13767,14 +13954,16 @@ notBias4:
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4f000411 // movi v17.4s, #0x0
 
-begin5:
-	MOVD R3, R15
+done19:
+
+done5:
+	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums20
+	CBZ R17, sums22
 
-step21:
-	WORD $0xbc706932 // ldr s18, [x9, x16]
+step23:
+	WORD $0xbc706852 // ldr s18, [x2, x16]
 	WORD $0xbc706953 // ldr s19, [x10, x16]
 	WORD $0xbc706974 // ldr s20, [x11, x16]
 	WORD $0xbc706995 // ldr s21, [x12, x16]
@@ -13794,448 +13983,450 @@ step21:
 	WORD $0x4f95132a // fmla v10.4s, v25.4s, v21.s[0]
 	WORD $0x4f96132d // fmla v13.4s, v25.4s, v22.s[0]
 	WORD $0x4f971330 // fmla v16.4s, v25.4s, v23.s[0]
-	TBZ $1, R8, single22
+	TBZ $1, R1, single24
 	WORD $0xfd4011f8 // ldr d24, [x15, #32]
-	TBZ $0, R8, done23
+	TBZ $0, R1, done25
 	ADD $40, R15, R19
 	WORD $0x4d408278 // ld1 {v24.s}[2], [x19]
-	JMP done23
+	JMP done25
 
-single22:
+single24:
 	WORD $0xbd4021f8 // ldr s24, [x15, #32]
 
-done23:
+done25:
 	WORD $0x4f921302 // fmla v2.4s, v24.4s, v18.s[0]
 	WORD $0x4f931305 // fmla v5.4s, v24.4s, v19.s[0]
 	WORD $0x4f941308 // fmla v8.4s, v24.4s, v20.s[0]
 	WORD $0x4f95130b // fmla v11.4s, v24.4s, v21.s[0]
 	WORD $0x4f96130e // fmla v14.4s, v24.4s, v22.s[0]
 	WORD $0x4f971311 // fmla v17.4s, v24.4s, v23.s[0]
-	ADD R4, R15
-	ADD R2, R16
+	ADD R6, R15
+	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step21
+	BNE step23
 
-sums20:
+sums22:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ add24
+	BEQ other26
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	TBZ $1, R8, single26
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done27
-	ADD $40, R5, R15
+	TBZ $1, R1, single28
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done29
+	ADD $40, R7, R15
 	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done27
-
-single26:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
-
-done27:
-	ADD R6, R5
-	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	TBZ $1, R8, single28
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done29
-	ADD $40, R5, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done29
 
 single28:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done29:
-	ADD R6, R5
-	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	TBZ $1, R8, single30
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done31
-	ADD $40, R5, R15
-	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
+	TBZ $1, R1, single30
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done31
+	ADD $40, R7, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done31
 
 single30:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done31:
-	ADD R6, R5
-	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	TBZ $1, R8, single32
-	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done33
-	ADD $40, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	TBZ $1, R1, single32
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done33
+	ADD $40, R7, R15
+	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
 	JMP done33
 
 single32:
-	WORD $0xbd0020ab // str s11, [x5, #32]
+	WORD $0xbd0020e8 // str s8, [x7, #32]
 
 done33:
-	ADD R6, R5
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
-	TBZ $1, R8, single34
-	WORD $0xfd0010ae // str d14, [x5, #32]
-	TBZ $0, R8, done35
-	ADD $40, R5, R15
-	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
+	WORD $0x3d8000e9 // str q9, [x7]
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	WORD $0x3d8004ea // str q10, [x7, #16]
+	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
+	TBZ $1, R1, single34
+	WORD $0xfd0010eb // str d11, [x7, #32]
+	TBZ $0, R1, done35
+	ADD $40, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
 	JMP done35
 
 single34:
-	WORD $0xbd0020ae // str s14, [x5, #32]
+	WORD $0xbd0020eb // str s11, [x7, #32]
 
 done35:
-	ADD R6, R5
-	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
-	WORD $0x3d8000af // str q15, [x5]
-	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
-	WORD $0x3d8004b0 // str q16, [x5, #16]
-	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	TBZ $1, R8, single36
-	WORD $0xfd0010b1 // str d17, [x5, #32]
-	TBZ $0, R8, done37
-	ADD $40, R5, R15
-	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
+	TBZ $1, R1, single36
+	WORD $0xfd0010ee // str d14, [x7, #32]
+	TBZ $0, R1, done37
+	ADD $40, R7, R15
+	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
 	JMP done37
 
 single36:
-	WORD $0xbd0020b1 // str s17, [x5, #32]
+	WORD $0xbd0020ee // str s14, [x7, #32]
 
 done37:
-	ADD R6, R5
-	JMP end25
-
-add24:
-	WORD $0x3dc000b2 // ldr q18, [x5]
-	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
-	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	TBZ $1, R8, single38
-	WORD $0xfd4010b2 // ldr d18, [x5, #32]
-	TBZ $0, R8, done39
-	ADD $40, R5, R15
-	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
+	WORD $0x3d8000ef // str q15, [x7]
+	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
+	WORD $0x3d8004f0 // str q16, [x7, #16]
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
+	TBZ $1, R1, single38
+	WORD $0xfd0010f1 // str d17, [x7, #32]
+	TBZ $0, R1, done39
+	ADD $40, R7, R15
+	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
 	JMP done39
 
 single38:
-	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+	WORD $0xbd0020f1 // str s17, [x7, #32]
 
 done39:
-	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	TBZ $1, R8, single40
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done41
-	ADD $40, R5, R15
-	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
+	ADD R8, R7
+	JMP done27
+
+other26:
+	WORD $0x3dc000f2 // ldr q18, [x7]
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	TBZ $1, R1, single40
+	WORD $0xfd4010f2 // ldr d18, [x7, #32]
+	TBZ $0, R1, done41
+	ADD $40, R7, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
 	JMP done41
 
 single40:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
+	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
 done41:
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
-	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
-	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	TBZ $1, R8, single42
-	WORD $0xfd4010b2 // ldr d18, [x5, #32]
-	TBZ $0, R8, done43
-	ADD $40, R5, R15
-	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
+	TBZ $1, R1, single42
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done43
+	ADD $40, R7, R15
+	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
 	JMP done43
 
 single42:
-	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done43:
-	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	TBZ $1, R8, single44
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done45
-	ADD $40, R5, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f2 // ldr q18, [x7]
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	TBZ $1, R1, single44
+	WORD $0xfd4010f2 // ldr d18, [x7, #32]
+	TBZ $0, R1, done45
+	ADD $40, R7, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
 	JMP done45
 
 single44:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
+	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
 done45:
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
-	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
-	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	TBZ $1, R8, single46
-	WORD $0xfd4010b2 // ldr d18, [x5, #32]
-	TBZ $0, R8, done47
-	ADD $40, R5, R15
-	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
+	TBZ $1, R1, single46
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done47
+	ADD $40, R7, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done47
 
 single46:
-	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done47:
-	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	TBZ $1, R8, single48
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done49
-	ADD $40, R5, R15
-	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f2 // ldr q18, [x7]
+	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	TBZ $1, R1, single48
+	WORD $0xfd4010f2 // ldr d18, [x7, #32]
+	TBZ $0, R1, done49
+	ADD $40, R7, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
 	JMP done49
 
 single48:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
 done49:
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
-	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
-	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	TBZ $1, R8, single50
-	WORD $0xfd4010b2 // ldr d18, [x5, #32]
-	TBZ $0, R8, done51
-	ADD $40, R5, R15
-	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	TBZ $1, R1, single50
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done51
+	ADD $40, R7, R15
+	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
 	JMP done51
 
 single50:
-	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+	WORD $0xbd0020e8 // str s8, [x7, #32]
 
 done51:
-	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	TBZ $1, R8, single52
-	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done53
-	ADD $40, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f2 // ldr q18, [x7]
+	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
+	WORD $0x3d8000e9 // str q9, [x7]
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	WORD $0x3d8004ea // str q10, [x7, #16]
+	TBZ $1, R1, single52
+	WORD $0xfd4010f2 // ldr d18, [x7, #32]
+	TBZ $0, R1, done53
+	ADD $40, R7, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
 	JMP done53
 
 single52:
-	WORD $0xbd0020ab // str s11, [x5, #32]
+	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
 done53:
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
-	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
-	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	TBZ $1, R8, single54
-	WORD $0xfd4010b2 // ldr d18, [x5, #32]
-	TBZ $0, R8, done55
-	ADD $40, R5, R15
-	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
+	TBZ $1, R1, single54
+	WORD $0xfd0010eb // str d11, [x7, #32]
+	TBZ $0, R1, done55
+	ADD $40, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
 	JMP done55
 
 single54:
-	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+	WORD $0xbd0020eb // str s11, [x7, #32]
 
 done55:
-	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
-	TBZ $1, R8, single56
-	WORD $0xfd0010ae // str d14, [x5, #32]
-	TBZ $0, R8, done57
-	ADD $40, R5, R15
-	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f2 // ldr q18, [x7]
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	TBZ $1, R1, single56
+	WORD $0xfd4010f2 // ldr d18, [x7, #32]
+	TBZ $0, R1, done57
+	ADD $40, R7, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
 	JMP done57
 
 single56:
-	WORD $0xbd0020ae // str s14, [x5, #32]
+	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
 done57:
-	ADD R6, R5
-	WORD $0x3dc000b2 // ldr q18, [x5]
-	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
-	WORD $0x3d8000af // str q15, [x5]
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
-	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
-	WORD $0x3d8004b0 // str q16, [x5, #16]
-	TBZ $1, R8, single58
-	WORD $0xfd4010b2 // ldr d18, [x5, #32]
-	TBZ $0, R8, done59
-	ADD $40, R5, R15
-	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
+	TBZ $1, R1, single58
+	WORD $0xfd0010ee // str d14, [x7, #32]
+	TBZ $0, R1, done59
+	ADD $40, R7, R15
+	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
 	JMP done59
 
 single58:
-	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+	WORD $0xbd0020ee // str s14, [x7, #32]
 
 done59:
-	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	TBZ $1, R8, single60
-	WORD $0xfd0010b1 // str d17, [x5, #32]
-	TBZ $0, R8, done61
-	ADD $40, R5, R15
-	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f2 // ldr q18, [x7]
+	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
+	WORD $0x3d8000ef // str q15, [x7]
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
+	WORD $0x3d8004f0 // str q16, [x7, #16]
+	TBZ $1, R1, single60
+	WORD $0xfd4010f2 // ldr d18, [x7, #32]
+	TBZ $0, R1, done61
+	ADD $40, R7, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
 	JMP done61
 
 single60:
-	WORD $0xbd0020b1 // str s17, [x5, #32]
+	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
 done61:
-	ADD R6, R5
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
+	TBZ $1, R1, single62
+	WORD $0xfd0010f1 // str d17, [x7, #32]
+	TBZ $0, R1, done63
+	ADD $40, R7, R15
+	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
+	JMP done63
 
-end25:
-	ADD R1, R14, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	SUBS $1, R7, R7
-	BNE tile2
+single62:
+	WORD $0xbd0020f1 // str s17, [x7, #32]
+
+done63:
+	ADD R8, R7
+
+done27:
+	ADD R3, R14, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	SUBS $1, R9, R9
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R9
-	CMP $5, R9
-	BNE rows62
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+other1:
 
-tile63:
+done2:
+	MOVD 64(R0), R10
+	CMP $5, R10
+	BNE other64
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+
+row66:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC64
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	TBZ $1, R8, single67
-	WORD $0xfd4011e2 // ldr d2, [x15, #32]
-	TBZ $0, R8, done68
-	ADD $40, R15, R16
-	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done68
-
-single67:
-	WORD $0xbd4021e2 // ldr s2, [x15, #32]
-
-done68:
-	ADD R6, R15
-	WORD $0x3dc001e3 // ldr q3, [x15]
-	WORD $0x3dc005e4 // ldr q4, [x15, #16]
-	TBZ $1, R8, single69
-	WORD $0xfd4011e5 // ldr d5, [x15, #32]
-	TBZ $0, R8, done70
-	ADD $40, R15, R16
-	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
+	BNE other67
+	MOVD R7, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	TBZ $1, R1, single69
+	WORD $0xfd4011c2 // ldr d2, [x14, #32]
+	TBZ $0, R1, done70
+	ADD $40, R14, R15
+	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
 	JMP done70
 
 single69:
-	WORD $0xbd4021e5 // ldr s5, [x15, #32]
+	WORD $0xbd4021c2 // ldr s2, [x14, #32]
 
 done70:
-	ADD R6, R15
-	WORD $0x3dc001e6 // ldr q6, [x15]
-	WORD $0x3dc005e7 // ldr q7, [x15, #16]
-	TBZ $1, R8, single71
-	WORD $0xfd4011e8 // ldr d8, [x15, #32]
-	TBZ $0, R8, done72
-	ADD $40, R15, R16
-	WORD $0x4d408208 // ld1 {v8.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c3 // ldr q3, [x14]
+	WORD $0x3dc005c4 // ldr q4, [x14, #16]
+	TBZ $1, R1, single71
+	WORD $0xfd4011c5 // ldr d5, [x14, #32]
+	TBZ $0, R1, done72
+	ADD $40, R14, R15
+	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
 	JMP done72
 
 single71:
-	WORD $0xbd4021e8 // ldr s8, [x15, #32]
+	WORD $0xbd4021c5 // ldr s5, [x14, #32]
 
 done72:
-	ADD R6, R15
-	WORD $0x3dc001e9 // ldr q9, [x15]
-	WORD $0x3dc005ea // ldr q10, [x15, #16]
-	TBZ $1, R8, single73
-	WORD $0xfd4011eb // ldr d11, [x15, #32]
-	TBZ $0, R8, done74
-	ADD $40, R15, R16
-	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c6 // ldr q6, [x14]
+	WORD $0x3dc005c7 // ldr q7, [x14, #16]
+	TBZ $1, R1, single73
+	WORD $0xfd4011c8 // ldr d8, [x14, #32]
+	TBZ $0, R1, done74
+	ADD $40, R14, R15
+	WORD $0x4d4081e8 // ld1 {v8.s}[2], [x15]
 	JMP done74
 
 single73:
-	WORD $0xbd4021eb // ldr s11, [x15, #32]
+	WORD $0xbd4021c8 // ldr s8, [x14, #32]
 
 done74:
-	ADD R6, R15
-	WORD $0x3dc001ec // ldr q12, [x15]
-	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	TBZ $1, R8, single75
-	WORD $0xfd4011ee // ldr d14, [x15, #32]
-	TBZ $0, R8, done76
-	ADD $40, R15, R16
-	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c9 // ldr q9, [x14]
+	WORD $0x3dc005ca // ldr q10, [x14, #16]
+	TBZ $1, R1, single75
+	WORD $0xfd4011cb // ldr d11, [x14, #32]
+	TBZ $0, R1, done76
+	ADD $40, R14, R15
+	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
 	JMP done76
 
 single75:
-	WORD $0xbd4021ee // ldr s14, [x15, #32]
+	WORD $0xbd4021cb // ldr s11, [x14, #32]
 
 done76:
-	JMP begin66
+	ADD R8, R14
+	WORD $0x3dc001cc // ldr q12, [x14]
+	WORD $0x3dc005cd // ldr q13, [x14, #16]
+	TBZ $1, R1, single77
+	WORD $0xfd4011ce // ldr d14, [x14, #32]
+	TBZ $0, R1, done78
+	ADD $40, R14, R15
+	WORD $0x4d4081ee // ld1 {v14.s}[2], [x15]
+	JMP done78
 
-notC64:
+single77:
+	WORD $0xbd4021ce // ldr s14, [x14, #32]
+
+done78:
+	JMP done68
+
+other67:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias65
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other79
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	TBZ $1, R8, single77
-	WORD $0xfd4011e2 // ldr d2, [x15, #32]
-	TBZ $0, R8, done78
-	ADD $40, R15, R16
-	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done78
+	TBZ $1, R1, single81
+	WORD $0xfd4011c2 // ldr d2, [x14, #32]
+	TBZ $0, R1, done82
+	ADD $40, R14, R15
+	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
+	JMP done82
 
-single77:
-	WORD $0xbd4021e2 // ldr s2, [x15, #32]
+single81:
+	WORD $0xbd4021c2 // ldr s2, [x14, #32]
 
-done78:
+done82:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	JMP begin66
+	JMP done80
 
-notBias65:
+other79:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -14252,14 +14443,16 @@ notBias65:
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 
-begin66:
-	MOVD R3, R14
+done80:
+
+done68:
+	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums79
+	CBZ R16, sums83
 
-step80:
-	WORD $0xbc6f692f // ldr s15, [x9, x15]
+step84:
+	WORD $0xbc6f684f // ldr s15, [x2, x15]
 	WORD $0xbc6f6950 // ldr s16, [x10, x15]
 	WORD $0xbc6f6971 // ldr s17, [x11, x15]
 	WORD $0xbc6f6992 // ldr s18, [x12, x15]
@@ -14276,381 +14469,383 @@ step80:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212aa // fmla v10.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312ad // fmla v13.4s, v21.4s, v19.s[0]
-	TBZ $1, R8, single81
+	TBZ $1, R1, single85
 	WORD $0xfd4011d4 // ldr d20, [x14, #32]
-	TBZ $0, R8, done82
+	TBZ $0, R1, done86
 	ADD $40, R14, R17
 	WORD $0x4d408234 // ld1 {v20.s}[2], [x17]
-	JMP done82
+	JMP done86
 
-single81:
+single85:
 	WORD $0xbd4021d4 // ldr s20, [x14, #32]
 
-done82:
+done86:
 	WORD $0x4f8f1282 // fmla v2.4s, v20.4s, v15.s[0]
 	WORD $0x4f901285 // fmla v5.4s, v20.4s, v16.s[0]
 	WORD $0x4f911288 // fmla v8.4s, v20.4s, v17.s[0]
 	WORD $0x4f92128b // fmla v11.4s, v20.4s, v18.s[0]
 	WORD $0x4f93128e // fmla v14.4s, v20.4s, v19.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R6, R14
+	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step80
+	BNE step84
 
-sums79:
+sums83:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add83
+	BEQ other87
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	TBZ $1, R8, single85
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done86
-	ADD $40, R5, R14
+	TBZ $1, R1, single89
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done90
+	ADD $40, R7, R14
 	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done86
-
-single85:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
-
-done86:
-	ADD R6, R5
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	TBZ $1, R8, single87
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done88
-	ADD $40, R5, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done88
-
-single87:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
-
-done88:
-	ADD R6, R5
-	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	TBZ $1, R8, single89
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done90
-	ADD $40, R5, R14
-	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
 	JMP done90
 
 single89:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done90:
-	ADD R6, R5
-	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	TBZ $1, R8, single91
-	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done92
-	ADD $40, R5, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
+	TBZ $1, R1, single91
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done92
+	ADD $40, R7, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
 	JMP done92
 
 single91:
-	WORD $0xbd0020ab // str s11, [x5, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done92:
-	ADD R6, R5
-	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	TBZ $1, R8, single93
-	WORD $0xfd0010ae // str d14, [x5, #32]
-	TBZ $0, R8, done94
-	ADD $40, R5, R14
-	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	TBZ $1, R1, single93
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done94
+	ADD $40, R7, R14
+	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
 	JMP done94
 
 single93:
-	WORD $0xbd0020ae // str s14, [x5, #32]
+	WORD $0xbd0020e8 // str s8, [x7, #32]
 
 done94:
-	ADD R6, R5
-	JMP end84
-
-add83:
-	WORD $0x3dc000af // ldr q15, [x5]
-	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
-	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	TBZ $1, R8, single95
-	WORD $0xfd4010af // ldr d15, [x5, #32]
-	TBZ $0, R8, done96
-	ADD $40, R5, R14
-	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
+	WORD $0x3d8000e9 // str q9, [x7]
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
+	WORD $0x3d8004ea // str q10, [x7, #16]
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	TBZ $1, R1, single95
+	WORD $0xfd0010eb // str d11, [x7, #32]
+	TBZ $0, R1, done96
+	ADD $40, R7, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
 	JMP done96
 
 single95:
-	WORD $0xbd4020af // ldr s15, [x5, #32]
+	WORD $0xbd0020eb // str s11, [x7, #32]
 
 done96:
-	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	TBZ $1, R8, single97
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done98
-	ADD $40, R5, R14
-	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	TBZ $1, R1, single97
+	WORD $0xfd0010ee // str d14, [x7, #32]
+	TBZ $0, R1, done98
+	ADD $40, R7, R14
+	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
 	JMP done98
 
 single97:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
+	WORD $0xbd0020ee // str s14, [x7, #32]
 
 done98:
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
-	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
-	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	TBZ $1, R8, single99
-	WORD $0xfd4010af // ldr d15, [x5, #32]
-	TBZ $0, R8, done100
-	ADD $40, R5, R14
+	ADD R8, R7
+	JMP done88
+
+other87:
+	WORD $0x3dc000ef // ldr q15, [x7]
+	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004ef // ldr q15, [x7, #16]
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	TBZ $1, R1, single99
+	WORD $0xfd4010ef // ldr d15, [x7, #32]
+	TBZ $0, R1, done100
+	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
 	JMP done100
 
 single99:
-	WORD $0xbd4020af // ldr s15, [x5, #32]
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
 
 done100:
-	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	TBZ $1, R8, single101
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done102
-	ADD $40, R5, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
+	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
+	TBZ $1, R1, single101
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done102
+	ADD $40, R7, R14
+	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
 	JMP done102
 
 single101:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done102:
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
-	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
-	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	TBZ $1, R8, single103
-	WORD $0xfd4010af // ldr d15, [x5, #32]
-	TBZ $0, R8, done104
-	ADD $40, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000ef // ldr q15, [x7]
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x3dc004ef // ldr q15, [x7, #16]
+	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	TBZ $1, R1, single103
+	WORD $0xfd4010ef // ldr d15, [x7, #32]
+	TBZ $0, R1, done104
+	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
 	JMP done104
 
 single103:
-	WORD $0xbd4020af // ldr s15, [x5, #32]
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
 
 done104:
-	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	TBZ $1, R8, single105
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done106
-	ADD $40, R5, R14
-	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
+	TBZ $1, R1, single105
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done106
+	ADD $40, R7, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
 	JMP done106
 
 single105:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done106:
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
-	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
-	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	TBZ $1, R8, single107
-	WORD $0xfd4010af // ldr d15, [x5, #32]
-	TBZ $0, R8, done108
-	ADD $40, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000ef // ldr q15, [x7]
+	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3dc004ef // ldr q15, [x7, #16]
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	TBZ $1, R1, single107
+	WORD $0xfd4010ef // ldr d15, [x7, #32]
+	TBZ $0, R1, done108
+	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
 	JMP done108
 
 single107:
-	WORD $0xbd4020af // ldr s15, [x5, #32]
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
 
 done108:
-	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	TBZ $1, R8, single109
-	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done110
-	ADD $40, R5, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	TBZ $1, R1, single109
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done110
+	ADD $40, R7, R14
+	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
 	JMP done110
 
 single109:
-	WORD $0xbd0020ab // str s11, [x5, #32]
+	WORD $0xbd0020e8 // str s8, [x7, #32]
 
 done110:
-	ADD R6, R5
-	WORD $0x3dc000af // ldr q15, [x5]
-	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004af // ldr q15, [x5, #16]
-	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	TBZ $1, R8, single111
-	WORD $0xfd4010af // ldr d15, [x5, #32]
-	TBZ $0, R8, done112
-	ADD $40, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000ef // ldr q15, [x7]
+	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
+	WORD $0x3d8000e9 // str q9, [x7]
+	WORD $0x3dc004ef // ldr q15, [x7, #16]
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
+	WORD $0x3d8004ea // str q10, [x7, #16]
+	TBZ $1, R1, single111
+	WORD $0xfd4010ef // ldr d15, [x7, #32]
+	TBZ $0, R1, done112
+	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
 	JMP done112
 
 single111:
-	WORD $0xbd4020af // ldr s15, [x5, #32]
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
 
 done112:
-	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	TBZ $1, R8, single113
-	WORD $0xfd0010ae // str d14, [x5, #32]
-	TBZ $0, R8, done114
-	ADD $40, R5, R14
-	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	TBZ $1, R1, single113
+	WORD $0xfd0010eb // str d11, [x7, #32]
+	TBZ $0, R1, done114
+	ADD $40, R7, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
 	JMP done114
 
 single113:
-	WORD $0xbd0020ae // str s14, [x5, #32]
+	WORD $0xbd0020eb // str s11, [x7, #32]
 
 done114:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000ef // ldr q15, [x7]
+	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004ef // ldr q15, [x7, #16]
+	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	TBZ $1, R1, single115
+	WORD $0xfd4010ef // ldr d15, [x7, #32]
+	TBZ $0, R1, done116
+	ADD $40, R7, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done116
 
-end84:
-	ADD R1, R13, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile63
+single115:
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
+
+done116:
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	TBZ $1, R1, single117
+	WORD $0xfd0010ee // str d14, [x7, #32]
+	TBZ $0, R1, done118
+	ADD $40, R7, R14
+	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
+	JMP done118
+
+single117:
+	WORD $0xbd0020ee // str s14, [x7, #32]
+
+done118:
+	ADD R8, R7
+
+done88:
+	ADD R3, R13, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	SUBS $1, R9, R9
+	BNE row66
 	RET
 
-rows62:
-	MOVD 64(R0), R9
-	CMP $4, R9
-	BNE rows115
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other64:
 
-tile116:
+done65:
+	MOVD 64(R0), R10
+	CMP $4, R10
+	BNE other119
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+
+row121:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC117
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	TBZ $1, R8, single120
-	WORD $0xfd4011c2 // ldr d2, [x14, #32]
-	TBZ $0, R8, done121
-	ADD $40, R14, R15
-	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done121
-
-single120:
-	WORD $0xbd4021c2 // ldr s2, [x14, #32]
-
-done121:
-	ADD R6, R14
-	WORD $0x3dc001c3 // ldr q3, [x14]
-	WORD $0x3dc005c4 // ldr q4, [x14, #16]
-	TBZ $1, R8, single122
-	WORD $0xfd4011c5 // ldr d5, [x14, #32]
-	TBZ $0, R8, done123
-	ADD $40, R14, R15
-	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
-	JMP done123
-
-single122:
-	WORD $0xbd4021c5 // ldr s5, [x14, #32]
-
-done123:
-	ADD R6, R14
-	WORD $0x3dc001c6 // ldr q6, [x14]
-	WORD $0x3dc005c7 // ldr q7, [x14, #16]
-	TBZ $1, R8, single124
-	WORD $0xfd4011c8 // ldr d8, [x14, #32]
-	TBZ $0, R8, done125
-	ADD $40, R14, R15
-	WORD $0x4d4081e8 // ld1 {v8.s}[2], [x15]
+	BNE other122
+	MOVD R7, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	TBZ $1, R1, single124
+	WORD $0xfd4011a2 // ldr d2, [x13, #32]
+	TBZ $0, R1, done125
+	ADD $40, R13, R14
+	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
 	JMP done125
 
 single124:
-	WORD $0xbd4021c8 // ldr s8, [x14, #32]
+	WORD $0xbd4021a2 // ldr s2, [x13, #32]
 
 done125:
-	ADD R6, R14
-	WORD $0x3dc001c9 // ldr q9, [x14]
-	WORD $0x3dc005ca // ldr q10, [x14, #16]
-	TBZ $1, R8, single126
-	WORD $0xfd4011cb // ldr d11, [x14, #32]
-	TBZ $0, R8, done127
-	ADD $40, R14, R15
-	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
+	ADD R8, R13
+	WORD $0x3dc001a3 // ldr q3, [x13]
+	WORD $0x3dc005a4 // ldr q4, [x13, #16]
+	TBZ $1, R1, single126
+	WORD $0xfd4011a5 // ldr d5, [x13, #32]
+	TBZ $0, R1, done127
+	ADD $40, R13, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
 	JMP done127
 
 single126:
-	WORD $0xbd4021cb // ldr s11, [x14, #32]
+	WORD $0xbd4021a5 // ldr s5, [x13, #32]
 
 done127:
-	JMP begin119
-
-notC117:
-	CMP $1, R13
-	BNE notBias118
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	WORD $0x4ea11c24 // mov v4.16b, v1.16b
-	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	WORD $0x4ea11c2a // mov v10.16b, v1.16b
-	TBZ $1, R8, single128
-	WORD $0xfd4011c2 // ldr d2, [x14, #32]
-	TBZ $0, R8, done129
-	ADD $40, R14, R15
-	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
+	ADD R8, R13
+	WORD $0x3dc001a6 // ldr q6, [x13]
+	WORD $0x3dc005a7 // ldr q7, [x13, #16]
+	TBZ $1, R1, single128
+	WORD $0xfd4011a8 // ldr d8, [x13, #32]
+	TBZ $0, R1, done129
+	ADD $40, R13, R14
+	WORD $0x4d4081c8 // ld1 {v8.s}[2], [x14]
 	JMP done129
 
 single128:
-	WORD $0xbd4021c2 // ldr s2, [x14, #32]
+	WORD $0xbd4021a8 // ldr s8, [x13, #32]
 
 done129:
+	ADD R8, R13
+	WORD $0x3dc001a9 // ldr q9, [x13]
+	WORD $0x3dc005aa // ldr q10, [x13, #16]
+	TBZ $1, R1, single130
+	WORD $0xfd4011ab // ldr d11, [x13, #32]
+	TBZ $0, R1, done131
+	ADD $40, R13, R14
+	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
+	JMP done131
+
+single130:
+	WORD $0xbd4021ab // ldr s11, [x13, #32]
+
+done131:
+	JMP done123
+
+other122:
+	MOVD 88(R0), R13
+	CMP $1, R13
+	BNE other132
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x4ea01c03 // mov v3.16b, v0.16b
+	WORD $0x4ea01c06 // mov v6.16b, v0.16b
+	WORD $0x4ea01c09 // mov v9.16b, v0.16b
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x4ea11c24 // mov v4.16b, v1.16b
+	WORD $0x4ea11c27 // mov v7.16b, v1.16b
+	WORD $0x4ea11c2a // mov v10.16b, v1.16b
+	TBZ $1, R1, single134
+	WORD $0xfd4011a2 // ldr d2, [x13, #32]
+	TBZ $0, R1, done135
+	ADD $40, R13, R14
+	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
+	JMP done135
+
+single134:
+	WORD $0xbd4021a2 // ldr s2, [x13, #32]
+
+done135:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
-	JMP begin119
+	JMP done133
 
-notBias118:
+other132:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -14664,14 +14859,16 @@ notBias118:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin119:
-	MOVD R3, R13
+done133:
+
+done123:
+	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums130
+	CBZ R15, sums136
 
-step131:
-	WORD $0xbc6e692c // ldr s12, [x9, x14]
+step137:
+	WORD $0xbc6e684c // ldr s12, [x2, x14]
 	WORD $0xbc6e694d // ldr s13, [x10, x14]
 	WORD $0xbc6e696e // ldr s14, [x11, x14]
 	WORD $0xbc6e698f // ldr s15, [x12, x14]
@@ -14685,314 +14882,316 @@ step131:
 	WORD $0x4f8d1224 // fmla v4.4s, v17.4s, v13.s[0]
 	WORD $0x4f8e1227 // fmla v7.4s, v17.4s, v14.s[0]
 	WORD $0x4f8f122a // fmla v10.4s, v17.4s, v15.s[0]
-	TBZ $1, R8, single132
+	TBZ $1, R1, single138
 	WORD $0xfd4011b0 // ldr d16, [x13, #32]
-	TBZ $0, R8, done133
+	TBZ $0, R1, done139
 	ADD $40, R13, R16
 	WORD $0x4d408210 // ld1 {v16.s}[2], [x16]
-	JMP done133
+	JMP done139
 
-single132:
+single138:
 	WORD $0xbd4021b0 // ldr s16, [x13, #32]
 
-done133:
+done139:
 	WORD $0x4f8c1202 // fmla v2.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1208 // fmla v8.4s, v16.4s, v14.s[0]
 	WORD $0x4f8f120b // fmla v11.4s, v16.4s, v15.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R6, R13
+	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step131
+	BNE step137
 
-sums130:
+sums136:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add134
+	BEQ other140
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R8, single136
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done137
-	ADD $40, R5, R13
+	TBZ $1, R1, single142
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done143
+	ADD $40, R7, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done137
-
-single136:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
-
-done137:
-	ADD R6, R5
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single138
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done139
-	ADD $40, R5, R13
-	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done139
-
-single138:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
-
-done139:
-	ADD R6, R5
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R8, single140
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done141
-	ADD $40, R5, R13
-	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
-	JMP done141
-
-single140:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
-
-done141:
-	ADD R6, R5
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single142
-	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done143
-	ADD $40, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done143
 
 single142:
-	WORD $0xbd0020ab // str s11, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done143:
-	ADD R6, R5
-	JMP end135
-
-add134:
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
-	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	TBZ $1, R8, single144
-	WORD $0xfd4010ac // ldr d12, [x5, #32]
-	TBZ $0, R8, done145
-	ADD $40, R5, R13
-	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R1, single144
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done145
+	ADD $40, R7, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
 	JMP done145
 
 single144:
-	WORD $0xbd4020ac // ldr s12, [x5, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done145:
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R8, single146
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done147
-	ADD $40, R5, R13
-	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	TBZ $1, R1, single146
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done147
+	ADD $40, R7, R13
+	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
 	JMP done147
 
 single146:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
+	WORD $0xbd0020e8 // str s8, [x7, #32]
 
 done147:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	TBZ $1, R8, single148
-	WORD $0xfd4010ac // ldr d12, [x5, #32]
-	TBZ $0, R8, done149
-	ADD $40, R5, R13
-	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8000e9 // str q9, [x7]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8004ea // str q10, [x7, #16]
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single148
+	WORD $0xfd0010eb // str d11, [x7, #32]
+	TBZ $0, R1, done149
+	ADD $40, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done149
 
 single148:
-	WORD $0xbd4020ac // ldr s12, [x5, #32]
+	WORD $0xbd0020eb // str s11, [x7, #32]
 
 done149:
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single150
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done151
-	ADD $40, R5, R13
-	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
+	ADD R8, R7
+	JMP done141
+
+other140:
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	TBZ $1, R1, single150
+	WORD $0xfd4010ec // ldr d12, [x7, #32]
+	TBZ $0, R1, done151
+	ADD $40, R7, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
 	JMP done151
 
 single150:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
+	WORD $0xbd4020ec // ldr s12, [x7, #32]
 
 done151:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	TBZ $1, R8, single152
-	WORD $0xfd4010ac // ldr d12, [x5, #32]
-	TBZ $0, R8, done153
-	ADD $40, R5, R13
-	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	TBZ $1, R1, single152
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done153
+	ADD $40, R7, R13
+	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
 	JMP done153
 
 single152:
-	WORD $0xbd4020ac // ldr s12, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done153:
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R8, single154
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done155
-	ADD $40, R5, R13
-	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	TBZ $1, R1, single154
+	WORD $0xfd4010ec // ldr d12, [x7, #32]
+	TBZ $0, R1, done155
+	ADD $40, R7, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
 	JMP done155
 
 single154:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd4020ec // ldr s12, [x7, #32]
 
 done155:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8000a9 // str q9, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8004aa // str q10, [x5, #16]
-	TBZ $1, R8, single156
-	WORD $0xfd4010ac // ldr d12, [x5, #32]
-	TBZ $0, R8, done157
-	ADD $40, R5, R13
-	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R1, single156
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done157
+	ADD $40, R7, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
 	JMP done157
 
 single156:
-	WORD $0xbd4020ac // ldr s12, [x5, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done157:
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single158
-	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done159
-	ADD $40, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	TBZ $1, R1, single158
+	WORD $0xfd4010ec // ldr d12, [x7, #32]
+	TBZ $0, R1, done159
+	ADD $40, R7, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
 	JMP done159
 
 single158:
-	WORD $0xbd0020ab // str s11, [x5, #32]
+	WORD $0xbd4020ec // ldr s12, [x7, #32]
 
 done159:
-	ADD R6, R5
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	TBZ $1, R1, single160
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done161
+	ADD $40, R7, R13
+	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
+	JMP done161
 
-end135:
-	ADD R1, R12, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile116
+single160:
+	WORD $0xbd0020e8 // str s8, [x7, #32]
+
+done161:
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8000e9 // str q9, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8004ea // str q10, [x7, #16]
+	TBZ $1, R1, single162
+	WORD $0xfd4010ec // ldr d12, [x7, #32]
+	TBZ $0, R1, done163
+	ADD $40, R7, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	JMP done163
+
+single162:
+	WORD $0xbd4020ec // ldr s12, [x7, #32]
+
+done163:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single164
+	WORD $0xfd0010eb // str d11, [x7, #32]
+	TBZ $0, R1, done165
+	ADD $40, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done165
+
+single164:
+	WORD $0xbd0020eb // str s11, [x7, #32]
+
+done165:
+	ADD R8, R7
+
+done141:
+	ADD R3, R12, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	SUBS $1, R9, R9
+	BNE row121
 	RET
 
-rows115:
-	MOVD 64(R0), R9
-	CMP $3, R9
-	BNE rows160
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other119:
 
-tile161:
+done120:
+	MOVD 64(R0), R10
+	CMP $3, R10
+	BNE other166
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+
+row168:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC162
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	TBZ $1, R8, single165
-	WORD $0xfd4011a2 // ldr d2, [x13, #32]
-	TBZ $0, R8, done166
-	ADD $40, R13, R14
-	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done166
-
-single165:
-	WORD $0xbd4021a2 // ldr s2, [x13, #32]
-
-done166:
-	ADD R6, R13
-	WORD $0x3dc001a3 // ldr q3, [x13]
-	WORD $0x3dc005a4 // ldr q4, [x13, #16]
-	TBZ $1, R8, single167
-	WORD $0xfd4011a5 // ldr d5, [x13, #32]
-	TBZ $0, R8, done168
-	ADD $40, R13, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done168
-
-single167:
-	WORD $0xbd4021a5 // ldr s5, [x13, #32]
-
-done168:
-	ADD R6, R13
-	WORD $0x3dc001a6 // ldr q6, [x13]
-	WORD $0x3dc005a7 // ldr q7, [x13, #16]
-	TBZ $1, R8, single169
-	WORD $0xfd4011a8 // ldr d8, [x13, #32]
-	TBZ $0, R8, done170
-	ADD $40, R13, R14
-	WORD $0x4d4081c8 // ld1 {v8.s}[2], [x14]
-	JMP done170
-
-single169:
-	WORD $0xbd4021a8 // ldr s8, [x13, #32]
-
-done170:
-	JMP begin164
-
-notC162:
-	CMP $1, R12
-	BNE notBias163
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x4ea11c24 // mov v4.16b, v1.16b
-	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	TBZ $1, R8, single171
-	WORD $0xfd4011a2 // ldr d2, [x13, #32]
-	TBZ $0, R8, done172
-	ADD $40, R13, R14
-	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
+	BNE other169
+	MOVD R7, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	TBZ $1, R1, single171
+	WORD $0xfd401182 // ldr d2, [x12, #32]
+	TBZ $0, R1, done172
+	ADD $40, R12, R13
+	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
 	JMP done172
 
 single171:
-	WORD $0xbd4021a2 // ldr s2, [x13, #32]
+	WORD $0xbd402182 // ldr s2, [x12, #32]
 
 done172:
+	ADD R8, R12
+	WORD $0x3dc00183 // ldr q3, [x12]
+	WORD $0x3dc00584 // ldr q4, [x12, #16]
+	TBZ $1, R1, single173
+	WORD $0xfd401185 // ldr d5, [x12, #32]
+	TBZ $0, R1, done174
+	ADD $40, R12, R13
+	WORD $0x4d4081a5 // ld1 {v5.s}[2], [x13]
+	JMP done174
+
+single173:
+	WORD $0xbd402185 // ldr s5, [x12, #32]
+
+done174:
+	ADD R8, R12
+	WORD $0x3dc00186 // ldr q6, [x12]
+	WORD $0x3dc00587 // ldr q7, [x12, #16]
+	TBZ $1, R1, single175
+	WORD $0xfd401188 // ldr d8, [x12, #32]
+	TBZ $0, R1, done176
+	ADD $40, R12, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	JMP done176
+
+single175:
+	WORD $0xbd402188 // ldr s8, [x12, #32]
+
+done176:
+	JMP done170
+
+other169:
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BNE other177
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x4ea01c03 // mov v3.16b, v0.16b
+	WORD $0x4ea01c06 // mov v6.16b, v0.16b
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x4ea11c24 // mov v4.16b, v1.16b
+	WORD $0x4ea11c27 // mov v7.16b, v1.16b
+	TBZ $1, R1, single179
+	WORD $0xfd401182 // ldr d2, [x12, #32]
+	TBZ $0, R1, done180
+	ADD $40, R12, R13
+	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
+	JMP done180
+
+single179:
+	WORD $0xbd402182 // ldr s2, [x12, #32]
+
+done180:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
-	JMP begin164
+	JMP done178
 
-notBias163:
+other177:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -15003,14 +15202,16 @@ notBias163:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin164:
-	MOVD R3, R12
+done178:
+
+done170:
+	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums173
+	CBZ R14, sums181
 
-step174:
-	WORD $0xbc6d6929 // ldr s9, [x9, x13]
+step182:
+	WORD $0xbc6d6849 // ldr s9, [x2, x13]
 	WORD $0xbc6d694a // ldr s10, [x10, x13]
 	WORD $0xbc6d696b // ldr s11, [x11, x13]
 	WORD $0x3dc0018c // ldr q12, [x12]
@@ -15021,247 +15222,249 @@ step174:
 	WORD $0x4f8911a1 // fmla v1.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a4 // fmla v4.4s, v13.4s, v10.s[0]
 	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
-	TBZ $1, R8, single175
+	TBZ $1, R1, single183
 	WORD $0xfd40118c // ldr d12, [x12, #32]
-	TBZ $0, R8, done176
+	TBZ $0, R1, done184
 	ADD $40, R12, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done176
-
-single175:
-	WORD $0xbd40218c // ldr s12, [x12, #32]
-
-done176:
-	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
-	WORD $0x4f8a1185 // fmla v5.4s, v12.4s, v10.s[0]
-	WORD $0x4f8b1188 // fmla v8.4s, v12.4s, v11.s[0]
-	ADD R4, R12
-	ADD R2, R13
-	SUBS $1, R14, R14
-	BNE step174
-
-sums173:
-	MOVD 88(R0), R12
-	CMP $3, R12
-	BEQ add177
-	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R8, single179
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done180
-	ADD $40, R5, R12
-	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done180
-
-single179:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
-
-done180:
-	ADD R6, R5
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R8, single181
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done182
-	ADD $40, R5, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done182
-
-single181:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
-
-done182:
-	ADD R6, R5
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R8, single183
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done184
-	ADD $40, R5, R12
-	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
 	JMP done184
 
 single183:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd40218c // ldr s12, [x12, #32]
 
 done184:
-	ADD R6, R5
-	JMP end178
+	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
+	WORD $0x4f8a1185 // fmla v5.4s, v12.4s, v10.s[0]
+	WORD $0x4f8b1188 // fmla v8.4s, v12.4s, v11.s[0]
+	ADD R6, R12
+	ADD R4, R13
+	SUBS $1, R14, R14
+	BNE step182
 
-add177:
-	WORD $0x3dc000a9 // ldr q9, [x5]
+sums181:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ other185
+	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	TBZ $1, R8, single185
-	WORD $0xfd4010a9 // ldr d9, [x5, #32]
-	TBZ $0, R8, done186
-	ADD $40, R5, R12
-	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
-	JMP done186
-
-single185:
-	WORD $0xbd4020a9 // ldr s9, [x5, #32]
-
-done186:
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R8, single187
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done188
-	ADD $40, R5, R12
+	TBZ $1, R1, single187
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done188
+	ADD $40, R7, R12
 	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
 	JMP done188
 
 single187:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done188:
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
+	ADD R8, R7
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3d8000e3 // str q3, [x7]
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	TBZ $1, R8, single189
-	WORD $0xfd4010a9 // ldr d9, [x5, #32]
-	TBZ $0, R8, done190
-	ADD $40, R5, R12
-	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	TBZ $1, R1, single189
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done190
+	ADD $40, R7, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
 	JMP done190
 
 single189:
-	WORD $0xbd4020a9 // ldr s9, [x5, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done190:
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R8, single191
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done192
-	ADD $40, R5, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	ADD R8, R7
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	TBZ $1, R1, single191
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done192
+	ADD $40, R7, R12
+	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
 	JMP done192
 
 single191:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
+	WORD $0xbd0020e8 // str s8, [x7, #32]
 
 done192:
-	ADD R6, R5
-	WORD $0x3dc000a9 // ldr q9, [x5]
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3dc004a9 // ldr q9, [x5, #16]
-	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	TBZ $1, R8, single193
-	WORD $0xfd4010a9 // ldr d9, [x5, #32]
-	TBZ $0, R8, done194
-	ADD $40, R5, R12
+	ADD R8, R7
+	JMP done186
+
+other185:
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	TBZ $1, R1, single193
+	WORD $0xfd4010e9 // ldr d9, [x7, #32]
+	TBZ $0, R1, done194
+	ADD $40, R7, R12
 	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
 	JMP done194
 
 single193:
-	WORD $0xbd4020a9 // ldr s9, [x5, #32]
+	WORD $0xbd4020e9 // ldr s9, [x7, #32]
 
 done194:
-	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R8, single195
-	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done196
-	ADD $40, R5, R12
-	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	TBZ $1, R1, single195
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done196
+	ADD $40, R7, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
 	JMP done196
 
 single195:
-	WORD $0xbd0020a8 // str s8, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done196:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	TBZ $1, R1, single197
+	WORD $0xfd4010e9 // ldr d9, [x7, #32]
+	TBZ $0, R1, done198
+	ADD $40, R7, R12
+	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
+	JMP done198
 
-end178:
-	ADD R1, R11, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile161
+single197:
+	WORD $0xbd4020e9 // ldr s9, [x7, #32]
+
+done198:
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	TBZ $1, R1, single199
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done200
+	ADD $40, R7, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	JMP done200
+
+single199:
+	WORD $0xbd0020e5 // str s5, [x7, #32]
+
+done200:
+	ADD R8, R7
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	TBZ $1, R1, single201
+	WORD $0xfd4010e9 // ldr d9, [x7, #32]
+	TBZ $0, R1, done202
+	ADD $40, R7, R12
+	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
+	JMP done202
+
+single201:
+	WORD $0xbd4020e9 // ldr s9, [x7, #32]
+
+done202:
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	TBZ $1, R1, single203
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done204
+	ADD $40, R7, R12
+	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
+	JMP done204
+
+single203:
+	WORD $0xbd0020e8 // str s8, [x7, #32]
+
+done204:
+	ADD R8, R7
+
+done186:
+	ADD R3, R11, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	SUBS $1, R9, R9
+	BNE row168
 	RET
 
-rows160:
-	MOVD 64(R0), R9
-	CMP $2, R9
-	BNE rows197
-	MOVD (R0), R9
-	ADD R1, R9, R10
+other166:
 
-tile198:
+done167:
+	MOVD 64(R0), R10
+	CMP $2, R10
+	BNE other205
+	ADD R3, R2, R10
+
+row207:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC199
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	TBZ $1, R8, single202
-	WORD $0xfd401182 // ldr d2, [x12, #32]
-	TBZ $0, R8, done203
-	ADD $40, R12, R13
-	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done203
+	BNE other208
+	MOVD R7, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	TBZ $1, R1, single210
+	WORD $0xfd401162 // ldr d2, [x11, #32]
+	TBZ $0, R1, done211
+	ADD $40, R11, R12
+	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
+	JMP done211
 
-single202:
-	WORD $0xbd402182 // ldr s2, [x12, #32]
+single210:
+	WORD $0xbd402162 // ldr s2, [x11, #32]
 
-done203:
-	ADD R6, R12
-	WORD $0x3dc00183 // ldr q3, [x12]
-	WORD $0x3dc00584 // ldr q4, [x12, #16]
-	TBZ $1, R8, single204
-	WORD $0xfd401185 // ldr d5, [x12, #32]
-	TBZ $0, R8, done205
-	ADD $40, R12, R13
-	WORD $0x4d4081a5 // ld1 {v5.s}[2], [x13]
-	JMP done205
+done211:
+	ADD R8, R11
+	WORD $0x3dc00163 // ldr q3, [x11]
+	WORD $0x3dc00564 // ldr q4, [x11, #16]
+	TBZ $1, R1, single212
+	WORD $0xfd401165 // ldr d5, [x11, #32]
+	TBZ $0, R1, done213
+	ADD $40, R11, R12
+	WORD $0x4d408185 // ld1 {v5.s}[2], [x12]
+	JMP done213
 
-single204:
-	WORD $0xbd402185 // ldr s5, [x12, #32]
+single212:
+	WORD $0xbd402165 // ldr s5, [x11, #32]
 
-done205:
-	JMP begin201
+done213:
+	JMP done209
 
-notC199:
+other208:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias200
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other214
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
-	TBZ $1, R8, single206
-	WORD $0xfd401182 // ldr d2, [x12, #32]
-	TBZ $0, R8, done207
-	ADD $40, R12, R13
-	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done207
+	TBZ $1, R1, single216
+	WORD $0xfd401162 // ldr d2, [x11, #32]
+	TBZ $0, R1, done217
+	ADD $40, R11, R12
+	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
+	JMP done217
 
-single206:
-	WORD $0xbd402182 // ldr s2, [x12, #32]
+single216:
+	WORD $0xbd402162 // ldr s2, [x11, #32]
 
-done207:
+done217:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
-	JMP begin201
+	JMP done215
 
-notBias200:
+other214:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -15269,14 +15472,16 @@ notBias200:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin201:
-	MOVD R3, R11
+done215:
+
+done209:
+	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums208
+	CBZ R13, sums218
 
-step209:
-	WORD $0xbc6c6926 // ldr s6, [x9, x12]
+step219:
+	WORD $0xbc6c6846 // ldr s6, [x2, x12]
 	WORD $0xbc6c6947 // ldr s7, [x10, x12]
 	WORD $0x3dc00168 // ldr q8, [x11]
 	WORD $0x4f861100 // fmla v0.4s, v8.4s, v6.s[0]
@@ -15284,270 +15489,274 @@ step209:
 	WORD $0x3dc00569 // ldr q9, [x11, #16]
 	WORD $0x4f861121 // fmla v1.4s, v9.4s, v6.s[0]
 	WORD $0x4f871124 // fmla v4.4s, v9.4s, v7.s[0]
-	TBZ $1, R8, single210
+	TBZ $1, R1, single220
 	WORD $0xfd401168 // ldr d8, [x11, #32]
-	TBZ $0, R8, done211
+	TBZ $0, R1, done221
 	ADD $40, R11, R14
 	WORD $0x4d4081c8 // ld1 {v8.s}[2], [x14]
-	JMP done211
-
-single210:
-	WORD $0xbd402168 // ldr s8, [x11, #32]
-
-done211:
-	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
-	WORD $0x4f871105 // fmla v5.4s, v8.4s, v7.s[0]
-	ADD R4, R11
-	ADD R2, R12
-	SUBS $1, R13, R13
-	BNE step209
-
-sums208:
-	MOVD 88(R0), R11
-	CMP $3, R11
-	BEQ add212
-	WORD $0x4f000406 // movi v6.4s, #0x0
-	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R8, single214
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done215
-	ADD $40, R5, R11
-	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
-	JMP done215
-
-single214:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
-
-done215:
-	ADD R6, R5
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single216
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done217
-	ADD $40, R5, R11
-	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
-	JMP done217
-
-single216:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
-
-done217:
-	ADD R6, R5
-	JMP end213
-
-add212:
-	WORD $0x3dc000a6 // ldr q6, [x5]
-	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
-	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	TBZ $1, R8, single218
-	WORD $0xfd4010a6 // ldr d6, [x5, #32]
-	TBZ $0, R8, done219
-	ADD $40, R5, R11
-	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
-	JMP done219
-
-single218:
-	WORD $0xbd4020a6 // ldr s6, [x5, #32]
-
-done219:
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R8, single220
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done221
-	ADD $40, R5, R11
-	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
 	JMP done221
 
 single220:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
+	WORD $0xbd402168 // ldr s8, [x11, #32]
 
 done221:
-	ADD R6, R5
-	WORD $0x3dc000a6 // ldr q6, [x5]
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	WORD $0x3d8000a3 // str q3, [x5]
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8004a4 // str q4, [x5, #16]
-	TBZ $1, R8, single222
-	WORD $0xfd4010a6 // ldr d6, [x5, #32]
-	TBZ $0, R8, done223
-	ADD $40, R5, R11
-	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
-	JMP done223
+	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
+	WORD $0x4f871105 // fmla v5.4s, v8.4s, v7.s[0]
+	ADD R6, R11
+	ADD R4, R12
+	SUBS $1, R13, R13
+	BNE step219
 
-single222:
-	WORD $0xbd4020a6 // ldr s6, [x5, #32]
-
-done223:
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single224
-	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done225
-	ADD $40, R5, R11
-	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
+sums218:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ other222
+	WORD $0x4f000406 // movi v6.4s, #0x0
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	TBZ $1, R1, single224
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done225
+	ADD $40, R7, R11
+	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
 	JMP done225
 
 single224:
-	WORD $0xbd0020a5 // str s5, [x5, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done225:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R1, single226
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done227
+	ADD $40, R7, R11
+	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
+	JMP done227
 
-end213:
-	ADD R1, R10, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile198
-	RET
+single226:
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-rows197:
-	MOVD (R0), R9
+done227:
+	ADD R8, R7
+	JMP done223
 
-tile226:
-	MOVD 88(R0), R10
-	CMP $2, R10
-	BNE notC227
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	TBZ $1, R8, single230
-	WORD $0xfd401162 // ldr d2, [x11, #32]
-	TBZ $0, R8, done231
-	ADD $40, R11, R12
-	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
+other222:
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e6 // ldr q6, [x7, #16]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	TBZ $1, R1, single228
+	WORD $0xfd4010e6 // ldr d6, [x7, #32]
+	TBZ $0, R1, done229
+	ADD $40, R7, R11
+	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
+	JMP done229
+
+single228:
+	WORD $0xbd4020e6 // ldr s6, [x7, #32]
+
+done229:
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	TBZ $1, R1, single230
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done231
+	ADD $40, R7, R11
+	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
 	JMP done231
 
 single230:
-	WORD $0xbd402162 // ldr s2, [x11, #32]
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
 done231:
-	JMP begin229
-
-notC227:
-	CMP $1, R10
-	BNE notBias228
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	TBZ $1, R8, single232
-	WORD $0xfd401162 // ldr d2, [x11, #32]
-	TBZ $0, R8, done233
-	ADD $40, R11, R12
-	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
+	ADD R8, R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x3dc004e6 // ldr q6, [x7, #16]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	TBZ $1, R1, single232
+	WORD $0xfd4010e6 // ldr d6, [x7, #32]
+	TBZ $0, R1, done233
+	ADD $40, R7, R11
+	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
 	JMP done233
 
 single232:
-	WORD $0xbd402162 // ldr s2, [x11, #32]
+	WORD $0xbd4020e6 // ldr s6, [x7, #32]
 
 done233:
-	JMP begin229
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R1, single234
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done235
+	ADD $40, R7, R11
+	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
+	JMP done235
 
-notBias228:
+single234:
+	WORD $0xbd0020e5 // str s5, [x7, #32]
+
+done235:
+	ADD R8, R7
+
+done223:
+	ADD R3, R10, R2
+	ADD R3, R2, R10
+	SUBS $1, R9, R9
+	BNE row207
+	RET
+
+other205:
+
+done206:
+
+row236:
+	MOVD 88(R0), R10
+	CMP $2, R10
+	BNE other237
+	MOVD R7, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	TBZ $1, R1, single239
+	WORD $0xfd401142 // ldr d2, [x10, #32]
+	TBZ $0, R1, done240
+	ADD $40, R10, R11
+	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
+	JMP done240
+
+single239:
+	WORD $0xbd402142 // ldr s2, [x10, #32]
+
+done240:
+	JMP done238
+
+other237:
+	MOVD 88(R0), R10
+	CMP $1, R10
+	BNE other241
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	TBZ $1, R1, single243
+	WORD $0xfd401142 // ldr d2, [x10, #32]
+	TBZ $0, R1, done244
+	ADD $40, R10, R11
+	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
+	JMP done244
+
+single243:
+	WORD $0xbd402142 // ldr s2, [x10, #32]
+
+done244:
+	JMP done242
+
+other241:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-begin229:
-	MOVD R3, R10
+done242:
+
+done238:
+	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums234
+	CBZ R12, sums245
 
-step235:
-	WORD $0xbc6b6923 // ldr s3, [x9, x11]
+step246:
+	WORD $0xbc6b6843 // ldr s3, [x2, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
 	WORD $0x3dc00545 // ldr q5, [x10, #16]
 	WORD $0x4f8310a1 // fmla v1.4s, v5.4s, v3.s[0]
-	TBZ $1, R8, single236
+	TBZ $1, R1, single247
 	WORD $0xfd401144 // ldr d4, [x10, #32]
-	TBZ $0, R8, done237
+	TBZ $0, R1, done248
 	ADD $40, R10, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done237
+	JMP done248
 
-single236:
+single247:
 	WORD $0xbd402144 // ldr s4, [x10, #32]
 
-done237:
+done248:
 	WORD $0x4f831082 // fmla v2.4s, v4.4s, v3.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R6, R10
+	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step235
+	BNE step246
 
-sums234:
+sums245:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add238
+	BEQ other249
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R8, single240
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done241
-	ADD $40, R5, R10
+	TBZ $1, R1, single251
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done252
+	ADD $40, R7, R10
 	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
-	JMP done241
+	JMP done252
 
-single240:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
+single251:
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done241:
-	ADD R6, R5
-	JMP end239
+done252:
+	ADD R8, R7
+	JMP done250
 
-add238:
-	WORD $0x3dc000a3 // ldr q3, [x5]
+other249:
+	WORD $0x3dc000e3 // ldr q3, [x7]
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a3 // ldr q3, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e3 // ldr q3, [x7, #16]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	TBZ $1, R8, single242
-	WORD $0xfd4010a3 // ldr d3, [x5, #32]
-	TBZ $0, R8, done243
-	ADD $40, R5, R10
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	TBZ $1, R1, single253
+	WORD $0xfd4010e3 // ldr d3, [x7, #32]
+	TBZ $0, R1, done254
+	ADD $40, R7, R10
 	WORD $0x4d408143 // ld1 {v3.s}[2], [x10]
-	JMP done243
+	JMP done254
 
-single242:
-	WORD $0xbd4020a3 // ldr s3, [x5, #32]
+single253:
+	WORD $0xbd4020e3 // ldr s3, [x7, #32]
 
-done243:
+done254:
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R8, single244
-	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done245
-	ADD $40, R5, R10
+	TBZ $1, R1, single255
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done256
+	ADD $40, R7, R10
 	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
-	JMP done245
+	JMP done256
 
-single244:
-	WORD $0xbd0020a2 // str s2, [x5, #32]
+single255:
+	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done245:
-	ADD R6, R5
+done256:
+	ADD R8, R7
 
-end239:
-	ADD R1, R9, R9
-	SUBS $1, R7, R7
-	BNE tile226
+done250:
+	ADD R3, R2, R2
+	SUBS $1, R9, R9
+	BNE row236
 	RET
 
 // gemm4maskedNEON sets C = A·B + start for panels of four vectors, the fourth
@@ -15556,161 +15765,162 @@ end239:
 // func gemm4maskedNEON(t *tileArgs)
 TEXT ·gemm4maskedNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 80(R0), R8
-	MOVD 64(R0), R9
-	CMP $6, R9
-	BNE rows1
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
+	MOVD 80(R0), R1
+	MOVD (R0), R2
+	MOVD 8(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 32(R0), R6
+	MOVD 40(R0), R7
+	MOVD 48(R0), R8
+	MOVD 72(R0), R9
+	MOVD 64(R0), R10
+	CMP $6, R10
+	BNE other1
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
 
-tile2:
+row3:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC3
-	MOVD R5, R16
-	WORD $0x3dc00200 // ldr q0, [x16]
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
-	WORD $0x3dc00a02 // ldr q2, [x16, #32]
-	TBZ $1, R8, single6
-	WORD $0xfd401a03 // ldr d3, [x16, #48]
-	TBZ $0, R8, done7
-	ADD $56, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
+	BNE other4
+	MOVD R7, R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	TBZ $1, R1, single6
+	WORD $0xfd4019e3 // ldr d3, [x15, #48]
+	TBZ $0, R1, done7
+	ADD $56, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
 	JMP done7
 
 single6:
-	WORD $0xbd403203 // ldr s3, [x16, #48]
+	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
 done7:
-	ADD R6, R16
-	WORD $0x3dc00204 // ldr q4, [x16]
-	WORD $0x3dc00605 // ldr q5, [x16, #16]
-	WORD $0x3dc00a06 // ldr q6, [x16, #32]
-	TBZ $1, R8, single8
-	WORD $0xfd401a07 // ldr d7, [x16, #48]
-	TBZ $0, R8, done9
-	ADD $56, R16, R17
-	WORD $0x4d408227 // ld1 {v7.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e4 // ldr q4, [x15]
+	WORD $0x3dc005e5 // ldr q5, [x15, #16]
+	WORD $0x3dc009e6 // ldr q6, [x15, #32]
+	TBZ $1, R1, single8
+	WORD $0xfd4019e7 // ldr d7, [x15, #48]
+	TBZ $0, R1, done9
+	ADD $56, R15, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done9
 
 single8:
-	WORD $0xbd403207 // ldr s7, [x16, #48]
+	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
 done9:
-	ADD R6, R16
-	WORD $0x3dc00208 // ldr q8, [x16]
-	WORD $0x3dc00609 // ldr q9, [x16, #16]
-	WORD $0x3dc00a0a // ldr q10, [x16, #32]
-	TBZ $1, R8, single10
-	WORD $0xfd401a0b // ldr d11, [x16, #48]
-	TBZ $0, R8, done11
-	ADD $56, R16, R17
-	WORD $0x4d40822b // ld1 {v11.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001e8 // ldr q8, [x15]
+	WORD $0x3dc005e9 // ldr q9, [x15, #16]
+	WORD $0x3dc009ea // ldr q10, [x15, #32]
+	TBZ $1, R1, single10
+	WORD $0xfd4019eb // ldr d11, [x15, #48]
+	TBZ $0, R1, done11
+	ADD $56, R15, R16
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
 	JMP done11
 
 single10:
-	WORD $0xbd40320b // ldr s11, [x16, #48]
+	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
 done11:
-	ADD R6, R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x3dc0060d // ldr q13, [x16, #16]
-	WORD $0x3dc00a0e // ldr q14, [x16, #32]
-	TBZ $1, R8, single12
-	WORD $0xfd401a0f // ldr d15, [x16, #48]
-	TBZ $0, R8, done13
-	ADD $56, R16, R17
-	WORD $0x4d40822f // ld1 {v15.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001ec // ldr q12, [x15]
+	WORD $0x3dc005ed // ldr q13, [x15, #16]
+	WORD $0x3dc009ee // ldr q14, [x15, #32]
+	TBZ $1, R1, single12
+	WORD $0xfd4019ef // ldr d15, [x15, #48]
+	TBZ $0, R1, done13
+	ADD $56, R15, R16
+	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
 	JMP done13
 
 single12:
-	WORD $0xbd40320f // ldr s15, [x16, #48]
+	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
 done13:
-	ADD R6, R16
-	WORD $0x3dc00210 // ldr q16, [x16]
-	WORD $0x3dc00611 // ldr q17, [x16, #16]
-	WORD $0x3dc00a12 // ldr q18, [x16, #32]
-	TBZ $1, R8, single14
-	WORD $0xfd401a13 // ldr d19, [x16, #48]
-	TBZ $0, R8, done15
-	ADD $56, R16, R17
-	WORD $0x4d408233 // ld1 {v19.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001f0 // ldr q16, [x15]
+	WORD $0x3dc005f1 // ldr q17, [x15, #16]
+	WORD $0x3dc009f2 // ldr q18, [x15, #32]
+	TBZ $1, R1, single14
+	WORD $0xfd4019f3 // ldr d19, [x15, #48]
+	TBZ $0, R1, done15
+	ADD $56, R15, R16
+	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
 	JMP done15
 
 single14:
-	WORD $0xbd403213 // ldr s19, [x16, #48]
+	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
 done15:
-	ADD R6, R16
-	WORD $0x3dc00214 // ldr q20, [x16]
-	WORD $0x3dc00615 // ldr q21, [x16, #16]
-	WORD $0x3dc00a16 // ldr q22, [x16, #32]
-	TBZ $1, R8, single16
-	WORD $0xfd401a17 // ldr d23, [x16, #48]
-	TBZ $0, R8, done17
-	ADD $56, R16, R17
-	WORD $0x4d408237 // ld1 {v23.s}[2], [x17]
+	ADD R8, R15
+	WORD $0x3dc001f4 // ldr q20, [x15]
+	WORD $0x3dc005f5 // ldr q21, [x15, #16]
+	WORD $0x3dc009f6 // ldr q22, [x15, #32]
+	TBZ $1, R1, single16
+	WORD $0xfd4019f7 // ldr d23, [x15, #48]
+	TBZ $0, R1, done17
+	ADD $56, R15, R16
+	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
 	JMP done17
 
 single16:
-	WORD $0xbd403217 // ldr s23, [x16, #48]
+	WORD $0xbd4031f7 // ldr s23, [x15, #48]
 
 done17:
-	JMP begin5
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE notBias4
-	MOVD 96(R0), R16
-	WORD $0x3dc00200 // ldr q0, [x16]
+	BNE other18
+	MOVD 96(R0), R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
 	WORD $0x4ea01c14 // mov v20.16b, v0.16b
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x3dc00a02 // ldr q2, [x16, #32]
+	WORD $0x3dc009e2 // ldr q2, [x15, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
 	WORD $0x4ea21c56 // mov v22.16b, v2.16b
-	TBZ $1, R8, single18
-	WORD $0xfd401a03 // ldr d3, [x16, #48]
-	TBZ $0, R8, done19
-	ADD $56, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
-	JMP done19
+	TBZ $1, R1, single20
+	WORD $0xfd4019e3 // ldr d3, [x15, #48]
+	TBZ $0, R1, done21
+	ADD $56, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	JMP done21
 
-single18:
-	WORD $0xbd403203 // ldr s3, [x16, #48]
+single20:
+	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done19:
+done21:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP begin5
+	JMP done19
 
-notBias4:
+other18:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -15736,14 +15946,16 @@ notBias4:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-begin5:
-	MOVD R3, R15
+done19:
+
+done5:
+	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums20
+	CBZ R17, sums22
 
-step21:
-	WORD $0xbc706938 // ldr s24, [x9, x16]
+step23:
+	WORD $0xbc706858 // ldr s24, [x2, x16]
 	WORD $0xbc706959 // ldr s25, [x10, x16]
 	WORD $0xbc70697a // ldr s26, [x11, x16]
 	WORD $0xbc70699b // ldr s27, [x12, x16]
@@ -15770,488 +15982,490 @@ step21:
 	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
 	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
 	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
-	TBZ $1, R8, single22
+	TBZ $1, R1, single24
 	WORD $0xfd4019ff // ldr d31, [x15, #48]
-	TBZ $0, R8, done23
+	TBZ $0, R1, done25
 	ADD $56, R15, R19
 	WORD $0x4d40827f // ld1 {v31.s}[2], [x19]
-	JMP done23
+	JMP done25
 
-single22:
+single24:
 	WORD $0xbd4031ff // ldr s31, [x15, #48]
 
-done23:
+done25:
 	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
 	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
-	ADD R4, R15
-	ADD R2, R16
+	ADD R6, R15
+	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step21
+	BNE step23
 
-sums20:
+sums22:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ add24
+	BEQ other26
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $1, R8, single26
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done27
-	ADD $56, R5, R15
+	TBZ $1, R1, single28
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done29
+	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done27
-
-single26:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done27:
-	ADD R6, R5
-	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $1, R8, single28
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done29
-	ADD $56, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
 	JMP done29
 
 single28:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done29:
-	ADD R6, R5
-	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $1, R8, single30
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done31
-	ADD $56, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $1, R1, single30
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done31
+	ADD $56, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
 	JMP done31
 
 single30:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done31:
-	ADD R6, R5
-	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $1, R8, single32
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done33
-	ADD $56, R5, R15
-	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $1, R1, single32
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done33
+	ADD $56, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
 	JMP done33
 
 single32:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done33:
-	ADD R6, R5
-	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $1, R8, single34
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done35
-	ADD $56, R5, R15
-	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $1, R1, single34
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done35
+	ADD $56, R7, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
 	JMP done35
 
 single34:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
 done35:
-	ADD R6, R5
-	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
-	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
-	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $1, R8, single36
-	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done37
-	ADD $56, R5, R15
-	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $1, R1, single36
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done37
+	ADD $56, R7, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
 	JMP done37
 
 single36:
-	WORD $0xbd0030b7 // str s23, [x5, #48]
+	WORD $0xbd0030f3 // str s19, [x7, #48]
 
 done37:
-	ADD R6, R5
-	JMP end25
-
-add24:
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $1, R8, single38
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done39
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000f4 // str q20, [x7]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004f5 // str q21, [x7, #16]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008f6 // str q22, [x7, #32]
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $1, R1, single38
+	WORD $0xfd0018f7 // str d23, [x7, #48]
+	TBZ $0, R1, done39
+	ADD $56, R7, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
 	JMP done39
 
 single38:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+	WORD $0xbd0030f7 // str s23, [x7, #48]
 
 done39:
-	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $1, R8, single40
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done41
-	ADD $56, R5, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	ADD R8, R7
+	JMP done27
+
+other26:
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $1, R1, single40
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done41
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
 	JMP done41
 
 single40:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
 done41:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $1, R8, single42
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done43
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	TBZ $1, R1, single42
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done43
+	ADD $56, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
 	JMP done43
 
 single42:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done43:
-	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $1, R8, single44
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done45
-	ADD $56, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $1, R1, single44
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done45
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
 	JMP done45
 
 single44:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
 done45:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $1, R8, single46
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done47
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $1, R1, single46
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done47
+	ADD $56, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
 	JMP done47
 
 single46:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done47:
-	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $1, R8, single48
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done49
-	ADD $56, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $1, R1, single48
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done49
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
 	JMP done49
 
 single48:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
 done49:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $1, R8, single50
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done51
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $1, R1, single50
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done51
+	ADD $56, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
 	JMP done51
 
 single50:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done51:
-	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $1, R8, single52
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done53
-	ADD $56, R5, R15
-	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $1, R1, single52
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done53
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
 	JMP done53
 
 single52:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
 done53:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	TBZ $1, R8, single54
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done55
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $1, R1, single54
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done55
+	ADD $56, R7, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
 	JMP done55
 
 single54:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
 done55:
-	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $1, R8, single56
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done57
-	ADD $56, R5, R15
-	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	TBZ $1, R1, single56
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done57
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
 	JMP done57
 
 single56:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
 done57:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
-	TBZ $1, R8, single58
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done59
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $1, R1, single58
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done59
+	ADD $56, R7, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
 	JMP done59
 
 single58:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+	WORD $0xbd0030f3 // str s19, [x7, #48]
 
 done59:
-	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $1, R8, single60
-	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done61
-	ADD $56, R5, R15
-	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000f4 // str q20, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004f5 // str q21, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008f6 // str q22, [x7, #32]
+	TBZ $1, R1, single60
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done61
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
 	JMP done61
 
 single60:
-	WORD $0xbd0030b7 // str s23, [x5, #48]
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
 done61:
-	ADD R6, R5
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $1, R1, single62
+	WORD $0xfd0018f7 // str d23, [x7, #48]
+	TBZ $0, R1, done63
+	ADD $56, R7, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done63
 
-end25:
-	ADD R1, R14, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	SUBS $1, R7, R7
-	BNE tile2
+single62:
+	WORD $0xbd0030f7 // str s23, [x7, #48]
+
+done63:
+	ADD R8, R7
+
+done27:
+	ADD R3, R14, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	SUBS $1, R9, R9
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R9
-	CMP $5, R9
-	BNE rows62
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+other1:
 
-tile63:
+done2:
+	MOVD 64(R0), R10
+	CMP $5, R10
+	BNE other64
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+
+row66:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC64
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $1, R8, single67
-	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done68
-	ADD $56, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done68
-
-single67:
-	WORD $0xbd4031e3 // ldr s3, [x15, #48]
-
-done68:
-	ADD R6, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
-	WORD $0x3dc005e5 // ldr q5, [x15, #16]
-	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $1, R8, single69
-	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R8, done70
-	ADD $56, R15, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	BNE other67
+	MOVD R7, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	TBZ $1, R1, single69
+	WORD $0xfd4019c3 // ldr d3, [x14, #48]
+	TBZ $0, R1, done70
+	ADD $56, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
 	JMP done70
 
 single69:
-	WORD $0xbd4031e7 // ldr s7, [x15, #48]
+	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
 done70:
-	ADD R6, R15
-	WORD $0x3dc001e8 // ldr q8, [x15]
-	WORD $0x3dc005e9 // ldr q9, [x15, #16]
-	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $1, R8, single71
-	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R8, done72
-	ADD $56, R15, R16
-	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c4 // ldr q4, [x14]
+	WORD $0x3dc005c5 // ldr q5, [x14, #16]
+	WORD $0x3dc009c6 // ldr q6, [x14, #32]
+	TBZ $1, R1, single71
+	WORD $0xfd4019c7 // ldr d7, [x14, #48]
+	TBZ $0, R1, done72
+	ADD $56, R14, R15
+	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
 	JMP done72
 
 single71:
-	WORD $0xbd4031eb // ldr s11, [x15, #48]
+	WORD $0xbd4031c7 // ldr s7, [x14, #48]
 
 done72:
-	ADD R6, R15
-	WORD $0x3dc001ec // ldr q12, [x15]
-	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $1, R8, single73
-	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R8, done74
-	ADD $56, R15, R16
-	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001c8 // ldr q8, [x14]
+	WORD $0x3dc005c9 // ldr q9, [x14, #16]
+	WORD $0x3dc009ca // ldr q10, [x14, #32]
+	TBZ $1, R1, single73
+	WORD $0xfd4019cb // ldr d11, [x14, #48]
+	TBZ $0, R1, done74
+	ADD $56, R14, R15
+	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
 	JMP done74
 
 single73:
-	WORD $0xbd4031ef // ldr s15, [x15, #48]
+	WORD $0xbd4031cb // ldr s11, [x14, #48]
 
 done74:
-	ADD R6, R15
-	WORD $0x3dc001f0 // ldr q16, [x15]
-	WORD $0x3dc005f1 // ldr q17, [x15, #16]
-	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $1, R8, single75
-	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R8, done76
-	ADD $56, R15, R16
-	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
+	ADD R8, R14
+	WORD $0x3dc001cc // ldr q12, [x14]
+	WORD $0x3dc005cd // ldr q13, [x14, #16]
+	WORD $0x3dc009ce // ldr q14, [x14, #32]
+	TBZ $1, R1, single75
+	WORD $0xfd4019cf // ldr d15, [x14, #48]
+	TBZ $0, R1, done76
+	ADD $56, R14, R15
+	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
 	JMP done76
 
 single75:
-	WORD $0xbd4031f3 // ldr s19, [x15, #48]
+	WORD $0xbd4031cf // ldr s15, [x14, #48]
 
 done76:
-	JMP begin66
+	ADD R8, R14
+	WORD $0x3dc001d0 // ldr q16, [x14]
+	WORD $0x3dc005d1 // ldr q17, [x14, #16]
+	WORD $0x3dc009d2 // ldr q18, [x14, #32]
+	TBZ $1, R1, single77
+	WORD $0xfd4019d3 // ldr d19, [x14, #48]
+	TBZ $0, R1, done78
+	ADD $56, R14, R15
+	WORD $0x4d4081f3 // ld1 {v19.s}[2], [x15]
+	JMP done78
 
-notC64:
+single77:
+	WORD $0xbd4031d3 // ldr s19, [x14, #48]
+
+done78:
+	JMP done68
+
+other67:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias65
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other79
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $1, R8, single77
-	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done78
-	ADD $56, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done78
+	TBZ $1, R1, single81
+	WORD $0xfd4019c3 // ldr d3, [x14, #48]
+	TBZ $0, R1, done82
+	ADD $56, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
+	JMP done82
 
-single77:
-	WORD $0xbd4031e3 // ldr s3, [x15, #48]
+single81:
+	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done78:
+done82:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin66
+	JMP done80
 
-notBias65:
+other79:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -16273,14 +16487,16 @@ notBias65:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin66:
-	MOVD R3, R14
+done80:
+
+done68:
+	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums79
+	CBZ R16, sums83
 
-step80:
-	WORD $0xbc6f6934 // ldr s20, [x9, x15]
+step84:
+	WORD $0xbc6f6854 // ldr s20, [x2, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
 	WORD $0xbc6f6997 // ldr s23, [x12, x15]
@@ -16303,414 +16519,416 @@ step80:
 	WORD $0x4f96132a // fmla v10.4s, v25.4s, v22.s[0]
 	WORD $0x4f97132e // fmla v14.4s, v25.4s, v23.s[0]
 	WORD $0x4f981332 // fmla v18.4s, v25.4s, v24.s[0]
-	TBZ $1, R8, single81
+	TBZ $1, R1, single85
 	WORD $0xfd4019da // ldr d26, [x14, #48]
-	TBZ $0, R8, done82
+	TBZ $0, R1, done86
 	ADD $56, R14, R17
 	WORD $0x4d40823a // ld1 {v26.s}[2], [x17]
-	JMP done82
+	JMP done86
 
-single81:
+single85:
 	WORD $0xbd4031da // ldr s26, [x14, #48]
 
-done82:
+done86:
 	WORD $0x4f941343 // fmla v3.4s, v26.4s, v20.s[0]
 	WORD $0x4f951347 // fmla v7.4s, v26.4s, v21.s[0]
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
 	WORD $0x4f97134f // fmla v15.4s, v26.4s, v23.s[0]
 	WORD $0x4f981353 // fmla v19.4s, v26.4s, v24.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R6, R14
+	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step80
+	BNE step84
 
-sums79:
+sums83:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add83
+	BEQ other87
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $1, R8, single85
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done86
-	ADD $56, R5, R14
+	TBZ $1, R1, single89
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done90
+	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done86
-
-single85:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done86:
-	ADD R6, R5
-	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $1, R8, single87
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done88
-	ADD $56, R5, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done88
-
-single87:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done88:
-	ADD R6, R5
-	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $1, R8, single89
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done90
-	ADD $56, R5, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
 	JMP done90
 
 single89:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done90:
-	ADD R6, R5
-	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $1, R8, single91
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done92
-	ADD $56, R5, R14
-	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
+	TBZ $1, R1, single91
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done92
+	ADD $56, R7, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
 	JMP done92
 
 single91:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done92:
-	ADD R6, R5
-	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $1, R8, single93
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done94
-	ADD $56, R5, R14
-	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
+	TBZ $1, R1, single93
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done94
+	ADD $56, R7, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
 	JMP done94
 
 single93:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done94:
-	ADD R6, R5
-	JMP end84
-
-add83:
-	WORD $0x3dc000b4 // ldr q20, [x5]
-	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
-	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
-	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $1, R8, single95
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done96
-	ADD $56, R5, R14
-	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
+	TBZ $1, R1, single95
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done96
+	ADD $56, R7, R14
+	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
 	JMP done96
 
 single95:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
 done96:
-	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $1, R8, single97
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done98
-	ADD $56, R5, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	ADD R8, R7
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	TBZ $1, R1, single97
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done98
+	ADD $56, R7, R14
+	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
 	JMP done98
 
 single97:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+	WORD $0xbd0030f3 // str s19, [x7, #48]
 
 done98:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
-	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
-	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
-	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $1, R8, single99
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done100
-	ADD $56, R5, R14
+	ADD R8, R7
+	JMP done88
+
+other87:
+	WORD $0x3dc000f4 // ldr q20, [x7]
+	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
+	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $1, R1, single99
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done100
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
 	JMP done100
 
 single99:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
 done100:
-	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $1, R8, single101
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done102
-	ADD $56, R5, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	TBZ $1, R1, single101
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done102
+	ADD $56, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
 	JMP done102
 
 single101:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done102:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
-	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
-	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
-	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $1, R8, single103
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done104
-	ADD $56, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
+	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
+	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $1, R1, single103
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done104
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
 	JMP done104
 
 single103:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
 done104:
-	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $1, R8, single105
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done106
-	ADD $56, R5, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
+	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
+	TBZ $1, R1, single105
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done106
+	ADD $56, R7, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
 	JMP done106
 
 single105:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done106:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
-	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
-	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
-	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $1, R8, single107
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done108
-	ADD $56, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
+	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $1, R1, single107
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done108
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
 	JMP done108
 
 single107:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
 done108:
-	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $1, R8, single109
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done110
-	ADD $56, R5, R14
-	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
+	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
+	TBZ $1, R1, single109
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done110
+	ADD $56, R7, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
 	JMP done110
 
 single109:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done110:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
-	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
-	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
-	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	TBZ $1, R8, single111
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done112
-	ADD $56, R5, R14
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
+	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $1, R1, single111
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done112
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
 	JMP done112
 
 single111:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
 done112:
-	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $1, R8, single113
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done114
-	ADD $56, R5, R14
-	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
+	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
+	TBZ $1, R1, single113
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done114
+	ADD $56, R7, R14
+	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
 	JMP done114
 
 single113:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
 done114:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
+	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
+	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	TBZ $1, R1, single115
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done116
+	ADD $56, R7, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done116
 
-end84:
-	ADD R1, R13, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile63
+single115:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
+
+done116:
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	TBZ $1, R1, single117
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done118
+	ADD $56, R7, R14
+	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
+	JMP done118
+
+single117:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
+
+done118:
+	ADD R8, R7
+
+done88:
+	ADD R3, R13, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	SUBS $1, R9, R9
+	BNE row66
 	RET
 
-rows62:
-	MOVD 64(R0), R9
-	CMP $4, R9
-	BNE rows115
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other64:
 
-tile116:
+done65:
+	MOVD 64(R0), R10
+	CMP $4, R10
+	BNE other119
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+
+row121:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC117
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $1, R8, single120
-	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done121
-	ADD $56, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done121
-
-single120:
-	WORD $0xbd4031c3 // ldr s3, [x14, #48]
-
-done121:
-	ADD R6, R14
-	WORD $0x3dc001c4 // ldr q4, [x14]
-	WORD $0x3dc005c5 // ldr q5, [x14, #16]
-	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $1, R8, single122
-	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R8, done123
-	ADD $56, R14, R15
-	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done123
-
-single122:
-	WORD $0xbd4031c7 // ldr s7, [x14, #48]
-
-done123:
-	ADD R6, R14
-	WORD $0x3dc001c8 // ldr q8, [x14]
-	WORD $0x3dc005c9 // ldr q9, [x14, #16]
-	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $1, R8, single124
-	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R8, done125
-	ADD $56, R14, R15
-	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
+	BNE other122
+	MOVD R7, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	TBZ $1, R1, single124
+	WORD $0xfd4019a3 // ldr d3, [x13, #48]
+	TBZ $0, R1, done125
+	ADD $56, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
 	JMP done125
 
 single124:
-	WORD $0xbd4031cb // ldr s11, [x14, #48]
+	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
 done125:
-	ADD R6, R14
-	WORD $0x3dc001cc // ldr q12, [x14]
-	WORD $0x3dc005cd // ldr q13, [x14, #16]
-	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $1, R8, single126
-	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R8, done127
-	ADD $56, R14, R15
-	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
+	ADD R8, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	WORD $0x3dc005a5 // ldr q5, [x13, #16]
+	WORD $0x3dc009a6 // ldr q6, [x13, #32]
+	TBZ $1, R1, single126
+	WORD $0xfd4019a7 // ldr d7, [x13, #48]
+	TBZ $0, R1, done127
+	ADD $56, R13, R14
+	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
 	JMP done127
 
 single126:
-	WORD $0xbd4031cf // ldr s15, [x14, #48]
+	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
 done127:
-	JMP begin119
-
-notC117:
-	CMP $1, R13
-	BNE notBias118
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	WORD $0x4ea01c0c // mov v12.16b, v0.16b
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $1, R8, single128
-	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done129
-	ADD $56, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
+	ADD R8, R13
+	WORD $0x3dc001a8 // ldr q8, [x13]
+	WORD $0x3dc005a9 // ldr q9, [x13, #16]
+	WORD $0x3dc009aa // ldr q10, [x13, #32]
+	TBZ $1, R1, single128
+	WORD $0xfd4019ab // ldr d11, [x13, #48]
+	TBZ $0, R1, done129
+	ADD $56, R13, R14
+	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
 	JMP done129
 
 single128:
-	WORD $0xbd4031c3 // ldr s3, [x14, #48]
+	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
 done129:
+	ADD R8, R13
+	WORD $0x3dc001ac // ldr q12, [x13]
+	WORD $0x3dc005ad // ldr q13, [x13, #16]
+	WORD $0x3dc009ae // ldr q14, [x13, #32]
+	TBZ $1, R1, single130
+	WORD $0xfd4019af // ldr d15, [x13, #48]
+	TBZ $0, R1, done131
+	ADD $56, R13, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done131
+
+single130:
+	WORD $0xbd4031af // ldr s15, [x13, #48]
+
+done131:
+	JMP done123
+
+other122:
+	MOVD 88(R0), R13
+	CMP $1, R13
+	BNE other132
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x4ea01c08 // mov v8.16b, v0.16b
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x4ea11c25 // mov v5.16b, v1.16b
+	WORD $0x4ea11c29 // mov v9.16b, v1.16b
+	WORD $0x4ea11c2d // mov v13.16b, v1.16b
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	WORD $0x4ea21c46 // mov v6.16b, v2.16b
+	WORD $0x4ea21c4a // mov v10.16b, v2.16b
+	WORD $0x4ea21c4e // mov v14.16b, v2.16b
+	TBZ $1, R1, single134
+	WORD $0xfd4019a3 // ldr d3, [x13, #48]
+	TBZ $0, R1, done135
+	ADD $56, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done135
+
+single134:
+	WORD $0xbd4031a3 // ldr s3, [x13, #48]
+
+done135:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin119
+	JMP done133
 
-notBias118:
+other132:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -16728,14 +16946,16 @@ notBias118:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin119:
-	MOVD R3, R13
+done133:
+
+done123:
+	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums130
+	CBZ R15, sums136
 
-step131:
-	WORD $0xbc6e6930 // ldr s16, [x9, x14]
+step137:
+	WORD $0xbc6e6850 // ldr s16, [x2, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
 	WORD $0xbc6e6993 // ldr s19, [x12, x14]
@@ -16754,340 +16974,342 @@ step131:
 	WORD $0x4f911286 // fmla v6.4s, v20.4s, v17.s[0]
 	WORD $0x4f92128a // fmla v10.4s, v20.4s, v18.s[0]
 	WORD $0x4f93128e // fmla v14.4s, v20.4s, v19.s[0]
-	TBZ $1, R8, single132
+	TBZ $1, R1, single138
 	WORD $0xfd4019b5 // ldr d21, [x13, #48]
-	TBZ $0, R8, done133
+	TBZ $0, R1, done139
 	ADD $56, R13, R16
 	WORD $0x4d408215 // ld1 {v21.s}[2], [x16]
-	JMP done133
+	JMP done139
 
-single132:
+single138:
 	WORD $0xbd4031b5 // ldr s21, [x13, #48]
 
-done133:
+done139:
 	WORD $0x4f9012a3 // fmla v3.4s, v21.4s, v16.s[0]
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312af // fmla v15.4s, v21.4s, v19.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R6, R13
+	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step131
+	BNE step137
 
-sums130:
+sums136:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add134
+	BEQ other140
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $1, R8, single136
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done137
-	ADD $56, R5, R13
+	TBZ $1, R1, single142
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done143
+	ADD $56, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done137
-
-single136:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done137:
-	ADD R6, R5
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $1, R8, single138
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done139
-	ADD $56, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done139
-
-single138:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done139:
-	ADD R6, R5
-	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $1, R8, single140
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done141
-	ADD $56, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done141
-
-single140:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done141:
-	ADD R6, R5
-	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $1, R8, single142
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done143
-	ADD $56, R5, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
 	JMP done143
 
 single142:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done143:
-	ADD R6, R5
-	JMP end135
-
-add134:
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $1, R8, single144
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done145
-	ADD $56, R5, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $1, R1, single144
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done145
+	ADD $56, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done145
 
 single144:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done145:
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $1, R8, single146
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done147
-	ADD $56, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $1, R1, single146
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done147
+	ADD $56, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done147
 
 single146:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done147:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $1, R8, single148
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done149
-	ADD $56, R5, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $1, R1, single148
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done149
+	ADD $56, R7, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
 	JMP done149
 
 single148:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
 done149:
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $1, R8, single150
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done151
-	ADD $56, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	ADD R8, R7
+	JMP done141
+
+other140:
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $1, R1, single150
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done151
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done151
 
 single150:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done151:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $1, R8, single152
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done153
-	ADD $56, R5, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $1, R1, single152
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done153
+	ADD $56, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done153
 
 single152:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done153:
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $1, R8, single154
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done155
-	ADD $56, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $1, R1, single154
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done155
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done155
 
 single154:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done155:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $1, R8, single156
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done157
-	ADD $56, R5, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $1, R1, single156
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done157
+	ADD $56, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done157
 
 single156:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done157:
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $1, R8, single158
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done159
-	ADD $56, R5, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $1, R1, single158
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done159
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done159
 
 single158:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done159:
-	ADD R6, R5
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $1, R1, single160
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done161
+	ADD $56, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done161
 
-end135:
-	ADD R1, R12, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile116
+single160:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done161:
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $1, R1, single162
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done163
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done163
+
+single162:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done163:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $1, R1, single164
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done165
+	ADD $56, R7, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	JMP done165
+
+single164:
+	WORD $0xbd0030ef // str s15, [x7, #48]
+
+done165:
+	ADD R8, R7
+
+done141:
+	ADD R3, R12, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	SUBS $1, R9, R9
+	BNE row121
 	RET
 
-rows115:
-	MOVD 64(R0), R9
-	CMP $3, R9
-	BNE rows160
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other119:
 
-tile161:
+done120:
+	MOVD 64(R0), R10
+	CMP $3, R10
+	BNE other166
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+
+row168:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC162
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $1, R8, single165
-	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done166
-	ADD $56, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done166
-
-single165:
-	WORD $0xbd4031a3 // ldr s3, [x13, #48]
-
-done166:
-	ADD R6, R13
-	WORD $0x3dc001a4 // ldr q4, [x13]
-	WORD $0x3dc005a5 // ldr q5, [x13, #16]
-	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $1, R8, single167
-	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R8, done168
-	ADD $56, R13, R14
-	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done168
-
-single167:
-	WORD $0xbd4031a7 // ldr s7, [x13, #48]
-
-done168:
-	ADD R6, R13
-	WORD $0x3dc001a8 // ldr q8, [x13]
-	WORD $0x3dc005a9 // ldr q9, [x13, #16]
-	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $1, R8, single169
-	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R8, done170
-	ADD $56, R13, R14
-	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done170
-
-single169:
-	WORD $0xbd4031ab // ldr s11, [x13, #48]
-
-done170:
-	JMP begin164
-
-notC162:
-	CMP $1, R12
-	BNE notBias163
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $1, R8, single171
-	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done172
-	ADD $56, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	BNE other169
+	MOVD R7, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	TBZ $1, R1, single171
+	WORD $0xfd401983 // ldr d3, [x12, #48]
+	TBZ $0, R1, done172
+	ADD $56, R12, R13
+	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
 	JMP done172
 
 single171:
-	WORD $0xbd4031a3 // ldr s3, [x13, #48]
+	WORD $0xbd403183 // ldr s3, [x12, #48]
 
 done172:
+	ADD R8, R12
+	WORD $0x3dc00184 // ldr q4, [x12]
+	WORD $0x3dc00585 // ldr q5, [x12, #16]
+	WORD $0x3dc00986 // ldr q6, [x12, #32]
+	TBZ $1, R1, single173
+	WORD $0xfd401987 // ldr d7, [x12, #48]
+	TBZ $0, R1, done174
+	ADD $56, R12, R13
+	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
+	JMP done174
+
+single173:
+	WORD $0xbd403187 // ldr s7, [x12, #48]
+
+done174:
+	ADD R8, R12
+	WORD $0x3dc00188 // ldr q8, [x12]
+	WORD $0x3dc00589 // ldr q9, [x12, #16]
+	WORD $0x3dc0098a // ldr q10, [x12, #32]
+	TBZ $1, R1, single175
+	WORD $0xfd40198b // ldr d11, [x12, #48]
+	TBZ $0, R1, done176
+	ADD $56, R12, R13
+	WORD $0x4d4081ab // ld1 {v11.s}[2], [x13]
+	JMP done176
+
+single175:
+	WORD $0xbd40318b // ldr s11, [x12, #48]
+
+done176:
+	JMP done170
+
+other169:
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BNE other177
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x4ea01c08 // mov v8.16b, v0.16b
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x4ea11c25 // mov v5.16b, v1.16b
+	WORD $0x4ea11c29 // mov v9.16b, v1.16b
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x4ea21c46 // mov v6.16b, v2.16b
+	WORD $0x4ea21c4a // mov v10.16b, v2.16b
+	TBZ $1, R1, single179
+	WORD $0xfd401983 // ldr d3, [x12, #48]
+	TBZ $0, R1, done180
+	ADD $56, R12, R13
+	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
+	JMP done180
+
+single179:
+	WORD $0xbd403183 // ldr s3, [x12, #48]
+
+done180:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin164
+	JMP done178
 
-notBias163:
+other177:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -17101,14 +17323,16 @@ notBias163:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin164:
-	MOVD R3, R12
+done178:
+
+done170:
+	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums173
+	CBZ R14, sums181
 
-step174:
-	WORD $0xbc6d692c // ldr s12, [x9, x13]
+step182:
+	WORD $0xbc6d684c // ldr s12, [x2, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
 	WORD $0x3dc0018f // ldr q15, [x12]
@@ -17123,266 +17347,268 @@ step174:
 	WORD $0x4f8c11e2 // fmla v2.4s, v15.4s, v12.s[0]
 	WORD $0x4f8d11e6 // fmla v6.4s, v15.4s, v13.s[0]
 	WORD $0x4f8e11ea // fmla v10.4s, v15.4s, v14.s[0]
-	TBZ $1, R8, single175
+	TBZ $1, R1, single183
 	WORD $0xfd401990 // ldr d16, [x12, #48]
-	TBZ $0, R8, done176
+	TBZ $0, R1, done184
 	ADD $56, R12, R15
 	WORD $0x4d4081f0 // ld1 {v16.s}[2], [x15]
-	JMP done176
-
-single175:
-	WORD $0xbd403190 // ldr s16, [x12, #48]
-
-done176:
-	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
-	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
-	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
-	ADD R4, R12
-	ADD R2, R13
-	SUBS $1, R14, R14
-	BNE step174
-
-sums173:
-	MOVD 88(R0), R12
-	CMP $3, R12
-	BEQ add177
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single179
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done180
-	ADD $56, R5, R12
-	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done180
-
-single179:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done180:
-	ADD R6, R5
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single181
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done182
-	ADD $56, R5, R12
-	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done182
-
-single181:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done182:
-	ADD R6, R5
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single183
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done184
-	ADD $56, R5, R12
-	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
 	JMP done184
 
 single183:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd403190 // ldr s16, [x12, #48]
 
 done184:
-	ADD R6, R5
-	JMP end178
+	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
+	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
+	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
+	ADD R6, R12
+	ADD R4, R13
+	SUBS $1, R14, R14
+	BNE step182
 
-add177:
-	WORD $0x3dc000ac // ldr q12, [x5]
+sums181:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ other185
+	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $1, R8, single185
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done186
-	ADD $56, R5, R12
-	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done186
-
-single185:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
-
-done186:
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single187
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done188
-	ADD $56, R5, R12
+	TBZ $1, R1, single187
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done188
+	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
 	JMP done188
 
 single187:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done188:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+	ADD R8, R7
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $1, R8, single189
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done190
-	ADD $56, R5, R12
-	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R1, single189
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done190
+	ADD $56, R7, R12
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
 	JMP done190
 
 single189:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done190:
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single191
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done192
-	ADD $56, R5, R12
-	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	ADD R8, R7
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single191
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done192
+	ADD $56, R7, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
 	JMP done192
 
 single191:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done192:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $1, R8, single193
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done194
-	ADD $56, R5, R12
+	ADD R8, R7
+	JMP done186
+
+other185:
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $1, R1, single193
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done194
+	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
 	JMP done194
 
 single193:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
 done194:
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single195
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done196
-	ADD $56, R5, R12
-	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R1, single195
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done196
+	ADD $56, R7, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
 	JMP done196
 
 single195:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done196:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $1, R1, single197
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done198
+	ADD $56, R7, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done198
 
-end178:
-	ADD R1, R11, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile161
+single197:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
+
+done198:
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R1, single199
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done200
+	ADD $56, R7, R12
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	JMP done200
+
+single199:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
+
+done200:
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $1, R1, single201
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done202
+	ADD $56, R7, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done202
+
+single201:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
+
+done202:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R1, single203
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done204
+	ADD $56, R7, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	JMP done204
+
+single203:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done204:
+	ADD R8, R7
+
+done186:
+	ADD R3, R11, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	SUBS $1, R9, R9
+	BNE row168
 	RET
 
-rows160:
-	MOVD 64(R0), R9
-	CMP $2, R9
-	BNE rows197
-	MOVD (R0), R9
-	ADD R1, R9, R10
+other166:
 
-tile198:
+done167:
+	MOVD 64(R0), R10
+	CMP $2, R10
+	BNE other205
+	ADD R3, R2, R10
+
+row207:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC199
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $1, R8, single202
-	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done203
-	ADD $56, R12, R13
-	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done203
+	BNE other208
+	MOVD R7, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	TBZ $1, R1, single210
+	WORD $0xfd401963 // ldr d3, [x11, #48]
+	TBZ $0, R1, done211
+	ADD $56, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done211
 
-single202:
-	WORD $0xbd403183 // ldr s3, [x12, #48]
+single210:
+	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done203:
-	ADD R6, R12
-	WORD $0x3dc00184 // ldr q4, [x12]
-	WORD $0x3dc00585 // ldr q5, [x12, #16]
-	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $1, R8, single204
-	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R8, done205
-	ADD $56, R12, R13
-	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done205
+done211:
+	ADD R8, R11
+	WORD $0x3dc00164 // ldr q4, [x11]
+	WORD $0x3dc00565 // ldr q5, [x11, #16]
+	WORD $0x3dc00966 // ldr q6, [x11, #32]
+	TBZ $1, R1, single212
+	WORD $0xfd401967 // ldr d7, [x11, #48]
+	TBZ $0, R1, done213
+	ADD $56, R11, R12
+	WORD $0x4d408187 // ld1 {v7.s}[2], [x12]
+	JMP done213
 
-single204:
-	WORD $0xbd403187 // ldr s7, [x12, #48]
+single212:
+	WORD $0xbd403167 // ldr s7, [x11, #48]
 
-done205:
-	JMP begin201
+done213:
+	JMP done209
 
-notC199:
+other208:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias200
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other214
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $1, R8, single206
-	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done207
-	ADD $56, R12, R13
-	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done207
+	TBZ $1, R1, single216
+	WORD $0xfd401963 // ldr d3, [x11, #48]
+	TBZ $0, R1, done217
+	ADD $56, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done217
 
-single206:
-	WORD $0xbd403183 // ldr s3, [x12, #48]
+single216:
+	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done207:
+done217:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin201
+	JMP done215
 
-notBias200:
+other214:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -17392,14 +17618,16 @@ notBias200:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin201:
-	MOVD R3, R11
+done215:
+
+done209:
+	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums208
+	CBZ R13, sums218
 
-step209:
-	WORD $0xbc6c6928 // ldr s8, [x9, x12]
+step219:
+	WORD $0xbc6c6848 // ldr s8, [x2, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0x3dc0016a // ldr q10, [x11]
 	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
@@ -17410,290 +17638,294 @@ step209:
 	WORD $0x3dc0096a // ldr q10, [x11, #32]
 	WORD $0x4f881142 // fmla v2.4s, v10.4s, v8.s[0]
 	WORD $0x4f891146 // fmla v6.4s, v10.4s, v9.s[0]
-	TBZ $1, R8, single210
+	TBZ $1, R1, single220
 	WORD $0xfd40196b // ldr d11, [x11, #48]
-	TBZ $0, R8, done211
+	TBZ $0, R1, done221
 	ADD $56, R11, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done211
-
-single210:
-	WORD $0xbd40316b // ldr s11, [x11, #48]
-
-done211:
-	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
-	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
-	ADD R4, R11
-	ADD R2, R12
-	SUBS $1, R13, R13
-	BNE step209
-
-sums208:
-	MOVD 88(R0), R11
-	CMP $3, R11
-	BEQ add212
-	WORD $0x4f000408 // movi v8.4s, #0x0
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single214
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done215
-	ADD $56, R5, R11
-	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done215
-
-single214:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done215:
-	ADD R6, R5
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single216
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done217
-	ADD $56, R5, R11
-	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done217
-
-single216:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done217:
-	ADD R6, R5
-	JMP end213
-
-add212:
-	WORD $0x3dc000a8 // ldr q8, [x5]
-	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $1, R8, single218
-	WORD $0xfd4018a8 // ldr d8, [x5, #48]
-	TBZ $0, R8, done219
-	ADD $56, R5, R11
-	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done219
-
-single218:
-	WORD $0xbd4030a8 // ldr s8, [x5, #48]
-
-done219:
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single220
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done221
-	ADD $56, R5, R11
-	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
 	JMP done221
 
 single220:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+	WORD $0xbd40316b // ldr s11, [x11, #48]
 
 done221:
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $1, R8, single222
-	WORD $0xfd4018a8 // ldr d8, [x5, #48]
-	TBZ $0, R8, done223
-	ADD $56, R5, R11
-	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done223
+	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
+	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
+	ADD R6, R11
+	ADD R4, R12
+	SUBS $1, R13, R13
+	BNE step219
 
-single222:
-	WORD $0xbd4030a8 // ldr s8, [x5, #48]
-
-done223:
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single224
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done225
-	ADD $56, R5, R11
-	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+sums218:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ other222
+	WORD $0x4f000408 // movi v8.4s, #0x0
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single224
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done225
+	ADD $56, R7, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
 	JMP done225
 
 single224:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done225:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R1, single226
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done227
+	ADD $56, R7, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+	JMP done227
 
-end213:
-	ADD R1, R10, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile198
-	RET
+single226:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-rows197:
-	MOVD (R0), R9
+done227:
+	ADD R8, R7
+	JMP done223
 
-tile226:
-	MOVD 88(R0), R10
-	CMP $2, R10
-	BNE notC227
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $1, R8, single230
-	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done231
-	ADD $56, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+other222:
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $1, R1, single228
+	WORD $0xfd4018e8 // ldr d8, [x7, #48]
+	TBZ $0, R1, done229
+	ADD $56, R7, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
+	JMP done229
+
+single228:
+	WORD $0xbd4030e8 // ldr s8, [x7, #48]
+
+done229:
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single230
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done231
+	ADD $56, R7, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
 	JMP done231
 
 single230:
-	WORD $0xbd403163 // ldr s3, [x11, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done231:
-	JMP begin229
-
-notC227:
-	CMP $1, R10
-	BNE notBias228
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $1, R8, single232
-	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done233
-	ADD $56, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	ADD R8, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $1, R1, single232
+	WORD $0xfd4018e8 // ldr d8, [x7, #48]
+	TBZ $0, R1, done233
+	ADD $56, R7, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
 	JMP done233
 
 single232:
-	WORD $0xbd403163 // ldr s3, [x11, #48]
+	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
 done233:
-	JMP begin229
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R1, single234
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done235
+	ADD $56, R7, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+	JMP done235
 
-notBias228:
+single234:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
+
+done235:
+	ADD R8, R7
+
+done223:
+	ADD R3, R10, R2
+	ADD R3, R2, R10
+	SUBS $1, R9, R9
+	BNE row207
+	RET
+
+other205:
+
+done206:
+
+row236:
+	MOVD 88(R0), R10
+	CMP $2, R10
+	BNE other237
+	MOVD R7, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	TBZ $1, R1, single239
+	WORD $0xfd401943 // ldr d3, [x10, #48]
+	TBZ $0, R1, done240
+	ADD $56, R10, R11
+	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
+	JMP done240
+
+single239:
+	WORD $0xbd403143 // ldr s3, [x10, #48]
+
+done240:
+	JMP done238
+
+other237:
+	MOVD 88(R0), R10
+	CMP $1, R10
+	BNE other241
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	TBZ $1, R1, single243
+	WORD $0xfd401943 // ldr d3, [x10, #48]
+	TBZ $0, R1, done244
+	ADD $56, R10, R11
+	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
+	JMP done244
+
+single243:
+	WORD $0xbd403143 // ldr s3, [x10, #48]
+
+done244:
+	JMP done242
+
+other241:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin229:
-	MOVD R3, R10
+done242:
+
+done238:
+	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums234
+	CBZ R12, sums245
 
-step235:
-	WORD $0xbc6b6924 // ldr s4, [x9, x11]
+step246:
+	WORD $0xbc6b6844 // ldr s4, [x2, x11]
 	WORD $0x3dc00145 // ldr q5, [x10]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x3dc00546 // ldr q6, [x10, #16]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x3dc00945 // ldr q5, [x10, #32]
 	WORD $0x4f8410a2 // fmla v2.4s, v5.4s, v4.s[0]
-	TBZ $1, R8, single236
+	TBZ $1, R1, single247
 	WORD $0xfd401946 // ldr d6, [x10, #48]
-	TBZ $0, R8, done237
+	TBZ $0, R1, done248
 	ADD $56, R10, R13
 	WORD $0x4d4081a6 // ld1 {v6.s}[2], [x13]
-	JMP done237
+	JMP done248
 
-single236:
+single247:
 	WORD $0xbd403146 // ldr s6, [x10, #48]
 
-done237:
+done248:
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R6, R10
+	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step235
+	BNE step246
 
-sums234:
+sums245:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add238
+	BEQ other249
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single240
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done241
-	ADD $56, R5, R10
+	TBZ $1, R1, single251
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done252
+	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done241
+	JMP done252
 
-single240:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single251:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done241:
-	ADD R6, R5
-	JMP end239
+done252:
+	ADD R8, R7
+	JMP done250
 
-add238:
-	WORD $0x3dc000a4 // ldr q4, [x5]
+other249:
+	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e4 // ldr q4, [x7, #16]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008e4 // ldr q4, [x7, #32]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $1, R8, single242
-	WORD $0xfd4018a4 // ldr d4, [x5, #48]
-	TBZ $0, R8, done243
-	ADD $56, R5, R10
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $1, R1, single253
+	WORD $0xfd4018e4 // ldr d4, [x7, #48]
+	TBZ $0, R1, done254
+	ADD $56, R7, R10
 	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
-	JMP done243
+	JMP done254
 
-single242:
-	WORD $0xbd4030a4 // ldr s4, [x5, #48]
+single253:
+	WORD $0xbd4030e4 // ldr s4, [x7, #48]
 
-done243:
+done254:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single244
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done245
-	ADD $56, R5, R10
+	TBZ $1, R1, single255
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done256
+	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done245
+	JMP done256
 
-single244:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single255:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done245:
-	ADD R6, R5
+done256:
+	ADD R8, R7
 
-end239:
-	ADD R1, R9, R9
-	SUBS $1, R7, R7
-	BNE tile226
+done250:
+	ADD R3, R2, R2
+	SUBS $1, R9, R9
+	BNE row236
 	RET
 
 // gemmBFloat16NEON sets C = A·B + start for whole panels of bfloat16, each the
@@ -17702,196 +17934,197 @@ end239:
 // func gemmBFloat16NEON(t *tileArgs)
 TEXT ·gemmBFloat16NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 80(R0), R8
-	MOVD 64(R0), R9
-	CMP $6, R9
-	BNE rows1
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
+	MOVD 80(R0), R1
+	MOVD (R0), R2
+	MOVD 8(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 32(R0), R6
+	MOVD 40(R0), R7
+	MOVD 48(R0), R8
+	MOVD 72(R0), R9
+	MOVD 64(R0), R10
+	CMP $6, R10
+	BNE other1
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
 
-tile2:
+row3:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC3
-	MOVD R5, R16
-	WORD $0x3dc00200 // ldr q0, [x16]
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
-	WORD $0x3dc00a02 // ldr q2, [x16, #32]
-	TBZ $2, R8, few8
-	WORD $0x3dc00e03 // ldr q3, [x16, #48]
+	BNE other4
+	MOVD R7, R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	TBZ $2, R1, few8
+	WORD $0x3dc00de3 // ldr q3, [x15, #48]
 	JMP done7
 
 few8:
-	TBZ $1, R8, single6
-	WORD $0xfd401a03 // ldr d3, [x16, #48]
-	TBZ $0, R8, done7
-	ADD $56, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
+	TBZ $1, R1, single6
+	WORD $0xfd4019e3 // ldr d3, [x15, #48]
+	TBZ $0, R1, done7
+	ADD $56, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
 	JMP done7
 
 single6:
-	WORD $0xbd403203 // ldr s3, [x16, #48]
+	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
 done7:
-	ADD R6, R16
-	WORD $0x3dc00204 // ldr q4, [x16]
-	WORD $0x3dc00605 // ldr q5, [x16, #16]
-	WORD $0x3dc00a06 // ldr q6, [x16, #32]
-	TBZ $2, R8, few11
-	WORD $0x3dc00e07 // ldr q7, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001e4 // ldr q4, [x15]
+	WORD $0x3dc005e5 // ldr q5, [x15, #16]
+	WORD $0x3dc009e6 // ldr q6, [x15, #32]
+	TBZ $2, R1, few11
+	WORD $0x3dc00de7 // ldr q7, [x15, #48]
 	JMP done10
 
 few11:
-	TBZ $1, R8, single9
-	WORD $0xfd401a07 // ldr d7, [x16, #48]
-	TBZ $0, R8, done10
-	ADD $56, R16, R17
-	WORD $0x4d408227 // ld1 {v7.s}[2], [x17]
+	TBZ $1, R1, single9
+	WORD $0xfd4019e7 // ldr d7, [x15, #48]
+	TBZ $0, R1, done10
+	ADD $56, R15, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done10
 
 single9:
-	WORD $0xbd403207 // ldr s7, [x16, #48]
+	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
 done10:
-	ADD R6, R16
-	WORD $0x3dc00208 // ldr q8, [x16]
-	WORD $0x3dc00609 // ldr q9, [x16, #16]
-	WORD $0x3dc00a0a // ldr q10, [x16, #32]
-	TBZ $2, R8, few14
-	WORD $0x3dc00e0b // ldr q11, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001e8 // ldr q8, [x15]
+	WORD $0x3dc005e9 // ldr q9, [x15, #16]
+	WORD $0x3dc009ea // ldr q10, [x15, #32]
+	TBZ $2, R1, few14
+	WORD $0x3dc00deb // ldr q11, [x15, #48]
 	JMP done13
 
 few14:
-	TBZ $1, R8, single12
-	WORD $0xfd401a0b // ldr d11, [x16, #48]
-	TBZ $0, R8, done13
-	ADD $56, R16, R17
-	WORD $0x4d40822b // ld1 {v11.s}[2], [x17]
+	TBZ $1, R1, single12
+	WORD $0xfd4019eb // ldr d11, [x15, #48]
+	TBZ $0, R1, done13
+	ADD $56, R15, R16
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
 	JMP done13
 
 single12:
-	WORD $0xbd40320b // ldr s11, [x16, #48]
+	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
 done13:
-	ADD R6, R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x3dc0060d // ldr q13, [x16, #16]
-	WORD $0x3dc00a0e // ldr q14, [x16, #32]
-	TBZ $2, R8, few17
-	WORD $0x3dc00e0f // ldr q15, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001ec // ldr q12, [x15]
+	WORD $0x3dc005ed // ldr q13, [x15, #16]
+	WORD $0x3dc009ee // ldr q14, [x15, #32]
+	TBZ $2, R1, few17
+	WORD $0x3dc00def // ldr q15, [x15, #48]
 	JMP done16
 
 few17:
-	TBZ $1, R8, single15
-	WORD $0xfd401a0f // ldr d15, [x16, #48]
-	TBZ $0, R8, done16
-	ADD $56, R16, R17
-	WORD $0x4d40822f // ld1 {v15.s}[2], [x17]
+	TBZ $1, R1, single15
+	WORD $0xfd4019ef // ldr d15, [x15, #48]
+	TBZ $0, R1, done16
+	ADD $56, R15, R16
+	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
 	JMP done16
 
 single15:
-	WORD $0xbd40320f // ldr s15, [x16, #48]
+	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
 done16:
-	ADD R6, R16
-	WORD $0x3dc00210 // ldr q16, [x16]
-	WORD $0x3dc00611 // ldr q17, [x16, #16]
-	WORD $0x3dc00a12 // ldr q18, [x16, #32]
-	TBZ $2, R8, few20
-	WORD $0x3dc00e13 // ldr q19, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001f0 // ldr q16, [x15]
+	WORD $0x3dc005f1 // ldr q17, [x15, #16]
+	WORD $0x3dc009f2 // ldr q18, [x15, #32]
+	TBZ $2, R1, few20
+	WORD $0x3dc00df3 // ldr q19, [x15, #48]
 	JMP done19
 
 few20:
-	TBZ $1, R8, single18
-	WORD $0xfd401a13 // ldr d19, [x16, #48]
-	TBZ $0, R8, done19
-	ADD $56, R16, R17
-	WORD $0x4d408233 // ld1 {v19.s}[2], [x17]
+	TBZ $1, R1, single18
+	WORD $0xfd4019f3 // ldr d19, [x15, #48]
+	TBZ $0, R1, done19
+	ADD $56, R15, R16
+	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
 	JMP done19
 
 single18:
-	WORD $0xbd403213 // ldr s19, [x16, #48]
+	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
 done19:
-	ADD R6, R16
-	WORD $0x3dc00214 // ldr q20, [x16]
-	WORD $0x3dc00615 // ldr q21, [x16, #16]
-	WORD $0x3dc00a16 // ldr q22, [x16, #32]
-	TBZ $2, R8, few23
-	WORD $0x3dc00e17 // ldr q23, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001f4 // ldr q20, [x15]
+	WORD $0x3dc005f5 // ldr q21, [x15, #16]
+	WORD $0x3dc009f6 // ldr q22, [x15, #32]
+	TBZ $2, R1, few23
+	WORD $0x3dc00df7 // ldr q23, [x15, #48]
 	JMP done22
 
 few23:
-	TBZ $1, R8, single21
-	WORD $0xfd401a17 // ldr d23, [x16, #48]
-	TBZ $0, R8, done22
-	ADD $56, R16, R17
-	WORD $0x4d408237 // ld1 {v23.s}[2], [x17]
+	TBZ $1, R1, single21
+	WORD $0xfd4019f7 // ldr d23, [x15, #48]
+	TBZ $0, R1, done22
+	ADD $56, R15, R16
+	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
 	JMP done22
 
 single21:
-	WORD $0xbd403217 // ldr s23, [x16, #48]
+	WORD $0xbd4031f7 // ldr s23, [x15, #48]
 
 done22:
-	JMP begin5
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE notBias4
-	MOVD 96(R0), R16
-	WORD $0x3dc00200 // ldr q0, [x16]
+	BNE other24
+	MOVD 96(R0), R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
 	WORD $0x4ea01c14 // mov v20.16b, v0.16b
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x3dc00a02 // ldr q2, [x16, #32]
+	WORD $0x3dc009e2 // ldr q2, [x15, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
 	WORD $0x4ea21c56 // mov v22.16b, v2.16b
-	TBZ $2, R8, few26
-	WORD $0x3dc00e03 // ldr q3, [x16, #48]
-	JMP done25
+	TBZ $2, R1, few28
+	WORD $0x3dc00de3 // ldr q3, [x15, #48]
+	JMP done27
 
-few26:
-	TBZ $1, R8, single24
-	WORD $0xfd401a03 // ldr d3, [x16, #48]
-	TBZ $0, R8, done25
-	ADD $56, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
-	JMP done25
+few28:
+	TBZ $1, R1, single26
+	WORD $0xfd4019e3 // ldr d3, [x15, #48]
+	TBZ $0, R1, done27
+	ADD $56, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	JMP done27
 
-single24:
-	WORD $0xbd403203 // ldr s3, [x16, #48]
+single26:
+	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done25:
+done27:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP begin5
+	JMP done25
 
-notBias4:
+other24:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -17917,18 +18150,20 @@ notBias4:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-begin5:
-	MOVD R3, R15
+done25:
+
+done5:
+	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums27
-	CMP $4, R2
-	BNE scattered30
+	CBZ R17, sums29
+	CMP $4, R4
+	BNE scattered32
 	SUBS $4, R17, R17
-	BLT few29
+	BLT few31
 
-four28:
-	WORD $0x3cf06938 // ldr q24, [x9, x16]
+four30:
+	WORD $0x3cf06858 // ldr q24, [x2, x16]
 	WORD $0x3cf06959 // ldr q25, [x10, x16]
 	WORD $0x3cf0697a // ldr q26, [x11, x16]
 	WORD $0x3cf0699b // ldr q27, [x12, x16]
@@ -17966,7 +18201,7 @@ four28:
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
-	ADD R4, R15
+	ADD R6, R15
 	WORD $0xfd4001fe // ldr d30, [x15]
 	WORD $0x2e613bde // shll v30.4s, v30.4h, #16
 	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
@@ -17999,7 +18234,7 @@ four28:
 	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
 	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
-	ADD R4, R15
+	ADD R6, R15
 	WORD $0xfd4001fe // ldr d30, [x15]
 	WORD $0x2e613bde // shll v30.4s, v30.4h, #16
 	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
@@ -18032,7 +18267,7 @@ four28:
 	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
 	WORD $0x4f9c1bf3 // fmla v19.4s, v31.4s, v28.s[2]
 	WORD $0x4f9d1bf7 // fmla v23.4s, v31.4s, v29.s[2]
-	ADD R4, R15
+	ADD R6, R15
 	WORD $0xfd4001fe // ldr d30, [x15]
 	WORD $0x2e613bde // shll v30.4s, v30.4h, #16
 	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
@@ -18065,19 +18300,19 @@ four28:
 	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
 	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
 	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
-	ADD R4, R15
+	ADD R6, R15
 	ADD $16, R16
 	SUBS $4, R17, R17
-	BGE four28
+	BGE four30
 
-few29:
+few31:
 	ADDS $4, R17, R17
-	BEQ sums27
+	BEQ sums29
 
-scattered30:
+scattered32:
 
-step31:
-	WORD $0xbc706938 // ldr s24, [x9, x16]
+step33:
+	WORD $0xbc706858 // ldr s24, [x2, x16]
 	WORD $0xbc706959 // ldr s25, [x10, x16]
 	WORD $0xbc70697a // ldr s26, [x11, x16]
 	WORD $0xbc70699b // ldr s27, [x12, x16]
@@ -18115,591 +18350,593 @@ step31:
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
-	ADD R4, R15
-	ADD R2, R16
+	ADD R6, R15
+	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step31
+	BNE step33
 
-sums27:
+sums29:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ add32
+	BEQ other34
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R8, few36
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done35
+	TBZ $2, R1, few38
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done37
 
-few36:
-	TBZ $1, R8, single34
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done35
-	ADD $56, R5, R15
+few38:
+	TBZ $1, R1, single36
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done37
+	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done37
+
+single36:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
+
+done37:
+	ADD R8, R7
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $2, R1, few41
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done40
+
+few41:
+	TBZ $1, R1, single39
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done40
+	ADD $56, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done40
+
+single39:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
+
+done40:
+	ADD R8, R7
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $2, R1, few44
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done43
+
+few44:
+	TBZ $1, R1, single42
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done43
+	ADD $56, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done43
+
+single42:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done43:
+	ADD R8, R7
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $2, R1, few47
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done46
+
+few47:
+	TBZ $1, R1, single45
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done46
+	ADD $56, R7, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	JMP done46
+
+single45:
+	WORD $0xbd0030ef // str s15, [x7, #48]
+
+done46:
+	ADD R8, R7
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $2, R1, few50
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done49
+
+few50:
+	TBZ $1, R1, single48
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done49
+	ADD $56, R7, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	JMP done49
+
+single48:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
+
+done49:
+	ADD R8, R7
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000f4 // str q20, [x7]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004f5 // str q21, [x7, #16]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008f6 // str q22, [x7, #32]
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $2, R1, few53
+	WORD $0x3d800cf7 // str q23, [x7, #48]
+	JMP done52
+
+few53:
+	TBZ $1, R1, single51
+	WORD $0xfd0018f7 // str d23, [x7, #48]
+	TBZ $0, R1, done52
+	ADD $56, R7, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done52
+
+single51:
+	WORD $0xbd0030f7 // str s23, [x7, #48]
+
+done52:
+	ADD R8, R7
 	JMP done35
 
-single34:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+other34:
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few56
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done55
+
+few56:
+	TBZ $1, R1, single54
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done55
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done55
+
+single54:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done55:
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	TBZ $2, R1, few59
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done58
+
+few59:
+	TBZ $1, R1, single57
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done58
+	ADD $56, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done58
+
+single57:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
+
+done58:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few62
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done61
+
+few62:
+	TBZ $1, R1, single60
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done61
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done61
+
+single60:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done61:
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $2, R1, few65
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done64
+
+few65:
+	TBZ $1, R1, single63
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done64
+	ADD $56, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done64
+
+single63:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
+
+done64:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few68
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done67
+
+few68:
+	TBZ $1, R1, single66
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done67
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done67
+
+single66:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done67:
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $2, R1, few71
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done70
+
+few71:
+	TBZ $1, R1, single69
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done70
+	ADD $56, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done70
+
+single69:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done70:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $2, R1, few74
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done73
+
+few74:
+	TBZ $1, R1, single72
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done73
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done73
+
+single72:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done73:
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $2, R1, few77
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done76
+
+few77:
+	TBZ $1, R1, single75
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done76
+	ADD $56, R7, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	JMP done76
+
+single75:
+	WORD $0xbd0030ef // str s15, [x7, #48]
+
+done76:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	TBZ $2, R1, few80
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done79
+
+few80:
+	TBZ $1, R1, single78
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done79
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done79
+
+single78:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done79:
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $2, R1, few83
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done82
+
+few83:
+	TBZ $1, R1, single81
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done82
+	ADD $56, R7, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	JMP done82
+
+single81:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
+
+done82:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000f4 // str q20, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004f5 // str q21, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008f6 // str q22, [x7, #32]
+	TBZ $2, R1, few86
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done85
+
+few86:
+	TBZ $1, R1, single84
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done85
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done85
+
+single84:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done85:
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $2, R1, few89
+	WORD $0x3d800cf7 // str q23, [x7, #48]
+	JMP done88
+
+few89:
+	TBZ $1, R1, single87
+	WORD $0xfd0018f7 // str d23, [x7, #48]
+	TBZ $0, R1, done88
+	ADD $56, R7, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done88
+
+single87:
+	WORD $0xbd0030f7 // str s23, [x7, #48]
+
+done88:
+	ADD R8, R7
 
 done35:
-	ADD R6, R5
-	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R8, few39
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done38
-
-few39:
-	TBZ $1, R8, single37
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done38
-	ADD $56, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done38
-
-single37:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done38:
-	ADD R6, R5
-	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R8, few42
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done41
-
-few42:
-	TBZ $1, R8, single40
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done41
-	ADD $56, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done41
-
-single40:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done41:
-	ADD R6, R5
-	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R8, few45
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done44
-
-few45:
-	TBZ $1, R8, single43
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done44
-	ADD $56, R5, R15
-	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done44
-
-single43:
-	WORD $0xbd0030af // str s15, [x5, #48]
-
-done44:
-	ADD R6, R5
-	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R8, few48
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done47
-
-few48:
-	TBZ $1, R8, single46
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done47
-	ADD $56, R5, R15
-	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done47
-
-single46:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
-
-done47:
-	ADD R6, R5
-	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
-	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
-	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R8, few51
-	WORD $0x3d800cb7 // str q23, [x5, #48]
-	JMP done50
-
-few51:
-	TBZ $1, R8, single49
-	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done50
-	ADD $56, R5, R15
-	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done50
-
-single49:
-	WORD $0xbd0030b7 // str s23, [x5, #48]
-
-done50:
-	ADD R6, R5
-	JMP end33
-
-add32:
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few54
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done53
-
-few54:
-	TBZ $1, R8, single52
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done53
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done53
-
-single52:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done53:
-	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R8, few57
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done56
-
-few57:
-	TBZ $1, R8, single55
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done56
-	ADD $56, R5, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done56
-
-single55:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done56:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few60
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done59
-
-few60:
-	TBZ $1, R8, single58
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done59
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done59
-
-single58:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done59:
-	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R8, few63
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done62
-
-few63:
-	TBZ $1, R8, single61
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done62
-	ADD $56, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done62
-
-single61:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done62:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few66
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done65
-
-few66:
-	TBZ $1, R8, single64
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done65
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done65
-
-single64:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done65:
-	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R8, few69
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done68
-
-few69:
-	TBZ $1, R8, single67
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done68
-	ADD $56, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done68
-
-single67:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done68:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $2, R8, few72
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done71
-
-few72:
-	TBZ $1, R8, single70
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done71
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done71
-
-single70:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done71:
-	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R8, few75
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done74
-
-few75:
-	TBZ $1, R8, single73
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done74
-	ADD $56, R5, R15
-	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done74
-
-single73:
-	WORD $0xbd0030af // str s15, [x5, #48]
-
-done74:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	TBZ $2, R8, few78
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done77
-
-few78:
-	TBZ $1, R8, single76
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done77
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done77
-
-single76:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done77:
-	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R8, few81
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done80
-
-few81:
-	TBZ $1, R8, single79
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done80
-	ADD $56, R5, R15
-	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done80
-
-single79:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
-
-done80:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
-	TBZ $2, R8, few84
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done83
-
-few84:
-	TBZ $1, R8, single82
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done83
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done83
-
-single82:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done83:
-	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R8, few87
-	WORD $0x3d800cb7 // str q23, [x5, #48]
-	JMP done86
-
-few87:
-	TBZ $1, R8, single85
-	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done86
-	ADD $56, R5, R15
-	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done86
-
-single85:
-	WORD $0xbd0030b7 // str s23, [x5, #48]
-
-done86:
-	ADD R6, R5
-
-end33:
-	ADD R1, R14, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	SUBS $1, R7, R7
-	BNE tile2
+	ADD R3, R14, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	SUBS $1, R9, R9
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R9
-	CMP $5, R9
-	BNE rows88
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+other1:
 
-tile89:
+done2:
+	MOVD 64(R0), R10
+	CMP $5, R10
+	BNE other90
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+
+row92:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC90
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $2, R8, few95
-	WORD $0x3dc00de3 // ldr q3, [x15, #48]
+	BNE other93
+	MOVD R7, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	TBZ $2, R1, few97
+	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
+	JMP done96
+
+few97:
+	TBZ $1, R1, single95
+	WORD $0xfd4019c3 // ldr d3, [x14, #48]
+	TBZ $0, R1, done96
+	ADD $56, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
+	JMP done96
+
+single95:
+	WORD $0xbd4031c3 // ldr s3, [x14, #48]
+
+done96:
+	ADD R8, R14
+	WORD $0x3dc001c4 // ldr q4, [x14]
+	WORD $0x3dc005c5 // ldr q5, [x14, #16]
+	WORD $0x3dc009c6 // ldr q6, [x14, #32]
+	TBZ $2, R1, few100
+	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
+	JMP done99
+
+few100:
+	TBZ $1, R1, single98
+	WORD $0xfd4019c7 // ldr d7, [x14, #48]
+	TBZ $0, R1, done99
+	ADD $56, R14, R15
+	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
+	JMP done99
+
+single98:
+	WORD $0xbd4031c7 // ldr s7, [x14, #48]
+
+done99:
+	ADD R8, R14
+	WORD $0x3dc001c8 // ldr q8, [x14]
+	WORD $0x3dc005c9 // ldr q9, [x14, #16]
+	WORD $0x3dc009ca // ldr q10, [x14, #32]
+	TBZ $2, R1, few103
+	WORD $0x3dc00dcb // ldr q11, [x14, #48]
+	JMP done102
+
+few103:
+	TBZ $1, R1, single101
+	WORD $0xfd4019cb // ldr d11, [x14, #48]
+	TBZ $0, R1, done102
+	ADD $56, R14, R15
+	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
+	JMP done102
+
+single101:
+	WORD $0xbd4031cb // ldr s11, [x14, #48]
+
+done102:
+	ADD R8, R14
+	WORD $0x3dc001cc // ldr q12, [x14]
+	WORD $0x3dc005cd // ldr q13, [x14, #16]
+	WORD $0x3dc009ce // ldr q14, [x14, #32]
+	TBZ $2, R1, few106
+	WORD $0x3dc00dcf // ldr q15, [x14, #48]
+	JMP done105
+
+few106:
+	TBZ $1, R1, single104
+	WORD $0xfd4019cf // ldr d15, [x14, #48]
+	TBZ $0, R1, done105
+	ADD $56, R14, R15
+	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
+	JMP done105
+
+single104:
+	WORD $0xbd4031cf // ldr s15, [x14, #48]
+
+done105:
+	ADD R8, R14
+	WORD $0x3dc001d0 // ldr q16, [x14]
+	WORD $0x3dc005d1 // ldr q17, [x14, #16]
+	WORD $0x3dc009d2 // ldr q18, [x14, #32]
+	TBZ $2, R1, few109
+	WORD $0x3dc00dd3 // ldr q19, [x14, #48]
+	JMP done108
+
+few109:
+	TBZ $1, R1, single107
+	WORD $0xfd4019d3 // ldr d19, [x14, #48]
+	TBZ $0, R1, done108
+	ADD $56, R14, R15
+	WORD $0x4d4081f3 // ld1 {v19.s}[2], [x15]
+	JMP done108
+
+single107:
+	WORD $0xbd4031d3 // ldr s19, [x14, #48]
+
+done108:
 	JMP done94
 
-few95:
-	TBZ $1, R8, single93
-	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done94
-	ADD $56, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done94
-
-single93:
-	WORD $0xbd4031e3 // ldr s3, [x15, #48]
-
-done94:
-	ADD R6, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
-	WORD $0x3dc005e5 // ldr q5, [x15, #16]
-	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $2, R8, few98
-	WORD $0x3dc00de7 // ldr q7, [x15, #48]
-	JMP done97
-
-few98:
-	TBZ $1, R8, single96
-	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R8, done97
-	ADD $56, R15, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done97
-
-single96:
-	WORD $0xbd4031e7 // ldr s7, [x15, #48]
-
-done97:
-	ADD R6, R15
-	WORD $0x3dc001e8 // ldr q8, [x15]
-	WORD $0x3dc005e9 // ldr q9, [x15, #16]
-	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $2, R8, few101
-	WORD $0x3dc00deb // ldr q11, [x15, #48]
-	JMP done100
-
-few101:
-	TBZ $1, R8, single99
-	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R8, done100
-	ADD $56, R15, R16
-	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done100
-
-single99:
-	WORD $0xbd4031eb // ldr s11, [x15, #48]
-
-done100:
-	ADD R6, R15
-	WORD $0x3dc001ec // ldr q12, [x15]
-	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $2, R8, few104
-	WORD $0x3dc00def // ldr q15, [x15, #48]
-	JMP done103
-
-few104:
-	TBZ $1, R8, single102
-	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R8, done103
-	ADD $56, R15, R16
-	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done103
-
-single102:
-	WORD $0xbd4031ef // ldr s15, [x15, #48]
-
-done103:
-	ADD R6, R15
-	WORD $0x3dc001f0 // ldr q16, [x15]
-	WORD $0x3dc005f1 // ldr q17, [x15, #16]
-	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $2, R8, few107
-	WORD $0x3dc00df3 // ldr q19, [x15, #48]
-	JMP done106
-
-few107:
-	TBZ $1, R8, single105
-	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R8, done106
-	ADD $56, R15, R16
-	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done106
-
-single105:
-	WORD $0xbd4031f3 // ldr s19, [x15, #48]
-
-done106:
-	JMP begin92
-
-notC90:
+other93:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias91
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other110
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $2, R8, few110
-	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done109
+	TBZ $2, R1, few114
+	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
+	JMP done113
 
-few110:
-	TBZ $1, R8, single108
-	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done109
-	ADD $56, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done109
+few114:
+	TBZ $1, R1, single112
+	WORD $0xfd4019c3 // ldr d3, [x14, #48]
+	TBZ $0, R1, done113
+	ADD $56, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
+	JMP done113
 
-single108:
-	WORD $0xbd4031e3 // ldr s3, [x15, #48]
+single112:
+	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done109:
+done113:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin92
+	JMP done111
 
-notBias91:
+other110:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -18721,18 +18958,20 @@ notBias91:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin92:
-	MOVD R3, R14
+done111:
+
+done94:
+	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums111
-	CMP $4, R2
-	BNE scattered114
+	CBZ R16, sums115
+	CMP $4, R4
+	BNE scattered118
 	SUBS $4, R16, R16
-	BLT few113
+	BLT few117
 
-four112:
-	WORD $0x3cef6934 // ldr q20, [x9, x15]
+four116:
+	WORD $0x3cef6854 // ldr q20, [x2, x15]
 	WORD $0x3cef6955 // ldr q21, [x10, x15]
 	WORD $0x3cef6976 // ldr q22, [x11, x15]
 	WORD $0x3cef6997 // ldr q23, [x12, x15]
@@ -18765,7 +19004,7 @@ four112:
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
 	WORD $0x4f97134f // fmla v15.4s, v26.4s, v23.s[0]
 	WORD $0x4f981353 // fmla v19.4s, v26.4s, v24.s[0]
-	ADD R4, R14
+	ADD R6, R14
 	WORD $0xfd4001d9 // ldr d25, [x14]
 	WORD $0x2e613b39 // shll v25.4s, v25.4h, #16
 	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
@@ -18794,7 +19033,7 @@ four112:
 	WORD $0x4fb6134b // fmla v11.4s, v26.4s, v22.s[1]
 	WORD $0x4fb7134f // fmla v15.4s, v26.4s, v23.s[1]
 	WORD $0x4fb81353 // fmla v19.4s, v26.4s, v24.s[1]
-	ADD R4, R14
+	ADD R6, R14
 	WORD $0xfd4001d9 // ldr d25, [x14]
 	WORD $0x2e613b39 // shll v25.4s, v25.4h, #16
 	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
@@ -18823,7 +19062,7 @@ four112:
 	WORD $0x4f961b4b // fmla v11.4s, v26.4s, v22.s[2]
 	WORD $0x4f971b4f // fmla v15.4s, v26.4s, v23.s[2]
 	WORD $0x4f981b53 // fmla v19.4s, v26.4s, v24.s[2]
-	ADD R4, R14
+	ADD R6, R14
 	WORD $0xfd4001d9 // ldr d25, [x14]
 	WORD $0x2e613b39 // shll v25.4s, v25.4h, #16
 	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
@@ -18852,19 +19091,19 @@ four112:
 	WORD $0x4fb61b4b // fmla v11.4s, v26.4s, v22.s[3]
 	WORD $0x4fb71b4f // fmla v15.4s, v26.4s, v23.s[3]
 	WORD $0x4fb81b53 // fmla v19.4s, v26.4s, v24.s[3]
-	ADD R4, R14
+	ADD R6, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four112
+	BGE four116
 
-few113:
+few117:
 	ADDS $4, R16, R16
-	BEQ sums111
+	BEQ sums115
 
-scattered114:
+scattered118:
 
-step115:
-	WORD $0xbc6f6934 // ldr s20, [x9, x15]
+step119:
+	WORD $0xbc6f6854 // ldr s20, [x2, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
 	WORD $0xbc6f6997 // ldr s23, [x12, x15]
@@ -18897,498 +19136,500 @@ step115:
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
 	WORD $0x4f97134f // fmla v15.4s, v26.4s, v23.s[0]
 	WORD $0x4f981353 // fmla v19.4s, v26.4s, v24.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R6, R14
+	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step115
+	BNE step119
 
-sums111:
+sums115:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add116
+	BEQ other120
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R8, few120
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done119
+	TBZ $2, R1, few124
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done123
 
-few120:
-	TBZ $1, R8, single118
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done119
-	ADD $56, R5, R14
+few124:
+	TBZ $1, R1, single122
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done123
+	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done119
+	JMP done123
 
-single118:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single122:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done119:
-	ADD R6, R5
+done123:
+	ADD R8, R7
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R8, few123
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done122
+	TBZ $2, R1, few127
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done126
 
-few123:
-	TBZ $1, R8, single121
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done122
-	ADD $56, R5, R14
+few127:
+	TBZ $1, R1, single125
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done126
+	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done122
+	JMP done126
 
-single121:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single125:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done122:
-	ADD R6, R5
+done126:
+	ADD R8, R7
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000e8 // str q8, [x7]
 	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R8, few126
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done125
+	TBZ $2, R1, few130
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done129
 
-few126:
-	TBZ $1, R8, single124
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done125
-	ADD $56, R5, R14
+few130:
+	TBZ $1, R1, single128
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done129
+	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done125
+	JMP done129
 
-single124:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+single128:
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done125:
-	ADD R6, R5
+done129:
+	ADD R8, R7
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3d8000ec // str q12, [x7]
 	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3d8004ed // str q13, [x7, #16]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R8, few129
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done128
+	TBZ $2, R1, few133
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done132
 
-few129:
-	TBZ $1, R8, single127
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done128
-	ADD $56, R5, R14
+few133:
+	TBZ $1, R1, single131
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done132
+	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done128
+	JMP done132
 
-single127:
-	WORD $0xbd0030af // str s15, [x5, #48]
+single131:
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done128:
-	ADD R6, R5
+done132:
+	ADD R8, R7
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3d8000f0 // str q16, [x7]
 	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3d8004f1 // str q17, [x7, #16]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
+	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R8, few132
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done131
+	TBZ $2, R1, few136
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done135
 
-few132:
-	TBZ $1, R8, single130
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done131
-	ADD $56, R5, R14
+few136:
+	TBZ $1, R1, single134
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done135
+	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done131
+	JMP done135
 
-single130:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+single134:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done131:
-	ADD R6, R5
-	JMP end117
+done135:
+	ADD R8, R7
+	JMP done121
 
-add116:
-	WORD $0x3dc000b4 // ldr q20, [x5]
+other120:
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few135
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done134
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few139
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done138
 
-few135:
-	TBZ $1, R8, single133
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done134
-	ADD $56, R5, R14
+few139:
+	TBZ $1, R1, single137
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done138
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done134
+	JMP done138
 
-single133:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single137:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done134:
+done138:
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R8, few138
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done137
+	TBZ $2, R1, few142
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done141
 
-few138:
-	TBZ $1, R8, single136
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done137
-	ADD $56, R5, R14
+few142:
+	TBZ $1, R1, single140
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done141
+	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done137
+	JMP done141
 
-single136:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single140:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done137:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done141:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few141
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done140
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few145
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done144
 
-few141:
-	TBZ $1, R8, single139
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done140
-	ADD $56, R5, R14
+few145:
+	TBZ $1, R1, single143
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done144
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done140
+	JMP done144
 
-single139:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single143:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done140:
+done144:
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R8, few144
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done143
+	TBZ $2, R1, few148
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done147
 
-few144:
-	TBZ $1, R8, single142
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done143
-	ADD $56, R5, R14
+few148:
+	TBZ $1, R1, single146
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done147
+	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done143
+	JMP done147
 
-single142:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single146:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done143:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done147:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few147
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done146
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few151
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done150
 
-few147:
-	TBZ $1, R8, single145
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done146
-	ADD $56, R5, R14
+few151:
+	TBZ $1, R1, single149
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done150
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done146
+	JMP done150
 
-single145:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single149:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done146:
+done150:
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R8, few150
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done149
+	TBZ $2, R1, few154
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done153
 
-few150:
-	TBZ $1, R8, single148
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done149
-	ADD $56, R5, R14
+few154:
+	TBZ $1, R1, single152
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done153
+	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done149
+	JMP done153
 
-single148:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+single152:
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done149:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done153:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $2, R8, few153
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done152
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $2, R1, few157
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done156
 
-few153:
-	TBZ $1, R8, single151
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done152
-	ADD $56, R5, R14
+few157:
+	TBZ $1, R1, single155
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done156
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done152
+	JMP done156
 
-single151:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single155:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done152:
+done156:
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R8, few156
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done155
+	TBZ $2, R1, few160
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done159
 
-few156:
-	TBZ $1, R8, single154
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done155
-	ADD $56, R5, R14
+few160:
+	TBZ $1, R1, single158
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done159
+	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done155
+	JMP done159
 
-single154:
-	WORD $0xbd0030af // str s15, [x5, #48]
+single158:
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done155:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done159:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	TBZ $2, R8, few159
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done158
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	TBZ $2, R1, few163
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done162
 
-few159:
-	TBZ $1, R8, single157
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done158
-	ADD $56, R5, R14
+few163:
+	TBZ $1, R1, single161
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done162
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done158
+	JMP done162
 
-single157:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single161:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done158:
+done162:
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R8, few162
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done161
+	TBZ $2, R1, few166
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done165
 
-few162:
-	TBZ $1, R8, single160
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done161
-	ADD $56, R5, R14
+few166:
+	TBZ $1, R1, single164
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done165
+	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done161
+	JMP done165
 
-single160:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+single164:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done161:
-	ADD R6, R5
+done165:
+	ADD R8, R7
 
-end117:
-	ADD R1, R13, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile89
+done121:
+	ADD R3, R13, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	SUBS $1, R9, R9
+	BNE row92
 	RET
 
-rows88:
-	MOVD 64(R0), R9
-	CMP $4, R9
-	BNE rows163
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other90:
 
-tile164:
+done91:
+	MOVD 64(R0), R10
+	CMP $4, R10
+	BNE other167
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+
+row169:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC165
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $2, R8, few170
-	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done169
+	BNE other170
+	MOVD R7, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	TBZ $2, R1, few174
+	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	JMP done173
 
-few170:
-	TBZ $1, R8, single168
-	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done169
-	ADD $56, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done169
+few174:
+	TBZ $1, R1, single172
+	WORD $0xfd4019a3 // ldr d3, [x13, #48]
+	TBZ $0, R1, done173
+	ADD $56, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done173
 
-single168:
-	WORD $0xbd4031c3 // ldr s3, [x14, #48]
+single172:
+	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done169:
-	ADD R6, R14
-	WORD $0x3dc001c4 // ldr q4, [x14]
-	WORD $0x3dc005c5 // ldr q5, [x14, #16]
-	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $2, R8, few173
-	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
-	JMP done172
+done173:
+	ADD R8, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	WORD $0x3dc005a5 // ldr q5, [x13, #16]
+	WORD $0x3dc009a6 // ldr q6, [x13, #32]
+	TBZ $2, R1, few177
+	WORD $0x3dc00da7 // ldr q7, [x13, #48]
+	JMP done176
 
-few173:
-	TBZ $1, R8, single171
-	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R8, done172
-	ADD $56, R14, R15
-	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done172
+few177:
+	TBZ $1, R1, single175
+	WORD $0xfd4019a7 // ldr d7, [x13, #48]
+	TBZ $0, R1, done176
+	ADD $56, R13, R14
+	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
+	JMP done176
 
-single171:
-	WORD $0xbd4031c7 // ldr s7, [x14, #48]
+single175:
+	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done172:
-	ADD R6, R14
-	WORD $0x3dc001c8 // ldr q8, [x14]
-	WORD $0x3dc005c9 // ldr q9, [x14, #16]
-	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $2, R8, few176
-	WORD $0x3dc00dcb // ldr q11, [x14, #48]
-	JMP done175
+done176:
+	ADD R8, R13
+	WORD $0x3dc001a8 // ldr q8, [x13]
+	WORD $0x3dc005a9 // ldr q9, [x13, #16]
+	WORD $0x3dc009aa // ldr q10, [x13, #32]
+	TBZ $2, R1, few180
+	WORD $0x3dc00dab // ldr q11, [x13, #48]
+	JMP done179
 
-few176:
-	TBZ $1, R8, single174
-	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R8, done175
-	ADD $56, R14, R15
-	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done175
+few180:
+	TBZ $1, R1, single178
+	WORD $0xfd4019ab // ldr d11, [x13, #48]
+	TBZ $0, R1, done179
+	ADD $56, R13, R14
+	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
+	JMP done179
 
-single174:
-	WORD $0xbd4031cb // ldr s11, [x14, #48]
+single178:
+	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done175:
-	ADD R6, R14
-	WORD $0x3dc001cc // ldr q12, [x14]
-	WORD $0x3dc005cd // ldr q13, [x14, #16]
-	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $2, R8, few179
-	WORD $0x3dc00dcf // ldr q15, [x14, #48]
-	JMP done178
+done179:
+	ADD R8, R13
+	WORD $0x3dc001ac // ldr q12, [x13]
+	WORD $0x3dc005ad // ldr q13, [x13, #16]
+	WORD $0x3dc009ae // ldr q14, [x13, #32]
+	TBZ $2, R1, few183
+	WORD $0x3dc00daf // ldr q15, [x13, #48]
+	JMP done182
 
-few179:
-	TBZ $1, R8, single177
-	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R8, done178
-	ADD $56, R14, R15
-	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done178
+few183:
+	TBZ $1, R1, single181
+	WORD $0xfd4019af // ldr d15, [x13, #48]
+	TBZ $0, R1, done182
+	ADD $56, R13, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done182
 
-single177:
-	WORD $0xbd4031cf // ldr s15, [x14, #48]
+single181:
+	WORD $0xbd4031af // ldr s15, [x13, #48]
 
-done178:
-	JMP begin167
+done182:
+	JMP done171
 
-notC165:
+other170:
+	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE notBias166
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
+	BNE other184
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $2, R8, few182
-	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done181
+	TBZ $2, R1, few188
+	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	JMP done187
 
-few182:
-	TBZ $1, R8, single180
-	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done181
-	ADD $56, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done181
+few188:
+	TBZ $1, R1, single186
+	WORD $0xfd4019a3 // ldr d3, [x13, #48]
+	TBZ $0, R1, done187
+	ADD $56, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done187
 
-single180:
-	WORD $0xbd4031c3 // ldr s3, [x14, #48]
+single186:
+	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done181:
+done187:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin167
+	JMP done185
 
-notBias166:
+other184:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -19406,18 +19647,20 @@ notBias166:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin167:
-	MOVD R3, R13
+done185:
+
+done171:
+	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums183
-	CMP $4, R2
-	BNE scattered186
+	CBZ R15, sums189
+	CMP $4, R4
+	BNE scattered192
 	SUBS $4, R15, R15
-	BLT few185
+	BLT few191
 
-four184:
-	WORD $0x3cee6930 // ldr q16, [x9, x14]
+four190:
+	WORD $0x3cee6850 // ldr q16, [x2, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
 	WORD $0x3cee6972 // ldr q18, [x11, x14]
 	WORD $0x3cee6993 // ldr q19, [x12, x14]
@@ -19445,7 +19688,7 @@ four184:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312af // fmla v15.4s, v21.4s, v19.s[0]
-	ADD R4, R13
+	ADD R6, R13
 	WORD $0xfd4001b4 // ldr d20, [x13]
 	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
 	WORD $0x4fb01280 // fmla v0.4s, v20.4s, v16.s[1]
@@ -19470,7 +19713,7 @@ four184:
 	WORD $0x4fb112a7 // fmla v7.4s, v21.4s, v17.s[1]
 	WORD $0x4fb212ab // fmla v11.4s, v21.4s, v18.s[1]
 	WORD $0x4fb312af // fmla v15.4s, v21.4s, v19.s[1]
-	ADD R4, R13
+	ADD R6, R13
 	WORD $0xfd4001b4 // ldr d20, [x13]
 	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
 	WORD $0x4f901a80 // fmla v0.4s, v20.4s, v16.s[2]
@@ -19495,7 +19738,7 @@ four184:
 	WORD $0x4f911aa7 // fmla v7.4s, v21.4s, v17.s[2]
 	WORD $0x4f921aab // fmla v11.4s, v21.4s, v18.s[2]
 	WORD $0x4f931aaf // fmla v15.4s, v21.4s, v19.s[2]
-	ADD R4, R13
+	ADD R6, R13
 	WORD $0xfd4001b4 // ldr d20, [x13]
 	WORD $0x2e613a94 // shll v20.4s, v20.4h, #16
 	WORD $0x4fb01a80 // fmla v0.4s, v20.4s, v16.s[3]
@@ -19520,19 +19763,19 @@ four184:
 	WORD $0x4fb11aa7 // fmla v7.4s, v21.4s, v17.s[3]
 	WORD $0x4fb21aab // fmla v11.4s, v21.4s, v18.s[3]
 	WORD $0x4fb31aaf // fmla v15.4s, v21.4s, v19.s[3]
-	ADD R4, R13
+	ADD R6, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four184
+	BGE four190
 
-few185:
+few191:
 	ADDS $4, R15, R15
-	BEQ sums183
+	BEQ sums189
 
-scattered186:
+scattered192:
 
-step187:
-	WORD $0xbc6e6930 // ldr s16, [x9, x14]
+step193:
+	WORD $0xbc6e6850 // ldr s16, [x2, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
 	WORD $0xbc6e6993 // ldr s19, [x12, x14]
@@ -19560,405 +19803,407 @@ step187:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312af // fmla v15.4s, v21.4s, v19.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R6, R13
+	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step187
+	BNE step193
 
-sums183:
+sums189:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add188
+	BEQ other194
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R8, few192
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done191
-
-few192:
-	TBZ $1, R8, single190
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done191
-	ADD $56, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done191
-
-single190:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done191:
-	ADD R6, R5
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R8, few195
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done194
-
-few195:
-	TBZ $1, R8, single193
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done194
-	ADD $56, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done194
-
-single193:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done194:
-	ADD R6, R5
-	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R8, few198
-	WORD $0x3d800cab // str q11, [x5, #48]
+	TBZ $2, R1, few198
+	WORD $0x3d800ce3 // str q3, [x7, #48]
 	JMP done197
 
 few198:
-	TBZ $1, R8, single196
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done197
-	ADD $56, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	TBZ $1, R1, single196
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done197
+	ADD $56, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done197
 
 single196:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done197:
-	ADD R6, R5
-	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R8, few201
-	WORD $0x3d800caf // str q15, [x5, #48]
+	ADD R8, R7
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R1, few201
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done200
 
 few201:
-	TBZ $1, R8, single199
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done200
-	ADD $56, R5, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	TBZ $1, R1, single199
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done200
+	ADD $56, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done200
 
 single199:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done200:
-	ADD R6, R5
-	JMP end189
-
-add188:
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few204
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R1, few204
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done203
 
 few204:
-	TBZ $1, R8, single202
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done203
-	ADD $56, R5, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	TBZ $1, R1, single202
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done203
+	ADD $56, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done203
 
 single202:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done203:
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R8, few207
-	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R8, R7
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R1, few207
+	WORD $0x3d800cef // str q15, [x7, #48]
 	JMP done206
 
 few207:
-	TBZ $1, R8, single205
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done206
-	ADD $56, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	TBZ $1, R1, single205
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done206
+	ADD $56, R7, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
 	JMP done206
 
 single205:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
 done206:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few210
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	JMP done195
+
+other194:
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few210
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
 	JMP done209
 
 few210:
-	TBZ $1, R8, single208
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done209
-	ADD $56, R5, R13
+	TBZ $1, R1, single208
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done209
+	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done209
 
 single208:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done209:
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R8, few213
-	WORD $0x3d800ca7 // str q7, [x5, #48]
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $2, R1, few213
+	WORD $0x3d800ce3 // str q3, [x7, #48]
 	JMP done212
 
 few213:
-	TBZ $1, R8, single211
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done212
-	ADD $56, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	TBZ $1, R1, single211
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done212
+	ADD $56, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done212
 
 single211:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done212:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few216
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few216
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
 	JMP done215
 
 few216:
-	TBZ $1, R8, single214
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done215
-	ADD $56, R5, R13
+	TBZ $1, R1, single214
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done215
+	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done215
 
 single214:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done215:
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R8, few219
-	WORD $0x3d800cab // str q11, [x5, #48]
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R1, few219
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done218
 
 few219:
-	TBZ $1, R8, single217
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done218
-	ADD $56, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	TBZ $1, R1, single217
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done218
+	ADD $56, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done218
 
 single217:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done218:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $2, R8, few222
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few222
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
 	JMP done221
 
 few222:
-	TBZ $1, R8, single220
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done221
-	ADD $56, R5, R13
+	TBZ $1, R1, single220
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done221
+	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done221
 
 single220:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done221:
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R8, few225
-	WORD $0x3d800caf // str q15, [x5, #48]
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R1, few225
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done224
 
 few225:
-	TBZ $1, R8, single223
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done224
-	ADD $56, R5, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	TBZ $1, R1, single223
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done224
+	ADD $56, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done224
 
 single223:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done224:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $2, R1, few228
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done227
 
-end189:
-	ADD R1, R12, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile164
+few228:
+	TBZ $1, R1, single226
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done227
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done227
+
+single226:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done227:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R1, few231
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done230
+
+few231:
+	TBZ $1, R1, single229
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done230
+	ADD $56, R7, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	JMP done230
+
+single229:
+	WORD $0xbd0030ef // str s15, [x7, #48]
+
+done230:
+	ADD R8, R7
+
+done195:
+	ADD R3, R12, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	SUBS $1, R9, R9
+	BNE row169
 	RET
 
-rows163:
-	MOVD 64(R0), R9
-	CMP $3, R9
-	BNE rows226
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other167:
 
-tile227:
+done168:
+	MOVD 64(R0), R10
+	CMP $3, R10
+	BNE other232
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+
+row234:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC228
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $2, R8, few233
-	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done232
-
-few233:
-	TBZ $1, R8, single231
-	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done232
-	ADD $56, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done232
-
-single231:
-	WORD $0xbd4031a3 // ldr s3, [x13, #48]
-
-done232:
-	ADD R6, R13
-	WORD $0x3dc001a4 // ldr q4, [x13]
-	WORD $0x3dc005a5 // ldr q5, [x13, #16]
-	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $2, R8, few236
-	WORD $0x3dc00da7 // ldr q7, [x13, #48]
-	JMP done235
-
-few236:
-	TBZ $1, R8, single234
-	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R8, done235
-	ADD $56, R13, R14
-	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done235
-
-single234:
-	WORD $0xbd4031a7 // ldr s7, [x13, #48]
-
-done235:
-	ADD R6, R13
-	WORD $0x3dc001a8 // ldr q8, [x13]
-	WORD $0x3dc005a9 // ldr q9, [x13, #16]
-	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $2, R8, few239
-	WORD $0x3dc00dab // ldr q11, [x13, #48]
+	BNE other235
+	MOVD R7, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	TBZ $2, R1, few239
+	WORD $0x3dc00d83 // ldr q3, [x12, #48]
 	JMP done238
 
 few239:
-	TBZ $1, R8, single237
-	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R8, done238
-	ADD $56, R13, R14
-	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
+	TBZ $1, R1, single237
+	WORD $0xfd401983 // ldr d3, [x12, #48]
+	TBZ $0, R1, done238
+	ADD $56, R12, R13
+	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
 	JMP done238
 
 single237:
-	WORD $0xbd4031ab // ldr s11, [x13, #48]
+	WORD $0xbd403183 // ldr s3, [x12, #48]
 
 done238:
-	JMP begin230
-
-notC228:
-	CMP $1, R12
-	BNE notBias229
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $2, R8, few242
-	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	ADD R8, R12
+	WORD $0x3dc00184 // ldr q4, [x12]
+	WORD $0x3dc00585 // ldr q5, [x12, #16]
+	WORD $0x3dc00986 // ldr q6, [x12, #32]
+	TBZ $2, R1, few242
+	WORD $0x3dc00d87 // ldr q7, [x12, #48]
 	JMP done241
 
 few242:
-	TBZ $1, R8, single240
-	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done241
-	ADD $56, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	TBZ $1, R1, single240
+	WORD $0xfd401987 // ldr d7, [x12, #48]
+	TBZ $0, R1, done241
+	ADD $56, R12, R13
+	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
 	JMP done241
 
 single240:
-	WORD $0xbd4031a3 // ldr s3, [x13, #48]
+	WORD $0xbd403187 // ldr s7, [x12, #48]
 
 done241:
+	ADD R8, R12
+	WORD $0x3dc00188 // ldr q8, [x12]
+	WORD $0x3dc00589 // ldr q9, [x12, #16]
+	WORD $0x3dc0098a // ldr q10, [x12, #32]
+	TBZ $2, R1, few245
+	WORD $0x3dc00d8b // ldr q11, [x12, #48]
+	JMP done244
+
+few245:
+	TBZ $1, R1, single243
+	WORD $0xfd40198b // ldr d11, [x12, #48]
+	TBZ $0, R1, done244
+	ADD $56, R12, R13
+	WORD $0x4d4081ab // ld1 {v11.s}[2], [x13]
+	JMP done244
+
+single243:
+	WORD $0xbd40318b // ldr s11, [x12, #48]
+
+done244:
+	JMP done236
+
+other235:
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BNE other246
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x4ea01c08 // mov v8.16b, v0.16b
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x4ea11c25 // mov v5.16b, v1.16b
+	WORD $0x4ea11c29 // mov v9.16b, v1.16b
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x4ea21c46 // mov v6.16b, v2.16b
+	WORD $0x4ea21c4a // mov v10.16b, v2.16b
+	TBZ $2, R1, few250
+	WORD $0x3dc00d83 // ldr q3, [x12, #48]
+	JMP done249
+
+few250:
+	TBZ $1, R1, single248
+	WORD $0xfd401983 // ldr d3, [x12, #48]
+	TBZ $0, R1, done249
+	ADD $56, R12, R13
+	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
+	JMP done249
+
+single248:
+	WORD $0xbd403183 // ldr s3, [x12, #48]
+
+done249:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin230
+	JMP done247
 
-notBias229:
+other246:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -19972,18 +20217,20 @@ notBias229:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin230:
-	MOVD R3, R12
+done247:
+
+done236:
+	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums243
-	CMP $4, R2
-	BNE scattered246
+	CBZ R14, sums251
+	CMP $4, R4
+	BNE scattered254
 	SUBS $4, R14, R14
-	BLT few245
+	BLT few253
 
-four244:
-	WORD $0x3ced692c // ldr q12, [x9, x13]
+four252:
+	WORD $0x3ced684c // ldr q12, [x2, x13]
 	WORD $0x3ced694d // ldr q13, [x10, x13]
 	WORD $0x3ced696e // ldr q14, [x11, x13]
 	WORD $0xfd40018f // ldr d15, [x12]
@@ -20006,7 +20253,7 @@ four244:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
-	ADD R4, R12
+	ADD R6, R12
 	WORD $0xfd40018f // ldr d15, [x12]
 	WORD $0x2e6139ef // shll v15.4s, v15.4h, #16
 	WORD $0x4fac11e0 // fmla v0.4s, v15.4s, v12.s[1]
@@ -20027,7 +20274,7 @@ four244:
 	WORD $0x4fac1203 // fmla v3.4s, v16.4s, v12.s[1]
 	WORD $0x4fad1207 // fmla v7.4s, v16.4s, v13.s[1]
 	WORD $0x4fae120b // fmla v11.4s, v16.4s, v14.s[1]
-	ADD R4, R12
+	ADD R6, R12
 	WORD $0xfd40018f // ldr d15, [x12]
 	WORD $0x2e6139ef // shll v15.4s, v15.4h, #16
 	WORD $0x4f8c19e0 // fmla v0.4s, v15.4s, v12.s[2]
@@ -20048,7 +20295,7 @@ four244:
 	WORD $0x4f8c1a03 // fmla v3.4s, v16.4s, v12.s[2]
 	WORD $0x4f8d1a07 // fmla v7.4s, v16.4s, v13.s[2]
 	WORD $0x4f8e1a0b // fmla v11.4s, v16.4s, v14.s[2]
-	ADD R4, R12
+	ADD R6, R12
 	WORD $0xfd40018f // ldr d15, [x12]
 	WORD $0x2e6139ef // shll v15.4s, v15.4h, #16
 	WORD $0x4fac19e0 // fmla v0.4s, v15.4s, v12.s[3]
@@ -20069,19 +20316,19 @@ four244:
 	WORD $0x4fac1a03 // fmla v3.4s, v16.4s, v12.s[3]
 	WORD $0x4fad1a07 // fmla v7.4s, v16.4s, v13.s[3]
 	WORD $0x4fae1a0b // fmla v11.4s, v16.4s, v14.s[3]
-	ADD R4, R12
+	ADD R6, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four244
+	BGE four252
 
-few245:
+few253:
 	ADDS $4, R14, R14
-	BEQ sums243
+	BEQ sums251
 
-scattered246:
+scattered254:
 
-step247:
-	WORD $0xbc6d692c // ldr s12, [x9, x13]
+step255:
+	WORD $0xbc6d684c // ldr s12, [x2, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
 	WORD $0xfd40018f // ldr d15, [x12]
@@ -20104,312 +20351,314 @@ step247:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
-	ADD R4, R12
-	ADD R2, R13
+	ADD R6, R12
+	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step247
+	BNE step255
 
-sums243:
+sums251:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ add248
+	BEQ other256
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R8, few252
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done251
+	TBZ $2, R1, few260
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done259
 
-few252:
-	TBZ $1, R8, single250
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done251
-	ADD $56, R5, R12
+few260:
+	TBZ $1, R1, single258
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done259
+	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done251
+	JMP done259
 
-single250:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single258:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done251:
-	ADD R6, R5
+done259:
+	ADD R8, R7
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R8, few255
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done254
+	TBZ $2, R1, few263
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done262
 
-few255:
-	TBZ $1, R8, single253
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done254
-	ADD $56, R5, R12
+few263:
+	TBZ $1, R1, single261
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done262
+	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done254
+	JMP done262
 
-single253:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single261:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done254:
-	ADD R6, R5
+done262:
+	ADD R8, R7
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000e8 // str q8, [x7]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R8, few258
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done257
+	TBZ $2, R1, few266
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done265
 
-few258:
-	TBZ $1, R8, single256
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done257
-	ADD $56, R5, R12
+few266:
+	TBZ $1, R1, single264
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done265
+	ADD $56, R7, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	JMP done265
+
+single264:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done265:
+	ADD R8, R7
 	JMP done257
 
-single256:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done257:
-	ADD R6, R5
-	JMP end249
-
-add248:
-	WORD $0x3dc000ac // ldr q12, [x5]
+other256:
+	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few261
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
-	JMP done260
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few269
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	JMP done268
 
-few261:
-	TBZ $1, R8, single259
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done260
-	ADD $56, R5, R12
+few269:
+	TBZ $1, R1, single267
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done268
+	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done260
+	JMP done268
 
-single259:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+single267:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done260:
+done268:
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R8, few264
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done263
+	TBZ $2, R1, few272
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done271
 
-few264:
-	TBZ $1, R8, single262
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done263
-	ADD $56, R5, R12
+few272:
+	TBZ $1, R1, single270
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done271
+	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done263
+	JMP done271
 
-single262:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single270:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done263:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+done271:
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few267
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
-	JMP done266
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few275
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	JMP done274
 
-few267:
-	TBZ $1, R8, single265
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done266
-	ADD $56, R5, R12
+few275:
+	TBZ $1, R1, single273
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done274
+	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done266
+	JMP done274
 
-single265:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+single273:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done266:
+done274:
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R8, few270
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done269
+	TBZ $2, R1, few278
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done277
 
-few270:
-	TBZ $1, R8, single268
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done269
-	ADD $56, R5, R12
+few278:
+	TBZ $1, R1, single276
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done277
+	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done269
+	JMP done277
 
-single268:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single276:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done269:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+done277:
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few273
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
-	JMP done272
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few281
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	JMP done280
 
-few273:
-	TBZ $1, R8, single271
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done272
-	ADD $56, R5, R12
+few281:
+	TBZ $1, R1, single279
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done280
+	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done272
+	JMP done280
 
-single271:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+single279:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done272:
+done280:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R8, few276
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done275
-
-few276:
-	TBZ $1, R8, single274
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done275
-	ADD $56, R5, R12
-	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done275
-
-single274:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done275:
-	ADD R6, R5
-
-end249:
-	ADD R1, R11, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile227
-	RET
-
-rows226:
-	MOVD 64(R0), R9
-	CMP $2, R9
-	BNE rows277
-	MOVD (R0), R9
-	ADD R1, R9, R10
-
-tile278:
-	MOVD 88(R0), R11
-	CMP $2, R11
-	BNE notC279
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $2, R8, few284
-	WORD $0x3dc00d83 // ldr q3, [x12, #48]
+	TBZ $2, R1, few284
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done283
 
 few284:
-	TBZ $1, R8, single282
-	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done283
-	ADD $56, R12, R13
-	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
+	TBZ $1, R1, single282
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done283
+	ADD $56, R7, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
 	JMP done283
 
 single282:
-	WORD $0xbd403183 // ldr s3, [x12, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done283:
-	ADD R6, R12
-	WORD $0x3dc00184 // ldr q4, [x12]
-	WORD $0x3dc00585 // ldr q5, [x12, #16]
-	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $2, R8, few287
-	WORD $0x3dc00d87 // ldr q7, [x12, #48]
-	JMP done286
+	ADD R8, R7
 
-few287:
-	TBZ $1, R8, single285
-	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R8, done286
-	ADD $56, R12, R13
-	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done286
+done257:
+	ADD R3, R11, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	SUBS $1, R9, R9
+	BNE row234
+	RET
 
-single285:
-	WORD $0xbd403187 // ldr s7, [x12, #48]
+other232:
 
-done286:
-	JMP begin281
+done233:
+	MOVD 64(R0), R10
+	CMP $2, R10
+	BNE other285
+	ADD R3, R2, R10
 
-notC279:
+row287:
+	MOVD 88(R0), R11
+	CMP $2, R11
+	BNE other288
+	MOVD R7, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	TBZ $2, R1, few292
+	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	JMP done291
+
+few292:
+	TBZ $1, R1, single290
+	WORD $0xfd401963 // ldr d3, [x11, #48]
+	TBZ $0, R1, done291
+	ADD $56, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done291
+
+single290:
+	WORD $0xbd403163 // ldr s3, [x11, #48]
+
+done291:
+	ADD R8, R11
+	WORD $0x3dc00164 // ldr q4, [x11]
+	WORD $0x3dc00565 // ldr q5, [x11, #16]
+	WORD $0x3dc00966 // ldr q6, [x11, #32]
+	TBZ $2, R1, few295
+	WORD $0x3dc00d67 // ldr q7, [x11, #48]
+	JMP done294
+
+few295:
+	TBZ $1, R1, single293
+	WORD $0xfd401967 // ldr d7, [x11, #48]
+	TBZ $0, R1, done294
+	ADD $56, R11, R12
+	WORD $0x4d408187 // ld1 {v7.s}[2], [x12]
+	JMP done294
+
+single293:
+	WORD $0xbd403167 // ldr s7, [x11, #48]
+
+done294:
+	JMP done289
+
+other288:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias280
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other296
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $2, R8, few290
-	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done289
+	TBZ $2, R1, few300
+	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	JMP done299
 
-few290:
-	TBZ $1, R8, single288
-	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done289
-	ADD $56, R12, R13
-	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done289
+few300:
+	TBZ $1, R1, single298
+	WORD $0xfd401963 // ldr d3, [x11, #48]
+	TBZ $0, R1, done299
+	ADD $56, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done299
 
-single288:
-	WORD $0xbd403183 // ldr s3, [x12, #48]
+single298:
+	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done289:
+done299:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin281
+	JMP done297
 
-notBias280:
+other296:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -20419,18 +20668,20 @@ notBias280:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin281:
-	MOVD R3, R11
+done297:
+
+done289:
+	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums291
-	CMP $4, R2
-	BNE scattered294
+	CBZ R13, sums301
+	CMP $4, R4
+	BNE scattered304
 	SUBS $4, R13, R13
-	BLT few293
+	BLT few303
 
-four292:
-	WORD $0x3cec6928 // ldr q8, [x9, x12]
+four302:
+	WORD $0x3cec6848 // ldr q8, [x2, x12]
 	WORD $0x3cec6949 // ldr q9, [x10, x12]
 	WORD $0xfd40016a // ldr d10, [x11]
 	WORD $0x2e61394a // shll v10.4s, v10.4h, #16
@@ -20448,7 +20699,7 @@ four292:
 	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
-	ADD R4, R11
+	ADD R6, R11
 	WORD $0xfd40016a // ldr d10, [x11]
 	WORD $0x2e61394a // shll v10.4s, v10.4h, #16
 	WORD $0x4fa81140 // fmla v0.4s, v10.4s, v8.s[1]
@@ -20465,7 +20716,7 @@ four292:
 	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
 	WORD $0x4fa81163 // fmla v3.4s, v11.4s, v8.s[1]
 	WORD $0x4fa91167 // fmla v7.4s, v11.4s, v9.s[1]
-	ADD R4, R11
+	ADD R6, R11
 	WORD $0xfd40016a // ldr d10, [x11]
 	WORD $0x2e61394a // shll v10.4s, v10.4h, #16
 	WORD $0x4f881940 // fmla v0.4s, v10.4s, v8.s[2]
@@ -20482,7 +20733,7 @@ four292:
 	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
 	WORD $0x4f881963 // fmla v3.4s, v11.4s, v8.s[2]
 	WORD $0x4f891967 // fmla v7.4s, v11.4s, v9.s[2]
-	ADD R4, R11
+	ADD R6, R11
 	WORD $0xfd40016a // ldr d10, [x11]
 	WORD $0x2e61394a // shll v10.4s, v10.4h, #16
 	WORD $0x4fa81940 // fmla v0.4s, v10.4s, v8.s[3]
@@ -20499,19 +20750,19 @@ four292:
 	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
 	WORD $0x4fa81963 // fmla v3.4s, v11.4s, v8.s[3]
 	WORD $0x4fa91967 // fmla v7.4s, v11.4s, v9.s[3]
-	ADD R4, R11
+	ADD R6, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four292
+	BGE four302
 
-few293:
+few303:
 	ADDS $4, R13, R13
-	BEQ sums291
+	BEQ sums301
 
-scattered294:
+scattered304:
 
-step295:
-	WORD $0xbc6c6928 // ldr s8, [x9, x12]
+step305:
+	WORD $0xbc6c6848 // ldr s8, [x2, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0xfd40016a // ldr d10, [x11]
 	WORD $0x2e61394a // shll v10.4s, v10.4h, #16
@@ -20529,233 +20780,237 @@ step295:
 	WORD $0x2e61396b // shll v11.4s, v11.4h, #16
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
-	ADD R4, R11
-	ADD R2, R12
+	ADD R6, R11
+	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step295
+	BNE step305
 
-sums291:
+sums301:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ add296
+	BEQ other306
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R8, few300
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done299
+	TBZ $2, R1, few310
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done309
 
-few300:
-	TBZ $1, R8, single298
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done299
-	ADD $56, R5, R11
+few310:
+	TBZ $1, R1, single308
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done309
+	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done299
+	JMP done309
 
-single298:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single308:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done299:
-	ADD R6, R5
+done309:
+	ADD R8, R7
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R8, few303
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done302
+	TBZ $2, R1, few313
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done312
 
-few303:
-	TBZ $1, R8, single301
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done302
-	ADD $56, R5, R11
+few313:
+	TBZ $1, R1, single311
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done312
+	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done302
+	JMP done312
 
-single301:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single311:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done302:
-	ADD R6, R5
-	JMP end297
+done312:
+	ADD R8, R7
+	JMP done307
 
-add296:
-	WORD $0x3dc000a8 // ldr q8, [x5]
+other306:
+	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few306
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
-	JMP done305
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few316
+	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
+	JMP done315
 
-few306:
-	TBZ $1, R8, single304
-	WORD $0xfd4018a8 // ldr d8, [x5, #48]
-	TBZ $0, R8, done305
-	ADD $56, R5, R11
+few316:
+	TBZ $1, R1, single314
+	WORD $0xfd4018e8 // ldr d8, [x7, #48]
+	TBZ $0, R1, done315
+	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done305
+	JMP done315
 
-single304:
-	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+single314:
+	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done305:
+done315:
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R8, few309
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done308
+	TBZ $2, R1, few319
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done318
 
-few309:
-	TBZ $1, R8, single307
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done308
-	ADD $56, R5, R11
+few319:
+	TBZ $1, R1, single317
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done318
+	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done308
+	JMP done318
 
-single307:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single317:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done308:
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+done318:
+	ADD R8, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few312
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
-	JMP done311
-
-few312:
-	TBZ $1, R8, single310
-	WORD $0xfd4018a8 // ldr d8, [x5, #48]
-	TBZ $0, R8, done311
-	ADD $56, R5, R11
-	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done311
-
-single310:
-	WORD $0xbd4030a8 // ldr s8, [x5, #48]
-
-done311:
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R8, few315
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done314
-
-few315:
-	TBZ $1, R8, single313
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done314
-	ADD $56, R5, R11
-	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done314
-
-single313:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done314:
-	ADD R6, R5
-
-end297:
-	ADD R1, R10, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile278
-	RET
-
-rows277:
-	MOVD (R0), R9
-
-tile316:
-	MOVD 88(R0), R10
-	CMP $2, R10
-	BNE notC317
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few322
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few322
+	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
 	JMP done321
 
 few322:
-	TBZ $1, R8, single320
-	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done321
-	ADD $56, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	TBZ $1, R1, single320
+	WORD $0xfd4018e8 // ldr d8, [x7, #48]
+	TBZ $0, R1, done321
+	ADD $56, R7, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
 	JMP done321
 
 single320:
-	WORD $0xbd403163 // ldr s3, [x11, #48]
+	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
 done321:
-	JMP begin319
-
-notC317:
-	CMP $1, R10
-	BNE notBias318
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few325
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $2, R1, few325
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done324
 
 few325:
-	TBZ $1, R8, single323
-	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done324
-	ADD $56, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	TBZ $1, R1, single323
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done324
+	ADD $56, R7, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
 	JMP done324
 
 single323:
-	WORD $0xbd403163 // ldr s3, [x11, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done324:
-	JMP begin319
+	ADD R8, R7
 
-notBias318:
+done307:
+	ADD R3, R10, R2
+	ADD R3, R2, R10
+	SUBS $1, R9, R9
+	BNE row287
+	RET
+
+other285:
+
+done286:
+
+row326:
+	MOVD 88(R0), R10
+	CMP $2, R10
+	BNE other327
+	MOVD R7, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	TBZ $2, R1, few331
+	WORD $0x3dc00d43 // ldr q3, [x10, #48]
+	JMP done330
+
+few331:
+	TBZ $1, R1, single329
+	WORD $0xfd401943 // ldr d3, [x10, #48]
+	TBZ $0, R1, done330
+	ADD $56, R10, R11
+	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
+	JMP done330
+
+single329:
+	WORD $0xbd403143 // ldr s3, [x10, #48]
+
+done330:
+	JMP done328
+
+other327:
+	MOVD 88(R0), R10
+	CMP $1, R10
+	BNE other332
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	TBZ $2, R1, few336
+	WORD $0x3dc00d43 // ldr q3, [x10, #48]
+	JMP done335
+
+few336:
+	TBZ $1, R1, single334
+	WORD $0xfd401943 // ldr d3, [x10, #48]
+	TBZ $0, R1, done335
+	ADD $56, R10, R11
+	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
+	JMP done335
+
+single334:
+	WORD $0xbd403143 // ldr s3, [x10, #48]
+
+done335:
+	JMP done333
+
+other332:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin319:
-	MOVD R3, R10
+done333:
+
+done328:
+	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums326
-	CMP $4, R2
-	BNE scattered329
+	CBZ R12, sums337
+	CMP $4, R4
+	BNE scattered340
 	SUBS $4, R12, R12
-	BLT few328
+	BLT few339
 
-four327:
-	WORD $0x3ceb6924 // ldr q4, [x9, x11]
+four338:
+	WORD $0x3ceb6844 // ldr q4, [x2, x11]
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -20768,7 +21023,7 @@ four327:
 	WORD $0xfd400d46 // ldr d6, [x10, #24]
 	WORD $0x2e6138c6 // shll v6.4s, v6.4h, #16
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
-	ADD R4, R10
+	ADD R6, R10
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
 	WORD $0x4fa410a0 // fmla v0.4s, v5.4s, v4.s[1]
@@ -20781,7 +21036,7 @@ four327:
 	WORD $0xfd400d46 // ldr d6, [x10, #24]
 	WORD $0x2e6138c6 // shll v6.4s, v6.4h, #16
 	WORD $0x4fa410c3 // fmla v3.4s, v6.4s, v4.s[1]
-	ADD R4, R10
+	ADD R6, R10
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
 	WORD $0x4f8418a0 // fmla v0.4s, v5.4s, v4.s[2]
@@ -20794,7 +21049,7 @@ four327:
 	WORD $0xfd400d46 // ldr d6, [x10, #24]
 	WORD $0x2e6138c6 // shll v6.4s, v6.4h, #16
 	WORD $0x4f8418c3 // fmla v3.4s, v6.4s, v4.s[2]
-	ADD R4, R10
+	ADD R6, R10
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
 	WORD $0x4fa418a0 // fmla v0.4s, v5.4s, v4.s[3]
@@ -20807,19 +21062,19 @@ four327:
 	WORD $0xfd400d46 // ldr d6, [x10, #24]
 	WORD $0x2e6138c6 // shll v6.4s, v6.4h, #16
 	WORD $0x4fa418c3 // fmla v3.4s, v6.4s, v4.s[3]
-	ADD R4, R10
+	ADD R6, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four327
+	BGE four338
 
-few328:
+few339:
 	ADDS $4, R12, R12
-	BEQ sums326
+	BEQ sums337
 
-scattered329:
+scattered340:
 
-step330:
-	WORD $0xbc6b6924 // ldr s4, [x9, x11]
+step341:
+	WORD $0xbc6b6844 // ldr s4, [x2, x11]
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -20832,91 +21087,91 @@ step330:
 	WORD $0xfd400d46 // ldr d6, [x10, #24]
 	WORD $0x2e6138c6 // shll v6.4s, v6.4h, #16
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R6, R10
+	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step330
+	BNE step341
 
-sums326:
+sums337:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add331
+	BEQ other342
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R8, few335
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done334
+	TBZ $2, R1, few346
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done345
 
-few335:
-	TBZ $1, R8, single333
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done334
-	ADD $56, R5, R10
+few346:
+	TBZ $1, R1, single344
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done345
+	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done334
+	JMP done345
 
-single333:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single344:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done334:
-	ADD R6, R5
-	JMP end332
+done345:
+	ADD R8, R7
+	JMP done343
 
-add331:
-	WORD $0x3dc000a4 // ldr q4, [x5]
+other342:
+	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e4 // ldr q4, [x7, #16]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008e4 // ldr q4, [x7, #32]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few338
-	WORD $0x3dc00ca4 // ldr q4, [x5, #48]
-	JMP done337
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few349
+	WORD $0x3dc00ce4 // ldr q4, [x7, #48]
+	JMP done348
 
-few338:
-	TBZ $1, R8, single336
-	WORD $0xfd4018a4 // ldr d4, [x5, #48]
-	TBZ $0, R8, done337
-	ADD $56, R5, R10
+few349:
+	TBZ $1, R1, single347
+	WORD $0xfd4018e4 // ldr d4, [x7, #48]
+	TBZ $0, R1, done348
+	ADD $56, R7, R10
 	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
-	JMP done337
+	JMP done348
 
-single336:
-	WORD $0xbd4030a4 // ldr s4, [x5, #48]
+single347:
+	WORD $0xbd4030e4 // ldr s4, [x7, #48]
 
-done337:
+done348:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R8, few341
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done340
+	TBZ $2, R1, few352
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done351
 
-few341:
-	TBZ $1, R8, single339
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done340
-	ADD $56, R5, R10
+few352:
+	TBZ $1, R1, single350
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done351
+	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done340
+	JMP done351
 
-single339:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single350:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done340:
-	ADD R6, R5
+done351:
+	ADD R8, R7
 
-end332:
-	ADD R1, R9, R9
-	SUBS $1, R7, R7
-	BNE tile316
+done343:
+	ADD R3, R2, R2
+	SUBS $1, R9, R9
+	BNE row326
 	RET
 
 // gemmInt8NEON sets C = A·B + start for whole panels of 8-bit integers.
@@ -20924,196 +21179,197 @@ end332:
 // func gemmInt8NEON(t *tileArgs)
 TEXT ·gemmInt8NEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 8(R0), R1
-	MOVD 16(R0), R2
-	MOVD 24(R0), R3
-	MOVD 32(R0), R4
-	MOVD 40(R0), R5
-	MOVD 48(R0), R6
-	MOVD 72(R0), R7
-	MOVD 80(R0), R8
-	MOVD 64(R0), R9
-	CMP $6, R9
-	BNE rows1
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
+	MOVD 80(R0), R1
+	MOVD (R0), R2
+	MOVD 8(R0), R3
+	MOVD 16(R0), R4
+	MOVD 24(R0), R5
+	MOVD 32(R0), R6
+	MOVD 40(R0), R7
+	MOVD 48(R0), R8
+	MOVD 72(R0), R9
+	MOVD 64(R0), R10
+	CMP $6, R10
+	BNE other1
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
 
-tile2:
+row3:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC3
-	MOVD R5, R16
-	WORD $0x3dc00200 // ldr q0, [x16]
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
-	WORD $0x3dc00a02 // ldr q2, [x16, #32]
-	TBZ $2, R8, few8
-	WORD $0x3dc00e03 // ldr q3, [x16, #48]
+	BNE other4
+	MOVD R7, R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	TBZ $2, R1, few8
+	WORD $0x3dc00de3 // ldr q3, [x15, #48]
 	JMP done7
 
 few8:
-	TBZ $1, R8, single6
-	WORD $0xfd401a03 // ldr d3, [x16, #48]
-	TBZ $0, R8, done7
-	ADD $56, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
+	TBZ $1, R1, single6
+	WORD $0xfd4019e3 // ldr d3, [x15, #48]
+	TBZ $0, R1, done7
+	ADD $56, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
 	JMP done7
 
 single6:
-	WORD $0xbd403203 // ldr s3, [x16, #48]
+	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
 done7:
-	ADD R6, R16
-	WORD $0x3dc00204 // ldr q4, [x16]
-	WORD $0x3dc00605 // ldr q5, [x16, #16]
-	WORD $0x3dc00a06 // ldr q6, [x16, #32]
-	TBZ $2, R8, few11
-	WORD $0x3dc00e07 // ldr q7, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001e4 // ldr q4, [x15]
+	WORD $0x3dc005e5 // ldr q5, [x15, #16]
+	WORD $0x3dc009e6 // ldr q6, [x15, #32]
+	TBZ $2, R1, few11
+	WORD $0x3dc00de7 // ldr q7, [x15, #48]
 	JMP done10
 
 few11:
-	TBZ $1, R8, single9
-	WORD $0xfd401a07 // ldr d7, [x16, #48]
-	TBZ $0, R8, done10
-	ADD $56, R16, R17
-	WORD $0x4d408227 // ld1 {v7.s}[2], [x17]
+	TBZ $1, R1, single9
+	WORD $0xfd4019e7 // ldr d7, [x15, #48]
+	TBZ $0, R1, done10
+	ADD $56, R15, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done10
 
 single9:
-	WORD $0xbd403207 // ldr s7, [x16, #48]
+	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
 done10:
-	ADD R6, R16
-	WORD $0x3dc00208 // ldr q8, [x16]
-	WORD $0x3dc00609 // ldr q9, [x16, #16]
-	WORD $0x3dc00a0a // ldr q10, [x16, #32]
-	TBZ $2, R8, few14
-	WORD $0x3dc00e0b // ldr q11, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001e8 // ldr q8, [x15]
+	WORD $0x3dc005e9 // ldr q9, [x15, #16]
+	WORD $0x3dc009ea // ldr q10, [x15, #32]
+	TBZ $2, R1, few14
+	WORD $0x3dc00deb // ldr q11, [x15, #48]
 	JMP done13
 
 few14:
-	TBZ $1, R8, single12
-	WORD $0xfd401a0b // ldr d11, [x16, #48]
-	TBZ $0, R8, done13
-	ADD $56, R16, R17
-	WORD $0x4d40822b // ld1 {v11.s}[2], [x17]
+	TBZ $1, R1, single12
+	WORD $0xfd4019eb // ldr d11, [x15, #48]
+	TBZ $0, R1, done13
+	ADD $56, R15, R16
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
 	JMP done13
 
 single12:
-	WORD $0xbd40320b // ldr s11, [x16, #48]
+	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
 done13:
-	ADD R6, R16
-	WORD $0x3dc0020c // ldr q12, [x16]
-	WORD $0x3dc0060d // ldr q13, [x16, #16]
-	WORD $0x3dc00a0e // ldr q14, [x16, #32]
-	TBZ $2, R8, few17
-	WORD $0x3dc00e0f // ldr q15, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001ec // ldr q12, [x15]
+	WORD $0x3dc005ed // ldr q13, [x15, #16]
+	WORD $0x3dc009ee // ldr q14, [x15, #32]
+	TBZ $2, R1, few17
+	WORD $0x3dc00def // ldr q15, [x15, #48]
 	JMP done16
 
 few17:
-	TBZ $1, R8, single15
-	WORD $0xfd401a0f // ldr d15, [x16, #48]
-	TBZ $0, R8, done16
-	ADD $56, R16, R17
-	WORD $0x4d40822f // ld1 {v15.s}[2], [x17]
+	TBZ $1, R1, single15
+	WORD $0xfd4019ef // ldr d15, [x15, #48]
+	TBZ $0, R1, done16
+	ADD $56, R15, R16
+	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
 	JMP done16
 
 single15:
-	WORD $0xbd40320f // ldr s15, [x16, #48]
+	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
 done16:
-	ADD R6, R16
-	WORD $0x3dc00210 // ldr q16, [x16]
-	WORD $0x3dc00611 // ldr q17, [x16, #16]
-	WORD $0x3dc00a12 // ldr q18, [x16, #32]
-	TBZ $2, R8, few20
-	WORD $0x3dc00e13 // ldr q19, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001f0 // ldr q16, [x15]
+	WORD $0x3dc005f1 // ldr q17, [x15, #16]
+	WORD $0x3dc009f2 // ldr q18, [x15, #32]
+	TBZ $2, R1, few20
+	WORD $0x3dc00df3 // ldr q19, [x15, #48]
 	JMP done19
 
 few20:
-	TBZ $1, R8, single18
-	WORD $0xfd401a13 // ldr d19, [x16, #48]
-	TBZ $0, R8, done19
-	ADD $56, R16, R17
-	WORD $0x4d408233 // ld1 {v19.s}[2], [x17]
+	TBZ $1, R1, single18
+	WORD $0xfd4019f3 // ldr d19, [x15, #48]
+	TBZ $0, R1, done19
+	ADD $56, R15, R16
+	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
 	JMP done19
 
 single18:
-	WORD $0xbd403213 // ldr s19, [x16, #48]
+	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
 done19:
-	ADD R6, R16
-	WORD $0x3dc00214 // ldr q20, [x16]
-	WORD $0x3dc00615 // ldr q21, [x16, #16]
-	WORD $0x3dc00a16 // ldr q22, [x16, #32]
-	TBZ $2, R8, few23
-	WORD $0x3dc00e17 // ldr q23, [x16, #48]
+	ADD R8, R15
+	WORD $0x3dc001f4 // ldr q20, [x15]
+	WORD $0x3dc005f5 // ldr q21, [x15, #16]
+	WORD $0x3dc009f6 // ldr q22, [x15, #32]
+	TBZ $2, R1, few23
+	WORD $0x3dc00df7 // ldr q23, [x15, #48]
 	JMP done22
 
 few23:
-	TBZ $1, R8, single21
-	WORD $0xfd401a17 // ldr d23, [x16, #48]
-	TBZ $0, R8, done22
-	ADD $56, R16, R17
-	WORD $0x4d408237 // ld1 {v23.s}[2], [x17]
+	TBZ $1, R1, single21
+	WORD $0xfd4019f7 // ldr d23, [x15, #48]
+	TBZ $0, R1, done22
+	ADD $56, R15, R16
+	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
 	JMP done22
 
 single21:
-	WORD $0xbd403217 // ldr s23, [x16, #48]
+	WORD $0xbd4031f7 // ldr s23, [x15, #48]
 
 done22:
-	JMP begin5
+	JMP done5
 
-notC3:
+other4:
+	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE notBias4
-	MOVD 96(R0), R16
-	WORD $0x3dc00200 // ldr q0, [x16]
+	BNE other24
+	MOVD 96(R0), R15
+	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
 	WORD $0x4ea01c14 // mov v20.16b, v0.16b
-	WORD $0x3dc00601 // ldr q1, [x16, #16]
+	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
 	WORD $0x4ea11c35 // mov v21.16b, v1.16b
-	WORD $0x3dc00a02 // ldr q2, [x16, #32]
+	WORD $0x3dc009e2 // ldr q2, [x15, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
 	WORD $0x4ea21c56 // mov v22.16b, v2.16b
-	TBZ $2, R8, few26
-	WORD $0x3dc00e03 // ldr q3, [x16, #48]
-	JMP done25
+	TBZ $2, R1, few28
+	WORD $0x3dc00de3 // ldr q3, [x15, #48]
+	JMP done27
 
-few26:
-	TBZ $1, R8, single24
-	WORD $0xfd401a03 // ldr d3, [x16, #48]
-	TBZ $0, R8, done25
-	ADD $56, R16, R17
-	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
-	JMP done25
+few28:
+	TBZ $1, R1, single26
+	WORD $0xfd4019e3 // ldr d3, [x15, #48]
+	TBZ $0, R1, done27
+	ADD $56, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	JMP done27
 
-single24:
-	WORD $0xbd403203 // ldr s3, [x16, #48]
+single26:
+	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done25:
+done27:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP begin5
+	JMP done25
 
-notBias4:
+other24:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -21139,18 +21395,20 @@ notBias4:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-begin5:
-	MOVD R3, R15
+done25:
+
+done5:
+	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums27
-	CMP $4, R2
-	BNE scattered30
+	CBZ R17, sums29
+	CMP $4, R4
+	BNE scattered32
 	SUBS $4, R17, R17
-	BLT few29
+	BLT few31
 
-four28:
-	WORD $0x3cf06938 // ldr q24, [x9, x16]
+four30:
+	WORD $0x3cf06858 // ldr q24, [x2, x16]
 	WORD $0x3cf06959 // ldr q25, [x10, x16]
 	WORD $0x3cf0697a // ldr q26, [x11, x16]
 	WORD $0x3cf0699b // ldr q27, [x12, x16]
@@ -21196,7 +21454,7 @@ four28:
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
-	ADD R4, R15
+	ADD R6, R15
 	WORD $0xbd4001fe // ldr s30, [x15]
 	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
 	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
@@ -21237,7 +21495,7 @@ four28:
 	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
 	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
-	ADD R4, R15
+	ADD R6, R15
 	WORD $0xbd4001fe // ldr s30, [x15]
 	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
 	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
@@ -21278,7 +21536,7 @@ four28:
 	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
 	WORD $0x4f9c1bf3 // fmla v19.4s, v31.4s, v28.s[2]
 	WORD $0x4f9d1bf7 // fmla v23.4s, v31.4s, v29.s[2]
-	ADD R4, R15
+	ADD R6, R15
 	WORD $0xbd4001fe // ldr s30, [x15]
 	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
 	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
@@ -21319,19 +21577,19 @@ four28:
 	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
 	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
 	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
-	ADD R4, R15
+	ADD R6, R15
 	ADD $16, R16
 	SUBS $4, R17, R17
-	BGE four28
+	BGE four30
 
-few29:
+few31:
 	ADDS $4, R17, R17
-	BEQ sums27
+	BEQ sums29
 
-scattered30:
+scattered32:
 
-step31:
-	WORD $0xbc706938 // ldr s24, [x9, x16]
+step33:
+	WORD $0xbc706858 // ldr s24, [x2, x16]
 	WORD $0xbc706959 // ldr s25, [x10, x16]
 	WORD $0xbc70697a // ldr s26, [x11, x16]
 	WORD $0xbc70699b // ldr s27, [x12, x16]
@@ -21377,591 +21635,593 @@ step31:
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
-	ADD R4, R15
-	ADD R2, R16
+	ADD R6, R15
+	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step31
+	BNE step33
 
-sums27:
+sums29:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ add32
+	BEQ other34
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R8, few36
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done35
+	TBZ $2, R1, few38
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done37
 
-few36:
-	TBZ $1, R8, single34
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done35
-	ADD $56, R5, R15
+few38:
+	TBZ $1, R1, single36
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done37
+	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done37
+
+single36:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
+
+done37:
+	ADD R8, R7
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $2, R1, few41
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done40
+
+few41:
+	TBZ $1, R1, single39
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done40
+	ADD $56, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done40
+
+single39:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
+
+done40:
+	ADD R8, R7
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $2, R1, few44
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done43
+
+few44:
+	TBZ $1, R1, single42
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done43
+	ADD $56, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done43
+
+single42:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done43:
+	ADD R8, R7
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $2, R1, few47
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done46
+
+few47:
+	TBZ $1, R1, single45
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done46
+	ADD $56, R7, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	JMP done46
+
+single45:
+	WORD $0xbd0030ef // str s15, [x7, #48]
+
+done46:
+	ADD R8, R7
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $2, R1, few50
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done49
+
+few50:
+	TBZ $1, R1, single48
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done49
+	ADD $56, R7, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	JMP done49
+
+single48:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
+
+done49:
+	ADD R8, R7
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000f4 // str q20, [x7]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004f5 // str q21, [x7, #16]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008f6 // str q22, [x7, #32]
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $2, R1, few53
+	WORD $0x3d800cf7 // str q23, [x7, #48]
+	JMP done52
+
+few53:
+	TBZ $1, R1, single51
+	WORD $0xfd0018f7 // str d23, [x7, #48]
+	TBZ $0, R1, done52
+	ADD $56, R7, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done52
+
+single51:
+	WORD $0xbd0030f7 // str s23, [x7, #48]
+
+done52:
+	ADD R8, R7
 	JMP done35
 
-single34:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+other34:
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few56
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done55
+
+few56:
+	TBZ $1, R1, single54
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done55
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done55
+
+single54:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done55:
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	TBZ $2, R1, few59
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done58
+
+few59:
+	TBZ $1, R1, single57
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done58
+	ADD $56, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done58
+
+single57:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
+
+done58:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few62
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done61
+
+few62:
+	TBZ $1, R1, single60
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done61
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done61
+
+single60:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done61:
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $2, R1, few65
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done64
+
+few65:
+	TBZ $1, R1, single63
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done64
+	ADD $56, R7, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done64
+
+single63:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
+
+done64:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few68
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done67
+
+few68:
+	TBZ $1, R1, single66
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done67
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done67
+
+single66:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done67:
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $2, R1, few71
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done70
+
+few71:
+	TBZ $1, R1, single69
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done70
+	ADD $56, R7, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done70
+
+single69:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done70:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $2, R1, few74
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done73
+
+few74:
+	TBZ $1, R1, single72
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done73
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done73
+
+single72:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done73:
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $2, R1, few77
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done76
+
+few77:
+	TBZ $1, R1, single75
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done76
+	ADD $56, R7, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	JMP done76
+
+single75:
+	WORD $0xbd0030ef // str s15, [x7, #48]
+
+done76:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	TBZ $2, R1, few80
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done79
+
+few80:
+	TBZ $1, R1, single78
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done79
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done79
+
+single78:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done79:
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $2, R1, few83
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done82
+
+few83:
+	TBZ $1, R1, single81
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done82
+	ADD $56, R7, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	JMP done82
+
+single81:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
+
+done82:
+	ADD R8, R7
+	WORD $0x3dc000f8 // ldr q24, [x7]
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000f4 // str q20, [x7]
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004f5 // str q21, [x7, #16]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008f6 // str q22, [x7, #32]
+	TBZ $2, R1, few86
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	JMP done85
+
+few86:
+	TBZ $1, R1, single84
+	WORD $0xfd4018f8 // ldr d24, [x7, #48]
+	TBZ $0, R1, done85
+	ADD $56, R7, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done85
+
+single84:
+	WORD $0xbd4030f8 // ldr s24, [x7, #48]
+
+done85:
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $2, R1, few89
+	WORD $0x3d800cf7 // str q23, [x7, #48]
+	JMP done88
+
+few89:
+	TBZ $1, R1, single87
+	WORD $0xfd0018f7 // str d23, [x7, #48]
+	TBZ $0, R1, done88
+	ADD $56, R7, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done88
+
+single87:
+	WORD $0xbd0030f7 // str s23, [x7, #48]
+
+done88:
+	ADD R8, R7
 
 done35:
-	ADD R6, R5
-	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R8, few39
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done38
-
-few39:
-	TBZ $1, R8, single37
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done38
-	ADD $56, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done38
-
-single37:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done38:
-	ADD R6, R5
-	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R8, few42
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done41
-
-few42:
-	TBZ $1, R8, single40
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done41
-	ADD $56, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done41
-
-single40:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done41:
-	ADD R6, R5
-	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R8, few45
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done44
-
-few45:
-	TBZ $1, R8, single43
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done44
-	ADD $56, R5, R15
-	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done44
-
-single43:
-	WORD $0xbd0030af // str s15, [x5, #48]
-
-done44:
-	ADD R6, R5
-	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R8, few48
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done47
-
-few48:
-	TBZ $1, R8, single46
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done47
-	ADD $56, R5, R15
-	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done47
-
-single46:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
-
-done47:
-	ADD R6, R5
-	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
-	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
-	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R8, few51
-	WORD $0x3d800cb7 // str q23, [x5, #48]
-	JMP done50
-
-few51:
-	TBZ $1, R8, single49
-	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done50
-	ADD $56, R5, R15
-	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done50
-
-single49:
-	WORD $0xbd0030b7 // str s23, [x5, #48]
-
-done50:
-	ADD R6, R5
-	JMP end33
-
-add32:
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few54
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done53
-
-few54:
-	TBZ $1, R8, single52
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done53
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done53
-
-single52:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done53:
-	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R8, few57
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done56
-
-few57:
-	TBZ $1, R8, single55
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done56
-	ADD $56, R5, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done56
-
-single55:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done56:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few60
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done59
-
-few60:
-	TBZ $1, R8, single58
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done59
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done59
-
-single58:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done59:
-	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R8, few63
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done62
-
-few63:
-	TBZ $1, R8, single61
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done62
-	ADD $56, R5, R15
-	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done62
-
-single61:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done62:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few66
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done65
-
-few66:
-	TBZ $1, R8, single64
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done65
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done65
-
-single64:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done65:
-	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R8, few69
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done68
-
-few69:
-	TBZ $1, R8, single67
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done68
-	ADD $56, R5, R15
-	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done68
-
-single67:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done68:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $2, R8, few72
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done71
-
-few72:
-	TBZ $1, R8, single70
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done71
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done71
-
-single70:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done71:
-	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R8, few75
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done74
-
-few75:
-	TBZ $1, R8, single73
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done74
-	ADD $56, R5, R15
-	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done74
-
-single73:
-	WORD $0xbd0030af // str s15, [x5, #48]
-
-done74:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	TBZ $2, R8, few78
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done77
-
-few78:
-	TBZ $1, R8, single76
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done77
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done77
-
-single76:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done77:
-	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R8, few81
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done80
-
-few81:
-	TBZ $1, R8, single79
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done80
-	ADD $56, R5, R15
-	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done80
-
-single79:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
-
-done80:
-	ADD R6, R5
-	WORD $0x3dc000b8 // ldr q24, [x5]
-	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
-	WORD $0x3d8000b4 // str q20, [x5]
-	WORD $0x3dc004b8 // ldr q24, [x5, #16]
-	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	WORD $0x3d8008b6 // str q22, [x5, #32]
-	TBZ $2, R8, few84
-	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
-	JMP done83
-
-few84:
-	TBZ $1, R8, single82
-	WORD $0xfd4018b8 // ldr d24, [x5, #48]
-	TBZ $0, R8, done83
-	ADD $56, R5, R15
-	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done83
-
-single82:
-	WORD $0xbd4030b8 // ldr s24, [x5, #48]
-
-done83:
-	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R8, few87
-	WORD $0x3d800cb7 // str q23, [x5, #48]
-	JMP done86
-
-few87:
-	TBZ $1, R8, single85
-	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done86
-	ADD $56, R5, R15
-	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done86
-
-single85:
-	WORD $0xbd0030b7 // str s23, [x5, #48]
-
-done86:
-	ADD R6, R5
-
-end33:
-	ADD R1, R14, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	ADD R1, R13, R14
-	SUBS $1, R7, R7
-	BNE tile2
+	ADD R3, R14, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	ADD R3, R13, R14
+	SUBS $1, R9, R9
+	BNE row3
 	RET
 
-rows1:
-	MOVD 64(R0), R9
-	CMP $5, R9
-	BNE rows88
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
+other1:
 
-tile89:
+done2:
+	MOVD 64(R0), R10
+	CMP $5, R10
+	BNE other90
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+
+row92:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC90
-	MOVD R5, R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $2, R8, few95
-	WORD $0x3dc00de3 // ldr q3, [x15, #48]
+	BNE other93
+	MOVD R7, R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	TBZ $2, R1, few97
+	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
+	JMP done96
+
+few97:
+	TBZ $1, R1, single95
+	WORD $0xfd4019c3 // ldr d3, [x14, #48]
+	TBZ $0, R1, done96
+	ADD $56, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
+	JMP done96
+
+single95:
+	WORD $0xbd4031c3 // ldr s3, [x14, #48]
+
+done96:
+	ADD R8, R14
+	WORD $0x3dc001c4 // ldr q4, [x14]
+	WORD $0x3dc005c5 // ldr q5, [x14, #16]
+	WORD $0x3dc009c6 // ldr q6, [x14, #32]
+	TBZ $2, R1, few100
+	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
+	JMP done99
+
+few100:
+	TBZ $1, R1, single98
+	WORD $0xfd4019c7 // ldr d7, [x14, #48]
+	TBZ $0, R1, done99
+	ADD $56, R14, R15
+	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
+	JMP done99
+
+single98:
+	WORD $0xbd4031c7 // ldr s7, [x14, #48]
+
+done99:
+	ADD R8, R14
+	WORD $0x3dc001c8 // ldr q8, [x14]
+	WORD $0x3dc005c9 // ldr q9, [x14, #16]
+	WORD $0x3dc009ca // ldr q10, [x14, #32]
+	TBZ $2, R1, few103
+	WORD $0x3dc00dcb // ldr q11, [x14, #48]
+	JMP done102
+
+few103:
+	TBZ $1, R1, single101
+	WORD $0xfd4019cb // ldr d11, [x14, #48]
+	TBZ $0, R1, done102
+	ADD $56, R14, R15
+	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
+	JMP done102
+
+single101:
+	WORD $0xbd4031cb // ldr s11, [x14, #48]
+
+done102:
+	ADD R8, R14
+	WORD $0x3dc001cc // ldr q12, [x14]
+	WORD $0x3dc005cd // ldr q13, [x14, #16]
+	WORD $0x3dc009ce // ldr q14, [x14, #32]
+	TBZ $2, R1, few106
+	WORD $0x3dc00dcf // ldr q15, [x14, #48]
+	JMP done105
+
+few106:
+	TBZ $1, R1, single104
+	WORD $0xfd4019cf // ldr d15, [x14, #48]
+	TBZ $0, R1, done105
+	ADD $56, R14, R15
+	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
+	JMP done105
+
+single104:
+	WORD $0xbd4031cf // ldr s15, [x14, #48]
+
+done105:
+	ADD R8, R14
+	WORD $0x3dc001d0 // ldr q16, [x14]
+	WORD $0x3dc005d1 // ldr q17, [x14, #16]
+	WORD $0x3dc009d2 // ldr q18, [x14, #32]
+	TBZ $2, R1, few109
+	WORD $0x3dc00dd3 // ldr q19, [x14, #48]
+	JMP done108
+
+few109:
+	TBZ $1, R1, single107
+	WORD $0xfd4019d3 // ldr d19, [x14, #48]
+	TBZ $0, R1, done108
+	ADD $56, R14, R15
+	WORD $0x4d4081f3 // ld1 {v19.s}[2], [x15]
+	JMP done108
+
+single107:
+	WORD $0xbd4031d3 // ldr s19, [x14, #48]
+
+done108:
 	JMP done94
 
-few95:
-	TBZ $1, R8, single93
-	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done94
-	ADD $56, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done94
-
-single93:
-	WORD $0xbd4031e3 // ldr s3, [x15, #48]
-
-done94:
-	ADD R6, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
-	WORD $0x3dc005e5 // ldr q5, [x15, #16]
-	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $2, R8, few98
-	WORD $0x3dc00de7 // ldr q7, [x15, #48]
-	JMP done97
-
-few98:
-	TBZ $1, R8, single96
-	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R8, done97
-	ADD $56, R15, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done97
-
-single96:
-	WORD $0xbd4031e7 // ldr s7, [x15, #48]
-
-done97:
-	ADD R6, R15
-	WORD $0x3dc001e8 // ldr q8, [x15]
-	WORD $0x3dc005e9 // ldr q9, [x15, #16]
-	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $2, R8, few101
-	WORD $0x3dc00deb // ldr q11, [x15, #48]
-	JMP done100
-
-few101:
-	TBZ $1, R8, single99
-	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R8, done100
-	ADD $56, R15, R16
-	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done100
-
-single99:
-	WORD $0xbd4031eb // ldr s11, [x15, #48]
-
-done100:
-	ADD R6, R15
-	WORD $0x3dc001ec // ldr q12, [x15]
-	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $2, R8, few104
-	WORD $0x3dc00def // ldr q15, [x15, #48]
-	JMP done103
-
-few104:
-	TBZ $1, R8, single102
-	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R8, done103
-	ADD $56, R15, R16
-	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done103
-
-single102:
-	WORD $0xbd4031ef // ldr s15, [x15, #48]
-
-done103:
-	ADD R6, R15
-	WORD $0x3dc001f0 // ldr q16, [x15]
-	WORD $0x3dc005f1 // ldr q17, [x15, #16]
-	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $2, R8, few107
-	WORD $0x3dc00df3 // ldr q19, [x15, #48]
-	JMP done106
-
-few107:
-	TBZ $1, R8, single105
-	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R8, done106
-	ADD $56, R15, R16
-	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done106
-
-single105:
-	WORD $0xbd4031f3 // ldr s19, [x15, #48]
-
-done106:
-	JMP begin92
-
-notC90:
+other93:
+	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE notBias91
-	MOVD 96(R0), R15
-	WORD $0x3dc001e0 // ldr q0, [x15]
+	BNE other110
+	MOVD 96(R0), R14
+	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x4ea01c10 // mov v16.16b, v0.16b
-	WORD $0x3dc005e1 // ldr q1, [x15, #16]
+	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c31 // mov v17.16b, v1.16b
-	WORD $0x3dc009e2 // ldr q2, [x15, #32]
+	WORD $0x3dc009c2 // ldr q2, [x14, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $2, R8, few110
-	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done109
+	TBZ $2, R1, few114
+	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
+	JMP done113
 
-few110:
-	TBZ $1, R8, single108
-	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done109
-	ADD $56, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done109
+few114:
+	TBZ $1, R1, single112
+	WORD $0xfd4019c3 // ldr d3, [x14, #48]
+	TBZ $0, R1, done113
+	ADD $56, R14, R15
+	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
+	JMP done113
 
-single108:
-	WORD $0xbd4031e3 // ldr s3, [x15, #48]
+single112:
+	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done109:
+done113:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin92
+	JMP done111
 
-notBias91:
+other110:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -21983,18 +22243,20 @@ notBias91:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin92:
-	MOVD R3, R14
+done111:
+
+done94:
+	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums111
-	CMP $4, R2
-	BNE scattered114
+	CBZ R16, sums115
+	CMP $4, R4
+	BNE scattered118
 	SUBS $4, R16, R16
-	BLT few113
+	BLT few117
 
-four112:
-	WORD $0x3cef6934 // ldr q20, [x9, x15]
+four116:
+	WORD $0x3cef6854 // ldr q20, [x2, x15]
 	WORD $0x3cef6955 // ldr q21, [x10, x15]
 	WORD $0x3cef6976 // ldr q22, [x11, x15]
 	WORD $0x3cef6997 // ldr q23, [x12, x15]
@@ -22035,7 +22297,7 @@ four112:
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
 	WORD $0x4f97134f // fmla v15.4s, v26.4s, v23.s[0]
 	WORD $0x4f981353 // fmla v19.4s, v26.4s, v24.s[0]
-	ADD R4, R14
+	ADD R6, R14
 	WORD $0xbd4001d9 // ldr s25, [x14]
 	WORD $0x0f08a739 // sxtl v25.8h, v25.8b
 	WORD $0x0f10a739 // sxtl v25.4s, v25.4h
@@ -22072,7 +22334,7 @@ four112:
 	WORD $0x4fb6134b // fmla v11.4s, v26.4s, v22.s[1]
 	WORD $0x4fb7134f // fmla v15.4s, v26.4s, v23.s[1]
 	WORD $0x4fb81353 // fmla v19.4s, v26.4s, v24.s[1]
-	ADD R4, R14
+	ADD R6, R14
 	WORD $0xbd4001d9 // ldr s25, [x14]
 	WORD $0x0f08a739 // sxtl v25.8h, v25.8b
 	WORD $0x0f10a739 // sxtl v25.4s, v25.4h
@@ -22109,7 +22371,7 @@ four112:
 	WORD $0x4f961b4b // fmla v11.4s, v26.4s, v22.s[2]
 	WORD $0x4f971b4f // fmla v15.4s, v26.4s, v23.s[2]
 	WORD $0x4f981b53 // fmla v19.4s, v26.4s, v24.s[2]
-	ADD R4, R14
+	ADD R6, R14
 	WORD $0xbd4001d9 // ldr s25, [x14]
 	WORD $0x0f08a739 // sxtl v25.8h, v25.8b
 	WORD $0x0f10a739 // sxtl v25.4s, v25.4h
@@ -22146,19 +22408,19 @@ four112:
 	WORD $0x4fb61b4b // fmla v11.4s, v26.4s, v22.s[3]
 	WORD $0x4fb71b4f // fmla v15.4s, v26.4s, v23.s[3]
 	WORD $0x4fb81b53 // fmla v19.4s, v26.4s, v24.s[3]
-	ADD R4, R14
+	ADD R6, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four112
+	BGE four116
 
-few113:
+few117:
 	ADDS $4, R16, R16
-	BEQ sums111
+	BEQ sums115
 
-scattered114:
+scattered118:
 
-step115:
-	WORD $0xbc6f6934 // ldr s20, [x9, x15]
+step119:
+	WORD $0xbc6f6854 // ldr s20, [x2, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
 	WORD $0xbc6f6997 // ldr s23, [x12, x15]
@@ -22199,498 +22461,500 @@ step115:
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
 	WORD $0x4f97134f // fmla v15.4s, v26.4s, v23.s[0]
 	WORD $0x4f981353 // fmla v19.4s, v26.4s, v24.s[0]
-	ADD R4, R14
-	ADD R2, R15
+	ADD R6, R14
+	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step115
+	BNE step119
 
-sums111:
+sums115:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ add116
+	BEQ other120
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R8, few120
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done119
+	TBZ $2, R1, few124
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done123
 
-few120:
-	TBZ $1, R8, single118
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done119
-	ADD $56, R5, R14
+few124:
+	TBZ $1, R1, single122
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done123
+	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done119
+	JMP done123
 
-single118:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single122:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done119:
-	ADD R6, R5
+done123:
+	ADD R8, R7
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R8, few123
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done122
+	TBZ $2, R1, few127
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done126
 
-few123:
-	TBZ $1, R8, single121
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done122
-	ADD $56, R5, R14
+few127:
+	TBZ $1, R1, single125
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done126
+	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done122
+	JMP done126
 
-single121:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single125:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done122:
-	ADD R6, R5
+done126:
+	ADD R8, R7
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000e8 // str q8, [x7]
 	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R8, few126
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done125
+	TBZ $2, R1, few130
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done129
 
-few126:
-	TBZ $1, R8, single124
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done125
-	ADD $56, R5, R14
+few130:
+	TBZ $1, R1, single128
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done129
+	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done125
+	JMP done129
 
-single124:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+single128:
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done125:
-	ADD R6, R5
+done129:
+	ADD R8, R7
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3d8000ec // str q12, [x7]
 	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3d8004ed // str q13, [x7, #16]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R8, few129
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done128
+	TBZ $2, R1, few133
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done132
 
-few129:
-	TBZ $1, R8, single127
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done128
-	ADD $56, R5, R14
+few133:
+	TBZ $1, R1, single131
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done132
+	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done128
+	JMP done132
 
-single127:
-	WORD $0xbd0030af // str s15, [x5, #48]
+single131:
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done128:
-	ADD R6, R5
+done132:
+	ADD R8, R7
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3d8000f0 // str q16, [x7]
 	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3d8004f1 // str q17, [x7, #16]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
+	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R8, few132
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done131
+	TBZ $2, R1, few136
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done135
 
-few132:
-	TBZ $1, R8, single130
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done131
-	ADD $56, R5, R14
+few136:
+	TBZ $1, R1, single134
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done135
+	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done131
+	JMP done135
 
-single130:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+single134:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done131:
-	ADD R6, R5
-	JMP end117
+done135:
+	ADD R8, R7
+	JMP done121
 
-add116:
-	WORD $0x3dc000b4 // ldr q20, [x5]
+other120:
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few135
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done134
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few139
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done138
 
-few135:
-	TBZ $1, R8, single133
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done134
-	ADD $56, R5, R14
+few139:
+	TBZ $1, R1, single137
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done138
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done134
+	JMP done138
 
-single133:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single137:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done134:
+done138:
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R8, few138
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done137
+	TBZ $2, R1, few142
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done141
 
-few138:
-	TBZ $1, R8, single136
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done137
-	ADD $56, R5, R14
+few142:
+	TBZ $1, R1, single140
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done141
+	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done137
+	JMP done141
 
-single136:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single140:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done137:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done141:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few141
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done140
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few145
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done144
 
-few141:
-	TBZ $1, R8, single139
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done140
-	ADD $56, R5, R14
+few145:
+	TBZ $1, R1, single143
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done144
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done140
+	JMP done144
 
-single139:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single143:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done140:
+done144:
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R8, few144
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done143
+	TBZ $2, R1, few148
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done147
 
-few144:
-	TBZ $1, R8, single142
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done143
-	ADD $56, R5, R14
+few148:
+	TBZ $1, R1, single146
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done147
+	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done143
+	JMP done147
 
-single142:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single146:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done143:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done147:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few147
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done146
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few151
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done150
 
-few147:
-	TBZ $1, R8, single145
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done146
-	ADD $56, R5, R14
+few151:
+	TBZ $1, R1, single149
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done150
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done146
+	JMP done150
 
-single145:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single149:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done146:
+done150:
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R8, few150
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done149
+	TBZ $2, R1, few154
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done153
 
-few150:
-	TBZ $1, R8, single148
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done149
-	ADD $56, R5, R14
+few154:
+	TBZ $1, R1, single152
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done153
+	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done149
+	JMP done153
 
-single148:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+single152:
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done149:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done153:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $2, R8, few153
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done152
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $2, R1, few157
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done156
 
-few153:
-	TBZ $1, R8, single151
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done152
-	ADD $56, R5, R14
+few157:
+	TBZ $1, R1, single155
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done156
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done152
+	JMP done156
 
-single151:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single155:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done152:
+done156:
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R8, few156
-	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done155
+	TBZ $2, R1, few160
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done159
 
-few156:
-	TBZ $1, R8, single154
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done155
-	ADD $56, R5, R14
+few160:
+	TBZ $1, R1, single158
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done159
+	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done155
+	JMP done159
 
-single154:
-	WORD $0xbd0030af // str s15, [x5, #48]
+single158:
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done155:
-	ADD R6, R5
-	WORD $0x3dc000b4 // ldr q20, [x5]
+done159:
+	ADD R8, R7
+	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
-	WORD $0x3d8000b0 // str q16, [x5]
-	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
 	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
-	WORD $0x3d8004b1 // str q17, [x5, #16]
-	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
-	WORD $0x3d8008b2 // str q18, [x5, #32]
-	TBZ $2, R8, few159
-	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
-	JMP done158
+	WORD $0x3d8008f2 // str q18, [x7, #32]
+	TBZ $2, R1, few163
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	JMP done162
 
-few159:
-	TBZ $1, R8, single157
-	WORD $0xfd4018b4 // ldr d20, [x5, #48]
-	TBZ $0, R8, done158
-	ADD $56, R5, R14
+few163:
+	TBZ $1, R1, single161
+	WORD $0xfd4018f4 // ldr d20, [x7, #48]
+	TBZ $0, R1, done162
+	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done158
+	JMP done162
 
-single157:
-	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+single161:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done158:
+done162:
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R8, few162
-	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done161
+	TBZ $2, R1, few166
+	WORD $0x3d800cf3 // str q19, [x7, #48]
+	JMP done165
 
-few162:
-	TBZ $1, R8, single160
-	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done161
-	ADD $56, R5, R14
+few166:
+	TBZ $1, R1, single164
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done165
+	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done161
+	JMP done165
 
-single160:
-	WORD $0xbd0030b3 // str s19, [x5, #48]
+single164:
+	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done161:
-	ADD R6, R5
+done165:
+	ADD R8, R7
 
-end117:
-	ADD R1, R13, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	ADD R1, R12, R13
-	SUBS $1, R7, R7
-	BNE tile89
+done121:
+	ADD R3, R13, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	ADD R3, R12, R13
+	SUBS $1, R9, R9
+	BNE row92
 	RET
 
-rows88:
-	MOVD 64(R0), R9
-	CMP $4, R9
-	BNE rows163
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
+other90:
 
-tile164:
+done91:
+	MOVD 64(R0), R10
+	CMP $4, R10
+	BNE other167
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+
+row169:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC165
-	MOVD R5, R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $2, R8, few170
-	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done169
+	BNE other170
+	MOVD R7, R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	TBZ $2, R1, few174
+	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	JMP done173
 
-few170:
-	TBZ $1, R8, single168
-	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done169
-	ADD $56, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done169
+few174:
+	TBZ $1, R1, single172
+	WORD $0xfd4019a3 // ldr d3, [x13, #48]
+	TBZ $0, R1, done173
+	ADD $56, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done173
 
-single168:
-	WORD $0xbd4031c3 // ldr s3, [x14, #48]
+single172:
+	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done169:
-	ADD R6, R14
-	WORD $0x3dc001c4 // ldr q4, [x14]
-	WORD $0x3dc005c5 // ldr q5, [x14, #16]
-	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $2, R8, few173
-	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
-	JMP done172
+done173:
+	ADD R8, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	WORD $0x3dc005a5 // ldr q5, [x13, #16]
+	WORD $0x3dc009a6 // ldr q6, [x13, #32]
+	TBZ $2, R1, few177
+	WORD $0x3dc00da7 // ldr q7, [x13, #48]
+	JMP done176
 
-few173:
-	TBZ $1, R8, single171
-	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R8, done172
-	ADD $56, R14, R15
-	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done172
+few177:
+	TBZ $1, R1, single175
+	WORD $0xfd4019a7 // ldr d7, [x13, #48]
+	TBZ $0, R1, done176
+	ADD $56, R13, R14
+	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
+	JMP done176
 
-single171:
-	WORD $0xbd4031c7 // ldr s7, [x14, #48]
+single175:
+	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done172:
-	ADD R6, R14
-	WORD $0x3dc001c8 // ldr q8, [x14]
-	WORD $0x3dc005c9 // ldr q9, [x14, #16]
-	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $2, R8, few176
-	WORD $0x3dc00dcb // ldr q11, [x14, #48]
-	JMP done175
+done176:
+	ADD R8, R13
+	WORD $0x3dc001a8 // ldr q8, [x13]
+	WORD $0x3dc005a9 // ldr q9, [x13, #16]
+	WORD $0x3dc009aa // ldr q10, [x13, #32]
+	TBZ $2, R1, few180
+	WORD $0x3dc00dab // ldr q11, [x13, #48]
+	JMP done179
 
-few176:
-	TBZ $1, R8, single174
-	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R8, done175
-	ADD $56, R14, R15
-	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done175
+few180:
+	TBZ $1, R1, single178
+	WORD $0xfd4019ab // ldr d11, [x13, #48]
+	TBZ $0, R1, done179
+	ADD $56, R13, R14
+	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
+	JMP done179
 
-single174:
-	WORD $0xbd4031cb // ldr s11, [x14, #48]
+single178:
+	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done175:
-	ADD R6, R14
-	WORD $0x3dc001cc // ldr q12, [x14]
-	WORD $0x3dc005cd // ldr q13, [x14, #16]
-	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $2, R8, few179
-	WORD $0x3dc00dcf // ldr q15, [x14, #48]
-	JMP done178
+done179:
+	ADD R8, R13
+	WORD $0x3dc001ac // ldr q12, [x13]
+	WORD $0x3dc005ad // ldr q13, [x13, #16]
+	WORD $0x3dc009ae // ldr q14, [x13, #32]
+	TBZ $2, R1, few183
+	WORD $0x3dc00daf // ldr q15, [x13, #48]
+	JMP done182
 
-few179:
-	TBZ $1, R8, single177
-	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R8, done178
-	ADD $56, R14, R15
-	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done178
+few183:
+	TBZ $1, R1, single181
+	WORD $0xfd4019af // ldr d15, [x13, #48]
+	TBZ $0, R1, done182
+	ADD $56, R13, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done182
 
-single177:
-	WORD $0xbd4031cf // ldr s15, [x14, #48]
+single181:
+	WORD $0xbd4031af // ldr s15, [x13, #48]
 
-done178:
-	JMP begin167
+done182:
+	JMP done171
 
-notC165:
+other170:
+	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE notBias166
-	MOVD 96(R0), R14
-	WORD $0x3dc001c0 // ldr q0, [x14]
+	BNE other184
+	MOVD 96(R0), R13
+	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
-	WORD $0x3dc005c1 // ldr q1, [x14, #16]
+	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	WORD $0x3dc009c2 // ldr q2, [x14, #32]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $2, R8, few182
-	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done181
+	TBZ $2, R1, few188
+	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	JMP done187
 
-few182:
-	TBZ $1, R8, single180
-	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done181
-	ADD $56, R14, R15
-	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done181
+few188:
+	TBZ $1, R1, single186
+	WORD $0xfd4019a3 // ldr d3, [x13, #48]
+	TBZ $0, R1, done187
+	ADD $56, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done187
 
-single180:
-	WORD $0xbd4031c3 // ldr s3, [x14, #48]
+single186:
+	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done181:
+done187:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin167
+	JMP done185
 
-notBias166:
+other184:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -22708,18 +22972,20 @@ notBias166:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin167:
-	MOVD R3, R13
+done185:
+
+done171:
+	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums183
-	CMP $4, R2
-	BNE scattered186
+	CBZ R15, sums189
+	CMP $4, R4
+	BNE scattered192
 	SUBS $4, R15, R15
-	BLT few185
+	BLT few191
 
-four184:
-	WORD $0x3cee6930 // ldr q16, [x9, x14]
+four190:
+	WORD $0x3cee6850 // ldr q16, [x2, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
 	WORD $0x3cee6972 // ldr q18, [x11, x14]
 	WORD $0x3cee6993 // ldr q19, [x12, x14]
@@ -22755,7 +23021,7 @@ four184:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312af // fmla v15.4s, v21.4s, v19.s[0]
-	ADD R4, R13
+	ADD R6, R13
 	WORD $0xbd4001b4 // ldr s20, [x13]
 	WORD $0x0f08a694 // sxtl v20.8h, v20.8b
 	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
@@ -22788,7 +23054,7 @@ four184:
 	WORD $0x4fb112a7 // fmla v7.4s, v21.4s, v17.s[1]
 	WORD $0x4fb212ab // fmla v11.4s, v21.4s, v18.s[1]
 	WORD $0x4fb312af // fmla v15.4s, v21.4s, v19.s[1]
-	ADD R4, R13
+	ADD R6, R13
 	WORD $0xbd4001b4 // ldr s20, [x13]
 	WORD $0x0f08a694 // sxtl v20.8h, v20.8b
 	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
@@ -22821,7 +23087,7 @@ four184:
 	WORD $0x4f911aa7 // fmla v7.4s, v21.4s, v17.s[2]
 	WORD $0x4f921aab // fmla v11.4s, v21.4s, v18.s[2]
 	WORD $0x4f931aaf // fmla v15.4s, v21.4s, v19.s[2]
-	ADD R4, R13
+	ADD R6, R13
 	WORD $0xbd4001b4 // ldr s20, [x13]
 	WORD $0x0f08a694 // sxtl v20.8h, v20.8b
 	WORD $0x0f10a694 // sxtl v20.4s, v20.4h
@@ -22854,19 +23120,19 @@ four184:
 	WORD $0x4fb11aa7 // fmla v7.4s, v21.4s, v17.s[3]
 	WORD $0x4fb21aab // fmla v11.4s, v21.4s, v18.s[3]
 	WORD $0x4fb31aaf // fmla v15.4s, v21.4s, v19.s[3]
-	ADD R4, R13
+	ADD R6, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four184
+	BGE four190
 
-few185:
+few191:
 	ADDS $4, R15, R15
-	BEQ sums183
+	BEQ sums189
 
-scattered186:
+scattered192:
 
-step187:
-	WORD $0xbc6e6930 // ldr s16, [x9, x14]
+step193:
+	WORD $0xbc6e6850 // ldr s16, [x2, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
 	WORD $0xbc6e6993 // ldr s19, [x12, x14]
@@ -22902,405 +23168,407 @@ step187:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312af // fmla v15.4s, v21.4s, v19.s[0]
-	ADD R4, R13
-	ADD R2, R14
+	ADD R6, R13
+	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step187
+	BNE step193
 
-sums183:
+sums189:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ add188
+	BEQ other194
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R8, few192
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done191
-
-few192:
-	TBZ $1, R8, single190
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done191
-	ADD $56, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done191
-
-single190:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
-
-done191:
-	ADD R6, R5
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R8, few195
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done194
-
-few195:
-	TBZ $1, R8, single193
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done194
-	ADD $56, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done194
-
-single193:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done194:
-	ADD R6, R5
-	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R8, few198
-	WORD $0x3d800cab // str q11, [x5, #48]
+	TBZ $2, R1, few198
+	WORD $0x3d800ce3 // str q3, [x7, #48]
 	JMP done197
 
 few198:
-	TBZ $1, R8, single196
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done197
-	ADD $56, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	TBZ $1, R1, single196
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done197
+	ADD $56, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done197
 
 single196:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done197:
-	ADD R6, R5
-	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R8, few201
-	WORD $0x3d800caf // str q15, [x5, #48]
+	ADD R8, R7
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R1, few201
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done200
 
 few201:
-	TBZ $1, R8, single199
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done200
-	ADD $56, R5, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	TBZ $1, R1, single199
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done200
+	ADD $56, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done200
 
 single199:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done200:
-	ADD R6, R5
-	JMP end189
-
-add188:
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few204
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R1, few204
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done203
 
 few204:
-	TBZ $1, R8, single202
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done203
-	ADD $56, R5, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	TBZ $1, R1, single202
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done203
+	ADD $56, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done203
 
 single202:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done203:
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R8, few207
-	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R8, R7
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R1, few207
+	WORD $0x3d800cef // str q15, [x7, #48]
 	JMP done206
 
 few207:
-	TBZ $1, R8, single205
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done206
-	ADD $56, R5, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	TBZ $1, R1, single205
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done206
+	ADD $56, R7, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
 	JMP done206
 
 single205:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+	WORD $0xbd0030ef // str s15, [x7, #48]
 
 done206:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few210
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	JMP done195
+
+other194:
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few210
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
 	JMP done209
 
 few210:
-	TBZ $1, R8, single208
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done209
-	ADD $56, R5, R13
+	TBZ $1, R1, single208
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done209
+	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done209
 
 single208:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done209:
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R8, few213
-	WORD $0x3d800ca7 // str q7, [x5, #48]
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $2, R1, few213
+	WORD $0x3d800ce3 // str q3, [x7, #48]
 	JMP done212
 
 few213:
-	TBZ $1, R8, single211
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done212
-	ADD $56, R5, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	TBZ $1, R1, single211
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done212
+	ADD $56, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done212
 
 single211:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
 done212:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few216
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few216
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
 	JMP done215
 
 few216:
-	TBZ $1, R8, single214
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done215
-	ADD $56, R5, R13
+	TBZ $1, R1, single214
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done215
+	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done215
 
 single214:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done215:
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R8, few219
-	WORD $0x3d800cab // str q11, [x5, #48]
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R1, few219
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done218
 
 few219:
-	TBZ $1, R8, single217
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done218
-	ADD $56, R5, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	TBZ $1, R1, single217
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done218
+	ADD $56, R7, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done218
 
 single217:
-	WORD $0xbd0030ab // str s11, [x5, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done218:
-	ADD R6, R5
-	WORD $0x3dc000b0 // ldr q16, [x5]
-	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	WORD $0x3d8000ac // str q12, [x5]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
-	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	WORD $0x3d8004ad // str q13, [x5, #16]
-	WORD $0x3dc008b0 // ldr q16, [x5, #32]
-	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	WORD $0x3d8008ae // str q14, [x5, #32]
-	TBZ $2, R8, few222
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few222
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
 	JMP done221
 
 few222:
-	TBZ $1, R8, single220
-	WORD $0xfd4018b0 // ldr d16, [x5, #48]
-	TBZ $0, R8, done221
-	ADD $56, R5, R13
+	TBZ $1, R1, single220
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done221
+	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
 	JMP done221
 
 single220:
-	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
 done221:
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R8, few225
-	WORD $0x3d800caf // str q15, [x5, #48]
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R1, few225
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done224
 
 few225:
-	TBZ $1, R8, single223
-	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done224
-	ADD $56, R5, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	TBZ $1, R1, single223
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done224
+	ADD $56, R7, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done224
 
 single223:
-	WORD $0xbd0030af // str s15, [x5, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done224:
-	ADD R6, R5
+	ADD R8, R7
+	WORD $0x3dc000f0 // ldr q16, [x7]
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3dc004f0 // ldr q16, [x7, #16]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ee // str q14, [x7, #32]
+	TBZ $2, R1, few228
+	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done227
 
-end189:
-	ADD R1, R12, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	ADD R1, R11, R12
-	SUBS $1, R7, R7
-	BNE tile164
+few228:
+	TBZ $1, R1, single226
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done227
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done227
+
+single226:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done227:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R1, few231
+	WORD $0x3d800cef // str q15, [x7, #48]
+	JMP done230
+
+few231:
+	TBZ $1, R1, single229
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done230
+	ADD $56, R7, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	JMP done230
+
+single229:
+	WORD $0xbd0030ef // str s15, [x7, #48]
+
+done230:
+	ADD R8, R7
+
+done195:
+	ADD R3, R12, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	ADD R3, R11, R12
+	SUBS $1, R9, R9
+	BNE row169
 	RET
 
-rows163:
-	MOVD 64(R0), R9
-	CMP $3, R9
-	BNE rows226
-	MOVD (R0), R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
+other167:
 
-tile227:
+done168:
+	MOVD 64(R0), R10
+	CMP $3, R10
+	BNE other232
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+
+row234:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC228
-	MOVD R5, R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $2, R8, few233
-	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done232
-
-few233:
-	TBZ $1, R8, single231
-	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done232
-	ADD $56, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done232
-
-single231:
-	WORD $0xbd4031a3 // ldr s3, [x13, #48]
-
-done232:
-	ADD R6, R13
-	WORD $0x3dc001a4 // ldr q4, [x13]
-	WORD $0x3dc005a5 // ldr q5, [x13, #16]
-	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $2, R8, few236
-	WORD $0x3dc00da7 // ldr q7, [x13, #48]
-	JMP done235
-
-few236:
-	TBZ $1, R8, single234
-	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R8, done235
-	ADD $56, R13, R14
-	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done235
-
-single234:
-	WORD $0xbd4031a7 // ldr s7, [x13, #48]
-
-done235:
-	ADD R6, R13
-	WORD $0x3dc001a8 // ldr q8, [x13]
-	WORD $0x3dc005a9 // ldr q9, [x13, #16]
-	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $2, R8, few239
-	WORD $0x3dc00dab // ldr q11, [x13, #48]
+	BNE other235
+	MOVD R7, R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	TBZ $2, R1, few239
+	WORD $0x3dc00d83 // ldr q3, [x12, #48]
 	JMP done238
 
 few239:
-	TBZ $1, R8, single237
-	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R8, done238
-	ADD $56, R13, R14
-	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
+	TBZ $1, R1, single237
+	WORD $0xfd401983 // ldr d3, [x12, #48]
+	TBZ $0, R1, done238
+	ADD $56, R12, R13
+	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
 	JMP done238
 
 single237:
-	WORD $0xbd4031ab // ldr s11, [x13, #48]
+	WORD $0xbd403183 // ldr s3, [x12, #48]
 
 done238:
-	JMP begin230
-
-notC228:
-	CMP $1, R12
-	BNE notBias229
-	MOVD 96(R0), R13
-	WORD $0x3dc001a0 // ldr q0, [x13]
-	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $2, R8, few242
-	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	ADD R8, R12
+	WORD $0x3dc00184 // ldr q4, [x12]
+	WORD $0x3dc00585 // ldr q5, [x12, #16]
+	WORD $0x3dc00986 // ldr q6, [x12, #32]
+	TBZ $2, R1, few242
+	WORD $0x3dc00d87 // ldr q7, [x12, #48]
 	JMP done241
 
 few242:
-	TBZ $1, R8, single240
-	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done241
-	ADD $56, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	TBZ $1, R1, single240
+	WORD $0xfd401987 // ldr d7, [x12, #48]
+	TBZ $0, R1, done241
+	ADD $56, R12, R13
+	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
 	JMP done241
 
 single240:
-	WORD $0xbd4031a3 // ldr s3, [x13, #48]
+	WORD $0xbd403187 // ldr s7, [x12, #48]
 
 done241:
+	ADD R8, R12
+	WORD $0x3dc00188 // ldr q8, [x12]
+	WORD $0x3dc00589 // ldr q9, [x12, #16]
+	WORD $0x3dc0098a // ldr q10, [x12, #32]
+	TBZ $2, R1, few245
+	WORD $0x3dc00d8b // ldr q11, [x12, #48]
+	JMP done244
+
+few245:
+	TBZ $1, R1, single243
+	WORD $0xfd40198b // ldr d11, [x12, #48]
+	TBZ $0, R1, done244
+	ADD $56, R12, R13
+	WORD $0x4d4081ab // ld1 {v11.s}[2], [x13]
+	JMP done244
+
+single243:
+	WORD $0xbd40318b // ldr s11, [x12, #48]
+
+done244:
+	JMP done236
+
+other235:
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BNE other246
+	MOVD 96(R0), R12
+	WORD $0x3dc00180 // ldr q0, [x12]
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x4ea01c08 // mov v8.16b, v0.16b
+	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x4ea11c25 // mov v5.16b, v1.16b
+	WORD $0x4ea11c29 // mov v9.16b, v1.16b
+	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x4ea21c46 // mov v6.16b, v2.16b
+	WORD $0x4ea21c4a // mov v10.16b, v2.16b
+	TBZ $2, R1, few250
+	WORD $0x3dc00d83 // ldr q3, [x12, #48]
+	JMP done249
+
+few250:
+	TBZ $1, R1, single248
+	WORD $0xfd401983 // ldr d3, [x12, #48]
+	TBZ $0, R1, done249
+	ADD $56, R12, R13
+	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
+	JMP done249
+
+single248:
+	WORD $0xbd403183 // ldr s3, [x12, #48]
+
+done249:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin230
+	JMP done247
 
-notBias229:
+other246:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -23314,18 +23582,20 @@ notBias229:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin230:
-	MOVD R3, R12
+done247:
+
+done236:
+	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums243
-	CMP $4, R2
-	BNE scattered246
+	CBZ R14, sums251
+	CMP $4, R4
+	BNE scattered254
 	SUBS $4, R14, R14
-	BLT few245
+	BLT few253
 
-four244:
-	WORD $0x3ced692c // ldr q12, [x9, x13]
+four252:
+	WORD $0x3ced684c // ldr q12, [x2, x13]
 	WORD $0x3ced694d // ldr q13, [x10, x13]
 	WORD $0x3ced696e // ldr q14, [x11, x13]
 	WORD $0xbd40018f // ldr s15, [x12]
@@ -23356,7 +23626,7 @@ four244:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
-	ADD R4, R12
+	ADD R6, R12
 	WORD $0xbd40018f // ldr s15, [x12]
 	WORD $0x0f08a5ef // sxtl v15.8h, v15.8b
 	WORD $0x0f10a5ef // sxtl v15.4s, v15.4h
@@ -23385,7 +23655,7 @@ four244:
 	WORD $0x4fac1203 // fmla v3.4s, v16.4s, v12.s[1]
 	WORD $0x4fad1207 // fmla v7.4s, v16.4s, v13.s[1]
 	WORD $0x4fae120b // fmla v11.4s, v16.4s, v14.s[1]
-	ADD R4, R12
+	ADD R6, R12
 	WORD $0xbd40018f // ldr s15, [x12]
 	WORD $0x0f08a5ef // sxtl v15.8h, v15.8b
 	WORD $0x0f10a5ef // sxtl v15.4s, v15.4h
@@ -23414,7 +23684,7 @@ four244:
 	WORD $0x4f8c1a03 // fmla v3.4s, v16.4s, v12.s[2]
 	WORD $0x4f8d1a07 // fmla v7.4s, v16.4s, v13.s[2]
 	WORD $0x4f8e1a0b // fmla v11.4s, v16.4s, v14.s[2]
-	ADD R4, R12
+	ADD R6, R12
 	WORD $0xbd40018f // ldr s15, [x12]
 	WORD $0x0f08a5ef // sxtl v15.8h, v15.8b
 	WORD $0x0f10a5ef // sxtl v15.4s, v15.4h
@@ -23443,19 +23713,19 @@ four244:
 	WORD $0x4fac1a03 // fmla v3.4s, v16.4s, v12.s[3]
 	WORD $0x4fad1a07 // fmla v7.4s, v16.4s, v13.s[3]
 	WORD $0x4fae1a0b // fmla v11.4s, v16.4s, v14.s[3]
-	ADD R4, R12
+	ADD R6, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four244
+	BGE four252
 
-few245:
+few253:
 	ADDS $4, R14, R14
-	BEQ sums243
+	BEQ sums251
 
-scattered246:
+scattered254:
 
-step247:
-	WORD $0xbc6d692c // ldr s12, [x9, x13]
+step255:
+	WORD $0xbc6d684c // ldr s12, [x2, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
 	WORD $0xbd40018f // ldr s15, [x12]
@@ -23486,312 +23756,314 @@ step247:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
-	ADD R4, R12
-	ADD R2, R13
+	ADD R6, R12
+	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step247
+	BNE step255
 
-sums243:
+sums251:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ add248
+	BEQ other256
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R8, few252
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done251
+	TBZ $2, R1, few260
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done259
 
-few252:
-	TBZ $1, R8, single250
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done251
-	ADD $56, R5, R12
+few260:
+	TBZ $1, R1, single258
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done259
+	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done251
+	JMP done259
 
-single250:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single258:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done251:
-	ADD R6, R5
+done259:
+	ADD R8, R7
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R8, few255
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done254
+	TBZ $2, R1, few263
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done262
 
-few255:
-	TBZ $1, R8, single253
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done254
-	ADD $56, R5, R12
+few263:
+	TBZ $1, R1, single261
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done262
+	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done254
+	JMP done262
 
-single253:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single261:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done254:
-	ADD R6, R5
+done262:
+	ADD R8, R7
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3d8000e8 // str q8, [x7]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R8, few258
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done257
+	TBZ $2, R1, few266
+	WORD $0x3d800ceb // str q11, [x7, #48]
+	JMP done265
 
-few258:
-	TBZ $1, R8, single256
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done257
-	ADD $56, R5, R12
+few266:
+	TBZ $1, R1, single264
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done265
+	ADD $56, R7, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	JMP done265
+
+single264:
+	WORD $0xbd0030eb // str s11, [x7, #48]
+
+done265:
+	ADD R8, R7
 	JMP done257
 
-single256:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done257:
-	ADD R6, R5
-	JMP end249
-
-add248:
-	WORD $0x3dc000ac // ldr q12, [x5]
+other256:
+	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few261
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
-	JMP done260
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few269
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	JMP done268
 
-few261:
-	TBZ $1, R8, single259
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done260
-	ADD $56, R5, R12
+few269:
+	TBZ $1, R1, single267
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done268
+	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done260
+	JMP done268
 
-single259:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+single267:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done260:
+done268:
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R8, few264
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done263
+	TBZ $2, R1, few272
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done271
 
-few264:
-	TBZ $1, R8, single262
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done263
-	ADD $56, R5, R12
+few272:
+	TBZ $1, R1, single270
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done271
+	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done263
+	JMP done271
 
-single262:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single270:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done263:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+done271:
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few267
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
-	JMP done266
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few275
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	JMP done274
 
-few267:
-	TBZ $1, R8, single265
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done266
-	ADD $56, R5, R12
+few275:
+	TBZ $1, R1, single273
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done274
+	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done266
+	JMP done274
 
-single265:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+single273:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done266:
+done274:
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R8, few270
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done269
+	TBZ $2, R1, few278
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done277
 
-few270:
-	TBZ $1, R8, single268
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done269
-	ADD $56, R5, R12
+few278:
+	TBZ $1, R1, single276
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done277
+	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done269
+	JMP done277
 
-single268:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single276:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done269:
-	ADD R6, R5
-	WORD $0x3dc000ac // ldr q12, [x5]
+done277:
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008aa // str q10, [x5, #32]
-	TBZ $2, R8, few273
-	WORD $0x3dc00cac // ldr q12, [x5, #48]
-	JMP done272
+	WORD $0x3d8008ea // str q10, [x7, #32]
+	TBZ $2, R1, few281
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	JMP done280
 
-few273:
-	TBZ $1, R8, single271
-	WORD $0xfd4018ac // ldr d12, [x5, #48]
-	TBZ $0, R8, done272
-	ADD $56, R5, R12
+few281:
+	TBZ $1, R1, single279
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done280
+	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done272
+	JMP done280
 
-single271:
-	WORD $0xbd4030ac // ldr s12, [x5, #48]
+single279:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done272:
+done280:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R8, few276
-	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done275
-
-few276:
-	TBZ $1, R8, single274
-	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done275
-	ADD $56, R5, R12
-	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done275
-
-single274:
-	WORD $0xbd0030ab // str s11, [x5, #48]
-
-done275:
-	ADD R6, R5
-
-end249:
-	ADD R1, R11, R9
-	ADD R1, R9, R10
-	ADD R1, R10, R11
-	SUBS $1, R7, R7
-	BNE tile227
-	RET
-
-rows226:
-	MOVD 64(R0), R9
-	CMP $2, R9
-	BNE rows277
-	MOVD (R0), R9
-	ADD R1, R9, R10
-
-tile278:
-	MOVD 88(R0), R11
-	CMP $2, R11
-	BNE notC279
-	MOVD R5, R12
-	WORD $0x3dc00180 // ldr q0, [x12]
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $2, R8, few284
-	WORD $0x3dc00d83 // ldr q3, [x12, #48]
+	TBZ $2, R1, few284
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done283
 
 few284:
-	TBZ $1, R8, single282
-	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done283
-	ADD $56, R12, R13
-	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
+	TBZ $1, R1, single282
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done283
+	ADD $56, R7, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
 	JMP done283
 
 single282:
-	WORD $0xbd403183 // ldr s3, [x12, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done283:
-	ADD R6, R12
-	WORD $0x3dc00184 // ldr q4, [x12]
-	WORD $0x3dc00585 // ldr q5, [x12, #16]
-	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $2, R8, few287
-	WORD $0x3dc00d87 // ldr q7, [x12, #48]
-	JMP done286
+	ADD R8, R7
 
-few287:
-	TBZ $1, R8, single285
-	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R8, done286
-	ADD $56, R12, R13
-	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done286
+done257:
+	ADD R3, R11, R2
+	ADD R3, R2, R10
+	ADD R3, R10, R11
+	SUBS $1, R9, R9
+	BNE row234
+	RET
 
-single285:
-	WORD $0xbd403187 // ldr s7, [x12, #48]
+other232:
 
-done286:
-	JMP begin281
+done233:
+	MOVD 64(R0), R10
+	CMP $2, R10
+	BNE other285
+	ADD R3, R2, R10
 
-notC279:
+row287:
+	MOVD 88(R0), R11
+	CMP $2, R11
+	BNE other288
+	MOVD R7, R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	TBZ $2, R1, few292
+	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	JMP done291
+
+few292:
+	TBZ $1, R1, single290
+	WORD $0xfd401963 // ldr d3, [x11, #48]
+	TBZ $0, R1, done291
+	ADD $56, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done291
+
+single290:
+	WORD $0xbd403163 // ldr s3, [x11, #48]
+
+done291:
+	ADD R8, R11
+	WORD $0x3dc00164 // ldr q4, [x11]
+	WORD $0x3dc00565 // ldr q5, [x11, #16]
+	WORD $0x3dc00966 // ldr q6, [x11, #32]
+	TBZ $2, R1, few295
+	WORD $0x3dc00d67 // ldr q7, [x11, #48]
+	JMP done294
+
+few295:
+	TBZ $1, R1, single293
+	WORD $0xfd401967 // ldr d7, [x11, #48]
+	TBZ $0, R1, done294
+	ADD $56, R11, R12
+	WORD $0x4d408187 // ld1 {v7.s}[2], [x12]
+	JMP done294
+
+single293:
+	WORD $0xbd403167 // ldr s7, [x11, #48]
+
+done294:
+	JMP done289
+
+other288:
+	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE notBias280
-	MOVD 96(R0), R12
-	WORD $0x3dc00180 // ldr q0, [x12]
+	BNE other296
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x3dc00581 // ldr q1, [x12, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x3dc00982 // ldr q2, [x12, #32]
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $2, R8, few290
-	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done289
+	TBZ $2, R1, few300
+	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	JMP done299
 
-few290:
-	TBZ $1, R8, single288
-	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done289
-	ADD $56, R12, R13
-	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done289
+few300:
+	TBZ $1, R1, single298
+	WORD $0xfd401963 // ldr d3, [x11, #48]
+	TBZ $0, R1, done299
+	ADD $56, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done299
 
-single288:
-	WORD $0xbd403183 // ldr s3, [x12, #48]
+single298:
+	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done289:
+done299:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin281
+	JMP done297
 
-notBias280:
+other296:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -23801,18 +24073,20 @@ notBias280:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin281:
-	MOVD R3, R11
+done297:
+
+done289:
+	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums291
-	CMP $4, R2
-	BNE scattered294
+	CBZ R13, sums301
+	CMP $4, R4
+	BNE scattered304
 	SUBS $4, R13, R13
-	BLT few293
+	BLT few303
 
-four292:
-	WORD $0x3cec6928 // ldr q8, [x9, x12]
+four302:
+	WORD $0x3cec6848 // ldr q8, [x2, x12]
 	WORD $0x3cec6949 // ldr q9, [x10, x12]
 	WORD $0xbd40016a // ldr s10, [x11]
 	WORD $0x0f08a54a // sxtl v10.8h, v10.8b
@@ -23838,7 +24112,7 @@ four292:
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
-	ADD R4, R11
+	ADD R6, R11
 	WORD $0xbd40016a // ldr s10, [x11]
 	WORD $0x0f08a54a // sxtl v10.8h, v10.8b
 	WORD $0x0f10a54a // sxtl v10.4s, v10.4h
@@ -23863,7 +24137,7 @@ four292:
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
 	WORD $0x4fa81163 // fmla v3.4s, v11.4s, v8.s[1]
 	WORD $0x4fa91167 // fmla v7.4s, v11.4s, v9.s[1]
-	ADD R4, R11
+	ADD R6, R11
 	WORD $0xbd40016a // ldr s10, [x11]
 	WORD $0x0f08a54a // sxtl v10.8h, v10.8b
 	WORD $0x0f10a54a // sxtl v10.4s, v10.4h
@@ -23888,7 +24162,7 @@ four292:
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
 	WORD $0x4f881963 // fmla v3.4s, v11.4s, v8.s[2]
 	WORD $0x4f891967 // fmla v7.4s, v11.4s, v9.s[2]
-	ADD R4, R11
+	ADD R6, R11
 	WORD $0xbd40016a // ldr s10, [x11]
 	WORD $0x0f08a54a // sxtl v10.8h, v10.8b
 	WORD $0x0f10a54a // sxtl v10.4s, v10.4h
@@ -23913,19 +24187,19 @@ four292:
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
 	WORD $0x4fa81963 // fmla v3.4s, v11.4s, v8.s[3]
 	WORD $0x4fa91967 // fmla v7.4s, v11.4s, v9.s[3]
-	ADD R4, R11
+	ADD R6, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four292
+	BGE four302
 
-few293:
+few303:
 	ADDS $4, R13, R13
-	BEQ sums291
+	BEQ sums301
 
-scattered294:
+scattered304:
 
-step295:
-	WORD $0xbc6c6928 // ldr s8, [x9, x12]
+step305:
+	WORD $0xbc6c6848 // ldr s8, [x2, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0xbd40016a // ldr s10, [x11]
 	WORD $0x0f08a54a // sxtl v10.8h, v10.8b
@@ -23951,233 +24225,237 @@ step295:
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
-	ADD R4, R11
-	ADD R2, R12
+	ADD R6, R11
+	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step295
+	BNE step305
 
-sums291:
+sums301:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ add296
+	BEQ other306
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R8, few300
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done299
+	TBZ $2, R1, few310
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done309
 
-few300:
-	TBZ $1, R8, single298
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done299
-	ADD $56, R5, R11
+few310:
+	TBZ $1, R1, single308
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done309
+	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done299
+	JMP done309
 
-single298:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single308:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done299:
-	ADD R6, R5
+done309:
+	ADD R8, R7
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R8, few303
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done302
+	TBZ $2, R1, few313
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	JMP done312
 
-few303:
-	TBZ $1, R8, single301
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done302
-	ADD $56, R5, R11
+few313:
+	TBZ $1, R1, single311
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done312
+	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done302
+	JMP done312
 
-single301:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
+single311:
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done302:
-	ADD R6, R5
-	JMP end297
+done312:
+	ADD R8, R7
+	JMP done307
 
-add296:
-	WORD $0x3dc000a8 // ldr q8, [x5]
+other306:
+	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few306
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
-	JMP done305
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few316
+	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
+	JMP done315
 
-few306:
-	TBZ $1, R8, single304
-	WORD $0xfd4018a8 // ldr d8, [x5, #48]
-	TBZ $0, R8, done305
-	ADD $56, R5, R11
+few316:
+	TBZ $1, R1, single314
+	WORD $0xfd4018e8 // ldr d8, [x7, #48]
+	TBZ $0, R1, done315
+	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done305
+	JMP done315
 
-single304:
-	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+single314:
+	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done305:
+done315:
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R8, few309
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done308
+	TBZ $2, R1, few319
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done318
 
-few309:
-	TBZ $1, R8, single307
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done308
-	ADD $56, R5, R11
+few319:
+	TBZ $1, R1, single317
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done318
+	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done308
+	JMP done318
 
-single307:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single317:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done308:
-	ADD R6, R5
-	WORD $0x3dc000a8 // ldr q8, [x5]
+done318:
+	ADD R8, R7
+	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8008a6 // str q6, [x5, #32]
-	TBZ $2, R8, few312
-	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
-	JMP done311
-
-few312:
-	TBZ $1, R8, single310
-	WORD $0xfd4018a8 // ldr d8, [x5, #48]
-	TBZ $0, R8, done311
-	ADD $56, R5, R11
-	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done311
-
-single310:
-	WORD $0xbd4030a8 // ldr s8, [x5, #48]
-
-done311:
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R8, few315
-	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done314
-
-few315:
-	TBZ $1, R8, single313
-	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done314
-	ADD $56, R5, R11
-	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done314
-
-single313:
-	WORD $0xbd0030a7 // str s7, [x5, #48]
-
-done314:
-	ADD R6, R5
-
-end297:
-	ADD R1, R10, R9
-	ADD R1, R9, R10
-	SUBS $1, R7, R7
-	BNE tile278
-	RET
-
-rows277:
-	MOVD (R0), R9
-
-tile316:
-	MOVD 88(R0), R10
-	CMP $2, R10
-	BNE notC317
-	MOVD R5, R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few322
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	TBZ $2, R1, few322
+	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
 	JMP done321
 
 few322:
-	TBZ $1, R8, single320
-	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done321
-	ADD $56, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	TBZ $1, R1, single320
+	WORD $0xfd4018e8 // ldr d8, [x7, #48]
+	TBZ $0, R1, done321
+	ADD $56, R7, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
 	JMP done321
 
 single320:
-	WORD $0xbd403163 // ldr s3, [x11, #48]
+	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
 done321:
-	JMP begin319
-
-notC317:
-	CMP $1, R10
-	BNE notBias318
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few325
-	WORD $0x3dc00d63 // ldr q3, [x11, #48]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $2, R1, few325
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done324
 
 few325:
-	TBZ $1, R8, single323
-	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done324
-	ADD $56, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	TBZ $1, R1, single323
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done324
+	ADD $56, R7, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
 	JMP done324
 
 single323:
-	WORD $0xbd403163 // ldr s3, [x11, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done324:
-	JMP begin319
+	ADD R8, R7
 
-notBias318:
+done307:
+	ADD R3, R10, R2
+	ADD R3, R2, R10
+	SUBS $1, R9, R9
+	BNE row287
+	RET
+
+other285:
+
+done286:
+
+row326:
+	MOVD 88(R0), R10
+	CMP $2, R10
+	BNE other327
+	MOVD R7, R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	TBZ $2, R1, few331
+	WORD $0x3dc00d43 // ldr q3, [x10, #48]
+	JMP done330
+
+few331:
+	TBZ $1, R1, single329
+	WORD $0xfd401943 // ldr d3, [x10, #48]
+	TBZ $0, R1, done330
+	ADD $56, R10, R11
+	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
+	JMP done330
+
+single329:
+	WORD $0xbd403143 // ldr s3, [x10, #48]
+
+done330:
+	JMP done328
+
+other327:
+	MOVD 88(R0), R10
+	CMP $1, R10
+	BNE other332
+	MOVD 96(R0), R10
+	WORD $0x3dc00140 // ldr q0, [x10]
+	WORD $0x3dc00541 // ldr q1, [x10, #16]
+	WORD $0x3dc00942 // ldr q2, [x10, #32]
+	TBZ $2, R1, few336
+	WORD $0x3dc00d43 // ldr q3, [x10, #48]
+	JMP done335
+
+few336:
+	TBZ $1, R1, single334
+	WORD $0xfd401943 // ldr d3, [x10, #48]
+	TBZ $0, R1, done335
+	ADD $56, R10, R11
+	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
+	JMP done335
+
+single334:
+	WORD $0xbd403143 // ldr s3, [x10, #48]
+
+done335:
+	JMP done333
+
+other332:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin319:
-	MOVD R3, R10
+done333:
+
+done328:
+	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums326
-	CMP $4, R2
-	BNE scattered329
+	CBZ R12, sums337
+	CMP $4, R4
+	BNE scattered340
 	SUBS $4, R12, R12
-	BLT few328
+	BLT few339
 
-four327:
-	WORD $0x3ceb6924 // ldr q4, [x9, x11]
+four338:
+	WORD $0x3ceb6844 // ldr q4, [x2, x11]
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
 	WORD $0x0f10a4a5 // sxtl v5.4s, v5.4h
@@ -24198,7 +24476,7 @@ four327:
 	WORD $0x0f10a4c6 // sxtl v6.4s, v6.4h
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
-	ADD R4, R10
+	ADD R6, R10
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
 	WORD $0x0f10a4a5 // sxtl v5.4s, v5.4h
@@ -24219,7 +24497,7 @@ four327:
 	WORD $0x0f10a4c6 // sxtl v6.4s, v6.4h
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4fa410c3 // fmla v3.4s, v6.4s, v4.s[1]
-	ADD R4, R10
+	ADD R6, R10
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
 	WORD $0x0f10a4a5 // sxtl v5.4s, v5.4h
@@ -24240,7 +24518,7 @@ four327:
 	WORD $0x0f10a4c6 // sxtl v6.4s, v6.4h
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4f8418c3 // fmla v3.4s, v6.4s, v4.s[2]
-	ADD R4, R10
+	ADD R6, R10
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
 	WORD $0x0f10a4a5 // sxtl v5.4s, v5.4h
@@ -24261,19 +24539,19 @@ four327:
 	WORD $0x0f10a4c6 // sxtl v6.4s, v6.4h
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4fa418c3 // fmla v3.4s, v6.4s, v4.s[3]
-	ADD R4, R10
+	ADD R6, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four327
+	BGE four338
 
-few328:
+few339:
 	ADDS $4, R12, R12
-	BEQ sums326
+	BEQ sums337
 
-scattered329:
+scattered340:
 
-step330:
-	WORD $0xbc6b6924 // ldr s4, [x9, x11]
+step341:
+	WORD $0xbc6b6844 // ldr s4, [x2, x11]
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
 	WORD $0x0f10a4a5 // sxtl v5.4s, v5.4h
@@ -24294,89 +24572,89 @@ step330:
 	WORD $0x0f10a4c6 // sxtl v6.4s, v6.4h
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
-	ADD R4, R10
-	ADD R2, R11
+	ADD R6, R10
+	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step330
+	BNE step341
 
-sums326:
+sums337:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ add331
+	BEQ other342
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R8, few335
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done334
+	TBZ $2, R1, few346
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done345
 
-few335:
-	TBZ $1, R8, single333
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done334
-	ADD $56, R5, R10
+few346:
+	TBZ $1, R1, single344
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done345
+	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done334
+	JMP done345
 
-single333:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single344:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done334:
-	ADD R6, R5
-	JMP end332
+done345:
+	ADD R8, R7
+	JMP done343
 
-add331:
-	WORD $0x3dc000a4 // ldr q4, [x5]
+other342:
+	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	WORD $0x3d8000a0 // str q0, [x5]
-	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x3d8000e0 // str q0, [x7]
+	WORD $0x3dc004e4 // ldr q4, [x7, #16]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0x3d8004a1 // str q1, [x5, #16]
-	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x3d8004e1 // str q1, [x7, #16]
+	WORD $0x3dc008e4 // ldr q4, [x7, #32]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	WORD $0x3d8008a2 // str q2, [x5, #32]
-	TBZ $2, R8, few338
-	WORD $0x3dc00ca4 // ldr q4, [x5, #48]
-	JMP done337
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $2, R1, few349
+	WORD $0x3dc00ce4 // ldr q4, [x7, #48]
+	JMP done348
 
-few338:
-	TBZ $1, R8, single336
-	WORD $0xfd4018a4 // ldr d4, [x5, #48]
-	TBZ $0, R8, done337
-	ADD $56, R5, R10
+few349:
+	TBZ $1, R1, single347
+	WORD $0xfd4018e4 // ldr d4, [x7, #48]
+	TBZ $0, R1, done348
+	ADD $56, R7, R10
 	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
-	JMP done337
+	JMP done348
 
-single336:
-	WORD $0xbd4030a4 // ldr s4, [x5, #48]
+single347:
+	WORD $0xbd4030e4 // ldr s4, [x7, #48]
 
-done337:
+done348:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R8, few341
-	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done340
+	TBZ $2, R1, few352
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	JMP done351
 
-few341:
-	TBZ $1, R8, single339
-	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done340
-	ADD $56, R5, R10
+few352:
+	TBZ $1, R1, single350
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done351
+	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done340
+	JMP done351
 
-single339:
-	WORD $0xbd0030a3 // str s3, [x5, #48]
+single350:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done340:
-	ADD R6, R5
+done351:
+	ADD R8, R7
 
-end332:
-	ADD R1, R9, R9
-	SUBS $1, R7, R7
-	BNE tile316
+done343:
+	ADD R3, R2, R2
+	SUBS $1, R9, R9
+	BNE row326
 	RET

@@ -17,15 +17,6 @@ func hasAMX() bool {
 	return hasAVX512() && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
 }
 
-// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
-const (
-	tileRows   = 6
-	narrowRows = 12
-)
-
-// rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
-const rowGroups = 2
-
 // storesPart reports whether the kernels for stored numbers support panels whose last vector of C
 // is not full.
 func storesPart() bool { return active != avx2 }

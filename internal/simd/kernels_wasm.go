@@ -21,15 +21,6 @@ func hasWASM() bool {
 	return false
 }
 
-// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
-const (
-	tileRows   = 4
-	narrowRows = 6
-)
-
-// rowGroups is the number of vectors of columns that gemvTransposed processes at a time.
-const rowGroups = 2
-
 // storesPart reports whether the kernels for stored numbers support panels whose last vector of C
 // is not full.
 func storesPart() bool { return true }

@@ -17,9 +17,9 @@ TEXT ·reluAVX512(SB), NOSPLIT, $0-24
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(BX*4), Z1
 	VMAXPS  Z1, Z0, Z1
 	VADDPS  Z0, Z1, Z1
@@ -38,26 +38,26 @@ loop2:
 	VMOVUPS Z1, 192(AX)(BX*4)
 	ADDQ    $+64, BX
 	SUBQ    $+64, DX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(BX*4), Z1
 	VMAXPS  Z1, Z0, Z1
 	VADDPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, DX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -66,7 +66,7 @@ after5:
 	VADDPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -81,9 +81,9 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-24
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
@@ -102,26 +102,26 @@ loop2:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -132,7 +132,7 @@ after5:
 	VADDPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -148,9 +148,9 @@ TEXT ·reluGradAVX512(SB), NOSPLIT, $0-32
 	MOVQ   n+24(FP), BX
 	XORQ   SI, SI
 	SUBQ   $+32, BX
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS (DX)(SI*4), Z1
 	VCMPPS  $0x11, Z1, Z0, K1
 	VMOVUPS (AX)(SI*4), Z1
@@ -165,14 +165,14 @@ loop2:
 	VMOVUPS Z1, 64(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (DX)(SI*4), Z1
 	VCMPPS  $0x11, Z1, Z0, K1
 	VMOVUPS (AX)(SI*4), Z1
@@ -181,12 +181,12 @@ loop4:
 	VMOVUPS Z1, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -197,7 +197,7 @@ after5:
 	VADDPS    Z1, Z0, K2, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -213,9 +213,9 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
 	MOVQ   n+24(FP), BX
 	XORQ   SI, SI
 	SUBQ   $+16, BX
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y1
 	VMOVUPS   (AX)(SI*4), Y2
@@ -232,14 +232,14 @@ loop2:
 	VMOVUPS   Y2, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop2
+	JGE       loop1
 
-after3:
+after2:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y1
 	VMOVUPS   (AX)(SI*4), Y2
@@ -249,12 +249,12 @@ loop4:
 	VMOVUPS   Y2, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop4
+	JGE       loop3
 
-after5:
+after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -268,7 +268,7 @@ after5:
 	VBLENDVPS  Y0, Y3, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -285,9 +285,9 @@ TEXT ·softmaxMeanAVX512(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after4
+	JL     after2
 
-loop3:
+loop1:
 	VMOVUPS     (CX)(BX*4), Z3
 	VMOVUPS     (AX)(BX*4), Z4
 	VCMPPS      $0x04, Z3, Z0, K1
@@ -300,12 +300,12 @@ loop3:
 	VFMADD231PS Z3, Z4, Z2
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+32, DX
 	CMPQ        DX, $+16
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (CX)(BX*4), Z3
 	VMOVUPS     (AX)(BX*4), Z4
 	VCMPPS      $0x04, Z3, Z0, K1
@@ -313,18 +313,18 @@ after4:
 	VFMADD231PS Z3, Z4, Z1
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest21
+	JL          rest41
 	VMOVUPS     64(CX)(BX*4), Z3
 	VMOVUPS     64(AX)(BX*4), Z4
 	VCMPPS      $0x04, Z3, Z0, K1
 	VMOVAPS.Z   Z4, K1, Z4
 	VFMADD231PS Z3, Z4, Z2
 	SUBQ        $+16, DX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -333,11 +333,11 @@ rest20:
 	VCMPPS      $0x04, Z3, Z0, K1
 	VMOVAPS.Z   Z4, K1, Z4
 	VFMADD231PS Z3, Z4, Z1
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -347,7 +347,7 @@ rest21:
 	VMOVAPS.Z   Z4, K1, Z4
 	VFMADD231PS Z3, Z4, Z2
 
-done1:
+done3:
 	VADDPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y1
@@ -376,9 +376,9 @@ TEXT ·softmaxMeanAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after4
+	JL     after2
 
-loop3:
+loop1:
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -401,12 +401,12 @@ loop3:
 	VFMADD231PS Y5, Y6, Y4
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+32, DX
 	CMPQ        DX, $+8
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -414,7 +414,7 @@ after4:
 	VFMADD231PS Y5, Y6, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest21
+	JL          rest41
 	VMOVUPS     32(CX)(BX*4), Y5
 	VMOVUPS     32(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -422,7 +422,7 @@ after4:
 	VFMADD231PS Y5, Y6, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest22
+	JL          rest42
 	VMOVUPS     64(CX)(BX*4), Y5
 	VMOVUPS     64(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -430,18 +430,18 @@ after4:
 	VFMADD231PS Y5, Y6, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest23
+	JL          rest43
 	VMOVUPS     96(CX)(BX*4), Y5
 	VMOVUPS     96(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y0
 	VANDPS      Y0, Y6, Y6
 	VFMADD231PS Y5, Y6, Y4
 	SUBQ        $+8, DX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -452,11 +452,11 @@ rest20:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y1
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -467,11 +467,11 @@ rest21:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y2
-	JMP         done1
+	JMP         done3
 
-rest22:
+rest42:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -482,11 +482,11 @@ rest22:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y3
-	JMP         done1
+	JMP         done3
 
-rest23:
+rest43:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -498,7 +498,7 @@ rest23:
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y4
 
-done1:
+done3:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -525,9 +525,9 @@ TEXT ·softmaxGradAVX512(SB), NOSPLIT, $0-36
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS (DX)(SI*4), Z2
 	VMOVUPS (CX)(SI*4), Z3
 	VMOVUPS (AX)(SI*4), Z4
@@ -546,14 +546,14 @@ loop2:
 	VMOVUPS Z4, 64(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (DX)(SI*4), Z2
 	VMOVUPS (CX)(SI*4), Z3
 	VMOVUPS (AX)(SI*4), Z4
@@ -564,12 +564,12 @@ loop4:
 	VMOVUPS Z4, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -582,7 +582,7 @@ after5:
 	VADDPS    Z3, Z4, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -599,9 +599,9 @@ TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -622,14 +622,14 @@ loop2:
 	VMOVUPS   Y4, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop2
+	JGE       loop1
 
-after3:
+after2:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -641,12 +641,12 @@ loop4:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop4
+	JGE       loop3
 
-after5:
+after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -662,7 +662,7 @@ after5:
 	VBLENDVPS  Y0, Y4, Y5, Y5
 	VMASKMOVPS Y5, Y2, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 

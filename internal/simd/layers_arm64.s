@@ -17,9 +17,9 @@ TEXT ·reluNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $16, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
 	WORD $0x3d800041 // str q1, [x2]
@@ -35,50 +35,52 @@ loop2:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
 	WORD $0x3d800041 // str q1, [x2]
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd400061 // ldr d1, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400061 // ldr s1, [x3]
 
-done7:
+done8:
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd000041 // str d1, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080a1 // st1 {v1.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd000041 // str s1, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // reluGradNEON sets dx[i] += dy[i] where x[i] > 0.
@@ -94,9 +96,9 @@ TEXT ·reluGradNEON(SB), NOSPLIT, $0-32
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $8, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
 	WORD $0x3dc00063 // ldr q3, [x3]
@@ -115,14 +117,14 @@ loop2:
 	ADD $32, R4
 	ADD $32, R5
 	SUBS $8, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
 	WORD $0x3dc00063 // ldr q3, [x3]
@@ -134,60 +136,62 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
-	TBZ $1, R6, single6
+	CBZ R6, other5
+	TBZ $1, R6, single7
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done7
+	TBZ $0, R6, done8
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done7:
+done8:
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
-	TBZ $1, R6, single8
+	TBZ $1, R6, single9
 	WORD $0xfd400063 // ldr d3, [x3]
-	TBZ $0, R6, done9
+	TBZ $0, R6, done10
 	ADD $8, R3, R7
 	WORD $0x4d4080e3 // ld1 {v3.s}[2], [x7]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd400063 // ldr s3, [x3]
 
-done9:
-	TBZ $1, R6, single10
+done10:
+	TBZ $1, R6, single11
 	WORD $0xfd400084 // ldr d4, [x4]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done12
 	ADD $8, R4, R7
 	WORD $0x4d4080e4 // ld1 {v4.s}[2], [x7]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd400084 // ldr s4, [x4]
 
-done11:
+done12:
 	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
 	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
-	TBZ $1, R6, single12
+	TBZ $1, R6, single13
 	WORD $0xfd000063 // str d3, [x3]
-	TBZ $0, R6, done13
+	TBZ $0, R6, done14
 	ADD $8, R3, R7
 	WORD $0x4d0080e3 // st1 {v3.s}[2], [x7]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd000063 // str s3, [x3]
 
-done13:
+done14:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // softmaxMeanNEON returns Σ y[i]·dy[i] over all i where y[i] is not 0.
@@ -209,9 +213,9 @@ TEXT ·softmaxMeanNEON(SB), NOSPLIT, $0-28
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $32, R4, R4
-	BLT after11
+	BLT after2
 
-loop10:
+loop1:
 	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x3dc0004a // ldr q10, [x2]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -255,12 +259,12 @@ loop10:
 	ADD $128, R2
 	ADD $128, R3
 	SUBS $32, R4, R4
-	BGE loop10
+	BGE loop1
 
-after11:
+after2:
 	ADD $32, R4
 	CMP $4, R4
-	BLT rest2
+	BLT rest4
 	WORD $0x3dc00069 // ldr q9, [x3]
 	WORD $0x3dc0004a // ldr q10, [x2]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -268,7 +272,7 @@ after11:
 	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc00469 // ldr q9, [x3, #16]
 	WORD $0x3dc0044a // ldr q10, [x2, #16]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -276,7 +280,7 @@ after11:
 	WORD $0x4e29cd42 // fmla v2.4s, v10.4s, v9.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc00869 // ldr q9, [x3, #32]
 	WORD $0x3dc0084a // ldr q10, [x2, #32]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -284,7 +288,7 @@ after11:
 	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc00c69 // ldr q9, [x3, #48]
 	WORD $0x3dc00c4a // ldr q10, [x2, #48]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -292,7 +296,7 @@ after11:
 	WORD $0x4e29cd44 // fmla v4.4s, v10.4s, v9.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc01069 // ldr q9, [x3, #64]
 	WORD $0x3dc0104a // ldr q10, [x2, #64]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -300,7 +304,7 @@ after11:
 	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest7
+	BLT rest9
 	WORD $0x3dc01469 // ldr q9, [x3, #80]
 	WORD $0x3dc0144a // ldr q10, [x2, #80]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -308,7 +312,7 @@ after11:
 	WORD $0x4e29cd46 // fmla v6.4s, v10.4s, v9.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest8
+	BLT rest10
 	WORD $0x3dc01869 // ldr q9, [x3, #96]
 	WORD $0x3dc0184a // ldr q10, [x2, #96]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
@@ -316,17 +320,17 @@ after11:
 	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest9
+	BLT rest11
 	WORD $0x3dc01c69 // ldr q9, [x3, #112]
 	WORD $0x3dc01c4a // ldr q10, [x2, #112]
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
 	SUB $4, R4
-	JMP done1
+	JMP done3
 
-rest2:
-	CBZ R4, done1
+rest4:
+	CBZ R4, done3
 	TBZ $1, R4, single12
 	WORD $0xfd400069 // ldr d9, [x3]
 	TBZ $0, R4, done13
@@ -352,10 +356,10 @@ done15:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
-	JMP done1
+	JMP done3
 
-rest3:
-	CBZ R4, done1
+rest5:
+	CBZ R4, done3
 	TBZ $1, R4, single16
 	WORD $0xfd400869 // ldr d9, [x3, #16]
 	TBZ $0, R4, done17
@@ -381,10 +385,10 @@ done19:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd42 // fmla v2.4s, v10.4s, v9.4s
-	JMP done1
+	JMP done3
 
-rest4:
-	CBZ R4, done1
+rest6:
+	CBZ R4, done3
 	TBZ $1, R4, single20
 	WORD $0xfd401069 // ldr d9, [x3, #32]
 	TBZ $0, R4, done21
@@ -410,10 +414,10 @@ done23:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
-	JMP done1
+	JMP done3
 
-rest5:
-	CBZ R4, done1
+rest7:
+	CBZ R4, done3
 	TBZ $1, R4, single24
 	WORD $0xfd401869 // ldr d9, [x3, #48]
 	TBZ $0, R4, done25
@@ -439,10 +443,10 @@ done27:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd44 // fmla v4.4s, v10.4s, v9.4s
-	JMP done1
+	JMP done3
 
-rest6:
-	CBZ R4, done1
+rest8:
+	CBZ R4, done3
 	TBZ $1, R4, single28
 	WORD $0xfd402069 // ldr d9, [x3, #64]
 	TBZ $0, R4, done29
@@ -468,10 +472,10 @@ done31:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
-	JMP done1
+	JMP done3
 
-rest7:
-	CBZ R4, done1
+rest9:
+	CBZ R4, done3
 	TBZ $1, R4, single32
 	WORD $0xfd402869 // ldr d9, [x3, #80]
 	TBZ $0, R4, done33
@@ -497,10 +501,10 @@ done35:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd46 // fmla v6.4s, v10.4s, v9.4s
-	JMP done1
+	JMP done3
 
-rest8:
-	CBZ R4, done1
+rest10:
+	CBZ R4, done3
 	TBZ $1, R4, single36
 	WORD $0xfd403069 // ldr d9, [x3, #96]
 	TBZ $0, R4, done37
@@ -526,10 +530,10 @@ done39:
 	WORD $0x4ea0d92b // fcmeq v11.4s, v9.4s, #0.0
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
-	JMP done1
+	JMP done3
 
-rest9:
-	CBZ R4, done1
+rest11:
+	CBZ R4, done3
 	TBZ $1, R4, single40
 	WORD $0xfd403869 // ldr d9, [x3, #112]
 	TBZ $0, R4, done41
@@ -556,7 +560,7 @@ done43:
 	WORD $0x4e6b1d4a // bic v10.16b, v10.16b, v11.16b
 	WORD $0x4e29cd48 // fmla v8.4s, v10.4s, v9.4s
 
-done1:
+done3:
 	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
@@ -586,9 +590,9 @@ TEXT ·softmaxGradNEON(SB), NOSPLIT, $0-36
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $8, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc000a2 // ldr q2, [x5]
 	WORD $0x3dc00083 // ldr q3, [x4]
 	WORD $0x3dc00064 // ldr q4, [x3]
@@ -611,14 +615,14 @@ loop2:
 	ADD $32, R4
 	ADD $32, R5
 	SUBS $8, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc000a2 // ldr q2, [x5]
 	WORD $0x3dc00083 // ldr q3, [x4]
 	WORD $0x3dc00064 // ldr q4, [x3]
@@ -632,60 +636,62 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
-	TBZ $1, R6, single6
+	CBZ R6, other5
+	TBZ $1, R6, single7
 	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R6, done7
+	TBZ $0, R6, done8
 	ADD $8, R5, R7
 	WORD $0x4d4080e2 // ld1 {v2.s}[2], [x7]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000a2 // ldr s2, [x5]
 
-done7:
-	TBZ $1, R6, single8
+done8:
+	TBZ $1, R6, single9
 	WORD $0xfd400083 // ldr d3, [x4]
-	TBZ $0, R6, done9
+	TBZ $0, R6, done10
 	ADD $8, R4, R7
 	WORD $0x4d4080e3 // ld1 {v3.s}[2], [x7]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd400083 // ldr s3, [x4]
 
-done9:
-	TBZ $1, R6, single10
+done10:
+	TBZ $1, R6, single11
 	WORD $0xfd400064 // ldr d4, [x3]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done12
 	ADD $8, R3, R7
 	WORD $0x4d4080e4 // ld1 {v4.s}[2], [x7]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd400064 // ldr s4, [x3]
 
-done11:
+done12:
 	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
 	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
 	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
-	TBZ $1, R6, single12
+	TBZ $1, R6, single13
 	WORD $0xfd000064 // str d4, [x3]
-	TBZ $0, R6, done13
+	TBZ $0, R6, done14
 	ADD $8, R3, R7
 	WORD $0x4d0080e4 // st1 {v4.s}[2], [x7]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd000064 // str s4, [x3]
 
-done13:
+done14:
 
-end1:
+other5:
+
+done6:
 	RET

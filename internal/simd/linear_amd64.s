@@ -17,9 +17,9 @@ TEXT ·axpyAVX512(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+64, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (AX)(BX*4), Z1
 	VMOVUPS     (CX)(BX*4), Z2
 	VFMADD231PS Z1, Z0, Z2
@@ -38,26 +38,26 @@ loop2:
 	VMOVUPS     Z2, 192(CX)(BX*4)
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (AX)(BX*4), Z1
 	VMOVUPS     (CX)(BX*4), Z2
 	VFMADD231PS Z1, Z0, Z2
 	VMOVUPS     Z2, (CX)(BX*4)
 	ADDQ        $+16, BX
 	SUBQ        $+16, DX
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+16, DX
 	TESTQ       DX, DX
-	JZ          end1
+	JZ          other5
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -66,7 +66,7 @@ after5:
 	VFMADD231PS Z1, Z0, Z2
 	VMOVUPS     Z2, K1, (CX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -81,9 +81,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -102,26 +102,26 @@ loop2:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end1
+	JZ          other5
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -132,7 +132,7 @@ after5:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -147,9 +147,9 @@ TEXT ·scaleAVX512(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+64, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(BX*4), Z1
 	VMULPS  Z1, Z0, Z1
 	VMOVUPS Z1, (AX)(BX*4)
@@ -164,25 +164,25 @@ loop2:
 	VMOVUPS Z1, 192(AX)(BX*4)
 	ADDQ    $+64, BX
 	SUBQ    $+64, DX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(BX*4), Z1
 	VMULPS  Z1, Z0, Z1
 	VMOVUPS Z1, (AX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, DX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -190,7 +190,7 @@ after5:
 	VMULPS    Z1, Z0, Z1
 	VMOVUPS   Z1, K1, (AX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -205,9 +205,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -222,25 +222,25 @@ loop2:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -250,7 +250,7 @@ after5:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -266,9 +266,9 @@ TEXT ·scaleShiftAVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+32(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+64, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(BX*4), Z2
 	VFMADD213PS Z1, Z0, Z2
 	VMOVUPS     Z2, (AX)(BX*4)
@@ -283,25 +283,25 @@ loop2:
 	VMOVUPS     Z2, 192(AX)(BX*4)
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (CX)(BX*4), Z2
 	VFMADD213PS Z1, Z0, Z2
 	VMOVUPS     Z2, (AX)(BX*4)
 	ADDQ        $+16, BX
 	SUBQ        $+16, DX
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+16, DX
 	TESTQ       DX, DX
-	JZ          end1
+	JZ          other5
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -309,7 +309,7 @@ after5:
 	VFMADD213PS Z1, Z0, Z2
 	VMOVUPS     Z2, K1, (AX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -325,9 +325,9 @@ TEXT ·scaleShiftAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+32(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD213PS Y1, Y0, Y2
 	VMOVUPS     Y2, (AX)(BX*4)
@@ -342,25 +342,25 @@ loop2:
 	VMOVUPS     Y2, 96(AX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD213PS Y1, Y0, Y2
 	VMOVUPS     Y2, (AX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end1
+	JZ          other5
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -370,7 +370,7 @@ after5:
 	VFMADD213PS Y1, Y0, Y3
 	VMASKMOVPS  Y3, Y2, (AX)(BX*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -385,9 +385,9 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
 	VADDPS  Z1, Z0, Z0
@@ -406,26 +406,26 @@ loop2:
 	VMOVUPS Z0, 192(AX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
 	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -434,7 +434,7 @@ after5:
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -449,9 +449,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -470,26 +470,26 @@ loop2:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -500,7 +500,7 @@ after5:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -515,9 +515,9 @@ TEXT ·mulAVX512(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
 	VMULPS  Z1, Z0, Z0
@@ -536,26 +536,26 @@ loop2:
 	VMOVUPS Z0, 192(AX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
 	VMULPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -564,7 +564,7 @@ after5:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -579,9 +579,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -600,26 +600,26 @@ loop2:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -630,7 +630,7 @@ after5:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -645,9 +645,9 @@ TEXT ·mulAddAVX512(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(SI*4), Z0
 	VMOVUPS     (DX)(SI*4), Z1
 	VMOVUPS     (AX)(SI*4), Z2
@@ -670,14 +670,14 @@ loop2:
 	VMOVUPS     Z0, 192(AX)(SI*4)
 	ADDQ        $+64, SI
 	SUBQ        $+64, BX
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (CX)(SI*4), Z0
 	VMOVUPS     (DX)(SI*4), Z1
 	VMOVUPS     (AX)(SI*4), Z2
@@ -685,12 +685,12 @@ loop4:
 	VMOVUPS     Z0, (AX)(SI*4)
 	ADDQ        $+16, SI
 	SUBQ        $+16, BX
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JZ          end1
+	JZ          other5
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -700,7 +700,7 @@ after5:
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, K1, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -715,9 +715,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -740,14 +740,14 @@ loop2:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -755,12 +755,12 @@ loop4:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end1
+	JZ          other5
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -772,7 +772,7 @@ after5:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 

@@ -18,9 +18,9 @@ TEXT ·axpyNEON(SB), NOSPLIT, $0-32
 	MOVD R1, R3
 	MOVD n+24(FP), R4
 	SUBS $16, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00041 // ldr q1, [x2]
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
@@ -40,14 +40,14 @@ loop2:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00041 // ldr q1, [x2]
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
@@ -55,47 +55,49 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd400041 // ldr d1, [x2]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R2, R5
 	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400041 // ldr s1, [x2]
 
-done7:
-	TBZ $1, R4, single8
+done8:
+	TBZ $1, R4, single9
 	WORD $0xfd400062 // ldr d2, [x3]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R3, R5
 	WORD $0x4d4080a2 // ld1 {v2.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd400062 // ldr s2, [x3]
 
-done9:
+done10:
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	TBZ $1, R4, single10
+	TBZ $1, R4, single11
 	WORD $0xfd000062 // str d2, [x3]
-	TBZ $0, R4, done11
+	TBZ $0, R4, done12
 	ADD $8, R3, R5
 	WORD $0x4d0080a2 // st1 {v2.s}[2], [x5]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd000062 // str s2, [x3]
 
-done11:
+done12:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // scaleNEON sets dst[i] = a·x[i].
@@ -110,9 +112,9 @@ TEXT ·scaleNEON(SB), NOSPLIT, $0-32
 	MOVD R1, R3
 	MOVD n+24(FP), R4
 	SUBS $16, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800041 // str q1, [x2]
@@ -128,50 +130,52 @@ loop2:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00061 // ldr q1, [x3]
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
 	WORD $0x3d800041 // str q1, [x2]
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd400061 // ldr d1, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400061 // ldr s1, [x3]
 
-done7:
+done8:
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd000041 // str d1, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080a1 // st1 {v1.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd000041 // str s1, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // scaleShiftNEON sets dst[i] = a·x[i] + b.
@@ -188,9 +192,9 @@ TEXT ·scaleShiftNEON(SB), NOSPLIT, $0-40
 	MOVD R1, R3
 	MOVD n+32(FP), R4
 	SUBS $16, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
@@ -210,14 +214,14 @@ loop2:
 	ADD $64, R2
 	ADD $64, R3
 	SUBS $16, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00062 // ldr q2, [x3]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
@@ -225,37 +229,39 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd400062 // ldr d2, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080a2 // ld1 {v2.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400062 // ldr s2, [x3]
 
-done7:
+done8:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd000043 // str d3, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080a3 // st1 {v3.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd000043 // str s3, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // addNEON sets dst[i] = x[i] + y[i].
@@ -270,9 +276,9 @@ TEXT ·addNEON(SB), NOSPLIT, $0-32
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -293,14 +299,14 @@ loop2:
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -309,47 +315,49 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
-	TBZ $1, R6, single6
+	CBZ R6, other5
+	TBZ $1, R6, single7
 	WORD $0xfd400080 // ldr d0, [x4]
-	TBZ $0, R6, done7
+	TBZ $0, R6, done8
 	ADD $8, R4, R7
 	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400080 // ldr s0, [x4]
 
-done7:
-	TBZ $1, R6, single8
+done8:
+	TBZ $1, R6, single9
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done9
+	TBZ $0, R6, done10
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done9:
+done10:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R6, single10
+	TBZ $1, R6, single11
 	WORD $0xfd000060 // str d0, [x3]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done12
 	ADD $8, R3, R7
 	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd000060 // str s0, [x3]
 
-done11:
+done12:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // mulNEON sets dst[i] = x[i]·y[i].
@@ -364,9 +372,9 @@ TEXT ·mulNEON(SB), NOSPLIT, $0-32
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
@@ -387,14 +395,14 @@ loop2:
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
@@ -403,47 +411,49 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
-	TBZ $1, R6, single6
+	CBZ R6, other5
+	TBZ $1, R6, single7
 	WORD $0xfd400080 // ldr d0, [x4]
-	TBZ $0, R6, done7
+	TBZ $0, R6, done8
 	ADD $8, R4, R7
 	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400080 // ldr s0, [x4]
 
-done7:
-	TBZ $1, R6, single8
+done8:
+	TBZ $1, R6, single9
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done9
+	TBZ $0, R6, done10
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done9:
+done10:
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	TBZ $1, R6, single10
+	TBZ $1, R6, single11
 	WORD $0xfd000060 // str d0, [x3]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done12
 	ADD $8, R3, R7
 	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd000060 // str s0, [x3]
 
-done11:
+done12:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // mulAddNEON sets dst[i] += x[i]·y[i].
@@ -458,9 +468,9 @@ TEXT ·mulAddNEON(SB), NOSPLIT, $0-32
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x3dc00062 // ldr q2, [x3]
@@ -485,14 +495,14 @@ loop2:
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R6
 	SUBS $4, R6, R6
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00080 // ldr q0, [x4]
 	WORD $0x3dc000a1 // ldr q1, [x5]
 	WORD $0x3dc00062 // ldr q2, [x3]
@@ -502,56 +512,58 @@ loop4:
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R6
-	CBZ R6, end1
-	TBZ $1, R6, single6
+	CBZ R6, other5
+	TBZ $1, R6, single7
 	WORD $0xfd400080 // ldr d0, [x4]
-	TBZ $0, R6, done7
+	TBZ $0, R6, done8
 	ADD $8, R4, R7
 	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400080 // ldr s0, [x4]
 
-done7:
-	TBZ $1, R6, single8
+done8:
+	TBZ $1, R6, single9
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done9
+	TBZ $0, R6, done10
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done9:
-	TBZ $1, R6, single10
+done10:
+	TBZ $1, R6, single11
 	WORD $0xfd400062 // ldr d2, [x3]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done12
 	ADD $8, R3, R7
 	WORD $0x4d4080e2 // ld1 {v2.s}[2], [x7]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd400062 // ldr s2, [x3]
 
-done11:
+done12:
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	TBZ $1, R6, single12
+	TBZ $1, R6, single13
 	WORD $0xfd000062 // str d2, [x3]
-	TBZ $0, R6, done13
+	TBZ $0, R6, done14
 	ADD $8, R3, R7
 	WORD $0x4d0080e2 // st1 {v2.s}[2], [x7]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd000062 // str s2, [x3]
 
-done13:
+done14:
 
-end1:
+other5:
+
+done6:
 	RET

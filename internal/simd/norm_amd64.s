@@ -21,9 +21,9 @@ TEXT ·sumSquaresAboutAVX512(SB), NOSPLIT, $0-28
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after4
+	JL           after2
 
-loop3:
+loop1:
 	VMOVUPS     (AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z1
@@ -38,39 +38,39 @@ loop3:
 	VFMADD231PS Z5, Z5, Z4
 	ADDQ        $+64, DX
 	SUBQ        $+64, CX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+64, CX
 	CMPQ        CX, $+16
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z1
 	SUBQ        $+16, CX
 	CMPQ        CX, $+16
-	JL          rest21
+	JL          rest41
 	VMOVUPS     64(AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z2
 	SUBQ        $+16, CX
 	CMPQ        CX, $+16
-	JL          rest22
+	JL          rest42
 	VMOVUPS     128(AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z3
 	SUBQ        $+16, CX
 	CMPQ        CX, $+16
-	JL          rest23
+	JL          rest43
 	VMOVUPS     192(AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z4
 	SUBQ        $+16, CX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -78,11 +78,11 @@ rest20:
 	VSUBPS      Z0, Z5, Z5
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z1
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -90,11 +90,11 @@ rest21:
 	VSUBPS      Z0, Z5, Z5
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z2
-	JMP         done1
+	JMP         done3
 
-rest22:
+rest42:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -102,11 +102,11 @@ rest22:
 	VSUBPS      Z0, Z5, Z5
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z3
-	JMP         done1
+	JMP         done3
 
-rest23:
+rest43:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -115,7 +115,7 @@ rest23:
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z4
 
-done1:
+done3:
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z2, Z2
 	VADDPS        Z2, Z1, Z1
@@ -149,9 +149,9 @@ TEXT ·sumSquaresAboutAVX2(SB), NOSPLIT, $0-28
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after4
+	JL           after2
 
-loop3:
+loop1:
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
@@ -178,63 +178,63 @@ loop3:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, DX
 	SUBQ        $+64, CX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+64, CX
 	CMPQ        CX, $+8
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest21
+	JL          rest41
 	VMOVUPS     32(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y2
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest22
+	JL          rest42
 	VMOVUPS     64(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y3
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest23
+	JL          rest43
 	VMOVUPS     96(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y4
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest24
+	JL          rest44
 	VMOVUPS     128(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y5
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest25
+	JL          rest45
 	VMOVUPS     160(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y6
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest26
+	JL          rest46
 	VMOVUPS     192(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest27
+	JL          rest47
 	VMOVUPS     224(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
 	SUBQ        $+8, CX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -244,11 +244,11 @@ rest20:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y1
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -258,11 +258,11 @@ rest21:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y2
-	JMP         done1
+	JMP         done3
 
-rest22:
+rest42:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -272,11 +272,11 @@ rest22:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y3
-	JMP         done1
+	JMP         done3
 
-rest23:
+rest43:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -286,11 +286,11 @@ rest23:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y4
-	JMP         done1
+	JMP         done3
 
-rest24:
+rest44:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -300,11 +300,11 @@ rest24:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y5
-	JMP         done1
+	JMP         done3
 
-rest25:
+rest45:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -314,11 +314,11 @@ rest25:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y6
-	JMP         done1
+	JMP         done3
 
-rest26:
+rest46:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -328,11 +328,11 @@ rest26:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         done1
+	JMP         done3
 
-rest27:
+rest47:
 	TESTQ       CX, CX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -343,7 +343,7 @@ rest27:
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-done1:
+done3:
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
@@ -375,9 +375,9 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+32, SI
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(DI*4), Z2
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
@@ -394,14 +394,14 @@ loop2:
 	VMOVUPS     Z4, 64(AX)(DI*4)
 	ADDQ        $+32, DI
 	SUBQ        $+32, SI
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (CX)(DI*4), Z2
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
@@ -411,12 +411,12 @@ loop4:
 	VMOVUPS     Z4, (AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          end1
+	JZ          other5
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -428,7 +428,7 @@ after5:
 	VFMADD231PS Z2, Z3, Z4
 	VMOVUPS     Z4, K1, (AX)(DI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -446,9 +446,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -465,14 +465,14 @@ loop2:
 	VMOVUPS     Y4, 32(AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop2
+	JGE         loop1
 
-after3:
+after2:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -482,12 +482,12 @@ loop4:
 	VMOVUPS     Y4, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop4
+	JGE         loop3
 
-after5:
+after4:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end1
+	JZ          other5
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -501,7 +501,7 @@ after5:
 	VFMADD231PS Y3, Y4, Y5
 	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -523,9 +523,9 @@ TEXT ·normSumsAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after4
+	JL           after2
 
-loop3:
+loop1:
 	VMOVUPS     (CX)(SI*4), Z6
 	VMOVUPS     (DX)(SI*4), Z7
 	VMOVUPS     (AX)(SI*4), Z8
@@ -544,12 +544,12 @@ loop3:
 	VFMADD231PS Z6, Z7, Z5
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+32, BX
 	CMPQ        BX, $+16
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (CX)(SI*4), Z6
 	VMOVUPS     (DX)(SI*4), Z7
 	VMOVUPS     (AX)(SI*4), Z8
@@ -560,7 +560,7 @@ after4:
 	VFMADD231PS Z6, Z7, Z4
 	SUBQ        $+16, BX
 	CMPQ        BX, $+16
-	JL          rest21
+	JL          rest41
 	VMOVUPS     64(CX)(SI*4), Z6
 	VMOVUPS     64(DX)(SI*4), Z7
 	VMOVUPS     64(AX)(SI*4), Z8
@@ -570,11 +570,11 @@ after4:
 	VADDPS      Z7, Z3, Z3
 	VFMADD231PS Z6, Z7, Z5
 	SUBQ        $+16, BX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       BX, BX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -586,11 +586,11 @@ rest20:
 	VMULPS      Z8, Z7, Z7
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z6, Z7, Z4
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       BX, BX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -603,7 +603,7 @@ rest21:
 	VADDPS      Z7, Z3, Z3
 	VFMADD231PS Z6, Z7, Z5
 
-done1:
+done3:
 	VADDPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VADDPS        Y0, Y2, Y2
@@ -649,9 +649,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after4
+	JL           after2
 
-loop3:
+loop1:
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -686,12 +686,12 @@ loop3:
 	VFMADD231PS Y10, Y11, Y9
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+32, BX
 	CMPQ        BX, $+8
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -702,7 +702,7 @@ after4:
 	VFMADD231PS Y10, Y11, Y6
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest21
+	JL          rest41
 	VMOVUPS     32(CX)(SI*4), Y10
 	VMOVUPS     32(DX)(SI*4), Y11
 	VMOVUPS     32(AX)(SI*4), Y12
@@ -713,7 +713,7 @@ after4:
 	VFMADD231PS Y10, Y11, Y7
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest22
+	JL          rest42
 	VMOVUPS     64(CX)(SI*4), Y10
 	VMOVUPS     64(DX)(SI*4), Y11
 	VMOVUPS     64(AX)(SI*4), Y12
@@ -724,7 +724,7 @@ after4:
 	VFMADD231PS Y10, Y11, Y8
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest23
+	JL          rest43
 	VMOVUPS     96(CX)(SI*4), Y10
 	VMOVUPS     96(DX)(SI*4), Y11
 	VMOVUPS     96(AX)(SI*4), Y12
@@ -734,11 +734,11 @@ after4:
 	VADDPS      Y11, Y5, Y5
 	VFMADD231PS Y10, Y11, Y9
 	SUBQ        $+8, BX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       BX, BX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -752,11 +752,11 @@ rest20:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y2, Y2
 	VFMADD231PS Y11, Y12, Y6
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       BX, BX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -770,11 +770,11 @@ rest21:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y3, Y3
 	VFMADD231PS Y11, Y12, Y7
-	JMP         done1
+	JMP         done3
 
-rest22:
+rest42:
 	TESTQ       BX, BX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -788,11 +788,11 @@ rest22:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y4, Y4
 	VFMADD231PS Y11, Y12, Y8
-	JMP         done1
+	JMP         done3
 
-rest23:
+rest43:
 	TESTQ       BX, BX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -807,7 +807,7 @@ rest23:
 	VADDPS      Y12, Y5, Y5
 	VFMADD231PS Y11, Y12, Y9
 
-done1:
+done3:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -847,9 +847,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-56
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+32, SI
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (DX)(DI*4), Z4
 	VMOVUPS      (BX)(DI*4), Z5
 	VMOVUPS      (CX)(DI*4), Z6
@@ -872,14 +872,14 @@ loop2:
 	VMOVUPS      Z7, 64(AX)(DI*4)
 	ADDQ         $+32, DI
 	SUBQ         $+32, SI
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS      (DX)(DI*4), Z4
 	VMOVUPS      (BX)(DI*4), Z5
 	VMOVUPS      (CX)(DI*4), Z6
@@ -892,12 +892,12 @@ loop4:
 	VMOVUPS      Z7, (AX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, SI
-	JGE          loop4
+	JGE          loop3
 
-after5:
+after4:
 	ADDQ         $+16, SI
 	TESTQ        SI, SI
-	JZ           end1
+	JZ           other5
 	MOVL         $-1, R8
 	BZHIL        SI, R8, R8
 	KMOVW        R8, K1
@@ -912,7 +912,7 @@ after5:
 	VFMADD231PS  Z1, Z5, Z7
 	VMOVUPS      Z7, K1, (AX)(DI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -932,9 +932,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-56
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -957,14 +957,14 @@ loop2:
 	VMOVUPS      Y7, 32(AX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, SI
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -977,12 +977,12 @@ loop4:
 	VMOVUPS      Y7, (AX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, SI
-	JGE          loop4
+	JGE          loop3
 
-after5:
+after4:
 	ADDQ         $+8, SI
 	TESTQ        SI, SI
-	JZ           end1
+	JZ           other5
 	LEAQ         masks<>+0(SB), R8
 	SHLQ         $0x02, SI
 	SUBQ         SI, R8
@@ -999,7 +999,7 @@ after5:
 	VFMADD231PS  Y1, Y6, Y8
 	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
 
-end1:
+other5:
 	VZEROUPPER
 	RET
 
@@ -1027,51 +1027,51 @@ row1:
 	MOVQ   d+48(FP), R9
 	XORQ   R10, R10
 	SUBQ   $+32, R9
-	JL     after5
+	JL     after3
 
-loop4:
+loop2:
 	VMOVUPS (CX)(R10*4), Z5
 	VADDPS  Z5, Z3, Z3
 	VMOVUPS 64(CX)(R10*4), Z5
 	VADDPS  Z5, Z4, Z4
 	ADDQ    $+32, R10
 	SUBQ    $+32, R9
-	JGE     loop4
+	JGE     loop2
 
-after5:
+after3:
 	ADDQ    $+32, R9
 	CMPQ    R9, $+16
-	JL      rest30
+	JL      rest50
 	VMOVUPS (CX)(R10*4), Z5
 	VADDPS  Z5, Z3, Z3
 	SUBQ    $+16, R9
 	CMPQ    R9, $+16
-	JL      rest31
+	JL      rest51
 	VMOVUPS 64(CX)(R10*4), Z5
 	VADDPS  Z5, Z4, Z4
 	SUBQ    $+16, R9
-	JMP     done2
+	JMP     done4
 
-rest30:
+rest50:
 	TESTQ     R9, R9
-	JZ        done2
+	JZ        done4
 	MOVL      $-1, R11
 	BZHIL     R9, R11, R11
 	KMOVW     R11, K1
 	VMOVUPS.Z (CX)(R10*4), K1, Z5
 	VADDPS    Z5, Z3, Z3
-	JMP       done2
+	JMP       done4
 
-rest31:
+rest51:
 	TESTQ     R9, R9
-	JZ        done2
+	JZ        done4
 	MOVL      $-1, R11
 	BZHIL     R9, R11, R11
 	KMOVW     R11, K1
 	VMOVUPS.Z 64(CX)(R10*4), K1, Z5
 	VADDPS    Z5, Z4, Z4
 
-done2:
+done4:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y5
 	VADDPS        Y5, Y3, Y3
@@ -1089,9 +1089,9 @@ done2:
 	MOVQ          d+48(FP), R9
 	XORQ          R10, R10
 	SUBQ          $+32, R9
-	JL            after9
+	JL            after7
 
-loop8:
+loop6:
 	VMOVUPS     (CX)(R10*4), Z6
 	VSUBPS      Z5, Z6, Z6
 	VFMADD231PS Z6, Z6, Z3
@@ -1100,27 +1100,27 @@ loop8:
 	VFMADD231PS Z6, Z6, Z4
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop8
+	JGE         loop6
 
-after9:
+after7:
 	ADDQ        $+32, R9
 	CMPQ        R9, $+16
-	JL          rest70
+	JL          rest90
 	VMOVUPS     (CX)(R10*4), Z6
 	VSUBPS      Z5, Z6, Z6
 	VFMADD231PS Z6, Z6, Z3
 	SUBQ        $+16, R9
 	CMPQ        R9, $+16
-	JL          rest71
+	JL          rest91
 	VMOVUPS     64(CX)(R10*4), Z6
 	VSUBPS      Z5, Z6, Z6
 	VFMADD231PS Z6, Z6, Z4
 	SUBQ        $+16, R9
-	JMP         done6
+	JMP         done8
 
-rest70:
+rest90:
 	TESTQ       R9, R9
-	JZ          done6
+	JZ          done8
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1128,11 +1128,11 @@ rest70:
 	VSUBPS      Z5, Z6, Z6
 	VMOVAPS.Z   Z6, K1, Z6
 	VFMADD231PS Z6, Z6, Z3
-	JMP         done6
+	JMP         done8
 
-rest71:
+rest91:
 	TESTQ       R9, R9
-	JZ          done6
+	JZ          done8
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1141,7 +1141,7 @@ rest71:
 	VMOVAPS.Z   Z6, K1, Z6
 	VFMADD231PS Z6, Z6, Z4
 
-done6:
+done8:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y6
 	VADDPS        Y6, Y3, Y3
@@ -1160,9 +1160,9 @@ done6:
 	MOVQ          d+48(FP), R9
 	XORQ          R10, R10
 	SUBQ          $+32, R9
-	JL            after12
+	JL            after11
 
-loop11:
+loop10:
 	VMOVUPS     (CX)(R10*4), Z7
 	VMOVUPS     (DX)(R10*4), Z8
 	VMOVUPS     (BX)(R10*4), Z9
@@ -1179,14 +1179,14 @@ loop11:
 	VMOVUPS     Z9, 64(AX)(R10*4)
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop11
+	JGE         loop10
 
-after12:
+after11:
 	ADDQ $+32, R9
 	SUBQ $+16, R9
-	JL   after14
+	JL   after13
 
-loop13:
+loop12:
 	VMOVUPS     (CX)(R10*4), Z7
 	VMOVUPS     (DX)(R10*4), Z8
 	VMOVUPS     (BX)(R10*4), Z9
@@ -1196,12 +1196,12 @@ loop13:
 	VMOVUPS     Z9, (AX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R9
-	JGE         loop13
+	JGE         loop12
 
-after14:
+after13:
 	ADDQ        $+16, R9
 	TESTQ       R9, R9
-	JZ          end10
+	JZ          other14
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1213,7 +1213,7 @@ after14:
 	VFMADD231PS Z7, Z8, Z9
 	VMOVUPS     Z9, K1, (AX)(R10*4)
 
-end10:
+other14:
 	MOVQ d+48(FP), R9
 	LEAQ (CX)(R9*4), CX
 	LEAQ (AX)(R9*4), AX
@@ -1250,9 +1250,9 @@ row1:
 	MOVQ   d+48(FP), R9
 	XORQ   R10, R10
 	SUBQ   $+32, R9
-	JL     after5
+	JL     after3
 
-loop4:
+loop2:
 	VMOVUPS (CX)(R10*4), Y7
 	VADDPS  Y7, Y3, Y3
 	VMOVUPS 32(CX)(R10*4), Y7
@@ -1263,35 +1263,35 @@ loop4:
 	VADDPS  Y7, Y6, Y6
 	ADDQ    $+32, R10
 	SUBQ    $+32, R9
-	JGE     loop4
+	JGE     loop2
 
-after5:
+after3:
 	ADDQ    $+32, R9
 	CMPQ    R9, $+8
-	JL      rest30
+	JL      rest50
 	VMOVUPS (CX)(R10*4), Y7
 	VADDPS  Y7, Y3, Y3
 	SUBQ    $+8, R9
 	CMPQ    R9, $+8
-	JL      rest31
+	JL      rest51
 	VMOVUPS 32(CX)(R10*4), Y7
 	VADDPS  Y7, Y4, Y4
 	SUBQ    $+8, R9
 	CMPQ    R9, $+8
-	JL      rest32
+	JL      rest52
 	VMOVUPS 64(CX)(R10*4), Y7
 	VADDPS  Y7, Y5, Y5
 	SUBQ    $+8, R9
 	CMPQ    R9, $+8
-	JL      rest33
+	JL      rest53
 	VMOVUPS 96(CX)(R10*4), Y7
 	VADDPS  Y7, Y6, Y6
 	SUBQ    $+8, R9
-	JMP     done2
+	JMP     done4
 
-rest30:
+rest50:
 	TESTQ      R9, R9
-	JZ         done2
+	JZ         done4
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -1299,11 +1299,11 @@ rest30:
 	VMOVUPS    32(R11), Y7
 	VMASKMOVPS (CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y3, Y3
-	JMP        done2
+	JMP        done4
 
-rest31:
+rest51:
 	TESTQ      R9, R9
-	JZ         done2
+	JZ         done4
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -1311,11 +1311,11 @@ rest31:
 	VMOVUPS    32(R11), Y7
 	VMASKMOVPS 32(CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y4, Y4
-	JMP        done2
+	JMP        done4
 
-rest32:
+rest52:
 	TESTQ      R9, R9
-	JZ         done2
+	JZ         done4
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -1323,11 +1323,11 @@ rest32:
 	VMOVUPS    32(R11), Y7
 	VMASKMOVPS 64(CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y5, Y5
-	JMP        done2
+	JMP        done4
 
-rest33:
+rest53:
 	TESTQ      R9, R9
-	JZ         done2
+	JZ         done4
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -1336,7 +1336,7 @@ rest33:
 	VMASKMOVPS 96(CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y6, Y6
 
-done2:
+done4:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -1356,9 +1356,9 @@ done2:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+32, R9
-	JL           after9
+	JL           after7
 
-loop8:
+loop6:
 	VMOVUPS     (CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
@@ -1373,39 +1373,39 @@ loop8:
 	VFMADD231PS Y8, Y8, Y6
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop8
+	JGE         loop6
 
-after9:
+after7:
 	ADDQ        $+32, R9
 	CMPQ        R9, $+8
-	JL          rest70
+	JL          rest90
 	VMOVUPS     (CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest71
+	JL          rest91
 	VMOVUPS     32(CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y4
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest72
+	JL          rest92
 	VMOVUPS     64(CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y5
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest73
+	JL          rest93
 	VMOVUPS     96(CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y6
 	SUBQ        $+8, R9
-	JMP         done6
+	JMP         done8
 
-rest70:
+rest90:
 	TESTQ       R9, R9
-	JZ          done6
+	JZ          done8
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1415,11 +1415,11 @@ rest70:
 	VSUBPS      Y7, Y9, Y9
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y3
-	JMP         done6
+	JMP         done8
 
-rest71:
+rest91:
 	TESTQ       R9, R9
-	JZ          done6
+	JZ          done8
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1429,11 +1429,11 @@ rest71:
 	VSUBPS      Y7, Y9, Y9
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y4
-	JMP         done6
+	JMP         done8
 
-rest72:
+rest92:
 	TESTQ       R9, R9
-	JZ          done6
+	JZ          done8
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1443,11 +1443,11 @@ rest72:
 	VSUBPS      Y7, Y9, Y9
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y5
-	JMP         done6
+	JMP         done8
 
-rest73:
+rest93:
 	TESTQ       R9, R9
-	JZ          done6
+	JZ          done8
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1458,7 +1458,7 @@ rest73:
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y6
 
-done6:
+done8:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -1477,9 +1477,9 @@ done6:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+16, R9
-	JL           after12
+	JL           after11
 
-loop11:
+loop10:
 	VMOVUPS     (CX)(R10*4), Y4
 	VMOVUPS     (DX)(R10*4), Y5
 	VMOVUPS     (BX)(R10*4), Y6
@@ -1496,14 +1496,14 @@ loop11:
 	VMOVUPS     Y6, 32(AX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R9
-	JGE         loop11
+	JGE         loop10
 
-after12:
+after11:
 	ADDQ $+16, R9
 	SUBQ $+8, R9
-	JL   after14
+	JL   after13
 
-loop13:
+loop12:
 	VMOVUPS     (CX)(R10*4), Y4
 	VMOVUPS     (DX)(R10*4), Y5
 	VMOVUPS     (BX)(R10*4), Y6
@@ -1513,12 +1513,12 @@ loop13:
 	VMOVUPS     Y6, (AX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, R9
-	JGE         loop13
+	JGE         loop12
 
-after14:
+after13:
 	ADDQ        $+8, R9
 	TESTQ       R9, R9
-	JZ          end10
+	JZ          other14
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1532,7 +1532,7 @@ after14:
 	VFMADD231PS Y5, Y6, Y8
 	VMASKMOVPS  Y8, Y4, (AX)(R10*4)
 
-end10:
+other14:
 	MOVQ d+48(FP), R9
 	LEAQ (CX)(R9*4), CX
 	LEAQ (AX)(R9*4), AX
@@ -1570,9 +1570,9 @@ row1:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+32, R9
-	JL           after5
+	JL           after3
 
-loop4:
+loop2:
 	VMOVUPS     (DX)(R10*4), Z8
 	VMOVUPS     (BX)(R10*4), Z9
 	VMOVUPS     (CX)(R10*4), Z10
@@ -1593,12 +1593,12 @@ loop4:
 	VFMADD231PS Z8, Z9, Z6
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop4
+	JGE         loop2
 
-after5:
+after3:
 	ADDQ        $+32, R9
 	CMPQ        R9, $+16
-	JL          rest30
+	JL          rest50
 	VMOVUPS     (DX)(R10*4), Z8
 	VMOVUPS     (BX)(R10*4), Z9
 	VMOVUPS     (CX)(R10*4), Z10
@@ -1610,7 +1610,7 @@ after5:
 	VFMADD231PS Z8, Z9, Z5
 	SUBQ        $+16, R9
 	CMPQ        R9, $+16
-	JL          rest31
+	JL          rest51
 	VMOVUPS     64(DX)(R10*4), Z8
 	VMOVUPS     64(BX)(R10*4), Z9
 	VMOVUPS     64(CX)(R10*4), Z10
@@ -1621,11 +1621,11 @@ after5:
 	VADDPS      Z9, Z4, Z4
 	VFMADD231PS Z8, Z9, Z6
 	SUBQ        $+16, R9
-	JMP         done2
+	JMP         done4
 
-rest30:
+rest50:
 	TESTQ       R9, R9
-	JZ          done2
+	JZ          done4
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1638,11 +1638,11 @@ rest30:
 	VMULPS      Z10, Z9, Z9
 	VADDPS      Z9, Z3, Z3
 	VFMADD231PS Z8, Z9, Z5
-	JMP         done2
+	JMP         done4
 
-rest31:
+rest51:
 	TESTQ       R9, R9
-	JZ          done2
+	JZ          done4
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1656,10 +1656,10 @@ rest31:
 	VADDPS      Z9, Z4, Z4
 	VFMADD231PS Z8, Z9, Z6
 
-done2:
+done4:
 	VPTESTMD      c7fffffff<>+0(SB), Z7, K1
 	KORTESTW      K1, K1
-	JZ            none6
+	JZ            other6
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y8
 	VADDPS        Y8, Y3, Y3
@@ -1735,7 +1735,7 @@ loop10:
 after11:
 	ADDQ         $+16, R9
 	TESTQ        R9, R9
-	JZ           end7
+	JZ           other12
 	MOVL         $-1, R11
 	BZHIL        R9, R11, R11
 	KMOVW        R11, K1
@@ -1750,8 +1750,8 @@ after11:
 	VFMADD231PS  Z2, Z11, Z13
 	VMOVUPS      Z13, K1, (AX)(R10*4)
 
-end7:
-none6:
+other12:
+other6:
 	MOVQ d+48(FP), R9
 	LEAQ (AX)(R9*4), AX
 	LEAQ (CX)(R9*4), CX
@@ -1794,9 +1794,9 @@ row1:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+32, R9
-	JL           after5
+	JL           after3
 
-loop4:
+loop2:
 	VMOVUPS     (DX)(R10*4), Y12
 	VMOVUPS     (BX)(R10*4), Y13
 	VMOVUPS     (CX)(R10*4), Y14
@@ -1835,12 +1835,12 @@ loop4:
 	VFMADD231PS Y12, Y13, Y10
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop4
+	JGE         loop2
 
-after5:
+after3:
 	ADDQ        $+32, R9
 	CMPQ        R9, $+8
-	JL          rest30
+	JL          rest50
 	VMOVUPS     (DX)(R10*4), Y12
 	VMOVUPS     (BX)(R10*4), Y13
 	VMOVUPS     (CX)(R10*4), Y14
@@ -1852,7 +1852,7 @@ after5:
 	VFMADD231PS Y12, Y13, Y7
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest31
+	JL          rest51
 	VMOVUPS     32(DX)(R10*4), Y12
 	VMOVUPS     32(BX)(R10*4), Y13
 	VMOVUPS     32(CX)(R10*4), Y14
@@ -1864,7 +1864,7 @@ after5:
 	VFMADD231PS Y12, Y13, Y8
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest32
+	JL          rest52
 	VMOVUPS     64(DX)(R10*4), Y12
 	VMOVUPS     64(BX)(R10*4), Y13
 	VMOVUPS     64(CX)(R10*4), Y14
@@ -1876,7 +1876,7 @@ after5:
 	VFMADD231PS Y12, Y13, Y9
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest33
+	JL          rest53
 	VMOVUPS     96(DX)(R10*4), Y12
 	VMOVUPS     96(BX)(R10*4), Y13
 	VMOVUPS     96(CX)(R10*4), Y14
@@ -1887,11 +1887,11 @@ after5:
 	VADDPS      Y13, Y6, Y6
 	VFMADD231PS Y12, Y13, Y10
 	SUBQ        $+8, R9
-	JMP         done2
+	JMP         done4
 
-rest30:
+rest50:
 	TESTQ       R9, R9
-	JZ          done2
+	JZ          done4
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1906,11 +1906,11 @@ rest30:
 	VMULPS      Y12, Y14, Y14
 	VADDPS      Y14, Y3, Y3
 	VFMADD231PS Y13, Y14, Y7
-	JMP         done2
+	JMP         done4
 
-rest31:
+rest51:
 	TESTQ       R9, R9
-	JZ          done2
+	JZ          done4
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1925,11 +1925,11 @@ rest31:
 	VMULPS      Y12, Y14, Y14
 	VADDPS      Y14, Y4, Y4
 	VFMADD231PS Y13, Y14, Y8
-	JMP         done2
+	JMP         done4
 
-rest32:
+rest52:
 	TESTQ       R9, R9
-	JZ          done2
+	JZ          done4
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1944,11 +1944,11 @@ rest32:
 	VMULPS      Y12, Y14, Y14
 	VADDPS      Y14, Y5, Y5
 	VFMADD231PS Y13, Y14, Y9
-	JMP         done2
+	JMP         done4
 
-rest33:
+rest53:
 	TESTQ       R9, R9
-	JZ          done2
+	JZ          done4
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1964,9 +1964,9 @@ rest33:
 	VADDPS      Y14, Y6, Y6
 	VFMADD231PS Y13, Y14, Y10
 
-done2:
+done4:
 	VPTEST       c7fffffff<>+0(SB), Y11
-	JZ           none6
+	JZ           other6
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -2042,7 +2042,7 @@ loop10:
 after11:
 	ADDQ         $+8, R9
 	TESTQ        R9, R9
-	JZ           end7
+	JZ           other12
 	LEAQ         masks<>+0(SB), R11
 	SHLQ         $0x02, R9
 	SUBQ         R9, R11
@@ -2059,8 +2059,8 @@ after11:
 	VFMADD231PS  Y2, Y7, Y9
 	VMASKMOVPS   Y9, Y5, (AX)(R10*4)
 
-end7:
-none6:
+other12:
+other6:
 	MOVQ d+48(FP), R9
 	LEAQ (AX)(R9*4), AX
 	LEAQ (CX)(R9*4), CX

@@ -34,9 +34,9 @@ TEXT ·sumSquaresAboutNEON(SB), NOSPLIT, $0-28
 	MOVD R0, R1
 	MOVD n+8(FP), R2
 	SUBS $64, R2, R2
-	BLT after19
+	BLT after2
 
-loop18:
+loop1:
 	WORD $0x3dc00031 // ldr q17, [x1]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
@@ -87,110 +87,110 @@ loop18:
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
 	ADD $256, R1
 	SUBS $64, R2, R2
-	BGE loop18
+	BGE loop1
 
-after19:
+after2:
 	ADD $64, R2
 	CMP $4, R2
-	BLT rest2
+	BLT rest4
 	WORD $0x3dc00031 // ldr q17, [x1]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc00431 // ldr q17, [x1, #16]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc00831 // ldr q17, [x1, #32]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc00c31 // ldr q17, [x1, #48]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc01031 // ldr q17, [x1, #64]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest7
+	BLT rest9
 	WORD $0x3dc01431 // ldr q17, [x1, #80]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest8
+	BLT rest10
 	WORD $0x3dc01831 // ldr q17, [x1, #96]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest9
+	BLT rest11
 	WORD $0x3dc01c31 // ldr q17, [x1, #112]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest10
+	BLT rest12
 	WORD $0x3dc02031 // ldr q17, [x1, #128]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest11
+	BLT rest13
 	WORD $0x3dc02431 // ldr q17, [x1, #144]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest12
+	BLT rest14
 	WORD $0x3dc02831 // ldr q17, [x1, #160]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest13
+	BLT rest15
 	WORD $0x3dc02c31 // ldr q17, [x1, #176]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest14
+	BLT rest16
 	WORD $0x3dc03031 // ldr q17, [x1, #192]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest15
+	BLT rest17
 	WORD $0x3dc03431 // ldr q17, [x1, #208]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest16
+	BLT rest18
 	WORD $0x3dc03831 // ldr q17, [x1, #224]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest17
+	BLT rest19
 	WORD $0x3dc03c31 // ldr q17, [x1, #240]
 	WORD $0x4ea0d631 // fsub v17.4s, v17.4s, v0.4s
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
 	SUB $4, R2
-	JMP done1
+	JMP done3
 
-rest2:
-	CBZ R2, done1
+rest4:
+	CBZ R2, done3
 	TBZ $1, R2, single20
 	WORD $0xfd400031 // ldr d17, [x1]
 	TBZ $0, R2, done21
@@ -208,10 +208,10 @@ done21:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce21 // fmla v1.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest3:
-	CBZ R2, done1
+rest5:
+	CBZ R2, done3
 	TBZ $1, R2, single22
 	WORD $0xfd400831 // ldr d17, [x1, #16]
 	TBZ $0, R2, done23
@@ -229,10 +229,10 @@ done23:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce22 // fmla v2.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest4:
-	CBZ R2, done1
+rest6:
+	CBZ R2, done3
 	TBZ $1, R2, single24
 	WORD $0xfd401031 // ldr d17, [x1, #32]
 	TBZ $0, R2, done25
@@ -250,10 +250,10 @@ done25:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce23 // fmla v3.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest5:
-	CBZ R2, done1
+rest7:
+	CBZ R2, done3
 	TBZ $1, R2, single26
 	WORD $0xfd401831 // ldr d17, [x1, #48]
 	TBZ $0, R2, done27
@@ -271,10 +271,10 @@ done27:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce24 // fmla v4.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest6:
-	CBZ R2, done1
+rest8:
+	CBZ R2, done3
 	TBZ $1, R2, single28
 	WORD $0xfd402031 // ldr d17, [x1, #64]
 	TBZ $0, R2, done29
@@ -292,10 +292,10 @@ done29:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce25 // fmla v5.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest7:
-	CBZ R2, done1
+rest9:
+	CBZ R2, done3
 	TBZ $1, R2, single30
 	WORD $0xfd402831 // ldr d17, [x1, #80]
 	TBZ $0, R2, done31
@@ -313,10 +313,10 @@ done31:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce26 // fmla v6.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest8:
-	CBZ R2, done1
+rest10:
+	CBZ R2, done3
 	TBZ $1, R2, single32
 	WORD $0xfd403031 // ldr d17, [x1, #96]
 	TBZ $0, R2, done33
@@ -334,10 +334,10 @@ done33:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce27 // fmla v7.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest9:
-	CBZ R2, done1
+rest11:
+	CBZ R2, done3
 	TBZ $1, R2, single34
 	WORD $0xfd403831 // ldr d17, [x1, #112]
 	TBZ $0, R2, done35
@@ -355,10 +355,10 @@ done35:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce28 // fmla v8.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest10:
-	CBZ R2, done1
+rest12:
+	CBZ R2, done3
 	TBZ $1, R2, single36
 	WORD $0xfd404031 // ldr d17, [x1, #128]
 	TBZ $0, R2, done37
@@ -376,10 +376,10 @@ done37:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce29 // fmla v9.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest11:
-	CBZ R2, done1
+rest13:
+	CBZ R2, done3
 	TBZ $1, R2, single38
 	WORD $0xfd404831 // ldr d17, [x1, #144]
 	TBZ $0, R2, done39
@@ -397,10 +397,10 @@ done39:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2a // fmla v10.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest12:
-	CBZ R2, done1
+rest14:
+	CBZ R2, done3
 	TBZ $1, R2, single40
 	WORD $0xfd405031 // ldr d17, [x1, #160]
 	TBZ $0, R2, done41
@@ -418,10 +418,10 @@ done41:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2b // fmla v11.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest13:
-	CBZ R2, done1
+rest15:
+	CBZ R2, done3
 	TBZ $1, R2, single42
 	WORD $0xfd405831 // ldr d17, [x1, #176]
 	TBZ $0, R2, done43
@@ -439,10 +439,10 @@ done43:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2c // fmla v12.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest14:
-	CBZ R2, done1
+rest16:
+	CBZ R2, done3
 	TBZ $1, R2, single44
 	WORD $0xfd406031 // ldr d17, [x1, #192]
 	TBZ $0, R2, done45
@@ -460,10 +460,10 @@ done45:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2d // fmla v13.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest15:
-	CBZ R2, done1
+rest17:
+	CBZ R2, done3
 	TBZ $1, R2, single46
 	WORD $0xfd406831 // ldr d17, [x1, #208]
 	TBZ $0, R2, done47
@@ -481,10 +481,10 @@ done47:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2e // fmla v14.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest16:
-	CBZ R2, done1
+rest18:
+	CBZ R2, done3
 	TBZ $1, R2, single48
 	WORD $0xfd407031 // ldr d17, [x1, #224]
 	TBZ $0, R2, done49
@@ -502,10 +502,10 @@ done49:
 	WORD $0x6eb33652 // cmhi v18.4s, v18.4s, v19.4s
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce2f // fmla v15.4s, v17.4s, v17.4s
-	JMP done1
+	JMP done3
 
-rest17:
-	CBZ R2, done1
+rest19:
+	CBZ R2, done3
 	TBZ $1, R2, single50
 	WORD $0xfd407831 // ldr d17, [x1, #240]
 	TBZ $0, R2, done51
@@ -524,7 +524,7 @@ done51:
 	WORD $0x4e321e31 // and v17.16b, v17.16b, v18.16b
 	WORD $0x4e31ce30 // fmla v16.4s, v17.4s, v17.4s
 
-done1:
+done3:
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
@@ -565,9 +565,9 @@ TEXT ·normNEON(SB), NOSPLIT, $0-48
 	MOVD R3, R7
 	MOVD n+32(FP), R8
 	SUBS $8, R8, R8
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc000a2 // ldr q2, [x5]
 	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x3dc000e4 // ldr q4, [x7]
@@ -587,14 +587,14 @@ loop2:
 	ADD $32, R6
 	ADD $32, R7
 	SUBS $8, R8, R8
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R8
 	SUBS $4, R8, R8
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc000a2 // ldr q2, [x5]
 	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x3dc000e4 // ldr q4, [x7]
@@ -607,60 +607,62 @@ loop4:
 	ADD $16, R6
 	ADD $16, R7
 	SUBS $4, R8, R8
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R8
-	CBZ R8, end1
-	TBZ $1, R8, single6
+	CBZ R8, other5
+	TBZ $1, R8, single7
 	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R8, done7
+	TBZ $0, R8, done8
 	ADD $8, R5, R9
 	WORD $0x4d408122 // ld1 {v2.s}[2], [x9]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000a2 // ldr s2, [x5]
 
-done7:
-	TBZ $1, R8, single8
+done8:
+	TBZ $1, R8, single9
 	WORD $0xfd4000c3 // ldr d3, [x6]
-	TBZ $0, R8, done9
+	TBZ $0, R8, done10
 	ADD $8, R6, R9
 	WORD $0x4d408123 // ld1 {v3.s}[2], [x9]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000c3 // ldr s3, [x6]
 
-done9:
-	TBZ $1, R8, single10
+done10:
+	TBZ $1, R8, single11
 	WORD $0xfd4000e4 // ldr d4, [x7]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done12
 	ADD $8, R7, R9
 	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd4000e4 // ldr s4, [x7]
 
-done11:
+done12:
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
-	TBZ $1, R8, single12
+	TBZ $1, R8, single13
 	WORD $0xfd000084 // str d4, [x4]
-	TBZ $0, R8, done13
+	TBZ $0, R8, done14
 	ADD $8, R4, R9
 	WORD $0x4d008124 // st1 {v4.s}[2], [x9]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd000084 // str s4, [x4]
 
-done13:
+done14:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
@@ -696,9 +698,9 @@ TEXT ·normSumsNEON(SB), NOSPLIT, $0-48
 	MOVD R2, R5
 	MOVD n+24(FP), R6
 	SUBS $32, R6, R6
-	BLT after11
+	BLT after2
 
-loop10:
+loop1:
 	WORD $0x3dc00092 // ldr q18, [x4]
 	WORD $0x3dc000b3 // ldr q19, [x5]
 	WORD $0x3dc00074 // ldr q20, [x3]
@@ -767,12 +769,12 @@ loop10:
 	ADD $128, R4
 	ADD $128, R5
 	SUBS $32, R6, R6
-	BGE loop10
+	BGE loop1
 
-after11:
+after2:
 	ADD $32, R6
 	CMP $4, R6
-	BLT rest2
+	BLT rest4
 	WORD $0x3dc00092 // ldr q18, [x4]
 	WORD $0x3dc000b3 // ldr q19, [x5]
 	WORD $0x3dc00074 // ldr q20, [x3]
@@ -783,7 +785,7 @@ after11:
 	WORD $0x4e32ce6a // fmla v10.4s, v19.4s, v18.4s
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc00492 // ldr q18, [x4, #16]
 	WORD $0x3dc004b3 // ldr q19, [x5, #16]
 	WORD $0x3dc00474 // ldr q20, [x3, #16]
@@ -794,7 +796,7 @@ after11:
 	WORD $0x4e32ce6b // fmla v11.4s, v19.4s, v18.4s
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc00892 // ldr q18, [x4, #32]
 	WORD $0x3dc008b3 // ldr q19, [x5, #32]
 	WORD $0x3dc00874 // ldr q20, [x3, #32]
@@ -805,7 +807,7 @@ after11:
 	WORD $0x4e32ce6c // fmla v12.4s, v19.4s, v18.4s
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc00c92 // ldr q18, [x4, #48]
 	WORD $0x3dc00cb3 // ldr q19, [x5, #48]
 	WORD $0x3dc00c74 // ldr q20, [x3, #48]
@@ -816,7 +818,7 @@ after11:
 	WORD $0x4e32ce6d // fmla v13.4s, v19.4s, v18.4s
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc01092 // ldr q18, [x4, #64]
 	WORD $0x3dc010b3 // ldr q19, [x5, #64]
 	WORD $0x3dc01074 // ldr q20, [x3, #64]
@@ -827,7 +829,7 @@ after11:
 	WORD $0x4e32ce6e // fmla v14.4s, v19.4s, v18.4s
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest7
+	BLT rest9
 	WORD $0x3dc01492 // ldr q18, [x4, #80]
 	WORD $0x3dc014b3 // ldr q19, [x5, #80]
 	WORD $0x3dc01474 // ldr q20, [x3, #80]
@@ -838,7 +840,7 @@ after11:
 	WORD $0x4e32ce6f // fmla v15.4s, v19.4s, v18.4s
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest8
+	BLT rest10
 	WORD $0x3dc01892 // ldr q18, [x4, #96]
 	WORD $0x3dc018b3 // ldr q19, [x5, #96]
 	WORD $0x3dc01874 // ldr q20, [x3, #96]
@@ -849,7 +851,7 @@ after11:
 	WORD $0x4e32ce70 // fmla v16.4s, v19.4s, v18.4s
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest9
+	BLT rest11
 	WORD $0x3dc01c92 // ldr q18, [x4, #112]
 	WORD $0x3dc01cb3 // ldr q19, [x5, #112]
 	WORD $0x3dc01c74 // ldr q20, [x3, #112]
@@ -859,10 +861,10 @@ after11:
 	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
 	WORD $0x4e32ce71 // fmla v17.4s, v19.4s, v18.4s
 	SUB $4, R6
-	JMP done1
+	JMP done3
 
-rest2:
-	CBZ R6, done1
+rest4:
+	CBZ R6, done3
 	TBZ $1, R6, single12
 	WORD $0xfd400092 // ldr d18, [x4]
 	TBZ $0, R6, done13
@@ -901,10 +903,10 @@ done17:
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d442 // fadd v2.4s, v2.4s, v19.4s
 	WORD $0x4e32ce6a // fmla v10.4s, v19.4s, v18.4s
-	JMP done1
+	JMP done3
 
-rest3:
-	CBZ R6, done1
+rest5:
+	CBZ R6, done3
 	TBZ $1, R6, single18
 	WORD $0xfd400892 // ldr d18, [x4, #16]
 	TBZ $0, R6, done19
@@ -943,10 +945,10 @@ done23:
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
 	WORD $0x4e32ce6b // fmla v11.4s, v19.4s, v18.4s
-	JMP done1
+	JMP done3
 
-rest4:
-	CBZ R6, done1
+rest6:
+	CBZ R6, done3
 	TBZ $1, R6, single24
 	WORD $0xfd401092 // ldr d18, [x4, #32]
 	TBZ $0, R6, done25
@@ -985,10 +987,10 @@ done29:
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d484 // fadd v4.4s, v4.4s, v19.4s
 	WORD $0x4e32ce6c // fmla v12.4s, v19.4s, v18.4s
-	JMP done1
+	JMP done3
 
-rest5:
-	CBZ R6, done1
+rest7:
+	CBZ R6, done3
 	TBZ $1, R6, single30
 	WORD $0xfd401892 // ldr d18, [x4, #48]
 	TBZ $0, R6, done31
@@ -1027,10 +1029,10 @@ done35:
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4a5 // fadd v5.4s, v5.4s, v19.4s
 	WORD $0x4e32ce6d // fmla v13.4s, v19.4s, v18.4s
-	JMP done1
+	JMP done3
 
-rest6:
-	CBZ R6, done1
+rest8:
+	CBZ R6, done3
 	TBZ $1, R6, single36
 	WORD $0xfd402092 // ldr d18, [x4, #64]
 	TBZ $0, R6, done37
@@ -1069,10 +1071,10 @@ done41:
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4c6 // fadd v6.4s, v6.4s, v19.4s
 	WORD $0x4e32ce6e // fmla v14.4s, v19.4s, v18.4s
-	JMP done1
+	JMP done3
 
-rest7:
-	CBZ R6, done1
+rest9:
+	CBZ R6, done3
 	TBZ $1, R6, single42
 	WORD $0xfd402892 // ldr d18, [x4, #80]
 	TBZ $0, R6, done43
@@ -1111,10 +1113,10 @@ done47:
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
 	WORD $0x4e32ce6f // fmla v15.4s, v19.4s, v18.4s
-	JMP done1
+	JMP done3
 
-rest8:
-	CBZ R6, done1
+rest10:
+	CBZ R6, done3
 	TBZ $1, R6, single48
 	WORD $0xfd403092 // ldr d18, [x4, #96]
 	TBZ $0, R6, done49
@@ -1153,10 +1155,10 @@ done53:
 	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
 	WORD $0x4e33d508 // fadd v8.4s, v8.4s, v19.4s
 	WORD $0x4e32ce70 // fmla v16.4s, v19.4s, v18.4s
-	JMP done1
+	JMP done3
 
-rest9:
-	CBZ R6, done1
+rest11:
+	CBZ R6, done3
 	TBZ $1, R6, single54
 	WORD $0xfd403892 // ldr d18, [x4, #112]
 	TBZ $0, R6, done55
@@ -1196,7 +1198,7 @@ done59:
 	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
 	WORD $0x4e32ce71 // fmla v17.4s, v19.4s, v18.4s
 
-done1:
+done3:
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
@@ -1245,9 +1247,9 @@ TEXT ·normGradNEON(SB), NOSPLIT, $0-56
 	MOVD R3, R7
 	MOVD n+32(FP), R8
 	SUBS $8, R8, R8
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x3dc000e5 // ldr q5, [x7]
 	WORD $0x3dc000a6 // ldr q6, [x5]
@@ -1275,14 +1277,14 @@ loop2:
 	ADD $32, R6
 	ADD $32, R7
 	SUBS $8, R8, R8
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R8
 	SUBS $4, R8, R8
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x3dc000e5 // ldr q5, [x7]
 	WORD $0x3dc000a6 // ldr q6, [x5]
@@ -1299,74 +1301,76 @@ loop4:
 	ADD $16, R6
 	ADD $16, R7
 	SUBS $4, R8, R8
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R8
-	CBZ R8, end1
-	TBZ $1, R8, single6
+	CBZ R8, other5
+	TBZ $1, R8, single7
 	WORD $0xfd4000c4 // ldr d4, [x6]
-	TBZ $0, R8, done7
+	TBZ $0, R8, done8
 	ADD $8, R6, R9
 	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd4000c4 // ldr s4, [x6]
 
-done7:
-	TBZ $1, R8, single8
+done8:
+	TBZ $1, R8, single9
 	WORD $0xfd4000e5 // ldr d5, [x7]
-	TBZ $0, R8, done9
+	TBZ $0, R8, done10
 	ADD $8, R7, R9
 	WORD $0x4d408125 // ld1 {v5.s}[2], [x9]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd4000e5 // ldr s5, [x7]
 
-done9:
-	TBZ $1, R8, single10
+done10:
+	TBZ $1, R8, single11
 	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done12
 	ADD $8, R5, R9
 	WORD $0x4d408126 // ld1 {v6.s}[2], [x9]
-	JMP done11
+	JMP done12
 
-single10:
+single11:
 	WORD $0xbd4000a6 // ldr s6, [x5]
 
-done11:
-	TBZ $1, R8, single12
+done12:
+	TBZ $1, R8, single13
 	WORD $0xfd400087 // ldr d7, [x4]
-	TBZ $0, R8, done13
+	TBZ $0, R8, done14
 	ADD $8, R4, R9
 	WORD $0x4d408127 // ld1 {v7.s}[2], [x9]
-	JMP done13
+	JMP done14
 
-single12:
+single13:
 	WORD $0xbd400087 // ldr s7, [x4]
 
-done13:
+done14:
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	TBZ $1, R8, single14
+	TBZ $1, R8, single15
 	WORD $0xfd000087 // str d7, [x4]
-	TBZ $0, R8, done15
+	TBZ $0, R8, done16
 	ADD $8, R4, R9
 	WORD $0x4d008127 // st1 {v7.s}[2], [x9]
-	JMP done15
+	JMP done16
 
-single14:
+single15:
 	WORD $0xbd000087 // str s7, [x4]
 
-done15:
+done16:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // layerNormNEON normalises rows: each is norm of the row of x, with the mean
@@ -1401,9 +1405,9 @@ row1:
 	MOVD R1, R7
 	MOVD d+48(FP), R8
 	SUBS $32, R8, R8
-	BLT after12
+	BLT after3
 
-loop11:
+loop2:
 	WORD $0x3dc000eb // ldr q11, [x7]
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	WORD $0x3dc004eb // ldr q11, [x7, #16]
@@ -1422,54 +1426,54 @@ loop11:
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	ADD $128, R7
 	SUBS $32, R8, R8
-	BGE loop11
+	BGE loop2
 
-after12:
+after3:
 	ADD $32, R8
 	CMP $4, R8
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc000eb // ldr q11, [x7]
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	SUB $4, R8
 	CMP $4, R8
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc004eb // ldr q11, [x7, #16]
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
 	SUB $4, R8
 	CMP $4, R8
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc008eb // ldr q11, [x7, #32]
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
 	SUB $4, R8
 	CMP $4, R8
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc00ceb // ldr q11, [x7, #48]
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
 	SUB $4, R8
 	CMP $4, R8
-	BLT rest7
+	BLT rest9
 	WORD $0x3dc010eb // ldr q11, [x7, #64]
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
 	SUB $4, R8
 	CMP $4, R8
-	BLT rest8
+	BLT rest10
 	WORD $0x3dc014eb // ldr q11, [x7, #80]
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
 	SUB $4, R8
 	CMP $4, R8
-	BLT rest9
+	BLT rest11
 	WORD $0x3dc018eb // ldr q11, [x7, #96]
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
 	SUB $4, R8
 	CMP $4, R8
-	BLT rest10
+	BLT rest12
 	WORD $0x3dc01ceb // ldr q11, [x7, #112]
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	SUB $4, R8
-	JMP done2
+	JMP done4
 
-rest3:
-	CBZ R8, done2
+rest5:
+	CBZ R8, done4
 	TBZ $1, R8, single13
 	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R8, done14
@@ -1482,10 +1486,10 @@ single13:
 
 done14:
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	JMP done2
+	JMP done4
 
-rest4:
-	CBZ R8, done2
+rest6:
+	CBZ R8, done4
 	TBZ $1, R8, single15
 	WORD $0xfd4008eb // ldr d11, [x7, #16]
 	TBZ $0, R8, done16
@@ -1498,10 +1502,10 @@ single15:
 
 done16:
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	JMP done2
+	JMP done4
 
-rest5:
-	CBZ R8, done2
+rest7:
+	CBZ R8, done4
 	TBZ $1, R8, single17
 	WORD $0xfd4010eb // ldr d11, [x7, #32]
 	TBZ $0, R8, done18
@@ -1514,10 +1518,10 @@ single17:
 
 done18:
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	JMP done2
+	JMP done4
 
-rest6:
-	CBZ R8, done2
+rest8:
+	CBZ R8, done4
 	TBZ $1, R8, single19
 	WORD $0xfd4018eb // ldr d11, [x7, #48]
 	TBZ $0, R8, done20
@@ -1530,10 +1534,10 @@ single19:
 
 done20:
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	JMP done2
+	JMP done4
 
-rest7:
-	CBZ R8, done2
+rest9:
+	CBZ R8, done4
 	TBZ $1, R8, single21
 	WORD $0xfd4020eb // ldr d11, [x7, #64]
 	TBZ $0, R8, done22
@@ -1546,10 +1550,10 @@ single21:
 
 done22:
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	JMP done2
+	JMP done4
 
-rest8:
-	CBZ R8, done2
+rest10:
+	CBZ R8, done4
 	TBZ $1, R8, single23
 	WORD $0xfd4028eb // ldr d11, [x7, #80]
 	TBZ $0, R8, done24
@@ -1562,10 +1566,10 @@ single23:
 
 done24:
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	JMP done2
+	JMP done4
 
-rest9:
-	CBZ R8, done2
+rest11:
+	CBZ R8, done4
 	TBZ $1, R8, single25
 	WORD $0xfd4030eb // ldr d11, [x7, #96]
 	TBZ $0, R8, done26
@@ -1578,10 +1582,10 @@ single25:
 
 done26:
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	JMP done2
+	JMP done4
 
-rest10:
-	CBZ R8, done2
+rest12:
+	CBZ R8, done4
 	TBZ $1, R8, single27
 	WORD $0xfd4038eb // ldr d11, [x7, #112]
 	TBZ $0, R8, done28
@@ -1595,7 +1599,7 @@ single27:
 done28:
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 
-done2:
+done4:
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
@@ -1621,9 +1625,9 @@ done2:
 	MOVD R1, R9
 	MOVD d+48(FP), R10
 	SUBS $32, R10, R10
-	BLT after39
+	BLT after30
 
-loop38:
+loop29:
 	WORD $0x3dc0012c // ldr q12, [x9]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd83 // fmla v3.4s, v12.4s, v12.4s
@@ -1650,62 +1654,62 @@ loop38:
 	WORD $0x4e2ccd8a // fmla v10.4s, v12.4s, v12.4s
 	ADD $128, R9
 	SUBS $32, R10, R10
-	BGE loop38
+	BGE loop29
 
-after39:
+after30:
 	ADD $32, R10
 	CMP $4, R10
-	BLT rest30
+	BLT rest32
 	WORD $0x3dc0012c // ldr q12, [x9]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd83 // fmla v3.4s, v12.4s, v12.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest31
+	BLT rest33
 	WORD $0x3dc0052c // ldr q12, [x9, #16]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd84 // fmla v4.4s, v12.4s, v12.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest32
+	BLT rest34
 	WORD $0x3dc0092c // ldr q12, [x9, #32]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd85 // fmla v5.4s, v12.4s, v12.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest33
+	BLT rest35
 	WORD $0x3dc00d2c // ldr q12, [x9, #48]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd86 // fmla v6.4s, v12.4s, v12.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest34
+	BLT rest36
 	WORD $0x3dc0112c // ldr q12, [x9, #64]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd87 // fmla v7.4s, v12.4s, v12.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest35
+	BLT rest37
 	WORD $0x3dc0152c // ldr q12, [x9, #80]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd88 // fmla v8.4s, v12.4s, v12.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest36
+	BLT rest38
 	WORD $0x3dc0192c // ldr q12, [x9, #96]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd89 // fmla v9.4s, v12.4s, v12.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest37
+	BLT rest39
 	WORD $0x3dc01d2c // ldr q12, [x9, #112]
 	WORD $0x4eabd58c // fsub v12.4s, v12.4s, v11.4s
 	WORD $0x4e2ccd8a // fmla v10.4s, v12.4s, v12.4s
 	SUB $4, R10
-	JMP done29
+	JMP done31
 
-rest30:
-	CBZ R10, done29
+rest32:
+	CBZ R10, done31
 	TBZ $1, R10, single40
 	WORD $0xfd40012c // ldr d12, [x9]
 	TBZ $0, R10, done41
@@ -1723,10 +1727,10 @@ done41:
 	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd83 // fmla v3.4s, v12.4s, v12.4s
-	JMP done29
+	JMP done31
 
-rest31:
-	CBZ R10, done29
+rest33:
+	CBZ R10, done31
 	TBZ $1, R10, single42
 	WORD $0xfd40092c // ldr d12, [x9, #16]
 	TBZ $0, R10, done43
@@ -1744,10 +1748,10 @@ done43:
 	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd84 // fmla v4.4s, v12.4s, v12.4s
-	JMP done29
+	JMP done31
 
-rest32:
-	CBZ R10, done29
+rest34:
+	CBZ R10, done31
 	TBZ $1, R10, single44
 	WORD $0xfd40112c // ldr d12, [x9, #32]
 	TBZ $0, R10, done45
@@ -1765,10 +1769,10 @@ done45:
 	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd85 // fmla v5.4s, v12.4s, v12.4s
-	JMP done29
+	JMP done31
 
-rest33:
-	CBZ R10, done29
+rest35:
+	CBZ R10, done31
 	TBZ $1, R10, single46
 	WORD $0xfd40192c // ldr d12, [x9, #48]
 	TBZ $0, R10, done47
@@ -1786,10 +1790,10 @@ done47:
 	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd86 // fmla v6.4s, v12.4s, v12.4s
-	JMP done29
+	JMP done31
 
-rest34:
-	CBZ R10, done29
+rest36:
+	CBZ R10, done31
 	TBZ $1, R10, single48
 	WORD $0xfd40212c // ldr d12, [x9, #64]
 	TBZ $0, R10, done49
@@ -1807,10 +1811,10 @@ done49:
 	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd87 // fmla v7.4s, v12.4s, v12.4s
-	JMP done29
+	JMP done31
 
-rest35:
-	CBZ R10, done29
+rest37:
+	CBZ R10, done31
 	TBZ $1, R10, single50
 	WORD $0xfd40292c // ldr d12, [x9, #80]
 	TBZ $0, R10, done51
@@ -1828,10 +1832,10 @@ done51:
 	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd88 // fmla v8.4s, v12.4s, v12.4s
-	JMP done29
+	JMP done31
 
-rest36:
-	CBZ R10, done29
+rest38:
+	CBZ R10, done31
 	TBZ $1, R10, single52
 	WORD $0xfd40312c // ldr d12, [x9, #96]
 	TBZ $0, R10, done53
@@ -1849,10 +1853,10 @@ done53:
 	WORD $0x6eae35ad // cmhi v13.4s, v13.4s, v14.4s
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd89 // fmla v9.4s, v12.4s, v12.4s
-	JMP done29
+	JMP done31
 
-rest37:
-	CBZ R10, done29
+rest39:
+	CBZ R10, done31
 	TBZ $1, R10, single54
 	WORD $0xfd40392c // ldr d12, [x9, #112]
 	TBZ $0, R10, done55
@@ -1871,7 +1875,7 @@ done55:
 	WORD $0x4e2d1d8c // and v12.16b, v12.16b, v13.16b
 	WORD $0x4e2ccd8a // fmla v10.4s, v12.4s, v12.4s
 
-done29:
+done31:
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
@@ -1895,9 +1899,9 @@ done29:
 	MOVD R3, R14
 	MOVD d+48(FP), R15
 	SUBS $8, R15, R15
-	BLT after58
+	BLT after57
 
-loop57:
+loop56:
 	WORD $0x3dc0018d // ldr q13, [x12]
 	WORD $0x3dc001ae // ldr q14, [x13]
 	WORD $0x3dc001cf // ldr q15, [x14]
@@ -1917,14 +1921,14 @@ loop57:
 	ADD $32, R13
 	ADD $32, R14
 	SUBS $8, R15, R15
-	BGE loop57
+	BGE loop56
 
-after58:
+after57:
 	ADD $8, R15
 	SUBS $4, R15, R15
-	BLT after60
+	BLT after59
 
-loop59:
+loop58:
 	WORD $0x3dc0018d // ldr q13, [x12]
 	WORD $0x3dc001ae // ldr q14, [x13]
 	WORD $0x3dc001cf // ldr q15, [x14]
@@ -1937,60 +1941,62 @@ loop59:
 	ADD $16, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE loop59
+	BGE loop58
 
-after60:
+after59:
 	ADD $4, R15
-	CBZ R15, end56
-	TBZ $1, R15, single61
+	CBZ R15, other60
+	TBZ $1, R15, single62
 	WORD $0xfd40018d // ldr d13, [x12]
-	TBZ $0, R15, done62
+	TBZ $0, R15, done63
 	ADD $8, R12, R16
 	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
-	JMP done62
+	JMP done63
 
-single61:
+single62:
 	WORD $0xbd40018d // ldr s13, [x12]
 
-done62:
-	TBZ $1, R15, single63
+done63:
+	TBZ $1, R15, single64
 	WORD $0xfd4001ae // ldr d14, [x13]
-	TBZ $0, R15, done64
+	TBZ $0, R15, done65
 	ADD $8, R13, R16
 	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
-	JMP done64
+	JMP done65
 
-single63:
+single64:
 	WORD $0xbd4001ae // ldr s14, [x13]
 
-done64:
-	TBZ $1, R15, single65
+done65:
+	TBZ $1, R15, single66
 	WORD $0xfd4001cf // ldr d15, [x14]
-	TBZ $0, R15, done66
+	TBZ $0, R15, done67
 	ADD $8, R14, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done66
+	JMP done67
 
-single65:
+single66:
 	WORD $0xbd4001cf // ldr s15, [x14]
 
-done66:
+done67:
 	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
 	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
 	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
-	TBZ $1, R15, single67
+	TBZ $1, R15, single68
 	WORD $0xfd00016f // str d15, [x11]
-	TBZ $0, R15, done68
+	TBZ $0, R15, done69
 	ADD $8, R11, R16
 	WORD $0x4d00820f // st1 {v15.s}[2], [x16]
-	JMP done68
+	JMP done69
 
-single67:
+single68:
 	WORD $0xbd00016f // str s15, [x11]
 
-done68:
+done69:
 
-end56:
+other60:
+
+done61:
 	MOVD d+48(FP), R16
 	ADD R16<<2, R1
 	ADD R16<<2, R0
@@ -2041,9 +2047,9 @@ row1:
 	MOVD R3, R9
 	MOVD d+48(FP), R10
 	SUBS $32, R10, R10
-	BLT after12
+	BLT after3
 
-loop11:
+loop2:
 	WORD $0x3dc00114 // ldr q20, [x8]
 	WORD $0x3dc00135 // ldr q21, [x9]
 	WORD $0x3dc000f6 // ldr q22, [x7]
@@ -2120,12 +2126,12 @@ loop11:
 	ADD $128, R8
 	ADD $128, R9
 	SUBS $32, R10, R10
-	BGE loop11
+	BGE loop2
 
-after12:
+after3:
 	ADD $32, R10
 	CMP $4, R10
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc00114 // ldr q20, [x8]
 	WORD $0x3dc00135 // ldr q21, [x9]
 	WORD $0x3dc000f6 // ldr q22, [x7]
@@ -2137,7 +2143,7 @@ after12:
 	WORD $0x4e34ceab // fmla v11.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc00514 // ldr q20, [x8, #16]
 	WORD $0x3dc00535 // ldr q21, [x9, #16]
 	WORD $0x3dc004f6 // ldr q22, [x7, #16]
@@ -2149,7 +2155,7 @@ after12:
 	WORD $0x4e34ceac // fmla v12.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc00914 // ldr q20, [x8, #32]
 	WORD $0x3dc00935 // ldr q21, [x9, #32]
 	WORD $0x3dc008f6 // ldr q22, [x7, #32]
@@ -2161,7 +2167,7 @@ after12:
 	WORD $0x4e34cead // fmla v13.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc00d14 // ldr q20, [x8, #48]
 	WORD $0x3dc00d35 // ldr q21, [x9, #48]
 	WORD $0x3dc00cf6 // ldr q22, [x7, #48]
@@ -2173,7 +2179,7 @@ after12:
 	WORD $0x4e34ceae // fmla v14.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest7
+	BLT rest9
 	WORD $0x3dc01114 // ldr q20, [x8, #64]
 	WORD $0x3dc01135 // ldr q21, [x9, #64]
 	WORD $0x3dc010f6 // ldr q22, [x7, #64]
@@ -2185,7 +2191,7 @@ after12:
 	WORD $0x4e34ceaf // fmla v15.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest8
+	BLT rest10
 	WORD $0x3dc01514 // ldr q20, [x8, #80]
 	WORD $0x3dc01535 // ldr q21, [x9, #80]
 	WORD $0x3dc014f6 // ldr q22, [x7, #80]
@@ -2197,7 +2203,7 @@ after12:
 	WORD $0x4e34ceb0 // fmla v16.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest9
+	BLT rest11
 	WORD $0x3dc01914 // ldr q20, [x8, #96]
 	WORD $0x3dc01935 // ldr q21, [x9, #96]
 	WORD $0x3dc018f6 // ldr q22, [x7, #96]
@@ -2209,7 +2215,7 @@ after12:
 	WORD $0x4e34ceb1 // fmla v17.4s, v21.4s, v20.4s
 	SUB $4, R10
 	CMP $4, R10
-	BLT rest10
+	BLT rest12
 	WORD $0x3dc01d14 // ldr q20, [x8, #112]
 	WORD $0x3dc01d35 // ldr q21, [x9, #112]
 	WORD $0x3dc01cf6 // ldr q22, [x7, #112]
@@ -2220,10 +2226,10 @@ after12:
 	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
 	WORD $0x4e34ceb2 // fmla v18.4s, v21.4s, v20.4s
 	SUB $4, R10
-	JMP done2
+	JMP done4
 
-rest3:
-	CBZ R10, done2
+rest5:
+	CBZ R10, done4
 	TBZ $1, R10, single13
 	WORD $0xfd400114 // ldr d20, [x8]
 	TBZ $0, R10, done14
@@ -2263,10 +2269,10 @@ done18:
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
 	WORD $0x4e34ceab // fmla v11.4s, v21.4s, v20.4s
-	JMP done2
+	JMP done4
 
-rest4:
-	CBZ R10, done2
+rest6:
+	CBZ R10, done4
 	TBZ $1, R10, single19
 	WORD $0xfd400914 // ldr d20, [x8, #16]
 	TBZ $0, R10, done20
@@ -2306,10 +2312,10 @@ done24:
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
 	WORD $0x4e34ceac // fmla v12.4s, v21.4s, v20.4s
-	JMP done2
+	JMP done4
 
-rest5:
-	CBZ R10, done2
+rest7:
+	CBZ R10, done4
 	TBZ $1, R10, single25
 	WORD $0xfd401114 // ldr d20, [x8, #32]
 	TBZ $0, R10, done26
@@ -2349,10 +2355,10 @@ done30:
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d4a5 // fadd v5.4s, v5.4s, v21.4s
 	WORD $0x4e34cead // fmla v13.4s, v21.4s, v20.4s
-	JMP done2
+	JMP done4
 
-rest6:
-	CBZ R10, done2
+rest8:
+	CBZ R10, done4
 	TBZ $1, R10, single31
 	WORD $0xfd401914 // ldr d20, [x8, #48]
 	TBZ $0, R10, done32
@@ -2392,10 +2398,10 @@ done36:
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d4c6 // fadd v6.4s, v6.4s, v21.4s
 	WORD $0x4e34ceae // fmla v14.4s, v21.4s, v20.4s
-	JMP done2
+	JMP done4
 
-rest7:
-	CBZ R10, done2
+rest9:
+	CBZ R10, done4
 	TBZ $1, R10, single37
 	WORD $0xfd402114 // ldr d20, [x8, #64]
 	TBZ $0, R10, done38
@@ -2435,10 +2441,10 @@ done42:
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d4e7 // fadd v7.4s, v7.4s, v21.4s
 	WORD $0x4e34ceaf // fmla v15.4s, v21.4s, v20.4s
-	JMP done2
+	JMP done4
 
-rest8:
-	CBZ R10, done2
+rest10:
+	CBZ R10, done4
 	TBZ $1, R10, single43
 	WORD $0xfd402914 // ldr d20, [x8, #80]
 	TBZ $0, R10, done44
@@ -2478,10 +2484,10 @@ done48:
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d508 // fadd v8.4s, v8.4s, v21.4s
 	WORD $0x4e34ceb0 // fmla v16.4s, v21.4s, v20.4s
-	JMP done2
+	JMP done4
 
-rest9:
-	CBZ R10, done2
+rest11:
+	CBZ R10, done4
 	TBZ $1, R10, single49
 	WORD $0xfd403114 // ldr d20, [x8, #96]
 	TBZ $0, R10, done50
@@ -2521,10 +2527,10 @@ done54:
 	WORD $0x6e36deb5 // fmul v21.4s, v21.4s, v22.4s
 	WORD $0x4e35d529 // fadd v9.4s, v9.4s, v21.4s
 	WORD $0x4e34ceb1 // fmla v17.4s, v21.4s, v20.4s
-	JMP done2
+	JMP done4
 
-rest10:
-	CBZ R10, done2
+rest12:
+	CBZ R10, done4
 	TBZ $1, R10, single55
 	WORD $0xfd403914 // ldr d20, [x8, #112]
 	TBZ $0, R10, done56
@@ -2565,11 +2571,11 @@ done60:
 	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
 	WORD $0x4e34ceb2 // fmla v18.4s, v21.4s, v20.4s
 
-done2:
+done4:
 	WORD $0x4f215673 // shl v19.4s, v19.4s, #1
 	WORD $0x6eb0aa73 // umaxv s19, v19.4s
 	WORD $0x1e26026b // fmov w11, s19
-	CBZ R11, none61
+	CBZ R11, other61
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
@@ -2596,140 +2602,144 @@ done2:
 	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
 	WORD $0x4e040575 // dup v21.4s, v11.s[0]
 	WORD $0x6e20feb5 // fdiv v21.4s, v21.4s, v0.4s
-	MOVD R0, R12
-	MOVD R1, R13
-	MOVD R2, R14
-	MOVD R3, R15
-	MOVD d+48(FP), R16
-	SUBS $8, R16, R16
+	MOVD R0, R11
+	MOVD R1, R12
+	MOVD R2, R13
+	MOVD R3, R14
+	MOVD d+48(FP), R15
+	SUBS $8, R15, R15
 	BLT after64
 
 loop63:
-	WORD $0x3dc001d6 // ldr q22, [x14]
-	WORD $0x3dc001f7 // ldr q23, [x15]
-	WORD $0x3dc001b8 // ldr q24, [x13]
-	WORD $0x3dc00199 // ldr q25, [x12]
+	WORD $0x3dc001b6 // ldr q22, [x13]
+	WORD $0x3dc001d7 // ldr q23, [x14]
+	WORD $0x3dc00198 // ldr q24, [x12]
+	WORD $0x3dc00179 // ldr q25, [x11]
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	WORD $0x3d800199 // str q25, [x12]
-	WORD $0x3dc005d6 // ldr q22, [x14, #16]
-	WORD $0x3dc005f7 // ldr q23, [x15, #16]
-	WORD $0x3dc005b8 // ldr q24, [x13, #16]
-	WORD $0x3dc00599 // ldr q25, [x12, #16]
+	WORD $0x3d800179 // str q25, [x11]
+	WORD $0x3dc005b6 // ldr q22, [x13, #16]
+	WORD $0x3dc005d7 // ldr q23, [x14, #16]
+	WORD $0x3dc00598 // ldr q24, [x12, #16]
+	WORD $0x3dc00579 // ldr q25, [x11, #16]
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	WORD $0x3d800599 // str q25, [x12, #16]
+	WORD $0x3d800579 // str q25, [x11, #16]
+	ADD $32, R11
 	ADD $32, R12
 	ADD $32, R13
 	ADD $32, R14
-	ADD $32, R15
-	SUBS $8, R16, R16
+	SUBS $8, R15, R15
 	BGE loop63
 
 after64:
-	ADD $8, R16
-	SUBS $4, R16, R16
+	ADD $8, R15
+	SUBS $4, R15, R15
 	BLT after66
 
 loop65:
-	WORD $0x3dc001d6 // ldr q22, [x14]
-	WORD $0x3dc001f7 // ldr q23, [x15]
-	WORD $0x3dc001b8 // ldr q24, [x13]
-	WORD $0x3dc00199 // ldr q25, [x12]
+	WORD $0x3dc001b6 // ldr q22, [x13]
+	WORD $0x3dc001d7 // ldr q23, [x14]
+	WORD $0x3dc00198 // ldr q24, [x12]
+	WORD $0x3dc00179 // ldr q25, [x11]
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	WORD $0x3d800199 // str q25, [x12]
+	WORD $0x3d800179 // str q25, [x11]
+	ADD $16, R11
 	ADD $16, R12
 	ADD $16, R13
 	ADD $16, R14
-	ADD $16, R15
-	SUBS $4, R16, R16
+	SUBS $4, R15, R15
 	BGE loop65
 
 after66:
-	ADD $4, R16
-	CBZ R16, end62
-	TBZ $1, R16, single67
-	WORD $0xfd4001d6 // ldr d22, [x14]
-	TBZ $0, R16, done68
-	ADD $8, R14, R17
-	WORD $0x4d408236 // ld1 {v22.s}[2], [x17]
-	JMP done68
-
-single67:
-	WORD $0xbd4001d6 // ldr s22, [x14]
-
-done68:
-	TBZ $1, R16, single69
-	WORD $0xfd4001f7 // ldr d23, [x15]
-	TBZ $0, R16, done70
-	ADD $8, R15, R17
-	WORD $0x4d408237 // ld1 {v23.s}[2], [x17]
+	ADD $4, R15
+	CBZ R15, other67
+	TBZ $1, R15, single69
+	WORD $0xfd4001b6 // ldr d22, [x13]
+	TBZ $0, R15, done70
+	ADD $8, R13, R16
+	WORD $0x4d408216 // ld1 {v22.s}[2], [x16]
 	JMP done70
 
 single69:
-	WORD $0xbd4001f7 // ldr s23, [x15]
+	WORD $0xbd4001b6 // ldr s22, [x13]
 
 done70:
-	TBZ $1, R16, single71
-	WORD $0xfd4001b8 // ldr d24, [x13]
-	TBZ $0, R16, done72
-	ADD $8, R13, R17
-	WORD $0x4d408238 // ld1 {v24.s}[2], [x17]
+	TBZ $1, R15, single71
+	WORD $0xfd4001d7 // ldr d23, [x14]
+	TBZ $0, R15, done72
+	ADD $8, R14, R16
+	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
 	JMP done72
 
 single71:
-	WORD $0xbd4001b8 // ldr s24, [x13]
+	WORD $0xbd4001d7 // ldr s23, [x14]
 
 done72:
-	TBZ $1, R16, single73
-	WORD $0xfd400199 // ldr d25, [x12]
-	TBZ $0, R16, done74
-	ADD $8, R12, R17
-	WORD $0x4d408239 // ld1 {v25.s}[2], [x17]
+	TBZ $1, R15, single73
+	WORD $0xfd400198 // ldr d24, [x12]
+	TBZ $0, R15, done74
+	ADD $8, R12, R16
+	WORD $0x4d408218 // ld1 {v24.s}[2], [x16]
 	JMP done74
 
 single73:
-	WORD $0xbd400199 // ldr s25, [x12]
+	WORD $0xbd400198 // ldr s24, [x12]
 
 done74:
+	TBZ $1, R15, single75
+	WORD $0xfd400179 // ldr d25, [x11]
+	TBZ $0, R15, done76
+	ADD $8, R11, R16
+	WORD $0x4d408219 // ld1 {v25.s}[2], [x16]
+	JMP done76
+
+single75:
+	WORD $0xbd400179 // ldr s25, [x11]
+
+done76:
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	TBZ $1, R16, single75
-	WORD $0xfd000199 // str d25, [x12]
-	TBZ $0, R16, done76
-	ADD $8, R12, R17
-	WORD $0x4d008239 // st1 {v25.s}[2], [x17]
-	JMP done76
+	TBZ $1, R15, single77
+	WORD $0xfd000179 // str d25, [x11]
+	TBZ $0, R15, done78
+	ADD $8, R11, R16
+	WORD $0x4d008219 // st1 {v25.s}[2], [x16]
+	JMP done78
 
-single75:
-	WORD $0xbd000199 // str s25, [x12]
+single77:
+	WORD $0xbd000179 // str s25, [x11]
 
-done76:
+done78:
 
-end62:
+other67:
 
-none61:
-	MOVD d+48(FP), R17
-	ADD R17<<2, R0
-	ADD R17<<2, R1
-	ADD R17<<2, R2
+done68:
+
+other61:
+
+done62:
+	MOVD d+48(FP), R11
+	ADD R11<<2, R0
+	ADD R11<<2, R1
+	ADD R11<<2, R2
 	ADD $4, R4
 	ADD $4, R5
 	SUBS $1, R6, R6

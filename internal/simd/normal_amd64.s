@@ -39,9 +39,9 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Z19
 	VPANDD       Z15, Z19, Z20
 	VMINPS       Z20, Z13, Z20
@@ -86,12 +86,12 @@ loop2:
 	VMOVUPS      Z19, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -138,7 +138,7 @@ after3:
 	VFNMADD231PS Z15, Z2, Z19
 	VMOVUPS      Z19, K1, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -158,9 +158,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -206,12 +206,12 @@ loop2:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -261,7 +261,7 @@ after3:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -297,9 +297,9 @@ TEXT ·geluGradAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Z22
 	VPANDD       Z15, Z22, Z23
 	VMINPS       Z23, Z13, Z23
@@ -349,12 +349,12 @@ loop2:
 	VMOVUPS      Z28, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -406,7 +406,7 @@ after3:
 	VFMADD231PS  Z15, Z1, Z29
 	VMOVUPS      Z29, K1, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 
@@ -426,9 +426,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -479,12 +479,12 @@ loop2:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end1
+	JZ           other3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -539,7 +539,7 @@ after3:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end1:
+other3:
 	VZEROUPPER
 	RET
 

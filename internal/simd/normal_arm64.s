@@ -33,9 +33,9 @@ TEXT ·geluNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $8, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc0006c // ldr q12, [x3]
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
@@ -153,14 +153,14 @@ loop2:
 	ADD $32, R2
 	ADD $32, R3
 	SUBS $8, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc0006c // ldr q12, [x3]
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
@@ -221,22 +221,22 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd40006c // ldr d12, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080ac // ld1 {v12.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd40006c // ldr s12, [x3]
 
-done7:
+done8:
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
@@ -292,19 +292,21 @@ done7:
 	WORD $0x6e33ded6 // fmul v22.4s, v22.4s, v19.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
 	WORD $0x4eadcecc // fmls v12.4s, v22.4s, v13.4s
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd00004c // str d12, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080ac // st1 {v12.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd00004c // str s12, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 // geluGradNEON sets dst[i] = Φ(x[i]) + x[i]·exp(-x[i]²/2)/√(2π).
@@ -333,9 +335,9 @@ TEXT ·geluGradNEON(SB), NOSPLIT, $0-24
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $8, R4, R4
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc0006f // ldr q15, [x3]
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
@@ -461,14 +463,14 @@ loop2:
 	ADD $32, R2
 	ADD $32, R3
 	SUBS $8, R4, R4
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $8, R4
 	SUBS $4, R4, R4
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc0006f // ldr q15, [x3]
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
@@ -533,22 +535,22 @@ loop4:
 	ADD $16, R2
 	ADD $16, R3
 	SUBS $4, R4, R4
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R4
-	CBZ R4, end1
-	TBZ $1, R4, single6
+	CBZ R4, other5
+	TBZ $1, R4, single7
 	WORD $0xfd40006f // ldr d15, [x3]
-	TBZ $0, R4, done7
+	TBZ $0, R4, done8
 	ADD $8, R3, R5
 	WORD $0x4d4080af // ld1 {v15.s}[2], [x5]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd40006f // ldr s15, [x3]
 
-done7:
+done8:
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
 	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
@@ -608,19 +610,21 @@ done7:
 	WORD $0x6e2dded6 // fmul v22.4s, v22.4s, v13.4s
 	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
 	WORD $0x4e30cedb // fmla v27.4s, v22.4s, v16.4s
-	TBZ $1, R4, single8
+	TBZ $1, R4, single9
 	WORD $0xfd00005b // str d27, [x2]
-	TBZ $0, R4, done9
+	TBZ $0, R4, done10
 	ADD $8, R2, R5
 	WORD $0x4d0080bb // st1 {v27.s}[2], [x5]
-	JMP done9
+	JMP done10
 
-single8:
+single9:
 	WORD $0xbd00005b // str s27, [x2]
 
-done9:
+done10:
 
-end1:
+other5:
+
+done6:
 	RET
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000

@@ -21,9 +21,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after4
+	JL     after2
 
-loop3:
+loop1:
 	VMOVUPS (AX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(AX)(DX*4), Z4
@@ -34,72 +34,72 @@ loop3:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop3
+	JGE     loop1
 
-after4:
+after2:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+16
-	JL      rest20
+	JL      rest40
 	VMOVUPS (AX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest21
+	JL      rest41
 	VMOVUPS 64(AX)(DX*4), Z4
 	VADDPS  Z4, Z1, Z1
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest22
+	JL      rest42
 	VMOVUPS 128(AX)(DX*4), Z4
 	VADDPS  Z4, Z2, Z2
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest23
+	JL      rest43
 	VMOVUPS 192(AX)(DX*4), Z4
 	VADDPS  Z4, Z3, Z3
 	SUBQ    $+16, CX
-	JMP     done1
+	JMP     done3
 
-rest20:
+rest40:
 	TESTQ     CX, CX
-	JZ        done1
+	JZ        done3
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z0, Z0
-	JMP       done1
+	JMP       done3
 
-rest21:
+rest41:
 	TESTQ     CX, CX
-	JZ        done1
+	JZ        done3
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 64(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z1, Z1
-	JMP       done1
+	JMP       done3
 
-rest22:
+rest42:
 	TESTQ     CX, CX
-	JZ        done1
+	JZ        done3
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 128(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z2, Z2
-	JMP       done1
+	JMP       done3
 
-rest23:
+rest43:
 	TESTQ     CX, CX
-	JZ        done1
+	JZ        done3
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 192(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z3, Z3
 
-done1:
+done3:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -132,9 +132,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after4
+	JL     after2
 
-loop3:
+loop1:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -153,55 +153,55 @@ loop3:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop3
+	JGE     loop1
 
-after4:
+after2:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest20
+	JL      rest40
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest21
+	JL      rest41
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest22
+	JL      rest42
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest23
+	JL      rest43
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest24
+	JL      rest44
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest25
+	JL      rest45
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest26
+	JL      rest46
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest27
+	JL      rest47
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done1
+	JMP     done3
 
-rest20:
+rest40:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -209,11 +209,11 @@ rest20:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done1
+	JMP        done3
 
-rest21:
+rest41:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -221,11 +221,11 @@ rest21:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done1
+	JMP        done3
 
-rest22:
+rest42:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -233,11 +233,11 @@ rest22:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done1
+	JMP        done3
 
-rest23:
+rest43:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -245,11 +245,11 @@ rest23:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done1
+	JMP        done3
 
-rest24:
+rest44:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -257,11 +257,11 @@ rest24:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done1
+	JMP        done3
 
-rest25:
+rest45:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -269,11 +269,11 @@ rest25:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done1
+	JMP        done3
 
-rest26:
+rest46:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -281,11 +281,11 @@ rest26:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done1
+	JMP        done3
 
-rest27:
+rest47:
 	TESTQ      CX, CX
-	JZ         done1
+	JZ         done3
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -294,7 +294,7 @@ rest27:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done1:
+done3:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -326,9 +326,9 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after4
+	JL     after2
 
-loop3:
+loop1:
 	VMOVUPS     (AX)(BX*4), Z4
 	VMOVUPS     (CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
@@ -343,72 +343,72 @@ loop3:
 	VFMADD231PS Z4, Z5, Z3
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+16
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (AX)(BX*4), Z4
 	VMOVUPS     (CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest21
+	JL          rest41
 	VMOVUPS     64(AX)(BX*4), Z4
 	VMOVUPS     64(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z1
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest22
+	JL          rest42
 	VMOVUPS     128(AX)(BX*4), Z4
 	VMOVUPS     128(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z2
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest23
+	JL          rest43
 	VMOVUPS     192(AX)(BX*4), Z4
 	VMOVUPS     192(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z3
 	SUBQ        $+16, DX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   (AX)(BX*4), K1, Z4
 	VMOVUPS.Z   (CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z0
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   64(AX)(BX*4), K1, Z4
 	VMOVUPS.Z   64(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z1
-	JMP         done1
+	JMP         done3
 
-rest22:
+rest42:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   128(AX)(BX*4), K1, Z4
 	VMOVUPS.Z   128(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z2
-	JMP         done1
+	JMP         done3
 
-rest23:
+rest43:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -416,7 +416,7 @@ rest23:
 	VMOVUPS.Z   192(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z3
 
-done1:
+done3:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -450,9 +450,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after4
+	JL     after2
 
-loop3:
+loop1:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -479,63 +479,63 @@ loop3:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop3
+	JGE         loop1
 
-after4:
+after2:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest20
+	JL          rest40
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest21
+	JL          rest41
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest22
+	JL          rest42
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest23
+	JL          rest43
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest24
+	JL          rest44
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest25
+	JL          rest45
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest26
+	JL          rest46
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest27
+	JL          rest47
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done1
+	JMP         done3
 
-rest20:
+rest40:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -544,11 +544,11 @@ rest20:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done1
+	JMP         done3
 
-rest21:
+rest41:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -557,11 +557,11 @@ rest21:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done1
+	JMP         done3
 
-rest22:
+rest42:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -570,11 +570,11 @@ rest22:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done1
+	JMP         done3
 
-rest23:
+rest43:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -583,11 +583,11 @@ rest23:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done1
+	JMP         done3
 
-rest24:
+rest44:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -596,11 +596,11 @@ rest24:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done1
+	JMP         done3
 
-rest25:
+rest45:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -609,11 +609,11 @@ rest25:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done1
+	JMP         done3
 
-rest26:
+rest46:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -622,11 +622,11 @@ rest26:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done1
+	JMP         done3
 
-rest27:
+rest47:
 	TESTQ       DX, DX
-	JZ          done1
+	JZ          done3
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -636,7 +636,7 @@ rest27:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done1:
+done3:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -667,9 +667,9 @@ TEXT ·maximumAVX512(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(DX*4), Z3
 	VMAXPS  Z3, Z1, Z1
 	VCMPPS  $0x03, Z3, Z3, K2
@@ -680,26 +680,26 @@ loop2:
 	KORW    K2, K1, K1
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, CX
 	SUBQ $+16, CX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (AX)(DX*4), Z3
 	VMAXPS  Z3, Z1, Z1
 	VCMPPS  $0x03, Z3, Z3, K2
 	KORW    K2, K1, K1
 	ADDQ    $+16, DX
 	SUBQ    $+16, CX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K2
@@ -709,7 +709,7 @@ after5:
 	VCMPPS    $0x03, Z4, Z4, K2
 	KORW      K2, K1, K1
 
-end1:
+other5:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y1
@@ -720,11 +720,11 @@ end1:
 	VMOVSHDUP     X1, X0
 	VMAXPS        X0, X1, X1
 	KORTESTW      K1, K1
-	JZ            clean6
+	JZ            clean7
 	VBROADCASTSS  c7fc00000<>+0(SB), Z0
 	VMOVUPS       Z0, Z1
 
-clean6:
+clean7:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -744,9 +744,9 @@ TEXT ·maximumAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -765,26 +765,26 @@ loop2:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -796,7 +796,7 @@ after5:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end1:
+other5:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -807,11 +807,11 @@ end1:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean6
+	JZ           clean7
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean6:
+clean7:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -827,9 +827,9 @@ TEXT ·finiteAVX512(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(DX*4), Z1
 	VSUBPS  Z1, Z1, Z1
 	VPORD   Z1, Z0, Z0
@@ -844,25 +844,25 @@ loop2:
 	VPORD   Z1, Z0, Z0
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, CX
 	SUBQ $+16, CX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (AX)(DX*4), Z1
 	VSUBPS  Z1, Z1, Z1
 	VPORD   Z1, Z0, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, CX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -870,7 +870,7 @@ after5:
 	VSUBPS    Z1, Z1, Z1
 	VPORD     Z1, Z0, Z0
 
-end1:
+other5:
 	VPTESTMD Z0, Z0, K1
 	KORTESTW K1, K1
 	SETEQ    AL
@@ -889,9 +889,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -906,25 +906,25 @@ loop2:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -934,7 +934,7 @@ after5:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end1:
+other5:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -955,9 +955,9 @@ TEXT ·magnitudeAVX512(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(DX*4), Z5
 	VPANDD  Z5, Z4, Z5
 	VPMAXSD Z5, Z0, Z0
@@ -972,25 +972,25 @@ loop2:
 	VPMAXSD Z5, Z3, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, CX
 	SUBQ $+16, CX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (AX)(DX*4), Z5
 	VPANDD  Z5, Z4, Z5
 	VPMAXSD Z5, Z0, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, CX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        end1
+	JZ        other5
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -998,7 +998,7 @@ after5:
 	VPANDD    Z5, Z4, Z5
 	VPMAXSD   Z5, Z0, Z0
 
-end1:
+other5:
 	VPMAXSD       Z2, Z0, Z0
 	VPMAXSD       Z3, Z1, Z1
 	VPMAXSD       Z1, Z0, Z0
@@ -1028,9 +1028,9 @@ TEXT ·magnitudeAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(DX*4), Y5
 	VANDPS  Y5, Y4, Y5
 	VPMAXSD Y5, Y0, Y0
@@ -1045,25 +1045,25 @@ loop2:
 	VPMAXSD Y5, Y3, Y3
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS (AX)(DX*4), Y5
 	VANDPS  Y5, Y4, Y5
 	VPMAXSD Y5, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop4
+	JGE     loop3
 
-after5:
+after4:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end1
+	JZ         other5
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -1073,7 +1073,7 @@ after5:
 	VANDPS     Y5, Y4, Y5
 	VPMAXSD    Y5, Y0, Y0
 
-end1:
+other5:
 	VPMAXSD      Y2, Y0, Y0
 	VPMAXSD      Y3, Y1, Y1
 	VPMAXSD      Y1, Y0, Y0

@@ -32,9 +32,9 @@ TEXT ·sumNEON(SB), NOSPLIT, $0-20
 	MOVD R0, R1
 	MOVD n+8(FP), R2
 	SUBS $64, R2, R2
-	BLT after19
+	BLT after2
 
-loop18:
+loop1:
 	WORD $0x3dc00030 // ldr q16, [x1]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3dc00430 // ldr q16, [x1, #16]
@@ -69,94 +69,94 @@ loop18:
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
 	ADD $256, R1
 	SUBS $64, R2, R2
-	BGE loop18
+	BGE loop1
 
-after19:
+after2:
 	ADD $64, R2
 	CMP $4, R2
-	BLT rest2
+	BLT rest4
 	WORD $0x3dc00030 // ldr q16, [x1]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc00430 // ldr q16, [x1, #16]
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc00830 // ldr q16, [x1, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc00c30 // ldr q16, [x1, #48]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc01030 // ldr q16, [x1, #64]
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest7
+	BLT rest9
 	WORD $0x3dc01430 // ldr q16, [x1, #80]
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest8
+	BLT rest10
 	WORD $0x3dc01830 // ldr q16, [x1, #96]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest9
+	BLT rest11
 	WORD $0x3dc01c30 // ldr q16, [x1, #112]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest10
+	BLT rest12
 	WORD $0x3dc02030 // ldr q16, [x1, #128]
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest11
+	BLT rest13
 	WORD $0x3dc02430 // ldr q16, [x1, #144]
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest12
+	BLT rest14
 	WORD $0x3dc02830 // ldr q16, [x1, #160]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest13
+	BLT rest15
 	WORD $0x3dc02c30 // ldr q16, [x1, #176]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest14
+	BLT rest16
 	WORD $0x3dc03030 // ldr q16, [x1, #192]
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest15
+	BLT rest17
 	WORD $0x3dc03430 // ldr q16, [x1, #208]
 	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest16
+	BLT rest18
 	WORD $0x3dc03830 // ldr q16, [x1, #224]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	SUB $4, R2
 	CMP $4, R2
-	BLT rest17
+	BLT rest19
 	WORD $0x3dc03c30 // ldr q16, [x1, #240]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
 	SUB $4, R2
-	JMP done1
+	JMP done3
 
-rest2:
-	CBZ R2, done1
+rest4:
+	CBZ R2, done3
 	TBZ $1, R2, single20
 	WORD $0xfd400030 // ldr d16, [x1]
 	TBZ $0, R2, done21
@@ -169,10 +169,10 @@ single20:
 
 done21:
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest3:
-	CBZ R2, done1
+rest5:
+	CBZ R2, done3
 	TBZ $1, R2, single22
 	WORD $0xfd400830 // ldr d16, [x1, #16]
 	TBZ $0, R2, done23
@@ -185,10 +185,10 @@ single22:
 
 done23:
 	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest4:
-	CBZ R2, done1
+rest6:
+	CBZ R2, done3
 	TBZ $1, R2, single24
 	WORD $0xfd401030 // ldr d16, [x1, #32]
 	TBZ $0, R2, done25
@@ -201,10 +201,10 @@ single24:
 
 done25:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest5:
-	CBZ R2, done1
+rest7:
+	CBZ R2, done3
 	TBZ $1, R2, single26
 	WORD $0xfd401830 // ldr d16, [x1, #48]
 	TBZ $0, R2, done27
@@ -217,10 +217,10 @@ single26:
 
 done27:
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest6:
-	CBZ R2, done1
+rest8:
+	CBZ R2, done3
 	TBZ $1, R2, single28
 	WORD $0xfd402030 // ldr d16, [x1, #64]
 	TBZ $0, R2, done29
@@ -233,10 +233,10 @@ single28:
 
 done29:
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest7:
-	CBZ R2, done1
+rest9:
+	CBZ R2, done3
 	TBZ $1, R2, single30
 	WORD $0xfd402830 // ldr d16, [x1, #80]
 	TBZ $0, R2, done31
@@ -249,10 +249,10 @@ single30:
 
 done31:
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest8:
-	CBZ R2, done1
+rest10:
+	CBZ R2, done3
 	TBZ $1, R2, single32
 	WORD $0xfd403030 // ldr d16, [x1, #96]
 	TBZ $0, R2, done33
@@ -265,10 +265,10 @@ single32:
 
 done33:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest9:
-	CBZ R2, done1
+rest11:
+	CBZ R2, done3
 	TBZ $1, R2, single34
 	WORD $0xfd403830 // ldr d16, [x1, #112]
 	TBZ $0, R2, done35
@@ -281,10 +281,10 @@ single34:
 
 done35:
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest10:
-	CBZ R2, done1
+rest12:
+	CBZ R2, done3
 	TBZ $1, R2, single36
 	WORD $0xfd404030 // ldr d16, [x1, #128]
 	TBZ $0, R2, done37
@@ -297,10 +297,10 @@ single36:
 
 done37:
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest11:
-	CBZ R2, done1
+rest13:
+	CBZ R2, done3
 	TBZ $1, R2, single38
 	WORD $0xfd404830 // ldr d16, [x1, #144]
 	TBZ $0, R2, done39
@@ -313,10 +313,10 @@ single38:
 
 done39:
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest12:
-	CBZ R2, done1
+rest14:
+	CBZ R2, done3
 	TBZ $1, R2, single40
 	WORD $0xfd405030 // ldr d16, [x1, #160]
 	TBZ $0, R2, done41
@@ -329,10 +329,10 @@ single40:
 
 done41:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest13:
-	CBZ R2, done1
+rest15:
+	CBZ R2, done3
 	TBZ $1, R2, single42
 	WORD $0xfd405830 // ldr d16, [x1, #176]
 	TBZ $0, R2, done43
@@ -345,10 +345,10 @@ single42:
 
 done43:
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest14:
-	CBZ R2, done1
+rest16:
+	CBZ R2, done3
 	TBZ $1, R2, single44
 	WORD $0xfd406030 // ldr d16, [x1, #192]
 	TBZ $0, R2, done45
@@ -361,10 +361,10 @@ single44:
 
 done45:
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest15:
-	CBZ R2, done1
+rest17:
+	CBZ R2, done3
 	TBZ $1, R2, single46
 	WORD $0xfd406830 // ldr d16, [x1, #208]
 	TBZ $0, R2, done47
@@ -377,10 +377,10 @@ single46:
 
 done47:
 	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest16:
-	CBZ R2, done1
+rest18:
+	CBZ R2, done3
 	TBZ $1, R2, single48
 	WORD $0xfd407030 // ldr d16, [x1, #224]
 	TBZ $0, R2, done49
@@ -393,10 +393,10 @@ single48:
 
 done49:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest17:
-	CBZ R2, done1
+rest19:
+	CBZ R2, done3
 	TBZ $1, R2, single50
 	WORD $0xfd407830 // ldr d16, [x1, #240]
 	TBZ $0, R2, done51
@@ -410,7 +410,7 @@ single50:
 done51:
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
 
-done1:
+done3:
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
@@ -459,9 +459,9 @@ TEXT ·dotNEON(SB), NOSPLIT, $0-28
 	MOVD R1, R3
 	MOVD n+16(FP), R4
 	SUBS $64, R4, R4
-	BLT after19
+	BLT after2
 
-loop18:
+loop1:
 	WORD $0x3dc00050 // ldr q16, [x2]
 	WORD $0x3dc00071 // ldr q17, [x3]
 	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
@@ -513,110 +513,110 @@ loop18:
 	ADD $256, R2
 	ADD $256, R3
 	SUBS $64, R4, R4
-	BGE loop18
+	BGE loop1
 
-after19:
+after2:
 	ADD $64, R4
 	CMP $4, R4
-	BLT rest2
+	BLT rest4
 	WORD $0x3dc00050 // ldr q16, [x2]
 	WORD $0x3dc00071 // ldr q17, [x3]
 	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc00450 // ldr q16, [x2, #16]
 	WORD $0x3dc00471 // ldr q17, [x3, #16]
 	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc00850 // ldr q16, [x2, #32]
 	WORD $0x3dc00871 // ldr q17, [x3, #32]
 	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc00c50 // ldr q16, [x2, #48]
 	WORD $0x3dc00c71 // ldr q17, [x3, #48]
 	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc01050 // ldr q16, [x2, #64]
 	WORD $0x3dc01071 // ldr q17, [x3, #64]
 	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest7
+	BLT rest9
 	WORD $0x3dc01450 // ldr q16, [x2, #80]
 	WORD $0x3dc01471 // ldr q17, [x3, #80]
 	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest8
+	BLT rest10
 	WORD $0x3dc01850 // ldr q16, [x2, #96]
 	WORD $0x3dc01871 // ldr q17, [x3, #96]
 	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest9
+	BLT rest11
 	WORD $0x3dc01c50 // ldr q16, [x2, #112]
 	WORD $0x3dc01c71 // ldr q17, [x3, #112]
 	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest10
+	BLT rest12
 	WORD $0x3dc02050 // ldr q16, [x2, #128]
 	WORD $0x3dc02071 // ldr q17, [x3, #128]
 	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest11
+	BLT rest13
 	WORD $0x3dc02450 // ldr q16, [x2, #144]
 	WORD $0x3dc02471 // ldr q17, [x3, #144]
 	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest12
+	BLT rest14
 	WORD $0x3dc02850 // ldr q16, [x2, #160]
 	WORD $0x3dc02871 // ldr q17, [x3, #160]
 	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest13
+	BLT rest15
 	WORD $0x3dc02c50 // ldr q16, [x2, #176]
 	WORD $0x3dc02c71 // ldr q17, [x3, #176]
 	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest14
+	BLT rest16
 	WORD $0x3dc03050 // ldr q16, [x2, #192]
 	WORD $0x3dc03071 // ldr q17, [x3, #192]
 	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest15
+	BLT rest17
 	WORD $0x3dc03450 // ldr q16, [x2, #208]
 	WORD $0x3dc03471 // ldr q17, [x3, #208]
 	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest16
+	BLT rest18
 	WORD $0x3dc03850 // ldr q16, [x2, #224]
 	WORD $0x3dc03871 // ldr q17, [x3, #224]
 	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
 	SUB $4, R4
 	CMP $4, R4
-	BLT rest17
+	BLT rest19
 	WORD $0x3dc03c50 // ldr q16, [x2, #240]
 	WORD $0x3dc03c71 // ldr q17, [x3, #240]
 	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
 	SUB $4, R4
-	JMP done1
+	JMP done3
 
-rest2:
-	CBZ R4, done1
+rest4:
+	CBZ R4, done3
 	TBZ $1, R4, single20
 	WORD $0xfd400050 // ldr d16, [x2]
 	TBZ $0, R4, done21
@@ -640,10 +640,10 @@ single22:
 
 done23:
 	WORD $0x4e30ce20 // fmla v0.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest3:
-	CBZ R4, done1
+rest5:
+	CBZ R4, done3
 	TBZ $1, R4, single24
 	WORD $0xfd400850 // ldr d16, [x2, #16]
 	TBZ $0, R4, done25
@@ -667,10 +667,10 @@ single26:
 
 done27:
 	WORD $0x4e30ce21 // fmla v1.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest4:
-	CBZ R4, done1
+rest6:
+	CBZ R4, done3
 	TBZ $1, R4, single28
 	WORD $0xfd401050 // ldr d16, [x2, #32]
 	TBZ $0, R4, done29
@@ -694,10 +694,10 @@ single30:
 
 done31:
 	WORD $0x4e30ce22 // fmla v2.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest5:
-	CBZ R4, done1
+rest7:
+	CBZ R4, done3
 	TBZ $1, R4, single32
 	WORD $0xfd401850 // ldr d16, [x2, #48]
 	TBZ $0, R4, done33
@@ -721,10 +721,10 @@ single34:
 
 done35:
 	WORD $0x4e30ce23 // fmla v3.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest6:
-	CBZ R4, done1
+rest8:
+	CBZ R4, done3
 	TBZ $1, R4, single36
 	WORD $0xfd402050 // ldr d16, [x2, #64]
 	TBZ $0, R4, done37
@@ -748,10 +748,10 @@ single38:
 
 done39:
 	WORD $0x4e30ce24 // fmla v4.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest7:
-	CBZ R4, done1
+rest9:
+	CBZ R4, done3
 	TBZ $1, R4, single40
 	WORD $0xfd402850 // ldr d16, [x2, #80]
 	TBZ $0, R4, done41
@@ -775,10 +775,10 @@ single42:
 
 done43:
 	WORD $0x4e30ce25 // fmla v5.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest8:
-	CBZ R4, done1
+rest10:
+	CBZ R4, done3
 	TBZ $1, R4, single44
 	WORD $0xfd403050 // ldr d16, [x2, #96]
 	TBZ $0, R4, done45
@@ -802,10 +802,10 @@ single46:
 
 done47:
 	WORD $0x4e30ce26 // fmla v6.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest9:
-	CBZ R4, done1
+rest11:
+	CBZ R4, done3
 	TBZ $1, R4, single48
 	WORD $0xfd403850 // ldr d16, [x2, #112]
 	TBZ $0, R4, done49
@@ -829,10 +829,10 @@ single50:
 
 done51:
 	WORD $0x4e30ce27 // fmla v7.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest10:
-	CBZ R4, done1
+rest12:
+	CBZ R4, done3
 	TBZ $1, R4, single52
 	WORD $0xfd404050 // ldr d16, [x2, #128]
 	TBZ $0, R4, done53
@@ -856,10 +856,10 @@ single54:
 
 done55:
 	WORD $0x4e30ce28 // fmla v8.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest11:
-	CBZ R4, done1
+rest13:
+	CBZ R4, done3
 	TBZ $1, R4, single56
 	WORD $0xfd404850 // ldr d16, [x2, #144]
 	TBZ $0, R4, done57
@@ -883,10 +883,10 @@ single58:
 
 done59:
 	WORD $0x4e30ce29 // fmla v9.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest12:
-	CBZ R4, done1
+rest14:
+	CBZ R4, done3
 	TBZ $1, R4, single60
 	WORD $0xfd405050 // ldr d16, [x2, #160]
 	TBZ $0, R4, done61
@@ -910,10 +910,10 @@ single62:
 
 done63:
 	WORD $0x4e30ce2a // fmla v10.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest13:
-	CBZ R4, done1
+rest15:
+	CBZ R4, done3
 	TBZ $1, R4, single64
 	WORD $0xfd405850 // ldr d16, [x2, #176]
 	TBZ $0, R4, done65
@@ -937,10 +937,10 @@ single66:
 
 done67:
 	WORD $0x4e30ce2b // fmla v11.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest14:
-	CBZ R4, done1
+rest16:
+	CBZ R4, done3
 	TBZ $1, R4, single68
 	WORD $0xfd406050 // ldr d16, [x2, #192]
 	TBZ $0, R4, done69
@@ -964,10 +964,10 @@ single70:
 
 done71:
 	WORD $0x4e30ce2c // fmla v12.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest15:
-	CBZ R4, done1
+rest17:
+	CBZ R4, done3
 	TBZ $1, R4, single72
 	WORD $0xfd406850 // ldr d16, [x2, #208]
 	TBZ $0, R4, done73
@@ -991,10 +991,10 @@ single74:
 
 done75:
 	WORD $0x4e30ce2d // fmla v13.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest16:
-	CBZ R4, done1
+rest18:
+	CBZ R4, done3
 	TBZ $1, R4, single76
 	WORD $0xfd407050 // ldr d16, [x2, #224]
 	TBZ $0, R4, done77
@@ -1018,10 +1018,10 @@ single78:
 
 done79:
 	WORD $0x4e30ce2e // fmla v14.4s, v17.4s, v16.4s
-	JMP done1
+	JMP done3
 
-rest17:
-	CBZ R4, done1
+rest19:
+	CBZ R4, done3
 	TBZ $1, R4, single80
 	WORD $0xfd407850 // ldr d16, [x2, #240]
 	TBZ $0, R4, done81
@@ -1046,7 +1046,7 @@ single82:
 done83:
 	WORD $0x4e30ce2f // fmla v15.4s, v17.4s, v16.4s
 
-done1:
+done3:
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
@@ -1084,64 +1084,68 @@ TEXT ·maximumNEON(SB), NOSPLIT, $0-20
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	MOVD n+8(FP), R1
-	SUBS $32, R1, R1
-	BLT after3
+	MOVD R0, R1
+	MOVD n+8(FP), R2
+	SUBS $32, R2, R2
+	BLT after2
 
-loop2:
-	WORD $0x3dc00009 // ldr q9, [x0]
+loop1:
+	WORD $0x3dc00029 // ldr q9, [x1]
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
-	WORD $0x3dc00409 // ldr q9, [x0, #16]
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
 	WORD $0x4e29f442 // fmax v2.4s, v2.4s, v9.4s
-	WORD $0x3dc00809 // ldr q9, [x0, #32]
+	WORD $0x3dc00829 // ldr q9, [x1, #32]
 	WORD $0x4e29f463 // fmax v3.4s, v3.4s, v9.4s
-	WORD $0x3dc00c09 // ldr q9, [x0, #48]
+	WORD $0x3dc00c29 // ldr q9, [x1, #48]
 	WORD $0x4e29f484 // fmax v4.4s, v4.4s, v9.4s
-	WORD $0x3dc01009 // ldr q9, [x0, #64]
+	WORD $0x3dc01029 // ldr q9, [x1, #64]
 	WORD $0x4e29f4a5 // fmax v5.4s, v5.4s, v9.4s
-	WORD $0x3dc01409 // ldr q9, [x0, #80]
+	WORD $0x3dc01429 // ldr q9, [x1, #80]
 	WORD $0x4e29f4c6 // fmax v6.4s, v6.4s, v9.4s
-	WORD $0x3dc01809 // ldr q9, [x0, #96]
+	WORD $0x3dc01829 // ldr q9, [x1, #96]
 	WORD $0x4e29f4e7 // fmax v7.4s, v7.4s, v9.4s
-	WORD $0x3dc01c09 // ldr q9, [x0, #112]
+	WORD $0x3dc01c29 // ldr q9, [x1, #112]
 	WORD $0x4e29f508 // fmax v8.4s, v8.4s, v9.4s
-	ADD $128, R0
-	SUBS $32, R1, R1
-	BGE loop2
+	ADD $128, R1
+	SUBS $32, R2, R2
+	BGE loop1
 
-after3:
-	ADD $32, R1
-	SUBS $4, R1, R1
-	BLT after5
+after2:
+	ADD $32, R2
+	SUBS $4, R2, R2
+	BLT after4
 
-loop4:
-	WORD $0x3dc00009 // ldr q9, [x0]
+loop3:
+	WORD $0x3dc00029 // ldr q9, [x1]
 	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
-	ADD $16, R0
-	SUBS $4, R1, R1
-	BGE loop4
+	ADD $16, R1
+	SUBS $4, R2, R2
+	BGE loop3
 
-after5:
-	ADD $4, R1
-	CBZ R1, end1
-	TBZ $1, R1, single6
-	WORD $0xfd400009 // ldr d9, [x0]
-	TBZ $0, R1, done7
-	ADD $8, R0, R2
-	WORD $0x4d408049 // ld1 {v9.s}[2], [x2]
-	JMP done7
+after4:
+	ADD $4, R2
+	CBZ R2, other5
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040c49 // dup v9.4s, w2
+	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
+	TBZ $1, R2, single7
+	WORD $0xfd40002b // ldr d11, [x1]
+	TBZ $0, R2, done8
+	ADD $8, R1, R3
+	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
+	JMP done8
 
-single6:
-	WORD $0xbd400009 // ldr s9, [x0]
+single7:
+	WORD $0xbd40002b // ldr s11, [x1]
 
-done7:
-	WORD $0x3dc0074b // ldr q11, [x26, #16]
-	WORD $0x4e040c2a // dup v10.4s, w1
-	WORD $0x6eab354a // cmhi v10.4s, v10.4s, v11.4s
-	WORD $0x6eea1c09 // bif v9.16b, v0.16b, v10.16b
-	WORD $0x4e29f421 // fmax v1.4s, v1.4s, v9.4s
+done8:
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x6ea91d6c // bit v12.16b, v11.16b, v9.16b
+	WORD $0x4e2cf421 // fmax v1.4s, v1.4s, v12.4s
 
-end1:
+other5:
+
+done6:
 	WORD $0x4e25f421 // fmax v1.4s, v1.4s, v5.4s
 	WORD $0x4e26f442 // fmax v2.4s, v2.4s, v6.4s
 	WORD $0x4e27f463 // fmax v3.4s, v3.4s, v7.4s
@@ -1166,9 +1170,9 @@ TEXT ·finiteNEON(SB), NOSPLIT, $0-17
 	MOVD R0, R1
 	MOVD n+8(FP), R2
 	SUBS $16, R2, R2
-	BLT after3
+	BLT after2
 
-loop2:
+loop1:
 	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
@@ -1183,39 +1187,41 @@ loop2:
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
 	ADD $64, R1
 	SUBS $16, R2, R2
-	BGE loop2
+	BGE loop1
 
-after3:
+after2:
 	ADD $16, R2
 	SUBS $4, R2, R2
-	BLT after5
+	BLT after4
 
-loop4:
+loop3:
 	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
 	ADD $16, R1
 	SUBS $4, R2, R2
-	BGE loop4
+	BGE loop3
 
-after5:
+after4:
 	ADD $4, R2
-	CBZ R2, end1
-	TBZ $1, R2, single6
+	CBZ R2, other5
+	TBZ $1, R2, single7
 	WORD $0xfd400021 // ldr d1, [x1]
-	TBZ $0, R2, done7
+	TBZ $0, R2, done8
 	ADD $8, R1, R3
 	WORD $0x4d408061 // ld1 {v1.s}[2], [x3]
-	JMP done7
+	JMP done8
 
-single6:
+single7:
 	WORD $0xbd400021 // ldr s1, [x1]
 
-done7:
+done8:
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
 
-end1:
+other5:
+
+done6:
 	WORD $0x6eb0a800 // umaxv s0, v0.4s
 	WORD $0x1e260003 // fmov w3, s0
 	CMP $0, R3

@@ -20,9 +20,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	LEAQ    (CX)(SI*4), DI
 	VMOVUPS (AX)(SI*4), Z0
 	VMOVUPS 64(AX)(SI*4), Z1
@@ -30,7 +30,7 @@ loop2:
 	VMOVUPS 192(AX)(SI*4), Z3
 	MOVQ    rows+24(FP), R8
 
-row4:
+row3:
 	VMOVUPS (DI), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(DI), Z4
@@ -41,40 +41,40 @@ row4:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row4
+	JNZ     row3
 	VMOVUPS Z0, (AX)(SI*4)
 	VMOVUPS Z1, 64(AX)(SI*4)
 	VMOVUPS Z2, 128(AX)(SI*4)
 	VMOVUPS Z3, 192(AX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	LEAQ    (CX)(SI*4), DI
 	VMOVUPS (AX)(SI*4), Z0
 	MOVQ    rows+24(FP), R8
 
-row7:
+row6:
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row7
+	JNZ     row6
 	VMOVUPS Z0, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end1
+	JZ        other7
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -82,15 +82,15 @@ after6:
 	VMOVUPS.Z (AX)(SI*4), K1, Z0
 	MOVQ      rows+24(FP), BX
 
-row8:
+row9:
 	VMOVUPS.Z (CX), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	ADDQ      DX, CX
 	DECQ      BX
-	JNZ       row8
+	JNZ       row9
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 
@@ -106,9 +106,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	LEAQ    (CX)(SI*4), DI
 	VMOVUPS (AX)(SI*4), Y0
 	VMOVUPS 32(AX)(SI*4), Y1
@@ -116,7 +116,7 @@ loop2:
 	VMOVUPS 96(AX)(SI*4), Y3
 	MOVQ    rows+24(FP), R8
 
-row4:
+row3:
 	VMOVUPS (DI), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(DI), Y4
@@ -127,40 +127,40 @@ row4:
 	VADDPS  Y4, Y3, Y3
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row4
+	JNZ     row3
 	VMOVUPS Y0, (AX)(SI*4)
 	VMOVUPS Y1, 32(AX)(SI*4)
 	VMOVUPS Y2, 64(AX)(SI*4)
 	VMOVUPS Y3, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	LEAQ    (CX)(SI*4), DI
 	VMOVUPS (AX)(SI*4), Y0
 	MOVQ    rows+24(FP), R8
 
-row7:
+row6:
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row7
+	JNZ     row6
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other7
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -170,15 +170,15 @@ after6:
 	VMASKMOVPS (AX)(SI*4), Y0, Y1
 	MOVQ       rows+24(FP), BX
 
-row8:
+row9:
 	VMASKMOVPS (CX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	ADDQ       DX, CX
 	DECQ       BX
-	JNZ        row8
+	JNZ        row9
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 
@@ -196,14 +196,14 @@ TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), SI
 	XORQ DI, DI
 	SUBQ $+64, SI
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row4:
+row3:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R8)
 	VMOVUPS 64(R9), Z0
@@ -215,36 +215,36 @@ row4:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row4
+	JNZ     row3
 	ADDQ    $+64, DI
 	SUBQ    $+64, SI
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, SI
 	SUBQ $+16, SI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row7:
+row6:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R8)
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row7
+	JNZ     row6
 	ADDQ    $+16, DI
 	SUBQ    $+16, SI
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ  $+16, SI
 	TESTQ SI, SI
-	JZ    end1
+	JZ    other7
 	MOVL  $-1, R8
 	BZHIL SI, R8, R8
 	KMOVW R8, K1
@@ -252,15 +252,15 @@ after6:
 	LEAQ  (CX)(DI*4), CX
 	MOVQ  rows+32(FP), SI
 
-row8:
+row9:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      DX, AX
 	ADDQ      BX, CX
 	DECQ      SI
-	JNZ       row8
+	JNZ       row9
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 
@@ -278,14 +278,14 @@ TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), SI
 	XORQ DI, DI
 	SUBQ $+32, SI
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row4:
+row3:
 	VMOVUPS (R9), Y0
 	VMOVUPS Y0, (R8)
 	VMOVUPS 32(R9), Y0
@@ -297,36 +297,36 @@ row4:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row4
+	JNZ     row3
 	ADDQ    $+32, DI
 	SUBQ    $+32, SI
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, SI
 	SUBQ $+8, SI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row7:
+row6:
 	VMOVUPS (R9), Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row7
+	JNZ     row6
 	ADDQ    $+8, DI
 	SUBQ    $+8, SI
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ    $+8, SI
 	TESTQ   SI, SI
-	JZ      end1
+	JZ      other7
 	LEAQ    masks<>+0(SB), R8
 	SHLQ    $0x02, SI
 	SUBQ    SI, R8
@@ -336,15 +336,15 @@ after6:
 	LEAQ    (CX)(DI*4), CX
 	MOVQ    rows+32(FP), SI
 
-row8:
+row9:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
 	ADDQ       DX, AX
 	ADDQ       BX, CX
 	DECQ       SI
-	JNZ        row8
+	JNZ        row9
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 
@@ -362,14 +362,14 @@ TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), SI
 	XORQ DI, DI
 	SUBQ $+64, SI
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row4:
+row3:
 	VMOVUPS (R9), Z0
 	VMOVUPS (R8), Z1
 	VADDPS  Z1, Z0, Z0
@@ -389,22 +389,22 @@ row4:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row4
+	JNZ     row3
 	ADDQ    $+64, DI
 	SUBQ    $+64, SI
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+64, SI
 	SUBQ $+16, SI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row7:
+row6:
 	VMOVUPS (R9), Z0
 	VMOVUPS (R8), Z1
 	VADDPS  Z1, Z0, Z0
@@ -412,15 +412,15 @@ row7:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row7
+	JNZ     row6
 	ADDQ    $+16, DI
 	SUBQ    $+16, SI
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ  $+16, SI
 	TESTQ SI, SI
-	JZ    end1
+	JZ    other7
 	MOVL  $-1, R8
 	BZHIL SI, R8, R8
 	KMOVW R8, K1
@@ -428,7 +428,7 @@ after6:
 	LEAQ  (CX)(DI*4), CX
 	MOVQ  rows+32(FP), SI
 
-row8:
+row9:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
@@ -436,9 +436,9 @@ row8:
 	ADDQ      DX, AX
 	ADDQ      BX, CX
 	DECQ      SI
-	JNZ       row8
+	JNZ       row9
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 
@@ -456,14 +456,14 @@ TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), SI
 	XORQ DI, DI
 	SUBQ $+32, SI
-	JL   after3
+	JL   after2
 
-loop2:
+loop1:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row4:
+row3:
 	VMOVUPS (R9), Y0
 	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
@@ -483,22 +483,22 @@ row4:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row4
+	JNZ     row3
 	ADDQ    $+32, DI
 	SUBQ    $+32, SI
-	JGE     loop2
+	JGE     loop1
 
-after3:
+after2:
 	ADDQ $+32, SI
 	SUBQ $+8, SI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	LEAQ (AX)(DI*4), R8
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row7:
+row6:
 	VMOVUPS (R9), Y0
 	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
@@ -506,15 +506,15 @@ row7:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row7
+	JNZ     row6
 	ADDQ    $+8, DI
 	SUBQ    $+8, SI
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ    $+8, SI
 	TESTQ   SI, SI
-	JZ      end1
+	JZ      other7
 	LEAQ    masks<>+0(SB), R8
 	SHLQ    $0x02, SI
 	SUBQ    SI, R8
@@ -524,7 +524,7 @@ after6:
 	LEAQ    (CX)(DI*4), CX
 	MOVQ    rows+32(FP), SI
 
-row8:
+row9:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
@@ -532,9 +532,9 @@ row8:
 	ADDQ       DX, AX
 	ADDQ       BX, CX
 	DECQ       SI
-	JNZ        row8
+	JNZ        row9
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 
@@ -557,9 +557,9 @@ TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+64, DI
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(R8*4), Z1
 	VMOVUPS 64(AX)(R8*4), Z2
 	VMOVUPS 128(AX)(R8*4), Z3
@@ -574,7 +574,7 @@ loop2:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row4:
+row3:
 	VBROADCASTSS (R11), Z9
 	VBROADCASTSS (R12), Z10
 	VMOVUPS      (R10), Z11
@@ -614,7 +614,7 @@ row4:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row4
+	JNZ          row3
 	VMOVUPS      Z1, (AX)(R8*4)
 	VMOVUPS      Z2, 64(AX)(R8*4)
 	VMOVUPS      Z3, 128(AX)(R8*4)
@@ -625,14 +625,14 @@ row4:
 	VMOVUPS      Z8, 192(CX)(R8*4)
 	ADDQ         $+64, R8
 	SUBQ         $+64, DI
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ $+64, DI
 	SUBQ $+16, DI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS (AX)(R8*4), Z1
 	VMOVUPS (CX)(R8*4), Z2
 	LEAQ    (DX)(R8*4), R9
@@ -641,7 +641,7 @@ loop5:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row7:
+row6:
 	VBROADCASTSS (R11), Z3
 	VBROADCASTSS (R12), Z4
 	VMOVUPS      (R10), Z5
@@ -657,17 +657,17 @@ row7:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row7
+	JNZ          row6
 	VMOVUPS      Z1, (AX)(R8*4)
 	VMOVUPS      Z2, (CX)(R8*4)
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop5
+	JGE          loop4
 
-after6:
+after5:
 	ADDQ      $+16, DI
 	TESTQ     DI, DI
-	JZ        end1
+	JZ        other7
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
@@ -679,7 +679,7 @@ after6:
 	MOVQ      inv+48(FP), R9
 	MOVQ      rows+56(FP), R10
 
-row8:
+row9:
 	VBROADCASTSS (DI), Z3
 	VBROADCASTSS (R9), Z4
 	VMOVUPS.Z    (BX), K1, Z5
@@ -695,11 +695,11 @@ row8:
 	ADDQ         $0x04, DI
 	ADDQ         $0x04, R9
 	DECQ         R10
-	JNZ          row8
+	JNZ          row9
 	VMOVUPS      Z1, K1, (AX)(R8*4)
 	VMOVUPS      Z2, K1, (CX)(R8*4)
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 
@@ -721,9 +721,9 @@ TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+32, DI
-	JL     after3
+	JL     after2
 
-loop2:
+loop1:
 	VMOVUPS (AX)(R8*4), Y1
 	VMOVUPS 32(AX)(R8*4), Y2
 	VMOVUPS 64(AX)(R8*4), Y3
@@ -738,7 +738,7 @@ loop2:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row4:
+row3:
 	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R12), Y10
 	VMOVUPS      (R10), Y11
@@ -778,7 +778,7 @@ row4:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row4
+	JNZ          row3
 	VMOVUPS      Y1, (AX)(R8*4)
 	VMOVUPS      Y2, 32(AX)(R8*4)
 	VMOVUPS      Y3, 64(AX)(R8*4)
@@ -789,14 +789,14 @@ row4:
 	VMOVUPS      Y8, 96(CX)(R8*4)
 	ADDQ         $+32, R8
 	SUBQ         $+32, DI
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ $+32, DI
 	SUBQ $+8, DI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS (AX)(R8*4), Y1
 	VMOVUPS (CX)(R8*4), Y2
 	LEAQ    (DX)(R8*4), R9
@@ -805,7 +805,7 @@ loop5:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row7:
+row6:
 	VBROADCASTSS (R11), Y3
 	VBROADCASTSS (R12), Y4
 	VMOVUPS      (R10), Y5
@@ -821,17 +821,17 @@ row7:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row7
+	JNZ          row6
 	VMOVUPS      Y1, (AX)(R8*4)
 	VMOVUPS      Y2, (CX)(R8*4)
 	ADDQ         $+8, R8
 	SUBQ         $+8, DI
-	JGE          loop5
+	JGE          loop4
 
-after6:
+after5:
 	ADDQ       $+8, DI
 	TESTQ      DI, DI
-	JZ         end1
+	JZ         other7
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
@@ -845,7 +845,7 @@ after6:
 	MOVQ       inv+48(FP), R9
 	MOVQ       rows+56(FP), R10
 
-row8:
+row9:
 	VBROADCASTSS (DI), Y4
 	VBROADCASTSS (R9), Y5
 	VMASKMOVPS   (BX), Y1, Y6
@@ -861,11 +861,11 @@ row8:
 	ADDQ         $0x04, DI
 	ADDQ         $0x04, R9
 	DECQ         R10
-	JNZ          row8
+	JNZ          row9
 	VMASKMOVPS   Y2, Y1, (AX)(R8*4)
 	VMASKMOVPS   Y3, Y1, (CX)(R8*4)
 
-end1:
+other7:
 	VZEROUPPER
 	RET
 

@@ -12,30 +12,32 @@
 TEXT ·fromBFloat16NEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD n+16(FP), R2
-	SUBS $16, R2, R2
+	MOVD R0, R2
+	MOVD n+16(FP), R3
+	MOVD R1, R4
+	SUBS $16, R3, R3
 	BLT after2
 
 loop1:
-	WORD $0xfd400020 // ldr d0, [x1]
+	WORD $0xfd400080 // ldr d0, [x4]
 	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
-	WORD $0x3d800000 // str q0, [x0]
-	WORD $0xfd400421 // ldr d1, [x1, #8]
-	WORD $0x2e613821 // shll v1.4s, v1.4h, #16
-	WORD $0x3d800401 // str q1, [x0, #16]
-	WORD $0xfd400822 // ldr d2, [x1, #16]
-	WORD $0x2e613842 // shll v2.4s, v2.4h, #16
-	WORD $0x3d800802 // str q2, [x0, #32]
-	WORD $0xfd400c23 // ldr d3, [x1, #24]
-	WORD $0x2e613863 // shll v3.4s, v3.4h, #16
-	WORD $0x3d800c03 // str q3, [x0, #48]
-	ADD $32, R1
-	ADD $64, R0
-	SUBS $16, R2, R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0xfd400480 // ldr d0, [x4, #8]
+	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
+	WORD $0x3d800440 // str q0, [x2, #16]
+	WORD $0xfd400880 // ldr d0, [x4, #16]
+	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
+	WORD $0x3d800840 // str q0, [x2, #32]
+	WORD $0xfd400c80 // ldr d0, [x4, #24]
+	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
+	WORD $0x3d800c40 // str q0, [x2, #48]
+	ADD $64, R2
+	ADD $32, R4
+	SUBS $16, R3, R3
 	BGE loop1
 
 after2:
-	ADD $16, R2
+	ADD $16, R3
 	RET
 
 // fromInt8NEON sets dst[i] = x[i].
@@ -44,36 +46,38 @@ after2:
 TEXT ·fromInt8NEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R0
 	MOVD x+8(FP), R1
-	MOVD n+16(FP), R2
-	SUBS $16, R2, R2
+	MOVD R0, R2
+	MOVD n+16(FP), R3
+	MOVD R1, R4
+	SUBS $16, R3, R3
 	BLT after2
 
 loop1:
-	WORD $0xbd400020 // ldr s0, [x1]
+	WORD $0xbd400080 // ldr s0, [x4]
 	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
 	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x3d800000 // str q0, [x0]
-	WORD $0xbd400421 // ldr s1, [x1, #4]
-	WORD $0x0f08a421 // sxtl v1.8h, v1.8b
-	WORD $0x0f10a421 // sxtl v1.4s, v1.4h
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x3d800401 // str q1, [x0, #16]
-	WORD $0xbd400822 // ldr s2, [x1, #8]
-	WORD $0x0f08a442 // sxtl v2.8h, v2.8b
-	WORD $0x0f10a442 // sxtl v2.4s, v2.4h
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x3d800802 // str q2, [x0, #32]
-	WORD $0xbd400c23 // ldr s3, [x1, #12]
-	WORD $0x0f08a463 // sxtl v3.8h, v3.8b
-	WORD $0x0f10a463 // sxtl v3.4s, v3.4h
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x3d800c03 // str q3, [x0, #48]
-	ADD $16, R1
-	ADD $64, R0
-	SUBS $16, R2, R2
+	WORD $0x3d800040 // str q0, [x2]
+	WORD $0xbd400480 // ldr s0, [x4, #4]
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x3d800440 // str q0, [x2, #16]
+	WORD $0xbd400880 // ldr s0, [x4, #8]
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x3d800840 // str q0, [x2, #32]
+	WORD $0xbd400c80 // ldr s0, [x4, #12]
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x3d800c40 // str q0, [x2, #48]
+	ADD $64, R2
+	ADD $16, R4
+	SUBS $16, R3, R3
 	BGE loop1
 
 after2:
-	ADD $16, R2
+	ADD $16, R3
 	RET

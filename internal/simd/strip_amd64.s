@@ -27,32 +27,32 @@ row1:
 	MOVQ    n+32(FP), SI
 	XORQ    DI, DI
 	SUBQ    $+64, SI
-	JL      after4
+	JL      after3
 
-loop3:
+loop2:
 	VMAXPS (CX)(DI*4), Z1, Z1
 	VMAXPS 64(CX)(DI*4), Z2, Z2
 	VMAXPS 128(CX)(DI*4), Z3, Z3
 	VMAXPS 192(CX)(DI*4), Z4, Z4
 	ADDQ   $+64, DI
 	SUBQ   $+64, SI
-	JGE    loop3
+	JGE    loop2
 
-after4:
+after3:
 	ADDQ $+64, SI
 	SUBQ $+16, SI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMAXPS (CX)(DI*4), Z1, Z1
 	ADDQ   $+16, DI
 	SUBQ   $+16, SI
-	JGE    loop5
+	JGE    loop4
 
-after6:
+after5:
 	ADDQ      $+16, SI
 	TESTQ     SI, SI
-	JZ        end2
+	JZ        other6
 	MOVL      $-1, R8
 	BZHIL     SI, R8, R8
 	KMOVW     R8, K1
@@ -60,7 +60,7 @@ after6:
 	VBLENDMPS Z5, Z0, K1, Z6
 	VMAXPS    Z6, Z1, Z1
 
-end2:
+other6:
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z2, Z1, Z1
@@ -100,32 +100,32 @@ row1:
 	MOVQ    n+32(FP), SI
 	XORQ    DI, DI
 	SUBQ    $+32, SI
-	JL      after4
+	JL      after3
 
-loop3:
+loop2:
 	VMAXPS (CX)(DI*4), Y1, Y1
 	VMAXPS 32(CX)(DI*4), Y2, Y2
 	VMAXPS 64(CX)(DI*4), Y3, Y3
 	VMAXPS 96(CX)(DI*4), Y4, Y4
 	ADDQ   $+32, DI
 	SUBQ   $+32, SI
-	JGE    loop3
+	JGE    loop2
 
-after4:
+after3:
 	ADDQ $+32, SI
 	SUBQ $+8, SI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMAXPS (CX)(DI*4), Y1, Y1
 	ADDQ   $+8, DI
 	SUBQ   $+8, SI
-	JGE    loop5
+	JGE    loop4
 
-after6:
+after5:
 	ADDQ       $+8, SI
 	TESTQ      SI, SI
-	JZ         end2
+	JZ         other6
 	LEAQ       masks<>+0(SB), R8
 	SHLQ       $0x02, SI
 	SUBQ       SI, R8
@@ -135,7 +135,7 @@ after6:
 	VBLENDVPS  Y5, Y6, Y0, Y5
 	VMAXPS     Y5, Y1, Y1
 
-end2:
+other6:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -181,9 +181,9 @@ row1:
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after5
+	JL           after3
 
-loop4:
+loop2:
 	VMOVUPS     (AX)(R8*4), Z12
 	VSUBPS      Z10, Z12, Z12
 	VMULPS      Z0, Z12, Z12
@@ -204,12 +204,12 @@ loop4:
 	VMOVUPS     Z14, (AX)(R8*4)
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
-	JGE         loop4
+	JGE         loop2
 
-after5:
+after3:
 	ADDQ        $+16, DI
 	CMPQ        DI, $+16
-	JL          rest30
+	JL          rest50
 	VMOVUPS     (AX)(R8*4), Z12
 	VSUBPS      Z10, Z12, Z12
 	VMULPS      Z0, Z12, Z12
@@ -229,11 +229,11 @@ after5:
 	VADDPS      Z13, Z11, Z11
 	VMOVUPS     Z13, (AX)(R8*4)
 	SUBQ        $+16, DI
-	JMP         done2
+	JMP         done4
 
-rest30:
+rest50:
 	TESTQ       DI, DI
-	JZ          done2
+	JZ          done4
 	MOVL        $-1, R9
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
@@ -257,7 +257,7 @@ rest30:
 	VADDPS      Z13, Z11, Z11
 	VMOVUPS     Z13, K1, (AX)(R8*4)
 
-done2:
+done4:
 	VEXTRACTF64X4 $0x01, Z11, Y10
 	VADDPS        Y10, Y11, Y11
 	VEXTRACTF32X4 $0x01, Y11, X10
@@ -296,9 +296,9 @@ row1:
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after5
+	JL           after3
 
-loop4:
+loop2:
 	VMOVUPS     (AX)(R8*4), Y5
 	VSUBPS      Y2, Y5, Y5
 	VMULPS      Y0, Y5, Y5
@@ -339,12 +339,12 @@ loop4:
 	VMOVUPS     Y8, 32(AX)(R8*4)
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
-	JGE         loop4
+	JGE         loop2
 
-after5:
+after3:
 	ADDQ        $+16, DI
 	CMPQ        DI, $+8
-	JL          rest30
+	JL          rest50
 	VMOVUPS     (AX)(R8*4), Y5
 	VSUBPS      Y2, Y5, Y5
 	VMULPS      Y0, Y5, Y5
@@ -366,7 +366,7 @@ after5:
 	VMOVUPS     Y8, (AX)(R8*4)
 	SUBQ        $+8, DI
 	CMPQ        DI, $+8
-	JL          rest31
+	JL          rest51
 	VMOVUPS     32(AX)(R8*4), Y5
 	VSUBPS      Y2, Y5, Y5
 	VMULPS      Y0, Y5, Y5
@@ -387,11 +387,11 @@ after5:
 	VADDPS      Y7, Y4, Y4
 	VMOVUPS     Y7, 32(AX)(R8*4)
 	SUBQ        $+8, DI
-	JMP         done2
+	JMP         done4
 
-rest30:
+rest50:
 	TESTQ       DI, DI
-	JZ          done2
+	JZ          done4
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -417,11 +417,11 @@ rest30:
 	VANDPS      Y5, Y8, Y8
 	VADDPS      Y8, Y3, Y3
 	VMASKMOVPS  Y8, Y5, (AX)(R8*4)
-	JMP         done2
+	JMP         done4
 
-rest31:
+rest51:
 	TESTQ       DI, DI
-	JZ          done2
+	JZ          done4
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -448,7 +448,7 @@ rest31:
 	VADDPS      Y8, Y4, Y4
 	VMASKMOVPS  Y8, Y5, 32(AX)(R8*4)
 
-done2:
+done4:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X2
 	VADDPS       X2, X3, X3
@@ -506,9 +506,9 @@ row1:
 	MOVQ         n+24(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+16, R9
-	JL           after5
+	JL           after3
 
-loop4:
+loop2:
 	VMOVUPS     (AX)(R10*4), Z19
 	VSUBPS      Z17, Z19, Z19
 	VMULPS      Z0, Z19, Z19
@@ -551,12 +551,12 @@ loop4:
 	VMOVUPS     Z21, (AX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R9
-	JGE         loop4
+	JGE         loop2
 
-after5:
+after3:
 	ADDQ        $+16, R9
 	CMPQ        R9, $+16
-	JL          rest30
+	JL          rest50
 	VMOVUPS     (AX)(R10*4), Z19
 	VSUBPS      Z17, Z19, Z19
 	VMULPS      Z0, Z19, Z19
@@ -598,11 +598,11 @@ after5:
 	VMULPS.Z    Z1, Z20, K1, Z20
 	VMOVUPS     Z20, (AX)(R10*4)
 	SUBQ        $+16, R9
-	JMP         done2
+	JMP         done4
 
-rest30:
+rest50:
 	TESTQ       R9, R9
-	JZ          done2
+	JZ          done4
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -648,7 +648,7 @@ rest30:
 	VMULPS.Z    Z1, Z20, K2, Z20
 	VMOVUPS     Z20, K1, (AX)(R10*4)
 
-done2:
+done4:
 	VEXTRACTF64X4 $0x01, Z18, Y11
 	VADDPS        Y11, Y18, Y18
 	VEXTRACTF32X4 $0x01, Y18, X11
@@ -694,9 +694,9 @@ row1:
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS     (AX)(R8*4), Z12
 	VSUBPS      Z10, Z12, Z12
 	VMULPS      Z0, Z12, Z12
@@ -717,12 +717,12 @@ loop3:
 	VMOVUPS     Z14, (AX)(R8*4)
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
-	JGE         loop3
+	JGE         loop2
 
-after4:
+after3:
 	ADDQ        $+16, DI
 	TESTQ       DI, DI
-	JZ          end2
+	JZ          other4
 	MOVL        $-1, R9
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
@@ -745,7 +745,7 @@ after4:
 	VMULPS      Z11, Z13, Z13
 	VMOVUPS     Z13, K1, (AX)(R8*4)
 
-end2:
+other4:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
@@ -773,9 +773,9 @@ row1:
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+8, DI
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS     (AX)(R8*4), Y4
 	VSUBPS      Y2, Y4, Y4
 	VMULPS      Y0, Y4, Y4
@@ -797,12 +797,12 @@ loop3:
 	VMOVUPS     Y7, (AX)(R8*4)
 	ADDQ        $+8, R8
 	SUBQ        $+8, DI
-	JGE         loop3
+	JGE         loop2
 
-after4:
+after3:
 	ADDQ        $+8, DI
 	TESTQ       DI, DI
-	JZ          end2
+	JZ          other4
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -828,7 +828,7 @@ after4:
 	VMULPS      Y3, Y7, Y7
 	VMASKMOVPS  Y7, Y4, (AX)(R8*4)
 
-end2:
+other4:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
@@ -856,9 +856,9 @@ row1:
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+32, DI
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS   (CX)(R8*4), Z3
 	VMOVUPS   (AX)(R8*4), Z4
 	VSUBPS    Z2, Z4, Z4
@@ -877,14 +877,14 @@ loop3:
 	VMOVUPS   Z4, 64(AX)(R8*4)
 	ADDQ      $+32, R8
 	SUBQ      $+32, DI
-	JGE       loop3
+	JGE       loop2
 
-after4:
+after3:
 	ADDQ $+32, DI
 	SUBQ $+16, DI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS   (CX)(R8*4), Z3
 	VMOVUPS   (AX)(R8*4), Z4
 	VSUBPS    Z2, Z4, Z4
@@ -895,12 +895,12 @@ loop5:
 	VMOVUPS   Z4, (AX)(R8*4)
 	ADDQ      $+16, R8
 	SUBQ      $+16, DI
-	JGE       loop5
+	JGE       loop4
 
-after6:
+after5:
 	ADDQ      $+16, DI
 	TESTQ     DI, DI
-	JZ        end2
+	JZ        other6
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
@@ -913,7 +913,7 @@ after6:
 	VMOVAPS.Z Z4, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(R8*4)
 
-end2:
+other6:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
@@ -941,9 +941,9 @@ row1:
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS (CX)(R8*4), Y3
 	VMOVUPS (AX)(R8*4), Y4
 	VSUBPS  Y2, Y4, Y4
@@ -962,14 +962,14 @@ loop3:
 	VMOVUPS Y4, 32(AX)(R8*4)
 	ADDQ    $+16, R8
 	SUBQ    $+16, DI
-	JGE     loop3
+	JGE     loop2
 
-after4:
+after3:
 	ADDQ $+16, DI
 	SUBQ $+8, DI
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS (CX)(R8*4), Y3
 	VMOVUPS (AX)(R8*4), Y4
 	VSUBPS  Y2, Y4, Y4
@@ -980,12 +980,12 @@ loop5:
 	VMOVUPS Y4, (AX)(R8*4)
 	ADDQ    $+8, R8
 	SUBQ    $+8, DI
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ       $+8, DI
 	TESTQ      DI, DI
-	JZ         end2
+	JZ         other6
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
@@ -1000,7 +1000,7 @@ after6:
 	VANDPS     Y2, Y5, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R8*4)
 
-end2:
+other6:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
@@ -1026,9 +1026,9 @@ row1:
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
 	SUBQ         $+32, R8
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS (DX)(R9*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(R9*4)
@@ -1037,25 +1037,25 @@ loop3:
 	VMOVUPS Z1, 64(AX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R8
-	JGE     loop3
+	JGE     loop2
 
-after4:
+after3:
 	ADDQ $+32, R8
 	SUBQ $+16, R8
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS (DX)(R9*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R8
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end2
+	JZ        other6
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -1063,7 +1063,7 @@ after6:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(R9*4)
 
-end2:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
@@ -1089,9 +1089,9 @@ row1:
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
 	SUBQ         $+16, R8
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS (DX)(R9*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(R9*4)
@@ -1100,25 +1100,25 @@ loop3:
 	VMOVUPS Y1, 32(AX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R8
-	JGE     loop3
+	JGE     loop2
 
-after4:
+after3:
 	ADDQ $+16, R8
 	SUBQ $+8, R8
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS (DX)(R9*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(R9*4)
 	ADDQ    $+8, R9
 	SUBQ    $+8, R8
-	JGE     loop5
+	JGE     loop4
 
-after6:
+after5:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end2
+	JZ         other6
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -1128,7 +1128,7 @@ after6:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(R9*4)
 
-end2:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
@@ -1155,9 +1155,9 @@ row1:
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
 	SUBQ         $+32, R8
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS  (DX)(R9*4), Z1
 	VMULPS   Z0, Z1, Z1
 	VMOVNTPS Z1, (AX)(R9*4)
@@ -1166,25 +1166,25 @@ loop3:
 	VMOVNTPS Z1, 64(AX)(R9*4)
 	ADDQ     $+32, R9
 	SUBQ     $+32, R8
-	JGE      loop3
+	JGE      loop2
 
-after4:
+after3:
 	ADDQ $+32, R8
 	SUBQ $+16, R8
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS  (DX)(R9*4), Z1
 	VMULPS   Z0, Z1, Z1
 	VMOVNTPS Z1, (AX)(R9*4)
 	ADDQ     $+16, R9
 	SUBQ     $+16, R8
-	JGE      loop5
+	JGE      loop4
 
-after6:
+after5:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end2
+	JZ        other6
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -1192,7 +1192,7 @@ after6:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(R9*4)
 
-end2:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
@@ -1220,9 +1220,9 @@ row1:
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
 	SUBQ         $+16, R8
-	JL           after4
+	JL           after3
 
-loop3:
+loop2:
 	VMOVUPS  (DX)(R9*4), Y1
 	VMULPS   Y0, Y1, Y1
 	VMOVNTPS Y1, (AX)(R9*4)
@@ -1231,25 +1231,25 @@ loop3:
 	VMOVNTPS Y1, 32(AX)(R9*4)
 	ADDQ     $+16, R9
 	SUBQ     $+16, R8
-	JGE      loop3
+	JGE      loop2
 
-after4:
+after3:
 	ADDQ $+16, R8
 	SUBQ $+8, R8
-	JL   after6
+	JL   after5
 
-loop5:
+loop4:
 	VMOVUPS  (DX)(R9*4), Y1
 	VMULPS   Y0, Y1, Y1
 	VMOVNTPS Y1, (AX)(R9*4)
 	ADDQ     $+8, R9
 	SUBQ     $+8, R8
-	JGE      loop5
+	JGE      loop4
 
-after6:
+after5:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end2
+	JZ         other6
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -1259,7 +1259,7 @@ after6:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(R9*4)
 
-end2:
+other6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
@@ -1332,14 +1332,14 @@ TEXT ·packBitsAVX512(SB), NOSPLIT, $0-24
 	MOVQ seen+8(FP), CX
 	MOVQ n+16(FP), DX
 
-loop1:
+row1:
 	VMOVDQU8 (CX), Z0
 	VPTESTMB Z0, Z0, K1
 	KMOVQ    K1, (AX)
 	ADDQ     $0x40, CX
 	ADDQ     $0x08, AX
 	DECQ     DX
-	JNZ      loop1
+	JNZ      row1
 	VZEROUPPER
 	RET
 
@@ -1352,7 +1352,7 @@ TEXT ·packBitsAVX2(SB), NOSPLIT, $0-24
 	MOVQ seen+8(FP), CX
 	MOVQ n+16(FP), DX
 
-loop1:
+row1:
 	VMOVDQU   (CX), Y0
 	VPSLLW    $0x07, Y0, Y0
 	VPMOVMSKB Y0, BX
@@ -1365,7 +1365,7 @@ loop1:
 	ADDQ      $0x40, CX
 	ADDQ      $0x08, AX
 	DECQ      DX
-	JNZ       loop1
+	JNZ       row1
 	VZEROUPPER
 	RET
 

@@ -31,9 +31,9 @@ row1:
 	MOVD R1, R4
 	MOVD n+32(FP), R5
 	SUBS $32, R5, R5
-	BLT after4
+	BLT after3
 
-loop3:
+loop2:
 	WORD $0x3dc00089 // ldr q9, [x4]
 	WORD $0x4e29c421 // fmaxnm v1.4s, v1.4s, v9.4s
 	WORD $0x3dc00489 // ldr q9, [x4, #16]
@@ -52,41 +52,44 @@ loop3:
 	WORD $0x4e29c508 // fmaxnm v8.4s, v8.4s, v9.4s
 	ADD $128, R4
 	SUBS $32, R5, R5
-	BGE loop3
+	BGE loop2
 
-after4:
+after3:
 	ADD $32, R5
 	SUBS $4, R5, R5
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	WORD $0x3dc00089 // ldr q9, [x4]
 	WORD $0x4e29c421 // fmaxnm v1.4s, v1.4s, v9.4s
 	ADD $16, R4
 	SUBS $4, R5, R5
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R5
-	CBZ R5, end2
-	TBZ $1, R5, single7
-	WORD $0xfd400089 // ldr d9, [x4]
-	TBZ $0, R5, done8
+	CBZ R5, other6
+	WORD $0x3dc0074a // ldr q10, [x26, #16]
+	WORD $0x4e040ca9 // dup v9.4s, w5
+	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
+	TBZ $1, R5, single8
+	WORD $0xfd40008b // ldr d11, [x4]
+	TBZ $0, R5, done9
 	ADD $8, R4, R6
-	WORD $0x4d4080c9 // ld1 {v9.s}[2], [x6]
-	JMP done8
+	WORD $0x4d4080cb // ld1 {v11.s}[2], [x6]
+	JMP done9
 
-single7:
-	WORD $0xbd400089 // ldr s9, [x4]
+single8:
+	WORD $0xbd40008b // ldr s11, [x4]
 
-done8:
-	WORD $0x3dc0074b // ldr q11, [x26, #16]
-	WORD $0x4e040caa // dup v10.4s, w5
-	WORD $0x6eab354a // cmhi v10.4s, v10.4s, v11.4s
-	WORD $0x6eea1c09 // bif v9.16b, v0.16b, v10.16b
-	WORD $0x4e29c421 // fmaxnm v1.4s, v1.4s, v9.4s
+done9:
+	WORD $0x4ea01c0c // mov v12.16b, v0.16b
+	WORD $0x6ea91d6c // bit v12.16b, v11.16b, v9.16b
+	WORD $0x4e2cc421 // fmaxnm v1.4s, v1.4s, v12.4s
 
-end2:
+other6:
+
+done7:
 	WORD $0x4e25c421 // fmaxnm v1.4s, v1.4s, v5.4s
 	WORD $0x4e26c442 // fmaxnm v2.4s, v2.4s, v6.4s
 	WORD $0x4e27c463 // fmaxnm v3.4s, v3.4s, v7.4s
@@ -130,9 +133,9 @@ row1:
 	MOVD R0, R5
 	MOVD n+24(FP), R6
 	SUBS $16, R6, R6
-	BLT after8
+	BLT after3
 
-loop7:
+loop2:
 	WORD $0x3dc000a8 // ldr q8, [x5]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -235,12 +238,12 @@ loop7:
 	WORD $0x3d800cac // str q12, [x5, #48]
 	ADD $64, R5
 	SUBS $16, R6, R6
-	BGE loop7
+	BGE loop2
 
-after8:
+after3:
 	ADD $16, R6
 	CMP $4, R6
-	BLT rest3
+	BLT rest5
 	WORD $0x3dc000a8 // ldr q8, [x5]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -268,7 +271,7 @@ after8:
 	WORD $0x3d8000ac // str q12, [x5]
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest4
+	BLT rest6
 	WORD $0x3dc004a8 // ldr q8, [x5, #16]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -296,7 +299,7 @@ after8:
 	WORD $0x3d8004ac // str q12, [x5, #16]
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest5
+	BLT rest7
 	WORD $0x3dc008a8 // ldr q8, [x5, #32]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -324,7 +327,7 @@ after8:
 	WORD $0x3d8008ac // str q12, [x5, #32]
 	SUB $4, R6
 	CMP $4, R6
-	BLT rest6
+	BLT rest8
 	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
 	WORD $0x4ea3d508 // fsub v8.4s, v8.4s, v3.4s
 	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
@@ -351,10 +354,10 @@ after8:
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	WORD $0x3d800cac // str q12, [x5, #48]
 	SUB $4, R6
-	JMP done2
+	JMP done4
 
-rest3:
-	CBZ R6, done2
+rest5:
+	CBZ R6, done4
 	TBZ $1, R6, single9
 	WORD $0xfd4000a8 // ldr d8, [x5]
 	TBZ $0, R6, done10
@@ -404,10 +407,10 @@ single11:
 	WORD $0xbd0000ac // str s12, [x5]
 
 done12:
-	JMP done2
+	JMP done4
 
-rest4:
-	CBZ R6, done2
+rest6:
+	CBZ R6, done4
 	TBZ $1, R6, single13
 	WORD $0xfd4008a8 // ldr d8, [x5, #16]
 	TBZ $0, R6, done14
@@ -457,10 +460,10 @@ single15:
 	WORD $0xbd0010ac // str s12, [x5, #16]
 
 done16:
-	JMP done2
+	JMP done4
 
-rest5:
-	CBZ R6, done2
+rest7:
+	CBZ R6, done4
 	TBZ $1, R6, single17
 	WORD $0xfd4010a8 // ldr d8, [x5, #32]
 	TBZ $0, R6, done18
@@ -510,10 +513,10 @@ single19:
 	WORD $0xbd0020ac // str s12, [x5, #32]
 
 done20:
-	JMP done2
+	JMP done4
 
-rest6:
-	CBZ R6, done2
+rest8:
+	CBZ R6, done4
 	TBZ $1, R6, single21
 	WORD $0xfd4018a8 // ldr d8, [x5, #48]
 	TBZ $0, R6, done22
@@ -564,7 +567,7 @@ single23:
 
 done24:
 
-done2:
+done4:
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
@@ -601,9 +604,9 @@ row1:
 	MOVD R0, R5
 	MOVD n+24(FP), R6
 	SUBS $8, R6, R6
-	BLT after4
+	BLT after3
 
-loop3:
+loop2:
 	WORD $0x3dc000a5 // ldr q5, [x5]
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
@@ -656,14 +659,14 @@ loop3:
 	WORD $0x3d8004a9 // str q9, [x5, #16]
 	ADD $32, R5
 	SUBS $8, R6, R6
-	BGE loop3
+	BGE loop2
 
-after4:
+after3:
 	ADD $8, R6
 	SUBS $4, R6, R6
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	WORD $0x3dc000a5 // ldr q5, [x5]
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
@@ -691,22 +694,22 @@ loop5:
 	WORD $0x3d8000a9 // str q9, [x5]
 	ADD $16, R5
 	SUBS $4, R6, R6
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R6
-	CBZ R6, end2
-	TBZ $1, R6, single7
+	CBZ R6, other6
+	TBZ $1, R6, single8
 	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done9
 	ADD $8, R5, R7
 	WORD $0x4d4080e5 // ld1 {v5.s}[2], [x7]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000a5 // ldr s5, [x5]
 
-done8:
+done9:
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
 	WORD $0x6ea5e446 // fcmgt v6.4s, v2.4s, v5.4s
@@ -730,19 +733,21 @@ done8:
 	WORD $0x6e27dd29 // fmul v9.4s, v9.4s, v7.4s
 	WORD $0x4e661d29 // bic v9.16b, v9.16b, v6.16b
 	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
-	TBZ $1, R6, single9
+	TBZ $1, R6, single10
 	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done11
 	ADD $8, R5, R7
 	WORD $0x4d0080e9 // st1 {v9.s}[2], [x7]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd0000a9 // str s9, [x5]
 
-done10:
+done11:
 
-end2:
+other6:
+
+done7:
 	ADD R1, R0
 	ADD $4, R2
 	ADD $4, R3
@@ -770,9 +775,9 @@ row1:
 	MOVD R1, R6
 	MOVD n+32(FP), R7
 	SUBS $8, R7, R7
-	BLT after4
+	BLT after3
 
-loop3:
+loop2:
 	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x3dc000a4 // ldr q4, [x5]
 	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
@@ -792,14 +797,14 @@ loop3:
 	ADD $32, R5
 	ADD $32, R6
 	SUBS $8, R7, R7
-	BGE loop3
+	BGE loop2
 
-after4:
+after3:
 	ADD $8, R7
 	SUBS $4, R7, R7
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x3dc000a4 // ldr q4, [x5]
 	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
@@ -811,51 +816,53 @@ loop5:
 	ADD $16, R5
 	ADD $16, R6
 	SUBS $4, R7, R7
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R7
-	CBZ R7, end2
-	TBZ $1, R7, single7
+	CBZ R7, other6
+	TBZ $1, R7, single8
 	WORD $0xfd4000c3 // ldr d3, [x6]
-	TBZ $0, R7, done8
+	TBZ $0, R7, done9
 	ADD $8, R6, R8
 	WORD $0x4d408103 // ld1 {v3.s}[2], [x8]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000c3 // ldr s3, [x6]
 
-done8:
-	TBZ $1, R7, single9
+done9:
+	TBZ $1, R7, single10
 	WORD $0xfd4000a4 // ldr d4, [x5]
-	TBZ $0, R7, done10
+	TBZ $0, R7, done11
 	ADD $8, R5, R8
 	WORD $0x4d408104 // ld1 {v4.s}[2], [x8]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd4000a4 // ldr s4, [x5]
 
-done10:
+done11:
 	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
 	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d865 // fcmeq v5.4s, v3.4s, #0.0
 	WORD $0x4e651c84 // bic v4.16b, v4.16b, v5.16b
-	TBZ $1, R7, single11
+	TBZ $1, R7, single12
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R7, done12
+	TBZ $0, R7, done13
 	ADD $8, R5, R8
 	WORD $0x4d008104 // st1 {v4.s}[2], [x8]
-	JMP done12
+	JMP done13
 
-single11:
+single12:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done12:
+done13:
 
-end2:
+other6:
+
+done7:
 	ADD R2, R0
 	ADD R2, R1
 	ADD $4, R3
@@ -880,9 +887,9 @@ row1:
 	MOVD R2, R7
 	MOVD n+40(FP), R8
 	SUBS $16, R8, R8
-	BLT after4
+	BLT after3
 
-loop3:
+loop2:
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
 	WORD $0x3d8000c1 // str q1, [x6]
@@ -898,50 +905,52 @@ loop3:
 	ADD $64, R6
 	ADD $64, R7
 	SUBS $16, R8, R8
-	BGE loop3
+	BGE loop2
 
-after4:
+after3:
 	ADD $16, R8
 	SUBS $4, R8, R8
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
 	WORD $0x3d8000c1 // str q1, [x6]
 	ADD $16, R6
 	ADD $16, R7
 	SUBS $4, R8, R8
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R8
-	CBZ R8, end2
-	TBZ $1, R8, single7
+	CBZ R8, other6
+	TBZ $1, R8, single8
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done9
 	ADD $8, R7, R9
 	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done8:
+done9:
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	TBZ $1, R8, single9
+	TBZ $1, R8, single10
 	WORD $0xfd0000c1 // str d1, [x6]
-	TBZ $0, R8, done10
+	TBZ $0, R8, done11
 	ADD $8, R6, R9
 	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd0000c1 // str s1, [x6]
 
-done10:
+done11:
 
-end2:
+other6:
+
+done7:
 	ADD R1, R0
 	ADD R3, R2
 	ADD $4, R4
@@ -967,9 +976,9 @@ row1:
 	MOVD R2, R7
 	MOVD n+40(FP), R8
 	SUBS $16, R8, R8
-	BLT after4
+	BLT after3
 
-loop3:
+loop2:
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
 	WORD $0x3d8000c1 // str q1, [x6]
@@ -985,50 +994,52 @@ loop3:
 	ADD $64, R6
 	ADD $64, R7
 	SUBS $16, R8, R8
-	BGE loop3
+	BGE loop2
 
-after4:
+after3:
 	ADD $16, R8
 	SUBS $4, R8, R8
-	BLT after6
+	BLT after5
 
-loop5:
+loop4:
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
 	WORD $0x3d8000c1 // str q1, [x6]
 	ADD $16, R6
 	ADD $16, R7
 	SUBS $4, R8, R8
-	BGE loop5
+	BGE loop4
 
-after6:
+after5:
 	ADD $4, R8
-	CBZ R8, end2
-	TBZ $1, R8, single7
+	CBZ R8, other6
+	TBZ $1, R8, single8
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done9
 	ADD $8, R7, R9
 	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
-	JMP done8
+	JMP done9
 
-single7:
+single8:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done8:
+done9:
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	TBZ $1, R8, single9
+	TBZ $1, R8, single10
 	WORD $0xfd0000c1 // str d1, [x6]
-	TBZ $0, R8, done10
+	TBZ $0, R8, done11
 	ADD $8, R6, R9
 	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
-	JMP done10
+	JMP done11
 
-single9:
+single10:
 	WORD $0xbd0000c1 // str s1, [x6]
 
-done10:
+done11:
 
-end2:
+other6:
+
+done7:
 	ADD R1, R0
 	ADD R3, R2
 	ADD $4, R4

@@ -7,7 +7,7 @@ package simd
 import "unsafe"
 
 // kernelsSum identifies the kernels of this version.
-const kernelsSum = 559342321
+const kernelsSum = 1664152443
 
 // kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of
 // the host's kernels.

@@ -23,9 +23,9 @@ TEXT ·aboveAVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+8(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS       (AX)(SI*4), Z3
 	VCMPPS        $0x1e, Z0, Z3, K1
 	VPCOMPRESSD.Z Z1, K1, Z3
@@ -44,14 +44,14 @@ loop2:
 	VPADDD        Z2, Z1, Z1
 	ADDQ          $+32, SI
 	SUBQ          $+32, BX
-	JGE           loop2
+	JGE           loop1
 
-after3:
+after2:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JL   after5
+	JL   after4
 
-loop4:
+loop3:
 	VMOVUPS       (AX)(SI*4), Z3
 	VCMPPS        $0x1e, Z0, Z3, K1
 	VPCOMPRESSD.Z Z1, K1, Z3
@@ -62,12 +62,12 @@ loop4:
 	VPADDD        Z2, Z1, Z1
 	ADDQ          $+16, SI
 	SUBQ          $+16, BX
-	JGE           loop4
+	JGE           loop3
 
-after5:
+after4:
 	ADDQ          $+16, BX
 	TESTQ         BX, BX
-	JZ            end1
+	JZ            other5
 	MOVL          $-1, DI
 	BZHIL         BX, DI, DI
 	KMOVW         DI, K1
@@ -81,7 +81,7 @@ after5:
 	ADDQ          AX, DX
 	VPADDD        Z2, Z1, Z1
 
-end1:
+other5:
 	MOVQ DX, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -103,10 +103,27 @@ TEXT ·aboveAVX2(SB), NOSPLIT, $0-40
 	MOVQ         $0x0101010101010101, DI
 	MOVQ         $0x0706050403020100, R8
 	SUBQ         $+16, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VMOVUPS   (AX)(SI*4), Y2
+	VCMPPS    $0x1e, Y0, Y2, Y2
+	VMOVMSKPS Y2, R9
+	TESTL     R9, R9
+	JZ        none3
+	PDEPQ     DI, R9, R10
+	IMUL3Q    $0x000000ff, R10, R10
+	PEXTQ     R10, R8, R10
+	MOVQ      R10, X2
+	VPMOVZXBD X2, Y2
+	VPERMD    Y1, Y2, Y2
+	VMOVUPS   Y2, (CX)(DX*4)
+	POPCNTL   R9, R9
+	ADDQ      R9, DX
+
+none3:
+	VPADDD    c00000008<>+0(SB), Y1, Y1
+	VMOVUPS   32(AX)(SI*4), Y2
 	VCMPPS    $0x1e, Y0, Y2, Y2
 	VMOVMSKPS Y2, R9
 	TESTL     R9, R9
@@ -122,39 +139,22 @@ loop2:
 	ADDQ      R9, DX
 
 none4:
-	VPADDD    c00000008<>+0(SB), Y1, Y1
-	VMOVUPS   32(AX)(SI*4), Y2
-	VCMPPS    $0x1e, Y0, Y2, Y2
-	VMOVMSKPS Y2, R9
-	TESTL     R9, R9
-	JZ        none5
-	PDEPQ     DI, R9, R10
-	IMUL3Q    $0x000000ff, R10, R10
-	PEXTQ     R10, R8, R10
-	MOVQ      R10, X2
-	VPMOVZXBD X2, Y2
-	VPERMD    Y1, Y2, Y2
-	VMOVUPS   Y2, (CX)(DX*4)
-	POPCNTL   R9, R9
-	ADDQ      R9, DX
-
-none5:
 	VPADDD c00000008<>+0(SB), Y1, Y1
 	ADDQ   $+16, SI
 	SUBQ   $+16, BX
-	JGE    loop2
+	JGE    loop1
 
-after3:
+after2:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after7
+	JL   after6
 
-loop6:
+loop5:
 	VMOVUPS   (AX)(SI*4), Y2
 	VCMPPS    $0x1e, Y0, Y2, Y2
 	VMOVMSKPS Y2, R9
 	TESTL     R9, R9
-	JZ        none8
+	JZ        none7
 	PDEPQ     DI, R9, R10
 	IMUL3Q    $0x000000ff, R10, R10
 	PEXTQ     R10, R8, R10
@@ -165,16 +165,16 @@ loop6:
 	POPCNTL   R9, R9
 	ADDQ      R9, DX
 
-none8:
+none7:
 	VPADDD c00000008<>+0(SB), Y1, Y1
 	ADDQ   $+8, SI
 	SUBQ   $+8, BX
-	JGE    loop6
+	JGE    loop5
 
-after7:
+after6:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other8
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, BX
 	SUBQ       BX, R9
@@ -185,7 +185,7 @@ after7:
 	VANDPS     Y2, Y0, Y0
 	VMOVMSKPS  Y0, AX
 	TESTL      AX, AX
-	JZ         none9
+	JZ         none10
 	PDEPQ      DI, AX, BX
 	IMUL3Q     $0x000000ff, BX, BX
 	PEXTQ      BX, R8, BX
@@ -196,10 +196,10 @@ after7:
 	POPCNTL    AX, AX
 	ADDQ       AX, DX
 
-none9:
+none10:
 	VPADDD c00000008<>+0(SB), Y1, Y1
 
-end1:
+other8:
 	MOVQ DX, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -219,15 +219,15 @@ TEXT ·ranksAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VPXORD  Z4, Z4, Z4
 	VPXORD  Z5, Z5, Z5
 	VMOVUPS (CX)(SI*4), Z3
 	XORQ    DI, DI
 
-other4:
+other3:
 	VBROADCASTSS (CX)(DI*4), Z6
 	VCMPPS       $0x1e, Z3, Z6, K1
 	VCMPPS       $0x00, Z3, Z6, K2
@@ -239,18 +239,18 @@ other4:
 	VADDPS       Z0, Z5, Z5
 	INCQ         DI
 	CMPQ         DI, DX
-	JL           other4
+	JL           other3
 	VCVTTPS2DQ   Z4, Z4
 	VMOVUPS      Z4, (AX)(SI*4)
 	VADDPS       Z1, Z2, Z2
 	ADDQ         $+16, SI
 	SUBQ         $+16, BX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end1
+	JZ        other4
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -259,7 +259,7 @@ after3:
 	VMOVUPS.Z (CX)(SI*4), K1, Z3
 	XORQ      BX, BX
 
-other5:
+other6:
 	VBROADCASTSS (CX)(BX*4), Z4
 	VCMPPS       $0x1e, Z3, Z4, K2
 	VCMPPS       $0x00, Z3, Z4, K3
@@ -271,12 +271,12 @@ other5:
 	VADDPS       Z0, Z8, Z8
 	INCQ         BX
 	CMPQ         BX, DX
-	JL           other5
+	JL           other6
 	VCVTTPS2DQ   Z7, Z7
 	VMOVUPS      Z7, K1, (AX)(SI*4)
 	VADDPS       Z1, Z2, Z2
 
-end1:
+other4:
 	VZEROUPPER
 	RET
 
@@ -294,15 +294,15 @@ TEXT ·ranksAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+8, BX
-	JL           after3
+	JL           after2
 
-loop2:
+loop1:
 	VXORPS  Y3, Y3, Y3
 	VXORPS  Y4, Y4, Y4
 	VMOVUPS (CX)(SI*4), Y2
 	XORQ    DI, DI
 
-other4:
+other3:
 	VBROADCASTSS (CX)(DI*4), Y5
 	VCMPPS       $0x1e, Y2, Y5, Y6
 	VCMPPS       $0x00, Y2, Y5, Y5
@@ -314,18 +314,18 @@ other4:
 	VADDPS       Y0, Y4, Y4
 	INCQ         DI
 	CMPQ         DI, DX
-	JL           other4
+	JL           other3
 	VCVTTPS2DQ   Y3, Y3
 	VMOVUPS      Y3, (AX)(SI*4)
 	VADDPS       c41000000<>+0(SB), Y1, Y1
 	ADDQ         $+8, SI
 	SUBQ         $+8, BX
-	JGE          loop2
+	JGE          loop1
 
-after3:
+after2:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end1
+	JZ         other4
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -336,7 +336,7 @@ after3:
 	VMASKMOVPS (CX)(SI*4), Y2, Y3
 	XORQ       BX, BX
 
-other5:
+other6:
 	VBROADCASTSS (CX)(BX*4), Y6
 	VCMPPS       $0x1e, Y3, Y6, Y7
 	VCMPPS       $0x00, Y3, Y6, Y6
@@ -348,12 +348,12 @@ other5:
 	VADDPS       Y0, Y5, Y5
 	INCQ         BX
 	CMPQ         BX, DX
-	JL           other5
+	JL           other6
 	VCVTTPS2DQ   Y4, Y4
 	VMASKMOVPS   Y4, Y2, (AX)(SI*4)
 	VADDPS       c41000000<>+0(SB), Y1, Y1
 
-end1:
+other4:
 	VZEROUPPER
 	RET
 
@@ -384,9 +384,9 @@ TEXT ·entropyAVX512(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after4
+	JL           after2
 
-loop3:
+loop1:
 	VMOVUPS      (AX)(DX*4), Z15
 	VPSUBD       Z0, Z15, Z16
 	VPSRAD       $0x17, Z16, Z16
@@ -431,12 +431,12 @@ loop3:
 	VFNMADD231PS Z15, Z19, Z14
 	ADDQ         $+32, DX
 	SUBQ         $+32, CX
-	JGE          loop3
+	JGE          loop1
 
-after4:
+after2:
 	ADDQ         $+32, CX
 	CMPQ         CX, $+16
-	JL           rest20
+	JL           rest40
 	VMOVUPS      (AX)(DX*4), Z15
 	VPSUBD       Z0, Z15, Z16
 	VPSRAD       $0x17, Z16, Z16
@@ -460,7 +460,7 @@ after4:
 	VFNMADD231PS Z15, Z19, Z13
 	SUBQ         $+16, CX
 	CMPQ         CX, $+16
-	JL           rest21
+	JL           rest41
 	VMOVUPS      64(AX)(DX*4), Z15
 	VPSUBD       Z0, Z15, Z0
 	VPSRAD       $0x17, Z0, Z0
@@ -483,11 +483,11 @@ after4:
 	VFMADD231PS  Z3, Z0, Z12
 	VFNMADD231PS Z15, Z12, Z14
 	SUBQ         $+16, CX
-	JMP          done1
+	JMP          done3
 
-rest20:
+rest40:
 	TESTQ        CX, CX
-	JZ           done1
+	JZ           done3
 	MOVL         $-1, BX
 	BZHIL        CX, BX, BX
 	KMOVW        BX, K1
@@ -512,11 +512,11 @@ rest20:
 	VFMADD213PS  Z16, Z1, Z12
 	VFMADD231PS  Z3, Z0, Z12
 	VFNMADD231PS Z15, Z12, Z13
-	JMP          done1
+	JMP          done3
 
-rest21:
+rest41:
 	TESTQ        CX, CX
-	JZ           done1
+	JZ           done3
 	MOVL         $-1, BX
 	BZHIL        CX, BX, BX
 	KMOVW        BX, K1
@@ -542,7 +542,7 @@ rest21:
 	VFMADD231PS  Z3, Z0, Z12
 	VFNMADD231PS Z15, Z12, Z14
 
-done1:
+done3:
 	VADDPS        Z14, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y0
 	VADDPS        Y0, Y13, Y13
@@ -572,9 +572,9 @@ TEXT ·entropyAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after4
+	JL     after2
 
-loop3:
+loop1:
 	VMOVUPS      (AX)(DX*4), Y4
 	VPSUBD       c3f3504f3<>+0(SB), Y4, Y5
 	VPSRAD       $0x17, Y5, Y5
@@ -661,12 +661,12 @@ loop3:
 	VFNMADD231PS Y4, Y8, Y3
 	ADDQ         $+32, DX
 	SUBQ         $+32, CX
-	JGE          loop3
+	JGE          loop1
 
-after4:
+after2:
 	ADDQ         $+32, CX
 	CMPQ         CX, $+8
-	JL           rest20
+	JL           rest40
 	VMOVUPS      (AX)(DX*4), Y4
 	VPSUBD       c3f3504f3<>+0(SB), Y4, Y5
 	VPSRAD       $0x17, Y5, Y5
@@ -690,7 +690,7 @@ after4:
 	VFNMADD231PS Y4, Y8, Y0
 	SUBQ         $+8, CX
 	CMPQ         CX, $+8
-	JL           rest21
+	JL           rest41
 	VMOVUPS      32(AX)(DX*4), Y4
 	VPSUBD       c3f3504f3<>+0(SB), Y4, Y5
 	VPSRAD       $0x17, Y5, Y5
@@ -714,7 +714,7 @@ after4:
 	VFNMADD231PS Y4, Y8, Y1
 	SUBQ         $+8, CX
 	CMPQ         CX, $+8
-	JL           rest22
+	JL           rest42
 	VMOVUPS      64(AX)(DX*4), Y4
 	VPSUBD       c3f3504f3<>+0(SB), Y4, Y5
 	VPSRAD       $0x17, Y5, Y5
@@ -738,7 +738,7 @@ after4:
 	VFNMADD231PS Y4, Y8, Y2
 	SUBQ         $+8, CX
 	CMPQ         CX, $+8
-	JL           rest23
+	JL           rest43
 	VMOVUPS      96(AX)(DX*4), Y4
 	VPSUBD       c3f3504f3<>+0(SB), Y4, Y5
 	VPSRAD       $0x17, Y5, Y5
@@ -761,11 +761,11 @@ after4:
 	VFMADD231PS  c3f317218<>+0(SB), Y5, Y8
 	VFNMADD231PS Y4, Y8, Y3
 	SUBQ         $+8, CX
-	JMP          done1
+	JMP          done3
 
-rest20:
+rest40:
 	TESTQ        CX, CX
-	JZ           done1
+	JZ           done3
 	LEAQ         masks<>+0(SB), BX
 	SHLQ         $0x02, CX
 	SUBQ         CX, BX
@@ -792,11 +792,11 @@ rest20:
 	VFMADD213PS  Y6, Y7, Y8
 	VFMADD231PS  c3f317218<>+0(SB), Y5, Y8
 	VFNMADD231PS Y4, Y8, Y0
-	JMP          done1
+	JMP          done3
 
-rest21:
+rest41:
 	TESTQ        CX, CX
-	JZ           done1
+	JZ           done3
 	LEAQ         masks<>+0(SB), BX
 	SHLQ         $0x02, CX
 	SUBQ         CX, BX
@@ -823,11 +823,11 @@ rest21:
 	VFMADD213PS  Y6, Y7, Y8
 	VFMADD231PS  c3f317218<>+0(SB), Y5, Y8
 	VFNMADD231PS Y4, Y8, Y1
-	JMP          done1
+	JMP          done3
 
-rest22:
+rest42:
 	TESTQ        CX, CX
-	JZ           done1
+	JZ           done3
 	LEAQ         masks<>+0(SB), BX
 	SHLQ         $0x02, CX
 	SUBQ         CX, BX
@@ -854,11 +854,11 @@ rest22:
 	VFMADD213PS  Y6, Y7, Y8
 	VFMADD231PS  c3f317218<>+0(SB), Y5, Y8
 	VFNMADD231PS Y4, Y8, Y2
-	JMP          done1
+	JMP          done3
 
-rest23:
+rest43:
 	TESTQ        CX, CX
-	JZ           done1
+	JZ           done3
 	LEAQ         masks<>+0(SB), BX
 	SHLQ         $0x02, CX
 	SUBQ         CX, BX
@@ -886,7 +886,7 @@ rest23:
 	VFMADD231PS  c3f317218<>+0(SB), Y5, Y8
 	VFNMADD231PS Y4, Y8, Y3
 
-done1:
+done3:
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y1, Y0, Y0

@@ -18,7 +18,7 @@ func additiveExp(p program) {
 		v, change := s.load(x), p.vec()
 		c := p.limited(v, high, low)
 		p.sub(change, v, c)
-		p.or(moved, change)
+		p.or(moved, moved, change)
 		p.add(c, c, c)
 		c = exp(c)
 		p.mul(c, c, factor)
@@ -62,7 +62,7 @@ func additiveTile(vectors int) func(p program) {
 		panel, pairs := args.field("panel"), args.field("pairs")
 		width := p.impl().additive / p.impl().lanes // in vectors
 		addQuotient := p.quotients()
-		args.eachHeight(func(rows int) {
+		args.eachHeight(additiveRows, func(rows int) {
 			e := p.rows(args.field("e"), args.field("eRow"), rows)
 			tile := zeros(p, rows, vectors)
 			p.repeat(pairs, func() {
@@ -117,7 +117,7 @@ func additiveTileGrad(p program) {
 	args := newArguments(p, gradArg)
 	row, one, half := args.field("row"), p.number(1), p.constant(0.5)
 	oneMinusInverse := p.inverses(one)
-	args.eachHeight(func(rows int) {
+	args.eachHeight(additiveRows, func(rows int) {
 		dq, dw := readRows(p, args.field("dq"), row, rows), readRows(p, args.field("dw"), row, rows)
 		e := operandRows(p, args.field("e"), row, rows)
 		args.eachKey(rows, func(r int, key, dk, ds vec) {

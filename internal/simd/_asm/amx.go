@@ -92,9 +92,9 @@ func pause(n int) {
 }
 
 // amxMultiply writes the kernel: 32 rows of A, or up to 16, by panels of 32 columns of B.
-func amxMultiply(s isa) {
+func amxMultiply(s avxProgram) {
 	args := pointer("t")
-	field := fields(args, amxArg)
+	field := arguments{s, args, amxArg}.general
 	config := amxConfig()
 	at := GP64()
 	LEAQ(config, at)
@@ -130,7 +130,7 @@ func amxConfig() Mem {
 }
 
 // amxColumns returns the masks of the first n of 32 columns.
-func (s isa) amxColumns(n reg.GPVirtual) [2]mask {
+func (s avxProgram) amxColumns(n reg.GPVirtual) [2]mask {
 	bits, k0, k1 := GP64(), K(), K()
 	MOVQ(I32(-1), bits)
 	BZHIQ(n, bits, bits)
@@ -142,7 +142,7 @@ func (s isa) amxColumns(n reg.GPVirtual) [2]mask {
 
 // amxPanel is the state that the code of all panels shares.
 type amxPanel struct {
-	s                              isa
+	s                              avxProgram
 	args, b, c, panels, bias, cRow reg.GPVirtual
 	masked, buffer, bufferRow      reg.GPVirtual
 	whole, last                    [2]mask
@@ -236,9 +236,9 @@ func (p *amxPanel) copy(from, fromRow, to, toRow Op, columns [2]mask) {
 	MOVQ(Mem{Base: p.args, Disp: amxArg("rows")}, rows)
 	Label(loop)
 	for v := range 2 {
-		x := p.s.vec()
-		p.s.load(Mem{Base: src, Disp: 64 * v}, &columns[v], x)
-		p.s.store(x, &columns[v], Mem{Base: dst, Disp: 64 * v})
+		x := p.s.reg()
+		p.s.readAt(Mem{Base: src, Disp: 64 * v}, &columns[v], x)
+		p.s.writeAt(x, &columns[v], Mem{Base: dst, Disp: 64 * v})
 	}
 	ADDQ(fromRow, src)
 	ADDQ(toRow, dst)
@@ -311,7 +311,7 @@ func (p *amxPanel) sums(high int) {
 }
 
 // amxTiny writes the kernel that finds numbers that are not 0 but close to 0.
-func amxTiny(s isa) {
+func amxTiny(s avxProgram) {
 	x, row, rows, cols := pointer("x"), pointer("row"), pointer("rows"), pointer("cols")
 	loop, vectors, tail, done := label("row"), label("vector"), label("tail"), label("next")
 	one, least := s.bitsReg(1), s.bitsReg(2*math.Float32bits(0x1p-96)-1)
@@ -336,7 +336,7 @@ func amxTiny(s isa) {
 	Label(vectors)
 	SUBQ(U8(16), left)
 	JL(LabelRef(tail))
-	v := s.vec()
+	v := s.reg()
 	VMOVUPS(Mem{Base: at}, v)
 	test(v)
 	ADDQ(U8(64), at)
@@ -344,8 +344,8 @@ func amxTiny(s isa) {
 	Label(tail)
 	CMPQ(last, U8(0))
 	JE(LabelRef(done))
-	v = s.vec()
-	s.load(Mem{Base: at}, &rest, v)
+	v = s.reg()
+	s.readAt(Mem{Base: at}, &rest, v)
 	test(v)
 	Label(done)
 	ADDQ(row, x)

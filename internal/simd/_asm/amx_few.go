@@ -42,8 +42,8 @@ type amxFew struct {
 }
 
 // amxFewOf returns a function that writes the kernel for a number format.
-func amxFewOf(n stored, columns bool) func(s isa) {
-	return func(s isa) {
+func amxFewOf(n stored, columns bool) func(s avxProgram) {
+	return func(s avxProgram) {
 		k := amxFew{cutter: cutter{s: s}, n: n, columns: columns, args: pointer("t"), from: GP64(), to: GP64()}
 		if n == float32s {
 			k.cutter = s.cutter()
@@ -243,7 +243,7 @@ func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
 	upper := from
 	upper.Disp += 16 * row
 	to := Mem{Base: k.to, Disp: columns*tileBytes + 64*i}
-	x, y := s.vec(), s.vec()
+	x, y := s.reg(), s.reg()
 	k.read(from, x)
 	k.read(upper, y)
 	// Prefetch in the order of the addresses, which the processor recognises.
@@ -256,7 +256,7 @@ func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
 
 // pairOfColumn splits column i of a step into limbs.
 func (k *amxFew) pairOfColumn(column, ahead reg.GPVirtual, i int) {
-	x, y := k.s.vec(), k.s.vec()
+	x, y := k.s.reg(), k.s.reg()
 	k.read(Mem{Base: column}, x)
 	k.read(Mem{Base: column, Disp: 16 * k.n.bytes}, y)
 	for at := 0; at < 32*k.n.bytes; at += 64 {
@@ -267,7 +267,7 @@ func (k *amxFew) pairOfColumn(column, ahead reg.GPVirtual, i int) {
 }
 
 // read reads 16 numbers as floats.
-func (k *amxFew) read(from Mem, v reg.VecVirtual) { k.s.widen(k.n, from, v) }
+func (k *amxFew) read(from Mem, v reg.VecVirtual) { k.s.widenAt(k.n, from, v) }
 
 // limbs writes the limbs of x and y.
 func (k *amxFew) limbs(x, y reg.VecVirtual, to Mem) {
@@ -300,8 +300,8 @@ func (k *amxFew) cutStep() {
 	Label(loop)
 	x, y := k.s.vecs(4), k.s.vecs(4)
 	for c := range 4 {
-		k.s.clear(x[c])
-		k.s.clear(y[c])
+		k.s.setZero(x[c])
+		k.s.setZero(y[c])
 	}
 	CMPQ(i, rows)
 	JGE(LabelRef(zero))
@@ -336,9 +336,9 @@ func (k *amxFew) cutColumns(elements reg.GPVirtual) {
 	MOVQ(k.to, to)
 	MOVQ(I32(fewColumns), i)
 	Label(loop)
-	x, y := k.s.vec(), k.s.vec()
-	k.s.load(Mem{Base: from}, &masks[0], x)
-	k.s.load(Mem{Base: from, Disp: 64}, &masks[1], y)
+	x, y := k.s.reg(), k.s.reg()
+	k.s.readAt(Mem{Base: from}, &masks[0], x)
+	k.s.readAt(Mem{Base: from, Disp: 64}, &masks[1], y)
 	k.limbs(x, y, Mem{Base: to})
 	ADDQ(k.field(fewArg("bRow")), from)
 	ADDQ(I32(64), to)

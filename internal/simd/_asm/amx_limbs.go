@@ -8,17 +8,17 @@ import (
 
 // A cutter splits floats into limbs.
 type cutter struct {
-	s           isa
+	s           avxProgram
 	half, upper reg.VecVirtual // half of the last bit of a bfloat16, and the bits of a bfloat16
 }
 
-func (s isa) cutter() cutter { return cutter{s, s.bitsReg(0x8000), s.bitsReg(0xffff0000)} }
+func (s avxProgram) cutter() cutter { return cutter{s, s.bitsReg(0x8000), s.bitsReg(0xffff0000)} }
 
 // cut writes the limbs of x and y, pair by pair, to rows that are apart bytes apart. Numbers
 // without limbs give a NaN.
 func (p *cutter) cut(x, y reg.VecVirtual, to Mem, apart int) {
 	for range 2 { // rounded to the nearest, ties away from zero
-		hx, hy, both := p.s.vec(), p.s.vec(), p.s.vec()
+		hx, hy, both := p.s.reg(), p.s.reg(), p.s.reg()
 		VPADDD(x, p.half, hx)
 		VPADDD(y, p.half, hy)
 		VPANDD(hx, p.upper, hx)
@@ -42,14 +42,14 @@ type splitter struct {
 	largest, bits reg.VecVirtual // the largest magnitude so far, and the mask of magnitudes
 }
 
-func (s isa) splitter() *splitter {
-	return &splitter{cutter: s.cutter(), largest: s.zero(), bits: s.bitsReg(0x7fffffff)}
+func (s avxProgram) splitter() *splitter {
+	return &splitter{cutter: s.cutter(), largest: register(s.zero()), bits: s.bitsReg(0x7fffffff)}
 }
 
 // split writes the limbs of x and y, pair by pair, to rows limbBytes apart.
 func (p *splitter) split(x, y reg.VecVirtual, to Mem) {
 	for _, v := range []reg.VecVirtual{x, y} {
-		magnitude := p.s.vec()
+		magnitude := p.s.reg()
 		VPANDD(v, p.bits, magnitude)
 		VPMAXUD(magnitude, p.largest, p.largest)
 	}
@@ -69,7 +69,7 @@ func (p *splitter) finish() {
 }
 
 // amxRowLimbs writes the kernel that splits rows of A.
-func amxRowLimbs(s isa) {
+func amxRowLimbs(s avxProgram) {
 	dst, src, row, rows, n := pointer("dst"), pointer("src"), pointer("row"), pointer("rows"), pointer("n")
 	p := s.splitter()
 	loop, steps, tail, done := label("row"), label("step"), label("tail"), label("next")
@@ -83,7 +83,7 @@ func amxRowLimbs(s isa) {
 	Label(steps)
 	SUBQ(I32(32), left)
 	JL(LabelRef(tail))
-	x, y := s.vec(), s.vec()
+	x, y := s.reg(), s.reg()
 	VMOVUPS(Mem{Base: from}, x)
 	VMOVUPS(Mem{Base: from, Disp: 64}, y)
 	PREFETCHT0(Mem{Base: from, Index: row, Scale: 1})
@@ -96,9 +96,9 @@ func amxRowLimbs(s isa) {
 	ADDQ(I32(32), left)
 	JZ(LabelRef(done))
 	columns := s.amxColumns(left)
-	x, y = s.vec(), s.vec()
-	s.load(Mem{Base: from}, &columns[0], x)
-	s.load(Mem{Base: from, Disp: 64}, &columns[1], y)
+	x, y = s.reg(), s.reg()
+	s.readAt(Mem{Base: from}, &columns[0], x)
+	s.readAt(Mem{Base: from, Disp: 64}, &columns[1], y)
 	p.split(x, y, Mem{Base: to})
 	Label(done)
 	ADDQ(row, src)
@@ -110,7 +110,7 @@ func amxRowLimbs(s isa) {
 }
 
 // amxColumnLimbs writes the kernel that splits a panel of B.
-func amxColumnLimbs(s isa) {
+func amxColumnLimbs(s avxProgram) {
 	dst, src, row, depth := pointer("dst"), pointer("src"), pointer("row"), pointer("depth")
 	columns := s.amxColumns(pointer("cols"))
 	p := s.splitter()
@@ -126,19 +126,19 @@ func amxColumnLimbs(s isa) {
 	Label(pair)
 	for t := range 2 {
 		skip, zero := label("write"), label("zero")
-		x, y := s.vec(), s.vec()
-		s.clear(x)
-		s.clear(y)
+		x, y := s.reg(), s.reg()
+		s.setZero(x)
+		s.setZero(y)
 		CMPQ(i, depth)
 		JGE(LabelRef(skip))
-		s.load(Mem{Base: src, Disp: 64 * t}, &columns[t], x)
+		s.readAt(Mem{Base: src, Disp: 64 * t}, &columns[t], x)
 		PREFETCHT0(Mem{Base: src, Index: ahead, Scale: 1, Disp: 64 * t})
 		PREFETCHT0(Mem{Base: upper, Index: ahead, Scale: 1, Disp: 64 * t})
 		next := GP64()
 		LEAQ(Mem{Base: i, Disp: 16}, next)
 		CMPQ(next, depth)
 		JGE(LabelRef(zero))
-		s.load(Mem{Base: upper, Disp: 64 * t}, &columns[t], y)
+		s.readAt(Mem{Base: upper, Disp: 64 * t}, &columns[t], y)
 		Label(zero)
 		Label(skip)
 		p.split(x, y, Mem{Base: dst, Disp: t * tileBytes})

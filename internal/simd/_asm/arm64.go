@@ -12,7 +12,7 @@ func assemblyARM64() map[string][]byte { return assemblyFiles("arm64", (*family)
 func (f *family) assemblyARM64() string {
 	t := new(table)
 	text := f.assembly("arm64", func(k *kernel, i *implementation, name string) string {
-		writing = &neonFunc{Func: a64.New(name, k.asm), lanes: i.lanes, additive: i.additive, table: t}
+		writing = &neonProgram{Func: a64.New(name, k.asm), implementation: i, table: t}
 		k.code[i]()
 		return writing.Text()
 	})
@@ -50,10 +50,10 @@ func (t *table) text() string {
 }
 
 // writing is the function that the code of a kernel is written to.
-var writing *neonFunc
+var writing *neonProgram
 
 // neon adds the code for NEON.
-func (c code) neon(write func(f *neonFunc)) code {
+func (c code) neon(write func(f *neonProgram)) code {
 	c[neon] = func() { write(writing) }
 	return c
 }

@@ -1,14 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"math"
+	"slices"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
-
-// An avxProgram writes with AVX2 or AVX-512. A vec is a register or, as the last operand of an
-// operation only, memory.
-type avxProgram struct{ isa }
 
 func register(v vec) reg.VecVirtual { return v.(reg.VecVirtual) }
 
@@ -22,15 +22,36 @@ func mem(x ptr) Mem {
 	return Mem{Base: base(x)}
 }
 
-func (s avxProgram) pointer(name string) ptr   { return pointer(name) }
-func (s avxProgram) broadcast(name string) vec { return s.isa.broadcast(name) }
-func (s avxProgram) vec() vec                  { return s.isa.vec() }
-func (s avxProgram) zero() vec                 { return s.isa.zero() }
-func (s avxProgram) number(x float64) vec      { return s.numReg(x) }
-func (s avxProgram) constant(x float64) vec    { return s.num(x) }
-func (s avxProgram) bits(b uint32) vec         { return s.isa.bits(b) }
-func (s avxProgram) ln2() (high, low float64)  { return ln2High, ln2Low }
-func (s avxProgram) sums(lanes int) []vec      { return as[vec](s.accumulators(lanes)) }
+func (s avxProgram) pointer(name string) ptr  { return pointer(name) }
+func (s avxProgram) vec() vec                 { return s.reg() }
+func (s avxProgram) number(x float64) vec     { return s.numReg(x) }
+func (s avxProgram) constant(x float64) vec   { return s.num(x) }
+func (s avxProgram) bits(b uint32) vec        { return s.bitsOp(b) }
+func (s avxProgram) ln2() (high, low float64) { return ln2High, ln2Low }
+
+// broadcast does not load a scalar, because that would take an SSE instruction, which costs hundreds
+// of cycles after a kernel has written to a whole vector.
+func (s avxProgram) broadcast(name string) vec {
+	p, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	v := s.reg()
+	VBROADCASTSS(p.Addr, v)
+	return v
+}
+
+func (s avxProgram) zero() vec {
+	v := s.reg()
+	s.setZero(v)
+	return v
+}
+
+func (s avxProgram) sums(lanes int) []vec {
+	all := as[vec](s.vecs(lanes / s.lanes))
+	s.clear(all)
+	return all
+}
 
 func (s avxProgram) add(d, a, b vec)        { VADDPS(b.(Op), register(a), register(d)) }
 func (s avxProgram) sub(d, a, b vec)        { VSUBPS(b.(Op), register(a), register(d)) }
@@ -41,19 +62,36 @@ func (s avxProgram) addProduct(d, a, b vec) { VFMADD231PS(b.(Op), register(a), r
 func (s avxProgram) subProduct(d, a, b vec) { VFNMADD231PS(b.(Op), register(a), register(d)) }
 func (s avxProgram) mulAdd(a, b, c vec) vec { VFMADD213PS(c.(Op), register(b), register(a)); return a }
 func (s avxProgram) mulSub(a, b, c vec) vec { VFMSUB213PS(c.(Op), register(b), register(a)); return a }
+func (s avxProgram) larger(d, a vec)        { VMAXPS(a.(Op), register(d), register(d)) }
 func (s avxProgram) atLeast(d, a vec)       { VMAXPS(register(d), register(a), register(d)) }
 func (s avxProgram) plusZero(d, zero vec)   { s.add(d, d, zero) }
-func (s avxProgram) or(d, a vec)            { s.isa.or(register(a), register(d), register(d)) }
-func (s avxProgram) and(d, a, b vec)        { s.isa.and(b.(Op), register(a), register(d)) }
 func (s avxProgram) exponent(d vec)         { VPSLLD(U8(23), register(d), register(d)) }
 func (s avxProgram) atMost(d, a vec)        { VMINPS(register(d), register(a), register(d)) }
 func (s avxProgram) spare(c vec) vec        { return c }
 
+func (s avxProgram) or(d, a, b vec) {
+	if s.lanes == 16 {
+		VPORD(b.(Op), register(a), register(d))
+	} else {
+		VORPS(b.(Op), register(a), register(d))
+	}
+}
+
+func (s avxProgram) and(d, a, b vec) {
+	if s.lanes == 16 {
+		VPANDD(b.(Op), register(a), register(d)) // VANDPS needs AVX-512DQ
+	} else {
+		VANDPS(b.(Op), register(a), register(d))
+	}
+}
+
 func (s avxProgram) copy(a vec) vec {
-	v := s.isa.vec()
-	VMOVUPS(a.(Op), v)
+	v := s.reg()
+	s.set(v, a)
 	return v
 }
+
+func (s avxProgram) set(d, a vec) { VMOVUPS(a.(Op), register(d)) }
 
 func (s avxProgram) lost(a, square vec) vec {
 	v := register(s.copy(square))
@@ -62,12 +100,12 @@ func (s avxProgram) lost(a, square vec) vec {
 }
 
 func (s avxProgram) sign(a, negative vec) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	s.and(v, a, negative)
 	return v
 }
 
-func (s avxProgram) setSign(d, sign, _ vec) { s.or(d, sign) }
+func (s avxProgram) setSign(d, sign, _ vec) { s.or(d, d, sign) }
 
 func (s avxProgram) nonzero(a, zero vec) lanes {
 	return s.compare(notEqual, register(a), register(zero))
@@ -79,7 +117,7 @@ func (s avxProgram) choose(l lanes, a, b vec) vec {
 }
 
 func (s avxProgram) limited(a, high, low vec) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	VMINPS(register(high), register(a), v) // if one operand is NaN, the result is the first operand
 	VMAXPS(register(low), v, v)
 	return v
@@ -96,44 +134,87 @@ func (s avxProgram) mulWhere(l lanes, d, a vec) {
 	}
 }
 
-func (s avxProgram) keep(l lanes, d vec)        { s.isa.keep(l.(mask), register(d)) }
-func (s avxProgram) addWhere(l lanes, a, d vec) { s.isa.addWhere(l.(mask), register(a), register(d)) }
+func (s avxProgram) keep(l lanes, d vec) {
+	v, m := register(d), l.(mask)
+	switch {
+	case s.lanes == 16:
+		VMOVAPS_Z(v, m.k, v)
+	case m.others:
+		VANDNPS(v, m.y, v)
+	default:
+		VANDPS(m.y, v, v)
+	}
+}
 
-func (s avxProgram) along(length string, _ ...ptr) loop { return avxLoop{s.isa.along(length)} }
+func (s avxProgram) addWhere(l lanes, a, d vec) {
+	x, sum, m := register(a), register(d), l.(mask)
+	if s.lanes == 16 {
+		VADDPS(x, sum, m.k, sum)
+		return
+	}
+	VADDPS(x, sum, x)
+	if m.others {
+		VBLENDVPS(m.y, sum, x, sum)
+	} else {
+		VBLENDVPS(m.y, x, sum, sum)
+	}
+}
 
 func (s avxProgram) load(x ptr, i int) vec {
-	v := s.isa.vec()
+	v := s.reg()
 	VBROADCASTSS(mem(x).Offset(4*i), v)
 	return v
 }
 
 func (s avxProgram) clear(all []vec) {
 	for _, v := range all {
-		s.isa.clear(register(v))
+		s.setZero(register(v))
 	}
 }
 
-func (s avxProgram) polynomial(c []float64) func(x vec) vec { return s.hornerOf(s.nums(c...)) }
+func (s avxProgram) polynomial(c []float64) func(x vec) vec { return s.horner(c, s.num) }
 
-func (s avxProgram) longPolynomial(c []float64) func(x vec) vec { return s.hornerOf(s.memory(c...)) }
+func (s avxProgram) longPolynomial(c []float64) func(x vec) vec {
+	return s.horner(c, func(x float64) Op { return constant(math.Float32bits(float32(x))) })
+}
 
 func (s avxProgram) expPolynomial(c []float64) func(x vec) vec { return s.polynomial(c) }
 
 func (s avxProgram) powerPolynomial(c []float64) func(x vec) vec { return s.polynomial(c) }
 
-func (s avxProgram) hornerOf(c []Op) func(x vec) vec {
-	return func(x vec) vec { return s.horner(register(x), c) }
+// horner is polynomial with the operands of the coefficients.
+func (s avxProgram) horner(c []float64, operand func(x float64) Op) func(x vec) vec {
+	var ops []Op
+	for _, x := range c {
+		ops = append(ops, operand(x))
+	}
+	return func(x vec) vec {
+		p := s.reg()
+		VMOVUPS(ops[len(c)-1], p)
+		for _, op := range slices.Backward(ops[:len(c)-1]) {
+			VFMADD213PS(op, register(x), p)
+		}
+		return p
+	}
 }
 
 func (s avxProgram) draws() func() lanes {
-	d := s.isa.draws()
+	key := pointer("key")
+	d := s.unstarted()
+	d.start(key)
 	return func() lanes { return d.next() }
 }
 
-func (s avxProgram) repeat(n ptr, body func()) { repeat("row", base(n), body) }
-func (s avxProgram) scope(body func())         { body() }
-func (s avxProgram) impl() *implementation     { return s.implementation }
-func (s avxProgram) advance(x, bytes ptr)      { ADDQ(base(bytes), base(x)) }
+func (s avxProgram) repeat(n ptr, body func()) {
+	loop := label("row")
+	Label(loop)
+	body()
+	DECQ(base(n))
+	JNZ(LabelRef(loop))
+}
+
+func (s avxProgram) scope(body func())    { body() }
+func (s avxProgram) advance(x, bytes ptr) { ADDQ(base(bytes), base(x)) }
 
 func (s avxProgram) floats(name string) ptr {
 	n := pointer(name)
@@ -173,28 +254,36 @@ func (s avxProgram) place(x ptr) ptr {
 }
 
 func (s avxProgram) read(x ptr, i int, e extent) vec {
-	v := s.isa.vec()
-	m, _ := e.(*mask)
-	s.isa.load(mem(x).Offset(i*s.bytes()), m, v)
+	v := s.reg()
+	s.readInto(v, x, i, e)
 	return v
+}
+
+func (s avxProgram) readInto(d vec, x ptr, i int, e extent) {
+	m, _ := e.(*mask)
+	s.readAt(mem(x).Offset(i*s.bytes()), m, register(d))
 }
 
 func (s avxProgram) operand(x ptr, i int) vec {
 	if s.lanes == 16 { // which has enough registers
 		return s.read(x, i, nil)
 	}
-	return mem(x).Offset(i * s.bytes())
+	return s.once(x, i)
 }
+
+func (s avxProgram) once(x ptr, i int) vec { return mem(x).Offset(i * s.bytes()) }
 
 func (s avxProgram) write(v vec, x ptr, i int, e extent) {
 	m, _ := e.(*mask)
-	s.isa.store(register(v), m, mem(x).Offset(i*s.bytes()))
+	s.writeAt(register(v), m, mem(x).Offset(i*s.bytes()))
 }
 
 func (s avxProgram) first(n ptr) extent {
 	m := s.firstLanes(base(n))
 	return &m
 }
+
+func (s avxProgram) few(n ptr) extent { return s.first(n) }
 
 func (s avxProgram) rows(first, distance ptr, n int) []ptr {
 	one, two := Mem{Base: base(first)}, Mem{Base: base(first), Index: base(distance), Scale: 1}
@@ -216,22 +305,39 @@ func (s avxProgram) field(args ptr, offset int) ptr {
 	return r
 }
 
-func (s avxProgram) ifField(args ptr, offset, n int, body func()) {
-	next := label("next")
-	CMPQ(mem(args).Offset(offset), U8(n))
-	JNE(LabelRef(next))
-	body()
-	Label(next)
-}
+// general returns a field in a general register.
+func (a arguments) general(name string) reg.GPVirtual { return base(a.field(name)) }
 
-func (s avxProgram) ifElse(x ptr, notNil, otherwise func()) {
-	other, done := label("nil"), label("done")
-	TESTQ(base(x), base(x))
-	JZ(LabelRef(other))
-	notNil()
-	JMP(LabelRef(done))
+func (s avxProgram) ifElse(c condition, body, otherwise func()) {
+	other, done := label("other"), label("done")
+	switch {
+	case c.x != nil:
+		TESTQ(base(c.x), base(c.x))
+		JZ(LabelRef(other))
+	case c.v != nil && s.lanes == 16: // only 0 and -0 have no bits other than the sign
+		k := K()
+		VPTESTMD(constant(notSign), register(c.v), k)
+		KORTESTW(k, k)
+		JZ(LabelRef(other))
+	case c.v != nil:
+		VPTEST(constant(notSign), register(c.v))
+		JZ(LabelRef(other))
+	default:
+		CMPQ(mem(c.args).Offset(c.offset), U8(c.n))
+		if c.not {
+			JEQ(LabelRef(other))
+		} else {
+			JNE(LabelRef(other))
+		}
+	}
+	body()
+	if otherwise != nil {
+		JMP(LabelRef(done))
+	}
 	Label(other)
-	otherwise()
+	if otherwise != nil {
+		otherwise()
+	}
 	Label(done)
 }
 
@@ -244,7 +350,7 @@ func (s avxProgram) quotients() func(sum, n, d vec) {
 
 // addQuotient adds n/d to acc. It overwrites n and d.
 func (s avxProgram) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
-	r, c := s.isa.vec(), s.isa.vec()
+	r, c := s.reg(), s.reg()
 	if s.lanes == 16 {
 		VRCP14PS(d, r)
 		VMOVUPS(two, c)
@@ -269,7 +375,7 @@ func (s avxProgram) inverses(one vec) func(x vec) vec {
 
 // oneMinusInverse returns 1-1/x. It overwrites x.
 func (s avxProgram) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtual {
-	r, c := s.isa.vec(), s.isa.vec()
+	r, c := s.reg(), s.reg()
 	if s.lanes == 16 {
 		VRCP14PS(x, r)
 		VMOVUPS(two, c)
@@ -286,20 +392,6 @@ func (s avxProgram) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtua
 	return x
 }
 
-func (s avxProgram) ifAny(v vec, body func()) {
-	none := label("none")
-	if s.lanes == 16 { // only 0 and -0 have no bits other than the sign
-		k := K()
-		VPTESTMD(constant(notSign), register(v), k)
-		KORTESTW(k, k)
-	} else {
-		VPTEST(constant(notSign), register(v))
-	}
-	JZ(LabelRef(none))
-	body()
-	Label(none)
-}
-
 // total returns the total in the first lane.
 func (s avxProgram) total(sums []vec) reg.Register {
 	return s.fold(as[reg.VecVirtual](sums), addPS).AsX()
@@ -314,14 +406,19 @@ func (s avxProgram) returnSums(sums ...[]vec) {
 
 func (s avxProgram) storeSum(sums []vec, to ptr) { VMOVSS(s.total(sums), Mem{Base: base(to)}) }
 
+func (s avxProgram) storeLargest(all []vec, to ptr) {
+	largest := s.fold(as[reg.VecVirtual](all), func(a, b, dst Op) { VMAXPS(a, b, dst) })
+	VMOVSS(largest.AsX(), Mem{Base: base(to)})
+}
+
 func (s avxProgram) meanOf(sums []vec, size vec, to ptr) vec {
-	mean, sum := s.isa.vec(), s.total(sums)
+	mean, sum := s.reg(), s.total(sums)
 	VDIVSS(register(size).AsX(), sum, sum)
 	return s.spread(sum, mean, to)
 }
 
 func (s avxProgram) inverseOf(sums []vec, size, eps, one vec, to ptr) vec {
-	inverse, sum := s.isa.vec(), s.total(sums)
+	inverse, sum := s.reg(), s.total(sums)
 	VDIVSS(register(size).AsX(), sum, sum)
 	VADDSS(register(eps).AsX(), sum, sum)
 	VSQRTSS(sum, sum, sum)
@@ -338,44 +435,80 @@ func (s avxProgram) spread(x reg.Register, v reg.VecVirtual, to ptr) vec {
 	return v
 }
 
-func (s avxProgram) returnNone(v vec) { s.isa.returnNone(register(v)) }
-
-func (s avxProgram) by(amd64, _, _ int) int { return amd64 }
-
-type avxLoop struct{ stream }
-
-func (l avxLoop) each(unroll int, body func(s step)) {
-	l.stream.each(unroll, func(i int, m *mask) { body(avxStep{l.stream, i, m}) })
+func (s avxProgram) returnNone(v vec) {
+	bits := register(v)
+	if s.lanes == 16 {
+		k := K()
+		VPTESTMD(bits, bits, k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(bits, bits)
+	}
+	ok := GP8()
+	SETEQ(ok)
+	Store(ok, ReturnIndex(0))
+	s.end()
 }
 
-func (l avxLoop) inLanes(count int, body func(i int, s step)) {
-	l.stream.inLanes(count, func(i int, m *mask) { body(i, avxStep{l.stream, i, m}) })
+func (s avxProgram) along(length string, all ...ptr) loop {
+	n, index := pointer(length), GP64()
+	XORQ(index, index)
+	return loop{s, n, ofFloats(indexed{s, index, map[ptr]int{}}, all)}
 }
 
-func (l avxLoop) blocks(most int, body func(vectors int, e extent)) {
-	l.stream.blocks(most, func(vectors int, m *mask) { body(vectors, m) })
+// indexed are places that have an index in common.
+type indexed struct {
+	s     avxProgram
+	index reg.GPVirtual // elements done
+	bytes map[ptr]int   // of an element of each slice
 }
 
-func (l avxLoop) at(x ptr) ptr { return l.stream.at(base(x), 0) }
+func (x indexed) add(p ptr, bytes int) { x.bytes[p] = bytes }
 
-type avxStep struct {
-	st stream
-	i  int
-	m  *mask
+func (x indexed) at(p ptr) ptr { return Mem{Base: base(p), Index: x.index, Scale: uint8(x.bytes[p])} }
+
+func (x indexed) next(vectors int) { ADDQ(I32(vectors*x.s.lanes), x.index) }
+
+// mem returns the address of the vector of x.
+func (s step) mem(x ptr) Mem { return mem(s.at(x)).Offset(4 * s.i * s.p.impl().lanes) }
+
+func (s avxProgram) whole(n ptr, step int, body func()) {
+	loop, after := label("loop"), label("after")
+	SUBQ(I32(step), base(n))
+	JL(LabelRef(after))
+	Label(loop)
+	body()
+	SUBQ(I32(step), base(n))
+	JGE(LabelRef(loop))
+	Label(after)
+	ADDQ(I32(step), base(n))
 }
 
-func (t avxStep) at(x ptr) Mem { return t.st.at(base(x), t.i) }
+func (s avxProgram) tail(n ptr, count int, body func(i int, e extent)) {
+	done, rest := label("done"), label("rest")
+	for i := range count {
+		CMPQ(base(n), I32(s.lanes))
+		JL(LabelRef(rest + fmt.Sprint(i)))
+		body(i, nil)
+		SUBQ(I32(s.lanes), base(n))
+	}
+	JMP(LabelRef(done))
+	for i := range count {
+		Label(rest + fmt.Sprint(i))
+		TESTQ(base(n), base(n))
+		JZ(LabelRef(done))
+		body(i, s.first(n))
+		if i < count-1 {
+			JMP(LabelRef(done))
+		}
+	}
+	Label(done)
+}
 
-func (t avxStep) load(x ptr) vec {
-	v := t.st.s.vec()
-	t.st.s.load(t.at(x), t.m, v)
+func (s avxProgram) widen(n stored, x ptr, i int) vec {
+	v := s.reg()
+	s.widenAt(n, mem(x).Offset(i*s.lanes*n.bytes), v)
 	return v
 }
 
-func (t avxStep) store(v vec, x ptr) { t.st.s.store(register(v), t.m, t.at(x)) }
-
-func (t avxStep) keep(v vec) {
-	if t.m != nil {
-		t.st.s.keep(*t.m, register(v))
-	}
-}
+func (s avxProgram) lanesOf(e extent) lanes { return *e.(*mask) }

@@ -7,7 +7,7 @@ func distance(vectors int) func(p program) {
 	return func(p program) {
 		args := newArguments(p, distanceArg)
 		b, bRow, w, depth := args.field("b"), args.field("bRow"), args.field("w"), args.field("depth")
-		args.eachHeight(func(rows int) {
+		args.eachHeight(additiveRows, func(rows int) {
 			sums := zeros(p, rows, vectors)
 			a := p.rows(args.field("a"), args.field("aRow"), rows)
 			steps := func(factors bool) {
@@ -42,7 +42,7 @@ func distance(vectors int) func(p program) {
 					p.advance(b, bRow)
 				})
 			}
-			p.ifElse(w, func() { steps(true) }, func() { steps(false) })
+			p.ifElse(notZero(w), func() { steps(true) }, func() { steps(false) })
 			args.storeTile(sums)
 			p.end()
 		})
@@ -55,7 +55,7 @@ func distance(vectors int) func(p program) {
 func distanceGrad(p program) {
 	args := newArguments(p, gradArg)
 	row, dw := args.field("row"), args.field("dw")
-	args.eachHeight(func(rows int) {
+	args.eachHeight(additiveRows, func(rows int) {
 		dqSums, q := readRows(p, args.field("dq"), row, rows), operandRows(p, args.field("e"), row, rows)
 		each := func(dwSums []vec) {
 			args.eachKey(rows, func(r int, k, dk, ds vec) {
@@ -73,7 +73,7 @@ func distanceGrad(p program) {
 				writeRows(p, dwSums, args.field("dw"), row)
 			}
 		}
-		p.ifElse(dw, func() { each(readRows(p, args.field("dw"), row, rows)) }, func() { each(nil) })
+		p.ifElse(notZero(dw), func() { each(readRows(p, args.field("dw"), row, rows)) }, func() { each(nil) })
 		p.end()
 	})
 }

@@ -15,9 +15,9 @@ const dotRows = 4
 // transposed in registers, square by square, once for all rows. The result is added to C. The
 // fields in use are a, aRow, b, c, cRow, depth and rows, bRow for the distance of the columns of B,
 // and last for their number.
-func dots(s isa) {
+func dots(s avxProgram) {
 	args := pointer("t")
-	field := fields(args, tileArg)
+	field := arguments{s, args, tileArg}.general
 	// The start of the next columns of B, which the next call will probably use. The processor does
 	// not predict their order.
 	ahead := field("bRow")
@@ -35,8 +35,8 @@ func dots(s isa) {
 }
 
 // dots writes the code for the given number of rows of A.
-func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) {
-	field := fields(args, tileArg)
+func (s avxProgram) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) {
+	field := arguments{s, args, tileArg}.general
 	acc := s.vecs(rows)
 	// eachRow calls do with every row of sums and its address in C.
 	eachRow := func(do func(sums reg.VecVirtual, m *mask, c Mem)) {
@@ -47,7 +47,7 @@ func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) 
 			ADDQ(row, c)
 		}
 	}
-	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.load(c, m, sums) })
+	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.readAt(c, m, sums) })
 	a, aRow, aRow3, next := field("a"), field("aRow"), GP64(), GP64()
 	LEAQ(Mem{Base: aRow, Index: aRow, Scale: 2}, aRow3)
 	MOVQ(ahead, next)
@@ -61,7 +61,7 @@ func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) 
 			case 3:
 				at.Index, at.Scale = aRow3, 1
 			}
-			x := s.vec()
+			x := s.reg()
 			VBROADCASTSS(at, x)
 			VFMADD231PS(x, column, acc[r])
 		}
@@ -74,10 +74,10 @@ func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) 
 		ADDQ(I32(s.bytes()), next)
 		ADDQ(U8(s.bytes()), a)
 	})
-	zero := s.zero() // turns -0 into 0
+	zero := register(s.zero()) // turns -0 into 0
 	for _, sums := range acc {
 		VADDPS(zero, sums, sums)
 	}
-	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.store(sums, m, c) })
+	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.writeAt(sums, m, c) })
 	s.end()
 }

@@ -38,18 +38,11 @@ func dropoutAdd(p program) {
 // draws are the next numbers of a random stream. They take two vectors, because their lanes are
 // twice as wide as the lanes of floats.
 type draws struct {
-	s         isa
+	s         avxProgram
 	state     [2]reg.VecVirtual
 	step      Op
 	threshold reg.VecVirtual
 	mix       [2]factor
-}
-
-func (s isa) draws() *draws {
-	key := pointer("key")
-	d := s.unstarted()
-	d.start(key)
-	return d
 }
 
 // start starts with draw 0 of a key.
@@ -61,7 +54,7 @@ func (d *draws) start(key reg.GPVirtual) {
 	if s.lanes == 8 {
 		lanes = [2][]uint64{{0, 1, 4, 5}, {2, 3, 6, 7}}
 	}
-	all := s.vec()
+	all := s.reg()
 	if s.lanes == 16 {
 		VPBROADCASTQ(key, all)
 	} else {
@@ -78,21 +71,21 @@ func (d *draws) start(key reg.GPVirtual) {
 }
 
 // unstarted returns draws that must be started before use.
-func (s isa) unstarted() *draws {
-	d := &draws{s: s, state: [2]reg.VecVirtual{s.vec(), s.vec()}}
+func (s avxProgram) unstarted() *draws {
+	d := &draws{s: s, state: [2]reg.VecVirtual{s.reg(), s.reg()}}
 	step := uint64(s.lanes)
 	d.step = s.inRegister(wide(step * golden))
 	d.mix = [2]factor{s.factor(0xbf58476d1ce4e5b9), s.factor(0x94d049bb133111eb)}
 	t := Load(Param("threshold"), GP32()).(reg.GPVirtual)
 	if s.lanes == 16 {
 		SHLQ(U8(32), t.As64())
-		d.threshold = s.vec()
+		d.threshold = s.reg()
 		VPBROADCASTQ(t.As64(), d.threshold)
 	} else {
 		XORL(I32(math.MinInt32), t)
 		x := XMM()
 		VMOVD(t, x)
-		d.threshold = s.vec()
+		d.threshold = s.reg()
 		VPBROADCASTD(x, d.threshold)
 	}
 	return d
@@ -123,7 +116,7 @@ func (d *draws) next() mask {
 
 // mixed returns Mix64 of the lanes of x.
 func (d *draws) mixed(x reg.VecVirtual) reg.VecVirtual {
-	s, z, t := d.s, d.s.vec(), d.s.vec()
+	s, z, t := d.s, d.s.reg(), d.s.reg()
 	s.shiftXor(30, x, t, z)
 	d.mix[0].times(z)
 	s.shiftXor(27, z, t, z)
@@ -133,7 +126,7 @@ func (d *draws) mixed(x reg.VecVirtual) reg.VecVirtual {
 }
 
 // shiftXor sets dst to x ^ x>>n.
-func (s isa) shiftXor(n uint8, x, t, dst reg.VecVirtual) {
+func (s avxProgram) shiftXor(n uint8, x, t, dst reg.VecVirtual) {
 	VPSRLQ(U8(n), x, t)
 	if s.lanes == 16 {
 		VPXORQ(t, x, dst)
@@ -144,11 +137,11 @@ func (s isa) shiftXor(n uint8, x, t, dst reg.VecVirtual) {
 
 // A factor is a constant of 64 bits to multiply by.
 type factor struct {
-	s         isa
+	s         avxProgram
 	low, high Op // the whole factor, and its upper half shifted down
 }
 
-func (s isa) factor(c uint64) factor {
+func (s avxProgram) factor(c uint64) factor {
 	f := factor{s: s, low: s.inRegister(wide(c))}
 	if s.lanes == 8 {
 		f.high = wide(c >> 32)
@@ -173,11 +166,11 @@ func (f factor) times(x reg.VecVirtual) {
 }
 
 // inRegister returns a constant as an operand: for AVX-512, in a register.
-func (s isa) inRegister(m Mem) Op {
+func (s avxProgram) inRegister(m Mem) Op {
 	if s.lanes == 8 {
 		return m
 	}
-	v := s.vec()
+	v := s.reg()
 	VMOVUPS(m, v)
 	return v
 }

@@ -160,6 +160,12 @@ func (w *writer) shapes(arch string) {
 	}
 	w.line("generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},")
 	w.line("}\n")
+	if t, ok := tilings[arch]; ok {
+		w.line("// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.")
+		w.line("const (\ntileRows = %d\nnarrowRows = %d\n)\n", t.rows, t.narrow)
+		w.line("// rowGroups is the number of vectors of columns that gemvTransposed processes at a time.")
+		w.line("const rowGroups = %d\n", t.groups)
+	}
 }
 
 // relay writes the function with which drivers call a kernel.

@@ -11,8 +11,8 @@
 // in package simd that reports whether the processor supports it, and the code of its kernels. For
 // other kernels, those of another implementation are used.
 //
-// Simple kernels are functions of a program, and written once for all instruction sets. Other kernels
-// for amd64 are functions of isa, with vectors of the length of the instruction set. Avo generates
+// Most kernels are functions of a program, and written once for all instruction sets. Other kernels
+// for amd64 are functions of avxProgram, with vectors of the length of the instruction set. Avo generates
 // them twice: for AVX2 and for AVX-512. Other kernels for arm64 are in the files that begin with neon;
 // package a64 generates them. Other kernels for WebAssembly are in the files that begin with wasm;
 // package wasm writes them as a module.

@@ -2,12 +2,11 @@ package main
 
 import (
 	"math"
-	"slices"
 
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// A neonFunc writes a kernel with NEON, whose vectors have four floats. The kernels are the same as
+// A neonProgram writes a kernel with NEON, whose vectors have four floats. The kernels are the same as
 // on amd64, and the comments there apply here too. The differences are:
 //
 //   - There are 32 registers and no operands in memory. Factors stay in registers. A multiply-add
@@ -16,57 +15,15 @@ import (
 //   - There are no masks: the remainder of a slice, one to three floats, is loaded and stored in
 //     parts.
 //   - If one of two operands is NaN, minimum and maximum are NaN.
-type neonFunc struct {
+type neonProgram struct {
 	*a64.Func
-	lanes    int // 4
-	additive int // keys of a panel of additive scores
+	*implementation
 	table    *table
 	hasTable bool // the function loads the address of the table
 }
 
 // vectorBytes is the size of a vector.
 const vectorBytes = 16
-
-// pointer loads a parameter into a general register.
-func (f *neonFunc) pointer(name string) a64.X {
-	x := f.X()
-	f.Do("MOVD", f.Param(name), x)
-	return x
-}
-
-// broadcast returns a vector with the named parameter, a float, in all lanes.
-func (f *neonFunc) broadcast(name string) a64.V {
-	v := f.V()
-	f.Do("FMOVS", f.Param(name), v)
-	f.DUP(v, v, 0)
-	return v
-}
-
-// spread sets all lanes of v to the float at x.
-func (f *neonFunc) spread(v a64.V, x a64.X) { f.LD1R(v, x) }
-
-// zero returns a vector of zeros.
-func (f *neonFunc) zero() a64.V {
-	v := f.V()
-	f.Clear(v)
-	return v
-}
-
-// copy returns a copy of v.
-func (f *neonFunc) copy(v a64.V) a64.V {
-	c := f.V()
-	f.MOV(c, v)
-	return c
-}
-
-// accumulators returns vectors for n sums, all 0.
-func (f *neonFunc) accumulators(n int) []a64.V {
-	acc := f.Vs(n / f.lanes)
-	for _, v := range acc {
-		f.Clear(v)
-	}
-	return acc
-}
 
 // A constant4 is a vector in the table of the file.
 type constant4 [4]uint32
@@ -86,7 +43,7 @@ const tableBase = a64.Last
 
 // loadConstant sets v to a constant. The first constant of a function makes it begin by loading the
 // address of the table.
-func (f *neonFunc) loadConstant(v a64.V, c constant4) {
+func (f *neonProgram) loadConstant(v a64.V, c constant4) {
 	if !f.hasTable {
 		f.Begin("MOVD", "$"+tableName+"(SB)", tableBase)
 		f.hasTable = true
@@ -94,26 +51,15 @@ func (f *neonFunc) loadConstant(v a64.V, c constant4) {
 	f.LDRQ(v, a64.At(tableBase, f.table.offset(c)))
 }
 
-// constant returns a register with a constant.
-func (f *neonFunc) constant(c constant4) a64.V {
+// inRegister returns a register with a constant.
+func (f *neonProgram) inRegister(c constant4) a64.V {
 	v := f.V()
 	f.loadConstant(v, c)
 	return v
 }
 
 // num returns a register with x in all lanes.
-func (f *neonFunc) num(x float64) a64.V { return f.constant(number(x)) }
-
-// horner returns c[0] + x·(c[1] + x·(c[2] + …)).
-func (f *neonFunc) horner(x a64.V, c []float64) a64.V {
-	p, next := f.num(c[len(c)-1]), f.V()
-	for _, v := range slices.Backward(c[:len(c)-1]) {
-		f.loadConstant(next, number(v))
-		f.FMLA(next, p, x)
-		p, next = next, p
-	}
-	return p
-}
+func (f *neonProgram) num(x float64) a64.V { return f.inRegister(number(x)) }
 
 // A part is the first lanes of a vector. Their number is in a register: 1 to 3, or 1 to 4 if it may
 // be all lanes.
@@ -122,9 +68,9 @@ type part struct {
 	maybeAll bool
 }
 
-// load reads a vector, or a part if p is not nil; other lanes become 0. It does not access memory
+// readAt reads a vector, or a part if p is not nil; other lanes become 0. It does not access memory
 // outside of the part.
-func (f *neonFunc) load(v a64.V, m a64.Mem, p *part) {
+func (f *neonProgram) readAt(v a64.V, m a64.Mem, p *part) {
 	if p == nil {
 		f.LDRQ(v, m)
 		return
@@ -132,8 +78,8 @@ func (f *neonFunc) load(v a64.V, m a64.Mem, p *part) {
 	f.inPart(p, v, m, mover{f.LDRQ, f.LDRD, f.LDRS, f.LD1})
 }
 
-// store writes a vector, or a part if p is not nil.
-func (f *neonFunc) store(v a64.V, m a64.Mem, p *part) {
+// writeAt writes a vector, or a part if p is not nil.
+func (f *neonProgram) writeAt(v a64.V, m a64.Mem, p *part) {
 	if p == nil {
 		f.STRQ(v, m)
 		return
@@ -148,7 +94,7 @@ type mover struct {
 }
 
 // inPart moves two lanes and then the third, or only the first.
-func (f *neonFunc) inPart(p *part, v a64.V, m a64.Mem, by mover) {
+func (f *neonProgram) inPart(p *part, v a64.V, m a64.Mem, by mover) {
 	f.Scope(func() {
 		single, done := f.NewLabel("single"), f.NewLabel("done")
 		if p.maybeAll {
@@ -172,126 +118,19 @@ func (f *neonFunc) inPart(p *part, v a64.V, m a64.Mem, by mover) {
 }
 
 // ones returns ones in the lanes of the part, zeros elsewhere.
-func (f *neonFunc) ones(p *part) a64.V {
-	v, index := f.V(), f.constant(constant4{0, 1, 2, 3})
+func (f *neonProgram) ones(p *part) a64.V {
+	v, index := f.V(), f.inRegister(constant4{0, 1, 2, 3})
 	f.DUPW(v, p.n)
 	f.CMHI(v, v, index)
 	return v
 }
 
-// keep sets lanes of v outside of the part to 0, if p is not nil.
-func (f *neonFunc) keep(p *part, v a64.V) {
-	if p != nil {
-		f.Scope(func() { f.AND(v, v, f.ones(p)) })
-	}
-}
-
-// A neonStream is slices of floats that a loop processes together.
-type neonStream struct {
-	f      *neonFunc
-	n      a64.X // elements left
-	slices []a64.X
-}
-
-// along starts a stream whose length is in the named parameter. It advances the pointers to the
-// slices.
-func (f *neonFunc) along(length string, slices ...a64.X) neonStream {
-	return neonStream{f, f.pointer(length), slices}
-}
-
-// alongCopies is along for copies of the pointers, which it returns.
-func (f *neonFunc) alongCopies(length string, slices ...a64.X) (neonStream, []a64.X) {
-	copies := make([]a64.X, len(slices))
-	for i, s := range slices {
-		copies[i] = f.X()
-		f.Do("MOVD", s, copies[i])
-	}
-	return f.along(length, copies...), copies
-}
-
 // at returns the address of vector i from base.
 func at(base a64.X, i int) a64.Mem { return a64.At(base, i*vectorBytes) }
 
-// each calls body to write the code for vector i of a step of unroll vectors, then for single
-// vectors, and then for the remainder.
-func (s neonStream) each(unroll int, body func(i int, p *part)) {
-	s.blocks(unroll, func(vectors int, p *part) {
-		for i := range vectors {
-			s.f.Scope(func() { body(i, p) })
-		}
-	})
-}
-
-// blocks is each for code that processes the vectors of a step together.
-func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
-	f, end := s.f, s.f.NewLabel("end")
-	if most > 1 {
-		s.steps(most, body)
-	}
-	s.steps(1, body)
-	f.Do("CBZ", s.n, end)
-	f.Scope(func() { body(1, &part{n: s.n}) })
-	f.Bind(end)
-}
-
-// steps calls body to write the loop over steps of the given number of vectors.
-func (s neonStream) steps(vectors int, body func(vectors int, p *part)) {
-	f := s.f
-	f.whole(s.n, vectors*f.lanes, func() {
-		f.Scope(func() { body(vectors, nil) })
-		for _, x := range s.slices {
-			f.Do("ADD", vectors*vectorBytes, x)
-		}
-	})
-}
-
-// whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
-func (f *neonFunc) whole(n a64.X, step int, body func()) {
-	loop, after := f.NewLabel("loop"), f.NewLabel("after")
-	f.Do("SUBS", step, n, n)
-	f.Do("BLT", after)
-	f.Bind(loop)
-	body()
-	f.Do("SUBS", step, n, n)
-	f.Do("BGE", loop)
-	f.Bind(after)
-	f.Do("ADD", step, n)
-}
-
-// inLanes calls body such that vector i of the slices is added to accumulator i % count, including
-// the last, incomplete vector.
-func (s neonStream) inLanes(count int, body func(i int, p *part)) {
-	f := s.f
-	done, rest := f.NewLabel("done"), make([]a64.Label, count)
-	for i := range rest {
-		rest[i] = f.NewLabel("rest")
-	}
-	s.steps(count, func(_ int, p *part) {
-		for i := range count {
-			f.Scope(func() { body(i, p) })
-		}
-	})
-	for i := range count {
-		f.Do("CMP", f.lanes, s.n)
-		f.Do("BLT", rest[i])
-		f.Scope(func() { body(i, nil) })
-		f.Do("SUB", f.lanes, s.n)
-	}
-	f.Do("JMP", done)
-	for i := range count {
-		f.Bind(rest[i])
-		f.Do("CBZ", s.n, done)
-		f.Scope(func() { body(i, &part{n: s.n}) })
-		if i < count-1 {
-			f.Do("JMP", done)
-		}
-	}
-	f.Bind(done)
-}
-
 // fold combines all lanes of the accumulators with op, the furthest apart first, and returns the
 // result in the first lane.
-func (f *neonFunc) fold(acc []a64.V, op func(d, n, m a64.V)) a64.V {
+func (f *neonProgram) fold(acc []a64.V, op func(d, n, m a64.V)) a64.V {
 	for n := len(acc) / 2; n > 0; n /= 2 {
 		for i := range n {
 			op(acc[i], acc[i], acc[i+n])
@@ -308,39 +147,16 @@ func (f *neonFunc) fold(acc []a64.V, op func(d, n, m a64.V)) a64.V {
 	return v
 }
 
-// returnFirst stores the first lane of v as the result and returns.
-func (f *neonFunc) returnFirst(v a64.V) {
-	f.Do("FMOVS", v, f.Result(0))
-	f.Return()
-}
-
-// returnNone stores whether all bits of v are 0 as the result, and returns.
-func (f *neonFunc) returnNone(v a64.V) {
-	x := f.anyBit(v)
-	f.Do("CMP", 0, x)
-	f.Do("CSET", "EQ", x)
-	f.Do("MOVB", x, f.Result(0))
-	f.Return()
-}
-
 // anyBit returns a register that is 0 if and only if all bits of v are 0. It overwrites v.
-func (f *neonFunc) anyBit(v a64.V) a64.X {
+func (f *neonProgram) anyBit(v a64.V) a64.X {
 	x := f.X()
 	f.UMAXV(v, v)
 	f.FMOVW(x, v)
 	return x
 }
 
-// repeat writes a loop that runs n times. n must be at least 1.
-func (f *neonFunc) repeat(name string, n a64.X, body func()) {
-	loop := f.NewLabel(name)
-	f.Bind(loop)
-	f.Scope(body)
-	f.countDown(n, loop)
-}
-
 // countDown ends a loop that starts at a label and runs n times.
-func (f *neonFunc) countDown(n a64.X, loop a64.Label) {
+func (f *neonProgram) countDown(n ptr, loop a64.Label) {
 	f.Do("SUBS", 1, n, n)
 	f.Do("BNE", loop)
 }

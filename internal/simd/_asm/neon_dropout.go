@@ -4,21 +4,21 @@ import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
 // neonDraws are the next numbers of a random stream, two in each of two vectors.
 type neonDraws struct {
-	f               *neonFunc
+	f               *neonProgram
 	state           [2]a64.V
 	step, threshold a64.V
 	mix             [2]neonFactor
 }
 
-func (f *neonFunc) draws() *neonDraws {
+func newNeonDraws(f *neonProgram) *neonDraws {
 	step := uint64(f.lanes)
-	d := &neonDraws{f: f, step: f.constant(wide4(step*golden, step*golden)), threshold: f.V()}
+	d := &neonDraws{f: f, step: f.inRegister(wide4(step*golden, step*golden)), threshold: f.V()}
 	for i := range d.state {
 		first := uint64(2 * i)
-		d.state[i] = f.constant(wide4(first*golden, (first+1)*golden))
+		d.state[i] = f.inRegister(wide4(first*golden, (first+1)*golden))
 	}
 	f.Scope(func() {
-		x, key := f.pointer("key"), f.V()
+		x, key := f.pointer("key").(a64.X), f.V()
 		f.DUPX(key, x)
 		for _, v := range d.state {
 			f.ADDD(v, v, key)
@@ -47,7 +47,7 @@ func (d *neonDraws) next() a64.V {
 
 // mixed returns Mix64 of the lanes of x.
 func (d *neonDraws) mixed(x a64.V) a64.V {
-	f, z := d.f, d.f.copy(x)
+	f, z := d.f, d.f.copy(x).(a64.V)
 	f.shiftXor(30, z)
 	d.mix[0].times(z)
 	f.shiftXor(27, z)
@@ -57,7 +57,7 @@ func (d *neonDraws) mixed(x a64.V) a64.V {
 }
 
 // shiftXor sets z to z ^ z>>n.
-func (f *neonFunc) shiftXor(n int, z a64.V) {
+func (f *neonProgram) shiftXor(n int, z a64.V) {
 	f.Scope(func() {
 		t := f.V()
 		f.USHRD(t, z, n)
@@ -67,13 +67,13 @@ func (f *neonFunc) shiftXor(n int, z a64.V) {
 
 // A neonFactor is a constant of 64 bits to multiply by.
 type neonFactor struct {
-	f       *neonFunc
+	f       *neonProgram
 	low     a64.V // the lower half of the factor, in the lower half of a vector
 	swapped a64.V // the whole factor, with its halves swapped
 }
 
-func (f *neonFunc) factor(c uint64) neonFactor {
-	return neonFactor{f, f.constant(bits4(uint32(c))), f.constant(wide4(c<<32|c>>32, c<<32|c>>32))}
+func (f *neonProgram) factor(c uint64) neonFactor {
+	return neonFactor{f, f.inRegister(bits4(uint32(c))), f.inRegister(wide4(c<<32|c>>32, c<<32|c>>32))}
 }
 
 // times multiplies x by the factor, modulo 2⁶⁴. It multiplies halves, because NEON cannot multiply

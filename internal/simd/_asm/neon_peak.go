@@ -5,14 +5,14 @@ const neonChains = 2 * fmaChains
 
 // fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of one multiply-add for
 // each chain, as many as on amd64. The numbers stay 1.
-func (f *neonFunc) fmaLoop() {
+func (f *neonProgram) fmaLoop() {
 	n := f.pointer("n")
 	one, tiny := f.num(1), f.num(0x1p-30)
 	chains := f.Vs(neonChains)
 	for _, v := range chains {
 		f.MOV(v, one)
 	}
-	f.repeat("loop", n, func() {
+	f.repeat(n, func() {
 		for _, v := range chains {
 			f.FMLA(v, one, tiny)
 		}

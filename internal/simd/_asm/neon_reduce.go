@@ -1,21 +1,21 @@
 package main
 
-import "math"
+import (
+	"math"
 
-func (f *neonFunc) maximum() {
+	"github.com/attn-go/attn/internal/simd/_asm/a64"
+)
+
+func (f *neonProgram) maximum() {
 	x := f.pointer("x")
 	lowest := f.num(math.Inf(-1))
 	acc := f.Vs(8)
 	for _, v := range acc {
 		f.MOV(v, lowest)
 	}
-	f.along("n", x).each(len(acc), func(i int, p *part) {
-		v := f.V()
-		f.load(v, at(x, i), p)
-		if p != nil {
-			f.BIF(v, lowest, f.ones(p))
-		}
-		f.FMAX(acc[i], acc[i], v)
+	f.along("n", x).each(len(acc), func(s step) {
+		f.FMAX(acc[s.i], acc[s.i], s.or(x, lowest).(a64.V))
 	})
-	f.returnFirst(f.fold(acc, f.FMAX))
+	f.Do("FMOVS", f.fold(acc, f.FMAX), f.Result(0))
+	f.Return()
 }

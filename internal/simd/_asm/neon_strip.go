@@ -6,39 +6,14 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
-// rowMax writes the loop for the largest element of each row. FMAXNM ignores NaN.
-func (f *neonFunc) rowMax() {
-	dst, x, row := f.pointer("dst"), f.pointer("x"), f.pointer("row")
-	lowest := f.num(math.Inf(-1))
-	eachRow(neonProgram{f}, func() {
-		acc := f.Vs(8)
-		for _, v := range acc {
-			f.MOV(v, lowest)
-		}
-		st, here := f.alongCopies("n", x)
-		st.each(len(acc), func(i int, k *part) {
-			v := f.V()
-			f.load(v, at(here[0], i), k)
-			if k != nil {
-				f.BIF(v, lowest, f.ones(k))
-			}
-			f.FMAXNM(acc[i], acc[i], v)
-		})
-		f.STRS(f.fold(acc, f.FMAXNM), a64.At(dst, 0))
-		f.Do("ADD", row, x)
-		f.Do("ADD", 4, dst)
-	})
-	f.Return()
-}
-
 // hide writes the loop that sets elements that are not seen to −Inf, 16 at a time.
-func (f *neonFunc) hide() {
-	x, seen, n := f.pointer("x"), f.pointer("seen"), f.pointer("n")
+func (f *neonProgram) hide() {
+	x, seen, n := f.pointer("x").(a64.X), f.pointer("seen").(a64.X), f.pointer("n")
 	lowest := f.num(math.Inf(-1))
 	f.whole(n, 16, func() {
 		f.Scope(func() {
 			hidden := f.V()
-			f.load(hidden, a64.At(seen, 0), nil)
+			f.readAt(hidden, a64.At(seen, 0), nil)
 			f.CMEQ0B(hidden, hidden)
 			for half := range 2 {
 				eight := f.V()
@@ -54,9 +29,9 @@ func (f *neonFunc) hide() {
 					} else {
 						f.SSHLLH2(m, eight)
 					}
-					f.load(v, place, nil)
+					f.readAt(v, place, nil)
 					f.BIT(v, lowest, m)
-					f.store(v, place, nil)
+					f.writeAt(v, place, nil)
 				}
 			}
 		})

@@ -3,8 +3,8 @@ package main
 import "github.com/attn-go/attn/internal/simd/_asm/a64"
 
 // transpose writes the kernel that copies up to four rows, each depth long, to depth rows of four.
-func (f *neonFunc) transpose() {
-	dst, dstRow := f.pointer("dst"), f.pointer("dstRow")
+func (f *neonProgram) transpose() {
+	dst, dstRow := f.pointer("dst").(a64.X), f.pointer("dstRow")
 	rows := f.rowPointers(f.lanes, f.pointer("src"), f.pointer("srcRow"), f.pointer("rows"))
 	f.columns(rows, f.pointer("depth"), func(int, a64.X) {}, func(_, _ int, column a64.V) {
 		f.STRQ(column, a64.At(dst, 0))
@@ -13,20 +13,15 @@ func (f *neonFunc) transpose() {
 	f.Return()
 }
 
-// neonRowGroups is the number of vectors of columns of B that gemvTransposed processes at a time.
-// With fewer, the sums would have to wait for one another.
-const neonRowGroups = 4
-
 // gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B.
 // See the version for amd64.
-func (f *neonFunc) gemvTransposed() {
-	args := f.pointer("t")
-	field := f.fields(args, tileArg)
-	acc := f.accumulators(neonRowGroups * f.lanes)
-	f.eachGroup(field, acc, f.load)
+func (f *neonProgram) gemvTransposed() {
+	field := newArguments(f, tileArg).field
+	acc := as[a64.V](f.sums(f.tiling().groups * f.lanes))
+	f.eachGroup(field, acc, f.readAt)
 	f.Scope(func() {
 		rows := f.rowPointers(len(acc)*f.lanes, field("b"), field("bRow"), field("last"))
-		a, x := field("a"), f.V()
+		a, x := field("a").(a64.X), f.V()
 		f.columns(rows, field("depth"), func(steps int, offset a64.X) {
 			if steps == 1 {
 				f.LDRS(x, a64.Indexed(a, offset))
@@ -35,18 +30,18 @@ func (f *neonFunc) gemvTransposed() {
 			}
 		}, func(g, k int, column a64.V) { f.FMLALane(acc[g], column, x, k) })
 	})
-	zero := f.zero() // turns -0 into 0
+	zero := f.zero().(a64.V) // turns -0 into 0
 	for _, v := range acc {
 		f.FADD(v, v, zero)
 	}
-	f.eachGroup(field, acc, f.store)
+	f.eachGroup(field, acc, f.writeAt)
 	f.Return()
 }
 
 // eachGroup calls do with every sum and its part of C.
-func (f *neonFunc) eachGroup(field func(name string) a64.X, acc []a64.V, do func(v a64.V, c a64.Mem, p *part)) {
+func (f *neonProgram) eachGroup(field func(name string) ptr, acc []a64.V, do func(v a64.V, c a64.Mem, p *part)) {
 	f.Scope(func() {
-		c, left, end := field("c"), field("last"), f.NewLabel("groups")
+		c, left, end := field("c").(a64.X), field("last").(a64.X), f.NewLabel("groups")
 		for g, v := range acc {
 			few, next := f.NewLabel("few"), f.NewLabel("next")
 			f.Do("CMP", f.lanes, left)
@@ -66,8 +61,8 @@ func (f *neonFunc) eachGroup(field func(name string) a64.X, acc []a64.V, do func
 
 // rowPointers returns pointers to n rows. If there are fewer, the last row replaces the missing
 // ones, whose results are not used.
-func (f *neonFunc) rowPointers(n int, first, distance, rows a64.X) []a64.X {
-	all := []a64.X{first}
+func (f *neonProgram) rowPointers(n int, first, distance, rows ptr) []a64.X {
+	all := []a64.X{first.(a64.X)}
 	for len(all) < n {
 		f.Do("SUBS", 1, rows, rows)
 		f.Do("CSEL", "LE", "ZR", distance, distance)
@@ -81,7 +76,7 @@ func (f *neonFunc) rowPointers(n int, first, distance, rows a64.X) []a64.X {
 // columns writes the loops that transpose groups of four rows: four steps of each at a time, and
 // then single steps. It calls begin with the number of steps and their offset in bytes in the rows,
 // and then use for the columns of each group g.
-func (f *neonFunc) columns(rows []a64.X, depth a64.X, begin func(steps int, offset a64.X),
+func (f *neonProgram) columns(rows []a64.X, depth ptr, begin func(steps int, offset a64.X),
 	use func(g, k int, column a64.V)) {
 	offset := f.X()
 	f.Do("MOVD", 0, offset)
@@ -117,7 +112,7 @@ func (f *neonFunc) columns(rows []a64.X, depth a64.X, begin func(steps int, offs
 }
 
 // transposed returns the columns of a square of four rows.
-func (f *neonFunc) transposed(r []a64.V) []a64.V {
+func (f *neonProgram) transposed(r []a64.V) []a64.V {
 	even, odd, columns := f.Vs(2), f.Vs(2), f.Vs(4)
 	for i := range 2 {
 		f.TRN1(even[i], r[2*i], r[2*i+1])

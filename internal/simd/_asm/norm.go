@@ -45,7 +45,7 @@ func (u unit) sums(l loop, dy, x, gain ptr, flat, along []vec, seen vec) {
 	l.inLanes(len(flat), func(i int, s step) {
 		v, g, d := s.load(x), s.load(gain), s.load(dy)
 		if seen != nil {
-			u.p.or(seen, d)
+			u.p.or(seen, seen, d)
 		}
 		u.apply(v)
 		u.p.mul(g, g, d)
@@ -102,10 +102,10 @@ func layerNormGrad(p program) {
 		u := unit{p, p.load(mean, 0), p.load(inv, 0)}
 		flat, along, seen := p.sums(32), p.sums(32), p.zero()
 		u.sums(p.along("d", dy, x, gain), dy, x, gain, flat, along, seen)
-		p.ifAny(seen, func() {
+		p.ifElse(condition{v: seen}, func() {
 			flatMean, alongMean := p.meanOf(flat, size, nil), p.meanOf(along, size, nil)
 			u.gradient(p.along("d", dx, dy, x, gain), dx, dy, x, gain, flatMean, alongMean)
-		})
+		}, nil)
 		p.advanceBy("d", dx, dy, x)
 		p.move(4, mean, inv)
 	})

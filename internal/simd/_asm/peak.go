@@ -12,7 +12,7 @@ const fmaChains = 12
 // fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of two multiply-adds for
 // each chain. The numbers tend to 1 and stay normal, because zeros and denormals could take a
 // different time than the numbers of real work.
-func fmaLoop(s isa) {
+func fmaLoop(s avxProgram) {
 	n := pointer("n")
 	factor, term := s.numReg(0.5), s.numReg(0.5)
 	chains := s.vecs(fmaChains)

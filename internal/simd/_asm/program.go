@@ -2,9 +2,9 @@ package main
 
 import "maps"
 
-// A program writes a kernel for one instruction set. The simple kernels are functions of a program:
-// each is written once, for AVX2, AVX-512, NEON and WebAssembly. Kernels whose speed depends on the
-// number of registers, or on instructions that only one processor has, are written for each.
+// A program writes a kernel for one instruction set. Most kernels are functions of a program: each is
+// written once, for AVX2, AVX-512, NEON and WebAssembly. Code whose speed depends on the number of
+// registers, or on instructions that only one processor has, is written for each.
 //
 // Operations have the destination first. It may be one of the operands, and the other vectors are
 // not changed unless the comment says so.
@@ -16,6 +16,7 @@ type program interface {
 	zero() vec
 	number(x float64) vec
 	copy(a vec) vec
+	set(d, a vec)         // a
 	sums(lanes int) []vec // zeros: vectors for the sums, fewer on WebAssembly
 	clear(all []vec)      // sets all to 0
 
@@ -32,10 +33,11 @@ type program interface {
 	sqrt(d, a vec)          // √a
 	addProduct(d, a, b vec) // d + a·b
 	subProduct(d, a, b vec) // d - a·b
+	larger(d, a vec)        // the larger of d and a, either if one is NaN
 	atLeast(d, a vec)       // the larger of d and a, NaN if d is NaN; of two zeros, either
 	plusZero(d, zero vec)   // 0 for -0, after atLeast
 	atMost(d, a vec)        // the smaller of d and a, NaN if d is NaN
-	or(d, a vec)            // the bits of d or of a
+	or(d, a, b vec)         // the bits of a or of b
 	and(d, a, b vec)        // the bits of both a and b
 	exponent(d vec)         // d<<23, as integers
 
@@ -74,8 +76,15 @@ type program interface {
 	// writes the next draws, and returns the lanes to keep.
 	draws() func() lanes
 
-	// along starts a loop over slices whose length is in the named parameter.
+	product(t *tiles) product // the loop over k of a matrix product
+
+	// along starts a loop over slices whose length is in the named parameter. The other functions are
+	// for loops over n elements. whole runs body for whole steps, and leaves the remaining number in n.
+	// tail runs body for each vector of n elements, fewer than count vectors.
 	along(length string, slices ...ptr) loop
+	whole(n ptr, step int, body func())
+	tail(n ptr, count int, body func(i int, e extent))
+	lanesOf(e extent) lanes
 
 	load(x ptr, i int) vec               // float i after x, in all lanes
 	repeat(n ptr, body func())           // repeats body n times, at least once; may overwrite n
@@ -83,29 +92,34 @@ type program interface {
 	advanceBy(length string, all ...ptr) // moves pointers; a parameter is the number of floats
 	move(bytes int, all ...ptr)          // moves pointers
 	place(x ptr) ptr                     // a copy, to move
-	ifAny(v vec, body func())            // runs body if any lane of v is neither 0 nor -0; overwrites v
 
 	// Vector i after x, or some of its first lanes. read sets the other lanes to 0.
 	read(x ptr, i int, e extent) vec
-	operand(x ptr, i int) vec // can only be the last operand: on AVX2, it is in memory
+	readInto(d vec, x ptr, i int, e extent)
+	operand(x ptr, i int) vec         // can only be the last operand: on AVX2, it is in memory
+	once(x ptr, i int) vec            // operand for one operation
+	widen(n stored, x ptr, i int) vec // stored numbers as floats
 	write(v vec, x ptr, i int, e extent)
 	first(n ptr) extent // the first n lanes, at least 1
+	few(n ptr) extent   // first, but not for all lanes
 
 	// rows returns addresses of n rows, at most additiveRows, at the given distance in bytes. They
 	// are moved together.
 	rows(first, distance ptr, n int) []ptr
 	moveRows(bytes int, rows []ptr)
 
-	field(args ptr, offset int) ptr               // a pointer or an integer, offset bytes after args
-	ifField(args ptr, offset, n int, body func()) // runs body, which ends the kernel, if the field is n
-	ifElse(x ptr, notNil, otherwise func())       // runs one of them
-	scope(body func())                            // registers that body creates are free after it
-	quotients() func(sum, n, d vec)               // returns a function that adds n/d to sum; overwrites n and d
-	inverses(one vec) func(x vec) vec             // returns a function that writes 1-1/x; overwrites x
+	field(args ptr, offset int) ptr // a pointer or an integer, offset bytes after args
+	// ifElse runs body if the condition is true, or else otherwise, unless it is nil.
+	ifElse(c condition, body, otherwise func())
+
+	scope(body func())                // registers that body creates are free after it
+	quotients() func(sum, n, d vec)   // returns a function that adds n/d to sum; overwrites n and d
+	inverses(one vec) func(x vec) vec // returns a function that writes 1-1/x; overwrites x
 
 	// The lanes of sums are added the furthest apart first.
 	returnSums(sums ...[]vec)                             // ends the kernel with the totals
 	storeSum(sums []vec, to ptr)                          // stores the total
+	storeLargest(all []vec, to ptr)                       // stores the largest lane; may ignore NaN
 	meanOf(sums []vec, size vec, to ptr) vec              // total/size in all lanes; stores it, unless to is nil
 	inverseOf(sums []vec, size, eps, one vec, to ptr) vec // 1/√(total/size + eps), likewise
 
@@ -126,26 +140,6 @@ type (
 	extent any // the first lanes of a vector; nil is all of them
 )
 
-// A loop goes along slices.
-type loop interface {
-	// each calls body to write the code for one vector of a step of unroll vectors, then for single
-	// vectors, and then for the remainder.
-	each(unroll int, body func(s step))
-	// inLanes is each for count vectors, and vector i of the slices is number i % count of body, also
-	// the last and incomplete one.
-	inLanes(count int, body func(i int, s step))
-	// blocks is each for code that processes the vectors of a step together. They start at at(x).
-	blocks(most int, body func(vectors int, e extent))
-	at(x ptr) ptr
-}
-
-// A step is one vector of each slice of a loop, or the first lanes of one.
-type step interface {
-	load(x ptr) vec // lanes after the end are 0
-	store(v vec, x ptr)
-	keep(v vec) // sets lanes after the end to 0
-}
-
 // as returns registers of a program in the type of its instruction set, or the other way round.
 func as[To, From any](all []From) []To {
 	to := make([]To, len(all))
@@ -157,9 +151,9 @@ func as[To, From any](all []From) []To {
 
 // shared is for kernels that are written once for all instruction sets.
 func shared(write func(p program)) code {
-	return avx(func(s isa) { write(avxProgram{s}) }).
-		neon(func(f *neonFunc) { write(neonProgram{f}) }).
-		wasm(func(f *wasmFunc) { write(wasmProgram{f}) })
+	return avx(func(s avxProgram) { write(s) }).
+		neon(func(f *neonProgram) { write(f) }).
+		wasm(func(f *wasmProgram) { write(f) })
 }
 
 // replaced returns c with other code for some instruction sets.

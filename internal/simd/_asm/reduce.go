@@ -5,20 +5,10 @@ import (
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/reg"
 )
 
 // sumLanes is the number of parallel sums: enough to hide the latency of an addition.
 const sumLanes = 64
-
-// accumulators returns vectors for n sums, all 0.
-func (s isa) accumulators(n int) []reg.VecVirtual {
-	acc := s.vecs(n / s.lanes)
-	for _, v := range acc {
-		s.clear(v)
-	}
-	return acc
-}
 
 func sum(p program) {
 	x, sums := p.pointer("x"), p.sums(sumLanes)
@@ -37,7 +27,7 @@ func dot(p program) {
 
 // maximum writes a loop that separately records whether it has seen a NaN, because VMAXPS drops a
 // NaN in one of its operands.
-func maximum(s isa) {
+func maximum(s avxProgram) {
 	x := pointer("x")
 	lowest := s.numReg(math.Inf(-1))
 	acc := s.vecs(32 / s.lanes)
@@ -49,16 +39,14 @@ func maximum(s isa) {
 		nan.k = K()
 		KXORW(nan.k, nan.k, nan.k)
 	} else {
-		nan.y = s.zero()
+		nan.y = register(s.zero())
 	}
-	st := s.along("n")
-	st.each(len(acc), func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		if m != nil {
-			v = s.blend(*m, v, lowest)
+	s.along("n", x).each(len(acc), func(t step) {
+		v := register(t.load(x))
+		if t.e != nil {
+			v = s.blend(*t.e.(*mask), v, lowest)
 		}
-		VMAXPS(v, acc[i], acc[i])
+		VMAXPS(v, acc[t.i], acc[t.i])
 		u := s.compare(unordered, v, v)
 		if s.lanes == 16 {
 			KORW(u.k, nan.k, nan.k)
@@ -85,7 +73,7 @@ func finite(p program) {
 	p.along("n", x).each(4, func(s step) {
 		v := s.load(x)
 		p.sub(v, v, v)
-		p.or(seen, v)
+		p.or(seen, seen, v)
 	})
 	p.returnNone(seen)
 }

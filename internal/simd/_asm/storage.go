@@ -15,8 +15,8 @@ var (
 	int8s    = stored{1}
 )
 
-// widen reads a vector of stored numbers as floats.
-func (s isa) widen(n stored, from Mem, v reg.VecVirtual) {
+// widenAt reads a vector of stored numbers as floats.
+func (s avxProgram) widenAt(n stored, from Mem, v reg.VecVirtual) {
 	switch n.bytes {
 	case 4:
 		VMOVUPS(from, v)
@@ -29,56 +29,49 @@ func (s isa) widen(n stored, from Mem, v reg.VecVirtual) {
 	}
 }
 
-// fromStored writes the loop that converts stored numbers to floats, in whole vectors.
-func fromStored(n stored) func(s isa) {
-	return func(s isa) {
-		dst, x := pointer("dst"), pointer("x")
-		st := s.along("n")
-		body := func(vectors int, _ *mask) {
-			for i := range vectors {
-				v := s.vec()
-				s.widen(n, Mem{Base: x, Index: st.index, Scale: uint8(n.bytes), Disp: i * s.lanes * n.bytes}, v)
-				s.store(v, nil, st.at(dst, i))
-			}
+// fromStored returns the loop that converts stored numbers to floats, in whole vectors of sixteen.
+func fromStored(n stored) func(p program) {
+	return func(p program) {
+		dst, x := p.pointer("dst"), p.pointer("x")
+		l := p.along("n", dst).with(x, n.bytes)
+		body := func(s step) { s.store(p.widen(n, s.at(x), s.i), dst) }
+		l.full(4, body)
+		if p.impl().lanes > 4 {
+			l.full(1, body)
 		}
-		st.steps(4, body)
-		st.steps(1, body)
-		s.end()
+		p.end()
 	}
 }
 
 // fromFloat16 writes the loop that converts halves to floats, in whole vectors. A NaN keeps all its
 // bits.
-func fromFloat16(s isa) {
+func fromFloat16(s avxProgram) {
 	dst, x := pointer("dst"), pointer("x")
 	magnitude, rebias := s.bitsReg(0x7fff), s.bitsReg(112<<23)
 	least, most, unit := s.numReg(1<<10), s.numReg(31<<10-1), s.numReg(0x1p-24)
-	st := s.along("n")
-	body := func(vectors int, _ *mask) {
-		for i := range vectors {
-			h, a, number, v, more := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
-			VPMOVZXWD(Mem{Base: x, Index: st.index, Scale: 2, Disp: 2 * i * s.lanes}, h)
-			s.and(magnitude, h, a)
-			VCVTDQ2PS(a, number) // compared as floats, because small integers are normal numbers then
-			VPSLLD(U8(13), a, v)
-			VPADDD(rebias, v, v)
-			VPADDD(rebias, v, more)
-			v = s.blend(s.compare(greater, most, number), more, v) // infinity and NaN
-			small := s.compare(less, least, number)
-			VMULPS(unit, number, number)
-			v = s.blend(small, number, v) // no implicit bit
-			VPSUBD(a, h, h)
-			VPSLLD(U8(16), h, h)
-			s.or(h, v, v)
-			s.store(v, nil, st.at(dst, i))
-		}
-	}
-	st.steps(1, body)
+	l := s.along("n", dst).with(x, 2)
+	l.steps(1, func(int, extent) {
+		h, a, number, v, more := s.reg(), s.reg(), s.reg(), s.reg(), s.reg()
+		VPMOVZXWD(mem(l.at(x)), h)
+		s.and(a, h, magnitude)
+		VCVTDQ2PS(a, number) // compared as floats, because small integers are normal numbers then
+		VPSLLD(U8(13), a, v)
+		VPADDD(rebias, v, v)
+		VPADDD(rebias, v, more)
+		v = s.blend(s.compare(greater, most, number), more, v) // infinity and NaN
+		small := s.compare(less, least, number)
+		VMULPS(unit, number, number)
+		v = s.blend(small, number, v) // no implicit bit
+		VPSUBD(a, h, h)
+		VPSLLD(U8(16), h, h)
+		s.or(v, v, h)
+		s.writeAt(v, nil, mem(l.at(dst)))
+	})
 	s.end()
 }
 
 // mulToInt8 writes the loop that rounds products to 8-bit integers, in whole vectors of sixteen.
-func mulToInt8(s isa) {
+func mulToInt8(s avxProgram) {
 	dst, x, y, n := pointer("dst"), pointer("x"), pointer("y"), pointer("n")
 	bound := s.bitsReg(0xffffff81) // -127
 	loop := label("loop")
@@ -110,13 +103,13 @@ func mulToInt8(s isa) {
 
 // toInt8 writes the loop that divides by a scale and rounds to 8-bit integers, in whole vectors of
 // sixteen. It computes in float64, because float32 cannot represent the inverse of a scale.
-func toInt8(s isa) {
+func toInt8(s avxProgram) {
 	dst, x, n := pointer("dst"), pointer("x"), pointer("n")
 	p, err := Param("inverse").Resolve()
 	if err != nil {
 		panic(err)
 	}
-	inverse, least := s.vec(), XMM()
+	inverse, least := s.reg(), XMM()
 	VBROADCASTSD(p.Addr, inverse)
 	lowest := constant(0xffffff81) // -127
 	if s.lanes == 8 {
@@ -124,7 +117,7 @@ func toInt8(s isa) {
 	}
 	var bound reg.VecVirtual
 	if s.lanes == 16 {
-		bound = s.vec()
+		bound = s.reg()
 		VBROADCASTSS(lowest, bound)
 	}
 	loop := label("loop")
@@ -132,13 +125,13 @@ func toInt8(s isa) {
 	if s.lanes == 16 {
 		var halves [2]reg.VecVirtual
 		for i := range halves {
-			d := s.vec()
+			d := s.reg()
 			VCVTPS2PD(Mem{Base: x, Disp: 32 * i}, d)
 			VMULPD(inverse, d, d)
 			halves[i] = YMM()
 			VCVTPD2DQ(d, halves[i])
 		}
-		all := s.vec()
+		all := s.reg()
 		VINSERTI64X4(U8(1), halves[1], halves[0].AsZ(), all)
 		VPMAXSD(bound, all, all)
 		VPMOVSDB(all, Mem{Base: dst})
@@ -165,19 +158,19 @@ func toInt8(s isa) {
 }
 
 // toBFloat16 writes the loop that rounds floats to their upper halves, in whole vectors of sixteen.
-func toBFloat16(s isa) {
+func toBFloat16(s avxProgram) {
 	dst, x, n := pointer("dst"), pointer("x"), pointer("n")
 	one, half, quiet := s.bitsReg(1), s.bitsReg(0x7fff), s.bitsReg(1<<6)
 	loop := label("loop")
 	Label(loop)
 	words := make([]reg.VecVirtual, 16/s.lanes)
 	for i := range words {
-		v, high := s.vec(), s.vec()
+		v, high := s.reg(), s.reg()
 		VMOVUPS(Mem{Base: x, Disp: i * s.bytes()}, v)
 		VPSRLD(U8(16), v, high)
-		round, nan := s.vec(), s.vec()
-		s.and(one, high, round)
-		s.or(quiet, high, nan)
+		round, nan := s.reg(), s.reg()
+		s.and(round, high, one)
+		s.or(nan, high, quiet)
 		VPADDD(half, round, round)
 		VPADDD(v, round, round)
 		VPSRLD(U8(16), round, round)
@@ -199,18 +192,16 @@ func toBFloat16(s isa) {
 
 // magnitude writes the loop for the largest absolute value. It compares the bits without the sign
 // as integers, which have the same order.
-func magnitude(s isa) {
+func magnitude(s avxProgram) {
 	x := pointer("x")
 	acc, clear := s.vecs(4), s.bitsReg(1<<31-1)
 	for _, v := range acc {
-		s.clear(v)
+		s.setZero(v)
 	}
-	st := s.along("n")
-	st.each(len(acc), func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	s.along("n", x).each(len(acc), func(t step) {
+		v := register(t.load(x))
 		s.and(v, clear, v)
-		VPMAXSD(v, acc[i], acc[i])
+		VPMAXSD(v, acc[t.i], acc[t.i])
 	})
 	s.returnFirst(s.fold(acc, func(a, b, dst Op) { VPMAXSD(a, b, dst) }))
 }

@@ -60,21 +60,20 @@ func powerRow(p program, power func(v vec) vec, x, shift, sum ptr, c vec, stored
 
 // powerDropRows writes powerRows and dropout as one loop, because the multiplications of one and
 // the shifts of the other use different units.
-func powerDropRows(s isa) {
+func powerDropRows(s avxProgram) {
 	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
 	shift, sum := pointer("shift"), pointer("sum")
-	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
-	p := avxProgram{s}
-	power, d := powers(p), s.unstarted()
-	eachRow(p, func() {
+	key, keyRow, keep := pointer("key"), pointer("keyRow"), register(s.broadcast("keep"))
+	power, d := powers(s), s.unstarted()
+	eachRow(s, func() {
 		d.start(key)
-		powerRow(p, power, x, shift, sum, c, func(v vec) vec {
+		powerRow(s, power, x, shift, sum, c, func(v vec) vec {
 			VMULPS_Z(keep, register(v), d.next().k, register(v))
 			return v
 		})
-		p.advance(x, row)
-		p.move(4, shift, sum)
-		p.advance(key, keyRow)
+		s.advance(x, row)
+		s.move(4, shift, sum)
+		s.advance(key, keyRow)
 	})
 	s.end()
 }
@@ -125,12 +124,12 @@ func scaleRows(p program) {
 }
 
 // streamRows is scaleRows that bypasses the caches.
-func streamRows(s isa) {
-	scaledRows(avxProgram{s}, func(to step, v vec, x ptr) {
-		if t := to.(avxStep); t.m == nil {
-			VMOVNTPS(register(v), t.at(x))
+func streamRows(s avxProgram) {
+	scaledRows(s, func(to step, v vec, x ptr) {
+		if to.e == nil {
+			VMOVNTPS(register(v), to.mem(x))
 		} else {
-			t.store(v, x)
+			to.store(v, x)
 		}
 	})
 	SFENCE() // such stores are not ordered with other stores
@@ -157,58 +156,54 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 }
 
 // rowMax writes the loop for the largest element of each row. It may ignore NaN.
-func rowMax(s isa) {
-	dst, x, row := pointer("dst"), pointer("x"), pointer("row")
-	lowest := s.numReg(math.Inf(-1))
-	eachRow(avxProgram{s}, func() {
-		acc := s.vecs(4)
-		for _, v := range acc {
-			VMOVUPS(lowest, v)
-		}
-		st := s.along("n")
-		st.each(len(acc), func(i int, k *mask) {
-			if k == nil {
-				VMAXPS(st.at(x, i), acc[i], acc[i])
-				return
-			}
-			v := s.vec()
-			s.load(st.at(x, i), k, v)
-			VMAXPS(s.blend(*k, v, lowest), acc[i], acc[i])
-		})
-		VMOVSS(s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) }).AsX(), Mem{Base: dst})
-		ADDQ(row, x)
-		ADDQ(U8(4), dst)
+func rowMax(p program) {
+	dst, x, row, lowest := p.pointer("dst"), p.pointer("x"), p.pointer("row"), p.number(math.Inf(-1))
+	eachRow(p, func() {
+		most := copies(p, lowest, p.by(4, 8, 4))
+		p.along("n", x).each(len(most), func(s step) { p.larger(most[s.i], s.or(x, lowest)) })
+		p.storeLargest(most, dst)
+		p.advance(x, row)
+		p.move(4, dst)
 	})
-	s.end()
+	p.end()
+}
+
+// copies returns n copies of a.
+func copies(p program, a vec, n int) []vec {
+	all := make([]vec, n)
+	for i := range all {
+		all[i] = p.copy(a)
+	}
+	return all
 }
 
 // hide writes the loop that sets elements that are not seen to −Inf.
-func hide(s isa) {
+func hide(s avxProgram) {
 	x, seen := pointer("x"), pointer("seen")
-	lowest, none := s.numReg(math.Inf(-1)), s.zero()
-	st := s.along("n")
+	lowest, none := s.numReg(math.Inf(-1)), register(s.zero())
+	l := s.along("n", x).with(seen, 1)
 	// An AVX-512 mask also works on bytes. AVX2 has no mask for bytes and processes whole vectors
 	// only; the caller does the rest.
-	st.steps(1, func(int, *mask) {
-		flags := s.vec()
-		VPMOVZXBD(Mem{Base: seen, Index: st.index, Scale: 1}, flags)
+	l.steps(1, func(int, extent) {
+		flags := s.reg()
+		VPMOVZXBD(mem(l.at(seen)), flags)
 		var hidden mask
 		if s.lanes == 16 {
 			hidden.k = K()
 			VPTESTNMD(flags, flags, hidden.k)
 		} else {
-			hidden.y = s.vec()
+			hidden.y = s.reg()
 			VPCMPEQD(none, flags, hidden.y)
 		}
-		s.store(lowest, &hidden, st.at(x, 0))
+		s.writeAt(lowest, &hidden, mem(l.at(x)))
 	})
 	s.end()
 }
 
 // packBits writes the loop that packs booleans, 64 to a word.
-func packBits(s isa) {
+func packBits(s avxProgram) {
 	dst, seen, n := pointer("dst"), pointer("seen"), pointer("n")
-	repeat("loop", n, func() {
+	s.repeat(n, func() {
 		if s.lanes == 16 {
 			flags, k := ZMM(), K()
 			VMOVDQU8(Mem{Base: seen}, flags)

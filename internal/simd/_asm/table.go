@@ -38,6 +38,32 @@ var (
 // come later.
 var implementations = []*implementation{generic, avx2, avx512, amx, neon, wasmVectors}
 
+// A tiling is the sizes of what products keep in registers. avxProduct, neonProduct and wasmProduct
+// say why. The drivers in package simd get the same sizes.
+type tiling struct {
+	rows   int // of the largest tile of several vectors
+	narrow int // of the largest tile of one vector
+	// groups is the number of vectors of columns of B that gemvTransposed processes at a time. With
+	// fewer, its sums would have to wait for one another.
+	groups int
+}
+
+// tilings has the tiling of each architecture.
+var tilings = map[string]tiling{
+	"amd64": {rows: 6, narrow: 12, groups: 2},
+	"arm64": {rows: 6, narrow: 12, groups: 4},
+	"wasm":  {rows: 4, narrow: 6, groups: 2},
+}
+
+func (i *implementation) tiling() tiling { return tilings[i.goarch] }
+
+// impl and by are methods of every program, which embeds its implementation.
+func (i *implementation) impl() *implementation { return i }
+
+func (i *implementation) by(amd64, neon, wasm int) int {
+	return map[string]int{"amd64": amd64, "arm64": neon, "wasm": wasm}[i.goarch]
+}
+
 // A family is related kernels. The file with the name of the family writes their code to a file
 // with the same name in package simd.
 type family struct {
@@ -86,19 +112,16 @@ type kernel struct {
 type code map[*implementation]func()
 
 // avx is for kernels whose code is the same for AVX2 and AVX-512.
-func avx(write func(isa)) code {
+func avx(write func(avxProgram)) code {
 	return code{
-		avx512: func() { write(isa{avx512}) },
-		avx2:   func() { write(isa{avx2}) },
+		avx512: func() { write(avxProgram{avx512}) },
+		avx2:   func() { write(avxProgram{avx2}) },
 	}
 }
 
-// all is avx plus NEON.
-func all(write func(isa), neon func(*neonFunc)) code { return avx(write).neon(neon) }
-
 // only is for kernels of a single implementation for amd64.
-func only(i *implementation, write func(isa)) code {
-	return code{i: func() { write(isa{i}) }}
+func only(i *implementation, write func(avxProgram)) code {
+	return code{i: func() { write(avxProgram{i}) }}
 }
 
 // A driver is an operation of package simd whose kernels need more preparation than can be
@@ -134,37 +157,37 @@ var families = []family{
 other, each a few rows high and as wide as a panel of B, which is one or more vectors. The sums of a tile stay in
 registers for all steps of k.`,
 		kernels: []kernel{
-			{name: "gemm1", asm: tileAsm, byHand: true, code: all(gemm(1), neonGEMM(1)).wasm(wasmGEMM(1)),
+			{name: "gemm1", asm: tileAsm, byHand: true, code: shared(gemm(1)),
 				does: "sets C = A·B + start for panels of one vector. On AVX2 and NEON that vector must be full."},
 			{name: "gemm1masked", asm: tileAsm, byHand: true, when: "kernel == 1 && t.last < lanes",
-				code: only(avx2, gemmMasked(1)).neon(neonGEMMMasked(1)).wasm(wasmGEMMMasked(1)),
+				code: shared(gemmMasked(1)).without(avx512),
 				does: "sets C = A·B + start for panels of one vector, full or not."},
 			{name: "gemm2", asm: tileAsm, byHand: true, when: "kernel == 2",
-				code: all(gemm(2), neonGEMM(2)).wasm(wasmGEMM(2)),
+				code: shared(gemm(2)),
 				does: "sets C = A·B + start for panels of two vectors. On AVX2 and NEON the second must be full."},
 			{name: "gemm2masked", asm: tileAsm, byHand: true, when: "kernel == 2 && t.last < lanes",
-				code: only(avx2, gemmMasked(2)).neon(neonGEMMMasked(2)).wasm(wasmGEMMMasked(2)),
+				code: shared(gemmMasked(2)).without(avx512),
 				does: "sets C = A·B + start for panels of two vectors, the second full or not."},
 			{name: "gemm3", asm: tileAsm, byHand: true, when: "kernel == 3",
-				code: only(avx512, gemm(3)).neon(neonGEMM(3)),
+				code: shared(gemm(3)).without(avx2, wasmVectors),
 				does: "sets C = A·B + start for panels of three vectors. On NEON the third must be full."},
 			{name: "gemm4", asm: tileAsm, byHand: true, when: "kernel >= 4",
-				code: only(avx512, gemm(4)).neon(neonGEMM(4)),
+				code: shared(gemm(4)).without(avx2, wasmVectors),
 				does: "sets C = A·B + start for panels of four vectors. On NEON the fourth must be full."},
 			{name: "gemm3masked", asm: tileAsm, byHand: true, when: "kernel == 3 && t.last < lanes",
-				code: code{}.neon(neonGEMMMasked(3)),
+				code: shared(gemmMasked(3)).without(avx2, avx512, wasmVectors),
 				does: "sets C = A·B + start for panels of three vectors, the third not full."},
 			{name: "gemm4masked", asm: tileAsm, byHand: true, when: "kernel >= 4 && t.last < lanes",
-				code: code{}.neon(neonGEMMMasked(4)),
+				code: shared(gemmMasked(4)).without(avx2, avx512, wasmVectors),
 				does: "sets C = A·B + start for panels of four vectors, the fourth not full."},
 			{name: "gemmBFloat16", asm: tileAsm, byHand: true, when: "kernel == kernelBFloat16",
-				code: all(gemmStored(bfloat16), neonGEMMStored(bfloat16)).wasm(wasmGEMMStored(bfloat16)),
+				code: shared(gemmStored(bfloat16)),
 				does: "sets C = A·B + start for whole panels of bfloat16, each the upper half of a float."},
 			{name: "gemmInt8", asm: tileAsm, byHand: true, when: "kernel == kernelInt8",
-				code: all(gemmStored(int8s), neonGEMMStored(int8s)).wasm(wasmGEMMStored(int8s)),
+				code: shared(gemmStored(int8s)),
 				does: "sets C = A·B + start for whole panels of 8-bit integers."},
 			{name: "gemmFloat32", asm: tileAsm, byHand: true, when: "kernel == kernelFloat32",
-				code: avx(gemmStored(float32s)).wasm(wasmGEMMStored(float32s)),
+				code: shared(gemmStored(float32s)).without(neon),
 				does: "sets C = A·B + start for whole panels of floats that are read once, and from memory instead of a cache."},
 		},
 		drivers: []driver{
@@ -221,7 +244,7 @@ consecutive rows of 16 elements.`},
 result is either written as rows or multiplied at once.`,
 		kernels: []kernel{
 			{name: "transpose", asm: "(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)",
-				code: all(transpose, (*neonFunc).transpose).wasm((*wasmFunc).transpose),
+				code: avx(transpose).neon((*neonProgram).transpose).wasm((*wasmProgram).transpose),
 				does: `sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a vector and k < depth. src has only
 rows values of i; the results for the others are undefined. The distances of rows are in bytes.`},
 			{name: "transposeBFloat16", asm: "(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)",
@@ -230,7 +253,7 @@ rows values of i; the results for the others are undefined. The distances of row
 			{name: "transposeWiden", asm: "(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)",
 				code: avx(transposePairs(true)), does: "is transposeBFloat16 but writes floats."},
 			{name: "gemvTransposed", asm: tileAsm,
-				code: all(gemvTransposed, (*neonFunc).gemvTransposed).wasm((*wasmFunc).gemvTransposed),
+				code: avx(gemvTransposed).neon((*neonProgram).gemvTransposed).wasm((*wasmProgram).gemvTransposed),
 				does: `adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where rows of b are bRow
 bytes apart.`},
 			{name: "dots", asm: tileAsm, code: avx(dots),
@@ -261,12 +284,12 @@ other product it returns false.`},
 		about: "Stored numbers, as in a KV cache and in the weights of models.",
 		kernels: []kernel{
 			{name: "fromBFloat16", op: "(dst []float32, x []uint16)", pieces: true, whole: 16,
-				code: all(fromStored(bfloat16), neonFromStored(bfloat16)).wasm(wasmFromStored(bfloat16)),
+				code: shared(fromStored(bfloat16)),
 				does: "sets dst[i] to the float whose upper half is x[i]."},
 			{name: "fromFloat16", op: "(dst []float32, x []uint16)", pieces: true, whole: 16, code: avx(fromFloat16),
 				does: "sets dst[i] to the value of the half x[i]."},
 			{name: "fromInt8", op: "(dst []float32, x []int8)", pieces: true, whole: 16,
-				code: all(fromStored(int8s), neonFromStored(int8s)).wasm(wasmFromStored(int8s)),
+				code: shared(fromStored(int8s)),
 				does: "sets dst[i] = x[i]."},
 			{name: "toBFloat16", op: "(dst []uint16, x []float32)", pieces: true, whole: 16, code: avx(toBFloat16),
 				does: "sets dst[i] to the bfloat16 nearest to x[i]."},
@@ -309,12 +332,12 @@ the lanes are then added in pairs, the furthest apart first. They are called wit
 				code: shared(dot),
 				does: "returns Σ x[i]·y[i]."},
 			{name: "maximum", op: "(x []float32) float32",
-				code: all(maximum, (*neonFunc).maximum).wasm((*wasmFunc).maximum),
+				code: avx(maximum).neon((*neonProgram).maximum).wasm((*wasmProgram).maximum),
 				does: "returns the largest x[i], and NaN if any is NaN."},
 			{name: "finite", op: "(x []float32) bool", pieces: true,
 				code: shared(finite),
 				does: "reports whether x[i] - x[i] = 0 for all i, which is false for NaN and infinities."},
-			{name: "magnitude", op: "(x []float32) float32", code: avx(magnitude).wasm((*wasmFunc).magnitude),
+			{name: "magnitude", op: "(x []float32) float32", code: avx(magnitude).wasm((*wasmProgram).magnitude),
 				does: "returns the largest |x[i]|, and NaN if any is NaN."},
 		},
 	},
@@ -431,7 +454,7 @@ are called for at least one row and one element.`,
 		kernels: []kernel{
 			{name: "rowMax", op: "(dst, x []float32, stride, n int)", asm: "(dst, x *float32, row, rows, n int)",
 				with: map[string]string{"row": "4*stride", "rows": "len(dst)"},
-				code: all(rowMax, (*neonFunc).rowMax).wasm((*wasmFunc).rowMax),
+				code: shared(rowMax),
 				does: "sets dst[i] to the largest element of row i of x. It may ignore NaN."},
 			{name: "powerRows", op: "(x []float32, stride, n int, c float32, shift, sum []float32)",
 				asm:  "(x *float32, row, rows, n int, c float32, shift, sum *float32)",
@@ -470,7 +493,7 @@ least threshold, and 0 elsewhere. keyRow is step·golden.`},
 				does: `sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a multiple of 64 bytes; AVX2 and AVX-512
 bypass the caches.`},
 			{name: "hide", op: "(x []float32, seen []bool)", pieces: true, whole: 16,
-				code: all(hide, (*neonFunc).hide).wasm((*wasmFunc).hide),
+				code: avx(hide).neon((*neonProgram).hide).wasm((*wasmProgram).hide),
 				does: "sets x[i] = -Inf where seen[i] is false."},
 			{name: "packBits", op: "(dst []uint64, seen []bool)", code: avx(packBits),
 				does: "sets bit k of dst[i] to seen[64·i+k], for n words of dst."},
@@ -596,7 +619,7 @@ SplitMix64.`,
 		name:  "peak",
 		about: "The peak speed, to compare the speed of other kernels with.",
 		kernels: []kernel{
-			{name: "fmaLoop", asm: "(n int)", code: all(fmaLoop, (*neonFunc).fmaLoop).wasm((*wasmFunc).fmaLoop),
+			{name: "fmaLoop", asm: "(n int)", code: avx(fmaLoop).neon((*neonProgram).fmaLoop).wasm((*wasmProgram).fmaLoop),
 				does: "runs n rounds of 24 independent multiply-adds of vectors."},
 		},
 		drivers: []driver{

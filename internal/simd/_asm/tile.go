@@ -17,11 +17,34 @@ func (a arguments) field(name string) ptr { return a.p.field(a.t, a.offset(name)
 // spread loads a float into all lanes.
 func (a arguments) spread(name string) vec { return a.p.load(a.t, a.offset(name)/4) }
 
-// eachHeight calls body for every number of rows from additiveRows down to 1, to write its code,
-// which ends the kernel.
-func (a arguments) eachHeight(body func(rows int)) {
-	for n := additiveRows; n > 1; n-- {
-		a.p.ifField(a.t, a.offset("rows"), n, func() { body(n) })
+// A condition is one of three: that the integer offset bytes after args is n, or is not; that x is
+// not 0; that a lane of v is neither 0 nor -0.
+type condition struct {
+	args      ptr
+	offset, n int
+	not       bool
+
+	x ptr
+	v vec // is overwritten
+}
+
+func notZero(x ptr) condition { return condition{x: x} }
+
+func (a arguments) is(field string, n int) condition {
+	return condition{args: a.t, offset: a.offset(field), n: n}
+}
+
+func (a arguments) isNot(field string, n int) condition {
+	c := a.is(field, n)
+	c.not = true
+	return c
+}
+
+// eachHeight calls body for every number of rows from most down to 1, to write its code, which ends
+// the kernel.
+func (a arguments) eachHeight(most int, body func(rows int)) {
+	for n := most; n > 1; n-- {
+		a.p.ifElse(a.is("rows", n), func() { body(n) }, nil)
 	}
 	a.p.scope(func() { body(1) })
 }

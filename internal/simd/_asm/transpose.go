@@ -10,7 +10,7 @@ import (
 
 // transpose writes the kernel that copies up to a vector's length of rows, each depth long, to
 // depth rows of a vector's length.
-func transpose(s isa) {
+func transpose(s avxProgram) {
 	dst, dstRow := pointer("dst"), pointer("dstRow")
 	// The distance to the rows that the next call will probably read. The processor does not
 	// predict their order.
@@ -33,8 +33,8 @@ func transpose(s isa) {
 
 // transposePairs returns a function that writes transpose for rows of bfloat16. Pairs are
 // transposed as one element and then separated, to bfloat16 or to floats.
-func transposePairs(floats bool) func(isa) {
-	return func(s isa) {
+func transposePairs(floats bool) func(avxProgram) {
+	return func(s avxProgram) {
 		dst, dstRow := pointer("dst"), pointer("dstRow")
 		rows := s.rowTable(s.lanes, pointer("src"), pointer("srcRow"), pointer("rows"))
 		var highs reg.VecVirtual
@@ -54,9 +54,9 @@ func transposePairs(floats bool) func(isa) {
 			VMOVDQU(v.AsX(), Mem{Base: dst})
 		}
 		s.squares(rows, 1, true, pointer("pairs"), func(_, _ int, column reg.VecVirtual) {
-			second := s.vec()
+			second := s.reg()
 			if floats {
-				s.and(highs, column, second)
+				s.and(second, column, highs)
 				VPSLLD(U8(16), column, column)
 				VMOVUPS(column, Mem{Base: dst})
 				ADDQ(dstRow, dst)
@@ -64,7 +64,7 @@ func transposePairs(floats bool) func(isa) {
 			} else {
 				VPSRLD(U8(16), column, second)
 				if s.lanes == 8 {
-					s.and(highs, column, column)
+					s.and(column, column, highs)
 				}
 				narrow(column)
 				ADDQ(dstRow, dst)
@@ -76,54 +76,51 @@ func transposePairs(floats bool) func(isa) {
 	}
 }
 
-// rowGroups is the number of vectors of columns of B that gemvTransposed processes at a time. With
-// one, its sums would have to wait for one another.
-const rowGroups = 2
-
 // gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B. B
 // is transposed in registers, square by square. The result is added to C. The fields in use are a,
 // b, c and depth, bRow for the distance of the columns of B, and last for their number.
-func gemvTransposed(s isa) {
+func gemvTransposed(s avxProgram) {
 	args := pointer("t")
-	field := fields(args, tileArg)
-	rows := s.rowTable(rowGroups*s.lanes, field("b"), field("bRow"), field("last"))
-	acc := s.accumulators(rowGroups * s.lanes)
+	field := arguments{s, args, tileArg}.general
+	groups := s.tiling().groups
+	rows := s.rowTable(groups*s.lanes, field("b"), field("bRow"), field("last"))
+	acc := as[reg.VecVirtual](s.sums(groups * s.lanes))
 	// eachGroup calls do with the part of C that belongs to each group.
 	eachGroup := func(do func(g int, m mask, c Mem)) {
 		c, left, most := field("c"), field("last"), GP64()
 		MOVQ(I32(s.lanes), most)
 		end := label("groups")
-		for g := range rowGroups {
+		for g := range groups {
 			n := GP64()
 			MOVQ(left, n)
 			CMPQ(n, most)
 			CMOVQGT(most, n)
 			do(g, s.firstLanes(n), Mem{Base: c, Disp: g * s.bytes()})
-			if g < rowGroups-1 {
+			if g < groups-1 {
 				SUBQ(most, left)
 				JLE(LabelRef(end))
 			}
 		}
 		Label(end)
 	}
-	eachGroup(func(g int, m mask, c Mem) { s.load(c, &m, acc[g]) })
+	eachGroup(func(g int, m mask, c Mem) { s.readAt(c, &m, acc[g]) })
 	a := field("a")
-	s.squares(rows, rowGroups, true, field("depth"), func(g, k int, column reg.VecVirtual) {
-		x := s.vec()
+	s.squares(rows, groups, true, field("depth"), func(g, k int, column reg.VecVirtual) {
+		x := s.reg()
 		VBROADCASTSS(Mem{Base: a, Disp: 4 * k}, x)
 		VFMADD231PS(x, column, acc[g])
 	}, func() { ADDQ(U8(s.bytes()), a) })
-	zero := s.zero() // turns -0 into 0
+	zero := register(s.zero()) // turns -0 into 0
 	for _, v := range acc {
 		VADDPS(zero, v, v)
 	}
-	eachGroup(func(g int, m mask, c Mem) { s.store(acc[g], &m, c) })
+	eachGroup(func(g int, m mask, c Mem) { s.writeAt(acc[g], &m, c) })
 	s.end()
 }
 
 // rowTable returns a table, on the stack, of pointers to n rows. If there are fewer, the last row
 // replaces the missing ones, whose results are not used.
-func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
+func (s avxProgram) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 	table := AllocLocal(8 * n)
 	zero := GP64()
 	XORQ(zero, zero)
@@ -139,7 +136,7 @@ func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 // squares writes the loop that transposes groups of rows, one square of each at a time, and calls
 // use for the columns of group g in their order. After the squares of all groups it calls next.
 // With quarters, a square takes fewer shuffles and more loads.
-func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
+func (s avxProgram) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
 	use func(g, k int, column reg.VecVirtual), next func()) {
 	offset := GP64()
 	XORQ(offset, offset)
@@ -176,7 +173,7 @@ func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
 		m := s.firstLanes(depth)
 		square := s.vecs(s.lanes)
 		for i, v := range square {
-			s.load(row(g, i), &m, v)
+			s.readAt(row(g, i), &m, v)
 		}
 		end := label("columns")
 		for k, c := range s.transposeSquare(square) {
@@ -193,7 +190,7 @@ func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
 
 // fullSquare transposes a square in memory. Moving the quarters of 128 bits to their places while
 // loading is cheaper than shuffling them afterwards.
-func (s isa) fullSquare(row func(i int) Mem, use func(k int, column reg.VecVirtual)) {
+func (s avxProgram) fullSquare(row func(i int) Mem, use func(k int, column reg.VecVirtual)) {
 	quarters := s.lanes / 4
 	quads := make([][4]reg.VecVirtual, quarters)
 	for i := range 4 {
@@ -204,10 +201,10 @@ func (s isa) fullSquare(row func(i int) Mem, use func(k int, column reg.VecVirtu
 				at.Disp = 16 * k
 				switch {
 				case q == 0 && s.lanes == 16:
-					quads[k][i] = s.vec()
+					quads[k][i] = s.reg()
 					VBROADCASTF32X4(at, quads[k][i])
 				case q == 0:
-					quads[k][i] = s.vec()
+					quads[k][i] = s.reg()
 					VBROADCASTF128(at, quads[k][i])
 				case s.lanes == 16:
 					VINSERTF32X4(U8(q), at, quads[k][i], quads[k][i])
@@ -225,14 +222,14 @@ func (s isa) fullSquare(row func(i int) Mem, use func(k int, column reg.VecVirtu
 }
 
 // transposeQuarters transposes the 4×4 matrices in the quarters of 128 bits of four rows.
-func (s isa) transposeQuarters(r [4]reg.VecVirtual) (columns [4]reg.VecVirtual) {
-	lo01, hi01, lo23, hi23 := s.vec(), s.vec(), s.vec(), s.vec()
+func (s avxProgram) transposeQuarters(r [4]reg.VecVirtual) (columns [4]reg.VecVirtual) {
+	lo01, hi01, lo23, hi23 := s.reg(), s.reg(), s.reg(), s.reg()
 	VUNPCKLPS(r[1], r[0], lo01)
 	VUNPCKHPS(r[1], r[0], hi01)
 	VUNPCKLPS(r[3], r[2], lo23)
 	VUNPCKHPS(r[3], r[2], hi23)
 	for c := range columns {
-		columns[c] = s.vec()
+		columns[c] = s.reg()
 	}
 	VUNPCKLPD(lo23, lo01, columns[0])
 	VUNPCKHPD(lo23, lo01, columns[1])
@@ -242,7 +239,7 @@ func (s isa) transposeQuarters(r [4]reg.VecVirtual) (columns [4]reg.VecVirtual) 
 }
 
 // transposeSquare transposes a square matrix in registers.
-func (s isa) transposeSquare(rows []reg.VecVirtual) []reg.VecVirtual {
+func (s avxProgram) transposeSquare(rows []reg.VecVirtual) []reg.VecVirtual {
 	// Quarter q of quads[g][c] is column 4q+c of the rows 4g to 4g+3.
 	quads := make([][4]reg.VecVirtual, s.lanes/4)
 	for g := range quads {
@@ -256,7 +253,7 @@ func (s isa) transposeSquare(rows []reg.VecVirtual) []reg.VecVirtual {
 			VPERM2F128(U8(0x31), quads[1][c], quads[0][c], columns[4+c])
 			continue
 		}
-		low0, high0, low1, high1 := s.vec(), s.vec(), s.vec(), s.vec()
+		low0, high0, low1, high1 := s.reg(), s.reg(), s.reg(), s.reg()
 		VSHUFF32X4(U8(0x44), quads[1][c], quads[0][c], low0)
 		VSHUFF32X4(U8(0xee), quads[1][c], quads[0][c], high0)
 		VSHUFF32X4(U8(0x44), quads[3][c], quads[2][c], low1)

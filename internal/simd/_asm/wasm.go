@@ -6,29 +6,28 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/wasm"
 )
 
-// A wasmFunc writes a kernel for WebAssembly, whose vectors have four floats. The kernels are the
+// A wasmProgram writes a kernel for WebAssembly, whose vectors have four floats. The kernels are the
 // same as for NEON, and the comments there apply here too. The differences are:
 //
 //   - A product and its sum are rounded twice: there is no fused multiply-add. Code that relies on
 //     exact products splits a constant such that its products are exact.
 //   - The engine assigns registers. On amd64 there are 16, so there are fewer sums at a time.
 //   - Pointers and integers have 32 bits.
-type wasmFunc struct {
+type wasmProgram struct {
 	*wasm.Func
-	params   []param
-	lanes    int // 4
-	additive int // keys of a panel of additive scores
+	*implementation
+	params []param
 }
 
 // The functions of the module that kernels call for a part of a vector: the first n floats, at
 // least 1, and all of them from 4 on.
 var wasmLoadPart, wasmStorePart *wasm.Func
 
-// writingWASM is the function that the code of a kernel is written to.
-var writingWASM *wasmFunc
+// writingWASM is the program that the code of a kernel is written to.
+var writingWASM *wasmProgram
 
 // wasm adds the code for WebAssembly.
-func (c code) wasm(write func(f *wasmFunc)) code {
+func (c code) wasm(write func(f *wasmProgram)) code {
 	c[wasmVectors] = func() { write(writingWASM) }
 	return c
 }
@@ -43,10 +42,7 @@ func wasmFiles() map[string][]byte {
 			if write := k.code[wasmVectors]; write != nil {
 				s := parse(k.asm)
 				params, results := s.wasm()
-				writingWASM = &wasmFunc{
-					Func: m.Kernel(k.name, params, results), params: s.params,
-					lanes: wasmVectors.lanes, additive: wasmVectors.additive,
-				}
+				writingWASM = &wasmProgram{m.Kernel(k.name, params, results), wasmVectors, s.params}
 				write()
 			}
 		}
@@ -121,7 +117,7 @@ func partOf(f *wasm.Func, n wasm.X, all func(), some [3]func()) {
 	})
 }
 
-func (f *wasmFunc) index(name string) int {
+func (f *wasmProgram) index(name string) int {
 	for i, p := range f.params {
 		if p.name == name {
 			return i
@@ -131,28 +127,19 @@ func (f *wasmFunc) index(name string) int {
 }
 
 // x returns a parameter: a pointer or an integer.
-func (f *wasmFunc) x(name string) wasm.X { return f.ParamX(f.index(name)) }
+func (f *wasmProgram) x(name string) wasm.X { return f.ParamX(f.index(name)) }
 
-// broadcast returns a vector with a parameter, a float, in all lanes.
-func (f *wasmFunc) broadcast(name string) wasm.V { return f.SplatF(f.ParamF(f.index(name))) }
-
-// fields returns a function that loads the fields of the arguments at args, which have the given
-// layout.
-func (f *wasmFunc) fields(args wasm.X, layout func(field string) int) func(name string) wasm.X {
-	return func(name string) wasm.X { return f.Load(args, layout(name)) }
-}
-
-// load reads vector i from p on, or only n floats of it if n is not nil; other lanes become 0. It
+// readAt reads vector i from p on, or only n floats of it if n is not nil; other lanes become 0. It
 // does not access memory outside of these floats.
-func (f *wasmFunc) load(p wasm.X, i int, n *wasm.X) wasm.V {
+func (f *wasmProgram) readAt(p wasm.X, i int, n *wasm.X) wasm.V {
 	if n == nil {
 		return f.LoadV(p, i*vectorBytes)
 	}
 	return f.CallV(wasmLoadPart, p.Plus(i*vectorBytes), *n)
 }
 
-// store writes vector i from p on, or only n floats of it.
-func (f *wasmFunc) store(v wasm.V, p wasm.X, i int, n *wasm.X) {
+// writeAt writes vector i from p on, or only n floats of it.
+func (f *wasmProgram) writeAt(v wasm.V, p wasm.X, i int, n *wasm.X) {
 	if n == nil {
 		f.StoreV(v, p, i*vectorBytes)
 		return
@@ -161,111 +148,13 @@ func (f *wasmFunc) store(v wasm.V, p wasm.X, i int, n *wasm.X) {
 }
 
 // ones returns ones in the first n lanes, zeros elsewhere.
-func (f *wasmFunc) ones(n wasm.X) wasm.V {
+func (f *wasmProgram) ones(n wasm.X) wasm.V {
 	return f.SplatX(n).MoreInts(f.Bits([4]uint32{0, 1, 2, 3}))
-}
-
-// keepOr returns v with other after the first n lanes, if n is not nil.
-func (f *wasmFunc) keepOr(n *wasm.X, v, other wasm.V) wasm.V {
-	if n == nil {
-		return v
-	}
-	return v.Where(f.ones(*n), other)
-}
-
-// A wasmStream is slices of floats that a loop processes together.
-type wasmStream struct {
-	f      *wasmFunc
-	n      wasm.X // elements left
-	slices []wasm.X
-}
-
-// along starts a stream whose length is in the named parameter. It advances the pointers to the
-// slices.
-func (f *wasmFunc) along(length string, slices ...wasm.X) wasmStream {
-	return wasmStream{f, f.x(length).Copy(), slices}
-}
-
-// alongCopies is along for copies of the pointers, which it returns.
-func (f *wasmFunc) alongCopies(length string, slices ...wasm.X) (wasmStream, []wasm.X) {
-	copies := make([]wasm.X, len(slices))
-	for i, s := range slices {
-		copies[i] = s.Copy()
-	}
-	return f.along(length, copies...), copies
-}
-
-// advance moves the pointers by the given number of vectors.
-func (s wasmStream) advance(vectors int) {
-	for _, p := range s.slices {
-		p.Advance(vectors * vectorBytes)
-	}
-}
-
-// blocks calls body to write the code for steps of most vectors, then for single vectors, and then
-// for the remainder of n elements.
-func (s wasmStream) blocks(most int, body func(vectors int, n *wasm.X)) {
-	steps := []int{most, 1}
-	if most == 1 {
-		steps = steps[1:]
-	}
-	for _, vectors := range steps {
-		s.f.whole(s.n, vectors*s.f.lanes, func() {
-			body(vectors, nil)
-			s.advance(vectors)
-		})
-	}
-	s.f.If(s.n, func() { body(1, &s.n) })
-}
-
-// each is blocks for code that processes one vector of a step after the other.
-func (s wasmStream) each(unroll int, body func(i int, n *wasm.X)) {
-	s.blocks(unroll, func(vectors int, n *wasm.X) {
-		for i := range vectors {
-			s.f.Scope(func() { body(i, n) })
-		}
-	})
-}
-
-// whole writes the loop over n elements in steps. It leaves the number of remaining elements in n.
-func (f *wasmFunc) whole(n wasm.X, step int, body func()) {
-	f.If(n.AtLeast(step), func() {
-		f.Loop(func(again wasm.Label) {
-			body()
-			n.Advance(-step)
-			f.BranchIf(again, n.AtLeast(step))
-		})
-	})
-}
-
-// inLanes calls body such that vector j of the slices is added to sum j % len(sums), including the
-// last, incomplete vector.
-func (s wasmStream) inLanes(sums int, body func(j, i int, n *wasm.X)) {
-	f := s.f
-	f.whole(s.n, sums*f.lanes, func() {
-		for i := range sums {
-			f.Scope(func() { body(i, i, nil) })
-		}
-		s.advance(sums)
-	})
-	f.Block(func(end wasm.Label) {
-		for j := range sums {
-			f.If(s.n.Below(f.lanes), func() {
-				f.If(s.n, func() { body(j, 0, &s.n) })
-				f.Branch(end)
-			})
-			if j < sums-1 {
-				f.Scope(func() { body(j, 0, nil) })
-				s.n.Advance(-f.lanes)
-				s.advance(1)
-			}
-		}
-	})
 }
 
 // fold combines all lanes of the vectors with op, the furthest apart first, and returns a vector
 // with the result in all lanes.
-func (f *wasmFunc) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
+func (f *wasmProgram) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
 	for len(all) > 1 {
 		half := make([]wasm.V, len(all)/2)
 		for i := range half {
@@ -276,36 +165,6 @@ func (f *wasmFunc) fold(all []wasm.V, op func(v, w wasm.V) wasm.V) wasm.V {
 	v := all[0]
 	v = op(v, v.Shuffle(v, 2, 3, 0, 1))
 	return op(v, v.Shuffle(v, 1, 0, 3, 2))
-}
-
-// total is fold for a sum.
-func (f *wasmFunc) total(all []wasm.V) wasm.V { return f.fold(all, wasm.V.Add) }
-
-// repeat writes a loop that runs n times. n must be at least 1.
-func (f *wasmFunc) repeat(n wasm.X, body func()) {
-	f.Loop(func(again wasm.Label) {
-		body()
-		n.Advance(-1)
-		f.BranchIf(again, n)
-	})
-}
-
-// horner returns c[0] + x·(c[1] + x·(c[2] + …)).
-func horner(x wasm.V, c []wasm.V) wasm.V {
-	p := c[len(c)-1]
-	for i := len(c) - 2; i >= 0; i-- {
-		p = p.Mul(x).Add(c[i])
-	}
-	return p
-}
-
-// nums returns vectors of constants.
-func (f *wasmFunc) nums(c ...float64) []wasm.V {
-	var all []wasm.V
-	for _, x := range c {
-		all = append(all, f.Num(x))
-	}
-	return all
 }
 
 // wasmBuild is the build constraint for kernels in WebAssembly. A program with imports cannot run

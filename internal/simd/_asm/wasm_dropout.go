@@ -9,7 +9,7 @@ type wasmDraws struct {
 	mix             [2]wasm.V
 }
 
-func (f *wasmFunc) draws() *wasmDraws {
+func newWasmDraws(f *wasmProgram) *wasmDraws {
 	key := f.SplatL(f.ParamL(f.index("key")))
 	// two returns the vector with i and j steps of the stream.
 	two := func(i, j uint64) wasm.V { return f.Wide(i*golden, j*golden) }

@@ -5,7 +5,7 @@ import "github.com/attn-go/attn/internal/simd/_asm/wasm"
 // fmaLoop writes a loop of multiplications and additions, and nothing else: n rounds of one of each
 // for each chain of the version for amd64, half of them at a time because of the registers. The
 // numbers stay positive. The branch that is never taken makes the engine compute them.
-func (f *wasmFunc) fmaLoop() {
+func (f *wasmProgram) fmaLoop() {
 	n, one, tiny, zero := f.x("n"), f.Num(1), f.Num(0x1p-30), f.Zero()
 	var chains []wasm.V
 	for range fmaChains {

@@ -3,7 +3,7 @@ package main
 import "github.com/attn-go/attn/internal/simd/_asm/wasm"
 
 // transpose writes the kernel that copies up to four rows, each depth long, to depth rows of four.
-func (f *wasmFunc) transpose() {
+func (f *wasmProgram) transpose() {
 	dst, dstRow := f.x("dst"), f.x("dstRow")
 	rows := f.rowPointers(f.lanes, f.x("src"), f.x("srcRow"), f.x("rows"))
 	f.columns(rows, f.x("depth"), func(_, _ int, column wasm.V) {
@@ -13,32 +13,30 @@ func (f *wasmFunc) transpose() {
 	f.Return()
 }
 
-// wasmRowGroups is the number of vectors of columns of B that gemvTransposed processes at a time.
-const wasmRowGroups = 2
-
 // gemvTransposed writes the kernel for a single contiguous row of A and contiguous columns of B.
 // See the version for amd64.
-func (f *wasmFunc) gemvTransposed() {
-	field := f.fields(f.x("t"), tileArg)
+func (f *wasmProgram) gemvTransposed() {
+	args := newArguments(f, tileArg)
+	field := func(name string) wasm.X { return args.field(name).(wasm.X) }
 	c, last, a := field("c"), field("last"), field("a")
 	rest := last.Plus(-f.lanes) // columns of the second vector
 	both := rest.AtLeast(1)
-	sums := f.Zeros(wasmRowGroups)
-	sums[0].Set(f.load(c, 0, &last))
-	f.If(both, func() { sums[1].Set(f.load(c, 1, &rest)) })
+	sums := f.Zeros(f.tiling().groups)
+	sums[0].Set(f.readAt(c, 0, &last))
+	f.If(both, func() { sums[1].Set(f.readAt(c, 1, &rest)) })
 	rows := f.rowPointers(len(sums)*f.lanes, field("b"), field("bRow"), last.Copy())
 	f.columns(rows, field("depth"), func(g, k int, column wasm.V) {
 		sums[g].Accumulate(f.LoadSplat(a, 4*k).Mul(column))
 	}, a)
 	zero := f.Zero() // turns -0 into 0
-	f.store(sums[0].Add(zero), c, 0, &last)
-	f.If(both, func() { f.store(sums[1].Add(zero), c, 1, &rest) })
+	f.writeAt(sums[0].Add(zero), c, 0, &last)
+	f.If(both, func() { f.writeAt(sums[1].Add(zero), c, 1, &rest) })
 	f.Return()
 }
 
 // rowPointers returns pointers to n rows. If there are fewer, the last row replaces the missing
 // ones, whose results are not used.
-func (f *wasmFunc) rowPointers(n int, first, distance, rows wasm.X) []wasm.X {
+func (f *wasmProgram) rowPointers(n int, first, distance, rows wasm.X) []wasm.X {
 	all := []wasm.X{first}
 	for i := 1; i < n; i++ {
 		next := all[i-1].Copy()
@@ -51,9 +49,9 @@ func (f *wasmFunc) rowPointers(n int, first, distance, rows wasm.X) []wasm.X {
 // columns writes the loops that transpose groups of four rows: four steps of each at a time, and
 // then single steps. It calls use for column k of each group g, and advances the pointers to the
 // rows and those in along.
-func (f *wasmFunc) columns(rows []wasm.X, depth wasm.X, use func(g, k int, column wasm.V), along ...wasm.X) {
-	s := wasmStream{f, depth, append(along, rows...)}
-	s.blocksOf(f.lanes, func(steps int) {
+func (f *wasmProgram) columns(rows []wasm.X, depth wasm.X, use func(g, k int, column wasm.V), along ...wasm.X) {
+	along = append(along, rows...)
+	block := func(steps int) {
 		for g := range len(rows) / f.lanes {
 			f.Scope(func() {
 				four := rows[g*f.lanes:][:f.lanes]
@@ -67,26 +65,19 @@ func (f *wasmFunc) columns(rows []wasm.X, depth wasm.X, use func(g, k int, colum
 				}
 				var square []wasm.V
 				for _, p := range four {
-					square = append(square, f.load(p, 0, nil))
+					square = append(square, f.readAt(p, 0, nil))
 				}
 				for k, c := range transposed(square) {
 					use(g, k, c)
 				}
 			})
 		}
-	})
-}
-
-// blocksOf writes loops over steps of the given number of elements and over single elements.
-func (s wasmStream) blocksOf(most int, body func(steps int)) {
-	for _, steps := range []int{most, 1} {
-		s.f.whole(s.n, steps, func() {
-			body(steps)
-			for _, p := range s.slices {
-				p.Advance(4 * steps)
-			}
-		})
+		for _, p := range along {
+			p.Advance(4 * steps)
+		}
 	}
+	f.whole(depth, f.lanes, func() { block(f.lanes) })
+	f.whole(depth, 1, func() { block(1) })
 }
 
 // transposed returns the columns of a square of four rows.

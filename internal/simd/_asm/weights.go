@@ -10,30 +10,30 @@ import (
 
 // above writes the loop that collects the indices of large elements. It writes whole vectors of
 // indices; those after the count are meaningless.
-func above(s isa) {
+func above(s avxProgram) {
 	x, dst := pointer("x"), pointer("dst")
-	least, places, step := s.broadcast("least"), s.broadcast("first"), s.bits(uint32(s.lanes))
+	least, places := register(s.broadcast("least")), register(s.broadcast("first"))
+	lanes := s.bitsOp(uint32(s.lanes))
 	VPADDD(ascending(), places, places)
 	count := GP64()
 	XORQ(count, count)
-	st := s.along("n")
+	l := s.along("n", x)
 	w := s.gatherer()
-	st.each(2, func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
+	l.each(2, func(t step) {
+		v := register(t.load(x))
 		large := s.compare(greater, least, v)
-		if m != nil {
-			s.both(*m, &large)
+		if t.e != nil {
+			s.both(*t.e.(*mask), &large)
 		}
 		w.gather(large, places, dst, count)
-		VPADDD(step, places, places)
+		VPADDD(lanes, places, places)
 	})
 	Store(count, ReturnIndex(0))
 	s.end()
 }
 
 // both keeps the lanes of b that are also in a.
-func (s isa) both(a mask, b *mask) {
+func (s avxProgram) both(a mask, b *mask) {
 	if s.lanes == 16 {
 		KANDW(a.k, b.k, b.k)
 	} else {
@@ -57,11 +57,11 @@ func ascending() Mem {
 // A gatherer writes selected lanes contiguously. AVX2 has no instruction for it, so the numbers of
 // the lanes are bytes of a word from which PEXT removes the lanes that are not selected.
 type gatherer struct {
-	s                    isa
+	s                    avxProgram
 	lowBits, laneNumbers reg.GPVirtual
 }
 
-func (s isa) gatherer() gatherer {
+func (s avxProgram) gatherer() gatherer {
 	g := gatherer{s: s}
 	if s.lanes == 8 {
 		g.lowBits, g.laneNumbers = GP64(), GP64()
@@ -76,7 +76,7 @@ func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 	to := Mem{Base: dst, Index: count, Scale: 4}
 	bits := GP64()
 	if g.s.lanes == 16 {
-		t := g.s.vec()
+		t := g.s.reg()
 		VPCOMPRESSD_Z(v, m.k, t)
 		VMOVUPS(t, to)
 		KMOVW(m.k, bits.As32())
@@ -103,21 +103,20 @@ func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 
 // ranks writes, for each vector, the loop over all elements that may come before its elements.
 // Ranks are counted in floats, whose masks are the same on all instruction sets.
-func ranks(s isa) {
+func ranks(s avxProgram) {
 	dst, x := pointer("dst"), pointer("x")
 	length := pointer("n")
 	one, lanes := s.numReg(1), s.num(float64(s.lanes))
-	places := s.vec()
+	places := s.reg()
 	VCVTDQ2PS(ascending(), places)
-	st := s.along("n")
-	st.each(1, func(_ int, m *mask) {
-		own, rank, place := s.vec(), s.zero(), s.zero()
-		s.load(st.at(x, 0), m, own)
+	s.along("n", dst, x).each(1, func(t step) {
+		own, rank, place := s.reg(), register(s.zero()), register(s.zero())
+		t.p.readInto(own, t.at(x), 0, t.e)
 		i := GP64()
 		XORQ(i, i)
 		loop := label("other")
 		Label(loop)
-		other := s.vec()
+		other := s.reg()
 		VBROADCASTSS(Mem{Base: x, Index: i, Scale: 4}, other)
 		larger, tie := s.compare(greater, own, other), s.compare(equal, own, other)
 		s.both(s.compare(less, places, place), &tie)
@@ -128,14 +127,14 @@ func ranks(s isa) {
 		CMPQ(i, length)
 		JL(LabelRef(loop))
 		VCVTTPS2DQ(rank, rank)
-		s.store(rank, m, st.at(dst, 0))
+		t.store(rank, dst)
 		VADDPS(lanes, places, places)
 	})
 	s.end()
 }
 
 // either adds to b the lanes of a.
-func (s isa) either(a mask, b *mask) {
+func (s avxProgram) either(a mask, b *mask) {
 	if s.lanes == 16 {
 		KORW(a.k, b.k, b.k)
 	} else {
@@ -144,8 +143,8 @@ func (s isa) either(a mask, b *mask) {
 }
 
 // where returns a in the lanes of m, and 0 in the others.
-func (s isa) where(m mask, a reg.VecVirtual) reg.VecVirtual {
-	v := s.vec()
+func (s avxProgram) where(m mask, a reg.VecVirtual) reg.VecVirtual {
+	v := s.reg()
 	if s.lanes == 16 {
 		VMOVAPS_Z(a, m.k, v)
 	} else {
@@ -161,15 +160,13 @@ var logPoly = []float64{3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6
 
 // entropy writes the sum of x·ln x with ln x = e·ln2 + ln(1+f). A zero has a finite e too, which is
 // then multiplied by 0.
-func entropy(s isa) {
+func entropy(s avxProgram) {
 	x := pointer("x")
-	root := s.bits(math.Float32bits(math.Sqrt2 / 2))
-	one, half, ln2, poly := s.num(1), s.num(0.5), s.num(math.Ln2), s.nums(logPoly...)
-	acc := s.accumulators(32)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		v, e, f, square := s.vec(), s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
+	root := s.bitsOp(math.Float32bits(math.Sqrt2 / 2))
+	one, half, ln2, log := s.num(1), s.num(0.5), s.num(math.Ln2), s.polynomial(logPoly)
+	acc := as[reg.VecVirtual](s.sums(32))
+	s.along("n", x).inLanes(len(acc), func(i int, t step) {
+		v, e, f, square := register(t.load(x)), s.reg(), s.reg(), s.reg()
 		VPSUBD(root, v, e)
 		VPSRAD(U8(23), e, e)
 		VPSLLD(U8(23), e, f)
@@ -177,7 +174,7 @@ func entropy(s isa) {
 		VCVTDQ2PS(e, e)
 		VSUBPS(one, f, f)
 		VMULPS(f, f, square)
-		p := s.horner(f, poly)
+		p := register(log(f))
 		VFMSUB213PS(half, f, p)
 		VFMADD213PS(f, square, p)
 		VFMADD231PS(ln2, e, p)
