@@ -69,14 +69,6 @@ func (r *run) repr(v any, depth int) string {
 }
 
 func reprFloat(x float64) string {
-	switch {
-	case math.IsInf(x, 1):
-		return "inf"
-	case math.IsInf(x, -1):
-		return "-inf"
-	case math.IsNaN(x):
-		return "nan"
-	}
 	format := byte('f')
 	if a := math.Abs(x); a != 0 && (a < 1e-4 || a >= 1e16) {
 		format = 'e'
