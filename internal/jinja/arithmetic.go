@@ -2,56 +2,37 @@ package jinja
 
 import "math"
 
-// largest is the limit of integers, while Python's have none. Up to it, they are exact in float64, so integers can be
-// compared with other numbers without rounding.
-const largest = 1 << 53
-
-// whole returns n. It fails if n is beyond the limit.
+// whole returns n. It fails if n does not fit in 32 bits, while Python's integers have no limit. With this limit, a sum or
+// product does not overflow before it is checked. There are no fractions: chat templates only count.
 func whole(n int64) int64 {
-	if n > largest || n < -largest {
+	if n > math.MaxInt32 || n < math.MinInt32 {
 		fail("integer %d is too large", n)
 	}
 	return n
 }
 
-// numeric returns a number as int64 or float64, and nil for other values.
-func numeric(v any) any {
+// toInt returns the value of an integer, or of a truth value.
+func toInt(v any) (n int64, ok bool) {
 	switch v := v.(type) {
 	case bool:
 		if v {
-			return int64(1)
+			return 1, true
 		}
-		return int64(0)
-	case int64, float64:
-		return v
+		return 0, true
+	case int64:
+		return v, true
 	}
-	return nil
+	return 0, false
 }
 
-func toFloat(number any) float64 {
-	if n, ok := number.(int64); ok {
-		return float64(n)
-	}
-	return number.(float64)
-}
-
-// arithmetic evaluates x op y for integers, as Python does. Chat templates count messages; none of them computes with
-// fractions.
-func arithmetic(op string, x, y any) int64 {
-	m, isM := x.(int64)
-	n, isN := y.(int64)
-	if !isM || !isN {
-		fail("%s with a fraction is not supported", op)
-	}
+// arithmetic evaluates m op n, as Python does.
+func arithmetic(op string, m, n int64) int64 {
 	switch op {
 	case "+":
 		return whole(m + n)
 	case "-":
 		return whole(m - n)
 	case "*":
-		if math.Abs(float64(m)*float64(n)) > largest {
-			fail("%d * %d is too large", m, n)
-		}
 		return whole(m * n)
 	}
 	if n == 0 {

@@ -11,8 +11,10 @@ func (r *run) equal(a, b any) bool {
 	r.step()
 	r.down()
 	defer r.up()
-	if m, n := numeric(a), numeric(b); m != nil && n != nil {
-		return toFloat(m) == toFloat(n)
+	m, isM := toInt(a)
+	n, isN := toInt(b)
+	if isM && isN {
+		return m == n
 	}
 	switch a := a.(type) {
 	case nil:
@@ -50,11 +52,13 @@ func (r *run) equal(a, b any) bool {
 	return false
 }
 
-// order compares two numbers or two texts.
+// order compares two integers or two texts.
 func (r *run) order(a, b any) int {
 	r.step()
-	if m, n := numeric(a), numeric(b); m != nil && n != nil {
-		return cmp.Compare(toFloat(m), toFloat(n))
+	m, isM := toInt(a)
+	n, isN := toInt(b)
+	if isM && isN {
+		return cmp.Compare(m, n)
 	}
 	s, isText := a.(string)
 	t, ok := b.(string)

@@ -1,8 +1,6 @@
 package jinja
 
-import (
-	"strings"
-)
+import "strings"
 
 // builtins are the functions that a template can call.
 var builtins = map[string]any{
@@ -17,9 +15,12 @@ var builtins = map[string]any{
 }
 
 func rangeOf(r *run, g given) any {
-	var n [3]int64                                                     // an int of 32 bits could overflow
+	var n [3]int64
 	for i, v := range bind("range", []string{"0", "1", "2"}, g).list { // range has no named parameters
-		n[i] = int64(small(v, "of range"))
+		var ok bool
+		if n[i], ok = v.(int64); !ok {
+			fail("range of %s, want integers", typeName(v))
+		}
 	}
 	from, to, step := int64(0), n[0], int64(1)
 	if len(g.list) > 1 {

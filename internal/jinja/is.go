@@ -11,9 +11,9 @@ var tests = map[string]builtin{
 	"true":      whether(func(v any) bool { return v == true }),
 	"false":     whether(func(v any) bool { return v == false }),
 	"string":    whether(is[string]),
-	"number":    whether(func(v any) bool { return numeric(v) != nil }),
+	"number":    whether(func(v any) bool { return is[int64](v) || is[bool](v) }),
 	"integer":   whether(is[int64]),
-	"float":     whether(is[float64]),
+	"float":     whether(func(any) bool { return false }), // there are no values with a fraction
 	"mapping":   whether(is[*dict]),
 	"iterable":  whether(func(v any) bool { return is[*list](v) || isSequence(v) }),
 	"sequence":  whether(isSequence),

@@ -37,7 +37,7 @@ type Raised struct{ Message string }
 // Error returns the message.
 func (e *Raised) Error() string { return e.Message }
 
-// Render returns the text of a template. The values of variables are nil, bool, int, float64, string, []any and
+// Render returns the text of a template. The values of variables are nil, bool, int, int64, string, []any and
 // map[string]any, nested as needed; the keys of a map are in alphabetical order. now is the time for strftime_now.
 //
 // Errors: a *Raised; unsupported features; operations that Jinja rejects; more work or text than a chat can need.

@@ -3,7 +3,6 @@ package jinja
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,17 +82,17 @@ func TestRefuses(t *testing.T) {
 		{"{{ '1_000' | int }}", "int of a string that is no integer is not supported"},
 		{"{{ '1٣' | int }}", "int of a string that is no integer is not supported"},
 		{"{{ 'x' | tojson(true) }}", "tojson with ensure_ascii is not supported"},
-		{"{{ range(3000000000) }}", "argument of range is an integer, want an integer of 32 bits"},
+		{"{{ range('3') }}", "range of a string, want integers"},
 		{"x{% for a in [1] %}{% set y %}{% break %}{% endset %}{% endfor %}", "line 1: break outside of a loop"},
 		{"{% for a in [1] %}{% macro m() %}\n{% continue %}{% endmacro %}{% endfor %}", "line 2: continue outside of a loop"},
 		{"{{ 10 ** 2 }}", `line 1: "**", want }}`},
-		{"{{ 9007199254740993 }}", "number 9007199254740993 is too large"},
+		{"{{ 2147483648 }}", "number 2147483648 is too large"},
 		{"{{ 99999999999999999999 }}", "number 99999999999999999999 is too large"},
-		{"{{ 9007199254740992 + 1 }}", "integer 9007199254740993 is too large"},
-		{"{{ -9007199254740992 - 1 }}", "integer -9007199254740993 is too large"},
-		{"{{ 94906267 * 94906267 }}", "94906267 * 94906267 is too large"},
-		{"{{ 9007199254740992 * -9007199254740992 }}", "9007199254740992 * -9007199254740992 is too large"},
-		{"{{ '9007199254740993' | int }}", "integer 9007199254740993 is too large"},
+		{"{{ 2147483647 + 1 }}", "integer 2147483648 is too large"},
+		{"{{ -2147483647 - 2 }}", "integer -2147483649 is too large"},
+		{"{{ -(-2147483647 - 1) }}", "integer 2147483648 is too large"},
+		{"{{ 46341 * 46341 }}", "integer 2147488281 is too large"},
+		{"{{ '2147483648' | int }}", "integer 2147483648 is too large"},
 		{"{{ range(3) == range(3) }}", "comparing a range with another one is not supported"},
 		{"{{ {}.items() in [{}.items()] }}", "comparing a view of a dict with another one is not supported"},
 		{"{% set n = namespace() %}{{ n == n }}", "comparing a namespace is not supported"},
@@ -129,10 +128,12 @@ func TestLeftOut(t *testing.T) {
 		"{% set a = 1, 2 %}",
 		"{{ 1, 2 }}",
 		"{{ +1 }}",
+		"{{ 1 +}}",
 		"{{ 7 / 2 }}",
 		"{{ 7 // 2 }}",
-		"{{ 0.1 + 0.2 }}",
-		"{{ 1.5 % 1 }}",
+		"{{ 1.5 }}",
+		"{{ 1e3 }}",
+		"{{ 1.0 == 1 }}",
 		"{{ 2 * 'a' }}",
 		"{{ 'a' * 2 }}",
 		"{{ '%s' % 1 }}",
@@ -147,13 +148,10 @@ func TestLeftOut(t *testing.T) {
 		"{{ [1, 2, 3][2:0:-1] }}",
 		"{{ [1, 2][true] }}",
 		"{{ [1, 2][none] }}",
-		"{{ 'ab'[1.0] }}",
-		"{{ {1.0: 2} }}",
 		"{{ {true: 2} }}",
-		"{{ {1: 2}[1.0] }}",
 		"{{ {1: 2}[true] }}",
 		"{{ {none: 2} }}",
-		"{{ 1.0 in {1: 2} }}",
+		"{{ true in {1: 2} }}",
 		"{{ 1 is in [1] }}",
 		"{{ 7 is odd }}",
 		"{{ 7 is divisibleby 7 }}",
@@ -168,7 +166,6 @@ func TestLeftOut(t *testing.T) {
 		"{{ 'x' | int }}",
 		"{{ '' | int }}",
 		"{{ '1.5' | int }}",
-		"{{ 1.5 | int }}",
 		"{{ none | int }}",
 		"{{ '1' | int(2) }}",
 		"{{ '1.5' | float }}",
@@ -219,7 +216,7 @@ func TestLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{math.NaN(), math.Inf(1), 1 << 54, uint8(1)} {
+	for _, v := range []any{1.5, int64(1 << 31), int64(-1<<31 - 1), uint8(1)} {
 		if _, err := tpl.Render(map[string]any{"v": v}, clock); err == nil {
 			t.Errorf("no error for the variable %v", v)
 		}

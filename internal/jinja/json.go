@@ -43,8 +43,6 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		b.WriteString(strconv.FormatBool(v))
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
-	case float64:
-		b.WriteString(reprFloat(v))
 	case string:
 		writeJSONString(r, b, v)
 	case *list:

@@ -20,7 +20,6 @@ const (
 	printEnd
 	identifier
 	integer
-	float
 	text // a string
 	operator
 	end
@@ -156,7 +155,7 @@ func (l *lexer) expression(close string) {
 		}
 		if depth == 0 {
 			body := strings.TrimPrefix(rest, "-")
-			if rest[0] == '+' {
+			if rest[0] == '+' && close == "%}" {
 				body = rest[1:]
 			}
 			if strings.HasPrefix(body, close) {
@@ -192,14 +191,13 @@ func (l *lexer) expression(close string) {
 }
 
 func (l *lexer) number(s string) {
-	k := integer
-	if strings.ContainsAny(s, ".eE") {
-		k = float
-	}
-	if k == integer && len(s) > 1 && s[0] == '0' {
+	switch {
+	case strings.ContainsAny(s, ".eE"):
+		l.fail("number %s is not supported, want an integer", s)
+	case len(s) > 1 && s[0] == '0':
 		l.fail("number %s begins with 0", s)
 	}
-	l.add(k, s)
+	l.add(integer, s)
 }
 
 // quoted reads a string with the escapes of Python.

@@ -17,14 +17,11 @@ func compares(r *run, op string, a, b any) bool {
 
 // negative evaluates -v.
 func negative(v any) any {
-	switch n := numeric(v).(type) {
-	case int64:
-		return -n
-	case float64:
-		return -n
+	n, ok := toInt(v)
+	if !ok {
+		fail("- is not supported for %s", typeName(v))
 	}
-	fail("- is not defined for %s", typeName(v))
-	return nil
+	return whole(-n)
 }
 
 // binary evaluates x op y.
@@ -39,8 +36,9 @@ func binary(r *run, op string, x, y any) any {
 			return sum
 		}
 	}
-	m, n := numeric(x), numeric(y)
-	if m == nil || n == nil {
+	m, isM := toInt(x)
+	n, isN := toInt(y)
+	if !isM || !isN {
 		for _, v := range []any{y, x} {
 			if u, ok := v.(undefined); ok {
 				fail("%s is undefined", u.name)

@@ -162,19 +162,12 @@ func (p *parser) call(of expression) expression {
 
 func (p *parser) primary() expression {
 	switch t := p.next(); t.kind {
-	case integer, float:
-		var v any
-		var err error
-		tooLarge := false
-		if v, err = strconv.ParseFloat(t.s, 64); t.kind == integer {
-			var n int64
-			n, err = strconv.ParseInt(t.s, 10, 64)
-			v, tooLarge = n, n > largest
-		}
-		if err != nil || tooLarge {
+	case integer:
+		n, err := strconv.ParseInt(t.s, 10, 32)
+		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant(v)
+		return constant(n)
 	case text:
 		for p.peek().kind == text {
 			t.s += p.next().s

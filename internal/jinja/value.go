@@ -3,12 +3,11 @@ package jinja
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"unicode/utf8"
 )
 
-// The values of a template are Python values: nil, bool, int64, float64, string and the following types.
+// The values of a template are Python values: nil, bool, int64, string and the following types.
 type (
 	undefined struct{ name string }
 	function  func(r *run, g given) any
@@ -51,8 +50,7 @@ func (d *dict) set(r *run, key, v any) {
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
 }
 
-// find returns the index of a key. Keys are texts and integers. Python also finds an integer by an equal number or
-// truth value, which fails here.
+// find returns the index of a key. Keys are texts and integers. Python also finds 1 by true, which fails here.
 func (d *dict) find(r *run, key any) (i int, there bool) {
 	switch k := key.(type) {
 	case nil, undefined:
@@ -83,11 +81,6 @@ func fromGo(r *run, v any) any {
 		return whole(int64(v))
 	case int64:
 		return whole(v)
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			fail("a variable is %v", v)
-		}
-		return v
 	case []any:
 		l := &list{}
 		for _, x := range v {
@@ -113,8 +106,6 @@ func typeName(v any) string {
 		return "a truth value"
 	case int64:
 		return "an integer"
-	case float64:
-		return "a number"
 	case string:
 		return "a string"
 	case *list:
@@ -140,8 +131,6 @@ func truth(v any) bool {
 	case bool:
 		return v
 	case int64:
-		return v != 0
-	case float64:
 		return v != 0
 	case string:
 		return v != ""
