@@ -2,8 +2,8 @@ package jinja
 
 import "math"
 
-// whole returns n. It fails if n does not fit in 32 bits, while Python's integers have no limit. With this limit, a sum or
-// product does not overflow before it is checked. There are no fractions: chat templates only count.
+// whole returns n. It fails if n does not fit in 32 bits, while Python's integers have no limit. With this limit, a sum
+// or product does not overflow before it is checked. There are no fractions: chat templates only count.
 func whole(n int64) int64 {
 	if n > math.MaxInt32 || n < math.MinInt32 {
 		fail("integer %d is too large", n)

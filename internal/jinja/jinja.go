@@ -1,8 +1,8 @@
-// Package jinja renders chat templates. It supports the part of Jinja 2 that the templates of language
-// models use, with the settings and functions of transformers' apply_chat_template.
+// Package jinja renders chat templates. It supports the part of Jinja 2 that the templates of language models use in a
+// chat of texts, with the settings and functions of transformers' apply_chat_template.
 //
-// A template comes with a model and is not trusted. It can read only its variables, and its work is limited. Features
-// that this package does not support cause an error with the feature's name when the template uses them.
+// A template comes with a model and is not trusted. It can read only its variables, and its work is limited. The rest
+// of Jinja is an error: unsupported syntax when the template is parsed, an unsupported name or value when it is used.
 package jinja
 
 import (

@@ -67,6 +67,7 @@ func (p *parser) not() expression {
 	return func(r *run, s *scope) any { return !truth(r.value(x, s)) }
 }
 
+// compare parses one comparison. A chain such as a < b < c is an error.
 func (p *parser) compare() expression {
 	a := p.sum()
 	op := p.peek().s
@@ -100,11 +101,9 @@ func (p *parser) infix(operand func() expression, ops ...string) expression {
 	return e
 }
 
-func (p *parser) sum() expression    { return p.infix(p.concat, "+", "-") }
-func (p *parser) concat() expression { return p.infix(p.product, "~") }
-func (p *parser) product() expression {
-	return p.infix(p.filtered, "*", "%")
-}
+func (p *parser) sum() expression     { return p.infix(p.concat, "+", "-") }
+func (p *parser) concat() expression  { return p.infix(p.product, "~") }
+func (p *parser) product() expression { return p.infix(p.filtered, "*", "%") }
 
 // unary parses minus signs, a value, and the attributes and indices after it.
 func (p *parser) unary() expression {
