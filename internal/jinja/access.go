@@ -3,7 +3,6 @@ package jinja
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // getAttribute evaluates value.name, and getItem evaluates value[key]. Both look up elements of a dict;
@@ -16,25 +15,14 @@ func getAttribute(v any, name string) any {
 		return x.get(name)
 	case loopState:
 		return x.get(name)
-	case *dict:
-		if m := method(v, name); m != nil {
-			return m
-		}
-		return x.get(name)
-	case string:
-		if m := method(v, name); m != nil {
-			return m
-		}
 	}
-	if name == "__class__" || strings.HasPrefix(name, "_") || slices.Contains(mutators, name) {
-		fail("%s of %s is not supported", name, typeName(v))
+	if m := method(v, name); m != nil {
+		return m
+	}
+	if d, ok := v.(*dict); ok {
+		return d.get(name)
 	}
 	return undefined{name}
-}
-
-// mutators are methods of lists that templates may not call, neither here nor in transformers.
-var mutators = []string{
-	"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "copy", "index", "count",
 }
 
 func getItem(r *run, v, key any) any {
@@ -58,12 +46,12 @@ func getItem(r *run, v, key any) any {
 		}
 		return undefined{s}
 	case string, *list:
-		i, ok := numeric(key).(int64)
+		if name, ok := key.(string); ok {
+			return getAttribute(v, name)
+		}
+		i, ok := key.(int64)
 		if !ok {
-			if s, isText := key.(string); isText {
-				return getAttribute(v, s)
-			}
-			return undefined{"an element"}
+			fail("%s as an index of %s is not supported", typeName(key), typeName(v))
 		}
 		if s, isText := x.(string); isText {
 			return character(r, s, i)
@@ -94,53 +82,42 @@ func character(r *run, s string, i int64) any {
 	return string(all[(i+n)%n])
 }
 
-// slice evaluates v[from:to:step] for a sequence.
+// slice evaluates v[from:to] and v[::-1] for a sequence.
 func slice(r *run, v any, parts [3]any) any {
-	var all []any
 	l, isList := v.(*list)
 	switch u, isUndefined := v.(undefined); {
 	case isUndefined:
 		fail("%s is undefined", u.name)
-	case is[string](v), isList && l.kind <= tupleKind:
-		all = copied(r, v)
-	default:
+	case !is[string](v) && !(isList && l.kind <= tupleKind):
 		fail("%s cannot be sliced", typeName(v))
 	}
-	// index returns the value of a part, limited to the bounds of a slice.
-	index := func(i int, usual int) int {
-		if parts[i] == nil {
-			return usual
+	all := copied(r, v)
+	if parts[2] != nil {
+		if parts != [3]any{nil, nil, int64(-1)} {
+			fail("a slice with a step is not supported, except [::-1]")
 		}
-		k, ok := numeric(parts[i]).(int64)
-		if !ok {
-			fail("a slice has %s as an index, want integers", typeName(parts[i]))
+		slices.Reverse(all)
+	} else {
+		// bound returns an end of the slice, limited to the sequence.
+		bound := func(at any, usual int) int {
+			if at == nil {
+				return usual
+			}
+			k, ok := at.(int64)
+			if !ok {
+				fail("a slice has %s as an index, want integers", typeName(at))
+			}
+			n := int64(len(all))
+			if k < 0 {
+				k += n
+			}
+			return int(max(0, min(n, k)))
 		}
-		return int(max(-1<<30, min(1<<30, k)))
-	}
-	step, n := index(2, 1), len(all)
-	if step == 0 {
-		fail("the step of a slice is 0")
-	}
-	low, high := 0, n
-	from, to := low, high
-	if step < 0 {
-		low, high = -1, n-1
-		from, to = high, low
-	}
-	bound := func(i, usual int) int {
-		k := index(i, usual)
-		if k < 0 && parts[i] != nil {
-			k += n
-		}
-		return max(low, min(high, k))
-	}
-	from, to = bound(0, from), bound(1, to)
-	var chosen []any
-	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
-		chosen = append(chosen, all[i])
+		from, to := bound(parts[0], 0), bound(parts[1], len(all))
+		all = all[from:max(from, to)]
 	}
 	if isList {
-		return &list{items: chosen, kind: l.kind}
+		return &list{items: all, kind: l.kind}
 	}
-	return join(r, "", chosen)
+	return join(r, "", all)
 }

@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"math"
 	"slices"
 	"strings"
 )
@@ -111,14 +110,9 @@ func (a args) int(i int, usual int) int {
 	if a.values[i] == nil {
 		return usual
 	}
-	return small(a.values[i], a.params[i])
-}
-
-// small converts an argument that must be an integer of 32 bits.
-func small(v any, name string) int {
-	n, ok := v.(int64)
-	if !ok || n > math.MaxInt32 || n < math.MinInt32 {
-		fail("argument %s is %s, want an integer of 32 bits", name, typeName(v))
+	n, ok := a.values[i].(int64)
+	if !ok {
+		fail("argument %s is %s, want an integer", a.params[i], typeName(a.values[i]))
 	}
 	return int(n)
 }

@@ -18,29 +18,15 @@ func init() { // they refer to each other by name
 		"lower":      stringMethods["lower"],
 		"capitalize": stringMethods["capitalize"],
 		"replace":    stringMethods["replace"],
-		"title":      ofText(title),
 		"string":     ofText(func(_ *run, s string) string { return s }),
-		"indent":     {"width first blank", indent},
-		"format": {"*", func(r *run, v any, a args) any {
-			return percent(r, r.str(v), &list{items: a.list, kind: tupleKind})
-		}},
-		"safe":       ofText(func(_ *run, s string) string { return s }),
-		"tojson":     {"ensure_ascii indent separators sort_keys", toJSON},
+		"int":        ofValue(toInteger),
+		"tojson":     {"ensure_ascii indent", toJSON},
 		"default":    {"default_value boolean", usual},
-		"int":        {"default", toInteger},
-		"float":      ofValue(toNumber),
-		"abs":        ofValue(absolute),
-		"sum":        ofValue(sum),
-		"max":        ofValue(func(r *run, v any) any { return extreme(r, v, 1) }),
-		"min":        ofValue(func(r *run, v any) any { return extreme(r, v, -1) }),
 		"length":     ofValue(func(r *run, v any) int64 { return int64(length(r, v)) }),
 		"list":       ofValue(func(r *run, v any) any { return &list{items: copied(r, v)} }),
 		"first":      ofValue(first),
 		"last":       ofValue(last),
-		"reverse":    ofValue(reverse),
-		"join":       {"d attribute", joined},
-		"sort":       {"reverse case_sensitive attribute", sorted},
-		"unique":     ofValue(unique),
+		"join":       {"d", func(r *run, v any, a args) any { return join(r, a.textOr(0, ""), iterate(r, v)) }},
 		"map":        {"*", mapped},
 		"select":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, true) }},
 		"reject":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, false) }},
@@ -88,67 +74,17 @@ func last(r *run, v any) any {
 	return all[len(all)-1]
 }
 
-func reverse(r *run, v any) any {
-	all := copied(r, v)
-	slices.Reverse(all)
-	if _, ok := v.(string); ok {
-		return join(r, "", all)
+// toInteger is the filter int of whole numbers and their digits.
+func toInteger(_ *run, v any) any {
+	if n, ok := v.(int64); ok {
+		return n
 	}
-	return &list{items: all, kind: iteratorKind}
-}
-
-func joined(r *run, v any, a args) any {
-	if a.set[1] {
-		fail("join by an attribute is not supported")
+	s, ok := v.(string)
+	n, err := strconv.ParseInt(strings.TrimFunc(s, isSpace), 10, 64)
+	if !ok || err != nil {
+		fail("int of %s that is no integer is not supported", typeName(v))
 	}
-	return join(r, a.textOr(0, ""), iterate(r, v))
-}
-
-// sorted is the filter sort, which ignores the case of letters.
-func sorted(r *run, v any, a args) any {
-	if a.set[1] {
-		fail("sort with case_sensitive is not supported")
-	}
-	sign, by := 1, a.textOr(2, "")
-	if a.flag(0) {
-		sign = -1
-	}
-	return sortedBy(r, copied(r, v), sign, func(x any) any {
-		if by != "" {
-			x = path(r, x, by)
-		}
-		return x
-	})
-}
-
-// sortedBy sorts by keys. Texts are compared in lower case.
-func sortedBy(r *run, all []any, sign int, key func(x any) any) any {
-	folded := func(x any) any {
-		k := key(x)
-		if s, ok := k.(string); ok {
-			return lower(r, s)
-		}
-		return k
-	}
-	slices.SortStableFunc(all, func(x, y any) int { return sign * r.order(folded(x), folded(y)) })
-	return &list{items: all}
-}
-
-func unique(r *run, v any) any {
-	made := &list{kind: iteratorKind}
-	seen := map[string]bool{}
-	for _, x := range iterate(r, v) {
-		r.charge(1, 64)
-		s, ok := x.(string)
-		if !ok || lower(r, s) != s {
-			fail("unique of %s that is not lower case is not supported", typeName(x))
-		}
-		if !seen[s] {
-			seen[s] = true
-			made.items = append(made.items, s)
-		}
-	}
-	return made
+	return whole(n)
 }
 
 // only returns the named argument; it fails if an argument has another name.
@@ -226,15 +162,30 @@ func path(r *run, v any, names string) any {
 	return v
 }
 
+// itemsOf returns the keys and values of a dict, as tuples.
 func itemsOf(r *run, v any) []any {
 	d, ok := v.(*dict)
 	if !ok {
 		fail("items of %s, want a dict", typeName(v))
 	}
-	return entries(r, d, "items")
+	r.charge(len(d.keys), 64)
+	var all []any
+	for i, k := range d.keys {
+		all = append(all, &list{items: []any{k, d.values[i]}, kind: tupleKind})
+	}
+	return all
 }
 
-// sortedItems is the filter dictsort.
+// sortedItems is the filter dictsort, which sorts by key and ignores the case of letters.
 func sortedItems(r *run, v any) any {
-	return sortedBy(r, itemsOf(r, v), 1, func(item any) any { return item.(*list).items[0] })
+	key := func(item any) any {
+		k := item.(*list).items[0]
+		if s, ok := k.(string); ok {
+			return lower(r, s)
+		}
+		return k
+	}
+	all := itemsOf(r, v)
+	slices.SortStableFunc(all, func(x, y any) int { return r.order(key(x), key(y)) })
+	return &list{items: all}
 }

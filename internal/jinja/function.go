@@ -1,8 +1,6 @@
 package jinja
 
-import (
-	"strings"
-)
+import "strings"
 
 // builtins are the functions that a template can call.
 var builtins = map[string]any{
@@ -13,14 +11,16 @@ var builtins = map[string]any{
 		return strftime(r, bind("strftime_now", []string{"format"}, g).textOr(0, ""))
 	}),
 	"range":     function(rangeOf),
-	"namespace": function(func(r *run, g given) any { return namespace{makeDict(r, g)} }),
-	"dict":      function(func(r *run, g given) any { return makeDict(r, g) }),
+	"namespace": function(newNamespace),
 }
 
 func rangeOf(r *run, g given) any {
-	var n [3]int64                                                     // an int of 32 bits could overflow
+	var n [3]int64
 	for i, v := range bind("range", []string{"0", "1", "2"}, g).list { // range has no named parameters
-		n[i] = int64(small(v, "of range"))
+		var ok bool
+		if n[i], ok = v.(int64); !ok {
+			fail("range of %s, want integers", typeName(v))
+		}
 	}
 	from, to, step := int64(0), n[0], int64(1)
 	if len(g.list) > 1 {
@@ -43,22 +43,16 @@ func rangeOf(r *run, g given) any {
 	return made
 }
 
-func makeDict(r *run, g given) *dict {
-	made := newDict()
+func newNamespace(r *run, g given) any {
 	if len(g.list) > 0 {
-		d, ok := g.list[0].(*dict)
-		if !ok || len(g.list) > 1 {
-			fail("a dict of %s is not supported", typeName(g.list[0]))
-		}
-		for i, k := range d.keys {
-			made.set(r, k, d.values[i])
-		}
+		fail("a namespace of %s is not supported", typeName(g.list[0]))
 	}
+	made := newDict()
 	for i, name := range g.names {
 		made.set(r, name, g.named[i])
 	}
 	r.charge(len(made.keys), 64)
-	return made
+	return namespace{made}
 }
 
 // timeLayouts maps the formats of C to the layouts of Go.

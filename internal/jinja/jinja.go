@@ -1,8 +1,8 @@
-// Package jinja renders chat templates. It supports the part of Jinja 2 that the templates of language
-// models use, with the settings and functions of transformers' apply_chat_template.
+// Package jinja renders chat templates. It supports the part of Jinja 2 that the templates of language models use in a
+// chat of texts, with the settings and functions of transformers' apply_chat_template.
 //
-// A template comes with a model and is not trusted. It can read only its variables, and its work is limited. Features
-// that this package does not support cause an error with the feature's name when the template uses them.
+// A template comes with a model and is not trusted. It can read only its variables, and its work is limited. The rest
+// of Jinja is an error: unsupported syntax when the template is parsed, an unsupported name or value when it is used.
 package jinja
 
 import (
@@ -37,7 +37,7 @@ type Raised struct{ Message string }
 // Error returns the message.
 func (e *Raised) Error() string { return e.Message }
 
-// Render returns the text of a template. The values of variables are nil, bool, int, float64, string, []any and
+// Render returns the text of a template. The values of variables are nil, bool, int, int64, string, []any and
 // map[string]any, nested as needed; the keys of a map are in alphabetical order. now is the time for strftime_now.
 //
 // Errors: a *Raised; unsupported features; operations that Jinja rejects; more work or text than a chat can need.

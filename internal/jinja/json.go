@@ -2,15 +2,14 @@ package jinja
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
 	"strings"
 )
 
 // toJSON is the filter tojson of transformers. Its arguments differ from those of Jinja's filter.
 func toJSON(r *run, v any, a args) any {
-	if a.flag(0) || a.flag(2) || a.flag(3) {
-		fail("tojson with ensure_ascii, separators or sort_keys is not supported")
+	if a.flag(0) {
+		fail("tojson with ensure_ascii is not supported")
 	}
 	var b strings.Builder
 	writeJSON(r, &b, v, a.int(1, -1), 0)
@@ -44,11 +43,6 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		b.WriteString(strconv.FormatBool(v))
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
-	case float64:
-		if math.IsInf(v, 0) || math.IsNaN(v) {
-			fail("tojson of %v is not supported", v)
-		}
-		b.WriteString(reprFloat(v))
 	case string:
 		writeJSONString(r, b, v)
 	case *list:
@@ -68,7 +62,7 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		b.WriteString("{")
 		for i, k := range v.keys {
 			comma(i)
-			writeJSONKey(r, b, k)
+			writeJSONString(r, b, r.str(k))
 			b.WriteString(": ")
 			writeJSON(r, b, v.values[i], indent, depth+1)
 		}
@@ -79,21 +73,6 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 	default:
 		fail("tojson of %s is not supported", typeName(v))
 	}
-}
-
-// writeJSONKey writes a key as a string, as json.dumps does.
-func writeJSONKey(r *run, b *strings.Builder, key any) {
-	if s, ok := key.(string); ok {
-		writeJSONString(r, b, s)
-		return
-	}
-	b.WriteByte('"')
-	if x, ok := key.(float64); ok {
-		b.WriteString(reprFloat(x)) // also writes infinity
-	} else {
-		writeJSON(r, b, key, -1, 0)
-	}
-	b.WriteByte('"')
 }
 
 func writeJSONString(r *run, b *strings.Builder, s string) {

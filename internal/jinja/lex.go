@@ -3,7 +3,6 @@ package jinja
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -21,7 +20,6 @@ const (
 	printEnd
 	identifier
 	integer
-	float
 	text // a string
 	operator
 	end
@@ -100,10 +98,6 @@ func (l *lexer) step() {
 		l.expression("}}")
 		l.add(printEnd, "}}")
 	case "{%":
-		if m := rawTag.FindStringSubmatch(l.src[l.pos:]); m != nil {
-			l.raw(m)
-			return
-		}
 		l.add(blockBegin, tag)
 		l.expression("%}")
 		l.add(blockEnd, "%}")
@@ -141,31 +135,13 @@ func (l *lexer) after(sign string, block bool) {
 	}
 }
 
-var (
-	tagBegin  = regexp.MustCompile(`\{[{%#]`)
-	rawTag    = regexp.MustCompile(`^\s*raw\s*(-?)%}`)
-	endrawTag = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%}`)
-)
-
-// raw reads text in which tags are not interpreted.
-func (l *lexer) raw(begin []string) {
-	l.pos += len(begin[0])
-	l.after(begin[1], false) // unlike other blocks, raw keeps the line end after it
-	m := endrawTag.FindStringSubmatchIndex(l.src[l.pos:])
-	if m == nil {
-		l.fail("raw does not end")
-	}
-	at, rest := l.pos, l.src[l.pos:]
-	l.add(data, l.before(rest[:m[0]], rest[m[2]:], "{%"))
-	l.pos = at + m[1]
-	l.after(rest[m[4]:m[5]], true)
-}
+var tagBegin = regexp.MustCompile(`\{[{%#]`)
 
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
 // tokenPattern returns a regular expression for a number, a name or an operator.
 var tokenPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:(\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]?\d+)?)|([\pL_][\pL\p{Nd}_]*)|` +
+	return regexp.MustCompile(`^(?:(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|([\pL_][\pL\p{Nd}_]*)|` +
 		`(//|\*\*|==|!=|<=|>=|[-+*/%~<>=.,:|()\[\]{}]))`)
 })
 
@@ -179,7 +155,7 @@ func (l *lexer) expression(close string) {
 		}
 		if depth == 0 {
 			body := strings.TrimPrefix(rest, "-")
-			if rest[0] == '+' {
+			if rest[0] == '+' && close == "%}" {
 				body = rest[1:]
 			}
 			if strings.HasPrefix(body, close) {
@@ -215,14 +191,13 @@ func (l *lexer) expression(close string) {
 }
 
 func (l *lexer) number(s string) {
-	k := integer
-	if strings.ContainsAny(s, ".eE") {
-		k = float
-	}
-	if k == integer && len(s) > 1 && s[0] == '0' && strings.Trim(s, "0_") != "" {
+	switch {
+	case strings.ContainsAny(s, ".eE"):
+		l.fail("number %s is not supported, want an integer", s)
+	case len(s) > 1 && s[0] == '0':
 		l.fail("number %s begins with 0", s)
 	}
-	l.add(k, strings.ReplaceAll(s, "_", ""))
+	l.add(integer, s)
 }
 
 // quoted reads a string with the escapes of Python.
@@ -238,24 +213,12 @@ func (l *lexer) quoted(rest string) {
 			b.WriteByte(c)
 		default:
 			i++
-			if at := strings.IndexByte(`abfnrtv\'"`, rest[i]); at >= 0 {
-				b.WriteByte("\a\b\f\n\r\t\v\\'\""[at])
-				continue
+			at := strings.IndexByte(`bfnrt\'"`, rest[i])
+			if at < 0 {
+				c, _ := utf8.DecodeRuneInString(rest[i:])
+				l.fail("an escape with %q is not supported", c)
 			}
-			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[rest[i]]
-			if digits > 0 && i+digits < len(rest) {
-				n, err := strconv.ParseUint(rest[i+1:i+1+digits], 16, 31)
-				if r := rune(n); err == nil && utf8.ValidRune(r) {
-					b.WriteRune(r)
-					i += digits
-					continue
-				}
-			}
-			if digits > 0 || rest[i] >= '0' && rest[i] <= '7' || rest[i] == 'N' || rest[i] == '\n' {
-				l.fail("escape \\%c is not supported", rest[i])
-			}
-			b.WriteByte('\\')
-			b.WriteByte(rest[i])
+			b.WriteByte("\b\f\n\r\t\\'\""[at])
 		}
 	}
 	l.fail("a string does not end")

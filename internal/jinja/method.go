@@ -3,18 +3,14 @@ package jinja
 import (
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // dictMethods are the supported methods of Python's dicts.
 var dictMethods = map[string]builtin{
-	"items":  view("items"),
-	"keys":   view("keys"),
-	"values": view("values"),
+	"items": ofValue(func(r *run, v any) any { return &list{items: itemsOf(r, v), kind: viewKind} }),
 	"get": {"key default", func(r *run, v any, a args) any {
 		d := v.(*dict)
-		wantHashable(a.values[0])
-		if i, there := d.find(r, a.values[0]); there {
+		if i, there := d.find(r, a.needed(0)); there {
 			return d.values[i]
 		}
 		return a.values[1]
@@ -30,96 +26,43 @@ var stringMethods = map[string]builtin{
 	"lower":      ofText(lower),
 	"capitalize": ofText(capitalize),
 	"split":      {"sep maxsplit", split},
-	"splitlines": ofText(func(r *run, s string) *list { return listOf(lines(r, s)) }),
+	"replace":    {"old new", replace},
 	"startswith": {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasPrefix) }},
-	"endswith":   {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
-	"replace":    {"old new count", replace},
-	"count": {"sub", func(_ *run, v any, a args) any {
-		return int64(strings.Count(v.(string), a.textOr(0, "")))
-	}},
-	"removeprefix": {"prefix", func(_ *run, v any, a args) any {
-		return strings.TrimPrefix(v.(string), a.textOr(0, ""))
-	}},
-	"removesuffix": {"suffix", func(_ *run, v any, a args) any {
-		return strings.TrimSuffix(v.(string), a.textOr(0, ""))
-	}},
-	"find": {"sub", func(r *run, v any, a args) any {
-		s := v.(string)
-		i := strings.Index(s, a.textOr(0, ""))
-		if i > 0 {
-			i = length(r, s[:i])
-		}
-		return int64(i)
-	}},
-	"join": {"iterable", func(r *run, v any, a args) any {
-		parts := iterate(r, a.values[0])
-		for _, p := range parts {
-			if _, ok := p.(string); !ok { // only the filter join converts elements to strings
-				fail("join of %s, want strings", typeName(p))
-			}
-		}
-		return join(r, v.(string), parts)
-	}},
-	"isdigit": ofText(func(_ *run, s string) bool {
-		for _, c := range s {
-			if unicode.Is(unicode.No, c) { // Python accepts some of them as digits
-				fail("isdigit of %q is not supported", c)
-			}
-		}
-		return s != "" && strings.TrimFunc(s, unicode.IsDigit) == ""
-	}),
+	"endswith":   {"suffix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
 }
 
-// otherMethods are Python's unsupported methods. Calling them is an error.
+// otherMethods are Python's unsupported methods. Other names are undefined attributes, which a template may test.
 var otherMethods = map[string][]string{
-	"a dict": {"clear", "copy", "fromkeys", "pop", "popitem", "setdefault", "update"},
+	"a list": {"append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"},
+	"a dict": {"clear", "copy", "fromkeys", "keys", "pop", "popitem", "setdefault", "update", "values"},
 	"a string": {
-		"casefold", "center", "encode", "expandtabs", "format", "format_map", "index", "isalnum", "isalpha", "isascii",
-		"isdecimal", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "ljust",
-		"maketrans", "partition", "rfind", "rindex", "rjust", "rpartition", "rsplit", "swapcase", "title", "translate", "zfill",
+		"casefold", "center", "count", "encode", "expandtabs", "find", "format", "format_map", "index", "isalnum", "isalpha",
+		"isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle",
+		"isupper", "join", "ljust", "maketrans", "partition", "removeprefix", "removesuffix", "rfind", "rindex", "rjust",
+		"rpartition", "rsplit", "splitlines", "swapcase", "title", "translate", "zfill",
 	},
 }
 
-// method returns a method of a dict or a string, or nil if there is no such method.
+// method returns a method of a dict or a string, or nil if there is no such method. It fails for unsupported methods.
 func method(v any, name string) any {
-	methods := dictMethods
+	var methods map[string]builtin
 	s, isText := v.(string)
 	if isText {
 		methods = stringMethods
+	} else if is[*dict](v) {
+		methods = dictMethods
 	}
 	m, ok := methods[name]
-	switch {
-	case ok:
-		return function(func(r *run, g given) any {
-			r.charge(len(s), 2)
-			return m.apply(r, name, v, g)
-		})
-	case slices.Contains(otherMethods[typeName(v)], name):
-		return function(func(*run, given) any {
-			fail("method %s is not supported", name)
-			return nil
-		})
+	if !ok {
+		if strings.HasPrefix(name, "__") || slices.Contains(otherMethods[typeName(v)], name) {
+			fail("%s of %s is not supported", name, typeName(v))
+		}
+		return nil
 	}
-	return nil
-}
-
-func view(what string) builtin {
-	return ofValue(func(r *run, v any) any { return &list{items: entries(r, v.(*dict), what), kind: viewKind} })
-}
-
-func entries(r *run, d *dict, what string) []any {
-	r.charge(len(d.keys), 64)
-	switch what {
-	case "keys":
-		return slices.Clone(d.keys)
-	case "values":
-		return slices.Clone(d.values)
-	}
-	var all []any
-	for i, k := range d.keys {
-		all = append(all, &list{items: []any{k, d.values[i]}, kind: tupleKind})
-	}
-	return all
+	return function(func(r *run, g given) any {
+		r.charge(len(s), 2)
+		return m.apply(r, name, v, g)
+	})
 }
 
 // affix reports whether a string has any of the given prefixes or suffixes.

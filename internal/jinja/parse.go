@@ -84,7 +84,7 @@ func (p *parser) body(until ...string) []statement {
 			}
 		case printBegin:
 			p.at++
-			list = append(list, output(p.tuple()))
+			list = append(list, output(p.expression()))
 			p.wantKind(printEnd, "}}")
 		case blockBegin:
 			p.at++
@@ -137,7 +137,7 @@ func (p *parser) block() statement {
 		return func(*run, *scope) jump { return jump(word) }
 	default:
 		p.at--
-		p.fail("statement %s is not supported, want one of if, for, set, macro, generation, break, continue and raw",
+		p.fail("statement %s is not supported, want one of if, for, set, macro, generation, break and continue",
 			quote.Text(word))
 		return nil
 	}
@@ -148,11 +148,16 @@ func (p *parser) branch() statement {
 	var conditions []expression
 	var then [][]statement
 	for more := true; more; more = p.skip("elif") {
-		conditions = append(conditions, p.tuple())
+		conditions = append(conditions, p.expression())
 		p.close()
 		then = append(then, p.body("elif", "else", "endif"))
 	}
-	otherwise := p.otherwise("endif")
+	var otherwise []statement
+	if p.skip("else") {
+		p.close()
+		otherwise = p.body("endif")
+	}
+	p.ends("endif")
 	return func(r *run, s *scope) jump {
 		for i, c := range conditions {
 			if truth(r.value(c, s)) {
@@ -163,28 +168,12 @@ func (p *parser) branch() statement {
 	}
 }
 
-// otherwise returns the statements of an else branch, if there is one, up to the end of the block.
-func (p *parser) otherwise(end string) (body []statement) {
-	if p.skip("else") {
-		p.close()
-		body = p.body(end)
-	}
-	p.ends(end)
-	return body
-}
-
-// names parses the names to which the parts of a value are assigned.
-func (p *parser) names() []string {
-	names := []string{p.wantKind(identifier, "a name")}
-	for p.skip(",") {
-		names = append(names, p.wantKind(identifier, "a name"))
-	}
-	return names
-}
-
 func (p *parser) loop() loop {
 	var s loop
-	s.names = p.names()
+	s.names = []string{p.wantKind(identifier, "a name")}
+	for p.skip(",") {
+		s.names = append(s.names, p.wantKind(identifier, "a name"))
+	}
 	p.want("in")
 	s.over = p.or()
 	if p.skip("if") {
@@ -195,20 +184,20 @@ func (p *parser) loop() loop {
 	}
 	p.close()
 	p.loops++
-	s.body = p.body("else", "endfor")
+	s.body = p.body("endfor")
 	p.loops--
-	s.otherwise = p.otherwise("endfor")
+	p.ends("endfor")
 	return s
 }
 
 func (p *parser) set() statement {
-	names, attribute := p.names(), ""
-	if len(names) == 1 && p.skip(".") {
+	name, attribute := p.wantKind(identifier, "a name"), ""
+	if p.skip(".") {
 		attribute = p.wantKind(identifier, "a name")
 	}
 	var value expression
 	if p.skip("=") {
-		value = p.tuple()
+		value = p.expression()
 		p.close()
 	} else {
 		if p.is("|") {
@@ -217,21 +206,18 @@ func (p *parser) set() statement {
 		p.close()
 		body := p.apart("endset")
 		p.ends("endset")
-		if len(names) > 1 {
-			p.fail("a block of set has several names")
-		}
 		value = func(r *run, s *scope) any { return r.captured(body, r.inner(s)) }
 	}
 	return func(r *run, s *scope) jump {
 		v := r.value(value, s)
 		if attribute == "" {
-			s.bind(names, v)
+			s.names[name] = v
 			return ""
 		}
-		of, _ := s.lookup(names[0])
+		of, _ := s.lookup(name)
 		n, ok := of.(namespace)
 		if !ok {
-			fail("%s.%s is set, but %[1]s is %[3]s, want a namespace", names[0], attribute, typeName(of))
+			fail("%s.%s is set, but %[1]s is %[3]s, want a namespace", name, attribute, typeName(of))
 		}
 		n.set(r, attribute, v)
 		return ""

@@ -21,22 +21,6 @@ func listing(items []expression, kind listKind) expression {
 	}
 }
 
-// tuple parses one expression, or several with commas between them.
-func (p *parser) tuple() expression {
-	first := p.expression()
-	if !p.is(",") {
-		return first
-	}
-	items := []expression{first}
-	for p.skip(",") {
-		if k := p.peek().kind; k == blockEnd || k == printEnd || p.is(")") {
-			break
-		}
-		items = append(items, p.expression())
-	}
-	return listing(items, tupleKind)
-}
-
 func (p *parser) expression() expression {
 	defer p.nest()()
 	e := p.or()
@@ -83,35 +67,23 @@ func (p *parser) not() expression {
 	return func(r *run, s *scope) any { return !truth(r.value(x, s)) }
 }
 
-// compare parses a chain of comparisons. Evaluation ends at the first comparison that is false.
+// compare parses one comparison. A chain such as a < b < c is an error.
 func (p *parser) compare() expression {
-	first := p.sum()
-	var ops []string
-	var rest []expression
-	for {
-		op := p.peek().s
-		switch {
-		case p.peek().kind == operator && slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, op), p.is("in"):
-			p.at++
-		case p.is("not") && p.tokens[p.at+1].kind == identifier && p.tokens[p.at+1].s == "in":
-			p.at += 2
-			op = "not in"
-		case ops == nil:
-			return first
-		default:
-			return func(r *run, s *scope) any {
-				a := r.value(first, s)
-				for i, op := range ops {
-					b := r.value(rest[i], s)
-					if !compares(r, op, a, b) {
-						return false
-					}
-					a = b
-				}
-				return true
-			}
-		}
-		ops, rest = append(ops, op), append(rest, p.sum())
+	a := p.sum()
+	op := p.peek().s
+	switch {
+	case p.peek().kind == operator && slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, op), p.is("in"):
+		p.at++
+	case p.is("not") && p.tokens[p.at+1].kind == identifier && p.tokens[p.at+1].s == "in":
+		p.at += 2
+		op = "not in"
+	default:
+		return a
+	}
+	b := p.sum()
+	return func(r *run, s *scope) any {
+		x := r.value(a, s)
+		return compares(r, op, x, r.value(b, s))
 	}
 }
 
@@ -129,20 +101,16 @@ func (p *parser) infix(operand func() expression, ops ...string) expression {
 	return e
 }
 
-func (p *parser) sum() expression    { return p.infix(p.concat, "+", "-") }
-func (p *parser) concat() expression { return p.infix(p.product, "~") }
-func (p *parser) product() expression {
-	return p.infix(p.filtered, "*", "/", "//", "%")
-}
+func (p *parser) sum() expression     { return p.infix(p.concat, "+", "-") }
+func (p *parser) concat() expression  { return p.infix(p.product, "~") }
+func (p *parser) product() expression { return p.infix(p.filtered, "*", "%") }
 
-// unary parses signs, a value, and the attributes and indices after it.
+// unary parses minus signs, a value, and the attributes and indices after it.
 func (p *parser) unary() expression {
 	defer p.nest()()
-	for _, sign := range []string{"-", "+"} {
-		if p.skip(sign) {
-			x := p.unary()
-			return p.postfix(func(r *run, s *scope) any { return signed(sign, r.value(x, s)) })
-		}
+	if p.skip("-") {
+		x := p.unary()
+		return p.postfix(func(r *run, s *scope) any { return negative(r.value(x, s)) })
 	}
 	return p.postfix(p.primary())
 }
@@ -173,18 +141,7 @@ func (p *parser) filtered() expression {
 func (p *parser) test(of expression) expression {
 	negated := p.skip("not")
 	name := p.wantKind(identifier, "the name of a test")
-	var args arguments
-	switch next := p.peek(); {
-	case p.skip("("):
-		args = p.arguments()
-	case next.kind == integer, next.kind == float, next.kind == text, p.is("["), p.is("{"),
-		next.kind == identifier && !slices.Contains([]string{"else", "or", "and", "is", "if", "in", "not"}, next.s):
-		args.list = []expression{p.postfix(p.primary())}
-	}
-	return func(r *run, s *scope) any {
-		v := r.value(of, s)
-		return applyTest(r, name, v, args.eval(r, s)) != negated
-	}
+	return func(r *run, s *scope) any { return applyTest(r, name, r.value(of, s), given{}) != negated }
 }
 
 func (p *parser) call(of expression) expression {
@@ -204,16 +161,12 @@ func (p *parser) call(of expression) expression {
 
 func (p *parser) primary() expression {
 	switch t := p.next(); t.kind {
-	case integer, float:
-		var v any
-		var err error
-		if v, err = strconv.ParseFloat(t.s, 64); t.kind == integer {
-			v, err = strconv.ParseInt(t.s, 10, 64)
-		}
+	case integer:
+		n, err := strconv.ParseInt(t.s, 10, 32)
 		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant(v)
+		return constant(n)
 	case text:
 		for p.peek().kind == text {
 			t.s += p.next().s
@@ -224,12 +177,7 @@ func (p *parser) primary() expression {
 	case operator:
 		switch t.s {
 		case "(":
-			if p.skip(")") {
-				return listing(nil, tupleKind)
-			}
-			e := p.tuple()
-			p.want(")")
-			return e
+			return p.parenthesized()
 		case "[":
 			var items []expression
 			p.elements("]", func() { items = append(items, p.expression()) })
@@ -241,6 +189,20 @@ func (p *parser) primary() expression {
 	p.at--
 	p.fail("%s, want an expression", quote.Text(p.peek().s))
 	return nil
+}
+
+// parenthesized parses an expression or a tuple, behind its opening parenthesis.
+func (p *parser) parenthesized() expression {
+	var items []expression
+	isTuple := p.is(")")
+	p.elements(")", func() {
+		items = append(items, p.expression())
+		isTuple = isTuple || p.is(",")
+	})
+	if isTuple {
+		return listing(items, tupleKind)
+	}
+	return items[0]
 }
 
 func variable(name string) expression {

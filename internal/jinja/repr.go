@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -35,8 +34,6 @@ func (r *run) repr(v any, depth int) string {
 		return "False"
 	case int64:
 		return strconv.FormatInt(v, 10)
-	case float64:
-		return reprFloat(v)
 	case string:
 		r.charge(len(v), 4) // the maximum size with escapes
 		return reprString(v)
@@ -66,26 +63,6 @@ func (r *run) repr(v any, depth int) string {
 	}
 	fail("%s cannot be written as text", typeName(v))
 	return ""
-}
-
-func reprFloat(x float64) string {
-	switch {
-	case math.IsInf(x, 1):
-		return "inf"
-	case math.IsInf(x, -1):
-		return "-inf"
-	case math.IsNaN(x):
-		return "nan"
-	}
-	format := byte('f')
-	if a := math.Abs(x); a != 0 && (a < 1e-4 || a >= 1e16) {
-		format = 'e'
-	}
-	s := strconv.FormatFloat(x, format, -1, 64)
-	if format == 'f' && !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
 }
 
 func reprString(s string) string {

@@ -48,7 +48,7 @@ func output(value expression) statement {
 	}
 }
 
-// bind assigns a value to a name, or its parts to several names.
+// bind assigns an element to the name of a loop, or its parts to several names.
 func (s *scope) bind(names []string, v any) {
 	if len(names) == 1 {
 		s.names[names[0]] = v
@@ -74,9 +74,9 @@ func (r *run) captured(body []statement, s *scope) string {
 }
 
 type loop struct {
-	names           []string
-	over, filter    expression
-	body, otherwise []statement
+	names        []string
+	over, filter expression
+	body         []statement
 }
 
 func (l loop) exec(r *run, s *scope) jump {
@@ -92,22 +92,16 @@ func (l loop) exec(r *run, s *scope) jump {
 		}
 		chosen = kept
 	}
-	ended := false // whether a body ran to its end: if none did, Jinja runs else, even if there were elements
 	for i, v := range chosen {
 		r.step()
 		inner := r.inner(s)
 		inner.bind(l.names, v)
 		inner.names["loop"] = loopState{chosen, i}
-		j := r.all(l.body, inner)
-		if j == "break" {
+		if r.all(l.body, inner) == "break" {
 			break
 		}
-		ended = ended || j == ""
 	}
-	if ended {
-		return ""
-	}
-	return r.all(l.otherwise, r.inner(s))
+	return ""
 }
 
 // loopState is the variable loop in a template.
@@ -123,10 +117,6 @@ func (l loopState) get(name string) any {
 		return i + 1
 	case "index0":
 		return i
-	case "revindex":
-		return n - i
-	case "revindex0":
-		return n - i - 1
 	case "first":
 		return i == 0
 	case "last":

@@ -2,10 +2,9 @@ package jinja
 
 import (
 	"strings"
-	"unicode/utf8"
+	"unicode"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/language"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // strip returns a method that removes characters from the ends of a string: the characters in its argument,
@@ -56,14 +55,10 @@ func listOf(texts []string) *list {
 }
 
 func replace(r *run, v any, a args) any {
-	s, from, to, count := r.str(v), a.text(0), a.text(1), a.int(2, -1)
-	n := strings.Count(s, from)
-	if count >= 0 {
-		n = min(n, count)
-	}
+	s, from, to := r.str(v), a.text(0), a.text(1)
 	r.charge(len(s), 1)
-	r.charge(n, len(to))
-	return strings.Replace(s, from, to, count)
+	r.charge(strings.Count(s, from), len(to))
+	return strings.ReplaceAll(s, from, to)
 }
 
 func join(r *run, between string, parts []any) string {
@@ -79,82 +74,27 @@ func join(r *run, between string, parts []any) string {
 	return b.String()
 }
 
-// upper and lower convert letters like Python, which may change their number: ß becomes SS.
+// upper and capitalize convert names such as roles. They refuse letters outside of ASCII: Python's upper case of ß has
+// two letters, for example.
 func upper(r *run, s string) string {
-	r.charge(len(s), 3)
-	return cases.Upper(language.Und).String(s)
-}
-
-func lower(r *run, s string) string {
-	r.charge(len(s), 3)
-	return cases.Lower(language.Und).String(s)
+	r.charge(len(s), 1)
+	if strings.ContainsFunc(s, func(c rune) bool { return c > unicode.MaxASCII }) {
+		fail("upper and capitalize of %s are not supported, want ASCII", quote.Text(s))
+	}
+	return strings.ToUpper(s)
 }
 
 func capitalize(r *run, s string) string {
-	_, n := utf8.DecodeRuneInString(s)
-	first := s[:n]
-	small := lower(r, s) // of the whole text, because a sigma has another form at the end of a word
-	return cases.Title(language.Und).String(first) + strings.TrimPrefix(small, lower(r, first))
+	first := min(len(s), 1)
+	return upper(r, s)[:first] + lower(r, s[first:])
 }
 
-// lines splits a text like Python's splitlines.
-func lines(r *run, s string) []string {
-	r.charge(len(s), 32)
-	var list []string
-	begin := 0
-	for i, c := range s {
-		switch c {
-		case '\n', '\v', '\f', '\r', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
-		default:
-			continue
-		}
-		if c == '\n' && i > 0 && i == begin && s[i-1] == '\r' { // the second half of a line end
-			begin = i + 1
-			continue
-		}
-		list = append(list, s[begin:i])
-		begin = i + utf8.RuneLen(c)
+// lower also converts messages. It refuses the two letters that Python converts by other rules: the lower case of İ has
+// two characters, and that of Σ depends on its place in the word.
+func lower(r *run, s string) string {
+	r.charge(len(s), 3)
+	if strings.ContainsAny(s, "İΣ") {
+		fail("lower of İ and Σ is not supported")
 	}
-	if begin < len(s) {
-		list = append(list, s[begin:])
-	}
-	return list
-}
-
-// indent adds spaces before each line except the first.
-func indent(r *run, v any, a args) any {
-	s, ok := v.(string)
-	if !ok {
-		fail("indent of %s, want a string", typeName(v))
-	}
-	width := max(a.int(0, 4), 0)
-	first, blank := a.flag(1), a.flag(2)
-	r.charge(width, 1)
-	by := strings.Repeat(" ", width)
-	list := lines(r, s+"\n") // Jinja's quirk: a line end at the end of the text is kept
-	for i := range list {
-		if i == 0 && first || i > 0 && (blank || list[i] != "") {
-			r.charge(len(by)+len(list[i]), 1)
-			list[i] = by + list[i]
-		}
-	}
-	return strings.Join(list, "\n")
-}
-
-// title capitalizes each word. It splits words like Jinja.
-func title(r *run, s string) string {
-	ends := func(c rune) bool { return isSpace(c) || strings.ContainsRune("-({[<", c) }
-	var b strings.Builder
-	for s != "" {
-		n := strings.IndexFunc(s, ends)
-		if n < 0 {
-			n = len(s)
-		}
-		_, size := utf8.DecodeRuneInString(s[:n])
-		b.WriteString(upper(r, s[:size]) + lower(r, s[size:n]))
-		_, size = utf8.DecodeRuneInString(s[n:])
-		b.WriteString(s[n : n+size])
-		s = s[n+size:]
-	}
-	return b.String()
+	return strings.ToLower(s)
 }

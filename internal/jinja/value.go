@@ -3,12 +3,11 @@ package jinja
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"unicode/utf8"
 )
 
-// The values of a template are Python values: nil, bool, int64, float64, string and the following types.
+// The values of a template are Python values: nil, bool, int64, string and the following types.
 type (
 	undefined struct{ name string }
 	function  func(r *run, g given) any
@@ -21,7 +20,7 @@ type (
 	}
 	dict struct {
 		keys, values []any
-		at           map[any]int // by hashOf
+		at           map[any]int // indices of keys
 	}
 )
 
@@ -38,59 +37,32 @@ const (
 
 func newDict() *dict { return &dict{at: map[any]int{}} }
 
-// hashOf returns an identifier of a key. As in Python, equal numbers are the same key, and truth values
-// equal 0 and 1. ok is false for values that are not supported as keys.
-func hashOf(key any) (hash any, ok bool) {
-	switch key := key.(type) {
-	case nil, string:
-		return key, true
-	}
-	switch n := numeric(key).(type) {
-	case int64:
-		return n, true
-	case float64:
-		if n == math.Trunc(n) && math.Abs(n) < 1<<63 {
-			return int64(n), true
-		}
-		return n, !isNaN(n)
-	}
-	return nil, false
-}
-
 func (d *dict) set(r *run, key, v any) {
-	hash, ok := hashOf(key)
-	if !ok {
+	if !is[string](key) && !is[int64](key) {
 		fail("%s as a key of a dict is not supported", typeName(key))
 	}
-	i, there := d.find(r, hash)
+	i, there := d.find(r, key)
 	if there {
-		d.values[i] = v // the first spelling of the key is kept
+		d.values[i] = v
 		return
 	}
-	d.at[hash] = len(d.keys)
+	d.at[key] = len(d.keys)
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
 }
 
-// find returns the index of a key, which may be any value.
+// find returns the index of a key. Keys are texts and integers. Python also finds 1 by true, which fails here.
 func (d *dict) find(r *run, key any) (i int, there bool) {
-	if s, ok := key.(string); ok {
-		r.read(len(s))
+	switch k := key.(type) {
+	case nil, undefined:
+		return 0, false
+	case string:
+		r.read(len(k))
+	case int64:
+	default:
+		fail("%s as a key of a dict is not supported", typeName(key))
 	}
-	if hash, ok := hashOf(key); ok {
-		i, there = d.at[hash]
-	}
+	i, there = d.at[key]
 	return i, there
-}
-
-// wantHashable fails if Python cannot look up the value in a dict.
-func wantHashable(v any) {
-	if l, ok := v.(*list); ok && l.kind == tupleKind {
-		return
-	}
-	switch v.(type) {
-	case *list, *dict:
-		fail("%s cannot be a key of a dict", typeName(v))
-	}
 }
 
 func (d *dict) get(name string) any {
@@ -103,10 +75,12 @@ func (d *dict) get(name string) any {
 // fromGo converts a Go value.
 func fromGo(r *run, v any) any {
 	switch v := v.(type) {
-	case nil, bool, int64, float64, string:
+	case nil, bool, string:
 		return v
 	case int:
-		return int64(v)
+		return whole(int64(v))
+	case int64:
+		return whole(v)
 	case []any:
 		l := &list{}
 		for _, x := range v {
@@ -132,8 +106,6 @@ func typeName(v any) string {
 		return "a truth value"
 	case int64:
 		return "an integer"
-	case float64:
-		return "a number"
 	case string:
 		return "a string"
 	case *list:
@@ -159,8 +131,6 @@ func truth(v any) bool {
 	case bool:
 		return v
 	case int64:
-		return v != 0
-	case float64:
 		return v != 0
 	case string:
 		return v != ""
