@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 )
 
@@ -73,29 +74,12 @@ type shown struct {
 // checkText returns an error unless a model can read the text. The page shows the error as a sentence.
 func checkText(text string) error {
 	switch n := utf8.RuneCountInString(text); {
-	case n == 0 || onlySpace(text):
+	case strings.TrimSpace(text) == "":
 		return errors.New("the text is empty")
 	case n > maxText:
-		return fmt.Errorf("the text has %s characters; the model reads at most %d", grouped(n), maxText)
+		return fmt.Errorf("the text has %s characters; the model reads at most %d", quote.Count(n), maxText)
 	}
 	return nil
-}
-
-func onlySpace(text string) bool {
-	for _, r := range text {
-		if !unicode.IsSpace(r) {
-			return false
-		}
-	}
-	return true
-}
-
-// grouped returns a number with a comma between thousands.
-func grouped(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return grouped(n/1000) + fmt.Sprintf(",%03d", n%1000)
 }
 
 // look translates a text and records the weights of all heads. If target is not empty, the weights are those of
