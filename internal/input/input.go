@@ -10,7 +10,7 @@ import (
 
 // Error describes an error in the content of an input, with its position.
 type Error struct {
-	Name string // of the file, or a description of the input
+	Name string // of the file, or a description of the input; empty if Err names it
 	Line int    // counted from 1; 0 means the whole input
 	Err  error
 }
@@ -22,7 +22,10 @@ func Errorf(name, format string, args ...any) error {
 
 // Error returns "name:line: reason", the format that editors turn into a link.
 func (e *Error) Error() string {
-	if e.Line == 0 {
+	switch {
+	case e.Name == "":
+		return fmt.Sprint(e.Err)
+	case e.Line == 0:
 		return fmt.Sprintf("%s: %v", quote.Name(e.Name), e.Err)
 	}
 	return fmt.Sprintf("%s:%d: %v", quote.Name(e.Name), e.Line, e.Err)

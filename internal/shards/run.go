@@ -15,6 +15,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -72,16 +73,8 @@ type Job struct {
 // Stream maps lines to lines. Its errors contain the name of the input.
 type Stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 
-// Error describes an error in shards, or in their lines.
-type Error struct{ err error }
-
-// Error returns the message, with the path.
-func (e *Error) Error() string { return e.err.Error() }
-
-// Unwrap returns the underlying error.
-func (e *Error) Unwrap() error { return e.err }
-
-func bad(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
+// bad returns an error in shards, or in their lines. It names the path.
+func bad(format string, args ...any) error { return &input.Error{Err: fmt.Errorf(format, args...)} }
 
 // ErrDone says that the shard is already done.
 var ErrDone = errors.New("is done")
