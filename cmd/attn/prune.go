@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/tasks"
 )
 
 type pruneCommand struct {
@@ -90,4 +96,73 @@ func (cmd *pruneCommand) AdjustFiles(f *guard.Files) {
 	if cmd.Report == "" {
 		f.Writes = slices.Insert(f.Writes, 0, guard.Place{Flag: "--report", Path: filepath.Join(cmd.Out, pruning.PageFile)})
 	}
+}
+
+// options returns the settings in the flags.
+func (cmd *pruneCommand) options(progress func(stage string, done, all int)) (pruning.Options, error) {
+	methods, err := cmd.methods()
+	o := pruning.Options{
+		Experiment: pruning.Experiment{
+			Methods: methods, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Even: cmd.Even, Step: pruning.Affordable,
+			FineTune: cmd.Finetune, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
+			Progress: progress,
+		},
+		Target: pruning.Target{Keep: cmd.Keep, Share: cmd.Share, MaxDrop: cmd.MaxDrop, Speed: cmd.Speed},
+		Limit:  cmd.Limit, Metric: cmd.Metric, Train: cmd.Train, Rate: cmd.Rate, Version: version(),
+	}
+	set(&o.Step, cmd.Step)
+	for _, name := range cmd.Kind {
+		kind, _ := heads.ParseKind(name) // the parser has checked the name
+		o.Kinds = append(o.Kinds, kind)
+	}
+	return o, err
+}
+
+func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
+	if err := pruning.Vacant(cmd.Out, cmd.Force); err != nil {
+		return err
+	}
+	shown := progress.NewStages(c.err)
+	defer shown.Clear()
+	o, err := cmd.options(shown.Update)
+	if err != nil {
+		return err
+	}
+	m, err := cmd.open(c, tasks.Limits{Lines: math.MaxInt, Dates: pruning.NewDates(cmd.Limit)})
+	if err != nil {
+		return err
+	}
+	x, err := pruning.Prepare(m, cmd.Model, o)
+	if err != nil {
+		return err
+	}
+	out, err := pruning.Open(cmd.Out)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	err = x.Run(ctx, out)
+	shown.Clear()
+	if errors.Is(err, context.Canceled) && out.Unfinished {
+		unfinished := filepath.Join(cmd.Out, unfinishedFile)
+		return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(unfinished))}
+	}
+	if err == nil {
+		err = out.Publish(x.Report, cmd.Report, cmd.SVG, cmd.PNG)
+	}
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return json.NewEncoder(c.out).Encode(x.Report)
+	}
+	if err := x.Report.Summary(c.out); err != nil {
+		return err
+	}
+	try := fmt.Sprintf("try: attn view --model %s TEXT", quoted(cmd.Out))
+	if m.Translator != nil {
+		try = tryHint(cmd.Out, x.Example)
+	}
+	_, err = fmt.Fprintln(c.err, try)
+	return err
 }

@@ -44,6 +44,12 @@ type Manifest struct {
 	Seconds  float64 `json:"seconds"`
 }
 
+// String returns a line with the results of a shard.
+func (m *Manifest) String() string {
+	return fmt.Sprintf("shard %d of %d: %d lines, %d rejected, %v",
+		m.Shard, m.Shards, m.Output.Lines, m.Rejected, seconds(m.Seconds, 100*time.Millisecond))
+}
+
 // Input describes the input that a shard has read.
 type Input struct {
 	Plan   string  `json:"plan_sha256"` // names and sizes of all files
