@@ -80,8 +80,8 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		t.Format = bench.JSON
 	}
 	if !cmd.Ratios {
-		return bench.Rows(t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
-			return bench.Run(ctx, w, threads, cmd.Time)
+		return bench.Rows(ctx, t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
+			return bench.New(w, threads)(ctx, cmd.Time)
 		})
 	}
 	pairs := bench.Features()
@@ -92,7 +92,7 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		}
 		pairs = []bench.Pair{p}
 	}
-	return bench.Rows(t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
+	return bench.Rows(ctx, t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
 		return bench.Compare(ctx, p, threads, cmd.Time)
 	})
 }

@@ -91,9 +91,6 @@ func (w Work) base() string { return strings.TrimSuffix(strings.TrimSuffix(w.Op,
 // fixed reports whether the cache is only read, and not appended to.
 func (w Work) fixed() bool { return strings.HasSuffix(w.Op, "-fixed") }
 
-// cached reports whether the operation uses a cache.
-func (w Work) cached() bool { return w.Takes("storage") }
-
 // Complete returns the work with missing sizes filled in, or an error if the work is invalid. Some
 // sizes follow from others: G is H, Lk is Lq, V is E; for gemm, E is Lq; for additive scores, Width
 // is E; for a multi-head layer, E is Width/H. Other sizes have a default for each operation.
