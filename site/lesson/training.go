@@ -142,9 +142,6 @@ func locked() (*training, error) {
 
 var errNoTraining = errors.New("no training has been started")
 
-// errReached ends a run at the step that was asked for.
-var errReached = errors.New("reached")
-
 // frameEvery is the time between two frames of a run: more would be drawn than a screen shows.
 const frameEvery = 60 * time.Millisecond
 
@@ -180,7 +177,7 @@ func runTraining(ctx context.Context, o struct {
 			t.seconds += p.Time.Seconds()
 			losses = append(losses, rounded(p.StepLoss))
 			if t.step >= o.To {
-				return errReached
+				return train.ErrStop
 			}
 			if time.Since(last) >= frameEvery {
 				state, err := t.state(context.Background(), losses, rate)
@@ -196,7 +193,7 @@ func runTraining(ctx context.Context, o struct {
 			return nil
 		})
 	}
-	if err != nil && !errors.Is(err, errReached) && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	return t.state(context.Background(), losses, rate)
