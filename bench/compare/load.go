@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ func loadTasks(threads int) []task {
 func (l loading) task(threads int) task {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-%s", os.Getpid(), l.file))
 	path := filepath.Join(dir, "model.safetensors")
-	best := once{Read: -1, Fresh: -1, Memory: -1} // of all rounds
+	best := once{Read: math.Inf(1), Fresh: math.Inf(1), Memory: math.Inf(1)} // of all rounds
 	return task{
 		table: "Loading", name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), libraries: []string{"torch"},
 		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: l.held},
@@ -61,7 +62,7 @@ func (l loading) task(threads int) task {
 						return r, err
 					}
 					times = append(times, o.Load)
-					best.Read, best.Fresh, best.Memory = least(best.Read, o.Read), least(best.Fresh, o.Fresh), least(best.Memory, o.Memory)
+					best = once{Read: min(best.Read, o.Read), Fresh: min(best.Fresh, o.Fresh), Memory: min(best.Memory, o.Memory)}
 				}
 				r.Median = bench.Median(times)
 				return r, nil
@@ -76,14 +77,6 @@ func (l loading) task(threads int) task {
 			return text
 		},
 	}
-}
-
-// least returns the smaller number; negative numbers mean none.
-func least(a, b float64) float64 {
-	if a < 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // once is the report of a process that has loaded one model. Each process loads a model only once, because a second

@@ -104,12 +104,9 @@ func (w Work) Complete() (Work, error) {
 			*to = value
 		}
 	}
-	d := o.defaults
-	for _, p := range []struct {
-		to    *int
-		value int
-	}{{&w.B, d.B}, {&w.H, d.H}, {&w.G, d.G}, {&w.Lq, d.Lq}, {&w.Lk, d.Lk}, {&w.E, d.E}, {&w.Width, d.Width}} {
-		fill(p.to, p.value)
+	defaults := o.defaults.sizes()
+	for i, s := range w.sizes() {
+		fill(s.size, *defaults[i].size)
 	}
 	fill(&w.Lk, w.Lq)
 	fill(&w.G, w.H)
@@ -140,8 +137,8 @@ func (w Work) Complete() (Work, error) {
 
 func (w Work) validate() error {
 	for _, f := range w.sizes() {
-		if f.size < 1 {
-			return fmt.Errorf("%s %d, want at least 1", f.name, f.size)
+		if w.Takes(f.name) && *f.size < 1 {
+			return fmt.Errorf("%s %d, want at least 1", f.name, *f.size)
 		}
 	}
 	switch {
@@ -199,18 +196,12 @@ func (w Work) largest() float64 {
 // size is a size with the name of its flag.
 type size struct {
 	name string
-	size int
+	size *int
 }
 
-// sizes returns the sizes that the operation uses.
-func (w Work) sizes() []size {
-	var list []size
-	for _, s := range []size{{"b", w.B}, {"h", w.H}, {"g", w.G}, {"lq", w.Lq}, {"lk", w.Lk}, {"e", w.E}, {"v", w.V}, {"width", w.Width}} {
-		if w.Takes(s.name) {
-			list = append(list, s)
-		}
-	}
-	return list
+// sizes returns all sizes.
+func (w *Work) sizes() []size {
+	return []size{{"b", &w.B}, {"h", &w.H}, {"g", &w.G}, {"lq", &w.Lq}, {"lk", &w.Lk}, {"e", &w.E}, {"v", &w.V}, {"width", &w.Width}}
 }
 
 // Name returns a short name of the work, such as "sdpa B1 H12 L512 E64 causal".

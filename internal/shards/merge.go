@@ -137,7 +137,7 @@ func whole(list []*Manifest, dir string) error {
 			at = p
 		}
 	}
-	if at.To != at.Size || hash(files) != first.Input.Plan {
+	if at.To != at.Size || planHash(files) != first.Input.Plan {
 		return bad("the shards in %s do not cover the whole input", dir)
 	}
 	return nil

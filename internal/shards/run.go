@@ -107,7 +107,7 @@ func (j *Job) Check(i int) error {
 	if err != nil {
 		return err
 	}
-	if m.Input.Plan != hash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
+	if m.Input.Plan != planHash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
 		return flags.Errorf("%s was made from another input; use another --output", dir)
 	}
 	return ErrDone
@@ -181,7 +181,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	}
 	m := &Manifest{
 		Shard: i, Shards: j.Shards, Identity: j.Identity, Kernels: j.Kernels,
-		Input: Input{Plan: hash(j.Plan.files), Pieces: pieces},
+		Input: Input{Plan: planHash(j.Plan.files), Pieces: pieces},
 	}
 	var failed error // without the name of the output file
 	err = d.Replace([]atomicfile.File{
