@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,32 +23,13 @@ const maxText = 64
 type weights []float32
 
 func (w weights) MarshalJSON() ([]byte, error) {
-	text := make([]byte, 0, 7*len(w)+2)
-	text = append(text, '[')
+	rounded := make(reals, len(w))
 	for i, x := range w {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		if x-x != 0 { // NaN or infinite
-			text = append(text, "null"...)
-			continue
-		}
-		n := max(0, int(float32(x*10_000)+0.5))
-		if n >= 10_000 {
-			text = append(text, '1')
-			continue
-		}
-		text = append(text, '0')
-		if n == 0 {
-			continue
-		}
-		text = append(text, '.')
-		for digit := 1000; n > 0; digit /= 10 {
-			text = strconv.AppendInt(text, int64(n/digit), 10)
-			n %= digit
+		if rounded[i] = x; x-x == 0 { // finite
+			rounded[i] = float32(max(0, min(int(float32(x*10_000)+0.5), 10_000))) / 10_000
 		}
 	}
-	return append(text, ']'), nil
+	return rounded.MarshalJSON()
 }
 
 // shownLayer has the weights of one attention layer for one text.
