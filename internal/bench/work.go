@@ -206,7 +206,9 @@ type size struct {
 
 // sizes returns all sizes.
 func (w *Work) sizes() []size {
-	return []size{{"b", &w.B}, {"h", &w.H}, {"g", &w.G}, {"lq", &w.Lq}, {"lk", &w.Lk}, {"e", &w.E}, {"v", &w.V}, {"width", &w.Width}}
+	return []size{
+		{"b", &w.B}, {"h", &w.H}, {"g", &w.G}, {"lq", &w.Lq}, {"lk", &w.Lk}, {"e", &w.E}, {"v", &w.V}, {"width", &w.Width},
+	}
 }
 
 // Name returns a short name of the work, such as "sdpa B1 H12 L512 E64 causal".
