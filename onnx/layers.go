@@ -60,7 +60,7 @@ func (g *Graph) LayerNorm(n *nn.LayerNorm, x Value) Value {
 //
 // Shapes: gain [D], x and out [… D].
 func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
-	square := g.Add(g.mean(g.mul(x, x)), g.Scalar(eps))
+	square := g.Add(g.reduce("ReduceMean", g.mul(x, x)), g.Scalar(eps))
 	return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", gain))
 }
 
@@ -69,7 +69,7 @@ func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
 //
 // Shapes: x and out [… D].
 func (g *Graph) Normalize(eps float32, x Value) Value {
-	size := g.largest(g.Node("Abs", []Value{x}))
+	size := g.reduce("ReduceMax", g.abs(x))
 	zero := g.Node("Equal", []Value{size, g.Scalar(0)})
 	part := g.div(x, g.where(zero, g.Scalar(1), size))
 	length := g.sqrt(g.sum(g.mul(part, part))) // at least 1, or 0

@@ -84,7 +84,11 @@ func (m *Model) check() error {
 	m.used = map[Value]bool{}
 	m.main.use(m.used)
 	m.stored = slices.DeleteFunc(slices.Clone(m.weights), func(w weight) bool { return !m.used[Value(w.name)] })
-	switch n := m.size(); {
+	var n int64 // about the length of the file
+	for _, w := range m.stored {
+		n += w.length()
+	}
+	switch {
 	case m.err != nil:
 		return m.err
 	case len(m.main.outputs) == 0:
@@ -93,15 +97,6 @@ func (m *Model) check() error {
 		return fmt.Errorf("onnx: a model of %.2f GiB, want less than 2 GiB, the limit of an ONNX file", float64(n)/(1<<30))
 	}
 	return nil
-}
-
-// size returns the approximate length of the file: the length of the weights.
-func (m *Model) size() int64 {
-	var n int64
-	for _, w := range m.stored {
-		n += w.length()
-	}
-	return n
 }
 
 // producer is the version of this module.

@@ -64,13 +64,7 @@ func (g *Graph) sum(x Value) Value {
 	return g.Node("ReduceSum", []Value{x, g.Ints(-1)}, Int("keepdims", 1))
 }
 
-// largest returns the maxima along the last axis, which is kept with size 1.
-func (g *Graph) largest(x Value) Value { return g.reduce("ReduceMax", x) }
-
-// mean returns the means along the last axis, which is kept with size 1.
-func (g *Graph) mean(x Value) Value { return g.reduce("ReduceMean", x) }
-
-// reduce is for operators whose axes became an input in opset 18.
+// reduce reduces the last axis, which is kept with size 1, by an operator whose axes became an input in opset 18.
 func (g *Graph) reduce(op string, x Value) Value {
 	if g.Opset() < 18 {
 		return g.Node(op, []Value{x}, Ints("axes", -1), Int("keepdims", 1))

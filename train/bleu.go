@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -46,7 +47,7 @@ func CorpusBLEU(hypotheses []string, references [][]string) (BLEU, error) {
 	if err := checkCorpus("CorpusBLEU", hypotheses, references); err != nil {
 		return BLEU{}, err
 	}
-	var sum bleuCounts
+	var sum tally
 	for i, hypothesis := range hypotheses {
 		sum.add(hypothesis, references[i])
 	}
@@ -69,10 +70,11 @@ func checkCorpus(op string, hypotheses []string, references [][]string) error {
 	return nil
 }
 
-// bleuCounts has the counts of a corpus that BLEU is computed from.
-type bleuCounts struct {
-	correct, total        [bleuOrder]int
-	hypothesis, reference int
+// tally has the counts of some sentences that their metrics are computed from.
+type tally struct {
+	sentences, exact      int            // exact ones equal one of their references
+	correct, total        [bleuOrder]int // n-grams
+	hypothesis, reference int            // words
 }
 
 // ngram is up to four words as indexes into the sentence's list of words, from 1; 0 where there is no word.
@@ -86,7 +88,11 @@ func (g ngram) order() int {
 	return n
 }
 
-func (c *bleuCounts) add(hypothesis string, references []string) {
+func (c *tally) add(hypothesis string, references []string) {
+	c.sentences++
+	if slices.Contains(references, hypothesis) {
+		c.exact++
+	}
 	numbers := map[string]int32{}
 	counts := func(text string) (map[ngram]int, int) {
 		words := tokens13a(text)
@@ -127,18 +133,20 @@ func (c *bleuCounts) add(hypothesis string, references []string) {
 }
 
 // plus adds the counts of other sentences.
-func (c *bleuCounts) plus(o *bleuCounts) {
+func (c *tally) plus(o *tally) {
 	for n := range bleuOrder {
 		c.correct[n] += o.correct[n]
 		c.total[n] += o.total[n]
 	}
+	c.sentences += o.sentences
+	c.exact += o.exact
 	c.hypothesis += o.hypothesis
 	c.reference += o.reference
 }
 
 func abs(n int) int { return max(n, -n) }
 
-func (c *bleuCounts) score() BLEU {
+func (c *tally) score() BLEU {
 	b := BLEU{BrevityPenalty: 1, HypothesisLength: c.hypothesis, ReferenceLength: c.reference}
 	if c.reference > 0 {
 		b.Ratio = float64(c.hypothesis) / float64(c.reference)

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/attn-go/attn/models"
@@ -34,18 +33,13 @@ func FineTune(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, s Sett
 	tr.tape = tensor.NewTape(tensor.Eval)
 	tr.schedule = nn.WarmupCosine(s.Warmup, steps+1) // so that the last step is not zero
 	tr.Settings.Epochs = (steps + tr.steps() - 1) / tr.steps()
-	enough := errors.New("enough")
-	err = tr.Run(ctx, func(p Progress) error {
+	return tr.Run(ctx, func(p Progress) error {
 		if report != nil {
 			report(p)
 		}
 		if steps--; steps == 0 {
-			return enough
+			return ErrStop
 		}
 		return nil
 	})
-	if err == enough {
-		return nil
-	}
-	return err
 }

@@ -1,9 +1,6 @@
 package train
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Metric is a measure of translations.
 type Metric uint8
@@ -25,10 +22,7 @@ func (m Metric) String() string {
 }
 
 // Judged has the scores of the translations of some sources, sentence by sentence.
-type Judged struct {
-	counts []bleuCounts // one per sentence
-	exact  []bool
-}
+type Judged struct{ sentences []tally }
 
 // Judge compares translations[i] with all of references[i].
 //
@@ -37,21 +31,20 @@ func Judge(translations []string, references [][]string) (*Judged, error) {
 	if err := checkCorpus("Judge", translations, references); err != nil {
 		return nil, err
 	}
-	j := &Judged{counts: make([]bleuCounts, len(translations)), exact: make([]bool, len(translations))}
+	j := &Judged{make([]tally, len(translations))}
 	for i, translation := range translations {
-		j.counts[i].add(translation, references[i])
-		j.exact[i] = slices.Contains(references[i], translation)
+		j.sentences[i].add(translation, references[i])
 	}
 	return j, nil
 }
 
 // Len returns the number of sentences.
-func (j *Judged) Len() int { return len(j.counts) }
+func (j *Judged) Len() int { return len(j.sentences) }
 
 // Exact returns the fraction, 0 to 1, of translations that equal one of their references exactly.
 func (j *Judged) Exact() float64 {
 	s := j.all()
-	return float64(s.exact) / float64(s.sentences)
+	return s.share()
 }
 
 // Value returns a metric in per cent, 0 to 100.
@@ -61,39 +54,28 @@ func (j *Judged) Value(m Metric) float64 {
 }
 
 // all returns the sum over all sentences.
-func (j *Judged) all() (s tally) {
-	for i := range j.counts {
-		s.add(j, i)
+func (j *Judged) all() (sum tally) {
+	for i := range j.sentences {
+		sum.plus(&j.sentences[i])
 	}
-	return s
+	return sum
 }
 
 // Sample returns a metric of a sample of sentences, given by their indexes, which may repeat.
 func (j *Judged) Sample(m Metric, sentences []int) float64 {
-	var s tally
+	var sum tally
 	for _, i := range sentences {
-		s.add(j, i)
+		sum.plus(&j.sentences[i])
 	}
-	return s.value(m)
+	return sum.value(m)
 }
 
-// tally is the sum over some sentences.
-type tally struct {
-	bleu             bleuCounts
-	exact, sentences int
-}
+// share returns the fraction of exact sentences.
+func (c *tally) share() float64 { return float64(c.exact) / float64(c.sentences) }
 
-func (s *tally) add(j *Judged, i int) {
-	s.bleu.plus(&j.counts[i])
-	if j.exact[i] {
-		s.exact++
-	}
-	s.sentences++
-}
-
-func (s *tally) value(m Metric) float64 {
+func (c *tally) value(m Metric) float64 {
 	if m == MetricExact {
-		return 100 * (float64(s.exact) / float64(s.sentences))
+		return 100 * c.share()
 	}
-	return s.bleu.score().Score
+	return c.score().Score
 }

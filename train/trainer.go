@@ -200,9 +200,13 @@ func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Traine
 	return tr, nil
 }
 
+// ErrStop is returned by the argument of Trainer.Run to end training without an error.
+var ErrStop = errors.New("train: stop")
+
 // Run trains until all epochs are done, and calls report after each step. If ctx ends, Run
 // finishes the current step and returns the context's error; the next call continues. An error
-// of report, or models.ErrDiverged, also ends training.
+// of report, or models.ErrDiverged, also ends training. After ErrStop, Run returns nil, and the next
+// call continues.
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	start, before, rate := time.Now(), tr.at.Total, 0.
 	for tr.at.Epoch < tr.Settings.Epochs {
@@ -229,7 +233,10 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 			if p.EpochDone {
 				tr.at = position{Epoch: tr.at.Epoch + 1, Total: tr.at.Total}
 			}
-			if err := report(p); err != nil {
+			switch err := report(p); {
+			case errors.Is(err, ErrStop):
+				return nil
+			case err != nil:
 				return err
 			}
 			if p.EpochDone {

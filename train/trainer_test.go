@@ -229,6 +229,18 @@ func TestDiverged(t *testing.T) {
 	}
 }
 
+// ErrStop, also wrapped, ends a run without an error after the step. The next run continues.
+func TestStop(t *testing.T) {
+	pairs := toyPairs(20)
+	tr := newToyTrainer(t, newToy(t, headed()[0], pairs), pairs, toySettings(2))
+	for steps := 1; steps <= 3; steps++ {
+		err := tr.Run(context.Background(), func(Progress) error { return fmt.Errorf("enough: %w", ErrStop) })
+		if err != nil || tr.Total() != steps {
+			t.Errorf("%d steps, error %v, want %d", tr.Total(), err, steps)
+		}
+	}
+}
+
 func TestTrainerLeavesOutLongPairs(t *testing.T) {
 	pairs := append(toyPairs(9), seq2seq.Pair{Source: "abcdefgabcdefg", Target: "a"}, seq2seq.Pair{Source: "a", Target: "abcdefgabcdefg"})
 	settings := toySettings(1)

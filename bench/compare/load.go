@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,47 +22,42 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// loading is a row for reading a model from files that are in the system's page cache.
-type loading struct {
-	shape
-	file safetensors.DType
-	held string // the number format in memory: the name of a storage, or parameters
-}
-
 // loadTasks returns the rows for loading.
 func loadTasks(threads int) []task {
 	var tasks []task
 	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
 		for _, held := range []string{"parameters", "float32", "bfloat16", "int8"} {
-			tasks = append(tasks, loading{decoders[0], file, held}.task(threads))
+			tasks = append(tasks, decoders[0].loading(threads, file, held))
 		}
 	}
 	return tasks
 }
 
-func (l loading) task(threads int) task {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-%s", os.Getpid(), l.file))
+// loading is a task that reads a model from files that are in the system's page cache. held is the number format in
+// memory: the name of a storage, or parameters.
+func (s shape) loading(threads int, file safetensors.DType, held string) task {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-%s", os.Getpid(), file))
 	path := filepath.Join(dir, "model.safetensors")
-	best := once{Read: -1, Fresh: -1, Memory: -1} // of all rounds
+	best := once{Read: math.Inf(1), Fresh: math.Inf(1), Memory: math.Inf(1)} // of all rounds
 	return task{
-		table: "Loading", name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), libraries: []string{"torch"},
-		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: l.held},
+		table: "Loading", name: fmt.Sprintf("load %s %s, %s", s.name, file, held), libraries: []string{"torch"},
+		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: held},
 		start: func() (bench.Measurer, error) {
 			if err := os.Mkdir(dir, 0o777); err != nil {
 				return nil, err
 			}
-			if err := l.write(dir, l.file, randomWeights); err != nil {
+			if err := s.write(dir, file, randomWeights); err != nil {
 				return nil, err
 			}
 			return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
 				var times []float64
 				for start := time.Now(); len(times) < 5 || time.Since(start) < d; {
-					o, err := loadInProcess(ctx, dir, l.held, threads)
+					o, err := loadInProcess(ctx, dir, held, threads)
 					if err != nil {
 						return r, err
 					}
 					times = append(times, o.Load)
-					best.Read, best.Fresh, best.Memory = least(best.Read, o.Read), least(best.Fresh, o.Fresh), least(best.Memory, o.Memory)
+					best = once{Read: min(best.Read, o.Read), Fresh: min(best.Fresh, o.Fresh), Memory: min(best.Memory, o.Memory)}
 				}
 				r.Median = bench.Median(times)
 				return r, nil
@@ -76,14 +72,6 @@ func (l loading) task(threads int) task {
 			return text
 		},
 	}
-}
-
-// least returns the smaller number; negative numbers mean none.
-func least(a, b float64) float64 {
-	if a < 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // once is the report of a process that has loaded one model. Each process loads a model only once, because a second

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -87,9 +86,6 @@ func newTrainer() (*train.Trainer, error) {
 	})
 }
 
-// errEnough ends a measurement.
-var errEnough = errors.New("measured for long enough")
-
 // measureSteps trains for about the given time, after a fifth of it to warm up, and returns the time of a step. The
 // trainer continues from its current state.
 func measureSteps(ctx context.Context, trainer *train.Trainer, d time.Duration) (bench.Result, error) {
@@ -105,11 +101,11 @@ func measureSteps(ctx context.Context, trainer *train.Trainer, d time.Duration) 
 			times = append(times, p.Time.Seconds()*1000)
 		}
 		if time.Since(start) > d+d/5 && len(times) >= fewest {
-			return errEnough
+			return train.ErrStop
 		}
 		return nil
 	})
-	if !errors.Is(err, errEnough) {
+	if err != nil {
 		return r, err
 	}
 	r.Median = bench.Median(times)

@@ -181,8 +181,7 @@ func (r *Record) Save(dir string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	file := atomicfile.JSON(path, r)
-	return atomicfile.Write(path, file.Write)
+	return atomicfile.WriteAll(atomicfile.JSON(path, r))
 }
 
 // add adds a new measurement of the same table. Rows and programs that were not measured again stay, and so does

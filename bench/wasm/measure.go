@@ -73,9 +73,6 @@ func packed(c, a, b []float32, m, n, k int) func() {
 	return func() { simd.MultiplyPanels(simd.RowMajor(c, n), simd.RowMajor(a, k), m, &p, 0, k, 0, n, false) }
 }
 
-// errEnough ends a training.
-var errEnough = errors.New("enough")
-
 // speed returns the tokens per second of a training, after its first steps.
 func speed(ctx context.Context, t *train.Trainer) (float64, error) {
 	const warm, most = 20, 6 * time.Second
@@ -87,11 +84,11 @@ func speed(ctx context.Context, t *train.Trainer) (float64, error) {
 		}
 		times, tokens = times+p.Time, tokens+p.Tokens
 		if times > most {
-			return errEnough
+			return train.ErrStop
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return 0, err
 	}
 	return float64(tokens) / times.Seconds(), nil
@@ -143,11 +140,11 @@ func record(ctx context.Context) (float64, error) {
 	// A model that is not trained translates to as many tokens as it may.
 	err = t.Run(ctx, func(p train.Progress) error {
 		if p.Total == 300 {
-			return errEnough
+			return train.ErrStop
 		}
 		return nil
 	})
-	if !errors.Is(err, errEnough) {
+	if err != nil {
 		return 0, err
 	}
 	source := data.Test[0].Source
@@ -169,7 +166,7 @@ func untilExact(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	start := time.Now()
+	start, reached := time.Now(), false
 	err = t.Run(ctx, func(p train.Progress) error {
 		if !p.EpochDone {
 			return nil
@@ -179,13 +176,13 @@ func untilExact(ctx context.Context) (float64, error) {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "epoch %d: %.0f s, %.1f%% exact\n", p.Epoch, time.Since(start).Seconds(), 100*m.ExactMatch)
-		if m.ExactMatch >= 0.97 {
-			return errEnough
+		if reached = m.ExactMatch >= 0.97; reached {
+			return train.ErrStop
 		}
 		return nil
 	})
-	if !errors.Is(err, errEnough) {
-		return 0, errors.Join(err, errors.New("fewer than 97% of the dates are exact"))
+	if err == nil && !reached {
+		err = errors.New("fewer than 97% of the dates are exact")
 	}
-	return time.Since(start).Seconds(), nil
+	return time.Since(start).Seconds(), err
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/flags"
-	"github.com/attn-go/attn/tensor"
 )
 
 type benchCommand struct {
@@ -22,20 +21,7 @@ type benchCommand struct {
 	Format  *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
 	JSON    bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"format"`
 
-	B       int             `help:"Batch size (default 1 for sdpa, mha, decode, generate and read, 8 for additive and gaussian)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	H       int             `help:"Query heads (default 12 for sdpa and mha, 1 for additive and gaussian, 32 for decode, 8 for generate)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	G       int             `help:"Key/value heads; fewer than query heads is grouped-query attention (default --h)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	Lq      int             `help:"Queries; rows of a gemm (default 1024 for gemm and sdpa, 512 for additive, gaussian and mha, 1 for decode)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	Lk      int             `help:"Keys; columns of a gemm (default 8192 for decode, generate and read, otherwise --lq)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	E       int             `help:"Head size of queries and keys; inner dimension of a gemm (default 64 for sdpa and generate, 128 for additive, gaussian, decode and read, --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	V       int             `help:"Head size of values (default --e)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	Width   int             `help:"Width of the model for mha; hidden features for additive (default 768 for mha, --e for additive)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	Causal  bool            `help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention" needs:"op"`
-	Mask    *string         `enum:"${masks}" help:"${masks_help} (default none)." placeholder:"NAME" group:"Attention" needs:"op"`
-	Dropout float64         `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention" needs:"op"`
-	Weights bool            `help:"Also return the weights." group:"Attention" needs:"op"`
-	With    []string        `help:"Extras, separated by commas: ${extras_help} (default none)." placeholder:"NAMES" group:"Attention" needs:"op"`
-	Storage *tensor.Numbers `help:"Number format of keys and values in a cache: float32, float16, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention" needs:"op"`
+	bench.Work
 }
 
 func (benchCommand) Help() string {
@@ -80,8 +66,8 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		t.Format = bench.JSON
 	}
 	if !cmd.Ratios {
-		return bench.Rows(t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
-			return bench.Run(ctx, w, threads, cmd.Time)
+		return bench.Rows(ctx, t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
+			return bench.New(w, threads)(ctx, cmd.Time)
 		})
 	}
 	pairs := bench.Features()
@@ -92,23 +78,18 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		}
 		pairs = []bench.Pair{p}
 	}
-	return bench.Rows(t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
+	return bench.Rows(ctx, t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
 		return bench.Compare(ctx, p, threads, cmd.Time)
 	})
 }
 
 // works returns the operations to measure.
 func (cmd *benchCommand) works(parsed *kong.Context) ([]bench.Work, error) {
-	w := bench.Work{
-		B: cmd.B, H: cmd.H, G: cmd.G, Lq: cmd.Lq, Lk: cmd.Lk, E: cmd.E, V: cmd.V, Width: cmd.Width,
-		Causal: cmd.Causal, Dropout: cmd.Dropout, Weights: cmd.Weights, With: cmd.With,
-	}
-	set(&w.Op, cmd.Op)
-	set(&w.Mask, cmd.Mask)
-	set(&w.Storage, cmd.Storage)
 	if cmd.Op == nil {
 		return bench.Usual(), nil
 	}
+	w := cmd.Work
+	w.Op = *cmd.Op
 	for _, v := range flags.Given(parsed) {
 		if v.Tag.Get("needs") == "op" && !w.Takes(v.Name) {
 			return nil, fmt.Errorf("--%s cannot be used with --op %s", v.Name, w.Op)

@@ -13,17 +13,14 @@ import (
 )
 
 type embedCommand struct {
-	Model       string  `required:"" help:"Directory of a pretrained encoder." placeholder:"DIR"`
-	JSON        bool    `name:"json" help:"Write a JSON object for each line, with its vector." xor:"form"`
-	TSV         bool    `name:"tsv" help:"Write the numbers of each vector in columns, with the error in the last column." xor:"form"`
-	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
-	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
-	Strict      bool    `help:"Stop at the first line that cannot be embedded."`
-	Pooling     *string `help:"Pooling of the hidden states into a vector, for a model without pooling settings: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
-	Normalize   bool    `help:"With --pooling, divide each vector by its length." needs:"pooling"`
-	Prompt      *string `help:"Prefix for each text (default from the model directory)." placeholder:"TEXT" xor:"prompt"`
-	PromptName  *string `help:"Prefix for each text, by its name in the model directory." placeholder:"NAME" xor:"prompt"`
-	File        string  `arg:"" optional:"" help:"Text file with one text per line; without it, standard input." placeholder:"FILE" stdin:""`
+	Model       string `required:"" help:"Directory of a pretrained encoder." placeholder:"DIR"`
+	JSON        bool   `name:"json" help:"Write a JSON object for each line, with its vector." xor:"form"`
+	TSV         bool   `name:"tsv" help:"Write the numbers of each vector in columns, with the error in the last column." xor:"form"`
+	NPY         string `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
+	Safetensors string `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
+	Strict      bool   `help:"Stop at the first line that cannot be embedded."`
+	texts.Embedding
+	File string `arg:"" optional:"" help:"Text file with one text per line; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
 func (embedCommand) Help() string {
@@ -101,6 +98,5 @@ func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c consol
 
 // embedder loads the model.
 func (cmd *embedCommand) embedder(c console) (*models.Embedder, error) {
-	e := texts.Embedding{Pooling: deref(cmd.Pooling), Normalize: cmd.Normalize, Prompt: cmd.Prompt, PromptName: cmd.PromptName}
-	return load(c, e.Load, cmd.Model, models.Options{Weights: tensor.Float32})
+	return load(c, cmd.Embedding.Load, cmd.Model, models.Options{Weights: tensor.Float32})
 }

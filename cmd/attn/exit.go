@@ -13,10 +13,8 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/flags"
-	"github.com/attn-go/attn/internal/hub"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
-	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"
@@ -55,8 +53,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case is(new(*pruning.CheckError)):
 		return exitCheck
-	case is(new(*input.Error), new(*safetensors.FormatError), new(*tokenizer.FormatError), new(*models.FormatError),
-		new(*hub.ModelError), new(*shards.Error)):
+	case is(new(*input.Error), new(*safetensors.FormatError), new(*tokenizer.FormatError), new(*models.FormatError)):
 		return exitInput
 	case errors.As(err, &path) && noInput(path):
 		return exitInput

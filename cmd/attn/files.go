@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
@@ -29,6 +30,9 @@ var (
 	terminalOf = terminal.For
 
 	checkText = filter.Check
+
+	exists  = atomicfile.Exists
+	version = bench.Version
 )
 
 // runFiles returns the names of the files that attn train and attn prune write to the directory of
@@ -36,9 +40,6 @@ var (
 func runFiles() []string {
 	return append(train.RunFiles(), reportFile, unfinishedFile)
 }
-
-// exists reports whether a path exists, or will exist when a killed save is completed.
-func exists(path string) bool { return atomicfile.Exists(path) }
 
 // isPretrained reports whether a directory contains a pretrained model rather than a translator of attn train.
 func isPretrained(dir string) bool { return exists(dir) && !models.IsTranslator(dir) }

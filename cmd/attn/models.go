@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
 )
 
@@ -33,8 +33,5 @@ func (cmd *modelsCommand) Run(c console) error {
 		_, err = fmt.Fprint(c.out, d)
 		return err
 	}
-	e := json.NewEncoder(c.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(d)
+	return atomicfile.JSON("", d).Write(c.out)
 }

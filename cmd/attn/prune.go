@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/guard"
 	"github.com/attn-go/attn/internal/pruning"
 )
@@ -90,4 +91,24 @@ func (cmd *pruneCommand) AdjustFiles(f *guard.Files) {
 	if cmd.Report == "" {
 		f.Writes = slices.Insert(f.Writes, 0, guard.Place{Flag: "--report", Path: filepath.Join(cmd.Out, pruning.PageFile)})
 	}
+}
+
+// options returns the settings in the flags.
+func (cmd *pruneCommand) options(progress func(stage string, done, all int)) (pruning.Options, error) {
+	methods, err := cmd.methods()
+	o := pruning.Options{
+		Experiment: pruning.Experiment{
+			Methods: methods, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Even: cmd.Even, Step: pruning.Affordable,
+			FineTune: cmd.Finetune, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
+			Progress: progress,
+		},
+		Target: pruning.Target{Keep: cmd.Keep, Share: cmd.Share, MaxDrop: cmd.MaxDrop, Speed: cmd.Speed},
+		Limit:  cmd.Limit, Metric: cmd.Metric, Train: cmd.Train, Rate: cmd.Rate, Version: version(),
+	}
+	set(&o.Step, cmd.Step)
+	for _, name := range cmd.Kind {
+		kind, _ := heads.ParseKind(name) // the parser has checked the name
+		o.Kinds = append(o.Kinds, kind)
+	}
+	return o, err
 }

@@ -4,7 +4,9 @@ package apply
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/flags"
@@ -15,20 +17,44 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Mechanism is an attention mechanism with the settings of attn apply.
+// Mechanism is an attention mechanism by the flags of attn apply. A flag that is not given is zero, except Score.
 type Mechanism struct {
-	Score   score.Kind
-	Scale   *float32 // of the score; nil for the default
-	SoftCap float32  // 0 for none
-	ALiBi   bool
-	Rope    attn.Position // nil for none
-	Mask    attn.Mask     // in addition to the masks of the file
-	Heads   int           // of a multi-head layer, 0 for none
-	KVHeads int           // 0 for the number that the rows of the key weights imply
-	Layer   string        // file of the layer's parameters; "" for the input file
-	Prefix  string        // of the parameter names in Layer
-	Weights bool          // return the attention weights, too
-	LSE     bool          // return the log-sum-exp of each query, too
+	Weights bool `help:"Also write the attention weights."`
+	LSE     bool `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
+
+	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
+	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
+	Softcap float32  `help:"Soft-cap the scores: C·tanh(score/C)." placeholder:"C" group:"Scores" want:"more than 0"`
+	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the slopes in the file or else the published ones." group:"Scores"`
+
+	Rope         bool    `help:"RoPE: rotate queries and keys by their positions." group:"Positions"`
+	RopeBase     float64 `help:"Base of the frequencies of --rope (default 10000)." placeholder:"N" group:"Positions" want:"more than 1" needs:"rope"`
+	RopeSize     int     `help:"Rotate only the first N elements of each head (default all)." placeholder:"N" group:"Positions" want:"at least 2" needs:"rope"`
+	RopeAdjacent bool    `help:"Rotate the pairs 2i and 2i+1 (GPT-J) instead of i and i+N/2 (Llama of Hugging Face)." group:"Positions" needs:"rope"`
+
+	Masks // in addition to those of the file
+
+	Heads   int    `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H" group:"Layer" want:"at least 1"`
+	KVHeads int    `name:"kv-heads" help:"Number of key/value heads (default from the rows of k.weight)." placeholder:"G" group:"Layer" want:"at least 1" needs:"heads"`
+	Layer   string `help:"Read the layer's parameters from this safetensors file, index or folder, with the names of PyTorch or of attn." placeholder:"FILE" group:"Layer" needs:"heads" reads:"tensors"`
+	Prefix  string `help:"Prefix of the parameter names in --layer." placeholder:"TEXT" group:"Layer" needs:"layer"`
+
+	kind score.Kind    // of Score
+	rope attn.Position // nil without Rope
+}
+
+// Validate is called by the parser of flags.
+func (m Mechanism) Validate() error {
+	scaled := Scaled()
+	switch {
+	case m.Scale != nil && !slices.Contains(scaled, m.Score):
+		return fmt.Errorf("--scale works only with the scores %s, not %s", flags.Listed(scaled, "and"), m.Score)
+	case m.RopeSize%2 != 0:
+		return fmt.Errorf("--rope-size %d, want an even number", m.RopeSize)
+	case m.KVHeads > 0 && m.Heads%m.KVHeads != 0:
+		return fmt.Errorf("--kv-heads %d, want a divisor of --heads %d", m.KVHeads, m.Heads)
+	}
+	return m.Check()
 }
 
 // Run runs the mechanism on the tensors of a file, which attn apply --help lists. It returns out,
@@ -36,8 +62,18 @@ type Mechanism struct {
 // parameters.
 //
 // Errors: *input.Error for an invalid file, including one with unknown tensors, and *flags.Error for a
-// setting that does not apply to the file.
+// flag that does not apply to the file.
 func (m Mechanism) Run(path string) (out *safetensors.File, err error) {
+	m.kind, _ = score.Kinds().Find(m.Score)
+	if m.Rope {
+		c := position.RoPEConfig{Base: m.RopeBase, Size: m.RopeSize}
+		if m.RopeAdjacent {
+			c.Pairs = position.AdjacentPairs
+		}
+		if m.rope, err = position.NewRoPE(c); err != nil {
+			return nil, flags.Errorf("--rope: %w", err)
+		}
+	}
 	file, err := safetensors.Read(path)
 	if err != nil {
 		return nil, err
@@ -64,7 +100,7 @@ func (m Mechanism) run(in *reader) (*safetensors.File, error) {
 		return nil, err
 	}
 	o := m.options(in, params)
-	if m.Rope != nil {
+	if m.Rope {
 		o.QueryPositions, o.KeyPositions = in.positions("q_positions"), in.positions("k_positions")
 		if !in.has("q_positions") && in.err == nil && min(q.Rank(), k.Rank()) > 1 { // align the last query with the last key
 			o.QueryPositions = attn.Positions{Offsets: []int{k.Dim(-2) - q.Dim(-2)}}
@@ -124,9 +160,9 @@ func (m Mechanism) forward(t *tensor.Tape, layer *attn.MultiHead, q, k, v *tenso
 	if layer != nil {
 		return layer.Forward(t, q, k, v, o)
 	}
-	if m.Rope != nil {
-		q = attn.ApplyPosition(t, m.Rope, q, attn.Query, o.QueryPositions)
-		k = attn.ApplyPosition(t, m.Rope, k, attn.Key, o.KeyPositions)
+	if m.Rope {
+		q = attn.ApplyPosition(t, m.rope, q, attn.Query, o.QueryPositions)
+		k = attn.ApplyPosition(t, m.rope, k, attn.Key, o.KeyPositions)
 		o.QueryPositions, o.KeyPositions = attn.Positions{}, attn.Positions{}
 	}
 	return attn.Attend(t, q, k, v, o)
@@ -134,15 +170,15 @@ func (m Mechanism) forward(t *tensor.Tape, layer *attn.MultiHead, q, k, v *tenso
 
 // options returns the options from the mechanism and the files, except positions.
 func (m Mechanism) options(in, params *reader) attn.Options {
-	o := attn.Options{Score: m.score(params), Bias: in.floats("bias"), SoftCap: m.SoftCap}
+	o := attn.Options{Score: m.score(params), Bias: in.floats("bias"), SoftCap: m.Softcap}
 	o.Weights, o.LogSumExp = m.Weights, m.LSE
 	if o.Sinks = params.floats("sinks"); o.Sinks == nil {
 		o.Sinks = in.floats("sinks")
 	}
-	if m.ALiBi {
+	if m.Alibi {
 		o.Changes = []attn.ScoreChange{position.ALiBi(in.slopes()...)}
 	}
-	o.Mask = attn.And(in.mask(), in.validLens(), in.documents(), m.Mask)
+	o.Mask = attn.And(in.mask(), in.validLens(), in.documents(), m.Mask())
 	return o
 }
 
@@ -164,7 +200,7 @@ func (m Mechanism) results(in *reader) []result {
 // score returns the scoring function with the parameters of a file.
 func (m Mechanism) score(in *reader) attn.Score {
 	params := map[string]*tensor.Tensor{}
-	for _, p := range m.Score.Params {
+	for _, p := range m.kind.Params {
 		name := "score." + p.Name
 		if x := in.parameter(name, in.floats(name)); x != nil {
 			params[p.Name] = x
@@ -179,9 +215,9 @@ func (m Mechanism) score(in *reader) attn.Score {
 		return nil
 	}
 	if m.Scale != nil {
-		return m.Score.Scaled(*m.Scale)
+		return m.kind.Scaled(*m.Scale)
 	}
-	s, err := m.Score.With(params)
+	s, err := m.kind.With(params)
 	if err != nil {
 		in.fail(in.bad("%v", err))
 	}
@@ -206,4 +242,27 @@ func gradient(e nn.Entry) *tensor.Tensor {
 		return parts[0]
 	}
 	return tensor.Concat(nil, 0, parts...)
+}
+
+// Scores returns a line for each score: its name, formula and parameters.
+func Scores() string {
+	var b strings.Builder
+	for _, kind := range score.Kinds() {
+		var params []string
+		for _, p := range kind.Params {
+			text := fmt.Sprintf("score.%s [%s]", p.Name, strings.Join(p.Axes, " "))
+			if p.Optional {
+				text += " or nothing"
+			}
+			params = append(params, text)
+		}
+		line := fmt.Sprintf("  %-17s%-23s%s", kind.Name, kind.Formula, strings.Join(params, ", "))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Scaled returns the names of the scores that have a scale.
+func Scaled() []string {
+	return slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Scaled == nil }).Names()
 }

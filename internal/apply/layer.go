@@ -51,14 +51,14 @@ func (m Mechanism) torchLayer(p *reader, r *safetensors.Reader) (*attn.MultiHead
 	if err != nil {
 		return nil, err
 	}
-	if m.Score.Name != "scaled" || m.Scale != nil {
+	if m.Score != "scaled" || m.Scale != nil {
 		return nil, flags.Errorf("--score and --scale cannot be used with a layer of torch.nn.MultiheadAttention")
 	}
 	if m.KVHeads != 0 && m.KVHeads != m.Heads {
 		return nil, p.bad("torch.nn.MultiheadAttention has as many key/value heads as query heads, not --kv-heads %d",
 			m.KVHeads)
 	}
-	c.Position = m.Rope
+	c.Position = m.rope
 	c.Init = nn.ZeroLinear
 	layer, err := attn.NewMultiHead(c, nil)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m Mechanism) layer(in *reader, score attn.Score) *attn.MultiHead {
 	valueSize := v.Dim(0) / groups
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
 		Width: q.Dim(1), KeyWidth: k.Dim(1), ValueWidth: v.Dim(1), Heads: m.Heads, KVHeads: groups,
-		HeadSize: size, ValueSize: valueSize, OutWidth: out.Dim(0), Score: score, Position: m.Rope,
+		HeadSize: size, ValueSize: valueSize, OutWidth: out.Dim(0), Score: score, Position: m.rope,
 		// The maps come from the file; do not allocate sizes that an untrusted file claims.
 		Init: func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) },
 	}, nil)

@@ -11,11 +11,11 @@ import (
 
 // Masks are the masks that flags name.
 type Masks struct {
-	Causal    bool
-	Window    []int // one width for both sides, or the widths before and after; nil for no window
-	Offset    *int  // of Causal and Window; nil for Lk − Lq
-	Sink      *int  // with Window, the number of first keys that every query sees
-	Documents []int // ends of the documents of a sequence
+	Causal    bool  `help:"Query i attends to key j only if j ≤ i + offset." group:"Masks"`
+	Window    []int `help:"Query i attends only to keys at most N away from i + offset, or at most N before and M after it." placeholder:"N" group:"Masks" want:"at least 0"`
+	Offset    *int  `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N" group:"Masks" needs:"causal|window"`
+	Sink      *int  `help:"With --window, every query also attends to the first N keys." placeholder:"N" group:"Masks" want:"at least 0" needs:"window" excludes:"offset"`
+	Documents []int `help:"Ends of the documents packed into a sequence (exclusive); a query attends only to keys of the same document." placeholder:"N" group:"Masks" want:"at least 0"`
 }
 
 // Check returns an error for flags that contradict each other.

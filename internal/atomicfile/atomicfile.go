@@ -65,11 +65,7 @@ func Ready(path string) error {
 
 // try returns an error unless a file of a block can be written to a folder. It removes this file.
 func try(create func(string) (file, error), dir string) error {
-	var f file
-	temp, err := makeTemp(dir, func(name string) (err error) {
-		f, err = create(name)
-		return err
-	})
+	f, temp, err := createTemp(create, dir)
 	if err != nil {
 		return err
 	}
@@ -81,19 +77,36 @@ func try(create func(string) (file, error), dir string) error {
 	return cause(err)
 }
 
+// createTemp creates a temporary file in a folder.
+func createTemp(create func(string) (file, error), dir string) (f file, temp string, err error) {
+	temp, err = makeTemp(dir, func(name string) (err error) {
+		f, err = create(name)
+		return err
+	})
+	return f, temp, err
+}
+
 func replace(create func(string) (file, error), files ...File) error {
+	type staged struct{ temp, target string }
 	var left []staged // files that are not renamed yet
 	defer func() {    // deferred, so that a panic in a writer leaves no temporary file
 		for _, s := range left {
 			discard(s.temp)
 		}
 	}()
-	for _, f := range files {
-		s, err := stage(create, f)
-		if err != nil {
-			return fmt.Errorf("write %s: %w", f.Path, err)
+	for _, want := range files {
+		target, err := resolve(want.Path)
+		if err == nil {
+			var f file
+			var temp string
+			if f, temp, err = createTemp(create, filepath.Dir(target)); err == nil {
+				left = append(left, staged{temp, target})
+				err = fill(f, want.Write)
+			}
 		}
-		left = append(left, s)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", want.Path, err)
+		}
 	}
 	for _, f := range files {
 		err := commit(left[0].temp, func() error { return rename(left[0].temp, left[0].target) })
@@ -103,35 +116,6 @@ func replace(create func(string) (file, error), files ...File) error {
 		left = left[1:]
 	}
 	return nil
-}
-
-// staged is a complete file that is to be renamed.
-type staged struct{ temp, target string }
-
-// stage writes a temporary file in the folder of the target. On an error it leaves no file.
-func stage(create func(string) (file, error), want File) (s staged, err error) {
-	if s.target, err = resolve(want.Path); err != nil {
-		return s, err
-	}
-	var f file
-	s.temp, err = makeTemp(filepath.Dir(s.target), func(name string) (err error) {
-		f, err = create(name)
-		return err
-	})
-	if err != nil {
-		return s, err
-	}
-	whole := false
-	defer func() {
-		if !whole {
-			discard(s.temp)
-		}
-	}()
-	if err := fill(f, want.Write); err != nil {
-		return s, err
-	}
-	whole = true
-	return s, nil
 }
 
 // fill writes a file, syncs it to disk and closes it. It also closes the file if a write fails or panics.

@@ -75,13 +75,8 @@ func Calls(threads, bytes int, call func()) Measurer {
 	}
 }
 
-// Run prepares the work and measures it. If ctx ends, Run returns immediately and abandons the
-// current call: the program should end soon.
-func Run(ctx context.Context, w Work, threads int, d time.Duration) (Result, error) {
-	return orInterrupted(ctx, func() (Result, error) { return New(w, threads)(ctx, d) })
-}
-
-// orInterrupted returns the result of f, or the context's error as soon as ctx ends.
+// orInterrupted returns the result of f, or the context's error as soon as ctx ends. The current call is then
+// abandoned: the program should end soon.
 func orInterrupted[R any](ctx context.Context, f func() (R, error)) (R, error) {
 	type answer struct {
 		r   R

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -175,7 +176,7 @@ func TestRun(t *testing.T) {
 			r := Result{Work: w, Threads: 2}
 			peaks := mask == "none" && (!testing.Short() || op == "gemm" || op == "decode")
 			if peaks {
-				r, err = Run(context.Background(), w, 2, time.Millisecond)
+				r, err = New(w, 2)(context.Background(), time.Millisecond)
 			} else {
 				r.Sample, err = Measure(context.Background(), time.Millisecond, w.prepare())
 			}
@@ -288,11 +289,8 @@ func TestCompare(t *testing.T) {
 func TestRunInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	w, err := Work{Op: "gemm", Lq: 5}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(ctx, w, 1, time.Hour); !errors.Is(err, context.Canceled) {
+	endless := func(Work) (Result, error) { select {} }
+	if err := Rows(ctx, &Table{Out: io.Discard, Format: JSON}, []Work{{}}, nil, endless); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -113,7 +113,7 @@ func (w Work) triples() float64 {
 // CacheBytes returns the bytes of keys and values that a decoder's step reads, or that all steps of
 // a generation read; 0 for operations without a cache.
 func (w Work) CacheBytes() float64 {
-	if !w.cached() {
+	if !w.Takes("storage") {
 		return 0
 	}
 	s := w.Storage

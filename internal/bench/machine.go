@@ -23,15 +23,20 @@ type Machine struct {
 func ThisMachine() Machine {
 	m := Machine{
 		CPU: CPUName(), OS: runtime.GOOS + "/" + runtime.GOARCH,
-		Kernels: simd.Implementation(), Go: runtime.Version(), Attn: "(unknown)",
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		m.Attn = info.Main.Version
+		Kernels: simd.Implementation(), Go: runtime.Version(), Attn: Version(),
 	}
 	if m.CPU == "" {
 		m.CPU = runtime.GOARCH
 	}
 	return m
+}
+
+// Version returns the version of this program.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(unknown)"
 }
 
 // CPUName returns the processor's name from /proc/cpuinfo, or "" if there is none.

@@ -53,7 +53,7 @@ func Measure(ctx context.Context, d time.Duration, f func()) (Sample, error) {
 		}
 		times = append(times, time.Since(begin).Seconds()*1000/float64(batch))
 	}
-	s := summary(times)
+	s := Sample{Median: Median(times), Min: slices.Min(times), Max: slices.Max(times)}
 
 	var before, after runtime.MemStats
 	count := int(min(100, max(1, 20/s.Median)))
@@ -64,11 +64,6 @@ func Measure(ctx context.Context, d time.Duration, f func()) (Sample, error) {
 	runtime.ReadMemStats(&after)
 	s.Bytes = math.Round(float64(after.TotalAlloc-before.TotalAlloc) / float64(count))
 	return s, ctx.Err()
-}
-
-// summary returns the median, minimum and maximum of times, which it sorts.
-func summary(times []float64) Sample {
-	return Sample{Median: Median(times), Min: slices.Min(times), Max: slices.Max(times)}
 }
 
 // Median returns the median of x: the mean of the two middle numbers if their count is even. It

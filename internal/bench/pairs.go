@@ -135,13 +135,8 @@ const (
 )
 
 // Compare measures both sides alternately, each for about the given time. So both run under the same
-// conditions, and each ratio is of two consecutive turns. If ctx ends, Compare returns
-// immediately, like Run.
+// conditions, and each ratio is of two consecutive turns.
 func Compare(ctx context.Context, p Pair, threads int, d time.Duration) (Comparison, error) {
-	return orInterrupted(ctx, func() (Comparison, error) { return compare(ctx, p, threads, d) })
-}
-
-func compare(ctx context.Context, p Pair, threads int, d time.Duration) (Comparison, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	c := Comparison{Pair: p, Threads: threads}
 	sides := [2]func(){p.Work.prepare(), p.Base.prepare()}

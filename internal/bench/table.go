@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -96,13 +97,14 @@ func (t *Table) Begin(columns []Column) error {
 	return err
 }
 
-// Rows writes a table with a row for each item of a list, as soon as run has measured it.
-func Rows[W any, R Row](t *Table, list []W, columns []Column, run func(W) (R, error)) error {
+// Rows writes a table with a row for each item of a list, as soon as run has measured it. If ctx ends, Rows returns
+// immediately.
+func Rows[W any, R Row](ctx context.Context, t *Table, list []W, columns []Column, run func(W) (R, error)) error {
 	if err := t.Begin(columns); err != nil {
 		return err
 	}
 	for _, w := range list {
-		r, err := run(w)
+		r, err := orInterrupted(ctx, func() (R, error) { return run(w) })
 		if err == nil {
 			err = t.Add(r)
 		}

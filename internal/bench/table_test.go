@@ -13,7 +13,7 @@ func TestRows(t *testing.T) {
 	var b strings.Builder
 	table := &Table{Out: &b, Format: CSV, Threads: 1}
 	list := Usual()[:3]
-	err := Rows(table, list, Columns(list), func(w Work) (Result, error) {
+	err := Rows(t.Context(), table, list, Columns(list), func(w Work) (Result, error) {
 		if w.Name() == list[2].Name() {
 			return Result{}, io.ErrUnexpectedEOF
 		}

@@ -8,26 +8,31 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Work is an operation on a shape. Sizes that the operation does not use are 0; Complete fills in
-// missing ones.
+// Work is an operation on a shape, with the flags of attn bench. Sizes that the operation does not use are 0; Complete
+// fills in missing ones.
 type Work struct {
-	Op string `json:"op"`
-	B  int    `json:"b,omitempty"`
-	H  int    `json:"h,omitempty"`
-	G  int    `json:"g,omitempty"`
-	Lq int    `json:"lq"`
-	Lk int    `json:"lk"`
-	E  int    `json:"e"`
-	V  int    `json:"v,omitempty"`
-	// Width is the model width for mha, and the number of hidden features for additive
-	// scores.
-	Width   int            `json:"width,omitempty"`
-	Causal  bool           `json:"causal"`
-	Mask    string         `json:"mask"`           // one of Masks; empty is the first
-	Dropout float64        `json:"dropout"`        // of the weights; a forward operation then runs in training mode
-	Weights bool           `json:"weights"`        // return the weights too
-	Storage tensor.Numbers `json:"storage"`        // of a cache; 0 means float32
-	With    []string       `json:"with,omitempty"` // names of Extras
+	Op string `json:"op" kong:"-"`
+
+	B  int `json:"b,omitempty" help:"Batch size (default 1 for sdpa, mha, decode, generate and read, 8 for additive and gaussian)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	H  int `json:"h,omitempty" help:"Query heads (default 12 for sdpa and mha, 1 for additive and gaussian, 32 for decode, 8 for generate)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	G  int `json:"g,omitempty" help:"Key/value heads; fewer than query heads is grouped-query attention (default --h)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	Lq int `json:"lq" help:"Queries; rows of a gemm (default 1024 for gemm and sdpa, 512 for additive, gaussian and mha, 1 for decode)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	Lk int `json:"lk" help:"Keys; columns of a gemm (default 8192 for decode, generate and read, otherwise --lq)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	E  int `json:"e" help:"Head size of queries and keys; inner dimension of a gemm (default 64 for sdpa and generate, 128 for additive, gaussian, decode and read, --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	V  int `json:"v,omitempty" help:"Head size of values (default --e)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	// Width is the model width for mha, and the number of hidden features for additive scores.
+	Width int `json:"width,omitempty" help:"Width of the model for mha; hidden features for additive (default 768 for mha, --e for additive)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+
+	Causal bool `json:"causal" help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention" needs:"op"`
+	// Mask is one of Masks; empty is the first.
+	Mask string `json:"mask" default:"none" enum:"${masks}" help:"${masks_help}." placeholder:"NAME" group:"Attention" needs:"op"`
+	// Dropout is of the weights; a forward operation then runs in training mode.
+	Dropout float64 `json:"dropout" help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention" needs:"op"`
+	Weights bool    `json:"weights" help:"Also return the weights." group:"Attention" needs:"op"`
+	// With has names of Extras.
+	With []string `json:"with,omitempty" help:"Extras, separated by commas: ${extras_help} (default none)." placeholder:"NAMES" group:"Attention" needs:"op"`
+	// Storage is the format of a cache; 0 means float32.
+	Storage tensor.Numbers `json:"storage" help:"Number format of keys and values in a cache: float32, float16, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention" needs:"op"`
 }
 
 // An operation uses some of the fields of Work and has defaults for its sizes.
@@ -91,9 +96,6 @@ func (w Work) base() string { return strings.TrimSuffix(strings.TrimSuffix(w.Op,
 // fixed reports whether the cache is only read, and not appended to.
 func (w Work) fixed() bool { return strings.HasSuffix(w.Op, "-fixed") }
 
-// cached reports whether the operation uses a cache.
-func (w Work) cached() bool { return w.Takes("storage") }
-
 // Complete returns the work with missing sizes filled in, or an error if the work is invalid. Some
 // sizes follow from others: G is H, Lk is Lq, V is E; for gemm, E is Lq; for additive scores, Width
 // is E; for a multi-head layer, E is Width/H. Other sizes have a default for each operation.
@@ -107,12 +109,9 @@ func (w Work) Complete() (Work, error) {
 			*to = value
 		}
 	}
-	d := o.defaults
-	for _, p := range []struct {
-		to    *int
-		value int
-	}{{&w.B, d.B}, {&w.H, d.H}, {&w.G, d.G}, {&w.Lq, d.Lq}, {&w.Lk, d.Lk}, {&w.E, d.E}, {&w.Width, d.Width}} {
-		fill(p.to, p.value)
+	defaults := o.defaults.sizes()
+	for i, s := range w.sizes() {
+		fill(s.size, *defaults[i].size)
 	}
 	fill(&w.Lk, w.Lq)
 	fill(&w.G, w.H)
@@ -143,8 +142,8 @@ func (w Work) Complete() (Work, error) {
 
 func (w Work) validate() error {
 	for _, f := range w.sizes() {
-		if f.size < 1 {
-			return fmt.Errorf("%s %d, want at least 1", f.name, f.size)
+		if w.Takes(f.name) && *f.size < 1 {
+			return fmt.Errorf("%s %d, want at least 1", f.name, *f.size)
 		}
 	}
 	switch {
@@ -202,18 +201,14 @@ func (w Work) largest() float64 {
 // size is a size with the name of its flag.
 type size struct {
 	name string
-	size int
+	size *int
 }
 
-// sizes returns the sizes that the operation uses.
-func (w Work) sizes() []size {
-	var list []size
-	for _, s := range []size{{"b", w.B}, {"h", w.H}, {"g", w.G}, {"lq", w.Lq}, {"lk", w.Lk}, {"e", w.E}, {"v", w.V}, {"width", w.Width}} {
-		if w.Takes(s.name) {
-			list = append(list, s)
-		}
+// sizes returns all sizes.
+func (w *Work) sizes() []size {
+	return []size{
+		{"b", &w.B}, {"h", &w.H}, {"g", &w.G}, {"lq", &w.Lq}, {"lk", &w.Lk}, {"e", &w.E}, {"v", &w.V}, {"width", &w.Width},
 	}
-	return list
 }
 
 // Name returns a short name of the work, such as "sdpa B1 H12 L512 E64 causal".

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -21,92 +20,70 @@ type rawLine struct {
 	err  error
 }
 
-// queue contains lines that have been read but not taken, up to a window, so that the next window is ready when one
-// is done.
-type queue struct {
-	mu    sync.Mutex
-	lines []rawLine
-	bytes int
-	end   error         // the error after the last line; io.EOF if there is none
-	more  chan struct{} // signals that lines or the end have arrived
-	room  chan struct{} // signals that lines have been taken
+// source is an input that is read in the background, so that an interruption need not wait for typed input.
+type source struct {
+	parts chan []rawLine // closed after the last line
+	end   error          // the error after the last line, io.EOF if there is none; set when parts is closed
 }
 
-// read reads lines in the background, so that an interruption need not wait for typed input. In strict mode, it ends
-// at a line that is too long, because that line may have no end.
-func read(ctx context.Context, in io.Reader, most int, strict bool) *queue {
-	q := &queue{more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+// Lines that are already in memory are sent together, up to a part of this size; a few parts are read ahead.
+const (
+	partLines = 256
+	partBytes = 1 << 16
+	readAhead = 8
+)
+
+// read starts to read lines. In strict mode, it ends at a line that is too long, because that line may have no end.
+func read(ctx context.Context, in io.Reader, most int, strict bool) *source {
+	s := &source{parts: make(chan []rawLine, readAhead)}
 	go func() {
-		r := bufio.NewReaderSize(in, 1<<16)
-		for {
-			l, there, err := readLine(r, most, strict)
-			if !q.put(ctx, l, there, err) || err != nil {
-				return
+		defer close(s.parts)
+		r := bufio.NewReaderSize(in, partBytes)
+		var part []rawLine
+		for size := 0; s.end == nil; {
+			var l rawLine
+			var there bool
+			if l, there, s.end = readLine(r, most, strict); there {
+				part, size = append(part, l), size+len(l.text)
+			}
+			next, _ := r.Peek(r.Buffered())
+			more := s.end == nil && bytes.IndexByte(next, '\n') >= 0
+			if len(part) == 0 || more && len(part) < partLines && size < partBytes {
+				continue
+			}
+			select {
+			case s.parts <- part:
+				part, size = nil, 0
+			case <-ctx.Done():
+				s.end = ctx.Err()
 			}
 		}
 	}()
-	return q
+	return s
 }
-
-// put adds a line once there is room, and reports whether the queue is still in use.
-func (q *queue) put(ctx context.Context, l rawLine, there bool, end error) bool {
-	for {
-		q.mu.Lock()
-		if !q.full() {
-			break
-		}
-		q.mu.Unlock()
-		select {
-		case <-q.room:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	if there {
-		q.lines = append(q.lines, l)
-		q.bytes += len(l.text)
-	}
-	q.end = end
-	q.mu.Unlock()
-	notify(q.more)
-	return true
-}
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // a signal is already pending
-	}
-}
-
-// full reports whether the queue contains enough lines for a window.
-func (q *queue) full() bool { return len(q.lines) >= windowLines || q.bytes >= windowBytes }
 
 // take returns the lines of a window, and the error after them if the input has ended.
-func (q *queue) take(ctx context.Context) ([]rawLine, error) {
+func (s *source) take(ctx context.Context) (lines []rawLine, end error) {
 	var patience <-chan time.Time // nil blocks until the first line arrives
-	for waited := false; ; {
-		q.mu.Lock()
-		some := len(q.lines) > 0
-		if q.end != nil || q.full() || some && waited {
-			lines, end := q.lines, q.end
-			q.lines, q.bytes = nil, 0
-			q.mu.Unlock()
-			notify(q.room)
-			return lines, end
-		}
-		q.mu.Unlock()
-		if some && patience == nil {
-			patience = time.After(gathering)
-		}
+	for size := 0; len(lines) < windowLines && size < windowBytes; {
 		select {
-		case <-q.more:
+		case part, more := <-s.parts:
+			if !more {
+				return lines, s.end
+			}
+			for _, l := range part {
+				lines, size = append(lines, l), size+len(l.text)
+			}
+			if patience == nil {
+				patience = time.After(gathering)
+			}
 		case <-patience:
-			waited = true
+			return lines, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+	return lines, nil
 }
 
 // First returns the first line of an input.

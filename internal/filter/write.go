@@ -12,13 +12,9 @@ func JSON[V any](w io.Writer, l *Line[V]) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	if l.Err != nil {
-		return e.Encode(failure{l.Err.Error()})
+		return e.Encode(map[string]string{"error": l.Err.Error()})
 	}
 	return e.Encode(l.Value)
-}
-
-type failure struct {
-	Error string `json:"error"`
 }
 
 // Text returns a Write function for plain text. A line that could not be processed becomes {"error": "…"}, and a line

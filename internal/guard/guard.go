@@ -4,11 +4,13 @@ package guard
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/safetensors"
@@ -111,12 +113,29 @@ func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 			return nil, twice(other, out)
 		}
 	}
-	return outputs, Ready(slices.DeleteFunc(slices.Clone(f.Writes), func(p Place) bool {
+	return outputs, ready(slices.DeleteFunc(slices.Clone(f.Writes), func(p Place) bool {
 		// The command creates these directories itself.
 		return slices.ContainsFunc(f.Makes, func(made Place) bool {
 			return identify(made.Path).rest != "" && Same(filepath.Dir(p.Path), made.Path)
 		})
 	}))
+}
+
+// ready returns an error if a file is a folder, or if no file can be written to its directory.
+func ready(files []Place) error {
+	for _, f := range files {
+		if f.Path == "" || f.Path == "-" {
+			continue
+		}
+		dir := filepath.Dir(f.Path)
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return fmt.Errorf("write %s: %s is not a folder", f.Path, dir)
+		}
+		if err := atomicfile.Ready(f.Path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Spare returns a *flags.Error if an output is one of the files, at paths, of the model in a directory.

@@ -27,7 +27,7 @@ type Watch struct {
 // written under temporary names and renamed when all are complete, so an incomplete model never looks complete. After
 // an error, the downloaded data are kept, and the next Download resumes there.
 //
-// Errors: a *ModelError if bytes do not have the size and hash that the hub lists; a directory with files of another
+// Errors: an *input.Error if bytes do not have the size and hash that the hub lists; a directory with files of another
 // model; too little space on the disk; I/O and network errors.
 func (m *Model) Download(ctx context.Context, dir string, w Watch) error {
 	lock, err := atomicfile.Lock(dir)

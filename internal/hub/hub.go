@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
 )
 
@@ -101,17 +102,11 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// ModelError reports a problem with the contents of a hub or with the permission to read them. Retrying does not help.
-type ModelError struct {
-	Model string
-	Err   error
+// bad returns the error for a problem with the contents of a hub or with the permission to read them. Retrying does not
+// help.
+func bad(model, format string, args ...any) error {
+	return input.Errorf("hub: "+model, format, args...)
 }
-
-// Error returns the name of the model and the problem.
-func (e *ModelError) Error() string { return "hub: " + quote.Name(e.Model) + ": " + e.Err.Error() }
-
-// Unwrap returns the problem without the name.
-func (e *ModelError) Unwrap() error { return e.Err }
 
 // temporary is an error after which a retry may help.
 type temporary struct {
@@ -169,7 +164,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// get requests a URL and returns a successful response. For any other response, the error is a *ModelError, a
+// get requests a URL and returns a successful response. For any other response, the error is an *input.Error, a
 // temporary error, or a permanent error.
 func (h *Hub) get(ctx context.Context, model, at string, header http.Header) (*http.Response, error) {
 	ctx, end := context.WithCancelCause(ctx)
@@ -216,7 +211,7 @@ func unreachable(err error) error {
 
 // refused returns the error for a response without success.
 func (h *Hub) refused(model, at string, answer *http.Response) error {
-	bad := func(format string, args ...any) error { return &ModelError{model, fmt.Errorf(format, args...)} }
+	bad := func(format string, args ...any) error { return bad(model, format, args...) }
 	switch code := answer.StatusCode; {
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
 		after := time.Duration(0)
@@ -258,7 +253,7 @@ func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []by
 		case err != nil:
 			return false, unreachable(&url.Error{Op: "Get", URL: at, Err: err})
 		case int64(len(data)) > most:
-			return false, &ModelError{model, fmt.Errorf("%s is longer than %d bytes", at, most)}
+			return false, bad(model, "%s is longer than %d bytes", at, most)
 		}
 		header = answer.Header
 		return true, nil

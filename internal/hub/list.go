@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -64,10 +63,11 @@ func (m *Model) list(ctx context.Context) ([]File, error) {
 				return nil, m.bad("has more than %d files", mostFiles)
 			}
 		}
-		next := nextPage(header)
-		if next == "" {
+		found := link.FindStringSubmatch(header.Get("Link"))
+		if found == nil {
 			return files, nil
 		}
+		next := found[1]
 		base, err := url.Parse(at)
 		if err == nil {
 			base, err = base.Parse(next)
@@ -119,13 +119,6 @@ func within(p string) bool {
 
 // link matches an element of a Link header that leads to the next page.
 var link = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
-
-func nextPage(header http.Header) string {
-	if found := link.FindStringSubmatch(header.Get("Link")); found != nil {
-		return found[1]
-	}
-	return ""
-}
 
 func isHex(s string, bytes int) bool {
 	x, err := hex.DecodeString(s)

@@ -40,11 +40,11 @@ func CheckName(model string) error {
 
 // Model requests the list of files of a model at a revision: a branch, a tag or a commit.
 //
-// Errors: a *ModelError if there is no such model, or if attn cannot read it; temporary network failures, after
+// Errors: an *input.Error if there is no such model, or if attn cannot read it; temporary network failures, after
 // several attempts.
 func (h *Hub) Model(ctx context.Context, model, revision string) (*Model, error) {
 	if err := CheckName(model); err != nil {
-		return nil, &ModelError{model, fmt.Errorf("invalid name: %w", err)}
+		return nil, bad(model, "invalid name: %w", err)
 	}
 	m := &Model{Name: model, hub: h}
 	var err error
@@ -61,7 +61,7 @@ func (h *Hub) Model(ctx context.Context, model, revision string) (*Model, error)
 
 // bad is an error about the model.
 func (m *Model) bad(format string, args ...any) error {
-	return &ModelError{m.Name, fmt.Errorf(format, args...)}
+	return bad(m.Name, format, args...)
 }
 
 // at returns a URL on the hub. The elements are escaped, except for the slashes of the name.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attn-go/attn/internal/input"
 )
 
 // Invalid responses and the resulting errors.
@@ -34,7 +36,7 @@ func TestRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*fake)
 		want  string
-		not   bool // whether the error is not a *ModelError
+		not   bool // whether the error is not an *input.Error
 	}{
 		"wrong hash": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["oid"] = strings.Repeat("ab", 32) }),
 			want: "model.safetensors has SHA-256 "},
@@ -122,8 +124,8 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want … %s", name, err, c.want)
 			continue
 		}
-		if errors.As(err, new(*ModelError)) == c.not {
-			t.Errorf("%s: %v is a *ModelError: %v", name, err, !c.not)
+		if errors.As(err, new(*input.Error)) == c.not {
+			t.Errorf("%s: %v is an *input.Error: %v", name, err, !c.not)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err == nil {
 			t.Errorf("%s: the file has its name", name)

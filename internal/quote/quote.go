@@ -5,6 +5,7 @@ package quote
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -119,4 +120,54 @@ func cut(s string, n int) (string, string) {
 		n--
 	}
 	return s, ""
+}
+
+// Shell quotes a file name so that it can be pasted into a shell.
+func Shell(path string) string {
+	if !Fit(path) { // the syntax of bash, zsh and ksh
+		escaped := strconv.Quote(path)
+		return "$'" + strings.ReplaceAll(escaped[1:len(escaped)-1], "'", `\'`) + "'"
+	}
+	plain := func(r rune) bool {
+		return r >= 0x80 || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' ||
+			strings.ContainsRune(`/\:._-+,@%=`, r)
+	}
+	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// Count formats a whole number in groups of three digits.
+func Count(n int) string {
+	return Grouped(strconv.Itoa(n))
+}
+
+// Grouped separates groups of three digits of a whole number.
+func Grouped(text string) string {
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// Counted returns a number with a noun in the singular or plural.
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}
+
+// Bytes formats a number of bytes with three digits and a unit.
+func Bytes[N int | int64](n N) string {
+	units := []string{"bytes", "kB", "MB", "GB", "TB"}
+	x, u := float64(n), 0
+	for x >= 999.5 && u < len(units)-1 {
+		x, u = x/1000, u+1
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%.3g %s", x, units[u])
 }

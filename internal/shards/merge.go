@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 )
@@ -136,7 +137,7 @@ func whole(list []*Manifest, dir string) error {
 			at = p
 		}
 	}
-	if at.To != at.Size || hash(files) != first.Input.Plan {
+	if at.To != at.Size || planHash(files) != first.Input.Plan {
 		return bad("the shards in %s do not cover the whole input", dir)
 	}
 	return nil
@@ -158,4 +159,17 @@ func (m *Manifest) copy(dir string, out io.Writer) error {
 		return bad("%s is not what its manifest says: %d lines and %d bytes, want %d and %d", path, got.Lines, got.Bytes, m.Output.Lines, m.Output.Bytes)
 	}
 	return nil
+}
+
+// String returns a line with the results of all shards, and a second one if their last digits may differ.
+func (m Merged) String() string {
+	text := fmt.Sprintf("%d shards: %d lines, %d rejected, %v", m.Shards, m.Lines, m.Rejected, seconds(m.Seconds, time.Second))
+	if len(m.Kernels) > 1 {
+		text += fmt.Sprintf("\ncomputed with kernels %s: the last digits may differ between them", strings.Join(m.Kernels, ", "))
+	}
+	return text
+}
+
+func seconds(s float64, unit time.Duration) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(unit)
 }

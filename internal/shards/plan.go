@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -67,8 +68,8 @@ func NewPlan(patterns []string) (p Plan, err error) {
 	return p, nil
 }
 
-// hash returns a hash of the names and sizes of the files.
-func hash(files []File) string {
+// planHash returns a hash of the names and sizes of the files.
+func planHash(files []File) string {
 	h := sha256.New()
 	for _, f := range files {
 		fmt.Fprintf(h, "%d %q\n", f.Size, f.Path)
@@ -236,19 +237,16 @@ func parseFolder(name string) (i, n int, ok bool) {
 
 // hashed counts and hashes the bytes written to it.
 type hashed struct {
+	hash.Hash
 	bytes, lines int64
-	sum          interface {
-		io.Writer
-		Sum([]byte) []byte
-	}
 }
 
-func newHashed() *hashed { return &hashed{sum: sha256.New()} }
+func newHashed() *hashed { return &hashed{Hash: sha256.New()} }
 
 func (h *hashed) Write(b []byte) (int, error) {
 	h.bytes += int64(len(b))
 	h.lines += int64(bytes.Count(b, []byte("\n")))
-	return h.sum.Write(b)
+	return h.Hash.Write(b)
 }
 
-func (h *hashed) hex() string { return hex.EncodeToString(h.sum.Sum(nil)) }
+func (h *hashed) hex() string { return hex.EncodeToString(h.Sum(nil)) }

@@ -15,6 +15,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -41,6 +42,12 @@ type Manifest struct {
 	Output   Output  `json:"output"`
 	Rejected int     `json:"rejected"` // lines replaced by an error
 	Seconds  float64 `json:"seconds"`
+}
+
+// String returns a line with the results of a shard.
+func (m *Manifest) String() string {
+	return fmt.Sprintf("shard %d of %d: %d lines, %d rejected, %v",
+		m.Shard, m.Shards, m.Output.Lines, m.Rejected, seconds(m.Seconds, 100*time.Millisecond))
 }
 
 // Input describes the input that a shard has read.
@@ -72,16 +79,8 @@ type Job struct {
 // Stream maps lines to lines. Its errors contain the name of the input.
 type Stream = func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 
-// Error describes an error in shards, or in their lines.
-type Error struct{ err error }
-
-// Error returns the message, with the path.
-func (e *Error) Error() string { return e.err.Error() }
-
-// Unwrap returns the underlying error.
-func (e *Error) Unwrap() error { return e.err }
-
-func bad(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
+// bad returns an error in shards, or in their lines. It names the path.
+func bad(format string, args ...any) error { return &input.Error{Err: fmt.Errorf(format, args...)} }
 
 // ErrDone says that the shard is already done.
 var ErrDone = errors.New("is done")
@@ -108,7 +107,7 @@ func (j *Job) Check(i int) error {
 	if err != nil {
 		return err
 	}
-	if m.Input.Plan != hash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
+	if m.Input.Plan != planHash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
 		return flags.Errorf("%s was made from another input; use another --output", dir)
 	}
 	return ErrDone
@@ -182,7 +181,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	}
 	m := &Manifest{
 		Shard: i, Shards: j.Shards, Identity: j.Identity, Kernels: j.Kernels,
-		Input: Input{Plan: hash(j.Plan.files), Pieces: pieces},
+		Input: Input{Plan: planHash(j.Plan.files), Pieces: pieces},
 	}
 	var failed error // without the name of the output file
 	err = d.Replace([]atomicfile.File{

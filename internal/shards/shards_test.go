@@ -303,7 +303,7 @@ func TestMergeRefuses(t *testing.T) {
 		change(t, j)
 		var out bytes.Buffer
 		_, err := Merge(j.Dir, &out)
-		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, new(*input.Error)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want %q", err, want)
 		}
 		if errors.As(err, new(*flags.Error)) {

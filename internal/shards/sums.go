@@ -134,22 +134,12 @@ func (s *Sums) MarshalJSON() ([]byte, error) {
 	}{s.Job, s.Lines, s.Rejected, s.root.form((*node).total), s.root.form((*node).mean)})
 }
 
-func (n *node) total() any {
-	if n.sum == nil {
-		return nil
-	}
-	return n.sum.Float64()
-}
+func (n *node) total() float64 { return n.sum.Float64() }
 
-func (n *node) mean() any {
-	if n.sum == nil {
-		return nil
-	}
-	return n.sum.Mean(n.count)
-}
+func (n *node) mean() float64 { return n.sum.Mean(n.count) }
 
 // form returns the nodes in the form of a line.
-func (n *node) form(value func(*node) any) any {
+func (n *node) form(value func(*node) float64) any {
 	switch {
 	case n.fields != nil:
 		all := map[string]any{}
@@ -163,6 +153,8 @@ func (n *node) form(value func(*node) any) any {
 			all = append(all, e.form(value))
 		}
 		return all
+	case n.sum == nil:
+		return nil
 	}
 	return value(n)
 }

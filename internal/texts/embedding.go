@@ -14,12 +14,12 @@ import (
 	"github.com/attn-go/attn/models"
 )
 
-// Embedding configures an embedder by the flags of attn embed, which its errors name.
+// Embedding configures an embedder by the flags of attn embed.
 type Embedding struct {
-	Pooling    string  // one of models.Poolings, for a model without pooling settings; "" for those of the model
-	Normalize  bool    // with Pooling: divide each vector by its length
-	Prompt     *string // prefix of each text; nil for that of the model
-	PromptName *string // instead of Prompt, the name of a prompt of the model
+	Pooling    *string `help:"Pooling of the hidden states into a vector, for a model without pooling settings: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
+	Normalize  bool    `help:"With --pooling, divide each vector by its length." needs:"pooling"`
+	Prompt     *string `help:"Prefix for each text (default from the model directory)." placeholder:"TEXT" xor:"prompt"`
+	PromptName *string `help:"Prefix for each text, by its name in the model directory." placeholder:"NAME" xor:"prompt"`
 }
 
 // Load loads an embedder that has a tokenizer.
@@ -37,7 +37,7 @@ func (o Embedding) Load(dir string, l models.Options) (*models.Embedder, error) 
 }
 
 func (o Embedding) pool(dir string, l models.Options) (*models.Embedder, error) {
-	if o.Pooling == "" {
+	if o.Pooling == nil {
 		e, err := models.LoadEmbedder(dir, l)
 		if errors.Is(err, models.ErrNoPipeline) {
 			err = fmt.Errorf("%w; use --pooling, such as --pooling mean", err)
@@ -48,7 +48,7 @@ func (o Embedding) pool(dir string, l models.Options) (*models.Embedder, error) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := models.PoolingByName(o.Pooling)
+	p, err := models.PoolingByName(*o.Pooling)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func TestEmbedding(t *testing.T) {
 			t.Errorf("%+v: %q, %v, want %q", o, got, err, want)
 		}
 	}
-	if got, err := vector(Embedding{Pooling: "mean", Normalize: true, Prompt: given("")}, prompted, "the cat sat"); err != nil || got != want {
+	if got, err := vector(Embedding{Pooling: given("mean"), Normalize: true, Prompt: given("")}, prompted, "the cat sat"); err != nil || got != want {
 		t.Errorf("mean: %q, %v, want %q", got, err, want)
 	}
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestEmbedding(t *testing.T) {
 		usage     bool
 	}{
 		{Embedding{}, words, "; use --pooling, such as --pooling mean", false},
-		{Embedding{Pooling: "mean"}, words, "has no tokenizer.json", false},
+		{Embedding{Pooling: given("mean")}, words, "has no tokenizer.json", false},
 		{Embedding{Prompt: given("query")}, prompted, "has a prompt of that name, want --prompt-name query, or another text", true},
 		{Embedding{PromptName: given("x y")}, prompted, "has the prompts document, query", true},
 		{Embedding{PromptName: given("query")}, "unnamed", "names no prompts", true},

@@ -14,14 +14,31 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Tokens configures the tokenization of texts and its output.
+// Tokens configures the tokenization of texts and its output by the flags of attn tokenize.
 type Tokens struct {
-	Tokenizer *tokenizer.Tokenizer
-	Options   tokenizer.Options
-	Pair      *string // second text of each pair
-	JSON, TSV bool    // without either, ids separated by spaces
-	Columns   int     // width of a terminal, to show each token above its id; 0 writes ids only
-	Strict    bool    // stop at the first text that cannot be tokenized
+	JSON      bool    `name:"json" help:"Write a JSON object for each line: ids, tokens, offsets in bytes, type_ids, and texts (0 or 1, −1 for added tokens)." xor:"form"`
+	TSV       bool    `name:"tsv" help:"Write two columns, the ids and the error." xor:"form"`
+	Strict    bool    `help:"Stop at the first line that cannot be tokenized."`
+	Pair      *string `help:"Second text of the pair with each line." placeholder:"TEXT"`
+	NoSpecial bool    `help:"Do not add special tokens around a text, such as [CLS]."`
+	AsText    bool    `name:"special-as-text" help:"Tokenize special tokens in a text, such as [SEP], as plain text."`
+	MaxLength int     `help:"Truncate to this many tokens, including special tokens; 0 does not truncate." placeholder:"N" want:"at least 0"`
+	Stride    *int    `help:"Also write the truncated rest, as overflow: further pieces, each of which repeats this many tokens of the piece before. Requires --json." placeholder:"N" want:"at least 0" needs:"max-length,json" excludes:"max-length=0"`
+	Cut       string  `help:"Text of a pair to truncate: longest, first or second." enum:"longest,first,second" default:"longest" placeholder:"TEXT" needs:"max-length,pair"`
+
+	Columns int `kong:"-"` // width of a terminal, to show each token above its id; 0 writes ids only
+}
+
+// options returns the options of the tokenizer.
+func (k Tokens) options() tokenizer.Options {
+	o := tokenizer.Options{NoSpecial: k.NoSpecial, NoPadding: true, SpecialAsText: k.AsText, MaxLength: k.MaxLength, NoTruncation: k.MaxLength == 0}
+	if k.MaxLength > 0 {
+		o.Strategy = map[string]tokenizer.Strategy{"longest": tokenizer.LongestFirst, "first": tokenizer.OnlyFirst, "second": tokenizer.OnlySecond}[k.Cut]
+	}
+	if k.Stride != nil {
+		o.Overflow, o.Stride = true, *k.Stride
+	}
+	return o
 }
 
 // tokenized is the JSON object of a line.
@@ -48,13 +65,13 @@ func newTokenized(e *tokenizer.Encoding) tokenized {
 }
 
 // encode returns the output for a text.
-func (k Tokens) encode(text string) (string, error) {
+func (k Tokens) encode(t *tokenizer.Tokenizer, text string, o tokenizer.Options) (string, error) {
 	var e *tokenizer.Encoding
 	var err error
 	if k.Pair != nil {
-		e, err = k.Tokenizer.EncodePair(text, *k.Pair, k.Options)
+		e, err = t.EncodePair(text, *k.Pair, o)
 	} else {
-		e, err = k.Tokenizer.Encode(text, k.Options)
+		e, err = t.Encode(text, o)
 	}
 	switch {
 	case err != nil:
@@ -71,11 +88,12 @@ func (k Tokens) encode(text string) (string, error) {
 
 // Filter returns the filter. It keeps the output of a line and not its tokens, which need much more
 // memory.
-func (k Tokens) Filter() filter.Filter[string] {
+func (k Tokens) Filter(t *tokenizer.Tokenizer) filter.Filter[string] {
+	o := k.options()
 	f := filter.Filter[string]{Strict: k.Strict, Write: filter.Text(func(x string) string { return x })}
 	f.Work = func(_ context.Context, batch []*filter.Line[string]) error {
 		for _, l := range batch {
-			l.Value, l.Err = k.encode(l.Text)
+			l.Value, l.Err = k.encode(t, l.Text, o)
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package texts
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -91,4 +93,20 @@ func Losses(m *models.Model, messages io.Writer) filter.Filter[Loss] {
 		return []string{strconv.FormatFloat(float64(l.Nats), 'g', -1, 64), strconv.Itoa(l.Tokens)}
 	})
 	return f
+}
+
+// Pairs returns the pairs of a batch and their lines. Lines without a valid pair get an error.
+func Pairs[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter.Line[V]) {
+	for _, l := range batch {
+		p, err := train.ParsePair(l.Text)
+		if err == nil && train.TooLong(p) {
+			err = fmt.Errorf("a text of more than %d bytes", train.LongestText)
+		}
+		if err != nil {
+			l.Err = err
+			continue
+		}
+		pairs, of = append(pairs, p), append(of, l)
+	}
+	return pairs, of
 }

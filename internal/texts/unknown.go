@@ -31,20 +31,10 @@ func NewUnknown(m *models.Model, messages io.Writer) *Unknown {
 }
 
 // Source reports the unknown pieces of source texts, and returns the new ones.
-func (u *Unknown) Source(texts ...string) []string {
-	if u.model.Translator == nil {
-		return nil
-	}
-	return u.report("source", u.model.Translator.Source, texts)
-}
+func (u *Unknown) Source(texts ...string) []string { return u.report("source", texts) }
 
 // Target reports the unknown pieces of target texts, and returns the new ones.
-func (u *Unknown) Target(texts ...string) []string {
-	if u.model.Translator == nil {
-		return nil
-	}
-	return u.report("target", u.model.Translator.Target, texts)
-}
+func (u *Unknown) Target(texts ...string) []string { return u.report("target", texts) }
 
 // Pairs reports the unknown pieces of both sides of pairs, and returns the new ones, sorted.
 func (u *Unknown) Pairs(pairs []seq2seq.Pair) []string {
@@ -58,7 +48,15 @@ func (u *Unknown) Pairs(pairs []seq2seq.Pair) []string {
 }
 
 // report writes a line if there are new unknown pieces, and returns them.
-func (u *Unknown) report(side string, v *seq2seq.Vocabulary, texts []string) []string {
+func (u *Unknown) report(side string, texts []string) []string {
+	t := u.model.Translator
+	if t == nil {
+		return nil
+	}
+	v := t.Source
+	if side == "target" {
+		v = t.Target
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var fresh, named []string

@@ -53,7 +53,7 @@ func Vectors(e *models.Embedder) filter.Filter[Vector] {
 		all, width := e.Forward(tape, models.BatchOf(texts...)).Data(), e.Width()
 		for i, l := range batch {
 			l.Value.tokens, l.Value.Numbers = nil, slices.Clone(all[i*width:(i+1)*width])
-			if !finite(l.Value.Numbers) {
+			if slices.ContainsFunc(l.Value.Numbers, func(x float32) bool { return x-x != 0 }) {
 				l.Err = errors.New("the vector is not finite")
 			}
 		}
@@ -75,10 +75,6 @@ func (v Vector) Columns() []string {
 		cells[i] = strconv.FormatFloat(float64(x), 'g', -1, 32)
 	}
 	return cells
-}
-
-func finite(v []float32) bool {
-	return !slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 })
 }
 
 // WriteNumbers writes the numbers of a vector in the binary form of array files.

@@ -15,18 +15,21 @@ import (
 	"strconv"
 )
 
-// handler computes the result of a call. It may send frames before, and returns when ctx ends.
-type handler func(ctx context.Context, args json.RawMessage, frame func(any)) (any, error)
-
 // handlers are the calls by name, such as "regression.estimate".
-var handlers = map[string]handler{}
+var handlers = map[string]func(ctx context.Context, args []byte, frame func(any)) (any, error){}
 
-// handle adds a call.
-func handle(call string, h handler) {
+// handle adds a call, which f answers. f may send frames before its result, and returns when ctx ends.
+func handle[T any](call string, f func(ctx context.Context, args T, frame func(any)) (any, error)) {
 	if handlers[call] != nil {
 		panic("lesson: two handlers of " + call)
 	}
-	handlers[call] = h
+	handlers[call] = func(ctx context.Context, args []byte, frame func(any)) (any, error) {
+		var x T
+		if err := parse(args, &x); err != nil {
+			return nil, err
+		}
+		return f(ctx, x, frame)
+	}
 }
 
 // message is an answer to the call with the same ID: a frame, a result or an error.
@@ -61,17 +64,18 @@ func run(ctx context.Context, call string, args []byte, frame func(any)) (result
 	return h(ctx, args, frame)
 }
 
-// parse returns the arguments of a call. A field that T lacks is an error, so that a misspelt name is noticed.
-func parse[T any](args json.RawMessage) (x T, err error) {
+// parse reads the arguments of a call. A field that they lack is an error, so that a misspelt name is noticed.
+func parse(args []byte, to any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
-		return x, nil
+		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.DisallowUnknownFields()
-	if err = d.Decode(&x); err == nil && d.More() {
+	err := d.Decode(to)
+	if err == nil && d.More() {
 		err = errors.New("text after the arguments")
 	}
-	return x, err
+	return err
 }
 
 // pause lets waiting calls run, such as one that ends the caller. Long computations call it every few milliseconds.

@@ -133,11 +133,7 @@ func (c choice) model() (*models.Model, []seq2seq.Pair, error) {
 }
 
 // openDates describes the chosen model.
-func openDates(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	c, err := parse[choice](args)
-	if err != nil {
-		return nil, err
-	}
+func openDates(_ context.Context, c choice, _ func(any)) (any, error) {
 	m, test, err := c.model()
 	if err != nil {
 		return nil, err
@@ -154,14 +150,10 @@ func openDates(_ context.Context, args json.RawMessage, _ func(any)) (any, error
 }
 
 // lookAtDates translates a date and returns the weights of all heads that are on.
-func lookAtDates(ctx context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	o, err := parse[struct {
-		choice
-		Text string `json:"text"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func lookAtDates(ctx context.Context, o struct {
+	choice
+	Text string `json:"text"`
+}, _ func(any)) (any, error) {
 	m, _, err := o.model()
 	if err != nil {
 		return nil, err
@@ -170,13 +162,9 @@ func lookAtDates(ctx context.Context, args json.RawMessage, _ func(any)) (any, e
 }
 
 // sampleDate returns a date that the model has not been trained on, with its translation.
-func sampleDate(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	o, err := parse[struct {
-		Number int `json:"number"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func sampleDate(_ context.Context, o struct {
+	Number int `json:"number"`
+}, _ func(any)) (any, error) {
 	m, err := shipped()
 	if err != nil {
 		return nil, err
@@ -204,11 +192,7 @@ func (o measured) model() (*models.Model, []seq2seq.Pair, error) {
 }
 
 // measureDates measures the chosen model on new dates. Its frames count the dates that are done.
-func measureDates(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
-	o, err := parse[measured](args)
-	if err != nil {
-		return nil, err
-	}
+func measureDates(ctx context.Context, o measured, frame func(any)) (any, error) {
 	m, test, err := o.model()
 	if err != nil {
 		return nil, err
@@ -239,14 +223,10 @@ type headScore struct {
 }
 
 // importanceOfDates returns the importance of the heads of the whole model, and the order in which they are removed.
-func importanceOfDates(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
-	o, err := parse[struct {
-		measured
-		Method string `json:"method"` // a name of prune.Methods
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func importanceOfDates(ctx context.Context, o struct {
+	measured
+	Method string `json:"method"` // a name of prune.Methods
+}, frame func(any)) (any, error) {
 	o.Off = nil
 	method, err := prune.ParseMethod(o.Method)
 	if err != nil {
@@ -290,11 +270,7 @@ type speed struct {
 }
 
 // speedOfDates measures how long the chosen model and the whole one take for a batch of dates, in turns.
-func speedOfDates(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
-	o, err := parse[measured](args)
-	if err != nil {
-		return nil, err
-	}
+func speedOfDates(ctx context.Context, o measured, frame func(any)) (any, error) {
 	small, test, err := o.model()
 	if err != nil {
 		return nil, err

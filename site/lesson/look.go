@@ -7,9 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/heads"
@@ -24,32 +23,13 @@ const maxText = 64
 type weights []float32
 
 func (w weights) MarshalJSON() ([]byte, error) {
-	text := make([]byte, 0, 7*len(w)+2)
-	text = append(text, '[')
+	rounded := make(reals, len(w))
 	for i, x := range w {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		if x-x != 0 { // NaN or infinite
-			text = append(text, "null"...)
-			continue
-		}
-		n := max(0, int(float32(x*10_000)+0.5))
-		if n >= 10_000 {
-			text = append(text, '1')
-			continue
-		}
-		text = append(text, '0')
-		if n == 0 {
-			continue
-		}
-		text = append(text, '.')
-		for digit := 1000; n > 0; digit /= 10 {
-			text = strconv.AppendInt(text, int64(n/digit), 10)
-			n %= digit
+		if rounded[i] = x; x-x == 0 { // finite
+			rounded[i] = float32(max(0, min(int(float32(x*10_000)+0.5), 10_000))) / 10_000
 		}
 	}
-	return append(text, ']'), nil
+	return rounded.MarshalJSON()
 }
 
 // shownLayer has the weights of one attention layer for one text.
@@ -74,21 +54,12 @@ type shown struct {
 // checkText returns an error unless a model can read the text. The page shows the error as a sentence.
 func checkText(text string) error {
 	switch n := utf8.RuneCountInString(text); {
-	case n == 0 || onlySpace(text):
+	case strings.TrimSpace(text) == "":
 		return errors.New("the text is empty")
 	case n > maxText:
 		return fmt.Errorf("the text has %s characters; the model reads at most %d", quote.Count(n), maxText)
 	}
 	return nil
-}
-
-func onlySpace(text string) bool {
-	for _, r := range text {
-		if !unicode.IsSpace(r) {
-			return false
-		}
-	}
-	return true
 }
 
 // look translates a text and records the weights of all heads. If target is not empty, the weights are those of

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -47,11 +46,7 @@ type masking struct {
 
 // masksBuild returns the weights of one head under masks and a relative position, and the Go
 // expression of the mask.
-func masksBuild(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[masking](args)
-	if err != nil {
-		return nil, err
-	}
+func masksBuild(_ context.Context, a masking, _ func(any)) (any, error) {
 	if a.Length < 1 || a.Length > 64 {
 		return nil, fmt.Errorf("length %d, want 1 to 64", a.Length)
 	}
@@ -118,15 +113,11 @@ type inMemory struct {
 }
 
 // masksLayouts runs one layer on the same batch in both layouts.
-func masksLayouts(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[struct {
-		Batch  int    `json:"batch"`
-		Length int    `json:"length"`
-		Seed   uint64 `json:"seed"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func masksLayouts(_ context.Context, a struct {
+	Batch  int    `json:"batch"`
+	Length int    `json:"length"`
+	Seed   uint64 `json:"seed"`
+}, _ func(any)) (any, error) {
 	if a.Batch < 1 || a.Batch > 8 || a.Length < 1 || a.Length > 16 {
 		return nil, fmt.Errorf("%d sequences of %d vectors, want at most 8 of 16", a.Batch, a.Length)
 	}
@@ -166,14 +157,10 @@ func masksLayouts(_ context.Context, args json.RawMessage, _ func(any)) (any, er
 
 // masksCache runs steps of a decoder with a cache, and compares them with the whole sequence under
 // a causal mask.
-func masksCache(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[struct {
-		Steps int    `json:"steps"`
-		Seed  uint64 `json:"seed"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func masksCache(_ context.Context, a struct {
+	Steps int    `json:"steps"`
+	Seed  uint64 `json:"seed"`
+}, _ func(any)) (any, error) {
 	const width, most = 8, 64
 	if a.Steps < 1 || a.Steps > most {
 		return nil, fmt.Errorf("%d steps, want 1 to %d", a.Steps, most)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -63,15 +62,11 @@ func queries() *tensor.Tensor {
 }
 
 // regressionData draws observations as examples/regression does.
-func regressionData(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[struct {
-		Seed  uint64  `json:"seed"`
-		N     int     `json:"n"`
-		Noise float64 `json:"noise"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func regressionData(_ context.Context, a struct {
+	Seed  uint64  `json:"seed"`
+	N     int     `json:"n"`
+	Noise float64 `json:"noise"`
+}, _ func(any)) (any, error) {
 	if a.N < 1 || a.N > mostObservations {
 		return nil, fmt.Errorf("%d observations, want 1 to %d", a.N, mostObservations)
 	}
@@ -115,14 +110,10 @@ func estimate(kernel *score.Gaussian, o observations) estimated {
 // others hides each observation from itself.
 var others = mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
 
-func regressionEstimate(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[struct {
-		observations
-		W float32 `json:"w"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func regressionEstimate(_ context.Context, a struct {
+	observations
+	W float32 `json:"w"`
+}, _ func(any)) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -138,17 +129,13 @@ type learning struct {
 
 // regressionLearn learns w by gradient descent. A frame follows each step. With Self, an
 // observation takes part in its own estimate: the trap.
-func regressionLearn(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
-	a, err := parse[struct {
-		observations
-		W     float32 `json:"w"`
-		Steps int     `json:"steps"`
-		Rate  float64 `json:"rate"`
-		Self  bool    `json:"self"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func regressionLearn(ctx context.Context, a struct {
+	observations
+	W     float32 `json:"w"`
+	Steps int     `json:"steps"`
+	Rate  float64 `json:"rate"`
+	Self  bool    `json:"self"`
+}, frame func(any)) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -30,16 +29,12 @@ type compared struct {
 
 // scoresCompare compares a query in the plane with keys by six scores. The first Valid keys are
 // visible. The numbers of the additive and the bilinear score are drawn by Seed: they are not trained.
-func scoresCompare(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[struct {
-		Query [2]float32   `json:"query"`
-		Keys  [][2]float32 `json:"keys"`
-		Valid int          `json:"valid"`
-		Seed  uint64       `json:"seed"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func scoresCompare(_ context.Context, a struct {
+	Query [2]float32   `json:"query"`
+	Keys  [][2]float32 `json:"keys"`
+	Valid int          `json:"valid"`
+	Seed  uint64       `json:"seed"`
+}, _ func(any)) (any, error) {
 	if len(a.Keys) == 0 || len(a.Keys) > 64 {
 		return nil, fmt.Errorf("%d keys, want 1 to 64", len(a.Keys))
 	}
@@ -71,14 +66,10 @@ func scoresCompare(_ context.Context, args json.RawMessage, _ func(any)) (any, e
 
 // scoresLengths runs a multi-head layer on a batch of two sequences of the given valid lengths, as
 // examples/lengths does. With NaN, padding contains NaN.
-func scoresLengths(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[struct {
-		Lengths [2]int `json:"lengths"`
-		NaN     bool   `json:"nan"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func scoresLengths(_ context.Context, a struct {
+	Lengths [2]int `json:"lengths"`
+	NaN     bool   `json:"nan"`
+}, _ func(any)) (any, error) {
 	const batch, length, width, heads = 2, 7, 12, 3
 	rng := rand.New(rand.NewPCG(1, 2))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: width, Heads: heads}, rng)
@@ -123,13 +114,9 @@ type scaling struct {
 }
 
 // scoresScaling compares random queries with eight keys, for sizes 1, 2, 4, …, 1024.
-func scoresScaling(_ context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	a, err := parse[struct {
-		Seed uint64 `json:"seed"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func scoresScaling(_ context.Context, a struct {
+	Seed uint64 `json:"seed"`
+}, _ func(any)) (any, error) {
 	const keys, queries, most = 8, 64, 1024
 	rng := rand.New(rand.NewPCG(a.Seed, 7))
 	q, k := tensor.Randn(rng, 1, queries, most), tensor.Randn(rng, 1, keys, most)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -73,11 +72,7 @@ type trainingState struct {
 }
 
 // startTraining replaces the training by one with the given options, before its first step.
-func startTraining(ctx context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	o, err := parse[trainingOptions](args)
-	if err != nil {
-		return nil, err
-	}
+func startTraining(ctx context.Context, o trainingOptions, _ func(any)) (any, error) {
 	build := tasks[o.Task]
 	if build == nil {
 		return nil, fmt.Errorf("no task is named %q", o.Task)
@@ -147,21 +142,14 @@ func locked() (*training, error) {
 
 var errNoTraining = errors.New("no training has been started")
 
-// errReached ends a run at the step that was asked for.
-var errReached = errors.New("reached")
-
 // frameEvery is the time between two frames of a run: more would be drawn than a screen shows.
 const frameEvery = 60 * time.Millisecond
 
 // runTraining trains up to the given step, or to the end if it is 0. It ends early if ctx ends: a page pauses a
 // training by cancelling its run, and continues it by another one.
-func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
-	o, err := parse[struct {
-		To int `json:"to"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func runTraining(ctx context.Context, o struct {
+	To int `json:"to"`
+}, frame func(any)) (any, error) {
 	if current == nil {
 		return nil, errNoTraining
 	}
@@ -182,13 +170,14 @@ func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (an
 	rate, last := 0., time.Now()
 	t.Lock()
 	defer t.Unlock()
+	var err error
 	if t.step < o.To {
 		err = t.trainer.Run(ctx, func(p train.Progress) error {
 			t.step, rate = p.Total, p.Rate
 			t.seconds += p.Time.Seconds()
 			losses = append(losses, rounded(p.StepLoss))
 			if t.step >= o.To {
-				return errReached
+				return train.ErrStop
 			}
 			if time.Since(last) >= frameEvery {
 				state, err := t.state(context.Background(), losses, rate)
@@ -204,7 +193,7 @@ func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (an
 			return nil
 		})
 	}
-	if err != nil && !errors.Is(err, errReached) && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	return t.state(context.Background(), losses, rate)
@@ -214,14 +203,10 @@ func runTraining(ctx context.Context, args json.RawMessage, frame func(any)) (an
 func rounded(x float64) real { return real(math.Round(float64(x*1e4)) / 1e4) }
 
 // lookAtTraining sets the text of the frames, and returns a frame.
-func lookAtTraining(ctx context.Context, args json.RawMessage, _ func(any)) (any, error) {
-	o, err := parse[struct {
-		Text   string `json:"text"`
-		Target string `json:"target"` // "": what the model writes
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func lookAtTraining(ctx context.Context, o struct {
+	Text   string `json:"text"`
+	Target string `json:"target"` // "": what the model writes
+}, _ func(any)) (any, error) {
 	if err := checkText(o.Text); err != nil {
 		return nil, err
 	}
@@ -235,13 +220,9 @@ func lookAtTraining(ctx context.Context, args json.RawMessage, _ func(any)) (any
 }
 
 // measureTraining returns the share of new texts that the model translates correctly.
-func measureTraining(ctx context.Context, args json.RawMessage, frame func(any)) (any, error) {
-	o, err := parse[struct {
-		Texts int `json:"texts"`
-	}](args)
-	if err != nil {
-		return nil, err
-	}
+func measureTraining(ctx context.Context, o struct {
+	Texts int `json:"texts"`
+}, frame func(any)) (any, error) {
 	t, err := locked()
 	if err != nil {
 		return nil, err
