@@ -31,15 +31,13 @@ var recurrentFamily = translatorFamily{
 		square, layers := int64(c.Width)*int64(c.Width), int64(c.Layers)
 		// Encoder, first state and decoder of each layer; additions in the decoder's first layer;
 		// the last map; the heads' maps.
-		return layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square + 4*square
+		n := layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square
+		if c.Heads > 0 {
+			n += 4 * square
+		}
+		return n
 	},
 	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many heads it has
-	matrices: func(c TranslatorConfig) (list []namedRows) {
-		for i := range c.Layers {
-			list = append(list, namedRows{fmt.Sprintf("decoder.%d.weight_hh", i), 3 * c.Width})
-		}
-		return list
-	},
 }
 
 // recurrent is the translator of Bahdanau et al., "Neural Machine Translation by Jointly Learning
