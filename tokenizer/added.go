@@ -23,7 +23,7 @@ type addedToken struct {
 	Special    bool   `json:"special"`     // is left out when decoding
 }
 
-func (t addedToken) numbered() numbered { return numbered{t.Content, t.ID} }
+func (t addedToken) token() token { return specialToken(t.ID, t.Content) }
 
 // addedTokens has all added tokens of a tokenizer.
 type addedTokens struct {

@@ -81,20 +81,20 @@ func (m *pieceModel) inText(id int) bool {
 // unknown part becomes one token per byte, each with the range of the whole part.
 func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id int) []token {
 	if id != m.unknown {
-		return append(out, token{id, m.tokens[id], start, end})
+		return append(out, token{id: id, text: m.tokens[id], at: Span{start, end}})
 	}
 	if m.fallback != nil {
 		for i := start; i < end; i++ {
 			id := m.fallback[s[i]]
-			out = append(out, token{id, m.tokens[id], start, end})
+			out = append(out, token{id: id, text: m.tokens[id], at: Span{start, end}})
 		}
 		return out
 	}
 	if n := len(out); n > first && out[n-1].id == m.unknown {
-		start = out[n-1].start
+		start = out[n-1].at.Start
 		out = out[:n-1]
 	}
-	return append(out, token{m.unknown, s[start:end], start, end})
+	return append(out, token{id: m.unknown, text: s[start:end], at: Span{start, end}})
 }
 
 // pieceUnigrams selects the pieces with the largest sum of scores, in float32 like the reference.

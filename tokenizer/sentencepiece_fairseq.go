@@ -55,7 +55,7 @@ func fairseqSpecials(name string) func(s settings, t *Tokenizer) ([]addedToken, 
 				list = append(list, token)
 			}
 		}
-		t.post = robertaTemplate(all[0].numbered(), all[2].numbered())
+		t.post = robertaTemplate(all[0].token(), all[2].token())
 		return list, nil
 	}
 }
