@@ -20,11 +20,11 @@ type model interface {
 func modelStage() stage[model] {
 	return stage[model]{
 		name: "model",
-		kinds: map[string]func() any{
-			"BPE":       func() any { return new(bpeSettings) },
-			"Unigram":   func() any { return new(unigramSettings) },
-			"WordPiece": func() any { return new(wordPieceSettings) },
-			"WordLevel": func() any { return new(wordLevelSettings) },
+		kinds: map[string]kind[model]{
+			"BPE":       from(bpeSettings.finish),
+			"Unigram":   from(unigramSettings.finish),
+			"WordPiece": from(wordPieceSettings.finish),
+			"WordLevel": from(wordLevelSettings.finish),
 		},
 		// Files from before 2021 have no type.
 		guess: func(have map[string]json.RawMessage) string {

@@ -41,11 +41,27 @@ func postProcessorStage() stage[postProcessor] {
 	return stage[postProcessor]{
 		name: "post-processor", parts: "processors",
 		join: joinPostProcessors,
-		kinds: map[string]func() any{
-			"TemplateProcessing": func() any { return new(templates) },
-			"BertProcessing":     func() any { return new(bertProcessing) },
-			"RobertaProcessing":  func() any { return new(robertaProcessing) },
-			"ByteLevel":          func() any { return &byteLevel{} },
+		kinds: map[string]kind[postProcessor]{
+			"TemplateProcessing": from(templates.finish),
+			"ByteLevel":          from(byteLevel.post),
+			"BertProcessing": from(func(s struct {
+				Sep token `json:"sep"`
+				Cls token `json:"cls"`
+			}) (postProcessor, error) {
+				return bertTemplate(s.Cls, s.Sep), nil
+			}),
+			"RobertaProcessing": from(func(s struct {
+				Sep    token `json:"sep"`
+				Cls    token `json:"cls"`
+				Trim   bool  `json:"trim_offsets"`
+				Prefix bool  `json:"add_prefix_space"`
+			}) (postProcessor, error) {
+				p := robertaTemplate(s.Cls, s.Sep)
+				if s.Trim {
+					p.trims = []trim{{s.Prefix}}
+				}
+				return p, nil
+			}),
 		},
 	}
 }
@@ -66,34 +82,12 @@ func joinPostProcessors(parts []postProcessor) (postProcessor, error) {
 	return p, nil
 }
 
-type bertProcessing struct {
-	Sep token `json:"sep"`
-	Cls token `json:"cls"`
-}
-
-func (n bertProcessing) finish() (postProcessor, error) { return bertTemplate(n.Cls, n.Sep), nil }
-
 func bertTemplate(cls, sep token) postProcessor {
 	return postProcessor{
 		single:      []slot{cls.slot(0), {text: 0}, sep.slot(0)},
 		pair:        []slot{cls.slot(0), {text: 0}, sep.slot(0), {text: 1, kind: 1}, sep.slot(1)},
 		hasTemplate: true,
 	}
-}
-
-type robertaProcessing struct {
-	Sep    token `json:"sep"`
-	Cls    token `json:"cls"`
-	Trim   bool  `json:"trim_offsets"`
-	Prefix bool  `json:"add_prefix_space"`
-}
-
-func (n robertaProcessing) finish() (postProcessor, error) {
-	p := robertaTemplate(n.Cls, n.Sep)
-	if n.Trim {
-		p.trims = []trim{{n.Prefix}}
-	}
-	return p, nil
 }
 
 func robertaTemplate(cls, sep token) postProcessor {
@@ -105,8 +99,8 @@ func robertaTemplate(cls, sep token) postProcessor {
 	}
 }
 
-// finish makes ByteLevel a post-processor.
-func (b byteLevel) finish() (postProcessor, error) {
+// post makes ByteLevel a post-processor.
+func (b byteLevel) post() (postProcessor, error) {
 	p := plainPair
 	if b.TrimOffsets {
 		p.trims = []trim{{b.PrefixSpace}}

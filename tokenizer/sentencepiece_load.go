@@ -47,8 +47,8 @@ func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 func pieceClasses() map[string]func(s settings, t *Tokenizer) ([]addedToken, error) {
 	return map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
 		"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
-		"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"),
-		"CamembertTokenizer":  fairseqSpecials("CamembertTokenizer"),
+		"XLMRobertaTokenizer": fairseqClasses["XLMRobertaTokenizer"].specials,
+		"CamembertTokenizer":  fairseqClasses["CamembertTokenizer"].specials,
 	}
 }
 
