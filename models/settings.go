@@ -254,6 +254,6 @@ func (s *Settings) check() error {
 	if name := s.Text("model_type", ""); name != "" {
 		kind = " for model_type " + quote.Name(name)
 	}
-	return &FormatError{s.path, fmt.Errorf("setting %s%s is not known%s, and may change the result: want only settings that are known",
-		unread[0], more, kind)}
+	return &FormatError{s.path, fmt.Errorf("setting %s%s is not known%s, and may change the result: "+
+		"want only settings that are known", unread[0], more, kind)}
 }
