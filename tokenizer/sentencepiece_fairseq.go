@@ -64,7 +64,7 @@ func (c fairseqClass) number(pieces model, file *pieceModel) (*renumbered, error
 			return nil, fmt.Errorf("has the piece %s with number %d, want %s", quote.Text(got), id, want)
 		}
 	}
-	if file.unknown != 0 || file.kinds[1] != controlPiece || file.kinds[2] != controlPiece {
+	if file.unknown != 0 || file.pieces[1].kind != controlPiece || file.pieces[2].kind != controlPiece {
 		return nil, errors.New("begins with pieces of other kinds, want an unknown piece and two control pieces")
 	}
 	n := len(file.tokens)
