@@ -123,8 +123,8 @@ func randomLlama(b *testing.B, o Options) (Network, int) {
 // randomModel returns a model with random weights, and their size in bytes.
 func randomModel(b *testing.B, family func(*Builder) Network, config string, tensors map[string][]int, o Options) (Network, int) {
 	b.Helper()
-	s, err := readSettings([]byte(config))
-	if err != nil {
+	s := &Settings{path: configFile, wrong: new([]error)}
+	if err := s.parse([]byte(config)); err != nil {
 		b.Fatal(err)
 	}
 	s.Ignore(harmless...)
@@ -133,7 +133,7 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	if err != nil {
 		b.Fatal(err)
 	}
-	n, builder, err := build(&source{config: configFile, settings: s, r: r, numbers: o.Weights}, family)
+	n, builder, err := build(&source{settings: s, r: r, numbers: o.Weights}, family)
 	if err != nil {
 		b.Fatal(err)
 	}

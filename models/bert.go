@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/attn-go/attn"
@@ -18,6 +19,7 @@ var bertFamily = Family{
 }
 
 func newBERT(b *Builder) Network {
+	const texts, tokens = "SequenceClassification", "TokenClassification"
 	s, base := b.Config, b.Within("bert")
 	bothWays(s)
 	z := bertSizes(b)
@@ -30,26 +32,22 @@ func newBERT(b *Builder) Network {
 	tied := s.Bool("tie_word_embeddings", true)
 	pool := bertPooler(base, z) // of the first token; text classifiers need it
 	if b.HasAny("cls.seq_relationship.") {
-		e.head = b.needs(pool, &TaskHead{NextSentence, []string{"follows", "random"}, then(pool, b.Linear("cls.seq_relationship", z.Width, 2))})
+		follows := inTurn{pool, b.Linear("cls.seq_relationship", z.Width, 2)}
+		e.head = b.needs(pool, &TaskHead{NextSentence, []string{"follows", "random"}, follows.Forward})
 	}
 	switch {
 	case b.HasAny("cls.predictions."):
 		cls := b.At("cls.predictions")
-		e.head = &TaskHead{Task: MaskedWords, Logits: then(
+		e.head = &TaskHead{Task: MaskedWords, Logits: inTurn{
 			cls.Linear("transform.dense", z.Width, z.Width), act, cls.LayerNorm("transform.LayerNorm", z.Width, eps),
 			cls.words("decoder", "bias", e.words, in.Name("word_embeddings.weight"), tied, z),
-		)}
-	case b.HasAny("classifier."):
+		}.Forward}
+	case b.HasAny("classifier.") && b.wantClass(texts, tokens) == texts:
 		labels := s.Labels()
-		out := b.Linear("classifier", z.Width, len(labels))
-		switch b.wantClass("SequenceClassification", "TokenClassification") {
-		case "SequenceClassification":
-			e.head = b.needs(pool, &TaskHead{TextClasses, labels, then(pool, out)})
-		case "TokenClassification":
-			e.head = &TaskHead{TokenClasses, labels, out.Forward}
-		}
-	case b.HasAny("qa_outputs."):
-		e.head = b.answers(z)
+		classifier := inTurn{pool, b.Linear("classifier", z.Width, len(labels))}
+		e.head = b.needs(pool, &TaskHead{TextClasses, labels, classifier.Forward})
+	default:
+		e.head = cmp.Or(b.tokenHead(z), e.head)
 	}
 	return e
 }

@@ -35,28 +35,21 @@ type block struct {
 	options                     attn.Options // masks, biases, soft-cap; a Run adds to them
 }
 
-// call is the data of a run that a block receives.
-type call struct {
-	*Run
-	number int     // of the block, from 0
-	lens   []int   // of the sequences, nil if they are equal
-	memory *memory // of the source, for the decoder of an encoder–decoder
-}
-
-// forward returns the next hidden states. Shapes: x and out [B L D].
-func (b *block) forward(t *tensor.Tape, x *tensor.Tensor, c call) *tensor.Tensor {
+// forward returns the next hidden states. number is that of the block, from 0. lens are the lengths of the sequences,
+// nil if they are equal. m is the source, for the decoder of an encoder–decoder. Shapes: x and out [B L D].
+func (b *block) forward(t *tensor.Tape, x *tensor.Tensor, r *Run, number int, lens []int, m *memory) *tensor.Tensor {
 	x = b.add(t, x, b.selfNorm, b.selfAfter, func(x *tensor.Tensor) *tensor.Tensor {
-		o := c.options(b.options, b.self, c.lens)
-		if cache := c.cache(c.number); cache != nil {
+		o := r.options(b.options, b.self, lens)
+		if cache := r.cache(number); cache != nil {
 			return b.self.Extend(t, x, cache, o).Out
 		}
 		return b.self.Forward(t, x, x, x, o).Out
 	})
 	if b.cross != nil {
 		x = b.add(t, x, b.crossNorm, nil, func(x *tensor.Tensor) *tensor.Tensor {
-			o := c.options(attn.Options{}, b.cross, c.lens)
-			o.KeyLens = c.memory.lens
-			return b.cross.Query(t, x, c.memory.kv[c.number], o).Out
+			o := r.options(attn.Options{}, b.cross, lens)
+			o.KeyLens = m.lens
+			return b.cross.Query(t, x, m.kv[number], o).Out
 		})
 	}
 	return b.add(t, x, b.ffNorm, b.ffAfter, func(x *tensor.Tensor) *tensor.Tensor { return b.ff.Forward(t, x) })

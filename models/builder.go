@@ -27,10 +27,8 @@ type Builder struct {
 
 // building is the state that all Builders of a model share.
 type building struct {
-	r        *safetensors.Reader
-	longest  int            // most tokens of a sequence, 0 for the limit in the settings
-	plan     bool           // only names and shapes are checked; no tensor is read
-	numbers  tensor.Numbers // format of packed matrices; 0 for trainable parameters
+	*source
+	plan     bool // only names and shapes are checked; no tensor is read
 	wrong    []error
 	mismatch nn.MismatchError
 	read     map[string]bool
@@ -42,9 +40,7 @@ type building struct {
 }
 
 func newBuilder(s *source, plan bool) *Builder {
-	return &Builder{Config: s.settings, building: &building{
-		r: s.r, longest: s.tokens, plan: plan, numbers: s.numbers, read: map[string]bool{},
-	}}
+	return &Builder{Config: s.settings, building: &building{source: s, plan: plan, read: map[string]bool{}}}
 }
 
 // At returns a Builder that adds prefix and a dot to all tensor names. If prefix is empty, it

@@ -309,7 +309,7 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	s.Only("module_output_name", "token_embeddings")
 	s.Only("query_expansion")
 	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
-	return e, s.checkIn(filepath.Join(dir, lengthFile))
+	return e, s.check()
 }
 
 // lowers reports whether a tokenizer writes texts in lower case.
@@ -320,18 +320,9 @@ func lowers(t *tokenizer.Tokenizer) bool {
 	return err == nil && err2 == nil && slices.Equal(upper.IDs, lower.IDs)
 }
 
-// checkIn is the result of s.check, with the path of the file.
-func (s *Settings) checkIn(path string) error {
-	if err := s.check(); err != nil {
-		return &FormatError{path, err}
-	}
-	return nil
-}
-
 // readPooling reads the second module.
 func (e *Embedder) readPooling(dir string) error {
-	file := filepath.Join(dir, configFile)
-	s, err := openSettings(file)
+	s, err := openSettings(filepath.Join(dir, configFile))
 	if err != nil {
 		return err
 	}
@@ -365,7 +356,7 @@ func (e *Embedder) readPooling(dir string) error {
 		e.Poolings = append(e.Poolings, p)
 	}
 	e.width = width * len(e.Poolings)
-	return s.checkIn(file)
+	return s.check()
 }
 
 // PoolingByName returns the pooling with the given name from Poolings.
@@ -432,14 +423,13 @@ func (e *Embedder) readDense(dir, name string) error {
 // readNormalize reads a normalisation, for which old pipelines have no folder.
 func (e *Embedder) readNormalize(dir string) error {
 	e.Layers = append(e.Layers, normalized)
-	file := filepath.Join(dir, configFile)
-	s, err := optionalSettings(file)
+	s, err := optionalSettings(filepath.Join(dir, configFile))
 	if s == nil {
 		return err
 	}
 	s.Only("module_input_name", "sentence_embedding")
 	s.Only("module_output_name", "sentence_embedding")
-	return s.checkIn(file)
+	return s.check()
 }
 
 // Prompts returns a directory's prompts by name, and the name of the default prompt or "". Both
@@ -447,8 +437,7 @@ func (e *Embedder) readNormalize(dir string) error {
 //
 // Errors: a *FormatError, or one of the operating system.
 func Prompts(dir string) (byName map[string]string, usual string, err error) {
-	file := filepath.Join(dir, promptsFile)
-	s, err := optionalSettings(file)
+	s, err := optionalSettings(filepath.Join(dir, promptsFile))
 	if s == nil {
 		return nil, "", err
 	}
@@ -460,5 +449,5 @@ func Prompts(dir string) (byName map[string]string, usual string, err error) {
 			s.Fail("default_prompt_name", "is %s, which is not among the prompts", quote.Text(usual))
 		}
 	}
-	return byName, usual, s.checkIn(file)
+	return byName, usual, s.check()
 }

@@ -34,8 +34,8 @@ func newGPT2(b *Builder) Network {
 		Vocabulary: s.Size("vocab_size"),
 		Positions:  s.Size("n_positions"),
 	}
-	if b.longest > z.Positions {
-		s.Fail("n_positions", "is %d, want at least the %d requested tokens", z.Positions, b.longest)
+	if b.tokens > z.Positions {
+		s.Fail("n_positions", "is %d, want at least the %d requested tokens", z.Positions, b.tokens)
 	}
 	z.KVHeads, z.HeadSize, z.Hidden = z.Heads, max(1, z.Width/z.Heads), s.SizeOr("n_inner", 4*z.Width)
 	act, eps := s.Activation("activation_function", "gelu_new"), s.Eps("layer_norm_epsilon", 1e-5)

@@ -36,16 +36,12 @@ func (t Task) PerToken() bool { return t != TextClasses && t != NextSentence }
 // inTurn applies layers in order.
 type inTurn []Layer
 
+// Forward applies the layers.
 func (list inTurn) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	for _, l := range list {
 		x = l.Forward(t, x)
 	}
 	return x
-}
-
-// then returns a function that applies layers in order.
-func then(layers ...Layer) func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor {
-	return inTurn(layers).Forward
 }
 
 // first returns the hidden state of the first token of each text: [B D] of [B L D].
@@ -89,12 +85,7 @@ func (b *Builder) needs(pooler Layer, h *TaskHead) *TaskHead {
 	return h
 }
 
-// answers is the head that finds where the answer to a question begins and ends.
-func (b *Builder) answers(z Sizes) *TaskHead {
-	return &TaskHead{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
-}
-
-// tokenHead is the head that classifies tokens or finds answers, nil if the file has neither.
+// tokenHead is the head that classifies tokens or finds where an answer begins and ends, nil if the file has neither.
 func (b *Builder) tokenHead(z Sizes) *TaskHead {
 	switch {
 	case b.HasAny("classifier."):
@@ -102,7 +93,7 @@ func (b *Builder) tokenHead(z Sizes) *TaskHead {
 		b.wantClass("TokenClassification")
 		return &TaskHead{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
 	case b.HasAny("qa_outputs."):
-		return b.answers(z)
+		return &TaskHead{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
 	}
 	return nil
 }

@@ -33,7 +33,6 @@ var _ prune.Prunable[*Probe] = (*Probe)(nil)
 type probeBatch struct {
 	x        Batch // the first sequence of each example, then the second ones in pairs
 	examples []int // indexes into the caller's list
-	each     int   // sequences per example
 	terms    []int // number of terms of the loss, by example
 	// For predictions by logits: the rows of hidden states that count, and their targets.
 	places, targets []int
@@ -145,13 +144,13 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 func (p *Probe) states(t *tensor.Tape, i int, pass prune.Pass) *tensor.Tensor {
 	b := &p.batches[i]
 	given := pass.Gates
-	if b.each > 1 && given != nil { // both sequences of an example use its gates
+	if each := len(b.x.IDs) / len(b.examples); each > 1 && given != nil { // both sequences of an example use its gates
 		given = func(layer string) *tensor.Tensor {
 			g := pass.Gates(layer)
 			if g == nil || g.Rank() == 1 {
 				return g
 			}
-			return tensor.Concat(t, 0, slices.Repeat([]*tensor.Tensor{g}, b.each)...)
+			return tensor.Concat(t, 0, slices.Repeat([]*tensor.Tensor{g}, each)...)
 		}
 	}
 	return p.aim.states(t, p.model.Hidden(t, b.x, Run{Gates: p.gates(t, given), Observe: p.observer(pass.Observe)}), b)

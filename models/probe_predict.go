@@ -103,7 +103,7 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 
 // predictedBatch returns a batch of examples for a headAim.
 func predictedBatch(examples []Example) probeBatch {
-	b := probeBatch{x: batchOf(examples), each: 1}
+	b := probeBatch{x: batchOf(examples)}
 	width := b.x.longest()
 	if b.x.Targets != nil {
 		width = Batch{IDs: b.x.Targets}.longest()

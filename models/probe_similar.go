@@ -40,7 +40,7 @@ func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
 	logits := func(int) int { return 2 * e.width }
 	order := longestFirst(length)
 	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, order, func(list []int) probeBatch {
-		b := probeBatch{examples: list, each: 2}
+		b := probeBatch{examples: list}
 		var first, second []*tokenizer.Encoding
 		for _, at := range list {
 			p := pairs[at]

@@ -64,16 +64,16 @@ func robertaHead(b *Builder, e *stack, embeddings string, eps float32) *TaskHead
 	switch {
 	case b.HasAny("lm_head."):
 		lm := b.At("lm_head")
-		return &TaskHead{Task: MaskedWords, Logits: then(
+		return &TaskHead{Task: MaskedWords, Logits: inTurn{
 			lm.Linear("dense", z.Width, z.Width), Activation(tensor.GELU), lm.LayerNorm("layer_norm", z.Width, eps),
 			lm.words("decoder", "bias", e.words, embeddings, tied, z),
-		)}
+		}.Forward}
 	case b.HasAny("classifier.out_proj."):
 		labels, c := s.Labels(), b.At("classifier")
 		b.wantClass("SequenceClassification")
-		return &TaskHead{TextClasses, labels, then(
+		return &TaskHead{TextClasses, labels, inTurn{
 			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
-		)}
+		}.Forward}
 	}
 	return b.tokenHead(z)
 }

@@ -15,7 +15,7 @@ func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
 	if newer := s.Part("rope_parameters"); newer != nil {
 		r.scaling = newer
 	}
-	return r.position(b.longest)
+	return r.position(b.tokens)
 }
 
 // gemma3Ropes returns the rotary positions of layers with full attention and of layers with a
@@ -27,8 +27,8 @@ func gemma3Ropes(b *Builder, z Sizes) (full, local attn.Position, tokens int) {
 	if newer := s.Part("rope_parameters"); newer != nil {
 		f.scaling, l.scaling = newer.Part("full_attention"), newer.Part("sliding_attention")
 	}
-	full, tokens = f.position(b.longest)
-	local, most := l.position(b.longest)
+	full, tokens = f.position(b.tokens)
+	local, most := l.position(b.tokens)
 	return full, local, min(tokens, most)
 }
 

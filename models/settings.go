@@ -23,20 +23,12 @@ const mostSize = 1 << 24
 // If a value is invalid, the error is recorded and a valid value is returned instead, so
 // constructors need not check for errors.
 type Settings struct {
+	path   string // of the file
 	prefix string // of the keys, in messages: "text_config."
 	values map[string]json.RawMessage
 	read   map[string]bool
 	parts  map[string]*Settings
 	wrong  *[]error
-}
-
-// readSettings returns the settings in the text of a config.json.
-func readSettings(data []byte) (*Settings, error) {
-	s := &Settings{wrong: new([]error)}
-	if err := s.parse(data); err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 func (s *Settings) parse(data []byte) error {
@@ -245,10 +237,10 @@ var harmless = []string{
 	"use_cache",
 }
 
-// check returns the errors in the settings: invalid values, and keys that have not been read.
+// check returns a *FormatError for an error in the settings: an invalid value, or a key that has not been read.
 func (s *Settings) check() error {
 	if len(*s.wrong) > 0 {
-		return (*s.wrong)[0]
+		return &FormatError{s.path, (*s.wrong)[0]}
 	}
 	unread := s.unread()
 	if len(unread) == 0 {
@@ -262,5 +254,6 @@ func (s *Settings) check() error {
 	if name := s.Text("model_type", ""); name != "" {
 		kind = " for model_type " + quote.Name(name)
 	}
-	return fmt.Errorf("setting %s%s is not known%s, and may change the result: want only settings that are known", unread[0], more, kind)
+	return &FormatError{s.path, fmt.Errorf("setting %s%s is not known%s, and may change the result: "+
+		"want only settings that are known", unread[0], more, kind)}
 }

@@ -16,37 +16,36 @@ import (
 
 // source is a model directory: its settings, and the headers of its tensors.
 type source struct {
-	config   string // the path of config.json
-	settings *Settings
+	settings *Settings // config.json
 	r        *safetensors.Reader
-	tokens   int            // Options.Tokens
-	numbers  tensor.Numbers // Options.Weights
+	tokens   int            // Options.Tokens: most tokens of a sequence, 0 for the limit in the settings
+	numbers  tensor.Numbers // Options.Weights: format of packed matrices; 0 for trainable parameters
 }
 
 // openSource opens a directory. check is called before the weights are opened.
 func openSource(dir string, check func(*Settings) error) (*source, error) {
-	s := &source{config: filepath.Join(dir, configFile)}
-	var err error
-	if s.settings, err = openSettings(s.config); err != nil {
+	settings, err := openSettings(filepath.Join(dir, configFile))
+	if err != nil {
 		return nil, err
 	}
-	if err := check(s.settings); err != nil {
-		return nil, &FormatError{s.config, err}
+	if err := check(settings); err != nil {
+		return nil, &FormatError{settings.path, err}
 	}
 	if err := wantWeights(dir); err != nil {
 		return nil, err
 	}
-	if s.r, err = safetensors.Open(dir); err != nil {
+	r, err := safetensors.Open(dir)
+	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &source{settings: settings, r: r}, nil
 }
 
 // files returns the files of a directory, including its pipeline and the files of the tokenizer
 // t, or the file that the error untokened refers to.
 func (s *source) files(t *tokenizer.Tokenizer, untokened error) []string {
-	dir := filepath.Dir(s.config)
-	files := append([]string{s.config}, s.r.Files()...)
+	dir := filepath.Dir(s.settings.path)
+	files := append([]string{s.settings.path}, s.r.Files()...)
 	var bad *tokenizer.FormatError
 	switch {
 	case t != nil:
@@ -64,8 +63,8 @@ func openSettings(path string) (*Settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}
-	s, err := readSettings(data)
-	if err != nil {
+	s := &Settings{path: path, wrong: new([]error)}
+	if err := s.parse(data); err != nil {
 		return nil, &FormatError{path, err}
 	}
 	return s, nil
@@ -108,7 +107,7 @@ func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	x := construct(b)
 	b.checkLost(s.settings)
 	if err := s.settings.check(); err != nil {
-		return none, nil, &FormatError{s.config, err}
+		return none, nil, err
 	}
 	err := b.finish()
 	var mismatch *nn.MismatchError
@@ -120,7 +119,7 @@ func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	case errors.As(err, &mismatch):
 		return none, nil, &safetensors.FormatError{Path: s.r.Path(), Err: mismatch}
 	}
-	return none, nil, &FormatError{s.config, err}
+	return none, nil, &FormatError{s.settings.path, err}
 }
 
 // build calls a constructor again after plan has succeeded, and reads the tensors.
@@ -132,7 +131,7 @@ func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	b := newBuilder(s, false)
 	x := construct(b)
 	if err := b.finish(); err != nil {
-		return none, nil, fmt.Errorf("models: %s: two builds of the model differ: %w", s.config, err)
+		return none, nil, fmt.Errorf("models: %s: two builds of the model differ: %w", s.settings.path, err)
 	}
 	if err := b.load(); err != nil {
 		return none, nil, err

@@ -41,16 +41,15 @@ func (s *stack) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 // run computes Hidden for the whole batch at once. m is the source that the blocks attend to.
 // States between the blocks are passed to the Run's callback.
 func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tensor {
-	c := call{Run: r, lens: batch.lens(), memory: m}
+	lens := batch.lens()
 	x := s.embed(t, batch, r)
 	r.state(0, x)
 	begin := t.Mark()
 	for i, b := range s.blocks {
-		c.number = i
 		if r.States != nil { // the callback may keep x
 			begin = t.Mark()
 		}
-		x = b.forward(t, x, c)
+		x = b.forward(t, x, r, i, lens, m)
 		if i == len(s.blocks)-1 {
 			x = optional(t, s.norm, x)
 		}

@@ -31,15 +31,13 @@ var recurrentFamily = translatorFamily{
 		square, layers := int64(c.Width)*int64(c.Width), int64(c.Layers)
 		// Encoder, first state and decoder of each layer; additions in the decoder's first layer;
 		// the last map; the heads' maps.
-		return layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square + 4*square
+		n := layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square
+		if c.Heads > 0 {
+			n += 4 * square
+		}
+		return n
 	},
 	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many heads it has
-	matrices: func(c TranslatorConfig) (list []namedRows) {
-		for i := range c.Layers {
-			list = append(list, namedRows{fmt.Sprintf("decoder.%d.weight_hh", i), 3 * c.Width})
-		}
-		return list
-	},
 }
 
 // recurrent is the translator of Bahdanau et al., "Neural Machine Translation by Jointly Learning
@@ -181,19 +179,19 @@ func (m *recurrent) embed(t *tensor.Tape, e *nn.Embedding, x Batch) *tensor.Tens
 // decode reads the next tokens of the targets.
 func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *tensor.Tensor {
 	if m.cross == nil && s.score == nil {
-		s.score = m.keyed(t, s.source)
+		one := tensor.Reshape(t, s.source, s.source.Dim(0), 1, s.source.Dim(1), s.source.Dim(2)) // one head
+		s.score = score.OnKeys(t, m.score, one)
 	}
 	b, l, d := len(y.IDs), y.longest(), m.config.Width
 	o := attn.Options{Mask: mask.Lengths(s.lens...), Observe: r.Observe, Inspect: r.Inspect, Layer: crossName(0)}
 	if r.Gates != nil {
 		o.Gates = r.Gates(o.Layer)
 	}
-	var steps *stackedWeights
+	var steps []*tensor.Tensor // weights [B H 1 Lk]
 	if o.Observe != nil && l > 1 {
 		// The layer attends step by step, but Observe is called once with the weights of all
 		// steps.
-		steps = &stackedWeights{}
-		o.Observe = steps.add
+		o.Observe = func(_ string, w *tensor.Tensor) { steps = append(steps, w) }
 	}
 
 	embedded := tensor.Dropout(t, m.embed(t, m.target, y), m.config.Dropout)
@@ -210,7 +208,7 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 		features = append(features, tensor.Concat(t, 2, x, in))
 	}
 	if steps != nil {
-		r.Observe(o.Layer, steps.all())
+		r.Observe(o.Layer, tensor.Concat(nil, 2, steps...))
 	}
 	out := tensor.Tanh(t, m.readout.Forward(t, tensor.Concat(t, 1, features...))) // [B l D]
 	return tensor.Dropout(t, out, m.config.Dropout)
@@ -267,12 +265,6 @@ func (m *recurrent) VectorNumbers(source, target int) int64 {
 // StartToken returns the first token of a target.
 func (m *recurrent) StartToken() int { return seq2seq.BOS }
 
-// keyed returns the score with its precomputation for the source. The source has one head here.
-func (m *recurrent) keyed(t *tensor.Tape, source *tensor.Tensor) attn.Score {
-	k := tensor.Reshape(t, source, source.Dim(0), 1, source.Dim(1), source.Dim(2))
-	return score.OnKeys(t, m.score, k)
-}
-
 // attend returns the context [B 1 D] of a query [B 1 D].
 func (m *recurrent) attend(t *tensor.Tape, query *tensor.Tensor, s *recurrentState, o attn.Options) *tensor.Tensor {
 	if m.cross != nil {
@@ -281,13 +273,3 @@ func (m *recurrent) attend(t *tensor.Tape, query *tensor.Tensor, s *recurrentSta
 	o.Score = s.score
 	return attn.Attend(t, query, s.source, s.source, o).Out
 }
-
-// stackedWeights gathers the weights [B H 1 Lk] of successive steps.
-type stackedWeights struct{ steps []*tensor.Tensor }
-
-func (s *stackedWeights) add(_ string, w *tensor.Tensor) {
-	s.steps = append(s.steps, w)
-}
-
-// all returns the weights of all steps, [B H L Lk].
-func (s *stackedWeights) all() *tensor.Tensor { return tensor.Concat(nil, 2, s.steps...) }

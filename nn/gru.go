@@ -42,16 +42,13 @@ func NewGRU(in, hidden int, rng *rand.Rand) *GRU {
 // Gradients flow to x, h0 and all parameters. It panics with a *tensor.ShapeError if the shapes do not match or a
 // length is out of range.
 func (g *GRU) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
-	out, states := g.unroll(t, gruCell{}, x, []Var{{"h0", h0}}, lens, dir)
+	c := cell{op: "nn: GRU", gates: 3, states: 1, kept: 3, forward: gruForward, backward: gruBackward}
+	out, states := g.unroll(t, c, x, []Var{{"h0", h0}}, lens, dir)
 	return out, states[0]
 }
 
-// gruCell keeps r, z and n for the backward pass.
-type gruCell struct{}
-
-func (gruCell) kind() cellKind { return cellKind{op: "nn: GRU", gates: 3, states: 1, kept: 3} }
-
-func (gruCell) forward(s cellStep) {
+// gruForward keeps r, z and n for the backward pass.
+func gruForward(s cellStep) {
 	h := len(s.after)
 	simd.Add(s.kept[:2*h], s.in[:2*h], s.rec[:2*h])
 	simd.Sigmoid(s.kept[:2*h], s.kept[:2*h])
@@ -65,7 +62,7 @@ func (gruCell) forward(s cellStep) {
 	}
 }
 
-func (gruCell) backward(s cellStep, d, drec, din []float32) {
+func gruBackward(s cellStep, d, drec, din []float32) {
 	h := len(d)
 	for j, dh := range d {
 		if dh == 0 { // a gradient of zero contributes nothing

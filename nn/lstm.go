@@ -44,16 +44,13 @@ func NewLSTM(in, hidden int, rng *rand.Rand) *LSTM {
 // Gradients flow to x, h0, c0 and all parameters. It panics with a *tensor.ShapeError if the shapes do not match or a
 // length is out of range.
 func (m *LSTM) Forward(t *tensor.Tape, x, h0, c0 *tensor.Tensor, lens []int, dir Direction) (out, h, c *tensor.Tensor) {
-	out, states := m.unroll(t, lstmCell{}, x, []Var{{"h0", h0}, {"c0", c0}}, lens, dir)
+	cell := cell{op: "nn: LSTM", gates: 4, states: 2, kept: 1, forward: lstmForward, backward: lstmBackward}
+	out, states := m.unroll(t, cell, x, []Var{{"h0", h0}, {"c0", c0}}, lens, dir)
 	return out, states[0], states[1]
 }
 
-// lstmCell uses h and c as its states. It leaves i, f, g and o in rec and keeps tanh(c').
-type lstmCell struct{}
-
-func (lstmCell) kind() cellKind { return cellKind{op: "nn: LSTM", gates: 4, states: 2, kept: 1} }
-
-func (lstmCell) forward(s cellStep) {
+// lstmForward uses h and c as the states. It leaves i, f, g and o in rec and keeps tanh(c').
+func lstmForward(s cellStep) {
 	n := len(s.kept)
 	simd.Add(s.rec, s.in, s.rec)
 	simd.Sigmoid(s.rec[:2*n], s.rec[:2*n])
@@ -68,7 +65,7 @@ func (lstmCell) forward(s cellStep) {
 	simd.Mul(h, o, s.kept)
 }
 
-func (lstmCell) backward(s cellStep, d, drec, din []float32) {
+func lstmBackward(s cellStep, d, drec, din []float32) {
 	n := len(s.kept)
 	for j, tc := range s.kept { // tanh(c')
 		i, f, g, o := s.rec[j], s.rec[n+j], s.rec[2*n+j], s.rec[3*n+j]

@@ -19,23 +19,19 @@ const (
 	Backward Direction = true
 )
 
-// A cell is the part in which recurrent layers differ: the arithmetic of one step of one sequence.
-type cell interface {
-	kind() cellKind
-	// forward sets s.after. It may overwrite s.rec.
-	forward(s cellStep)
-	// backward receives the gradient d of s.after, and s as forward left it; it does not change s. It sets the
-	// gradients of s.rec and s.in, and turns d into the part of the gradient of s.before that does not flow through
-	// s.rec. A gradient of zero contributes nothing, even if numbers in s are not finite.
-	backward(s cellStep, d, drec, din []float32)
-}
-
-// cellKind is a kind of cells. Sizes are in units of vectors of H numbers.
-type cellKind struct {
+// A cell is the part in which recurrent layers differ: the arithmetic of one step of one sequence. Sizes are in units
+// of vectors of H numbers.
+type cell struct {
 	op     string // the layer, for error messages
 	gates  int    // in the rows in and rec
 	states int    // in before and after; the first is the output
 	kept   int    // in kept
+	// forward sets s.after. It may overwrite s.rec.
+	forward func(s cellStep)
+	// backward receives the gradient d of s.after, and s as forward left it; it does not change s. It sets the
+	// gradients of s.rec and s.in, and turns d into the part of the gradient of s.before that does not flow through
+	// s.rec. A gradient of zero contributes nothing, even if numbers in s are not finite.
+	backward func(s cellStep, d, drec, din []float32)
 }
 
 // cellStep contains the rows of numbers of one step of one sequence.
@@ -79,13 +75,12 @@ func (w *CellWeights) TorchState() (StateDict, error) { return TorchRecurrent(w,
 // unroll runs a cell over a batch of sequences and returns the outputs [B L H] and the last states. start contains a
 // state [B H], or nil for zeros, for each state of the cell; its names are for error messages.
 func (w *CellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Var, lens []int, dir Direction) (out *tensor.Tensor, last []*tensor.Tensor) {
-	size := c.kind()
-	w.check(size, x, start, lens)
+	w.check(c, x, start, lens)
 	b, l, h := x.Dim(0), x.Dim(1), w.WeightHH.Dim(1)
 
 	// The input's part of the gates does not depend on the state: one product.
 	gates := tensor.Linear(t, x, w.WeightIH, w.BiasIH) // [B L gates·H]
-	p := &cellPass{cell: c, b: b, l: l, h: h, g: size.gates * h, s: size.states * h, k: size.kept * h}
+	p := &cellPass{cell: c, b: b, l: l, h: h, g: c.gates * h, s: c.states * h, k: c.kept * h}
 	p.lens, p.dir, p.in, p.whh = lens, dir, gates.Data(), w.WeightHH.Data()
 	if w.BiasHH != nil {
 		p.bhh = w.BiasHH.Data()
@@ -144,15 +139,15 @@ func (w *CellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []V
 }
 
 // check panics with a *tensor.ShapeError unless the parameters of the layer and the arguments of Forward match.
-func (w *CellWeights) check(kind cellKind, x *tensor.Tensor, start []Var, lens []int) {
+func (w *CellWeights) check(c cell, x *tensor.Tensor, start []Var, lens []int) {
 	bad := func(arg, what string, got []int, want string, args ...any) {
-		panic(&tensor.ShapeError{Op: kind.op, Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
+		panic(&tensor.ShapeError{Op: c.op, Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
 	}
 	params := w.vars()
 	for _, v := range append(params[:2:2], Var{"x", x}) {
-		tensor.Want(kind.op, v.Name, v.Tensor)
+		tensor.Want(c.op, v.Name, v.Tensor)
 	}
-	gates, hh, ih := kind.gates, w.WeightHH.Shape(), w.WeightIH.Shape()
+	gates, hh, ih := c.gates, w.WeightHH.Shape(), w.WeightIH.Shape()
 	if len(hh) != 2 || hh[0] != gates*hh[1] {
 		bad("weight_hh", "", hh, "[%d·H H]", gates)
 	}

@@ -34,45 +34,31 @@ func NewRNN(in, hidden int, rng *rand.Rand) *RNN {
 	return &RNN{CellWeights: newCellWeights(in, hidden, 1, rng)}
 }
 
-// Forward runs the layer over a batch of sequences, from the state h0 (nil for zeros). If lens is not nil, it gives
-// the length of each sequence: after it, the output is zero and the state does not change. lens must not change until
-// Backward.
-//
-// Shapes:
-//
-//	x     [B L D]
-//	h0    [B H]
-//	out   [B L H]  the state after each step
-//	last  [B H]    the state after the last step of each sequence
-//
-// Gradients flow to x, h0 and all parameters. It panics with a *tensor.ShapeError if the shapes do not match or a
-// length is out of range.
+// Forward runs the layer over a batch of sequences: arguments, shapes, gradients and panics are those of GRU.Forward.
+// It also panics with a *tensor.ShapeError if Activation is neither Tanh nor ReLU.
 func (r *RNN) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
 	if r.Activation > ReLU {
 		panic(&tensor.ShapeError{Op: "nn: RNN", Arg: "Activation", What: "value", Got: []int{int(r.Activation)}, Want: "Tanh or ReLU"})
 	}
-	out, states := r.unroll(t, rnnCell{r.Activation}, x, []Var{{"h0", h0}}, lens, dir)
+	c := cell{op: "nn: RNN", gates: 1, states: 1, forward: r.Activation.forward, backward: r.Activation.backward}
+	out, states := r.unroll(t, c, x, []Var{{"h0", h0}}, lens, dir)
 	return out, states[0]
 }
 
-// rnnCell keeps nothing: both derivatives can be computed from the result.
-type rnnCell struct{ f Activation }
-
-func (rnnCell) kind() cellKind { return cellKind{op: "nn: RNN", gates: 1, states: 1} }
-
-func (c rnnCell) forward(s cellStep) {
+// forward keeps nothing: both derivatives can be computed from the result.
+func (a Activation) forward(s cellStep) {
 	simd.Add(s.after, s.in, s.rec)
-	if c.f == ReLU {
+	if a == ReLU {
 		simd.ReLU(s.after, s.after)
 	} else {
 		simd.Tanh(s.after, s.after)
 	}
 }
 
-func (c rnnCell) backward(s cellStep, d, drec, din []float32) {
+func (a Activation) backward(s cellStep, d, drec, din []float32) {
 	for j, y := range s.after {
 		switch {
-		case c.f == Tanh:
+		case a == Tanh:
 			drec[j] = times(d[j], 1-float32(y*y))
 		case y > 0:
 			drec[j] = d[j]

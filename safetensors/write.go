@@ -2,13 +2,13 @@ package safetensors
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -195,15 +195,15 @@ func appendMetadata(b []byte, m map[string]string) ([]byte, error) {
 }
 
 func appendEntry(b []byte, t Info, begin, end int) []byte {
-	b = appendKey(b, t.Name)
-	b = append(b, '{')
-	b = appendKey(b, "dtype")
-	b = appendString(b, string(t.DType))
-	b = appendKey(b, "shape")
-	b = appendIntegers(b, t.Shape...)
-	b = appendKey(b, "data_offsets")
-	b = appendIntegers(b, begin, end)
-	return append(b, '}')
+	entry, err := json.Marshal(struct {
+		DType   DType  `json:"dtype"`
+		Shape   []int  `json:"shape"`
+		Offsets [2]int `json:"data_offsets"`
+	}{t.DType, append([]int{}, t.Shape...), [2]int{begin, end}}) // a shape of nil would be null
+	if err != nil {
+		panic(err) // a known type and integers
+	}
+	return append(appendKey(b, t.Name), entry...)
 }
 
 // appendKey begins a member of an object, after a comma unless it is the first.
@@ -213,15 +213,4 @@ func appendKey(b []byte, key string) []byte {
 	}
 	b = appendString(b, key)
 	return append(b, ':')
-}
-
-func appendIntegers(b []byte, list ...int) []byte {
-	b = append(b, '[')
-	for i, n := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(n), 10)
-	}
-	return append(b, ']')
 }

@@ -23,7 +23,7 @@ type addedToken struct {
 	Special    bool   `json:"special"`     // is left out when decoding
 }
 
-func (t addedToken) numbered() numbered { return numbered{t.Content, t.ID} }
+func (t addedToken) token() token { return specialToken(t.ID, t.Content) }
 
 // addedTokens has all added tokens of a tokenizer.
 type addedTokens struct {
@@ -119,11 +119,7 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	f := &finder{tokens: a, trie: newTrie(ids)}
-	for text := range ids {
-		f.begins[text[0]] = true
-	}
-	return f, nil
+	return &finder{a, newTrie(ids)}, nil
 }
 
 // text returns the text of an added token in normalized text.
@@ -164,13 +160,12 @@ func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 type finder struct {
 	tokens *addedTokens
 	trie   *trie
-	begins [256]bool // the first bytes of all tokens
 }
 
 // next returns the first token at or after a position.
 func (f *finder) next(s string, from int) (start, end, id int) {
 	for i := from; i < len(s); i++ {
-		if !f.begins[s[i]] {
+		if f.trie.begin[s[i]] == root {
 			continue
 		}
 		if n, id := f.trie.longest(root, s[i:]); n > 0 {

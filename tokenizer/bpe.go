@@ -179,7 +179,8 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 		}
 	}
 	for _, part := range word {
-		out = append(out, token{int(part.id), m.tokens[part.id], int(part.at), int(part.at + part.len)})
+		at := Span{int(part.at), int(part.at + part.len)}
+		out = append(out, token{id: int(part.id), text: m.tokens[part.id], at: at})
 	}
 	return out, nil
 }

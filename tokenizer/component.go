@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,10 +27,39 @@ type stage[T any] struct {
 	name  string // "normalizer"
 	parts string // "normalizers": the setting of Sequence
 	join  func(parts []T) (T, error)
-	// kinds has, for each type, a function that returns the value to decode a component into: a T, which
-	// may have a method ready() error, or a value with a method finish() (T, error).
-	kinds map[string]func() any
+	kinds map[string]kind[T]
 	guess func(have map[string]json.RawMessage) (kind string) // returns the type of components without one; may be nil
+}
+
+// A kind makes a component of one type from its settings.
+type kind[T any] func(have map[string]json.RawMessage) (T, error)
+
+// fixed is a kind without settings.
+func fixed[T any](t T) kind[T] {
+	return func(have map[string]json.RawMessage) (T, error) { return t, unknownField(have) }
+}
+
+// from is a kind whose settings are the tagged fields of a struct.
+func from[S, T any](finish func(S) (T, error)) kind[T] {
+	return func(have map[string]json.RawMessage) (t T, err error) {
+		var s S
+		if err = decode(have, &s); err == nil {
+			t, err = finish(s)
+		}
+		return t, err
+	}
+}
+
+// as is a kind whose settings are the tagged fields of the component itself, a *S. usual has those that may be absent.
+func as[T, S any](usual S, checks ...func(*S) error) kind[T] {
+	return func(have map[string]json.RawMessage) (t T, err error) {
+		s := usual
+		err = decode(have, &s)
+		for _, check := range checks {
+			err = cmp.Or(err, check(&s))
+		}
+		return any(&s).(T), err
+	}
 }
 
 // deepest is the maximum number of sequences within each other. Each is read again for every level.
@@ -56,19 +86,9 @@ func (s stage[T]) read(raw json.RawMessage, depth int) (t T, err error) {
 	if !ok {
 		return t, fmt.Errorf("%s %s is not supported", c.stage, quote.Text(c.kind))
 	}
-	v := kind()
 	delete(c.have, "type")
-	if err := decode(c.have, v); err != nil {
-		return t, c.fail(err)
-	}
-	if v, ok := v.(interface{ finish() (T, error) }); ok {
-		t, err = v.finish()
-		return t, c.fail(err)
-	}
-	if v, ok := v.(interface{ ready() error }); ok {
-		err = v.ready()
-	}
-	return v.(T), c.fail(err)
+	t, err = kind(c.have)
+	return t, c.fail(err)
 }
 
 // readSequence reads components that run one after the other.
@@ -111,11 +131,7 @@ type setting interface {
 // required. Settings without a field are errors.
 func decode(have map[string]json.RawMessage, v any) error {
 	rest := maps.Clone(have)
-	s := reflect.ValueOf(v)
-	if s.Kind() != reflect.Pointer { // it has no settings
-		return unknownField(rest)
-	}
-	s = s.Elem()
+	s := reflect.ValueOf(v).Elem()
 	for i := range s.NumField() {
 		name, optional := strings.CutSuffix(s.Type().Field(i).Tag.Get("json"), ",omitempty")
 		if name == "" {

@@ -16,16 +16,16 @@ func decoderStage() stage[decoder] {
 	return stage[decoder]{
 		name: "decoder", parts: "decoders",
 		join: func(parts []decoder) (decoder, error) { return decoders(parts), nil },
-		kinds: map[string]func() any{
-			"ByteLevel":    func() any { return new(byteLevel) },
-			"Metaspace":    func() any { return new(metaspace) },
-			"WordPiece":    func() any { return new(wordPieceDecoder) },
-			"BPEDecoder":   func() any { return new(bpeDecoder) },
-			"ByteFallback": func() any { return byteFallback{} },
-			"Fuse":         func() any { return fuse{} },
-			"Strip":        func() any { return new(stripDecoder) },
-			"Replace":      func() any { return new(replace) },
-			"CTC":          func() any { return new(ctc) },
+		kinds: map[string]kind[decoder]{
+			"ByteLevel":    as[decoder](byteLevel{}),
+			"Metaspace":    as[decoder](metaspace{}, (*metaspace).ready),
+			"WordPiece":    as[decoder](wordPieceDecoder{}),
+			"BPEDecoder":   as[decoder](bpeDecoder{}),
+			"ByteFallback": fixed[decoder](byteFallback{}),
+			"Fuse":         fixed[decoder](fuse{}),
+			"Strip":        as[decoder](stripDecoder{}),
+			"Replace":      as[decoder](replace{}),
+			"CTC":          as[decoder](ctc{}),
 		},
 	}
 }

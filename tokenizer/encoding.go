@@ -48,14 +48,14 @@ func newEncoding(n int) *Encoding {
 	}
 }
 
-// add appends a token of a text.
-func (e *Encoding) add(p *part, kind, text int) {
-	e.IDs = append(e.IDs, p.id)
-	e.Tokens = append(e.Tokens, p.text)
-	e.Offsets = append(e.Offsets, p.at)
+// add appends a token of a text, or a special token if text is none.
+func (e *Encoding) add(t *token, kind, text int) {
+	e.IDs = append(e.IDs, t.id)
+	e.Tokens = append(e.Tokens, t.text)
+	e.Offsets = append(e.Offsets, t.at)
 	e.TypeIDs = append(e.TypeIDs, kind)
 	e.Texts = append(e.Texts, text)
-	e.Words = append(e.Words, p.word)
+	e.Words = append(e.Words, t.word)
 	e.Special = append(e.Special, text == none)
 	e.Mask = append(e.Mask, true)
 }
@@ -72,19 +72,22 @@ func (e *Encoding) append(f *Encoding) {
 	e.Mask = append(e.Mask, f.Mask...)
 }
 
-// part is a token of one text before texts are combined.
-type part struct {
+// token is a token of a piece, of a text, or of a template.
+type token struct {
 	id   int
 	text string
-	at   Span
-	word int
+	at   Span // bytes of the normalized piece in a model, and of the original text after it
+	word int  // number of its piece in the text
 }
 
+// specialToken returns a token that is in no text.
+func specialToken(id int, text string) token { return token{id: id, text: text, word: none} }
+
 // build combines texts and special tokens according to a template. For each slot of a text it uses the chosen window.
-func build(slots []slot, windows [][][]part, chosen []int, special bool) *Encoding {
+func build(slots []slot, windows [][][]token, chosen []int, special bool) *Encoding {
 	n := 0
 	for i, s := range slots {
-		n += len(s.ids)
+		n += len(s.special)
 		if s.text != none {
 			n += len(windows[s.text][chosen[i]])
 		}
@@ -97,8 +100,8 @@ func build(slots []slot, windows [][][]part, chosen []int, special bool) *Encodi
 				e.add(&window[j], s.kind, s.text)
 			}
 		} else if special {
-			for i, id := range s.ids {
-				e.add(&part{id, s.tokens[i], Span{}, none}, s.kind, none)
+			for j := range s.special {
+				e.add(&s.special[j], s.kind, none)
 			}
 		}
 	}
@@ -111,7 +114,7 @@ const mostCombined = 1 << 16
 // overflowing returns the chosen windows, by slot, of all encodings except the first. The order is that of
 // the reference, which adds slot by slot: first each earlier overflow with each window of the slot, then
 // the first windows with each overflowing window of the slot.
-func overflowing(slots []slot, windows [][][]part) ([][]int, error) {
+func overflowing(slots []slot, windows [][][]token) ([][]int, error) {
 	var all [][]int
 	for i, s := range slots {
 		n := 1

@@ -337,7 +337,7 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 		normalizer:   bertNormalizer{true, s.Chinese == nil || *s.Chinese, s.Accents, lower},
 		preTokenizer: bertWords,
 		model:        newWordPiece(v, added[0].Content, "##", 100),
-		post:         bertTemplate(added[1].numbered(), added[2].numbered()),
+		post:         bertTemplate(added[1].token(), added[2].token()),
 		decoder:      wordPieceDecoder{"##", true},
 	}
 	if err := s.onlyThese(from, t.model, added); err != nil {
@@ -403,7 +403,7 @@ func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.post = robertaTemplate(added[0].numbered(), added[1].numbered())
+		t.post = robertaTemplate(added[0].token(), added[1].token())
 		t.post.trims = []trim{{prefix}}
 		added[4].LStrip = true
 		slices.SortFunc(added, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })

@@ -49,11 +49,11 @@ func (t *truncation) check() error {
 // apply cuts one or two texts to a length that leaves room for special tokens. For each text it returns
 // windows of that length. The first window is the truncated text, and the others are the overflow; each of
 // these begins with Stride tokens of the window before.
-func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
-	windows := make([][][]part, len(texts))
+func (t *truncation) apply(texts [][]token, special int) ([][][]token, error) {
+	windows := make([][][]token, len(texts))
 	total := 0
 	for i, parts := range texts {
-		windows[i] = [][]part{parts}
+		windows[i] = [][]token{parts}
 		total += len(parts)
 	}
 	if t == nil {
@@ -68,7 +68,7 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 	}
 	if most == 0 {
 		for i, parts := range texts {
-			windows[i] = [][]part{nil, parts}
+			windows[i] = [][]token{nil, parts}
 		}
 		return windows, nil
 	}
@@ -97,17 +97,17 @@ func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
 }
 
 // cut splits tokens into windows of at most n tokens. The first window is at the side that is kept.
-func (t *truncation) cut(parts []part, n int) ([][]part, error) {
+func (t *truncation) cut(parts []token, n int) ([][]token, error) {
 	if n >= len(parts) {
-		return [][]part{parts}, nil
+		return [][]token{parts}, nil
 	}
 	if n == 0 {
-		return [][]part{nil, parts}, nil
+		return [][]token{nil, parts}, nil
 	}
 	if t.overflow && t.Stride >= n {
 		return nil, fmt.Errorf("stride is %d, want less than the %d tokens of a window", t.Stride, n)
 	}
-	var windows [][]part
+	var windows [][]token
 	for done := 0; ; done += n - t.Stride {
 		end := min(done+n, len(parts))
 		window := parts[done:end]
@@ -178,9 +178,9 @@ func (p *padding) apply(e *Encoding, longest int) {
 	if n <= 0 {
 		return
 	}
-	pad := newEncoding(n)
+	pad, token := newEncoding(n), specialToken(p.ID, p.Token)
 	for range n {
-		pad.add(&part{p.ID, p.Token, Span{}, none}, p.TypeID, none)
+		pad.add(&token, p.TypeID, none)
 		pad.Mask[len(pad.Mask)-1] = false
 	}
 	if p.Direction == "Left" {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -129,60 +130,54 @@ func (r *listReader) number() (x float64) {
 	return x
 }
 
-// skip consumes a value and only checks where it ends, because the value is read later.
+// skip consumes a value and the white space after it. It only checks where the value ends, because the value is read
+// later.
 func (r *listReader) skip() {
-	switch r.next() {
-	case '"':
-		r.skipText()
-	case '{', '[':
-		r.skipNested()
-	default:
-		r.ok = r.word() != ""
-	}
-}
-
-func (r *listReader) skipNested() {
-	for depth := 0; r.at < len(r.s); {
-		switch r.s[r.at] {
-		case '"':
-			r.skipText()
-			continue
+	start, depth := r.at, 0
+	for ; r.at < len(r.s); r.at++ {
+		switch c := r.s[r.at]; c {
 		case '{', '[':
 			depth++
-		case '}', ']':
-			depth--
-		}
-		if r.at++; depth == 0 {
-			return
+		case '}', ']', ',':
+			if depth == 0 {
+				r.ok = r.ok && r.at > start
+				return
+			}
+			if c != ',' {
+				depth--
+			}
+		case '"':
+			for r.at++; r.at < len(r.s) && r.s[r.at] != '"'; r.at++ {
+				if r.s[r.at] == '\\' {
+					r.at++
+				}
+			}
 		}
 	}
 	r.ok = false
 }
 
-func (r *listReader) skipText() {
-	for r.at++; r.at < len(r.s) && r.s[r.at] != '"'; r.at++ {
-		if r.s[r.at] == '\\' {
-			r.at++
-		}
+// object reads an object. It calls field after the name and the colon of each field.
+func (r *listReader) object(field func(name string)) {
+	r.take('{')
+	for n := 0; r.more('}', n); n++ {
+		name := r.text()
+		r.take(':')
+		r.next()
+		field(name)
 	}
-	r.ok = r.ok && r.at < len(r.s)
-	r.at++
 }
 
 // readFields returns the fields of an object without reading their values.
 func readFields(raw []byte) (map[string]json.RawMessage, error) {
 	return readFast(raw, func(r *listReader) map[string]json.RawMessage {
 		fields := map[string]json.RawMessage{}
-		r.take('{')
-		for n := 0; r.more('}', n); n++ {
-			name := r.text()
-			r.take(':')
-			r.next()
+		r.object(func(name string) {
 			start := r.at
 			if r.skip(); r.ok {
-				fields[name] = raw[start:r.at]
+				fields[name] = bytes.TrimRight(raw[start:r.at], " \n\t\r")
 			}
-		}
+		})
 		return fields
 	})
 }
@@ -191,12 +186,7 @@ func readFields(raw []byte) (map[string]json.RawMessage, error) {
 func readIDs(raw []byte) (map[string]int, error) {
 	return readFast(raw, func(r *listReader) map[string]int {
 		ids := make(map[string]int, len(raw)/16)
-		r.take('{')
-		for n := 0; r.more('}', n); n++ {
-			token := r.text()
-			r.take(':')
-			ids[token] = r.id()
-		}
+		r.object(func(token string) { ids[token] = r.id() })
 		return ids
 	})
 }

@@ -16,22 +16,15 @@ type model interface {
 	size() int
 }
 
-// token is a token of a piece. start and end are its bytes in the normalized text.
-type token struct {
-	id         int
-	text       string
-	start, end int
-}
-
 // modelStage reads the model of a tokenizer.json.
 func modelStage() stage[model] {
 	return stage[model]{
 		name: "model",
-		kinds: map[string]func() any{
-			"BPE":       func() any { return new(bpeSettings) },
-			"Unigram":   func() any { return new(unigramSettings) },
-			"WordPiece": func() any { return new(wordPieceSettings) },
-			"WordLevel": func() any { return new(wordLevelSettings) },
+		kinds: map[string]kind[model]{
+			"BPE":       from(bpeSettings.finish),
+			"Unigram":   from(unigramSettings.finish),
+			"WordPiece": from(wordPieceSettings.finish),
+			"WordLevel": from(wordLevelSettings.finish),
 		},
 		// Files from before 2021 have no type.
 		guess: func(have map[string]json.RawMessage) string {
@@ -62,7 +55,7 @@ func (s wordLevelSettings) finish() (model, error) { return &wordLevel{s.Vocab, 
 func (m *wordLevel) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
 	if id, ok := m.id(p.s); ok {
-		return append(out, token{id, p.s, 0, len(p.s)}), nil
+		return append(out, token{id: id, text: p.s, at: Span{0, len(p.s)}}), nil
 	}
 	return appendUnknown(out, &m.vocabulary, m.unknown, p)
 }
@@ -74,5 +67,5 @@ func appendUnknown(out []token, v *vocabulary, unknown string, p *piece) ([]toke
 		return nil, fmt.Errorf("%s is not in the vocabulary, and neither is unk_token %s",
 			quote.Text(p.s), quote.Text(unknown))
 	}
-	return append(out, token{id, unknown, 0, len(p.s)}), nil
+	return append(out, token{id: id, text: unknown, at: Span{0, len(p.s)}}), nil
 }

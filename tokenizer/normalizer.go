@@ -17,20 +17,24 @@ func normalizerStage() stage[normalizer] {
 	return stage[normalizer]{
 		name: "normalizer", parts: "normalizers",
 		join: func(parts []normalizer) (normalizer, error) { return normalizers(parts), nil },
-		kinds: map[string]func() any{
-			"BertNormalizer": func() any { return new(bertNormalizer) },
-			"NFC":            func() any { return unicodeForm(norm.NFC) },
-			"NFD":            func() any { return unicodeForm(norm.NFD) },
-			"NFKC":           func() any { return unicodeForm(norm.NFKC) },
-			"NFKD":           func() any { return unicodeForm(norm.NFKD) },
-			"Lowercase":      func() any { return lowercase{} },
-			"StripAccents":   func() any { return stripMarks{mark} },
-			"Strip":          func() any { return new(strip) },
-			"Nmt":            func() any { return nmt{} },
-			"Precompiled":    func() any { return new(precompiled) },
-			"Replace":        func() any { return new(replace) },
-			"Prepend":        func() any { return new(prepend) },
-			"ByteLevel":      func() any { return byteLevelForm{} },
+		kinds: map[string]kind[normalizer]{
+			"BertNormalizer": as[normalizer](bertNormalizer{}),
+			"NFC":            fixed[normalizer](unicodeForm(norm.NFC)),
+			"NFD":            fixed[normalizer](unicodeForm(norm.NFD)),
+			"NFKC":           fixed[normalizer](unicodeForm(norm.NFKC)),
+			"NFKD":           fixed[normalizer](unicodeForm(norm.NFKD)),
+			"Lowercase":      fixed[normalizer](lowercase{}),
+			"StripAccents":   fixed[normalizer](stripMarks{mark}),
+			"Strip":          as[normalizer](strip{}),
+			"Nmt":            fixed[normalizer](nmt{}),
+			"Precompiled": from(func(s struct {
+				Map []byte `json:"precompiled_charsmap"`
+			}) (normalizer, error) {
+				return readCharsMap(s.Map)
+			}),
+			"Replace":   as[normalizer](replace{}),
+			"Prepend":   as[normalizer](prepend{}),
+			"ByteLevel": fixed[normalizer](byteLevelForm{}),
 		},
 	}
 }
@@ -135,13 +139,6 @@ type strip struct {
 }
 
 func (n strip) normalize(p *piece) { p.strip(n.Left, n.Right) }
-
-// precompiled has the settings of a charsMap.
-type precompiled struct {
-	Map []byte `json:"precompiled_charsmap"`
-}
-
-func (n precompiled) finish() (normalizer, error) { return readCharsMap(n.Map) }
 
 // nmt is sentencepiece's rule "nmt": it removes control characters, and replaces white space and some
 // characters without width by spaces.

@@ -28,10 +28,9 @@ var plainPair = postProcessor{
 
 // slot is a text or some special tokens, and the type of its tokens.
 type slot struct {
-	text   int // 0 or 1, or none
-	kind   int
-	ids    []int
-	tokens []string
+	text    int // 0 or 1, or none
+	kind    int
+	special []token
 }
 
 // trim removes spaces from the offsets of tokens in byte-level form.
@@ -42,11 +41,27 @@ func postProcessorStage() stage[postProcessor] {
 	return stage[postProcessor]{
 		name: "post-processor", parts: "processors",
 		join: joinPostProcessors,
-		kinds: map[string]func() any{
-			"TemplateProcessing": func() any { return new(templates) },
-			"BertProcessing":     func() any { return new(bertProcessing) },
-			"RobertaProcessing":  func() any { return new(robertaProcessing) },
-			"ByteLevel":          func() any { return &byteLevel{} },
+		kinds: map[string]kind[postProcessor]{
+			"TemplateProcessing": from(templates.finish),
+			"ByteLevel":          from(byteLevel.post),
+			"BertProcessing": from(func(s struct {
+				Sep token `json:"sep"`
+				Cls token `json:"cls"`
+			}) (postProcessor, error) {
+				return bertTemplate(s.Cls, s.Sep), nil
+			}),
+			"RobertaProcessing": from(func(s struct {
+				Sep    token `json:"sep"`
+				Cls    token `json:"cls"`
+				Trim   bool  `json:"trim_offsets"`
+				Prefix bool  `json:"add_prefix_space"`
+			}) (postProcessor, error) {
+				p := robertaTemplate(s.Cls, s.Sep)
+				if s.Trim {
+					p.trims = []trim{{s.Prefix}}
+				}
+				return p, nil
+			}),
 		},
 	}
 }
@@ -67,14 +82,7 @@ func joinPostProcessors(parts []postProcessor) (postProcessor, error) {
 	return p, nil
 }
 
-type bertProcessing struct {
-	Sep numbered `json:"sep"`
-	Cls numbered `json:"cls"`
-}
-
-func (n bertProcessing) finish() (postProcessor, error) { return bertTemplate(n.Cls, n.Sep), nil }
-
-func bertTemplate(cls, sep numbered) postProcessor {
+func bertTemplate(cls, sep token) postProcessor {
 	return postProcessor{
 		single:      []slot{cls.slot(0), {text: 0}, sep.slot(0)},
 		pair:        []slot{cls.slot(0), {text: 0}, sep.slot(0), {text: 1, kind: 1}, sep.slot(1)},
@@ -82,22 +90,7 @@ func bertTemplate(cls, sep numbered) postProcessor {
 	}
 }
 
-type robertaProcessing struct {
-	Sep    numbered `json:"sep"`
-	Cls    numbered `json:"cls"`
-	Trim   bool     `json:"trim_offsets"`
-	Prefix bool     `json:"add_prefix_space"`
-}
-
-func (n robertaProcessing) finish() (postProcessor, error) {
-	p := robertaTemplate(n.Cls, n.Sep)
-	if n.Trim {
-		p.trims = []trim{{n.Prefix}}
-	}
-	return p, nil
-}
-
-func robertaTemplate(cls, sep numbered) postProcessor {
+func robertaTemplate(cls, sep token) postProcessor {
 	begin, end := cls.slot(0), sep.slot(0)
 	return postProcessor{
 		single:      []slot{begin, {text: 0}, end},
@@ -106,8 +99,8 @@ func robertaTemplate(cls, sep numbered) postProcessor {
 	}
 }
 
-// finish makes ByteLevel a post-processor.
-func (b byteLevel) finish() (postProcessor, error) {
+// post makes ByteLevel a post-processor.
+func (b byteLevel) post() (postProcessor, error) {
 	p := plainPair
 	if b.TrimOffsets {
 		p.trims = []trim{{b.PrefixSpace}}
@@ -115,27 +108,22 @@ func (b byteLevel) finish() (postProcessor, error) {
 	return p, nil
 }
 
-// numbered is a token with its id: ["[SEP]", 102].
-type numbered struct {
-	token string
-	id    int
-}
-
-func (n *numbered) read(raw json.RawMessage) error {
+// read reads a special token with its id: ["[SEP]", 102].
+func (t *token) read(raw json.RawMessage) error {
 	var list []json.RawMessage
 	if strictjson.Unmarshal(raw, &list) != nil || len(list) != 2 ||
-		strictjson.Unmarshal(list[0], &n.token) != nil || strictjson.Unmarshal(list[1], &n.id) != nil {
+		strictjson.Unmarshal(list[0], &t.text) != nil || strictjson.Unmarshal(list[1], &t.id) != nil {
 		return fmt.Errorf("has %s, want a token and its id", quote.JSON(raw))
 	}
+	t.word = none
 	return nil
 }
 
-func (n numbered) slot(kind int) slot {
-	return slot{text: none, kind: kind, ids: []int{n.id}, tokens: []string{n.token}}
-}
+// slot returns a special token as a part of a template.
+func (t token) slot(kind int) slot { return slot{text: none, kind: kind, special: []token{t}} }
 
-// specialToken is one or several tokens to which a template refers.
-type specialToken struct {
+// templateTokens are one or several tokens to which a template refers.
+type templateTokens struct {
 	ID     string   `json:"id"`
 	IDs    []int    `json:"ids"`
 	Tokens []string `json:"tokens"`
@@ -143,9 +131,9 @@ type specialToken struct {
 
 // templates has the templates for one text and for two.
 type templates struct {
-	Single  []templatePart          `json:"single"`
-	Pair    []templatePart          `json:"pair"`
-	Special map[string]specialToken `json:"special_tokens"`
+	Single  []templatePart            `json:"single"`
+	Pair    []templatePart            `json:"pair"`
+	Special map[string]templateTokens `json:"special_tokens"`
 }
 
 // templatePart is a text, A or B, or a special token.
@@ -185,7 +173,11 @@ func (n templates) slots(parts []templatePart, texts int) (slots []slot, err err
 				return nil, fmt.Errorf("template has %s, want it in special_tokens, with as many ids as tokens",
 					quote.Text(e.SpecialToken.ID))
 			}
-			slots = append(slots, slot{none, e.SpecialToken.Kind, t.IDs, t.Tokens})
+			s := slot{text: none, kind: e.SpecialToken.Kind}
+			for i, id := range t.IDs {
+				s.special = append(s.special, specialToken(id, t.Tokens[i]))
+			}
+			slots = append(slots, s)
 		default:
 			return nil, errors.New("template has an element that is not one of Sequence and SpecialToken")
 		}
@@ -197,7 +189,7 @@ func (n templates) slots(parts []templatePart, texts int) (slots []slot, err err
 func added(slots []slot) int {
 	n := 0
 	for _, s := range slots {
-		n += len(s.ids)
+		n += len(s.special)
 	}
 	return n
 }
@@ -208,13 +200,13 @@ func uses(slots []slot, text int) bool {
 }
 
 // apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the tokenizer added.
-func (t trim) apply(parts []part, text string) {
+func (t trim) apply(tokens []token, text string) {
 	trims := func(r rune) bool { return r == spaceChar || isSpace(r) }
-	for i := range parts {
-		s := parts[i].text
+	for i := range tokens {
+		s := tokens[i].text
 		leading := utf8.RuneCountInString(s[:len(s)-len(strings.TrimLeftFunc(s, trims))])
 		trailing := utf8.RuneCountInString(s[len(strings.TrimRightFunc(s, trims)):])
-		at := &parts[i].at
+		at := &tokens[i].at
 		if leading == 1 && t.prefixSpace && (i == 0 || at.Start == 0) {
 			leading = 0
 		}

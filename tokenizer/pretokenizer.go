@@ -20,16 +20,31 @@ func preTokenizerStage() stage[preTokenizer] {
 	return stage[preTokenizer]{
 		name: "pre-tokenizer", parts: "pretokenizers",
 		join: func(parts []preTokenizer) (preTokenizer, error) { return preTokenizers(parts), nil },
-		kinds: map[string]func() any{
-			"BertPreTokenizer":   func() any { return bertWords },
-			"ByteLevel":          func() any { return &byteLevel{Words: true} },
-			"Metaspace":          func() any { return &metaspace{Split: true} },
-			"Split":              func() any { return new(splitter) },
-			"Digits":             func() any { return new(digits) },
-			"Punctuation":        func() any { return new(punctuationMarks) },
-			"Whitespace":         func() any { return preTokenizers{splitter{place{wordsAndSigns{}}, removed, true}} },
-			"WhitespaceSplit":    func() any { return preTokenizers{atSpaces} },
-			"CharDelimiterSplit": func() any { return new(delimiter) },
+		kinds: map[string]kind[preTokenizer]{
+			"BertPreTokenizer": fixed[preTokenizer](bertWords),
+			"ByteLevel":        as[preTokenizer](byteLevel{Words: true}),
+			"Metaspace":        as[preTokenizer](metaspace{Split: true}, (*metaspace).ready),
+			"Split":            as[preTokenizer](splitter{}),
+			"Whitespace":       fixed[preTokenizer](splitter{place{wordsAndSigns{}}, removed, true}),
+			"WhitespaceSplit":  fixed[preTokenizer](atSpaces),
+			"Digits": from(func(s struct { // each digit separately, or a run of digits as a whole
+				Individual bool `json:"individual_digits"`
+			}) (preTokenizer, error) {
+				if s.Individual {
+					return splitter{At: place{oneOf(numeric)}}, nil
+				}
+				return splitter{At: place{oneOf(numeric)}, Keep: contiguous}, nil
+			}),
+			"Punctuation": from(func(s struct {
+				Keep behavior `json:"behavior,omitempty"`
+			}) (preTokenizer, error) {
+				return splitter{At: place{oneOf(punct)}, Keep: s.Keep}, nil
+			}),
+			"CharDelimiterSplit": from(func(s struct {
+				Char char `json:"delimiter"`
+			}) (preTokenizer, error) {
+				return splitter{At: place{literal(s.Char)}, Keep: removed}, nil
+			}),
 		},
 	}
 }
@@ -39,36 +54,6 @@ var (
 	atSpaces  = splitter{At: place{oneOf(space)}, Keep: removed}
 	bertWords = preTokenizers{atSpaces, splitter{At: place{oneOf(punct)}}}
 )
-
-// digits splits off numbers: each digit separately, or a run of digits as a whole.
-type digits struct {
-	Individual bool `json:"individual_digits"`
-}
-
-func (d digits) finish() (preTokenizer, error) {
-	if d.Individual {
-		return splitter{At: place{oneOf(numeric)}}, nil
-	}
-	return splitter{At: place{oneOf(numeric)}, Keep: contiguous}, nil
-}
-
-// punctuationMarks splits at punctuation.
-type punctuationMarks struct {
-	Keep behavior `json:"behavior,omitempty"`
-}
-
-func (n punctuationMarks) finish() (preTokenizer, error) {
-	return splitter{At: place{oneOf(punct)}, Keep: n.Keep}, nil
-}
-
-// delimiter splits at a character and removes it.
-type delimiter struct {
-	Char char `json:"delimiter"`
-}
-
-func (d delimiter) finish() (preTokenizer, error) {
-	return splitter{At: place{literal(d.Char)}, Keep: removed}, nil
-}
 
 // preTokenizers run one after the other.
 type preTokenizers []preTokenizer

@@ -16,11 +16,10 @@ import (
 // sentencepiece, whose arithmetic and treatment of spaces differ from those of tokenizer.json: see unigram.
 type pieceModel struct {
 	vocabulary
-	kinds    []pieceKind
-	scores   []float32
-	unknown  int   // id
-	fallback []int // as in bpe
-	user     *trie // pieces that are always one token, or nil
+	pieces   []filePiece // by id
+	unknown  int         // id
+	fallback []int       // as in bpe
+	user     *trie       // pieces that are always one token, or nil
 }
 
 // newPieceModel checks the pieces of a file.
@@ -28,7 +27,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 	n := len(f.pieces)
 	m := &pieceModel{
 		vocabulary: vocabulary{ids: make(map[string]int, n), tokens: make([]string, n), has: make([]bool, n)},
-		kinds:      make([]pieceKind, n), scores: make([]float32, n), unknown: none,
+		pieces:     f.pieces, unknown: none,
 	}
 	user := map[string]int{}
 	for id, p := range f.pieces {
@@ -36,7 +35,6 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 			return nil, fmt.Errorf("pieces %d and %d are both %s", other, id, quote.Text(p.text))
 		}
 		m.ids[p.text], m.tokens[id], m.has[id] = id, p.text, true
-		m.kinds[id], m.scores[id] = p.kind, p.score
 		switch p.kind {
 		case userPiece:
 			user[p.text] = id
@@ -57,7 +55,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 	if f.fallback {
 		m.fallback = byteTokens(&m.vocabulary)
 		for b, id := range m.fallback {
-			if id == none || m.kinds[id] != bytePiece {
+			if id == none || m.pieces[id].kind != bytePiece {
 				return nil, fmt.Errorf("has byte_fallback, but no piece for the byte 0x%02X", b)
 			}
 		}
@@ -70,7 +68,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 
 // inText reports whether a piece can occur in a text.
 func (m *pieceModel) inText(id int) bool {
-	switch m.kinds[id] {
+	switch m.pieces[id].kind {
 	case normalPiece, userPiece, unusedPiece:
 		return true
 	}
@@ -81,20 +79,20 @@ func (m *pieceModel) inText(id int) bool {
 // unknown part becomes one token per byte, each with the range of the whole part.
 func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id int) []token {
 	if id != m.unknown {
-		return append(out, token{id, m.tokens[id], start, end})
+		return append(out, token{id: id, text: m.tokens[id], at: Span{start, end}})
 	}
 	if m.fallback != nil {
 		for i := start; i < end; i++ {
 			id := m.fallback[s[i]]
-			out = append(out, token{id, m.tokens[id], start, end})
+			out = append(out, token{id: id, text: m.tokens[id], at: Span{start, end}})
 		}
 		return out
 	}
 	if n := len(out); n > first && out[n-1].id == m.unknown {
-		start = out[n-1].start
+		start = out[n-1].at.Start
 		out = out[:n-1]
 	}
-	return append(out, token{m.unknown, s[start:end], start, end})
+	return append(out, token{id: m.unknown, text: s[start:end], at: Span{start, end}})
 }
 
 // pieceUnigrams selects the pieces with the largest sum of scores, in float32 like the reference.
@@ -105,20 +103,20 @@ type pieceUnigrams struct {
 
 func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 	price, greatest := float32(math.MaxFloat32), float32(0x1p-126) // the reference's initial value
-	for id, score := range m.scores {
-		if m.kinds[id] == normalPiece {
-			price, greatest = min(price, score), max(greatest, score)
+	for _, p := range m.pieces {
+		if p.kind == normalPiece {
+			price, greatest = min(price, p.score), max(greatest, p.score)
 		}
 	}
 	l := lattice{scores: make([]float64, len(m.tokens)), unknown: m.unknown, price: float64(price - 10), single: true}
 	found := map[string]int{}
-	for id, token := range m.tokens {
-		l.scores[id] = float64(m.scores[id])
-		if m.kinds[id] == userPiece { // better than any other path
-			l.scores[id] = float64(float32(len(token))*greatest) - 0.1
+	for id, p := range m.pieces {
+		l.scores[id] = float64(p.score)
+		if p.kind == userPiece { // better than any other path
+			l.scores[id] = float64(float32(len(p.text))*greatest) - 0.1
 		}
-		if m.inText(id) && m.kinds[id] != unusedPiece {
-			found[token] = id
+		if m.inText(id) && p.kind != unusedPiece {
+			found[p.text] = id
 		}
 	}
 	l.trie = newTrie(found)
@@ -146,15 +144,15 @@ func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
 	order := make([]int32, len(m.tokens))
 	for id, token := range m.tokens {
 		order[id] = int32(id)
-		if !m.inText(id) && m.kinds[id] != unknownPiece && utf8.RuneCountInString(token) == 1 {
+		if !m.inText(id) && m.pieces[id].kind != unknownPiece && utf8.RuneCountInString(token) == 1 {
 			return nil, fmt.Errorf("piece %d, %s, is one character, want a kind that occurs in texts", id, quote.Text(token))
 		}
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.scores[b], m.scores[a]) })
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.pieces[b].score, m.pieces[a].score) })
 	j := &pieceJoins{m, make([]int32, len(order))}
 	rank := int32(0)
 	for i, id := range order {
-		if i > 0 && m.scores[id] != m.scores[order[i-1]] {
+		if i > 0 && m.pieces[id].score != m.pieces[order[i-1]].score {
 			rank++
 		}
 		j.ranks[id] = rank
@@ -194,7 +192,7 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 		if !ok {
 			return merge{}, false
 		}
-		if j.kinds[id] == unusedPiece && !again {
+		if j.pieces[id].kind == unusedPiece && !again {
 			taken[both] = a.len
 		}
 		return merge{j.ranks[id], int32(id)}, true
@@ -211,7 +209,7 @@ func (j *pieceJoins) appendUsed(out []token, first int, s string, start, end int
 	id, ok := j.part(s[start:end])
 	if !ok {
 		id = j.unknown
-	} else if j.kinds[id] == unusedPiece {
+	} else if j.pieces[id].kind == unusedPiece {
 		if n, ok := taken[s[start:end]]; ok {
 			out = j.appendUsed(out, first, s, start, start+int(n), taken)
 			return j.appendUsed(out, first, s, start+int(n), end, taken)

@@ -69,7 +69,7 @@ func (d *pieceDecoder) join(tokens []string) string {
 	begins, spaceSeen := true, false // whether the first word is still to come, and its space was seen
 	for _, token := range tokens {
 		id, known := d.model.ids[token]
-		if known && d.model.kinds[id] == bytePiece {
+		if known && d.model.pieces[id].kind == bytePiece {
 			b, _ := byteOf(token)
 			bytes = append(bytes, b)
 			continue
@@ -80,7 +80,7 @@ func (d *pieceDecoder) join(tokens []string) string {
 		}
 		spaceSeen = false
 		switch {
-		case known && d.model.kinds[id] == controlPiece:
+		case known && d.model.pieces[id].kind == controlPiece:
 		case known && id == d.model.unknown:
 			text = append(text, d.unknownText...)
 		case !known:

@@ -24,40 +24,37 @@ var fairseqClasses = map[string]fairseqClass{
 	"CamembertTokenizer":  {[]string{"<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"}, 4},
 }
 
-// fairseqSpecials renumbers the pieces, and adds <s> and </s> around texts.
-func fairseqSpecials(name string) func(s settings, t *Tokenizer) ([]addedToken, error) {
-	class := fairseqClasses[name]
-	return func(s settings, t *Tokenizer) ([]addedToken, error) {
-		m, err := class.number(t.model, t.decoder.(*pieceDecoder).model)
-		if err != nil {
-			return nil, err
-		}
-		t.model = m
-		uses := []use{
-			{"bos_token", "<s>"}, {"cls_token", "<s>"}, {"eos_token", "</s>"}, {"sep_token", "</s>"},
-			{"unk_token", "<unk>"}, {"pad_token", "<pad>"}, {"mask_token", "<mask>"},
-		}
-		all, err := s.specials(m, uses...)
-		if err != nil {
-			return nil, err
-		}
-		var list []addedToken
-		for _, token := range class.front {
-			list = append(list, addedToken{ID: m.ids[token], Content: token, Special: true})
-		}
-		for i, token := range all {
-			if token.Content != uses[i].usual { // the numbers above belong to these names
-				return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, "+
-					"want a tokenizer.json", quote.Text(token.Content), uses[i].usual)
-			}
-			token.LStrip = token.Content == "<mask>"
-			if !slices.ContainsFunc(list, func(u addedToken) bool { return u.ID == token.ID }) {
-				list = append(list, token)
-			}
-		}
-		t.post = robertaTemplate(all[0].numbered(), all[2].numbered())
-		return list, nil
+// specials renumbers the pieces, and adds <s> and </s> around texts.
+func (c fairseqClass) specials(s settings, t *Tokenizer) ([]addedToken, error) {
+	m, err := c.number(t.model, t.decoder.(*pieceDecoder).model)
+	if err != nil {
+		return nil, err
 	}
+	t.model = m
+	uses := []use{
+		{"bos_token", "<s>"}, {"cls_token", "<s>"}, {"eos_token", "</s>"}, {"sep_token", "</s>"},
+		{"unk_token", "<unk>"}, {"pad_token", "<pad>"}, {"mask_token", "<mask>"},
+	}
+	all, err := s.specials(m, uses...)
+	if err != nil {
+		return nil, err
+	}
+	var list []addedToken
+	for _, token := range c.front {
+		list = append(list, addedToken{ID: m.ids[token], Content: token, Special: true})
+	}
+	for i, token := range all {
+		if token.Content != uses[i].usual { // the numbers above belong to these names
+			return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, "+
+				"want a tokenizer.json", quote.Text(token.Content), uses[i].usual)
+		}
+		token.LStrip = token.Content == "<mask>"
+		if !slices.ContainsFunc(list, func(u addedToken) bool { return u.ID == token.ID }) {
+			list = append(list, token)
+		}
+	}
+	t.post = robertaTemplate(all[0].token(), all[2].token())
+	return list, nil
 }
 
 // number maps the pieces of a file to their numbers in the vocabulary.
@@ -67,7 +64,7 @@ func (c fairseqClass) number(pieces model, file *pieceModel) (*renumbered, error
 			return nil, fmt.Errorf("has the piece %s with number %d, want %s", quote.Text(got), id, want)
 		}
 	}
-	if file.unknown != 0 || file.kinds[1] != controlPiece || file.kinds[2] != controlPiece {
+	if file.unknown != 0 || file.pieces[1].kind != controlPiece || file.pieces[2].kind != controlPiece {
 		return nil, errors.New("begins with pieces of other kinds, want an unknown piece and two control pieces")
 	}
 	n := len(file.tokens)

@@ -47,8 +47,8 @@ func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 func pieceClasses() map[string]func(s settings, t *Tokenizer) ([]addedToken, error) {
 	return map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
 		"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
-		"XLMRobertaTokenizer": fairseqSpecials("XLMRobertaTokenizer"),
-		"CamembertTokenizer":  fairseqSpecials("CamembertTokenizer"),
+		"XLMRobertaTokenizer": fairseqClasses["XLMRobertaTokenizer"].specials,
+		"CamembertTokenizer":  fairseqClasses["CamembertTokenizer"].specials,
 	}
 }
 
@@ -113,7 +113,7 @@ func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
 		text := "<extra_id_" + strconv.Itoa(i) + ">"
 		list = append(list, addedToken{ID: id, Content: text, Special: true, LStrip: true, RStrip: true})
 	}
-	eos := list[0].numbered().slot(0)
+	eos := list[0].token().slot(0)
 	t.post = postProcessor{single: []slot{{text: 0}, eos}, pair: []slot{{text: 0}, eos, {text: 1}, eos}}
 	return list, nil
 }
@@ -138,11 +138,11 @@ func bosSpecials(s settings, t *Tokenizer, begin, end string) ([]addedToken, err
 	t.post = postProcessor{}
 	for kind := range 2 {
 		if s.AddBos == nil || *s.AddBos {
-			t.post.pair = append(t.post.pair, list[0].numbered().slot(kind))
+			t.post.pair = append(t.post.pair, list[0].token().slot(kind))
 		}
 		t.post.pair = append(t.post.pair, slot{text: kind, kind: kind})
 		if s.AddEos {
-			t.post.pair = append(t.post.pair, list[1].numbered().slot(kind))
+			t.post.pair = append(t.post.pair, list[1].token().slot(kind))
 		}
 		if kind == 0 {
 			t.post.single = slices.Clone(t.post.pair)
@@ -294,7 +294,7 @@ func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer
 	if err != nil {
 		return nil, bad(err)
 	}
-	eos, unknown := list[0].numbered().slot(0), list[1].ID
+	eos, unknown := list[0].token().slot(0), list[1].ID
 	number := func(text string) int {
 		if id, ok := m.id(text); ok {
 			return id

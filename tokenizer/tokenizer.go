@@ -153,7 +153,7 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, err
 	}
-	parts := make([][]part, len(texts))
+	parts := make([][]token, len(texts))
 	for i, text := range texts {
 		literal := o.Literal
 		switch {
@@ -263,32 +263,32 @@ func (t *Tokenizer) words(text string, literal []Span) (words []piece, err error
 }
 
 // cutText returns the tokens of one text, without the special tokens around it.
-func (t *Tokenizer) cutText(text string, literal []Span) (_ []part, err error) {
+func (t *Tokenizer) cutText(text string, literal []Span) (_ []token, err error) {
 	defer catchGrowth(&err)
 	pieces, err := t.words(text, literal)
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]part, 0, len(pieces)+len(text)/6)
-	var tokens []token
+	tokens := make([]token, 0, len(pieces)+len(text)/6)
 	word := 0
 	for i := range pieces {
 		p := &pieces[i]
 		if p.s == "" {
 			continue
 		}
-		tokens = append(tokens[:0], token{p.token, p.s, 0, len(p.s)})
-		if p.token == none {
-			if tokens, err = t.model.tokenize(tokens[:0], p); err != nil {
-				return nil, err
-			}
+		done := len(tokens)
+		if p.token != none {
+			tokens = append(tokens, token{id: p.token, text: p.s, at: Span{0, len(p.s)}})
+		} else if tokens, err = t.model.tokenize(tokens, p); err != nil {
+			return nil, err
 		}
-		for _, tok := range tokens {
-			parts = append(parts, part{tok.id, tok.text, p.offsets(tok.start, tok.end), word})
+		for j := range tokens[done:] {
+			tok := &tokens[done+j]
+			tok.at, tok.word = p.offsets(tok.at.Start, tok.at.End), word
 		}
 		word++
 	}
-	return parts, nil
+	return tokens, nil
 }
 
 // Decode returns the text of tokens, without special tokens. Ids that are not in the vocabulary have no

@@ -128,15 +128,15 @@ func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 // appendPart appends a token, or the bytes of an unknown token.
 func (u *unigram) appendPart(out []token, text string, start, end int) []token {
 	if id, ok := u.ids[text]; ok {
-		return append(out, token{id, u.tokens[id], start, end})
+		return append(out, token{id: id, text: u.tokens[id], at: Span{start, end}})
 	}
 	n := len(out)
 	for i := range len(text) {
 		if u.fallback == nil || u.fallback[text[i]] == none {
-			return append(out[:n], token{u.unknown, text, start, end})
+			return append(out[:n], token{id: u.unknown, text: text, at: Span{start, end}})
 		}
 		id := u.fallback[text[i]]
-		out = append(out, token{id, u.tokens[id], start, end})
+		out = append(out, token{id: id, text: u.tokens[id], at: Span{start, end}})
 	}
 	return out
 }

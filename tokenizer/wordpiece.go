@@ -55,7 +55,7 @@ func (m *wordPiece) tokenize(out []token, p *piece) ([]token, error) {
 		if n == 0 {
 			return appendUnknown(out[:first], &m.vocabulary, m.unknown, p)
 		}
-		out = append(out, token{int(id), m.tokens[id], start, start + n})
+		out = append(out, token{id: int(id), text: m.tokens[id], at: Span{start, start + n}})
 		start += n
 	}
 	return out, nil
