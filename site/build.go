@@ -25,10 +25,8 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// Sizes in bytes, compressed.
-const (
-	siteBudget = 3_800_000
-)
+// siteBudget is the size of the whole site in compressed bytes.
+const siteBudget = 3_800_000
 
 //go:embed assets
 var assets embed.FS
