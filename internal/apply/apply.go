@@ -17,7 +17,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Mechanism is an attention mechanism by the flags of attn apply. A flag that is not given is zero, except Score.
+// Mechanism is an attention mechanism, described by the flags of attn apply. A flag that is not given is zero, except
+// Score.
 type Mechanism struct {
 	Weights bool `help:"Also write the attention weights."`
 	LSE     bool `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
@@ -64,7 +65,7 @@ func (m Mechanism) Validate() error {
 // Errors: *input.Error for an invalid file, including one with unknown tensors, and *flags.Error for a
 // flag that does not apply to the file.
 func (m Mechanism) Run(path string) (out *safetensors.File, err error) {
-	m.kind, _ = score.Kinds().Find(m.Score)
+	m.kind, _ = score.Kinds().Find(m.Score) // the parser has checked the name
 	if m.Rope {
 		c := position.RoPEConfig{Base: m.RopeBase, Size: m.RopeSize}
 		if m.RopeAdjacent {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -166,6 +167,37 @@ func TestManyLines(t *testing.T) {
 	}
 	if largest > before.HeapAlloc+64<<20 {
 		t.Errorf("memory grows from %d to %d MB", before.HeapAlloc>>20, largest>>20)
+	}
+}
+
+// Lines that nobody takes are read ahead up to about a window, even if they are as long as allowed.
+func TestReadAhead(t *testing.T) {
+	const longest = 1 << 20
+	ctx, cancel := context.WithCancel(t.Context())
+	in, w := io.Pipe()
+	var lines atomic.Int64
+	go func() {
+		for line := strings.Repeat("x", longest) + "\n"; ; lines.Add(1) {
+			if _, err := io.WriteString(w, line); err != nil {
+				return
+			}
+		}
+	}()
+	s := read(ctx, in, longest, false)
+	n := int64(0)
+	for before := int64(-1); n == 0 || n != before; n = lines.Load() {
+		before = n
+		time.Sleep(100 * time.Millisecond)
+	}
+	if most := int64(windowBytes/longest + 2); n > most { // a line beyond the window, and one that waits for room
+		t.Errorf("%d lines are read ahead, want at most %d", n, most)
+	}
+	cancel()
+	in.Close()
+	for range s.parts { // until the reader has ended
+	}
+	if s.end == nil {
+		t.Error("the reader ends without an error")
 	}
 }
 

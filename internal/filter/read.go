@@ -26,11 +26,12 @@ type source struct {
 	end   error          // the error after the last line, io.EOF if there is none; set when parts is closed
 }
 
-// Lines that are already in memory are sent together, up to a part of this size; a few parts are read ahead.
+// Lines that are already in memory are sent together, up to a part of this size. A part may be a single line of the
+// maximum length, so only a few are read ahead: with lines of 1 MiB, they need no more memory than a window.
 const (
 	partLines = 256
 	partBytes = 1 << 16
-	readAhead = 8
+	readAhead = 4
 )
 
 // read starts to read lines. In strict mode, it ends at a line that is too long, because that line may have no end.

@@ -121,7 +121,8 @@ func (f Files) Check(in, out any, modelFiles []string) (Outputs, error) {
 	}))
 }
 
-// ready returns an error if a file is a folder, or if no file can be written to its directory.
+// ready returns an error if a file is a folder, or if no file can be written to its directory, before a command starts
+// long work.
 func ready(files []Place) error {
 	for _, f := range files {
 		if f.Path == "" || f.Path == "-" {

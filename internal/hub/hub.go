@@ -105,7 +105,7 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 // bad returns the error for a problem with the contents of a hub or with the permission to read them. Retrying does not
 // help.
 func bad(model, format string, args ...any) error {
-	return input.Errorf("hub: "+model, format, args...)
+	return input.Errorf("hub: "+quote.Name(model), format, args...)
 }
 
 // temporary is an error after which a retry may help.

@@ -142,3 +142,12 @@ func TestCheckName(t *testing.T) {
 		}
 	}
 }
+
+// An invalid name in an error is quoted, without the word before it.
+func TestInvalidName(t *testing.T) {
+	for name, want := range map[string]string{"": `hub: "": invalid name: "", want`, "a\nb": `hub: "a\nb": invalid name: "a\nb", want`} {
+		if _, err := newFake(t).hub(t, "").Model(t.Context(), name, "main"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func Errorf(name, format string, args ...any) error {
 // Error returns "name:line: reason", the format that editors turn into a link.
 func (e *Error) Error() string {
 	switch {
-	case e.Name == "":
+	case e.Name == "" && e.Line == 0:
 		return fmt.Sprint(e.Err)
 	case e.Line == 0:
 		return fmt.Sprintf("%s: %v", quote.Name(e.Name), e.Err)

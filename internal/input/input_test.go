@@ -15,6 +15,8 @@ func TestError(t *testing.T) {
 		{&Error{Name: "a.tsv", Line: 7, Err: io.EOF}, "a.tsv:7: EOF"},
 		{&Error{Name: "a\nb", Line: 7, Err: io.EOF}, `"a\nb":7: EOF`},
 		{&Error{Name: "a"}, "a: <nil>"},
+		{&Error{Err: io.EOF}, "EOF"},
+		{&Error{Line: 7, Err: io.EOF}, `"":7: EOF`},
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
