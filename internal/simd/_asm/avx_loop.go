@@ -9,7 +9,7 @@ import (
 )
 
 func (s avxProgram) ifElse(c condition, body, otherwise func()) {
-	other, done := label("other"), label("done")
+	other := label(c.label() + "Else")
 	switch {
 	case c.x != nil:
 		TESTQ(base(c.x), base(c.x))
@@ -23,7 +23,7 @@ func (s avxProgram) ifElse(c condition, body, otherwise func()) {
 		VPTEST(constant(notSign), register(c.v))
 		JZ(LabelRef(other))
 	default:
-		CMPQ(mem(c.args).Offset(c.offset), U8(c.n))
+		CMPQ(mem(c.args.t).Offset(c.args.offset(c.field)), U8(c.n))
 		if c.not {
 			JEQ(LabelRef(other))
 		} else {
@@ -31,18 +31,19 @@ func (s avxProgram) ifElse(c condition, body, otherwise func()) {
 		}
 	}
 	body()
-	if otherwise != nil {
-		JMP(LabelRef(done))
+	if otherwise == nil {
+		Label(other)
+		return
 	}
+	done := label(c.label() + "Done")
+	JMP(LabelRef(done))
 	Label(other)
-	if otherwise != nil {
-		otherwise()
-	}
+	otherwise()
 	Label(done)
 }
 
 func (s avxProgram) repeat(n ptr, body func()) {
-	loop := label("row")
+	loop := label("repeat")
 	Label(loop)
 	body()
 	DECQ(base(n))
