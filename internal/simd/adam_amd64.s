@@ -58,7 +58,7 @@ loop1:
 after2:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          other3
+	JZ          ifElse3
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -80,7 +80,7 @@ after2:
 	VFMSUB213PS Z9, Z0, Z11
 	VMOVUPS     Z11, K1, (AX)(DI*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -136,7 +136,7 @@ loop1:
 after2:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          other3
+	JZ          ifElse3
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -160,7 +160,7 @@ after2:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 

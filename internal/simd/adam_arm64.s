@@ -122,78 +122,78 @@ loop3:
 
 after4:
 	ADD $4, R9
-	CBZ R9, other5
-	TBZ $1, R9, single7
+	CBZ R9, ifElse5
+	TBZ $1, R9, single6
 	WORD $0xfd4000c8 // ldr d8, [x6]
-	TBZ $0, R9, done8
+	TBZ $0, R9, done7
 	ADD $8, R6, R10
 	WORD $0x4d408148 // ld1 {v8.s}[2], [x10]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd4000c8 // ldr s8, [x6]
 
-done8:
-	TBZ $1, R9, single9
+done7:
+	TBZ $1, R9, single8
 	WORD $0xfd4000e9 // ldr d9, [x7]
-	TBZ $0, R9, done10
+	TBZ $0, R9, done9
 	ADD $8, R7, R10
 	WORD $0x4d408149 // ld1 {v9.s}[2], [x10]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
-done10:
-	TBZ $1, R9, single11
+done9:
+	TBZ $1, R9, single10
 	WORD $0xfd40010a // ldr d10, [x8]
-	TBZ $0, R9, done12
+	TBZ $0, R9, done11
 	ADD $8, R8, R10
 	WORD $0x4d40814a // ld1 {v10.s}[2], [x10]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd40010a // ldr s10, [x8]
 
-done12:
-	TBZ $1, R9, single13
+done11:
+	TBZ $1, R9, single12
 	WORD $0xfd4000ab // ldr d11, [x5]
-	TBZ $0, R9, done14
+	TBZ $0, R9, done13
 	ADD $8, R5, R10
 	WORD $0x4d40814b // ld1 {v11.s}[2], [x10]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd4000ab // ldr s11, [x5]
 
-done14:
+done13:
 	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
 	WORD $0x4e23cd09 // fmla v9.4s, v8.4s, v3.4s
-	TBZ $1, R9, single15
+	TBZ $1, R9, single14
 	WORD $0xfd0000e9 // str d9, [x7]
-	TBZ $0, R9, done16
+	TBZ $0, R9, done15
 	ADD $8, R7, R10
 	WORD $0x4d008149 // st1 {v9.s}[2], [x10]
-	JMP done16
+	JMP done15
 
-single15:
+single14:
 	WORD $0xbd0000e9 // str s9, [x7]
 
-done16:
+done15:
 	WORD $0x6e28dd08 // fmul v8.4s, v8.4s, v8.4s
 	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
 	WORD $0x4e24cd0a // fmla v10.4s, v8.4s, v4.4s
-	TBZ $1, R9, single17
+	TBZ $1, R9, single16
 	WORD $0xfd00010a // str d10, [x8]
-	TBZ $0, R9, done18
+	TBZ $0, R9, done17
 	ADD $8, R8, R10
 	WORD $0x4d00814a // st1 {v10.s}[2], [x10]
-	JMP done18
+	JMP done17
 
-single17:
+single16:
 	WORD $0xbd00010a // str s10, [x8]
 
-done18:
+done17:
 	WORD $0x6ea1f94a // fsqrt v10.4s, v10.4s
 	WORD $0x4ea71cec // mov v12.16b, v7.16b
 	WORD $0x4e26cd4c // fmla v12.4s, v10.4s, v6.4s
@@ -201,19 +201,17 @@ done18:
 	WORD $0x6e2cfd29 // fdiv v9.4s, v9.4s, v12.4s
 	WORD $0x6ea0f92d // fneg v13.4s, v9.4s
 	WORD $0x4e20cd6d // fmla v13.4s, v11.4s, v0.4s
-	TBZ $1, R9, single19
+	TBZ $1, R9, single18
 	WORD $0xfd0000ad // str d13, [x5]
-	TBZ $0, R9, done20
+	TBZ $0, R9, done19
 	ADD $8, R5, R10
 	WORD $0x4d00814d // st1 {v13.s}[2], [x10]
-	JMP done20
+	JMP done19
 
-single19:
+single18:
 	WORD $0xbd0000ad // str s13, [x5]
 
-done20:
+done19:
 
-other5:
-
-done6:
+ifElse5:
 	RET

@@ -73,7 +73,7 @@ loop1:
 after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -102,7 +102,7 @@ after2:
 	VMULPS       Z1, Z4, Z4
 	VMOVUPS      Z4, K1, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VPTESTMD Z3, Z3, K1
 	KORTESTW K1, K1
 	SETEQ    AL
@@ -163,7 +163,7 @@ loop1:
 after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -195,7 +195,7 @@ after2:
 	VMULPS       Y1, Y5, Y5
 	VMASKMOVPS   Y5, Y6, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VPTEST Y3, Y3
 	SETEQ  AL
 	MOVB   AL, ret+32(FP)
@@ -230,12 +230,12 @@ TEXT ·additiveKeysAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS c3b3511e8<>+0(SB), Z16
 	MOVQ         h+16(FP), DX
 
-row1:
+repeat1:
 	VBROADCASTSS (CX), Z17
 	MOVQ         AX, BX
 	MOVQ         vectors+24(FP), SI
 
-row2:
+repeat2:
 	VMOVUPS      (BX), Z18
 	VMINPS       Z18, Z0, Z18
 	VMULPS       Z2, Z18, Z18
@@ -262,11 +262,11 @@ row2:
 	VMOVUPS      Z20, 128(BX)
 	ADDQ         $0x40, BX
 	DECQ         SI
-	JNZ          row2
+	JNZ          repeat2
 	ADDQ         $+256, AX
 	ADDQ         $0x04, CX
 	DECQ         DX
-	JNZ          row1
+	JNZ          repeat1
 	VZEROUPPER
 	RET
 
@@ -285,12 +285,12 @@ TEXT ·additiveKeysAVX2(SB), NOSPLIT, $0-32
 	VBROADCASTSS c4b40007e<>+0(SB), Y3
 	MOVQ         h+16(FP), DX
 
-row1:
+repeat1:
 	VBROADCASTSS (CX), Y4
 	MOVQ         AX, BX
 	MOVQ         vectors+24(FP), SI
 
-row2:
+repeat2:
 	VMOVUPS      (BX), Y5
 	VMINPS       Y5, Y0, Y5
 	VMULPS       cc0000000<>+0(SB), Y5, Y5
@@ -318,11 +318,11 @@ row2:
 	VMOVUPS      Y8, 32(BX)
 	ADDQ         $0x20, BX
 	DECQ         SI
-	JNZ          row2
+	JNZ          repeat2
 	ADDQ         $0x40, AX
 	ADDQ         $0x04, CX
 	DECQ         DX
-	JNZ          row1
+	JNZ          repeat1
 	VZEROUPPER
 	RET
 
@@ -338,7 +338,7 @@ TEXT ·additiveTile1AVX512(SB), NOSPLIT, $0-8
 	VBROADCASTSS c3f800000<>+0(SB), Z0
 	VBROADCASTSS c40000000<>+0(SB), Z0
 	CMPQ         48(AX), $0x04
-	JNE          other1
+	JNE          rowsElse1
 	MOVQ         (AX), BX
 	MOVQ         8(AX), SI
 	LEAQ         (SI)(SI*2), DI
@@ -347,7 +347,7 @@ TEXT ·additiveTile1AVX512(SB), NOSPLIT, $0-8
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 
-row3:
+repeat2:
 	VMOVUPS      (CX), Z5
 	VMOVUPS      128(CX), Z6
 	VMOVUPS      256(CX), Z7
@@ -403,7 +403,7 @@ row3:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row3
+	JNZ          repeat2
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z5
 	VFMADD213PS  Z5, Z0, Z1
@@ -427,16 +427,16 @@ row3:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   48(AX), $0x03
-	JNE    other4
+	JNE    rowsElse3
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-row6:
+repeat4:
 	VMOVUPS      (CX), Z4
 	VMOVUPS      128(CX), Z5
 	VMOVUPS      256(CX), Z6
@@ -480,7 +480,7 @@ row6:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row6
+	JNZ          repeat4
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z4
 	VFMADD213PS  Z4, Z0, Z1
@@ -501,15 +501,15 @@ row6:
 	VZEROUPPER
 	RET
 
-other4:
+rowsElse3:
 	CMPQ   48(AX), $0x02
-	JNE    other7
+	JNE    rowsElse5
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-row9:
+repeat6:
 	VMOVUPS      (CX), Z3
 	VMOVUPS      128(CX), Z4
 	VMOVUPS      256(CX), Z5
@@ -541,7 +541,7 @@ row9:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row9
+	JNZ          repeat6
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z3
 	VFMADD213PS  Z3, Z0, Z1
@@ -559,12 +559,12 @@ row9:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse5:
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VPXORD Z1, Z1, Z1
 
-row10:
+repeat7:
 	VMOVUPS      (CX), Z2
 	VMOVUPS      128(CX), Z3
 	VMOVUPS      256(CX), Z4
@@ -584,7 +584,7 @@ row10:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row10
+	JNZ          repeat7
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z2
 	VFMADD213PS  Z2, Z0, Z1
@@ -609,7 +609,7 @@ TEXT ·additiveTile1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   16(AX), CX
 	MOVQ   40(AX), DX
 	CMPQ   48(AX), $0x04
-	JNE    other1
+	JNE    rowsElse1
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	LEAQ   (SI)(SI*2), DI
@@ -618,7 +618,7 @@ TEXT ·additiveTile1AVX2(SB), NOSPLIT, $0-8
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-row3:
+repeat2:
 	VMOVUPS      (CX), Y4
 	VMOVUPS      64(CX), Y5
 	VBROADCASTSS (BX), Y6
@@ -680,7 +680,7 @@ row3:
 	ADDQ         $0x08, BX
 	ADDQ         $+128, CX
 	DECQ         DX
-	JNZ          row3
+	JNZ          repeat2
 	VBROADCASTSS 64(AX), Y4
 	VBROADCASTSS 68(AX), Y5
 	VFMADD213PS  Y5, Y4, Y0
@@ -706,16 +706,16 @@ row3:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   48(AX), $0x03
-	JNE    other4
+	JNE    rowsElse3
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-row6:
+repeat4:
 	VMOVUPS      (CX), Y3
 	VMOVUPS      64(CX), Y4
 	VBROADCASTSS (BX), Y5
@@ -763,7 +763,7 @@ row6:
 	ADDQ         $0x08, BX
 	ADDQ         $+128, CX
 	DECQ         DX
-	JNZ          row6
+	JNZ          repeat4
 	VBROADCASTSS 64(AX), Y3
 	VBROADCASTSS 68(AX), Y4
 	VFMADD213PS  Y4, Y3, Y0
@@ -786,15 +786,15 @@ row6:
 	VZEROUPPER
 	RET
 
-other4:
+rowsElse3:
 	CMPQ   48(AX), $0x02
-	JNE    other7
+	JNE    rowsElse5
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-row9:
+repeat6:
 	VMOVUPS      (CX), Y2
 	VMOVUPS      64(CX), Y3
 	VBROADCASTSS (BX), Y4
@@ -828,7 +828,7 @@ row9:
 	ADDQ         $0x08, BX
 	ADDQ         $+128, CX
 	DECQ         DX
-	JNZ          row9
+	JNZ          repeat6
 	VBROADCASTSS 64(AX), Y2
 	VBROADCASTSS 68(AX), Y3
 	VFMADD213PS  Y3, Y2, Y0
@@ -848,12 +848,12 @@ row9:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse5:
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VXORPS Y0, Y0, Y0
 
-row10:
+repeat7:
 	VMOVUPS      (CX), Y1
 	VMOVUPS      64(CX), Y2
 	VBROADCASTSS (BX), Y3
@@ -873,7 +873,7 @@ row10:
 	ADDQ         $0x08, BX
 	ADDQ         $+128, CX
 	DECQ         DX
-	JNZ          row10
+	JNZ          repeat7
 	VBROADCASTSS 64(AX), Y1
 	VBROADCASTSS 68(AX), Y2
 	VFMADD213PS  Y2, Y1, Y0
@@ -901,7 +901,7 @@ TEXT ·additiveTile2AVX512(SB), NOSPLIT, $0-8
 	VBROADCASTSS c3f800000<>+0(SB), Z0
 	VBROADCASTSS c40000000<>+0(SB), Z0
 	CMPQ         48(AX), $0x04
-	JNE          other1
+	JNE          rowsElse1
 	MOVQ         (AX), BX
 	MOVQ         8(AX), SI
 	LEAQ         (SI)(SI*2), DI
@@ -914,7 +914,7 @@ TEXT ·additiveTile2AVX512(SB), NOSPLIT, $0-8
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
 
-row3:
+repeat2:
 	VMOVUPS      (CX), Z9
 	VMOVUPS      128(CX), Z10
 	VMOVUPS      256(CX), Z11
@@ -1014,7 +1014,7 @@ row3:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row3
+	JNZ          repeat2
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z9
 	VFMADD213PS  Z9, Z0, Z1
@@ -1046,9 +1046,9 @@ row3:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   48(AX), $0x03
-	JNE    other4
+	JNE    rowsElse3
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VPXORD Z1, Z1, Z1
@@ -1058,7 +1058,7 @@ other1:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 
-row6:
+repeat4:
 	VMOVUPS      (CX), Z7
 	VMOVUPS      128(CX), Z8
 	VMOVUPS      256(CX), Z9
@@ -1136,7 +1136,7 @@ row6:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row6
+	JNZ          repeat4
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z7
 	VFMADD213PS  Z7, Z0, Z1
@@ -1163,9 +1163,9 @@ row6:
 	VZEROUPPER
 	RET
 
-other4:
+rowsElse3:
 	CMPQ   48(AX), $0x02
-	JNE    other7
+	JNE    rowsElse5
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VPXORD Z1, Z1, Z1
@@ -1173,7 +1173,7 @@ other4:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-row9:
+repeat6:
 	VMOVUPS      (CX), Z5
 	VMOVUPS      128(CX), Z6
 	VMOVUPS      256(CX), Z7
@@ -1229,7 +1229,7 @@ row9:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row9
+	JNZ          repeat6
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z5
 	VFMADD213PS  Z5, Z0, Z1
@@ -1251,13 +1251,13 @@ row9:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse5:
 	MOVQ   (AX), BX
 	MOVQ   8(AX), SI
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-row10:
+repeat7:
 	VMOVUPS      (CX), Z3
 	VMOVUPS      128(CX), Z4
 	VMOVUPS      256(CX), Z5
@@ -1291,7 +1291,7 @@ row10:
 	ADDQ         $0x08, BX
 	ADDQ         $+512, CX
 	DECQ         DX
-	JNZ          row10
+	JNZ          repeat7
 	VBROADCASTSS 64(AX), Z0
 	VBROADCASTSS 68(AX), Z3
 	VFMADD213PS  Z3, Z0, Z1
@@ -1325,7 +1325,7 @@ TEXT ·additiveTileGradAVX512(SB), NOSPLIT, $0-8
 	VBROADCASTSS c3f000000<>+0(SB), Z1
 	VBROADCASTSS c40000000<>+0(SB), Z2
 	CMPQ         72(AX), $0x04
-	JNE          other1
+	JNE          rowsElse1
 	MOVQ         24(AX), DX
 	VMOVUPS      (DX), Z3
 	ADDQ         CX, DX
@@ -1358,7 +1358,7 @@ TEXT ·additiveTileGradAVX512(SB), NOSPLIT, $0-8
 	LEAQ         (R8)(R8*2), R9
 	MOVQ         64(AX), R10
 
-row3:
+repeat2:
 	VMOVUPS      (BX), Z15
 	VMOVUPS      (SI), Z16
 	VBROADCASTSS (DI), Z17
@@ -1414,7 +1414,7 @@ row3:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R10
-	JNZ          row3
+	JNZ          repeat2
 	MOVQ         24(AX), DX
 	VMOVUPS      Z3, (DX)
 	ADDQ         CX, DX
@@ -1436,9 +1436,9 @@ row3:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ    72(AX), $0x03
-	JNE     other4
+	JNE     rowsElse3
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Z3
 	ADDQ    CX, DX
@@ -1464,7 +1464,7 @@ other1:
 	MOVQ    56(AX), R8
 	MOVQ    64(AX), R9
 
-row6:
+repeat4:
 	VMOVUPS      (BX), Z12
 	VMOVUPS      (SI), Z13
 	VBROADCASTSS (DI), Z14
@@ -1508,7 +1508,7 @@ row6:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R9
-	JNZ          row6
+	JNZ          repeat4
 	MOVQ         24(AX), DX
 	VMOVUPS      Z3, (DX)
 	ADDQ         CX, DX
@@ -1526,9 +1526,9 @@ row6:
 	VZEROUPPER
 	RET
 
-other4:
+rowsElse3:
 	CMPQ    72(AX), $0x02
-	JNE     other7
+	JNE     rowsElse5
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Z3
 	ADDQ    CX, DX
@@ -1549,7 +1549,7 @@ other4:
 	MOVQ    56(AX), R8
 	MOVQ    64(AX), R9
 
-row9:
+repeat6:
 	VMOVUPS      (BX), Z9
 	VMOVUPS      (SI), Z10
 	VBROADCASTSS (DI), Z11
@@ -1581,7 +1581,7 @@ row9:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R9
-	JNZ          row9
+	JNZ          repeat6
 	MOVQ         24(AX), DX
 	VMOVUPS      Z3, (DX)
 	ADDQ         CX, DX
@@ -1595,7 +1595,7 @@ row9:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse5:
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Z3
 	ADDQ    CX, DX
@@ -1611,7 +1611,7 @@ other7:
 	MOVQ    56(AX), R8
 	MOVQ    64(AX), R8
 
-row10:
+repeat7:
 	VMOVUPS      (BX), Z6
 	VMOVUPS      (SI), Z7
 	VBROADCASTSS (DI), Z8
@@ -1631,7 +1631,7 @@ row10:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R8
-	JNZ          row10
+	JNZ          repeat7
 	MOVQ         24(AX), DX
 	VMOVUPS      Z3, (DX)
 	ADDQ         CX, DX
@@ -1656,7 +1656,7 @@ TEXT ·additiveTileGradAVX2(SB), NOSPLIT, $0-8
 	MOVQ         40(AX), CX
 	VBROADCASTSS c3f800000<>+0(SB), Y0
 	CMPQ         72(AX), $0x04
-	JNE          other1
+	JNE          rowsElse1
 	MOVQ         24(AX), DX
 	VMOVUPS      (DX), Y1
 	ADDQ         CX, DX
@@ -1685,7 +1685,7 @@ TEXT ·additiveTileGradAVX2(SB), NOSPLIT, $0-8
 	LEAQ         (R10)(R10*2), R11
 	MOVQ         64(AX), R12
 
-row3:
+repeat2:
 	VMOVUPS      (DI), Y9
 	VMOVUPS      (R8), Y10
 	VBROADCASTSS (R9), Y11
@@ -1749,7 +1749,7 @@ row3:
 	ADDQ         SI, R8
 	ADDQ         $0x04, R9
 	DECQ         R12
-	JNZ          row3
+	JNZ          repeat2
 	MOVQ         24(AX), DX
 	VMOVUPS      Y1, (DX)
 	ADDQ         CX, DX
@@ -1771,9 +1771,9 @@ row3:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ    72(AX), $0x03
-	JNE     other4
+	JNE     rowsElse3
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Y1
 	ADDQ    CX, DX
@@ -1796,7 +1796,7 @@ other1:
 	MOVQ    56(AX), R9
 	MOVQ    64(AX), R10
 
-row6:
+repeat4:
 	VMOVUPS      (SI), Y7
 	VMOVUPS      (DI), Y8
 	VBROADCASTSS (R8), Y9
@@ -1846,7 +1846,7 @@ row6:
 	ADDQ         BX, DI
 	ADDQ         $0x04, R8
 	DECQ         R10
-	JNZ          row6
+	JNZ          repeat4
 	MOVQ         24(AX), DX
 	VMOVUPS      Y1, (DX)
 	ADDQ         CX, DX
@@ -1864,9 +1864,9 @@ row6:
 	VZEROUPPER
 	RET
 
-other4:
+rowsElse3:
 	CMPQ    72(AX), $0x02
-	JNE     other7
+	JNE     rowsElse5
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Y1
 	ADDQ    CX, DX
@@ -1885,7 +1885,7 @@ other4:
 	MOVQ    56(AX), R9
 	MOVQ    64(AX), R10
 
-row9:
+repeat6:
 	VMOVUPS      (SI), Y5
 	VMOVUPS      (DI), Y6
 	VBROADCASTSS (R8), Y7
@@ -1921,7 +1921,7 @@ row9:
 	ADDQ         BX, DI
 	ADDQ         $0x04, R8
 	DECQ         R10
-	JNZ          row9
+	JNZ          repeat6
 	MOVQ         24(AX), DX
 	VMOVUPS      Y1, (DX)
 	ADDQ         CX, DX
@@ -1935,7 +1935,7 @@ row9:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse5:
 	MOVQ    24(AX), DX
 	VMOVUPS (DX), Y1
 	ADDQ    CX, DX
@@ -1950,7 +1950,7 @@ other7:
 	MOVQ    56(AX), R9
 	MOVQ    64(AX), R9
 
-row10:
+repeat7:
 	VMOVUPS      (SI), Y3
 	VMOVUPS      (DI), Y4
 	VBROADCASTSS (R8), Y5
@@ -1972,7 +1972,7 @@ row10:
 	ADDQ         BX, DI
 	ADDQ         $0x04, R8
 	DECQ         R9
-	JNZ          row10
+	JNZ          repeat7
 	MOVQ         24(AX), DX
 	VMOVUPS      Y1, (DX)
 	ADDQ         CX, DX

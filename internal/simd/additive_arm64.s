@@ -77,18 +77,18 @@ loop1:
 
 after2:
 	ADD $4, R4
-	CBZ R4, other3
-	TBZ $1, R4, single5
+	CBZ R4, ifElse3
+	TBZ $1, R4, single4
 	WORD $0xfd40006a // ldr d10, [x3]
-	TBZ $0, R4, done6
+	TBZ $0, R4, done5
 	ADD $8, R3, R5
 	WORD $0x4d4080aa // ld1 {v10.s}[2], [x5]
-	JMP done6
+	JMP done5
 
-single5:
+single4:
 	WORD $0xbd40006a // ldr s10, [x3]
 
-done6:
+done5:
 	WORD $0x6eaae40c // fcmgt v12.4s, v0.4s, v10.4s
 	WORD $0x6e601d4c // bsl v12.16b, v10.16b, v0.16b
 	WORD $0x4e22f58c // fmax v12.4s, v12.4s, v2.4s
@@ -119,21 +119,19 @@ done6:
 	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
 	WORD $0x4e6d1e10 // bic v16.16b, v16.16b, v13.16b
 	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
-	TBZ $1, R4, single7
+	TBZ $1, R4, single6
 	WORD $0xfd000050 // str d16, [x2]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R2, R5
 	WORD $0x4d0080b0 // st1 {v16.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd000050 // str s16, [x2]
 
-done8:
+done7:
 
-other3:
-
-done4:
+ifElse3:
 	WORD $0x6eb0a863 // umaxv s3, v3.4s
 	WORD $0x1e260065 // fmov w5, s3
 	CMP $0, R5
@@ -162,12 +160,12 @@ TEXT ·additiveKeysNEON(SB), NOSPLIT, $0-32
 	WORD $0x3dc01749 // ldr q9, [x26, #80]
 	MOVD h+16(FP), R2
 
-row1:
+repeat1:
 	WORD $0x4d40c82a // ld1r {v10.4s}, [x1]
 	MOVD R0, R3
 	MOVD vectors+24(FP), R4
 
-row2:
+repeat2:
 	WORD $0x3dc0006b // ldr q11, [x3]
 	WORD $0x4ea0f56b // fmin v11.4s, v11.4s, v0.4s
 	WORD $0x6e22dd6b // fmul v11.4s, v11.4s, v2.4s
@@ -201,11 +199,11 @@ row2:
 	WORD $0x3d80086f // str q15, [x3, #32]
 	ADD $16, R3
 	SUBS $1, R4, R4
-	BNE row2
+	BNE repeat2
 	ADD $64, R0
 	ADD $4, R1
 	SUBS $1, R2, R2
-	BNE row1
+	BNE repeat1
 	RET
 
 // additiveTile1NEON sets c[i][j] = sum + factor·Σ w·G[j][f]/(G[j][f]+E[i][f])
@@ -218,7 +216,7 @@ TEXT ·additiveTile1NEON(SB), NOSPLIT, $0-8
 	MOVD 40(R0), R2
 	MOVD 48(R0), R3
 	CMP $4, R3
-	BNE other1
+	BNE rowsElse1
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	MOVD R3, R5
@@ -232,7 +230,7 @@ TEXT ·additiveTile1NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-row3:
+repeat2:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00825 // ldr q5, [x1, #32]
 	WORD $0x3dc01026 // ldr q6, [x1, #64]
@@ -299,7 +297,7 @@ row3:
 	ADD $8, R7
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row3
+	BNE repeat2
 	ADD $64, R0, R8
 	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
 	ADD $68, R0, R8
@@ -315,82 +313,80 @@ row3:
 	MOVD 56(R0), R8
 	MOVD 24(R0), R9
 	MOVD 32(R0), R10
-	TBZ $2, R8, few6
+	TBZ $2, R8, few5
 	WORD $0x3d800126 // str q6, [x9]
-	JMP done5
+	JMP done4
 
-few6:
-	TBZ $1, R8, single4
+few5:
+	TBZ $1, R8, single3
 	WORD $0xfd000126 // str d6, [x9]
-	TBZ $0, R8, done5
+	TBZ $0, R8, done4
 	ADD $8, R9, R11
 	WORD $0x4d008166 // st1 {v6.s}[2], [x11]
-	JMP done5
+	JMP done4
 
-single4:
+single3:
 	WORD $0xbd000126 // str s6, [x9]
 
-done5:
+done4:
 	ADD R10, R9
-	TBZ $2, R8, few9
+	TBZ $2, R8, few8
 	WORD $0x3d800127 // str q7, [x9]
-	JMP done8
+	JMP done7
 
-few9:
-	TBZ $1, R8, single7
+few8:
+	TBZ $1, R8, single6
 	WORD $0xfd000127 // str d7, [x9]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done7
 	ADD $8, R9, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd000127 // str s7, [x9]
 
-done8:
+done7:
 	ADD R10, R9
-	TBZ $2, R8, few12
+	TBZ $2, R8, few11
 	WORD $0x3d800128 // str q8, [x9]
-	JMP done11
+	JMP done10
 
-few12:
-	TBZ $1, R8, single10
+few11:
+	TBZ $1, R8, single9
 	WORD $0xfd000128 // str d8, [x9]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done10
 	ADD $8, R9, R11
 	WORD $0x4d008168 // st1 {v8.s}[2], [x11]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd000128 // str s8, [x9]
 
-done11:
+done10:
 	ADD R10, R9
-	TBZ $2, R8, few15
+	TBZ $2, R8, few14
 	WORD $0x3d800129 // str q9, [x9]
-	JMP done14
+	JMP done13
 
-few15:
-	TBZ $1, R8, single13
+few14:
+	TBZ $1, R8, single12
 	WORD $0xfd000129 // str d9, [x9]
-	TBZ $0, R8, done14
+	TBZ $0, R8, done13
 	ADD $8, R9, R11
 	WORD $0x4d008169 // st1 {v9.s}[2], [x11]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd000129 // str s9, [x9]
 
-done14:
+done13:
 	ADD R10, R9
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 48(R0), R3
 	CMP $3, R3
-	BNE other16
+	BNE rowsElse15
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	MOVD R3, R5
@@ -401,7 +397,7 @@ done2:
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-row18:
+repeat16:
 	WORD $0x3dc00023 // ldr q3, [x1]
 	WORD $0x3dc00824 // ldr q4, [x1, #32]
 	WORD $0x3dc01025 // ldr q5, [x1, #64]
@@ -453,7 +449,7 @@ row18:
 	ADD $8, R6
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row18
+	BNE repeat16
 	ADD $64, R0, R7
 	WORD $0x4d40c8e3 // ld1r {v3.4s}, [x7]
 	ADD $68, R0, R7
@@ -467,65 +463,63 @@ row18:
 	MOVD 56(R0), R7
 	MOVD 24(R0), R8
 	MOVD 32(R0), R9
-	TBZ $2, R7, few21
+	TBZ $2, R7, few19
 	WORD $0x3d800105 // str q5, [x8]
-	JMP done20
+	JMP done18
 
-few21:
-	TBZ $1, R7, single19
+few19:
+	TBZ $1, R7, single17
 	WORD $0xfd000105 // str d5, [x8]
-	TBZ $0, R7, done20
+	TBZ $0, R7, done18
 	ADD $8, R8, R10
 	WORD $0x4d008145 // st1 {v5.s}[2], [x10]
-	JMP done20
+	JMP done18
 
-single19:
+single17:
 	WORD $0xbd000105 // str s5, [x8]
 
-done20:
+done18:
 	ADD R9, R8
-	TBZ $2, R7, few24
+	TBZ $2, R7, few22
 	WORD $0x3d800106 // str q6, [x8]
-	JMP done23
+	JMP done21
 
-few24:
-	TBZ $1, R7, single22
+few22:
+	TBZ $1, R7, single20
 	WORD $0xfd000106 // str d6, [x8]
-	TBZ $0, R7, done23
+	TBZ $0, R7, done21
 	ADD $8, R8, R10
 	WORD $0x4d008146 // st1 {v6.s}[2], [x10]
-	JMP done23
+	JMP done21
 
-single22:
+single20:
 	WORD $0xbd000106 // str s6, [x8]
 
-done23:
+done21:
 	ADD R9, R8
-	TBZ $2, R7, few27
+	TBZ $2, R7, few25
 	WORD $0x3d800107 // str q7, [x8]
-	JMP done26
+	JMP done24
 
-few27:
-	TBZ $1, R7, single25
+few25:
+	TBZ $1, R7, single23
 	WORD $0xfd000107 // str d7, [x8]
-	TBZ $0, R7, done26
+	TBZ $0, R7, done24
 	ADD $8, R8, R10
 	WORD $0x4d008147 // st1 {v7.s}[2], [x10]
-	JMP done26
+	JMP done24
 
-single25:
+single23:
 	WORD $0xbd000107 // str s7, [x8]
 
-done26:
+done24:
 	ADD R9, R8
 	RET
 
-other16:
-
-done17:
+rowsElse15:
 	MOVD 48(R0), R3
 	CMP $2, R3
-	BNE other28
+	BNE rowsElse26
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	MOVD R3, R5
@@ -533,7 +527,7 @@ done17:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-row30:
+repeat27:
 	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x3dc00823 // ldr q3, [x1, #32]
 	WORD $0x3dc01024 // ldr q4, [x1, #64]
@@ -570,7 +564,7 @@ row30:
 	ADD $8, R5
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row30
+	BNE repeat27
 	ADD $64, R0, R6
 	WORD $0x4d40c8c2 // ld1r {v2.4s}, [x6]
 	ADD $68, R0, R6
@@ -582,50 +576,48 @@ row30:
 	MOVD 56(R0), R6
 	MOVD 24(R0), R7
 	MOVD 32(R0), R8
-	TBZ $2, R6, few33
+	TBZ $2, R6, few30
 	WORD $0x3d8000e4 // str q4, [x7]
+	JMP done29
+
+few30:
+	TBZ $1, R6, single28
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R6, done29
+	ADD $8, R7, R9
+	WORD $0x4d008124 // st1 {v4.s}[2], [x9]
+	JMP done29
+
+single28:
+	WORD $0xbd0000e4 // str s4, [x7]
+
+done29:
+	ADD R8, R7
+	TBZ $2, R6, few33
+	WORD $0x3d8000e5 // str q5, [x7]
 	JMP done32
 
 few33:
 	TBZ $1, R6, single31
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R6, done32
 	ADD $8, R7, R9
-	WORD $0x4d008124 // st1 {v4.s}[2], [x9]
+	WORD $0x4d008125 // st1 {v5.s}[2], [x9]
 	JMP done32
 
 single31:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done32:
 	ADD R8, R7
-	TBZ $2, R6, few36
-	WORD $0x3d8000e5 // str q5, [x7]
-	JMP done35
-
-few36:
-	TBZ $1, R6, single34
-	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R6, done35
-	ADD $8, R7, R9
-	WORD $0x4d008125 // st1 {v5.s}[2], [x9]
-	JMP done35
-
-single34:
-	WORD $0xbd0000e5 // str s5, [x7]
-
-done35:
-	ADD R8, R7
 	RET
 
-other28:
-
-done29:
+rowsElse26:
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-row37:
+repeat34:
 	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x3dc00822 // ldr q2, [x1, #32]
 	WORD $0x3dc01023 // ldr q3, [x1, #64]
@@ -647,7 +639,7 @@ row37:
 	ADD $8, R3
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row37
+	BNE repeat34
 	ADD $64, R0, R5
 	WORD $0x4d40c8a1 // ld1r {v1.4s}, [x5]
 	ADD $68, R0, R5
@@ -657,22 +649,22 @@ row37:
 	MOVD 56(R0), R5
 	MOVD 24(R0), R6
 	MOVD 32(R0), R7
-	TBZ $2, R5, few40
+	TBZ $2, R5, few37
 	WORD $0x3d8000c3 // str q3, [x6]
-	JMP done39
+	JMP done36
 
-few40:
-	TBZ $1, R5, single38
+few37:
+	TBZ $1, R5, single35
 	WORD $0xfd0000c3 // str d3, [x6]
-	TBZ $0, R5, done39
+	TBZ $0, R5, done36
 	ADD $8, R6, R8
 	WORD $0x4d008103 // st1 {v3.s}[2], [x8]
-	JMP done39
+	JMP done36
 
-single38:
+single35:
 	WORD $0xbd0000c3 // str s3, [x6]
 
-done39:
+done36:
 	ADD R7, R6
 	RET
 
@@ -685,7 +677,7 @@ TEXT ·additiveTile2NEON(SB), NOSPLIT, $0-8
 	MOVD 40(R0), R2
 	MOVD 48(R0), R3
 	CMP $4, R3
-	BNE other1
+	BNE rowsElse1
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	MOVD R3, R5
@@ -703,7 +695,7 @@ TEXT ·additiveTile2NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-row3:
+repeat2:
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x3dc00829 // ldr q9, [x1, #32]
 	WORD $0x3dc0102a // ldr q10, [x1, #64]
@@ -818,7 +810,7 @@ row3:
 	ADD $8, R7
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row3
+	BNE repeat2
 	ADD $64, R0, R8
 	WORD $0x4d40c908 // ld1r {v8.4s}, [x8]
 	ADD $68, R0, R8
@@ -843,85 +835,83 @@ row3:
 	MOVD 24(R0), R9
 	MOVD 32(R0), R10
 	WORD $0x3d80012a // str q10, [x9]
-	TBZ $2, R8, few6
+	TBZ $2, R8, few5
 	WORD $0x3d80052b // str q11, [x9, #16]
-	JMP done5
+	JMP done4
 
-few6:
-	TBZ $1, R8, single4
+few5:
+	TBZ $1, R8, single3
 	WORD $0xfd00092b // str d11, [x9, #16]
-	TBZ $0, R8, done5
+	TBZ $0, R8, done4
 	ADD $24, R9, R11
 	WORD $0x4d00816b // st1 {v11.s}[2], [x11]
-	JMP done5
+	JMP done4
 
-single4:
+single3:
 	WORD $0xbd00112b // str s11, [x9, #16]
 
-done5:
+done4:
 	ADD R10, R9
 	WORD $0x3d80012c // str q12, [x9]
-	TBZ $2, R8, few9
+	TBZ $2, R8, few8
 	WORD $0x3d80052d // str q13, [x9, #16]
-	JMP done8
+	JMP done7
 
-few9:
-	TBZ $1, R8, single7
+few8:
+	TBZ $1, R8, single6
 	WORD $0xfd00092d // str d13, [x9, #16]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done7
 	ADD $24, R9, R11
 	WORD $0x4d00816d // st1 {v13.s}[2], [x11]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd00112d // str s13, [x9, #16]
 
-done8:
+done7:
 	ADD R10, R9
 	WORD $0x3d80012e // str q14, [x9]
-	TBZ $2, R8, few12
+	TBZ $2, R8, few11
 	WORD $0x3d80052f // str q15, [x9, #16]
-	JMP done11
+	JMP done10
 
-few12:
-	TBZ $1, R8, single10
+few11:
+	TBZ $1, R8, single9
 	WORD $0xfd00092f // str d15, [x9, #16]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done10
 	ADD $24, R9, R11
 	WORD $0x4d00816f // st1 {v15.s}[2], [x11]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd00112f // str s15, [x9, #16]
 
-done11:
+done10:
 	ADD R10, R9
 	WORD $0x3d800130 // str q16, [x9]
-	TBZ $2, R8, few15
+	TBZ $2, R8, few14
 	WORD $0x3d800531 // str q17, [x9, #16]
-	JMP done14
+	JMP done13
 
-few15:
-	TBZ $1, R8, single13
+few14:
+	TBZ $1, R8, single12
 	WORD $0xfd000931 // str d17, [x9, #16]
-	TBZ $0, R8, done14
+	TBZ $0, R8, done13
 	ADD $24, R9, R11
 	WORD $0x4d008171 // st1 {v17.s}[2], [x11]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd001131 // str s17, [x9, #16]
 
-done14:
+done13:
 	ADD R10, R9
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 48(R0), R3
 	CMP $3, R3
-	BNE other16
+	BNE rowsElse15
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	MOVD R3, R5
@@ -935,7 +925,7 @@ done2:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-row18:
+repeat16:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x3dc00827 // ldr q7, [x1, #32]
 	WORD $0x3dc01028 // ldr q8, [x1, #64]
@@ -1024,7 +1014,7 @@ row18:
 	ADD $8, R6
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row18
+	BNE repeat16
 	ADD $64, R0, R7
 	WORD $0x4d40c8e6 // ld1r {v6.4s}, [x7]
 	ADD $68, R0, R7
@@ -1045,67 +1035,65 @@ row18:
 	MOVD 24(R0), R8
 	MOVD 32(R0), R9
 	WORD $0x3d800108 // str q8, [x8]
-	TBZ $2, R7, few21
+	TBZ $2, R7, few19
 	WORD $0x3d800509 // str q9, [x8, #16]
-	JMP done20
+	JMP done18
 
-few21:
-	TBZ $1, R7, single19
+few19:
+	TBZ $1, R7, single17
 	WORD $0xfd000909 // str d9, [x8, #16]
-	TBZ $0, R7, done20
+	TBZ $0, R7, done18
 	ADD $24, R8, R10
 	WORD $0x4d008149 // st1 {v9.s}[2], [x10]
-	JMP done20
+	JMP done18
 
-single19:
+single17:
 	WORD $0xbd001109 // str s9, [x8, #16]
 
-done20:
+done18:
 	ADD R9, R8
 	WORD $0x3d80010a // str q10, [x8]
-	TBZ $2, R7, few24
+	TBZ $2, R7, few22
 	WORD $0x3d80050b // str q11, [x8, #16]
-	JMP done23
+	JMP done21
 
-few24:
-	TBZ $1, R7, single22
+few22:
+	TBZ $1, R7, single20
 	WORD $0xfd00090b // str d11, [x8, #16]
-	TBZ $0, R7, done23
+	TBZ $0, R7, done21
 	ADD $24, R8, R10
 	WORD $0x4d00814b // st1 {v11.s}[2], [x10]
-	JMP done23
+	JMP done21
 
-single22:
+single20:
 	WORD $0xbd00110b // str s11, [x8, #16]
 
-done23:
+done21:
 	ADD R9, R8
 	WORD $0x3d80010c // str q12, [x8]
-	TBZ $2, R7, few27
+	TBZ $2, R7, few25
 	WORD $0x3d80050d // str q13, [x8, #16]
-	JMP done26
+	JMP done24
 
-few27:
-	TBZ $1, R7, single25
+few25:
+	TBZ $1, R7, single23
 	WORD $0xfd00090d // str d13, [x8, #16]
-	TBZ $0, R7, done26
+	TBZ $0, R7, done24
 	ADD $24, R8, R10
 	WORD $0x4d00814d // st1 {v13.s}[2], [x10]
-	JMP done26
+	JMP done24
 
-single25:
+single23:
 	WORD $0xbd00110d // str s13, [x8, #16]
 
-done26:
+done24:
 	ADD R9, R8
 	RET
 
-other16:
-
-done17:
+rowsElse15:
 	MOVD 48(R0), R3
 	CMP $2, R3
-	BNE other28
+	BNE rowsElse26
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	MOVD R3, R5
@@ -1115,7 +1103,7 @@ done17:
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-row30:
+repeat27:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00825 // ldr q5, [x1, #32]
 	WORD $0x3dc01026 // ldr q6, [x1, #64]
@@ -1178,7 +1166,7 @@ row30:
 	ADD $8, R5
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row30
+	BNE repeat27
 	ADD $64, R0, R6
 	WORD $0x4d40c8c4 // ld1r {v4.4s}, [x6]
 	ADD $68, R0, R6
@@ -1195,52 +1183,50 @@ row30:
 	MOVD 24(R0), R7
 	MOVD 32(R0), R8
 	WORD $0x3d8000e6 // str q6, [x7]
-	TBZ $2, R6, few33
+	TBZ $2, R6, few30
 	WORD $0x3d8004e7 // str q7, [x7, #16]
+	JMP done29
+
+few30:
+	TBZ $1, R6, single28
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R6, done29
+	ADD $24, R7, R9
+	WORD $0x4d008127 // st1 {v7.s}[2], [x9]
+	JMP done29
+
+single28:
+	WORD $0xbd0010e7 // str s7, [x7, #16]
+
+done29:
+	ADD R8, R7
+	WORD $0x3d8000e8 // str q8, [x7]
+	TBZ $2, R6, few33
+	WORD $0x3d8004e9 // str q9, [x7, #16]
 	JMP done32
 
 few33:
 	TBZ $1, R6, single31
-	WORD $0xfd0008e7 // str d7, [x7, #16]
+	WORD $0xfd0008e9 // str d9, [x7, #16]
 	TBZ $0, R6, done32
 	ADD $24, R7, R9
-	WORD $0x4d008127 // st1 {v7.s}[2], [x9]
+	WORD $0x4d008129 // st1 {v9.s}[2], [x9]
 	JMP done32
 
 single31:
-	WORD $0xbd0010e7 // str s7, [x7, #16]
+	WORD $0xbd0010e9 // str s9, [x7, #16]
 
 done32:
 	ADD R8, R7
-	WORD $0x3d8000e8 // str q8, [x7]
-	TBZ $2, R6, few36
-	WORD $0x3d8004e9 // str q9, [x7, #16]
-	JMP done35
-
-few36:
-	TBZ $1, R6, single34
-	WORD $0xfd0008e9 // str d9, [x7, #16]
-	TBZ $0, R6, done35
-	ADD $24, R7, R9
-	WORD $0x4d008129 // st1 {v9.s}[2], [x9]
-	JMP done35
-
-single34:
-	WORD $0xbd0010e9 // str s9, [x7, #16]
-
-done35:
-	ADD R8, R7
 	RET
 
-other28:
-
-done29:
+rowsElse26:
 	MOVD (R0), R3
 	MOVD 8(R0), R4
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-row37:
+repeat34:
 	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x3dc00823 // ldr q3, [x1, #32]
 	WORD $0x3dc01024 // ldr q4, [x1, #64]
@@ -1277,7 +1263,7 @@ row37:
 	ADD $8, R3
 	ADD $128, R1
 	SUBS $1, R2, R2
-	BNE row37
+	BNE repeat34
 	ADD $64, R0, R5
 	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
 	ADD $68, R0, R5
@@ -1290,22 +1276,22 @@ row37:
 	MOVD 24(R0), R6
 	MOVD 32(R0), R7
 	WORD $0x3d8000c4 // str q4, [x6]
-	TBZ $2, R5, few40
+	TBZ $2, R5, few37
 	WORD $0x3d8004c5 // str q5, [x6, #16]
-	JMP done39
+	JMP done36
 
-few40:
-	TBZ $1, R5, single38
+few37:
+	TBZ $1, R5, single35
 	WORD $0xfd0008c5 // str d5, [x6, #16]
-	TBZ $0, R5, done39
+	TBZ $0, R5, done36
 	ADD $24, R6, R8
 	WORD $0x4d008105 // st1 {v5.s}[2], [x8]
-	JMP done39
+	JMP done36
 
-single38:
+single35:
 	WORD $0xbd0010c5 // str s5, [x6, #16]
 
-done39:
+done36:
 	ADD R7, R6
 	RET
 
@@ -1326,7 +1312,7 @@ TEXT ·additiveTileGradNEON(SB), NOSPLIT, $0-8
 	WORD $0x3dc04741 // ldr q1, [x26, #272]
 	MOVD 72(R0), R2
 	CMP $4, R2
-	BNE other1
+	BNE rowsElse1
 	MOVD 24(R0), R2
 	WORD $0x3dc00042 // ldr q2, [x2]
 	ADD R1, R2
@@ -1369,7 +1355,7 @@ TEXT ·additiveTileGradNEON(SB), NOSPLIT, $0-8
 	ADD R12, R15
 	MOVD 64(R0), R16
 
-row3:
+repeat2:
 	WORD $0x3dc0012e // ldr q14, [x9]
 	WORD $0x3dc0014f // ldr q15, [x10]
 	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
@@ -1436,7 +1422,7 @@ row3:
 	ADD $4, R14
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row3
+	BNE repeat2
 	MOVD 24(R0), R17
 	WORD $0x3d800222 // str q2, [x17]
 	ADD R1, R17
@@ -1457,12 +1443,10 @@ row3:
 	ADD R1, R19
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 72(R0), R2
 	CMP $3, R2
-	BNE other4
+	BNE rowsElse3
 	MOVD 24(R0), R2
 	WORD $0x3dc00042 // ldr q2, [x2]
 	ADD R1, R2
@@ -1496,7 +1480,7 @@ done2:
 	ADD R11, R13
 	MOVD 64(R0), R14
 
-row6:
+repeat4:
 	WORD $0x3dc0010b // ldr q11, [x8]
 	WORD $0x3dc0012c // ldr q12, [x9]
 	WORD $0x4d40c94d // ld1r {v13.4s}, [x10]
@@ -1548,7 +1532,7 @@ row6:
 	ADD $4, R12
 	ADD $4, R13
 	SUBS $1, R14, R14
-	BNE row6
+	BNE repeat4
 	MOVD 24(R0), R15
 	WORD $0x3d8001e2 // str q2, [x15]
 	ADD R1, R15
@@ -1565,12 +1549,10 @@ row6:
 	ADD R1, R16
 	RET
 
-other4:
-
-done5:
+rowsElse3:
 	MOVD 72(R0), R2
 	CMP $2, R2
-	BNE other7
+	BNE rowsElse5
 	MOVD 24(R0), R2
 	WORD $0x3dc00042 // ldr q2, [x2]
 	ADD R1, R2
@@ -1595,7 +1577,7 @@ done5:
 	ADD R10, R11
 	MOVD 64(R0), R12
 
-row9:
+repeat6:
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x3dc00109 // ldr q9, [x8]
 	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
@@ -1632,7 +1614,7 @@ row9:
 	ADD $4, R9
 	ADD $4, R11
 	SUBS $1, R12, R12
-	BNE row9
+	BNE repeat6
 	MOVD 24(R0), R13
 	WORD $0x3d8001a2 // str q2, [x13]
 	ADD R1, R13
@@ -1645,9 +1627,7 @@ row9:
 	ADD R1, R14
 	RET
 
-other7:
-
-done8:
+rowsElse5:
 	MOVD 24(R0), R2
 	WORD $0x3dc00042 // ldr q2, [x2]
 	ADD R1, R2
@@ -1663,7 +1643,7 @@ done8:
 	MOVD 56(R0), R9
 	MOVD 64(R0), R10
 
-row10:
+repeat7:
 	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x3dc000e6 // ldr q6, [x7]
 	WORD $0x4d40c907 // ld1r {v7.4s}, [x8]
@@ -1685,7 +1665,7 @@ row10:
 	ADD R5, R7
 	ADD $4, R8
 	SUBS $1, R10, R10
-	BNE row10
+	BNE repeat7
 	MOVD 24(R0), R11
 	WORD $0x3d800162 // str q2, [x11]
 	ADD R1, R11

@@ -21,7 +21,7 @@ TEXT ·distance1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   48(AX), BX
 	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    other1
+	JNE    rowsElse1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -30,9 +30,9 @@ TEXT ·distance1AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     other3
+	JZ     ifElse2
 
-row5:
+repeat3:
 	VBROADCASTSS (BX), Z4
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z5
@@ -55,11 +55,11 @@ row5:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row5
-	JMP          done4
+	JNZ          repeat3
+	JMP          ifDone4
 
-other3:
-row6:
+ifElse2:
+repeat5:
 	VMOVUPS      (CX), Z4
 	VBROADCASTSS (DI), Z5
 	VSUBPS       Z5, Z4, Z5
@@ -76,9 +76,9 @@ row6:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row6
+	JNZ          repeat5
 
-done4:
+ifDone4:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -96,18 +96,18 @@ done4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   64(AX), $0x03
-	JNE    other7
+	JNE    rowsElse6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other9
+	JZ     ifElse7
 
-row11:
+repeat8:
 	VBROADCASTSS (BX), Z3
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z4
@@ -126,11 +126,11 @@ row11:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row11
-	JMP          done10
+	JNZ          repeat8
+	JMP          ifDone9
 
-other9:
-row12:
+ifElse7:
+repeat10:
 	VMOVUPS      (CX), Z3
 	VBROADCASTSS (DI), Z4
 	VSUBPS       Z4, Z3, Z4
@@ -144,9 +144,9 @@ row12:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row12
+	JNZ          repeat10
 
-done10:
+ifDone9:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -162,17 +162,17 @@ done10:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ   64(AX), $0x02
-	JNE    other13
+	JNE    rowsElse11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other15
+	JZ     ifElse12
 
-row17:
+repeat13:
 	VBROADCASTSS (BX), Z2
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z3
@@ -187,11 +187,11 @@ row17:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row17
-	JMP          done16
+	JNZ          repeat13
+	JMP          ifDone14
 
-other15:
-row18:
+ifElse12:
+repeat15:
 	VMOVUPS      (CX), Z2
 	VBROADCASTSS (DI), Z3
 	VSUBPS       Z3, Z2, Z3
@@ -202,9 +202,9 @@ row18:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row18
+	JNZ          repeat15
 
-done16:
+ifDone14:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -218,14 +218,14 @@ done16:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	VPXORD Z0, Z0, Z0
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other19
+	JZ     ifElse16
 
-row21:
+repeat17:
 	VBROADCASTSS (BX), Z1
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z2
@@ -236,11 +236,11 @@ row21:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row21
-	JMP          done20
+	JNZ          repeat17
+	JMP          ifDone18
 
-other19:
-row22:
+ifElse16:
+repeat19:
 	VMOVUPS      (CX), Z1
 	VBROADCASTSS (DI), Z2
 	VSUBPS       Z2, Z1, Z1
@@ -248,9 +248,9 @@ row22:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row22
+	JNZ          repeat19
 
-done20:
+ifDone18:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -275,7 +275,7 @@ TEXT ·distance1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   48(AX), BX
 	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    other1
+	JNE    rowsElse1
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -284,9 +284,9 @@ TEXT ·distance1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     other3
+	JZ     ifElse2
 
-row5:
+repeat3:
 	VBROADCASTSS (BX), Y4
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y5
@@ -309,11 +309,11 @@ row5:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row5
-	JMP          done4
+	JNZ          repeat3
+	JMP          ifDone4
 
-other3:
-row6:
+ifElse2:
+repeat5:
 	VMOVUPS      (CX), Y4
 	VBROADCASTSS (DI), Y5
 	VSUBPS       Y5, Y4, Y5
@@ -330,9 +330,9 @@ row6:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row6
+	JNZ          repeat5
 
-done4:
+ifDone4:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -352,18 +352,18 @@ done4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   64(AX), $0x03
-	JNE    other7
+	JNE    rowsElse6
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other9
+	JZ     ifElse7
 
-row11:
+repeat8:
 	VBROADCASTSS (BX), Y3
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y4
@@ -382,11 +382,11 @@ row11:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row11
-	JMP          done10
+	JNZ          repeat8
+	JMP          ifDone9
 
-other9:
-row12:
+ifElse7:
+repeat10:
 	VMOVUPS      (CX), Y3
 	VBROADCASTSS (DI), Y4
 	VSUBPS       Y4, Y3, Y4
@@ -400,9 +400,9 @@ row12:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row12
+	JNZ          repeat10
 
-done10:
+ifDone9:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -420,17 +420,17 @@ done10:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ   64(AX), $0x02
-	JNE    other13
+	JNE    rowsElse11
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other15
+	JZ     ifElse12
 
-row17:
+repeat13:
 	VBROADCASTSS (BX), Y2
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y3
@@ -445,11 +445,11 @@ row17:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row17
-	JMP          done16
+	JNZ          repeat13
+	JMP          ifDone14
 
-other15:
-row18:
+ifElse12:
+repeat15:
 	VMOVUPS      (CX), Y2
 	VBROADCASTSS (DI), Y3
 	VSUBPS       Y3, Y2, Y3
@@ -460,9 +460,9 @@ row18:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row18
+	JNZ          repeat15
 
-done16:
+ifDone14:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -478,14 +478,14 @@ done16:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	VXORPS Y0, Y0, Y0
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other19
+	JZ     ifElse16
 
-row21:
+repeat17:
 	VBROADCASTSS (BX), Y1
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y2
@@ -496,11 +496,11 @@ row21:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row21
-	JMP          done20
+	JNZ          repeat17
+	JMP          ifDone18
 
-other19:
-row22:
+ifElse16:
+repeat19:
 	VMOVUPS      (CX), Y1
 	VBROADCASTSS (DI), Y2
 	VSUBPS       Y2, Y1, Y1
@@ -508,9 +508,9 @@ row22:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row22
+	JNZ          repeat19
 
-done20:
+ifDone18:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -535,7 +535,7 @@ TEXT ·distance2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   48(AX), BX
 	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    other1
+	JNE    rowsElse1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -548,9 +548,9 @@ TEXT ·distance2AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     other3
+	JZ     ifElse2
 
-row5:
+repeat3:
 	VBROADCASTSS (BX), Z8
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z9
@@ -586,11 +586,11 @@ row5:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row5
-	JMP          done4
+	JNZ          repeat3
+	JMP          ifDone4
 
-other3:
-row6:
+ifElse2:
+repeat5:
 	VMOVUPS      (CX), Z8
 	VMOVUPS      64(CX), Z9
 	VBROADCASTSS (DI), Z10
@@ -616,9 +616,9 @@ row6:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row6
+	JNZ          repeat5
 
-done4:
+ifDone4:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -640,9 +640,9 @@ done4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   64(AX), $0x03
-	JNE    other7
+	JNE    rowsElse6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -652,9 +652,9 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other9
+	JZ     ifElse7
 
-row11:
+repeat8:
 	VBROADCASTSS (BX), Z6
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z7
@@ -683,11 +683,11 @@ row11:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row11
-	JMP          done10
+	JNZ          repeat8
+	JMP          ifDone9
 
-other9:
-row12:
+ifElse7:
+repeat10:
 	VMOVUPS      (CX), Z6
 	VMOVUPS      64(CX), Z7
 	VBROADCASTSS (DI), Z8
@@ -708,9 +708,9 @@ row12:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row12
+	JNZ          repeat10
 
-done10:
+ifDone9:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -729,9 +729,9 @@ done10:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ   64(AX), $0x02
-	JNE    other13
+	JNE    rowsElse11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -739,9 +739,9 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other15
+	JZ     ifElse12
 
-row17:
+repeat13:
 	VBROADCASTSS (BX), Z4
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z5
@@ -763,11 +763,11 @@ row17:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row17
-	JMP          done16
+	JNZ          repeat13
+	JMP          ifDone14
 
-other15:
-row18:
+ifElse12:
+repeat15:
 	VMOVUPS      (CX), Z4
 	VMOVUPS      64(CX), Z5
 	VBROADCASTSS (DI), Z6
@@ -783,9 +783,9 @@ row18:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row18
+	JNZ          repeat15
 
-done16:
+ifDone14:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -801,15 +801,15 @@ done16:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other19
+	JZ     ifElse16
 
-row21:
+repeat17:
 	VBROADCASTSS (BX), Z2
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z3
@@ -824,11 +824,11 @@ row21:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row21
-	JMP          done20
+	JNZ          repeat17
+	JMP          ifDone18
 
-other19:
-row22:
+ifElse16:
+repeat19:
 	VMOVUPS      (CX), Z2
 	VMOVUPS      64(CX), Z3
 	VBROADCASTSS (DI), Z4
@@ -839,9 +839,9 @@ row22:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row22
+	JNZ          repeat19
 
-done20:
+ifDone18:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -865,7 +865,7 @@ TEXT ·distance2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   48(AX), BX
 	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    other1
+	JNE    rowsElse1
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -878,9 +878,9 @@ TEXT ·distance2AVX2(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     other3
+	JZ     ifElse2
 
-row5:
+repeat3:
 	VBROADCASTSS (BX), Y8
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y9
@@ -916,11 +916,11 @@ row5:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row5
-	JMP          done4
+	JNZ          repeat3
+	JMP          ifDone4
 
-other3:
-row6:
+ifElse2:
+repeat5:
 	VMOVUPS      (CX), Y8
 	VMOVUPS      32(CX), Y9
 	VBROADCASTSS (DI), Y10
@@ -946,9 +946,9 @@ row6:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row6
+	JNZ          repeat5
 
-done4:
+ifDone4:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -972,9 +972,9 @@ done4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   64(AX), $0x03
-	JNE    other7
+	JNE    rowsElse6
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -984,9 +984,9 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other9
+	JZ     ifElse7
 
-row11:
+repeat8:
 	VBROADCASTSS (BX), Y6
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y7
@@ -1015,11 +1015,11 @@ row11:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row11
-	JMP          done10
+	JNZ          repeat8
+	JMP          ifDone9
 
-other9:
-row12:
+ifElse7:
+repeat10:
 	VMOVUPS      (CX), Y6
 	VMOVUPS      32(CX), Y7
 	VBROADCASTSS (DI), Y8
@@ -1040,9 +1040,9 @@ row12:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row12
+	JNZ          repeat10
 
-done10:
+ifDone9:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -1063,9 +1063,9 @@ done10:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ   64(AX), $0x02
-	JNE    other13
+	JNE    rowsElse11
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1073,9 +1073,9 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other15
+	JZ     ifElse12
 
-row17:
+repeat13:
 	VBROADCASTSS (BX), Y4
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y5
@@ -1097,11 +1097,11 @@ row17:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row17
-	JMP          done16
+	JNZ          repeat13
+	JMP          ifDone14
 
-other15:
-row18:
+ifElse12:
+repeat15:
 	VMOVUPS      (CX), Y4
 	VMOVUPS      32(CX), Y5
 	VBROADCASTSS (DI), Y6
@@ -1117,9 +1117,9 @@ row18:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row18
+	JNZ          repeat15
 
-done16:
+ifDone14:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -1137,15 +1137,15 @@ done16:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other19
+	JZ     ifElse16
 
-row21:
+repeat17:
 	VBROADCASTSS (BX), Y2
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Y3
@@ -1160,11 +1160,11 @@ row21:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row21
-	JMP          done20
+	JNZ          repeat17
+	JMP          ifDone18
 
-other19:
-row22:
+ifElse16:
+repeat19:
 	VMOVUPS      (CX), Y2
 	VMOVUPS      32(CX), Y3
 	VBROADCASTSS (DI), Y4
@@ -1175,9 +1175,9 @@ row22:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row22
+	JNZ          repeat19
 
-done20:
+ifDone18:
 	MOVQ       72(AX), CX
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, CX
@@ -1203,7 +1203,7 @@ TEXT ·distance3AVX512(SB), NOSPLIT, $0-8
 	MOVQ   48(AX), BX
 	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    other1
+	JNE    rowsElse1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1220,9 +1220,9 @@ TEXT ·distance3AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     other3
+	JZ     ifElse2
 
-row5:
+repeat3:
 	VBROADCASTSS (BX), Z12
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z13
@@ -1271,11 +1271,11 @@ row5:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row5
-	JMP          done4
+	JNZ          repeat3
+	JMP          ifDone4
 
-other3:
-row6:
+ifElse2:
+repeat5:
 	VMOVUPS      (CX), Z12
 	VMOVUPS      64(CX), Z13
 	VMOVUPS      128(CX), Z14
@@ -1310,9 +1310,9 @@ row6:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row6
+	JNZ          repeat5
 
-done4:
+ifDone4:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1338,9 +1338,9 @@ done4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   64(AX), $0x03
-	JNE    other7
+	JNE    rowsElse6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1353,9 +1353,9 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other9
+	JZ     ifElse7
 
-row11:
+repeat8:
 	VBROADCASTSS (BX), Z9
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z10
@@ -1394,11 +1394,11 @@ row11:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row11
-	JMP          done10
+	JNZ          repeat8
+	JMP          ifDone9
 
-other9:
-row12:
+ifElse7:
+repeat10:
 	VMOVUPS      (CX), Z9
 	VMOVUPS      64(CX), Z10
 	VMOVUPS      128(CX), Z11
@@ -1426,9 +1426,9 @@ row12:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row12
+	JNZ          repeat10
 
-done10:
+ifDone9:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1450,9 +1450,9 @@ done10:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ   64(AX), $0x02
-	JNE    other13
+	JNE    rowsElse11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1462,9 +1462,9 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other15
+	JZ     ifElse12
 
-row17:
+repeat13:
 	VBROADCASTSS (BX), Z6
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z7
@@ -1493,11 +1493,11 @@ row17:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row17
-	JMP          done16
+	JNZ          repeat13
+	JMP          ifDone14
 
-other15:
-row18:
+ifElse12:
+repeat15:
 	VMOVUPS      (CX), Z6
 	VMOVUPS      64(CX), Z7
 	VMOVUPS      128(CX), Z8
@@ -1518,9 +1518,9 @@ row18:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row18
+	JNZ          repeat15
 
-done16:
+ifDone14:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1538,16 +1538,16 @@ done16:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other19
+	JZ     ifElse16
 
-row21:
+repeat17:
 	VBROADCASTSS (BX), Z3
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z4
@@ -1566,11 +1566,11 @@ row21:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row21
-	JMP          done20
+	JNZ          repeat17
+	JMP          ifDone18
 
-other19:
-row22:
+ifElse16:
+repeat19:
 	VMOVUPS      (CX), Z3
 	VMOVUPS      64(CX), Z4
 	VMOVUPS      128(CX), Z5
@@ -1584,9 +1584,9 @@ row22:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row22
+	JNZ          repeat19
 
-done20:
+ifDone18:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1611,7 +1611,7 @@ TEXT ·distance4AVX512(SB), NOSPLIT, $0-8
 	MOVQ   48(AX), BX
 	MOVQ   56(AX), SI
 	CMPQ   64(AX), $0x04
-	JNE    other1
+	JNE    rowsElse1
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1632,9 +1632,9 @@ TEXT ·distance4AVX512(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), R8
 	LEAQ   (R8)(R8*2), R9
 	TESTQ  BX, BX
-	JZ     other3
+	JZ     ifElse2
 
-row5:
+repeat3:
 	VBROADCASTSS (BX), Z16
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z17
@@ -1696,11 +1696,11 @@ row5:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row5
-	JMP          done4
+	JNZ          repeat3
+	JMP          ifDone4
 
-other3:
-row6:
+ifElse2:
+repeat5:
 	VMOVUPS      (CX), Z16
 	VMOVUPS      64(CX), Z17
 	VMOVUPS      128(CX), Z18
@@ -1744,9 +1744,9 @@ row6:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row6
+	JNZ          repeat5
 
-done4:
+ifDone4:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1776,9 +1776,9 @@ done4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ   64(AX), $0x03
-	JNE    other7
+	JNE    rowsElse6
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1794,9 +1794,9 @@ other1:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other9
+	JZ     ifElse7
 
-row11:
+repeat8:
 	VBROADCASTSS (BX), Z12
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z13
@@ -1845,11 +1845,11 @@ row11:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row11
-	JMP          done10
+	JNZ          repeat8
+	JMP          ifDone9
 
-other9:
-row12:
+ifElse7:
+repeat10:
 	VMOVUPS      (CX), Z12
 	VMOVUPS      64(CX), Z13
 	VMOVUPS      128(CX), Z14
@@ -1884,9 +1884,9 @@ row12:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row12
+	JNZ          repeat10
 
-done10:
+ifDone9:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -1911,9 +1911,9 @@ done10:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ   64(AX), $0x02
-	JNE    other13
+	JNE    rowsElse11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1925,9 +1925,9 @@ other7:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other15
+	JZ     ifElse12
 
-row17:
+repeat13:
 	VBROADCASTSS (BX), Z8
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z9
@@ -1963,11 +1963,11 @@ row17:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row17
-	JMP          done16
+	JNZ          repeat13
+	JMP          ifDone14
 
-other15:
-row18:
+ifElse12:
+repeat15:
 	VMOVUPS      (CX), Z8
 	VMOVUPS      64(CX), Z9
 	VMOVUPS      128(CX), Z10
@@ -1993,9 +1993,9 @@ row18:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row18
+	JNZ          repeat15
 
-done16:
+ifDone14:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -2015,7 +2015,7 @@ done16:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2023,9 +2023,9 @@ other13:
 	MOVQ   (AX), DI
 	MOVQ   8(AX), R8
 	TESTQ  BX, BX
-	JZ     other19
+	JZ     ifElse16
 
-row21:
+repeat17:
 	VBROADCASTSS (BX), Z4
 	ADDQ         $0x04, BX
 	VMOVUPS      (CX), Z5
@@ -2048,11 +2048,11 @@ row21:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row21
-	JMP          done20
+	JNZ          repeat17
+	JMP          ifDone18
 
-other19:
-row22:
+ifElse16:
+repeat19:
 	VMOVUPS      (CX), Z4
 	VMOVUPS      64(CX), Z5
 	VMOVUPS      128(CX), Z6
@@ -2069,9 +2069,9 @@ row22:
 	ADDQ         $0x04, DI
 	ADDQ         DX, CX
 	DECQ         SI
-	JNZ          row22
+	JNZ          repeat19
 
-done20:
+ifDone18:
 	MOVQ    72(AX), CX
 	MOVL    $-1, DX
 	BZHIL   CX, DX, DX
@@ -2101,7 +2101,7 @@ TEXT ·distanceGradAVX512(SB), NOSPLIT, $0-8
 	MOVQ    40(AX), CX
 	MOVQ    32(AX), DX
 	CMPQ    72(AX), $0x04
-	JNE     other1
+	JNE     rowsElse1
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Z0
 	ADDQ    CX, BX
@@ -2118,7 +2118,7 @@ TEXT ·distanceGradAVX512(SB), NOSPLIT, $0-8
 	VMOVUPS (BX)(CX*2), Z6
 	VMOVUPS (BX)(SI*1), Z7
 	TESTQ   DX, DX
-	JZ      other3
+	JZ      ifElse2
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z8
 	ADDQ    CX, DX
@@ -2136,7 +2136,7 @@ TEXT ·distanceGradAVX512(SB), NOSPLIT, $0-8
 	LEAQ    (R8)(R8*2), R9
 	MOVQ    64(AX), R10
 
-row5:
+repeat3:
 	VMOVUPS      (BX), Z12
 	VMOVUPS      (SI), Z13
 	VBROADCASTSS (DI), Z14
@@ -2168,7 +2168,7 @@ row5:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R10
-	JNZ          row5
+	JNZ          repeat3
 	MOVQ         24(AX), DX
 	VMOVUPS      Z0, (DX)
 	ADDQ         CX, DX
@@ -2187,9 +2187,9 @@ row5:
 	ADDQ         CX, AX
 	VMOVUPS      Z11, (AX)
 	ADDQ         CX, AX
-	JMP          done4
+	JMP          ifDone4
 
-other3:
+ifElse2:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2198,7 +2198,7 @@ other3:
 	LEAQ (R8)(R8*2), R9
 	MOVQ 64(AX), R10
 
-row6:
+repeat5:
 	VMOVUPS      (BX), Z8
 	VMOVUPS      (SI), Z9
 	VBROADCASTSS (DI), Z10
@@ -2222,7 +2222,7 @@ row6:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R10
-	JNZ          row6
+	JNZ          repeat5
 	MOVQ         24(AX), AX
 	VMOVUPS      Z0, (AX)
 	ADDQ         CX, AX
@@ -2233,13 +2233,13 @@ row6:
 	VMOVUPS      Z3, (AX)
 	ADDQ         CX, AX
 
-done4:
+ifDone4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ    72(AX), $0x03
-	JNE     other7
+	JNE     rowsElse6
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Z0
 	ADDQ    CX, BX
@@ -2252,7 +2252,7 @@ other1:
 	VMOVUPS (BX)(CX*1), Z4
 	VMOVUPS (BX)(CX*2), Z5
 	TESTQ   DX, DX
-	JZ      other9
+	JZ      ifElse7
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z6
 	ADDQ    CX, DX
@@ -2267,7 +2267,7 @@ other1:
 	MOVQ    56(AX), R8
 	MOVQ    64(AX), R9
 
-row11:
+repeat8:
 	VMOVUPS      (BX), Z9
 	VMOVUPS      (SI), Z10
 	VBROADCASTSS (DI), Z11
@@ -2293,7 +2293,7 @@ row11:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R9
-	JNZ          row11
+	JNZ          repeat8
 	MOVQ         24(AX), DX
 	VMOVUPS      Z0, (DX)
 	ADDQ         CX, DX
@@ -2308,9 +2308,9 @@ row11:
 	ADDQ         CX, AX
 	VMOVUPS      Z8, (AX)
 	ADDQ         CX, AX
-	JMP          done10
+	JMP          ifDone9
 
-other9:
+ifElse7:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2318,7 +2318,7 @@ other9:
 	MOVQ 56(AX), R8
 	MOVQ 64(AX), R9
 
-row12:
+repeat10:
 	VMOVUPS      (BX), Z6
 	VMOVUPS      (SI), Z7
 	VBROADCASTSS (DI), Z8
@@ -2338,7 +2338,7 @@ row12:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R9
-	JNZ          row12
+	JNZ          repeat10
 	MOVQ         24(AX), AX
 	VMOVUPS      Z0, (AX)
 	ADDQ         CX, AX
@@ -2347,13 +2347,13 @@ row12:
 	VMOVUPS      Z2, (AX)
 	ADDQ         CX, AX
 
-done10:
+ifDone9:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ    72(AX), $0x02
-	JNE     other13
+	JNE     rowsElse11
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Z0
 	ADDQ    CX, BX
@@ -2363,7 +2363,7 @@ other7:
 	VMOVUPS (BX), Z2
 	VMOVUPS (BX)(CX*1), Z3
 	TESTQ   DX, DX
-	JZ      other15
+	JZ      ifElse12
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z4
 	ADDQ    CX, DX
@@ -2376,7 +2376,7 @@ other7:
 	MOVQ    56(AX), R8
 	MOVQ    64(AX), R9
 
-row17:
+repeat13:
 	VMOVUPS      (BX), Z6
 	VMOVUPS      (SI), Z7
 	VBROADCASTSS (DI), Z8
@@ -2396,7 +2396,7 @@ row17:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R9
-	JNZ          row17
+	JNZ          repeat13
 	MOVQ         24(AX), DX
 	VMOVUPS      Z0, (DX)
 	ADDQ         CX, DX
@@ -2407,9 +2407,9 @@ row17:
 	ADDQ         CX, AX
 	VMOVUPS      Z5, (AX)
 	ADDQ         CX, AX
-	JMP          done16
+	JMP          ifDone14
 
-other15:
+ifElse12:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2417,7 +2417,7 @@ other15:
 	MOVQ 56(AX), R8
 	MOVQ 64(AX), R9
 
-row18:
+repeat15:
 	VMOVUPS      (BX), Z4
 	VMOVUPS      (SI), Z5
 	VBROADCASTSS (DI), Z6
@@ -2433,25 +2433,25 @@ row18:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R9
-	JNZ          row18
+	JNZ          repeat15
 	MOVQ         24(AX), AX
 	VMOVUPS      Z0, (AX)
 	ADDQ         CX, AX
 	VMOVUPS      Z1, (AX)
 	ADDQ         CX, AX
 
-done16:
+ifDone14:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Z0
 	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	VMOVUPS (BX), Z1
 	TESTQ   DX, DX
-	JZ      other19
+	JZ      ifElse16
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Z2
 	ADDQ    CX, DX
@@ -2462,7 +2462,7 @@ other13:
 	MOVQ    56(AX), R8
 	MOVQ    64(AX), R8
 
-row21:
+repeat17:
 	VMOVUPS      (BX), Z3
 	VMOVUPS      (SI), Z4
 	VBROADCASTSS (DI), Z5
@@ -2476,16 +2476,16 @@ row21:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R8
-	JNZ          row21
+	JNZ          repeat17
 	MOVQ         24(AX), DX
 	VMOVUPS      Z0, (DX)
 	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Z2, (AX)
 	ADDQ         CX, AX
-	JMP          done20
+	JMP          ifDone18
 
-other19:
+ifElse16:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), BX
 	MOVQ 16(AX), SI
@@ -2493,7 +2493,7 @@ other19:
 	MOVQ 56(AX), R8
 	MOVQ 64(AX), R8
 
-row22:
+repeat19:
 	VMOVUPS      (BX), Z2
 	VMOVUPS      (SI), Z3
 	VBROADCASTSS (DI), Z4
@@ -2505,12 +2505,12 @@ row22:
 	ADDQ         DX, SI
 	ADDQ         $0x04, DI
 	DECQ         R8
-	JNZ          row22
+	JNZ          repeat19
 	MOVQ         24(AX), AX
 	VMOVUPS      Z0, (AX)
 	ADDQ         CX, AX
 
-done20:
+ifDone18:
 	VZEROUPPER
 	RET
 
@@ -2529,7 +2529,7 @@ TEXT ·distanceGradAVX2(SB), NOSPLIT, $0-8
 	MOVQ    40(AX), CX
 	MOVQ    32(AX), DX
 	CMPQ    72(AX), $0x04
-	JNE     other1
+	JNE     rowsElse1
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Y0
 	ADDQ    CX, BX
@@ -2542,7 +2542,7 @@ TEXT ·distanceGradAVX2(SB), NOSPLIT, $0-8
 	MOVQ    (AX), BX
 	LEAQ    (CX)(CX*2), SI
 	TESTQ   DX, DX
-	JZ      other3
+	JZ      ifElse2
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y4
 	ADDQ    CX, DX
@@ -2560,7 +2560,7 @@ TEXT ·distanceGradAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (R10)(R10*2), R11
 	MOVQ    64(AX), R12
 
-row5:
+repeat3:
 	VMOVUPS      (DI), Y8
 	VMOVUPS      (R8), Y9
 	VBROADCASTSS (R9), Y10
@@ -2592,7 +2592,7 @@ row5:
 	ADDQ         DX, R8
 	ADDQ         $0x04, R9
 	DECQ         R12
-	JNZ          row5
+	JNZ          repeat3
 	MOVQ         24(AX), DX
 	VMOVUPS      Y0, (DX)
 	ADDQ         CX, DX
@@ -2611,9 +2611,9 @@ row5:
 	ADDQ         CX, AX
 	VMOVUPS      Y7, (AX)
 	ADDQ         CX, AX
-	JMP          done4
+	JMP          ifDone4
 
-other3:
+ifElse2:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), DI
 	MOVQ 16(AX), R8
@@ -2622,7 +2622,7 @@ other3:
 	LEAQ (R10)(R10*2), R11
 	MOVQ 64(AX), R12
 
-row6:
+repeat5:
 	VMOVUPS      (DI), Y4
 	VMOVUPS      (R8), Y5
 	VBROADCASTSS (R9), Y6
@@ -2646,7 +2646,7 @@ row6:
 	ADDQ         DX, R8
 	ADDQ         $0x04, R9
 	DECQ         R12
-	JNZ          row6
+	JNZ          repeat5
 	MOVQ         24(AX), AX
 	VMOVUPS      Y0, (AX)
 	ADDQ         CX, AX
@@ -2657,13 +2657,13 @@ row6:
 	VMOVUPS      Y3, (AX)
 	ADDQ         CX, AX
 
-done4:
+ifDone4:
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ    72(AX), $0x03
-	JNE     other7
+	JNE     rowsElse6
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Y0
 	ADDQ    CX, BX
@@ -2673,7 +2673,7 @@ other1:
 	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
-	JZ      other9
+	JZ      ifElse7
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y3
 	ADDQ    CX, DX
@@ -2688,7 +2688,7 @@ other1:
 	MOVQ    56(AX), R9
 	MOVQ    64(AX), R10
 
-row11:
+repeat8:
 	VMOVUPS      (SI), Y6
 	VMOVUPS      (DI), Y7
 	VBROADCASTSS (R8), Y8
@@ -2714,7 +2714,7 @@ row11:
 	ADDQ         DX, DI
 	ADDQ         $0x04, R8
 	DECQ         R10
-	JNZ          row11
+	JNZ          repeat8
 	MOVQ         24(AX), DX
 	VMOVUPS      Y0, (DX)
 	ADDQ         CX, DX
@@ -2729,9 +2729,9 @@ row11:
 	ADDQ         CX, AX
 	VMOVUPS      Y5, (AX)
 	ADDQ         CX, AX
-	JMP          done10
+	JMP          ifDone9
 
-other9:
+ifElse7:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), SI
 	MOVQ 16(AX), DI
@@ -2739,7 +2739,7 @@ other9:
 	MOVQ 56(AX), R9
 	MOVQ 64(AX), R10
 
-row12:
+repeat10:
 	VMOVUPS      (SI), Y3
 	VMOVUPS      (DI), Y4
 	VBROADCASTSS (R8), Y5
@@ -2759,7 +2759,7 @@ row12:
 	ADDQ         DX, DI
 	ADDQ         $0x04, R8
 	DECQ         R10
-	JNZ          row12
+	JNZ          repeat10
 	MOVQ         24(AX), AX
 	VMOVUPS      Y0, (AX)
 	ADDQ         CX, AX
@@ -2768,13 +2768,13 @@ row12:
 	VMOVUPS      Y2, (AX)
 	ADDQ         CX, AX
 
-done10:
+ifDone9:
 	VZEROUPPER
 	RET
 
-other7:
+rowsElse6:
 	CMPQ    72(AX), $0x02
-	JNE     other13
+	JNE     rowsElse11
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Y0
 	ADDQ    CX, BX
@@ -2782,7 +2782,7 @@ other7:
 	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
-	JZ      other15
+	JZ      ifElse12
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y2
 	ADDQ    CX, DX
@@ -2795,7 +2795,7 @@ other7:
 	MOVQ    56(AX), R9
 	MOVQ    64(AX), R10
 
-row17:
+repeat13:
 	VMOVUPS      (SI), Y4
 	VMOVUPS      (DI), Y5
 	VBROADCASTSS (R8), Y6
@@ -2815,7 +2815,7 @@ row17:
 	ADDQ         DX, DI
 	ADDQ         $0x04, R8
 	DECQ         R10
-	JNZ          row17
+	JNZ          repeat13
 	MOVQ         24(AX), DX
 	VMOVUPS      Y0, (DX)
 	ADDQ         CX, DX
@@ -2826,9 +2826,9 @@ row17:
 	ADDQ         CX, AX
 	VMOVUPS      Y3, (AX)
 	ADDQ         CX, AX
-	JMP          done16
+	JMP          ifDone14
 
-other15:
+ifElse12:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), SI
 	MOVQ 16(AX), DI
@@ -2836,7 +2836,7 @@ other15:
 	MOVQ 56(AX), R9
 	MOVQ 64(AX), R10
 
-row18:
+repeat15:
 	VMOVUPS      (SI), Y2
 	VMOVUPS      (DI), Y3
 	VBROADCASTSS (R8), Y4
@@ -2852,24 +2852,24 @@ row18:
 	ADDQ         DX, DI
 	ADDQ         $0x04, R8
 	DECQ         R10
-	JNZ          row18
+	JNZ          repeat15
 	MOVQ         24(AX), AX
 	VMOVUPS      Y0, (AX)
 	ADDQ         CX, AX
 	VMOVUPS      Y1, (AX)
 	ADDQ         CX, AX
 
-done16:
+ifDone14:
 	VZEROUPPER
 	RET
 
-other13:
+rowsElse11:
 	MOVQ    24(AX), BX
 	VMOVUPS (BX), Y0
 	ADDQ    CX, BX
 	MOVQ    (AX), BX
 	TESTQ   DX, DX
-	JZ      other19
+	JZ      ifElse16
 	MOVQ    32(AX), DX
 	VMOVUPS (DX), Y1
 	ADDQ    CX, DX
@@ -2880,7 +2880,7 @@ other13:
 	MOVQ    56(AX), R9
 	MOVQ    64(AX), R9
 
-row21:
+repeat17:
 	VMOVUPS      (SI), Y2
 	VMOVUPS      (DI), Y3
 	VBROADCASTSS (R8), Y4
@@ -2894,16 +2894,16 @@ row21:
 	ADDQ         DX, DI
 	ADDQ         $0x04, R8
 	DECQ         R9
-	JNZ          row21
+	JNZ          repeat17
 	MOVQ         24(AX), DX
 	VMOVUPS      Y0, (DX)
 	ADDQ         CX, DX
 	MOVQ         32(AX), AX
 	VMOVUPS      Y1, (AX)
 	ADDQ         CX, AX
-	JMP          done20
+	JMP          ifDone18
 
-other19:
+ifElse16:
 	MOVQ 40(AX), DX
 	MOVQ 8(AX), SI
 	MOVQ 16(AX), DI
@@ -2911,7 +2911,7 @@ other19:
 	MOVQ 56(AX), R9
 	MOVQ 64(AX), R9
 
-row22:
+repeat19:
 	VMOVUPS      (SI), Y1
 	VMOVUPS      (DI), Y2
 	VBROADCASTSS (R8), Y3
@@ -2923,12 +2923,12 @@ row22:
 	ADDQ         DX, DI
 	ADDQ         $0x04, R8
 	DECQ         R9
-	JNZ          row22
+	JNZ          repeat19
 	MOVQ         24(AX), AX
 	VMOVUPS      Y0, (AX)
 	ADDQ         CX, AX
 
-done20:
+ifDone18:
 	VZEROUPPER
 	RET
 

@@ -21,7 +21,7 @@ TEXT ·distance1NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE other1
+	BNE rowsElse1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -34,9 +34,9 @@ TEXT ·distance1NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, other3
+	CBZ R3, ifElse2
 
-row5:
+repeat3:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00025 // ldr q5, [x1]
@@ -62,12 +62,12 @@ row5:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row5
-	JMP done4
+	BNE repeat3
+	JMP ifDone4
 
-other3:
+ifElse2:
 
-row6:
+repeat5:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x4d40c8a5 // ld1r {v5.4s}, [x5]
 	WORD $0x4ea5d486 // fsub v6.4s, v4.4s, v5.4s
@@ -87,88 +87,86 @@ row6:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row6
+	BNE repeat5
 
-done4:
+ifDone4:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
-	TBZ $2, R10, few9
+	TBZ $2, R10, few8
 	WORD $0x3d800160 // str q0, [x11]
-	JMP done8
+	JMP done7
 
-few9:
-	TBZ $1, R10, single7
+few8:
+	TBZ $1, R10, single6
 	WORD $0xfd000160 // str d0, [x11]
-	TBZ $0, R10, done8
+	TBZ $0, R10, done7
 	ADD $8, R11, R13
 	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd000160 // str s0, [x11]
 
-done8:
+done7:
 	ADD R12, R11
-	TBZ $2, R10, few12
+	TBZ $2, R10, few11
 	WORD $0x3d800161 // str q1, [x11]
-	JMP done11
+	JMP done10
 
-few12:
-	TBZ $1, R10, single10
+few11:
+	TBZ $1, R10, single9
 	WORD $0xfd000161 // str d1, [x11]
-	TBZ $0, R10, done11
+	TBZ $0, R10, done10
 	ADD $8, R11, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd000161 // str s1, [x11]
 
-done11:
+done10:
 	ADD R12, R11
-	TBZ $2, R10, few15
+	TBZ $2, R10, few14
 	WORD $0x3d800162 // str q2, [x11]
-	JMP done14
+	JMP done13
 
-few15:
-	TBZ $1, R10, single13
+few14:
+	TBZ $1, R10, single12
 	WORD $0xfd000162 // str d2, [x11]
-	TBZ $0, R10, done14
+	TBZ $0, R10, done13
 	ADD $8, R11, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd000162 // str s2, [x11]
 
-done14:
+done13:
 	ADD R12, R11
-	TBZ $2, R10, few18
+	TBZ $2, R10, few17
 	WORD $0x3d800163 // str q3, [x11]
-	JMP done17
+	JMP done16
 
-few18:
-	TBZ $1, R10, single16
+few17:
+	TBZ $1, R10, single15
 	WORD $0xfd000163 // str d3, [x11]
-	TBZ $0, R10, done17
+	TBZ $0, R10, done16
 	ADD $8, R11, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done17
+	JMP done16
 
-single16:
+single15:
 	WORD $0xbd000163 // str s3, [x11]
 
-done17:
+done16:
 	ADD R12, R11
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE other19
+	BNE rowsElse18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -178,9 +176,9 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, other21
+	CBZ R3, ifElse19
 
-row23:
+repeat20:
 	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00024 // ldr q4, [x1]
@@ -201,12 +199,12 @@ row23:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row23
-	JMP done22
+	BNE repeat20
+	JMP ifDone21
 
-other21:
+ifElse19:
 
-row24:
+repeat22:
 	WORD $0x3dc00023 // ldr q3, [x1]
 	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
 	WORD $0x4ea4d465 // fsub v5.4s, v3.4s, v4.4s
@@ -222,80 +220,78 @@ row24:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row24
+	BNE repeat22
 
-done22:
+ifDone21:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
-	TBZ $2, R9, few27
+	TBZ $2, R9, few25
 	WORD $0x3d800140 // str q0, [x10]
-	JMP done26
+	JMP done24
 
-few27:
-	TBZ $1, R9, single25
+few25:
+	TBZ $1, R9, single23
 	WORD $0xfd000140 // str d0, [x10]
-	TBZ $0, R9, done26
+	TBZ $0, R9, done24
 	ADD $8, R10, R12
 	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
-	JMP done26
+	JMP done24
 
-single25:
+single23:
 	WORD $0xbd000140 // str s0, [x10]
 
-done26:
+done24:
 	ADD R11, R10
-	TBZ $2, R9, few30
+	TBZ $2, R9, few28
 	WORD $0x3d800141 // str q1, [x10]
-	JMP done29
+	JMP done27
 
-few30:
-	TBZ $1, R9, single28
+few28:
+	TBZ $1, R9, single26
 	WORD $0xfd000141 // str d1, [x10]
-	TBZ $0, R9, done29
+	TBZ $0, R9, done27
 	ADD $8, R10, R12
 	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done29
+	JMP done27
 
-single28:
+single26:
 	WORD $0xbd000141 // str s1, [x10]
 
-done29:
+done27:
 	ADD R11, R10
-	TBZ $2, R9, few33
+	TBZ $2, R9, few31
 	WORD $0x3d800142 // str q2, [x10]
-	JMP done32
+	JMP done30
 
-few33:
-	TBZ $1, R9, single31
+few31:
+	TBZ $1, R9, single29
 	WORD $0xfd000142 // str d2, [x10]
-	TBZ $0, R9, done32
+	TBZ $0, R9, done30
 	ADD $8, R10, R12
 	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done32
+	JMP done30
 
-single31:
+single29:
 	WORD $0xbd000142 // str s2, [x10]
 
-done32:
+done30:
 	ADD R11, R10
 	RET
 
-other19:
-
-done20:
+rowsElse18:
 	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE other34
+	BNE rowsElse32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, other36
+	CBZ R3, ifElse33
 
-row38:
+repeat34:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00023 // ldr q3, [x1]
@@ -311,12 +307,12 @@ row38:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row38
-	JMP done37
+	BNE repeat34
+	JMP ifDone35
 
-other36:
+ifElse33:
 
-row39:
+repeat36:
 	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x4d40c8a3 // ld1r {v3.4s}, [x5]
 	WORD $0x4ea3d444 // fsub v4.4s, v2.4s, v3.4s
@@ -328,57 +324,55 @@ row39:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row39
+	BNE repeat36
 
-done37:
+ifDone35:
 	MOVD 72(R0), R8
 	MOVD 32(R0), R9
 	MOVD 40(R0), R10
-	TBZ $2, R8, few42
+	TBZ $2, R8, few39
 	WORD $0x3d800120 // str q0, [x9]
+	JMP done38
+
+few39:
+	TBZ $1, R8, single37
+	WORD $0xfd000120 // str d0, [x9]
+	TBZ $0, R8, done38
+	ADD $8, R9, R11
+	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
+	JMP done38
+
+single37:
+	WORD $0xbd000120 // str s0, [x9]
+
+done38:
+	ADD R10, R9
+	TBZ $2, R8, few42
+	WORD $0x3d800121 // str q1, [x9]
 	JMP done41
 
 few42:
 	TBZ $1, R8, single40
-	WORD $0xfd000120 // str d0, [x9]
+	WORD $0xfd000121 // str d1, [x9]
 	TBZ $0, R8, done41
 	ADD $8, R9, R11
-	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
 	JMP done41
 
 single40:
-	WORD $0xbd000120 // str s0, [x9]
+	WORD $0xbd000121 // str s1, [x9]
 
 done41:
 	ADD R10, R9
-	TBZ $2, R8, few45
-	WORD $0x3d800121 // str q1, [x9]
-	JMP done44
-
-few45:
-	TBZ $1, R8, single43
-	WORD $0xfd000121 // str d1, [x9]
-	TBZ $0, R8, done44
-	ADD $8, R9, R11
-	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done44
-
-single43:
-	WORD $0xbd000121 // str s1, [x9]
-
-done44:
-	ADD R10, R9
 	RET
 
-other34:
-
-done35:
+rowsElse32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, other46
+	CBZ R3, ifElse43
 
-row48:
+repeat44:
 	WORD $0x4d40c861 // ld1r {v1.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00022 // ldr q2, [x1]
@@ -389,12 +383,12 @@ row48:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row48
-	JMP done47
+	BNE repeat44
+	JMP ifDone45
 
-other46:
+ifElse43:
 
-row49:
+repeat46:
 	WORD $0x3dc00021 // ldr q1, [x1]
 	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
 	WORD $0x4ea2d423 // fsub v3.4s, v1.4s, v2.4s
@@ -402,28 +396,28 @@ row49:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row49
+	BNE repeat46
 
-done47:
+ifDone45:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
-	TBZ $2, R7, few52
+	TBZ $2, R7, few49
 	WORD $0x3d800100 // str q0, [x8]
-	JMP done51
+	JMP done48
 
-few52:
-	TBZ $1, R7, single50
+few49:
+	TBZ $1, R7, single47
 	WORD $0xfd000100 // str d0, [x8]
-	TBZ $0, R7, done51
+	TBZ $0, R7, done48
 	ADD $8, R8, R10
 	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
-	JMP done51
+	JMP done48
 
-single50:
+single47:
 	WORD $0xbd000100 // str s0, [x8]
 
-done51:
+done48:
 	ADD R9, R8
 	RET
 
@@ -438,7 +432,7 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE other1
+	BNE rowsElse1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -455,9 +449,9 @@ TEXT ·distance2NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, other3
+	CBZ R3, ifElse2
 
-row5:
+repeat3:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00029 // ldr q9, [x1]
@@ -496,12 +490,12 @@ row5:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row5
-	JMP done4
+	BNE repeat3
+	JMP ifDone4
 
-other3:
+ifElse2:
 
-row6:
+repeat5:
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x3dc00429 // ldr q9, [x1, #16]
 	WORD $0x4d40c8aa // ld1r {v10.4s}, [x5]
@@ -530,92 +524,90 @@ row6:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row6
+	BNE repeat5
 
-done4:
+ifDone4:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
 	WORD $0x3d800160 // str q0, [x11]
-	TBZ $2, R10, few9
+	TBZ $2, R10, few8
 	WORD $0x3d800561 // str q1, [x11, #16]
-	JMP done8
+	JMP done7
 
-few9:
-	TBZ $1, R10, single7
+few8:
+	TBZ $1, R10, single6
 	WORD $0xfd000961 // str d1, [x11, #16]
-	TBZ $0, R10, done8
+	TBZ $0, R10, done7
 	ADD $24, R11, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd001161 // str s1, [x11, #16]
 
-done8:
+done7:
 	ADD R12, R11
 	WORD $0x3d800162 // str q2, [x11]
-	TBZ $2, R10, few12
+	TBZ $2, R10, few11
 	WORD $0x3d800563 // str q3, [x11, #16]
-	JMP done11
+	JMP done10
 
-few12:
-	TBZ $1, R10, single10
+few11:
+	TBZ $1, R10, single9
 	WORD $0xfd000963 // str d3, [x11, #16]
-	TBZ $0, R10, done11
+	TBZ $0, R10, done10
 	ADD $24, R11, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd001163 // str s3, [x11, #16]
 
-done11:
+done10:
 	ADD R12, R11
 	WORD $0x3d800164 // str q4, [x11]
-	TBZ $2, R10, few15
+	TBZ $2, R10, few14
 	WORD $0x3d800565 // str q5, [x11, #16]
-	JMP done14
+	JMP done13
 
-few15:
-	TBZ $1, R10, single13
+few14:
+	TBZ $1, R10, single12
 	WORD $0xfd000965 // str d5, [x11, #16]
-	TBZ $0, R10, done14
+	TBZ $0, R10, done13
 	ADD $24, R11, R13
 	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd001165 // str s5, [x11, #16]
 
-done14:
+done13:
 	ADD R12, R11
 	WORD $0x3d800166 // str q6, [x11]
-	TBZ $2, R10, few18
+	TBZ $2, R10, few17
 	WORD $0x3d800567 // str q7, [x11, #16]
-	JMP done17
+	JMP done16
 
-few18:
-	TBZ $1, R10, single16
+few17:
+	TBZ $1, R10, single15
 	WORD $0xfd000967 // str d7, [x11, #16]
-	TBZ $0, R10, done17
+	TBZ $0, R10, done16
 	ADD $24, R11, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done17
+	JMP done16
 
-single16:
+single15:
 	WORD $0xbd001167 // str s7, [x11, #16]
 
-done17:
+done16:
 	ADD R12, R11
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE other19
+	BNE rowsElse18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -628,9 +620,9 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, other21
+	CBZ R3, ifElse19
 
-row23:
+repeat20:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00027 // ldr q7, [x1]
@@ -661,12 +653,12 @@ row23:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row23
-	JMP done22
+	BNE repeat20
+	JMP ifDone21
 
-other21:
+ifElse19:
 
-row24:
+repeat22:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x3dc00427 // ldr q7, [x1, #16]
 	WORD $0x4d40c8a8 // ld1r {v8.4s}, [x5]
@@ -689,74 +681,72 @@ row24:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row24
+	BNE repeat22
 
-done22:
+ifDone21:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
 	WORD $0x3d800140 // str q0, [x10]
-	TBZ $2, R9, few27
+	TBZ $2, R9, few25
 	WORD $0x3d800541 // str q1, [x10, #16]
-	JMP done26
+	JMP done24
 
-few27:
-	TBZ $1, R9, single25
+few25:
+	TBZ $1, R9, single23
 	WORD $0xfd000941 // str d1, [x10, #16]
-	TBZ $0, R9, done26
+	TBZ $0, R9, done24
 	ADD $24, R10, R12
 	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done26
+	JMP done24
 
-single25:
+single23:
 	WORD $0xbd001141 // str s1, [x10, #16]
 
-done26:
+done24:
 	ADD R11, R10
 	WORD $0x3d800142 // str q2, [x10]
-	TBZ $2, R9, few30
+	TBZ $2, R9, few28
 	WORD $0x3d800543 // str q3, [x10, #16]
-	JMP done29
+	JMP done27
 
-few30:
-	TBZ $1, R9, single28
+few28:
+	TBZ $1, R9, single26
 	WORD $0xfd000943 // str d3, [x10, #16]
-	TBZ $0, R9, done29
+	TBZ $0, R9, done27
 	ADD $24, R10, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done29
+	JMP done27
 
-single28:
+single26:
 	WORD $0xbd001143 // str s3, [x10, #16]
 
-done29:
+done27:
 	ADD R11, R10
 	WORD $0x3d800144 // str q4, [x10]
-	TBZ $2, R9, few33
+	TBZ $2, R9, few31
 	WORD $0x3d800545 // str q5, [x10, #16]
-	JMP done32
+	JMP done30
 
-few33:
-	TBZ $1, R9, single31
+few31:
+	TBZ $1, R9, single29
 	WORD $0xfd000945 // str d5, [x10, #16]
-	TBZ $0, R9, done32
+	TBZ $0, R9, done30
 	ADD $24, R10, R12
 	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done32
+	JMP done30
 
-single31:
+single29:
 	WORD $0xbd001145 // str s5, [x10, #16]
 
-done32:
+done30:
 	ADD R11, R10
 	RET
 
-other19:
-
-done20:
+rowsElse18:
 	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE other34
+	BNE rowsElse32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -765,9 +755,9 @@ done20:
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, other36
+	CBZ R3, ifElse33
 
-row38:
+repeat34:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00025 // ldr q5, [x1]
@@ -790,12 +780,12 @@ row38:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row38
-	JMP done37
+	BNE repeat34
+	JMP ifDone35
 
-other36:
+ifElse33:
 
-row39:
+repeat36:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00425 // ldr q5, [x1, #16]
 	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
@@ -812,60 +802,58 @@ row39:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row39
+	BNE repeat36
 
-done37:
+ifDone35:
 	MOVD 72(R0), R8
 	MOVD 32(R0), R9
 	MOVD 40(R0), R10
 	WORD $0x3d800120 // str q0, [x9]
-	TBZ $2, R8, few42
+	TBZ $2, R8, few39
 	WORD $0x3d800521 // str q1, [x9, #16]
+	JMP done38
+
+few39:
+	TBZ $1, R8, single37
+	WORD $0xfd000921 // str d1, [x9, #16]
+	TBZ $0, R8, done38
+	ADD $24, R9, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	JMP done38
+
+single37:
+	WORD $0xbd001121 // str s1, [x9, #16]
+
+done38:
+	ADD R10, R9
+	WORD $0x3d800122 // str q2, [x9]
+	TBZ $2, R8, few42
+	WORD $0x3d800523 // str q3, [x9, #16]
 	JMP done41
 
 few42:
 	TBZ $1, R8, single40
-	WORD $0xfd000921 // str d1, [x9, #16]
+	WORD $0xfd000923 // str d3, [x9, #16]
 	TBZ $0, R8, done41
 	ADD $24, R9, R11
-	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
 	JMP done41
 
 single40:
-	WORD $0xbd001121 // str s1, [x9, #16]
+	WORD $0xbd001123 // str s3, [x9, #16]
 
 done41:
 	ADD R10, R9
-	WORD $0x3d800122 // str q2, [x9]
-	TBZ $2, R8, few45
-	WORD $0x3d800523 // str q3, [x9, #16]
-	JMP done44
-
-few45:
-	TBZ $1, R8, single43
-	WORD $0xfd000923 // str d3, [x9, #16]
-	TBZ $0, R8, done44
-	ADD $24, R9, R11
-	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done44
-
-single43:
-	WORD $0xbd001123 // str s3, [x9, #16]
-
-done44:
-	ADD R10, R9
 	RET
 
-other34:
-
-done35:
+rowsElse32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, other46
+	CBZ R3, ifElse43
 
-row48:
+repeat44:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00023 // ldr q3, [x1]
@@ -880,12 +868,12 @@ row48:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row48
-	JMP done47
+	BNE repeat44
+	JMP ifDone45
 
-other46:
+ifElse43:
 
-row49:
+repeat46:
 	WORD $0x3dc00022 // ldr q2, [x1]
 	WORD $0x3dc00423 // ldr q3, [x1, #16]
 	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
@@ -896,29 +884,29 @@ row49:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row49
+	BNE repeat46
 
-done47:
+ifDone45:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
 	WORD $0x3d800100 // str q0, [x8]
-	TBZ $2, R7, few52
+	TBZ $2, R7, few49
 	WORD $0x3d800501 // str q1, [x8, #16]
-	JMP done51
+	JMP done48
 
-few52:
-	TBZ $1, R7, single50
+few49:
+	TBZ $1, R7, single47
 	WORD $0xfd000901 // str d1, [x8, #16]
-	TBZ $0, R7, done51
+	TBZ $0, R7, done48
 	ADD $24, R8, R10
 	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
-	JMP done51
+	JMP done48
 
-single50:
+single47:
 	WORD $0xbd001101 // str s1, [x8, #16]
 
-done51:
+done48:
 	ADD R9, R8
 	RET
 
@@ -933,7 +921,7 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE other1
+	BNE rowsElse1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -954,9 +942,9 @@ TEXT ·distance3NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, other3
+	CBZ R3, ifElse2
 
-row5:
+repeat3:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc0002d // ldr q13, [x1]
@@ -1008,12 +996,12 @@ row5:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row5
-	JMP done4
+	BNE repeat3
+	JMP ifDone4
 
-other3:
+ifElse2:
 
-row6:
+repeat5:
 	WORD $0x3dc0002c // ldr q12, [x1]
 	WORD $0x3dc0042d // ldr q13, [x1, #16]
 	WORD $0x3dc0082e // ldr q14, [x1, #32]
@@ -1051,96 +1039,94 @@ row6:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row6
+	BNE repeat5
 
-done4:
+ifDone4:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
 	WORD $0x3d800160 // str q0, [x11]
 	WORD $0x3d800561 // str q1, [x11, #16]
-	TBZ $2, R10, few9
+	TBZ $2, R10, few8
 	WORD $0x3d800962 // str q2, [x11, #32]
-	JMP done8
+	JMP done7
 
-few9:
-	TBZ $1, R10, single7
+few8:
+	TBZ $1, R10, single6
 	WORD $0xfd001162 // str d2, [x11, #32]
-	TBZ $0, R10, done8
+	TBZ $0, R10, done7
 	ADD $40, R11, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd002162 // str s2, [x11, #32]
 
-done8:
+done7:
 	ADD R12, R11
 	WORD $0x3d800163 // str q3, [x11]
 	WORD $0x3d800564 // str q4, [x11, #16]
-	TBZ $2, R10, few12
+	TBZ $2, R10, few11
 	WORD $0x3d800965 // str q5, [x11, #32]
-	JMP done11
+	JMP done10
 
-few12:
-	TBZ $1, R10, single10
+few11:
+	TBZ $1, R10, single9
 	WORD $0xfd001165 // str d5, [x11, #32]
-	TBZ $0, R10, done11
+	TBZ $0, R10, done10
 	ADD $40, R11, R13
 	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd002165 // str s5, [x11, #32]
 
-done11:
+done10:
 	ADD R12, R11
 	WORD $0x3d800166 // str q6, [x11]
 	WORD $0x3d800567 // str q7, [x11, #16]
-	TBZ $2, R10, few15
+	TBZ $2, R10, few14
 	WORD $0x3d800968 // str q8, [x11, #32]
-	JMP done14
+	JMP done13
 
-few15:
-	TBZ $1, R10, single13
+few14:
+	TBZ $1, R10, single12
 	WORD $0xfd001168 // str d8, [x11, #32]
-	TBZ $0, R10, done14
+	TBZ $0, R10, done13
 	ADD $40, R11, R13
 	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd002168 // str s8, [x11, #32]
 
-done14:
+done13:
 	ADD R12, R11
 	WORD $0x3d800169 // str q9, [x11]
 	WORD $0x3d80056a // str q10, [x11, #16]
-	TBZ $2, R10, few18
+	TBZ $2, R10, few17
 	WORD $0x3d80096b // str q11, [x11, #32]
-	JMP done17
+	JMP done16
 
-few18:
-	TBZ $1, R10, single16
+few17:
+	TBZ $1, R10, single15
 	WORD $0xfd00116b // str d11, [x11, #32]
-	TBZ $0, R10, done17
+	TBZ $0, R10, done16
 	ADD $40, R11, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done17
+	JMP done16
 
-single16:
+single15:
 	WORD $0xbd00216b // str s11, [x11, #32]
 
-done17:
+done16:
 	ADD R12, R11
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE other19
+	BNE rowsElse18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1156,9 +1142,9 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, other21
+	CBZ R3, ifElse19
 
-row23:
+repeat20:
 	WORD $0x4d40c869 // ld1r {v9.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc0002a // ldr q10, [x1]
@@ -1199,12 +1185,12 @@ row23:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row23
-	JMP done22
+	BNE repeat20
+	JMP ifDone21
 
-other21:
+ifElse19:
 
-row24:
+repeat22:
 	WORD $0x3dc00029 // ldr q9, [x1]
 	WORD $0x3dc0042a // ldr q10, [x1, #16]
 	WORD $0x3dc0082b // ldr q11, [x1, #32]
@@ -1234,77 +1220,75 @@ row24:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row24
+	BNE repeat22
 
-done22:
+ifDone21:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
 	WORD $0x3d800140 // str q0, [x10]
 	WORD $0x3d800541 // str q1, [x10, #16]
-	TBZ $2, R9, few27
+	TBZ $2, R9, few25
 	WORD $0x3d800942 // str q2, [x10, #32]
-	JMP done26
+	JMP done24
 
-few27:
-	TBZ $1, R9, single25
+few25:
+	TBZ $1, R9, single23
 	WORD $0xfd001142 // str d2, [x10, #32]
-	TBZ $0, R9, done26
+	TBZ $0, R9, done24
 	ADD $40, R10, R12
 	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done26
+	JMP done24
 
-single25:
+single23:
 	WORD $0xbd002142 // str s2, [x10, #32]
 
-done26:
+done24:
 	ADD R11, R10
 	WORD $0x3d800143 // str q3, [x10]
 	WORD $0x3d800544 // str q4, [x10, #16]
-	TBZ $2, R9, few30
+	TBZ $2, R9, few28
 	WORD $0x3d800945 // str q5, [x10, #32]
-	JMP done29
+	JMP done27
 
-few30:
-	TBZ $1, R9, single28
+few28:
+	TBZ $1, R9, single26
 	WORD $0xfd001145 // str d5, [x10, #32]
-	TBZ $0, R9, done29
+	TBZ $0, R9, done27
 	ADD $40, R10, R12
 	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done29
+	JMP done27
 
-single28:
+single26:
 	WORD $0xbd002145 // str s5, [x10, #32]
 
-done29:
+done27:
 	ADD R11, R10
 	WORD $0x3d800146 // str q6, [x10]
 	WORD $0x3d800547 // str q7, [x10, #16]
-	TBZ $2, R9, few33
+	TBZ $2, R9, few31
 	WORD $0x3d800948 // str q8, [x10, #32]
-	JMP done32
+	JMP done30
 
-few33:
-	TBZ $1, R9, single31
+few31:
+	TBZ $1, R9, single29
 	WORD $0xfd001148 // str d8, [x10, #32]
-	TBZ $0, R9, done32
+	TBZ $0, R9, done30
 	ADD $40, R10, R12
 	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
-	JMP done32
+	JMP done30
 
-single31:
+single29:
 	WORD $0xbd002148 // str s8, [x10, #32]
 
-done32:
+done30:
 	ADD R11, R10
 	RET
 
-other19:
-
-done20:
+rowsElse18:
 	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE other34
+	BNE rowsElse32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1315,9 +1299,9 @@ done20:
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, other36
+	CBZ R3, ifElse33
 
-row38:
+repeat34:
 	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00027 // ldr q7, [x1]
@@ -1347,12 +1331,12 @@ row38:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row38
-	JMP done37
+	BNE repeat34
+	JMP ifDone35
 
-other36:
+ifElse33:
 
-row39:
+repeat36:
 	WORD $0x3dc00026 // ldr q6, [x1]
 	WORD $0x3dc00427 // ldr q7, [x1, #16]
 	WORD $0x3dc00828 // ldr q8, [x1, #32]
@@ -1374,63 +1358,61 @@ row39:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row39
+	BNE repeat36
 
-done37:
+ifDone35:
 	MOVD 72(R0), R8
 	MOVD 32(R0), R9
 	MOVD 40(R0), R10
 	WORD $0x3d800120 // str q0, [x9]
 	WORD $0x3d800521 // str q1, [x9, #16]
-	TBZ $2, R8, few42
+	TBZ $2, R8, few39
 	WORD $0x3d800922 // str q2, [x9, #32]
+	JMP done38
+
+few39:
+	TBZ $1, R8, single37
+	WORD $0xfd001122 // str d2, [x9, #32]
+	TBZ $0, R8, done38
+	ADD $40, R9, R11
+	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
+	JMP done38
+
+single37:
+	WORD $0xbd002122 // str s2, [x9, #32]
+
+done38:
+	ADD R10, R9
+	WORD $0x3d800123 // str q3, [x9]
+	WORD $0x3d800524 // str q4, [x9, #16]
+	TBZ $2, R8, few42
+	WORD $0x3d800925 // str q5, [x9, #32]
 	JMP done41
 
 few42:
 	TBZ $1, R8, single40
-	WORD $0xfd001122 // str d2, [x9, #32]
+	WORD $0xfd001125 // str d5, [x9, #32]
 	TBZ $0, R8, done41
 	ADD $40, R9, R11
-	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
+	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
 	JMP done41
 
 single40:
-	WORD $0xbd002122 // str s2, [x9, #32]
+	WORD $0xbd002125 // str s5, [x9, #32]
 
 done41:
 	ADD R10, R9
-	WORD $0x3d800123 // str q3, [x9]
-	WORD $0x3d800524 // str q4, [x9, #16]
-	TBZ $2, R8, few45
-	WORD $0x3d800925 // str q5, [x9, #32]
-	JMP done44
-
-few45:
-	TBZ $1, R8, single43
-	WORD $0xfd001125 // str d5, [x9, #32]
-	TBZ $0, R8, done44
-	ADD $40, R9, R11
-	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
-	JMP done44
-
-single43:
-	WORD $0xbd002125 // str s5, [x9, #32]
-
-done44:
-	ADD R10, R9
 	RET
 
-other34:
-
-done35:
+rowsElse32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, other46
+	CBZ R3, ifElse43
 
-row48:
+repeat44:
 	WORD $0x4d40c863 // ld1r {v3.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00024 // ldr q4, [x1]
@@ -1449,12 +1431,12 @@ row48:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row48
-	JMP done47
+	BNE repeat44
+	JMP ifDone45
 
-other46:
+ifElse43:
 
-row49:
+repeat46:
 	WORD $0x3dc00023 // ldr q3, [x1]
 	WORD $0x3dc00424 // ldr q4, [x1, #16]
 	WORD $0x3dc00825 // ldr q5, [x1, #32]
@@ -1468,30 +1450,30 @@ row49:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row49
+	BNE repeat46
 
-done47:
+ifDone45:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
 	WORD $0x3d800100 // str q0, [x8]
 	WORD $0x3d800501 // str q1, [x8, #16]
-	TBZ $2, R7, few52
+	TBZ $2, R7, few49
 	WORD $0x3d800902 // str q2, [x8, #32]
-	JMP done51
+	JMP done48
 
-few52:
-	TBZ $1, R7, single50
+few49:
+	TBZ $1, R7, single47
 	WORD $0xfd001102 // str d2, [x8, #32]
-	TBZ $0, R7, done51
+	TBZ $0, R7, done48
 	ADD $40, R8, R10
 	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
-	JMP done51
+	JMP done48
 
-single50:
+single47:
 	WORD $0xbd002102 // str s2, [x8, #32]
 
-done51:
+done48:
 	ADD R9, R8
 	RET
 
@@ -1506,7 +1488,7 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	MOVD 56(R0), R4
 	MOVD 64(R0), R5
 	CMP $4, R5
-	BNE other1
+	BNE rowsElse1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1531,9 +1513,9 @@ TEXT ·distance4NEON(SB), NOSPLIT, $0-8
 	ADD R6, R8
 	MOVD R8, R9
 	ADD R6, R9
-	CBZ R3, other3
+	CBZ R3, ifElse2
 
-row5:
+repeat3:
 	WORD $0x4d40c870 // ld1r {v16.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00031 // ldr q17, [x1]
@@ -1598,12 +1580,12 @@ row5:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row5
-	JMP done4
+	BNE repeat3
+	JMP ifDone4
 
-other3:
+ifElse2:
 
-row6:
+repeat5:
 	WORD $0x3dc00030 // ldr q16, [x1]
 	WORD $0x3dc00431 // ldr q17, [x1, #16]
 	WORD $0x3dc00832 // ldr q18, [x1, #32]
@@ -1650,100 +1632,98 @@ row6:
 	ADD $4, R9
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row6
+	BNE repeat5
 
-done4:
+ifDone4:
 	MOVD 72(R0), R10
 	MOVD 32(R0), R11
 	MOVD 40(R0), R12
 	WORD $0x3d800160 // str q0, [x11]
 	WORD $0x3d800561 // str q1, [x11, #16]
 	WORD $0x3d800962 // str q2, [x11, #32]
-	TBZ $2, R10, few9
+	TBZ $2, R10, few8
 	WORD $0x3d800d63 // str q3, [x11, #48]
-	JMP done8
+	JMP done7
 
-few9:
-	TBZ $1, R10, single7
+few8:
+	TBZ $1, R10, single6
 	WORD $0xfd001963 // str d3, [x11, #48]
-	TBZ $0, R10, done8
+	TBZ $0, R10, done7
 	ADD $56, R11, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd003163 // str s3, [x11, #48]
 
-done8:
+done7:
 	ADD R12, R11
 	WORD $0x3d800164 // str q4, [x11]
 	WORD $0x3d800565 // str q5, [x11, #16]
 	WORD $0x3d800966 // str q6, [x11, #32]
-	TBZ $2, R10, few12
+	TBZ $2, R10, few11
 	WORD $0x3d800d67 // str q7, [x11, #48]
-	JMP done11
+	JMP done10
 
-few12:
-	TBZ $1, R10, single10
+few11:
+	TBZ $1, R10, single9
 	WORD $0xfd001967 // str d7, [x11, #48]
-	TBZ $0, R10, done11
+	TBZ $0, R10, done10
 	ADD $56, R11, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd003167 // str s7, [x11, #48]
 
-done11:
+done10:
 	ADD R12, R11
 	WORD $0x3d800168 // str q8, [x11]
 	WORD $0x3d800569 // str q9, [x11, #16]
 	WORD $0x3d80096a // str q10, [x11, #32]
-	TBZ $2, R10, few15
+	TBZ $2, R10, few14
 	WORD $0x3d800d6b // str q11, [x11, #48]
-	JMP done14
+	JMP done13
 
-few15:
-	TBZ $1, R10, single13
+few14:
+	TBZ $1, R10, single12
 	WORD $0xfd00196b // str d11, [x11, #48]
-	TBZ $0, R10, done14
+	TBZ $0, R10, done13
 	ADD $56, R11, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd00316b // str s11, [x11, #48]
 
-done14:
+done13:
 	ADD R12, R11
 	WORD $0x3d80016c // str q12, [x11]
 	WORD $0x3d80056d // str q13, [x11, #16]
 	WORD $0x3d80096e // str q14, [x11, #32]
-	TBZ $2, R10, few18
+	TBZ $2, R10, few17
 	WORD $0x3d800d6f // str q15, [x11, #48]
-	JMP done17
+	JMP done16
 
-few18:
-	TBZ $1, R10, single16
+few17:
+	TBZ $1, R10, single15
 	WORD $0xfd00196f // str d15, [x11, #48]
-	TBZ $0, R10, done17
+	TBZ $0, R10, done16
 	ADD $56, R11, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done17
+	JMP done16
 
-single16:
+single15:
 	WORD $0xbd00316f // str s15, [x11, #48]
 
-done17:
+done16:
 	ADD R12, R11
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R5
 	CMP $3, R5
-	BNE other19
+	BNE rowsElse18
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1762,9 +1742,9 @@ done2:
 	ADD R6, R7
 	MOVD R7, R8
 	ADD R6, R8
-	CBZ R3, other21
+	CBZ R3, ifElse19
 
-row23:
+repeat20:
 	WORD $0x4d40c86c // ld1r {v12.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc0002d // ldr q13, [x1]
@@ -1815,12 +1795,12 @@ row23:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row23
-	JMP done22
+	BNE repeat20
+	JMP ifDone21
 
-other21:
+ifElse19:
 
-row24:
+repeat22:
 	WORD $0x3dc0002c // ldr q12, [x1]
 	WORD $0x3dc0042d // ldr q13, [x1, #16]
 	WORD $0x3dc0082e // ldr q14, [x1, #32]
@@ -1857,80 +1837,78 @@ row24:
 	ADD $4, R8
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row24
+	BNE repeat22
 
-done22:
+ifDone21:
 	MOVD 72(R0), R9
 	MOVD 32(R0), R10
 	MOVD 40(R0), R11
 	WORD $0x3d800140 // str q0, [x10]
 	WORD $0x3d800541 // str q1, [x10, #16]
 	WORD $0x3d800942 // str q2, [x10, #32]
-	TBZ $2, R9, few27
+	TBZ $2, R9, few25
 	WORD $0x3d800d43 // str q3, [x10, #48]
-	JMP done26
+	JMP done24
 
-few27:
-	TBZ $1, R9, single25
+few25:
+	TBZ $1, R9, single23
 	WORD $0xfd001943 // str d3, [x10, #48]
-	TBZ $0, R9, done26
+	TBZ $0, R9, done24
 	ADD $56, R10, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done26
+	JMP done24
 
-single25:
+single23:
 	WORD $0xbd003143 // str s3, [x10, #48]
 
-done26:
+done24:
 	ADD R11, R10
 	WORD $0x3d800144 // str q4, [x10]
 	WORD $0x3d800545 // str q5, [x10, #16]
 	WORD $0x3d800946 // str q6, [x10, #32]
-	TBZ $2, R9, few30
+	TBZ $2, R9, few28
 	WORD $0x3d800d47 // str q7, [x10, #48]
-	JMP done29
+	JMP done27
 
-few30:
-	TBZ $1, R9, single28
+few28:
+	TBZ $1, R9, single26
 	WORD $0xfd001947 // str d7, [x10, #48]
-	TBZ $0, R9, done29
+	TBZ $0, R9, done27
 	ADD $56, R10, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done29
+	JMP done27
 
-single28:
+single26:
 	WORD $0xbd003147 // str s7, [x10, #48]
 
-done29:
+done27:
 	ADD R11, R10
 	WORD $0x3d800148 // str q8, [x10]
 	WORD $0x3d800549 // str q9, [x10, #16]
 	WORD $0x3d80094a // str q10, [x10, #32]
-	TBZ $2, R9, few33
+	TBZ $2, R9, few31
 	WORD $0x3d800d4b // str q11, [x10, #48]
-	JMP done32
+	JMP done30
 
-few33:
-	TBZ $1, R9, single31
+few31:
+	TBZ $1, R9, single29
 	WORD $0xfd00194b // str d11, [x10, #48]
-	TBZ $0, R9, done32
+	TBZ $0, R9, done30
 	ADD $56, R10, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done32
+	JMP done30
 
-single31:
+single29:
 	WORD $0xbd00314b // str s11, [x10, #48]
 
-done32:
+done30:
 	ADD R11, R10
 	RET
 
-other19:
-
-done20:
+rowsElse18:
 	MOVD 64(R0), R5
 	CMP $2, R5
-	BNE other34
+	BNE rowsElse32
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1943,9 +1921,9 @@ done20:
 	MOVD 8(R0), R6
 	MOVD R5, R7
 	ADD R6, R7
-	CBZ R3, other36
+	CBZ R3, ifElse33
 
-row38:
+repeat34:
 	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00029 // ldr q9, [x1]
@@ -1982,12 +1960,12 @@ row38:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row38
-	JMP done37
+	BNE repeat34
+	JMP ifDone35
 
-other36:
+ifElse33:
 
-row39:
+repeat36:
 	WORD $0x3dc00028 // ldr q8, [x1]
 	WORD $0x3dc00429 // ldr q9, [x1, #16]
 	WORD $0x3dc0082a // ldr q10, [x1, #32]
@@ -2014,66 +1992,64 @@ row39:
 	ADD $4, R7
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row39
+	BNE repeat36
 
-done37:
+ifDone35:
 	MOVD 72(R0), R8
 	MOVD 32(R0), R9
 	MOVD 40(R0), R10
 	WORD $0x3d800120 // str q0, [x9]
 	WORD $0x3d800521 // str q1, [x9, #16]
 	WORD $0x3d800922 // str q2, [x9, #32]
-	TBZ $2, R8, few42
+	TBZ $2, R8, few39
 	WORD $0x3d800d23 // str q3, [x9, #48]
-	JMP done41
+	JMP done38
 
-few42:
-	TBZ $1, R8, single40
+few39:
+	TBZ $1, R8, single37
 	WORD $0xfd001923 // str d3, [x9, #48]
-	TBZ $0, R8, done41
+	TBZ $0, R8, done38
 	ADD $56, R9, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done41
+	JMP done38
 
-single40:
+single37:
 	WORD $0xbd003123 // str s3, [x9, #48]
 
-done41:
+done38:
 	ADD R10, R9
 	WORD $0x3d800124 // str q4, [x9]
 	WORD $0x3d800525 // str q5, [x9, #16]
 	WORD $0x3d800926 // str q6, [x9, #32]
-	TBZ $2, R8, few45
+	TBZ $2, R8, few42
 	WORD $0x3d800d27 // str q7, [x9, #48]
-	JMP done44
+	JMP done41
 
-few45:
-	TBZ $1, R8, single43
+few42:
+	TBZ $1, R8, single40
 	WORD $0xfd001927 // str d7, [x9, #48]
-	TBZ $0, R8, done44
+	TBZ $0, R8, done41
 	ADD $56, R9, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done44
+	JMP done41
 
-single43:
+single40:
 	WORD $0xbd003127 // str s7, [x9, #48]
 
-done44:
+done41:
 	ADD R10, R9
 	RET
 
-other34:
-
-done35:
+rowsElse32:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	MOVD (R0), R5
 	MOVD 8(R0), R6
-	CBZ R3, other46
+	CBZ R3, ifElse43
 
-row48:
+repeat44:
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	ADD $4, R3
 	WORD $0x3dc00025 // ldr q5, [x1]
@@ -2096,12 +2072,12 @@ row48:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row48
-	JMP done47
+	BNE repeat44
+	JMP ifDone45
 
-other46:
+ifElse43:
 
-row49:
+repeat46:
 	WORD $0x3dc00024 // ldr q4, [x1]
 	WORD $0x3dc00425 // ldr q5, [x1, #16]
 	WORD $0x3dc00826 // ldr q6, [x1, #32]
@@ -2118,31 +2094,31 @@ row49:
 	ADD $4, R5
 	ADD R2, R1
 	SUBS $1, R4, R4
-	BNE row49
+	BNE repeat46
 
-done47:
+ifDone45:
 	MOVD 72(R0), R7
 	MOVD 32(R0), R8
 	MOVD 40(R0), R9
 	WORD $0x3d800100 // str q0, [x8]
 	WORD $0x3d800501 // str q1, [x8, #16]
 	WORD $0x3d800902 // str q2, [x8, #32]
-	TBZ $2, R7, few52
+	TBZ $2, R7, few49
 	WORD $0x3d800d03 // str q3, [x8, #48]
-	JMP done51
+	JMP done48
 
-few52:
-	TBZ $1, R7, single50
+few49:
+	TBZ $1, R7, single47
 	WORD $0xfd001903 // str d3, [x8, #48]
-	TBZ $0, R7, done51
+	TBZ $0, R7, done48
 	ADD $56, R8, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done51
+	JMP done48
 
-single50:
+single47:
 	WORD $0xbd003103 // str s3, [x8, #48]
 
-done51:
+done48:
 	ADD R9, R8
 	RET
 
@@ -2161,7 +2137,7 @@ TEXT ·distanceGradNEON(SB), NOSPLIT, $0-8
 	MOVD 32(R0), R2
 	MOVD 72(R0), R3
 	CMP $4, R3
-	BNE other1
+	BNE rowsElse1
 	MOVD 24(R0), R3
 	WORD $0x3dc00060 // ldr q0, [x3]
 	ADD R1, R3
@@ -2182,7 +2158,7 @@ TEXT ·distanceGradNEON(SB), NOSPLIT, $0-8
 	WORD $0x3dc000a5 // ldr q5, [x5]
 	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x3dc000e7 // ldr q7, [x7]
-	CBZ R2, other3
+	CBZ R2, ifElse2
 	MOVD 32(R0), R8
 	WORD $0x3dc00108 // ldr q8, [x8]
 	ADD R1, R8
@@ -2205,7 +2181,7 @@ TEXT ·distanceGradNEON(SB), NOSPLIT, $0-8
 	ADD R13, R16
 	MOVD 64(R0), R17
 
-row5:
+repeat3:
 	WORD $0x3dc0014c // ldr q12, [x10]
 	WORD $0x3dc0016d // ldr q13, [x11]
 	WORD $0x4d40c98e // ld1r {v14.4s}, [x12]
@@ -2240,7 +2216,7 @@ row5:
 	ADD $4, R15
 	ADD $4, R16
 	SUBS $1, R17, R17
-	BNE row5
+	BNE repeat3
 	MOVD 24(R0), R19
 	WORD $0x3d800260 // str q0, [x19]
 	ADD R1, R19
@@ -2259,9 +2235,9 @@ row5:
 	ADD R1, R20
 	WORD $0x3d80028b // str q11, [x20]
 	ADD R1, R20
-	JMP done4
+	JMP ifDone4
 
-other3:
+ifElse2:
 	MOVD 40(R0), R8
 	MOVD 8(R0), R9
 	MOVD 16(R0), R10
@@ -2275,7 +2251,7 @@ other3:
 	ADD R12, R15
 	MOVD 64(R0), R16
 
-row6:
+repeat5:
 	WORD $0x3dc00128 // ldr q8, [x9]
 	WORD $0x3dc00149 // ldr q9, [x10]
 	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
@@ -2302,7 +2278,7 @@ row6:
 	ADD $4, R14
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row6
+	BNE repeat5
 	MOVD 24(R0), R17
 	WORD $0x3d800220 // str q0, [x17]
 	ADD R1, R17
@@ -2313,15 +2289,13 @@ row6:
 	WORD $0x3d800223 // str q3, [x17]
 	ADD R1, R17
 
-done4:
+ifDone4:
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 72(R0), R3
 	CMP $3, R3
-	BNE other7
+	BNE rowsElse6
 	MOVD 24(R0), R3
 	WORD $0x3dc00060 // ldr q0, [x3]
 	ADD R1, R3
@@ -2337,7 +2311,7 @@ done2:
 	WORD $0x3dc00083 // ldr q3, [x4]
 	WORD $0x3dc000a4 // ldr q4, [x5]
 	WORD $0x3dc000c5 // ldr q5, [x6]
-	CBZ R2, other9
+	CBZ R2, ifElse7
 	MOVD 32(R0), R7
 	WORD $0x3dc000e6 // ldr q6, [x7]
 	ADD R1, R7
@@ -2356,7 +2330,7 @@ done2:
 	ADD R12, R14
 	MOVD 64(R0), R15
 
-row11:
+repeat8:
 	WORD $0x3dc00129 // ldr q9, [x9]
 	WORD $0x3dc0014a // ldr q10, [x10]
 	WORD $0x4d40c96b // ld1r {v11.4s}, [x11]
@@ -2384,7 +2358,7 @@ row11:
 	ADD $4, R13
 	ADD $4, R14
 	SUBS $1, R15, R15
-	BNE row11
+	BNE repeat8
 	MOVD 24(R0), R16
 	WORD $0x3d800200 // str q0, [x16]
 	ADD R1, R16
@@ -2399,9 +2373,9 @@ row11:
 	ADD R1, R17
 	WORD $0x3d800228 // str q8, [x17]
 	ADD R1, R17
-	JMP done10
+	JMP ifDone9
 
-other9:
+ifElse7:
 	MOVD 40(R0), R7
 	MOVD 8(R0), R8
 	MOVD 16(R0), R9
@@ -2413,7 +2387,7 @@ other9:
 	ADD R11, R13
 	MOVD 64(R0), R14
 
-row12:
+repeat10:
 	WORD $0x3dc00106 // ldr q6, [x8]
 	WORD $0x3dc00127 // ldr q7, [x9]
 	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
@@ -2435,7 +2409,7 @@ row12:
 	ADD $4, R12
 	ADD $4, R13
 	SUBS $1, R14, R14
-	BNE row12
+	BNE repeat10
 	MOVD 24(R0), R15
 	WORD $0x3d8001e0 // str q0, [x15]
 	ADD R1, R15
@@ -2444,15 +2418,13 @@ row12:
 	WORD $0x3d8001e2 // str q2, [x15]
 	ADD R1, R15
 
-done10:
+ifDone9:
 	RET
 
-other7:
-
-done8:
+rowsElse6:
 	MOVD 72(R0), R3
 	CMP $2, R3
-	BNE other13
+	BNE rowsElse11
 	MOVD 24(R0), R3
 	WORD $0x3dc00060 // ldr q0, [x3]
 	ADD R1, R3
@@ -2463,7 +2435,7 @@ done8:
 	ADD R1, R5
 	WORD $0x3dc00082 // ldr q2, [x4]
 	WORD $0x3dc000a3 // ldr q3, [x5]
-	CBZ R2, other15
+	CBZ R2, ifElse12
 	MOVD 32(R0), R6
 	WORD $0x3dc000c4 // ldr q4, [x6]
 	ADD R1, R6
@@ -2478,7 +2450,7 @@ done8:
 	ADD R11, R12
 	MOVD 64(R0), R13
 
-row17:
+repeat13:
 	WORD $0x3dc00106 // ldr q6, [x8]
 	WORD $0x3dc00127 // ldr q7, [x9]
 	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
@@ -2499,7 +2471,7 @@ row17:
 	ADD $4, R10
 	ADD $4, R12
 	SUBS $1, R13, R13
-	BNE row17
+	BNE repeat13
 	MOVD 24(R0), R14
 	WORD $0x3d8001c0 // str q0, [x14]
 	ADD R1, R14
@@ -2510,9 +2482,9 @@ row17:
 	ADD R1, R15
 	WORD $0x3d8001e5 // str q5, [x15]
 	ADD R1, R15
-	JMP done16
+	JMP ifDone14
 
-other15:
+ifElse12:
 	MOVD 40(R0), R6
 	MOVD 8(R0), R7
 	MOVD 16(R0), R8
@@ -2522,7 +2494,7 @@ other15:
 	ADD R10, R11
 	MOVD 64(R0), R12
 
-row18:
+repeat15:
 	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x3dc00105 // ldr q5, [x8]
 	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
@@ -2539,25 +2511,23 @@ row18:
 	ADD $4, R9
 	ADD $4, R11
 	SUBS $1, R12, R12
-	BNE row18
+	BNE repeat15
 	MOVD 24(R0), R13
 	WORD $0x3d8001a0 // str q0, [x13]
 	ADD R1, R13
 	WORD $0x3d8001a1 // str q1, [x13]
 	ADD R1, R13
 
-done16:
+ifDone14:
 	RET
 
-other13:
-
-done14:
+rowsElse11:
 	MOVD 24(R0), R3
 	WORD $0x3dc00060 // ldr q0, [x3]
 	ADD R1, R3
 	MOVD (R0), R4
 	WORD $0x3dc00081 // ldr q1, [x4]
-	CBZ R2, other19
+	CBZ R2, ifElse16
 	MOVD 32(R0), R5
 	WORD $0x3dc000a2 // ldr q2, [x5]
 	ADD R1, R5
@@ -2568,7 +2538,7 @@ done14:
 	MOVD 56(R0), R10
 	MOVD 64(R0), R11
 
-row21:
+repeat17:
 	WORD $0x3dc000e3 // ldr q3, [x7]
 	WORD $0x3dc00104 // ldr q4, [x8]
 	WORD $0x4d40c925 // ld1r {v5.4s}, [x9]
@@ -2582,16 +2552,16 @@ row21:
 	ADD R6, R8
 	ADD $4, R9
 	SUBS $1, R11, R11
-	BNE row21
+	BNE repeat17
 	MOVD 24(R0), R12
 	WORD $0x3d800180 // str q0, [x12]
 	ADD R1, R12
 	MOVD 32(R0), R13
 	WORD $0x3d8001a2 // str q2, [x13]
 	ADD R1, R13
-	JMP done20
+	JMP ifDone18
 
-other19:
+ifElse16:
 	MOVD 40(R0), R5
 	MOVD 8(R0), R6
 	MOVD 16(R0), R7
@@ -2599,7 +2569,7 @@ other19:
 	MOVD 56(R0), R9
 	MOVD 64(R0), R10
 
-row22:
+repeat19:
 	WORD $0x3dc000c2 // ldr q2, [x6]
 	WORD $0x3dc000e3 // ldr q3, [x7]
 	WORD $0x4d40c904 // ld1r {v4.4s}, [x8]
@@ -2611,10 +2581,10 @@ row22:
 	ADD R5, R7
 	ADD $4, R8
 	SUBS $1, R10, R10
-	BNE row22
+	BNE repeat19
 	MOVD 24(R0), R11
 	WORD $0x3d800160 // str q0, [x11]
 	ADD R1, R11
 
-done20:
+ifDone18:
 	RET

@@ -48,8 +48,8 @@ func powerDropRowsGeneric(x []float32, stride, n int, c float32, shift, sum []fl
 	DropoutRows(x, x, stride, len(sum), n, d)
 }
 
-// DropoutRows is Dropout of rows of n elements, whose starts in dst and x are stride apart. If stride is d.Step, elements
-// between the rows may change.
+// DropoutRows is Dropout of rows of n elements, whose starts in dst and x are stride apart. If stride
+// is d.Step, elements between the rows may change.
 func DropoutRows(dst, x []float32, stride, rows, n int, d Drops) {
 	if stride == d.Step { // the numbers of the elements are consecutive, so one call drops all
 		rows, n = 1, (rows-1)*stride+n

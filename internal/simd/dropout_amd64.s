@@ -63,7 +63,7 @@ loop1:
 after2:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        other3
+	JZ        ifElse3
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -92,7 +92,7 @@ after2:
 	VMULPS.Z  Z0, Z7, K2, Z7
 	VMOVUPS   Z7, K1, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -176,7 +176,7 @@ loop1:
 after2:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         other3
+	JZ         ifElse3
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -232,7 +232,7 @@ after2:
 	VANDNPS    Y5, Y1, Y5
 	VMASKMOVPS Y5, Y4, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -295,7 +295,7 @@ loop1:
 after2:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        other3
+	JZ        ifElse3
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -326,7 +326,7 @@ after2:
 	VADDPS    Z8, Z7, K2, Z7
 	VMOVUPS   Z7, K1, (AX)(SI*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -413,7 +413,7 @@ loop1:
 after2:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other3
+	JZ         ifElse3
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -471,7 +471,7 @@ after2:
 	VBLENDVPS  Y0, Y5, Y6, Y5
 	VMASKMOVPS Y5, Y4, (AX)(SI*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 

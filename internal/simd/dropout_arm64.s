@@ -86,18 +86,18 @@ loop1:
 
 after2:
 	ADD $4, R4
-	CBZ R4, other3
-	TBZ $1, R4, single5
+	CBZ R4, ifElse3
+	TBZ $1, R4, single4
 	WORD $0xfd400069 // ldr d9, [x3]
-	TBZ $0, R4, done6
+	TBZ $0, R4, done5
 	ADD $8, R3, R5
 	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
-	JMP done6
+	JMP done5
 
-single5:
+single4:
 	WORD $0xbd400069 // ldr s9, [x3]
 
-done6:
+done5:
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x6f62056c // ushr v12.2d, v11.2d, #30
 	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
@@ -138,21 +138,19 @@ done6:
 	WORD $0x6ea23d4a // cmhs v10.4s, v10.4s, v2.4s
 	WORD $0x6e20dd29 // fmul v9.4s, v9.4s, v0.4s
 	WORD $0x4e2a1d29 // and v9.16b, v9.16b, v10.16b
-	TBZ $1, R4, single7
+	TBZ $1, R4, single6
 	WORD $0xfd000049 // str d9, [x2]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R2, R5
 	WORD $0x4d0080a9 // st1 {v9.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd000049 // str s9, [x2]
 
-done8:
+done7:
 
-other3:
-
-done4:
+ifElse3:
 	RET
 
 // dropoutAddNEON sets dst[i] = x[i] + keep·y[i] where draw i of key is at least
@@ -239,29 +237,29 @@ loop1:
 
 after2:
 	ADD $4, R6
-	CBZ R6, other3
-	TBZ $1, R6, single5
+	CBZ R6, ifElse3
+	TBZ $1, R6, single4
 	WORD $0xfd400089 // ldr d9, [x4]
-	TBZ $0, R6, done6
+	TBZ $0, R6, done5
 	ADD $8, R4, R7
 	WORD $0x4d4080e9 // ld1 {v9.s}[2], [x7]
-	JMP done6
+	JMP done5
 
-single5:
+single4:
 	WORD $0xbd400089 // ldr s9, [x4]
 
-done6:
-	TBZ $1, R6, single7
+done5:
+	TBZ $1, R6, single6
 	WORD $0xfd4000aa // ldr d10, [x5]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done7
 	ADD $8, R5, R7
 	WORD $0x4d4080ea // ld1 {v10.s}[2], [x7]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd4000aa // ldr s10, [x5]
 
-done8:
+done7:
 	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
 	WORD $0x4ea31c6c // mov v12.16b, v3.16b
 	WORD $0x6f62058d // ushr v13.2d, v12.2d, #30
@@ -303,21 +301,19 @@ done8:
 	WORD $0x6ea23d6b // cmhs v11.4s, v11.4s, v2.4s
 	WORD $0x4e29d54a // fadd v10.4s, v10.4s, v9.4s
 	WORD $0x6eab1d49 // bit v9.16b, v10.16b, v11.16b
-	TBZ $1, R6, single9
+	TBZ $1, R6, single8
 	WORD $0xfd000069 // str d9, [x3]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done9
 	ADD $8, R3, R7
 	WORD $0x4d0080e9 // st1 {v9.s}[2], [x7]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd000069 // str s9, [x3]
 
-done10:
+done9:
 
-other3:
-
-done4:
+ifElse3:
 	RET
 
 DATA constants<>+0(SB)/8, $0x78dde6e5fd29f054

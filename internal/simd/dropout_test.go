@@ -66,9 +66,14 @@ func TestPowerDropRows(t *testing.T) {
 			want, sums := clone(got.x), make([]float32, rows)
 			shift, sum := newGuarded(r, rows), newGuarded(r, rows)
 			PowerRows(want, stride, n, 0.5, shift.x, sums)
+			dropped := make([]float32, len(want))
+			DropoutRows(dropped, want, stride, rows, n, d)
 			for i := range rows {
 				row := want[i*stride:][:n]
 				Dropout(row, row, d.Key, d.First+i*d.Step, d.Threshold, d.Keep)
+				if !same(dropped[i*stride:][:n], row) {
+					t.Fatalf("DropoutRows: row %d of %d of %d differs with threshold %#x", i, rows, n, d.Threshold)
+				}
 			}
 			PowerDropRows(got.x, stride, n, 0.5, shift.x, sum.x, d)
 			if !same(got.x, want) || !same(sum.x, sums) || !sum.intact() || !intactStrip(got, stride, n) {

@@ -61,7 +61,7 @@ loop1:
 after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -84,7 +84,7 @@ after2:
 	VMULPS.Z     Z0, Z1, K2, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -129,7 +129,7 @@ loop1:
 after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -155,7 +155,7 @@ after2:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -528,7 +528,7 @@ loop1:
 after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -554,7 +554,7 @@ after2:
 	VDIVPS       Z1, Z14, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -604,7 +604,7 @@ loop1:
 after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -633,7 +633,7 @@ after2:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -696,7 +696,7 @@ loop1:
 after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -725,7 +725,7 @@ after2:
 	VPORD        Z8, Z1, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -776,7 +776,7 @@ loop1:
 after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -807,7 +807,7 @@ after2:
 	VORPS        Y3, Y5, Y5
 	VMASKMOVPS   Y5, Y2, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 

@@ -123,18 +123,18 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd400066 // ldr d6, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080a6 // ld1 {v6.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400066 // ldr s6, [x3]
 
-done8:
+done7:
 	WORD $0x4ea0f4c6 // fmin v6.4s, v6.4s, v0.4s
 	WORD $0x6ea6e447 // fcmgt v7.4s, v2.4s, v6.4s
 	WORD $0x4ea11c28 // mov v8.16b, v1.16b
@@ -158,21 +158,19 @@ done8:
 	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
 	WORD $0x6e28dd4a // fmul v10.4s, v10.4s, v8.4s
 	WORD $0x4e671d4a // bic v10.16b, v10.16b, v7.16b
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd00004a // str d10, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080aa // st1 {v10.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd00004a // str s10, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // expSumNEON sets dst[i] = exp(x[i]-shift) and returns Σ dst[i]. Element i is
@@ -793,18 +791,18 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd400068 // ldr d8, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080a8 // ld1 {v8.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400068 // ldr s8, [x3]
 
-done8:
+done7:
 	WORD $0x4ea8d4c8 // fsub v8.4s, v6.4s, v8.4s
 	WORD $0x4ea0f508 // fmin v8.4s, v8.4s, v0.4s
 	WORD $0x6ea8e449 // fcmgt v9.4s, v2.4s, v8.4s
@@ -831,21 +829,19 @@ done8:
 	WORD $0x4e691d8c // bic v12.16b, v12.16b, v9.16b
 	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
 	WORD $0x6e2cfcec // fdiv v12.4s, v7.4s, v12.4s
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd00004c // str d12, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080ac // st1 {v12.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd00004c // str s12, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // tanhNEON sets dst[i] = tanh(x[i]) = sign(x[i])·e/(e+2), where e =
@@ -971,18 +967,18 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd400069 // ldr d9, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080a9 // ld1 {v9.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400069 // ldr s9, [x3]
 
-done8:
+done7:
 	WORD $0x4e271d2a // and v10.16b, v9.16b, v7.16b
 	WORD $0x4ea0f54a // fmin v10.4s, v10.4s, v0.4s
 	WORD $0x4ea11c2f // mov v15.16b, v1.16b
@@ -1008,21 +1004,19 @@ done8:
 	WORD $0x4e23d5ae // fadd v14.4s, v13.4s, v3.4s
 	WORD $0x6e2efdad // fdiv v13.4s, v13.4s, v14.4s
 	WORD $0x6ea81d2d // bit v13.16b, v9.16b, v8.16b
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd00004d // str d13, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080ad // st1 {v13.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd00004d // str s13, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000

@@ -30,11 +30,11 @@ TEXT ·gemm1AVX512(SB), NOSPLIT, $8-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x0c
-	JNE   other1
+	JNE   rowsElse1
 
-row3:
+repeat2:
 	CMPQ      88(AX), $0x02
-	JNE       other4
+	JNE       startElse3
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -59,11 +59,11 @@ row3:
 	VMOVUPS.Z (R13), K1, Z10
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z11
-	JMP       done5
+	JMP       startDone4
 
-other4:
+startElse3:
 	CMPQ      88(AX), $0x01
-	JNE       other6
+	JNE       startElse5
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -77,9 +77,9 @@ other4:
 	VMOVUPS   Z0, Z9
 	VMOVUPS   Z0, Z10
 	VMOVUPS   Z0, Z11
-	JMP       done7
+	JMP       startDone6
 
-other6:
+startElse5:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -93,17 +93,17 @@ other6:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS.Z    (R15), K1, Z12
 	VBROADCASTSS (R13), Z13
 	VFMADD231PS  Z13, Z12, Z0
@@ -133,11 +133,11 @@ step8:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VPXORD  Z14, Z14, Z14
 	VADDPS  Z14, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -175,9 +175,9 @@ sums9:
 	VADDPS  Z14, Z11, Z11
 	VMOVUPS Z11, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS.Z (R8), K1, Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -227,7 +227,7 @@ other10:
 	VMOVUPS   Z11, K1, (R8)
 	ADDQ      R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -241,17 +241,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x0b
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ      88(AX), $0x02
-	JNE       other15
+	JNE       startElse13
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -274,11 +274,11 @@ row14:
 	VMOVUPS.Z (R13), K1, Z9
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z10
-	JMP       done16
+	JMP       startDone14
 
-other15:
+startElse13:
 	CMPQ      88(AX), $0x01
-	JNE       other17
+	JNE       startElse15
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -291,9 +291,9 @@ other15:
 	VMOVUPS   Z0, Z8
 	VMOVUPS   Z0, Z9
 	VMOVUPS   Z0, Z10
-	JMP       done18
+	JMP       startDone16
 
-other17:
+startElse15:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -306,17 +306,17 @@ other17:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS.Z    (R15), K1, Z11
 	VBROADCASTSS (R13), Z12
 	VFMADD231PS  Z12, Z11, Z0
@@ -344,11 +344,11 @@ step19:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -383,9 +383,9 @@ sums20:
 	VADDPS  Z13, Z10, Z10
 	VMOVUPS Z10, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS.Z (R8), K1, Z11
 	VADDPS    Z11, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -431,7 +431,7 @@ other21:
 	VMOVUPS   Z10, K1, (R8)
 	ADDQ      R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -444,17 +444,17 @@ done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x0a
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ      88(AX), $0x02
-	JNE       other26
+	JNE       startElse23
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -475,11 +475,11 @@ row25:
 	VMOVUPS.Z (R13), K1, Z8
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z9
-	JMP       done27
+	JMP       startDone24
 
-other26:
+startElse23:
 	CMPQ      88(AX), $0x01
-	JNE       other28
+	JNE       startElse25
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -491,9 +491,9 @@ other26:
 	VMOVUPS   Z0, Z7
 	VMOVUPS   Z0, Z8
 	VMOVUPS   Z0, Z9
-	JMP       done29
+	JMP       startDone26
 
-other28:
+startElse25:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -505,17 +505,17 @@ other28:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS.Z    (R15), K1, Z10
 	VBROADCASTSS (R13), Z11
 	VFMADD231PS  Z11, Z10, Z0
@@ -541,11 +541,11 @@ step30:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VPXORD  Z12, Z12, Z12
 	VADDPS  Z12, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -577,9 +577,9 @@ sums31:
 	VADDPS  Z12, Z9, Z9
 	VMOVUPS Z9, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS.Z (R8), K1, Z10
 	VADDPS    Z10, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -621,7 +621,7 @@ other32:
 	VMOVUPS   Z9, K1, (R8)
 	ADDQ      R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -633,17 +633,17 @@ done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x09
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ      88(AX), $0x02
-	JNE       other37
+	JNE       startElse33
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -662,11 +662,11 @@ row36:
 	VMOVUPS.Z (R13), K1, Z7
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z8
-	JMP       done38
+	JMP       startDone34
 
-other37:
+startElse33:
 	CMPQ      88(AX), $0x01
-	JNE       other39
+	JNE       startElse35
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -677,9 +677,9 @@ other37:
 	VMOVUPS   Z0, Z6
 	VMOVUPS   Z0, Z7
 	VMOVUPS   Z0, Z8
-	JMP       done40
+	JMP       startDone36
 
-other39:
+startElse35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -690,17 +690,17 @@ other39:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS.Z    (R15), K1, Z9
 	VBROADCASTSS (R13), Z10
 	VFMADD231PS  Z10, Z9, Z0
@@ -724,11 +724,11 @@ step41:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VPXORD  Z11, Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -757,9 +757,9 @@ sums42:
 	VADDPS  Z11, Z8, Z8
 	VMOVUPS Z8, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS.Z (R8), K1, Z9
 	VADDPS    Z9, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -797,7 +797,7 @@ other43:
 	VMOVUPS   Z8, K1, (R8)
 	ADDQ      R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -808,17 +808,17 @@ done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x08
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ      88(AX), $0x02
-	JNE       other48
+	JNE       startElse43
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -835,11 +835,11 @@ row47:
 	VMOVUPS.Z (R13), K1, Z6
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z7
-	JMP       done49
+	JMP       startDone44
 
-other48:
+startElse43:
 	CMPQ      88(AX), $0x01
-	JNE       other50
+	JNE       startElse45
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -849,9 +849,9 @@ other48:
 	VMOVUPS   Z0, Z5
 	VMOVUPS   Z0, Z6
 	VMOVUPS   Z0, Z7
-	JMP       done51
+	JMP       startDone46
 
-other50:
+startElse45:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -861,17 +861,17 @@ other50:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS.Z    (R15), K1, Z8
 	VBROADCASTSS (R13), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -893,11 +893,11 @@ step52:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VPXORD  Z10, Z10, Z10
 	VADDPS  Z10, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -923,9 +923,9 @@ sums53:
 	VADDPS  Z10, Z7, Z7
 	VMOVUPS Z7, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS.Z (R8), K1, Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -959,7 +959,7 @@ other54:
 	VMOVUPS   Z7, K1, (R8)
 	ADDQ      R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -969,17 +969,17 @@ done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
+rowsElse41:
 	CMPQ 64(AX), $0x07
-	JNE  other56
+	JNE  rowsElse51
 
-row58:
+repeat52:
 	CMPQ      88(AX), $0x02
-	JNE       other59
+	JNE       startElse53
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -994,11 +994,11 @@ row58:
 	VMOVUPS.Z (R13), K1, Z5
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z6
-	JMP       done60
+	JMP       startDone54
 
-other59:
+startElse53:
 	CMPQ      88(AX), $0x01
-	JNE       other61
+	JNE       startElse55
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -1007,9 +1007,9 @@ other59:
 	VMOVUPS   Z0, Z4
 	VMOVUPS   Z0, Z5
 	VMOVUPS   Z0, Z6
-	JMP       done62
+	JMP       startDone56
 
-other61:
+startElse55:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1018,17 +1018,17 @@ other61:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 
-done62:
-done60:
+startDone56:
+startDone54:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums64
+	JZ    sums58
 
-step63:
+step57:
 	VMOVUPS.Z    (R15), K1, Z7
 	VBROADCASTSS (R13), Z8
 	VFMADD231PS  Z8, Z7, Z0
@@ -1048,11 +1048,11 @@ step63:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step63
+	JNZ          step57
 
-sums64:
+sums58:
 	CMPQ    88(AX), $0x03
-	JEQ     other65
+	JEQ     startElse59
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1075,9 +1075,9 @@ sums64:
 	VADDPS  Z9, Z6, Z6
 	VMOVUPS Z6, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done66
+	JMP     startDone60
 
-other65:
+startElse59:
 	VMOVUPS.Z (R8), K1, Z7
 	VADDPS    Z7, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1107,7 +1107,7 @@ other65:
 	VMOVUPS   Z6, K1, (R8)
 	ADDQ      R9, R8
 
-done66:
+startDone60:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -1116,17 +1116,17 @@ done66:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row58
+	JNZ  repeat52
 	VZEROUPPER
 	RET
 
-other56:
+rowsElse51:
 	CMPQ 64(AX), $0x06
-	JNE  other67
+	JNE  rowsElse61
 
-row69:
+repeat62:
 	CMPQ      88(AX), $0x02
-	JNE       other70
+	JNE       startElse63
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -1139,11 +1139,11 @@ row69:
 	VMOVUPS.Z (R13), K1, Z4
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z5
-	JMP       done71
+	JMP       startDone64
 
-other70:
+startElse63:
 	CMPQ      88(AX), $0x01
-	JNE       other72
+	JNE       startElse65
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -1151,9 +1151,9 @@ other70:
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
 	VMOVUPS   Z0, Z5
-	JMP       done73
+	JMP       startDone66
 
-other72:
+startElse65:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1161,15 +1161,15 @@ other72:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-done73:
-done71:
+startDone66:
+startDone64:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums75
+	JZ    sums68
 
-step74:
+step67:
 	VMOVUPS.Z    (R14), K1, Z6
 	VBROADCASTSS (R13), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -1186,11 +1186,11 @@ step74:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step74
+	JNZ          step67
 
-sums75:
+sums68:
 	CMPQ    88(AX), $0x03
-	JEQ     other76
+	JEQ     startElse69
 	VPXORD  Z8, Z8, Z8
 	VADDPS  Z8, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1210,9 +1210,9 @@ sums75:
 	VADDPS  Z8, Z5, Z5
 	VMOVUPS Z5, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done77
+	JMP     startDone70
 
-other76:
+startElse69:
 	VMOVUPS.Z (R8), K1, Z6
 	VADDPS    Z6, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1238,7 +1238,7 @@ other76:
 	VMOVUPS   Z5, K1, (R8)
 	ADDQ      R9, R8
 
-done77:
+startDone70:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -1246,17 +1246,17 @@ done77:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row69
+	JNZ  repeat62
 	VZEROUPPER
 	RET
 
-other67:
+rowsElse61:
 	CMPQ 64(AX), $0x05
-	JNE  other78
+	JNE  rowsElse71
 
-row80:
+repeat72:
 	CMPQ      88(AX), $0x02
-	JNE       other81
+	JNE       startElse73
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -1267,35 +1267,35 @@ row80:
 	VMOVUPS.Z (R12), K1, Z3
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z4
-	JMP       done82
+	JMP       startDone74
 
-other81:
+startElse73:
 	CMPQ      88(AX), $0x01
-	JNE       other83
+	JNE       startElse75
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
-	JMP       done84
+	JMP       startDone76
 
-other83:
+startElse75:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-done84:
-done82:
+startDone76:
+startDone74:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums86
+	JZ    sums78
 
-step85:
+step77:
 	VMOVUPS.Z    (R13), K1, Z5
 	VBROADCASTSS (R12), Z6
 	VFMADD231PS  Z6, Z5, Z0
@@ -1310,11 +1310,11 @@ step85:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step85
+	JNZ          step77
 
-sums86:
+sums78:
 	CMPQ    88(AX), $0x03
-	JEQ     other87
+	JEQ     startElse79
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1331,9 +1331,9 @@ sums86:
 	VADDPS  Z7, Z4, Z4
 	VMOVUPS Z4, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done88
+	JMP     startDone80
 
-other87:
+startElse79:
 	VMOVUPS.Z (R8), K1, Z5
 	VADDPS    Z5, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1355,24 +1355,24 @@ other87:
 	VMOVUPS   Z4, K1, (R8)
 	ADDQ      R9, R8
 
-done88:
+startDone80:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row80
+	JNZ  repeat72
 	VZEROUPPER
 	RET
 
-other78:
+rowsElse71:
 	CMPQ 64(AX), $0x04
-	JNE  other89
+	JNE  rowsElse81
 
-row91:
+repeat82:
 	CMPQ      88(AX), $0x02
-	JNE       other92
+	JNE       startElse83
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -1381,33 +1381,33 @@ row91:
 	VMOVUPS.Z (R12), K1, Z2
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z3
-	JMP       done93
+	JMP       startDone84
 
-other92:
+startElse83:
 	CMPQ      88(AX), $0x01
-	JNE       other94
+	JNE       startElse85
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
-	JMP       done95
+	JMP       startDone86
 
-other94:
+startElse85:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-done95:
-done93:
+startDone86:
+startDone84:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums97
+	JZ    sums88
 
-step96:
+step87:
 	VMOVUPS.Z    (R13), K1, Z4
 	VBROADCASTSS (R12), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -1420,11 +1420,11 @@ step96:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step96
+	JNZ          step87
 
-sums97:
+sums88:
 	CMPQ    88(AX), $0x03
-	JEQ     other98
+	JEQ     startElse89
 	VPXORD  Z6, Z6, Z6
 	VADDPS  Z6, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1438,9 +1438,9 @@ sums97:
 	VADDPS  Z6, Z3, Z3
 	VMOVUPS Z3, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done99
+	JMP     startDone90
 
-other98:
+startElse89:
 	VMOVUPS.Z (R8), K1, Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1458,54 +1458,54 @@ other98:
 	VMOVUPS   Z3, K1, (R8)
 	ADDQ      R9, R8
 
-done99:
+startDone90:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row91
+	JNZ  repeat82
 	VZEROUPPER
 	RET
 
-other89:
+rowsElse81:
 	CMPQ 64(AX), $0x03
-	JNE  other100
+	JNE  rowsElse91
 
-row102:
+repeat92:
 	CMPQ      88(AX), $0x02
-	JNE       other103
+	JNE       startElse93
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z2
-	JMP       done104
+	JMP       startDone94
 
-other103:
+startElse93:
 	CMPQ      88(AX), $0x01
-	JNE       other105
+	JNE       startElse95
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
-	JMP       done106
+	JMP       startDone96
 
-other105:
+startElse95:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-done106:
-done104:
+startDone96:
+startDone94:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums108
+	JZ    sums98
 
-step107:
+step97:
 	VMOVUPS.Z    (R12), K1, Z3
 	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z4, Z3, Z0
@@ -1516,11 +1516,11 @@ step107:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step107
+	JNZ          step97
 
-sums108:
+sums98:
 	CMPQ    88(AX), $0x03
-	JEQ     other109
+	JEQ     startElse99
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1531,9 +1531,9 @@ sums108:
 	VADDPS  Z5, Z2, Z2
 	VMOVUPS Z2, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done110
+	JMP     startDone100
 
-other109:
+startElse99:
 	VMOVUPS.Z (R8), K1, Z3
 	VADDPS    Z3, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1547,49 +1547,49 @@ other109:
 	VMOVUPS   Z2, K1, (R8)
 	ADDQ      R9, R8
 
-done110:
+startDone100:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row102
+	JNZ  repeat92
 	VZEROUPPER
 	RET
 
-other100:
+rowsElse91:
 	CMPQ 64(AX), $0x02
-	JNE  other111
+	JNE  rowsElse101
 
-row113:
+repeat102:
 	CMPQ      88(AX), $0x02
-	JNE       other114
+	JNE       startElse103
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
-	JMP       done115
+	JMP       startDone104
 
-other114:
+startElse103:
 	CMPQ      88(AX), $0x01
-	JNE       other116
+	JNE       startElse105
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
-	JMP       done117
+	JMP       startDone106
 
-other116:
+startElse105:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-done117:
-done115:
+startDone106:
+startDone104:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums119
+	JZ    sums108
 
-step118:
+step107:
 	VMOVUPS.Z    (R12), K1, Z2
 	VBROADCASTSS (R11), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -1598,11 +1598,11 @@ step118:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step118
+	JNZ          step107
 
-sums119:
+sums108:
 	CMPQ    88(AX), $0x03
-	JEQ     other120
+	JEQ     startElse109
 	VPXORD  Z4, Z4, Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1610,9 +1610,9 @@ sums119:
 	VADDPS  Z4, Z1, Z1
 	VMOVUPS Z1, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done121
+	JMP     startDone110
 
-other120:
+startElse109:
 	VMOVUPS.Z (R8), K1, Z2
 	VADDPS    Z2, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
@@ -1622,68 +1622,68 @@ other120:
 	VMOVUPS   Z1, K1, (R8)
 	ADDQ      R9, R8
 
-done121:
+startDone110:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row113
+	JNZ  repeat102
 	VZEROUPPER
 	RET
 
-other111:
-row122:
+rowsElse101:
+repeat111:
 	CMPQ      88(AX), $0x02
-	JNE       other123
+	JNE       startElse112
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       done124
+	JMP       startDone113
 
-other123:
+startElse112:
 	CMPQ      88(AX), $0x01
-	JNE       other125
+	JNE       startElse114
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       done126
+	JMP       startDone115
 
-other125:
+startElse114:
 	VPXORD Z0, Z0, Z0
 
-done126:
-done124:
+startDone115:
+startDone113:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums128
+	JZ    sums117
 
-step127:
+step116:
 	VMOVUPS.Z    (R12), K1, Z1
 	VBROADCASTSS (R11), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step127
+	JNZ          step116
 
-sums128:
+sums117:
 	CMPQ    88(AX), $0x03
-	JEQ     other129
+	JEQ     startElse118
 	VPXORD  Z3, Z3, Z3
 	VADDPS  Z3, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
 	ADDQ    R9, R8
-	JMP     done130
+	JMP     startDone119
 
-other129:
+startElse118:
 	VMOVUPS.Z (R8), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (R8)
 	ADDQ      R9, R8
 
-done130:
+startDone119:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row122
+	JNZ  repeat111
 	VZEROUPPER
 	RET
 
@@ -1705,11 +1705,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  other1
+	JNE  rowsElse1
 
-row3:
+repeat2:
 	CMPQ    88(AX), $0x02
-	JNE     other4
+	JNE     startElse3
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1734,11 +1734,11 @@ row3:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     done5
+	JMP     startDone4
 
-other4:
+startElse3:
 	CMPQ    88(AX), $0x01
-	JNE     other6
+	JNE     startElse5
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1752,9 +1752,9 @@ other4:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     done7
+	JMP     startDone6
 
-other6:
+startElse5:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1768,17 +1768,17 @@ other6:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -1808,11 +1808,11 @@ step8:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1850,9 +1850,9 @@ sums9:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, (R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1902,7 +1902,7 @@ other10:
 	VMOVUPS Y11, (R8)
 	ADDQ    R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -1916,17 +1916,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x0b
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ    88(AX), $0x02
-	JNE     other15
+	JNE     startElse13
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1949,11 +1949,11 @@ row14:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     done16
+	JMP     startDone14
 
-other15:
+startElse13:
 	CMPQ    88(AX), $0x01
-	JNE     other17
+	JNE     startElse15
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1966,9 +1966,9 @@ other15:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     done18
+	JMP     startDone16
 
-other17:
+startElse15:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1981,17 +1981,17 @@ other17:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -2019,11 +2019,11 @@ step19:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2058,9 +2058,9 @@ sums20:
 	VADDPS  Y11, Y10, Y10
 	VMOVUPS Y10, (R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS (R8), Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2106,7 +2106,7 @@ other21:
 	VMOVUPS Y10, (R8)
 	ADDQ    R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2119,17 +2119,17 @@ done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x0a
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ    88(AX), $0x02
-	JNE     other26
+	JNE     startElse23
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2150,11 +2150,11 @@ row25:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     done27
+	JMP     startDone24
 
-other26:
+startElse23:
 	CMPQ    88(AX), $0x01
-	JNE     other28
+	JNE     startElse25
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2166,9 +2166,9 @@ other26:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     done29
+	JMP     startDone26
 
-other28:
+startElse25:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2180,17 +2180,17 @@ other28:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -2216,11 +2216,11 @@ step30:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2252,9 +2252,9 @@ sums31:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, (R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2296,7 +2296,7 @@ other32:
 	VMOVUPS Y9, (R8)
 	ADDQ    R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2308,17 +2308,17 @@ done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x09
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ    88(AX), $0x02
-	JNE     other37
+	JNE     startElse33
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2337,11 +2337,11 @@ row36:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     done38
+	JMP     startDone34
 
-other37:
+startElse33:
 	CMPQ    88(AX), $0x01
-	JNE     other39
+	JNE     startElse35
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2352,9 +2352,9 @@ other37:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     done40
+	JMP     startDone36
 
-other39:
+startElse35:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2365,17 +2365,17 @@ other39:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -2399,11 +2399,11 @@ step41:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2432,9 +2432,9 @@ sums42:
 	VADDPS  Y9, Y8, Y8
 	VMOVUPS Y8, (R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS (R8), Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2472,7 +2472,7 @@ other43:
 	VMOVUPS Y8, (R8)
 	ADDQ    R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2483,17 +2483,17 @@ done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x08
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ    88(AX), $0x02
-	JNE     other48
+	JNE     startElse43
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2510,11 +2510,11 @@ row47:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     done49
+	JMP     startDone44
 
-other48:
+startElse43:
 	CMPQ    88(AX), $0x01
-	JNE     other50
+	JNE     startElse45
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2524,9 +2524,9 @@ other48:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     done51
+	JMP     startDone46
 
-other50:
+startElse45:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2536,17 +2536,17 @@ other50:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -2568,11 +2568,11 @@ step52:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2598,9 +2598,9 @@ sums53:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, (R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2634,7 +2634,7 @@ other54:
 	VMOVUPS Y7, (R8)
 	ADDQ    R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2644,17 +2644,17 @@ done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
+rowsElse41:
 	CMPQ 64(AX), $0x07
-	JNE  other56
+	JNE  rowsElse51
 
-row58:
+repeat52:
 	CMPQ    88(AX), $0x02
-	JNE     other59
+	JNE     startElse53
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2669,11 +2669,11 @@ row58:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     done60
+	JMP     startDone54
 
-other59:
+startElse53:
 	CMPQ    88(AX), $0x01
-	JNE     other61
+	JNE     startElse55
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2682,9 +2682,9 @@ other59:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     done62
+	JMP     startDone56
 
-other61:
+startElse55:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2693,17 +2693,17 @@ other61:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-done62:
-done60:
+startDone56:
+startDone54:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums64
+	JZ    sums58
 
-step63:
+step57:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -2723,11 +2723,11 @@ step63:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step63
+	JNZ          step57
 
-sums64:
+sums58:
 	CMPQ    88(AX), $0x03
-	JEQ     other65
+	JEQ     startElse59
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2750,9 +2750,9 @@ sums64:
 	VADDPS  Y7, Y6, Y6
 	VMOVUPS Y6, (R8)
 	ADDQ    R9, R8
-	JMP     done66
+	JMP     startDone60
 
-other65:
+startElse59:
 	VMOVUPS (R8), Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2782,7 +2782,7 @@ other65:
 	VMOVUPS Y6, (R8)
 	ADDQ    R9, R8
 
-done66:
+startDone60:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2791,17 +2791,17 @@ done66:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row58
+	JNZ  repeat52
 	VZEROUPPER
 	RET
 
-other56:
+rowsElse51:
 	CMPQ 64(AX), $0x06
-	JNE  other67
+	JNE  rowsElse61
 
-row69:
+repeat62:
 	CMPQ    88(AX), $0x02
-	JNE     other70
+	JNE     startElse63
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2814,11 +2814,11 @@ row69:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     done71
+	JMP     startDone64
 
-other70:
+startElse63:
 	CMPQ    88(AX), $0x01
-	JNE     other72
+	JNE     startElse65
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2826,9 +2826,9 @@ other70:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     done73
+	JMP     startDone66
 
-other72:
+startElse65:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2836,15 +2836,15 @@ other72:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-done73:
-done71:
+startDone66:
+startDone64:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums75
+	JZ    sums68
 
-step74:
+step67:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -2861,11 +2861,11 @@ step74:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step74
+	JNZ          step67
 
-sums75:
+sums68:
 	CMPQ    88(AX), $0x03
-	JEQ     other76
+	JEQ     startElse69
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2885,9 +2885,9 @@ sums75:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, (R8)
 	ADDQ    R9, R8
-	JMP     done77
+	JMP     startDone70
 
-other76:
+startElse69:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2913,7 +2913,7 @@ other76:
 	VMOVUPS Y5, (R8)
 	ADDQ    R9, R8
 
-done77:
+startDone70:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -2921,17 +2921,17 @@ done77:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row69
+	JNZ  repeat62
 	VZEROUPPER
 	RET
 
-other67:
+rowsElse61:
 	CMPQ 64(AX), $0x05
-	JNE  other78
+	JNE  rowsElse71
 
-row80:
+repeat72:
 	CMPQ    88(AX), $0x02
-	JNE     other81
+	JNE     startElse73
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -2942,35 +2942,35 @@ row80:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     done82
+	JMP     startDone74
 
-other81:
+startElse73:
 	CMPQ    88(AX), $0x01
-	JNE     other83
+	JNE     startElse75
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     done84
+	JMP     startDone76
 
-other83:
+startElse75:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-done84:
-done82:
+startDone76:
+startDone74:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums86
+	JZ    sums78
 
-step85:
+step77:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -2985,11 +2985,11 @@ step85:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step85
+	JNZ          step77
 
-sums86:
+sums78:
 	CMPQ    88(AX), $0x03
-	JEQ     other87
+	JEQ     startElse79
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3006,9 +3006,9 @@ sums86:
 	VADDPS  Y5, Y4, Y4
 	VMOVUPS Y4, (R8)
 	ADDQ    R9, R8
-	JMP     done88
+	JMP     startDone80
 
-other87:
+startElse79:
 	VMOVUPS (R8), Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3030,24 +3030,24 @@ other87:
 	VMOVUPS Y4, (R8)
 	ADDQ    R9, R8
 
-done88:
+startDone80:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row80
+	JNZ  repeat72
 	VZEROUPPER
 	RET
 
-other78:
+rowsElse71:
 	CMPQ 64(AX), $0x04
-	JNE  other89
+	JNE  rowsElse81
 
-row91:
+repeat82:
 	CMPQ    88(AX), $0x02
-	JNE     other92
+	JNE     startElse83
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -3056,33 +3056,33 @@ row91:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     done93
+	JMP     startDone84
 
-other92:
+startElse83:
 	CMPQ    88(AX), $0x01
-	JNE     other94
+	JNE     startElse85
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     done95
+	JMP     startDone86
 
-other94:
+startElse85:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-done95:
-done93:
+startDone86:
+startDone84:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums97
+	JZ    sums88
 
-step96:
+step87:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -3095,11 +3095,11 @@ step96:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step96
+	JNZ          step87
 
-sums97:
+sums88:
 	CMPQ    88(AX), $0x03
-	JEQ     other98
+	JEQ     startElse89
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3113,9 +3113,9 @@ sums97:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, (R8)
 	ADDQ    R9, R8
-	JMP     done99
+	JMP     startDone90
 
-other98:
+startElse89:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3133,54 +3133,54 @@ other98:
 	VMOVUPS Y3, (R8)
 	ADDQ    R9, R8
 
-done99:
+startDone90:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row91
+	JNZ  repeat82
 	VZEROUPPER
 	RET
 
-other89:
+rowsElse81:
 	CMPQ 64(AX), $0x03
-	JNE  other100
+	JNE  rowsElse91
 
-row102:
+repeat92:
 	CMPQ    88(AX), $0x02
-	JNE     other103
+	JNE     startElse93
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     done104
+	JMP     startDone94
 
-other103:
+startElse93:
 	CMPQ    88(AX), $0x01
-	JNE     other105
+	JNE     startElse95
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     done106
+	JMP     startDone96
 
-other105:
+startElse95:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-done106:
-done104:
+startDone96:
+startDone94:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums108
+	JZ    sums98
 
-step107:
+step97:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -3191,11 +3191,11 @@ step107:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step107
+	JNZ          step97
 
-sums108:
+sums98:
 	CMPQ    88(AX), $0x03
-	JEQ     other109
+	JEQ     startElse99
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3206,9 +3206,9 @@ sums108:
 	VADDPS  Y3, Y2, Y2
 	VMOVUPS Y2, (R8)
 	ADDQ    R9, R8
-	JMP     done110
+	JMP     startDone100
 
-other109:
+startElse99:
 	VMOVUPS (R8), Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3222,49 +3222,49 @@ other109:
 	VMOVUPS Y2, (R8)
 	ADDQ    R9, R8
 
-done110:
+startDone100:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row102
+	JNZ  repeat92
 	VZEROUPPER
 	RET
 
-other100:
+rowsElse91:
 	CMPQ 64(AX), $0x02
-	JNE  other111
+	JNE  rowsElse101
 
-row113:
+repeat102:
 	CMPQ    88(AX), $0x02
-	JNE     other114
+	JNE     startElse103
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     done115
+	JMP     startDone104
 
-other114:
+startElse103:
 	CMPQ    88(AX), $0x01
-	JNE     other116
+	JNE     startElse105
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     done117
+	JMP     startDone106
 
-other116:
+startElse105:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-done117:
-done115:
+startDone106:
+startDone104:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums119
+	JZ    sums108
 
-step118:
+step107:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -3273,11 +3273,11 @@ step118:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step118
+	JNZ          step107
 
-sums119:
+sums108:
 	CMPQ    88(AX), $0x03
-	JEQ     other120
+	JEQ     startElse109
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3285,9 +3285,9 @@ sums119:
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, (R8)
 	ADDQ    R9, R8
-	JMP     done121
+	JMP     startDone110
 
-other120:
+startElse109:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3297,68 +3297,68 @@ other120:
 	VMOVUPS Y1, (R8)
 	ADDQ    R9, R8
 
-done121:
+startDone110:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row113
+	JNZ  repeat102
 	VZEROUPPER
 	RET
 
-other111:
-row122:
+rowsElse101:
+repeat111:
 	CMPQ    88(AX), $0x02
-	JNE     other123
+	JNE     startElse112
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     done124
+	JMP     startDone113
 
-other123:
+startElse112:
 	CMPQ    88(AX), $0x01
-	JNE     other125
+	JNE     startElse114
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     done126
+	JMP     startDone115
 
-other125:
+startElse114:
 	VXORPS Y0, Y0, Y0
 
-done126:
-done124:
+startDone115:
+startDone113:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums128
+	JZ    sums117
 
-step127:
+step116:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step127
+	JNZ          step116
 
-sums128:
+sums117:
 	CMPQ    88(AX), $0x03
-	JEQ     other129
+	JEQ     startElse118
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
-	JMP     done130
+	JMP     startDone119
 
-other129:
+startElse118:
 	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 
-done130:
+startDone119:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row122
+	JNZ  repeat111
 	VZEROUPPER
 	RET
 
@@ -3385,11 +3385,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     other1
+	JNE     rowsElse1
 
-row3:
+repeat2:
 	CMPQ       88(AX), $0x02
-	JNE        other4
+	JNE        startElse3
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3414,11 +3414,11 @@ row3:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        done5
+	JMP        startDone4
 
-other4:
+startElse3:
 	CMPQ       88(AX), $0x01
-	JNE        other6
+	JNE        startElse5
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3432,9 +3432,9 @@ other4:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        done7
+	JMP        startDone6
 
-other6:
+startElse5:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3448,17 +3448,17 @@ other6:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -3488,11 +3488,11 @@ step8:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ       88(AX), $0x03
-	JEQ        other10
+	JEQ        startElse9
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3530,9 +3530,9 @@ sums9:
 	VADDPS     Y13, Y12, Y12
 	VMASKMOVPS Y12, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done11
+	JMP        startDone10
 
-other10:
+startElse9:
 	VMASKMOVPS (R8), Y0, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3582,7 +3582,7 @@ other10:
 	VMASKMOVPS Y12, Y0, (R8)
 	ADDQ       R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -3596,17 +3596,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x0b
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ       88(AX), $0x02
-	JNE        other15
+	JNE        startElse13
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3629,11 +3629,11 @@ row14:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        done16
+	JMP        startDone14
 
-other15:
+startElse13:
 	CMPQ       88(AX), $0x01
-	JNE        other17
+	JNE        startElse15
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3646,9 +3646,9 @@ other15:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        done18
+	JMP        startDone16
 
-other17:
+startElse15:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3661,17 +3661,17 @@ other17:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -3699,11 +3699,11 @@ step19:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ       88(AX), $0x03
-	JEQ        other21
+	JEQ        startElse19
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3738,9 +3738,9 @@ sums20:
 	VADDPS     Y12, Y11, Y11
 	VMASKMOVPS Y11, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done22
+	JMP        startDone20
 
-other21:
+startElse19:
 	VMASKMOVPS (R8), Y0, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3786,7 +3786,7 @@ other21:
 	VMASKMOVPS Y11, Y0, (R8)
 	ADDQ       R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -3799,17 +3799,17 @@ done22:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x0a
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ       88(AX), $0x02
-	JNE        other26
+	JNE        startElse23
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3830,11 +3830,11 @@ row25:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        done27
+	JMP        startDone24
 
-other26:
+startElse23:
 	CMPQ       88(AX), $0x01
-	JNE        other28
+	JNE        startElse25
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3846,9 +3846,9 @@ other26:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        done29
+	JMP        startDone26
 
-other28:
+startElse25:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3860,17 +3860,17 @@ other28:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -3896,11 +3896,11 @@ step30:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ       88(AX), $0x03
-	JEQ        other32
+	JEQ        startElse29
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3932,9 +3932,9 @@ sums31:
 	VADDPS     Y11, Y10, Y10
 	VMASKMOVPS Y10, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done33
+	JMP        startDone30
 
-other32:
+startElse29:
 	VMASKMOVPS (R8), Y0, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3976,7 +3976,7 @@ other32:
 	VMASKMOVPS Y10, Y0, (R8)
 	ADDQ       R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -3988,17 +3988,17 @@ done33:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x09
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ       88(AX), $0x02
-	JNE        other37
+	JNE        startElse33
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -4017,11 +4017,11 @@ row36:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        done38
+	JMP        startDone34
 
-other37:
+startElse33:
 	CMPQ       88(AX), $0x01
-	JNE        other39
+	JNE        startElse35
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4032,9 +4032,9 @@ other37:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        done40
+	JMP        startDone36
 
-other39:
+startElse35:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4045,17 +4045,17 @@ other39:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -4079,11 +4079,11 @@ step41:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ       88(AX), $0x03
-	JEQ        other43
+	JEQ        startElse39
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4112,9 +4112,9 @@ sums42:
 	VADDPS     Y10, Y9, Y9
 	VMASKMOVPS Y9, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done44
+	JMP        startDone40
 
-other43:
+startElse39:
 	VMASKMOVPS (R8), Y0, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4152,7 +4152,7 @@ other43:
 	VMASKMOVPS Y9, Y0, (R8)
 	ADDQ       R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4163,17 +4163,17 @@ done44:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x08
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ       88(AX), $0x02
-	JNE        other48
+	JNE        startElse43
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -4190,11 +4190,11 @@ row47:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        done49
+	JMP        startDone44
 
-other48:
+startElse43:
 	CMPQ       88(AX), $0x01
-	JNE        other50
+	JNE        startElse45
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4204,9 +4204,9 @@ other48:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        done51
+	JMP        startDone46
 
-other50:
+startElse45:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4216,17 +4216,17 @@ other50:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -4248,11 +4248,11 @@ step52:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ       88(AX), $0x03
-	JEQ        other54
+	JEQ        startElse49
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4278,9 +4278,9 @@ sums53:
 	VADDPS     Y9, Y8, Y8
 	VMASKMOVPS Y8, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done55
+	JMP        startDone50
 
-other54:
+startElse49:
 	VMASKMOVPS (R8), Y0, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4314,7 +4314,7 @@ other54:
 	VMASKMOVPS Y8, Y0, (R8)
 	ADDQ       R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4324,17 +4324,17 @@ done55:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
+rowsElse41:
 	CMPQ 64(AX), $0x07
-	JNE  other56
+	JNE  rowsElse51
 
-row58:
+repeat52:
 	CMPQ       88(AX), $0x02
-	JNE        other59
+	JNE        startElse53
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -4349,11 +4349,11 @@ row58:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        done60
+	JMP        startDone54
 
-other59:
+startElse53:
 	CMPQ       88(AX), $0x01
-	JNE        other61
+	JNE        startElse55
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4362,9 +4362,9 @@ other59:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        done62
+	JMP        startDone56
 
-other61:
+startElse55:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4373,17 +4373,17 @@ other61:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-done62:
-done60:
+startDone56:
+startDone54:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums64
+	JZ    sums58
 
-step63:
+step57:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -4403,11 +4403,11 @@ step63:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step63
+	JNZ          step57
 
-sums64:
+sums58:
 	CMPQ       88(AX), $0x03
-	JEQ        other65
+	JEQ        startElse59
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4430,9 +4430,9 @@ sums64:
 	VADDPS     Y8, Y7, Y7
 	VMASKMOVPS Y7, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done66
+	JMP        startDone60
 
-other65:
+startElse59:
 	VMASKMOVPS (R8), Y0, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4462,7 +4462,7 @@ other65:
 	VMASKMOVPS Y7, Y0, (R8)
 	ADDQ       R9, R8
 
-done66:
+startDone60:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4471,17 +4471,17 @@ done66:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row58
+	JNZ  repeat52
 	VZEROUPPER
 	RET
 
-other56:
+rowsElse51:
 	CMPQ 64(AX), $0x06
-	JNE  other67
+	JNE  rowsElse61
 
-row69:
+repeat62:
 	CMPQ       88(AX), $0x02
-	JNE        other70
+	JNE        startElse63
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -4494,11 +4494,11 @@ row69:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        done71
+	JMP        startDone64
 
-other70:
+startElse63:
 	CMPQ       88(AX), $0x01
-	JNE        other72
+	JNE        startElse65
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -4506,9 +4506,9 @@ other70:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        done73
+	JMP        startDone66
 
-other72:
+startElse65:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4516,15 +4516,15 @@ other72:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-done73:
-done71:
+startDone66:
+startDone64:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums75
+	JZ    sums68
 
-step74:
+step67:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -4541,11 +4541,11 @@ step74:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step74
+	JNZ          step67
 
-sums75:
+sums68:
 	CMPQ       88(AX), $0x03
-	JEQ        other76
+	JEQ        startElse69
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4565,9 +4565,9 @@ sums75:
 	VADDPS     Y7, Y6, Y6
 	VMASKMOVPS Y6, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done77
+	JMP        startDone70
 
-other76:
+startElse69:
 	VMASKMOVPS (R8), Y0, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4593,7 +4593,7 @@ other76:
 	VMASKMOVPS Y6, Y0, (R8)
 	ADDQ       R9, R8
 
-done77:
+startDone70:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -4601,17 +4601,17 @@ done77:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row69
+	JNZ  repeat62
 	VZEROUPPER
 	RET
 
-other67:
+rowsElse61:
 	CMPQ 64(AX), $0x05
-	JNE  other78
+	JNE  rowsElse71
 
-row80:
+repeat72:
 	CMPQ       88(AX), $0x02
-	JNE        other81
+	JNE        startElse73
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -4622,35 +4622,35 @@ row80:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        done82
+	JMP        startDone74
 
-other81:
+startElse73:
 	CMPQ       88(AX), $0x01
-	JNE        other83
+	JNE        startElse75
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        done84
+	JMP        startDone76
 
-other83:
+startElse75:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-done84:
-done82:
+startDone76:
+startDone74:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums86
+	JZ    sums78
 
-step85:
+step77:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -4665,11 +4665,11 @@ step85:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step85
+	JNZ          step77
 
-sums86:
+sums78:
 	CMPQ       88(AX), $0x03
-	JEQ        other87
+	JEQ        startElse79
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4686,9 +4686,9 @@ sums86:
 	VADDPS     Y6, Y5, Y5
 	VMASKMOVPS Y5, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done88
+	JMP        startDone80
 
-other87:
+startElse79:
 	VMASKMOVPS (R8), Y0, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4710,24 +4710,24 @@ other87:
 	VMASKMOVPS Y5, Y0, (R8)
 	ADDQ       R9, R8
 
-done88:
+startDone80:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row80
+	JNZ  repeat72
 	VZEROUPPER
 	RET
 
-other78:
+rowsElse71:
 	CMPQ 64(AX), $0x04
-	JNE  other89
+	JNE  rowsElse81
 
-row91:
+repeat82:
 	CMPQ       88(AX), $0x02
-	JNE        other92
+	JNE        startElse83
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -4736,33 +4736,33 @@ row91:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        done93
+	JMP        startDone84
 
-other92:
+startElse83:
 	CMPQ       88(AX), $0x01
-	JNE        other94
+	JNE        startElse85
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        done95
+	JMP        startDone86
 
-other94:
+startElse85:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-done95:
-done93:
+startDone86:
+startDone84:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums97
+	JZ    sums88
 
-step96:
+step87:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -4775,11 +4775,11 @@ step96:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step96
+	JNZ          step87
 
-sums97:
+sums88:
 	CMPQ       88(AX), $0x03
-	JEQ        other98
+	JEQ        startElse89
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4793,9 +4793,9 @@ sums97:
 	VADDPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done99
+	JMP        startDone90
 
-other98:
+startElse89:
 	VMASKMOVPS (R8), Y0, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4813,54 +4813,54 @@ other98:
 	VMASKMOVPS Y4, Y0, (R8)
 	ADDQ       R9, R8
 
-done99:
+startDone90:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row91
+	JNZ  repeat82
 	VZEROUPPER
 	RET
 
-other89:
+rowsElse81:
 	CMPQ 64(AX), $0x03
-	JNE  other100
+	JNE  rowsElse91
 
-row102:
+repeat92:
 	CMPQ       88(AX), $0x02
-	JNE        other103
+	JNE        startElse93
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        done104
+	JMP        startDone94
 
-other103:
+startElse93:
 	CMPQ       88(AX), $0x01
-	JNE        other105
+	JNE        startElse95
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        done106
+	JMP        startDone96
 
-other105:
+startElse95:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-done106:
-done104:
+startDone96:
+startDone94:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums108
+	JZ    sums98
 
-step107:
+step97:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -4871,11 +4871,11 @@ step107:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step107
+	JNZ          step97
 
-sums108:
+sums98:
 	CMPQ       88(AX), $0x03
-	JEQ        other109
+	JEQ        startElse99
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4886,9 +4886,9 @@ sums108:
 	VADDPS     Y4, Y3, Y3
 	VMASKMOVPS Y3, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done110
+	JMP        startDone100
 
-other109:
+startElse99:
 	VMASKMOVPS (R8), Y0, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4902,49 +4902,49 @@ other109:
 	VMASKMOVPS Y3, Y0, (R8)
 	ADDQ       R9, R8
 
-done110:
+startDone100:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row102
+	JNZ  repeat92
 	VZEROUPPER
 	RET
 
-other100:
+rowsElse91:
 	CMPQ 64(AX), $0x02
-	JNE  other111
+	JNE  rowsElse101
 
-row113:
+repeat102:
 	CMPQ       88(AX), $0x02
-	JNE        other114
+	JNE        startElse103
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        done115
+	JMP        startDone104
 
-other114:
+startElse103:
 	CMPQ       88(AX), $0x01
-	JNE        other116
+	JNE        startElse105
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        done117
+	JMP        startDone106
 
-other116:
+startElse105:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-done117:
-done115:
+startDone106:
+startDone104:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums119
+	JZ    sums108
 
-step118:
+step107:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -4953,11 +4953,11 @@ step118:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step118
+	JNZ          step107
 
-sums119:
+sums108:
 	CMPQ       88(AX), $0x03
-	JEQ        other120
+	JEQ        startElse109
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4965,9 +4965,9 @@ sums119:
 	VADDPS     Y3, Y2, Y2
 	VMASKMOVPS Y2, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done121
+	JMP        startDone110
 
-other120:
+startElse109:
 	VMASKMOVPS (R8), Y0, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -4977,68 +4977,68 @@ other120:
 	VMASKMOVPS Y2, Y0, (R8)
 	ADDQ       R9, R8
 
-done121:
+startDone110:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row113
+	JNZ  repeat102
 	VZEROUPPER
 	RET
 
-other111:
-row122:
+rowsElse101:
+repeat111:
 	CMPQ       88(AX), $0x02
-	JNE        other123
+	JNE        startElse112
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        done124
+	JMP        startDone113
 
-other123:
+startElse112:
 	CMPQ       88(AX), $0x01
-	JNE        other125
+	JNE        startElse114
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        done126
+	JMP        startDone115
 
-other125:
+startElse114:
 	VXORPS Y1, Y1, Y1
 
-done126:
-done124:
+startDone115:
+startDone113:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums128
+	JZ    sums117
 
-step127:
+step116:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step127
+	JNZ          step116
 
-sums128:
+sums117:
 	CMPQ       88(AX), $0x03
-	JEQ        other129
+	JEQ        startElse118
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
-	JMP        done130
+	JMP        startDone119
 
-other129:
+startElse118:
 	VMASKMOVPS (R8), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 
-done130:
+startDone119:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row122
+	JNZ  repeat111
 	VZEROUPPER
 	RET
 
@@ -5064,11 +5064,11 @@ TEXT ·gemm2AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   other1
+	JNE   rowsElse1
 
-row3:
+repeat2:
 	CMPQ      88(AX), $0x02
-	JNE       other4
+	JNE       startElse3
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS.Z 64(R13), K1, Z1
@@ -5087,11 +5087,11 @@ row3:
 	ADDQ      R9, R13
 	VMOVUPS   (R13), Z10
 	VMOVUPS.Z 64(R13), K1, Z11
-	JMP       done5
+	JMP       startDone4
 
-other4:
+startElse3:
 	CMPQ      88(AX), $0x01
-	JNE       other6
+	JNE       startElse5
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z2
@@ -5105,9 +5105,9 @@ other4:
 	VMOVUPS   Z1, Z7
 	VMOVUPS   Z1, Z9
 	VMOVUPS   Z1, Z11
-	JMP       done7
+	JMP       startDone6
 
-other6:
+startElse5:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5121,15 +5121,15 @@ other6:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R14), Z12
 	VMOVUPS.Z    64(R14), K1, Z13
 	VBROADCASTSS (R13), Z14
@@ -5153,11 +5153,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VPXORD  Z15, Z15, Z15
 	VADDPS  Z15, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5189,9 +5189,9 @@ sums9:
 	VADDPS  Z15, Z11, Z11
 	VMOVUPS Z11, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5235,7 +5235,7 @@ other10:
 	VMOVUPS   Z11, K1, 64(R8)
 	ADDQ      R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -5243,17 +5243,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ      88(AX), $0x02
-	JNE       other15
+	JNE       startElse13
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -5269,11 +5269,11 @@ row14:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z8
 	VMOVUPS.Z 64(R12), K1, Z9
-	JMP       done16
+	JMP       startDone14
 
-other15:
+startElse13:
 	CMPQ      88(AX), $0x01
-	JNE       other17
+	JNE       startElse15
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -5285,9 +5285,9 @@ other15:
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
 	VMOVUPS   Z1, Z9
-	JMP       done18
+	JMP       startDone16
 
-other17:
+startElse15:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5299,15 +5299,15 @@ other17:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R13), Z10
 	VMOVUPS.Z    64(R13), K1, Z11
 	VBROADCASTSS (R12), Z12
@@ -5328,11 +5328,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5359,9 +5359,9 @@ sums20:
 	VADDPS  Z13, Z9, Z9
 	VMOVUPS Z9, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS   (R8), Z10
 	VADDPS    Z10, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5398,24 +5398,24 @@ other21:
 	VMOVUPS   Z9, K1, 64(R8)
 	ADDQ      R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ      88(AX), $0x02
-	JNE       other26
+	JNE       startElse23
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -5428,11 +5428,11 @@ row25:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z6
 	VMOVUPS.Z 64(R12), K1, Z7
-	JMP       done27
+	JMP       startDone24
 
-other26:
+startElse23:
 	CMPQ      88(AX), $0x01
-	JNE       other28
+	JNE       startElse25
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -5442,9 +5442,9 @@ other26:
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
-	JMP       done29
+	JMP       startDone26
 
-other28:
+startElse25:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5454,15 +5454,15 @@ other28:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R13), Z8
 	VMOVUPS.Z    64(R13), K1, Z9
 	VBROADCASTSS (R12), Z10
@@ -5480,11 +5480,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VPXORD  Z11, Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5506,9 +5506,9 @@ sums31:
 	VADDPS  Z11, Z7, Z7
 	VMOVUPS Z7, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5538,23 +5538,23 @@ other32:
 	VMOVUPS   Z7, K1, 64(R8)
 	ADDQ      R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ      88(AX), $0x02
-	JNE       other37
+	JNE       startElse33
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
@@ -5564,11 +5564,11 @@ row36:
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z4
 	VMOVUPS.Z 64(R11), K1, Z5
-	JMP       done38
+	JMP       startDone34
 
-other37:
+startElse33:
 	CMPQ      88(AX), $0x01
-	JNE       other39
+	JNE       startElse35
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
@@ -5576,9 +5576,9 @@ other37:
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
-	JMP       done40
+	JMP       startDone36
 
-other39:
+startElse35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5586,15 +5586,15 @@ other39:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R12), Z6
 	VMOVUPS.Z    64(R12), K1, Z7
 	VBROADCASTSS (R11), Z8
@@ -5609,11 +5609,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5630,9 +5630,9 @@ sums42:
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS Z5, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS   (R8), Z6
 	VADDPS    Z6, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5655,55 +5655,55 @@ other43:
 	VMOVUPS   Z5, K1, 64(R8)
 	ADDQ      R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ      88(AX), $0x02
-	JNE       other48
+	JNE       startElse43
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z2
 	VMOVUPS.Z 64(R11), K1, Z3
-	JMP       done49
+	JMP       startDone44
 
-other48:
+startElse43:
 	CMPQ      88(AX), $0x01
-	JNE       other50
+	JNE       startElse45
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
-	JMP       done51
+	JMP       startDone46
 
-other50:
+startElse45:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R12), Z4
 	VMOVUPS.Z    64(R12), K1, Z5
 	VBROADCASTSS (R11), Z6
@@ -5715,11 +5715,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5731,9 +5731,9 @@ sums53:
 	VADDPS  Z7, Z3, Z3
 	VMOVUPS Z3, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5749,44 +5749,44 @@ other54:
 	VMOVUPS   Z3, K1, 64(R8)
 	ADDQ      R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ      88(AX), $0x02
-	JNE       other57
+	JNE       startElse52
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       done58
+	JMP       startDone53
 
-other57:
+startElse52:
 	CMPQ      88(AX), $0x01
-	JNE       other59
+	JNE       startElse54
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       done60
+	JMP       startDone55
 
-other59:
+startElse54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VMOVUPS      (R12), Z2
 	VMOVUPS.Z    64(R12), K1, Z3
 	VBROADCASTSS (R11), Z4
@@ -5795,20 +5795,20 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, (R8)
 	VADDPS  Z5, Z1, Z1
 	VMOVUPS Z1, K1, 64(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS   (R8), Z2
 	VADDPS    Z2, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -5817,10 +5817,10 @@ other63:
 	VMOVUPS   Z1, K1, 64(R8)
 	ADDQ      R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -5842,11 +5842,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  other1
+	JNE  rowsElse1
 
-row3:
+repeat2:
 	CMPQ    88(AX), $0x02
-	JNE     other4
+	JNE     startElse3
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -5865,11 +5865,11 @@ row3:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     done5
+	JMP     startDone4
 
-other4:
+startElse3:
 	CMPQ    88(AX), $0x01
-	JNE     other6
+	JNE     startElse5
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -5883,9 +5883,9 @@ other4:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     done7
+	JMP     startDone6
 
-other6:
+startElse5:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -5899,15 +5899,15 @@ other6:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -5931,11 +5931,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -5967,9 +5967,9 @@ sums9:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6013,7 +6013,7 @@ other10:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -6021,17 +6021,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ    88(AX), $0x02
-	JNE     other15
+	JNE     startElse13
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -6047,11 +6047,11 @@ row14:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     done16
+	JMP     startDone14
 
-other15:
+startElse13:
 	CMPQ    88(AX), $0x01
-	JNE     other17
+	JNE     startElse15
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -6063,9 +6063,9 @@ other15:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     done18
+	JMP     startDone16
 
-other17:
+startElse15:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6077,15 +6077,15 @@ other17:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -6106,11 +6106,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6137,9 +6137,9 @@ sums20:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6176,24 +6176,24 @@ other21:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ    88(AX), $0x02
-	JNE     other26
+	JNE     startElse23
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -6206,11 +6206,11 @@ row25:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     done27
+	JMP     startDone24
 
-other26:
+startElse23:
 	CMPQ    88(AX), $0x01
-	JNE     other28
+	JNE     startElse25
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -6220,9 +6220,9 @@ other26:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     done29
+	JMP     startDone26
 
-other28:
+startElse25:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6232,15 +6232,15 @@ other28:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -6258,11 +6258,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6284,9 +6284,9 @@ sums31:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6316,23 +6316,23 @@ other32:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ    88(AX), $0x02
-	JNE     other37
+	JNE     startElse33
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -6342,11 +6342,11 @@ row36:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     done38
+	JMP     startDone34
 
-other37:
+startElse33:
 	CMPQ    88(AX), $0x01
-	JNE     other39
+	JNE     startElse35
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -6354,9 +6354,9 @@ other37:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     done40
+	JMP     startDone36
 
-other39:
+startElse35:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6364,15 +6364,15 @@ other39:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -6387,11 +6387,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6408,9 +6408,9 @@ sums42:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6433,55 +6433,55 @@ other43:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ    88(AX), $0x02
-	JNE     other48
+	JNE     startElse43
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     done49
+	JMP     startDone44
 
-other48:
+startElse43:
 	CMPQ    88(AX), $0x01
-	JNE     other50
+	JNE     startElse45
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     done51
+	JMP     startDone46
 
-other50:
+startElse45:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -6493,11 +6493,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6509,9 +6509,9 @@ sums53:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6527,44 +6527,44 @@ other54:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ    88(AX), $0x02
-	JNE     other57
+	JNE     startElse52
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done58
+	JMP     startDone53
 
-other57:
+startElse52:
 	CMPQ    88(AX), $0x01
-	JNE     other59
+	JNE     startElse54
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done60
+	JMP     startDone55
 
-other59:
+startElse54:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -6573,20 +6573,20 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6595,10 +6595,10 @@ other63:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -6626,11 +6626,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     other1
+	JNE     rowsElse1
 
-row3:
+repeat2:
 	CMPQ       88(AX), $0x02
-	JNE        other4
+	JNE        startElse3
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -6649,11 +6649,11 @@ row3:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        done5
+	JMP        startDone4
 
-other4:
+startElse3:
 	CMPQ       88(AX), $0x01
-	JNE        other6
+	JNE        startElse5
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -6667,9 +6667,9 @@ other4:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        done7
+	JMP        startDone6
 
-other6:
+startElse5:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -6683,15 +6683,15 @@ other6:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -6715,11 +6715,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ       88(AX), $0x03
-	JEQ        other10
+	JEQ        startElse9
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6751,9 +6751,9 @@ sums9:
 	VADDPS     Y13, Y12, Y12
 	VMASKMOVPS Y12, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        done11
+	JMP        startDone10
 
-other10:
+startElse9:
 	VMOVUPS    (R8), Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6797,7 +6797,7 @@ other10:
 	VMASKMOVPS Y12, Y0, 32(R8)
 	ADDQ       R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -6805,17 +6805,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ       88(AX), $0x02
-	JNE        other15
+	JNE        startElse13
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -6831,11 +6831,11 @@ row14:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        done16
+	JMP        startDone14
 
-other15:
+startElse13:
 	CMPQ       88(AX), $0x01
-	JNE        other17
+	JNE        startElse15
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -6847,9 +6847,9 @@ other15:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        done18
+	JMP        startDone16
 
-other17:
+startElse15:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -6861,15 +6861,15 @@ other17:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -6890,11 +6890,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ       88(AX), $0x03
-	JEQ        other21
+	JEQ        startElse19
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6921,9 +6921,9 @@ sums20:
 	VADDPS     Y11, Y10, Y10
 	VMASKMOVPS Y10, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        done22
+	JMP        startDone20
 
-other21:
+startElse19:
 	VMOVUPS    (R8), Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -6960,24 +6960,24 @@ other21:
 	VMASKMOVPS Y10, Y0, 32(R8)
 	ADDQ       R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ       88(AX), $0x02
-	JNE        other26
+	JNE        startElse23
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -6990,11 +6990,11 @@ row25:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        done27
+	JMP        startDone24
 
-other26:
+startElse23:
 	CMPQ       88(AX), $0x01
-	JNE        other28
+	JNE        startElse25
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -7004,9 +7004,9 @@ other26:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        done29
+	JMP        startDone26
 
-other28:
+startElse25:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -7016,15 +7016,15 @@ other28:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -7042,11 +7042,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ       88(AX), $0x03
-	JEQ        other32
+	JEQ        startElse29
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7068,9 +7068,9 @@ sums31:
 	VADDPS     Y9, Y8, Y8
 	VMASKMOVPS Y8, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        done33
+	JMP        startDone30
 
-other32:
+startElse29:
 	VMOVUPS    (R8), Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7100,23 +7100,23 @@ other32:
 	VMASKMOVPS Y8, Y0, 32(R8)
 	ADDQ       R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ       88(AX), $0x02
-	JNE        other37
+	JNE        startElse33
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -7126,11 +7126,11 @@ row36:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        done38
+	JMP        startDone34
 
-other37:
+startElse33:
 	CMPQ       88(AX), $0x01
-	JNE        other39
+	JNE        startElse35
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -7138,9 +7138,9 @@ other37:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        done40
+	JMP        startDone36
 
-other39:
+startElse35:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -7148,15 +7148,15 @@ other39:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -7171,11 +7171,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ       88(AX), $0x03
-	JEQ        other43
+	JEQ        startElse39
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7192,9 +7192,9 @@ sums42:
 	VADDPS     Y7, Y6, Y6
 	VMASKMOVPS Y6, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        done44
+	JMP        startDone40
 
-other43:
+startElse39:
 	VMOVUPS    (R8), Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7217,55 +7217,55 @@ other43:
 	VMASKMOVPS Y6, Y0, 32(R8)
 	ADDQ       R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ       88(AX), $0x02
-	JNE        other48
+	JNE        startElse43
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        done49
+	JMP        startDone44
 
-other48:
+startElse43:
 	CMPQ       88(AX), $0x01
-	JNE        other50
+	JNE        startElse45
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        done51
+	JMP        startDone46
 
-other50:
+startElse45:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -7277,11 +7277,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ       88(AX), $0x03
-	JEQ        other54
+	JEQ        startElse49
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7293,9 +7293,9 @@ sums53:
 	VADDPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        done55
+	JMP        startDone50
 
-other54:
+startElse49:
 	VMOVUPS    (R8), Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7311,44 +7311,44 @@ other54:
 	VMASKMOVPS Y4, Y0, 32(R8)
 	ADDQ       R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ       88(AX), $0x02
-	JNE        other57
+	JNE        startElse52
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        done58
+	JMP        startDone53
 
-other57:
+startElse52:
 	CMPQ       88(AX), $0x01
-	JNE        other59
+	JNE        startElse54
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        done60
+	JMP        startDone55
 
-other59:
+startElse54:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -7357,20 +7357,20 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ       88(AX), $0x03
-	JEQ        other63
+	JEQ        startElse58
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
 	VADDPS     Y3, Y2, Y2
 	VMASKMOVPS Y2, Y0, 32(R8)
 	ADDQ       R9, R8
-	JMP        done64
+	JMP        startDone59
 
-other63:
+startElse58:
 	VMOVUPS    (R8), Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -7379,10 +7379,10 @@ other63:
 	VMASKMOVPS Y2, Y0, 32(R8)
 	ADDQ       R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -7408,11 +7408,11 @@ TEXT ·gemm3AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   other1
+	JNE   rowsElse1
 
-row3:
+repeat2:
 	CMPQ      88(AX), $0x02
-	JNE       other4
+	JNE       startElse3
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -7437,11 +7437,11 @@ row3:
 	VMOVUPS   (R13), Z15
 	VMOVUPS   64(R13), Z16
 	VMOVUPS.Z 128(R13), K1, Z17
-	JMP       done5
+	JMP       startDone4
 
-other4:
+startElse3:
 	CMPQ      88(AX), $0x01
-	JNE       other6
+	JNE       startElse5
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z3
@@ -7461,9 +7461,9 @@ other4:
 	VMOVUPS   Z2, Z11
 	VMOVUPS   Z2, Z14
 	VMOVUPS   Z2, Z17
-	JMP       done7
+	JMP       startDone6
 
-other6:
+startElse5:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7483,15 +7483,15 @@ other6:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R14), Z18
 	VMOVUPS      64(R14), Z19
 	VMOVUPS.Z    128(R14), K1, Z20
@@ -7522,11 +7522,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VPXORD  Z22, Z22, Z22
 	VADDPS  Z22, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7570,9 +7570,9 @@ sums9:
 	VADDPS  Z22, Z17, Z17
 	VMOVUPS Z17, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS   (R8), Z18
 	VADDPS    Z18, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -7634,7 +7634,7 @@ other10:
 	VMOVUPS   Z17, K1, 128(R8)
 	ADDQ      R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -7642,17 +7642,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ      88(AX), $0x02
-	JNE       other15
+	JNE       startElse13
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -7673,11 +7673,11 @@ row14:
 	VMOVUPS   (R12), Z12
 	VMOVUPS   64(R12), Z13
 	VMOVUPS.Z 128(R12), K1, Z14
-	JMP       done16
+	JMP       startDone14
 
-other15:
+startElse13:
 	CMPQ      88(AX), $0x01
-	JNE       other17
+	JNE       startElse15
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -7694,9 +7694,9 @@ other15:
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
 	VMOVUPS   Z2, Z14
-	JMP       done18
+	JMP       startDone16
 
-other17:
+startElse15:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7713,15 +7713,15 @@ other17:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R13), Z15
 	VMOVUPS      64(R13), Z16
 	VMOVUPS.Z    128(R13), K1, Z17
@@ -7748,11 +7748,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VPXORD  Z19, Z19, Z19
 	VADDPS  Z19, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7789,9 +7789,9 @@ sums20:
 	VADDPS  Z19, Z14, Z14
 	VMOVUPS Z14, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS   (R8), Z15
 	VADDPS    Z15, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -7843,24 +7843,24 @@ other21:
 	VMOVUPS   Z14, K1, 128(R8)
 	ADDQ      R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ      88(AX), $0x02
-	JNE       other26
+	JNE       startElse23
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -7877,11 +7877,11 @@ row25:
 	VMOVUPS   (R12), Z9
 	VMOVUPS   64(R12), Z10
 	VMOVUPS.Z 128(R12), K1, Z11
-	JMP       done27
+	JMP       startDone24
 
-other26:
+startElse23:
 	CMPQ      88(AX), $0x01
-	JNE       other28
+	JNE       startElse25
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -7895,9 +7895,9 @@ other26:
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
-	JMP       done29
+	JMP       startDone26
 
-other28:
+startElse25:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7911,15 +7911,15 @@ other28:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R13), Z12
 	VMOVUPS      64(R13), Z13
 	VMOVUPS.Z    128(R13), K1, Z14
@@ -7942,11 +7942,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VPXORD  Z16, Z16, Z16
 	VADDPS  Z16, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7976,9 +7976,9 @@ sums31:
 	VADDPS  Z16, Z11, Z11
 	VMOVUPS Z11, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8020,23 +8020,23 @@ other32:
 	VMOVUPS   Z11, K1, 128(R8)
 	ADDQ      R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ      88(AX), $0x02
-	JNE       other37
+	JNE       startElse33
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -8049,11 +8049,11 @@ row36:
 	VMOVUPS   (R11), Z6
 	VMOVUPS   64(R11), Z7
 	VMOVUPS.Z 128(R11), K1, Z8
-	JMP       done38
+	JMP       startDone34
 
-other37:
+startElse33:
 	CMPQ      88(AX), $0x01
-	JNE       other39
+	JNE       startElse35
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -8064,9 +8064,9 @@ other37:
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
-	JMP       done40
+	JMP       startDone36
 
-other39:
+startElse35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8077,15 +8077,15 @@ other39:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R12), Z9
 	VMOVUPS      64(R12), Z10
 	VMOVUPS.Z    128(R12), K1, Z11
@@ -8104,11 +8104,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8131,9 +8131,9 @@ sums42:
 	VADDPS  Z13, Z8, Z8
 	VMOVUPS Z8, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS   (R8), Z9
 	VADDPS    Z9, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8165,22 +8165,22 @@ other43:
 	VMOVUPS   Z8, K1, 128(R8)
 	ADDQ      R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ      88(AX), $0x02
-	JNE       other48
+	JNE       startElse43
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -8189,11 +8189,11 @@ row47:
 	VMOVUPS   (R11), Z3
 	VMOVUPS   64(R11), Z4
 	VMOVUPS.Z 128(R11), K1, Z5
-	JMP       done49
+	JMP       startDone44
 
-other48:
+startElse43:
 	CMPQ      88(AX), $0x01
-	JNE       other50
+	JNE       startElse45
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -8201,9 +8201,9 @@ other48:
 	VMOVUPS   Z1, Z4
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
-	JMP       done51
+	JMP       startDone46
 
-other50:
+startElse45:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8211,15 +8211,15 @@ other50:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R12), Z6
 	VMOVUPS      64(R12), Z7
 	VMOVUPS.Z    128(R12), K1, Z8
@@ -8234,11 +8234,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VPXORD  Z10, Z10, Z10
 	VADDPS  Z10, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8254,9 +8254,9 @@ sums53:
 	VADDPS  Z10, Z5, Z5
 	VMOVUPS Z5, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS   (R8), Z6
 	VADDPS    Z6, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8278,47 +8278,47 @@ other54:
 	VMOVUPS   Z5, K1, 128(R8)
 	ADDQ      R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ      88(AX), $0x02
-	JNE       other57
+	JNE       startElse52
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       done58
+	JMP       startDone53
 
-other57:
+startElse52:
 	CMPQ      88(AX), $0x01
-	JNE       other59
+	JNE       startElse54
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       done60
+	JMP       startDone55
 
-other59:
+startElse54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VMOVUPS      (R12), Z3
 	VMOVUPS      64(R12), Z4
 	VMOVUPS.Z    128(R12), K1, Z5
@@ -8329,11 +8329,11 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8342,9 +8342,9 @@ sums62:
 	VADDPS  Z7, Z2, Z2
 	VMOVUPS Z2, K1, 128(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS   (R8), Z3
 	VADDPS    Z3, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8356,10 +8356,10 @@ other63:
 	VMOVUPS   Z2, K1, 128(R8)
 	ADDQ      R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -8386,11 +8386,11 @@ TEXT ·gemm4AVX512(SB), NOSPLIT, $8-8
 	LEAQ  (DX)(DX*2), R12
 	LEAQ  (DX)(DX*4), R13
 	CMPQ  64(AX), $0x06
-	JNE   other1
+	JNE   rowsElse1
 
-row3:
+repeat2:
 	CMPQ      88(AX), $0x02
-	JNE       other4
+	JNE       startElse3
 	MOVQ      R8, R14
 	VMOVUPS   (R14), Z0
 	VMOVUPS   64(R14), Z1
@@ -8421,11 +8421,11 @@ row3:
 	VMOVUPS   64(R14), Z21
 	VMOVUPS   128(R14), Z22
 	VMOVUPS.Z 192(R14), K1, Z23
-	JMP       done5
+	JMP       startDone4
 
-other4:
+startElse3:
 	CMPQ      88(AX), $0x01
-	JNE       other6
+	JNE       startElse5
 	MOVQ      96(AX), R14
 	VMOVUPS   (R14), Z0
 	VMOVUPS   Z0, Z4
@@ -8451,9 +8451,9 @@ other4:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       done7
+	JMP       startDone6
 
-other6:
+startElse5:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8479,15 +8479,15 @@ other6:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R15), Z24
 	VMOVUPS      64(R15), Z25
 	VMOVUPS      128(R15), Z26
@@ -8531,11 +8531,11 @@ step8:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8591,9 +8591,9 @@ sums9:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8673,7 +8673,7 @@ other10:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -8681,17 +8681,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ      88(AX), $0x02
-	JNE       other15
+	JNE       startElse13
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -8717,11 +8717,11 @@ row14:
 	VMOVUPS   64(R13), Z17
 	VMOVUPS   128(R13), Z18
 	VMOVUPS.Z 192(R13), K1, Z19
-	JMP       done16
+	JMP       startDone14
 
-other15:
+startElse13:
 	CMPQ      88(AX), $0x01
-	JNE       other17
+	JNE       startElse15
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -8743,9 +8743,9 @@ other15:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       done18
+	JMP       startDone16
 
-other17:
+startElse15:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8767,15 +8767,15 @@ other17:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R14), Z20
 	VMOVUPS      64(R14), Z21
 	VMOVUPS      128(R14), Z22
@@ -8814,11 +8814,11 @@ step19:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8865,9 +8865,9 @@ sums20:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -8934,24 +8934,24 @@ other21:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ      88(AX), $0x02
-	JNE       other26
+	JNE       startElse23
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -8972,11 +8972,11 @@ row25:
 	VMOVUPS   64(R13), Z13
 	VMOVUPS   128(R13), Z14
 	VMOVUPS.Z 192(R13), K1, Z15
-	JMP       done27
+	JMP       startDone24
 
-other26:
+startElse23:
 	CMPQ      88(AX), $0x01
-	JNE       other28
+	JNE       startElse25
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -8994,9 +8994,9 @@ other26:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       done29
+	JMP       startDone26
 
-other28:
+startElse25:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9014,15 +9014,15 @@ other28:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R14), Z16
 	VMOVUPS      64(R14), Z17
 	VMOVUPS      128(R14), Z18
@@ -9056,11 +9056,11 @@ step30:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9098,9 +9098,9 @@ sums31:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9154,23 +9154,23 @@ other32:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ      88(AX), $0x02
-	JNE       other37
+	JNE       startElse33
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -9186,11 +9186,11 @@ row36:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       done38
+	JMP       startDone34
 
-other37:
+startElse33:
 	CMPQ      88(AX), $0x01
-	JNE       other39
+	JNE       startElse35
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -9204,9 +9204,9 @@ other37:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       done40
+	JMP       startDone36
 
-other39:
+startElse35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9220,15 +9220,15 @@ other39:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R12), Z12
 	VMOVUPS      64(R12), Z13
 	VMOVUPS      128(R12), Z14
@@ -9251,11 +9251,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9284,9 +9284,9 @@ sums42:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9327,22 +9327,22 @@ other43:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ      88(AX), $0x02
-	JNE       other48
+	JNE       startElse43
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -9353,11 +9353,11 @@ row47:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       done49
+	JMP       startDone44
 
-other48:
+startElse43:
 	CMPQ      88(AX), $0x01
-	JNE       other50
+	JNE       startElse45
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -9367,9 +9367,9 @@ other48:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       done51
+	JMP       startDone46
 
-other50:
+startElse45:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9379,15 +9379,15 @@ other50:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R12), Z8
 	VMOVUPS      64(R12), Z9
 	VMOVUPS      128(R12), Z10
@@ -9405,11 +9405,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9429,9 +9429,9 @@ sums53:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9459,50 +9459,50 @@ other54:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ      88(AX), $0x02
-	JNE       other57
+	JNE       startElse52
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done58
+	JMP       startDone53
 
-other57:
+startElse52:
 	CMPQ      88(AX), $0x01
-	JNE       other59
+	JNE       startElse54
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done60
+	JMP       startDone55
 
-other59:
+startElse54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VMOVUPS      (R12), Z4
 	VMOVUPS      64(R12), Z5
 	VMOVUPS      128(R12), Z6
@@ -9515,11 +9515,11 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9530,9 +9530,9 @@ sums62:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9547,10 +9547,10 @@ other63:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -9576,11 +9576,11 @@ TEXT ·gemmBFloat16AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   other1
+	JNE   rowsElse1
 
-row3:
+repeat2:
 	CMPQ      88(AX), $0x02
-	JNE       other4
+	JNE       startElse3
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -9611,11 +9611,11 @@ row3:
 	VMOVUPS   64(R13), Z21
 	VMOVUPS   128(R13), Z22
 	VMOVUPS.Z 192(R13), K1, Z23
-	JMP       done5
+	JMP       startDone4
 
-other4:
+startElse3:
 	CMPQ      88(AX), $0x01
-	JNE       other6
+	JNE       startElse5
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -9641,9 +9641,9 @@ other4:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       done7
+	JMP       startDone6
 
-other6:
+startElse5:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9669,15 +9669,15 @@ other6:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VPMOVZXWD    (R14), Z24
 	VPSLLD       $0x10, Z24, Z24
 	VPMOVZXWD    32(R14), Z25
@@ -9721,11 +9721,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9781,9 +9781,9 @@ sums9:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -9863,7 +9863,7 @@ other10:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -9871,17 +9871,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ      88(AX), $0x02
-	JNE       other15
+	JNE       startElse13
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -9907,11 +9907,11 @@ row14:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       done16
+	JMP       startDone14
 
-other15:
+startElse13:
 	CMPQ      88(AX), $0x01
-	JNE       other17
+	JNE       startElse15
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -9933,9 +9933,9 @@ other15:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       done18
+	JMP       startDone16
 
-other17:
+startElse15:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9957,15 +9957,15 @@ other17:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VPMOVZXWD    (R13), Z20
 	VPSLLD       $0x10, Z20, Z20
 	VPMOVZXWD    32(R13), Z21
@@ -10004,11 +10004,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10055,9 +10055,9 @@ sums20:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10124,24 +10124,24 @@ other21:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ      88(AX), $0x02
-	JNE       other26
+	JNE       startElse23
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -10162,11 +10162,11 @@ row25:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       done27
+	JMP       startDone24
 
-other26:
+startElse23:
 	CMPQ      88(AX), $0x01
-	JNE       other28
+	JNE       startElse25
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -10184,9 +10184,9 @@ other26:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       done29
+	JMP       startDone26
 
-other28:
+startElse25:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10204,15 +10204,15 @@ other28:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VPMOVZXWD    (R13), Z16
 	VPSLLD       $0x10, Z16, Z16
 	VPMOVZXWD    32(R13), Z17
@@ -10246,11 +10246,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10288,9 +10288,9 @@ sums31:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10344,23 +10344,23 @@ other32:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ      88(AX), $0x02
-	JNE       other37
+	JNE       startElse33
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -10376,11 +10376,11 @@ row36:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       done38
+	JMP       startDone34
 
-other37:
+startElse33:
 	CMPQ      88(AX), $0x01
-	JNE       other39
+	JNE       startElse35
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -10394,9 +10394,9 @@ other37:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       done40
+	JMP       startDone36
 
-other39:
+startElse35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10410,15 +10410,15 @@ other39:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VPMOVZXWD    (R12), Z12
 	VPSLLD       $0x10, Z12, Z12
 	VPMOVZXWD    32(R12), Z13
@@ -10447,11 +10447,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10480,9 +10480,9 @@ sums42:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10523,22 +10523,22 @@ other43:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ      88(AX), $0x02
-	JNE       other48
+	JNE       startElse43
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -10549,11 +10549,11 @@ row47:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       done49
+	JMP       startDone44
 
-other48:
+startElse43:
 	CMPQ      88(AX), $0x01
-	JNE       other50
+	JNE       startElse45
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -10563,9 +10563,9 @@ other48:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       done51
+	JMP       startDone46
 
-other50:
+startElse45:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10575,15 +10575,15 @@ other50:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VPMOVZXWD    (R12), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    32(R12), Z9
@@ -10607,11 +10607,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10631,9 +10631,9 @@ sums53:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10661,50 +10661,50 @@ other54:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ      88(AX), $0x02
-	JNE       other57
+	JNE       startElse52
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done58
+	JMP       startDone53
 
-other57:
+startElse52:
 	CMPQ      88(AX), $0x01
-	JNE       other59
+	JNE       startElse54
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done60
+	JMP       startDone55
 
-other59:
+startElse54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VPMOVZXWD    (R12), Z4
 	VPSLLD       $0x10, Z4, Z4
 	VPMOVZXWD    32(R12), Z5
@@ -10723,11 +10723,11 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10738,9 +10738,9 @@ sums62:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -10755,10 +10755,10 @@ other63:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -10780,11 +10780,11 @@ TEXT ·gemmBFloat16AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  other1
+	JNE  rowsElse1
 
-row3:
+repeat2:
 	CMPQ    88(AX), $0x02
-	JNE     other4
+	JNE     startElse3
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -10803,11 +10803,11 @@ row3:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     done5
+	JMP     startDone4
 
-other4:
+startElse3:
 	CMPQ    88(AX), $0x01
-	JNE     other6
+	JNE     startElse5
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -10821,9 +10821,9 @@ other4:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     done7
+	JMP     startDone6
 
-other6:
+startElse5:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10837,15 +10837,15 @@ other6:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VPMOVZXWD    (R14), Y12
 	VPSLLD       $0x10, Y12, Y12
 	VPMOVZXWD    16(R14), Y13
@@ -10872,11 +10872,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10908,9 +10908,9 @@ sums9:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10954,7 +10954,7 @@ other10:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -10962,17 +10962,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ    88(AX), $0x02
-	JNE     other15
+	JNE     startElse13
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10988,11 +10988,11 @@ row14:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     done16
+	JMP     startDone14
 
-other15:
+startElse13:
 	CMPQ    88(AX), $0x01
-	JNE     other17
+	JNE     startElse15
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11004,9 +11004,9 @@ other15:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     done18
+	JMP     startDone16
 
-other17:
+startElse15:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11018,15 +11018,15 @@ other17:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VPMOVZXWD    (R13), Y10
 	VPSLLD       $0x10, Y10, Y10
 	VPMOVZXWD    16(R13), Y11
@@ -11050,11 +11050,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11081,9 +11081,9 @@ sums20:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11120,24 +11120,24 @@ other21:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ    88(AX), $0x02
-	JNE     other26
+	JNE     startElse23
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11150,11 +11150,11 @@ row25:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     done27
+	JMP     startDone24
 
-other26:
+startElse23:
 	CMPQ    88(AX), $0x01
-	JNE     other28
+	JNE     startElse25
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11164,9 +11164,9 @@ other26:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     done29
+	JMP     startDone26
 
-other28:
+startElse25:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11176,15 +11176,15 @@ other28:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VPMOVZXWD    (R13), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VPMOVZXWD    16(R13), Y9
@@ -11205,11 +11205,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11231,9 +11231,9 @@ sums31:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11263,23 +11263,23 @@ other32:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ    88(AX), $0x02
-	JNE     other37
+	JNE     startElse33
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -11289,11 +11289,11 @@ row36:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     done38
+	JMP     startDone34
 
-other37:
+startElse33:
 	CMPQ    88(AX), $0x01
-	JNE     other39
+	JNE     startElse35
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -11301,9 +11301,9 @@ other37:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     done40
+	JMP     startDone36
 
-other39:
+startElse35:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11311,15 +11311,15 @@ other39:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VPMOVZXWD    (R12), Y6
 	VPSLLD       $0x10, Y6, Y6
 	VPMOVZXWD    16(R12), Y7
@@ -11337,11 +11337,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11358,9 +11358,9 @@ sums42:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11383,55 +11383,55 @@ other43:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ    88(AX), $0x02
-	JNE     other48
+	JNE     startElse43
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     done49
+	JMP     startDone44
 
-other48:
+startElse43:
 	CMPQ    88(AX), $0x01
-	JNE     other50
+	JNE     startElse45
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     done51
+	JMP     startDone46
 
-other50:
+startElse45:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VPMOVZXWD    (R12), Y4
 	VPSLLD       $0x10, Y4, Y4
 	VPMOVZXWD    16(R12), Y5
@@ -11446,11 +11446,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11462,9 +11462,9 @@ sums53:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11480,44 +11480,44 @@ other54:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ    88(AX), $0x02
-	JNE     other57
+	JNE     startElse52
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done58
+	JMP     startDone53
 
-other57:
+startElse52:
 	CMPQ    88(AX), $0x01
-	JNE     other59
+	JNE     startElse54
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done60
+	JMP     startDone55
 
-other59:
+startElse54:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VPMOVZXWD    (R12), Y2
 	VPSLLD       $0x10, Y2, Y2
 	VPMOVZXWD    16(R12), Y3
@@ -11529,20 +11529,20 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11551,10 +11551,10 @@ other63:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -11579,11 +11579,11 @@ TEXT ·gemmInt8AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   other1
+	JNE   rowsElse1
 
-row3:
+repeat2:
 	CMPQ      88(AX), $0x02
-	JNE       other4
+	JNE       startElse3
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -11614,11 +11614,11 @@ row3:
 	VMOVUPS   64(R13), Z21
 	VMOVUPS   128(R13), Z22
 	VMOVUPS.Z 192(R13), K1, Z23
-	JMP       done5
+	JMP       startDone4
 
-other4:
+startElse3:
 	CMPQ      88(AX), $0x01
-	JNE       other6
+	JNE       startElse5
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -11644,9 +11644,9 @@ other4:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       done7
+	JMP       startDone6
 
-other6:
+startElse5:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -11672,15 +11672,15 @@ other6:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VPMOVSXBD    (R14), Z24
 	VCVTDQ2PS    Z24, Z24
 	VPMOVSXBD    16(R14), Z25
@@ -11723,11 +11723,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -11783,9 +11783,9 @@ sums9:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -11865,7 +11865,7 @@ other10:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -11873,17 +11873,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ      88(AX), $0x02
-	JNE       other15
+	JNE       startElse13
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -11909,11 +11909,11 @@ row14:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       done16
+	JMP       startDone14
 
-other15:
+startElse13:
 	CMPQ      88(AX), $0x01
-	JNE       other17
+	JNE       startElse15
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -11935,9 +11935,9 @@ other15:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       done18
+	JMP       startDone16
 
-other17:
+startElse15:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -11959,15 +11959,15 @@ other17:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VPMOVSXBD    (R13), Z20
 	VCVTDQ2PS    Z20, Z20
 	VPMOVSXBD    16(R13), Z21
@@ -12005,11 +12005,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12056,9 +12056,9 @@ sums20:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12125,24 +12125,24 @@ other21:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ      88(AX), $0x02
-	JNE       other26
+	JNE       startElse23
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -12163,11 +12163,11 @@ row25:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       done27
+	JMP       startDone24
 
-other26:
+startElse23:
 	CMPQ      88(AX), $0x01
-	JNE       other28
+	JNE       startElse25
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -12185,9 +12185,9 @@ other26:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       done29
+	JMP       startDone26
 
-other28:
+startElse25:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12205,15 +12205,15 @@ other28:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VPMOVSXBD    (R13), Z16
 	VCVTDQ2PS    Z16, Z16
 	VPMOVSXBD    16(R13), Z17
@@ -12246,11 +12246,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12288,9 +12288,9 @@ sums31:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12344,23 +12344,23 @@ other32:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ      88(AX), $0x02
-	JNE       other37
+	JNE       startElse33
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -12376,11 +12376,11 @@ row36:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       done38
+	JMP       startDone34
 
-other37:
+startElse33:
 	CMPQ      88(AX), $0x01
-	JNE       other39
+	JNE       startElse35
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -12394,9 +12394,9 @@ other37:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       done40
+	JMP       startDone36
 
-other39:
+startElse35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12410,15 +12410,15 @@ other39:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VPMOVSXBD    (R12), Z12
 	VCVTDQ2PS    Z12, Z12
 	VPMOVSXBD    16(R12), Z13
@@ -12446,11 +12446,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12479,9 +12479,9 @@ sums42:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12522,22 +12522,22 @@ other43:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ      88(AX), $0x02
-	JNE       other48
+	JNE       startElse43
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -12548,11 +12548,11 @@ row47:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       done49
+	JMP       startDone44
 
-other48:
+startElse43:
 	CMPQ      88(AX), $0x01
-	JNE       other50
+	JNE       startElse45
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -12562,9 +12562,9 @@ other48:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       done51
+	JMP       startDone46
 
-other50:
+startElse45:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -12574,15 +12574,15 @@ other50:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VPMOVSXBD    (R12), Z8
 	VCVTDQ2PS    Z8, Z8
 	VPMOVSXBD    16(R12), Z9
@@ -12605,11 +12605,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12629,9 +12629,9 @@ sums53:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12659,50 +12659,50 @@ other54:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ      88(AX), $0x02
-	JNE       other57
+	JNE       startElse52
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done58
+	JMP       startDone53
 
-other57:
+startElse52:
 	CMPQ      88(AX), $0x01
-	JNE       other59
+	JNE       startElse54
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done60
+	JMP       startDone55
 
-other59:
+startElse54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VPMOVSXBD    (R12), Z4
 	VCVTDQ2PS    Z4, Z4
 	VPMOVSXBD    16(R12), Z5
@@ -12720,11 +12720,11 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -12735,9 +12735,9 @@ sums62:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -12752,10 +12752,10 @@ other63:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -12776,11 +12776,11 @@ TEXT ·gemmInt8AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  other1
+	JNE  rowsElse1
 
-row3:
+repeat2:
 	CMPQ    88(AX), $0x02
-	JNE     other4
+	JNE     startElse3
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -12799,11 +12799,11 @@ row3:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     done5
+	JMP     startDone4
 
-other4:
+startElse3:
 	CMPQ    88(AX), $0x01
-	JNE     other6
+	JNE     startElse5
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -12817,9 +12817,9 @@ other4:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     done7
+	JMP     startDone6
 
-other6:
+startElse5:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -12833,15 +12833,15 @@ other6:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VPMOVSXBD    (R14), Y12
 	VCVTDQ2PS    Y12, Y12
 	VPMOVSXBD    8(R14), Y13
@@ -12868,11 +12868,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -12904,9 +12904,9 @@ sums9:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -12950,7 +12950,7 @@ other10:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -12958,17 +12958,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ    88(AX), $0x02
-	JNE     other15
+	JNE     startElse13
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -12984,11 +12984,11 @@ row14:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     done16
+	JMP     startDone14
 
-other15:
+startElse13:
 	CMPQ    88(AX), $0x01
-	JNE     other17
+	JNE     startElse15
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -13000,9 +13000,9 @@ other15:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     done18
+	JMP     startDone16
 
-other17:
+startElse15:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -13014,15 +13014,15 @@ other17:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VPMOVSXBD    (R13), Y10
 	VCVTDQ2PS    Y10, Y10
 	VPMOVSXBD    8(R13), Y11
@@ -13046,11 +13046,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13077,9 +13077,9 @@ sums20:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13116,24 +13116,24 @@ other21:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ    88(AX), $0x02
-	JNE     other26
+	JNE     startElse23
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -13146,11 +13146,11 @@ row25:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     done27
+	JMP     startDone24
 
-other26:
+startElse23:
 	CMPQ    88(AX), $0x01
-	JNE     other28
+	JNE     startElse25
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -13160,9 +13160,9 @@ other26:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     done29
+	JMP     startDone26
 
-other28:
+startElse25:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -13172,15 +13172,15 @@ other28:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VPMOVSXBD    (R13), Y8
 	VCVTDQ2PS    Y8, Y8
 	VPMOVSXBD    8(R13), Y9
@@ -13201,11 +13201,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13227,9 +13227,9 @@ sums31:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13259,23 +13259,23 @@ other32:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ    88(AX), $0x02
-	JNE     other37
+	JNE     startElse33
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -13285,11 +13285,11 @@ row36:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     done38
+	JMP     startDone34
 
-other37:
+startElse33:
 	CMPQ    88(AX), $0x01
-	JNE     other39
+	JNE     startElse35
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -13297,9 +13297,9 @@ other37:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     done40
+	JMP     startDone36
 
-other39:
+startElse35:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -13307,15 +13307,15 @@ other39:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VPMOVSXBD    (R12), Y6
 	VCVTDQ2PS    Y6, Y6
 	VPMOVSXBD    8(R12), Y7
@@ -13333,11 +13333,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13354,9 +13354,9 @@ sums42:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13379,55 +13379,55 @@ other43:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ    88(AX), $0x02
-	JNE     other48
+	JNE     startElse43
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     done49
+	JMP     startDone44
 
-other48:
+startElse43:
 	CMPQ    88(AX), $0x01
-	JNE     other50
+	JNE     startElse45
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     done51
+	JMP     startDone46
 
-other50:
+startElse45:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VPMOVSXBD    (R12), Y4
 	VCVTDQ2PS    Y4, Y4
 	VPMOVSXBD    8(R12), Y5
@@ -13442,11 +13442,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13458,9 +13458,9 @@ sums53:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13476,44 +13476,44 @@ other54:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ    88(AX), $0x02
-	JNE     other57
+	JNE     startElse52
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done58
+	JMP     startDone53
 
-other57:
+startElse52:
 	CMPQ    88(AX), $0x01
-	JNE     other59
+	JNE     startElse54
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done60
+	JMP     startDone55
 
-other59:
+startElse54:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VPMOVSXBD    (R12), Y2
 	VCVTDQ2PS    Y2, Y2
 	VPMOVSXBD    8(R12), Y3
@@ -13525,20 +13525,20 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -13547,10 +13547,10 @@ other63:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -13576,11 +13576,11 @@ TEXT ·gemmFloat32AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   other1
+	JNE   rowsElse1
 
-row3:
+repeat2:
 	CMPQ      88(AX), $0x02
-	JNE       other4
+	JNE       startElse3
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -13611,11 +13611,11 @@ row3:
 	VMOVUPS   64(R13), Z21
 	VMOVUPS   128(R13), Z22
 	VMOVUPS.Z 192(R13), K1, Z23
-	JMP       done5
+	JMP       startDone4
 
-other4:
+startElse3:
 	CMPQ      88(AX), $0x01
-	JNE       other6
+	JNE       startElse5
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -13641,9 +13641,9 @@ other4:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       done7
+	JMP       startDone6
 
-other6:
+startElse5:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13669,15 +13669,15 @@ other6:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R14), Z24
 	VMOVUPS      64(R14), Z25
 	VMOVUPS      128(R14), Z26
@@ -13719,11 +13719,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -13779,9 +13779,9 @@ sums9:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS   (R8), Z24
 	VADDPS    Z24, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -13861,7 +13861,7 @@ other10:
 	VMOVUPS   Z23, K1, 192(R8)
 	ADDQ      R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -13869,17 +13869,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ      88(AX), $0x02
-	JNE       other15
+	JNE       startElse13
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -13905,11 +13905,11 @@ row14:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       done16
+	JMP       startDone14
 
-other15:
+startElse13:
 	CMPQ      88(AX), $0x01
-	JNE       other17
+	JNE       startElse15
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -13931,9 +13931,9 @@ other15:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       done18
+	JMP       startDone16
 
-other17:
+startElse15:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -13955,15 +13955,15 @@ other17:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R13), Z20
 	VMOVUPS      64(R13), Z21
 	VMOVUPS      128(R13), Z22
@@ -14000,11 +14000,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14051,9 +14051,9 @@ sums20:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS   (R8), Z20
 	VADDPS    Z20, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14120,24 +14120,24 @@ other21:
 	VMOVUPS   Z19, K1, 192(R8)
 	ADDQ      R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ      88(AX), $0x02
-	JNE       other26
+	JNE       startElse23
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -14158,11 +14158,11 @@ row25:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       done27
+	JMP       startDone24
 
-other26:
+startElse23:
 	CMPQ      88(AX), $0x01
-	JNE       other28
+	JNE       startElse25
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -14180,9 +14180,9 @@ other26:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       done29
+	JMP       startDone26
 
-other28:
+startElse25:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14200,15 +14200,15 @@ other28:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R13), Z16
 	VMOVUPS      64(R13), Z17
 	VMOVUPS      128(R13), Z18
@@ -14240,11 +14240,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14282,9 +14282,9 @@ sums31:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS   (R8), Z16
 	VADDPS    Z16, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14338,23 +14338,23 @@ other32:
 	VMOVUPS   Z15, K1, 192(R8)
 	ADDQ      R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ      88(AX), $0x02
-	JNE       other37
+	JNE       startElse33
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -14370,11 +14370,11 @@ row36:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       done38
+	JMP       startDone34
 
-other37:
+startElse33:
 	CMPQ      88(AX), $0x01
-	JNE       other39
+	JNE       startElse35
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -14388,9 +14388,9 @@ other37:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       done40
+	JMP       startDone36
 
-other39:
+startElse35:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14404,15 +14404,15 @@ other39:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R12), Z12
 	VMOVUPS      64(R12), Z13
 	VMOVUPS      128(R12), Z14
@@ -14439,11 +14439,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14472,9 +14472,9 @@ sums42:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS   (R8), Z12
 	VADDPS    Z12, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14515,22 +14515,22 @@ other43:
 	VMOVUPS   Z11, K1, 192(R8)
 	ADDQ      R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ      88(AX), $0x02
-	JNE       other48
+	JNE       startElse43
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -14541,11 +14541,11 @@ row47:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       done49
+	JMP       startDone44
 
-other48:
+startElse43:
 	CMPQ      88(AX), $0x01
-	JNE       other50
+	JNE       startElse45
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -14555,9 +14555,9 @@ other48:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       done51
+	JMP       startDone46
 
-other50:
+startElse45:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -14567,15 +14567,15 @@ other50:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R12), Z8
 	VMOVUPS      64(R12), Z9
 	VMOVUPS      128(R12), Z10
@@ -14597,11 +14597,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14621,9 +14621,9 @@ sums53:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS   (R8), Z8
 	VADDPS    Z8, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14651,50 +14651,50 @@ other54:
 	VMOVUPS   Z7, K1, 192(R8)
 	ADDQ      R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ      88(AX), $0x02
-	JNE       other57
+	JNE       startElse52
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done58
+	JMP       startDone53
 
-other57:
+startElse52:
 	CMPQ      88(AX), $0x01
-	JNE       other59
+	JNE       startElse54
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       done60
+	JMP       startDone55
 
-other59:
+startElse54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VMOVUPS      (R12), Z4
 	VMOVUPS      64(R12), Z5
 	VMOVUPS      128(R12), Z6
@@ -14711,11 +14711,11 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -14726,9 +14726,9 @@ sums62:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS   (R8), Z4
 	VADDPS    Z4, Z0, Z0
 	VMOVUPS   Z0, (R8)
@@ -14743,10 +14743,10 @@ other63:
 	VMOVUPS   Z3, K1, 192(R8)
 	ADDQ      R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 
@@ -14768,11 +14768,11 @@ TEXT ·gemmFloat32AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  other1
+	JNE  rowsElse1
 
-row3:
+repeat2:
 	CMPQ    88(AX), $0x02
-	JNE     other4
+	JNE     startElse3
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -14791,11 +14791,11 @@ row3:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     done5
+	JMP     startDone4
 
-other4:
+startElse3:
 	CMPQ    88(AX), $0x01
-	JNE     other6
+	JNE     startElse5
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -14809,9 +14809,9 @@ other4:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     done7
+	JMP     startDone6
 
-other6:
+startElse5:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -14825,15 +14825,15 @@ other6:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-done7:
-done5:
+startDone6:
+startDone4:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums9
+	JZ    sums8
 
-step8:
+step7:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	PREFETCHT0   4096(R14)
@@ -14858,11 +14858,11 @@ step8:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step8
+	JNZ          step7
 
-sums9:
+sums8:
 	CMPQ    88(AX), $0x03
-	JEQ     other10
+	JEQ     startElse9
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -14894,9 +14894,9 @@ sums9:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	JMP     done11
+	JMP     startDone10
 
-other10:
+startElse9:
 	VMOVUPS (R8), Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -14940,7 +14940,7 @@ other10:
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
 
-done11:
+startDone10:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
@@ -14948,17 +14948,17 @@ done11:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row3
+	JNZ  repeat2
 	VZEROUPPER
 	RET
 
-other1:
+rowsElse1:
 	CMPQ 64(AX), $0x05
-	JNE  other12
+	JNE  rowsElse11
 
-row14:
+repeat12:
 	CMPQ    88(AX), $0x02
-	JNE     other15
+	JNE     startElse13
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -14974,11 +14974,11 @@ row14:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     done16
+	JMP     startDone14
 
-other15:
+startElse13:
 	CMPQ    88(AX), $0x01
-	JNE     other17
+	JNE     startElse15
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -14990,9 +14990,9 @@ other15:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     done18
+	JMP     startDone16
 
-other17:
+startElse15:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -15004,15 +15004,15 @@ other17:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-done18:
-done16:
+startDone16:
+startDone14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums20
+	JZ    sums18
 
-step19:
+step17:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	PREFETCHT0   4096(R13)
@@ -15034,11 +15034,11 @@ step19:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step19
+	JNZ          step17
 
-sums20:
+sums18:
 	CMPQ    88(AX), $0x03
-	JEQ     other21
+	JEQ     startElse19
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15065,9 +15065,9 @@ sums20:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	JMP     done22
+	JMP     startDone20
 
-other21:
+startElse19:
 	VMOVUPS (R8), Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15104,24 +15104,24 @@ other21:
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
 
-done22:
+startDone20:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row14
+	JNZ  repeat12
 	VZEROUPPER
 	RET
 
-other12:
+rowsElse11:
 	CMPQ 64(AX), $0x04
-	JNE  other23
+	JNE  rowsElse21
 
-row25:
+repeat22:
 	CMPQ    88(AX), $0x02
-	JNE     other26
+	JNE     startElse23
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -15134,11 +15134,11 @@ row25:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     done27
+	JMP     startDone24
 
-other26:
+startElse23:
 	CMPQ    88(AX), $0x01
-	JNE     other28
+	JNE     startElse25
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -15148,9 +15148,9 @@ other26:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     done29
+	JMP     startDone26
 
-other28:
+startElse25:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -15160,15 +15160,15 @@ other28:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-done29:
-done27:
+startDone26:
+startDone24:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums31
+	JZ    sums28
 
-step30:
+step27:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	PREFETCHT0   4096(R13)
@@ -15187,11 +15187,11 @@ step30:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step30
+	JNZ          step27
 
-sums31:
+sums28:
 	CMPQ    88(AX), $0x03
-	JEQ     other32
+	JEQ     startElse29
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15213,9 +15213,9 @@ sums31:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	JMP     done33
+	JMP     startDone30
 
-other32:
+startElse29:
 	VMOVUPS (R8), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15245,23 +15245,23 @@ other32:
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
 
-done33:
+startDone30:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row25
+	JNZ  repeat22
 	VZEROUPPER
 	RET
 
-other23:
+rowsElse21:
 	CMPQ 64(AX), $0x03
-	JNE  other34
+	JNE  rowsElse31
 
-row36:
+repeat32:
 	CMPQ    88(AX), $0x02
-	JNE     other37
+	JNE     startElse33
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -15271,11 +15271,11 @@ row36:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     done38
+	JMP     startDone34
 
-other37:
+startElse33:
 	CMPQ    88(AX), $0x01
-	JNE     other39
+	JNE     startElse35
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -15283,9 +15283,9 @@ other37:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     done40
+	JMP     startDone36
 
-other39:
+startElse35:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -15293,15 +15293,15 @@ other39:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-done40:
-done38:
+startDone36:
+startDone34:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums42
+	JZ    sums38
 
-step41:
+step37:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	PREFETCHT0   4096(R12)
@@ -15317,11 +15317,11 @@ step41:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step41
+	JNZ          step37
 
-sums42:
+sums38:
 	CMPQ    88(AX), $0x03
-	JEQ     other43
+	JEQ     startElse39
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15338,9 +15338,9 @@ sums42:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	JMP     done44
+	JMP     startDone40
 
-other43:
+startElse39:
 	VMOVUPS (R8), Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15363,55 +15363,55 @@ other43:
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
 
-done44:
+startDone40:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row36
+	JNZ  repeat32
 	VZEROUPPER
 	RET
 
-other34:
+rowsElse31:
 	CMPQ 64(AX), $0x02
-	JNE  other45
+	JNE  rowsElse41
 
-row47:
+repeat42:
 	CMPQ    88(AX), $0x02
-	JNE     other48
+	JNE     startElse43
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     done49
+	JMP     startDone44
 
-other48:
+startElse43:
 	CMPQ    88(AX), $0x01
-	JNE     other50
+	JNE     startElse45
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     done51
+	JMP     startDone46
 
-other50:
+startElse45:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-done51:
-done49:
+startDone46:
+startDone44:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums53
+	JZ    sums48
 
-step52:
+step47:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	PREFETCHT0   4096(R12)
@@ -15424,11 +15424,11 @@ step52:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step52
+	JNZ          step47
 
-sums53:
+sums48:
 	CMPQ    88(AX), $0x03
-	JEQ     other54
+	JEQ     startElse49
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15440,9 +15440,9 @@ sums53:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	JMP     done55
+	JMP     startDone50
 
-other54:
+startElse49:
 	VMOVUPS (R8), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15458,44 +15458,44 @@ other54:
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
 
-done55:
+startDone50:
 	ADDQ DX, CX
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row47
+	JNZ  repeat42
 	VZEROUPPER
 	RET
 
-other45:
-row56:
+rowsElse41:
+repeat51:
 	CMPQ    88(AX), $0x02
-	JNE     other57
+	JNE     startElse52
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done58
+	JMP     startDone53
 
-other57:
+startElse52:
 	CMPQ    88(AX), $0x01
-	JNE     other59
+	JNE     startElse54
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     done60
+	JMP     startDone55
 
-other59:
+startElse54:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-done60:
-done58:
+startDone55:
+startDone53:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums62
+	JZ    sums57
 
-step61:
+step56:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	PREFETCHT0   4096(R12)
@@ -15505,20 +15505,20 @@ step61:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step61
+	JNZ          step56
 
-sums62:
+sums57:
 	CMPQ    88(AX), $0x03
-	JEQ     other63
+	JEQ     startElse58
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	JMP     done64
+	JMP     startDone59
 
-other63:
+startElse58:
 	VMOVUPS (R8), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -15527,10 +15527,10 @@ other63:
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
 
-done64:
+startDone59:
 	ADDQ DX, CX
 	DECQ R10
-	JNZ  row56
+	JNZ  repeat51
 	VZEROUPPER
 	RET
 

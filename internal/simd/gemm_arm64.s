@@ -24,7 +24,7 @@ TEXT ·gemm1NEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R8
 	MOVD 64(R0), R9
 	CMP $12, R9
-	BNE other1
+	BNE rowsElse1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
@@ -37,10 +37,10 @@ TEXT ·gemm1NEON(SB), NOSPLIT, $0-8
 	ADD R2, R17, R19
 	ADD R2, R19, R20
 
-row3:
+repeat2:
 	MOVD 88(R0), R21
 	CMP $2, R21
-	BNE other4
+	BNE startElse3
 	MOVD R6, R21
 	WORD $0x3dc002a0 // ldr q0, [x21]
 	ADD R7, R21
@@ -65,12 +65,12 @@ row3:
 	WORD $0x3dc002aa // ldr q10, [x21]
 	ADD R7, R21
 	WORD $0x3dc002ab // ldr q11, [x21]
-	JMP done5
+	JMP startDone4
 
-other4:
+startElse3:
 	MOVD 88(R0), R21
 	CMP $1, R21
-	BNE other6
+	BNE startElse5
 	MOVD 96(R0), R21
 	WORD $0x3dc002a0 // ldr q0, [x21]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -84,9 +84,9 @@ other4:
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
 	WORD $0x4ea01c0b // mov v11.16b, v0.16b
-	JMP done7
+	JMP startDone6
 
-other6:
+startElse5:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -100,19 +100,19 @@ other6:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done7:
+startDone6:
 
-done5:
+startDone4:
 	MOVD R4, R21
 	MOVD $0, R22
 	MOVD 56(R0), R23
-	CBZ R23, sums8
+	CBZ R23, sums7
 	CMP $4, R3
-	BNE scattered11
+	BNE scattered10
 	SUBS $4, R23, R23
-	BLT few10
+	BLT few9
 
-four9:
+four8:
 	WORD $0x3cf6682c // ldr q12, [x1, x22]
 	WORD $0x3cf6692d // ldr q13, [x9, x22]
 	WORD $0x3cf6694e // ldr q14, [x10, x22]
@@ -183,15 +183,15 @@ four9:
 	ADD R5, R21
 	ADD $16, R22
 	SUBS $4, R23, R23
-	BGE four9
+	BGE four8
 
-few10:
+few9:
 	ADDS $4, R23, R23
-	BEQ sums8
+	BEQ sums7
 
-scattered11:
+scattered10:
 
-step12:
+step11:
 	WORD $0xbc76682c // ldr s12, [x1, x22]
 	WORD $0xbc76692d // ldr s13, [x9, x22]
 	WORD $0xbc76694e // ldr s14, [x10, x22]
@@ -220,12 +220,12 @@ step12:
 	ADD R5, R21
 	ADD R3, R22
 	SUBS $1, R23, R23
-	BNE step12
+	BNE step11
 
-sums8:
+sums7:
 	MOVD 88(R0), R21
 	CMP $3, R21
-	BEQ other13
+	BEQ startElse12
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -263,9 +263,9 @@ sums8:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d8000cb // str q11, [x6]
 	ADD R7, R6
-	JMP done14
+	JMP startDone13
 
-other13:
+startElse12:
 	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -315,7 +315,7 @@ other13:
 	WORD $0x3d8000cb // str q11, [x6]
 	ADD R7, R6
 
-done14:
+startDone13:
 	ADD R2, R20, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -329,15 +329,13 @@ done14:
 	ADD R2, R17, R19
 	ADD R2, R19, R20
 	SUBS $1, R8, R8
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R9
 	CMP $11, R9
-	BNE other15
+	BNE rowsElse14
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
@@ -349,10 +347,10 @@ done2:
 	ADD R2, R16, R17
 	ADD R2, R17, R19
 
-row17:
+repeat15:
 	MOVD 88(R0), R20
 	CMP $2, R20
-	BNE other18
+	BNE startElse16
 	MOVD R6, R20
 	WORD $0x3dc00280 // ldr q0, [x20]
 	ADD R7, R20
@@ -375,12 +373,12 @@ row17:
 	WORD $0x3dc00289 // ldr q9, [x20]
 	ADD R7, R20
 	WORD $0x3dc0028a // ldr q10, [x20]
-	JMP done19
+	JMP startDone17
 
-other18:
+startElse16:
 	MOVD 88(R0), R20
 	CMP $1, R20
-	BNE other20
+	BNE startElse18
 	MOVD 96(R0), R20
 	WORD $0x3dc00280 // ldr q0, [x20]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -393,9 +391,9 @@ other18:
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	JMP done21
+	JMP startDone19
 
-other20:
+startElse18:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -408,19 +406,19 @@ other20:
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 
-done21:
+startDone19:
 
-done19:
+startDone17:
 	MOVD R4, R20
 	MOVD $0, R21
 	MOVD 56(R0), R22
-	CBZ R22, sums22
+	CBZ R22, sums20
 	CMP $4, R3
-	BNE scattered25
+	BNE scattered23
 	SUBS $4, R22, R22
-	BLT few24
+	BLT few22
 
-four23:
+four21:
 	WORD $0x3cf5682b // ldr q11, [x1, x21]
 	WORD $0x3cf5692c // ldr q12, [x9, x21]
 	WORD $0x3cf5694d // ldr q13, [x10, x21]
@@ -486,15 +484,15 @@ four23:
 	ADD R5, R20
 	ADD $16, R21
 	SUBS $4, R22, R22
-	BGE four23
+	BGE four21
 
-few24:
+few22:
 	ADDS $4, R22, R22
-	BEQ sums22
+	BEQ sums20
 
-scattered25:
+scattered23:
 
-step26:
+step24:
 	WORD $0xbc75682b // ldr s11, [x1, x21]
 	WORD $0xbc75692c // ldr s12, [x9, x21]
 	WORD $0xbc75694d // ldr s13, [x10, x21]
@@ -521,12 +519,12 @@ step26:
 	ADD R5, R20
 	ADD R3, R21
 	SUBS $1, R22, R22
-	BNE step26
+	BNE step24
 
-sums22:
+sums20:
 	MOVD 88(R0), R20
 	CMP $3, R20
-	BEQ other27
+	BEQ startElse25
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -561,9 +559,9 @@ sums22:
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	WORD $0x3d8000ca // str q10, [x6]
 	ADD R7, R6
-	JMP done28
+	JMP startDone26
 
-other27:
+startElse25:
 	WORD $0x3dc000cb // ldr q11, [x6]
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -609,7 +607,7 @@ other27:
 	WORD $0x3d8000ca // str q10, [x6]
 	ADD R7, R6
 
-done28:
+startDone26:
 	ADD R2, R19, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -622,15 +620,13 @@ done28:
 	ADD R2, R16, R17
 	ADD R2, R17, R19
 	SUBS $1, R8, R8
-	BNE row17
+	BNE repeat15
 	RET
 
-other15:
-
-done16:
+rowsElse14:
 	MOVD 64(R0), R9
 	CMP $10, R9
-	BNE other29
+	BNE rowsElse27
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
@@ -641,10 +637,10 @@ done16:
 	ADD R2, R15, R16
 	ADD R2, R16, R17
 
-row31:
+repeat28:
 	MOVD 88(R0), R19
 	CMP $2, R19
-	BNE other32
+	BNE startElse29
 	MOVD R6, R19
 	WORD $0x3dc00260 // ldr q0, [x19]
 	ADD R7, R19
@@ -665,12 +661,12 @@ row31:
 	WORD $0x3dc00268 // ldr q8, [x19]
 	ADD R7, R19
 	WORD $0x3dc00269 // ldr q9, [x19]
-	JMP done33
+	JMP startDone30
 
-other32:
+startElse29:
 	MOVD 88(R0), R19
 	CMP $1, R19
-	BNE other34
+	BNE startElse31
 	MOVD 96(R0), R19
 	WORD $0x3dc00260 // ldr q0, [x19]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -682,9 +678,9 @@ other32:
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	JMP done35
+	JMP startDone32
 
-other34:
+startElse31:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -696,19 +692,19 @@ other34:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-done35:
+startDone32:
 
-done33:
+startDone30:
 	MOVD R4, R19
 	MOVD $0, R20
 	MOVD 56(R0), R21
-	CBZ R21, sums36
+	CBZ R21, sums33
 	CMP $4, R3
-	BNE scattered39
+	BNE scattered36
 	SUBS $4, R21, R21
-	BLT few38
+	BLT few35
 
-four37:
+four34:
 	WORD $0x3cf4682a // ldr q10, [x1, x20]
 	WORD $0x3cf4692b // ldr q11, [x9, x20]
 	WORD $0x3cf4694c // ldr q12, [x10, x20]
@@ -769,15 +765,15 @@ four37:
 	ADD R5, R19
 	ADD $16, R20
 	SUBS $4, R21, R21
-	BGE four37
+	BGE four34
 
-few38:
+few35:
 	ADDS $4, R21, R21
-	BEQ sums36
+	BEQ sums33
 
-scattered39:
+scattered36:
 
-step40:
+step37:
 	WORD $0xbc74682a // ldr s10, [x1, x20]
 	WORD $0xbc74692b // ldr s11, [x9, x20]
 	WORD $0xbc74694c // ldr s12, [x10, x20]
@@ -802,12 +798,12 @@ step40:
 	ADD R5, R19
 	ADD R3, R20
 	SUBS $1, R21, R21
-	BNE step40
+	BNE step37
 
-sums36:
+sums33:
 	MOVD 88(R0), R19
 	CMP $3, R19
-	BEQ other41
+	BEQ startElse38
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -839,9 +835,9 @@ sums36:
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
 	WORD $0x3d8000c9 // str q9, [x6]
 	ADD R7, R6
-	JMP done42
+	JMP startDone39
 
-other41:
+startElse38:
 	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -883,7 +879,7 @@ other41:
 	WORD $0x3d8000c9 // str q9, [x6]
 	ADD R7, R6
 
-done42:
+startDone39:
 	ADD R2, R17, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -895,15 +891,13 @@ done42:
 	ADD R2, R15, R16
 	ADD R2, R16, R17
 	SUBS $1, R8, R8
-	BNE row31
+	BNE repeat28
 	RET
 
-other29:
-
-done30:
+rowsElse27:
 	MOVD 64(R0), R9
 	CMP $9, R9
-	BNE other43
+	BNE rowsElse40
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
@@ -913,10 +907,10 @@ done30:
 	ADD R2, R14, R15
 	ADD R2, R15, R16
 
-row45:
+repeat41:
 	MOVD 88(R0), R17
 	CMP $2, R17
-	BNE other46
+	BNE startElse42
 	MOVD R6, R17
 	WORD $0x3dc00220 // ldr q0, [x17]
 	ADD R7, R17
@@ -935,12 +929,12 @@ row45:
 	WORD $0x3dc00227 // ldr q7, [x17]
 	ADD R7, R17
 	WORD $0x3dc00228 // ldr q8, [x17]
-	JMP done47
+	JMP startDone43
 
-other46:
+startElse42:
 	MOVD 88(R0), R17
 	CMP $1, R17
-	BNE other48
+	BNE startElse44
 	MOVD 96(R0), R17
 	WORD $0x3dc00220 // ldr q0, [x17]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -951,9 +945,9 @@ other46:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	JMP done49
+	JMP startDone45
 
-other48:
+startElse44:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -964,19 +958,19 @@ other48:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-done49:
+startDone45:
 
-done47:
+startDone43:
 	MOVD R4, R17
 	MOVD $0, R19
 	MOVD 56(R0), R20
-	CBZ R20, sums50
+	CBZ R20, sums46
 	CMP $4, R3
-	BNE scattered53
+	BNE scattered49
 	SUBS $4, R20, R20
-	BLT few52
+	BLT few48
 
-four51:
+four47:
 	WORD $0x3cf36829 // ldr q9, [x1, x19]
 	WORD $0x3cf3692a // ldr q10, [x9, x19]
 	WORD $0x3cf3694b // ldr q11, [x10, x19]
@@ -1032,15 +1026,15 @@ four51:
 	ADD R5, R17
 	ADD $16, R19
 	SUBS $4, R20, R20
-	BGE four51
+	BGE four47
 
-few52:
+few48:
 	ADDS $4, R20, R20
-	BEQ sums50
+	BEQ sums46
 
-scattered53:
+scattered49:
 
-step54:
+step50:
 	WORD $0xbc736829 // ldr s9, [x1, x19]
 	WORD $0xbc73692a // ldr s10, [x9, x19]
 	WORD $0xbc73694b // ldr s11, [x10, x19]
@@ -1063,12 +1057,12 @@ step54:
 	ADD R5, R17
 	ADD R3, R19
 	SUBS $1, R20, R20
-	BNE step54
+	BNE step50
 
-sums50:
+sums46:
 	MOVD 88(R0), R17
 	CMP $3, R17
-	BEQ other55
+	BEQ startElse51
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1097,9 +1091,9 @@ sums50:
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x3d8000c8 // str q8, [x6]
 	ADD R7, R6
-	JMP done56
+	JMP startDone52
 
-other55:
+startElse51:
 	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1137,7 +1131,7 @@ other55:
 	WORD $0x3d8000c8 // str q8, [x6]
 	ADD R7, R6
 
-done56:
+startDone52:
 	ADD R2, R16, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -1148,15 +1142,13 @@ done56:
 	ADD R2, R14, R15
 	ADD R2, R15, R16
 	SUBS $1, R8, R8
-	BNE row45
+	BNE repeat41
 	RET
 
-other43:
-
-done44:
+rowsElse40:
 	MOVD 64(R0), R9
 	CMP $8, R9
-	BNE other57
+	BNE rowsElse53
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
@@ -1165,10 +1157,10 @@ done44:
 	ADD R2, R13, R14
 	ADD R2, R14, R15
 
-row59:
+repeat54:
 	MOVD 88(R0), R16
 	CMP $2, R16
-	BNE other60
+	BNE startElse55
 	MOVD R6, R16
 	WORD $0x3dc00200 // ldr q0, [x16]
 	ADD R7, R16
@@ -1185,12 +1177,12 @@ row59:
 	WORD $0x3dc00206 // ldr q6, [x16]
 	ADD R7, R16
 	WORD $0x3dc00207 // ldr q7, [x16]
-	JMP done61
+	JMP startDone56
 
-other60:
+startElse55:
 	MOVD 88(R0), R16
 	CMP $1, R16
-	BNE other62
+	BNE startElse57
 	MOVD 96(R0), R16
 	WORD $0x3dc00200 // ldr q0, [x16]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -1200,9 +1192,9 @@ other60:
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
-	JMP done63
+	JMP startDone58
 
-other62:
+startElse57:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1212,19 +1204,19 @@ other62:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done63:
+startDone58:
 
-done61:
+startDone56:
 	MOVD R4, R16
 	MOVD $0, R17
 	MOVD 56(R0), R19
-	CBZ R19, sums64
+	CBZ R19, sums59
 	CMP $4, R3
-	BNE scattered67
+	BNE scattered62
 	SUBS $4, R19, R19
-	BLT few66
+	BLT few61
 
-four65:
+four60:
 	WORD $0x3cf16828 // ldr q8, [x1, x17]
 	WORD $0x3cf16929 // ldr q9, [x9, x17]
 	WORD $0x3cf1694a // ldr q10, [x10, x17]
@@ -1275,15 +1267,15 @@ four65:
 	ADD R5, R16
 	ADD $16, R17
 	SUBS $4, R19, R19
-	BGE four65
+	BGE four60
 
-few66:
+few61:
 	ADDS $4, R19, R19
-	BEQ sums64
+	BEQ sums59
 
-scattered67:
+scattered62:
 
-step68:
+step63:
 	WORD $0xbc716828 // ldr s8, [x1, x17]
 	WORD $0xbc716929 // ldr s9, [x9, x17]
 	WORD $0xbc71694a // ldr s10, [x10, x17]
@@ -1304,12 +1296,12 @@ step68:
 	ADD R5, R16
 	ADD R3, R17
 	SUBS $1, R19, R19
-	BNE step68
+	BNE step63
 
-sums64:
+sums59:
 	MOVD 88(R0), R16
 	CMP $3, R16
-	BEQ other69
+	BEQ startElse64
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1335,9 +1327,9 @@ sums64:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	WORD $0x3d8000c7 // str q7, [x6]
 	ADD R7, R6
-	JMP done70
+	JMP startDone65
 
-other69:
+startElse64:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1371,7 +1363,7 @@ other69:
 	WORD $0x3d8000c7 // str q7, [x6]
 	ADD R7, R6
 
-done70:
+startDone65:
 	ADD R2, R15, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -1381,15 +1373,13 @@ done70:
 	ADD R2, R13, R14
 	ADD R2, R14, R15
 	SUBS $1, R8, R8
-	BNE row59
+	BNE repeat54
 	RET
 
-other57:
-
-done58:
+rowsElse53:
 	MOVD 64(R0), R9
 	CMP $7, R9
-	BNE other71
+	BNE rowsElse66
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
@@ -1397,10 +1387,10 @@ done58:
 	ADD R2, R12, R13
 	ADD R2, R13, R14
 
-row73:
+repeat67:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE other74
+	BNE startElse68
 	MOVD R6, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	ADD R7, R15
@@ -1415,12 +1405,12 @@ row73:
 	WORD $0x3dc001e5 // ldr q5, [x15]
 	ADD R7, R15
 	WORD $0x3dc001e6 // ldr q6, [x15]
-	JMP done75
+	JMP startDone69
 
-other74:
+startElse68:
 	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE other76
+	BNE startElse70
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -1429,9 +1419,9 @@ other74:
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	JMP done77
+	JMP startDone71
 
-other76:
+startElse70:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1440,19 +1430,19 @@ other76:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 
-done77:
+startDone71:
 
-done75:
+startDone69:
 	MOVD R4, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums78
+	CBZ R17, sums72
 	CMP $4, R3
-	BNE scattered81
+	BNE scattered75
 	SUBS $4, R17, R17
-	BLT few80
+	BLT few74
 
-four79:
+four73:
 	WORD $0x3cf06827 // ldr q7, [x1, x16]
 	WORD $0x3cf06928 // ldr q8, [x9, x16]
 	WORD $0x3cf06949 // ldr q9, [x10, x16]
@@ -1498,15 +1488,15 @@ four79:
 	ADD R5, R15
 	ADD $16, R16
 	SUBS $4, R17, R17
-	BGE four79
+	BGE four73
 
-few80:
+few74:
 	ADDS $4, R17, R17
-	BEQ sums78
+	BEQ sums72
 
-scattered81:
+scattered75:
 
-step82:
+step76:
 	WORD $0xbc706827 // ldr s7, [x1, x16]
 	WORD $0xbc706928 // ldr s8, [x9, x16]
 	WORD $0xbc706949 // ldr s9, [x10, x16]
@@ -1525,12 +1515,12 @@ step82:
 	ADD R5, R15
 	ADD R3, R16
 	SUBS $1, R17, R17
-	BNE step82
+	BNE step76
 
-sums78:
+sums72:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ other83
+	BEQ startElse77
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1553,9 +1543,9 @@ sums78:
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 	WORD $0x3d8000c6 // str q6, [x6]
 	ADD R7, R6
-	JMP done84
+	JMP startDone78
 
-other83:
+startElse77:
 	WORD $0x3dc000c7 // ldr q7, [x6]
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1585,7 +1575,7 @@ other83:
 	WORD $0x3d8000c6 // str q6, [x6]
 	ADD R7, R6
 
-done84:
+startDone78:
 	ADD R2, R14, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -1594,25 +1584,23 @@ done84:
 	ADD R2, R12, R13
 	ADD R2, R13, R14
 	SUBS $1, R8, R8
-	BNE row73
+	BNE repeat67
 	RET
 
-other71:
-
-done72:
+rowsElse66:
 	MOVD 64(R0), R9
 	CMP $6, R9
-	BNE other85
+	BNE rowsElse79
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 
-row87:
+repeat80:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other88
+	BNE startElse81
 	MOVD R6, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	ADD R7, R14
@@ -1625,12 +1613,12 @@ row87:
 	WORD $0x3dc001c4 // ldr q4, [x14]
 	ADD R7, R14
 	WORD $0x3dc001c5 // ldr q5, [x14]
-	JMP done89
+	JMP startDone82
 
-other88:
+startElse81:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other90
+	BNE startElse83
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -1638,9 +1626,9 @@ other88:
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
-	JMP done91
+	JMP startDone84
 
-other90:
+startElse83:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1648,19 +1636,19 @@ other90:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-done91:
+startDone84:
 
-done89:
+startDone82:
 	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums92
+	CBZ R16, sums85
 	CMP $4, R3
-	BNE scattered95
+	BNE scattered88
 	SUBS $4, R16, R16
-	BLT few94
+	BLT few87
 
-four93:
+four86:
 	WORD $0x3cef6826 // ldr q6, [x1, x15]
 	WORD $0x3cef6927 // ldr q7, [x9, x15]
 	WORD $0x3cef6948 // ldr q8, [x10, x15]
@@ -1701,15 +1689,15 @@ four93:
 	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four93
+	BGE four86
 
-few94:
+few87:
 	ADDS $4, R16, R16
-	BEQ sums92
+	BEQ sums85
 
-scattered95:
+scattered88:
 
-step96:
+step89:
 	WORD $0xbc6f6826 // ldr s6, [x1, x15]
 	WORD $0xbc6f6927 // ldr s7, [x9, x15]
 	WORD $0xbc6f6948 // ldr s8, [x10, x15]
@@ -1726,12 +1714,12 @@ step96:
 	ADD R5, R14
 	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step96
+	BNE step89
 
-sums92:
+sums85:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other97
+	BEQ startElse90
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1751,9 +1739,9 @@ sums92:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	WORD $0x3d8000c5 // str q5, [x6]
 	ADD R7, R6
-	JMP done98
+	JMP startDone91
 
-other97:
+startElse90:
 	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1779,7 +1767,7 @@ other97:
 	WORD $0x3d8000c5 // str q5, [x6]
 	ADD R7, R6
 
-done98:
+startDone91:
 	ADD R2, R13, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -1787,24 +1775,22 @@ done98:
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 	SUBS $1, R8, R8
-	BNE row87
+	BNE repeat80
 	RET
 
-other85:
-
-done86:
+rowsElse79:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE other99
+	BNE rowsElse92
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 
-row101:
+repeat93:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other102
+	BNE startElse94
 	MOVD R6, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	ADD R7, R13
@@ -1815,40 +1801,40 @@ row101:
 	WORD $0x3dc001a3 // ldr q3, [x13]
 	ADD R7, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
-	JMP done103
+	JMP startDone95
 
-other102:
+startElse94:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other104
+	BNE startElse96
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	JMP done105
+	JMP startDone97
 
-other104:
+startElse96:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 
-done105:
+startDone97:
 
-done103:
+startDone95:
 	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums106
+	CBZ R15, sums98
 	CMP $4, R3
-	BNE scattered109
+	BNE scattered101
 	SUBS $4, R15, R15
-	BLT few108
+	BLT few100
 
-four107:
+four99:
 	WORD $0x3cee6825 // ldr q5, [x1, x14]
 	WORD $0x3cee6926 // ldr q6, [x9, x14]
 	WORD $0x3cee6947 // ldr q7, [x10, x14]
@@ -1884,15 +1870,15 @@ four107:
 	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four107
+	BGE four99
 
-few108:
+few100:
 	ADDS $4, R15, R15
-	BEQ sums106
+	BEQ sums98
 
-scattered109:
+scattered101:
 
-step110:
+step102:
 	WORD $0xbc6e6825 // ldr s5, [x1, x14]
 	WORD $0xbc6e6926 // ldr s6, [x9, x14]
 	WORD $0xbc6e6947 // ldr s7, [x10, x14]
@@ -1907,12 +1893,12 @@ step110:
 	ADD R5, R13
 	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step110
+	BNE step102
 
-sums106:
+sums98:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other111
+	BEQ startElse103
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1929,9 +1915,9 @@ sums106:
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
 	WORD $0x3d8000c4 // str q4, [x6]
 	ADD R7, R6
-	JMP done112
+	JMP startDone104
 
-other111:
+startElse103:
 	WORD $0x3dc000c5 // ldr q5, [x6]
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -1953,30 +1939,28 @@ other111:
 	WORD $0x3d8000c4 // str q4, [x6]
 	ADD R7, R6
 
-done112:
+startDone104:
 	ADD R2, R12, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	SUBS $1, R8, R8
-	BNE row101
+	BNE repeat93
 	RET
 
-other99:
-
-done100:
+rowsElse92:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE other113
+	BNE rowsElse105
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 
-row115:
+repeat106:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other116
+	BNE startElse107
 	MOVD R6, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	ADD R7, R12
@@ -1985,38 +1969,38 @@ row115:
 	WORD $0x3dc00182 // ldr q2, [x12]
 	ADD R7, R12
 	WORD $0x3dc00183 // ldr q3, [x12]
-	JMP done117
+	JMP startDone108
 
-other116:
+startElse107:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other118
+	BNE startElse109
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	JMP done119
+	JMP startDone110
 
-other118:
+startElse109:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done119:
+startDone110:
 
-done117:
+startDone108:
 	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums120
+	CBZ R14, sums111
 	CMP $4, R3
-	BNE scattered123
+	BNE scattered114
 	SUBS $4, R14, R14
-	BLT few122
+	BLT few113
 
-four121:
+four112:
 	WORD $0x3ced6824 // ldr q4, [x1, x13]
 	WORD $0x3ced6925 // ldr q5, [x9, x13]
 	WORD $0x3ced6946 // ldr q6, [x10, x13]
@@ -2047,15 +2031,15 @@ four121:
 	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four121
+	BGE four112
 
-few122:
+few113:
 	ADDS $4, R14, R14
-	BEQ sums120
+	BEQ sums111
 
-scattered123:
+scattered114:
 
-step124:
+step115:
 	WORD $0xbc6d6824 // ldr s4, [x1, x13]
 	WORD $0xbc6d6925 // ldr s5, [x9, x13]
 	WORD $0xbc6d6946 // ldr s6, [x10, x13]
@@ -2068,12 +2052,12 @@ step124:
 	ADD R5, R12
 	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step124
+	BNE step115
 
-sums120:
+sums111:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other125
+	BEQ startElse116
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -2087,9 +2071,9 @@ sums120:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x3d8000c3 // str q3, [x6]
 	ADD R7, R6
-	JMP done126
+	JMP startDone117
 
-other125:
+startElse116:
 	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -2107,64 +2091,62 @@ other125:
 	WORD $0x3d8000c3 // str q3, [x6]
 	ADD R7, R6
 
-done126:
+startDone117:
 	ADD R2, R11, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	SUBS $1, R8, R8
-	BNE row115
+	BNE repeat106
 	RET
 
-other113:
-
-done114:
+rowsElse105:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE other127
+	BNE rowsElse118
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 
-row129:
+repeat119:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other130
+	BNE startElse120
 	MOVD R6, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	ADD R7, R11
 	WORD $0x3dc00161 // ldr q1, [x11]
 	ADD R7, R11
 	WORD $0x3dc00162 // ldr q2, [x11]
-	JMP done131
+	JMP startDone121
 
-other130:
+startElse120:
 	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE other132
+	BNE startElse122
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	JMP done133
+	JMP startDone123
 
-other132:
+startElse122:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-done133:
+startDone123:
 
-done131:
+startDone121:
 	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums134
+	CBZ R13, sums124
 	CMP $4, R3
-	BNE scattered137
+	BNE scattered127
 	SUBS $4, R13, R13
-	BLT few136
+	BLT few126
 
-four135:
+four125:
 	WORD $0x3cec6823 // ldr q3, [x1, x12]
 	WORD $0x3cec6924 // ldr q4, [x9, x12]
 	WORD $0x3cec6945 // ldr q5, [x10, x12]
@@ -2190,15 +2172,15 @@ four135:
 	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four135
+	BGE four125
 
-few136:
+few126:
 	ADDS $4, R13, R13
-	BEQ sums134
+	BEQ sums124
 
-scattered137:
+scattered127:
 
-step138:
+step128:
 	WORD $0xbc6c6823 // ldr s3, [x1, x12]
 	WORD $0xbc6c6924 // ldr s4, [x9, x12]
 	WORD $0xbc6c6945 // ldr s5, [x10, x12]
@@ -2209,12 +2191,12 @@ step138:
 	ADD R5, R11
 	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step138
+	BNE step128
 
-sums134:
+sums124:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other139
+	BEQ startElse129
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -2225,9 +2207,9 @@ sums134:
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 	WORD $0x3d8000c2 // str q2, [x6]
 	ADD R7, R6
-	JMP done140
+	JMP startDone130
 
-other139:
+startElse129:
 	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -2241,58 +2223,56 @@ other139:
 	WORD $0x3d8000c2 // str q2, [x6]
 	ADD R7, R6
 
-done140:
+startDone130:
 	ADD R2, R10, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	SUBS $1, R8, R8
-	BNE row129
+	BNE repeat119
 	RET
 
-other127:
-
-done128:
+rowsElse118:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE other141
+	BNE rowsElse131
 	ADD R2, R1, R9
 
-row143:
+repeat132:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other144
+	BNE startElse133
 	MOVD R6, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	ADD R7, R10
 	WORD $0x3dc00141 // ldr q1, [x10]
-	JMP done145
+	JMP startDone134
 
-other144:
+startElse133:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other146
+	BNE startElse135
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
-	JMP done147
+	JMP startDone136
 
-other146:
+startElse135:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-done147:
+startDone136:
 
-done145:
+startDone134:
 	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums148
+	CBZ R12, sums137
 	CMP $4, R3
-	BNE scattered151
+	BNE scattered140
 	SUBS $4, R12, R12
-	BLT few150
+	BLT few139
 
-four149:
+four138:
 	WORD $0x3ceb6822 // ldr q2, [x1, x11]
 	WORD $0x3ceb6923 // ldr q3, [x9, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
@@ -2313,15 +2293,15 @@ four149:
 	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four149
+	BGE four138
 
-few150:
+few139:
 	ADDS $4, R12, R12
-	BEQ sums148
+	BEQ sums137
 
-scattered151:
+scattered140:
 
-step152:
+step141:
 	WORD $0xbc6b6822 // ldr s2, [x1, x11]
 	WORD $0xbc6b6923 // ldr s3, [x9, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
@@ -2330,12 +2310,12 @@ step152:
 	ADD R5, R10
 	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step152
+	BNE step141
 
-sums148:
+sums137:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other153
+	BEQ startElse142
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -2343,9 +2323,9 @@ sums148:
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 	WORD $0x3d8000c1 // str q1, [x6]
 	ADD R7, R6
-	JMP done154
+	JMP startDone143
 
-other153:
+startElse142:
 	WORD $0x3dc000c2 // ldr q2, [x6]
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -2355,49 +2335,47 @@ other153:
 	WORD $0x3d8000c1 // str q1, [x6]
 	ADD R7, R6
 
-done154:
+startDone143:
 	ADD R2, R9, R1
 	ADD R2, R1, R9
 	SUBS $1, R8, R8
-	BNE row143
+	BNE repeat132
 	RET
 
-other141:
+rowsElse131:
 
-done142:
-
-row155:
+repeat144:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE other156
+	BNE startElse145
 	MOVD R6, R9
 	WORD $0x3dc00120 // ldr q0, [x9]
-	JMP done157
+	JMP startDone146
 
-other156:
+startElse145:
 	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE other158
+	BNE startElse147
 	MOVD 96(R0), R9
 	WORD $0x3dc00120 // ldr q0, [x9]
-	JMP done159
+	JMP startDone148
 
-other158:
+startElse147:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-done159:
+startDone148:
 
-done157:
+startDone146:
 	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums160
+	CBZ R11, sums149
 	CMP $4, R3
-	BNE scattered163
+	BNE scattered152
 	SUBS $4, R11, R11
-	BLT few162
+	BLT few151
 
-four161:
+four150:
 	WORD $0x3cea6821 // ldr q1, [x1, x10]
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
@@ -2413,43 +2391,43 @@ four161:
 	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four161
+	BGE four150
 
-few162:
+few151:
 	ADDS $4, R11, R11
-	BEQ sums160
+	BEQ sums149
 
-scattered163:
+scattered152:
 
-step164:
+step153:
 	WORD $0xbc6a6821 // ldr s1, [x1, x10]
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
 	ADD R5, R9
 	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step164
+	BNE step153
 
-sums160:
+sums149:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ other165
+	BEQ startElse154
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 	WORD $0x3d8000c0 // str q0, [x6]
 	ADD R7, R6
-	JMP done166
+	JMP startDone155
 
-other165:
+startElse154:
 	WORD $0x3dc000c1 // ldr q1, [x6]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 	WORD $0x3d8000c0 // str q0, [x6]
 	ADD R7, R6
 
-done166:
+startDone155:
 	ADD R2, R1, R1
 	SUBS $1, R8, R8
-	BNE row155
+	BNE repeat144
 	RET
 
 // gemm1maskedNEON sets C = A·B + start for panels of one vector, full or not.
@@ -2468,7 +2446,7 @@ TEXT ·gemm1maskedNEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R9
 	MOVD 64(R0), R10
 	CMP $12, R10
-	BNE other1
+	BNE rowsElse1
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
@@ -2481,172 +2459,172 @@ TEXT ·gemm1maskedNEON(SB), NOSPLIT, $0-8
 	ADD R3, R19, R20
 	ADD R3, R20, R21
 
-row3:
+repeat2:
 	MOVD 88(R0), R22
 	CMP $2, R22
-	BNE other4
+	BNE startElse3
 	MOVD R7, R22
-	TBZ $1, R1, single6
+	TBZ $1, R1, single4
 	WORD $0xfd4002c0 // ldr d0, [x22]
-	TBZ $0, R1, done7
+	TBZ $0, R1, done5
 	ADD $8, R22, R23
 	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
+	JMP done5
+
+single4:
+	WORD $0xbd4002c0 // ldr s0, [x22]
+
+done5:
+	ADD R8, R22
+	TBZ $1, R1, single6
+	WORD $0xfd4002c1 // ldr d1, [x22]
+	TBZ $0, R1, done7
+	ADD $8, R22, R23
+	WORD $0x4d4082e1 // ld1 {v1.s}[2], [x23]
 	JMP done7
 
 single6:
-	WORD $0xbd4002c0 // ldr s0, [x22]
+	WORD $0xbd4002c1 // ldr s1, [x22]
 
 done7:
 	ADD R8, R22
 	TBZ $1, R1, single8
-	WORD $0xfd4002c1 // ldr d1, [x22]
+	WORD $0xfd4002c2 // ldr d2, [x22]
 	TBZ $0, R1, done9
 	ADD $8, R22, R23
-	WORD $0x4d4082e1 // ld1 {v1.s}[2], [x23]
+	WORD $0x4d4082e2 // ld1 {v2.s}[2], [x23]
 	JMP done9
 
 single8:
-	WORD $0xbd4002c1 // ldr s1, [x22]
+	WORD $0xbd4002c2 // ldr s2, [x22]
 
 done9:
 	ADD R8, R22
 	TBZ $1, R1, single10
-	WORD $0xfd4002c2 // ldr d2, [x22]
+	WORD $0xfd4002c3 // ldr d3, [x22]
 	TBZ $0, R1, done11
 	ADD $8, R22, R23
-	WORD $0x4d4082e2 // ld1 {v2.s}[2], [x23]
+	WORD $0x4d4082e3 // ld1 {v3.s}[2], [x23]
 	JMP done11
 
 single10:
-	WORD $0xbd4002c2 // ldr s2, [x22]
+	WORD $0xbd4002c3 // ldr s3, [x22]
 
 done11:
 	ADD R8, R22
 	TBZ $1, R1, single12
-	WORD $0xfd4002c3 // ldr d3, [x22]
+	WORD $0xfd4002c4 // ldr d4, [x22]
 	TBZ $0, R1, done13
 	ADD $8, R22, R23
-	WORD $0x4d4082e3 // ld1 {v3.s}[2], [x23]
+	WORD $0x4d4082e4 // ld1 {v4.s}[2], [x23]
 	JMP done13
 
 single12:
-	WORD $0xbd4002c3 // ldr s3, [x22]
+	WORD $0xbd4002c4 // ldr s4, [x22]
 
 done13:
 	ADD R8, R22
 	TBZ $1, R1, single14
-	WORD $0xfd4002c4 // ldr d4, [x22]
+	WORD $0xfd4002c5 // ldr d5, [x22]
 	TBZ $0, R1, done15
 	ADD $8, R22, R23
-	WORD $0x4d4082e4 // ld1 {v4.s}[2], [x23]
+	WORD $0x4d4082e5 // ld1 {v5.s}[2], [x23]
 	JMP done15
 
 single14:
-	WORD $0xbd4002c4 // ldr s4, [x22]
+	WORD $0xbd4002c5 // ldr s5, [x22]
 
 done15:
 	ADD R8, R22
 	TBZ $1, R1, single16
-	WORD $0xfd4002c5 // ldr d5, [x22]
+	WORD $0xfd4002c6 // ldr d6, [x22]
 	TBZ $0, R1, done17
 	ADD $8, R22, R23
-	WORD $0x4d4082e5 // ld1 {v5.s}[2], [x23]
+	WORD $0x4d4082e6 // ld1 {v6.s}[2], [x23]
 	JMP done17
 
 single16:
-	WORD $0xbd4002c5 // ldr s5, [x22]
+	WORD $0xbd4002c6 // ldr s6, [x22]
 
 done17:
 	ADD R8, R22
 	TBZ $1, R1, single18
-	WORD $0xfd4002c6 // ldr d6, [x22]
+	WORD $0xfd4002c7 // ldr d7, [x22]
 	TBZ $0, R1, done19
 	ADD $8, R22, R23
-	WORD $0x4d4082e6 // ld1 {v6.s}[2], [x23]
+	WORD $0x4d4082e7 // ld1 {v7.s}[2], [x23]
 	JMP done19
 
 single18:
-	WORD $0xbd4002c6 // ldr s6, [x22]
+	WORD $0xbd4002c7 // ldr s7, [x22]
 
 done19:
 	ADD R8, R22
 	TBZ $1, R1, single20
-	WORD $0xfd4002c7 // ldr d7, [x22]
+	WORD $0xfd4002c8 // ldr d8, [x22]
 	TBZ $0, R1, done21
 	ADD $8, R22, R23
-	WORD $0x4d4082e7 // ld1 {v7.s}[2], [x23]
+	WORD $0x4d4082e8 // ld1 {v8.s}[2], [x23]
 	JMP done21
 
 single20:
-	WORD $0xbd4002c7 // ldr s7, [x22]
+	WORD $0xbd4002c8 // ldr s8, [x22]
 
 done21:
 	ADD R8, R22
 	TBZ $1, R1, single22
-	WORD $0xfd4002c8 // ldr d8, [x22]
+	WORD $0xfd4002c9 // ldr d9, [x22]
 	TBZ $0, R1, done23
 	ADD $8, R22, R23
-	WORD $0x4d4082e8 // ld1 {v8.s}[2], [x23]
+	WORD $0x4d4082e9 // ld1 {v9.s}[2], [x23]
 	JMP done23
 
 single22:
-	WORD $0xbd4002c8 // ldr s8, [x22]
+	WORD $0xbd4002c9 // ldr s9, [x22]
 
 done23:
 	ADD R8, R22
 	TBZ $1, R1, single24
-	WORD $0xfd4002c9 // ldr d9, [x22]
+	WORD $0xfd4002ca // ldr d10, [x22]
 	TBZ $0, R1, done25
 	ADD $8, R22, R23
-	WORD $0x4d4082e9 // ld1 {v9.s}[2], [x23]
+	WORD $0x4d4082ea // ld1 {v10.s}[2], [x23]
 	JMP done25
 
 single24:
-	WORD $0xbd4002c9 // ldr s9, [x22]
+	WORD $0xbd4002ca // ldr s10, [x22]
 
 done25:
 	ADD R8, R22
 	TBZ $1, R1, single26
-	WORD $0xfd4002ca // ldr d10, [x22]
+	WORD $0xfd4002cb // ldr d11, [x22]
 	TBZ $0, R1, done27
 	ADD $8, R22, R23
-	WORD $0x4d4082ea // ld1 {v10.s}[2], [x23]
+	WORD $0x4d4082eb // ld1 {v11.s}[2], [x23]
 	JMP done27
 
 single26:
-	WORD $0xbd4002ca // ldr s10, [x22]
-
-done27:
-	ADD R8, R22
-	TBZ $1, R1, single28
-	WORD $0xfd4002cb // ldr d11, [x22]
-	TBZ $0, R1, done29
-	ADD $8, R22, R23
-	WORD $0x4d4082eb // ld1 {v11.s}[2], [x23]
-	JMP done29
-
-single28:
 	WORD $0xbd4002cb // ldr s11, [x22]
 
-done29:
-	JMP done5
+done27:
+	JMP startDone28
 
-other4:
+startElse3:
 	MOVD 88(R0), R22
 	CMP $1, R22
-	BNE other30
+	BNE startElse29
 	MOVD 96(R0), R22
-	TBZ $1, R1, single32
+	TBZ $1, R1, single30
 	WORD $0xfd4002c0 // ldr d0, [x22]
-	TBZ $0, R1, done33
+	TBZ $0, R1, done31
 	ADD $8, R22, R23
 	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
-	JMP done33
+	JMP done31
 
-single32:
+single30:
 	WORD $0xbd4002c0 // ldr s0, [x22]
 
-done33:
+done31:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -2658,9 +2636,9 @@ done33:
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
 	WORD $0x4ea01c0b // mov v11.16b, v0.16b
-	JMP done31
+	JMP startDone32
 
-other30:
+startElse29:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -2674,15 +2652,15 @@ other30:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done31:
+startDone32:
 
-done5:
+startDone28:
 	MOVD R5, R22
 	MOVD $0, R23
 	MOVD 56(R0), R24
-	CBZ R24, sums34
+	CBZ R24, sums33
 
-step35:
+step34:
 	WORD $0xbc77684c // ldr s12, [x2, x23]
 	WORD $0xbc77694d // ldr s13, [x10, x23]
 	WORD $0xbc77696e // ldr s14, [x11, x23]
@@ -2695,17 +2673,17 @@ step35:
 	WORD $0xbc776a75 // ldr s21, [x19, x23]
 	WORD $0xbc776a96 // ldr s22, [x20, x23]
 	WORD $0xbc776ab7 // ldr s23, [x21, x23]
-	TBZ $1, R1, single36
+	TBZ $1, R1, single35
 	WORD $0xfd4002d8 // ldr d24, [x22]
-	TBZ $0, R1, done37
+	TBZ $0, R1, done36
 	ADD $8, R22, R25
 	WORD $0x4d408338 // ld1 {v24.s}[2], [x25]
-	JMP done37
+	JMP done36
 
-single36:
+single35:
 	WORD $0xbd4002d8 // ldr s24, [x22]
 
-done37:
+done36:
 	WORD $0x4f8c1300 // fmla v0.4s, v24.4s, v12.s[0]
 	WORD $0x4f8d1301 // fmla v1.4s, v24.4s, v13.s[0]
 	WORD $0x4f8e1302 // fmla v2.4s, v24.4s, v14.s[0]
@@ -2721,462 +2699,462 @@ done37:
 	ADD R6, R22
 	ADD R4, R23
 	SUBS $1, R24, R24
-	BNE step35
+	BNE step34
 
-sums34:
+sums33:
 	MOVD 88(R0), R22
 	CMP $3, R22
-	BEQ other38
+	BEQ startElse37
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	TBZ $1, R1, single40
+	TBZ $1, R1, single38
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done41
+	TBZ $0, R1, done39
 	ADD $8, R7, R22
 	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
+	JMP done39
+
+single38:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done39:
+	ADD R8, R7
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	TBZ $1, R1, single40
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done41
+	ADD $8, R7, R22
+	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
 	JMP done41
 
 single40:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done41:
 	ADD R8, R7
-	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	TBZ $1, R1, single42
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd0000e2 // str d2, [x7]
 	TBZ $0, R1, done43
 	ADD $8, R7, R22
-	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
+	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
 	JMP done43
 
 single42:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done43:
 	ADD R8, R7
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
 	TBZ $1, R1, single44
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd0000e3 // str d3, [x7]
 	TBZ $0, R1, done45
 	ADD $8, R7, R22
-	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
+	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
 	JMP done45
 
 single44:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done45:
 	ADD R8, R7
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	TBZ $1, R1, single46
-	WORD $0xfd0000e3 // str d3, [x7]
+	WORD $0xfd0000e4 // str d4, [x7]
 	TBZ $0, R1, done47
 	ADD $8, R7, R22
-	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
+	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
 	JMP done47
 
 single46:
-	WORD $0xbd0000e3 // str s3, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done47:
 	ADD R8, R7
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
 	TBZ $1, R1, single48
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R1, done49
 	ADD $8, R7, R22
-	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
+	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
 	JMP done49
 
 single48:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done49:
 	ADD R8, R7
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	TBZ $1, R1, single50
-	WORD $0xfd0000e5 // str d5, [x7]
+	WORD $0xfd0000e6 // str d6, [x7]
 	TBZ $0, R1, done51
 	ADD $8, R7, R22
-	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
+	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
 	JMP done51
 
 single50:
-	WORD $0xbd0000e5 // str s5, [x7]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done51:
 	ADD R8, R7
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	TBZ $1, R1, single52
-	WORD $0xfd0000e6 // str d6, [x7]
+	WORD $0xfd0000e7 // str d7, [x7]
 	TBZ $0, R1, done53
 	ADD $8, R7, R22
-	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
+	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
 	JMP done53
 
 single52:
-	WORD $0xbd0000e6 // str s6, [x7]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done53:
 	ADD R8, R7
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	TBZ $1, R1, single54
-	WORD $0xfd0000e7 // str d7, [x7]
+	WORD $0xfd0000e8 // str d8, [x7]
 	TBZ $0, R1, done55
 	ADD $8, R7, R22
-	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
+	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
 	JMP done55
 
 single54:
-	WORD $0xbd0000e7 // str s7, [x7]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done55:
 	ADD R8, R7
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
 	TBZ $1, R1, single56
-	WORD $0xfd0000e8 // str d8, [x7]
+	WORD $0xfd0000e9 // str d9, [x7]
 	TBZ $0, R1, done57
 	ADD $8, R7, R22
-	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
+	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
 	JMP done57
 
 single56:
-	WORD $0xbd0000e8 // str s8, [x7]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done57:
 	ADD R8, R7
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	TBZ $1, R1, single58
-	WORD $0xfd0000e9 // str d9, [x7]
+	WORD $0xfd0000ea // str d10, [x7]
 	TBZ $0, R1, done59
 	ADD $8, R7, R22
-	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
+	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
 	JMP done59
 
 single58:
-	WORD $0xbd0000e9 // str s9, [x7]
+	WORD $0xbd0000ea // str s10, [x7]
 
 done59:
 	ADD R8, R7
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	TBZ $1, R1, single60
-	WORD $0xfd0000ea // str d10, [x7]
+	WORD $0xfd0000eb // str d11, [x7]
 	TBZ $0, R1, done61
 	ADD $8, R7, R22
-	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
+	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
 	JMP done61
 
 single60:
-	WORD $0xbd0000ea // str s10, [x7]
+	WORD $0xbd0000eb // str s11, [x7]
 
 done61:
 	ADD R8, R7
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single62
-	WORD $0xfd0000eb // str d11, [x7]
-	TBZ $0, R1, done63
-	ADD $8, R7, R22
-	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
-	JMP done63
+	JMP startDone62
 
-single62:
-	WORD $0xbd0000eb // str s11, [x7]
-
-done63:
-	ADD R8, R7
-	JMP done39
-
-other38:
-	TBZ $1, R1, single64
+startElse37:
+	TBZ $1, R1, single63
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done65
+	TBZ $0, R1, done64
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done65
+	JMP done64
 
-single64:
+single63:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done65:
+done64:
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	TBZ $1, R1, single66
+	TBZ $1, R1, single65
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done67
+	TBZ $0, R1, done66
 	ADD $8, R7, R22
 	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
-	JMP done67
+	JMP done66
 
-single66:
+single65:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done67:
+done66:
 	ADD R8, R7
-	TBZ $1, R1, single68
+	TBZ $1, R1, single67
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done69
+	TBZ $0, R1, done68
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done69
+	JMP done68
 
-single68:
+single67:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done69:
+done68:
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R1, single70
+	TBZ $1, R1, single69
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done71
+	TBZ $0, R1, done70
 	ADD $8, R7, R22
 	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
-	JMP done71
+	JMP done70
 
-single70:
+single69:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done71:
+done70:
 	ADD R8, R7
-	TBZ $1, R1, single72
+	TBZ $1, R1, single71
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done73
+	TBZ $0, R1, done72
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done73
+	JMP done72
 
-single72:
+single71:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done73:
+done72:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R1, single74
+	TBZ $1, R1, single73
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done75
+	TBZ $0, R1, done74
 	ADD $8, R7, R22
 	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
-	JMP done75
+	JMP done74
 
-single74:
+single73:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done75:
+done74:
 	ADD R8, R7
-	TBZ $1, R1, single76
+	TBZ $1, R1, single75
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done77
+	TBZ $0, R1, done76
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done77
+	JMP done76
 
-single76:
+single75:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done77:
+done76:
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R1, single78
+	TBZ $1, R1, single77
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done79
+	TBZ $0, R1, done78
 	ADD $8, R7, R22
 	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
-	JMP done79
+	JMP done78
 
-single78:
+single77:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done79:
+done78:
 	ADD R8, R7
-	TBZ $1, R1, single80
+	TBZ $1, R1, single79
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done81
+	TBZ $0, R1, done80
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done81
+	JMP done80
 
-single80:
+single79:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done81:
+done80:
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	TBZ $1, R1, single82
+	TBZ $1, R1, single81
 	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done83
+	TBZ $0, R1, done82
 	ADD $8, R7, R22
 	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
-	JMP done83
+	JMP done82
 
-single82:
+single81:
 	WORD $0xbd0000e4 // str s4, [x7]
 
-done83:
+done82:
 	ADD R8, R7
-	TBZ $1, R1, single84
+	TBZ $1, R1, single83
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done85
+	TBZ $0, R1, done84
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done85
+	JMP done84
 
-single84:
+single83:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done85:
+done84:
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R1, single86
+	TBZ $1, R1, single85
 	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done87
+	TBZ $0, R1, done86
 	ADD $8, R7, R22
 	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
-	JMP done87
+	JMP done86
 
-single86:
+single85:
 	WORD $0xbd0000e5 // str s5, [x7]
 
-done87:
+done86:
 	ADD R8, R7
-	TBZ $1, R1, single88
+	TBZ $1, R1, single87
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done89
+	TBZ $0, R1, done88
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done89
+	JMP done88
 
-single88:
+single87:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done89:
+done88:
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	TBZ $1, R1, single90
+	TBZ $1, R1, single89
 	WORD $0xfd0000e6 // str d6, [x7]
-	TBZ $0, R1, done91
+	TBZ $0, R1, done90
 	ADD $8, R7, R22
 	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
-	JMP done91
+	JMP done90
 
-single90:
+single89:
 	WORD $0xbd0000e6 // str s6, [x7]
 
-done91:
+done90:
 	ADD R8, R7
-	TBZ $1, R1, single92
+	TBZ $1, R1, single91
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done93
+	TBZ $0, R1, done92
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done93
+	JMP done92
 
-single92:
+single91:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done93:
+done92:
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R1, single94
+	TBZ $1, R1, single93
 	WORD $0xfd0000e7 // str d7, [x7]
-	TBZ $0, R1, done95
+	TBZ $0, R1, done94
 	ADD $8, R7, R22
 	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
-	JMP done95
+	JMP done94
 
-single94:
+single93:
 	WORD $0xbd0000e7 // str s7, [x7]
 
-done95:
+done94:
 	ADD R8, R7
-	TBZ $1, R1, single96
+	TBZ $1, R1, single95
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done97
+	TBZ $0, R1, done96
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done97
+	JMP done96
 
-single96:
+single95:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done97:
+done96:
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R1, single98
+	TBZ $1, R1, single97
 	WORD $0xfd0000e8 // str d8, [x7]
-	TBZ $0, R1, done99
+	TBZ $0, R1, done98
 	ADD $8, R7, R22
 	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
-	JMP done99
+	JMP done98
 
-single98:
+single97:
 	WORD $0xbd0000e8 // str s8, [x7]
 
-done99:
+done98:
 	ADD R8, R7
-	TBZ $1, R1, single100
+	TBZ $1, R1, single99
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done101
+	TBZ $0, R1, done100
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done101
+	JMP done100
 
-single100:
+single99:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done101:
+done100:
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R1, single102
+	TBZ $1, R1, single101
 	WORD $0xfd0000e9 // str d9, [x7]
-	TBZ $0, R1, done103
+	TBZ $0, R1, done102
 	ADD $8, R7, R22
 	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
-	JMP done103
+	JMP done102
 
-single102:
+single101:
 	WORD $0xbd0000e9 // str s9, [x7]
 
-done103:
+done102:
 	ADD R8, R7
-	TBZ $1, R1, single104
+	TBZ $1, R1, single103
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done105
+	TBZ $0, R1, done104
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done105
+	JMP done104
 
-single104:
+single103:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done105:
+done104:
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	TBZ $1, R1, single106
+	TBZ $1, R1, single105
 	WORD $0xfd0000ea // str d10, [x7]
-	TBZ $0, R1, done107
+	TBZ $0, R1, done106
 	ADD $8, R7, R22
 	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
-	JMP done107
+	JMP done106
 
-single106:
+single105:
 	WORD $0xbd0000ea // str s10, [x7]
 
-done107:
+done106:
 	ADD R8, R7
-	TBZ $1, R1, single108
+	TBZ $1, R1, single107
 	WORD $0xfd4000ec // ldr d12, [x7]
-	TBZ $0, R1, done109
+	TBZ $0, R1, done108
 	ADD $8, R7, R22
 	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
-	JMP done109
+	JMP done108
 
-single108:
+single107:
 	WORD $0xbd4000ec // ldr s12, [x7]
 
-done109:
+done108:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single110
+	TBZ $1, R1, single109
 	WORD $0xfd0000eb // str d11, [x7]
-	TBZ $0, R1, done111
+	TBZ $0, R1, done110
 	ADD $8, R7, R22
 	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
-	JMP done111
+	JMP done110
 
-single110:
+single109:
 	WORD $0xbd0000eb // str s11, [x7]
 
-done111:
+done110:
 	ADD R8, R7
 
-done39:
+startDone62:
 	ADD R3, R21, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -3190,15 +3168,13 @@ done39:
 	ADD R3, R19, R20
 	ADD R3, R20, R21
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R10
 	CMP $11, R10
-	BNE other112
+	BNE rowsElse111
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
@@ -3210,160 +3186,160 @@ done2:
 	ADD R3, R17, R19
 	ADD R3, R19, R20
 
-row114:
+repeat112:
 	MOVD 88(R0), R21
 	CMP $2, R21
-	BNE other115
+	BNE startElse113
 	MOVD R7, R21
-	TBZ $1, R1, single117
+	TBZ $1, R1, single114
 	WORD $0xfd4002a0 // ldr d0, [x21]
-	TBZ $0, R1, done118
+	TBZ $0, R1, done115
 	ADD $8, R21, R22
 	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
-	JMP done118
+	JMP done115
 
-single117:
+single114:
 	WORD $0xbd4002a0 // ldr s0, [x21]
 
-done118:
+done115:
 	ADD R8, R21
-	TBZ $1, R1, single119
+	TBZ $1, R1, single116
 	WORD $0xfd4002a1 // ldr d1, [x21]
-	TBZ $0, R1, done120
+	TBZ $0, R1, done117
 	ADD $8, R21, R22
 	WORD $0x4d4082c1 // ld1 {v1.s}[2], [x22]
-	JMP done120
+	JMP done117
 
-single119:
+single116:
 	WORD $0xbd4002a1 // ldr s1, [x21]
 
-done120:
+done117:
 	ADD R8, R21
-	TBZ $1, R1, single121
+	TBZ $1, R1, single118
 	WORD $0xfd4002a2 // ldr d2, [x21]
-	TBZ $0, R1, done122
+	TBZ $0, R1, done119
 	ADD $8, R21, R22
 	WORD $0x4d4082c2 // ld1 {v2.s}[2], [x22]
-	JMP done122
+	JMP done119
 
-single121:
+single118:
 	WORD $0xbd4002a2 // ldr s2, [x21]
 
-done122:
+done119:
 	ADD R8, R21
-	TBZ $1, R1, single123
+	TBZ $1, R1, single120
 	WORD $0xfd4002a3 // ldr d3, [x21]
-	TBZ $0, R1, done124
+	TBZ $0, R1, done121
 	ADD $8, R21, R22
 	WORD $0x4d4082c3 // ld1 {v3.s}[2], [x22]
-	JMP done124
+	JMP done121
 
-single123:
+single120:
 	WORD $0xbd4002a3 // ldr s3, [x21]
 
-done124:
+done121:
 	ADD R8, R21
-	TBZ $1, R1, single125
+	TBZ $1, R1, single122
 	WORD $0xfd4002a4 // ldr d4, [x21]
-	TBZ $0, R1, done126
+	TBZ $0, R1, done123
 	ADD $8, R21, R22
 	WORD $0x4d4082c4 // ld1 {v4.s}[2], [x22]
-	JMP done126
+	JMP done123
 
-single125:
+single122:
 	WORD $0xbd4002a4 // ldr s4, [x21]
 
-done126:
+done123:
 	ADD R8, R21
-	TBZ $1, R1, single127
+	TBZ $1, R1, single124
 	WORD $0xfd4002a5 // ldr d5, [x21]
-	TBZ $0, R1, done128
+	TBZ $0, R1, done125
 	ADD $8, R21, R22
 	WORD $0x4d4082c5 // ld1 {v5.s}[2], [x22]
-	JMP done128
+	JMP done125
 
-single127:
+single124:
 	WORD $0xbd4002a5 // ldr s5, [x21]
 
-done128:
+done125:
 	ADD R8, R21
-	TBZ $1, R1, single129
+	TBZ $1, R1, single126
 	WORD $0xfd4002a6 // ldr d6, [x21]
-	TBZ $0, R1, done130
+	TBZ $0, R1, done127
 	ADD $8, R21, R22
 	WORD $0x4d4082c6 // ld1 {v6.s}[2], [x22]
-	JMP done130
+	JMP done127
 
-single129:
+single126:
 	WORD $0xbd4002a6 // ldr s6, [x21]
 
-done130:
+done127:
 	ADD R8, R21
-	TBZ $1, R1, single131
+	TBZ $1, R1, single128
 	WORD $0xfd4002a7 // ldr d7, [x21]
-	TBZ $0, R1, done132
+	TBZ $0, R1, done129
 	ADD $8, R21, R22
 	WORD $0x4d4082c7 // ld1 {v7.s}[2], [x22]
-	JMP done132
+	JMP done129
 
-single131:
+single128:
 	WORD $0xbd4002a7 // ldr s7, [x21]
 
-done132:
+done129:
 	ADD R8, R21
-	TBZ $1, R1, single133
+	TBZ $1, R1, single130
 	WORD $0xfd4002a8 // ldr d8, [x21]
-	TBZ $0, R1, done134
+	TBZ $0, R1, done131
 	ADD $8, R21, R22
 	WORD $0x4d4082c8 // ld1 {v8.s}[2], [x22]
-	JMP done134
+	JMP done131
 
-single133:
+single130:
 	WORD $0xbd4002a8 // ldr s8, [x21]
 
-done134:
+done131:
 	ADD R8, R21
-	TBZ $1, R1, single135
+	TBZ $1, R1, single132
 	WORD $0xfd4002a9 // ldr d9, [x21]
-	TBZ $0, R1, done136
+	TBZ $0, R1, done133
 	ADD $8, R21, R22
 	WORD $0x4d4082c9 // ld1 {v9.s}[2], [x22]
-	JMP done136
+	JMP done133
 
-single135:
+single132:
 	WORD $0xbd4002a9 // ldr s9, [x21]
 
-done136:
+done133:
 	ADD R8, R21
-	TBZ $1, R1, single137
+	TBZ $1, R1, single134
 	WORD $0xfd4002aa // ldr d10, [x21]
-	TBZ $0, R1, done138
+	TBZ $0, R1, done135
 	ADD $8, R21, R22
 	WORD $0x4d4082ca // ld1 {v10.s}[2], [x22]
-	JMP done138
+	JMP done135
 
-single137:
+single134:
 	WORD $0xbd4002aa // ldr s10, [x21]
 
-done138:
-	JMP done116
+done135:
+	JMP startDone136
 
-other115:
+startElse113:
 	MOVD 88(R0), R21
 	CMP $1, R21
-	BNE other139
+	BNE startElse137
 	MOVD 96(R0), R21
-	TBZ $1, R1, single141
+	TBZ $1, R1, single138
 	WORD $0xfd4002a0 // ldr d0, [x21]
-	TBZ $0, R1, done142
+	TBZ $0, R1, done139
 	ADD $8, R21, R22
 	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
-	JMP done142
+	JMP done139
 
-single141:
+single138:
 	WORD $0xbd4002a0 // ldr s0, [x21]
 
-done142:
+done139:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -3374,9 +3350,9 @@ done142:
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	JMP done140
+	JMP startDone140
 
-other139:
+startElse137:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -3389,15 +3365,15 @@ other139:
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 
-done140:
+startDone140:
 
-done116:
+startDone136:
 	MOVD R5, R21
 	MOVD $0, R22
 	MOVD 56(R0), R23
-	CBZ R23, sums143
+	CBZ R23, sums141
 
-step144:
+step142:
 	WORD $0xbc76684b // ldr s11, [x2, x22]
 	WORD $0xbc76694c // ldr s12, [x10, x22]
 	WORD $0xbc76696d // ldr s13, [x11, x22]
@@ -3409,17 +3385,17 @@ step144:
 	WORD $0xbc766a33 // ldr s19, [x17, x22]
 	WORD $0xbc766a74 // ldr s20, [x19, x22]
 	WORD $0xbc766a95 // ldr s21, [x20, x22]
-	TBZ $1, R1, single145
+	TBZ $1, R1, single143
 	WORD $0xfd4002b6 // ldr d22, [x21]
-	TBZ $0, R1, done146
+	TBZ $0, R1, done144
 	ADD $8, R21, R24
 	WORD $0x4d408316 // ld1 {v22.s}[2], [x24]
-	JMP done146
+	JMP done144
 
-single145:
+single143:
 	WORD $0xbd4002b6 // ldr s22, [x21]
 
-done146:
+done144:
 	WORD $0x4f8b12c0 // fmla v0.4s, v22.4s, v11.s[0]
 	WORD $0x4f8c12c1 // fmla v1.4s, v22.4s, v12.s[0]
 	WORD $0x4f8d12c2 // fmla v2.4s, v22.4s, v13.s[0]
@@ -3434,425 +3410,425 @@ done146:
 	ADD R6, R21
 	ADD R4, R22
 	SUBS $1, R23, R23
-	BNE step144
+	BNE step142
 
-sums143:
+sums141:
 	MOVD 88(R0), R21
 	CMP $3, R21
-	BEQ other147
+	BEQ startElse145
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
-	TBZ $1, R1, single149
+	TBZ $1, R1, single146
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done150
+	TBZ $0, R1, done147
 	ADD $8, R7, R21
 	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
-	JMP done150
+	JMP done147
 
-single149:
+single146:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done150:
+done147:
 	ADD R8, R7
 	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
-	TBZ $1, R1, single151
+	TBZ $1, R1, single148
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done152
+	TBZ $0, R1, done149
 	ADD $8, R7, R21
 	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
-	JMP done152
+	JMP done149
 
-single151:
+single148:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done152:
+done149:
 	ADD R8, R7
 	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
-	TBZ $1, R1, single153
+	TBZ $1, R1, single150
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done154
+	TBZ $0, R1, done151
 	ADD $8, R7, R21
 	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
-	JMP done154
+	JMP done151
 
-single153:
+single150:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done154:
+done151:
 	ADD R8, R7
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	TBZ $1, R1, single155
+	TBZ $1, R1, single152
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done156
+	TBZ $0, R1, done153
 	ADD $8, R7, R21
 	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
-	JMP done156
+	JMP done153
 
-single155:
+single152:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done156:
+done153:
 	ADD R8, R7
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	TBZ $1, R1, single157
+	TBZ $1, R1, single154
 	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done158
+	TBZ $0, R1, done155
 	ADD $8, R7, R21
 	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
-	JMP done158
+	JMP done155
 
-single157:
+single154:
 	WORD $0xbd0000e4 // str s4, [x7]
 
-done158:
+done155:
 	ADD R8, R7
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	TBZ $1, R1, single159
+	TBZ $1, R1, single156
 	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done160
+	TBZ $0, R1, done157
 	ADD $8, R7, R21
 	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
-	JMP done160
+	JMP done157
 
-single159:
+single156:
 	WORD $0xbd0000e5 // str s5, [x7]
 
-done160:
+done157:
 	ADD R8, R7
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	TBZ $1, R1, single161
+	TBZ $1, R1, single158
 	WORD $0xfd0000e6 // str d6, [x7]
-	TBZ $0, R1, done162
+	TBZ $0, R1, done159
 	ADD $8, R7, R21
 	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
-	JMP done162
+	JMP done159
 
-single161:
+single158:
 	WORD $0xbd0000e6 // str s6, [x7]
 
-done162:
+done159:
 	ADD R8, R7
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	TBZ $1, R1, single163
+	TBZ $1, R1, single160
 	WORD $0xfd0000e7 // str d7, [x7]
-	TBZ $0, R1, done164
+	TBZ $0, R1, done161
 	ADD $8, R7, R21
 	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
-	JMP done164
+	JMP done161
 
-single163:
+single160:
 	WORD $0xbd0000e7 // str s7, [x7]
 
-done164:
+done161:
 	ADD R8, R7
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	TBZ $1, R1, single165
+	TBZ $1, R1, single162
 	WORD $0xfd0000e8 // str d8, [x7]
-	TBZ $0, R1, done166
+	TBZ $0, R1, done163
 	ADD $8, R7, R21
 	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
-	JMP done166
+	JMP done163
 
-single165:
+single162:
 	WORD $0xbd0000e8 // str s8, [x7]
 
-done166:
+done163:
 	ADD R8, R7
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	TBZ $1, R1, single167
+	TBZ $1, R1, single164
 	WORD $0xfd0000e9 // str d9, [x7]
-	TBZ $0, R1, done168
+	TBZ $0, R1, done165
 	ADD $8, R7, R21
 	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
-	JMP done168
+	JMP done165
 
-single167:
+single164:
 	WORD $0xbd0000e9 // str s9, [x7]
 
-done168:
+done165:
 	ADD R8, R7
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	TBZ $1, R1, single169
+	TBZ $1, R1, single166
 	WORD $0xfd0000ea // str d10, [x7]
-	TBZ $0, R1, done170
+	TBZ $0, R1, done167
 	ADD $8, R7, R21
 	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
+	JMP done167
+
+single166:
+	WORD $0xbd0000ea // str s10, [x7]
+
+done167:
+	ADD R8, R7
+	JMP startDone168
+
+startElse145:
+	TBZ $1, R1, single169
+	WORD $0xfd4000eb // ldr d11, [x7]
+	TBZ $0, R1, done170
+	ADD $8, R7, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done170
 
 single169:
-	WORD $0xbd0000ea // str s10, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done170:
-	ADD R8, R7
-	JMP done148
-
-other147:
+	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
 	TBZ $1, R1, single171
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e0 // str d0, [x7]
 	TBZ $0, R1, done172
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
 	JMP done172
 
 single171:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done172:
-	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single173
-	WORD $0xfd0000e0 // str d0, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done174
 	ADD $8, R7, R21
-	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done174
 
 single173:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done174:
-	ADD R8, R7
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
 	TBZ $1, R1, single175
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e1 // str d1, [x7]
 	TBZ $0, R1, done176
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
 	JMP done176
 
 single175:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done176:
-	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single177
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done178
 	ADD $8, R7, R21
-	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done178
 
 single177:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done178:
-	ADD R8, R7
+	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
 	TBZ $1, R1, single179
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e2 // str d2, [x7]
 	TBZ $0, R1, done180
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
 	JMP done180
 
 single179:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done180:
-	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single181
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done182
 	ADD $8, R7, R21
-	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done182
 
 single181:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done182:
-	ADD R8, R7
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	TBZ $1, R1, single183
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e3 // str d3, [x7]
 	TBZ $0, R1, done184
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
 	JMP done184
 
 single183:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done184:
-	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single185
-	WORD $0xfd0000e3 // str d3, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done186
 	ADD $8, R7, R21
-	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done186
 
 single185:
-	WORD $0xbd0000e3 // str s3, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done186:
-	ADD R8, R7
+	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
 	TBZ $1, R1, single187
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e4 // str d4, [x7]
 	TBZ $0, R1, done188
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
 	JMP done188
 
 single187:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done188:
-	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single189
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done190
 	ADD $8, R7, R21
-	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done190
 
 single189:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done190:
-	ADD R8, R7
+	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
 	TBZ $1, R1, single191
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R1, done192
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
 	JMP done192
 
 single191:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done192:
-	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single193
-	WORD $0xfd0000e5 // str d5, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done194
 	ADD $8, R7, R21
-	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done194
 
 single193:
-	WORD $0xbd0000e5 // str s5, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done194:
-	ADD R8, R7
+	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
 	TBZ $1, R1, single195
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e6 // str d6, [x7]
 	TBZ $0, R1, done196
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
 	JMP done196
 
 single195:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done196:
-	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single197
-	WORD $0xfd0000e6 // str d6, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done198
 	ADD $8, R7, R21
-	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done198
 
 single197:
-	WORD $0xbd0000e6 // str s6, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done198:
-	ADD R8, R7
+	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
 	TBZ $1, R1, single199
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e7 // str d7, [x7]
 	TBZ $0, R1, done200
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
 	JMP done200
 
 single199:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done200:
-	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single201
-	WORD $0xfd0000e7 // str d7, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done202
 	ADD $8, R7, R21
-	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done202
 
 single201:
-	WORD $0xbd0000e7 // str s7, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done202:
-	ADD R8, R7
+	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
 	TBZ $1, R1, single203
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e8 // str d8, [x7]
 	TBZ $0, R1, done204
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
 	JMP done204
 
 single203:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done204:
-	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single205
-	WORD $0xfd0000e8 // str d8, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done206
 	ADD $8, R7, R21
-	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done206
 
 single205:
-	WORD $0xbd0000e8 // str s8, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done206:
-	ADD R8, R7
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
 	TBZ $1, R1, single207
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000e9 // str d9, [x7]
 	TBZ $0, R1, done208
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
 	JMP done208
 
 single207:
-	WORD $0xbd4000eb // ldr s11, [x7]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done208:
-	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	ADD R8, R7
 	TBZ $1, R1, single209
-	WORD $0xfd0000e9 // str d9, [x7]
+	WORD $0xfd4000eb // ldr d11, [x7]
 	TBZ $0, R1, done210
 	ADD $8, R7, R21
-	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
 	JMP done210
 
 single209:
-	WORD $0xbd0000e9 // str s9, [x7]
+	WORD $0xbd4000eb // ldr s11, [x7]
 
 done210:
-	ADD R8, R7
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	TBZ $1, R1, single211
-	WORD $0xfd4000eb // ldr d11, [x7]
+	WORD $0xfd0000ea // str d10, [x7]
 	TBZ $0, R1, done212
 	ADD $8, R7, R21
-	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
 	JMP done212
 
 single211:
-	WORD $0xbd4000eb // ldr s11, [x7]
-
-done212:
-	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	TBZ $1, R1, single213
-	WORD $0xfd0000ea // str d10, [x7]
-	TBZ $0, R1, done214
-	ADD $8, R7, R21
-	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
-	JMP done214
-
-single213:
 	WORD $0xbd0000ea // str s10, [x7]
 
-done214:
+done212:
 	ADD R8, R7
 
-done148:
+startDone168:
 	ADD R3, R20, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -3865,15 +3841,13 @@ done148:
 	ADD R3, R17, R19
 	ADD R3, R19, R20
 	SUBS $1, R9, R9
-	BNE row114
+	BNE repeat112
 	RET
 
-other112:
-
-done113:
+rowsElse111:
 	MOVD 64(R0), R10
 	CMP $10, R10
-	BNE other215
+	BNE rowsElse213
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
@@ -3884,148 +3858,148 @@ done113:
 	ADD R3, R16, R17
 	ADD R3, R17, R19
 
-row217:
+repeat214:
 	MOVD 88(R0), R20
 	CMP $2, R20
-	BNE other218
+	BNE startElse215
 	MOVD R7, R20
-	TBZ $1, R1, single220
+	TBZ $1, R1, single216
 	WORD $0xfd400280 // ldr d0, [x20]
-	TBZ $0, R1, done221
+	TBZ $0, R1, done217
 	ADD $8, R20, R21
 	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
+	JMP done217
+
+single216:
+	WORD $0xbd400280 // ldr s0, [x20]
+
+done217:
+	ADD R8, R20
+	TBZ $1, R1, single218
+	WORD $0xfd400281 // ldr d1, [x20]
+	TBZ $0, R1, done219
+	ADD $8, R20, R21
+	WORD $0x4d4082a1 // ld1 {v1.s}[2], [x21]
+	JMP done219
+
+single218:
+	WORD $0xbd400281 // ldr s1, [x20]
+
+done219:
+	ADD R8, R20
+	TBZ $1, R1, single220
+	WORD $0xfd400282 // ldr d2, [x20]
+	TBZ $0, R1, done221
+	ADD $8, R20, R21
+	WORD $0x4d4082a2 // ld1 {v2.s}[2], [x21]
 	JMP done221
 
 single220:
-	WORD $0xbd400280 // ldr s0, [x20]
+	WORD $0xbd400282 // ldr s2, [x20]
 
 done221:
 	ADD R8, R20
 	TBZ $1, R1, single222
-	WORD $0xfd400281 // ldr d1, [x20]
+	WORD $0xfd400283 // ldr d3, [x20]
 	TBZ $0, R1, done223
 	ADD $8, R20, R21
-	WORD $0x4d4082a1 // ld1 {v1.s}[2], [x21]
+	WORD $0x4d4082a3 // ld1 {v3.s}[2], [x21]
 	JMP done223
 
 single222:
-	WORD $0xbd400281 // ldr s1, [x20]
+	WORD $0xbd400283 // ldr s3, [x20]
 
 done223:
 	ADD R8, R20
 	TBZ $1, R1, single224
-	WORD $0xfd400282 // ldr d2, [x20]
+	WORD $0xfd400284 // ldr d4, [x20]
 	TBZ $0, R1, done225
 	ADD $8, R20, R21
-	WORD $0x4d4082a2 // ld1 {v2.s}[2], [x21]
+	WORD $0x4d4082a4 // ld1 {v4.s}[2], [x21]
 	JMP done225
 
 single224:
-	WORD $0xbd400282 // ldr s2, [x20]
+	WORD $0xbd400284 // ldr s4, [x20]
 
 done225:
 	ADD R8, R20
 	TBZ $1, R1, single226
-	WORD $0xfd400283 // ldr d3, [x20]
+	WORD $0xfd400285 // ldr d5, [x20]
 	TBZ $0, R1, done227
 	ADD $8, R20, R21
-	WORD $0x4d4082a3 // ld1 {v3.s}[2], [x21]
+	WORD $0x4d4082a5 // ld1 {v5.s}[2], [x21]
 	JMP done227
 
 single226:
-	WORD $0xbd400283 // ldr s3, [x20]
+	WORD $0xbd400285 // ldr s5, [x20]
 
 done227:
 	ADD R8, R20
 	TBZ $1, R1, single228
-	WORD $0xfd400284 // ldr d4, [x20]
+	WORD $0xfd400286 // ldr d6, [x20]
 	TBZ $0, R1, done229
 	ADD $8, R20, R21
-	WORD $0x4d4082a4 // ld1 {v4.s}[2], [x21]
+	WORD $0x4d4082a6 // ld1 {v6.s}[2], [x21]
 	JMP done229
 
 single228:
-	WORD $0xbd400284 // ldr s4, [x20]
+	WORD $0xbd400286 // ldr s6, [x20]
 
 done229:
 	ADD R8, R20
 	TBZ $1, R1, single230
-	WORD $0xfd400285 // ldr d5, [x20]
+	WORD $0xfd400287 // ldr d7, [x20]
 	TBZ $0, R1, done231
 	ADD $8, R20, R21
-	WORD $0x4d4082a5 // ld1 {v5.s}[2], [x21]
+	WORD $0x4d4082a7 // ld1 {v7.s}[2], [x21]
 	JMP done231
 
 single230:
-	WORD $0xbd400285 // ldr s5, [x20]
+	WORD $0xbd400287 // ldr s7, [x20]
 
 done231:
 	ADD R8, R20
 	TBZ $1, R1, single232
-	WORD $0xfd400286 // ldr d6, [x20]
+	WORD $0xfd400288 // ldr d8, [x20]
 	TBZ $0, R1, done233
 	ADD $8, R20, R21
-	WORD $0x4d4082a6 // ld1 {v6.s}[2], [x21]
+	WORD $0x4d4082a8 // ld1 {v8.s}[2], [x21]
 	JMP done233
 
 single232:
-	WORD $0xbd400286 // ldr s6, [x20]
+	WORD $0xbd400288 // ldr s8, [x20]
 
 done233:
 	ADD R8, R20
 	TBZ $1, R1, single234
-	WORD $0xfd400287 // ldr d7, [x20]
+	WORD $0xfd400289 // ldr d9, [x20]
 	TBZ $0, R1, done235
 	ADD $8, R20, R21
-	WORD $0x4d4082a7 // ld1 {v7.s}[2], [x21]
+	WORD $0x4d4082a9 // ld1 {v9.s}[2], [x21]
 	JMP done235
 
 single234:
-	WORD $0xbd400287 // ldr s7, [x20]
+	WORD $0xbd400289 // ldr s9, [x20]
 
 done235:
-	ADD R8, R20
-	TBZ $1, R1, single236
-	WORD $0xfd400288 // ldr d8, [x20]
-	TBZ $0, R1, done237
-	ADD $8, R20, R21
-	WORD $0x4d4082a8 // ld1 {v8.s}[2], [x21]
-	JMP done237
+	JMP startDone236
 
-single236:
-	WORD $0xbd400288 // ldr s8, [x20]
-
-done237:
-	ADD R8, R20
+startElse215:
+	MOVD 88(R0), R20
+	CMP $1, R20
+	BNE startElse237
+	MOVD 96(R0), R20
 	TBZ $1, R1, single238
-	WORD $0xfd400289 // ldr d9, [x20]
+	WORD $0xfd400280 // ldr d0, [x20]
 	TBZ $0, R1, done239
 	ADD $8, R20, R21
-	WORD $0x4d4082a9 // ld1 {v9.s}[2], [x21]
+	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
 	JMP done239
 
 single238:
-	WORD $0xbd400289 // ldr s9, [x20]
-
-done239:
-	JMP done219
-
-other218:
-	MOVD 88(R0), R20
-	CMP $1, R20
-	BNE other240
-	MOVD 96(R0), R20
-	TBZ $1, R1, single242
-	WORD $0xfd400280 // ldr d0, [x20]
-	TBZ $0, R1, done243
-	ADD $8, R20, R21
-	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
-	JMP done243
-
-single242:
 	WORD $0xbd400280 // ldr s0, [x20]
 
-done243:
+done239:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -4035,9 +4009,9 @@ done243:
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	JMP done241
+	JMP startDone240
 
-other240:
+startElse237:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -4049,15 +4023,15 @@ other240:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-done241:
+startDone240:
 
-done219:
+startDone236:
 	MOVD R5, R20
 	MOVD $0, R21
 	MOVD 56(R0), R22
-	CBZ R22, sums244
+	CBZ R22, sums241
 
-step245:
+step242:
 	WORD $0xbc75684a // ldr s10, [x2, x21]
 	WORD $0xbc75694b // ldr s11, [x10, x21]
 	WORD $0xbc75696c // ldr s12, [x11, x21]
@@ -4068,17 +4042,17 @@ step245:
 	WORD $0xbc756a11 // ldr s17, [x16, x21]
 	WORD $0xbc756a32 // ldr s18, [x17, x21]
 	WORD $0xbc756a73 // ldr s19, [x19, x21]
-	TBZ $1, R1, single246
+	TBZ $1, R1, single243
 	WORD $0xfd400294 // ldr d20, [x20]
-	TBZ $0, R1, done247
+	TBZ $0, R1, done244
 	ADD $8, R20, R23
 	WORD $0x4d4082f4 // ld1 {v20.s}[2], [x23]
-	JMP done247
+	JMP done244
 
-single246:
+single243:
 	WORD $0xbd400294 // ldr s20, [x20]
 
-done247:
+done244:
 	WORD $0x4f8a1280 // fmla v0.4s, v20.4s, v10.s[0]
 	WORD $0x4f8b1281 // fmla v1.4s, v20.4s, v11.s[0]
 	WORD $0x4f8c1282 // fmla v2.4s, v20.4s, v12.s[0]
@@ -4092,388 +4066,388 @@ done247:
 	ADD R6, R20
 	ADD R4, R21
 	SUBS $1, R22, R22
-	BNE step245
+	BNE step242
 
-sums244:
+sums241:
 	MOVD 88(R0), R20
 	CMP $3, R20
-	BEQ other248
+	BEQ startElse245
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	TBZ $1, R1, single250
+	TBZ $1, R1, single246
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done251
+	TBZ $0, R1, done247
 	ADD $8, R7, R20
 	WORD $0x4d008280 // st1 {v0.s}[2], [x20]
+	JMP done247
+
+single246:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done247:
+	ADD R8, R7
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	TBZ $1, R1, single248
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done249
+	ADD $8, R7, R20
+	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
+	JMP done249
+
+single248:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done249:
+	ADD R8, R7
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	TBZ $1, R1, single250
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done251
+	ADD $8, R7, R20
+	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
 	JMP done251
 
 single250:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done251:
 	ADD R8, R7
-	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
 	TBZ $1, R1, single252
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd0000e3 // str d3, [x7]
 	TBZ $0, R1, done253
 	ADD $8, R7, R20
-	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
+	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
 	JMP done253
 
 single252:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done253:
 	ADD R8, R7
-	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
 	TBZ $1, R1, single254
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd0000e4 // str d4, [x7]
 	TBZ $0, R1, done255
 	ADD $8, R7, R20
-	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
+	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
 	JMP done255
 
 single254:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done255:
 	ADD R8, R7
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
 	TBZ $1, R1, single256
-	WORD $0xfd0000e3 // str d3, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R1, done257
 	ADD $8, R7, R20
-	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
+	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
 	JMP done257
 
 single256:
-	WORD $0xbd0000e3 // str s3, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done257:
 	ADD R8, R7
-	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
 	TBZ $1, R1, single258
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd0000e6 // str d6, [x7]
 	TBZ $0, R1, done259
 	ADD $8, R7, R20
-	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
+	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
 	JMP done259
 
 single258:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done259:
 	ADD R8, R7
-	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
 	TBZ $1, R1, single260
-	WORD $0xfd0000e5 // str d5, [x7]
+	WORD $0xfd0000e7 // str d7, [x7]
 	TBZ $0, R1, done261
 	ADD $8, R7, R20
-	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
+	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
 	JMP done261
 
 single260:
-	WORD $0xbd0000e5 // str s5, [x7]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done261:
 	ADD R8, R7
-	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
 	TBZ $1, R1, single262
-	WORD $0xfd0000e6 // str d6, [x7]
+	WORD $0xfd0000e8 // str d8, [x7]
 	TBZ $0, R1, done263
 	ADD $8, R7, R20
-	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
+	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
 	JMP done263
 
 single262:
-	WORD $0xbd0000e6 // str s6, [x7]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done263:
 	ADD R8, R7
-	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
 	TBZ $1, R1, single264
-	WORD $0xfd0000e7 // str d7, [x7]
+	WORD $0xfd0000e9 // str d9, [x7]
 	TBZ $0, R1, done265
 	ADD $8, R7, R20
-	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
+	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
 	JMP done265
 
 single264:
-	WORD $0xbd0000e7 // str s7, [x7]
+	WORD $0xbd0000e9 // str s9, [x7]
 
 done265:
 	ADD R8, R7
-	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	TBZ $1, R1, single266
-	WORD $0xfd0000e8 // str d8, [x7]
-	TBZ $0, R1, done267
-	ADD $8, R7, R20
-	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
-	JMP done267
+	JMP startDone266
 
-single266:
-	WORD $0xbd0000e8 // str s8, [x7]
-
-done267:
-	ADD R8, R7
-	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R1, single268
-	WORD $0xfd0000e9 // str d9, [x7]
-	TBZ $0, R1, done269
-	ADD $8, R7, R20
-	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
-	JMP done269
-
-single268:
-	WORD $0xbd0000e9 // str s9, [x7]
-
-done269:
-	ADD R8, R7
-	JMP done249
-
-other248:
-	TBZ $1, R1, single270
+startElse245:
+	TBZ $1, R1, single267
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done271
+	TBZ $0, R1, done268
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done271
+	JMP done268
 
-single270:
+single267:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done271:
+done268:
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	TBZ $1, R1, single272
+	TBZ $1, R1, single269
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done273
+	TBZ $0, R1, done270
 	ADD $8, R7, R20
 	WORD $0x4d008280 // st1 {v0.s}[2], [x20]
-	JMP done273
+	JMP done270
 
-single272:
+single269:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done273:
+done270:
 	ADD R8, R7
-	TBZ $1, R1, single274
+	TBZ $1, R1, single271
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done275
+	TBZ $0, R1, done272
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done275
+	JMP done272
 
-single274:
+single271:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done275:
+done272:
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R1, single276
+	TBZ $1, R1, single273
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done277
+	TBZ $0, R1, done274
 	ADD $8, R7, R20
 	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
-	JMP done277
+	JMP done274
 
-single276:
+single273:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done277:
+done274:
 	ADD R8, R7
-	TBZ $1, R1, single278
+	TBZ $1, R1, single275
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done279
+	TBZ $0, R1, done276
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done279
+	JMP done276
 
-single278:
+single275:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done279:
+done276:
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	TBZ $1, R1, single280
+	TBZ $1, R1, single277
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done281
+	TBZ $0, R1, done278
 	ADD $8, R7, R20
 	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
-	JMP done281
+	JMP done278
 
-single280:
+single277:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done281:
+done278:
 	ADD R8, R7
-	TBZ $1, R1, single282
+	TBZ $1, R1, single279
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done283
+	TBZ $0, R1, done280
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done283
+	JMP done280
 
-single282:
+single279:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done283:
+done280:
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R1, single284
+	TBZ $1, R1, single281
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done285
+	TBZ $0, R1, done282
 	ADD $8, R7, R20
 	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
-	JMP done285
+	JMP done282
 
-single284:
+single281:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done285:
+done282:
 	ADD R8, R7
-	TBZ $1, R1, single286
+	TBZ $1, R1, single283
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done287
+	TBZ $0, R1, done284
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done287
+	JMP done284
 
-single286:
+single283:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done287:
+done284:
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	TBZ $1, R1, single288
+	TBZ $1, R1, single285
 	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done289
+	TBZ $0, R1, done286
 	ADD $8, R7, R20
 	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
-	JMP done289
+	JMP done286
 
-single288:
+single285:
 	WORD $0xbd0000e4 // str s4, [x7]
 
-done289:
+done286:
 	ADD R8, R7
-	TBZ $1, R1, single290
+	TBZ $1, R1, single287
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done291
+	TBZ $0, R1, done288
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done291
+	JMP done288
 
-single290:
+single287:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done291:
+done288:
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R1, single292
+	TBZ $1, R1, single289
 	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done293
+	TBZ $0, R1, done290
 	ADD $8, R7, R20
 	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
-	JMP done293
+	JMP done290
 
-single292:
+single289:
 	WORD $0xbd0000e5 // str s5, [x7]
 
-done293:
+done290:
 	ADD R8, R7
-	TBZ $1, R1, single294
+	TBZ $1, R1, single291
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done295
+	TBZ $0, R1, done292
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done295
+	JMP done292
 
-single294:
+single291:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done295:
+done292:
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	TBZ $1, R1, single296
+	TBZ $1, R1, single293
 	WORD $0xfd0000e6 // str d6, [x7]
-	TBZ $0, R1, done297
+	TBZ $0, R1, done294
 	ADD $8, R7, R20
 	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
-	JMP done297
+	JMP done294
 
-single296:
+single293:
 	WORD $0xbd0000e6 // str s6, [x7]
 
-done297:
+done294:
 	ADD R8, R7
-	TBZ $1, R1, single298
+	TBZ $1, R1, single295
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done299
+	TBZ $0, R1, done296
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done299
+	JMP done296
 
-single298:
+single295:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done299:
+done296:
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R1, single300
+	TBZ $1, R1, single297
 	WORD $0xfd0000e7 // str d7, [x7]
-	TBZ $0, R1, done301
+	TBZ $0, R1, done298
 	ADD $8, R7, R20
 	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
-	JMP done301
+	JMP done298
 
-single300:
+single297:
 	WORD $0xbd0000e7 // str s7, [x7]
 
-done301:
+done298:
 	ADD R8, R7
-	TBZ $1, R1, single302
+	TBZ $1, R1, single299
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done303
+	TBZ $0, R1, done300
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done303
+	JMP done300
 
-single302:
+single299:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done303:
+done300:
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	TBZ $1, R1, single304
+	TBZ $1, R1, single301
 	WORD $0xfd0000e8 // str d8, [x7]
-	TBZ $0, R1, done305
+	TBZ $0, R1, done302
 	ADD $8, R7, R20
 	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
-	JMP done305
+	JMP done302
 
-single304:
+single301:
 	WORD $0xbd0000e8 // str s8, [x7]
 
-done305:
+done302:
 	ADD R8, R7
-	TBZ $1, R1, single306
+	TBZ $1, R1, single303
 	WORD $0xfd4000ea // ldr d10, [x7]
-	TBZ $0, R1, done307
+	TBZ $0, R1, done304
 	ADD $8, R7, R20
 	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
-	JMP done307
+	JMP done304
 
-single306:
+single303:
 	WORD $0xbd4000ea // ldr s10, [x7]
 
-done307:
+done304:
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R1, single308
+	TBZ $1, R1, single305
 	WORD $0xfd0000e9 // str d9, [x7]
-	TBZ $0, R1, done309
+	TBZ $0, R1, done306
 	ADD $8, R7, R20
 	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
-	JMP done309
+	JMP done306
 
-single308:
+single305:
 	WORD $0xbd0000e9 // str s9, [x7]
 
-done309:
+done306:
 	ADD R8, R7
 
-done249:
+startDone266:
 	ADD R3, R19, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -4485,15 +4459,13 @@ done249:
 	ADD R3, R16, R17
 	ADD R3, R17, R19
 	SUBS $1, R9, R9
-	BNE row217
+	BNE repeat214
 	RET
 
-other215:
-
-done216:
+rowsElse213:
 	MOVD 64(R0), R10
 	CMP $9, R10
-	BNE other310
+	BNE rowsElse307
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
@@ -4503,136 +4475,136 @@ done216:
 	ADD R3, R15, R16
 	ADD R3, R16, R17
 
-row312:
+repeat308:
 	MOVD 88(R0), R19
 	CMP $2, R19
-	BNE other313
+	BNE startElse309
 	MOVD R7, R19
-	TBZ $1, R1, single315
+	TBZ $1, R1, single310
 	WORD $0xfd400260 // ldr d0, [x19]
-	TBZ $0, R1, done316
+	TBZ $0, R1, done311
 	ADD $8, R19, R20
 	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
-	JMP done316
+	JMP done311
 
-single315:
+single310:
 	WORD $0xbd400260 // ldr s0, [x19]
 
-done316:
+done311:
 	ADD R8, R19
-	TBZ $1, R1, single317
+	TBZ $1, R1, single312
 	WORD $0xfd400261 // ldr d1, [x19]
-	TBZ $0, R1, done318
+	TBZ $0, R1, done313
 	ADD $8, R19, R20
 	WORD $0x4d408281 // ld1 {v1.s}[2], [x20]
-	JMP done318
+	JMP done313
 
-single317:
+single312:
 	WORD $0xbd400261 // ldr s1, [x19]
 
-done318:
+done313:
 	ADD R8, R19
-	TBZ $1, R1, single319
+	TBZ $1, R1, single314
 	WORD $0xfd400262 // ldr d2, [x19]
-	TBZ $0, R1, done320
+	TBZ $0, R1, done315
 	ADD $8, R19, R20
 	WORD $0x4d408282 // ld1 {v2.s}[2], [x20]
-	JMP done320
+	JMP done315
 
-single319:
+single314:
 	WORD $0xbd400262 // ldr s2, [x19]
 
-done320:
+done315:
 	ADD R8, R19
-	TBZ $1, R1, single321
+	TBZ $1, R1, single316
 	WORD $0xfd400263 // ldr d3, [x19]
-	TBZ $0, R1, done322
+	TBZ $0, R1, done317
 	ADD $8, R19, R20
 	WORD $0x4d408283 // ld1 {v3.s}[2], [x20]
-	JMP done322
+	JMP done317
 
-single321:
+single316:
 	WORD $0xbd400263 // ldr s3, [x19]
 
-done322:
+done317:
 	ADD R8, R19
-	TBZ $1, R1, single323
+	TBZ $1, R1, single318
 	WORD $0xfd400264 // ldr d4, [x19]
-	TBZ $0, R1, done324
+	TBZ $0, R1, done319
 	ADD $8, R19, R20
 	WORD $0x4d408284 // ld1 {v4.s}[2], [x20]
-	JMP done324
+	JMP done319
 
-single323:
+single318:
 	WORD $0xbd400264 // ldr s4, [x19]
 
-done324:
+done319:
 	ADD R8, R19
-	TBZ $1, R1, single325
+	TBZ $1, R1, single320
 	WORD $0xfd400265 // ldr d5, [x19]
-	TBZ $0, R1, done326
+	TBZ $0, R1, done321
 	ADD $8, R19, R20
 	WORD $0x4d408285 // ld1 {v5.s}[2], [x20]
-	JMP done326
+	JMP done321
 
-single325:
+single320:
 	WORD $0xbd400265 // ldr s5, [x19]
 
-done326:
+done321:
 	ADD R8, R19
-	TBZ $1, R1, single327
+	TBZ $1, R1, single322
 	WORD $0xfd400266 // ldr d6, [x19]
-	TBZ $0, R1, done328
+	TBZ $0, R1, done323
 	ADD $8, R19, R20
 	WORD $0x4d408286 // ld1 {v6.s}[2], [x20]
-	JMP done328
+	JMP done323
 
-single327:
+single322:
 	WORD $0xbd400266 // ldr s6, [x19]
 
-done328:
+done323:
 	ADD R8, R19
-	TBZ $1, R1, single329
+	TBZ $1, R1, single324
 	WORD $0xfd400267 // ldr d7, [x19]
-	TBZ $0, R1, done330
+	TBZ $0, R1, done325
 	ADD $8, R19, R20
 	WORD $0x4d408287 // ld1 {v7.s}[2], [x20]
-	JMP done330
+	JMP done325
 
-single329:
+single324:
 	WORD $0xbd400267 // ldr s7, [x19]
 
-done330:
+done325:
 	ADD R8, R19
-	TBZ $1, R1, single331
+	TBZ $1, R1, single326
 	WORD $0xfd400268 // ldr d8, [x19]
-	TBZ $0, R1, done332
+	TBZ $0, R1, done327
 	ADD $8, R19, R20
 	WORD $0x4d408288 // ld1 {v8.s}[2], [x20]
-	JMP done332
+	JMP done327
 
-single331:
+single326:
 	WORD $0xbd400268 // ldr s8, [x19]
 
-done332:
-	JMP done314
+done327:
+	JMP startDone328
 
-other313:
+startElse309:
 	MOVD 88(R0), R19
 	CMP $1, R19
-	BNE other333
+	BNE startElse329
 	MOVD 96(R0), R19
-	TBZ $1, R1, single335
+	TBZ $1, R1, single330
 	WORD $0xfd400260 // ldr d0, [x19]
-	TBZ $0, R1, done336
+	TBZ $0, R1, done331
 	ADD $8, R19, R20
 	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
-	JMP done336
+	JMP done331
 
-single335:
+single330:
 	WORD $0xbd400260 // ldr s0, [x19]
 
-done336:
+done331:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -4641,9 +4613,9 @@ done336:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	JMP done334
+	JMP startDone332
 
-other333:
+startElse329:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -4654,15 +4626,15 @@ other333:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-done334:
+startDone332:
 
-done314:
+startDone328:
 	MOVD R5, R19
 	MOVD $0, R20
 	MOVD 56(R0), R21
-	CBZ R21, sums337
+	CBZ R21, sums333
 
-step338:
+step334:
 	WORD $0xbc746849 // ldr s9, [x2, x20]
 	WORD $0xbc74694a // ldr s10, [x10, x20]
 	WORD $0xbc74696b // ldr s11, [x11, x20]
@@ -4672,17 +4644,17 @@ step338:
 	WORD $0xbc7469ef // ldr s15, [x15, x20]
 	WORD $0xbc746a10 // ldr s16, [x16, x20]
 	WORD $0xbc746a31 // ldr s17, [x17, x20]
-	TBZ $1, R1, single339
+	TBZ $1, R1, single335
 	WORD $0xfd400272 // ldr d18, [x19]
-	TBZ $0, R1, done340
+	TBZ $0, R1, done336
 	ADD $8, R19, R22
 	WORD $0x4d4082d2 // ld1 {v18.s}[2], [x22]
-	JMP done340
+	JMP done336
 
-single339:
+single335:
 	WORD $0xbd400272 // ldr s18, [x19]
 
-done340:
+done336:
 	WORD $0x4f891240 // fmla v0.4s, v18.4s, v9.s[0]
 	WORD $0x4f8a1241 // fmla v1.4s, v18.4s, v10.s[0]
 	WORD $0x4f8b1242 // fmla v2.4s, v18.4s, v11.s[0]
@@ -4695,133 +4667,157 @@ done340:
 	ADD R6, R19
 	ADD R4, R20
 	SUBS $1, R21, R21
-	BNE step338
+	BNE step334
 
-sums337:
+sums333:
 	MOVD 88(R0), R19
 	CMP $3, R19
-	BEQ other341
+	BEQ startElse337
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	TBZ $1, R1, single343
+	TBZ $1, R1, single338
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done344
+	TBZ $0, R1, done339
 	ADD $8, R7, R19
 	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
-	JMP done344
+	JMP done339
 
-single343:
+single338:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done344:
+done339:
 	ADD R8, R7
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	TBZ $1, R1, single345
+	TBZ $1, R1, single340
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done346
+	TBZ $0, R1, done341
 	ADD $8, R7, R19
 	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
-	JMP done346
+	JMP done341
 
-single345:
+single340:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done346:
+done341:
 	ADD R8, R7
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R1, single347
+	TBZ $1, R1, single342
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done348
+	TBZ $0, R1, done343
 	ADD $8, R7, R19
 	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
-	JMP done348
+	JMP done343
 
-single347:
+single342:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done348:
+done343:
 	ADD R8, R7
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	TBZ $1, R1, single349
+	TBZ $1, R1, single344
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done350
+	TBZ $0, R1, done345
 	ADD $8, R7, R19
 	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
-	JMP done350
+	JMP done345
 
-single349:
+single344:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done350:
+done345:
 	ADD R8, R7
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	TBZ $1, R1, single351
+	TBZ $1, R1, single346
 	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done352
+	TBZ $0, R1, done347
 	ADD $8, R7, R19
 	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
-	JMP done352
+	JMP done347
 
-single351:
+single346:
 	WORD $0xbd0000e4 // str s4, [x7]
 
-done352:
+done347:
 	ADD R8, R7
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R1, single353
+	TBZ $1, R1, single348
 	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done354
+	TBZ $0, R1, done349
 	ADD $8, R7, R19
 	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
-	JMP done354
+	JMP done349
 
-single353:
+single348:
 	WORD $0xbd0000e5 // str s5, [x7]
 
-done354:
+done349:
 	ADD R8, R7
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	TBZ $1, R1, single355
+	TBZ $1, R1, single350
 	WORD $0xfd0000e6 // str d6, [x7]
-	TBZ $0, R1, done356
+	TBZ $0, R1, done351
 	ADD $8, R7, R19
 	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
-	JMP done356
+	JMP done351
 
-single355:
+single350:
 	WORD $0xbd0000e6 // str s6, [x7]
 
-done356:
+done351:
 	ADD R8, R7
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	TBZ $1, R1, single357
+	TBZ $1, R1, single352
 	WORD $0xfd0000e7 // str d7, [x7]
-	TBZ $0, R1, done358
+	TBZ $0, R1, done353
 	ADD $8, R7, R19
 	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
+	JMP done353
+
+single352:
+	WORD $0xbd0000e7 // str s7, [x7]
+
+done353:
+	ADD R8, R7
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	TBZ $1, R1, single354
+	WORD $0xfd0000e8 // str d8, [x7]
+	TBZ $0, R1, done355
+	ADD $8, R7, R19
+	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
+	JMP done355
+
+single354:
+	WORD $0xbd0000e8 // str s8, [x7]
+
+done355:
+	ADD R8, R7
+	JMP startDone356
+
+startElse337:
+	TBZ $1, R1, single357
+	WORD $0xfd4000e9 // ldr d9, [x7]
+	TBZ $0, R1, done358
+	ADD $8, R7, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
 	JMP done358
 
 single357:
-	WORD $0xbd0000e7 // str s7, [x7]
+	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done358:
-	ADD R8, R7
-	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	TBZ $1, R1, single359
-	WORD $0xfd0000e8 // str d8, [x7]
+	WORD $0xfd0000e0 // str d0, [x7]
 	TBZ $0, R1, done360
 	ADD $8, R7, R19
-	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
+	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
 	JMP done360
 
 single359:
-	WORD $0xbd0000e8 // str s8, [x7]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done360:
 	ADD R8, R7
-	JMP done342
-
-other341:
 	TBZ $1, R1, single361
 	WORD $0xfd4000e9 // ldr d9, [x7]
 	TBZ $0, R1, done362
@@ -4833,16 +4829,16 @@ single361:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done362:
-	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	TBZ $1, R1, single363
-	WORD $0xfd0000e0 // str d0, [x7]
+	WORD $0xfd0000e1 // str d1, [x7]
 	TBZ $0, R1, done364
 	ADD $8, R7, R19
-	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
+	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
 	JMP done364
 
 single363:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done364:
 	ADD R8, R7
@@ -4857,16 +4853,16 @@ single365:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done366:
-	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
 	TBZ $1, R1, single367
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd0000e2 // str d2, [x7]
 	TBZ $0, R1, done368
 	ADD $8, R7, R19
-	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
+	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
 	JMP done368
 
 single367:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done368:
 	ADD R8, R7
@@ -4881,16 +4877,16 @@ single369:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done370:
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
 	TBZ $1, R1, single371
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd0000e3 // str d3, [x7]
 	TBZ $0, R1, done372
 	ADD $8, R7, R19
-	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
+	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
 	JMP done372
 
 single371:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done372:
 	ADD R8, R7
@@ -4905,16 +4901,16 @@ single373:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done374:
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
 	TBZ $1, R1, single375
-	WORD $0xfd0000e3 // str d3, [x7]
+	WORD $0xfd0000e4 // str d4, [x7]
 	TBZ $0, R1, done376
 	ADD $8, R7, R19
-	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
+	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
 	JMP done376
 
 single375:
-	WORD $0xbd0000e3 // str s3, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done376:
 	ADD R8, R7
@@ -4929,16 +4925,16 @@ single377:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done378:
-	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
 	TBZ $1, R1, single379
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R1, done380
 	ADD $8, R7, R19
-	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
+	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
 	JMP done380
 
 single379:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done380:
 	ADD R8, R7
@@ -4953,16 +4949,16 @@ single381:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done382:
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
 	TBZ $1, R1, single383
-	WORD $0xfd0000e5 // str d5, [x7]
+	WORD $0xfd0000e6 // str d6, [x7]
 	TBZ $0, R1, done384
 	ADD $8, R7, R19
-	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
+	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
 	JMP done384
 
 single383:
-	WORD $0xbd0000e5 // str s5, [x7]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done384:
 	ADD R8, R7
@@ -4977,16 +4973,16 @@ single385:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done386:
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
 	TBZ $1, R1, single387
-	WORD $0xfd0000e6 // str d6, [x7]
+	WORD $0xfd0000e7 // str d7, [x7]
 	TBZ $0, R1, done388
 	ADD $8, R7, R19
-	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
+	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
 	JMP done388
 
 single387:
-	WORD $0xbd0000e6 // str s6, [x7]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done388:
 	ADD R8, R7
@@ -5001,45 +4997,21 @@ single389:
 	WORD $0xbd4000e9 // ldr s9, [x7]
 
 done390:
-	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	TBZ $1, R1, single391
-	WORD $0xfd0000e7 // str d7, [x7]
+	WORD $0xfd0000e8 // str d8, [x7]
 	TBZ $0, R1, done392
 	ADD $8, R7, R19
-	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
+	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
 	JMP done392
 
 single391:
-	WORD $0xbd0000e7 // str s7, [x7]
+	WORD $0xbd0000e8 // str s8, [x7]
 
 done392:
 	ADD R8, R7
-	TBZ $1, R1, single393
-	WORD $0xfd4000e9 // ldr d9, [x7]
-	TBZ $0, R1, done394
-	ADD $8, R7, R19
-	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
-	JMP done394
 
-single393:
-	WORD $0xbd4000e9 // ldr s9, [x7]
-
-done394:
-	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R1, single395
-	WORD $0xfd0000e8 // str d8, [x7]
-	TBZ $0, R1, done396
-	ADD $8, R7, R19
-	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
-	JMP done396
-
-single395:
-	WORD $0xbd0000e8 // str s8, [x7]
-
-done396:
-	ADD R8, R7
-
-done342:
+startDone356:
 	ADD R3, R17, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -5050,15 +5022,13 @@ done342:
 	ADD R3, R15, R16
 	ADD R3, R16, R17
 	SUBS $1, R9, R9
-	BNE row312
+	BNE repeat308
 	RET
 
-other310:
-
-done311:
+rowsElse307:
 	MOVD 64(R0), R10
 	CMP $8, R10
-	BNE other397
+	BNE rowsElse393
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
@@ -5067,124 +5037,124 @@ done311:
 	ADD R3, R14, R15
 	ADD R3, R15, R16
 
-row399:
+repeat394:
 	MOVD 88(R0), R17
 	CMP $2, R17
-	BNE other400
+	BNE startElse395
 	MOVD R7, R17
-	TBZ $1, R1, single402
+	TBZ $1, R1, single396
 	WORD $0xfd400220 // ldr d0, [x17]
-	TBZ $0, R1, done403
+	TBZ $0, R1, done397
 	ADD $8, R17, R19
 	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
+	JMP done397
+
+single396:
+	WORD $0xbd400220 // ldr s0, [x17]
+
+done397:
+	ADD R8, R17
+	TBZ $1, R1, single398
+	WORD $0xfd400221 // ldr d1, [x17]
+	TBZ $0, R1, done399
+	ADD $8, R17, R19
+	WORD $0x4d408261 // ld1 {v1.s}[2], [x19]
+	JMP done399
+
+single398:
+	WORD $0xbd400221 // ldr s1, [x17]
+
+done399:
+	ADD R8, R17
+	TBZ $1, R1, single400
+	WORD $0xfd400222 // ldr d2, [x17]
+	TBZ $0, R1, done401
+	ADD $8, R17, R19
+	WORD $0x4d408262 // ld1 {v2.s}[2], [x19]
+	JMP done401
+
+single400:
+	WORD $0xbd400222 // ldr s2, [x17]
+
+done401:
+	ADD R8, R17
+	TBZ $1, R1, single402
+	WORD $0xfd400223 // ldr d3, [x17]
+	TBZ $0, R1, done403
+	ADD $8, R17, R19
+	WORD $0x4d408263 // ld1 {v3.s}[2], [x19]
 	JMP done403
 
 single402:
-	WORD $0xbd400220 // ldr s0, [x17]
+	WORD $0xbd400223 // ldr s3, [x17]
 
 done403:
 	ADD R8, R17
 	TBZ $1, R1, single404
-	WORD $0xfd400221 // ldr d1, [x17]
+	WORD $0xfd400224 // ldr d4, [x17]
 	TBZ $0, R1, done405
 	ADD $8, R17, R19
-	WORD $0x4d408261 // ld1 {v1.s}[2], [x19]
+	WORD $0x4d408264 // ld1 {v4.s}[2], [x19]
 	JMP done405
 
 single404:
-	WORD $0xbd400221 // ldr s1, [x17]
+	WORD $0xbd400224 // ldr s4, [x17]
 
 done405:
 	ADD R8, R17
 	TBZ $1, R1, single406
-	WORD $0xfd400222 // ldr d2, [x17]
+	WORD $0xfd400225 // ldr d5, [x17]
 	TBZ $0, R1, done407
 	ADD $8, R17, R19
-	WORD $0x4d408262 // ld1 {v2.s}[2], [x19]
+	WORD $0x4d408265 // ld1 {v5.s}[2], [x19]
 	JMP done407
 
 single406:
-	WORD $0xbd400222 // ldr s2, [x17]
+	WORD $0xbd400225 // ldr s5, [x17]
 
 done407:
 	ADD R8, R17
 	TBZ $1, R1, single408
-	WORD $0xfd400223 // ldr d3, [x17]
+	WORD $0xfd400226 // ldr d6, [x17]
 	TBZ $0, R1, done409
 	ADD $8, R17, R19
-	WORD $0x4d408263 // ld1 {v3.s}[2], [x19]
+	WORD $0x4d408266 // ld1 {v6.s}[2], [x19]
 	JMP done409
 
 single408:
-	WORD $0xbd400223 // ldr s3, [x17]
+	WORD $0xbd400226 // ldr s6, [x17]
 
 done409:
 	ADD R8, R17
 	TBZ $1, R1, single410
-	WORD $0xfd400224 // ldr d4, [x17]
+	WORD $0xfd400227 // ldr d7, [x17]
 	TBZ $0, R1, done411
 	ADD $8, R17, R19
-	WORD $0x4d408264 // ld1 {v4.s}[2], [x19]
+	WORD $0x4d408267 // ld1 {v7.s}[2], [x19]
 	JMP done411
 
 single410:
-	WORD $0xbd400224 // ldr s4, [x17]
+	WORD $0xbd400227 // ldr s7, [x17]
 
 done411:
-	ADD R8, R17
-	TBZ $1, R1, single412
-	WORD $0xfd400225 // ldr d5, [x17]
-	TBZ $0, R1, done413
-	ADD $8, R17, R19
-	WORD $0x4d408265 // ld1 {v5.s}[2], [x19]
-	JMP done413
+	JMP startDone412
 
-single412:
-	WORD $0xbd400225 // ldr s5, [x17]
-
-done413:
-	ADD R8, R17
+startElse395:
+	MOVD 88(R0), R17
+	CMP $1, R17
+	BNE startElse413
+	MOVD 96(R0), R17
 	TBZ $1, R1, single414
-	WORD $0xfd400226 // ldr d6, [x17]
+	WORD $0xfd400220 // ldr d0, [x17]
 	TBZ $0, R1, done415
 	ADD $8, R17, R19
-	WORD $0x4d408266 // ld1 {v6.s}[2], [x19]
+	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
 	JMP done415
 
 single414:
-	WORD $0xbd400226 // ldr s6, [x17]
-
-done415:
-	ADD R8, R17
-	TBZ $1, R1, single416
-	WORD $0xfd400227 // ldr d7, [x17]
-	TBZ $0, R1, done417
-	ADD $8, R17, R19
-	WORD $0x4d408267 // ld1 {v7.s}[2], [x19]
-	JMP done417
-
-single416:
-	WORD $0xbd400227 // ldr s7, [x17]
-
-done417:
-	JMP done401
-
-other400:
-	MOVD 88(R0), R17
-	CMP $1, R17
-	BNE other418
-	MOVD 96(R0), R17
-	TBZ $1, R1, single420
-	WORD $0xfd400220 // ldr d0, [x17]
-	TBZ $0, R1, done421
-	ADD $8, R17, R19
-	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
-	JMP done421
-
-single420:
 	WORD $0xbd400220 // ldr s0, [x17]
 
-done421:
+done415:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -5192,9 +5162,9 @@ done421:
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
-	JMP done419
+	JMP startDone416
 
-other418:
+startElse413:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -5204,15 +5174,15 @@ other418:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done419:
+startDone416:
 
-done401:
+startDone412:
 	MOVD R5, R17
 	MOVD $0, R19
 	MOVD 56(R0), R20
-	CBZ R20, sums422
+	CBZ R20, sums417
 
-step423:
+step418:
 	WORD $0xbc736848 // ldr s8, [x2, x19]
 	WORD $0xbc736949 // ldr s9, [x10, x19]
 	WORD $0xbc73696a // ldr s10, [x11, x19]
@@ -5221,17 +5191,17 @@ step423:
 	WORD $0xbc7369cd // ldr s13, [x14, x19]
 	WORD $0xbc7369ee // ldr s14, [x15, x19]
 	WORD $0xbc736a0f // ldr s15, [x16, x19]
-	TBZ $1, R1, single424
+	TBZ $1, R1, single419
 	WORD $0xfd400230 // ldr d16, [x17]
-	TBZ $0, R1, done425
+	TBZ $0, R1, done420
 	ADD $8, R17, R21
 	WORD $0x4d4082b0 // ld1 {v16.s}[2], [x21]
-	JMP done425
+	JMP done420
 
-single424:
+single419:
 	WORD $0xbd400230 // ldr s16, [x17]
 
-done425:
+done420:
 	WORD $0x4f881200 // fmla v0.4s, v16.4s, v8.s[0]
 	WORD $0x4f891201 // fmla v1.4s, v16.4s, v9.s[0]
 	WORD $0x4f8a1202 // fmla v2.4s, v16.4s, v10.s[0]
@@ -5243,314 +5213,314 @@ done425:
 	ADD R6, R17
 	ADD R4, R19
 	SUBS $1, R20, R20
-	BNE step423
+	BNE step418
 
-sums422:
+sums417:
 	MOVD 88(R0), R17
 	CMP $3, R17
-	BEQ other426
+	BEQ startElse421
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	TBZ $1, R1, single428
+	TBZ $1, R1, single422
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done429
+	TBZ $0, R1, done423
 	ADD $8, R7, R17
 	WORD $0x4d008220 // st1 {v0.s}[2], [x17]
+	JMP done423
+
+single422:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done423:
+	ADD R8, R7
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	TBZ $1, R1, single424
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done425
+	ADD $8, R7, R17
+	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
+	JMP done425
+
+single424:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done425:
+	ADD R8, R7
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	TBZ $1, R1, single426
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done427
+	ADD $8, R7, R17
+	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
+	JMP done427
+
+single426:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done427:
+	ADD R8, R7
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single428
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done429
+	ADD $8, R7, R17
+	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
 	JMP done429
 
 single428:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done429:
 	ADD R8, R7
-	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	TBZ $1, R1, single430
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd0000e4 // str d4, [x7]
 	TBZ $0, R1, done431
 	ADD $8, R7, R17
-	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
+	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
 	JMP done431
 
 single430:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done431:
 	ADD R8, R7
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
 	TBZ $1, R1, single432
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R1, done433
 	ADD $8, R7, R17
-	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
+	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
 	JMP done433
 
 single432:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done433:
 	ADD R8, R7
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	TBZ $1, R1, single434
-	WORD $0xfd0000e3 // str d3, [x7]
+	WORD $0xfd0000e6 // str d6, [x7]
 	TBZ $0, R1, done435
 	ADD $8, R7, R17
-	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
+	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
 	JMP done435
 
 single434:
-	WORD $0xbd0000e3 // str s3, [x7]
+	WORD $0xbd0000e6 // str s6, [x7]
 
 done435:
 	ADD R8, R7
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	TBZ $1, R1, single436
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd0000e7 // str d7, [x7]
 	TBZ $0, R1, done437
 	ADD $8, R7, R17
-	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
+	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
 	JMP done437
 
 single436:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd0000e7 // str s7, [x7]
 
 done437:
 	ADD R8, R7
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R1, single438
-	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done439
-	ADD $8, R7, R17
-	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
-	JMP done439
+	JMP startDone438
 
-single438:
-	WORD $0xbd0000e5 // str s5, [x7]
-
-done439:
-	ADD R8, R7
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	TBZ $1, R1, single440
-	WORD $0xfd0000e6 // str d6, [x7]
-	TBZ $0, R1, done441
-	ADD $8, R7, R17
-	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
-	JMP done441
-
-single440:
-	WORD $0xbd0000e6 // str s6, [x7]
-
-done441:
-	ADD R8, R7
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R1, single442
-	WORD $0xfd0000e7 // str d7, [x7]
-	TBZ $0, R1, done443
-	ADD $8, R7, R17
-	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
-	JMP done443
-
-single442:
-	WORD $0xbd0000e7 // str s7, [x7]
-
-done443:
-	ADD R8, R7
-	JMP done427
-
-other426:
-	TBZ $1, R1, single444
+startElse421:
+	TBZ $1, R1, single439
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done445
+	TBZ $0, R1, done440
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done445
+	JMP done440
 
-single444:
+single439:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done445:
+done440:
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	TBZ $1, R1, single446
+	TBZ $1, R1, single441
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done447
+	TBZ $0, R1, done442
 	ADD $8, R7, R17
 	WORD $0x4d008220 // st1 {v0.s}[2], [x17]
-	JMP done447
+	JMP done442
 
-single446:
+single441:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done447:
+done442:
 	ADD R8, R7
-	TBZ $1, R1, single448
+	TBZ $1, R1, single443
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done449
+	TBZ $0, R1, done444
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done449
+	JMP done444
 
-single448:
+single443:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done449:
+done444:
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R1, single450
+	TBZ $1, R1, single445
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done451
+	TBZ $0, R1, done446
 	ADD $8, R7, R17
 	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
-	JMP done451
+	JMP done446
 
-single450:
+single445:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done451:
+done446:
 	ADD R8, R7
-	TBZ $1, R1, single452
+	TBZ $1, R1, single447
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done453
+	TBZ $0, R1, done448
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done453
+	JMP done448
 
-single452:
+single447:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done453:
+done448:
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	TBZ $1, R1, single454
+	TBZ $1, R1, single449
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done455
+	TBZ $0, R1, done450
 	ADD $8, R7, R17
 	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
-	JMP done455
+	JMP done450
 
-single454:
+single449:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done455:
+done450:
 	ADD R8, R7
-	TBZ $1, R1, single456
+	TBZ $1, R1, single451
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done457
+	TBZ $0, R1, done452
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done457
+	JMP done452
 
-single456:
+single451:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done457:
+done452:
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R1, single458
+	TBZ $1, R1, single453
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done459
+	TBZ $0, R1, done454
 	ADD $8, R7, R17
 	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
-	JMP done459
+	JMP done454
 
-single458:
+single453:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done459:
+done454:
 	ADD R8, R7
-	TBZ $1, R1, single460
+	TBZ $1, R1, single455
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done461
+	TBZ $0, R1, done456
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done461
+	JMP done456
 
-single460:
+single455:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done461:
+done456:
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	TBZ $1, R1, single462
+	TBZ $1, R1, single457
 	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done463
+	TBZ $0, R1, done458
 	ADD $8, R7, R17
 	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
-	JMP done463
+	JMP done458
 
-single462:
+single457:
 	WORD $0xbd0000e4 // str s4, [x7]
 
-done463:
+done458:
 	ADD R8, R7
-	TBZ $1, R1, single464
+	TBZ $1, R1, single459
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done465
+	TBZ $0, R1, done460
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done465
+	JMP done460
 
-single464:
+single459:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done465:
+done460:
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R1, single466
+	TBZ $1, R1, single461
 	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done467
+	TBZ $0, R1, done462
 	ADD $8, R7, R17
 	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
-	JMP done467
+	JMP done462
 
-single466:
+single461:
 	WORD $0xbd0000e5 // str s5, [x7]
 
-done467:
+done462:
 	ADD R8, R7
-	TBZ $1, R1, single468
+	TBZ $1, R1, single463
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done469
+	TBZ $0, R1, done464
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done469
+	JMP done464
 
-single468:
+single463:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done469:
+done464:
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	TBZ $1, R1, single470
+	TBZ $1, R1, single465
 	WORD $0xfd0000e6 // str d6, [x7]
-	TBZ $0, R1, done471
+	TBZ $0, R1, done466
 	ADD $8, R7, R17
 	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
-	JMP done471
+	JMP done466
 
-single470:
+single465:
 	WORD $0xbd0000e6 // str s6, [x7]
 
-done471:
+done466:
 	ADD R8, R7
-	TBZ $1, R1, single472
+	TBZ $1, R1, single467
 	WORD $0xfd4000e8 // ldr d8, [x7]
-	TBZ $0, R1, done473
+	TBZ $0, R1, done468
 	ADD $8, R7, R17
 	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
-	JMP done473
+	JMP done468
 
-single472:
+single467:
 	WORD $0xbd4000e8 // ldr s8, [x7]
 
-done473:
+done468:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R1, single474
+	TBZ $1, R1, single469
 	WORD $0xfd0000e7 // str d7, [x7]
-	TBZ $0, R1, done475
+	TBZ $0, R1, done470
 	ADD $8, R7, R17
 	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
-	JMP done475
+	JMP done470
 
-single474:
+single469:
 	WORD $0xbd0000e7 // str s7, [x7]
 
-done475:
+done470:
 	ADD R8, R7
 
-done427:
+startDone438:
 	ADD R3, R16, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -5560,15 +5530,13 @@ done427:
 	ADD R3, R14, R15
 	ADD R3, R15, R16
 	SUBS $1, R9, R9
-	BNE row399
+	BNE repeat394
 	RET
 
-other397:
-
-done398:
+rowsElse393:
 	MOVD 64(R0), R10
 	CMP $7, R10
-	BNE other476
+	BNE rowsElse471
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
@@ -5576,121 +5544,121 @@ done398:
 	ADD R3, R13, R14
 	ADD R3, R14, R15
 
-row478:
+repeat472:
 	MOVD 88(R0), R16
 	CMP $2, R16
-	BNE other479
+	BNE startElse473
 	MOVD R7, R16
-	TBZ $1, R1, single481
+	TBZ $1, R1, single474
 	WORD $0xfd400200 // ldr d0, [x16]
-	TBZ $0, R1, done482
+	TBZ $0, R1, done475
 	ADD $8, R16, R17
 	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
-	JMP done482
+	JMP done475
 
-single481:
+single474:
 	WORD $0xbd400200 // ldr s0, [x16]
 
-done482:
+done475:
 	ADD R8, R16
-	TBZ $1, R1, single483
+	TBZ $1, R1, single476
 	WORD $0xfd400201 // ldr d1, [x16]
-	TBZ $0, R1, done484
+	TBZ $0, R1, done477
 	ADD $8, R16, R17
 	WORD $0x4d408221 // ld1 {v1.s}[2], [x17]
-	JMP done484
+	JMP done477
 
-single483:
+single476:
 	WORD $0xbd400201 // ldr s1, [x16]
 
-done484:
+done477:
 	ADD R8, R16
-	TBZ $1, R1, single485
+	TBZ $1, R1, single478
 	WORD $0xfd400202 // ldr d2, [x16]
-	TBZ $0, R1, done486
+	TBZ $0, R1, done479
 	ADD $8, R16, R17
 	WORD $0x4d408222 // ld1 {v2.s}[2], [x17]
-	JMP done486
+	JMP done479
 
-single485:
+single478:
 	WORD $0xbd400202 // ldr s2, [x16]
 
-done486:
+done479:
 	ADD R8, R16
-	TBZ $1, R1, single487
+	TBZ $1, R1, single480
 	WORD $0xfd400203 // ldr d3, [x16]
-	TBZ $0, R1, done488
+	TBZ $0, R1, done481
 	ADD $8, R16, R17
 	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
-	JMP done488
+	JMP done481
 
-single487:
+single480:
 	WORD $0xbd400203 // ldr s3, [x16]
 
-done488:
+done481:
 	ADD R8, R16
-	TBZ $1, R1, single489
+	TBZ $1, R1, single482
 	WORD $0xfd400204 // ldr d4, [x16]
-	TBZ $0, R1, done490
+	TBZ $0, R1, done483
 	ADD $8, R16, R17
 	WORD $0x4d408224 // ld1 {v4.s}[2], [x17]
-	JMP done490
+	JMP done483
 
-single489:
+single482:
 	WORD $0xbd400204 // ldr s4, [x16]
 
-done490:
+done483:
 	ADD R8, R16
-	TBZ $1, R1, single491
+	TBZ $1, R1, single484
 	WORD $0xfd400205 // ldr d5, [x16]
-	TBZ $0, R1, done492
+	TBZ $0, R1, done485
 	ADD $8, R16, R17
 	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
-	JMP done492
+	JMP done485
 
-single491:
+single484:
 	WORD $0xbd400205 // ldr s5, [x16]
 
-done492:
+done485:
 	ADD R8, R16
-	TBZ $1, R1, single493
+	TBZ $1, R1, single486
 	WORD $0xfd400206 // ldr d6, [x16]
-	TBZ $0, R1, done494
+	TBZ $0, R1, done487
 	ADD $8, R16, R17
 	WORD $0x4d408226 // ld1 {v6.s}[2], [x17]
-	JMP done494
+	JMP done487
 
-single493:
+single486:
 	WORD $0xbd400206 // ldr s6, [x16]
 
-done494:
-	JMP done480
+done487:
+	JMP startDone488
 
-other479:
+startElse473:
 	MOVD 88(R0), R16
 	CMP $1, R16
-	BNE other495
+	BNE startElse489
 	MOVD 96(R0), R16
-	TBZ $1, R1, single497
+	TBZ $1, R1, single490
 	WORD $0xfd400200 // ldr d0, [x16]
-	TBZ $0, R1, done498
+	TBZ $0, R1, done491
 	ADD $8, R16, R17
 	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
-	JMP done498
+	JMP done491
 
-single497:
+single490:
 	WORD $0xbd400200 // ldr s0, [x16]
 
-done498:
+done491:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	JMP done496
+	JMP startDone492
 
-other495:
+startElse489:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -5699,15 +5667,15 @@ other495:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 
-done496:
+startDone492:
 
-done480:
+startDone488:
 	MOVD R5, R16
 	MOVD $0, R17
 	MOVD 56(R0), R19
-	CBZ R19, sums499
+	CBZ R19, sums493
 
-step500:
+step494:
 	WORD $0xbc716847 // ldr s7, [x2, x17]
 	WORD $0xbc716948 // ldr s8, [x10, x17]
 	WORD $0xbc716969 // ldr s9, [x11, x17]
@@ -5715,17 +5683,17 @@ step500:
 	WORD $0xbc7169ab // ldr s11, [x13, x17]
 	WORD $0xbc7169cc // ldr s12, [x14, x17]
 	WORD $0xbc7169ed // ldr s13, [x15, x17]
-	TBZ $1, R1, single501
+	TBZ $1, R1, single495
 	WORD $0xfd40020e // ldr d14, [x16]
-	TBZ $0, R1, done502
+	TBZ $0, R1, done496
 	ADD $8, R16, R20
 	WORD $0x4d40828e // ld1 {v14.s}[2], [x20]
-	JMP done502
+	JMP done496
 
-single501:
+single495:
 	WORD $0xbd40020e // ldr s14, [x16]
 
-done502:
+done496:
 	WORD $0x4f8711c0 // fmla v0.4s, v14.4s, v7.s[0]
 	WORD $0x4f8811c1 // fmla v1.4s, v14.4s, v8.s[0]
 	WORD $0x4f8911c2 // fmla v2.4s, v14.4s, v9.s[0]
@@ -5736,277 +5704,277 @@ done502:
 	ADD R6, R16
 	ADD R4, R17
 	SUBS $1, R19, R19
-	BNE step500
+	BNE step494
 
-sums499:
+sums493:
 	MOVD 88(R0), R16
 	CMP $3, R16
-	BEQ other503
+	BEQ startElse497
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
-	TBZ $1, R1, single505
+	TBZ $1, R1, single498
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done506
+	TBZ $0, R1, done499
 	ADD $8, R7, R16
 	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
-	JMP done506
+	JMP done499
 
-single505:
+single498:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done506:
+done499:
 	ADD R8, R7
 	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	TBZ $1, R1, single507
+	TBZ $1, R1, single500
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done508
+	TBZ $0, R1, done501
 	ADD $8, R7, R16
 	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
-	JMP done508
+	JMP done501
 
-single507:
+single500:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done508:
+done501:
 	ADD R8, R7
 	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	TBZ $1, R1, single509
+	TBZ $1, R1, single502
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done510
+	TBZ $0, R1, done503
 	ADD $8, R7, R16
 	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
-	JMP done510
+	JMP done503
 
-single509:
+single502:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done510:
+done503:
 	ADD R8, R7
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	TBZ $1, R1, single511
+	TBZ $1, R1, single504
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done512
+	TBZ $0, R1, done505
 	ADD $8, R7, R16
 	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
-	JMP done512
+	JMP done505
 
-single511:
+single504:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done512:
+done505:
 	ADD R8, R7
 	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	TBZ $1, R1, single513
+	TBZ $1, R1, single506
 	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done514
+	TBZ $0, R1, done507
 	ADD $8, R7, R16
 	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
+	JMP done507
+
+single506:
+	WORD $0xbd0000e4 // str s4, [x7]
+
+done507:
+	ADD R8, R7
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	TBZ $1, R1, single508
+	WORD $0xfd0000e5 // str d5, [x7]
+	TBZ $0, R1, done509
+	ADD $8, R7, R16
+	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
+	JMP done509
+
+single508:
+	WORD $0xbd0000e5 // str s5, [x7]
+
+done509:
+	ADD R8, R7
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	TBZ $1, R1, single510
+	WORD $0xfd0000e6 // str d6, [x7]
+	TBZ $0, R1, done511
+	ADD $8, R7, R16
+	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
+	JMP done511
+
+single510:
+	WORD $0xbd0000e6 // str s6, [x7]
+
+done511:
+	ADD R8, R7
+	JMP startDone512
+
+startElse497:
+	TBZ $1, R1, single513
+	WORD $0xfd4000e7 // ldr d7, [x7]
+	TBZ $0, R1, done514
+	ADD $8, R7, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done514
 
 single513:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done514:
-	ADD R8, R7
-	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
 	TBZ $1, R1, single515
-	WORD $0xfd0000e5 // str d5, [x7]
+	WORD $0xfd0000e0 // str d0, [x7]
 	TBZ $0, R1, done516
 	ADD $8, R7, R16
-	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
+	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
 	JMP done516
 
 single515:
-	WORD $0xbd0000e5 // str s5, [x7]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done516:
 	ADD R8, R7
-	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 	TBZ $1, R1, single517
-	WORD $0xfd0000e6 // str d6, [x7]
+	WORD $0xfd4000e7 // ldr d7, [x7]
 	TBZ $0, R1, done518
 	ADD $8, R7, R16
-	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done518
 
 single517:
-	WORD $0xbd0000e6 // str s6, [x7]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done518:
-	ADD R8, R7
-	JMP done504
-
-other503:
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
 	TBZ $1, R1, single519
-	WORD $0xfd4000e7 // ldr d7, [x7]
+	WORD $0xfd0000e1 // str d1, [x7]
 	TBZ $0, R1, done520
 	ADD $8, R7, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
 	JMP done520
 
 single519:
-	WORD $0xbd4000e7 // ldr s7, [x7]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done520:
-	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
+	ADD R8, R7
 	TBZ $1, R1, single521
-	WORD $0xfd0000e0 // str d0, [x7]
+	WORD $0xfd4000e7 // ldr d7, [x7]
 	TBZ $0, R1, done522
 	ADD $8, R7, R16
-	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done522
 
 single521:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done522:
-	ADD R8, R7
+	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
 	TBZ $1, R1, single523
-	WORD $0xfd4000e7 // ldr d7, [x7]
+	WORD $0xfd0000e2 // str d2, [x7]
 	TBZ $0, R1, done524
 	ADD $8, R7, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
 	JMP done524
 
 single523:
-	WORD $0xbd4000e7 // ldr s7, [x7]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done524:
-	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	ADD R8, R7
 	TBZ $1, R1, single525
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd4000e7 // ldr d7, [x7]
 	TBZ $0, R1, done526
 	ADD $8, R7, R16
-	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done526
 
 single525:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done526:
-	ADD R8, R7
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	TBZ $1, R1, single527
-	WORD $0xfd4000e7 // ldr d7, [x7]
+	WORD $0xfd0000e3 // str d3, [x7]
 	TBZ $0, R1, done528
 	ADD $8, R7, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
 	JMP done528
 
 single527:
-	WORD $0xbd4000e7 // ldr s7, [x7]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done528:
-	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
+	ADD R8, R7
 	TBZ $1, R1, single529
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd4000e7 // ldr d7, [x7]
 	TBZ $0, R1, done530
 	ADD $8, R7, R16
-	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done530
 
 single529:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done530:
-	ADD R8, R7
+	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
 	TBZ $1, R1, single531
-	WORD $0xfd4000e7 // ldr d7, [x7]
+	WORD $0xfd0000e4 // str d4, [x7]
 	TBZ $0, R1, done532
 	ADD $8, R7, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
 	JMP done532
 
 single531:
-	WORD $0xbd4000e7 // ldr s7, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done532:
-	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	ADD R8, R7
 	TBZ $1, R1, single533
-	WORD $0xfd0000e3 // str d3, [x7]
+	WORD $0xfd4000e7 // ldr d7, [x7]
 	TBZ $0, R1, done534
 	ADD $8, R7, R16
-	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done534
 
 single533:
-	WORD $0xbd0000e3 // str s3, [x7]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done534:
-	ADD R8, R7
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
 	TBZ $1, R1, single535
-	WORD $0xfd4000e7 // ldr d7, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R1, done536
 	ADD $8, R7, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
 	JMP done536
 
 single535:
-	WORD $0xbd4000e7 // ldr s7, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done536:
-	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
+	ADD R8, R7
 	TBZ $1, R1, single537
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd4000e7 // ldr d7, [x7]
 	TBZ $0, R1, done538
 	ADD $8, R7, R16
-	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done538
 
 single537:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd4000e7 // ldr s7, [x7]
 
 done538:
-	ADD R8, R7
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 	TBZ $1, R1, single539
-	WORD $0xfd4000e7 // ldr d7, [x7]
+	WORD $0xfd0000e6 // str d6, [x7]
 	TBZ $0, R1, done540
 	ADD $8, R7, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
 	JMP done540
 
 single539:
-	WORD $0xbd4000e7 // ldr s7, [x7]
-
-done540:
-	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	TBZ $1, R1, single541
-	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done542
-	ADD $8, R7, R16
-	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
-	JMP done542
-
-single541:
-	WORD $0xbd0000e5 // str s5, [x7]
-
-done542:
-	ADD R8, R7
-	TBZ $1, R1, single543
-	WORD $0xfd4000e7 // ldr d7, [x7]
-	TBZ $0, R1, done544
-	ADD $8, R7, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done544
-
-single543:
-	WORD $0xbd4000e7 // ldr s7, [x7]
-
-done544:
-	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	TBZ $1, R1, single545
-	WORD $0xfd0000e6 // str d6, [x7]
-	TBZ $0, R1, done546
-	ADD $8, R7, R16
-	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
-	JMP done546
-
-single545:
 	WORD $0xbd0000e6 // str s6, [x7]
 
-done546:
+done540:
 	ADD R8, R7
 
-done504:
+startDone512:
 	ADD R3, R15, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -6015,123 +5983,121 @@ done504:
 	ADD R3, R13, R14
 	ADD R3, R14, R15
 	SUBS $1, R9, R9
-	BNE row478
+	BNE repeat472
 	RET
 
-other476:
-
-done477:
+rowsElse471:
 	MOVD 64(R0), R10
 	CMP $6, R10
-	BNE other547
+	BNE rowsElse541
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 
-row549:
+repeat542:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE other550
+	BNE startElse543
 	MOVD R7, R15
-	TBZ $1, R1, single552
+	TBZ $1, R1, single544
 	WORD $0xfd4001e0 // ldr d0, [x15]
-	TBZ $0, R1, done553
+	TBZ $0, R1, done545
 	ADD $8, R15, R16
 	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
+	JMP done545
+
+single544:
+	WORD $0xbd4001e0 // ldr s0, [x15]
+
+done545:
+	ADD R8, R15
+	TBZ $1, R1, single546
+	WORD $0xfd4001e1 // ldr d1, [x15]
+	TBZ $0, R1, done547
+	ADD $8, R15, R16
+	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
+	JMP done547
+
+single546:
+	WORD $0xbd4001e1 // ldr s1, [x15]
+
+done547:
+	ADD R8, R15
+	TBZ $1, R1, single548
+	WORD $0xfd4001e2 // ldr d2, [x15]
+	TBZ $0, R1, done549
+	ADD $8, R15, R16
+	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
+	JMP done549
+
+single548:
+	WORD $0xbd4001e2 // ldr s2, [x15]
+
+done549:
+	ADD R8, R15
+	TBZ $1, R1, single550
+	WORD $0xfd4001e3 // ldr d3, [x15]
+	TBZ $0, R1, done551
+	ADD $8, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	JMP done551
+
+single550:
+	WORD $0xbd4001e3 // ldr s3, [x15]
+
+done551:
+	ADD R8, R15
+	TBZ $1, R1, single552
+	WORD $0xfd4001e4 // ldr d4, [x15]
+	TBZ $0, R1, done553
+	ADD $8, R15, R16
+	WORD $0x4d408204 // ld1 {v4.s}[2], [x16]
 	JMP done553
 
 single552:
-	WORD $0xbd4001e0 // ldr s0, [x15]
+	WORD $0xbd4001e4 // ldr s4, [x15]
 
 done553:
 	ADD R8, R15
 	TBZ $1, R1, single554
-	WORD $0xfd4001e1 // ldr d1, [x15]
+	WORD $0xfd4001e5 // ldr d5, [x15]
 	TBZ $0, R1, done555
 	ADD $8, R15, R16
-	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
+	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
 	JMP done555
 
 single554:
-	WORD $0xbd4001e1 // ldr s1, [x15]
+	WORD $0xbd4001e5 // ldr s5, [x15]
 
 done555:
-	ADD R8, R15
-	TBZ $1, R1, single556
-	WORD $0xfd4001e2 // ldr d2, [x15]
-	TBZ $0, R1, done557
-	ADD $8, R15, R16
-	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done557
+	JMP startDone556
 
-single556:
-	WORD $0xbd4001e2 // ldr s2, [x15]
-
-done557:
-	ADD R8, R15
+startElse543:
+	MOVD 88(R0), R15
+	CMP $1, R15
+	BNE startElse557
+	MOVD 96(R0), R15
 	TBZ $1, R1, single558
-	WORD $0xfd4001e3 // ldr d3, [x15]
+	WORD $0xfd4001e0 // ldr d0, [x15]
 	TBZ $0, R1, done559
 	ADD $8, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
 	JMP done559
 
 single558:
-	WORD $0xbd4001e3 // ldr s3, [x15]
-
-done559:
-	ADD R8, R15
-	TBZ $1, R1, single560
-	WORD $0xfd4001e4 // ldr d4, [x15]
-	TBZ $0, R1, done561
-	ADD $8, R15, R16
-	WORD $0x4d408204 // ld1 {v4.s}[2], [x16]
-	JMP done561
-
-single560:
-	WORD $0xbd4001e4 // ldr s4, [x15]
-
-done561:
-	ADD R8, R15
-	TBZ $1, R1, single562
-	WORD $0xfd4001e5 // ldr d5, [x15]
-	TBZ $0, R1, done563
-	ADD $8, R15, R16
-	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
-	JMP done563
-
-single562:
-	WORD $0xbd4001e5 // ldr s5, [x15]
-
-done563:
-	JMP done551
-
-other550:
-	MOVD 88(R0), R15
-	CMP $1, R15
-	BNE other564
-	MOVD 96(R0), R15
-	TBZ $1, R1, single566
-	WORD $0xfd4001e0 // ldr d0, [x15]
-	TBZ $0, R1, done567
-	ADD $8, R15, R16
-	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
-	JMP done567
-
-single566:
 	WORD $0xbd4001e0 // ldr s0, [x15]
 
-done567:
+done559:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
-	JMP done565
+	JMP startDone560
 
-other564:
+startElse557:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -6139,32 +6105,32 @@ other564:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-done565:
+startDone560:
 
-done551:
+startDone556:
 	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums568
+	CBZ R17, sums561
 
-step569:
+step562:
 	WORD $0xbc706846 // ldr s6, [x2, x16]
 	WORD $0xbc706947 // ldr s7, [x10, x16]
 	WORD $0xbc706968 // ldr s8, [x11, x16]
 	WORD $0xbc706989 // ldr s9, [x12, x16]
 	WORD $0xbc7069aa // ldr s10, [x13, x16]
 	WORD $0xbc7069cb // ldr s11, [x14, x16]
-	TBZ $1, R1, single570
+	TBZ $1, R1, single563
 	WORD $0xfd4001ec // ldr d12, [x15]
-	TBZ $0, R1, done571
+	TBZ $0, R1, done564
 	ADD $8, R15, R19
 	WORD $0x4d40826c // ld1 {v12.s}[2], [x19]
-	JMP done571
+	JMP done564
 
-single570:
+single563:
 	WORD $0xbd4001ec // ldr s12, [x15]
 
-done571:
+done564:
 	WORD $0x4f861180 // fmla v0.4s, v12.4s, v6.s[0]
 	WORD $0x4f871181 // fmla v1.4s, v12.4s, v7.s[0]
 	WORD $0x4f881182 // fmla v2.4s, v12.4s, v8.s[0]
@@ -6174,240 +6140,240 @@ done571:
 	ADD R6, R15
 	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step569
+	BNE step562
 
-sums568:
+sums561:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ other572
+	BEQ startElse565
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	TBZ $1, R1, single574
+	TBZ $1, R1, single566
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done575
+	TBZ $0, R1, done567
 	ADD $8, R7, R15
 	WORD $0x4d0081e0 // st1 {v0.s}[2], [x15]
+	JMP done567
+
+single566:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done567:
+	ADD R8, R7
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	TBZ $1, R1, single568
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done569
+	ADD $8, R7, R15
+	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
+	JMP done569
+
+single568:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done569:
+	ADD R8, R7
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	TBZ $1, R1, single570
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done571
+	ADD $8, R7, R15
+	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
+	JMP done571
+
+single570:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done571:
+	ADD R8, R7
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	TBZ $1, R1, single572
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done573
+	ADD $8, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done573
+
+single572:
+	WORD $0xbd0000e3 // str s3, [x7]
+
+done573:
+	ADD R8, R7
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	TBZ $1, R1, single574
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done575
+	ADD $8, R7, R15
+	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
 	JMP done575
 
 single574:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done575:
 	ADD R8, R7
-	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	TBZ $1, R1, single576
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd0000e5 // str d5, [x7]
 	TBZ $0, R1, done577
 	ADD $8, R7, R15
-	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done577
 
 single576:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd0000e5 // str s5, [x7]
 
 done577:
 	ADD R8, R7
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R1, single578
-	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done579
-	ADD $8, R7, R15
-	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done579
+	JMP startDone578
 
-single578:
-	WORD $0xbd0000e2 // str s2, [x7]
-
-done579:
-	ADD R8, R7
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R1, single580
-	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done581
-	ADD $8, R7, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done581
-
-single580:
-	WORD $0xbd0000e3 // str s3, [x7]
-
-done581:
-	ADD R8, R7
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	TBZ $1, R1, single582
-	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done583
-	ADD $8, R7, R15
-	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
-	JMP done583
-
-single582:
-	WORD $0xbd0000e4 // str s4, [x7]
-
-done583:
-	ADD R8, R7
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R1, single584
-	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done585
-	ADD $8, R7, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done585
-
-single584:
-	WORD $0xbd0000e5 // str s5, [x7]
-
-done585:
-	ADD R8, R7
-	JMP done573
-
-other572:
-	TBZ $1, R1, single586
+startElse565:
+	TBZ $1, R1, single579
 	WORD $0xfd4000e6 // ldr d6, [x7]
-	TBZ $0, R1, done587
+	TBZ $0, R1, done580
 	ADD $8, R7, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done587
+	JMP done580
 
-single586:
+single579:
 	WORD $0xbd4000e6 // ldr s6, [x7]
 
-done587:
+done580:
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	TBZ $1, R1, single588
+	TBZ $1, R1, single581
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done589
+	TBZ $0, R1, done582
 	ADD $8, R7, R15
 	WORD $0x4d0081e0 // st1 {v0.s}[2], [x15]
-	JMP done589
+	JMP done582
 
-single588:
+single581:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done589:
+done582:
 	ADD R8, R7
-	TBZ $1, R1, single590
+	TBZ $1, R1, single583
 	WORD $0xfd4000e6 // ldr d6, [x7]
-	TBZ $0, R1, done591
+	TBZ $0, R1, done584
 	ADD $8, R7, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done591
+	JMP done584
 
-single590:
+single583:
 	WORD $0xbd4000e6 // ldr s6, [x7]
 
-done591:
+done584:
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R1, single592
+	TBZ $1, R1, single585
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done593
+	TBZ $0, R1, done586
 	ADD $8, R7, R15
 	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
-	JMP done593
+	JMP done586
 
-single592:
+single585:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done593:
+done586:
 	ADD R8, R7
-	TBZ $1, R1, single594
+	TBZ $1, R1, single587
 	WORD $0xfd4000e6 // ldr d6, [x7]
-	TBZ $0, R1, done595
+	TBZ $0, R1, done588
 	ADD $8, R7, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done595
+	JMP done588
 
-single594:
+single587:
 	WORD $0xbd4000e6 // ldr s6, [x7]
 
-done595:
+done588:
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R1, single596
+	TBZ $1, R1, single589
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done597
+	TBZ $0, R1, done590
 	ADD $8, R7, R15
 	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done597
+	JMP done590
 
-single596:
+single589:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done597:
+done590:
 	ADD R8, R7
-	TBZ $1, R1, single598
+	TBZ $1, R1, single591
 	WORD $0xfd4000e6 // ldr d6, [x7]
-	TBZ $0, R1, done599
+	TBZ $0, R1, done592
 	ADD $8, R7, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done599
+	JMP done592
 
-single598:
+single591:
 	WORD $0xbd4000e6 // ldr s6, [x7]
 
-done599:
+done592:
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R1, single600
+	TBZ $1, R1, single593
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done601
+	TBZ $0, R1, done594
 	ADD $8, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done601
+	JMP done594
 
-single600:
+single593:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done601:
+done594:
 	ADD R8, R7
-	TBZ $1, R1, single602
+	TBZ $1, R1, single595
 	WORD $0xfd4000e6 // ldr d6, [x7]
-	TBZ $0, R1, done603
+	TBZ $0, R1, done596
 	ADD $8, R7, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done603
+	JMP done596
 
-single602:
+single595:
 	WORD $0xbd4000e6 // ldr s6, [x7]
 
-done603:
+done596:
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	TBZ $1, R1, single604
+	TBZ $1, R1, single597
 	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done605
+	TBZ $0, R1, done598
 	ADD $8, R7, R15
 	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
-	JMP done605
+	JMP done598
 
-single604:
+single597:
 	WORD $0xbd0000e4 // str s4, [x7]
 
-done605:
+done598:
 	ADD R8, R7
-	TBZ $1, R1, single606
+	TBZ $1, R1, single599
 	WORD $0xfd4000e6 // ldr d6, [x7]
-	TBZ $0, R1, done607
+	TBZ $0, R1, done600
 	ADD $8, R7, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done607
+	JMP done600
 
-single606:
+single599:
 	WORD $0xbd4000e6 // ldr s6, [x7]
 
-done607:
+done600:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R1, single608
+	TBZ $1, R1, single601
 	WORD $0xfd0000e5 // str d5, [x7]
-	TBZ $0, R1, done609
+	TBZ $0, R1, done602
 	ADD $8, R7, R15
 	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done609
+	JMP done602
 
-single608:
+single601:
 	WORD $0xbd0000e5 // str s5, [x7]
 
-done609:
+done602:
 	ADD R8, R7
 
-done573:
+startDone578:
 	ADD R3, R14, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -6415,140 +6381,138 @@ done573:
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 	SUBS $1, R9, R9
-	BNE row549
+	BNE repeat542
 	RET
 
-other547:
-
-done548:
+rowsElse541:
 	MOVD 64(R0), R10
 	CMP $5, R10
-	BNE other610
+	BNE rowsElse603
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 
-row612:
+repeat604:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other613
+	BNE startElse605
 	MOVD R7, R14
-	TBZ $1, R1, single615
+	TBZ $1, R1, single606
 	WORD $0xfd4001c0 // ldr d0, [x14]
-	TBZ $0, R1, done616
+	TBZ $0, R1, done607
 	ADD $8, R14, R15
 	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
-	JMP done616
+	JMP done607
 
-single615:
+single606:
 	WORD $0xbd4001c0 // ldr s0, [x14]
 
-done616:
+done607:
 	ADD R8, R14
-	TBZ $1, R1, single617
+	TBZ $1, R1, single608
 	WORD $0xfd4001c1 // ldr d1, [x14]
-	TBZ $0, R1, done618
+	TBZ $0, R1, done609
 	ADD $8, R14, R15
 	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done618
+	JMP done609
 
-single617:
+single608:
 	WORD $0xbd4001c1 // ldr s1, [x14]
 
-done618:
+done609:
 	ADD R8, R14
-	TBZ $1, R1, single619
+	TBZ $1, R1, single610
 	WORD $0xfd4001c2 // ldr d2, [x14]
-	TBZ $0, R1, done620
+	TBZ $0, R1, done611
 	ADD $8, R14, R15
 	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done620
+	JMP done611
 
-single619:
+single610:
 	WORD $0xbd4001c2 // ldr s2, [x14]
 
-done620:
+done611:
 	ADD R8, R14
-	TBZ $1, R1, single621
+	TBZ $1, R1, single612
 	WORD $0xfd4001c3 // ldr d3, [x14]
-	TBZ $0, R1, done622
+	TBZ $0, R1, done613
 	ADD $8, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done622
+	JMP done613
 
-single621:
+single612:
 	WORD $0xbd4001c3 // ldr s3, [x14]
 
-done622:
+done613:
 	ADD R8, R14
-	TBZ $1, R1, single623
+	TBZ $1, R1, single614
 	WORD $0xfd4001c4 // ldr d4, [x14]
-	TBZ $0, R1, done624
+	TBZ $0, R1, done615
 	ADD $8, R14, R15
 	WORD $0x4d4081e4 // ld1 {v4.s}[2], [x15]
-	JMP done624
+	JMP done615
 
-single623:
+single614:
 	WORD $0xbd4001c4 // ldr s4, [x14]
 
-done624:
-	JMP done614
+done615:
+	JMP startDone616
 
-other613:
+startElse605:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other625
+	BNE startElse617
 	MOVD 96(R0), R14
-	TBZ $1, R1, single627
+	TBZ $1, R1, single618
 	WORD $0xfd4001c0 // ldr d0, [x14]
-	TBZ $0, R1, done628
+	TBZ $0, R1, done619
 	ADD $8, R14, R15
 	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
-	JMP done628
+	JMP done619
 
-single627:
+single618:
 	WORD $0xbd4001c0 // ldr s0, [x14]
 
-done628:
+done619:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	JMP done626
+	JMP startDone620
 
-other625:
+startElse617:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 
-done626:
+startDone620:
 
-done614:
+startDone616:
 	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums629
+	CBZ R16, sums621
 
-step630:
+step622:
 	WORD $0xbc6f6845 // ldr s5, [x2, x15]
 	WORD $0xbc6f6946 // ldr s6, [x10, x15]
 	WORD $0xbc6f6967 // ldr s7, [x11, x15]
 	WORD $0xbc6f6988 // ldr s8, [x12, x15]
 	WORD $0xbc6f69a9 // ldr s9, [x13, x15]
-	TBZ $1, R1, single631
+	TBZ $1, R1, single623
 	WORD $0xfd4001ca // ldr d10, [x14]
-	TBZ $0, R1, done632
+	TBZ $0, R1, done624
 	ADD $8, R14, R17
 	WORD $0x4d40822a // ld1 {v10.s}[2], [x17]
-	JMP done632
+	JMP done624
 
-single631:
+single623:
 	WORD $0xbd4001ca // ldr s10, [x14]
 
-done632:
+done624:
 	WORD $0x4f851140 // fmla v0.4s, v10.4s, v5.s[0]
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871142 // fmla v2.4s, v10.4s, v7.s[0]
@@ -6557,81 +6521,129 @@ done632:
 	ADD R6, R14
 	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step630
+	BNE step622
 
-sums629:
+sums621:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other633
+	BEQ startElse625
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
-	TBZ $1, R1, single635
+	TBZ $1, R1, single626
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done636
+	TBZ $0, R1, done627
 	ADD $8, R7, R14
 	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
-	JMP done636
+	JMP done627
 
-single635:
+single626:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done636:
+done627:
 	ADD R8, R7
 	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	TBZ $1, R1, single637
+	TBZ $1, R1, single628
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done638
+	TBZ $0, R1, done629
 	ADD $8, R7, R14
 	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
+	JMP done629
+
+single628:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done629:
+	ADD R8, R7
+	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	TBZ $1, R1, single630
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done631
+	ADD $8, R7, R14
+	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
+	JMP done631
+
+single630:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done631:
+	ADD R8, R7
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	TBZ $1, R1, single632
+	WORD $0xfd0000e3 // str d3, [x7]
+	TBZ $0, R1, done633
+	ADD $8, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	JMP done633
+
+single632:
+	WORD $0xbd0000e3 // str s3, [x7]
+
+done633:
+	ADD R8, R7
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	TBZ $1, R1, single634
+	WORD $0xfd0000e4 // str d4, [x7]
+	TBZ $0, R1, done635
+	ADD $8, R7, R14
+	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
+	JMP done635
+
+single634:
+	WORD $0xbd0000e4 // str s4, [x7]
+
+done635:
+	ADD R8, R7
+	JMP startDone636
+
+startElse625:
+	TBZ $1, R1, single637
+	WORD $0xfd4000e5 // ldr d5, [x7]
+	TBZ $0, R1, done638
+	ADD $8, R7, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
 	JMP done638
 
 single637:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd4000e5 // ldr s5, [x7]
 
 done638:
-	ADD R8, R7
-	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
 	TBZ $1, R1, single639
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd0000e0 // str d0, [x7]
 	TBZ $0, R1, done640
 	ADD $8, R7, R14
-	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
+	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
 	JMP done640
 
 single639:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd0000e0 // str s0, [x7]
 
 done640:
 	ADD R8, R7
-	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
 	TBZ $1, R1, single641
-	WORD $0xfd0000e3 // str d3, [x7]
+	WORD $0xfd4000e5 // ldr d5, [x7]
 	TBZ $0, R1, done642
 	ADD $8, R7, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
 	JMP done642
 
 single641:
-	WORD $0xbd0000e3 // str s3, [x7]
+	WORD $0xbd4000e5 // ldr s5, [x7]
 
 done642:
-	ADD R8, R7
-	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
 	TBZ $1, R1, single643
-	WORD $0xfd0000e4 // str d4, [x7]
+	WORD $0xfd0000e1 // str d1, [x7]
 	TBZ $0, R1, done644
 	ADD $8, R7, R14
-	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
+	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
 	JMP done644
 
 single643:
-	WORD $0xbd0000e4 // str s4, [x7]
+	WORD $0xbd0000e1 // str s1, [x7]
 
 done644:
 	ADD R8, R7
-	JMP done634
-
-other633:
 	TBZ $1, R1, single645
 	WORD $0xfd4000e5 // ldr d5, [x7]
 	TBZ $0, R1, done646
@@ -6643,16 +6655,16 @@ single645:
 	WORD $0xbd4000e5 // ldr s5, [x7]
 
 done646:
-	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
+	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
 	TBZ $1, R1, single647
-	WORD $0xfd0000e0 // str d0, [x7]
+	WORD $0xfd0000e2 // str d2, [x7]
 	TBZ $0, R1, done648
 	ADD $8, R7, R14
-	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
+	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
 	JMP done648
 
 single647:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd0000e2 // str s2, [x7]
 
 done648:
 	ADD R8, R7
@@ -6667,16 +6679,16 @@ single649:
 	WORD $0xbd4000e5 // ldr s5, [x7]
 
 done650:
-	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
 	TBZ $1, R1, single651
-	WORD $0xfd0000e1 // str d1, [x7]
+	WORD $0xfd0000e3 // str d3, [x7]
 	TBZ $0, R1, done652
 	ADD $8, R7, R14
-	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
 	JMP done652
 
 single651:
-	WORD $0xbd0000e1 // str s1, [x7]
+	WORD $0xbd0000e3 // str s3, [x7]
 
 done652:
 	ADD R8, R7
@@ -6691,93 +6703,97 @@ single653:
 	WORD $0xbd4000e5 // ldr s5, [x7]
 
 done654:
-	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
 	TBZ $1, R1, single655
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd0000e4 // str d4, [x7]
 	TBZ $0, R1, done656
 	ADD $8, R7, R14
-	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
+	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
 	JMP done656
 
 single655:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd0000e4 // str s4, [x7]
 
 done656:
 	ADD R8, R7
-	TBZ $1, R1, single657
-	WORD $0xfd4000e5 // ldr d5, [x7]
-	TBZ $0, R1, done658
-	ADD $8, R7, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done658
 
-single657:
-	WORD $0xbd4000e5 // ldr s5, [x7]
-
-done658:
-	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	TBZ $1, R1, single659
-	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done660
-	ADD $8, R7, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done660
-
-single659:
-	WORD $0xbd0000e3 // str s3, [x7]
-
-done660:
-	ADD R8, R7
-	TBZ $1, R1, single661
-	WORD $0xfd4000e5 // ldr d5, [x7]
-	TBZ $0, R1, done662
-	ADD $8, R7, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done662
-
-single661:
-	WORD $0xbd4000e5 // ldr s5, [x7]
-
-done662:
-	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	TBZ $1, R1, single663
-	WORD $0xfd0000e4 // str d4, [x7]
-	TBZ $0, R1, done664
-	ADD $8, R7, R14
-	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
-	JMP done664
-
-single663:
-	WORD $0xbd0000e4 // str s4, [x7]
-
-done664:
-	ADD R8, R7
-
-done634:
+startDone636:
 	ADD R3, R13, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	SUBS $1, R9, R9
-	BNE row612
+	BNE repeat604
 	RET
 
-other610:
-
-done611:
+rowsElse603:
 	MOVD 64(R0), R10
 	CMP $4, R10
-	BNE other665
+	BNE rowsElse657
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 
-row667:
+repeat658:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other668
+	BNE startElse659
 	MOVD R7, R13
+	TBZ $1, R1, single660
+	WORD $0xfd4001a0 // ldr d0, [x13]
+	TBZ $0, R1, done661
+	ADD $8, R13, R14
+	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
+	JMP done661
+
+single660:
+	WORD $0xbd4001a0 // ldr s0, [x13]
+
+done661:
+	ADD R8, R13
+	TBZ $1, R1, single662
+	WORD $0xfd4001a1 // ldr d1, [x13]
+	TBZ $0, R1, done663
+	ADD $8, R13, R14
+	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
+	JMP done663
+
+single662:
+	WORD $0xbd4001a1 // ldr s1, [x13]
+
+done663:
+	ADD R8, R13
+	TBZ $1, R1, single664
+	WORD $0xfd4001a2 // ldr d2, [x13]
+	TBZ $0, R1, done665
+	ADD $8, R13, R14
+	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
+	JMP done665
+
+single664:
+	WORD $0xbd4001a2 // ldr s2, [x13]
+
+done665:
+	ADD R8, R13
+	TBZ $1, R1, single666
+	WORD $0xfd4001a3 // ldr d3, [x13]
+	TBZ $0, R1, done667
+	ADD $8, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done667
+
+single666:
+	WORD $0xbd4001a3 // ldr s3, [x13]
+
+done667:
+	JMP startDone668
+
+startElse659:
+	MOVD 88(R0), R13
+	CMP $1, R13
+	BNE startElse669
+	MOVD 96(R0), R13
 	TBZ $1, R1, single670
 	WORD $0xfd4001a0 // ldr d0, [x13]
 	TBZ $0, R1, done671
@@ -6789,95 +6805,41 @@ single670:
 	WORD $0xbd4001a0 // ldr s0, [x13]
 
 done671:
-	ADD R8, R13
-	TBZ $1, R1, single672
-	WORD $0xfd4001a1 // ldr d1, [x13]
-	TBZ $0, R1, done673
-	ADD $8, R13, R14
-	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
-	JMP done673
-
-single672:
-	WORD $0xbd4001a1 // ldr s1, [x13]
-
-done673:
-	ADD R8, R13
-	TBZ $1, R1, single674
-	WORD $0xfd4001a2 // ldr d2, [x13]
-	TBZ $0, R1, done675
-	ADD $8, R13, R14
-	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done675
-
-single674:
-	WORD $0xbd4001a2 // ldr s2, [x13]
-
-done675:
-	ADD R8, R13
-	TBZ $1, R1, single676
-	WORD $0xfd4001a3 // ldr d3, [x13]
-	TBZ $0, R1, done677
-	ADD $8, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done677
-
-single676:
-	WORD $0xbd4001a3 // ldr s3, [x13]
-
-done677:
-	JMP done669
-
-other668:
-	MOVD 88(R0), R13
-	CMP $1, R13
-	BNE other678
-	MOVD 96(R0), R13
-	TBZ $1, R1, single680
-	WORD $0xfd4001a0 // ldr d0, [x13]
-	TBZ $0, R1, done681
-	ADD $8, R13, R14
-	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
-	JMP done681
-
-single680:
-	WORD $0xbd4001a0 // ldr s0, [x13]
-
-done681:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	JMP done679
+	JMP startDone672
 
-other678:
+startElse669:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done679:
+startDone672:
 
-done669:
+startDone668:
 	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums682
+	CBZ R15, sums673
 
-step683:
+step674:
 	WORD $0xbc6e6844 // ldr s4, [x2, x14]
 	WORD $0xbc6e6945 // ldr s5, [x10, x14]
 	WORD $0xbc6e6966 // ldr s6, [x11, x14]
 	WORD $0xbc6e6987 // ldr s7, [x12, x14]
-	TBZ $1, R1, single684
+	TBZ $1, R1, single675
 	WORD $0xfd4001a8 // ldr d8, [x13]
-	TBZ $0, R1, done685
+	TBZ $0, R1, done676
 	ADD $8, R13, R16
 	WORD $0x4d408208 // ld1 {v8.s}[2], [x16]
-	JMP done685
+	JMP done676
 
-single684:
+single675:
 	WORD $0xbd4001a8 // ldr s8, [x13]
 
-done685:
+done676:
 	WORD $0x4f841100 // fmla v0.4s, v8.4s, v4.s[0]
 	WORD $0x4f851101 // fmla v1.4s, v8.4s, v5.s[0]
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
@@ -6885,299 +6847,361 @@ done685:
 	ADD R6, R13
 	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step683
+	BNE step674
 
-sums682:
+sums673:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other686
+	BEQ startElse677
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	TBZ $1, R1, single688
+	TBZ $1, R1, single678
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done689
+	TBZ $0, R1, done679
 	ADD $8, R7, R13
 	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
-	JMP done689
+	JMP done679
 
-single688:
+single678:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done689:
+done679:
 	ADD R8, R7
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R1, single690
+	TBZ $1, R1, single680
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done691
+	TBZ $0, R1, done681
 	ADD $8, R7, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done691
+	JMP done681
 
-single690:
+single680:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done691:
+done681:
 	ADD R8, R7
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	TBZ $1, R1, single692
+	TBZ $1, R1, single682
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done693
+	TBZ $0, R1, done683
 	ADD $8, R7, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done693
+	JMP done683
 
-single692:
+single682:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done693:
+done683:
 	ADD R8, R7
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R1, single694
+	TBZ $1, R1, single684
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done695
+	TBZ $0, R1, done685
 	ADD $8, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done695
+	JMP done685
 
-single694:
+single684:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done695:
+done685:
 	ADD R8, R7
-	JMP done687
+	JMP startDone686
 
-other686:
-	TBZ $1, R1, single696
+startElse677:
+	TBZ $1, R1, single687
 	WORD $0xfd4000e4 // ldr d4, [x7]
-	TBZ $0, R1, done697
+	TBZ $0, R1, done688
 	ADD $8, R7, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done697
+	JMP done688
 
-single696:
+single687:
 	WORD $0xbd4000e4 // ldr s4, [x7]
 
-done697:
+done688:
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	TBZ $1, R1, single698
+	TBZ $1, R1, single689
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done699
+	TBZ $0, R1, done690
 	ADD $8, R7, R13
 	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
-	JMP done699
+	JMP done690
 
-single698:
+single689:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done699:
+done690:
 	ADD R8, R7
-	TBZ $1, R1, single700
+	TBZ $1, R1, single691
 	WORD $0xfd4000e4 // ldr d4, [x7]
-	TBZ $0, R1, done701
+	TBZ $0, R1, done692
 	ADD $8, R7, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done701
+	JMP done692
 
-single700:
+single691:
 	WORD $0xbd4000e4 // ldr s4, [x7]
 
-done701:
+done692:
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R1, single702
+	TBZ $1, R1, single693
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done703
+	TBZ $0, R1, done694
 	ADD $8, R7, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done703
+	JMP done694
 
-single702:
+single693:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done703:
+done694:
 	ADD R8, R7
-	TBZ $1, R1, single704
+	TBZ $1, R1, single695
 	WORD $0xfd4000e4 // ldr d4, [x7]
-	TBZ $0, R1, done705
+	TBZ $0, R1, done696
 	ADD $8, R7, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done705
+	JMP done696
 
-single704:
+single695:
 	WORD $0xbd4000e4 // ldr s4, [x7]
 
-done705:
+done696:
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	TBZ $1, R1, single706
+	TBZ $1, R1, single697
 	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done707
+	TBZ $0, R1, done698
 	ADD $8, R7, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done707
+	JMP done698
 
-single706:
+single697:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done707:
+done698:
 	ADD R8, R7
-	TBZ $1, R1, single708
+	TBZ $1, R1, single699
 	WORD $0xfd4000e4 // ldr d4, [x7]
-	TBZ $0, R1, done709
+	TBZ $0, R1, done700
 	ADD $8, R7, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done709
+	JMP done700
 
-single708:
+single699:
 	WORD $0xbd4000e4 // ldr s4, [x7]
 
-done709:
+done700:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R1, single710
+	TBZ $1, R1, single701
 	WORD $0xfd0000e3 // str d3, [x7]
-	TBZ $0, R1, done711
+	TBZ $0, R1, done702
 	ADD $8, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done711
+	JMP done702
 
-single710:
+single701:
 	WORD $0xbd0000e3 // str s3, [x7]
 
-done711:
+done702:
 	ADD R8, R7
 
-done687:
+startDone686:
 	ADD R3, R12, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	SUBS $1, R9, R9
-	BNE row667
+	BNE repeat658
 	RET
 
-other665:
-
-done666:
+rowsElse657:
 	MOVD 64(R0), R10
 	CMP $3, R10
-	BNE other712
+	BNE rowsElse703
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 
-row714:
+repeat704:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other715
+	BNE startElse705
 	MOVD R7, R12
-	TBZ $1, R1, single717
+	TBZ $1, R1, single706
 	WORD $0xfd400180 // ldr d0, [x12]
-	TBZ $0, R1, done718
+	TBZ $0, R1, done707
 	ADD $8, R12, R13
 	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
-	JMP done718
+	JMP done707
 
-single717:
+single706:
 	WORD $0xbd400180 // ldr s0, [x12]
 
-done718:
+done707:
 	ADD R8, R12
-	TBZ $1, R1, single719
+	TBZ $1, R1, single708
 	WORD $0xfd400181 // ldr d1, [x12]
-	TBZ $0, R1, done720
+	TBZ $0, R1, done709
 	ADD $8, R12, R13
 	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done720
+	JMP done709
 
-single719:
+single708:
 	WORD $0xbd400181 // ldr s1, [x12]
 
-done720:
+done709:
 	ADD R8, R12
-	TBZ $1, R1, single721
+	TBZ $1, R1, single710
 	WORD $0xfd400182 // ldr d2, [x12]
-	TBZ $0, R1, done722
+	TBZ $0, R1, done711
 	ADD $8, R12, R13
 	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done722
+	JMP done711
 
-single721:
+single710:
 	WORD $0xbd400182 // ldr s2, [x12]
 
-done722:
-	JMP done716
+done711:
+	JMP startDone712
 
-other715:
+startElse705:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other723
+	BNE startElse713
 	MOVD 96(R0), R12
-	TBZ $1, R1, single725
+	TBZ $1, R1, single714
 	WORD $0xfd400180 // ldr d0, [x12]
-	TBZ $0, R1, done726
+	TBZ $0, R1, done715
 	ADD $8, R12, R13
 	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
-	JMP done726
+	JMP done715
 
-single725:
+single714:
 	WORD $0xbd400180 // ldr s0, [x12]
 
-done726:
+done715:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	JMP done724
+	JMP startDone716
 
-other723:
+startElse713:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-done724:
+startDone716:
 
-done716:
+startDone712:
 	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums727
+	CBZ R14, sums717
 
-step728:
+step718:
 	WORD $0xbc6d6843 // ldr s3, [x2, x13]
 	WORD $0xbc6d6944 // ldr s4, [x10, x13]
 	WORD $0xbc6d6965 // ldr s5, [x11, x13]
-	TBZ $1, R1, single729
+	TBZ $1, R1, single719
 	WORD $0xfd400186 // ldr d6, [x12]
-	TBZ $0, R1, done730
+	TBZ $0, R1, done720
 	ADD $8, R12, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done730
+	JMP done720
 
-single729:
+single719:
 	WORD $0xbd400186 // ldr s6, [x12]
 
-done730:
+done720:
 	WORD $0x4f8310c0 // fmla v0.4s, v6.4s, v3.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
 	ADD R6, R12
 	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step728
+	BNE step718
 
-sums727:
+sums717:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other731
+	BEQ startElse721
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	TBZ $1, R1, single733
+	TBZ $1, R1, single722
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done734
+	TBZ $0, R1, done723
 	ADD $8, R7, R12
 	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
+	JMP done723
+
+single722:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done723:
+	ADD R8, R7
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	TBZ $1, R1, single724
+	WORD $0xfd0000e1 // str d1, [x7]
+	TBZ $0, R1, done725
+	ADD $8, R7, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	JMP done725
+
+single724:
+	WORD $0xbd0000e1 // str s1, [x7]
+
+done725:
+	ADD R8, R7
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	TBZ $1, R1, single726
+	WORD $0xfd0000e2 // str d2, [x7]
+	TBZ $0, R1, done727
+	ADD $8, R7, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done727
+
+single726:
+	WORD $0xbd0000e2 // str s2, [x7]
+
+done727:
+	ADD R8, R7
+	JMP startDone728
+
+startElse721:
+	TBZ $1, R1, single729
+	WORD $0xfd4000e3 // ldr d3, [x7]
+	TBZ $0, R1, done730
+	ADD $8, R7, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done730
+
+single729:
+	WORD $0xbd4000e3 // ldr s3, [x7]
+
+done730:
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	TBZ $1, R1, single731
+	WORD $0xfd0000e0 // str d0, [x7]
+	TBZ $0, R1, done732
+	ADD $8, R7, R12
+	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
+	JMP done732
+
+single731:
+	WORD $0xbd0000e0 // str s0, [x7]
+
+done732:
+	ADD R8, R7
+	TBZ $1, R1, single733
+	WORD $0xfd4000e3 // ldr d3, [x7]
+	TBZ $0, R1, done734
+	ADD $8, R7, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
 	JMP done734
 
 single733:
-	WORD $0xbd0000e0 // str s0, [x7]
+	WORD $0xbd4000e3 // ldr s3, [x7]
 
 done734:
-	ADD R8, R7
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	TBZ $1, R1, single735
 	WORD $0xfd0000e1 // str d1, [x7]
@@ -7191,403 +7215,335 @@ single735:
 
 done736:
 	ADD R8, R7
-	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 	TBZ $1, R1, single737
-	WORD $0xfd0000e2 // str d2, [x7]
+	WORD $0xfd4000e3 // ldr d3, [x7]
 	TBZ $0, R1, done738
 	ADD $8, R7, R12
-	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
 	JMP done738
 
 single737:
-	WORD $0xbd0000e2 // str s2, [x7]
+	WORD $0xbd4000e3 // ldr s3, [x7]
 
 done738:
-	ADD R8, R7
-	JMP done732
-
-other731:
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 	TBZ $1, R1, single739
-	WORD $0xfd4000e3 // ldr d3, [x7]
+	WORD $0xfd0000e2 // str d2, [x7]
 	TBZ $0, R1, done740
 	ADD $8, R7, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
 	JMP done740
 
 single739:
-	WORD $0xbd4000e3 // ldr s3, [x7]
-
-done740:
-	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	TBZ $1, R1, single741
-	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done742
-	ADD $8, R7, R12
-	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
-	JMP done742
-
-single741:
-	WORD $0xbd0000e0 // str s0, [x7]
-
-done742:
-	ADD R8, R7
-	TBZ $1, R1, single743
-	WORD $0xfd4000e3 // ldr d3, [x7]
-	TBZ $0, R1, done744
-	ADD $8, R7, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done744
-
-single743:
-	WORD $0xbd4000e3 // ldr s3, [x7]
-
-done744:
-	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	TBZ $1, R1, single745
-	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done746
-	ADD $8, R7, R12
-	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done746
-
-single745:
-	WORD $0xbd0000e1 // str s1, [x7]
-
-done746:
-	ADD R8, R7
-	TBZ $1, R1, single747
-	WORD $0xfd4000e3 // ldr d3, [x7]
-	TBZ $0, R1, done748
-	ADD $8, R7, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done748
-
-single747:
-	WORD $0xbd4000e3 // ldr s3, [x7]
-
-done748:
-	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R1, single749
-	WORD $0xfd0000e2 // str d2, [x7]
-	TBZ $0, R1, done750
-	ADD $8, R7, R12
-	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done750
-
-single749:
 	WORD $0xbd0000e2 // str s2, [x7]
 
-done750:
+done740:
 	ADD R8, R7
 
-done732:
+startDone728:
 	ADD R3, R11, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	SUBS $1, R9, R9
-	BNE row714
+	BNE repeat704
 	RET
 
-other712:
-
-done713:
+rowsElse703:
 	MOVD 64(R0), R10
 	CMP $2, R10
-	BNE other751
+	BNE rowsElse741
 	ADD R3, R2, R10
 
-row753:
+repeat742:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other754
+	BNE startElse743
 	MOVD R7, R11
-	TBZ $1, R1, single756
+	TBZ $1, R1, single744
 	WORD $0xfd400160 // ldr d0, [x11]
-	TBZ $0, R1, done757
+	TBZ $0, R1, done745
 	ADD $8, R11, R12
 	WORD $0x4d408180 // ld1 {v0.s}[2], [x12]
-	JMP done757
+	JMP done745
 
-single756:
+single744:
 	WORD $0xbd400160 // ldr s0, [x11]
 
-done757:
+done745:
 	ADD R8, R11
-	TBZ $1, R1, single758
+	TBZ $1, R1, single746
 	WORD $0xfd400161 // ldr d1, [x11]
-	TBZ $0, R1, done759
+	TBZ $0, R1, done747
 	ADD $8, R11, R12
 	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
-	JMP done759
+	JMP done747
 
-single758:
+single746:
 	WORD $0xbd400161 // ldr s1, [x11]
 
-done759:
-	JMP done755
+done747:
+	JMP startDone748
 
-other754:
+startElse743:
 	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE other760
+	BNE startElse749
 	MOVD 96(R0), R11
-	TBZ $1, R1, single762
+	TBZ $1, R1, single750
 	WORD $0xfd400160 // ldr d0, [x11]
-	TBZ $0, R1, done763
+	TBZ $0, R1, done751
 	ADD $8, R11, R12
 	WORD $0x4d408180 // ld1 {v0.s}[2], [x12]
-	JMP done763
+	JMP done751
 
-single762:
+single750:
 	WORD $0xbd400160 // ldr s0, [x11]
 
-done763:
+done751:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
-	JMP done761
+	JMP startDone752
 
-other760:
+startElse749:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-done761:
+startDone752:
 
-done755:
+startDone748:
 	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums764
+	CBZ R13, sums753
 
-step765:
+step754:
 	WORD $0xbc6c6842 // ldr s2, [x2, x12]
 	WORD $0xbc6c6943 // ldr s3, [x10, x12]
-	TBZ $1, R1, single766
+	TBZ $1, R1, single755
 	WORD $0xfd400164 // ldr d4, [x11]
-	TBZ $0, R1, done767
+	TBZ $0, R1, done756
 	ADD $8, R11, R14
 	WORD $0x4d4081c4 // ld1 {v4.s}[2], [x14]
-	JMP done767
+	JMP done756
 
-single766:
+single755:
 	WORD $0xbd400164 // ldr s4, [x11]
 
-done767:
+done756:
 	WORD $0x4f821080 // fmla v0.4s, v4.4s, v2.s[0]
 	WORD $0x4f831081 // fmla v1.4s, v4.4s, v3.s[0]
 	ADD R6, R11
 	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step765
+	BNE step754
 
-sums764:
+sums753:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other768
+	BEQ startElse757
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	TBZ $1, R1, single770
+	TBZ $1, R1, single758
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done771
+	TBZ $0, R1, done759
 	ADD $8, R7, R11
 	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
-	JMP done771
+	JMP done759
 
-single770:
+single758:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done771:
+done759:
 	ADD R8, R7
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R1, single772
+	TBZ $1, R1, single760
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done773
+	TBZ $0, R1, done761
 	ADD $8, R7, R11
 	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done773
+	JMP done761
 
-single772:
+single760:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done773:
+done761:
 	ADD R8, R7
-	JMP done769
+	JMP startDone762
 
-other768:
-	TBZ $1, R1, single774
+startElse757:
+	TBZ $1, R1, single763
 	WORD $0xfd4000e2 // ldr d2, [x7]
-	TBZ $0, R1, done775
+	TBZ $0, R1, done764
 	ADD $8, R7, R11
 	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
-	JMP done775
+	JMP done764
 
-single774:
+single763:
 	WORD $0xbd4000e2 // ldr s2, [x7]
 
-done775:
+done764:
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	TBZ $1, R1, single776
+	TBZ $1, R1, single765
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done777
+	TBZ $0, R1, done766
 	ADD $8, R7, R11
 	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
-	JMP done777
+	JMP done766
 
-single776:
+single765:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done777:
+done766:
 	ADD R8, R7
-	TBZ $1, R1, single778
+	TBZ $1, R1, single767
 	WORD $0xfd4000e2 // ldr d2, [x7]
-	TBZ $0, R1, done779
+	TBZ $0, R1, done768
 	ADD $8, R7, R11
 	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
-	JMP done779
+	JMP done768
 
-single778:
+single767:
 	WORD $0xbd4000e2 // ldr s2, [x7]
 
-done779:
+done768:
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R1, single780
+	TBZ $1, R1, single769
 	WORD $0xfd0000e1 // str d1, [x7]
-	TBZ $0, R1, done781
+	TBZ $0, R1, done770
 	ADD $8, R7, R11
 	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done781
+	JMP done770
 
-single780:
+single769:
 	WORD $0xbd0000e1 // str s1, [x7]
 
-done781:
+done770:
 	ADD R8, R7
 
-done769:
+startDone762:
 	ADD R3, R10, R2
 	ADD R3, R2, R10
 	SUBS $1, R9, R9
-	BNE row753
+	BNE repeat742
 	RET
 
-other751:
+rowsElse741:
 
-done752:
-
-row782:
+repeat771:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other783
+	BNE startElse772
 	MOVD R7, R10
-	TBZ $1, R1, single785
+	TBZ $1, R1, single773
 	WORD $0xfd400140 // ldr d0, [x10]
-	TBZ $0, R1, done786
+	TBZ $0, R1, done774
 	ADD $8, R10, R11
 	WORD $0x4d408160 // ld1 {v0.s}[2], [x11]
-	JMP done786
+	JMP done774
 
-single785:
+single773:
 	WORD $0xbd400140 // ldr s0, [x10]
 
-done786:
-	JMP done784
+done774:
+	JMP startDone775
 
-other783:
+startElse772:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other787
+	BNE startElse776
 	MOVD 96(R0), R10
-	TBZ $1, R1, single789
+	TBZ $1, R1, single777
 	WORD $0xfd400140 // ldr d0, [x10]
-	TBZ $0, R1, done790
+	TBZ $0, R1, done778
 	ADD $8, R10, R11
 	WORD $0x4d408160 // ld1 {v0.s}[2], [x11]
-	JMP done790
+	JMP done778
 
-single789:
+single777:
 	WORD $0xbd400140 // ldr s0, [x10]
 
-done790:
-	JMP done788
+done778:
+	JMP startDone779
 
-other787:
+startElse776:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-done788:
+startDone779:
 
-done784:
+startDone775:
 	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums791
+	CBZ R12, sums780
 
-step792:
+step781:
 	WORD $0xbc6b6841 // ldr s1, [x2, x11]
-	TBZ $1, R1, single793
+	TBZ $1, R1, single782
 	WORD $0xfd400142 // ldr d2, [x10]
-	TBZ $0, R1, done794
+	TBZ $0, R1, done783
 	ADD $8, R10, R13
 	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done794
+	JMP done783
 
-single793:
+single782:
 	WORD $0xbd400142 // ldr s2, [x10]
 
-done794:
+done783:
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
 	ADD R6, R10
 	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step792
+	BNE step781
 
-sums791:
+sums780:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other795
+	BEQ startElse784
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R1, single797
+	TBZ $1, R1, single785
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done798
+	TBZ $0, R1, done786
 	ADD $8, R7, R10
 	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
-	JMP done798
+	JMP done786
 
-single797:
+single785:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done798:
+done786:
 	ADD R8, R7
-	JMP done796
+	JMP startDone787
 
-other795:
-	TBZ $1, R1, single799
+startElse784:
+	TBZ $1, R1, single788
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R1, done800
+	TBZ $0, R1, done789
 	ADD $8, R7, R10
 	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
-	JMP done800
+	JMP done789
 
-single799:
+single788:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done800:
+done789:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R1, single801
+	TBZ $1, R1, single790
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R1, done802
+	TBZ $0, R1, done791
 	ADD $8, R7, R10
 	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
-	JMP done802
+	JMP done791
 
-single801:
+single790:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done802:
+done791:
 	ADD R8, R7
 
-done796:
+startDone787:
 	ADD R3, R2, R2
 	SUBS $1, R9, R9
-	BNE row782
+	BNE repeat771
 	RET
 
 // gemm2NEON sets C = A·B + start for panels of two vectors. On AVX2 and NEON
@@ -7606,17 +7562,17 @@ TEXT ·gemm2NEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R8
 	MOVD 64(R0), R9
 	CMP $6, R9
-	BNE other1
+	BNE rowsElse1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 
-row3:
+repeat2:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other4
+	BNE startElse3
 	MOVD R6, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
@@ -7635,12 +7591,12 @@ row3:
 	ADD R7, R14
 	WORD $0x3dc001ca // ldr q10, [x14]
 	WORD $0x3dc005cb // ldr q11, [x14, #16]
-	JMP done5
+	JMP startDone4
 
-other4:
+startElse3:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other6
+	BNE startElse5
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -7654,9 +7610,9 @@ other4:
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
-	JMP done7
+	JMP startDone6
 
-other6:
+startElse5:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -7670,19 +7626,19 @@ other6:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done7:
+startDone6:
 
-done5:
+startDone4:
 	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums8
+	CBZ R16, sums7
 	CMP $4, R3
-	BNE scattered11
+	BNE scattered10
 	SUBS $4, R16, R16
-	BLT few10
+	BLT few9
 
-four9:
+four8:
 	WORD $0x3cef682c // ldr q12, [x1, x15]
 	WORD $0x3cef692d // ldr q13, [x9, x15]
 	WORD $0x3cef694e // ldr q14, [x10, x15]
@@ -7751,15 +7707,15 @@ four9:
 	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four9
+	BGE four8
 
-few10:
+few9:
 	ADDS $4, R16, R16
-	BEQ sums8
+	BEQ sums7
 
-scattered11:
+scattered10:
 
-step12:
+step11:
 	WORD $0xbc6f682c // ldr s12, [x1, x15]
 	WORD $0xbc6f692d // ldr s13, [x9, x15]
 	WORD $0xbc6f694e // ldr s14, [x10, x15]
@@ -7783,12 +7739,12 @@ step12:
 	ADD R5, R14
 	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step12
+	BNE step11
 
-sums8:
+sums7:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other13
+	BEQ startElse12
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -7820,9 +7776,9 @@ sums8:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d8004cb // str q11, [x6, #16]
 	ADD R7, R6
-	JMP done14
+	JMP startDone13
 
-other13:
+startElse12:
 	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -7866,7 +7822,7 @@ other13:
 	WORD $0x3d8004cb // str q11, [x6, #16]
 	ADD R7, R6
 
-done14:
+startDone13:
 	ADD R2, R13, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -7874,24 +7830,22 @@ done14:
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 	SUBS $1, R8, R8
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE other15
+	BNE rowsElse14
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 
-row17:
+repeat15:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other18
+	BNE startElse16
 	MOVD R6, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
@@ -7907,12 +7861,12 @@ row17:
 	ADD R7, R13
 	WORD $0x3dc001a8 // ldr q8, [x13]
 	WORD $0x3dc005a9 // ldr q9, [x13, #16]
-	JMP done19
+	JMP startDone17
 
-other18:
+startElse16:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other20
+	BNE startElse18
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -7924,9 +7878,9 @@ other18:
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	JMP done21
+	JMP startDone19
 
-other20:
+startElse18:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -7938,19 +7892,19 @@ other20:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-done21:
+startDone19:
 
-done19:
+startDone17:
 	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums22
+	CBZ R15, sums20
 	CMP $4, R3
-	BNE scattered25
+	BNE scattered23
 	SUBS $4, R15, R15
-	BLT few24
+	BLT few22
 
-four23:
+four21:
 	WORD $0x3cee682a // ldr q10, [x1, x14]
 	WORD $0x3cee692b // ldr q11, [x9, x14]
 	WORD $0x3cee694c // ldr q12, [x10, x14]
@@ -8010,15 +7964,15 @@ four23:
 	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four23
+	BGE four21
 
-few24:
+few22:
 	ADDS $4, R15, R15
-	BEQ sums22
+	BEQ sums20
 
-scattered25:
+scattered23:
 
-step26:
+step24:
 	WORD $0xbc6e682a // ldr s10, [x1, x14]
 	WORD $0xbc6e692b // ldr s11, [x9, x14]
 	WORD $0xbc6e694c // ldr s12, [x10, x14]
@@ -8039,12 +7993,12 @@ step26:
 	ADD R5, R13
 	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step26
+	BNE step24
 
-sums22:
+sums20:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other27
+	BEQ startElse25
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8071,9 +8025,9 @@ sums22:
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
 	WORD $0x3d8004c9 // str q9, [x6, #16]
 	ADD R7, R6
-	JMP done28
+	JMP startDone26
 
-other27:
+startElse25:
 	WORD $0x3dc000ca // ldr q10, [x6]
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8110,30 +8064,28 @@ other27:
 	WORD $0x3d8004c9 // str q9, [x6, #16]
 	ADD R7, R6
 
-done28:
+startDone26:
 	ADD R2, R12, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	SUBS $1, R8, R8
-	BNE row17
+	BNE repeat15
 	RET
 
-other15:
-
-done16:
+rowsElse14:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE other29
+	BNE rowsElse27
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 
-row31:
+repeat28:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other32
+	BNE startElse29
 	MOVD R6, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
@@ -8146,12 +8098,12 @@ row31:
 	ADD R7, R12
 	WORD $0x3dc00186 // ldr q6, [x12]
 	WORD $0x3dc00587 // ldr q7, [x12, #16]
-	JMP done33
+	JMP startDone30
 
-other32:
+startElse29:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other34
+	BNE startElse31
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -8161,9 +8113,9 @@ other32:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	JMP done35
+	JMP startDone32
 
-other34:
+startElse31:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8173,19 +8125,19 @@ other34:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done35:
+startDone32:
 
-done33:
+startDone30:
 	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums36
+	CBZ R14, sums33
 	CMP $4, R3
-	BNE scattered39
+	BNE scattered36
 	SUBS $4, R14, R14
-	BLT few38
+	BLT few35
 
-four37:
+four34:
 	WORD $0x3ced6828 // ldr q8, [x1, x13]
 	WORD $0x3ced6929 // ldr q9, [x9, x13]
 	WORD $0x3ced694a // ldr q10, [x10, x13]
@@ -8236,15 +8188,15 @@ four37:
 	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four37
+	BGE four34
 
-few38:
+few35:
 	ADDS $4, R14, R14
-	BEQ sums36
+	BEQ sums33
 
-scattered39:
+scattered36:
 
-step40:
+step37:
 	WORD $0xbc6d6828 // ldr s8, [x1, x13]
 	WORD $0xbc6d6929 // ldr s9, [x9, x13]
 	WORD $0xbc6d694a // ldr s10, [x10, x13]
@@ -8262,12 +8214,12 @@ step40:
 	ADD R5, R12
 	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step40
+	BNE step37
 
-sums36:
+sums33:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other41
+	BEQ startElse38
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8289,9 +8241,9 @@ sums36:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	WORD $0x3d8004c7 // str q7, [x6, #16]
 	ADD R7, R6
-	JMP done42
+	JMP startDone39
 
-other41:
+startElse38:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8321,28 +8273,26 @@ other41:
 	WORD $0x3d8004c7 // str q7, [x6, #16]
 	ADD R7, R6
 
-done42:
+startDone39:
 	ADD R2, R11, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	SUBS $1, R8, R8
-	BNE row31
+	BNE repeat28
 	RET
 
-other29:
-
-done30:
+rowsElse27:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE other43
+	BNE rowsElse40
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 
-row45:
+repeat41:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other46
+	BNE startElse42
 	MOVD R6, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
@@ -8352,12 +8302,12 @@ row45:
 	ADD R7, R11
 	WORD $0x3dc00164 // ldr q4, [x11]
 	WORD $0x3dc00565 // ldr q5, [x11, #16]
-	JMP done47
+	JMP startDone43
 
-other46:
+startElse42:
 	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE other48
+	BNE startElse44
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -8365,9 +8315,9 @@ other46:
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	JMP done49
+	JMP startDone45
 
-other48:
+startElse44:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8375,19 +8325,19 @@ other48:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-done49:
+startDone45:
 
-done47:
+startDone43:
 	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums50
+	CBZ R13, sums46
 	CMP $4, R3
-	BNE scattered53
+	BNE scattered49
 	SUBS $4, R13, R13
-	BLT few52
+	BLT few48
 
-four51:
+four47:
 	WORD $0x3cec6826 // ldr q6, [x1, x12]
 	WORD $0x3cec6927 // ldr q7, [x9, x12]
 	WORD $0x3cec6948 // ldr q8, [x10, x12]
@@ -8429,15 +8379,15 @@ four51:
 	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four51
+	BGE four47
 
-few52:
+few48:
 	ADDS $4, R13, R13
-	BEQ sums50
+	BEQ sums46
 
-scattered53:
+scattered49:
 
-step54:
+step50:
 	WORD $0xbc6c6826 // ldr s6, [x1, x12]
 	WORD $0xbc6c6927 // ldr s7, [x9, x12]
 	WORD $0xbc6c6948 // ldr s8, [x10, x12]
@@ -8452,12 +8402,12 @@ step54:
 	ADD R5, R11
 	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step54
+	BNE step50
 
-sums50:
+sums46:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other55
+	BEQ startElse51
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8474,9 +8424,9 @@ sums50:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	WORD $0x3d8004c5 // str q5, [x6, #16]
 	ADD R7, R6
-	JMP done56
+	JMP startDone52
 
-other55:
+startElse51:
 	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8499,64 +8449,62 @@ other55:
 	WORD $0x3d8004c5 // str q5, [x6, #16]
 	ADD R7, R6
 
-done56:
+startDone52:
 	ADD R2, R10, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	SUBS $1, R8, R8
-	BNE row45
+	BNE repeat41
 	RET
 
-other43:
-
-done44:
+rowsElse40:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE other57
+	BNE rowsElse53
 	ADD R2, R1, R9
 
-row59:
+repeat54:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other60
+	BNE startElse55
 	MOVD R6, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	ADD R7, R10
 	WORD $0x3dc00142 // ldr q2, [x10]
 	WORD $0x3dc00543 // ldr q3, [x10, #16]
-	JMP done61
+	JMP startDone56
 
-other60:
+startElse55:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other62
+	BNE startElse57
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
-	JMP done63
+	JMP startDone58
 
-other62:
+startElse57:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done63:
+startDone58:
 
-done61:
+startDone56:
 	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums64
+	CBZ R12, sums59
 	CMP $4, R3
-	BNE scattered67
+	BNE scattered62
 	SUBS $4, R12, R12
-	BLT few66
+	BLT few61
 
-four65:
+four60:
 	WORD $0x3ceb6824 // ldr q4, [x1, x11]
 	WORD $0x3ceb6925 // ldr q5, [x9, x11]
 	WORD $0x3dc00146 // ldr q6, [x10]
@@ -8589,15 +8537,15 @@ four65:
 	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four65
+	BGE four60
 
-few66:
+few61:
 	ADDS $4, R12, R12
-	BEQ sums64
+	BEQ sums59
 
-scattered67:
+scattered62:
 
-step68:
+step63:
 	WORD $0xbc6b6824 // ldr s4, [x1, x11]
 	WORD $0xbc6b6925 // ldr s5, [x9, x11]
 	WORD $0x3dc00146 // ldr q6, [x10]
@@ -8609,12 +8557,12 @@ step68:
 	ADD R5, R10
 	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step68
+	BNE step63
 
-sums64:
+sums59:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other69
+	BEQ startElse64
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8626,9 +8574,9 @@ sums64:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x3d8004c3 // str q3, [x6, #16]
 	ADD R7, R6
-	JMP done70
+	JMP startDone65
 
-other69:
+startElse64:
 	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8644,52 +8592,50 @@ other69:
 	WORD $0x3d8004c3 // str q3, [x6, #16]
 	ADD R7, R6
 
-done70:
+startDone65:
 	ADD R2, R9, R1
 	ADD R2, R1, R9
 	SUBS $1, R8, R8
-	BNE row59
+	BNE repeat54
 	RET
 
-other57:
+rowsElse53:
 
-done58:
-
-row71:
+repeat66:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE other72
+	BNE startElse67
 	MOVD R6, R9
 	WORD $0x3dc00120 // ldr q0, [x9]
 	WORD $0x3dc00521 // ldr q1, [x9, #16]
-	JMP done73
+	JMP startDone68
 
-other72:
+startElse67:
 	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE other74
+	BNE startElse69
 	MOVD 96(R0), R9
 	WORD $0x3dc00120 // ldr q0, [x9]
 	WORD $0x3dc00521 // ldr q1, [x9, #16]
-	JMP done75
+	JMP startDone70
 
-other74:
+startElse69:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-done75:
+startDone70:
 
-done73:
+startDone68:
 	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums76
+	CBZ R11, sums71
 	CMP $4, R3
-	BNE scattered79
+	BNE scattered74
 	SUBS $4, R11, R11
-	BLT few78
+	BLT few73
 
-four77:
+four72:
 	WORD $0x3cea6822 // ldr q2, [x1, x10]
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
@@ -8713,15 +8659,15 @@ four77:
 	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four77
+	BGE four72
 
-few78:
+few73:
 	ADDS $4, R11, R11
-	BEQ sums76
+	BEQ sums71
 
-scattered79:
+scattered74:
 
-step80:
+step75:
 	WORD $0xbc6a6822 // ldr s2, [x1, x10]
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
@@ -8730,21 +8676,21 @@ step80:
 	ADD R5, R9
 	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step80
+	BNE step75
 
-sums76:
+sums71:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ other81
+	BEQ startElse76
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000c0 // str q0, [x6]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 	WORD $0x3d8004c1 // str q1, [x6, #16]
 	ADD R7, R6
-	JMP done82
+	JMP startDone77
 
-other81:
+startElse76:
 	WORD $0x3dc000c2 // ldr q2, [x6]
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -8753,10 +8699,10 @@ other81:
 	WORD $0x3d8004c1 // str q1, [x6, #16]
 	ADD R7, R6
 
-done82:
+startDone77:
 	ADD R2, R1, R1
 	SUBS $1, R8, R8
-	BNE row71
+	BNE repeat66
 	RET
 
 // gemm2maskedNEON sets C = A·B + start for panels of two vectors, the second
@@ -8776,101 +8722,101 @@ TEXT ·gemm2maskedNEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R9
 	MOVD 64(R0), R10
 	CMP $6, R10
-	BNE other1
+	BNE rowsElse1
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 
-row3:
+repeat2:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE other4
+	BNE startElse3
 	MOVD R7, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
-	TBZ $1, R1, single6
+	TBZ $1, R1, single4
 	WORD $0xfd4009e1 // ldr d1, [x15, #16]
-	TBZ $0, R1, done7
+	TBZ $0, R1, done5
 	ADD $24, R15, R16
 	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
+	JMP done5
+
+single4:
+	WORD $0xbd4011e1 // ldr s1, [x15, #16]
+
+done5:
+	ADD R8, R15
+	WORD $0x3dc001e2 // ldr q2, [x15]
+	TBZ $1, R1, single6
+	WORD $0xfd4009e3 // ldr d3, [x15, #16]
+	TBZ $0, R1, done7
+	ADD $24, R15, R16
+	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
 	JMP done7
 
 single6:
-	WORD $0xbd4011e1 // ldr s1, [x15, #16]
+	WORD $0xbd4011e3 // ldr s3, [x15, #16]
 
 done7:
 	ADD R8, R15
-	WORD $0x3dc001e2 // ldr q2, [x15]
+	WORD $0x3dc001e4 // ldr q4, [x15]
 	TBZ $1, R1, single8
-	WORD $0xfd4009e3 // ldr d3, [x15, #16]
+	WORD $0xfd4009e5 // ldr d5, [x15, #16]
 	TBZ $0, R1, done9
 	ADD $24, R15, R16
-	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
+	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
 	JMP done9
 
 single8:
-	WORD $0xbd4011e3 // ldr s3, [x15, #16]
+	WORD $0xbd4011e5 // ldr s5, [x15, #16]
 
 done9:
 	ADD R8, R15
-	WORD $0x3dc001e4 // ldr q4, [x15]
+	WORD $0x3dc001e6 // ldr q6, [x15]
 	TBZ $1, R1, single10
-	WORD $0xfd4009e5 // ldr d5, [x15, #16]
+	WORD $0xfd4009e7 // ldr d7, [x15, #16]
 	TBZ $0, R1, done11
 	ADD $24, R15, R16
-	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
 	JMP done11
 
 single10:
-	WORD $0xbd4011e5 // ldr s5, [x15, #16]
+	WORD $0xbd4011e7 // ldr s7, [x15, #16]
 
 done11:
 	ADD R8, R15
-	WORD $0x3dc001e6 // ldr q6, [x15]
+	WORD $0x3dc001e8 // ldr q8, [x15]
 	TBZ $1, R1, single12
-	WORD $0xfd4009e7 // ldr d7, [x15, #16]
+	WORD $0xfd4009e9 // ldr d9, [x15, #16]
 	TBZ $0, R1, done13
 	ADD $24, R15, R16
-	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	WORD $0x4d408209 // ld1 {v9.s}[2], [x16]
 	JMP done13
 
 single12:
-	WORD $0xbd4011e7 // ldr s7, [x15, #16]
+	WORD $0xbd4011e9 // ldr s9, [x15, #16]
 
 done13:
 	ADD R8, R15
-	WORD $0x3dc001e8 // ldr q8, [x15]
+	WORD $0x3dc001ea // ldr q10, [x15]
 	TBZ $1, R1, single14
-	WORD $0xfd4009e9 // ldr d9, [x15, #16]
+	WORD $0xfd4009eb // ldr d11, [x15, #16]
 	TBZ $0, R1, done15
 	ADD $24, R15, R16
-	WORD $0x4d408209 // ld1 {v9.s}[2], [x16]
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
 	JMP done15
 
 single14:
-	WORD $0xbd4011e9 // ldr s9, [x15, #16]
-
-done15:
-	ADD R8, R15
-	WORD $0x3dc001ea // ldr q10, [x15]
-	TBZ $1, R1, single16
-	WORD $0xfd4009eb // ldr d11, [x15, #16]
-	TBZ $0, R1, done17
-	ADD $24, R15, R16
-	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done17
-
-single16:
 	WORD $0xbd4011eb // ldr s11, [x15, #16]
 
-done17:
-	JMP done5
+done15:
+	JMP startDone16
 
-other4:
+startElse3:
 	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE other18
+	BNE startElse17
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -8878,25 +8824,25 @@ other4:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	TBZ $1, R1, single20
+	TBZ $1, R1, single18
 	WORD $0xfd4009e1 // ldr d1, [x15, #16]
-	TBZ $0, R1, done21
+	TBZ $0, R1, done19
 	ADD $24, R15, R16
 	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
-	JMP done21
+	JMP done19
 
-single20:
+single18:
 	WORD $0xbd4011e1 // ldr s1, [x15, #16]
 
-done21:
+done19:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
 	WORD $0x4ea11c2b // mov v11.16b, v1.16b
-	JMP done19
+	JMP startDone20
 
-other18:
+startElse17:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8910,15 +8856,15 @@ other18:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done19:
+startDone20:
 
-done5:
+startDone16:
 	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums22
+	CBZ R17, sums21
 
-step23:
+step22:
 	WORD $0xbc70684c // ldr s12, [x2, x16]
 	WORD $0xbc70694d // ldr s13, [x10, x16]
 	WORD $0xbc70696e // ldr s14, [x11, x16]
@@ -8932,17 +8878,17 @@ step23:
 	WORD $0x4f8f1246 // fmla v6.4s, v18.4s, v15.s[0]
 	WORD $0x4f901248 // fmla v8.4s, v18.4s, v16.s[0]
 	WORD $0x4f91124a // fmla v10.4s, v18.4s, v17.s[0]
-	TBZ $1, R1, single24
+	TBZ $1, R1, single23
 	WORD $0xfd4009f3 // ldr d19, [x15, #16]
-	TBZ $0, R1, done25
+	TBZ $0, R1, done24
 	ADD $24, R15, R19
 	WORD $0x4d408273 // ld1 {v19.s}[2], [x19]
-	JMP done25
+	JMP done24
 
-single24:
+single23:
 	WORD $0xbd4011f3 // ldr s19, [x15, #16]
 
-done25:
+done24:
 	WORD $0x4f8c1261 // fmla v1.4s, v19.4s, v12.s[0]
 	WORD $0x4f8d1263 // fmla v3.4s, v19.4s, v13.s[0]
 	WORD $0x4f8e1265 // fmla v5.4s, v19.4s, v14.s[0]
@@ -8952,270 +8898,270 @@ done25:
 	ADD R6, R15
 	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step23
+	BNE step22
 
-sums22:
+sums21:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ other26
+	BEQ startElse25
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R1, single28
+	TBZ $1, R1, single26
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done29
+	TBZ $0, R1, done27
 	ADD $24, R7, R15
 	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
+	JMP done27
+
+single26:
+	WORD $0xbd0010e1 // str s1, [x7, #16]
+
+done27:
+	ADD R8, R7
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R1, single28
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done29
+	ADD $24, R7, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
 	JMP done29
 
 single28:
-	WORD $0xbd0010e1 // str s1, [x7, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done29:
 	ADD R8, R7
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	WORD $0x3d8000e2 // str q2, [x7]
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
 	TBZ $1, R1, single30
-	WORD $0xfd0008e3 // str d3, [x7, #16]
+	WORD $0xfd0008e5 // str d5, [x7, #16]
 	TBZ $0, R1, done31
 	ADD $24, R7, R15
-	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
 	JMP done31
 
 single30:
-	WORD $0xbd0010e3 // str s3, [x7, #16]
-
-done31:
-	ADD R8, R7
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000e4 // str q4, [x7]
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R1, single32
-	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done33
-	ADD $24, R7, R15
-	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done33
-
-single32:
 	WORD $0xbd0010e5 // str s5, [x7, #16]
 
-done33:
+done31:
 	ADD R8, R7
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8000e6 // str q6, [x7]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R1, single34
+	TBZ $1, R1, single32
 	WORD $0xfd0008e7 // str d7, [x7, #16]
-	TBZ $0, R1, done35
+	TBZ $0, R1, done33
 	ADD $24, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done35
+	JMP done33
 
-single34:
+single32:
 	WORD $0xbd0010e7 // str s7, [x7, #16]
 
-done35:
+done33:
 	ADD R8, R7
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000e8 // str q8, [x7]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R1, single36
+	TBZ $1, R1, single34
 	WORD $0xfd0008e9 // str d9, [x7, #16]
-	TBZ $0, R1, done37
+	TBZ $0, R1, done35
 	ADD $24, R7, R15
 	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
-	JMP done37
+	JMP done35
 
-single36:
+single34:
 	WORD $0xbd0010e9 // str s9, [x7, #16]
 
-done37:
+done35:
 	ADD R8, R7
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8000ea // str q10, [x7]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single38
+	TBZ $1, R1, single36
 	WORD $0xfd0008eb // str d11, [x7, #16]
-	TBZ $0, R1, done39
+	TBZ $0, R1, done37
 	ADD $24, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done39
+	JMP done37
 
-single38:
+single36:
 	WORD $0xbd0010eb // str s11, [x7, #16]
 
-done39:
+done37:
 	ADD R8, R7
-	JMP done27
+	JMP startDone38
 
-other26:
+startElse25:
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
-	TBZ $1, R1, single40
+	TBZ $1, R1, single39
 	WORD $0xfd4008ec // ldr d12, [x7, #16]
-	TBZ $0, R1, done41
+	TBZ $0, R1, done40
 	ADD $24, R7, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done41
+	JMP done40
 
-single40:
+single39:
 	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
-done41:
+done40:
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R1, single42
+	TBZ $1, R1, single41
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done43
+	TBZ $0, R1, done42
 	ADD $24, R7, R15
 	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
-	JMP done43
+	JMP done42
 
-single42:
+single41:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done43:
+done42:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8000e2 // str q2, [x7]
-	TBZ $1, R1, single44
+	TBZ $1, R1, single43
 	WORD $0xfd4008ec // ldr d12, [x7, #16]
-	TBZ $0, R1, done45
+	TBZ $0, R1, done44
 	ADD $24, R7, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done45
+	JMP done44
 
-single44:
+single43:
 	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
-done45:
+done44:
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R1, single46
+	TBZ $1, R1, single45
 	WORD $0xfd0008e3 // str d3, [x7, #16]
-	TBZ $0, R1, done47
+	TBZ $0, R1, done46
 	ADD $24, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done47
+	JMP done46
 
-single46:
+single45:
 	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-done47:
+done46:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000e4 // str q4, [x7]
-	TBZ $1, R1, single48
+	TBZ $1, R1, single47
 	WORD $0xfd4008ec // ldr d12, [x7, #16]
-	TBZ $0, R1, done49
+	TBZ $0, R1, done48
 	ADD $24, R7, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done49
+	JMP done48
 
-single48:
+single47:
 	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
-done49:
+done48:
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R1, single50
+	TBZ $1, R1, single49
 	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done51
+	TBZ $0, R1, done50
 	ADD $24, R7, R15
 	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done51
+	JMP done50
 
-single50:
+single49:
 	WORD $0xbd0010e5 // str s5, [x7, #16]
 
-done51:
+done50:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8000e6 // str q6, [x7]
-	TBZ $1, R1, single52
+	TBZ $1, R1, single51
 	WORD $0xfd4008ec // ldr d12, [x7, #16]
-	TBZ $0, R1, done53
+	TBZ $0, R1, done52
 	ADD $24, R7, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done53
+	JMP done52
 
-single52:
+single51:
 	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
-done53:
+done52:
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R1, single54
+	TBZ $1, R1, single53
 	WORD $0xfd0008e7 // str d7, [x7, #16]
-	TBZ $0, R1, done55
+	TBZ $0, R1, done54
 	ADD $24, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done55
+	JMP done54
 
-single54:
+single53:
 	WORD $0xbd0010e7 // str s7, [x7, #16]
 
-done55:
+done54:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000e8 // str q8, [x7]
-	TBZ $1, R1, single56
+	TBZ $1, R1, single55
 	WORD $0xfd4008ec // ldr d12, [x7, #16]
-	TBZ $0, R1, done57
+	TBZ $0, R1, done56
 	ADD $24, R7, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done57
+	JMP done56
 
-single56:
+single55:
 	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
-done57:
+done56:
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R1, single58
+	TBZ $1, R1, single57
 	WORD $0xfd0008e9 // str d9, [x7, #16]
-	TBZ $0, R1, done59
+	TBZ $0, R1, done58
 	ADD $24, R7, R15
 	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
-	JMP done59
+	JMP done58
 
-single58:
+single57:
 	WORD $0xbd0010e9 // str s9, [x7, #16]
 
-done59:
+done58:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8000ea // str q10, [x7]
-	TBZ $1, R1, single60
+	TBZ $1, R1, single59
 	WORD $0xfd4008ec // ldr d12, [x7, #16]
-	TBZ $0, R1, done61
+	TBZ $0, R1, done60
 	ADD $24, R7, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done61
+	JMP done60
 
-single60:
+single59:
 	WORD $0xbd4010ec // ldr s12, [x7, #16]
 
-done61:
+done60:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single62
+	TBZ $1, R1, single61
 	WORD $0xfd0008eb // str d11, [x7, #16]
-	TBZ $0, R1, done63
+	TBZ $0, R1, done62
 	ADD $24, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done63
+	JMP done62
 
-single62:
+single61:
 	WORD $0xbd0010eb // str s11, [x7, #16]
 
-done63:
+done62:
 	ADD R8, R7
 
-done27:
+startDone38:
 	ADD R3, R14, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -9223,119 +9169,117 @@ done27:
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R10
 	CMP $5, R10
-	BNE other64
+	BNE rowsElse63
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 
-row66:
+repeat64:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other67
+	BNE startElse65
 	MOVD R7, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
-	TBZ $1, R1, single69
+	TBZ $1, R1, single66
 	WORD $0xfd4009c1 // ldr d1, [x14, #16]
-	TBZ $0, R1, done70
+	TBZ $0, R1, done67
 	ADD $24, R14, R15
 	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done70
+	JMP done67
 
-single69:
+single66:
 	WORD $0xbd4011c1 // ldr s1, [x14, #16]
 
-done70:
+done67:
 	ADD R8, R14
 	WORD $0x3dc001c2 // ldr q2, [x14]
-	TBZ $1, R1, single71
+	TBZ $1, R1, single68
 	WORD $0xfd4009c3 // ldr d3, [x14, #16]
-	TBZ $0, R1, done72
+	TBZ $0, R1, done69
 	ADD $24, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done72
+	JMP done69
 
-single71:
+single68:
 	WORD $0xbd4011c3 // ldr s3, [x14, #16]
 
-done72:
+done69:
 	ADD R8, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
-	TBZ $1, R1, single73
+	TBZ $1, R1, single70
 	WORD $0xfd4009c5 // ldr d5, [x14, #16]
-	TBZ $0, R1, done74
+	TBZ $0, R1, done71
 	ADD $24, R14, R15
 	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
-	JMP done74
+	JMP done71
 
-single73:
+single70:
 	WORD $0xbd4011c5 // ldr s5, [x14, #16]
 
-done74:
+done71:
 	ADD R8, R14
 	WORD $0x3dc001c6 // ldr q6, [x14]
-	TBZ $1, R1, single75
+	TBZ $1, R1, single72
 	WORD $0xfd4009c7 // ldr d7, [x14, #16]
-	TBZ $0, R1, done76
+	TBZ $0, R1, done73
 	ADD $24, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done76
+	JMP done73
 
-single75:
+single72:
 	WORD $0xbd4011c7 // ldr s7, [x14, #16]
 
-done76:
+done73:
 	ADD R8, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
-	TBZ $1, R1, single77
+	TBZ $1, R1, single74
 	WORD $0xfd4009c9 // ldr d9, [x14, #16]
-	TBZ $0, R1, done78
+	TBZ $0, R1, done75
 	ADD $24, R14, R15
 	WORD $0x4d4081e9 // ld1 {v9.s}[2], [x15]
-	JMP done78
+	JMP done75
 
-single77:
+single74:
 	WORD $0xbd4011c9 // ldr s9, [x14, #16]
 
-done78:
-	JMP done68
+done75:
+	JMP startDone76
 
-other67:
+startElse65:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other79
+	BNE startElse77
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	TBZ $1, R1, single81
+	TBZ $1, R1, single78
 	WORD $0xfd4009c1 // ldr d1, [x14, #16]
-	TBZ $0, R1, done82
+	TBZ $0, R1, done79
 	ADD $24, R14, R15
 	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done82
+	JMP done79
 
-single81:
+single78:
 	WORD $0xbd4011c1 // ldr s1, [x14, #16]
 
-done82:
+done79:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	JMP done80
+	JMP startDone80
 
-other79:
+startElse77:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9347,15 +9291,15 @@ other79:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-done80:
+startDone80:
 
-done68:
+startDone76:
 	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums83
+	CBZ R16, sums81
 
-step84:
+step82:
 	WORD $0xbc6f684a // ldr s10, [x2, x15]
 	WORD $0xbc6f694b // ldr s11, [x10, x15]
 	WORD $0xbc6f696c // ldr s12, [x11, x15]
@@ -9367,17 +9311,17 @@ step84:
 	WORD $0x4f8c11e4 // fmla v4.4s, v15.4s, v12.s[0]
 	WORD $0x4f8d11e6 // fmla v6.4s, v15.4s, v13.s[0]
 	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
-	TBZ $1, R1, single85
+	TBZ $1, R1, single83
 	WORD $0xfd4009d0 // ldr d16, [x14, #16]
-	TBZ $0, R1, done86
+	TBZ $0, R1, done84
 	ADD $24, R14, R17
 	WORD $0x4d408230 // ld1 {v16.s}[2], [x17]
-	JMP done86
+	JMP done84
 
-single85:
+single83:
 	WORD $0xbd4011d0 // ldr s16, [x14, #16]
 
-done86:
+done84:
 	WORD $0x4f8a1201 // fmla v1.4s, v16.4s, v10.s[0]
 	WORD $0x4f8b1203 // fmla v3.4s, v16.4s, v11.s[0]
 	WORD $0x4f8c1205 // fmla v5.4s, v16.4s, v12.s[0]
@@ -9386,331 +9330,329 @@ done86:
 	ADD R6, R14
 	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step84
+	BNE step82
 
-sums83:
+sums81:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other87
+	BEQ startElse85
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R1, single89
+	TBZ $1, R1, single86
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done90
+	TBZ $0, R1, done87
 	ADD $24, R7, R14
 	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done90
+	JMP done87
 
-single89:
+single86:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done90:
+done87:
 	ADD R8, R7
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x3d8000e2 // str q2, [x7]
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R1, single91
+	TBZ $1, R1, single88
 	WORD $0xfd0008e3 // str d3, [x7, #16]
-	TBZ $0, R1, done92
+	TBZ $0, R1, done89
 	ADD $24, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done92
+	JMP done89
 
-single91:
+single88:
 	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-done92:
+done89:
 	ADD R8, R7
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
 	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R1, single93
+	TBZ $1, R1, single90
 	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done94
+	TBZ $0, R1, done91
 	ADD $24, R7, R14
 	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done94
+	JMP done91
 
-single93:
+single90:
 	WORD $0xbd0010e5 // str s5, [x7, #16]
 
-done94:
+done91:
 	ADD R8, R7
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
 	WORD $0x3d8000e6 // str q6, [x7]
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R1, single95
+	TBZ $1, R1, single92
 	WORD $0xfd0008e7 // str d7, [x7, #16]
-	TBZ $0, R1, done96
+	TBZ $0, R1, done93
 	ADD $24, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done96
+	JMP done93
 
-single95:
+single92:
 	WORD $0xbd0010e7 // str s7, [x7, #16]
 
-done96:
+done93:
 	ADD R8, R7
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
 	WORD $0x3d8000e8 // str q8, [x7]
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R1, single97
+	TBZ $1, R1, single94
 	WORD $0xfd0008e9 // str d9, [x7, #16]
-	TBZ $0, R1, done98
+	TBZ $0, R1, done95
 	ADD $24, R7, R14
 	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
-	JMP done98
+	JMP done95
 
-single97:
+single94:
 	WORD $0xbd0010e9 // str s9, [x7, #16]
 
-done98:
+done95:
 	ADD R8, R7
-	JMP done88
+	JMP startDone96
 
-other87:
+startElse85:
 	WORD $0x3dc000ea // ldr q10, [x7]
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000e0 // str q0, [x7]
-	TBZ $1, R1, single99
+	TBZ $1, R1, single97
 	WORD $0xfd4008ea // ldr d10, [x7, #16]
-	TBZ $0, R1, done100
+	TBZ $0, R1, done98
 	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done98
+
+single97:
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
+
+done98:
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	TBZ $1, R1, single99
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done100
+	ADD $24, R7, R14
+	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
 	JMP done100
 
 single99:
-	WORD $0xbd4010ea // ldr s10, [x7, #16]
-
-done100:
-	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R1, single101
-	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done102
-	ADD $24, R7, R14
-	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done102
-
-single101:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done102:
+done100:
 	ADD R8, R7
 	WORD $0x3dc000ea // ldr q10, [x7]
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x3d8000e2 // str q2, [x7]
-	TBZ $1, R1, single103
+	TBZ $1, R1, single101
 	WORD $0xfd4008ea // ldr d10, [x7, #16]
-	TBZ $0, R1, done104
+	TBZ $0, R1, done102
 	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done102
+
+single101:
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
+
+done102:
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	TBZ $1, R1, single103
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done104
+	ADD $24, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
 	JMP done104
 
 single103:
-	WORD $0xbd4010ea // ldr s10, [x7, #16]
-
-done104:
-	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R1, single105
-	WORD $0xfd0008e3 // str d3, [x7, #16]
-	TBZ $0, R1, done106
-	ADD $24, R7, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done106
-
-single105:
 	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-done106:
+done104:
 	ADD R8, R7
 	WORD $0x3dc000ea // ldr q10, [x7]
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
 	WORD $0x3d8000e4 // str q4, [x7]
-	TBZ $1, R1, single107
+	TBZ $1, R1, single105
 	WORD $0xfd4008ea // ldr d10, [x7, #16]
-	TBZ $0, R1, done108
+	TBZ $0, R1, done106
 	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done106
+
+single105:
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
+
+done106:
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	TBZ $1, R1, single107
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done108
+	ADD $24, R7, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
 	JMP done108
 
 single107:
-	WORD $0xbd4010ea // ldr s10, [x7, #16]
-
-done108:
-	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R1, single109
-	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done110
-	ADD $24, R7, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done110
-
-single109:
 	WORD $0xbd0010e5 // str s5, [x7, #16]
 
-done110:
+done108:
 	ADD R8, R7
 	WORD $0x3dc000ea // ldr q10, [x7]
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
 	WORD $0x3d8000e6 // str q6, [x7]
-	TBZ $1, R1, single111
+	TBZ $1, R1, single109
 	WORD $0xfd4008ea // ldr d10, [x7, #16]
-	TBZ $0, R1, done112
+	TBZ $0, R1, done110
 	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done110
+
+single109:
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
+
+done110:
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	TBZ $1, R1, single111
+	WORD $0xfd0008e7 // str d7, [x7, #16]
+	TBZ $0, R1, done112
+	ADD $24, R7, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
 	JMP done112
 
 single111:
-	WORD $0xbd4010ea // ldr s10, [x7, #16]
-
-done112:
-	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R1, single113
-	WORD $0xfd0008e7 // str d7, [x7, #16]
-	TBZ $0, R1, done114
-	ADD $24, R7, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done114
-
-single113:
 	WORD $0xbd0010e7 // str s7, [x7, #16]
 
-done114:
+done112:
 	ADD R8, R7
 	WORD $0x3dc000ea // ldr q10, [x7]
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
 	WORD $0x3d8000e8 // str q8, [x7]
-	TBZ $1, R1, single115
+	TBZ $1, R1, single113
 	WORD $0xfd4008ea // ldr d10, [x7, #16]
-	TBZ $0, R1, done116
+	TBZ $0, R1, done114
 	ADD $24, R7, R14
 	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done114
+
+single113:
+	WORD $0xbd4010ea // ldr s10, [x7, #16]
+
+done114:
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	TBZ $1, R1, single115
+	WORD $0xfd0008e9 // str d9, [x7, #16]
+	TBZ $0, R1, done116
+	ADD $24, R7, R14
+	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
 	JMP done116
 
 single115:
-	WORD $0xbd4010ea // ldr s10, [x7, #16]
-
-done116:
-	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R1, single117
-	WORD $0xfd0008e9 // str d9, [x7, #16]
-	TBZ $0, R1, done118
-	ADD $24, R7, R14
-	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
-	JMP done118
-
-single117:
 	WORD $0xbd0010e9 // str s9, [x7, #16]
 
-done118:
+done116:
 	ADD R8, R7
 
-done88:
+startDone96:
 	ADD R3, R13, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	SUBS $1, R9, R9
-	BNE row66
+	BNE repeat64
 	RET
 
-other64:
-
-done65:
+rowsElse63:
 	MOVD 64(R0), R10
 	CMP $4, R10
-	BNE other119
+	BNE rowsElse117
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 
-row121:
+repeat118:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other122
+	BNE startElse119
 	MOVD R7, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
-	TBZ $1, R1, single124
+	TBZ $1, R1, single120
 	WORD $0xfd4009a1 // ldr d1, [x13, #16]
-	TBZ $0, R1, done125
+	TBZ $0, R1, done121
 	ADD $24, R13, R14
 	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
+	JMP done121
+
+single120:
+	WORD $0xbd4011a1 // ldr s1, [x13, #16]
+
+done121:
+	ADD R8, R13
+	WORD $0x3dc001a2 // ldr q2, [x13]
+	TBZ $1, R1, single122
+	WORD $0xfd4009a3 // ldr d3, [x13, #16]
+	TBZ $0, R1, done123
+	ADD $24, R13, R14
+	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	JMP done123
+
+single122:
+	WORD $0xbd4011a3 // ldr s3, [x13, #16]
+
+done123:
+	ADD R8, R13
+	WORD $0x3dc001a4 // ldr q4, [x13]
+	TBZ $1, R1, single124
+	WORD $0xfd4009a5 // ldr d5, [x13, #16]
+	TBZ $0, R1, done125
+	ADD $24, R13, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
 	JMP done125
 
 single124:
-	WORD $0xbd4011a1 // ldr s1, [x13, #16]
+	WORD $0xbd4011a5 // ldr s5, [x13, #16]
 
 done125:
 	ADD R8, R13
-	WORD $0x3dc001a2 // ldr q2, [x13]
+	WORD $0x3dc001a6 // ldr q6, [x13]
 	TBZ $1, R1, single126
-	WORD $0xfd4009a3 // ldr d3, [x13, #16]
+	WORD $0xfd4009a7 // ldr d7, [x13, #16]
 	TBZ $0, R1, done127
 	ADD $24, R13, R14
-	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
+	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
 	JMP done127
 
 single126:
-	WORD $0xbd4011a3 // ldr s3, [x13, #16]
-
-done127:
-	ADD R8, R13
-	WORD $0x3dc001a4 // ldr q4, [x13]
-	TBZ $1, R1, single128
-	WORD $0xfd4009a5 // ldr d5, [x13, #16]
-	TBZ $0, R1, done129
-	ADD $24, R13, R14
-	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done129
-
-single128:
-	WORD $0xbd4011a5 // ldr s5, [x13, #16]
-
-done129:
-	ADD R8, R13
-	WORD $0x3dc001a6 // ldr q6, [x13]
-	TBZ $1, R1, single130
-	WORD $0xfd4009a7 // ldr d7, [x13, #16]
-	TBZ $0, R1, done131
-	ADD $24, R13, R14
-	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done131
-
-single130:
 	WORD $0xbd4011a7 // ldr s7, [x13, #16]
 
-done131:
-	JMP done123
+done127:
+	JMP startDone128
 
-other122:
+startElse119:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other132
+	BNE startElse129
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	TBZ $1, R1, single134
+	TBZ $1, R1, single130
 	WORD $0xfd4009a1 // ldr d1, [x13, #16]
-	TBZ $0, R1, done135
+	TBZ $0, R1, done131
 	ADD $24, R13, R14
 	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
-	JMP done135
+	JMP done131
 
-single134:
+single130:
 	WORD $0xbd4011a1 // ldr s1, [x13, #16]
 
-done135:
+done131:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	JMP done133
+	JMP startDone132
 
-other132:
+startElse129:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9720,15 +9662,15 @@ other132:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done133:
+startDone132:
 
-done123:
+startDone128:
 	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums136
+	CBZ R15, sums133
 
-step137:
+step134:
 	WORD $0xbc6e6848 // ldr s8, [x2, x14]
 	WORD $0xbc6e6949 // ldr s9, [x10, x14]
 	WORD $0xbc6e696a // ldr s10, [x11, x14]
@@ -9738,17 +9680,17 @@ step137:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1184 // fmla v4.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1186 // fmla v6.4s, v12.4s, v11.s[0]
-	TBZ $1, R1, single138
+	TBZ $1, R1, single135
 	WORD $0xfd4009ad // ldr d13, [x13, #16]
-	TBZ $0, R1, done139
+	TBZ $0, R1, done136
 	ADD $24, R13, R16
 	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
-	JMP done139
+	JMP done136
 
-single138:
+single135:
 	WORD $0xbd4011ad // ldr s13, [x13, #16]
 
-done139:
+done136:
 	WORD $0x4f8811a1 // fmla v1.4s, v13.4s, v8.s[0]
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a5 // fmla v5.4s, v13.4s, v10.s[0]
@@ -9756,272 +9698,270 @@ done139:
 	ADD R6, R13
 	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step137
+	BNE step134
 
-sums136:
+sums133:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other140
+	BEQ startElse137
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R1, single142
+	TBZ $1, R1, single138
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done143
+	TBZ $0, R1, done139
 	ADD $24, R7, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
+	JMP done139
+
+single138:
+	WORD $0xbd0010e1 // str s1, [x7, #16]
+
+done139:
+	ADD R8, R7
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R1, single140
+	WORD $0xfd0008e3 // str d3, [x7, #16]
+	TBZ $0, R1, done141
+	ADD $24, R7, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done141
+
+single140:
+	WORD $0xbd0010e3 // str s3, [x7, #16]
+
+done141:
+	ADD R8, R7
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R1, single142
+	WORD $0xfd0008e5 // str d5, [x7, #16]
+	TBZ $0, R1, done143
+	ADD $24, R7, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
 	JMP done143
 
 single142:
-	WORD $0xbd0010e1 // str s1, [x7, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done143:
 	ADD R8, R7
-	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	WORD $0x3d8000e2 // str q2, [x7]
-	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	TBZ $1, R1, single144
-	WORD $0xfd0008e3 // str d3, [x7, #16]
+	WORD $0xfd0008e7 // str d7, [x7, #16]
 	TBZ $0, R1, done145
 	ADD $24, R7, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done145
 
 single144:
-	WORD $0xbd0010e3 // str s3, [x7, #16]
+	WORD $0xbd0010e7 // str s7, [x7, #16]
 
 done145:
 	ADD R8, R7
-	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	WORD $0x3d8000e4 // str q4, [x7]
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R1, single146
-	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done147
-	ADD $24, R7, R13
-	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done147
+	JMP startDone146
 
-single146:
-	WORD $0xbd0010e5 // str s5, [x7, #16]
-
-done147:
-	ADD R8, R7
-	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	WORD $0x3d8000e6 // str q6, [x7]
-	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R1, single148
-	WORD $0xfd0008e7 // str d7, [x7, #16]
-	TBZ $0, R1, done149
-	ADD $24, R7, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done149
-
-single148:
-	WORD $0xbd0010e7 // str s7, [x7, #16]
-
-done149:
-	ADD R8, R7
-	JMP done141
-
-other140:
+startElse137:
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
-	TBZ $1, R1, single150
+	TBZ $1, R1, single147
 	WORD $0xfd4008e8 // ldr d8, [x7, #16]
-	TBZ $0, R1, done151
+	TBZ $0, R1, done148
 	ADD $24, R7, R13
 	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
-	JMP done151
+	JMP done148
 
-single150:
+single147:
 	WORD $0xbd4010e8 // ldr s8, [x7, #16]
 
-done151:
+done148:
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R1, single152
+	TBZ $1, R1, single149
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done153
+	TBZ $0, R1, done150
 	ADD $24, R7, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done153
+	JMP done150
 
-single152:
+single149:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done153:
+done150:
 	ADD R8, R7
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8000e2 // str q2, [x7]
-	TBZ $1, R1, single154
+	TBZ $1, R1, single151
 	WORD $0xfd4008e8 // ldr d8, [x7, #16]
-	TBZ $0, R1, done155
+	TBZ $0, R1, done152
 	ADD $24, R7, R13
 	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
-	JMP done155
+	JMP done152
 
-single154:
+single151:
 	WORD $0xbd4010e8 // ldr s8, [x7, #16]
 
-done155:
+done152:
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R1, single156
+	TBZ $1, R1, single153
 	WORD $0xfd0008e3 // str d3, [x7, #16]
-	TBZ $0, R1, done157
+	TBZ $0, R1, done154
 	ADD $24, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done157
+	JMP done154
 
-single156:
+single153:
 	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-done157:
+done154:
 	ADD R8, R7
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000e4 // str q4, [x7]
-	TBZ $1, R1, single158
+	TBZ $1, R1, single155
 	WORD $0xfd4008e8 // ldr d8, [x7, #16]
-	TBZ $0, R1, done159
+	TBZ $0, R1, done156
 	ADD $24, R7, R13
 	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
-	JMP done159
+	JMP done156
 
-single158:
+single155:
 	WORD $0xbd4010e8 // ldr s8, [x7, #16]
 
-done159:
+done156:
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R1, single160
+	TBZ $1, R1, single157
 	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done161
+	TBZ $0, R1, done158
 	ADD $24, R7, R13
 	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done161
+	JMP done158
 
-single160:
+single157:
 	WORD $0xbd0010e5 // str s5, [x7, #16]
 
-done161:
+done158:
 	ADD R8, R7
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8000e6 // str q6, [x7]
-	TBZ $1, R1, single162
+	TBZ $1, R1, single159
 	WORD $0xfd4008e8 // ldr d8, [x7, #16]
-	TBZ $0, R1, done163
+	TBZ $0, R1, done160
 	ADD $24, R7, R13
 	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
-	JMP done163
+	JMP done160
 
-single162:
+single159:
 	WORD $0xbd4010e8 // ldr s8, [x7, #16]
 
-done163:
+done160:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R1, single164
+	TBZ $1, R1, single161
 	WORD $0xfd0008e7 // str d7, [x7, #16]
-	TBZ $0, R1, done165
+	TBZ $0, R1, done162
 	ADD $24, R7, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done165
+	JMP done162
 
-single164:
+single161:
 	WORD $0xbd0010e7 // str s7, [x7, #16]
 
-done165:
+done162:
 	ADD R8, R7
 
-done141:
+startDone146:
 	ADD R3, R12, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	SUBS $1, R9, R9
-	BNE row121
+	BNE repeat118
 	RET
 
-other119:
-
-done120:
+rowsElse117:
 	MOVD 64(R0), R10
 	CMP $3, R10
-	BNE other166
+	BNE rowsElse163
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 
-row168:
+repeat164:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other169
+	BNE startElse165
 	MOVD R7, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
-	TBZ $1, R1, single171
+	TBZ $1, R1, single166
 	WORD $0xfd400981 // ldr d1, [x12, #16]
-	TBZ $0, R1, done172
+	TBZ $0, R1, done167
 	ADD $24, R12, R13
 	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done172
+	JMP done167
 
-single171:
+single166:
 	WORD $0xbd401181 // ldr s1, [x12, #16]
 
-done172:
+done167:
 	ADD R8, R12
 	WORD $0x3dc00182 // ldr q2, [x12]
-	TBZ $1, R1, single173
+	TBZ $1, R1, single168
 	WORD $0xfd400983 // ldr d3, [x12, #16]
-	TBZ $0, R1, done174
+	TBZ $0, R1, done169
 	ADD $24, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done174
+	JMP done169
 
-single173:
+single168:
 	WORD $0xbd401183 // ldr s3, [x12, #16]
 
-done174:
+done169:
 	ADD R8, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
-	TBZ $1, R1, single175
+	TBZ $1, R1, single170
 	WORD $0xfd400985 // ldr d5, [x12, #16]
-	TBZ $0, R1, done176
+	TBZ $0, R1, done171
 	ADD $24, R12, R13
 	WORD $0x4d4081a5 // ld1 {v5.s}[2], [x13]
-	JMP done176
+	JMP done171
 
-single175:
+single170:
 	WORD $0xbd401185 // ldr s5, [x12, #16]
 
-done176:
-	JMP done170
+done171:
+	JMP startDone172
 
-other169:
+startElse165:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other177
+	BNE startElse173
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	TBZ $1, R1, single179
+	TBZ $1, R1, single174
 	WORD $0xfd400981 // ldr d1, [x12, #16]
-	TBZ $0, R1, done180
+	TBZ $0, R1, done175
 	ADD $24, R12, R13
 	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done180
+	JMP done175
 
-single179:
+single174:
 	WORD $0xbd401181 // ldr s1, [x12, #16]
 
-done180:
+done175:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	JMP done178
+	JMP startDone176
 
-other177:
+startElse173:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10029,15 +9969,15 @@ other177:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-done178:
+startDone176:
 
-done170:
+startDone172:
 	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums181
+	CBZ R14, sums177
 
-step182:
+step178:
 	WORD $0xbc6d6846 // ldr s6, [x2, x13]
 	WORD $0xbc6d6947 // ldr s7, [x10, x13]
 	WORD $0xbc6d6968 // ldr s8, [x11, x13]
@@ -10045,81 +9985,108 @@ step182:
 	WORD $0x4f861120 // fmla v0.4s, v9.4s, v6.s[0]
 	WORD $0x4f871122 // fmla v2.4s, v9.4s, v7.s[0]
 	WORD $0x4f881124 // fmla v4.4s, v9.4s, v8.s[0]
-	TBZ $1, R1, single183
+	TBZ $1, R1, single179
 	WORD $0xfd40098a // ldr d10, [x12, #16]
-	TBZ $0, R1, done184
+	TBZ $0, R1, done180
 	ADD $24, R12, R15
 	WORD $0x4d4081ea // ld1 {v10.s}[2], [x15]
-	JMP done184
+	JMP done180
 
-single183:
+single179:
 	WORD $0xbd40118a // ldr s10, [x12, #16]
 
-done184:
+done180:
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871143 // fmla v3.4s, v10.4s, v7.s[0]
 	WORD $0x4f881145 // fmla v5.4s, v10.4s, v8.s[0]
 	ADD R6, R12
 	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step182
+	BNE step178
 
-sums181:
+sums177:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other185
+	BEQ startElse181
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R1, single187
+	TBZ $1, R1, single182
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done188
+	TBZ $0, R1, done183
 	ADD $24, R7, R12
 	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done188
+	JMP done183
 
-single187:
+single182:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done188:
+done183:
 	ADD R8, R7
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
 	WORD $0x3d8000e2 // str q2, [x7]
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R1, single189
+	TBZ $1, R1, single184
 	WORD $0xfd0008e3 // str d3, [x7, #16]
-	TBZ $0, R1, done190
+	TBZ $0, R1, done185
 	ADD $24, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done190
+	JMP done185
 
-single189:
+single184:
 	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-done190:
+done185:
 	ADD R8, R7
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x3d8000e4 // str q4, [x7]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R1, single191
+	TBZ $1, R1, single186
 	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done192
+	TBZ $0, R1, done187
 	ADD $24, R7, R12
 	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done192
+	JMP done187
 
-single191:
+single186:
 	WORD $0xbd0010e5 // str s5, [x7, #16]
 
-done192:
+done187:
 	ADD R8, R7
-	JMP done186
+	JMP startDone188
 
-other185:
+startElse181:
 	WORD $0x3dc000e6 // ldr q6, [x7]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000e0 // str q0, [x7]
+	TBZ $1, R1, single189
+	WORD $0xfd4008e6 // ldr d6, [x7, #16]
+	TBZ $0, R1, done190
+	ADD $24, R7, R12
+	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
+	JMP done190
+
+single189:
+	WORD $0xbd4010e6 // ldr s6, [x7, #16]
+
+done190:
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	TBZ $1, R1, single191
+	WORD $0xfd0008e1 // str d1, [x7, #16]
+	TBZ $0, R1, done192
+	ADD $24, R7, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	JMP done192
+
+single191:
+	WORD $0xbd0010e1 // str s1, [x7, #16]
+
+done192:
+	ADD R8, R7
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x3d8000e2 // str q2, [x7]
 	TBZ $1, R1, single193
 	WORD $0xfd4008e6 // ldr d6, [x7, #16]
 	TBZ $0, R1, done194
@@ -10131,22 +10098,22 @@ single193:
 	WORD $0xbd4010e6 // ldr s6, [x7, #16]
 
 done194:
-	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
 	TBZ $1, R1, single195
-	WORD $0xfd0008e1 // str d1, [x7, #16]
+	WORD $0xfd0008e3 // str d3, [x7, #16]
 	TBZ $0, R1, done196
 	ADD $24, R7, R12
-	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
 	JMP done196
 
 single195:
-	WORD $0xbd0010e1 // str s1, [x7, #16]
+	WORD $0xbd0010e3 // str s3, [x7, #16]
 
 done196:
 	ADD R8, R7
 	WORD $0x3dc000e6 // ldr q6, [x7]
-	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8000e4 // str q4, [x7]
 	TBZ $1, R1, single197
 	WORD $0xfd4008e6 // ldr d6, [x7, #16]
 	TBZ $0, R1, done198
@@ -10158,69 +10125,73 @@ single197:
 	WORD $0xbd4010e6 // ldr s6, [x7, #16]
 
 done198:
-	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	TBZ $1, R1, single199
-	WORD $0xfd0008e3 // str d3, [x7, #16]
+	WORD $0xfd0008e5 // str d5, [x7, #16]
 	TBZ $0, R1, done200
 	ADD $24, R7, R12
-	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
 	JMP done200
 
 single199:
-	WORD $0xbd0010e3 // str s3, [x7, #16]
+	WORD $0xbd0010e5 // str s5, [x7, #16]
 
 done200:
 	ADD R8, R7
-	WORD $0x3dc000e6 // ldr q6, [x7]
-	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	WORD $0x3d8000e4 // str q4, [x7]
-	TBZ $1, R1, single201
-	WORD $0xfd4008e6 // ldr d6, [x7, #16]
-	TBZ $0, R1, done202
-	ADD $24, R7, R12
-	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
-	JMP done202
 
-single201:
-	WORD $0xbd4010e6 // ldr s6, [x7, #16]
-
-done202:
-	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R1, single203
-	WORD $0xfd0008e5 // str d5, [x7, #16]
-	TBZ $0, R1, done204
-	ADD $24, R7, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done204
-
-single203:
-	WORD $0xbd0010e5 // str s5, [x7, #16]
-
-done204:
-	ADD R8, R7
-
-done186:
+startDone188:
 	ADD R3, R11, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	SUBS $1, R9, R9
-	BNE row168
+	BNE repeat164
 	RET
 
-other166:
-
-done167:
+rowsElse163:
 	MOVD 64(R0), R10
 	CMP $2, R10
-	BNE other205
+	BNE rowsElse201
 	ADD R3, R2, R10
 
-row207:
+repeat202:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other208
+	BNE startElse203
 	MOVD R7, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
+	TBZ $1, R1, single204
+	WORD $0xfd400961 // ldr d1, [x11, #16]
+	TBZ $0, R1, done205
+	ADD $24, R11, R12
+	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
+	JMP done205
+
+single204:
+	WORD $0xbd401161 // ldr s1, [x11, #16]
+
+done205:
+	ADD R8, R11
+	WORD $0x3dc00162 // ldr q2, [x11]
+	TBZ $1, R1, single206
+	WORD $0xfd400963 // ldr d3, [x11, #16]
+	TBZ $0, R1, done207
+	ADD $24, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done207
+
+single206:
+	WORD $0xbd401163 // ldr s3, [x11, #16]
+
+done207:
+	JMP startDone208
+
+startElse203:
+	MOVD 88(R0), R11
+	CMP $1, R11
+	BNE startElse209
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	TBZ $1, R1, single210
 	WORD $0xfd400961 // ldr d1, [x11, #16]
 	TBZ $0, R1, done211
@@ -10232,310 +10203,275 @@ single210:
 	WORD $0xbd401161 // ldr s1, [x11, #16]
 
 done211:
-	ADD R8, R11
-	WORD $0x3dc00162 // ldr q2, [x11]
-	TBZ $1, R1, single212
-	WORD $0xfd400963 // ldr d3, [x11, #16]
-	TBZ $0, R1, done213
-	ADD $24, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done213
-
-single212:
-	WORD $0xbd401163 // ldr s3, [x11, #16]
-
-done213:
-	JMP done209
-
-other208:
-	MOVD 88(R0), R11
-	CMP $1, R11
-	BNE other214
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	TBZ $1, R1, single216
-	WORD $0xfd400961 // ldr d1, [x11, #16]
-	TBZ $0, R1, done217
-	ADD $24, R11, R12
-	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
-	JMP done217
-
-single216:
-	WORD $0xbd401161 // ldr s1, [x11, #16]
-
-done217:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
-	JMP done215
+	JMP startDone212
 
-other214:
+startElse209:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done215:
+startDone212:
 
-done209:
+startDone208:
 	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums218
+	CBZ R13, sums213
 
-step219:
+step214:
 	WORD $0xbc6c6844 // ldr s4, [x2, x12]
 	WORD $0xbc6c6945 // ldr s5, [x10, x12]
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
-	TBZ $1, R1, single220
+	TBZ $1, R1, single215
 	WORD $0xfd400967 // ldr d7, [x11, #16]
-	TBZ $0, R1, done221
+	TBZ $0, R1, done216
 	ADD $24, R11, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done221
+	JMP done216
 
-single220:
+single215:
 	WORD $0xbd401167 // ldr s7, [x11, #16]
 
-done221:
+done216:
 	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
 	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
 	ADD R6, R11
 	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step219
+	BNE step214
 
-sums218:
+sums213:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other222
+	BEQ startElse217
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R1, single224
+	TBZ $1, R1, single218
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done225
+	TBZ $0, R1, done219
 	ADD $24, R7, R11
 	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done225
+	JMP done219
 
-single224:
+single218:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done225:
+done219:
 	ADD R8, R7
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8000e2 // str q2, [x7]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R1, single226
+	TBZ $1, R1, single220
 	WORD $0xfd0008e3 // str d3, [x7, #16]
-	TBZ $0, R1, done227
+	TBZ $0, R1, done221
 	ADD $24, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done227
+	JMP done221
 
-single226:
+single220:
 	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-done227:
+done221:
 	ADD R8, R7
-	JMP done223
+	JMP startDone222
 
-other222:
+startElse217:
 	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
-	TBZ $1, R1, single228
+	TBZ $1, R1, single223
 	WORD $0xfd4008e4 // ldr d4, [x7, #16]
-	TBZ $0, R1, done229
+	TBZ $0, R1, done224
 	ADD $24, R7, R11
 	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
-	JMP done229
+	JMP done224
 
-single228:
+single223:
 	WORD $0xbd4010e4 // ldr s4, [x7, #16]
 
-done229:
+done224:
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R1, single230
+	TBZ $1, R1, single225
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done231
+	TBZ $0, R1, done226
 	ADD $24, R7, R11
 	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done231
+	JMP done226
 
-single230:
+single225:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done231:
+done226:
 	ADD R8, R7
 	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8000e2 // str q2, [x7]
-	TBZ $1, R1, single232
+	TBZ $1, R1, single227
 	WORD $0xfd4008e4 // ldr d4, [x7, #16]
-	TBZ $0, R1, done233
+	TBZ $0, R1, done228
 	ADD $24, R7, R11
 	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
-	JMP done233
+	JMP done228
 
-single232:
+single227:
 	WORD $0xbd4010e4 // ldr s4, [x7, #16]
 
-done233:
+done228:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R1, single234
+	TBZ $1, R1, single229
 	WORD $0xfd0008e3 // str d3, [x7, #16]
-	TBZ $0, R1, done235
+	TBZ $0, R1, done230
 	ADD $24, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done235
+	JMP done230
 
-single234:
+single229:
 	WORD $0xbd0010e3 // str s3, [x7, #16]
 
-done235:
+done230:
 	ADD R8, R7
 
-done223:
+startDone222:
 	ADD R3, R10, R2
 	ADD R3, R2, R10
 	SUBS $1, R9, R9
-	BNE row207
+	BNE repeat202
 	RET
 
-other205:
+rowsElse201:
 
-done206:
-
-row236:
+repeat231:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other237
+	BNE startElse232
 	MOVD R7, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
-	TBZ $1, R1, single239
+	TBZ $1, R1, single233
 	WORD $0xfd400941 // ldr d1, [x10, #16]
-	TBZ $0, R1, done240
+	TBZ $0, R1, done234
 	ADD $24, R10, R11
 	WORD $0x4d408161 // ld1 {v1.s}[2], [x11]
-	JMP done240
+	JMP done234
 
-single239:
+single233:
 	WORD $0xbd401141 // ldr s1, [x10, #16]
 
-done240:
-	JMP done238
+done234:
+	JMP startDone235
 
-other237:
+startElse232:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other241
+	BNE startElse236
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
-	TBZ $1, R1, single243
+	TBZ $1, R1, single237
 	WORD $0xfd400941 // ldr d1, [x10, #16]
-	TBZ $0, R1, done244
+	TBZ $0, R1, done238
 	ADD $24, R10, R11
 	WORD $0x4d408161 // ld1 {v1.s}[2], [x11]
-	JMP done244
+	JMP done238
 
-single243:
+single237:
 	WORD $0xbd401141 // ldr s1, [x10, #16]
 
-done244:
-	JMP done242
+done238:
+	JMP startDone239
 
-other241:
+startElse236:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-done242:
+startDone239:
 
-done238:
+startDone235:
 	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums245
+	CBZ R12, sums240
 
-step246:
+step241:
 	WORD $0xbc6b6842 // ldr s2, [x2, x11]
 	WORD $0x3dc00143 // ldr q3, [x10]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
-	TBZ $1, R1, single247
+	TBZ $1, R1, single242
 	WORD $0xfd400944 // ldr d4, [x10, #16]
-	TBZ $0, R1, done248
+	TBZ $0, R1, done243
 	ADD $24, R10, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done248
+	JMP done243
 
-single247:
+single242:
 	WORD $0xbd401144 // ldr s4, [x10, #16]
 
-done248:
+done243:
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
 	ADD R6, R10
 	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step246
+	BNE step241
 
-sums245:
+sums240:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other249
+	BEQ startElse244
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R1, single251
+	TBZ $1, R1, single245
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done252
+	TBZ $0, R1, done246
 	ADD $24, R7, R10
 	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
-	JMP done252
+	JMP done246
 
-single251:
+single245:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done252:
+done246:
 	ADD R8, R7
-	JMP done250
+	JMP startDone247
 
-other249:
+startElse244:
 	WORD $0x3dc000e2 // ldr q2, [x7]
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000e0 // str q0, [x7]
-	TBZ $1, R1, single253
+	TBZ $1, R1, single248
 	WORD $0xfd4008e2 // ldr d2, [x7, #16]
-	TBZ $0, R1, done254
+	TBZ $0, R1, done249
 	ADD $24, R7, R10
 	WORD $0x4d408142 // ld1 {v2.s}[2], [x10]
-	JMP done254
+	JMP done249
 
-single253:
+single248:
 	WORD $0xbd4010e2 // ldr s2, [x7, #16]
 
-done254:
+done249:
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R1, single255
+	TBZ $1, R1, single250
 	WORD $0xfd0008e1 // str d1, [x7, #16]
-	TBZ $0, R1, done256
+	TBZ $0, R1, done251
 	ADD $24, R7, R10
 	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
-	JMP done256
+	JMP done251
 
-single255:
+single250:
 	WORD $0xbd0010e1 // str s1, [x7, #16]
 
-done256:
+done251:
 	ADD R8, R7
 
-done250:
+startDone247:
 	ADD R3, R2, R2
 	SUBS $1, R9, R9
-	BNE row236
+	BNE repeat231
 	RET
 
 // gemm3NEON sets C = A·B + start for panels of three vectors. On NEON the third
@@ -10554,17 +10490,17 @@ TEXT ·gemm3NEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R8
 	MOVD 64(R0), R9
 	CMP $6, R9
-	BNE other1
+	BNE rowsElse1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 
-row3:
+repeat2:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other4
+	BNE startElse3
 	MOVD R6, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
@@ -10589,12 +10525,12 @@ row3:
 	WORD $0x3dc001cf // ldr q15, [x14]
 	WORD $0x3dc005d0 // ldr q16, [x14, #16]
 	WORD $0x3dc009d1 // ldr q17, [x14, #32]
-	JMP done5
+	JMP startDone4
 
-other4:
+startElse3:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other6
+	BNE startElse5
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -10614,9 +10550,9 @@ other4:
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c51 // mov v17.16b, v2.16b
-	JMP done7
+	JMP startDone6
 
-other6:
+startElse5:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10636,19 +10572,19 @@ other6:
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4f000411 // movi v17.4s, #0x0
 
-done7:
+startDone6:
 
-done5:
+startDone4:
 	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums8
+	CBZ R16, sums7
 	CMP $4, R3
-	BNE scattered11
+	BNE scattered10
 	SUBS $4, R16, R16
-	BLT few10
+	BLT few9
 
-four9:
+four8:
 	WORD $0x3cef6832 // ldr q18, [x1, x15]
 	WORD $0x3cef6933 // ldr q19, [x9, x15]
 	WORD $0x3cef6954 // ldr q20, [x10, x15]
@@ -10745,15 +10681,15 @@ four9:
 	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four9
+	BGE four8
 
-few10:
+few9:
 	ADDS $4, R16, R16
-	BEQ sums8
+	BEQ sums7
 
-scattered11:
+scattered10:
 
-step12:
+step11:
 	WORD $0xbc6f6832 // ldr s18, [x1, x15]
 	WORD $0xbc6f6933 // ldr s19, [x9, x15]
 	WORD $0xbc6f6954 // ldr s20, [x10, x15]
@@ -10784,12 +10720,12 @@ step12:
 	ADD R5, R14
 	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step12
+	BNE step11
 
-sums8:
+sums7:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other13
+	BEQ startElse12
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -10833,9 +10769,9 @@ sums8:
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 	WORD $0x3d8008d1 // str q17, [x6, #32]
 	ADD R7, R6
-	JMP done14
+	JMP startDone13
 
-other13:
+startElse12:
 	WORD $0x3dc000d2 // ldr q18, [x6]
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -10897,7 +10833,7 @@ other13:
 	WORD $0x3d8008d1 // str q17, [x6, #32]
 	ADD R7, R6
 
-done14:
+startDone13:
 	ADD R2, R13, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -10905,24 +10841,22 @@ done14:
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 	SUBS $1, R8, R8
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE other15
+	BNE rowsElse14
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 
-row17:
+repeat15:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other18
+	BNE startElse16
 	MOVD R6, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
@@ -10943,12 +10877,12 @@ row17:
 	WORD $0x3dc001ac // ldr q12, [x13]
 	WORD $0x3dc005ad // ldr q13, [x13, #16]
 	WORD $0x3dc009ae // ldr q14, [x13, #32]
-	JMP done19
+	JMP startDone17
 
-other18:
+startElse16:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other20
+	BNE startElse18
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -10965,9 +10899,9 @@ other18:
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	JMP done21
+	JMP startDone19
 
-other20:
+startElse18:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10984,19 +10918,19 @@ other20:
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 
-done21:
+startDone19:
 
-done19:
+startDone17:
 	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums22
+	CBZ R15, sums20
 	CMP $4, R3
-	BNE scattered25
+	BNE scattered23
 	SUBS $4, R15, R15
-	BLT few24
+	BLT few22
 
-four23:
+four21:
 	WORD $0x3cee682f // ldr q15, [x1, x14]
 	WORD $0x3cee6930 // ldr q16, [x9, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
@@ -11080,15 +11014,15 @@ four23:
 	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four23
+	BGE four21
 
-few24:
+few22:
 	ADDS $4, R15, R15
-	BEQ sums22
+	BEQ sums20
 
-scattered25:
+scattered23:
 
-step26:
+step24:
 	WORD $0xbc6e682f // ldr s15, [x1, x14]
 	WORD $0xbc6e6930 // ldr s16, [x9, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
@@ -11115,12 +11049,12 @@ step26:
 	ADD R5, R13
 	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step26
+	BNE step24
 
-sums22:
+sums20:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other27
+	BEQ startElse25
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11157,9 +11091,9 @@ sums22:
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
 	WORD $0x3d8008ce // str q14, [x6, #32]
 	ADD R7, R6
-	JMP done28
+	JMP startDone26
 
-other27:
+startElse25:
 	WORD $0x3dc000cf // ldr q15, [x6]
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11211,30 +11145,28 @@ other27:
 	WORD $0x3d8008ce // str q14, [x6, #32]
 	ADD R7, R6
 
-done28:
+startDone26:
 	ADD R2, R12, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	SUBS $1, R8, R8
-	BNE row17
+	BNE repeat15
 	RET
 
-other15:
-
-done16:
+rowsElse14:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE other29
+	BNE rowsElse27
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 
-row31:
+repeat28:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other32
+	BNE startElse29
 	MOVD R6, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
@@ -11251,12 +11183,12 @@ row31:
 	WORD $0x3dc00189 // ldr q9, [x12]
 	WORD $0x3dc0058a // ldr q10, [x12, #16]
 	WORD $0x3dc0098b // ldr q11, [x12, #32]
-	JMP done33
+	JMP startDone30
 
-other32:
+startElse29:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other34
+	BNE startElse31
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -11270,9 +11202,9 @@ other32:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
-	JMP done35
+	JMP startDone32
 
-other34:
+startElse31:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11286,19 +11218,19 @@ other34:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done35:
+startDone32:
 
-done33:
+startDone30:
 	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums36
+	CBZ R14, sums33
 	CMP $4, R3
-	BNE scattered39
+	BNE scattered36
 	SUBS $4, R14, R14
-	BLT few38
+	BLT few35
 
-four37:
+four34:
 	WORD $0x3ced682c // ldr q12, [x1, x13]
 	WORD $0x3ced692d // ldr q13, [x9, x13]
 	WORD $0x3ced694e // ldr q14, [x10, x13]
@@ -11369,15 +11301,15 @@ four37:
 	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four37
+	BGE four34
 
-few38:
+few35:
 	ADDS $4, R14, R14
-	BEQ sums36
+	BEQ sums33
 
-scattered39:
+scattered36:
 
-step40:
+step37:
 	WORD $0xbc6d682c // ldr s12, [x1, x13]
 	WORD $0xbc6d692d // ldr s13, [x9, x13]
 	WORD $0xbc6d694e // ldr s14, [x10, x13]
@@ -11400,12 +11332,12 @@ step40:
 	ADD R5, R12
 	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step40
+	BNE step37
 
-sums36:
+sums33:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other41
+	BEQ startElse38
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11435,9 +11367,9 @@ sums36:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d8008cb // str q11, [x6, #32]
 	ADD R7, R6
-	JMP done42
+	JMP startDone39
 
-other41:
+startElse38:
 	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11479,28 +11411,26 @@ other41:
 	WORD $0x3d8008cb // str q11, [x6, #32]
 	ADD R7, R6
 
-done42:
+startDone39:
 	ADD R2, R11, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	SUBS $1, R8, R8
-	BNE row31
+	BNE repeat28
 	RET
 
-other29:
-
-done30:
+rowsElse27:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE other43
+	BNE rowsElse40
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 
-row45:
+repeat41:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other46
+	BNE startElse42
 	MOVD R6, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
@@ -11513,12 +11443,12 @@ row45:
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x3dc00567 // ldr q7, [x11, #16]
 	WORD $0x3dc00968 // ldr q8, [x11, #32]
-	JMP done47
+	JMP startDone43
 
-other46:
+startElse42:
 	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE other48
+	BNE startElse44
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -11529,9 +11459,9 @@ other46:
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
-	JMP done49
+	JMP startDone45
 
-other48:
+startElse44:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11542,19 +11472,19 @@ other48:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-done49:
+startDone45:
 
-done47:
+startDone43:
 	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums50
+	CBZ R13, sums46
 	CMP $4, R3
-	BNE scattered53
+	BNE scattered49
 	SUBS $4, R13, R13
-	BLT few52
+	BLT few48
 
-four51:
+four47:
 	WORD $0x3cec6829 // ldr q9, [x1, x12]
 	WORD $0x3cec692a // ldr q10, [x9, x12]
 	WORD $0x3cec694b // ldr q11, [x10, x12]
@@ -11612,15 +11542,15 @@ four51:
 	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four51
+	BGE four47
 
-few52:
+few48:
 	ADDS $4, R13, R13
-	BEQ sums50
+	BEQ sums46
 
-scattered53:
+scattered49:
 
-step54:
+step50:
 	WORD $0xbc6c6829 // ldr s9, [x1, x12]
 	WORD $0xbc6c692a // ldr s10, [x9, x12]
 	WORD $0xbc6c694b // ldr s11, [x10, x12]
@@ -11639,12 +11569,12 @@ step54:
 	ADD R5, R11
 	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step54
+	BNE step50
 
-sums50:
+sums46:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other55
+	BEQ startElse51
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11667,9 +11597,9 @@ sums50:
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x3d8008c8 // str q8, [x6, #32]
 	ADD R7, R6
-	JMP done56
+	JMP startDone52
 
-other55:
+startElse51:
 	WORD $0x3dc000c9 // ldr q9, [x6]
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11701,26 +11631,24 @@ other55:
 	WORD $0x3d8008c8 // str q8, [x6, #32]
 	ADD R7, R6
 
-done56:
+startDone52:
 	ADD R2, R10, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	SUBS $1, R8, R8
-	BNE row45
+	BNE repeat41
 	RET
 
-other43:
-
-done44:
+rowsElse40:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE other57
+	BNE rowsElse53
 	ADD R2, R1, R9
 
-row59:
+repeat54:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other60
+	BNE startElse55
 	MOVD R6, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
@@ -11729,12 +11657,12 @@ row59:
 	WORD $0x3dc00143 // ldr q3, [x10]
 	WORD $0x3dc00544 // ldr q4, [x10, #16]
 	WORD $0x3dc00945 // ldr q5, [x10, #32]
-	JMP done61
+	JMP startDone56
 
-other60:
+startElse55:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other62
+	BNE startElse57
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -11742,9 +11670,9 @@ other60:
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
-	JMP done63
+	JMP startDone58
 
-other62:
+startElse57:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11752,19 +11680,19 @@ other62:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-done63:
+startDone58:
 
-done61:
+startDone56:
 	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums64
+	CBZ R12, sums59
 	CMP $4, R3
-	BNE scattered67
+	BNE scattered62
 	SUBS $4, R12, R12
-	BLT few66
+	BLT few61
 
-four65:
+four60:
 	WORD $0x3ceb6826 // ldr q6, [x1, x11]
 	WORD $0x3ceb6927 // ldr q7, [x9, x11]
 	WORD $0x3dc00148 // ldr q8, [x10]
@@ -11809,15 +11737,15 @@ four65:
 	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four65
+	BGE four60
 
-few66:
+few61:
 	ADDS $4, R12, R12
-	BEQ sums64
+	BEQ sums59
 
-scattered67:
+scattered62:
 
-step68:
+step63:
 	WORD $0xbc6b6826 // ldr s6, [x1, x11]
 	WORD $0xbc6b6927 // ldr s7, [x9, x11]
 	WORD $0x3dc00148 // ldr q8, [x10]
@@ -11832,12 +11760,12 @@ step68:
 	ADD R5, R10
 	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step68
+	BNE step63
 
-sums64:
+sums59:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other69
+	BEQ startElse64
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11853,9 +11781,9 @@ sums64:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	WORD $0x3d8008c5 // str q5, [x6, #32]
 	ADD R7, R6
-	JMP done70
+	JMP startDone65
 
-other69:
+startElse64:
 	WORD $0x3dc000c6 // ldr q6, [x6]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11877,55 +11805,53 @@ other69:
 	WORD $0x3d8008c5 // str q5, [x6, #32]
 	ADD R7, R6
 
-done70:
+startDone65:
 	ADD R2, R9, R1
 	ADD R2, R1, R9
 	SUBS $1, R8, R8
-	BNE row59
+	BNE repeat54
 	RET
 
-other57:
+rowsElse53:
 
-done58:
-
-row71:
+repeat66:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE other72
+	BNE startElse67
 	MOVD R6, R9
 	WORD $0x3dc00120 // ldr q0, [x9]
 	WORD $0x3dc00521 // ldr q1, [x9, #16]
 	WORD $0x3dc00922 // ldr q2, [x9, #32]
-	JMP done73
+	JMP startDone68
 
-other72:
+startElse67:
 	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE other74
+	BNE startElse69
 	MOVD 96(R0), R9
 	WORD $0x3dc00120 // ldr q0, [x9]
 	WORD $0x3dc00521 // ldr q1, [x9, #16]
 	WORD $0x3dc00922 // ldr q2, [x9, #32]
-	JMP done75
+	JMP startDone70
 
-other74:
+startElse69:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-done75:
+startDone70:
 
-done73:
+startDone68:
 	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums76
+	CBZ R11, sums71
 	CMP $4, R3
-	BNE scattered79
+	BNE scattered74
 	SUBS $4, R11, R11
-	BLT few78
+	BLT few73
 
-four77:
+four72:
 	WORD $0x3cea6823 // ldr q3, [x1, x10]
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
@@ -11957,15 +11883,15 @@ four77:
 	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four77
+	BGE four72
 
-few78:
+few73:
 	ADDS $4, R11, R11
-	BEQ sums76
+	BEQ sums71
 
-scattered79:
+scattered74:
 
-step80:
+step75:
 	WORD $0xbc6a6823 // ldr s3, [x1, x10]
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
@@ -11976,12 +11902,12 @@ step80:
 	ADD R5, R9
 	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step80
+	BNE step75
 
-sums76:
+sums71:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ other81
+	BEQ startElse76
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -11990,9 +11916,9 @@ sums76:
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 	WORD $0x3d8008c2 // str q2, [x6, #32]
 	ADD R7, R6
-	JMP done82
+	JMP startDone77
 
-other81:
+startElse76:
 	WORD $0x3dc000c3 // ldr q3, [x6]
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -12004,10 +11930,10 @@ other81:
 	WORD $0x3d8008c2 // str q2, [x6, #32]
 	ADD R7, R6
 
-done82:
+startDone77:
 	ADD R2, R1, R1
 	SUBS $1, R8, R8
-	BNE row71
+	BNE repeat66
 	RET
 
 // gemm4NEON sets C = A·B + start for panels of four vectors. On NEON the fourth
@@ -12026,17 +11952,17 @@ TEXT ·gemm4NEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R8
 	MOVD 64(R0), R9
 	CMP $6, R9
-	BNE other1
+	BNE rowsElse1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 
-row3:
+repeat2:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other4
+	BNE startElse3
 	MOVD R6, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
@@ -12067,12 +11993,12 @@ row3:
 	WORD $0x3dc005d5 // ldr q21, [x14, #16]
 	WORD $0x3dc009d6 // ldr q22, [x14, #32]
 	WORD $0x3dc00dd7 // ldr q23, [x14, #48]
-	JMP done5
+	JMP startDone4
 
-other4:
+startElse3:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other6
+	BNE startElse5
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -12098,9 +12024,9 @@ other4:
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP done7
+	JMP startDone6
 
-other6:
+startElse5:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -12126,19 +12052,19 @@ other6:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-done7:
+startDone6:
 
-done5:
+startDone4:
 	MOVD R4, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums8
+	CBZ R16, sums7
 	CMP $4, R3
-	BNE scattered11
+	BNE scattered10
 	SUBS $4, R16, R16
-	BLT few10
+	BLT few9
 
-four9:
+four8:
 	WORD $0x3cef6838 // ldr q24, [x1, x15]
 	WORD $0x3cef6939 // ldr q25, [x9, x15]
 	WORD $0x3cef695a // ldr q26, [x10, x15]
@@ -12263,15 +12189,15 @@ four9:
 	ADD R5, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four9
+	BGE four8
 
-few10:
+few9:
 	ADDS $4, R16, R16
-	BEQ sums8
+	BEQ sums7
 
-scattered11:
+scattered10:
 
-step12:
+step11:
 	WORD $0xbc6f6838 // ldr s24, [x1, x15]
 	WORD $0xbc6f6939 // ldr s25, [x9, x15]
 	WORD $0xbc6f695a // ldr s26, [x10, x15]
@@ -12309,12 +12235,12 @@ step12:
 	ADD R5, R14
 	ADD R3, R15
 	SUBS $1, R16, R16
-	BNE step12
+	BNE step11
 
-sums8:
+sums7:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other13
+	BEQ startElse12
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -12370,9 +12296,9 @@ sums8:
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 	WORD $0x3d800cd7 // str q23, [x6, #48]
 	ADD R7, R6
-	JMP done14
+	JMP startDone13
 
-other13:
+startElse12:
 	WORD $0x3dc000d8 // ldr q24, [x6]
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -12452,7 +12378,7 @@ other13:
 	WORD $0x3d800cd7 // str q23, [x6, #48]
 	ADD R7, R6
 
-done14:
+startDone13:
 	ADD R2, R13, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
@@ -12460,24 +12386,22 @@ done14:
 	ADD R2, R11, R12
 	ADD R2, R12, R13
 	SUBS $1, R8, R8
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE other15
+	BNE rowsElse14
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 
-row17:
+repeat15:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other18
+	BNE startElse16
 	MOVD R6, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
@@ -12503,12 +12427,12 @@ row17:
 	WORD $0x3dc005b1 // ldr q17, [x13, #16]
 	WORD $0x3dc009b2 // ldr q18, [x13, #32]
 	WORD $0x3dc00db3 // ldr q19, [x13, #48]
-	JMP done19
+	JMP startDone17
 
-other18:
+startElse16:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other20
+	BNE startElse18
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -12530,9 +12454,9 @@ other18:
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP done21
+	JMP startDone19
 
-other20:
+startElse18:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -12554,19 +12478,19 @@ other20:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-done21:
+startDone19:
 
-done19:
+startDone17:
 	MOVD R4, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums22
+	CBZ R15, sums20
 	CMP $4, R3
-	BNE scattered25
+	BNE scattered23
 	SUBS $4, R15, R15
-	BLT few24
+	BLT few22
 
-four23:
+four21:
 	WORD $0x3cee6834 // ldr q20, [x1, x14]
 	WORD $0x3cee6935 // ldr q21, [x9, x14]
 	WORD $0x3cee6956 // ldr q22, [x10, x14]
@@ -12674,15 +12598,15 @@ four23:
 	ADD R5, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four23
+	BGE four21
 
-few24:
+few22:
 	ADDS $4, R15, R15
-	BEQ sums22
+	BEQ sums20
 
-scattered25:
+scattered23:
 
-step26:
+step24:
 	WORD $0xbc6e6834 // ldr s20, [x1, x14]
 	WORD $0xbc6e6935 // ldr s21, [x9, x14]
 	WORD $0xbc6e6956 // ldr s22, [x10, x14]
@@ -12715,12 +12639,12 @@ step26:
 	ADD R5, R13
 	ADD R3, R14
 	SUBS $1, R15, R15
-	BNE step26
+	BNE step24
 
-sums22:
+sums20:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other27
+	BEQ startElse25
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -12767,9 +12691,9 @@ sums22:
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 	WORD $0x3d800cd3 // str q19, [x6, #48]
 	ADD R7, R6
-	JMP done28
+	JMP startDone26
 
-other27:
+startElse25:
 	WORD $0x3dc000d4 // ldr q20, [x6]
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -12836,30 +12760,28 @@ other27:
 	WORD $0x3d800cd3 // str q19, [x6, #48]
 	ADD R7, R6
 
-done28:
+startDone26:
 	ADD R2, R12, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	ADD R2, R11, R12
 	SUBS $1, R8, R8
-	BNE row17
+	BNE repeat15
 	RET
 
-other15:
-
-done16:
+rowsElse14:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE other29
+	BNE rowsElse27
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 
-row31:
+repeat28:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other32
+	BNE startElse29
 	MOVD R6, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
@@ -12880,12 +12802,12 @@ row31:
 	WORD $0x3dc0058d // ldr q13, [x12, #16]
 	WORD $0x3dc0098e // ldr q14, [x12, #32]
 	WORD $0x3dc00d8f // ldr q15, [x12, #48]
-	JMP done33
+	JMP startDone30
 
-other32:
+startElse29:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other34
+	BNE startElse31
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -12903,9 +12825,9 @@ other32:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP done35
+	JMP startDone32
 
-other34:
+startElse31:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -12923,19 +12845,19 @@ other34:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-done35:
+startDone32:
 
-done33:
+startDone30:
 	MOVD R4, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums36
+	CBZ R14, sums33
 	CMP $4, R3
-	BNE scattered39
+	BNE scattered36
 	SUBS $4, R14, R14
-	BLT few38
+	BLT few35
 
-four37:
+four34:
 	WORD $0x3ced6830 // ldr q16, [x1, x13]
 	WORD $0x3ced6931 // ldr q17, [x9, x13]
 	WORD $0x3ced6952 // ldr q18, [x10, x13]
@@ -13026,15 +12948,15 @@ four37:
 	ADD R5, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four37
+	BGE four34
 
-few38:
+few35:
 	ADDS $4, R14, R14
-	BEQ sums36
+	BEQ sums33
 
-scattered39:
+scattered36:
 
-step40:
+step37:
 	WORD $0xbc6d6830 // ldr s16, [x1, x13]
 	WORD $0xbc6d6931 // ldr s17, [x9, x13]
 	WORD $0xbc6d6952 // ldr s18, [x10, x13]
@@ -13062,12 +12984,12 @@ step40:
 	ADD R5, R12
 	ADD R3, R13
 	SUBS $1, R14, R14
-	BNE step40
+	BNE step37
 
-sums36:
+sums33:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other41
+	BEQ startElse38
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13105,9 +13027,9 @@ sums36:
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
 	WORD $0x3d800ccf // str q15, [x6, #48]
 	ADD R7, R6
-	JMP done42
+	JMP startDone39
 
-other41:
+startElse38:
 	WORD $0x3dc000d0 // ldr q16, [x6]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13161,28 +13083,26 @@ other41:
 	WORD $0x3d800ccf // str q15, [x6, #48]
 	ADD R7, R6
 
-done42:
+startDone39:
 	ADD R2, R11, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	SUBS $1, R8, R8
-	BNE row31
+	BNE repeat28
 	RET
 
-other29:
-
-done30:
+rowsElse27:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE other43
+	BNE rowsElse40
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 
-row45:
+repeat41:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other46
+	BNE startElse42
 	MOVD R6, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
@@ -13198,12 +13118,12 @@ row45:
 	WORD $0x3dc00569 // ldr q9, [x11, #16]
 	WORD $0x3dc0096a // ldr q10, [x11, #32]
 	WORD $0x3dc00d6b // ldr q11, [x11, #48]
-	JMP done47
+	JMP startDone43
 
-other46:
+startElse42:
 	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE other48
+	BNE startElse44
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -13217,9 +13137,9 @@ other46:
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP done49
+	JMP startDone45
 
-other48:
+startElse44:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13233,19 +13153,19 @@ other48:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done49:
+startDone45:
 
-done47:
+startDone43:
 	MOVD R4, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums50
+	CBZ R13, sums46
 	CMP $4, R3
-	BNE scattered53
+	BNE scattered49
 	SUBS $4, R13, R13
-	BLT few52
+	BLT few48
 
-four51:
+four47:
 	WORD $0x3cec682c // ldr q12, [x1, x12]
 	WORD $0x3cec692d // ldr q13, [x9, x12]
 	WORD $0x3cec694e // ldr q14, [x10, x12]
@@ -13319,15 +13239,15 @@ four51:
 	ADD R5, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four51
+	BGE four47
 
-few52:
+few48:
 	ADDS $4, R13, R13
-	BEQ sums50
+	BEQ sums46
 
-scattered53:
+scattered49:
 
-step54:
+step50:
 	WORD $0xbc6c682c // ldr s12, [x1, x12]
 	WORD $0xbc6c692d // ldr s13, [x9, x12]
 	WORD $0xbc6c694e // ldr s14, [x10, x12]
@@ -13350,12 +13270,12 @@ step54:
 	ADD R5, R11
 	ADD R3, R12
 	SUBS $1, R13, R13
-	BNE step54
+	BNE step50
 
-sums50:
+sums46:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other55
+	BEQ startElse51
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13384,9 +13304,9 @@ sums50:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d800ccb // str q11, [x6, #48]
 	ADD R7, R6
-	JMP done56
+	JMP startDone52
 
-other55:
+startElse51:
 	WORD $0x3dc000cc // ldr q12, [x6]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13427,26 +13347,24 @@ other55:
 	WORD $0x3d800ccb // str q11, [x6, #48]
 	ADD R7, R6
 
-done56:
+startDone52:
 	ADD R2, R10, R1
 	ADD R2, R1, R9
 	ADD R2, R9, R10
 	SUBS $1, R8, R8
-	BNE row45
+	BNE repeat41
 	RET
 
-other43:
-
-done44:
+rowsElse40:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE other57
+	BNE rowsElse53
 	ADD R2, R1, R9
 
-row59:
+repeat54:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other60
+	BNE startElse55
 	MOVD R6, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
@@ -13457,12 +13375,12 @@ row59:
 	WORD $0x3dc00545 // ldr q5, [x10, #16]
 	WORD $0x3dc00946 // ldr q6, [x10, #32]
 	WORD $0x3dc00d47 // ldr q7, [x10, #48]
-	JMP done61
+	JMP startDone56
 
-other60:
+startElse55:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other62
+	BNE startElse57
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -13472,9 +13390,9 @@ other60:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x3dc00d43 // ldr q3, [x10, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP done63
+	JMP startDone58
 
-other62:
+startElse57:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13484,19 +13402,19 @@ other62:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done63:
+startDone58:
 
-done61:
+startDone56:
 	MOVD R4, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums64
+	CBZ R12, sums59
 	CMP $4, R3
-	BNE scattered67
+	BNE scattered62
 	SUBS $4, R12, R12
-	BLT few66
+	BLT few61
 
-four65:
+four60:
 	WORD $0x3ceb6828 // ldr q8, [x1, x11]
 	WORD $0x3ceb6929 // ldr q9, [x9, x11]
 	WORD $0x3dc0014a // ldr q10, [x10]
@@ -13553,15 +13471,15 @@ four65:
 	ADD R5, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four65
+	BGE four60
 
-few66:
+few61:
 	ADDS $4, R12, R12
-	BEQ sums64
+	BEQ sums59
 
-scattered67:
+scattered62:
 
-step68:
+step63:
 	WORD $0xbc6b6828 // ldr s8, [x1, x11]
 	WORD $0xbc6b6929 // ldr s9, [x9, x11]
 	WORD $0x3dc0014a // ldr q10, [x10]
@@ -13579,12 +13497,12 @@ step68:
 	ADD R5, R10
 	ADD R3, R11
 	SUBS $1, R12, R12
-	BNE step68
+	BNE step63
 
-sums64:
+sums59:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other69
+	BEQ startElse64
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13604,9 +13522,9 @@ sums64:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	WORD $0x3d800cc7 // str q7, [x6, #48]
 	ADD R7, R6
-	JMP done70
+	JMP startDone65
 
-other69:
+startElse64:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13634,58 +13552,56 @@ other69:
 	WORD $0x3d800cc7 // str q7, [x6, #48]
 	ADD R7, R6
 
-done70:
+startDone65:
 	ADD R2, R9, R1
 	ADD R2, R1, R9
 	SUBS $1, R8, R8
-	BNE row59
+	BNE repeat54
 	RET
 
-other57:
+rowsElse53:
 
-done58:
-
-row71:
+repeat66:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE other72
+	BNE startElse67
 	MOVD R6, R9
 	WORD $0x3dc00120 // ldr q0, [x9]
 	WORD $0x3dc00521 // ldr q1, [x9, #16]
 	WORD $0x3dc00922 // ldr q2, [x9, #32]
 	WORD $0x3dc00d23 // ldr q3, [x9, #48]
-	JMP done73
+	JMP startDone68
 
-other72:
+startElse67:
 	MOVD 88(R0), R9
 	CMP $1, R9
-	BNE other74
+	BNE startElse69
 	MOVD 96(R0), R9
 	WORD $0x3dc00120 // ldr q0, [x9]
 	WORD $0x3dc00521 // ldr q1, [x9, #16]
 	WORD $0x3dc00922 // ldr q2, [x9, #32]
 	WORD $0x3dc00d23 // ldr q3, [x9, #48]
-	JMP done75
+	JMP startDone70
 
-other74:
+startElse69:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done75:
+startDone70:
 
-done73:
+startDone68:
 	MOVD R4, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums76
+	CBZ R11, sums71
 	CMP $4, R3
-	BNE scattered79
+	BNE scattered74
 	SUBS $4, R11, R11
-	BLT few78
+	BLT few73
 
-four77:
+four72:
 	WORD $0x3cea6824 // ldr q4, [x1, x10]
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -13725,15 +13641,15 @@ four77:
 	ADD R5, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four77
+	BGE four72
 
-few78:
+few73:
 	ADDS $4, R11, R11
-	BEQ sums76
+	BEQ sums71
 
-scattered79:
+scattered74:
 
-step80:
+step75:
 	WORD $0xbc6a6824 // ldr s4, [x1, x10]
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -13746,12 +13662,12 @@ step80:
 	ADD R5, R9
 	ADD R3, R10
 	SUBS $1, R11, R11
-	BNE step80
+	BNE step75
 
-sums76:
+sums71:
 	MOVD 88(R0), R9
 	CMP $3, R9
-	BEQ other81
+	BEQ startElse76
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13762,9 +13678,9 @@ sums76:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x3d800cc3 // str q3, [x6, #48]
 	ADD R7, R6
-	JMP done82
+	JMP startDone77
 
-other81:
+startElse76:
 	WORD $0x3dc000c4 // ldr q4, [x6]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000c0 // str q0, [x6]
@@ -13779,10 +13695,10 @@ other81:
 	WORD $0x3d800cc3 // str q3, [x6, #48]
 	ADD R7, R6
 
-done82:
+startDone77:
 	ADD R2, R1, R1
 	SUBS $1, R8, R8
-	BNE row71
+	BNE repeat66
 	RET
 
 // gemm3maskedNEON sets C = A·B + start for panels of three vectors, the third
@@ -13802,107 +13718,107 @@ TEXT ·gemm3maskedNEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R9
 	MOVD 64(R0), R10
 	CMP $6, R10
-	BNE other1
+	BNE rowsElse1
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 
-row3:
+repeat2:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE other4
+	BNE startElse3
 	MOVD R7, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	TBZ $1, R1, single6
+	TBZ $1, R1, single4
 	WORD $0xfd4011e2 // ldr d2, [x15, #32]
-	TBZ $0, R1, done7
+	TBZ $0, R1, done5
 	ADD $40, R15, R16
 	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done7
+	JMP done5
 
-single6:
+single4:
 	WORD $0xbd4021e2 // ldr s2, [x15, #32]
 
-done7:
+done5:
 	ADD R8, R15
 	WORD $0x3dc001e3 // ldr q3, [x15]
 	WORD $0x3dc005e4 // ldr q4, [x15, #16]
-	TBZ $1, R1, single8
+	TBZ $1, R1, single6
 	WORD $0xfd4011e5 // ldr d5, [x15, #32]
-	TBZ $0, R1, done9
+	TBZ $0, R1, done7
 	ADD $40, R15, R16
 	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
-	JMP done9
+	JMP done7
 
-single8:
+single6:
 	WORD $0xbd4021e5 // ldr s5, [x15, #32]
 
-done9:
+done7:
 	ADD R8, R15
 	WORD $0x3dc001e6 // ldr q6, [x15]
 	WORD $0x3dc005e7 // ldr q7, [x15, #16]
-	TBZ $1, R1, single10
+	TBZ $1, R1, single8
 	WORD $0xfd4011e8 // ldr d8, [x15, #32]
-	TBZ $0, R1, done11
+	TBZ $0, R1, done9
 	ADD $40, R15, R16
 	WORD $0x4d408208 // ld1 {v8.s}[2], [x16]
-	JMP done11
+	JMP done9
 
-single10:
+single8:
 	WORD $0xbd4021e8 // ldr s8, [x15, #32]
 
-done11:
+done9:
 	ADD R8, R15
 	WORD $0x3dc001e9 // ldr q9, [x15]
 	WORD $0x3dc005ea // ldr q10, [x15, #16]
-	TBZ $1, R1, single12
+	TBZ $1, R1, single10
 	WORD $0xfd4011eb // ldr d11, [x15, #32]
-	TBZ $0, R1, done13
+	TBZ $0, R1, done11
 	ADD $40, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done13
+	JMP done11
 
-single12:
+single10:
 	WORD $0xbd4021eb // ldr s11, [x15, #32]
 
-done13:
+done11:
 	ADD R8, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	TBZ $1, R1, single14
+	TBZ $1, R1, single12
 	WORD $0xfd4011ee // ldr d14, [x15, #32]
-	TBZ $0, R1, done15
+	TBZ $0, R1, done13
 	ADD $40, R15, R16
 	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
-	JMP done15
+	JMP done13
 
-single14:
+single12:
 	WORD $0xbd4021ee // ldr s14, [x15, #32]
 
-done15:
+done13:
 	ADD R8, R15
 	WORD $0x3dc001ef // ldr q15, [x15]
 	WORD $0x3dc005f0 // ldr q16, [x15, #16]
-	TBZ $1, R1, single16
+	TBZ $1, R1, single14
 	WORD $0xfd4011f1 // ldr d17, [x15, #32]
-	TBZ $0, R1, done17
+	TBZ $0, R1, done15
 	ADD $40, R15, R16
 	WORD $0x4d408211 // ld1 {v17.s}[2], [x16]
-	JMP done17
+	JMP done15
 
-single16:
+single14:
 	WORD $0xbd4021f1 // ldr s17, [x15, #32]
 
-done17:
-	JMP done5
+done15:
+	JMP startDone16
 
-other4:
+startElse3:
 	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE other18
+	BNE startElse17
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -13916,25 +13832,25 @@ other4:
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
 	WORD $0x4ea11c30 // mov v16.16b, v1.16b
-	TBZ $1, R1, single20
+	TBZ $1, R1, single18
 	WORD $0xfd4011e2 // ldr d2, [x15, #32]
-	TBZ $0, R1, done21
+	TBZ $0, R1, done19
 	ADD $40, R15, R16
 	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done21
+	JMP done19
 
-single20:
+single18:
 	WORD $0xbd4021e2 // ldr s2, [x15, #32]
 
-done21:
+done19:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c51 // mov v17.16b, v2.16b
-	JMP done19
+	JMP startDone20
 
-other18:
+startElse17:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13954,15 +13870,15 @@ other18:
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4f000411 // movi v17.4s, #0x0
 
-done19:
+startDone20:
 
-done5:
+startDone16:
 	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums22
+	CBZ R17, sums21
 
-step23:
+step22:
 	WORD $0xbc706852 // ldr s18, [x2, x16]
 	WORD $0xbc706953 // ldr s19, [x10, x16]
 	WORD $0xbc706974 // ldr s20, [x11, x16]
@@ -13983,17 +13899,17 @@ step23:
 	WORD $0x4f95132a // fmla v10.4s, v25.4s, v21.s[0]
 	WORD $0x4f96132d // fmla v13.4s, v25.4s, v22.s[0]
 	WORD $0x4f971330 // fmla v16.4s, v25.4s, v23.s[0]
-	TBZ $1, R1, single24
+	TBZ $1, R1, single23
 	WORD $0xfd4011f8 // ldr d24, [x15, #32]
-	TBZ $0, R1, done25
+	TBZ $0, R1, done24
 	ADD $40, R15, R19
 	WORD $0x4d408278 // ld1 {v24.s}[2], [x19]
-	JMP done25
+	JMP done24
 
-single24:
+single23:
 	WORD $0xbd4021f8 // ldr s24, [x15, #32]
 
-done25:
+done24:
 	WORD $0x4f921302 // fmla v2.4s, v24.4s, v18.s[0]
 	WORD $0x4f931305 // fmla v5.4s, v24.4s, v19.s[0]
 	WORD $0x4f941308 // fmla v8.4s, v24.4s, v20.s[0]
@@ -14003,147 +13919,147 @@ done25:
 	ADD R6, R15
 	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step23
+	BNE step22
 
-sums22:
+sums21:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ other26
+	BEQ startElse25
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	TBZ $1, R1, single28
+	TBZ $1, R1, single26
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done29
+	TBZ $0, R1, done27
 	ADD $40, R7, R15
 	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done29
+	JMP done27
 
-single28:
+single26:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done29:
+done27:
 	ADD R8, R7
 	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
 	WORD $0x3d8000e3 // str q3, [x7]
 	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
 	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	TBZ $1, R1, single30
+	TBZ $1, R1, single28
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done31
+	TBZ $0, R1, done29
 	ADD $40, R7, R15
 	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done31
+	JMP done29
 
-single30:
+single28:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done31:
+done29:
 	ADD R8, R7
 	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
 	WORD $0x3d8000e6 // str q6, [x7]
 	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
 	WORD $0x3d8004e7 // str q7, [x7, #16]
 	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	TBZ $1, R1, single32
+	TBZ $1, R1, single30
 	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done33
+	TBZ $0, R1, done31
 	ADD $40, R7, R15
 	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
-	JMP done33
+	JMP done31
 
-single32:
+single30:
 	WORD $0xbd0020e8 // str s8, [x7, #32]
 
-done33:
+done31:
 	ADD R8, R7
 	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
 	WORD $0x3d8000e9 // str q9, [x7]
 	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
 	WORD $0x3d8004ea // str q10, [x7, #16]
 	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	TBZ $1, R1, single34
+	TBZ $1, R1, single32
 	WORD $0xfd0010eb // str d11, [x7, #32]
-	TBZ $0, R1, done35
+	TBZ $0, R1, done33
 	ADD $40, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done35
+	JMP done33
 
-single34:
+single32:
 	WORD $0xbd0020eb // str s11, [x7, #32]
 
-done35:
+done33:
 	ADD R8, R7
 	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
 	WORD $0x3d8000ec // str q12, [x7]
 	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
 	WORD $0x3d8004ed // str q13, [x7, #16]
 	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
-	TBZ $1, R1, single36
+	TBZ $1, R1, single34
 	WORD $0xfd0010ee // str d14, [x7, #32]
-	TBZ $0, R1, done37
+	TBZ $0, R1, done35
 	ADD $40, R7, R15
 	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
-	JMP done37
+	JMP done35
 
-single36:
+single34:
 	WORD $0xbd0020ee // str s14, [x7, #32]
 
-done37:
+done35:
 	ADD R8, R7
 	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
 	WORD $0x3d8000ef // str q15, [x7]
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x3d8004f0 // str q16, [x7, #16]
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	TBZ $1, R1, single38
+	TBZ $1, R1, single36
 	WORD $0xfd0010f1 // str d17, [x7, #32]
-	TBZ $0, R1, done39
+	TBZ $0, R1, done37
 	ADD $40, R7, R15
 	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
-	JMP done39
+	JMP done37
 
-single38:
+single36:
 	WORD $0xbd0020f1 // str s17, [x7, #32]
 
-done39:
+done37:
 	ADD R8, R7
-	JMP done27
+	JMP startDone38
 
-other26:
+startElse25:
 	WORD $0x3dc000f2 // ldr q18, [x7]
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc004f2 // ldr q18, [x7, #16]
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
-	TBZ $1, R1, single40
+	TBZ $1, R1, single39
 	WORD $0xfd4010f2 // ldr d18, [x7, #32]
-	TBZ $0, R1, done41
+	TBZ $0, R1, done40
 	ADD $40, R7, R15
 	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
-	JMP done41
+	JMP done40
 
-single40:
+single39:
 	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
-done41:
+done40:
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	TBZ $1, R1, single42
+	TBZ $1, R1, single41
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done43
+	TBZ $0, R1, done42
 	ADD $40, R7, R15
 	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done43
+	JMP done42
 
-single42:
+single41:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done43:
+done42:
 	ADD R8, R7
 	WORD $0x3dc000f2 // ldr q18, [x7]
 	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
@@ -14151,29 +14067,29 @@ done43:
 	WORD $0x3dc004f2 // ldr q18, [x7, #16]
 	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
-	TBZ $1, R1, single44
+	TBZ $1, R1, single43
 	WORD $0xfd4010f2 // ldr d18, [x7, #32]
-	TBZ $0, R1, done45
+	TBZ $0, R1, done44
 	ADD $40, R7, R15
 	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
-	JMP done45
+	JMP done44
 
-single44:
+single43:
 	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
-done45:
+done44:
 	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	TBZ $1, R1, single46
+	TBZ $1, R1, single45
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done47
+	TBZ $0, R1, done46
 	ADD $40, R7, R15
 	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done47
+	JMP done46
 
-single46:
+single45:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done47:
+done46:
 	ADD R8, R7
 	WORD $0x3dc000f2 // ldr q18, [x7]
 	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
@@ -14181,29 +14097,29 @@ done47:
 	WORD $0x3dc004f2 // ldr q18, [x7, #16]
 	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
 	WORD $0x3d8004e7 // str q7, [x7, #16]
-	TBZ $1, R1, single48
+	TBZ $1, R1, single47
 	WORD $0xfd4010f2 // ldr d18, [x7, #32]
-	TBZ $0, R1, done49
+	TBZ $0, R1, done48
 	ADD $40, R7, R15
 	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
-	JMP done49
+	JMP done48
 
-single48:
+single47:
 	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
-done49:
+done48:
 	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	TBZ $1, R1, single50
+	TBZ $1, R1, single49
 	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done51
+	TBZ $0, R1, done50
 	ADD $40, R7, R15
 	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
-	JMP done51
+	JMP done50
 
-single50:
+single49:
 	WORD $0xbd0020e8 // str s8, [x7, #32]
 
-done51:
+done50:
 	ADD R8, R7
 	WORD $0x3dc000f2 // ldr q18, [x7]
 	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
@@ -14211,29 +14127,29 @@ done51:
 	WORD $0x3dc004f2 // ldr q18, [x7, #16]
 	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
 	WORD $0x3d8004ea // str q10, [x7, #16]
-	TBZ $1, R1, single52
+	TBZ $1, R1, single51
 	WORD $0xfd4010f2 // ldr d18, [x7, #32]
-	TBZ $0, R1, done53
+	TBZ $0, R1, done52
 	ADD $40, R7, R15
 	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
-	JMP done53
+	JMP done52
 
-single52:
+single51:
 	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
-done53:
+done52:
 	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	TBZ $1, R1, single54
+	TBZ $1, R1, single53
 	WORD $0xfd0010eb // str d11, [x7, #32]
-	TBZ $0, R1, done55
+	TBZ $0, R1, done54
 	ADD $40, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done55
+	JMP done54
 
-single54:
+single53:
 	WORD $0xbd0020eb // str s11, [x7, #32]
 
-done55:
+done54:
 	ADD R8, R7
 	WORD $0x3dc000f2 // ldr q18, [x7]
 	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
@@ -14241,29 +14157,29 @@ done55:
 	WORD $0x3dc004f2 // ldr q18, [x7, #16]
 	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
 	WORD $0x3d8004ed // str q13, [x7, #16]
-	TBZ $1, R1, single56
+	TBZ $1, R1, single55
 	WORD $0xfd4010f2 // ldr d18, [x7, #32]
-	TBZ $0, R1, done57
+	TBZ $0, R1, done56
 	ADD $40, R7, R15
 	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
-	JMP done57
+	JMP done56
 
-single56:
+single55:
 	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
-done57:
+done56:
 	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
-	TBZ $1, R1, single58
+	TBZ $1, R1, single57
 	WORD $0xfd0010ee // str d14, [x7, #32]
-	TBZ $0, R1, done59
+	TBZ $0, R1, done58
 	ADD $40, R7, R15
 	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
-	JMP done59
+	JMP done58
 
-single58:
+single57:
 	WORD $0xbd0020ee // str s14, [x7, #32]
 
-done59:
+done58:
 	ADD R8, R7
 	WORD $0x3dc000f2 // ldr q18, [x7]
 	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
@@ -14271,32 +14187,32 @@ done59:
 	WORD $0x3dc004f2 // ldr q18, [x7, #16]
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x3d8004f0 // str q16, [x7, #16]
-	TBZ $1, R1, single60
+	TBZ $1, R1, single59
 	WORD $0xfd4010f2 // ldr d18, [x7, #32]
-	TBZ $0, R1, done61
+	TBZ $0, R1, done60
 	ADD $40, R7, R15
 	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
-	JMP done61
+	JMP done60
 
-single60:
+single59:
 	WORD $0xbd4020f2 // ldr s18, [x7, #32]
 
-done61:
+done60:
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	TBZ $1, R1, single62
+	TBZ $1, R1, single61
 	WORD $0xfd0010f1 // str d17, [x7, #32]
-	TBZ $0, R1, done63
+	TBZ $0, R1, done62
 	ADD $40, R7, R15
 	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
-	JMP done63
+	JMP done62
 
-single62:
+single61:
 	WORD $0xbd0020f1 // str s17, [x7, #32]
 
-done63:
+done62:
 	ADD R8, R7
 
-done27:
+startDone38:
 	ADD R3, R14, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -14304,100 +14220,98 @@ done27:
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R10
 	CMP $5, R10
-	BNE other64
+	BNE rowsElse63
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 
-row66:
+repeat64:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other67
+	BNE startElse65
 	MOVD R7, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	TBZ $1, R1, single69
+	TBZ $1, R1, single66
 	WORD $0xfd4011c2 // ldr d2, [x14, #32]
-	TBZ $0, R1, done70
+	TBZ $0, R1, done67
 	ADD $40, R14, R15
 	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done70
+	JMP done67
 
-single69:
+single66:
 	WORD $0xbd4021c2 // ldr s2, [x14, #32]
 
-done70:
+done67:
 	ADD R8, R14
 	WORD $0x3dc001c3 // ldr q3, [x14]
 	WORD $0x3dc005c4 // ldr q4, [x14, #16]
-	TBZ $1, R1, single71
+	TBZ $1, R1, single68
 	WORD $0xfd4011c5 // ldr d5, [x14, #32]
-	TBZ $0, R1, done72
+	TBZ $0, R1, done69
 	ADD $40, R14, R15
 	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
-	JMP done72
+	JMP done69
 
-single71:
+single68:
 	WORD $0xbd4021c5 // ldr s5, [x14, #32]
 
-done72:
+done69:
 	ADD R8, R14
 	WORD $0x3dc001c6 // ldr q6, [x14]
 	WORD $0x3dc005c7 // ldr q7, [x14, #16]
-	TBZ $1, R1, single73
+	TBZ $1, R1, single70
 	WORD $0xfd4011c8 // ldr d8, [x14, #32]
-	TBZ $0, R1, done74
+	TBZ $0, R1, done71
 	ADD $40, R14, R15
 	WORD $0x4d4081e8 // ld1 {v8.s}[2], [x15]
-	JMP done74
+	JMP done71
 
-single73:
+single70:
 	WORD $0xbd4021c8 // ldr s8, [x14, #32]
 
-done74:
+done71:
 	ADD R8, R14
 	WORD $0x3dc001c9 // ldr q9, [x14]
 	WORD $0x3dc005ca // ldr q10, [x14, #16]
-	TBZ $1, R1, single75
+	TBZ $1, R1, single72
 	WORD $0xfd4011cb // ldr d11, [x14, #32]
-	TBZ $0, R1, done76
+	TBZ $0, R1, done73
 	ADD $40, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done76
+	JMP done73
 
-single75:
+single72:
 	WORD $0xbd4021cb // ldr s11, [x14, #32]
 
-done76:
+done73:
 	ADD R8, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
-	TBZ $1, R1, single77
+	TBZ $1, R1, single74
 	WORD $0xfd4011ce // ldr d14, [x14, #32]
-	TBZ $0, R1, done78
+	TBZ $0, R1, done75
 	ADD $40, R14, R15
 	WORD $0x4d4081ee // ld1 {v14.s}[2], [x15]
-	JMP done78
+	JMP done75
 
-single77:
+single74:
 	WORD $0xbd4021ce // ldr s14, [x14, #32]
 
-done78:
-	JMP done68
+done75:
+	JMP startDone76
 
-other67:
+startElse65:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other79
+	BNE startElse77
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -14409,24 +14323,24 @@ other67:
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	TBZ $1, R1, single81
+	TBZ $1, R1, single78
 	WORD $0xfd4011c2 // ldr d2, [x14, #32]
-	TBZ $0, R1, done82
+	TBZ $0, R1, done79
 	ADD $40, R14, R15
 	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done82
+	JMP done79
 
-single81:
+single78:
 	WORD $0xbd4021c2 // ldr s2, [x14, #32]
 
-done82:
+done79:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	JMP done80
+	JMP startDone80
 
-other79:
+startElse77:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -14443,15 +14357,15 @@ other79:
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 
-done80:
+startDone80:
 
-done68:
+startDone76:
 	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums83
+	CBZ R16, sums81
 
-step84:
+step82:
 	WORD $0xbc6f684f // ldr s15, [x2, x15]
 	WORD $0xbc6f6950 // ldr s16, [x10, x15]
 	WORD $0xbc6f6971 // ldr s17, [x11, x15]
@@ -14469,17 +14383,17 @@ step84:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212aa // fmla v10.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312ad // fmla v13.4s, v21.4s, v19.s[0]
-	TBZ $1, R1, single85
+	TBZ $1, R1, single83
 	WORD $0xfd4011d4 // ldr d20, [x14, #32]
-	TBZ $0, R1, done86
+	TBZ $0, R1, done84
 	ADD $40, R14, R17
 	WORD $0x4d408234 // ld1 {v20.s}[2], [x17]
-	JMP done86
+	JMP done84
 
-single85:
+single83:
 	WORD $0xbd4021d4 // ldr s20, [x14, #32]
 
-done86:
+done84:
 	WORD $0x4f8f1282 // fmla v2.4s, v20.4s, v15.s[0]
 	WORD $0x4f901285 // fmla v5.4s, v20.4s, v16.s[0]
 	WORD $0x4f911288 // fmla v8.4s, v20.4s, v17.s[0]
@@ -14488,130 +14402,130 @@ done86:
 	ADD R6, R14
 	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step84
+	BNE step82
 
-sums83:
+sums81:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other87
+	BEQ startElse85
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	TBZ $1, R1, single89
+	TBZ $1, R1, single86
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done90
+	TBZ $0, R1, done87
 	ADD $40, R7, R14
 	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done90
+	JMP done87
 
-single89:
+single86:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done90:
+done87:
 	ADD R8, R7
 	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
 	WORD $0x3d8000e3 // str q3, [x7]
 	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
 	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	TBZ $1, R1, single91
+	TBZ $1, R1, single88
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done92
+	TBZ $0, R1, done89
 	ADD $40, R7, R14
 	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done92
+	JMP done89
 
-single91:
+single88:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done92:
+done89:
 	ADD R8, R7
 	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
 	WORD $0x3d8000e6 // str q6, [x7]
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	WORD $0x3d8004e7 // str q7, [x7, #16]
 	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	TBZ $1, R1, single93
+	TBZ $1, R1, single90
 	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done94
+	TBZ $0, R1, done91
 	ADD $40, R7, R14
 	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
-	JMP done94
+	JMP done91
 
-single93:
+single90:
 	WORD $0xbd0020e8 // str s8, [x7, #32]
 
-done94:
+done91:
 	ADD R8, R7
 	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
 	WORD $0x3d8000e9 // str q9, [x7]
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
 	WORD $0x3d8004ea // str q10, [x7, #16]
 	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	TBZ $1, R1, single95
+	TBZ $1, R1, single92
 	WORD $0xfd0010eb // str d11, [x7, #32]
-	TBZ $0, R1, done96
+	TBZ $0, R1, done93
 	ADD $40, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done96
+	JMP done93
 
-single95:
+single92:
 	WORD $0xbd0020eb // str s11, [x7, #32]
 
-done96:
+done93:
 	ADD R8, R7
 	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
 	WORD $0x3d8000ec // str q12, [x7]
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
 	WORD $0x3d8004ed // str q13, [x7, #16]
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	TBZ $1, R1, single97
+	TBZ $1, R1, single94
 	WORD $0xfd0010ee // str d14, [x7, #32]
-	TBZ $0, R1, done98
+	TBZ $0, R1, done95
 	ADD $40, R7, R14
 	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
-	JMP done98
+	JMP done95
 
-single97:
+single94:
 	WORD $0xbd0020ee // str s14, [x7, #32]
 
-done98:
+done95:
 	ADD R8, R7
-	JMP done88
+	JMP startDone96
 
-other87:
+startElse85:
 	WORD $0x3dc000ef // ldr q15, [x7]
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc004ef // ldr q15, [x7, #16]
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
-	TBZ $1, R1, single99
+	TBZ $1, R1, single97
 	WORD $0xfd4010ef // ldr d15, [x7, #32]
-	TBZ $0, R1, done100
+	TBZ $0, R1, done98
 	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done98
+
+single97:
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
+
+done98:
+	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
+	TBZ $1, R1, single99
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done100
+	ADD $40, R7, R14
+	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
 	JMP done100
 
 single99:
-	WORD $0xbd4020ef // ldr s15, [x7, #32]
-
-done100:
-	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	TBZ $1, R1, single101
-	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done102
-	ADD $40, R7, R14
-	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done102
-
-single101:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done102:
+done100:
 	ADD R8, R7
 	WORD $0x3dc000ef // ldr q15, [x7]
 	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
@@ -14619,29 +14533,29 @@ done102:
 	WORD $0x3dc004ef // ldr q15, [x7, #16]
 	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
-	TBZ $1, R1, single103
+	TBZ $1, R1, single101
 	WORD $0xfd4010ef // ldr d15, [x7, #32]
-	TBZ $0, R1, done104
+	TBZ $0, R1, done102
 	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done102
+
+single101:
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
+
+done102:
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
+	TBZ $1, R1, single103
+	WORD $0xfd0010e5 // str d5, [x7, #32]
+	TBZ $0, R1, done104
+	ADD $40, R7, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
 	JMP done104
 
 single103:
-	WORD $0xbd4020ef // ldr s15, [x7, #32]
-
-done104:
-	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	TBZ $1, R1, single105
-	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done106
-	ADD $40, R7, R14
-	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done106
-
-single105:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done106:
+done104:
 	ADD R8, R7
 	WORD $0x3dc000ef // ldr q15, [x7]
 	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
@@ -14649,29 +14563,29 @@ done106:
 	WORD $0x3dc004ef // ldr q15, [x7, #16]
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	WORD $0x3d8004e7 // str q7, [x7, #16]
-	TBZ $1, R1, single107
+	TBZ $1, R1, single105
 	WORD $0xfd4010ef // ldr d15, [x7, #32]
-	TBZ $0, R1, done108
+	TBZ $0, R1, done106
 	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done106
+
+single105:
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
+
+done106:
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	TBZ $1, R1, single107
+	WORD $0xfd0010e8 // str d8, [x7, #32]
+	TBZ $0, R1, done108
+	ADD $40, R7, R14
+	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
 	JMP done108
 
 single107:
-	WORD $0xbd4020ef // ldr s15, [x7, #32]
-
-done108:
-	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	TBZ $1, R1, single109
-	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done110
-	ADD $40, R7, R14
-	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
-	JMP done110
-
-single109:
 	WORD $0xbd0020e8 // str s8, [x7, #32]
 
-done110:
+done108:
 	ADD R8, R7
 	WORD $0x3dc000ef // ldr q15, [x7]
 	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
@@ -14679,29 +14593,29 @@ done110:
 	WORD $0x3dc004ef // ldr q15, [x7, #16]
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
 	WORD $0x3d8004ea // str q10, [x7, #16]
-	TBZ $1, R1, single111
+	TBZ $1, R1, single109
 	WORD $0xfd4010ef // ldr d15, [x7, #32]
-	TBZ $0, R1, done112
+	TBZ $0, R1, done110
 	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done110
+
+single109:
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
+
+done110:
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	TBZ $1, R1, single111
+	WORD $0xfd0010eb // str d11, [x7, #32]
+	TBZ $0, R1, done112
+	ADD $40, R7, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
 	JMP done112
 
 single111:
-	WORD $0xbd4020ef // ldr s15, [x7, #32]
-
-done112:
-	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	TBZ $1, R1, single113
-	WORD $0xfd0010eb // str d11, [x7, #32]
-	TBZ $0, R1, done114
-	ADD $40, R7, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done114
-
-single113:
 	WORD $0xbd0020eb // str s11, [x7, #32]
 
-done114:
+done112:
 	ADD R8, R7
 	WORD $0x3dc000ef // ldr q15, [x7]
 	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
@@ -14709,117 +14623,115 @@ done114:
 	WORD $0x3dc004ef // ldr q15, [x7, #16]
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
 	WORD $0x3d8004ed // str q13, [x7, #16]
-	TBZ $1, R1, single115
+	TBZ $1, R1, single113
 	WORD $0xfd4010ef // ldr d15, [x7, #32]
-	TBZ $0, R1, done116
+	TBZ $0, R1, done114
 	ADD $40, R7, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done114
+
+single113:
+	WORD $0xbd4020ef // ldr s15, [x7, #32]
+
+done114:
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	TBZ $1, R1, single115
+	WORD $0xfd0010ee // str d14, [x7, #32]
+	TBZ $0, R1, done116
+	ADD $40, R7, R14
+	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
 	JMP done116
 
 single115:
-	WORD $0xbd4020ef // ldr s15, [x7, #32]
-
-done116:
-	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	TBZ $1, R1, single117
-	WORD $0xfd0010ee // str d14, [x7, #32]
-	TBZ $0, R1, done118
-	ADD $40, R7, R14
-	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
-	JMP done118
-
-single117:
 	WORD $0xbd0020ee // str s14, [x7, #32]
 
-done118:
+done116:
 	ADD R8, R7
 
-done88:
+startDone96:
 	ADD R3, R13, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	SUBS $1, R9, R9
-	BNE row66
+	BNE repeat64
 	RET
 
-other64:
-
-done65:
+rowsElse63:
 	MOVD 64(R0), R10
 	CMP $4, R10
-	BNE other119
+	BNE rowsElse117
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 
-row121:
+repeat118:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other122
+	BNE startElse119
 	MOVD R7, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	TBZ $1, R1, single124
+	TBZ $1, R1, single120
 	WORD $0xfd4011a2 // ldr d2, [x13, #32]
-	TBZ $0, R1, done125
+	TBZ $0, R1, done121
 	ADD $40, R13, R14
 	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done125
+	JMP done121
 
-single124:
+single120:
 	WORD $0xbd4021a2 // ldr s2, [x13, #32]
 
-done125:
+done121:
 	ADD R8, R13
 	WORD $0x3dc001a3 // ldr q3, [x13]
 	WORD $0x3dc005a4 // ldr q4, [x13, #16]
-	TBZ $1, R1, single126
+	TBZ $1, R1, single122
 	WORD $0xfd4011a5 // ldr d5, [x13, #32]
-	TBZ $0, R1, done127
+	TBZ $0, R1, done123
 	ADD $40, R13, R14
 	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done127
+	JMP done123
 
-single126:
+single122:
 	WORD $0xbd4021a5 // ldr s5, [x13, #32]
 
-done127:
+done123:
 	ADD R8, R13
 	WORD $0x3dc001a6 // ldr q6, [x13]
 	WORD $0x3dc005a7 // ldr q7, [x13, #16]
-	TBZ $1, R1, single128
+	TBZ $1, R1, single124
 	WORD $0xfd4011a8 // ldr d8, [x13, #32]
-	TBZ $0, R1, done129
+	TBZ $0, R1, done125
 	ADD $40, R13, R14
 	WORD $0x4d4081c8 // ld1 {v8.s}[2], [x14]
-	JMP done129
+	JMP done125
 
-single128:
+single124:
 	WORD $0xbd4021a8 // ldr s8, [x13, #32]
 
-done129:
+done125:
 	ADD R8, R13
 	WORD $0x3dc001a9 // ldr q9, [x13]
 	WORD $0x3dc005aa // ldr q10, [x13, #16]
-	TBZ $1, R1, single130
+	TBZ $1, R1, single126
 	WORD $0xfd4011ab // ldr d11, [x13, #32]
-	TBZ $0, R1, done131
+	TBZ $0, R1, done127
 	ADD $40, R13, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done131
+	JMP done127
 
-single130:
+single126:
 	WORD $0xbd4021ab // ldr s11, [x13, #32]
 
-done131:
-	JMP done123
+done127:
+	JMP startDone128
 
-other122:
+startElse119:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other132
+	BNE startElse129
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -14829,23 +14741,23 @@ other122:
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
-	TBZ $1, R1, single134
+	TBZ $1, R1, single130
 	WORD $0xfd4011a2 // ldr d2, [x13, #32]
-	TBZ $0, R1, done135
+	TBZ $0, R1, done131
 	ADD $40, R13, R14
 	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done135
+	JMP done131
 
-single134:
+single130:
 	WORD $0xbd4021a2 // ldr s2, [x13, #32]
 
-done135:
+done131:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
-	JMP done133
+	JMP startDone132
 
-other132:
+startElse129:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -14859,15 +14771,15 @@ other132:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done133:
+startDone132:
 
-done123:
+startDone128:
 	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums136
+	CBZ R15, sums133
 
-step137:
+step134:
 	WORD $0xbc6e684c // ldr s12, [x2, x14]
 	WORD $0xbc6e694d // ldr s13, [x10, x14]
 	WORD $0xbc6e696e // ldr s14, [x11, x14]
@@ -14882,17 +14794,17 @@ step137:
 	WORD $0x4f8d1224 // fmla v4.4s, v17.4s, v13.s[0]
 	WORD $0x4f8e1227 // fmla v7.4s, v17.4s, v14.s[0]
 	WORD $0x4f8f122a // fmla v10.4s, v17.4s, v15.s[0]
-	TBZ $1, R1, single138
+	TBZ $1, R1, single135
 	WORD $0xfd4011b0 // ldr d16, [x13, #32]
-	TBZ $0, R1, done139
+	TBZ $0, R1, done136
 	ADD $40, R13, R16
 	WORD $0x4d408210 // ld1 {v16.s}[2], [x16]
-	JMP done139
+	JMP done136
 
-single138:
+single135:
 	WORD $0xbd4021b0 // ldr s16, [x13, #32]
 
-done139:
+done136:
 	WORD $0x4f8c1202 // fmla v2.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1208 // fmla v8.4s, v16.4s, v14.s[0]
@@ -14900,113 +14812,113 @@ done139:
 	ADD R6, R13
 	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step137
+	BNE step134
 
-sums136:
+sums133:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other140
+	BEQ startElse137
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R1, single142
+	TBZ $1, R1, single138
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done143
+	TBZ $0, R1, done139
 	ADD $40, R7, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done143
+	JMP done139
 
-single142:
+single138:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done143:
+done139:
 	ADD R8, R7
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
 	WORD $0x3d8000e3 // str q3, [x7]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R1, single144
+	TBZ $1, R1, single140
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done145
+	TBZ $0, R1, done141
 	ADD $40, R7, R13
 	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done145
+	JMP done141
 
-single144:
+single140:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done145:
+done141:
 	ADD R8, R7
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8000e6 // str q6, [x7]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	WORD $0x3d8004e7 // str q7, [x7, #16]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R1, single146
+	TBZ $1, R1, single142
 	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done147
+	TBZ $0, R1, done143
 	ADD $40, R7, R13
 	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
-	JMP done147
+	JMP done143
 
-single146:
+single142:
 	WORD $0xbd0020e8 // str s8, [x7, #32]
 
-done147:
+done143:
 	ADD R8, R7
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
 	WORD $0x3d8000e9 // str q9, [x7]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8004ea // str q10, [x7, #16]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single148
+	TBZ $1, R1, single144
 	WORD $0xfd0010eb // str d11, [x7, #32]
-	TBZ $0, R1, done149
+	TBZ $0, R1, done145
 	ADD $40, R7, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done149
+	JMP done145
 
-single148:
+single144:
 	WORD $0xbd0020eb // str s11, [x7, #32]
 
-done149:
+done145:
 	ADD R8, R7
-	JMP done141
+	JMP startDone146
 
-other140:
+startElse137:
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
-	TBZ $1, R1, single150
+	TBZ $1, R1, single147
 	WORD $0xfd4010ec // ldr d12, [x7, #32]
-	TBZ $0, R1, done151
+	TBZ $0, R1, done148
 	ADD $40, R7, R13
 	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
-	JMP done151
+	JMP done148
 
-single150:
+single147:
 	WORD $0xbd4020ec // ldr s12, [x7, #32]
 
-done151:
+done148:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R1, single152
+	TBZ $1, R1, single149
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done153
+	TBZ $0, R1, done150
 	ADD $40, R7, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done153
+	JMP done150
 
-single152:
+single149:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done153:
+done150:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
@@ -15014,29 +14926,29 @@ done153:
 	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
-	TBZ $1, R1, single154
+	TBZ $1, R1, single151
 	WORD $0xfd4010ec // ldr d12, [x7, #32]
-	TBZ $0, R1, done155
+	TBZ $0, R1, done152
 	ADD $40, R7, R13
 	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
-	JMP done155
+	JMP done152
 
-single154:
+single151:
 	WORD $0xbd4020ec // ldr s12, [x7, #32]
 
-done155:
+done152:
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R1, single156
+	TBZ $1, R1, single153
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done157
+	TBZ $0, R1, done154
 	ADD $40, R7, R13
 	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done157
+	JMP done154
 
-single156:
+single153:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done157:
+done154:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
@@ -15044,29 +14956,29 @@ done157:
 	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	WORD $0x3d8004e7 // str q7, [x7, #16]
-	TBZ $1, R1, single158
+	TBZ $1, R1, single155
 	WORD $0xfd4010ec // ldr d12, [x7, #32]
-	TBZ $0, R1, done159
+	TBZ $0, R1, done156
 	ADD $40, R7, R13
 	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
-	JMP done159
+	JMP done156
 
-single158:
+single155:
 	WORD $0xbd4020ec // ldr s12, [x7, #32]
 
-done159:
+done156:
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R1, single160
+	TBZ $1, R1, single157
 	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done161
+	TBZ $0, R1, done158
 	ADD $40, R7, R13
 	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
-	JMP done161
+	JMP done158
 
-single160:
+single157:
 	WORD $0xbd0020e8 // str s8, [x7, #32]
 
-done161:
+done158:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
@@ -15074,101 +14986,99 @@ done161:
 	WORD $0x3dc004ec // ldr q12, [x7, #16]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8004ea // str q10, [x7, #16]
-	TBZ $1, R1, single162
+	TBZ $1, R1, single159
 	WORD $0xfd4010ec // ldr d12, [x7, #32]
-	TBZ $0, R1, done163
+	TBZ $0, R1, done160
 	ADD $40, R7, R13
 	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
-	JMP done163
+	JMP done160
 
-single162:
+single159:
 	WORD $0xbd4020ec // ldr s12, [x7, #32]
 
-done163:
+done160:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single164
+	TBZ $1, R1, single161
 	WORD $0xfd0010eb // str d11, [x7, #32]
-	TBZ $0, R1, done165
+	TBZ $0, R1, done162
 	ADD $40, R7, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done165
+	JMP done162
 
-single164:
+single161:
 	WORD $0xbd0020eb // str s11, [x7, #32]
 
-done165:
+done162:
 	ADD R8, R7
 
-done141:
+startDone146:
 	ADD R3, R12, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	SUBS $1, R9, R9
-	BNE row121
+	BNE repeat118
 	RET
 
-other119:
-
-done120:
+rowsElse117:
 	MOVD 64(R0), R10
 	CMP $3, R10
-	BNE other166
+	BNE rowsElse163
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 
-row168:
+repeat164:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other169
+	BNE startElse165
 	MOVD R7, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	TBZ $1, R1, single171
+	TBZ $1, R1, single166
 	WORD $0xfd401182 // ldr d2, [x12, #32]
-	TBZ $0, R1, done172
+	TBZ $0, R1, done167
 	ADD $40, R12, R13
 	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done172
+	JMP done167
 
-single171:
+single166:
 	WORD $0xbd402182 // ldr s2, [x12, #32]
 
-done172:
+done167:
 	ADD R8, R12
 	WORD $0x3dc00183 // ldr q3, [x12]
 	WORD $0x3dc00584 // ldr q4, [x12, #16]
-	TBZ $1, R1, single173
+	TBZ $1, R1, single168
 	WORD $0xfd401185 // ldr d5, [x12, #32]
-	TBZ $0, R1, done174
+	TBZ $0, R1, done169
 	ADD $40, R12, R13
 	WORD $0x4d4081a5 // ld1 {v5.s}[2], [x13]
-	JMP done174
+	JMP done169
 
-single173:
+single168:
 	WORD $0xbd402185 // ldr s5, [x12, #32]
 
-done174:
+done169:
 	ADD R8, R12
 	WORD $0x3dc00186 // ldr q6, [x12]
 	WORD $0x3dc00587 // ldr q7, [x12, #16]
-	TBZ $1, R1, single175
+	TBZ $1, R1, single170
 	WORD $0xfd401188 // ldr d8, [x12, #32]
-	TBZ $0, R1, done176
+	TBZ $0, R1, done171
 	ADD $40, R12, R13
 	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
-	JMP done176
+	JMP done171
 
-single175:
+single170:
 	WORD $0xbd402188 // ldr s8, [x12, #32]
 
-done176:
-	JMP done170
+done171:
+	JMP startDone172
 
-other169:
+startElse165:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other177
+	BNE startElse173
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -15176,22 +15086,22 @@ other169:
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	TBZ $1, R1, single179
+	TBZ $1, R1, single174
 	WORD $0xfd401182 // ldr d2, [x12, #32]
-	TBZ $0, R1, done180
+	TBZ $0, R1, done175
 	ADD $40, R12, R13
 	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done180
+	JMP done175
 
-single179:
+single174:
 	WORD $0xbd402182 // ldr s2, [x12, #32]
 
-done180:
+done175:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
-	JMP done178
+	JMP startDone176
 
-other177:
+startElse173:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -15202,15 +15112,15 @@ other177:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-done178:
+startDone176:
 
-done170:
+startDone172:
 	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums181
+	CBZ R14, sums177
 
-step182:
+step178:
 	WORD $0xbc6d6849 // ldr s9, [x2, x13]
 	WORD $0xbc6d694a // ldr s10, [x10, x13]
 	WORD $0xbc6d696b // ldr s11, [x11, x13]
@@ -15222,90 +15132,120 @@ step182:
 	WORD $0x4f8911a1 // fmla v1.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a4 // fmla v4.4s, v13.4s, v10.s[0]
 	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
-	TBZ $1, R1, single183
+	TBZ $1, R1, single179
 	WORD $0xfd40118c // ldr d12, [x12, #32]
-	TBZ $0, R1, done184
+	TBZ $0, R1, done180
 	ADD $40, R12, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done184
+	JMP done180
 
-single183:
+single179:
 	WORD $0xbd40218c // ldr s12, [x12, #32]
 
-done184:
+done180:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1185 // fmla v5.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1188 // fmla v8.4s, v12.4s, v11.s[0]
 	ADD R6, R12
 	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step182
+	BNE step178
 
-sums181:
+sums177:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other185
+	BEQ startElse181
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R1, single187
+	TBZ $1, R1, single182
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done188
+	TBZ $0, R1, done183
 	ADD $40, R7, R12
 	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done188
+	JMP done183
 
-single187:
+single182:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done188:
+done183:
 	ADD R8, R7
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
 	WORD $0x3d8000e3 // str q3, [x7]
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R1, single189
+	TBZ $1, R1, single184
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done190
+	TBZ $0, R1, done185
 	ADD $40, R7, R12
 	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done190
+	JMP done185
 
-single189:
+single184:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done190:
+done185:
 	ADD R8, R7
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
 	WORD $0x3d8000e6 // str q6, [x7]
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
 	WORD $0x3d8004e7 // str q7, [x7, #16]
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R1, single191
+	TBZ $1, R1, single186
 	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done192
+	TBZ $0, R1, done187
 	ADD $40, R7, R12
 	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
-	JMP done192
+	JMP done187
 
-single191:
+single186:
 	WORD $0xbd0020e8 // str s8, [x7, #32]
 
-done192:
+done187:
 	ADD R8, R7
-	JMP done186
+	JMP startDone188
 
-other185:
+startElse181:
 	WORD $0x3dc000e9 // ldr q9, [x7]
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc004e9 // ldr q9, [x7, #16]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
+	TBZ $1, R1, single189
+	WORD $0xfd4010e9 // ldr d9, [x7, #32]
+	TBZ $0, R1, done190
+	ADD $40, R7, R12
+	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
+	JMP done190
+
+single189:
+	WORD $0xbd4020e9 // ldr s9, [x7, #32]
+
+done190:
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	TBZ $1, R1, single191
+	WORD $0xfd0010e2 // str d2, [x7, #32]
+	TBZ $0, R1, done192
+	ADD $40, R7, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done192
+
+single191:
+	WORD $0xbd0020e2 // str s2, [x7, #32]
+
+done192:
+	ADD R8, R7
+	WORD $0x3dc000e9 // ldr q9, [x7]
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x3dc004e9 // ldr q9, [x7, #16]
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	WORD $0x3d8004e4 // str q4, [x7, #16]
 	TBZ $1, R1, single193
 	WORD $0xfd4010e9 // ldr d9, [x7, #32]
 	TBZ $0, R1, done194
@@ -15317,25 +15257,25 @@ single193:
 	WORD $0xbd4020e9 // ldr s9, [x7, #32]
 
 done194:
-	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
 	TBZ $1, R1, single195
-	WORD $0xfd0010e2 // str d2, [x7, #32]
+	WORD $0xfd0010e5 // str d5, [x7, #32]
 	TBZ $0, R1, done196
 	ADD $40, R7, R12
-	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
 	JMP done196
 
 single195:
-	WORD $0xbd0020e2 // str s2, [x7, #32]
+	WORD $0xbd0020e5 // str s5, [x7, #32]
 
 done196:
 	ADD R8, R7
 	WORD $0x3dc000e9 // ldr q9, [x7]
-	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0x3d8000e6 // str q6, [x7]
 	WORD $0x3dc004e9 // ldr q9, [x7, #16]
-	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0x3d8004e4 // str q4, [x7, #16]
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x3d8004e7 // str q7, [x7, #16]
 	TBZ $1, R1, single197
 	WORD $0xfd4010e9 // ldr d9, [x7, #32]
 	TBZ $0, R1, done198
@@ -15347,73 +15287,77 @@ single197:
 	WORD $0xbd4020e9 // ldr s9, [x7, #32]
 
 done198:
-	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	TBZ $1, R1, single199
-	WORD $0xfd0010e5 // str d5, [x7, #32]
+	WORD $0xfd0010e8 // str d8, [x7, #32]
 	TBZ $0, R1, done200
 	ADD $40, R7, R12
-	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
 	JMP done200
 
 single199:
-	WORD $0xbd0020e5 // str s5, [x7, #32]
+	WORD $0xbd0020e8 // str s8, [x7, #32]
 
 done200:
 	ADD R8, R7
-	WORD $0x3dc000e9 // ldr q9, [x7]
-	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	WORD $0x3d8000e6 // str q6, [x7]
-	WORD $0x3dc004e9 // ldr q9, [x7, #16]
-	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	WORD $0x3d8004e7 // str q7, [x7, #16]
-	TBZ $1, R1, single201
-	WORD $0xfd4010e9 // ldr d9, [x7, #32]
-	TBZ $0, R1, done202
-	ADD $40, R7, R12
-	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
-	JMP done202
 
-single201:
-	WORD $0xbd4020e9 // ldr s9, [x7, #32]
-
-done202:
-	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R1, single203
-	WORD $0xfd0010e8 // str d8, [x7, #32]
-	TBZ $0, R1, done204
-	ADD $40, R7, R12
-	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
-	JMP done204
-
-single203:
-	WORD $0xbd0020e8 // str s8, [x7, #32]
-
-done204:
-	ADD R8, R7
-
-done186:
+startDone188:
 	ADD R3, R11, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	SUBS $1, R9, R9
-	BNE row168
+	BNE repeat164
 	RET
 
-other166:
-
-done167:
+rowsElse163:
 	MOVD 64(R0), R10
 	CMP $2, R10
-	BNE other205
+	BNE rowsElse201
 	ADD R3, R2, R10
 
-row207:
+repeat202:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other208
+	BNE startElse203
 	MOVD R7, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	TBZ $1, R1, single204
+	WORD $0xfd401162 // ldr d2, [x11, #32]
+	TBZ $0, R1, done205
+	ADD $40, R11, R12
+	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
+	JMP done205
+
+single204:
+	WORD $0xbd402162 // ldr s2, [x11, #32]
+
+done205:
+	ADD R8, R11
+	WORD $0x3dc00163 // ldr q3, [x11]
+	WORD $0x3dc00564 // ldr q4, [x11, #16]
+	TBZ $1, R1, single206
+	WORD $0xfd401165 // ldr d5, [x11, #32]
+	TBZ $0, R1, done207
+	ADD $40, R11, R12
+	WORD $0x4d408185 // ld1 {v5.s}[2], [x12]
+	JMP done207
+
+single206:
+	WORD $0xbd402165 // ldr s5, [x11, #32]
+
+done207:
+	JMP startDone208
+
+startElse203:
+	MOVD 88(R0), R11
+	CMP $1, R11
+	BNE startElse209
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x4ea01c03 // mov v3.16b, v0.16b
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	TBZ $1, R1, single210
 	WORD $0xfd401162 // ldr d2, [x11, #32]
 	TBZ $0, R1, done211
@@ -15425,46 +15369,10 @@ single210:
 	WORD $0xbd402162 // ldr s2, [x11, #32]
 
 done211:
-	ADD R8, R11
-	WORD $0x3dc00163 // ldr q3, [x11]
-	WORD $0x3dc00564 // ldr q4, [x11, #16]
-	TBZ $1, R1, single212
-	WORD $0xfd401165 // ldr d5, [x11, #32]
-	TBZ $0, R1, done213
-	ADD $40, R11, R12
-	WORD $0x4d408185 // ld1 {v5.s}[2], [x12]
-	JMP done213
-
-single212:
-	WORD $0xbd402165 // ldr s5, [x11, #32]
-
-done213:
-	JMP done209
-
-other208:
-	MOVD 88(R0), R11
-	CMP $1, R11
-	BNE other214
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x4ea11c24 // mov v4.16b, v1.16b
-	TBZ $1, R1, single216
-	WORD $0xfd401162 // ldr d2, [x11, #32]
-	TBZ $0, R1, done217
-	ADD $40, R11, R12
-	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
-	JMP done217
-
-single216:
-	WORD $0xbd402162 // ldr s2, [x11, #32]
-
-done217:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
-	JMP done215
+	JMP startDone212
 
-other214:
+startElse209:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -15472,15 +15380,15 @@ other214:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-done215:
+startDone212:
 
-done209:
+startDone208:
 	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums218
+	CBZ R13, sums213
 
-step219:
+step214:
 	WORD $0xbc6c6846 // ldr s6, [x2, x12]
 	WORD $0xbc6c6947 // ldr s7, [x10, x12]
 	WORD $0x3dc00168 // ldr q8, [x11]
@@ -15489,95 +15397,95 @@ step219:
 	WORD $0x3dc00569 // ldr q9, [x11, #16]
 	WORD $0x4f861121 // fmla v1.4s, v9.4s, v6.s[0]
 	WORD $0x4f871124 // fmla v4.4s, v9.4s, v7.s[0]
-	TBZ $1, R1, single220
+	TBZ $1, R1, single215
 	WORD $0xfd401168 // ldr d8, [x11, #32]
-	TBZ $0, R1, done221
+	TBZ $0, R1, done216
 	ADD $40, R11, R14
 	WORD $0x4d4081c8 // ld1 {v8.s}[2], [x14]
-	JMP done221
+	JMP done216
 
-single220:
+single215:
 	WORD $0xbd402168 // ldr s8, [x11, #32]
 
-done221:
+done216:
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
 	WORD $0x4f871105 // fmla v5.4s, v8.4s, v7.s[0]
 	ADD R6, R11
 	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step219
+	BNE step214
 
-sums218:
+sums213:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other222
+	BEQ startElse217
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R1, single224
+	TBZ $1, R1, single218
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done225
+	TBZ $0, R1, done219
 	ADD $40, R7, R11
 	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
-	JMP done225
+	JMP done219
 
-single224:
+single218:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done225:
+done219:
 	ADD R8, R7
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
 	WORD $0x3d8000e3 // str q3, [x7]
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R1, single226
+	TBZ $1, R1, single220
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done227
+	TBZ $0, R1, done221
 	ADD $40, R7, R11
 	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
-	JMP done227
+	JMP done221
 
-single226:
+single220:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done227:
+done221:
 	ADD R8, R7
-	JMP done223
+	JMP startDone222
 
-other222:
+startElse217:
 	WORD $0x3dc000e6 // ldr q6, [x7]
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc004e6 // ldr q6, [x7, #16]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
-	TBZ $1, R1, single228
+	TBZ $1, R1, single223
 	WORD $0xfd4010e6 // ldr d6, [x7, #32]
-	TBZ $0, R1, done229
+	TBZ $0, R1, done224
 	ADD $40, R7, R11
 	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
-	JMP done229
+	JMP done224
 
-single228:
+single223:
 	WORD $0xbd4020e6 // ldr s6, [x7, #32]
 
-done229:
+done224:
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R1, single230
+	TBZ $1, R1, single225
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done231
+	TBZ $0, R1, done226
 	ADD $40, R7, R11
 	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
-	JMP done231
+	JMP done226
 
-single230:
+single225:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done231:
+done226:
 	ADD R8, R7
 	WORD $0x3dc000e6 // ldr q6, [x7]
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
@@ -15585,178 +15493,176 @@ done231:
 	WORD $0x3dc004e6 // ldr q6, [x7, #16]
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x3d8004e4 // str q4, [x7, #16]
-	TBZ $1, R1, single232
+	TBZ $1, R1, single227
 	WORD $0xfd4010e6 // ldr d6, [x7, #32]
-	TBZ $0, R1, done233
+	TBZ $0, R1, done228
 	ADD $40, R7, R11
 	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
-	JMP done233
+	JMP done228
 
-single232:
+single227:
 	WORD $0xbd4020e6 // ldr s6, [x7, #32]
 
-done233:
+done228:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R1, single234
+	TBZ $1, R1, single229
 	WORD $0xfd0010e5 // str d5, [x7, #32]
-	TBZ $0, R1, done235
+	TBZ $0, R1, done230
 	ADD $40, R7, R11
 	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
-	JMP done235
+	JMP done230
 
-single234:
+single229:
 	WORD $0xbd0020e5 // str s5, [x7, #32]
 
-done235:
+done230:
 	ADD R8, R7
 
-done223:
+startDone222:
 	ADD R3, R10, R2
 	ADD R3, R2, R10
 	SUBS $1, R9, R9
-	BNE row207
+	BNE repeat202
 	RET
 
-other205:
+rowsElse201:
 
-done206:
-
-row236:
+repeat231:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other237
+	BNE startElse232
 	MOVD R7, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	TBZ $1, R1, single239
+	TBZ $1, R1, single233
 	WORD $0xfd401142 // ldr d2, [x10, #32]
-	TBZ $0, R1, done240
+	TBZ $0, R1, done234
 	ADD $40, R10, R11
 	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
-	JMP done240
+	JMP done234
 
-single239:
+single233:
 	WORD $0xbd402142 // ldr s2, [x10, #32]
 
-done240:
-	JMP done238
+done234:
+	JMP startDone235
 
-other237:
+startElse232:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other241
+	BNE startElse236
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	TBZ $1, R1, single243
+	TBZ $1, R1, single237
 	WORD $0xfd401142 // ldr d2, [x10, #32]
-	TBZ $0, R1, done244
+	TBZ $0, R1, done238
 	ADD $40, R10, R11
 	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
-	JMP done244
+	JMP done238
 
-single243:
+single237:
 	WORD $0xbd402142 // ldr s2, [x10, #32]
 
-done244:
-	JMP done242
+done238:
+	JMP startDone239
 
-other241:
+startElse236:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-done242:
+startDone239:
 
-done238:
+startDone235:
 	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums245
+	CBZ R12, sums240
 
-step246:
+step241:
 	WORD $0xbc6b6843 // ldr s3, [x2, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
 	WORD $0x3dc00545 // ldr q5, [x10, #16]
 	WORD $0x4f8310a1 // fmla v1.4s, v5.4s, v3.s[0]
-	TBZ $1, R1, single247
+	TBZ $1, R1, single242
 	WORD $0xfd401144 // ldr d4, [x10, #32]
-	TBZ $0, R1, done248
+	TBZ $0, R1, done243
 	ADD $40, R10, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done248
+	JMP done243
 
-single247:
+single242:
 	WORD $0xbd402144 // ldr s4, [x10, #32]
 
-done248:
+done243:
 	WORD $0x4f831082 // fmla v2.4s, v4.4s, v3.s[0]
 	ADD R6, R10
 	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step246
+	BNE step241
 
-sums245:
+sums240:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other249
+	BEQ startElse244
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R1, single251
+	TBZ $1, R1, single245
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done252
+	TBZ $0, R1, done246
 	ADD $40, R7, R10
 	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
-	JMP done252
+	JMP done246
 
-single251:
+single245:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done252:
+done246:
 	ADD R8, R7
-	JMP done250
+	JMP startDone247
 
-other249:
+startElse244:
 	WORD $0x3dc000e3 // ldr q3, [x7]
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc004e3 // ldr q3, [x7, #16]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x3d8004e1 // str q1, [x7, #16]
-	TBZ $1, R1, single253
+	TBZ $1, R1, single248
 	WORD $0xfd4010e3 // ldr d3, [x7, #32]
-	TBZ $0, R1, done254
+	TBZ $0, R1, done249
 	ADD $40, R7, R10
 	WORD $0x4d408143 // ld1 {v3.s}[2], [x10]
-	JMP done254
+	JMP done249
 
-single253:
+single248:
 	WORD $0xbd4020e3 // ldr s3, [x7, #32]
 
-done254:
+done249:
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R1, single255
+	TBZ $1, R1, single250
 	WORD $0xfd0010e2 // str d2, [x7, #32]
-	TBZ $0, R1, done256
+	TBZ $0, R1, done251
 	ADD $40, R7, R10
 	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
-	JMP done256
+	JMP done251
 
-single255:
+single250:
 	WORD $0xbd0020e2 // str s2, [x7, #32]
 
-done256:
+done251:
 	ADD R8, R7
 
-done250:
+startDone247:
 	ADD R3, R2, R2
 	SUBS $1, R9, R9
-	BNE row236
+	BNE repeat231
 	RET
 
 // gemm4maskedNEON sets C = A·B + start for panels of four vectors, the fourth
@@ -15776,113 +15682,113 @@ TEXT ·gemm4maskedNEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R9
 	MOVD 64(R0), R10
 	CMP $6, R10
-	BNE other1
+	BNE rowsElse1
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 
-row3:
+repeat2:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE other4
+	BNE startElse3
 	MOVD R7, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $1, R1, single6
+	TBZ $1, R1, single4
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R1, done7
+	TBZ $0, R1, done5
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done7
+	JMP done5
 
-single6:
+single4:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done7:
+done5:
 	ADD R8, R15
 	WORD $0x3dc001e4 // ldr q4, [x15]
 	WORD $0x3dc005e5 // ldr q5, [x15, #16]
 	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $1, R1, single8
+	TBZ $1, R1, single6
 	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R1, done9
+	TBZ $0, R1, done7
 	ADD $56, R15, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done9
+	JMP done7
 
-single8:
+single6:
 	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
-done9:
+done7:
 	ADD R8, R15
 	WORD $0x3dc001e8 // ldr q8, [x15]
 	WORD $0x3dc005e9 // ldr q9, [x15, #16]
 	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $1, R1, single10
+	TBZ $1, R1, single8
 	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R1, done11
+	TBZ $0, R1, done9
 	ADD $56, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done11
+	JMP done9
 
-single10:
+single8:
 	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
-done11:
+done9:
 	ADD R8, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
 	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $1, R1, single12
+	TBZ $1, R1, single10
 	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R1, done13
+	TBZ $0, R1, done11
 	ADD $56, R15, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done13
+	JMP done11
 
-single12:
+single10:
 	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
-done13:
+done11:
 	ADD R8, R15
 	WORD $0x3dc001f0 // ldr q16, [x15]
 	WORD $0x3dc005f1 // ldr q17, [x15, #16]
 	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $1, R1, single14
+	TBZ $1, R1, single12
 	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R1, done15
+	TBZ $0, R1, done13
 	ADD $56, R15, R16
 	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done15
+	JMP done13
 
-single14:
+single12:
 	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
-done15:
+done13:
 	ADD R8, R15
 	WORD $0x3dc001f4 // ldr q20, [x15]
 	WORD $0x3dc005f5 // ldr q21, [x15, #16]
 	WORD $0x3dc009f6 // ldr q22, [x15, #32]
-	TBZ $1, R1, single16
+	TBZ $1, R1, single14
 	WORD $0xfd4019f7 // ldr d23, [x15, #48]
-	TBZ $0, R1, done17
+	TBZ $0, R1, done15
 	ADD $56, R15, R16
 	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
-	JMP done17
+	JMP done15
 
-single16:
+single14:
 	WORD $0xbd4031f7 // ldr s23, [x15, #48]
 
-done17:
-	JMP done5
+done15:
+	JMP startDone16
 
-other4:
+startElse3:
 	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE other18
+	BNE startElse17
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -15902,25 +15808,25 @@ other4:
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
 	WORD $0x4ea21c56 // mov v22.16b, v2.16b
-	TBZ $1, R1, single20
+	TBZ $1, R1, single18
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R1, done21
+	TBZ $0, R1, done19
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done21
+	JMP done19
 
-single20:
+single18:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done21:
+done19:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP done19
+	JMP startDone20
 
-other18:
+startElse17:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -15946,15 +15852,15 @@ other18:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-done19:
+startDone20:
 
-done5:
+startDone16:
 	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums22
+	CBZ R17, sums21
 
-step23:
+step22:
 	WORD $0xbc706858 // ldr s24, [x2, x16]
 	WORD $0xbc706959 // ldr s25, [x10, x16]
 	WORD $0xbc70697a // ldr s26, [x11, x16]
@@ -15982,17 +15888,17 @@ step23:
 	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
 	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
 	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
-	TBZ $1, R1, single24
+	TBZ $1, R1, single23
 	WORD $0xfd4019ff // ldr d31, [x15, #48]
-	TBZ $0, R1, done25
+	TBZ $0, R1, done24
 	ADD $56, R15, R19
 	WORD $0x4d40827f // ld1 {v31.s}[2], [x19]
-	JMP done25
+	JMP done24
 
-single24:
+single23:
 	WORD $0xbd4031ff // ldr s31, [x15, #48]
 
-done25:
+done24:
 	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
 	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
 	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
@@ -16002,12 +15908,12 @@ done25:
 	ADD R6, R15
 	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step23
+	BNE step22
 
-sums22:
+sums21:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ other26
+	BEQ startElse25
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -16016,17 +15922,17 @@ sums22:
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $1, R1, single28
+	TBZ $1, R1, single26
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done29
+	TBZ $0, R1, done27
 	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done29
+	JMP done27
 
-single28:
+single26:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done29:
+done27:
 	ADD R8, R7
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -16035,17 +15941,17 @@ done29:
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $1, R1, single30
+	TBZ $1, R1, single28
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done31
+	TBZ $0, R1, done29
 	ADD $56, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done31
+	JMP done29
 
-single30:
+single28:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done31:
+done29:
 	ADD R8, R7
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -16054,17 +15960,17 @@ done31:
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $1, R1, single32
+	TBZ $1, R1, single30
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done33
+	TBZ $0, R1, done31
 	ADD $56, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done33
+	JMP done31
 
-single32:
+single30:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done33:
+done31:
 	ADD R8, R7
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -16073,17 +15979,17 @@ done33:
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $1, R1, single34
+	TBZ $1, R1, single32
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done35
+	TBZ $0, R1, done33
 	ADD $56, R7, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done35
+	JMP done33
 
-single34:
+single32:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done35:
+done33:
 	ADD R8, R7
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
 	WORD $0x3d8000f0 // str q16, [x7]
@@ -16092,17 +15998,17 @@ done35:
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $1, R1, single36
+	TBZ $1, R1, single34
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done37
+	TBZ $0, R1, done35
 	ADD $56, R7, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done37
+	JMP done35
 
-single36:
+single34:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done37:
+done35:
 	ADD R8, R7
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
 	WORD $0x3d8000f4 // str q20, [x7]
@@ -16111,21 +16017,21 @@ done37:
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008f6 // str q22, [x7, #32]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $1, R1, single38
+	TBZ $1, R1, single36
 	WORD $0xfd0018f7 // str d23, [x7, #48]
-	TBZ $0, R1, done39
+	TBZ $0, R1, done37
 	ADD $56, R7, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done39
+	JMP done37
 
-single38:
+single36:
 	WORD $0xbd0030f7 // str s23, [x7, #48]
 
-done39:
+done37:
 	ADD R8, R7
-	JMP done27
+	JMP startDone38
 
-other26:
+startElse25:
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -16135,29 +16041,29 @@ other26:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $1, R1, single40
+	TBZ $1, R1, single39
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done41
+	TBZ $0, R1, done40
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done41
+	JMP done40
 
-single40:
+single39:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done41:
+done40:
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $1, R1, single42
+	TBZ $1, R1, single41
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done43
+	TBZ $0, R1, done42
 	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done43
+	JMP done42
 
-single42:
+single41:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done43:
+done42:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
@@ -16168,29 +16074,29 @@ done43:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $1, R1, single44
+	TBZ $1, R1, single43
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done45
+	TBZ $0, R1, done44
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done45
+	JMP done44
 
-single44:
+single43:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done45:
+done44:
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $1, R1, single46
+	TBZ $1, R1, single45
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done47
+	TBZ $0, R1, done46
 	ADD $56, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done47
+	JMP done46
 
-single46:
+single45:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done47:
+done46:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
@@ -16201,29 +16107,29 @@ done47:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $1, R1, single48
+	TBZ $1, R1, single47
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done49
+	TBZ $0, R1, done48
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done49
+	JMP done48
 
-single48:
+single47:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done49:
+done48:
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $1, R1, single50
+	TBZ $1, R1, single49
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done51
+	TBZ $0, R1, done50
 	ADD $56, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done51
+	JMP done50
 
-single50:
+single49:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done51:
+done50:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
@@ -16234,29 +16140,29 @@ done51:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $1, R1, single52
+	TBZ $1, R1, single51
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done53
+	TBZ $0, R1, done52
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done53
+	JMP done52
 
-single52:
+single51:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done53:
+done52:
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $1, R1, single54
+	TBZ $1, R1, single53
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done55
+	TBZ $0, R1, done54
 	ADD $56, R7, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done55
+	JMP done54
 
-single54:
+single53:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done55:
+done54:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
@@ -16267,29 +16173,29 @@ done55:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
-	TBZ $1, R1, single56
+	TBZ $1, R1, single55
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done57
+	TBZ $0, R1, done56
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done57
+	JMP done56
 
-single56:
+single55:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done57:
+done56:
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $1, R1, single58
+	TBZ $1, R1, single57
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done59
+	TBZ $0, R1, done58
 	ADD $56, R7, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done59
+	JMP done58
 
-single58:
+single57:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done59:
+done58:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
@@ -16300,32 +16206,32 @@ done59:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008f6 // str q22, [x7, #32]
-	TBZ $1, R1, single60
+	TBZ $1, R1, single59
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done61
+	TBZ $0, R1, done60
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done61
+	JMP done60
 
-single60:
+single59:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done61:
+done60:
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $1, R1, single62
+	TBZ $1, R1, single61
 	WORD $0xfd0018f7 // str d23, [x7, #48]
-	TBZ $0, R1, done63
+	TBZ $0, R1, done62
 	ADD $56, R7, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done63
+	JMP done62
 
-single62:
+single61:
 	WORD $0xbd0030f7 // str s23, [x7, #48]
 
-done63:
+done62:
 	ADD R8, R7
 
-done27:
+startDone38:
 	ADD R3, R14, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -16333,105 +16239,103 @@ done27:
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R10
 	CMP $5, R10
-	BNE other64
+	BNE rowsElse63
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 
-row66:
+repeat64:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other67
+	BNE startElse65
 	MOVD R7, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $1, R1, single69
+	TBZ $1, R1, single66
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R1, done70
+	TBZ $0, R1, done67
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done70
+	JMP done67
 
-single69:
+single66:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done70:
+done67:
 	ADD R8, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
 	WORD $0x3dc005c5 // ldr q5, [x14, #16]
 	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $1, R1, single71
+	TBZ $1, R1, single68
 	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R1, done72
+	TBZ $0, R1, done69
 	ADD $56, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done72
+	JMP done69
 
-single71:
+single68:
 	WORD $0xbd4031c7 // ldr s7, [x14, #48]
 
-done72:
+done69:
 	ADD R8, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
 	WORD $0x3dc005c9 // ldr q9, [x14, #16]
 	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $1, R1, single73
+	TBZ $1, R1, single70
 	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R1, done74
+	TBZ $0, R1, done71
 	ADD $56, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done74
+	JMP done71
 
-single73:
+single70:
 	WORD $0xbd4031cb // ldr s11, [x14, #48]
 
-done74:
+done71:
 	ADD R8, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
 	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $1, R1, single75
+	TBZ $1, R1, single72
 	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R1, done76
+	TBZ $0, R1, done73
 	ADD $56, R14, R15
 	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done76
+	JMP done73
 
-single75:
+single72:
 	WORD $0xbd4031cf // ldr s15, [x14, #48]
 
-done76:
+done73:
 	ADD R8, R14
 	WORD $0x3dc001d0 // ldr q16, [x14]
 	WORD $0x3dc005d1 // ldr q17, [x14, #16]
 	WORD $0x3dc009d2 // ldr q18, [x14, #32]
-	TBZ $1, R1, single77
+	TBZ $1, R1, single74
 	WORD $0xfd4019d3 // ldr d19, [x14, #48]
-	TBZ $0, R1, done78
+	TBZ $0, R1, done75
 	ADD $56, R14, R15
 	WORD $0x4d4081f3 // ld1 {v19.s}[2], [x15]
-	JMP done78
+	JMP done75
 
-single77:
+single74:
 	WORD $0xbd4031d3 // ldr s19, [x14, #48]
 
-done78:
-	JMP done68
+done75:
+	JMP startDone76
 
-other67:
+startElse65:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other79
+	BNE startElse77
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -16448,24 +16352,24 @@ other67:
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $1, R1, single81
+	TBZ $1, R1, single78
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R1, done82
+	TBZ $0, R1, done79
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done82
+	JMP done79
 
-single81:
+single78:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done82:
+done79:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP done80
+	JMP startDone80
 
-other79:
+startElse77:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -16487,15 +16391,15 @@ other79:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-done80:
+startDone80:
 
-done68:
+startDone76:
 	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums83
+	CBZ R16, sums81
 
-step84:
+step82:
 	WORD $0xbc6f6854 // ldr s20, [x2, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
@@ -16519,17 +16423,17 @@ step84:
 	WORD $0x4f96132a // fmla v10.4s, v25.4s, v22.s[0]
 	WORD $0x4f97132e // fmla v14.4s, v25.4s, v23.s[0]
 	WORD $0x4f981332 // fmla v18.4s, v25.4s, v24.s[0]
-	TBZ $1, R1, single85
+	TBZ $1, R1, single83
 	WORD $0xfd4019da // ldr d26, [x14, #48]
-	TBZ $0, R1, done86
+	TBZ $0, R1, done84
 	ADD $56, R14, R17
 	WORD $0x4d40823a // ld1 {v26.s}[2], [x17]
-	JMP done86
+	JMP done84
 
-single85:
+single83:
 	WORD $0xbd4031da // ldr s26, [x14, #48]
 
-done86:
+done84:
 	WORD $0x4f941343 // fmla v3.4s, v26.4s, v20.s[0]
 	WORD $0x4f951347 // fmla v7.4s, v26.4s, v21.s[0]
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
@@ -16538,12 +16442,12 @@ done86:
 	ADD R6, R14
 	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step84
+	BNE step82
 
-sums83:
+sums81:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other87
+	BEQ startElse85
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -16552,17 +16456,17 @@ sums83:
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $1, R1, single89
+	TBZ $1, R1, single86
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done90
+	TBZ $0, R1, done87
 	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done90
+	JMP done87
 
-single89:
+single86:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done90:
+done87:
 	ADD R8, R7
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -16571,17 +16475,17 @@ done90:
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $1, R1, single91
+	TBZ $1, R1, single88
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done92
+	TBZ $0, R1, done89
 	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done92
+	JMP done89
 
-single91:
+single88:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done92:
+done89:
 	ADD R8, R7
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -16590,17 +16494,17 @@ done92:
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $1, R1, single93
+	TBZ $1, R1, single90
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done94
+	TBZ $0, R1, done91
 	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done94
+	JMP done91
 
-single93:
+single90:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done94:
+done91:
 	ADD R8, R7
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -16609,17 +16513,17 @@ done94:
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $1, R1, single95
+	TBZ $1, R1, single92
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done96
+	TBZ $0, R1, done93
 	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done96
+	JMP done93
 
-single95:
+single92:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done96:
+done93:
 	ADD R8, R7
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
 	WORD $0x3d8000f0 // str q16, [x7]
@@ -16628,21 +16532,21 @@ done96:
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $1, R1, single97
+	TBZ $1, R1, single94
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done98
+	TBZ $0, R1, done95
 	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done98
+	JMP done95
 
-single97:
+single94:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done98:
+done95:
 	ADD R8, R7
-	JMP done88
+	JMP startDone96
 
-other87:
+startElse85:
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -16652,29 +16556,29 @@ other87:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $1, R1, single99
+	TBZ $1, R1, single97
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done100
+	TBZ $0, R1, done98
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done98
+
+single97:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
+
+done98:
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	TBZ $1, R1, single99
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done100
+	ADD $56, R7, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
 	JMP done100
 
 single99:
-	WORD $0xbd4030f4 // ldr s20, [x7, #48]
-
-done100:
-	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $1, R1, single101
-	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done102
-	ADD $56, R7, R14
-	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done102
-
-single101:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done102:
+done100:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
@@ -16685,29 +16589,29 @@ done102:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $1, R1, single103
+	TBZ $1, R1, single101
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done104
+	TBZ $0, R1, done102
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done102
+
+single101:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
+
+done102:
+	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
+	TBZ $1, R1, single103
+	WORD $0xfd0018e7 // str d7, [x7, #48]
+	TBZ $0, R1, done104
+	ADD $56, R7, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
 	JMP done104
 
 single103:
-	WORD $0xbd4030f4 // ldr s20, [x7, #48]
-
-done104:
-	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $1, R1, single105
-	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done106
-	ADD $56, R7, R14
-	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done106
-
-single105:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done106:
+done104:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
@@ -16718,29 +16622,29 @@ done106:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $1, R1, single107
+	TBZ $1, R1, single105
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done108
+	TBZ $0, R1, done106
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done106
+
+single105:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
+
+done106:
+	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
+	TBZ $1, R1, single107
+	WORD $0xfd0018eb // str d11, [x7, #48]
+	TBZ $0, R1, done108
+	ADD $56, R7, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
 	JMP done108
 
 single107:
-	WORD $0xbd4030f4 // ldr s20, [x7, #48]
-
-done108:
-	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $1, R1, single109
-	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done110
-	ADD $56, R7, R14
-	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done110
-
-single109:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done110:
+done108:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
@@ -16751,29 +16655,29 @@ done110:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $1, R1, single111
+	TBZ $1, R1, single109
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done112
+	TBZ $0, R1, done110
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done110
+
+single109:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
+
+done110:
+	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
+	TBZ $1, R1, single111
+	WORD $0xfd0018ef // str d15, [x7, #48]
+	TBZ $0, R1, done112
+	ADD $56, R7, R14
+	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
 	JMP done112
 
 single111:
-	WORD $0xbd4030f4 // ldr s20, [x7, #48]
-
-done112:
-	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $1, R1, single113
-	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done114
-	ADD $56, R7, R14
-	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done114
-
-single113:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done114:
+done112:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
@@ -16784,121 +16688,119 @@ done114:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
-	TBZ $1, R1, single115
+	TBZ $1, R1, single113
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done116
+	TBZ $0, R1, done114
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done114
+
+single113:
+	WORD $0xbd4030f4 // ldr s20, [x7, #48]
+
+done114:
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	TBZ $1, R1, single115
+	WORD $0xfd0018f3 // str d19, [x7, #48]
+	TBZ $0, R1, done116
+	ADD $56, R7, R14
+	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
 	JMP done116
 
 single115:
-	WORD $0xbd4030f4 // ldr s20, [x7, #48]
-
-done116:
-	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $1, R1, single117
-	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done118
-	ADD $56, R7, R14
-	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done118
-
-single117:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done118:
+done116:
 	ADD R8, R7
 
-done88:
+startDone96:
 	ADD R3, R13, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	SUBS $1, R9, R9
-	BNE row66
+	BNE repeat64
 	RET
 
-other64:
-
-done65:
+rowsElse63:
 	MOVD 64(R0), R10
 	CMP $4, R10
-	BNE other119
+	BNE rowsElse117
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 
-row121:
+repeat118:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other122
+	BNE startElse119
 	MOVD R7, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $1, R1, single124
+	TBZ $1, R1, single120
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R1, done125
+	TBZ $0, R1, done121
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done125
+	JMP done121
 
-single124:
+single120:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done125:
+done121:
 	ADD R8, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
 	WORD $0x3dc005a5 // ldr q5, [x13, #16]
 	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $1, R1, single126
+	TBZ $1, R1, single122
 	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R1, done127
+	TBZ $0, R1, done123
 	ADD $56, R13, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done127
+	JMP done123
 
-single126:
+single122:
 	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done127:
+done123:
 	ADD R8, R13
 	WORD $0x3dc001a8 // ldr q8, [x13]
 	WORD $0x3dc005a9 // ldr q9, [x13, #16]
 	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $1, R1, single128
+	TBZ $1, R1, single124
 	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R1, done129
+	TBZ $0, R1, done125
 	ADD $56, R13, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done129
+	JMP done125
 
-single128:
+single124:
 	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done129:
+done125:
 	ADD R8, R13
 	WORD $0x3dc001ac // ldr q12, [x13]
 	WORD $0x3dc005ad // ldr q13, [x13, #16]
 	WORD $0x3dc009ae // ldr q14, [x13, #32]
-	TBZ $1, R1, single130
+	TBZ $1, R1, single126
 	WORD $0xfd4019af // ldr d15, [x13, #48]
-	TBZ $0, R1, done131
+	TBZ $0, R1, done127
 	ADD $56, R13, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
-	JMP done131
+	JMP done127
 
-single130:
+single126:
 	WORD $0xbd4031af // ldr s15, [x13, #48]
 
-done131:
-	JMP done123
+done127:
+	JMP startDone128
 
-other122:
+startElse119:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other132
+	BNE startElse129
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -16912,23 +16814,23 @@ other122:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $1, R1, single134
+	TBZ $1, R1, single130
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R1, done135
+	TBZ $0, R1, done131
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done135
+	JMP done131
 
-single134:
+single130:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done135:
+done131:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP done133
+	JMP startDone132
 
-other132:
+startElse129:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -16946,15 +16848,15 @@ other132:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-done133:
+startDone132:
 
-done123:
+startDone128:
 	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums136
+	CBZ R15, sums133
 
-step137:
+step134:
 	WORD $0xbc6e6850 // ldr s16, [x2, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
@@ -16974,17 +16876,17 @@ step137:
 	WORD $0x4f911286 // fmla v6.4s, v20.4s, v17.s[0]
 	WORD $0x4f92128a // fmla v10.4s, v20.4s, v18.s[0]
 	WORD $0x4f93128e // fmla v14.4s, v20.4s, v19.s[0]
-	TBZ $1, R1, single138
+	TBZ $1, R1, single135
 	WORD $0xfd4019b5 // ldr d21, [x13, #48]
-	TBZ $0, R1, done139
+	TBZ $0, R1, done136
 	ADD $56, R13, R16
 	WORD $0x4d408215 // ld1 {v21.s}[2], [x16]
-	JMP done139
+	JMP done136
 
-single138:
+single135:
 	WORD $0xbd4031b5 // ldr s21, [x13, #48]
 
-done139:
+done136:
 	WORD $0x4f9012a3 // fmla v3.4s, v21.4s, v16.s[0]
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
@@ -16992,12 +16894,12 @@ done139:
 	ADD R6, R13
 	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step137
+	BNE step134
 
-sums136:
+sums133:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other140
+	BEQ startElse137
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17006,17 +16908,17 @@ sums136:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $1, R1, single142
+	TBZ $1, R1, single138
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done143
+	TBZ $0, R1, done139
 	ADD $56, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done143
+	JMP done139
 
-single142:
+single138:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done143:
+done139:
 	ADD R8, R7
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -17025,17 +16927,17 @@ done143:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $1, R1, single144
+	TBZ $1, R1, single140
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done145
+	TBZ $0, R1, done141
 	ADD $56, R7, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done145
+	JMP done141
 
-single144:
+single140:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done145:
+done141:
 	ADD R8, R7
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -17044,17 +16946,17 @@ done145:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $1, R1, single146
+	TBZ $1, R1, single142
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done147
+	TBZ $0, R1, done143
 	ADD $56, R7, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done147
+	JMP done143
 
-single146:
+single142:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done147:
+done143:
 	ADD R8, R7
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -17063,21 +16965,21 @@ done147:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $1, R1, single148
+	TBZ $1, R1, single144
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done149
+	TBZ $0, R1, done145
 	ADD $56, R7, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done149
+	JMP done145
 
-single148:
+single144:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done149:
+done145:
 	ADD R8, R7
-	JMP done141
+	JMP startDone146
 
-other140:
+startElse137:
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17087,29 +16989,29 @@ other140:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $1, R1, single150
+	TBZ $1, R1, single147
 	WORD $0xfd4018f0 // ldr d16, [x7, #48]
-	TBZ $0, R1, done151
+	TBZ $0, R1, done148
 	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
-	JMP done151
+	JMP done148
 
-single150:
+single147:
 	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
-done151:
+done148:
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $1, R1, single152
+	TBZ $1, R1, single149
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done153
+	TBZ $0, R1, done150
 	ADD $56, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done153
+	JMP done150
 
-single152:
+single149:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done153:
+done150:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
@@ -17120,29 +17022,29 @@ done153:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $1, R1, single154
+	TBZ $1, R1, single151
 	WORD $0xfd4018f0 // ldr d16, [x7, #48]
-	TBZ $0, R1, done155
+	TBZ $0, R1, done152
 	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
-	JMP done155
+	JMP done152
 
-single154:
+single151:
 	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
-done155:
+done152:
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $1, R1, single156
+	TBZ $1, R1, single153
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done157
+	TBZ $0, R1, done154
 	ADD $56, R7, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done157
+	JMP done154
 
-single156:
+single153:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done157:
+done154:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
@@ -17153,29 +17055,29 @@ done157:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $1, R1, single158
+	TBZ $1, R1, single155
 	WORD $0xfd4018f0 // ldr d16, [x7, #48]
-	TBZ $0, R1, done159
+	TBZ $0, R1, done156
 	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
-	JMP done159
+	JMP done156
 
-single158:
+single155:
 	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
-done159:
+done156:
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $1, R1, single160
+	TBZ $1, R1, single157
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done161
+	TBZ $0, R1, done158
 	ADD $56, R7, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done161
+	JMP done158
 
-single160:
+single157:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done161:
+done158:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
@@ -17186,104 +17088,102 @@ done161:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $1, R1, single162
+	TBZ $1, R1, single159
 	WORD $0xfd4018f0 // ldr d16, [x7, #48]
-	TBZ $0, R1, done163
+	TBZ $0, R1, done160
 	ADD $56, R7, R13
 	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
-	JMP done163
+	JMP done160
 
-single162:
+single159:
 	WORD $0xbd4030f0 // ldr s16, [x7, #48]
 
-done163:
+done160:
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $1, R1, single164
+	TBZ $1, R1, single161
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done165
+	TBZ $0, R1, done162
 	ADD $56, R7, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done165
+	JMP done162
 
-single164:
+single161:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done165:
+done162:
 	ADD R8, R7
 
-done141:
+startDone146:
 	ADD R3, R12, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	SUBS $1, R9, R9
-	BNE row121
+	BNE repeat118
 	RET
 
-other119:
-
-done120:
+rowsElse117:
 	MOVD 64(R0), R10
 	CMP $3, R10
-	BNE other166
+	BNE rowsElse163
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 
-row168:
+repeat164:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other169
+	BNE startElse165
 	MOVD R7, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $1, R1, single171
+	TBZ $1, R1, single166
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R1, done172
+	TBZ $0, R1, done167
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done172
+	JMP done167
 
-single171:
+single166:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done172:
+done167:
 	ADD R8, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
 	WORD $0x3dc00585 // ldr q5, [x12, #16]
 	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $1, R1, single173
+	TBZ $1, R1, single168
 	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R1, done174
+	TBZ $0, R1, done169
 	ADD $56, R12, R13
 	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done174
+	JMP done169
 
-single173:
+single168:
 	WORD $0xbd403187 // ldr s7, [x12, #48]
 
-done174:
+done169:
 	ADD R8, R12
 	WORD $0x3dc00188 // ldr q8, [x12]
 	WORD $0x3dc00589 // ldr q9, [x12, #16]
 	WORD $0x3dc0098a // ldr q10, [x12, #32]
-	TBZ $1, R1, single175
+	TBZ $1, R1, single170
 	WORD $0xfd40198b // ldr d11, [x12, #48]
-	TBZ $0, R1, done176
+	TBZ $0, R1, done171
 	ADD $56, R12, R13
 	WORD $0x4d4081ab // ld1 {v11.s}[2], [x13]
-	JMP done176
+	JMP done171
 
-single175:
+single170:
 	WORD $0xbd40318b // ldr s11, [x12, #48]
 
-done176:
-	JMP done170
+done171:
+	JMP startDone172
 
-other169:
+startElse165:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other177
+	BNE startElse173
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -17294,22 +17194,22 @@ other169:
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $1, R1, single179
+	TBZ $1, R1, single174
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R1, done180
+	TBZ $0, R1, done175
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done180
+	JMP done175
 
-single179:
+single174:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done180:
+done175:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP done178
+	JMP startDone176
 
-other177:
+startElse173:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -17323,15 +17223,15 @@ other177:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done178:
+startDone176:
 
-done170:
+startDone172:
 	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums181
+	CBZ R14, sums177
 
-step182:
+step178:
 	WORD $0xbc6d684c // ldr s12, [x2, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
@@ -17347,29 +17247,29 @@ step182:
 	WORD $0x4f8c11e2 // fmla v2.4s, v15.4s, v12.s[0]
 	WORD $0x4f8d11e6 // fmla v6.4s, v15.4s, v13.s[0]
 	WORD $0x4f8e11ea // fmla v10.4s, v15.4s, v14.s[0]
-	TBZ $1, R1, single183
+	TBZ $1, R1, single179
 	WORD $0xfd401990 // ldr d16, [x12, #48]
-	TBZ $0, R1, done184
+	TBZ $0, R1, done180
 	ADD $56, R12, R15
 	WORD $0x4d4081f0 // ld1 {v16.s}[2], [x15]
-	JMP done184
+	JMP done180
 
-single183:
+single179:
 	WORD $0xbd403190 // ldr s16, [x12, #48]
 
-done184:
+done180:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
 	ADD R6, R12
 	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step182
+	BNE step178
 
-sums181:
+sums177:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other185
+	BEQ startElse181
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17378,17 +17278,17 @@ sums181:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R1, single187
+	TBZ $1, R1, single182
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done188
+	TBZ $0, R1, done183
 	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done188
+	JMP done183
 
-single187:
+single182:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done188:
+done183:
 	ADD R8, R7
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -17397,17 +17297,17 @@ done188:
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R1, single189
+	TBZ $1, R1, single184
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done190
+	TBZ $0, R1, done185
 	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done190
+	JMP done185
 
-single189:
+single184:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done190:
+done185:
 	ADD R8, R7
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -17416,21 +17316,21 @@ done190:
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single191
+	TBZ $1, R1, single186
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done192
+	TBZ $0, R1, done187
 	ADD $56, R7, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done192
+	JMP done187
 
-single191:
+single186:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done192:
+done187:
 	ADD R8, R7
-	JMP done186
+	JMP startDone188
 
-other185:
+startElse181:
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17440,6 +17340,39 @@ other185:
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
+	TBZ $1, R1, single189
+	WORD $0xfd4018ec // ldr d12, [x7, #48]
+	TBZ $0, R1, done190
+	ADD $56, R7, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done190
+
+single189:
+	WORD $0xbd4030ec // ldr s12, [x7, #48]
+
+done190:
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R1, single191
+	WORD $0xfd0018e3 // str d3, [x7, #48]
+	TBZ $0, R1, done192
+	ADD $56, R7, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done192
+
+single191:
+	WORD $0xbd0030e3 // str s3, [x7, #48]
+
+done192:
+	ADD R8, R7
+	WORD $0x3dc000ec // ldr q12, [x7]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc004ec // ldr q12, [x7, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc008ec // ldr q12, [x7, #32]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008e6 // str q6, [x7, #32]
 	TBZ $1, R1, single193
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
 	TBZ $0, R1, done194
@@ -17451,28 +17384,28 @@ single193:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
 done194:
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	TBZ $1, R1, single195
-	WORD $0xfd0018e3 // str d3, [x7, #48]
+	WORD $0xfd0018e7 // str d7, [x7, #48]
 	TBZ $0, R1, done196
 	ADD $56, R7, R12
-	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
 	JMP done196
 
 single195:
-	WORD $0xbd0030e3 // str s3, [x7, #48]
+	WORD $0xbd0030e7 // str s7, [x7, #48]
 
 done196:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000e8 // str q8, [x7]
 	WORD $0x3dc004ec // ldr q12, [x7, #16]
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004e9 // str q9, [x7, #16]
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8008ea // str q10, [x7, #32]
 	TBZ $1, R1, single197
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
 	TBZ $0, R1, done198
@@ -17484,77 +17417,81 @@ single197:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
 done198:
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	TBZ $1, R1, single199
-	WORD $0xfd0018e7 // str d7, [x7, #48]
+	WORD $0xfd0018eb // str d11, [x7, #48]
 	TBZ $0, R1, done200
 	ADD $56, R7, R12
-	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
 	JMP done200
 
 single199:
-	WORD $0xbd0030e7 // str s7, [x7, #48]
+	WORD $0xbd0030eb // str s11, [x7, #48]
 
 done200:
 	ADD R8, R7
-	WORD $0x3dc000ec // ldr q12, [x7]
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	WORD $0x3d8000e8 // str q8, [x7]
-	WORD $0x3dc004ec // ldr q12, [x7, #16]
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	WORD $0x3d8004e9 // str q9, [x7, #16]
-	WORD $0x3dc008ec // ldr q12, [x7, #32]
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
-	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $1, R1, single201
-	WORD $0xfd4018ec // ldr d12, [x7, #48]
-	TBZ $0, R1, done202
-	ADD $56, R7, R12
-	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done202
 
-single201:
-	WORD $0xbd4030ec // ldr s12, [x7, #48]
-
-done202:
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R1, single203
-	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done204
-	ADD $56, R7, R12
-	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done204
-
-single203:
-	WORD $0xbd0030eb // str s11, [x7, #48]
-
-done204:
-	ADD R8, R7
-
-done186:
+startDone188:
 	ADD R3, R11, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	SUBS $1, R9, R9
-	BNE row168
+	BNE repeat164
 	RET
 
-other166:
-
-done167:
+rowsElse163:
 	MOVD 64(R0), R10
 	CMP $2, R10
-	BNE other205
+	BNE rowsElse201
 	ADD R3, R2, R10
 
-row207:
+repeat202:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other208
+	BNE startElse203
 	MOVD R7, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	TBZ $1, R1, single204
+	WORD $0xfd401963 // ldr d3, [x11, #48]
+	TBZ $0, R1, done205
+	ADD $56, R11, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done205
+
+single204:
+	WORD $0xbd403163 // ldr s3, [x11, #48]
+
+done205:
+	ADD R8, R11
+	WORD $0x3dc00164 // ldr q4, [x11]
+	WORD $0x3dc00565 // ldr q5, [x11, #16]
+	WORD $0x3dc00966 // ldr q6, [x11, #32]
+	TBZ $1, R1, single206
+	WORD $0xfd401967 // ldr d7, [x11, #48]
+	TBZ $0, R1, done207
+	ADD $56, R11, R12
+	WORD $0x4d408187 // ld1 {v7.s}[2], [x12]
+	JMP done207
+
+single206:
+	WORD $0xbd403167 // ldr s7, [x11, #48]
+
+done207:
+	JMP startDone208
+
+startElse203:
+	MOVD 88(R0), R11
+	CMP $1, R11
+	BNE startElse209
+	MOVD 96(R0), R11
+	WORD $0x3dc00160 // ldr q0, [x11]
+	WORD $0x4ea01c04 // mov v4.16b, v0.16b
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x4ea11c25 // mov v5.16b, v1.16b
+	WORD $0x3dc00962 // ldr q2, [x11, #32]
+	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	TBZ $1, R1, single210
 	WORD $0xfd401963 // ldr d3, [x11, #48]
 	TBZ $0, R1, done211
@@ -17566,49 +17503,10 @@ single210:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
 done211:
-	ADD R8, R11
-	WORD $0x3dc00164 // ldr q4, [x11]
-	WORD $0x3dc00565 // ldr q5, [x11, #16]
-	WORD $0x3dc00966 // ldr q6, [x11, #32]
-	TBZ $1, R1, single212
-	WORD $0xfd401967 // ldr d7, [x11, #48]
-	TBZ $0, R1, done213
-	ADD $56, R11, R12
-	WORD $0x4d408187 // ld1 {v7.s}[2], [x12]
-	JMP done213
-
-single212:
-	WORD $0xbd403167 // ldr s7, [x11, #48]
-
-done213:
-	JMP done209
-
-other208:
-	MOVD 88(R0), R11
-	CMP $1, R11
-	BNE other214
-	MOVD 96(R0), R11
-	WORD $0x3dc00160 // ldr q0, [x11]
-	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $1, R1, single216
-	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R1, done217
-	ADD $56, R11, R12
-	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done217
-
-single216:
-	WORD $0xbd403163 // ldr s3, [x11, #48]
-
-done217:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP done215
+	JMP startDone212
 
-other214:
+startElse209:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -17618,15 +17516,15 @@ other214:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done215:
+startDone212:
 
-done209:
+startDone208:
 	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums218
+	CBZ R13, sums213
 
-step219:
+step214:
 	WORD $0xbc6c6848 // ldr s8, [x2, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0x3dc0016a // ldr q10, [x11]
@@ -17638,28 +17536,28 @@ step219:
 	WORD $0x3dc0096a // ldr q10, [x11, #32]
 	WORD $0x4f881142 // fmla v2.4s, v10.4s, v8.s[0]
 	WORD $0x4f891146 // fmla v6.4s, v10.4s, v9.s[0]
-	TBZ $1, R1, single220
+	TBZ $1, R1, single215
 	WORD $0xfd40196b // ldr d11, [x11, #48]
-	TBZ $0, R1, done221
+	TBZ $0, R1, done216
 	ADD $56, R11, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done221
+	JMP done216
 
-single220:
+single215:
 	WORD $0xbd40316b // ldr s11, [x11, #48]
 
-done221:
+done216:
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
 	ADD R6, R11
 	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step219
+	BNE step214
 
-sums218:
+sums213:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other222
+	BEQ startElse217
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17668,17 +17566,17 @@ sums218:
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R1, single224
+	TBZ $1, R1, single218
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done225
+	TBZ $0, R1, done219
 	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done225
+	JMP done219
 
-single224:
+single218:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done225:
+done219:
 	ADD R8, R7
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -17687,21 +17585,21 @@ done225:
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R1, single226
+	TBZ $1, R1, single220
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done227
+	TBZ $0, R1, done221
 	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done227
+	JMP done221
 
-single226:
+single220:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done227:
+done221:
 	ADD R8, R7
-	JMP done223
+	JMP startDone222
 
-other222:
+startElse217:
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17711,29 +17609,29 @@ other222:
 	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $1, R1, single228
+	TBZ $1, R1, single223
 	WORD $0xfd4018e8 // ldr d8, [x7, #48]
-	TBZ $0, R1, done229
+	TBZ $0, R1, done224
 	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done229
+	JMP done224
 
-single228:
+single223:
 	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done229:
+done224:
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R1, single230
+	TBZ $1, R1, single225
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done231
+	TBZ $0, R1, done226
 	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done231
+	JMP done226
 
-single230:
+single225:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done231:
+done226:
 	ADD R8, R7
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
@@ -17744,99 +17642,97 @@ done231:
 	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $1, R1, single232
+	TBZ $1, R1, single227
 	WORD $0xfd4018e8 // ldr d8, [x7, #48]
-	TBZ $0, R1, done233
+	TBZ $0, R1, done228
 	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done233
+	JMP done228
 
-single232:
+single227:
 	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done233:
+done228:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R1, single234
+	TBZ $1, R1, single229
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done235
+	TBZ $0, R1, done230
 	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done235
+	JMP done230
 
-single234:
+single229:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done235:
+done230:
 	ADD R8, R7
 
-done223:
+startDone222:
 	ADD R3, R10, R2
 	ADD R3, R2, R10
 	SUBS $1, R9, R9
-	BNE row207
+	BNE repeat202
 	RET
 
-other205:
+rowsElse201:
 
-done206:
-
-row236:
+repeat231:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other237
+	BNE startElse232
 	MOVD R7, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	TBZ $1, R1, single239
+	TBZ $1, R1, single233
 	WORD $0xfd401943 // ldr d3, [x10, #48]
-	TBZ $0, R1, done240
+	TBZ $0, R1, done234
 	ADD $56, R10, R11
 	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
-	JMP done240
+	JMP done234
 
-single239:
+single233:
 	WORD $0xbd403143 // ldr s3, [x10, #48]
 
-done240:
-	JMP done238
+done234:
+	JMP startDone235
 
-other237:
+startElse232:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other241
+	BNE startElse236
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	TBZ $1, R1, single243
+	TBZ $1, R1, single237
 	WORD $0xfd401943 // ldr d3, [x10, #48]
-	TBZ $0, R1, done244
+	TBZ $0, R1, done238
 	ADD $56, R10, R11
 	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
-	JMP done244
+	JMP done238
 
-single243:
+single237:
 	WORD $0xbd403143 // ldr s3, [x10, #48]
 
-done244:
-	JMP done242
+done238:
+	JMP startDone239
 
-other241:
+startElse236:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done242:
+startDone239:
 
-done238:
+startDone235:
 	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums245
+	CBZ R12, sums240
 
-step246:
+step241:
 	WORD $0xbc6b6844 // ldr s4, [x2, x11]
 	WORD $0x3dc00145 // ldr q5, [x10]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -17844,27 +17740,27 @@ step246:
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x3dc00945 // ldr q5, [x10, #32]
 	WORD $0x4f8410a2 // fmla v2.4s, v5.4s, v4.s[0]
-	TBZ $1, R1, single247
+	TBZ $1, R1, single242
 	WORD $0xfd401946 // ldr d6, [x10, #48]
-	TBZ $0, R1, done248
+	TBZ $0, R1, done243
 	ADD $56, R10, R13
 	WORD $0x4d4081a6 // ld1 {v6.s}[2], [x13]
-	JMP done248
+	JMP done243
 
-single247:
+single242:
 	WORD $0xbd403146 // ldr s6, [x10, #48]
 
-done248:
+done243:
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
 	ADD R6, R10
 	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step246
+	BNE step241
 
-sums245:
+sums240:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other249
+	BEQ startElse244
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17873,21 +17769,21 @@ sums245:
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R1, single251
+	TBZ $1, R1, single245
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done252
+	TBZ $0, R1, done246
 	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done252
+	JMP done246
 
-single251:
+single245:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done252:
+done246:
 	ADD R8, R7
-	JMP done250
+	JMP startDone247
 
-other249:
+startElse244:
 	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -17897,35 +17793,35 @@ other249:
 	WORD $0x3dc008e4 // ldr q4, [x7, #32]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $1, R1, single253
+	TBZ $1, R1, single248
 	WORD $0xfd4018e4 // ldr d4, [x7, #48]
-	TBZ $0, R1, done254
+	TBZ $0, R1, done249
 	ADD $56, R7, R10
 	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
-	JMP done254
+	JMP done249
 
-single253:
+single248:
 	WORD $0xbd4030e4 // ldr s4, [x7, #48]
 
-done254:
+done249:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R1, single255
+	TBZ $1, R1, single250
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done256
+	TBZ $0, R1, done251
 	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done256
+	JMP done251
 
-single255:
+single250:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done256:
+done251:
 	ADD R8, R7
 
-done250:
+startDone247:
 	ADD R3, R2, R2
 	SUBS $1, R9, R9
-	BNE row236
+	BNE repeat231
 	RET
 
 // gemmBFloat16NEON sets C = A·B + start for whole panels of bfloat16, each the
@@ -17945,143 +17841,143 @@ TEXT ·gemmBFloat16NEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R9
 	MOVD 64(R0), R10
 	CMP $6, R10
-	BNE other1
+	BNE rowsElse1
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 
-row3:
+repeat2:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE other4
+	BNE startElse3
 	MOVD R7, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $2, R1, few8
+	TBZ $2, R1, few6
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done7
+	JMP done5
 
-few8:
-	TBZ $1, R1, single6
+few6:
+	TBZ $1, R1, single4
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R1, done7
+	TBZ $0, R1, done5
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done7
+	JMP done5
 
-single6:
+single4:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done7:
+done5:
 	ADD R8, R15
 	WORD $0x3dc001e4 // ldr q4, [x15]
 	WORD $0x3dc005e5 // ldr q5, [x15, #16]
 	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $2, R1, few11
+	TBZ $2, R1, few9
 	WORD $0x3dc00de7 // ldr q7, [x15, #48]
-	JMP done10
+	JMP done8
 
-few11:
-	TBZ $1, R1, single9
+few9:
+	TBZ $1, R1, single7
 	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R1, done10
+	TBZ $0, R1, done8
 	ADD $56, R15, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done10
+	JMP done8
 
-single9:
+single7:
 	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
-done10:
+done8:
 	ADD R8, R15
 	WORD $0x3dc001e8 // ldr q8, [x15]
 	WORD $0x3dc005e9 // ldr q9, [x15, #16]
 	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $2, R1, few14
+	TBZ $2, R1, few12
 	WORD $0x3dc00deb // ldr q11, [x15, #48]
-	JMP done13
+	JMP done11
 
-few14:
-	TBZ $1, R1, single12
+few12:
+	TBZ $1, R1, single10
 	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R1, done13
+	TBZ $0, R1, done11
 	ADD $56, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done13
+	JMP done11
 
-single12:
+single10:
 	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
-done13:
+done11:
 	ADD R8, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
 	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $2, R1, few17
+	TBZ $2, R1, few15
 	WORD $0x3dc00def // ldr q15, [x15, #48]
-	JMP done16
+	JMP done14
 
-few17:
-	TBZ $1, R1, single15
+few15:
+	TBZ $1, R1, single13
 	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R1, done16
+	TBZ $0, R1, done14
 	ADD $56, R15, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done16
+	JMP done14
 
-single15:
+single13:
 	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
-done16:
+done14:
 	ADD R8, R15
 	WORD $0x3dc001f0 // ldr q16, [x15]
 	WORD $0x3dc005f1 // ldr q17, [x15, #16]
 	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $2, R1, few20
+	TBZ $2, R1, few18
 	WORD $0x3dc00df3 // ldr q19, [x15, #48]
-	JMP done19
+	JMP done17
 
-few20:
-	TBZ $1, R1, single18
+few18:
+	TBZ $1, R1, single16
 	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R1, done19
+	TBZ $0, R1, done17
 	ADD $56, R15, R16
 	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done19
+	JMP done17
 
-single18:
+single16:
 	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
-done19:
+done17:
 	ADD R8, R15
 	WORD $0x3dc001f4 // ldr q20, [x15]
 	WORD $0x3dc005f5 // ldr q21, [x15, #16]
 	WORD $0x3dc009f6 // ldr q22, [x15, #32]
-	TBZ $2, R1, few23
+	TBZ $2, R1, few21
 	WORD $0x3dc00df7 // ldr q23, [x15, #48]
-	JMP done22
+	JMP done20
 
-few23:
-	TBZ $1, R1, single21
+few21:
+	TBZ $1, R1, single19
 	WORD $0xfd4019f7 // ldr d23, [x15, #48]
-	TBZ $0, R1, done22
+	TBZ $0, R1, done20
 	ADD $56, R15, R16
 	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
-	JMP done22
+	JMP done20
 
-single21:
+single19:
 	WORD $0xbd4031f7 // ldr s23, [x15, #48]
 
-done22:
-	JMP done5
+done20:
+	JMP startDone22
 
-other4:
+startElse3:
 	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE other24
+	BNE startElse23
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -18101,30 +17997,30 @@ other4:
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
 	WORD $0x4ea21c56 // mov v22.16b, v2.16b
-	TBZ $2, R1, few28
+	TBZ $2, R1, few26
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done27
+	JMP done25
 
-few28:
-	TBZ $1, R1, single26
+few26:
+	TBZ $1, R1, single24
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R1, done27
+	TBZ $0, R1, done25
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done27
+	JMP done25
 
-single26:
+single24:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done27:
+done25:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP done25
+	JMP startDone27
 
-other24:
+startElse23:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -18150,19 +18046,19 @@ other24:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-done25:
+startDone27:
 
-done5:
+startDone22:
 	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums29
+	CBZ R17, sums28
 	CMP $4, R4
-	BNE scattered32
+	BNE scattered31
 	SUBS $4, R17, R17
-	BLT few31
+	BLT few30
 
-four30:
+four29:
 	WORD $0x3cf06858 // ldr q24, [x2, x16]
 	WORD $0x3cf06959 // ldr q25, [x10, x16]
 	WORD $0x3cf0697a // ldr q26, [x11, x16]
@@ -18303,15 +18199,15 @@ four30:
 	ADD R6, R15
 	ADD $16, R16
 	SUBS $4, R17, R17
-	BGE four30
+	BGE four29
 
-few31:
+few30:
 	ADDS $4, R17, R17
-	BEQ sums29
+	BEQ sums28
 
-scattered32:
+scattered31:
 
-step33:
+step32:
 	WORD $0xbc706858 // ldr s24, [x2, x16]
 	WORD $0xbc706959 // ldr s25, [x10, x16]
 	WORD $0xbc70697a // ldr s26, [x11, x16]
@@ -18353,12 +18249,12 @@ step33:
 	ADD R6, R15
 	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step33
+	BNE step32
 
-sums29:
+sums28:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ other34
+	BEQ startElse33
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -18367,22 +18263,22 @@ sums29:
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R1, few38
+	TBZ $2, R1, few36
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done37
+	JMP done35
 
-few38:
-	TBZ $1, R1, single36
+few36:
+	TBZ $1, R1, single34
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done37
+	TBZ $0, R1, done35
 	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done37
+	JMP done35
 
-single36:
+single34:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done37:
+done35:
 	ADD R8, R7
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -18391,22 +18287,22 @@ done37:
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R1, few41
+	TBZ $2, R1, few39
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done40
+	JMP done38
 
-few41:
-	TBZ $1, R1, single39
+few39:
+	TBZ $1, R1, single37
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done40
+	TBZ $0, R1, done38
 	ADD $56, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done40
+	JMP done38
 
-single39:
+single37:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done40:
+done38:
 	ADD R8, R7
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -18415,22 +18311,22 @@ done40:
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R1, few44
+	TBZ $2, R1, few42
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done43
+	JMP done41
 
-few44:
-	TBZ $1, R1, single42
+few42:
+	TBZ $1, R1, single40
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done43
+	TBZ $0, R1, done41
 	ADD $56, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done43
+	JMP done41
 
-single42:
+single40:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done43:
+done41:
 	ADD R8, R7
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -18439,22 +18335,22 @@ done43:
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R1, few47
+	TBZ $2, R1, few45
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done46
+	JMP done44
 
-few47:
-	TBZ $1, R1, single45
+few45:
+	TBZ $1, R1, single43
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done46
+	TBZ $0, R1, done44
 	ADD $56, R7, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done46
+	JMP done44
 
-single45:
+single43:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done46:
+done44:
 	ADD R8, R7
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
 	WORD $0x3d8000f0 // str q16, [x7]
@@ -18463,22 +18359,22 @@ done46:
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R1, few50
+	TBZ $2, R1, few48
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done49
+	JMP done47
 
-few50:
-	TBZ $1, R1, single48
+few48:
+	TBZ $1, R1, single46
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done49
+	TBZ $0, R1, done47
 	ADD $56, R7, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done49
+	JMP done47
 
-single48:
+single46:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done49:
+done47:
 	ADD R8, R7
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
 	WORD $0x3d8000f4 // str q20, [x7]
@@ -18487,26 +18383,26 @@ done49:
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008f6 // str q22, [x7, #32]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R1, few53
+	TBZ $2, R1, few51
 	WORD $0x3d800cf7 // str q23, [x7, #48]
-	JMP done52
+	JMP done50
 
-few53:
-	TBZ $1, R1, single51
+few51:
+	TBZ $1, R1, single49
 	WORD $0xfd0018f7 // str d23, [x7, #48]
-	TBZ $0, R1, done52
+	TBZ $0, R1, done50
 	ADD $56, R7, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done52
+	JMP done50
 
-single51:
+single49:
 	WORD $0xbd0030f7 // str s23, [x7, #48]
 
-done52:
+done50:
 	ADD R8, R7
-	JMP done35
+	JMP startDone52
 
-other34:
+startElse33:
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -18516,39 +18412,39 @@ other34:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few56
+	TBZ $2, R1, few55
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done55
+	JMP done54
 
-few56:
-	TBZ $1, R1, single54
+few55:
+	TBZ $1, R1, single53
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done55
+	TBZ $0, R1, done54
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done55
+	JMP done54
 
-single54:
+single53:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done55:
+done54:
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R1, few59
+	TBZ $2, R1, few58
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done58
+	JMP done57
 
-few59:
-	TBZ $1, R1, single57
+few58:
+	TBZ $1, R1, single56
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done58
+	TBZ $0, R1, done57
 	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done58
+	JMP done57
 
-single57:
+single56:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done58:
+done57:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
@@ -18559,39 +18455,39 @@ done58:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few62
+	TBZ $2, R1, few61
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done61
+	JMP done60
 
-few62:
-	TBZ $1, R1, single60
+few61:
+	TBZ $1, R1, single59
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done61
+	TBZ $0, R1, done60
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done61
+	JMP done60
 
-single60:
+single59:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done61:
+done60:
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R1, few65
+	TBZ $2, R1, few64
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done64
+	JMP done63
 
-few65:
-	TBZ $1, R1, single63
+few64:
+	TBZ $1, R1, single62
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done64
+	TBZ $0, R1, done63
 	ADD $56, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done64
+	JMP done63
 
-single63:
+single62:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done64:
+done63:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
@@ -18602,39 +18498,39 @@ done64:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few68
+	TBZ $2, R1, few67
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done67
+	JMP done66
 
-few68:
-	TBZ $1, R1, single66
+few67:
+	TBZ $1, R1, single65
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done67
+	TBZ $0, R1, done66
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done67
+	JMP done66
 
-single66:
+single65:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done67:
+done66:
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R1, few71
+	TBZ $2, R1, few70
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done70
+	JMP done69
 
-few71:
-	TBZ $1, R1, single69
+few70:
+	TBZ $1, R1, single68
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done70
+	TBZ $0, R1, done69
 	ADD $56, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done70
+	JMP done69
 
-single69:
+single68:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done70:
+done69:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
@@ -18645,39 +18541,39 @@ done70:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $2, R1, few74
+	TBZ $2, R1, few73
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done73
+	JMP done72
 
-few74:
-	TBZ $1, R1, single72
+few73:
+	TBZ $1, R1, single71
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done73
+	TBZ $0, R1, done72
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done73
+	JMP done72
 
-single72:
+single71:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done73:
+done72:
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R1, few77
+	TBZ $2, R1, few76
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done76
+	JMP done75
 
-few77:
-	TBZ $1, R1, single75
+few76:
+	TBZ $1, R1, single74
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done76
+	TBZ $0, R1, done75
 	ADD $56, R7, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done76
+	JMP done75
 
-single75:
+single74:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done76:
+done75:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
@@ -18688,39 +18584,39 @@ done76:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
-	TBZ $2, R1, few80
+	TBZ $2, R1, few79
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done79
+	JMP done78
 
-few80:
-	TBZ $1, R1, single78
+few79:
+	TBZ $1, R1, single77
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done79
+	TBZ $0, R1, done78
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done79
+	JMP done78
 
-single78:
+single77:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done79:
+done78:
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R1, few83
+	TBZ $2, R1, few82
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done82
+	JMP done81
 
-few83:
-	TBZ $1, R1, single81
+few82:
+	TBZ $1, R1, single80
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done82
+	TBZ $0, R1, done81
 	ADD $56, R7, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done82
+	JMP done81
 
-single81:
+single80:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done82:
+done81:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
@@ -18731,42 +18627,42 @@ done82:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008f6 // str q22, [x7, #32]
-	TBZ $2, R1, few86
+	TBZ $2, R1, few85
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done85
+	JMP done84
 
-few86:
-	TBZ $1, R1, single84
+few85:
+	TBZ $1, R1, single83
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done85
+	TBZ $0, R1, done84
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done85
+	JMP done84
 
-single84:
+single83:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done85:
+done84:
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R1, few89
+	TBZ $2, R1, few88
 	WORD $0x3d800cf7 // str q23, [x7, #48]
-	JMP done88
+	JMP done87
 
-few89:
-	TBZ $1, R1, single87
+few88:
+	TBZ $1, R1, single86
 	WORD $0xfd0018f7 // str d23, [x7, #48]
-	TBZ $0, R1, done88
+	TBZ $0, R1, done87
 	ADD $56, R7, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done88
+	JMP done87
 
-single87:
+single86:
 	WORD $0xbd0030f7 // str s23, [x7, #48]
 
-done88:
+done87:
 	ADD R8, R7
 
-done35:
+startDone52:
 	ADD R3, R14, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -18774,130 +18670,128 @@ done35:
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R10
 	CMP $5, R10
-	BNE other90
+	BNE rowsElse89
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 
-row92:
+repeat90:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other93
+	BNE startElse91
 	MOVD R7, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $2, R1, few97
+	TBZ $2, R1, few94
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done96
+	JMP done93
 
-few97:
-	TBZ $1, R1, single95
+few94:
+	TBZ $1, R1, single92
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R1, done96
+	TBZ $0, R1, done93
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done96
+	JMP done93
 
-single95:
+single92:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done96:
+done93:
 	ADD R8, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
 	WORD $0x3dc005c5 // ldr q5, [x14, #16]
 	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $2, R1, few100
+	TBZ $2, R1, few97
 	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
-	JMP done99
+	JMP done96
 
-few100:
-	TBZ $1, R1, single98
+few97:
+	TBZ $1, R1, single95
 	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R1, done99
+	TBZ $0, R1, done96
 	ADD $56, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done99
+	JMP done96
 
-single98:
+single95:
 	WORD $0xbd4031c7 // ldr s7, [x14, #48]
 
-done99:
+done96:
 	ADD R8, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
 	WORD $0x3dc005c9 // ldr q9, [x14, #16]
 	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $2, R1, few103
+	TBZ $2, R1, few100
 	WORD $0x3dc00dcb // ldr q11, [x14, #48]
-	JMP done102
+	JMP done99
 
-few103:
-	TBZ $1, R1, single101
+few100:
+	TBZ $1, R1, single98
 	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R1, done102
+	TBZ $0, R1, done99
 	ADD $56, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done102
+	JMP done99
 
-single101:
+single98:
 	WORD $0xbd4031cb // ldr s11, [x14, #48]
 
-done102:
+done99:
 	ADD R8, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
 	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $2, R1, few106
+	TBZ $2, R1, few103
 	WORD $0x3dc00dcf // ldr q15, [x14, #48]
-	JMP done105
+	JMP done102
 
-few106:
-	TBZ $1, R1, single104
+few103:
+	TBZ $1, R1, single101
 	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R1, done105
+	TBZ $0, R1, done102
 	ADD $56, R14, R15
 	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done105
+	JMP done102
 
-single104:
+single101:
 	WORD $0xbd4031cf // ldr s15, [x14, #48]
 
-done105:
+done102:
 	ADD R8, R14
 	WORD $0x3dc001d0 // ldr q16, [x14]
 	WORD $0x3dc005d1 // ldr q17, [x14, #16]
 	WORD $0x3dc009d2 // ldr q18, [x14, #32]
-	TBZ $2, R1, few109
+	TBZ $2, R1, few106
 	WORD $0x3dc00dd3 // ldr q19, [x14, #48]
-	JMP done108
+	JMP done105
 
-few109:
-	TBZ $1, R1, single107
+few106:
+	TBZ $1, R1, single104
 	WORD $0xfd4019d3 // ldr d19, [x14, #48]
-	TBZ $0, R1, done108
+	TBZ $0, R1, done105
 	ADD $56, R14, R15
 	WORD $0x4d4081f3 // ld1 {v19.s}[2], [x15]
-	JMP done108
+	JMP done105
 
-single107:
+single104:
 	WORD $0xbd4031d3 // ldr s19, [x14, #48]
 
-done108:
-	JMP done94
+done105:
+	JMP startDone107
 
-other93:
+startElse91:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other110
+	BNE startElse108
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -18914,29 +18808,29 @@ other93:
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $2, R1, few114
+	TBZ $2, R1, few111
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done113
+	JMP done110
 
-few114:
-	TBZ $1, R1, single112
+few111:
+	TBZ $1, R1, single109
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R1, done113
+	TBZ $0, R1, done110
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done113
+	JMP done110
 
-single112:
+single109:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done113:
+done110:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP done111
+	JMP startDone112
 
-other110:
+startElse108:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -18958,19 +18852,19 @@ other110:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-done111:
+startDone112:
 
-done94:
+startDone107:
 	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums115
+	CBZ R16, sums113
 	CMP $4, R4
-	BNE scattered118
+	BNE scattered116
 	SUBS $4, R16, R16
-	BLT few117
+	BLT few115
 
-four116:
+four114:
 	WORD $0x3cef6854 // ldr q20, [x2, x15]
 	WORD $0x3cef6955 // ldr q21, [x10, x15]
 	WORD $0x3cef6976 // ldr q22, [x11, x15]
@@ -19094,15 +18988,15 @@ four116:
 	ADD R6, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four116
+	BGE four114
 
-few117:
+few115:
 	ADDS $4, R16, R16
-	BEQ sums115
+	BEQ sums113
 
-scattered118:
+scattered116:
 
-step119:
+step117:
 	WORD $0xbc6f6854 // ldr s20, [x2, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
@@ -19139,12 +19033,12 @@ step119:
 	ADD R6, R14
 	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step119
+	BNE step117
 
-sums115:
+sums113:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other120
+	BEQ startElse118
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -19153,22 +19047,22 @@ sums115:
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R1, few124
+	TBZ $2, R1, few121
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done123
+	JMP done120
 
-few124:
-	TBZ $1, R1, single122
+few121:
+	TBZ $1, R1, single119
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done123
+	TBZ $0, R1, done120
 	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done123
+	JMP done120
 
-single122:
+single119:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done123:
+done120:
 	ADD R8, R7
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -19177,22 +19071,22 @@ done123:
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R1, few127
+	TBZ $2, R1, few124
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done126
+	JMP done123
 
-few127:
-	TBZ $1, R1, single125
+few124:
+	TBZ $1, R1, single122
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done126
+	TBZ $0, R1, done123
 	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done126
+	JMP done123
 
-single125:
+single122:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done126:
+done123:
 	ADD R8, R7
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -19201,22 +19095,22 @@ done126:
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R1, few130
+	TBZ $2, R1, few127
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done129
+	JMP done126
 
-few130:
-	TBZ $1, R1, single128
+few127:
+	TBZ $1, R1, single125
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done129
+	TBZ $0, R1, done126
 	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done129
+	JMP done126
 
-single128:
+single125:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done129:
+done126:
 	ADD R8, R7
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -19225,22 +19119,22 @@ done129:
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R1, few133
+	TBZ $2, R1, few130
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done132
+	JMP done129
 
-few133:
-	TBZ $1, R1, single131
+few130:
+	TBZ $1, R1, single128
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done132
+	TBZ $0, R1, done129
 	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done132
+	JMP done129
 
-single131:
+single128:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done132:
+done129:
 	ADD R8, R7
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
 	WORD $0x3d8000f0 // str q16, [x7]
@@ -19249,26 +19143,26 @@ done132:
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R1, few136
+	TBZ $2, R1, few133
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done135
+	JMP done132
 
-few136:
-	TBZ $1, R1, single134
+few133:
+	TBZ $1, R1, single131
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done135
+	TBZ $0, R1, done132
 	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done135
+	JMP done132
 
-single134:
+single131:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done135:
+done132:
 	ADD R8, R7
-	JMP done121
+	JMP startDone134
 
-other120:
+startElse118:
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -19278,39 +19172,39 @@ other120:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few139
+	TBZ $2, R1, few137
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done138
+	JMP done136
 
-few139:
-	TBZ $1, R1, single137
+few137:
+	TBZ $1, R1, single135
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done138
+	TBZ $0, R1, done136
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done138
+	JMP done136
 
-single137:
+single135:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done138:
+done136:
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R1, few142
+	TBZ $2, R1, few140
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done141
+	JMP done139
 
-few142:
-	TBZ $1, R1, single140
+few140:
+	TBZ $1, R1, single138
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done141
+	TBZ $0, R1, done139
 	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done141
+	JMP done139
 
-single140:
+single138:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done141:
+done139:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
@@ -19321,39 +19215,39 @@ done141:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few145
+	TBZ $2, R1, few143
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done144
+	JMP done142
 
-few145:
-	TBZ $1, R1, single143
+few143:
+	TBZ $1, R1, single141
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done144
+	TBZ $0, R1, done142
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done144
+	JMP done142
 
-single143:
+single141:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done144:
+done142:
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R1, few148
+	TBZ $2, R1, few146
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done147
+	JMP done145
 
-few148:
-	TBZ $1, R1, single146
+few146:
+	TBZ $1, R1, single144
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done147
+	TBZ $0, R1, done145
 	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done147
+	JMP done145
 
-single146:
+single144:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done147:
+done145:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
@@ -19364,39 +19258,39 @@ done147:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few151
+	TBZ $2, R1, few149
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done150
+	JMP done148
 
-few151:
-	TBZ $1, R1, single149
+few149:
+	TBZ $1, R1, single147
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done150
+	TBZ $0, R1, done148
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done150
+	JMP done148
 
-single149:
+single147:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done150:
+done148:
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R1, few154
+	TBZ $2, R1, few152
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done153
+	JMP done151
 
-few154:
-	TBZ $1, R1, single152
+few152:
+	TBZ $1, R1, single150
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done153
+	TBZ $0, R1, done151
 	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done153
+	JMP done151
 
-single152:
+single150:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done153:
+done151:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
@@ -19407,39 +19301,39 @@ done153:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $2, R1, few157
+	TBZ $2, R1, few155
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done156
+	JMP done154
 
-few157:
-	TBZ $1, R1, single155
+few155:
+	TBZ $1, R1, single153
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done156
+	TBZ $0, R1, done154
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done156
+	JMP done154
 
-single155:
+single153:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done156:
+done154:
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R1, few160
+	TBZ $2, R1, few158
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done159
+	JMP done157
 
-few160:
-	TBZ $1, R1, single158
+few158:
+	TBZ $1, R1, single156
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done159
+	TBZ $0, R1, done157
 	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done159
+	JMP done157
 
-single158:
+single156:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done159:
+done157:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
@@ -19450,151 +19344,149 @@ done159:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
-	TBZ $2, R1, few163
+	TBZ $2, R1, few161
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done162
+	JMP done160
 
-few163:
-	TBZ $1, R1, single161
+few161:
+	TBZ $1, R1, single159
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done162
+	TBZ $0, R1, done160
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done162
+	JMP done160
 
-single161:
+single159:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done162:
+done160:
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R1, few166
+	TBZ $2, R1, few164
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done165
+	JMP done163
 
-few166:
-	TBZ $1, R1, single164
+few164:
+	TBZ $1, R1, single162
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done165
+	TBZ $0, R1, done163
 	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done165
+	JMP done163
 
-single164:
+single162:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done165:
+done163:
 	ADD R8, R7
 
-done121:
+startDone134:
 	ADD R3, R13, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	SUBS $1, R9, R9
-	BNE row92
+	BNE repeat90
 	RET
 
-other90:
-
-done91:
+rowsElse89:
 	MOVD 64(R0), R10
 	CMP $4, R10
-	BNE other167
+	BNE rowsElse165
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 
-row169:
+repeat166:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other170
+	BNE startElse167
 	MOVD R7, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $2, R1, few174
+	TBZ $2, R1, few170
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done173
+	JMP done169
 
-few174:
-	TBZ $1, R1, single172
+few170:
+	TBZ $1, R1, single168
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R1, done173
+	TBZ $0, R1, done169
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done173
+	JMP done169
 
-single172:
+single168:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done173:
+done169:
 	ADD R8, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
 	WORD $0x3dc005a5 // ldr q5, [x13, #16]
 	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $2, R1, few177
+	TBZ $2, R1, few173
 	WORD $0x3dc00da7 // ldr q7, [x13, #48]
-	JMP done176
+	JMP done172
 
-few177:
-	TBZ $1, R1, single175
+few173:
+	TBZ $1, R1, single171
 	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R1, done176
+	TBZ $0, R1, done172
 	ADD $56, R13, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done176
+	JMP done172
 
-single175:
+single171:
 	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done176:
+done172:
 	ADD R8, R13
 	WORD $0x3dc001a8 // ldr q8, [x13]
 	WORD $0x3dc005a9 // ldr q9, [x13, #16]
 	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $2, R1, few180
+	TBZ $2, R1, few176
 	WORD $0x3dc00dab // ldr q11, [x13, #48]
-	JMP done179
+	JMP done175
 
-few180:
-	TBZ $1, R1, single178
+few176:
+	TBZ $1, R1, single174
 	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R1, done179
+	TBZ $0, R1, done175
 	ADD $56, R13, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done179
+	JMP done175
 
-single178:
+single174:
 	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done179:
+done175:
 	ADD R8, R13
 	WORD $0x3dc001ac // ldr q12, [x13]
 	WORD $0x3dc005ad // ldr q13, [x13, #16]
 	WORD $0x3dc009ae // ldr q14, [x13, #32]
-	TBZ $2, R1, few183
+	TBZ $2, R1, few179
 	WORD $0x3dc00daf // ldr q15, [x13, #48]
-	JMP done182
+	JMP done178
 
-few183:
-	TBZ $1, R1, single181
+few179:
+	TBZ $1, R1, single177
 	WORD $0xfd4019af // ldr d15, [x13, #48]
-	TBZ $0, R1, done182
+	TBZ $0, R1, done178
 	ADD $56, R13, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
-	JMP done182
+	JMP done178
 
-single181:
+single177:
 	WORD $0xbd4031af // ldr s15, [x13, #48]
 
-done182:
-	JMP done171
+done178:
+	JMP startDone180
 
-other170:
+startElse167:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other184
+	BNE startElse181
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -19608,28 +19500,28 @@ other170:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $2, R1, few188
+	TBZ $2, R1, few184
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done187
+	JMP done183
 
-few188:
-	TBZ $1, R1, single186
+few184:
+	TBZ $1, R1, single182
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R1, done187
+	TBZ $0, R1, done183
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done187
+	JMP done183
 
-single186:
+single182:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done187:
+done183:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP done185
+	JMP startDone185
 
-other184:
+startElse181:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -19647,19 +19539,19 @@ other184:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-done185:
+startDone185:
 
-done171:
+startDone180:
 	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums189
+	CBZ R15, sums186
 	CMP $4, R4
-	BNE scattered192
+	BNE scattered189
 	SUBS $4, R15, R15
-	BLT few191
+	BLT few188
 
-four190:
+four187:
 	WORD $0x3cee6850 // ldr q16, [x2, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
 	WORD $0x3cee6972 // ldr q18, [x11, x14]
@@ -19766,15 +19658,15 @@ four190:
 	ADD R6, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four190
+	BGE four187
 
-few191:
+few188:
 	ADDS $4, R15, R15
-	BEQ sums189
+	BEQ sums186
 
-scattered192:
+scattered189:
 
-step193:
+step190:
 	WORD $0xbc6e6850 // ldr s16, [x2, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
@@ -19806,12 +19698,12 @@ step193:
 	ADD R6, R13
 	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step193
+	BNE step190
 
-sums189:
+sums186:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other194
+	BEQ startElse191
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -19820,22 +19712,22 @@ sums189:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R1, few198
+	TBZ $2, R1, few194
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done197
+	JMP done193
 
-few198:
-	TBZ $1, R1, single196
+few194:
+	TBZ $1, R1, single192
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done197
+	TBZ $0, R1, done193
 	ADD $56, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done197
+	JMP done193
 
-single196:
+single192:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done197:
+done193:
 	ADD R8, R7
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -19844,22 +19736,22 @@ done197:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R1, few201
+	TBZ $2, R1, few197
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done200
+	JMP done196
 
-few201:
-	TBZ $1, R1, single199
+few197:
+	TBZ $1, R1, single195
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done200
+	TBZ $0, R1, done196
 	ADD $56, R7, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done200
+	JMP done196
 
-single199:
+single195:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done200:
+done196:
 	ADD R8, R7
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -19868,22 +19760,22 @@ done200:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R1, few204
+	TBZ $2, R1, few200
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done203
+	JMP done199
 
-few204:
-	TBZ $1, R1, single202
+few200:
+	TBZ $1, R1, single198
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done203
+	TBZ $0, R1, done199
 	ADD $56, R7, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done203
+	JMP done199
 
-single202:
+single198:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done203:
+done199:
 	ADD R8, R7
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -19892,26 +19784,26 @@ done203:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R1, few207
+	TBZ $2, R1, few203
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done206
+	JMP done202
 
-few207:
-	TBZ $1, R1, single205
+few203:
+	TBZ $1, R1, single201
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done206
+	TBZ $0, R1, done202
 	ADD $56, R7, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done206
+	JMP done202
 
-single205:
+single201:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done206:
+done202:
 	ADD R8, R7
-	JMP done195
+	JMP startDone204
 
-other194:
+startElse191:
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -19921,39 +19813,39 @@ other194:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few210
+	TBZ $2, R1, few207
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done206
+
+few207:
+	TBZ $1, R1, single205
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done206
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done206
+
+single205:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done206:
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $2, R1, few210
+	WORD $0x3d800ce3 // str q3, [x7, #48]
 	JMP done209
 
 few210:
 	TBZ $1, R1, single208
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018e3 // str d3, [x7, #48]
 	TBZ $0, R1, done209
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done209
 
 single208:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done209:
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R1, few213
-	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done212
-
-few213:
-	TBZ $1, R1, single211
-	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done212
-	ADD $56, R7, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done212
-
-single211:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done212:
+done209:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
@@ -19964,39 +19856,39 @@ done212:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few216
+	TBZ $2, R1, few213
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done212
+
+few213:
+	TBZ $1, R1, single211
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done212
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done212
+
+single211:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done212:
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R1, few216
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done215
 
 few216:
 	TBZ $1, R1, single214
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018e7 // str d7, [x7, #48]
 	TBZ $0, R1, done215
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done215
 
 single214:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done215:
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R1, few219
-	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done218
-
-few219:
-	TBZ $1, R1, single217
-	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done218
-	ADD $56, R7, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done218
-
-single217:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done218:
+done215:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
@@ -20007,39 +19899,39 @@ done218:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few222
+	TBZ $2, R1, few219
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done218
+
+few219:
+	TBZ $1, R1, single217
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done218
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done218
+
+single217:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done218:
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R1, few222
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done221
 
 few222:
 	TBZ $1, R1, single220
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018eb // str d11, [x7, #48]
 	TBZ $0, R1, done221
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done221
 
 single220:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done221:
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R1, few225
-	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done224
-
-few225:
-	TBZ $1, R1, single223
-	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done224
-	ADD $56, R7, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done224
-
-single223:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done224:
+done221:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
@@ -20050,129 +19942,127 @@ done224:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $2, R1, few228
+	TBZ $2, R1, few225
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done224
+
+few225:
+	TBZ $1, R1, single223
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done224
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done224
+
+single223:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done224:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R1, few228
+	WORD $0x3d800cef // str q15, [x7, #48]
 	JMP done227
 
 few228:
 	TBZ $1, R1, single226
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018ef // str d15, [x7, #48]
 	TBZ $0, R1, done227
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
 	JMP done227
 
 single226:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done227:
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R1, few231
-	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done230
-
-few231:
-	TBZ $1, R1, single229
-	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done230
-	ADD $56, R7, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done230
-
-single229:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done230:
+done227:
 	ADD R8, R7
 
-done195:
+startDone204:
 	ADD R3, R12, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	SUBS $1, R9, R9
-	BNE row169
+	BNE repeat166
 	RET
 
-other167:
-
-done168:
+rowsElse165:
 	MOVD 64(R0), R10
 	CMP $3, R10
-	BNE other232
+	BNE rowsElse229
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 
-row234:
+repeat230:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other235
+	BNE startElse231
 	MOVD R7, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $2, R1, few239
+	TBZ $2, R1, few234
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done238
+	JMP done233
 
-few239:
-	TBZ $1, R1, single237
+few234:
+	TBZ $1, R1, single232
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R1, done238
+	TBZ $0, R1, done233
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done238
+	JMP done233
 
-single237:
+single232:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done238:
+done233:
 	ADD R8, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
 	WORD $0x3dc00585 // ldr q5, [x12, #16]
 	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $2, R1, few242
+	TBZ $2, R1, few237
 	WORD $0x3dc00d87 // ldr q7, [x12, #48]
-	JMP done241
+	JMP done236
 
-few242:
-	TBZ $1, R1, single240
+few237:
+	TBZ $1, R1, single235
 	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R1, done241
+	TBZ $0, R1, done236
 	ADD $56, R12, R13
 	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done241
+	JMP done236
 
-single240:
+single235:
 	WORD $0xbd403187 // ldr s7, [x12, #48]
 
-done241:
+done236:
 	ADD R8, R12
 	WORD $0x3dc00188 // ldr q8, [x12]
 	WORD $0x3dc00589 // ldr q9, [x12, #16]
 	WORD $0x3dc0098a // ldr q10, [x12, #32]
-	TBZ $2, R1, few245
+	TBZ $2, R1, few240
 	WORD $0x3dc00d8b // ldr q11, [x12, #48]
-	JMP done244
+	JMP done239
 
-few245:
-	TBZ $1, R1, single243
+few240:
+	TBZ $1, R1, single238
 	WORD $0xfd40198b // ldr d11, [x12, #48]
-	TBZ $0, R1, done244
+	TBZ $0, R1, done239
 	ADD $56, R12, R13
 	WORD $0x4d4081ab // ld1 {v11.s}[2], [x13]
-	JMP done244
+	JMP done239
 
-single243:
+single238:
 	WORD $0xbd40318b // ldr s11, [x12, #48]
 
-done244:
-	JMP done236
+done239:
+	JMP startDone241
 
-other235:
+startElse231:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other246
+	BNE startElse242
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -20183,27 +20073,27 @@ other235:
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $2, R1, few250
+	TBZ $2, R1, few245
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done249
+	JMP done244
 
-few250:
-	TBZ $1, R1, single248
+few245:
+	TBZ $1, R1, single243
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R1, done249
+	TBZ $0, R1, done244
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done249
+	JMP done244
 
-single248:
+single243:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done249:
+done244:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP done247
+	JMP startDone246
 
-other246:
+startElse242:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -20217,19 +20107,19 @@ other246:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done247:
+startDone246:
 
-done236:
+startDone241:
 	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums251
+	CBZ R14, sums247
 	CMP $4, R4
-	BNE scattered254
+	BNE scattered250
 	SUBS $4, R14, R14
-	BLT few253
+	BLT few249
 
-four252:
+four248:
 	WORD $0x3ced684c // ldr q12, [x2, x13]
 	WORD $0x3ced694d // ldr q13, [x10, x13]
 	WORD $0x3ced696e // ldr q14, [x11, x13]
@@ -20319,15 +20209,15 @@ four252:
 	ADD R6, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four252
+	BGE four248
 
-few253:
+few249:
 	ADDS $4, R14, R14
-	BEQ sums251
+	BEQ sums247
 
-scattered254:
+scattered250:
 
-step255:
+step251:
 	WORD $0xbc6d684c // ldr s12, [x2, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
@@ -20354,12 +20244,12 @@ step255:
 	ADD R6, R12
 	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step255
+	BNE step251
 
-sums251:
+sums247:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other256
+	BEQ startElse252
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -20368,22 +20258,22 @@ sums251:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R1, few260
+	TBZ $2, R1, few255
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done259
+	JMP done254
 
-few260:
-	TBZ $1, R1, single258
+few255:
+	TBZ $1, R1, single253
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done259
+	TBZ $0, R1, done254
 	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done259
+	JMP done254
 
-single258:
+single253:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done259:
+done254:
 	ADD R8, R7
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -20392,22 +20282,22 @@ done259:
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R1, few263
+	TBZ $2, R1, few258
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done262
+	JMP done257
 
-few263:
-	TBZ $1, R1, single261
+few258:
+	TBZ $1, R1, single256
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done262
+	TBZ $0, R1, done257
 	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done262
+	JMP done257
 
-single261:
+single256:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done262:
+done257:
 	ADD R8, R7
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -20416,26 +20306,26 @@ done262:
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R1, few266
+	TBZ $2, R1, few261
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done265
+	JMP done260
 
-few266:
-	TBZ $1, R1, single264
+few261:
+	TBZ $1, R1, single259
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done265
+	TBZ $0, R1, done260
 	ADD $56, R7, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done265
+	JMP done260
 
-single264:
+single259:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done265:
+done260:
 	ADD R8, R7
-	JMP done257
+	JMP startDone262
 
-other256:
+startElse252:
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -20445,39 +20335,39 @@ other256:
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few269
+	TBZ $2, R1, few265
 	WORD $0x3dc00cec // ldr q12, [x7, #48]
-	JMP done268
+	JMP done264
 
-few269:
-	TBZ $1, R1, single267
+few265:
+	TBZ $1, R1, single263
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
-	TBZ $0, R1, done268
+	TBZ $0, R1, done264
 	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done268
+	JMP done264
 
-single267:
+single263:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done268:
+done264:
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R1, few272
+	TBZ $2, R1, few268
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done271
+	JMP done267
 
-few272:
-	TBZ $1, R1, single270
+few268:
+	TBZ $1, R1, single266
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done271
+	TBZ $0, R1, done267
 	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done271
+	JMP done267
 
-single270:
+single266:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done271:
+done267:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
@@ -20488,39 +20378,39 @@ done271:
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few275
+	TBZ $2, R1, few271
 	WORD $0x3dc00cec // ldr q12, [x7, #48]
-	JMP done274
+	JMP done270
 
-few275:
-	TBZ $1, R1, single273
+few271:
+	TBZ $1, R1, single269
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
-	TBZ $0, R1, done274
+	TBZ $0, R1, done270
 	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done274
+	JMP done270
 
-single273:
+single269:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done274:
+done270:
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R1, few278
+	TBZ $2, R1, few274
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done277
+	JMP done273
 
-few278:
-	TBZ $1, R1, single276
+few274:
+	TBZ $1, R1, single272
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done277
+	TBZ $0, R1, done273
 	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done277
+	JMP done273
 
-single276:
+single272:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done277:
+done273:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
@@ -20531,107 +20421,105 @@ done277:
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few281
+	TBZ $2, R1, few277
 	WORD $0x3dc00cec // ldr q12, [x7, #48]
-	JMP done280
+	JMP done276
 
-few281:
-	TBZ $1, R1, single279
+few277:
+	TBZ $1, R1, single275
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
-	TBZ $0, R1, done280
+	TBZ $0, R1, done276
 	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done280
+	JMP done276
 
-single279:
+single275:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done280:
+done276:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R1, few284
+	TBZ $2, R1, few280
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done283
+	JMP done279
 
-few284:
-	TBZ $1, R1, single282
+few280:
+	TBZ $1, R1, single278
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done283
+	TBZ $0, R1, done279
 	ADD $56, R7, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done283
+	JMP done279
 
-single282:
+single278:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done283:
+done279:
 	ADD R8, R7
 
-done257:
+startDone262:
 	ADD R3, R11, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	SUBS $1, R9, R9
-	BNE row234
+	BNE repeat230
 	RET
 
-other232:
-
-done233:
+rowsElse229:
 	MOVD 64(R0), R10
 	CMP $2, R10
-	BNE other285
+	BNE rowsElse281
 	ADD R3, R2, R10
 
-row287:
+repeat282:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other288
+	BNE startElse283
 	MOVD R7, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R1, few292
+	TBZ $2, R1, few286
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done291
+	JMP done285
 
-few292:
-	TBZ $1, R1, single290
+few286:
+	TBZ $1, R1, single284
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R1, done291
+	TBZ $0, R1, done285
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done291
+	JMP done285
 
-single290:
+single284:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done291:
+done285:
 	ADD R8, R11
 	WORD $0x3dc00164 // ldr q4, [x11]
 	WORD $0x3dc00565 // ldr q5, [x11, #16]
 	WORD $0x3dc00966 // ldr q6, [x11, #32]
-	TBZ $2, R1, few295
+	TBZ $2, R1, few289
 	WORD $0x3dc00d67 // ldr q7, [x11, #48]
-	JMP done294
+	JMP done288
 
-few295:
-	TBZ $1, R1, single293
+few289:
+	TBZ $1, R1, single287
 	WORD $0xfd401967 // ldr d7, [x11, #48]
-	TBZ $0, R1, done294
+	TBZ $0, R1, done288
 	ADD $56, R11, R12
 	WORD $0x4d408187 // ld1 {v7.s}[2], [x12]
-	JMP done294
+	JMP done288
 
-single293:
+single287:
 	WORD $0xbd403167 // ldr s7, [x11, #48]
 
-done294:
-	JMP done289
+done288:
+	JMP startDone290
 
-other288:
+startElse283:
 	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE other296
+	BNE startElse291
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -20639,26 +20527,26 @@ other288:
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $2, R1, few300
+	TBZ $2, R1, few294
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done299
+	JMP done293
 
-few300:
-	TBZ $1, R1, single298
+few294:
+	TBZ $1, R1, single292
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R1, done299
+	TBZ $0, R1, done293
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done299
+	JMP done293
 
-single298:
+single292:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done299:
+done293:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP done297
+	JMP startDone295
 
-other296:
+startElse291:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -20668,19 +20556,19 @@ other296:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done297:
+startDone295:
 
-done289:
+startDone290:
 	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums301
+	CBZ R13, sums296
 	CMP $4, R4
-	BNE scattered304
+	BNE scattered299
 	SUBS $4, R13, R13
-	BLT few303
+	BLT few298
 
-four302:
+four297:
 	WORD $0x3cec6848 // ldr q8, [x2, x12]
 	WORD $0x3cec6949 // ldr q9, [x10, x12]
 	WORD $0xfd40016a // ldr d10, [x11]
@@ -20753,15 +20641,15 @@ four302:
 	ADD R6, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four302
+	BGE four297
 
-few303:
+few298:
 	ADDS $4, R13, R13
-	BEQ sums301
+	BEQ sums296
 
-scattered304:
+scattered299:
 
-step305:
+step300:
 	WORD $0xbc6c6848 // ldr s8, [x2, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0xfd40016a // ldr d10, [x11]
@@ -20783,12 +20671,12 @@ step305:
 	ADD R6, R11
 	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step305
+	BNE step300
 
-sums301:
+sums296:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other306
+	BEQ startElse301
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -20797,22 +20685,22 @@ sums301:
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R1, few310
+	TBZ $2, R1, few304
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done309
+	JMP done303
 
-few310:
-	TBZ $1, R1, single308
+few304:
+	TBZ $1, R1, single302
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done309
+	TBZ $0, R1, done303
 	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done309
+	JMP done303
 
-single308:
+single302:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done309:
+done303:
 	ADD R8, R7
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -20821,26 +20709,26 @@ done309:
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R1, few313
+	TBZ $2, R1, few307
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done312
+	JMP done306
 
-few313:
-	TBZ $1, R1, single311
+few307:
+	TBZ $1, R1, single305
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done312
+	TBZ $0, R1, done306
 	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done312
+	JMP done306
 
-single311:
+single305:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done312:
+done306:
 	ADD R8, R7
-	JMP done307
+	JMP startDone308
 
-other306:
+startElse301:
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -20850,39 +20738,39 @@ other306:
 	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few316
+	TBZ $2, R1, few311
 	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
-	JMP done315
+	JMP done310
 
-few316:
-	TBZ $1, R1, single314
+few311:
+	TBZ $1, R1, single309
 	WORD $0xfd4018e8 // ldr d8, [x7, #48]
-	TBZ $0, R1, done315
+	TBZ $0, R1, done310
 	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done315
+	JMP done310
 
-single314:
+single309:
 	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done315:
+done310:
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R1, few319
+	TBZ $2, R1, few314
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done318
+	JMP done313
 
-few319:
-	TBZ $1, R1, single317
+few314:
+	TBZ $1, R1, single312
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done318
+	TBZ $0, R1, done313
 	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done318
+	JMP done313
 
-single317:
+single312:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done318:
+done313:
 	ADD R8, R7
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
@@ -20893,123 +20781,121 @@ done318:
 	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few322
+	TBZ $2, R1, few317
 	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
-	JMP done321
+	JMP done316
 
-few322:
-	TBZ $1, R1, single320
+few317:
+	TBZ $1, R1, single315
 	WORD $0xfd4018e8 // ldr d8, [x7, #48]
-	TBZ $0, R1, done321
+	TBZ $0, R1, done316
 	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done321
+	JMP done316
 
-single320:
+single315:
 	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done321:
+done316:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R1, few325
+	TBZ $2, R1, few320
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done324
+	JMP done319
 
-few325:
-	TBZ $1, R1, single323
+few320:
+	TBZ $1, R1, single318
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done324
+	TBZ $0, R1, done319
 	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done324
+	JMP done319
 
-single323:
+single318:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done324:
+done319:
 	ADD R8, R7
 
-done307:
+startDone308:
 	ADD R3, R10, R2
 	ADD R3, R2, R10
 	SUBS $1, R9, R9
-	BNE row287
+	BNE repeat282
 	RET
 
-other285:
+rowsElse281:
 
-done286:
-
-row326:
+repeat321:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other327
+	BNE startElse322
 	MOVD R7, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	TBZ $2, R1, few331
+	TBZ $2, R1, few325
 	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP done330
+	JMP done324
 
-few331:
-	TBZ $1, R1, single329
+few325:
+	TBZ $1, R1, single323
 	WORD $0xfd401943 // ldr d3, [x10, #48]
-	TBZ $0, R1, done330
+	TBZ $0, R1, done324
 	ADD $56, R10, R11
 	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
-	JMP done330
+	JMP done324
 
-single329:
+single323:
 	WORD $0xbd403143 // ldr s3, [x10, #48]
 
-done330:
-	JMP done328
+done324:
+	JMP startDone326
 
-other327:
+startElse322:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other332
+	BNE startElse327
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	TBZ $2, R1, few336
+	TBZ $2, R1, few330
 	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP done335
+	JMP done329
 
-few336:
-	TBZ $1, R1, single334
+few330:
+	TBZ $1, R1, single328
 	WORD $0xfd401943 // ldr d3, [x10, #48]
-	TBZ $0, R1, done335
+	TBZ $0, R1, done329
 	ADD $56, R10, R11
 	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
-	JMP done335
+	JMP done329
 
-single334:
+single328:
 	WORD $0xbd403143 // ldr s3, [x10, #48]
 
-done335:
-	JMP done333
+done329:
+	JMP startDone331
 
-other332:
+startElse327:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done333:
+startDone331:
 
-done328:
+startDone326:
 	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums337
+	CBZ R12, sums332
 	CMP $4, R4
-	BNE scattered340
+	BNE scattered335
 	SUBS $4, R12, R12
-	BLT few339
+	BLT few334
 
-four338:
+four333:
 	WORD $0x3ceb6844 // ldr q4, [x2, x11]
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
@@ -21065,15 +20951,15 @@ four338:
 	ADD R6, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four338
+	BGE four333
 
-few339:
+few334:
 	ADDS $4, R12, R12
-	BEQ sums337
+	BEQ sums332
 
-scattered340:
+scattered335:
 
-step341:
+step336:
 	WORD $0xbc6b6844 // ldr s4, [x2, x11]
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
@@ -21090,12 +20976,12 @@ step341:
 	ADD R6, R10
 	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step341
+	BNE step336
 
-sums337:
+sums332:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other342
+	BEQ startElse337
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -21104,26 +20990,26 @@ sums337:
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R1, few346
+	TBZ $2, R1, few340
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done345
+	JMP done339
 
-few346:
-	TBZ $1, R1, single344
+few340:
+	TBZ $1, R1, single338
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done345
+	TBZ $0, R1, done339
 	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done345
+	JMP done339
 
-single344:
+single338:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done345:
+done339:
 	ADD R8, R7
-	JMP done343
+	JMP startDone341
 
-other342:
+startElse337:
 	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -21133,45 +21019,45 @@ other342:
 	WORD $0x3dc008e4 // ldr q4, [x7, #32]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few349
+	TBZ $2, R1, few344
 	WORD $0x3dc00ce4 // ldr q4, [x7, #48]
-	JMP done348
+	JMP done343
 
-few349:
-	TBZ $1, R1, single347
+few344:
+	TBZ $1, R1, single342
 	WORD $0xfd4018e4 // ldr d4, [x7, #48]
-	TBZ $0, R1, done348
+	TBZ $0, R1, done343
 	ADD $56, R7, R10
 	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
-	JMP done348
+	JMP done343
 
-single347:
+single342:
 	WORD $0xbd4030e4 // ldr s4, [x7, #48]
 
-done348:
+done343:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R1, few352
+	TBZ $2, R1, few347
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done351
+	JMP done346
 
-few352:
-	TBZ $1, R1, single350
+few347:
+	TBZ $1, R1, single345
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done351
+	TBZ $0, R1, done346
 	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done351
+	JMP done346
 
-single350:
+single345:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done351:
+done346:
 	ADD R8, R7
 
-done343:
+startDone341:
 	ADD R3, R2, R2
 	SUBS $1, R9, R9
-	BNE row326
+	BNE repeat321
 	RET
 
 // gemmInt8NEON sets C = A·B + start for whole panels of 8-bit integers.
@@ -21190,143 +21076,143 @@ TEXT ·gemmInt8NEON(SB), NOSPLIT, $0-8
 	MOVD 72(R0), R9
 	MOVD 64(R0), R10
 	CMP $6, R10
-	BNE other1
+	BNE rowsElse1
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 
-row3:
+repeat2:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE other4
+	BNE startElse3
 	MOVD R7, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $2, R1, few8
+	TBZ $2, R1, few6
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done7
+	JMP done5
 
-few8:
-	TBZ $1, R1, single6
+few6:
+	TBZ $1, R1, single4
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R1, done7
+	TBZ $0, R1, done5
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done7
+	JMP done5
 
-single6:
+single4:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done7:
+done5:
 	ADD R8, R15
 	WORD $0x3dc001e4 // ldr q4, [x15]
 	WORD $0x3dc005e5 // ldr q5, [x15, #16]
 	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $2, R1, few11
+	TBZ $2, R1, few9
 	WORD $0x3dc00de7 // ldr q7, [x15, #48]
-	JMP done10
+	JMP done8
 
-few11:
-	TBZ $1, R1, single9
+few9:
+	TBZ $1, R1, single7
 	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R1, done10
+	TBZ $0, R1, done8
 	ADD $56, R15, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done10
+	JMP done8
 
-single9:
+single7:
 	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
-done10:
+done8:
 	ADD R8, R15
 	WORD $0x3dc001e8 // ldr q8, [x15]
 	WORD $0x3dc005e9 // ldr q9, [x15, #16]
 	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $2, R1, few14
+	TBZ $2, R1, few12
 	WORD $0x3dc00deb // ldr q11, [x15, #48]
-	JMP done13
+	JMP done11
 
-few14:
-	TBZ $1, R1, single12
+few12:
+	TBZ $1, R1, single10
 	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R1, done13
+	TBZ $0, R1, done11
 	ADD $56, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done13
+	JMP done11
 
-single12:
+single10:
 	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
-done13:
+done11:
 	ADD R8, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
 	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $2, R1, few17
+	TBZ $2, R1, few15
 	WORD $0x3dc00def // ldr q15, [x15, #48]
-	JMP done16
+	JMP done14
 
-few17:
-	TBZ $1, R1, single15
+few15:
+	TBZ $1, R1, single13
 	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R1, done16
+	TBZ $0, R1, done14
 	ADD $56, R15, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done16
+	JMP done14
 
-single15:
+single13:
 	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
-done16:
+done14:
 	ADD R8, R15
 	WORD $0x3dc001f0 // ldr q16, [x15]
 	WORD $0x3dc005f1 // ldr q17, [x15, #16]
 	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $2, R1, few20
+	TBZ $2, R1, few18
 	WORD $0x3dc00df3 // ldr q19, [x15, #48]
-	JMP done19
+	JMP done17
 
-few20:
-	TBZ $1, R1, single18
+few18:
+	TBZ $1, R1, single16
 	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R1, done19
+	TBZ $0, R1, done17
 	ADD $56, R15, R16
 	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done19
+	JMP done17
 
-single18:
+single16:
 	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
-done19:
+done17:
 	ADD R8, R15
 	WORD $0x3dc001f4 // ldr q20, [x15]
 	WORD $0x3dc005f5 // ldr q21, [x15, #16]
 	WORD $0x3dc009f6 // ldr q22, [x15, #32]
-	TBZ $2, R1, few23
+	TBZ $2, R1, few21
 	WORD $0x3dc00df7 // ldr q23, [x15, #48]
-	JMP done22
+	JMP done20
 
-few23:
-	TBZ $1, R1, single21
+few21:
+	TBZ $1, R1, single19
 	WORD $0xfd4019f7 // ldr d23, [x15, #48]
-	TBZ $0, R1, done22
+	TBZ $0, R1, done20
 	ADD $56, R15, R16
 	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
-	JMP done22
+	JMP done20
 
-single21:
+single19:
 	WORD $0xbd4031f7 // ldr s23, [x15, #48]
 
-done22:
-	JMP done5
+done20:
+	JMP startDone22
 
-other4:
+startElse3:
 	MOVD 88(R0), R15
 	CMP $1, R15
-	BNE other24
+	BNE startElse23
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -21346,30 +21232,30 @@ other4:
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
 	WORD $0x4ea21c56 // mov v22.16b, v2.16b
-	TBZ $2, R1, few28
+	TBZ $2, R1, few26
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done27
+	JMP done25
 
-few28:
-	TBZ $1, R1, single26
+few26:
+	TBZ $1, R1, single24
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R1, done27
+	TBZ $0, R1, done25
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done27
+	JMP done25
 
-single26:
+single24:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done27:
+done25:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
 	WORD $0x4ea31c77 // mov v23.16b, v3.16b
-	JMP done25
+	JMP startDone27
 
-other24:
+startElse23:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -21395,19 +21281,19 @@ other24:
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
 
-done25:
+startDone27:
 
-done5:
+startDone22:
 	MOVD R5, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums29
+	CBZ R17, sums28
 	CMP $4, R4
-	BNE scattered32
+	BNE scattered31
 	SUBS $4, R17, R17
-	BLT few31
+	BLT few30
 
-four30:
+four29:
 	WORD $0x3cf06858 // ldr q24, [x2, x16]
 	WORD $0x3cf06959 // ldr q25, [x10, x16]
 	WORD $0x3cf0697a // ldr q26, [x11, x16]
@@ -21580,15 +21466,15 @@ four30:
 	ADD R6, R15
 	ADD $16, R16
 	SUBS $4, R17, R17
-	BGE four30
+	BGE four29
 
-few31:
+few30:
 	ADDS $4, R17, R17
-	BEQ sums29
+	BEQ sums28
 
-scattered32:
+scattered31:
 
-step33:
+step32:
 	WORD $0xbc706858 // ldr s24, [x2, x16]
 	WORD $0xbc706959 // ldr s25, [x10, x16]
 	WORD $0xbc70697a // ldr s26, [x11, x16]
@@ -21638,12 +21524,12 @@ step33:
 	ADD R6, R15
 	ADD R4, R16
 	SUBS $1, R17, R17
-	BNE step33
+	BNE step32
 
-sums29:
+sums28:
 	MOVD 88(R0), R15
 	CMP $3, R15
-	BEQ other34
+	BEQ startElse33
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -21652,22 +21538,22 @@ sums29:
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R1, few38
+	TBZ $2, R1, few36
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done37
+	JMP done35
 
-few38:
-	TBZ $1, R1, single36
+few36:
+	TBZ $1, R1, single34
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done37
+	TBZ $0, R1, done35
 	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done37
+	JMP done35
 
-single36:
+single34:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done37:
+done35:
 	ADD R8, R7
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -21676,22 +21562,22 @@ done37:
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R1, few41
+	TBZ $2, R1, few39
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done40
+	JMP done38
 
-few41:
-	TBZ $1, R1, single39
+few39:
+	TBZ $1, R1, single37
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done40
+	TBZ $0, R1, done38
 	ADD $56, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done40
+	JMP done38
 
-single39:
+single37:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done40:
+done38:
 	ADD R8, R7
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -21700,22 +21586,22 @@ done40:
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R1, few44
+	TBZ $2, R1, few42
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done43
+	JMP done41
 
-few44:
-	TBZ $1, R1, single42
+few42:
+	TBZ $1, R1, single40
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done43
+	TBZ $0, R1, done41
 	ADD $56, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done43
+	JMP done41
 
-single42:
+single40:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done43:
+done41:
 	ADD R8, R7
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -21724,22 +21610,22 @@ done43:
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R1, few47
+	TBZ $2, R1, few45
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done46
+	JMP done44
 
-few47:
-	TBZ $1, R1, single45
+few45:
+	TBZ $1, R1, single43
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done46
+	TBZ $0, R1, done44
 	ADD $56, R7, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done46
+	JMP done44
 
-single45:
+single43:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done46:
+done44:
 	ADD R8, R7
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
 	WORD $0x3d8000f0 // str q16, [x7]
@@ -21748,22 +21634,22 @@ done46:
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R1, few50
+	TBZ $2, R1, few48
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done49
+	JMP done47
 
-few50:
-	TBZ $1, R1, single48
+few48:
+	TBZ $1, R1, single46
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done49
+	TBZ $0, R1, done47
 	ADD $56, R7, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done49
+	JMP done47
 
-single48:
+single46:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done49:
+done47:
 	ADD R8, R7
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
 	WORD $0x3d8000f4 // str q20, [x7]
@@ -21772,26 +21658,26 @@ done49:
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008f6 // str q22, [x7, #32]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R1, few53
+	TBZ $2, R1, few51
 	WORD $0x3d800cf7 // str q23, [x7, #48]
-	JMP done52
+	JMP done50
 
-few53:
-	TBZ $1, R1, single51
+few51:
+	TBZ $1, R1, single49
 	WORD $0xfd0018f7 // str d23, [x7, #48]
-	TBZ $0, R1, done52
+	TBZ $0, R1, done50
 	ADD $56, R7, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done52
+	JMP done50
 
-single51:
+single49:
 	WORD $0xbd0030f7 // str s23, [x7, #48]
 
-done52:
+done50:
 	ADD R8, R7
-	JMP done35
+	JMP startDone52
 
-other34:
+startElse33:
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -21801,39 +21687,39 @@ other34:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few56
+	TBZ $2, R1, few55
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done55
+	JMP done54
 
-few56:
-	TBZ $1, R1, single54
+few55:
+	TBZ $1, R1, single53
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done55
+	TBZ $0, R1, done54
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done55
+	JMP done54
 
-single54:
+single53:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done55:
+done54:
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R1, few59
+	TBZ $2, R1, few58
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done58
+	JMP done57
 
-few59:
-	TBZ $1, R1, single57
+few58:
+	TBZ $1, R1, single56
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done58
+	TBZ $0, R1, done57
 	ADD $56, R7, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done58
+	JMP done57
 
-single57:
+single56:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done58:
+done57:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
@@ -21844,39 +21730,39 @@ done58:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few62
+	TBZ $2, R1, few61
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done61
+	JMP done60
 
-few62:
-	TBZ $1, R1, single60
+few61:
+	TBZ $1, R1, single59
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done61
+	TBZ $0, R1, done60
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done61
+	JMP done60
 
-single60:
+single59:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done61:
+done60:
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R1, few65
+	TBZ $2, R1, few64
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done64
+	JMP done63
 
-few65:
-	TBZ $1, R1, single63
+few64:
+	TBZ $1, R1, single62
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done64
+	TBZ $0, R1, done63
 	ADD $56, R7, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done64
+	JMP done63
 
-single63:
+single62:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done64:
+done63:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
@@ -21887,39 +21773,39 @@ done64:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few68
+	TBZ $2, R1, few67
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done67
+	JMP done66
 
-few68:
-	TBZ $1, R1, single66
+few67:
+	TBZ $1, R1, single65
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done67
+	TBZ $0, R1, done66
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done67
+	JMP done66
 
-single66:
+single65:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done67:
+done66:
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R1, few71
+	TBZ $2, R1, few70
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done70
+	JMP done69
 
-few71:
-	TBZ $1, R1, single69
+few70:
+	TBZ $1, R1, single68
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done70
+	TBZ $0, R1, done69
 	ADD $56, R7, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done70
+	JMP done69
 
-single69:
+single68:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done70:
+done69:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
@@ -21930,39 +21816,39 @@ done70:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $2, R1, few74
+	TBZ $2, R1, few73
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done73
+	JMP done72
 
-few74:
-	TBZ $1, R1, single72
+few73:
+	TBZ $1, R1, single71
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done73
+	TBZ $0, R1, done72
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done73
+	JMP done72
 
-single72:
+single71:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done73:
+done72:
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R1, few77
+	TBZ $2, R1, few76
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done76
+	JMP done75
 
-few77:
-	TBZ $1, R1, single75
+few76:
+	TBZ $1, R1, single74
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done76
+	TBZ $0, R1, done75
 	ADD $56, R7, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done76
+	JMP done75
 
-single75:
+single74:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done76:
+done75:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
@@ -21973,39 +21859,39 @@ done76:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
-	TBZ $2, R1, few80
+	TBZ $2, R1, few79
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done79
+	JMP done78
 
-few80:
-	TBZ $1, R1, single78
+few79:
+	TBZ $1, R1, single77
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done79
+	TBZ $0, R1, done78
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done79
+	JMP done78
 
-single78:
+single77:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done79:
+done78:
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R1, few83
+	TBZ $2, R1, few82
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done82
+	JMP done81
 
-few83:
-	TBZ $1, R1, single81
+few82:
+	TBZ $1, R1, single80
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done82
+	TBZ $0, R1, done81
 	ADD $56, R7, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done82
+	JMP done81
 
-single81:
+single80:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done82:
+done81:
 	ADD R8, R7
 	WORD $0x3dc000f8 // ldr q24, [x7]
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
@@ -22016,42 +21902,42 @@ done82:
 	WORD $0x3dc008f8 // ldr q24, [x7, #32]
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008f6 // str q22, [x7, #32]
-	TBZ $2, R1, few86
+	TBZ $2, R1, few85
 	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
-	JMP done85
+	JMP done84
 
-few86:
-	TBZ $1, R1, single84
+few85:
+	TBZ $1, R1, single83
 	WORD $0xfd4018f8 // ldr d24, [x7, #48]
-	TBZ $0, R1, done85
+	TBZ $0, R1, done84
 	ADD $56, R7, R15
 	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
-	JMP done85
+	JMP done84
 
-single84:
+single83:
 	WORD $0xbd4030f8 // ldr s24, [x7, #48]
 
-done85:
+done84:
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R1, few89
+	TBZ $2, R1, few88
 	WORD $0x3d800cf7 // str q23, [x7, #48]
-	JMP done88
+	JMP done87
 
-few89:
-	TBZ $1, R1, single87
+few88:
+	TBZ $1, R1, single86
 	WORD $0xfd0018f7 // str d23, [x7, #48]
-	TBZ $0, R1, done88
+	TBZ $0, R1, done87
 	ADD $56, R7, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done88
+	JMP done87
 
-single87:
+single86:
 	WORD $0xbd0030f7 // str s23, [x7, #48]
 
-done88:
+done87:
 	ADD R8, R7
 
-done35:
+startDone52:
 	ADD R3, R14, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
@@ -22059,130 +21945,128 @@ done35:
 	ADD R3, R12, R13
 	ADD R3, R13, R14
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat2
 	RET
 
-other1:
-
-done2:
+rowsElse1:
 	MOVD 64(R0), R10
 	CMP $5, R10
-	BNE other90
+	BNE rowsElse89
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 
-row92:
+repeat90:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE other93
+	BNE startElse91
 	MOVD R7, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $2, R1, few97
+	TBZ $2, R1, few94
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done96
+	JMP done93
 
-few97:
-	TBZ $1, R1, single95
+few94:
+	TBZ $1, R1, single92
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R1, done96
+	TBZ $0, R1, done93
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done96
+	JMP done93
 
-single95:
+single92:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done96:
+done93:
 	ADD R8, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
 	WORD $0x3dc005c5 // ldr q5, [x14, #16]
 	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $2, R1, few100
+	TBZ $2, R1, few97
 	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
-	JMP done99
+	JMP done96
 
-few100:
-	TBZ $1, R1, single98
+few97:
+	TBZ $1, R1, single95
 	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R1, done99
+	TBZ $0, R1, done96
 	ADD $56, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done99
+	JMP done96
 
-single98:
+single95:
 	WORD $0xbd4031c7 // ldr s7, [x14, #48]
 
-done99:
+done96:
 	ADD R8, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
 	WORD $0x3dc005c9 // ldr q9, [x14, #16]
 	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $2, R1, few103
+	TBZ $2, R1, few100
 	WORD $0x3dc00dcb // ldr q11, [x14, #48]
-	JMP done102
+	JMP done99
 
-few103:
-	TBZ $1, R1, single101
+few100:
+	TBZ $1, R1, single98
 	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R1, done102
+	TBZ $0, R1, done99
 	ADD $56, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done102
+	JMP done99
 
-single101:
+single98:
 	WORD $0xbd4031cb // ldr s11, [x14, #48]
 
-done102:
+done99:
 	ADD R8, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
 	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $2, R1, few106
+	TBZ $2, R1, few103
 	WORD $0x3dc00dcf // ldr q15, [x14, #48]
-	JMP done105
+	JMP done102
 
-few106:
-	TBZ $1, R1, single104
+few103:
+	TBZ $1, R1, single101
 	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R1, done105
+	TBZ $0, R1, done102
 	ADD $56, R14, R15
 	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done105
+	JMP done102
 
-single104:
+single101:
 	WORD $0xbd4031cf // ldr s15, [x14, #48]
 
-done105:
+done102:
 	ADD R8, R14
 	WORD $0x3dc001d0 // ldr q16, [x14]
 	WORD $0x3dc005d1 // ldr q17, [x14, #16]
 	WORD $0x3dc009d2 // ldr q18, [x14, #32]
-	TBZ $2, R1, few109
+	TBZ $2, R1, few106
 	WORD $0x3dc00dd3 // ldr q19, [x14, #48]
-	JMP done108
+	JMP done105
 
-few109:
-	TBZ $1, R1, single107
+few106:
+	TBZ $1, R1, single104
 	WORD $0xfd4019d3 // ldr d19, [x14, #48]
-	TBZ $0, R1, done108
+	TBZ $0, R1, done105
 	ADD $56, R14, R15
 	WORD $0x4d4081f3 // ld1 {v19.s}[2], [x15]
-	JMP done108
+	JMP done105
 
-single107:
+single104:
 	WORD $0xbd4031d3 // ldr s19, [x14, #48]
 
-done108:
-	JMP done94
+done105:
+	JMP startDone107
 
-other93:
+startElse91:
 	MOVD 88(R0), R14
 	CMP $1, R14
-	BNE other110
+	BNE startElse108
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -22199,29 +22083,29 @@ other93:
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $2, R1, few114
+	TBZ $2, R1, few111
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done113
+	JMP done110
 
-few114:
-	TBZ $1, R1, single112
+few111:
+	TBZ $1, R1, single109
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R1, done113
+	TBZ $0, R1, done110
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done113
+	JMP done110
 
-single112:
+single109:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done113:
+done110:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP done111
+	JMP startDone112
 
-other110:
+startElse108:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -22243,19 +22127,19 @@ other110:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-done111:
+startDone112:
 
-done94:
+startDone107:
 	MOVD R5, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums115
+	CBZ R16, sums113
 	CMP $4, R4
-	BNE scattered118
+	BNE scattered116
 	SUBS $4, R16, R16
-	BLT few117
+	BLT few115
 
-four116:
+four114:
 	WORD $0x3cef6854 // ldr q20, [x2, x15]
 	WORD $0x3cef6955 // ldr q21, [x10, x15]
 	WORD $0x3cef6976 // ldr q22, [x11, x15]
@@ -22411,15 +22295,15 @@ four116:
 	ADD R6, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four116
+	BGE four114
 
-few117:
+few115:
 	ADDS $4, R16, R16
-	BEQ sums115
+	BEQ sums113
 
-scattered118:
+scattered116:
 
-step119:
+step117:
 	WORD $0xbc6f6854 // ldr s20, [x2, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
@@ -22464,12 +22348,12 @@ step119:
 	ADD R6, R14
 	ADD R4, R15
 	SUBS $1, R16, R16
-	BNE step119
+	BNE step117
 
-sums115:
+sums113:
 	MOVD 88(R0), R14
 	CMP $3, R14
-	BEQ other120
+	BEQ startElse118
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -22478,22 +22362,22 @@ sums115:
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R1, few124
+	TBZ $2, R1, few121
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done123
+	JMP done120
 
-few124:
-	TBZ $1, R1, single122
+few121:
+	TBZ $1, R1, single119
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done123
+	TBZ $0, R1, done120
 	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done123
+	JMP done120
 
-single122:
+single119:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done123:
+done120:
 	ADD R8, R7
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -22502,22 +22386,22 @@ done123:
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R1, few127
+	TBZ $2, R1, few124
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done126
+	JMP done123
 
-few127:
-	TBZ $1, R1, single125
+few124:
+	TBZ $1, R1, single122
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done126
+	TBZ $0, R1, done123
 	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done126
+	JMP done123
 
-single125:
+single122:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done126:
+done123:
 	ADD R8, R7
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -22526,22 +22410,22 @@ done126:
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R1, few130
+	TBZ $2, R1, few127
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done129
+	JMP done126
 
-few130:
-	TBZ $1, R1, single128
+few127:
+	TBZ $1, R1, single125
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done129
+	TBZ $0, R1, done126
 	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done129
+	JMP done126
 
-single128:
+single125:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done129:
+done126:
 	ADD R8, R7
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -22550,22 +22434,22 @@ done129:
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R1, few133
+	TBZ $2, R1, few130
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done132
+	JMP done129
 
-few133:
-	TBZ $1, R1, single131
+few130:
+	TBZ $1, R1, single128
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done132
+	TBZ $0, R1, done129
 	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done132
+	JMP done129
 
-single131:
+single128:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done132:
+done129:
 	ADD R8, R7
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
 	WORD $0x3d8000f0 // str q16, [x7]
@@ -22574,26 +22458,26 @@ done132:
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R1, few136
+	TBZ $2, R1, few133
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done135
+	JMP done132
 
-few136:
-	TBZ $1, R1, single134
+few133:
+	TBZ $1, R1, single131
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done135
+	TBZ $0, R1, done132
 	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done135
+	JMP done132
 
-single134:
+single131:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done135:
+done132:
 	ADD R8, R7
-	JMP done121
+	JMP startDone134
 
-other120:
+startElse118:
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -22603,39 +22487,39 @@ other120:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few139
+	TBZ $2, R1, few137
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done138
+	JMP done136
 
-few139:
-	TBZ $1, R1, single137
+few137:
+	TBZ $1, R1, single135
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done138
+	TBZ $0, R1, done136
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done138
+	JMP done136
 
-single137:
+single135:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done138:
+done136:
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R1, few142
+	TBZ $2, R1, few140
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done141
+	JMP done139
 
-few142:
-	TBZ $1, R1, single140
+few140:
+	TBZ $1, R1, single138
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done141
+	TBZ $0, R1, done139
 	ADD $56, R7, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done141
+	JMP done139
 
-single140:
+single138:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done141:
+done139:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
@@ -22646,39 +22530,39 @@ done141:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few145
+	TBZ $2, R1, few143
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done144
+	JMP done142
 
-few145:
-	TBZ $1, R1, single143
+few143:
+	TBZ $1, R1, single141
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done144
+	TBZ $0, R1, done142
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done144
+	JMP done142
 
-single143:
+single141:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done144:
+done142:
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R1, few148
+	TBZ $2, R1, few146
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done147
+	JMP done145
 
-few148:
-	TBZ $1, R1, single146
+few146:
+	TBZ $1, R1, single144
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done147
+	TBZ $0, R1, done145
 	ADD $56, R7, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done147
+	JMP done145
 
-single146:
+single144:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done147:
+done145:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
@@ -22689,39 +22573,39 @@ done147:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few151
+	TBZ $2, R1, few149
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done150
+	JMP done148
 
-few151:
-	TBZ $1, R1, single149
+few149:
+	TBZ $1, R1, single147
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done150
+	TBZ $0, R1, done148
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done150
+	JMP done148
 
-single149:
+single147:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done150:
+done148:
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R1, few154
+	TBZ $2, R1, few152
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done153
+	JMP done151
 
-few154:
-	TBZ $1, R1, single152
+few152:
+	TBZ $1, R1, single150
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done153
+	TBZ $0, R1, done151
 	ADD $56, R7, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done153
+	JMP done151
 
-single152:
+single150:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done153:
+done151:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
@@ -22732,39 +22616,39 @@ done153:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $2, R1, few157
+	TBZ $2, R1, few155
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done156
+	JMP done154
 
-few157:
-	TBZ $1, R1, single155
+few155:
+	TBZ $1, R1, single153
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done156
+	TBZ $0, R1, done154
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done156
+	JMP done154
 
-single155:
+single153:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done156:
+done154:
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R1, few160
+	TBZ $2, R1, few158
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done159
+	JMP done157
 
-few160:
-	TBZ $1, R1, single158
+few158:
+	TBZ $1, R1, single156
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done159
+	TBZ $0, R1, done157
 	ADD $56, R7, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done159
+	JMP done157
 
-single158:
+single156:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done159:
+done157:
 	ADD R8, R7
 	WORD $0x3dc000f4 // ldr q20, [x7]
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
@@ -22775,151 +22659,149 @@ done159:
 	WORD $0x3dc008f4 // ldr q20, [x7, #32]
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008f2 // str q18, [x7, #32]
-	TBZ $2, R1, few163
+	TBZ $2, R1, few161
 	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	JMP done162
+	JMP done160
 
-few163:
-	TBZ $1, R1, single161
+few161:
+	TBZ $1, R1, single159
 	WORD $0xfd4018f4 // ldr d20, [x7, #48]
-	TBZ $0, R1, done162
+	TBZ $0, R1, done160
 	ADD $56, R7, R14
 	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
-	JMP done162
+	JMP done160
 
-single161:
+single159:
 	WORD $0xbd4030f4 // ldr s20, [x7, #48]
 
-done162:
+done160:
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R1, few166
+	TBZ $2, R1, few164
 	WORD $0x3d800cf3 // str q19, [x7, #48]
-	JMP done165
+	JMP done163
 
-few166:
-	TBZ $1, R1, single164
+few164:
+	TBZ $1, R1, single162
 	WORD $0xfd0018f3 // str d19, [x7, #48]
-	TBZ $0, R1, done165
+	TBZ $0, R1, done163
 	ADD $56, R7, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done165
+	JMP done163
 
-single164:
+single162:
 	WORD $0xbd0030f3 // str s19, [x7, #48]
 
-done165:
+done163:
 	ADD R8, R7
 
-done121:
+startDone134:
 	ADD R3, R13, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	ADD R3, R12, R13
 	SUBS $1, R9, R9
-	BNE row92
+	BNE repeat90
 	RET
 
-other90:
-
-done91:
+rowsElse89:
 	MOVD 64(R0), R10
 	CMP $4, R10
-	BNE other167
+	BNE rowsElse165
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 
-row169:
+repeat166:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE other170
+	BNE startElse167
 	MOVD R7, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $2, R1, few174
+	TBZ $2, R1, few170
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done173
+	JMP done169
 
-few174:
-	TBZ $1, R1, single172
+few170:
+	TBZ $1, R1, single168
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R1, done173
+	TBZ $0, R1, done169
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done173
+	JMP done169
 
-single172:
+single168:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done173:
+done169:
 	ADD R8, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
 	WORD $0x3dc005a5 // ldr q5, [x13, #16]
 	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $2, R1, few177
+	TBZ $2, R1, few173
 	WORD $0x3dc00da7 // ldr q7, [x13, #48]
-	JMP done176
+	JMP done172
 
-few177:
-	TBZ $1, R1, single175
+few173:
+	TBZ $1, R1, single171
 	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R1, done176
+	TBZ $0, R1, done172
 	ADD $56, R13, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done176
+	JMP done172
 
-single175:
+single171:
 	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done176:
+done172:
 	ADD R8, R13
 	WORD $0x3dc001a8 // ldr q8, [x13]
 	WORD $0x3dc005a9 // ldr q9, [x13, #16]
 	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $2, R1, few180
+	TBZ $2, R1, few176
 	WORD $0x3dc00dab // ldr q11, [x13, #48]
-	JMP done179
+	JMP done175
 
-few180:
-	TBZ $1, R1, single178
+few176:
+	TBZ $1, R1, single174
 	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R1, done179
+	TBZ $0, R1, done175
 	ADD $56, R13, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done179
+	JMP done175
 
-single178:
+single174:
 	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done179:
+done175:
 	ADD R8, R13
 	WORD $0x3dc001ac // ldr q12, [x13]
 	WORD $0x3dc005ad // ldr q13, [x13, #16]
 	WORD $0x3dc009ae // ldr q14, [x13, #32]
-	TBZ $2, R1, few183
+	TBZ $2, R1, few179
 	WORD $0x3dc00daf // ldr q15, [x13, #48]
-	JMP done182
+	JMP done178
 
-few183:
-	TBZ $1, R1, single181
+few179:
+	TBZ $1, R1, single177
 	WORD $0xfd4019af // ldr d15, [x13, #48]
-	TBZ $0, R1, done182
+	TBZ $0, R1, done178
 	ADD $56, R13, R14
 	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
-	JMP done182
+	JMP done178
 
-single181:
+single177:
 	WORD $0xbd4031af // ldr s15, [x13, #48]
 
-done182:
-	JMP done171
+done178:
+	JMP startDone180
 
-other170:
+startElse167:
 	MOVD 88(R0), R13
 	CMP $1, R13
-	BNE other184
+	BNE startElse181
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -22933,28 +22815,28 @@ other170:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $2, R1, few188
+	TBZ $2, R1, few184
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done187
+	JMP done183
 
-few188:
-	TBZ $1, R1, single186
+few184:
+	TBZ $1, R1, single182
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R1, done187
+	TBZ $0, R1, done183
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done187
+	JMP done183
 
-single186:
+single182:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done187:
+done183:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP done185
+	JMP startDone185
 
-other184:
+startElse181:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -22972,19 +22854,19 @@ other184:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-done185:
+startDone185:
 
-done171:
+startDone180:
 	MOVD R5, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums189
+	CBZ R15, sums186
 	CMP $4, R4
-	BNE scattered192
+	BNE scattered189
 	SUBS $4, R15, R15
-	BLT few191
+	BLT few188
 
-four190:
+four187:
 	WORD $0x3cee6850 // ldr q16, [x2, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
 	WORD $0x3cee6972 // ldr q18, [x11, x14]
@@ -23123,15 +23005,15 @@ four190:
 	ADD R6, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four190
+	BGE four187
 
-few191:
+few188:
 	ADDS $4, R15, R15
-	BEQ sums189
+	BEQ sums186
 
-scattered192:
+scattered189:
 
-step193:
+step190:
 	WORD $0xbc6e6850 // ldr s16, [x2, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
@@ -23171,12 +23053,12 @@ step193:
 	ADD R6, R13
 	ADD R4, R14
 	SUBS $1, R15, R15
-	BNE step193
+	BNE step190
 
-sums189:
+sums186:
 	MOVD 88(R0), R13
 	CMP $3, R13
-	BEQ other194
+	BEQ startElse191
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -23185,22 +23067,22 @@ sums189:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R1, few198
+	TBZ $2, R1, few194
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done197
+	JMP done193
 
-few198:
-	TBZ $1, R1, single196
+few194:
+	TBZ $1, R1, single192
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done197
+	TBZ $0, R1, done193
 	ADD $56, R7, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done197
+	JMP done193
 
-single196:
+single192:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done197:
+done193:
 	ADD R8, R7
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -23209,22 +23091,22 @@ done197:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R1, few201
+	TBZ $2, R1, few197
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done200
+	JMP done196
 
-few201:
-	TBZ $1, R1, single199
+few197:
+	TBZ $1, R1, single195
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done200
+	TBZ $0, R1, done196
 	ADD $56, R7, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done200
+	JMP done196
 
-single199:
+single195:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done200:
+done196:
 	ADD R8, R7
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -23233,22 +23115,22 @@ done200:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R1, few204
+	TBZ $2, R1, few200
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done203
+	JMP done199
 
-few204:
-	TBZ $1, R1, single202
+few200:
+	TBZ $1, R1, single198
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done203
+	TBZ $0, R1, done199
 	ADD $56, R7, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done203
+	JMP done199
 
-single202:
+single198:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done203:
+done199:
 	ADD R8, R7
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	WORD $0x3d8000ec // str q12, [x7]
@@ -23257,26 +23139,26 @@ done203:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R1, few207
+	TBZ $2, R1, few203
 	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done206
+	JMP done202
 
-few207:
-	TBZ $1, R1, single205
+few203:
+	TBZ $1, R1, single201
 	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done206
+	TBZ $0, R1, done202
 	ADD $56, R7, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done206
+	JMP done202
 
-single205:
+single201:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done206:
+done202:
 	ADD R8, R7
-	JMP done195
+	JMP startDone204
 
-other194:
+startElse191:
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -23286,39 +23168,39 @@ other194:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few210
+	TBZ $2, R1, few207
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done206
+
+few207:
+	TBZ $1, R1, single205
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done206
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done206
+
+single205:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done206:
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $2, R1, few210
+	WORD $0x3d800ce3 // str q3, [x7, #48]
 	JMP done209
 
 few210:
 	TBZ $1, R1, single208
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018e3 // str d3, [x7, #48]
 	TBZ $0, R1, done209
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
 	JMP done209
 
 single208:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done209:
-	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R1, few213
-	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done212
-
-few213:
-	TBZ $1, R1, single211
-	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done212
-	ADD $56, R7, R13
-	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done212
-
-single211:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done212:
+done209:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
@@ -23329,39 +23211,39 @@ done212:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few216
+	TBZ $2, R1, few213
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done212
+
+few213:
+	TBZ $1, R1, single211
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done212
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done212
+
+single211:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done212:
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R1, few216
+	WORD $0x3d800ce7 // str q7, [x7, #48]
 	JMP done215
 
 few216:
 	TBZ $1, R1, single214
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018e7 // str d7, [x7, #48]
 	TBZ $0, R1, done215
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
 	JMP done215
 
 single214:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done215:
-	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R1, few219
-	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done218
-
-few219:
-	TBZ $1, R1, single217
-	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done218
-	ADD $56, R7, R13
-	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done218
-
-single217:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done218:
+done215:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
@@ -23372,39 +23254,39 @@ done218:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few222
+	TBZ $2, R1, few219
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done218
+
+few219:
+	TBZ $1, R1, single217
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done218
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done218
+
+single217:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done218:
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R1, few222
+	WORD $0x3d800ceb // str q11, [x7, #48]
 	JMP done221
 
 few222:
 	TBZ $1, R1, single220
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018eb // str d11, [x7, #48]
 	TBZ $0, R1, done221
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
 	JMP done221
 
 single220:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done221:
-	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R1, few225
-	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done224
-
-few225:
-	TBZ $1, R1, single223
-	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done224
-	ADD $56, R7, R13
-	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done224
-
-single223:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done224:
+done221:
 	ADD R8, R7
 	WORD $0x3dc000f0 // ldr q16, [x7]
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
@@ -23415,129 +23297,127 @@ done224:
 	WORD $0x3dc008f0 // ldr q16, [x7, #32]
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ee // str q14, [x7, #32]
-	TBZ $2, R1, few228
+	TBZ $2, R1, few225
 	WORD $0x3dc00cf0 // ldr q16, [x7, #48]
+	JMP done224
+
+few225:
+	TBZ $1, R1, single223
+	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	TBZ $0, R1, done224
+	ADD $56, R7, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done224
+
+single223:
+	WORD $0xbd4030f0 // ldr s16, [x7, #48]
+
+done224:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R1, few228
+	WORD $0x3d800cef // str q15, [x7, #48]
 	JMP done227
 
 few228:
 	TBZ $1, R1, single226
-	WORD $0xfd4018f0 // ldr d16, [x7, #48]
+	WORD $0xfd0018ef // str d15, [x7, #48]
 	TBZ $0, R1, done227
 	ADD $56, R7, R13
-	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
 	JMP done227
 
 single226:
-	WORD $0xbd4030f0 // ldr s16, [x7, #48]
-
-done227:
-	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R1, few231
-	WORD $0x3d800cef // str q15, [x7, #48]
-	JMP done230
-
-few231:
-	TBZ $1, R1, single229
-	WORD $0xfd0018ef // str d15, [x7, #48]
-	TBZ $0, R1, done230
-	ADD $56, R7, R13
-	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done230
-
-single229:
 	WORD $0xbd0030ef // str s15, [x7, #48]
 
-done230:
+done227:
 	ADD R8, R7
 
-done195:
+startDone204:
 	ADD R3, R12, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	ADD R3, R11, R12
 	SUBS $1, R9, R9
-	BNE row169
+	BNE repeat166
 	RET
 
-other167:
-
-done168:
+rowsElse165:
 	MOVD 64(R0), R10
 	CMP $3, R10
-	BNE other232
+	BNE rowsElse229
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 
-row234:
+repeat230:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE other235
+	BNE startElse231
 	MOVD R7, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $2, R1, few239
+	TBZ $2, R1, few234
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done238
+	JMP done233
 
-few239:
-	TBZ $1, R1, single237
+few234:
+	TBZ $1, R1, single232
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R1, done238
+	TBZ $0, R1, done233
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done238
+	JMP done233
 
-single237:
+single232:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done238:
+done233:
 	ADD R8, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
 	WORD $0x3dc00585 // ldr q5, [x12, #16]
 	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $2, R1, few242
+	TBZ $2, R1, few237
 	WORD $0x3dc00d87 // ldr q7, [x12, #48]
-	JMP done241
+	JMP done236
 
-few242:
-	TBZ $1, R1, single240
+few237:
+	TBZ $1, R1, single235
 	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R1, done241
+	TBZ $0, R1, done236
 	ADD $56, R12, R13
 	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done241
+	JMP done236
 
-single240:
+single235:
 	WORD $0xbd403187 // ldr s7, [x12, #48]
 
-done241:
+done236:
 	ADD R8, R12
 	WORD $0x3dc00188 // ldr q8, [x12]
 	WORD $0x3dc00589 // ldr q9, [x12, #16]
 	WORD $0x3dc0098a // ldr q10, [x12, #32]
-	TBZ $2, R1, few245
+	TBZ $2, R1, few240
 	WORD $0x3dc00d8b // ldr q11, [x12, #48]
-	JMP done244
+	JMP done239
 
-few245:
-	TBZ $1, R1, single243
+few240:
+	TBZ $1, R1, single238
 	WORD $0xfd40198b // ldr d11, [x12, #48]
-	TBZ $0, R1, done244
+	TBZ $0, R1, done239
 	ADD $56, R12, R13
 	WORD $0x4d4081ab // ld1 {v11.s}[2], [x13]
-	JMP done244
+	JMP done239
 
-single243:
+single238:
 	WORD $0xbd40318b // ldr s11, [x12, #48]
 
-done244:
-	JMP done236
+done239:
+	JMP startDone241
 
-other235:
+startElse231:
 	MOVD 88(R0), R12
 	CMP $1, R12
-	BNE other246
+	BNE startElse242
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -23548,27 +23428,27 @@ other235:
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $2, R1, few250
+	TBZ $2, R1, few245
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done249
+	JMP done244
 
-few250:
-	TBZ $1, R1, single248
+few245:
+	TBZ $1, R1, single243
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R1, done249
+	TBZ $0, R1, done244
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done249
+	JMP done244
 
-single248:
+single243:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done249:
+done244:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP done247
+	JMP startDone246
 
-other246:
+startElse242:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -23582,19 +23462,19 @@ other246:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-done247:
+startDone246:
 
-done236:
+startDone241:
 	MOVD R5, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums251
+	CBZ R14, sums247
 	CMP $4, R4
-	BNE scattered254
+	BNE scattered250
 	SUBS $4, R14, R14
-	BLT few253
+	BLT few249
 
-four252:
+four248:
 	WORD $0x3ced684c // ldr q12, [x2, x13]
 	WORD $0x3ced694d // ldr q13, [x10, x13]
 	WORD $0x3ced696e // ldr q14, [x11, x13]
@@ -23716,15 +23596,15 @@ four252:
 	ADD R6, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four252
+	BGE four248
 
-few253:
+few249:
 	ADDS $4, R14, R14
-	BEQ sums251
+	BEQ sums247
 
-scattered254:
+scattered250:
 
-step255:
+step251:
 	WORD $0xbc6d684c // ldr s12, [x2, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
@@ -23759,12 +23639,12 @@ step255:
 	ADD R6, R12
 	ADD R4, R13
 	SUBS $1, R14, R14
-	BNE step255
+	BNE step251
 
-sums251:
+sums247:
 	MOVD 88(R0), R12
 	CMP $3, R12
-	BEQ other256
+	BEQ startElse252
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -23773,22 +23653,22 @@ sums251:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R1, few260
+	TBZ $2, R1, few255
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done259
+	JMP done254
 
-few260:
-	TBZ $1, R1, single258
+few255:
+	TBZ $1, R1, single253
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done259
+	TBZ $0, R1, done254
 	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done259
+	JMP done254
 
-single258:
+single253:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done259:
+done254:
 	ADD R8, R7
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -23797,22 +23677,22 @@ done259:
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R1, few263
+	TBZ $2, R1, few258
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done262
+	JMP done257
 
-few263:
-	TBZ $1, R1, single261
+few258:
+	TBZ $1, R1, single256
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done262
+	TBZ $0, R1, done257
 	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done262
+	JMP done257
 
-single261:
+single256:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done262:
+done257:
 	ADD R8, R7
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000e8 // str q8, [x7]
@@ -23821,26 +23701,26 @@ done262:
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R1, few266
+	TBZ $2, R1, few261
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done265
+	JMP done260
 
-few266:
-	TBZ $1, R1, single264
+few261:
+	TBZ $1, R1, single259
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done265
+	TBZ $0, R1, done260
 	ADD $56, R7, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done265
+	JMP done260
 
-single264:
+single259:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done265:
+done260:
 	ADD R8, R7
-	JMP done257
+	JMP startDone262
 
-other256:
+startElse252:
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -23850,39 +23730,39 @@ other256:
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few269
+	TBZ $2, R1, few265
 	WORD $0x3dc00cec // ldr q12, [x7, #48]
-	JMP done268
+	JMP done264
 
-few269:
-	TBZ $1, R1, single267
+few265:
+	TBZ $1, R1, single263
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
-	TBZ $0, R1, done268
+	TBZ $0, R1, done264
 	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done268
+	JMP done264
 
-single267:
+single263:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done268:
+done264:
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R1, few272
+	TBZ $2, R1, few268
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done271
+	JMP done267
 
-few272:
-	TBZ $1, R1, single270
+few268:
+	TBZ $1, R1, single266
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done271
+	TBZ $0, R1, done267
 	ADD $56, R7, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done271
+	JMP done267
 
-single270:
+single266:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done271:
+done267:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
@@ -23893,39 +23773,39 @@ done271:
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few275
+	TBZ $2, R1, few271
 	WORD $0x3dc00cec // ldr q12, [x7, #48]
-	JMP done274
+	JMP done270
 
-few275:
-	TBZ $1, R1, single273
+few271:
+	TBZ $1, R1, single269
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
-	TBZ $0, R1, done274
+	TBZ $0, R1, done270
 	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done274
+	JMP done270
 
-single273:
+single269:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done274:
+done270:
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R1, few278
+	TBZ $2, R1, few274
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done277
+	JMP done273
 
-few278:
-	TBZ $1, R1, single276
+few274:
+	TBZ $1, R1, single272
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done277
+	TBZ $0, R1, done273
 	ADD $56, R7, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done277
+	JMP done273
 
-single276:
+single272:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done277:
+done273:
 	ADD R8, R7
 	WORD $0x3dc000ec // ldr q12, [x7]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
@@ -23936,107 +23816,105 @@ done277:
 	WORD $0x3dc008ec // ldr q12, [x7, #32]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008ea // str q10, [x7, #32]
-	TBZ $2, R1, few281
+	TBZ $2, R1, few277
 	WORD $0x3dc00cec // ldr q12, [x7, #48]
-	JMP done280
+	JMP done276
 
-few281:
-	TBZ $1, R1, single279
+few277:
+	TBZ $1, R1, single275
 	WORD $0xfd4018ec // ldr d12, [x7, #48]
-	TBZ $0, R1, done280
+	TBZ $0, R1, done276
 	ADD $56, R7, R12
 	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
-	JMP done280
+	JMP done276
 
-single279:
+single275:
 	WORD $0xbd4030ec // ldr s12, [x7, #48]
 
-done280:
+done276:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R1, few284
+	TBZ $2, R1, few280
 	WORD $0x3d800ceb // str q11, [x7, #48]
-	JMP done283
+	JMP done279
 
-few284:
-	TBZ $1, R1, single282
+few280:
+	TBZ $1, R1, single278
 	WORD $0xfd0018eb // str d11, [x7, #48]
-	TBZ $0, R1, done283
+	TBZ $0, R1, done279
 	ADD $56, R7, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done283
+	JMP done279
 
-single282:
+single278:
 	WORD $0xbd0030eb // str s11, [x7, #48]
 
-done283:
+done279:
 	ADD R8, R7
 
-done257:
+startDone262:
 	ADD R3, R11, R2
 	ADD R3, R2, R10
 	ADD R3, R10, R11
 	SUBS $1, R9, R9
-	BNE row234
+	BNE repeat230
 	RET
 
-other232:
-
-done233:
+rowsElse229:
 	MOVD 64(R0), R10
 	CMP $2, R10
-	BNE other285
+	BNE rowsElse281
 	ADD R3, R2, R10
 
-row287:
+repeat282:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE other288
+	BNE startElse283
 	MOVD R7, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R1, few292
+	TBZ $2, R1, few286
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done291
+	JMP done285
 
-few292:
-	TBZ $1, R1, single290
+few286:
+	TBZ $1, R1, single284
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R1, done291
+	TBZ $0, R1, done285
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done291
+	JMP done285
 
-single290:
+single284:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done291:
+done285:
 	ADD R8, R11
 	WORD $0x3dc00164 // ldr q4, [x11]
 	WORD $0x3dc00565 // ldr q5, [x11, #16]
 	WORD $0x3dc00966 // ldr q6, [x11, #32]
-	TBZ $2, R1, few295
+	TBZ $2, R1, few289
 	WORD $0x3dc00d67 // ldr q7, [x11, #48]
-	JMP done294
+	JMP done288
 
-few295:
-	TBZ $1, R1, single293
+few289:
+	TBZ $1, R1, single287
 	WORD $0xfd401967 // ldr d7, [x11, #48]
-	TBZ $0, R1, done294
+	TBZ $0, R1, done288
 	ADD $56, R11, R12
 	WORD $0x4d408187 // ld1 {v7.s}[2], [x12]
-	JMP done294
+	JMP done288
 
-single293:
+single287:
 	WORD $0xbd403167 // ldr s7, [x11, #48]
 
-done294:
-	JMP done289
+done288:
+	JMP startDone290
 
-other288:
+startElse283:
 	MOVD 88(R0), R11
 	CMP $1, R11
-	BNE other296
+	BNE startElse291
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -24044,26 +23922,26 @@ other288:
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $2, R1, few300
+	TBZ $2, R1, few294
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done299
+	JMP done293
 
-few300:
-	TBZ $1, R1, single298
+few294:
+	TBZ $1, R1, single292
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R1, done299
+	TBZ $0, R1, done293
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done299
+	JMP done293
 
-single298:
+single292:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done299:
+done293:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP done297
+	JMP startDone295
 
-other296:
+startElse291:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -24073,19 +23951,19 @@ other296:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-done297:
+startDone295:
 
-done289:
+startDone290:
 	MOVD R5, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums301
+	CBZ R13, sums296
 	CMP $4, R4
-	BNE scattered304
+	BNE scattered299
 	SUBS $4, R13, R13
-	BLT few303
+	BLT few298
 
-four302:
+four297:
 	WORD $0x3cec6848 // ldr q8, [x2, x12]
 	WORD $0x3cec6949 // ldr q9, [x10, x12]
 	WORD $0xbd40016a // ldr s10, [x11]
@@ -24190,15 +24068,15 @@ four302:
 	ADD R6, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four302
+	BGE four297
 
-few303:
+few298:
 	ADDS $4, R13, R13
-	BEQ sums301
+	BEQ sums296
 
-scattered304:
+scattered299:
 
-step305:
+step300:
 	WORD $0xbc6c6848 // ldr s8, [x2, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0xbd40016a // ldr s10, [x11]
@@ -24228,12 +24106,12 @@ step305:
 	ADD R6, R11
 	ADD R4, R12
 	SUBS $1, R13, R13
-	BNE step305
+	BNE step300
 
-sums301:
+sums296:
 	MOVD 88(R0), R11
 	CMP $3, R11
-	BEQ other306
+	BEQ startElse301
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -24242,22 +24120,22 @@ sums301:
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R1, few310
+	TBZ $2, R1, few304
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done309
+	JMP done303
 
-few310:
-	TBZ $1, R1, single308
+few304:
+	TBZ $1, R1, single302
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done309
+	TBZ $0, R1, done303
 	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done309
+	JMP done303
 
-single308:
+single302:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done309:
+done303:
 	ADD R8, R7
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000e4 // str q4, [x7]
@@ -24266,26 +24144,26 @@ done309:
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R1, few313
+	TBZ $2, R1, few307
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done312
+	JMP done306
 
-few313:
-	TBZ $1, R1, single311
+few307:
+	TBZ $1, R1, single305
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done312
+	TBZ $0, R1, done306
 	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done312
+	JMP done306
 
-single311:
+single305:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done312:
+done306:
 	ADD R8, R7
-	JMP done307
+	JMP startDone308
 
-other306:
+startElse301:
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -24295,39 +24173,39 @@ other306:
 	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few316
+	TBZ $2, R1, few311
 	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
-	JMP done315
+	JMP done310
 
-few316:
-	TBZ $1, R1, single314
+few311:
+	TBZ $1, R1, single309
 	WORD $0xfd4018e8 // ldr d8, [x7, #48]
-	TBZ $0, R1, done315
+	TBZ $0, R1, done310
 	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done315
+	JMP done310
 
-single314:
+single309:
 	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done315:
+done310:
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R1, few319
+	TBZ $2, R1, few314
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done318
+	JMP done313
 
-few319:
-	TBZ $1, R1, single317
+few314:
+	TBZ $1, R1, single312
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done318
+	TBZ $0, R1, done313
 	ADD $56, R7, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done318
+	JMP done313
 
-single317:
+single312:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done318:
+done313:
 	ADD R8, R7
 	WORD $0x3dc000e8 // ldr q8, [x7]
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
@@ -24338,123 +24216,121 @@ done318:
 	WORD $0x3dc008e8 // ldr q8, [x7, #32]
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008e6 // str q6, [x7, #32]
-	TBZ $2, R1, few322
+	TBZ $2, R1, few317
 	WORD $0x3dc00ce8 // ldr q8, [x7, #48]
-	JMP done321
+	JMP done316
 
-few322:
-	TBZ $1, R1, single320
+few317:
+	TBZ $1, R1, single315
 	WORD $0xfd4018e8 // ldr d8, [x7, #48]
-	TBZ $0, R1, done321
+	TBZ $0, R1, done316
 	ADD $56, R7, R11
 	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
-	JMP done321
+	JMP done316
 
-single320:
+single315:
 	WORD $0xbd4030e8 // ldr s8, [x7, #48]
 
-done321:
+done316:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R1, few325
+	TBZ $2, R1, few320
 	WORD $0x3d800ce7 // str q7, [x7, #48]
-	JMP done324
+	JMP done319
 
-few325:
-	TBZ $1, R1, single323
+few320:
+	TBZ $1, R1, single318
 	WORD $0xfd0018e7 // str d7, [x7, #48]
-	TBZ $0, R1, done324
+	TBZ $0, R1, done319
 	ADD $56, R7, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done324
+	JMP done319
 
-single323:
+single318:
 	WORD $0xbd0030e7 // str s7, [x7, #48]
 
-done324:
+done319:
 	ADD R8, R7
 
-done307:
+startDone308:
 	ADD R3, R10, R2
 	ADD R3, R2, R10
 	SUBS $1, R9, R9
-	BNE row287
+	BNE repeat282
 	RET
 
-other285:
+rowsElse281:
 
-done286:
-
-row326:
+repeat321:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE other327
+	BNE startElse322
 	MOVD R7, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	TBZ $2, R1, few331
+	TBZ $2, R1, few325
 	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP done330
+	JMP done324
 
-few331:
-	TBZ $1, R1, single329
+few325:
+	TBZ $1, R1, single323
 	WORD $0xfd401943 // ldr d3, [x10, #48]
-	TBZ $0, R1, done330
+	TBZ $0, R1, done324
 	ADD $56, R10, R11
 	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
-	JMP done330
+	JMP done324
 
-single329:
+single323:
 	WORD $0xbd403143 // ldr s3, [x10, #48]
 
-done330:
-	JMP done328
+done324:
+	JMP startDone326
 
-other327:
+startElse322:
 	MOVD 88(R0), R10
 	CMP $1, R10
-	BNE other332
+	BNE startElse327
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	TBZ $2, R1, few336
+	TBZ $2, R1, few330
 	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP done335
+	JMP done329
 
-few336:
-	TBZ $1, R1, single334
+few330:
+	TBZ $1, R1, single328
 	WORD $0xfd401943 // ldr d3, [x10, #48]
-	TBZ $0, R1, done335
+	TBZ $0, R1, done329
 	ADD $56, R10, R11
 	WORD $0x4d408163 // ld1 {v3.s}[2], [x11]
-	JMP done335
+	JMP done329
 
-single334:
+single328:
 	WORD $0xbd403143 // ldr s3, [x10, #48]
 
-done335:
-	JMP done333
+done329:
+	JMP startDone331
 
-other332:
+startElse327:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-done333:
+startDone331:
 
-done328:
+startDone326:
 	MOVD R5, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums337
+	CBZ R12, sums332
 	CMP $4, R4
-	BNE scattered340
+	BNE scattered335
 	SUBS $4, R12, R12
-	BLT few339
+	BLT few334
 
-four338:
+four333:
 	WORD $0x3ceb6844 // ldr q4, [x2, x11]
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
@@ -24542,15 +24418,15 @@ four338:
 	ADD R6, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four338
+	BGE four333
 
-few339:
+few334:
 	ADDS $4, R12, R12
-	BEQ sums337
+	BEQ sums332
 
-scattered340:
+scattered335:
 
-step341:
+step336:
 	WORD $0xbc6b6844 // ldr s4, [x2, x11]
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
@@ -24575,12 +24451,12 @@ step341:
 	ADD R6, R10
 	ADD R4, R11
 	SUBS $1, R12, R12
-	BNE step341
+	BNE step336
 
-sums337:
+sums332:
 	MOVD 88(R0), R10
 	CMP $3, R10
-	BEQ other342
+	BEQ startElse337
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -24589,26 +24465,26 @@ sums337:
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R1, few346
+	TBZ $2, R1, few340
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done345
+	JMP done339
 
-few346:
-	TBZ $1, R1, single344
+few340:
+	TBZ $1, R1, single338
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done345
+	TBZ $0, R1, done339
 	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done345
+	JMP done339
 
-single344:
+single338:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done345:
+done339:
 	ADD R8, R7
-	JMP done343
+	JMP startDone341
 
-other342:
+startElse337:
 	WORD $0x3dc000e4 // ldr q4, [x7]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000e0 // str q0, [x7]
@@ -24618,43 +24494,43 @@ other342:
 	WORD $0x3dc008e4 // ldr q4, [x7, #32]
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008e2 // str q2, [x7, #32]
-	TBZ $2, R1, few349
+	TBZ $2, R1, few344
 	WORD $0x3dc00ce4 // ldr q4, [x7, #48]
-	JMP done348
+	JMP done343
 
-few349:
-	TBZ $1, R1, single347
+few344:
+	TBZ $1, R1, single342
 	WORD $0xfd4018e4 // ldr d4, [x7, #48]
-	TBZ $0, R1, done348
+	TBZ $0, R1, done343
 	ADD $56, R7, R10
 	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
-	JMP done348
+	JMP done343
 
-single347:
+single342:
 	WORD $0xbd4030e4 // ldr s4, [x7, #48]
 
-done348:
+done343:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R1, few352
+	TBZ $2, R1, few347
 	WORD $0x3d800ce3 // str q3, [x7, #48]
-	JMP done351
+	JMP done346
 
-few352:
-	TBZ $1, R1, single350
+few347:
+	TBZ $1, R1, single345
 	WORD $0xfd0018e3 // str d3, [x7, #48]
-	TBZ $0, R1, done351
+	TBZ $0, R1, done346
 	ADD $56, R7, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done351
+	JMP done346
 
-single350:
+single345:
 	WORD $0xbd0030e3 // str s3, [x7, #48]
 
-done351:
+done346:
 	ADD R8, R7
 
-done343:
+startDone341:
 	ADD R3, R2, R2
 	SUBS $1, R9, R9
-	BNE row326
+	BNE repeat321
 	RET

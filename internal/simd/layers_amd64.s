@@ -57,7 +57,7 @@ loop3:
 after4:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -66,7 +66,7 @@ after4:
 	VADDPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -121,7 +121,7 @@ loop3:
 after4:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -132,7 +132,7 @@ after4:
 	VADDPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -186,7 +186,7 @@ loop3:
 after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -197,7 +197,7 @@ after4:
 	VADDPS    Z1, Z0, K2, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -254,7 +254,7 @@ loop3:
 after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -268,7 +268,7 @@ after4:
 	VBLENDVPS  Y0, Y3, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -569,7 +569,7 @@ loop3:
 after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -582,7 +582,7 @@ after4:
 	VADDPS    Z3, Z4, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -646,7 +646,7 @@ loop3:
 after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -662,7 +662,7 @@ after4:
 	VBLENDVPS  Y0, Y4, Y5, Y5
 	VMASKMOVPS Y5, Y2, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 

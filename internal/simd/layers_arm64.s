@@ -53,34 +53,32 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd400061 // ldr d1, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400061 // ldr s1, [x3]
 
-done8:
+done7:
 	WORD $0x4e20f421 // fmax v1.4s, v1.4s, v0.4s
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd000041 // str d1, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080a1 // st1 {v1.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd000041 // str s1, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // reluGradNEON sets dx[i] += dy[i] where x[i] > 0.
@@ -140,58 +138,56 @@ loop3:
 
 after4:
 	ADD $4, R6
-	CBZ R6, other5
-	TBZ $1, R6, single7
+	CBZ R6, ifElse5
+	TBZ $1, R6, single6
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done7
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done8:
+done7:
 	WORD $0x4ea0c822 // fcmgt v2.4s, v1.4s, #0.0
-	TBZ $1, R6, single9
+	TBZ $1, R6, single8
 	WORD $0xfd400063 // ldr d3, [x3]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done9
 	ADD $8, R3, R7
 	WORD $0x4d4080e3 // ld1 {v3.s}[2], [x7]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd400063 // ldr s3, [x3]
 
-done10:
-	TBZ $1, R6, single11
+done9:
+	TBZ $1, R6, single10
 	WORD $0xfd400084 // ldr d4, [x4]
-	TBZ $0, R6, done12
+	TBZ $0, R6, done11
 	ADD $8, R4, R7
 	WORD $0x4d4080e4 // ld1 {v4.s}[2], [x7]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd400084 // ldr s4, [x4]
 
-done12:
+done11:
 	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
 	WORD $0x6ea21c83 // bit v3.16b, v4.16b, v2.16b
-	TBZ $1, R6, single13
+	TBZ $1, R6, single12
 	WORD $0xfd000063 // str d3, [x3]
-	TBZ $0, R6, done14
+	TBZ $0, R6, done13
 	ADD $8, R3, R7
 	WORD $0x4d0080e3 // st1 {v3.s}[2], [x7]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd000063 // str s3, [x3]
 
-done14:
+done13:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // softmaxMeanNEON returns Σ y[i]·dy[i] over all i where y[i] is not 0.
@@ -640,58 +636,56 @@ loop3:
 
 after4:
 	ADD $4, R6
-	CBZ R6, other5
-	TBZ $1, R6, single7
+	CBZ R6, ifElse5
+	TBZ $1, R6, single6
 	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done7
 	ADD $8, R5, R7
 	WORD $0x4d4080e2 // ld1 {v2.s}[2], [x7]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd4000a2 // ldr s2, [x5]
 
-done8:
-	TBZ $1, R6, single9
+done7:
+	TBZ $1, R6, single8
 	WORD $0xfd400083 // ldr d3, [x4]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done9
 	ADD $8, R4, R7
 	WORD $0x4d4080e3 // ld1 {v3.s}[2], [x7]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd400083 // ldr s3, [x4]
 
-done10:
-	TBZ $1, R6, single11
+done9:
+	TBZ $1, R6, single10
 	WORD $0xfd400064 // ldr d4, [x3]
-	TBZ $0, R6, done12
+	TBZ $0, R6, done11
 	ADD $8, R3, R7
 	WORD $0x4d4080e4 // ld1 {v4.s}[2], [x7]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd400064 // ldr s4, [x3]
 
-done12:
+done11:
 	WORD $0x4ea0d463 // fsub v3.4s, v3.4s, v0.4s
 	WORD $0x6e22dc63 // fmul v3.4s, v3.4s, v2.4s
 	WORD $0x4ea0d845 // fcmeq v5.4s, v2.4s, #0.0
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x6ee51c64 // bif v4.16b, v3.16b, v5.16b
-	TBZ $1, R6, single13
+	TBZ $1, R6, single12
 	WORD $0xfd000064 // str d4, [x3]
-	TBZ $0, R6, done14
+	TBZ $0, R6, done13
 	ADD $8, R3, R7
 	WORD $0x4d0080e4 // st1 {v4.s}[2], [x7]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd000064 // str s4, [x3]
 
-done14:
+done13:
 
-other5:
-
-done6:
+ifElse5:
 	RET

@@ -57,7 +57,7 @@ loop3:
 after4:
 	ADDQ        $+16, DX
 	TESTQ       DX, DX
-	JZ          other5
+	JZ          ifElse5
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -66,7 +66,7 @@ after4:
 	VFMADD231PS Z1, Z0, Z2
 	VMOVUPS     Z2, K1, (CX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -121,7 +121,7 @@ loop3:
 after4:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          other5
+	JZ          ifElse5
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -132,7 +132,7 @@ after4:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -182,7 +182,7 @@ loop3:
 after4:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -190,7 +190,7 @@ after4:
 	VMULPS    Z1, Z0, Z1
 	VMOVUPS   Z1, K1, (AX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -240,7 +240,7 @@ loop3:
 after4:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -250,7 +250,7 @@ after4:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -301,7 +301,7 @@ loop3:
 after4:
 	ADDQ        $+16, DX
 	TESTQ       DX, DX
-	JZ          other5
+	JZ          ifElse5
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -309,7 +309,7 @@ after4:
 	VFMADD213PS Z1, Z0, Z2
 	VMOVUPS     Z2, K1, (AX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -360,7 +360,7 @@ loop3:
 after4:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          other5
+	JZ          ifElse5
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -370,7 +370,7 @@ after4:
 	VFMADD213PS Y1, Y0, Y3
 	VMASKMOVPS  Y3, Y2, (AX)(BX*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -425,7 +425,7 @@ loop3:
 after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -434,7 +434,7 @@ after4:
 	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -489,7 +489,7 @@ loop3:
 after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -500,7 +500,7 @@ after4:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -555,7 +555,7 @@ loop3:
 after4:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -564,7 +564,7 @@ after4:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -619,7 +619,7 @@ loop3:
 after4:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -630,7 +630,7 @@ after4:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -690,7 +690,7 @@ loop3:
 after4:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JZ          other5
+	JZ          ifElse5
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -700,7 +700,7 @@ after4:
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, K1, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -760,7 +760,7 @@ loop3:
 after4:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          other5
+	JZ          ifElse5
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -772,7 +772,7 @@ after4:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 

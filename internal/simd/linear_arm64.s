@@ -59,45 +59,43 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd400041 // ldr d1, [x2]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R2, R5
 	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400041 // ldr s1, [x2]
 
-done8:
-	TBZ $1, R4, single9
+done7:
+	TBZ $1, R4, single8
 	WORD $0xfd400062 // ldr d2, [x3]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R3, R5
 	WORD $0x4d4080a2 // ld1 {v2.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd400062 // ldr s2, [x3]
 
-done10:
+done9:
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	TBZ $1, R4, single11
+	TBZ $1, R4, single10
 	WORD $0xfd000062 // str d2, [x3]
-	TBZ $0, R4, done12
+	TBZ $0, R4, done11
 	ADD $8, R3, R5
 	WORD $0x4d0080a2 // st1 {v2.s}[2], [x5]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd000062 // str s2, [x3]
 
-done12:
+done11:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // scaleNEON sets dst[i] = a·x[i].
@@ -148,34 +146,32 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd400061 // ldr d1, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080a1 // ld1 {v1.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400061 // ldr s1, [x3]
 
-done8:
+done7:
 	WORD $0x6e21dc01 // fmul v1.4s, v0.4s, v1.4s
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd000041 // str d1, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080a1 // st1 {v1.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd000041 // str s1, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // scaleShiftNEON sets dst[i] = a·x[i] + b.
@@ -233,35 +229,33 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd400062 // ldr d2, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080a2 // ld1 {v2.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400062 // ldr s2, [x3]
 
-done8:
+done7:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4e20cc43 // fmla v3.4s, v2.4s, v0.4s
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd000043 // str d3, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080a3 // st1 {v3.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd000043 // str s3, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // addNEON sets dst[i] = x[i] + y[i].
@@ -319,45 +313,43 @@ loop3:
 
 after4:
 	ADD $4, R6
-	CBZ R6, other5
-	TBZ $1, R6, single7
+	CBZ R6, ifElse5
+	TBZ $1, R6, single6
 	WORD $0xfd400080 // ldr d0, [x4]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done7
 	ADD $8, R4, R7
 	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400080 // ldr s0, [x4]
 
-done8:
-	TBZ $1, R6, single9
+done7:
+	TBZ $1, R6, single8
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done9
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done10:
+done9:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R6, single11
+	TBZ $1, R6, single10
 	WORD $0xfd000060 // str d0, [x3]
-	TBZ $0, R6, done12
+	TBZ $0, R6, done11
 	ADD $8, R3, R7
 	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd000060 // str s0, [x3]
 
-done12:
+done11:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // mulNEON sets dst[i] = x[i]·y[i].
@@ -415,45 +407,43 @@ loop3:
 
 after4:
 	ADD $4, R6
-	CBZ R6, other5
-	TBZ $1, R6, single7
+	CBZ R6, ifElse5
+	TBZ $1, R6, single6
 	WORD $0xfd400080 // ldr d0, [x4]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done7
 	ADD $8, R4, R7
 	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400080 // ldr s0, [x4]
 
-done8:
-	TBZ $1, R6, single9
+done7:
+	TBZ $1, R6, single8
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done9
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done10:
+done9:
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
-	TBZ $1, R6, single11
+	TBZ $1, R6, single10
 	WORD $0xfd000060 // str d0, [x3]
-	TBZ $0, R6, done12
+	TBZ $0, R6, done11
 	ADD $8, R3, R7
 	WORD $0x4d0080e0 // st1 {v0.s}[2], [x7]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd000060 // str s0, [x3]
 
-done12:
+done11:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // mulAddNEON sets dst[i] += x[i]·y[i].
@@ -516,54 +506,52 @@ loop3:
 
 after4:
 	ADD $4, R6
-	CBZ R6, other5
-	TBZ $1, R6, single7
+	CBZ R6, ifElse5
+	TBZ $1, R6, single6
 	WORD $0xfd400080 // ldr d0, [x4]
-	TBZ $0, R6, done8
+	TBZ $0, R6, done7
 	ADD $8, R4, R7
 	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400080 // ldr s0, [x4]
 
-done8:
-	TBZ $1, R6, single9
+done7:
+	TBZ $1, R6, single8
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R6, done10
+	TBZ $0, R6, done9
 	ADD $8, R5, R7
 	WORD $0x4d4080e1 // ld1 {v1.s}[2], [x7]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done10:
-	TBZ $1, R6, single11
+done9:
+	TBZ $1, R6, single10
 	WORD $0xfd400062 // ldr d2, [x3]
-	TBZ $0, R6, done12
+	TBZ $0, R6, done11
 	ADD $8, R3, R7
 	WORD $0x4d4080e2 // ld1 {v2.s}[2], [x7]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd400062 // ldr s2, [x3]
 
-done12:
+done11:
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
-	TBZ $1, R6, single13
+	TBZ $1, R6, single12
 	WORD $0xfd000062 // str d2, [x3]
-	TBZ $0, R6, done14
+	TBZ $0, R6, done13
 	ADD $8, R3, R7
 	WORD $0x4d0080e2 // st1 {v2.s}[2], [x7]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd000062 // str s2, [x3]
 
-done14:
+done13:
 
-other5:
-
-done6:
+ifElse5:
 	RET

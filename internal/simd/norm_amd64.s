@@ -416,7 +416,7 @@ loop3:
 after4:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          other5
+	JZ          ifElse5
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -428,7 +428,7 @@ after4:
 	VFMADD231PS Z2, Z3, Z4
 	VMOVUPS     Z4, K1, (AX)(DI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -487,7 +487,7 @@ loop3:
 after4:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          other5
+	JZ          ifElse5
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -501,7 +501,7 @@ after4:
 	VFMADD231PS Y3, Y4, Y5
 	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -897,7 +897,7 @@ loop3:
 after4:
 	ADDQ         $+16, SI
 	TESTQ        SI, SI
-	JZ           other5
+	JZ           ifElse5
 	MOVL         $-1, R8
 	BZHIL        SI, R8, R8
 	KMOVW        R8, K1
@@ -912,7 +912,7 @@ after4:
 	VFMADD231PS  Z1, Z5, Z7
 	VMOVUPS      Z7, K1, (AX)(DI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -982,7 +982,7 @@ loop3:
 after4:
 	ADDQ         $+8, SI
 	TESTQ        SI, SI
-	JZ           other5
+	JZ           ifElse5
 	LEAQ         masks<>+0(SB), R8
 	SHLQ         $0x02, SI
 	SUBQ         SI, R8
@@ -999,7 +999,7 @@ after4:
 	VFMADD231PS  Y1, Y6, Y8
 	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
 
-other5:
+ifElse5:
 	VZEROUPPER
 	RET
 
@@ -1021,7 +1021,7 @@ TEXT ·layerNormAVX512(SB), NOSPLIT, $0-72
 	MOVQ         inv+40(FP), DI
 	MOVQ         rows+56(FP), R8
 
-row1:
+repeat1:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	MOVQ   d+48(FP), R9
@@ -1201,7 +1201,7 @@ loop12:
 after13:
 	ADDQ        $+16, R9
 	TESTQ       R9, R9
-	JZ          other14
+	JZ          ifElse14
 	MOVL        $-1, R11
 	BZHIL       R9, R11, R11
 	KMOVW       R11, K1
@@ -1213,14 +1213,14 @@ after13:
 	VFMADD231PS Z7, Z8, Z9
 	VMOVUPS     Z9, K1, (AX)(R10*4)
 
-other14:
+ifElse14:
 	MOVQ d+48(FP), R9
 	LEAQ (CX)(R9*4), CX
 	LEAQ (AX)(R9*4), AX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ R8
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -1242,7 +1242,7 @@ TEXT ·layerNormAVX2(SB), NOSPLIT, $0-72
 	MOVQ         inv+40(FP), DI
 	MOVQ         rows+56(FP), R8
 
-row1:
+repeat1:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
@@ -1518,7 +1518,7 @@ loop12:
 after13:
 	ADDQ        $+8, R9
 	TESTQ       R9, R9
-	JZ          other14
+	JZ          ifElse14
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -1532,14 +1532,14 @@ after13:
 	VFMADD231PS Y5, Y6, Y8
 	VMASKMOVPS  Y8, Y4, (AX)(R10*4)
 
-other14:
+ifElse14:
 	MOVQ d+48(FP), R9
 	LEAQ (CX)(R9*4), CX
 	LEAQ (AX)(R9*4), AX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ R8
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -1559,7 +1559,7 @@ TEXT ·layerNormGradAVX512(SB), NOSPLIT, $0-68
 	MOVQ         inv+40(FP), DI
 	MOVQ         rows+56(FP), R8
 
-row1:
+repeat1:
 	VBROADCASTSS (SI), Z1
 	VBROADCASTSS (DI), Z2
 	VPXORD       Z3, Z3, Z3
@@ -1659,7 +1659,7 @@ rest51:
 done4:
 	VPTESTMD      c7fffffff<>+0(SB), Z7, K1
 	KORTESTW      K1, K1
-	JZ            other6
+	JZ            ifElse6
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y8
 	VADDPS        Y8, Y3, Y3
@@ -1685,9 +1685,9 @@ done4:
 	MOVQ          d+48(FP), R9
 	XORQ          R10, R10
 	SUBQ          $+32, R9
-	JL            after9
+	JL            after8
 
-loop8:
+loop7:
 	VMOVUPS      (DX)(R10*4), Z10
 	VMOVUPS      (BX)(R10*4), Z11
 	VMOVUPS      (CX)(R10*4), Z12
@@ -1710,14 +1710,14 @@ loop8:
 	VMOVUPS      Z13, 64(AX)(R10*4)
 	ADDQ         $+32, R10
 	SUBQ         $+32, R9
-	JGE          loop8
+	JGE          loop7
 
-after9:
+after8:
 	ADDQ $+32, R9
 	SUBQ $+16, R9
-	JL   after11
+	JL   after10
 
-loop10:
+loop9:
 	VMOVUPS      (DX)(R10*4), Z10
 	VMOVUPS      (BX)(R10*4), Z11
 	VMOVUPS      (CX)(R10*4), Z12
@@ -1730,12 +1730,12 @@ loop10:
 	VMOVUPS      Z13, (AX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, R9
-	JGE          loop10
+	JGE          loop9
 
-after11:
+after10:
 	ADDQ         $+16, R9
 	TESTQ        R9, R9
-	JZ           other12
+	JZ           ifElse11
 	MOVL         $-1, R11
 	BZHIL        R9, R11, R11
 	KMOVW        R11, K1
@@ -1750,8 +1750,8 @@ after11:
 	VFMADD231PS  Z2, Z11, Z13
 	VMOVUPS      Z13, K1, (AX)(R10*4)
 
-other12:
-other6:
+ifElse11:
+ifElse6:
 	MOVQ d+48(FP), R9
 	LEAQ (AX)(R9*4), AX
 	LEAQ (CX)(R9*4), CX
@@ -1759,7 +1759,7 @@ other6:
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ R8
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -1779,7 +1779,7 @@ TEXT ·layerNormGradAVX2(SB), NOSPLIT, $0-68
 	MOVQ         inv+40(FP), DI
 	MOVQ         rows+56(FP), R8
 
-row1:
+repeat1:
 	VBROADCASTSS (SI), Y1
 	VBROADCASTSS (DI), Y2
 	VXORPS       Y3, Y3, Y3
@@ -1966,7 +1966,7 @@ rest53:
 
 done4:
 	VPTEST       c7fffffff<>+0(SB), Y11
-	JZ           other6
+	JZ           ifElse6
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -1992,9 +1992,9 @@ done4:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+16, R9
-	JL           after9
+	JL           after8
 
-loop8:
+loop7:
 	VMOVUPS      (DX)(R10*4), Y5
 	VMOVUPS      (BX)(R10*4), Y6
 	VMOVUPS      (CX)(R10*4), Y7
@@ -2017,14 +2017,14 @@ loop8:
 	VMOVUPS      Y8, 32(AX)(R10*4)
 	ADDQ         $+16, R10
 	SUBQ         $+16, R9
-	JGE          loop8
+	JGE          loop7
 
-after9:
+after8:
 	ADDQ $+16, R9
 	SUBQ $+8, R9
-	JL   after11
+	JL   after10
 
-loop10:
+loop9:
 	VMOVUPS      (DX)(R10*4), Y5
 	VMOVUPS      (BX)(R10*4), Y6
 	VMOVUPS      (CX)(R10*4), Y7
@@ -2037,12 +2037,12 @@ loop10:
 	VMOVUPS      Y8, (AX)(R10*4)
 	ADDQ         $+8, R10
 	SUBQ         $+8, R9
-	JGE          loop10
+	JGE          loop9
 
-after11:
+after10:
 	ADDQ         $+8, R9
 	TESTQ        R9, R9
-	JZ           other12
+	JZ           ifElse11
 	LEAQ         masks<>+0(SB), R11
 	SHLQ         $0x02, R9
 	SUBQ         R9, R11
@@ -2059,8 +2059,8 @@ after11:
 	VFMADD231PS  Y2, Y7, Y9
 	VMASKMOVPS   Y9, Y5, (AX)(R10*4)
 
-other12:
-other6:
+ifElse11:
+ifElse6:
 	MOVQ d+48(FP), R9
 	LEAQ (AX)(R9*4), AX
 	LEAQ (CX)(R9*4), CX
@@ -2068,7 +2068,7 @@ other6:
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ R8
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 

@@ -611,58 +611,56 @@ loop3:
 
 after4:
 	ADD $4, R8
-	CBZ R8, other5
-	TBZ $1, R8, single7
+	CBZ R8, ifElse5
+	TBZ $1, R8, single6
 	WORD $0xfd4000a2 // ldr d2, [x5]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done7
 	ADD $8, R5, R9
 	WORD $0x4d408122 // ld1 {v2.s}[2], [x9]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd4000a2 // ldr s2, [x5]
 
-done8:
-	TBZ $1, R8, single9
+done7:
+	TBZ $1, R8, single8
 	WORD $0xfd4000c3 // ldr d3, [x6]
-	TBZ $0, R8, done10
+	TBZ $0, R8, done9
 	ADD $8, R6, R9
 	WORD $0x4d408123 // ld1 {v3.s}[2], [x9]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd4000c3 // ldr s3, [x6]
 
-done10:
-	TBZ $1, R8, single11
+done9:
+	TBZ $1, R8, single10
 	WORD $0xfd4000e4 // ldr d4, [x7]
-	TBZ $0, R8, done12
+	TBZ $0, R8, done11
 	ADD $8, R7, R9
 	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd4000e4 // ldr s4, [x7]
 
-done12:
+done11:
 	WORD $0x4ea0d442 // fsub v2.4s, v2.4s, v0.4s
 	WORD $0x6e21dc42 // fmul v2.4s, v2.4s, v1.4s
 	WORD $0x4e22cc64 // fmla v4.4s, v3.4s, v2.4s
-	TBZ $1, R8, single13
+	TBZ $1, R8, single12
 	WORD $0xfd000084 // str d4, [x4]
-	TBZ $0, R8, done14
+	TBZ $0, R8, done13
 	ADD $8, R4, R9
 	WORD $0x4d008124 // st1 {v4.s}[2], [x9]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd000084 // str s4, [x4]
 
-done14:
+done13:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // normSumsNEON returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It is called
@@ -1305,72 +1303,70 @@ loop3:
 
 after4:
 	ADD $4, R8
-	CBZ R8, other5
-	TBZ $1, R8, single7
+	CBZ R8, ifElse5
+	TBZ $1, R8, single6
 	WORD $0xfd4000c4 // ldr d4, [x6]
-	TBZ $0, R8, done8
+	TBZ $0, R8, done7
 	ADD $8, R6, R9
 	WORD $0x4d408124 // ld1 {v4.s}[2], [x9]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd4000c4 // ldr s4, [x6]
 
-done8:
-	TBZ $1, R8, single9
+done7:
+	TBZ $1, R8, single8
 	WORD $0xfd4000e5 // ldr d5, [x7]
-	TBZ $0, R8, done10
+	TBZ $0, R8, done9
 	ADD $8, R7, R9
 	WORD $0x4d408125 // ld1 {v5.s}[2], [x9]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd4000e5 // ldr s5, [x7]
 
-done10:
-	TBZ $1, R8, single11
+done9:
+	TBZ $1, R8, single10
 	WORD $0xfd4000a6 // ldr d6, [x5]
-	TBZ $0, R8, done12
+	TBZ $0, R8, done11
 	ADD $8, R5, R9
 	WORD $0x4d408126 // ld1 {v6.s}[2], [x9]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd4000a6 // ldr s6, [x5]
 
-done12:
-	TBZ $1, R8, single13
+done11:
+	TBZ $1, R8, single12
 	WORD $0xfd400087 // ldr d7, [x4]
-	TBZ $0, R8, done14
+	TBZ $0, R8, done13
 	ADD $8, R4, R9
 	WORD $0x4d408127 // ld1 {v7.s}[2], [x9]
-	JMP done14
+	JMP done13
 
-single13:
+single12:
 	WORD $0xbd400087 // ldr s7, [x4]
 
-done14:
+done13:
 	WORD $0x4ea0d484 // fsub v4.4s, v4.4s, v0.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x6ea0f848 // fneg v8.4s, v2.4s
 	WORD $0x4e26cca8 // fmla v8.4s, v5.4s, v6.4s
 	WORD $0x4ea3cc88 // fmls v8.4s, v4.4s, v3.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	TBZ $1, R8, single15
+	TBZ $1, R8, single14
 	WORD $0xfd000087 // str d7, [x4]
-	TBZ $0, R8, done16
+	TBZ $0, R8, done15
 	ADD $8, R4, R9
 	WORD $0x4d008127 // st1 {v7.s}[2], [x9]
-	JMP done16
+	JMP done15
 
-single15:
+single14:
 	WORD $0xbd000087 // str s7, [x4]
 
-done16:
+done15:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // layerNormNEON normalises rows: each is norm of the row of x, with the mean
@@ -1393,7 +1389,7 @@ TEXT ·layerNormNEON(SB), NOSPLIT, $0-72
 	MOVD inv+40(FP), R5
 	MOVD rows+56(FP), R6
 
-row1:
+repeat1:
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
@@ -1945,65 +1941,63 @@ loop58:
 
 after59:
 	ADD $4, R15
-	CBZ R15, other60
-	TBZ $1, R15, single62
+	CBZ R15, ifElse60
+	TBZ $1, R15, single61
 	WORD $0xfd40018d // ldr d13, [x12]
-	TBZ $0, R15, done63
+	TBZ $0, R15, done62
 	ADD $8, R12, R16
 	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
-	JMP done63
+	JMP done62
 
-single62:
+single61:
 	WORD $0xbd40018d // ldr s13, [x12]
 
-done63:
-	TBZ $1, R15, single64
+done62:
+	TBZ $1, R15, single63
 	WORD $0xfd4001ae // ldr d14, [x13]
-	TBZ $0, R15, done65
+	TBZ $0, R15, done64
 	ADD $8, R13, R16
 	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
-	JMP done65
+	JMP done64
 
-single64:
+single63:
 	WORD $0xbd4001ae // ldr s14, [x13]
 
-done65:
-	TBZ $1, R15, single66
+done64:
+	TBZ $1, R15, single65
 	WORD $0xfd4001cf // ldr d15, [x14]
-	TBZ $0, R15, done67
+	TBZ $0, R15, done66
 	ADD $8, R14, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done67
+	JMP done66
 
-single66:
+single65:
 	WORD $0xbd4001cf // ldr s15, [x14]
 
-done67:
+done66:
 	WORD $0x4eabd5ad // fsub v13.4s, v13.4s, v11.4s
 	WORD $0x6e2cddad // fmul v13.4s, v13.4s, v12.4s
 	WORD $0x4e2dcdcf // fmla v15.4s, v14.4s, v13.4s
-	TBZ $1, R15, single68
+	TBZ $1, R15, single67
 	WORD $0xfd00016f // str d15, [x11]
-	TBZ $0, R15, done69
+	TBZ $0, R15, done68
 	ADD $8, R11, R16
 	WORD $0x4d00820f // st1 {v15.s}[2], [x16]
-	JMP done69
+	JMP done68
 
-single68:
+single67:
 	WORD $0xbd00016f // str s15, [x11]
 
-done69:
+done68:
 
-other60:
-
-done61:
+ifElse60:
 	MOVD d+48(FP), R16
 	ADD R16<<2, R1
 	ADD R16<<2, R0
 	ADD $4, R4
 	ADD $4, R5
 	SUBS $1, R6, R6
-	BNE row1
+	BNE repeat1
 	RET
 
 // layerNormGradNEON sets dx += inv·(gain·dy - flat - along·u) for each row,
@@ -2022,7 +2016,7 @@ TEXT ·layerNormGradNEON(SB), NOSPLIT, $0-68
 	MOVD inv+40(FP), R5
 	MOVD rows+56(FP), R6
 
-row1:
+repeat1:
 	WORD $0x4d40c881 // ld1r {v1.4s}, [x4]
 	WORD $0x4d40c8a2 // ld1r {v2.4s}, [x5]
 	WORD $0x4f000403 // movi v3.4s, #0x0
@@ -2575,7 +2569,7 @@ done4:
 	WORD $0x4f215673 // shl v19.4s, v19.4s, #1
 	WORD $0x6eb0aa73 // umaxv s19, v19.4s
 	WORD $0x1e26026b // fmov w11, s19
-	CBZ R11, other61
+	CBZ R11, ifElse61
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
@@ -2608,9 +2602,9 @@ done4:
 	MOVD R3, R14
 	MOVD d+48(FP), R15
 	SUBS $8, R15, R15
-	BLT after64
+	BLT after63
 
-loop63:
+loop62:
 	WORD $0x3dc001b6 // ldr q22, [x13]
 	WORD $0x3dc001d7 // ldr q23, [x14]
 	WORD $0x3dc00198 // ldr q24, [x12]
@@ -2638,14 +2632,14 @@ loop63:
 	ADD $32, R13
 	ADD $32, R14
 	SUBS $8, R15, R15
-	BGE loop63
+	BGE loop62
 
-after64:
+after63:
 	ADD $8, R15
 	SUBS $4, R15, R15
-	BLT after66
+	BLT after65
 
-loop65:
+loop64:
 	WORD $0x3dc001b6 // ldr q22, [x13]
 	WORD $0x3dc001d7 // ldr q23, [x14]
 	WORD $0x3dc00198 // ldr q24, [x12]
@@ -2662,80 +2656,76 @@ loop65:
 	ADD $16, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE loop65
+	BGE loop64
 
-after66:
+after65:
 	ADD $4, R15
-	CBZ R15, other67
-	TBZ $1, R15, single69
+	CBZ R15, ifElse66
+	TBZ $1, R15, single67
 	WORD $0xfd4001b6 // ldr d22, [x13]
-	TBZ $0, R15, done70
+	TBZ $0, R15, done68
 	ADD $8, R13, R16
 	WORD $0x4d408216 // ld1 {v22.s}[2], [x16]
+	JMP done68
+
+single67:
+	WORD $0xbd4001b6 // ldr s22, [x13]
+
+done68:
+	TBZ $1, R15, single69
+	WORD $0xfd4001d7 // ldr d23, [x14]
+	TBZ $0, R15, done70
+	ADD $8, R14, R16
+	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
 	JMP done70
 
 single69:
-	WORD $0xbd4001b6 // ldr s22, [x13]
+	WORD $0xbd4001d7 // ldr s23, [x14]
 
 done70:
 	TBZ $1, R15, single71
-	WORD $0xfd4001d7 // ldr d23, [x14]
+	WORD $0xfd400198 // ldr d24, [x12]
 	TBZ $0, R15, done72
-	ADD $8, R14, R16
-	WORD $0x4d408217 // ld1 {v23.s}[2], [x16]
+	ADD $8, R12, R16
+	WORD $0x4d408218 // ld1 {v24.s}[2], [x16]
 	JMP done72
 
 single71:
-	WORD $0xbd4001d7 // ldr s23, [x14]
+	WORD $0xbd400198 // ldr s24, [x12]
 
 done72:
 	TBZ $1, R15, single73
-	WORD $0xfd400198 // ldr d24, [x12]
+	WORD $0xfd400179 // ldr d25, [x11]
 	TBZ $0, R15, done74
-	ADD $8, R12, R16
-	WORD $0x4d408218 // ld1 {v24.s}[2], [x16]
+	ADD $8, R11, R16
+	WORD $0x4d408219 // ld1 {v25.s}[2], [x16]
 	JMP done74
 
 single73:
-	WORD $0xbd400198 // ldr s24, [x12]
-
-done74:
-	TBZ $1, R15, single75
-	WORD $0xfd400179 // ldr d25, [x11]
-	TBZ $0, R15, done76
-	ADD $8, R11, R16
-	WORD $0x4d408219 // ld1 {v25.s}[2], [x16]
-	JMP done76
-
-single75:
 	WORD $0xbd400179 // ldr s25, [x11]
 
-done76:
+done74:
 	WORD $0x4ea1d6d6 // fsub v22.4s, v22.4s, v1.4s
 	WORD $0x6e22ded6 // fmul v22.4s, v22.4s, v2.4s
 	WORD $0x6ea0fa9a // fneg v26.4s, v20.4s
 	WORD $0x4e38cefa // fmla v26.4s, v23.4s, v24.4s
 	WORD $0x4eb5ceda // fmls v26.4s, v22.4s, v21.4s
 	WORD $0x4e22cf59 // fmla v25.4s, v26.4s, v2.4s
-	TBZ $1, R15, single77
+	TBZ $1, R15, single75
 	WORD $0xfd000179 // str d25, [x11]
-	TBZ $0, R15, done78
+	TBZ $0, R15, done76
 	ADD $8, R11, R16
 	WORD $0x4d008219 // st1 {v25.s}[2], [x16]
-	JMP done78
+	JMP done76
 
-single77:
+single75:
 	WORD $0xbd000179 // str s25, [x11]
 
-done78:
+done76:
 
-other67:
+ifElse66:
 
-done68:
-
-other61:
-
-done62:
+ifElse61:
 	MOVD d+48(FP), R11
 	ADD R11<<2, R0
 	ADD R11<<2, R1
@@ -2743,7 +2733,7 @@ done62:
 	ADD $4, R4
 	ADD $4, R5
 	SUBS $1, R6, R6
-	BNE row1
+	BNE repeat1
 	RET
 
 DATA constants<>+0(SB)/8, $0x0000000100000000

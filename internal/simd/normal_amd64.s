@@ -91,7 +91,7 @@ loop1:
 after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -138,7 +138,7 @@ after2:
 	VFNMADD231PS Z15, Z2, Z19
 	VMOVUPS      Z19, K1, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -211,7 +211,7 @@ loop1:
 after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -261,7 +261,7 @@ after2:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -354,7 +354,7 @@ loop1:
 after2:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -406,7 +406,7 @@ after2:
 	VFMADD231PS  Z15, Z1, Z29
 	VMOVUPS      Z29, K1, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 
@@ -484,7 +484,7 @@ loop1:
 after2:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           other3
+	JZ           ifElse3
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -539,7 +539,7 @@ after2:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-other3:
+ifElse3:
 	VZEROUPPER
 	RET
 

@@ -225,18 +225,18 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd40006c // ldr d12, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080ac // ld1 {v12.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd40006c // ldr s12, [x3]
 
-done8:
+done7:
 	WORD $0x4e281d8d // and v13.16b, v12.16b, v8.16b
 	WORD $0x4ea6f5ad // fmin v13.4s, v13.4s, v6.4s
 	WORD $0x6e2dddae // fmul v14.4s, v13.4s, v13.4s
@@ -292,21 +292,19 @@ done8:
 	WORD $0x6e33ded6 // fmul v22.4s, v22.4s, v19.4s
 	WORD $0x4e2bf58c // fmax v12.4s, v12.4s, v11.4s
 	WORD $0x4eadcecc // fmls v12.4s, v22.4s, v13.4s
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd00004c // str d12, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080ac // st1 {v12.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd00004c // str s12, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 // geluGradNEON sets dst[i] = Φ(x[i]) + x[i]·exp(-x[i]²/2)/√(2π).
@@ -539,18 +537,18 @@ loop3:
 
 after4:
 	ADD $4, R4
-	CBZ R4, other5
-	TBZ $1, R4, single7
+	CBZ R4, ifElse5
+	TBZ $1, R4, single6
 	WORD $0xfd40006f // ldr d15, [x3]
-	TBZ $0, R4, done8
+	TBZ $0, R4, done7
 	ADD $8, R3, R5
 	WORD $0x4d4080af // ld1 {v15.s}[2], [x5]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd40006f // ldr s15, [x3]
 
-done8:
+done7:
 	WORD $0x4e281df0 // and v16.16b, v15.16b, v8.16b
 	WORD $0x4ea6f610 // fmin v16.4s, v16.4s, v6.4s
 	WORD $0x6e30de11 // fmul v17.4s, v16.4s, v16.4s
@@ -610,21 +608,19 @@ done8:
 	WORD $0x6e2dded6 // fmul v22.4s, v22.4s, v13.4s
 	WORD $0x6eae1df0 // bit v16.16b, v15.16b, v14.16b
 	WORD $0x4e30cedb // fmla v27.4s, v22.4s, v16.4s
-	TBZ $1, R4, single9
+	TBZ $1, R4, single8
 	WORD $0xfd00005b // str d27, [x2]
-	TBZ $0, R4, done10
+	TBZ $0, R4, done9
 	ADD $8, R2, R5
 	WORD $0x4d0080bb // st1 {v27.s}[2], [x5]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd00005b // str s27, [x2]
 
-done10:
+done9:
 
-other5:
-
-done6:
+ifElse5:
 	RET
 
 DATA constants<>+0(SB)/8, $0x42b2000042b20000

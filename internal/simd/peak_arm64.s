@@ -39,7 +39,7 @@ TEXT ·fmaLoopNEON(SB), NOSPLIT, $0-8
 	WORD $0x4ea01c18 // mov v24.16b, v0.16b
 	WORD $0x4ea01c19 // mov v25.16b, v0.16b
 
-row1:
+repeat1:
 	WORD $0x4e21cc02 // fmla v2.4s, v0.4s, v1.4s
 	WORD $0x4e21cc03 // fmla v3.4s, v0.4s, v1.4s
 	WORD $0x4e21cc04 // fmla v4.4s, v0.4s, v1.4s
@@ -65,7 +65,7 @@ row1:
 	WORD $0x4e21cc18 // fmla v24.4s, v0.4s, v1.4s
 	WORD $0x4e21cc19 // fmla v25.4s, v0.4s, v1.4s
 	SUBS $1, R0, R0
-	BNE row1
+	BNE repeat1
 	RET
 
 DATA constants<>+0(SB)/8, $0x3f8000003f800000

@@ -699,7 +699,7 @@ loop3:
 after4:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K2
@@ -709,7 +709,7 @@ after4:
 	VCMPPS    $0x03, Z4, Z4, K2
 	KORW      K2, K1, K1
 
-other5:
+ifElse5:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y1
@@ -720,11 +720,11 @@ other5:
 	VMOVSHDUP     X1, X0
 	VMAXPS        X0, X1, X1
 	KORTESTW      K1, K1
-	JZ            clean7
+	JZ            clean6
 	VBROADCASTSS  c7fc00000<>+0(SB), Z0
 	VMOVUPS       Z0, Z1
 
-clean7:
+clean6:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -784,7 +784,7 @@ loop3:
 after4:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -796,7 +796,7 @@ after4:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-other5:
+ifElse5:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -807,11 +807,11 @@ other5:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean7
+	JZ           clean6
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean7:
+clean6:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -862,7 +862,7 @@ loop3:
 after4:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -870,7 +870,7 @@ after4:
 	VSUBPS    Z1, Z1, Z1
 	VPORD     Z1, Z0, Z0
 
-other5:
+ifElse5:
 	VPTESTMD Z0, Z0, K1
 	KORTESTW K1, K1
 	SETEQ    AL
@@ -924,7 +924,7 @@ loop3:
 after4:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -934,7 +934,7 @@ after4:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-other5:
+ifElse5:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -990,7 +990,7 @@ loop3:
 after4:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        other5
+	JZ        ifElse5
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -998,7 +998,7 @@ after4:
 	VPANDD    Z5, Z4, Z5
 	VPMAXSD   Z5, Z0, Z0
 
-other5:
+ifElse5:
 	VPMAXSD       Z2, Z0, Z0
 	VPMAXSD       Z3, Z1, Z1
 	VPMAXSD       Z1, Z0, Z0
@@ -1063,7 +1063,7 @@ loop3:
 after4:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         other5
+	JZ         ifElse5
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -1073,7 +1073,7 @@ after4:
 	VANDPS     Y5, Y4, Y5
 	VPMAXSD    Y5, Y0, Y0
 
-other5:
+ifElse5:
 	VPMAXSD      Y2, Y0, Y0
 	VPMAXSD      Y3, Y1, Y1
 	VPMAXSD      Y1, Y0, Y0

@@ -1124,28 +1124,26 @@ loop3:
 
 after4:
 	ADD $4, R2
-	CBZ R2, other5
+	CBZ R2, ifElse5
 	WORD $0x3dc0074a // ldr q10, [x26, #16]
 	WORD $0x4e040c49 // dup v9.4s, w2
 	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
-	TBZ $1, R2, single7
+	TBZ $1, R2, single6
 	WORD $0xfd40002b // ldr d11, [x1]
-	TBZ $0, R2, done8
+	TBZ $0, R2, done7
 	ADD $8, R1, R3
 	WORD $0x4d40806b // ld1 {v11.s}[2], [x3]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd40002b // ldr s11, [x1]
 
-done8:
+done7:
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x6ea91d6c // bit v12.16b, v11.16b, v9.16b
 	WORD $0x4e2cf421 // fmax v1.4s, v1.4s, v12.4s
 
-other5:
-
-done6:
+ifElse5:
 	WORD $0x4e25f421 // fmax v1.4s, v1.4s, v5.4s
 	WORD $0x4e26f442 // fmax v2.4s, v2.4s, v6.4s
 	WORD $0x4e27f463 // fmax v3.4s, v3.4s, v7.4s
@@ -1204,24 +1202,22 @@ loop3:
 
 after4:
 	ADD $4, R2
-	CBZ R2, other5
-	TBZ $1, R2, single7
+	CBZ R2, ifElse5
+	TBZ $1, R2, single6
 	WORD $0xfd400021 // ldr d1, [x1]
-	TBZ $0, R2, done8
+	TBZ $0, R2, done7
 	ADD $8, R1, R3
 	WORD $0x4d408061 // ld1 {v1.s}[2], [x3]
-	JMP done8
+	JMP done7
 
-single7:
+single6:
 	WORD $0xbd400021 // ldr s1, [x1]
 
-done8:
+done7:
 	WORD $0x4ea1d421 // fsub v1.4s, v1.4s, v1.4s
 	WORD $0x4ea11c00 // orr v0.16b, v0.16b, v1.16b
 
-other5:
-
-done6:
+ifElse5:
 	WORD $0x6eb0a800 // umaxv s0, v0.4s
 	WORD $0x1e260003 // fmov w3, s0
 	CMP $0, R3

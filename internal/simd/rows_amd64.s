@@ -30,7 +30,7 @@ loop1:
 	VMOVUPS 192(AX)(SI*4), Z3
 	MOVQ    rows+24(FP), R8
 
-row3:
+repeat3:
 	VMOVUPS (DI), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(DI), Z4
@@ -41,7 +41,7 @@ row3:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row3
+	JNZ     repeat3
 	VMOVUPS Z0, (AX)(SI*4)
 	VMOVUPS Z1, 64(AX)(SI*4)
 	VMOVUPS Z2, 128(AX)(SI*4)
@@ -60,12 +60,12 @@ loop4:
 	VMOVUPS (AX)(SI*4), Z0
 	MOVQ    rows+24(FP), R8
 
-row6:
+repeat6:
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row6
+	JNZ     repeat6
 	VMOVUPS Z0, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
@@ -74,7 +74,7 @@ row6:
 after5:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        other7
+	JZ        ifElse7
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -82,15 +82,15 @@ after5:
 	VMOVUPS.Z (AX)(SI*4), K1, Z0
 	MOVQ      rows+24(FP), BX
 
-row9:
+repeat8:
 	VMOVUPS.Z (CX), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	ADDQ      DX, CX
 	DECQ      BX
-	JNZ       row9
+	JNZ       repeat8
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 
@@ -116,7 +116,7 @@ loop1:
 	VMOVUPS 96(AX)(SI*4), Y3
 	MOVQ    rows+24(FP), R8
 
-row3:
+repeat3:
 	VMOVUPS (DI), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(DI), Y4
@@ -127,7 +127,7 @@ row3:
 	VADDPS  Y4, Y3, Y3
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row3
+	JNZ     repeat3
 	VMOVUPS Y0, (AX)(SI*4)
 	VMOVUPS Y1, 32(AX)(SI*4)
 	VMOVUPS Y2, 64(AX)(SI*4)
@@ -146,12 +146,12 @@ loop4:
 	VMOVUPS (AX)(SI*4), Y0
 	MOVQ    rows+24(FP), R8
 
-row6:
+repeat6:
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
 	ADDQ    DX, DI
 	DECQ    R8
-	JNZ     row6
+	JNZ     repeat6
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
@@ -160,7 +160,7 @@ row6:
 after5:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other7
+	JZ         ifElse7
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -170,15 +170,15 @@ after5:
 	VMASKMOVPS (AX)(SI*4), Y0, Y1
 	MOVQ       rows+24(FP), BX
 
-row9:
+repeat8:
 	VMASKMOVPS (CX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	ADDQ       DX, CX
 	DECQ       BX
-	JNZ        row9
+	JNZ        repeat8
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 
@@ -203,7 +203,7 @@ loop1:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row3:
+repeat3:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R8)
 	VMOVUPS 64(R9), Z0
@@ -215,7 +215,7 @@ row3:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row3
+	JNZ     repeat3
 	ADDQ    $+64, DI
 	SUBQ    $+64, SI
 	JGE     loop1
@@ -230,13 +230,13 @@ loop4:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row6:
+repeat6:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R8)
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row6
+	JNZ     repeat6
 	ADDQ    $+16, DI
 	SUBQ    $+16, SI
 	JGE     loop4
@@ -244,7 +244,7 @@ row6:
 after5:
 	ADDQ  $+16, SI
 	TESTQ SI, SI
-	JZ    other7
+	JZ    ifElse7
 	MOVL  $-1, R8
 	BZHIL SI, R8, R8
 	KMOVW R8, K1
@@ -252,15 +252,15 @@ after5:
 	LEAQ  (CX)(DI*4), CX
 	MOVQ  rows+32(FP), SI
 
-row9:
+repeat8:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      DX, AX
 	ADDQ      BX, CX
 	DECQ      SI
-	JNZ       row9
+	JNZ       repeat8
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 
@@ -285,7 +285,7 @@ loop1:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row3:
+repeat3:
 	VMOVUPS (R9), Y0
 	VMOVUPS Y0, (R8)
 	VMOVUPS 32(R9), Y0
@@ -297,7 +297,7 @@ row3:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row3
+	JNZ     repeat3
 	ADDQ    $+32, DI
 	SUBQ    $+32, SI
 	JGE     loop1
@@ -312,13 +312,13 @@ loop4:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row6:
+repeat6:
 	VMOVUPS (R9), Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row6
+	JNZ     repeat6
 	ADDQ    $+8, DI
 	SUBQ    $+8, SI
 	JGE     loop4
@@ -326,7 +326,7 @@ row6:
 after5:
 	ADDQ    $+8, SI
 	TESTQ   SI, SI
-	JZ      other7
+	JZ      ifElse7
 	LEAQ    masks<>+0(SB), R8
 	SHLQ    $0x02, SI
 	SUBQ    SI, R8
@@ -336,15 +336,15 @@ after5:
 	LEAQ    (CX)(DI*4), CX
 	MOVQ    rows+32(FP), SI
 
-row9:
+repeat8:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
 	ADDQ       DX, AX
 	ADDQ       BX, CX
 	DECQ       SI
-	JNZ        row9
+	JNZ        repeat8
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 
@@ -369,7 +369,7 @@ loop1:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row3:
+repeat3:
 	VMOVUPS (R9), Z0
 	VMOVUPS (R8), Z1
 	VADDPS  Z1, Z0, Z0
@@ -389,7 +389,7 @@ row3:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row3
+	JNZ     repeat3
 	ADDQ    $+64, DI
 	SUBQ    $+64, SI
 	JGE     loop1
@@ -404,7 +404,7 @@ loop4:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row6:
+repeat6:
 	VMOVUPS (R9), Z0
 	VMOVUPS (R8), Z1
 	VADDPS  Z1, Z0, Z0
@@ -412,7 +412,7 @@ row6:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row6
+	JNZ     repeat6
 	ADDQ    $+16, DI
 	SUBQ    $+16, SI
 	JGE     loop4
@@ -420,7 +420,7 @@ row6:
 after5:
 	ADDQ  $+16, SI
 	TESTQ SI, SI
-	JZ    other7
+	JZ    ifElse7
 	MOVL  $-1, R8
 	BZHIL SI, R8, R8
 	KMOVW R8, K1
@@ -428,7 +428,7 @@ after5:
 	LEAQ  (CX)(DI*4), CX
 	MOVQ  rows+32(FP), SI
 
-row9:
+repeat8:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
@@ -436,9 +436,9 @@ row9:
 	ADDQ      DX, AX
 	ADDQ      BX, CX
 	DECQ      SI
-	JNZ       row9
+	JNZ       repeat8
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 
@@ -463,7 +463,7 @@ loop1:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row3:
+repeat3:
 	VMOVUPS (R9), Y0
 	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
@@ -483,7 +483,7 @@ row3:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row3
+	JNZ     repeat3
 	ADDQ    $+32, DI
 	SUBQ    $+32, SI
 	JGE     loop1
@@ -498,7 +498,7 @@ loop4:
 	LEAQ (CX)(DI*4), R9
 	MOVQ rows+32(FP), R10
 
-row6:
+repeat6:
 	VMOVUPS (R9), Y0
 	VMOVUPS (R8), Y1
 	VADDPS  Y1, Y0, Y0
@@ -506,7 +506,7 @@ row6:
 	ADDQ    DX, R8
 	ADDQ    BX, R9
 	DECQ    R10
-	JNZ     row6
+	JNZ     repeat6
 	ADDQ    $+8, DI
 	SUBQ    $+8, SI
 	JGE     loop4
@@ -514,7 +514,7 @@ row6:
 after5:
 	ADDQ    $+8, SI
 	TESTQ   SI, SI
-	JZ      other7
+	JZ      ifElse7
 	LEAQ    masks<>+0(SB), R8
 	SHLQ    $0x02, SI
 	SUBQ    SI, R8
@@ -524,7 +524,7 @@ after5:
 	LEAQ    (CX)(DI*4), CX
 	MOVQ    rows+32(FP), SI
 
-row9:
+repeat8:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
@@ -532,9 +532,9 @@ row9:
 	ADDQ       DX, AX
 	ADDQ       BX, CX
 	DECQ       SI
-	JNZ        row9
+	JNZ        repeat8
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 
@@ -574,7 +574,7 @@ loop1:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row3:
+repeat3:
 	VBROADCASTSS (R11), Z9
 	VBROADCASTSS (R12), Z10
 	VMOVUPS      (R10), Z11
@@ -614,7 +614,7 @@ row3:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row3
+	JNZ          repeat3
 	VMOVUPS      Z1, (AX)(R8*4)
 	VMOVUPS      Z2, 64(AX)(R8*4)
 	VMOVUPS      Z3, 128(AX)(R8*4)
@@ -641,7 +641,7 @@ loop4:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row6:
+repeat6:
 	VBROADCASTSS (R11), Z3
 	VBROADCASTSS (R12), Z4
 	VMOVUPS      (R10), Z5
@@ -657,7 +657,7 @@ row6:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row6
+	JNZ          repeat6
 	VMOVUPS      Z1, (AX)(R8*4)
 	VMOVUPS      Z2, (CX)(R8*4)
 	ADDQ         $+16, R8
@@ -667,7 +667,7 @@ row6:
 after5:
 	ADDQ      $+16, DI
 	TESTQ     DI, DI
-	JZ        other7
+	JZ        ifElse7
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
@@ -679,7 +679,7 @@ after5:
 	MOVQ      inv+48(FP), R9
 	MOVQ      rows+56(FP), R10
 
-row9:
+repeat8:
 	VBROADCASTSS (DI), Z3
 	VBROADCASTSS (R9), Z4
 	VMOVUPS.Z    (BX), K1, Z5
@@ -695,11 +695,11 @@ row9:
 	ADDQ         $0x04, DI
 	ADDQ         $0x04, R9
 	DECQ         R10
-	JNZ          row9
+	JNZ          repeat8
 	VMOVUPS      Z1, K1, (AX)(R8*4)
 	VMOVUPS      Z2, K1, (CX)(R8*4)
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 
@@ -738,7 +738,7 @@ loop1:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row3:
+repeat3:
 	VBROADCASTSS (R11), Y9
 	VBROADCASTSS (R12), Y10
 	VMOVUPS      (R10), Y11
@@ -778,7 +778,7 @@ row3:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row3
+	JNZ          repeat3
 	VMOVUPS      Y1, (AX)(R8*4)
 	VMOVUPS      Y2, 32(AX)(R8*4)
 	VMOVUPS      Y3, 64(AX)(R8*4)
@@ -805,7 +805,7 @@ loop4:
 	MOVQ    inv+48(FP), R12
 	MOVQ    rows+56(FP), R13
 
-row6:
+repeat6:
 	VBROADCASTSS (R11), Y3
 	VBROADCASTSS (R12), Y4
 	VMOVUPS      (R10), Y5
@@ -821,7 +821,7 @@ row6:
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R12
 	DECQ         R13
-	JNZ          row6
+	JNZ          repeat6
 	VMOVUPS      Y1, (AX)(R8*4)
 	VMOVUPS      Y2, (CX)(R8*4)
 	ADDQ         $+8, R8
@@ -831,7 +831,7 @@ row6:
 after5:
 	ADDQ       $+8, DI
 	TESTQ      DI, DI
-	JZ         other7
+	JZ         ifElse7
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
@@ -845,7 +845,7 @@ after5:
 	MOVQ       inv+48(FP), R9
 	MOVQ       rows+56(FP), R10
 
-row9:
+repeat8:
 	VBROADCASTSS (DI), Y4
 	VBROADCASTSS (R9), Y5
 	VMASKMOVPS   (BX), Y1, Y6
@@ -861,11 +861,11 @@ row9:
 	ADDQ         $0x04, DI
 	ADDQ         $0x04, R9
 	DECQ         R10
-	JNZ          row9
+	JNZ          repeat8
 	VMASKMOVPS   Y2, Y1, (AX)(R8*4)
 	VMASKMOVPS   Y3, Y1, (CX)(R8*4)
 
-other7:
+ifElse7:
 	VZEROUPPER
 	RET
 

@@ -34,7 +34,7 @@ loop1:
 	WORD $0x3dc01c67 // ldr q7, [x3, #112]
 	MOVD rows+24(FP), R7
 
-row3:
+repeat3:
 	WORD $0x3dc000c8 // ldr q8, [x6]
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3dc004c9 // ldr q9, [x6, #16]
@@ -53,7 +53,7 @@ row3:
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	ADD R2, R6
 	SUBS $1, R7, R7
-	BNE row3
+	BNE repeat3
 	WORD $0x3d800060 // str q0, [x3]
 	WORD $0x3d800461 // str q1, [x3, #16]
 	WORD $0x3d800862 // str q2, [x3, #32]
@@ -77,12 +77,12 @@ loop4:
 	WORD $0x3dc00060 // ldr q0, [x3]
 	MOVD rows+24(FP), R7
 
-row6:
+repeat6:
 	WORD $0x3dc000c1 // ldr q1, [x6]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 	ADD R2, R6
 	SUBS $1, R7, R7
-	BNE row6
+	BNE repeat6
 	WORD $0x3d800060 // str q0, [x3]
 	ADD $16, R3
 	ADD $16, R4
@@ -91,52 +91,50 @@ row6:
 
 after5:
 	ADD $4, R5
-	CBZ R5, other7
+	CBZ R5, ifElse7
 	MOVD R4, R6
-	TBZ $1, R5, single9
+	TBZ $1, R5, single8
 	WORD $0xfd400060 // ldr d0, [x3]
-	TBZ $0, R5, done10
+	TBZ $0, R5, done9
 	ADD $8, R3, R7
 	WORD $0x4d4080e0 // ld1 {v0.s}[2], [x7]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd400060 // ldr s0, [x3]
 
-done10:
+done9:
 	MOVD rows+24(FP), R7
 
-row11:
-	TBZ $1, R5, single12
+repeat10:
+	TBZ $1, R5, single11
 	WORD $0xfd4000c1 // ldr d1, [x6]
-	TBZ $0, R5, done13
+	TBZ $0, R5, done12
 	ADD $8, R6, R8
 	WORD $0x4d408101 // ld1 {v1.s}[2], [x8]
-	JMP done13
+	JMP done12
 
-single12:
+single11:
 	WORD $0xbd4000c1 // ldr s1, [x6]
 
-done13:
+done12:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 	ADD R2, R6
 	SUBS $1, R7, R7
-	BNE row11
-	TBZ $1, R5, single14
+	BNE repeat10
+	TBZ $1, R5, single13
 	WORD $0xfd000060 // str d0, [x3]
-	TBZ $0, R5, done15
+	TBZ $0, R5, done14
 	ADD $8, R3, R8
 	WORD $0x4d008100 // st1 {v0.s}[2], [x8]
-	JMP done15
+	JMP done14
 
-single14:
+single13:
 	WORD $0xbd000060 // str s0, [x3]
 
-done15:
+done14:
 
-other7:
-
-done8:
+ifElse7:
 	RET
 
 // copyRowsNEON sets dst[r·dstStride+j] = x[r·stride+j].
@@ -160,7 +158,7 @@ loop1:
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row3:
+repeat3:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3d8000e0 // str q0, [x7]
 	WORD $0x3dc00501 // ldr q1, [x8, #16]
@@ -172,7 +170,7 @@ row3:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat3
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
@@ -188,13 +186,13 @@ loop4:
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row6:
+repeat6:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3d8000e0 // str q0, [x7]
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row6
+	BNE repeat6
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
@@ -202,42 +200,40 @@ row6:
 
 after5:
 	ADD $4, R6
-	CBZ R6, other7
+	CBZ R6, ifElse7
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row9:
-	TBZ $1, R6, single10
+repeat8:
+	TBZ $1, R6, single9
 	WORD $0xfd400100 // ldr d0, [x8]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done10
 	ADD $8, R8, R10
 	WORD $0x4d408140 // ld1 {v0.s}[2], [x10]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd400100 // ldr s0, [x8]
 
-done11:
-	TBZ $1, R6, single12
+done10:
+	TBZ $1, R6, single11
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R6, done13
+	TBZ $0, R6, done12
 	ADD $8, R7, R10
 	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
-	JMP done13
+	JMP done12
 
-single12:
+single11:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done13:
+done12:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row9
+	BNE repeat8
 
-other7:
-
-done8:
+ifElse7:
 	RET
 
 // addRowsNEON sets dst[r·dstStride+j] += x[r·stride+j].
@@ -261,7 +257,7 @@ loop1:
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row3:
+repeat3:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -281,7 +277,7 @@ row3:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row3
+	BNE repeat3
 	ADD $64, R4
 	ADD $64, R5
 	SUBS $16, R6, R6
@@ -297,7 +293,7 @@ loop4:
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row6:
+repeat6:
 	WORD $0x3dc00100 // ldr q0, [x8]
 	WORD $0x3dc000e1 // ldr q1, [x7]
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
@@ -305,7 +301,7 @@ row6:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row6
+	BNE repeat6
 	ADD $16, R4
 	ADD $16, R5
 	SUBS $4, R6, R6
@@ -313,54 +309,52 @@ row6:
 
 after5:
 	ADD $4, R6
-	CBZ R6, other7
+	CBZ R6, ifElse7
 	MOVD R4, R7
 	MOVD R5, R8
 	MOVD rows+32(FP), R9
 
-row9:
-	TBZ $1, R6, single10
+repeat8:
+	TBZ $1, R6, single9
 	WORD $0xfd400100 // ldr d0, [x8]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done10
 	ADD $8, R8, R10
 	WORD $0x4d408140 // ld1 {v0.s}[2], [x10]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd400100 // ldr s0, [x8]
 
-done11:
-	TBZ $1, R6, single12
+done10:
+	TBZ $1, R6, single11
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R6, done13
+	TBZ $0, R6, done12
 	ADD $8, R7, R10
 	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
-	JMP done13
+	JMP done12
 
-single12:
+single11:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done13:
+done12:
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R6, single14
+	TBZ $1, R6, single13
 	WORD $0xfd0000e0 // str d0, [x7]
-	TBZ $0, R6, done15
+	TBZ $0, R6, done14
 	ADD $8, R7, R10
 	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
-	JMP done15
+	JMP done14
 
-single14:
+single13:
 	WORD $0xbd0000e0 // str s0, [x7]
 
-done15:
+done14:
 	ADD R2, R7
 	ADD R3, R8
 	SUBS $1, R9, R9
-	BNE row9
+	BNE repeat8
 
-other7:
-
-done8:
+ifElse7:
 	RET
 
 // normGainsNEON adds the gradients of gain and shift, one row after the other:
@@ -402,7 +396,7 @@ loop1:
 	MOVD R14, R15
 	MOVD rows+56(FP), R16
 
-row3:
+repeat3:
 	WORD $0x4d40c9a9 // ld1r {v9.4s}, [x13]
 	WORD $0x4d40c9ea // ld1r {v10.4s}, [x15]
 	WORD $0x3dc0016b // ldr q11, [x11]
@@ -442,7 +436,7 @@ row3:
 	ADD $4, R13
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row3
+	BNE repeat3
 	WORD $0x3d8000a1 // str q1, [x5]
 	WORD $0x3d8004a2 // str q2, [x5, #16]
 	WORD $0x3d8008a3 // str q3, [x5, #32]
@@ -474,7 +468,7 @@ loop4:
 	MOVD R14, R15
 	MOVD rows+56(FP), R16
 
-row6:
+repeat6:
 	WORD $0x4d40c9a3 // ld1r {v3.4s}, [x13]
 	WORD $0x4d40c9e4 // ld1r {v4.4s}, [x15]
 	WORD $0x3dc00165 // ldr q5, [x11]
@@ -490,7 +484,7 @@ row6:
 	ADD $4, R13
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row6
+	BNE repeat6
 	WORD $0x3d8000a1 // str q1, [x5]
 	WORD $0x3d8000c2 // str q2, [x6]
 	ADD $16, R5
@@ -502,29 +496,29 @@ row6:
 
 after5:
 	ADD $4, R9
-	CBZ R9, other7
-	TBZ $1, R9, single9
+	CBZ R9, ifElse7
+	TBZ $1, R9, single8
 	WORD $0xfd4000a1 // ldr d1, [x5]
-	TBZ $0, R9, done10
+	TBZ $0, R9, done9
 	ADD $8, R5, R10
 	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
-	JMP done10
+	JMP done9
 
-single9:
+single8:
 	WORD $0xbd4000a1 // ldr s1, [x5]
 
-done10:
-	TBZ $1, R9, single11
+done9:
+	TBZ $1, R9, single10
 	WORD $0xfd4000c2 // ldr d2, [x6]
-	TBZ $0, R9, done12
+	TBZ $0, R9, done11
 	ADD $8, R6, R10
 	WORD $0x4d408142 // ld1 {v2.s}[2], [x10]
-	JMP done12
+	JMP done11
 
-single11:
+single10:
 	WORD $0xbd4000c2 // ldr s2, [x6]
 
-done12:
+done11:
 	MOVD R7, R10
 	MOVD R8, R11
 	MOVD mean+40(FP), R12
@@ -533,31 +527,31 @@ done12:
 	MOVD R14, R15
 	MOVD rows+56(FP), R16
 
-row13:
+repeat12:
 	WORD $0x4d40c9a3 // ld1r {v3.4s}, [x13]
 	WORD $0x4d40c9e4 // ld1r {v4.4s}, [x15]
-	TBZ $1, R9, single14
+	TBZ $1, R9, single13
 	WORD $0xfd400165 // ldr d5, [x11]
-	TBZ $0, R9, done15
+	TBZ $0, R9, done14
 	ADD $8, R11, R17
 	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
-	JMP done15
+	JMP done14
 
-single14:
+single13:
 	WORD $0xbd400165 // ldr s5, [x11]
 
-done15:
-	TBZ $1, R9, single16
+done14:
+	TBZ $1, R9, single15
 	WORD $0xfd400146 // ldr d6, [x10]
-	TBZ $0, R9, done17
+	TBZ $0, R9, done16
 	ADD $8, R10, R17
 	WORD $0x4d408226 // ld1 {v6.s}[2], [x17]
-	JMP done17
+	JMP done16
 
-single16:
+single15:
 	WORD $0xbd400146 // ldr s6, [x10]
 
-done17:
+done16:
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e24dca5 // fmul v5.4s, v5.4s, v4.4s
 	WORD $0x4ea0d8c7 // fcmeq v7.4s, v6.4s, #0.0
@@ -569,31 +563,29 @@ done17:
 	ADD $4, R13
 	ADD $4, R15
 	SUBS $1, R16, R16
-	BNE row13
-	TBZ $1, R9, single18
+	BNE repeat12
+	TBZ $1, R9, single17
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R9, done19
+	TBZ $0, R9, done18
 	ADD $8, R5, R17
 	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
-	JMP done19
+	JMP done18
 
-single18:
+single17:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done19:
-	TBZ $1, R9, single20
+done18:
+	TBZ $1, R9, single19
 	WORD $0xfd0000c2 // str d2, [x6]
-	TBZ $0, R9, done21
+	TBZ $0, R9, done20
 	ADD $8, R6, R17
 	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
-	JMP done21
+	JMP done20
 
-single20:
+single19:
 	WORD $0xbd0000c2 // str s2, [x6]
 
-done21:
+done20:
 
-other7:
-
-done8:
+ifElse7:
 	RET

@@ -19,7 +19,7 @@ TEXT ·rowMaxAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS cff800000<>+0(SB), Z0
 	MOVQ         rows+24(FP), BX
 
-row1:
+repeat1:
 	VMOVUPS Z0, Z1
 	VMOVUPS Z0, Z2
 	VMOVUPS Z0, Z3
@@ -52,7 +52,7 @@ loop4:
 after5:
 	ADDQ      $+16, SI
 	TESTQ     SI, SI
-	JZ        other6
+	JZ        ifElse6
 	MOVL      $-1, R8
 	BZHIL     SI, R8, R8
 	KMOVW     R8, K1
@@ -60,7 +60,7 @@ after5:
 	VBLENDMPS Z5, Z0, K1, Z6
 	VMAXPS    Z6, Z1, Z1
 
-other6:
+ifElse6:
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z2, Z1, Z1
@@ -76,7 +76,7 @@ other6:
 	ADDQ          DX, CX
 	ADDQ          $0x04, AX
 	DECQ          BX
-	JNZ           row1
+	JNZ           repeat1
 	VZEROUPPER
 	RET
 
@@ -92,7 +92,7 @@ TEXT ·rowMaxAVX2(SB), NOSPLIT, $0-40
 	VBROADCASTSS cff800000<>+0(SB), Y0
 	MOVQ         rows+24(FP), BX
 
-row1:
+repeat1:
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
@@ -125,7 +125,7 @@ loop4:
 after5:
 	ADDQ       $+8, SI
 	TESTQ      SI, SI
-	JZ         other6
+	JZ         ifElse6
 	LEAQ       masks<>+0(SB), R8
 	SHLQ       $0x02, SI
 	SUBQ       SI, R8
@@ -135,7 +135,7 @@ after5:
 	VBLENDVPS  Y5, Y6, Y0, Y5
 	VMAXPS     Y5, Y1, Y1
 
-other6:
+ifElse6:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -149,7 +149,7 @@ other6:
 	ADDQ         DX, CX
 	ADDQ         $0x04, AX
 	DECQ         BX
-	JNZ          row1
+	JNZ          repeat1
 	VZEROUPPER
 	RET
 
@@ -175,7 +175,7 @@ TEXT ·powerRowsAVX512(SB), NOSPLIT, $0-56
 	VBROADCASTSS c39242f8d<>+0(SB), Z9
 	MOVQ         rows+16(FP), SI
 
-row1:
+repeat1:
 	VBROADCASTSS (DX), Z10
 	VPXORD       Z11, Z11, Z11
 	MOVQ         n+24(FP), DI
@@ -271,7 +271,7 @@ done4:
 	ADDQ          $0x04, DX
 	ADDQ          $0x04, BX
 	DECQ          SI
-	JNZ           row1
+	JNZ           repeat1
 	VZEROUPPER
 	RET
 
@@ -289,7 +289,7 @@ TEXT ·powerRowsAVX2(SB), NOSPLIT, $0-56
 	VBROADCASTSS c4b40007f<>+0(SB), Y1
 	MOVQ         rows+16(FP), SI
 
-row1:
+repeat1:
 	VBROADCASTSS (DX), Y2
 	VXORPS       Y3, Y3, Y3
 	VXORPS       Y4, Y4, Y4
@@ -461,7 +461,7 @@ done4:
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
 	DECQ         SI
-	JNZ          row1
+	JNZ          repeat1
 	VZEROUPPER
 	RET
 
@@ -497,7 +497,7 @@ TEXT ·powerDropRowsAVX512(SB), NOSPLIT, $0-80
 	VPBROADCASTQ R8, Z16
 	MOVQ         rows+16(FP), R8
 
-row1:
+repeat1:
 	VPBROADCASTQ SI, Z12
 	VPADDQ       w538454127b096493_8<>+0(SB), Z12, Z11
 	VPADDQ       w454021de755d453b_8<>+0(SB), Z12, Z12
@@ -663,7 +663,7 @@ done4:
 	ADDQ          $0x04, BX
 	ADDQ          DI, SI
 	DECQ          R8
-	JNZ           row1
+	JNZ           repeat1
 	VZEROUPPER
 	RET
 
@@ -688,7 +688,7 @@ TEXT ·weightRowsAVX512(SB), NOSPLIT, $0-56
 	VBROADCASTSS c39242f8d<>+0(SB), Z9
 	MOVQ         rows+16(FP), SI
 
-row1:
+repeat1:
 	VBROADCASTSS (DX), Z10
 	VBROADCASTSS (BX), Z11
 	MOVQ         n+24(FP), DI
@@ -722,7 +722,7 @@ loop2:
 after3:
 	ADDQ        $+16, DI
 	TESTQ       DI, DI
-	JZ          other4
+	JZ          ifElse4
 	MOVL        $-1, R9
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
@@ -745,12 +745,12 @@ after3:
 	VMULPS      Z11, Z13, Z13
 	VMOVUPS     Z13, K1, (AX)(R8*4)
 
-other4:
+ifElse4:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -767,7 +767,7 @@ TEXT ·weightRowsAVX2(SB), NOSPLIT, $0-56
 	VBROADCASTSS c4b40007f<>+0(SB), Y1
 	MOVQ         rows+16(FP), SI
 
-row1:
+repeat1:
 	VBROADCASTSS (DX), Y2
 	VBROADCASTSS (BX), Y3
 	MOVQ         n+24(FP), DI
@@ -802,7 +802,7 @@ loop2:
 after3:
 	ADDQ        $+8, DI
 	TESTQ       DI, DI
-	JZ          other4
+	JZ          ifElse4
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -828,12 +828,12 @@ after3:
 	VMULPS      Y3, Y7, Y7
 	VMASKMOVPS  Y7, Y4, (AX)(R8*4)
 
-other4:
+ifElse4:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -851,7 +851,7 @@ TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-52
 	VBROADCASTSS factor+48(FP), Z1
 	MOVQ         rows+24(FP), SI
 
-row1:
+repeat1:
 	VBROADCASTSS (BX), Z2
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
@@ -900,7 +900,7 @@ loop4:
 after5:
 	ADDQ      $+16, DI
 	TESTQ     DI, DI
-	JZ        other6
+	JZ        ifElse6
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
@@ -913,12 +913,12 @@ after5:
 	VMOVAPS.Z Z4, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(R8*4)
 
-other6:
+ifElse6:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -936,7 +936,7 @@ TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-52
 	VBROADCASTSS factor+48(FP), Y1
 	MOVQ         rows+24(FP), SI
 
-row1:
+repeat1:
 	VBROADCASTSS (BX), Y2
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
@@ -985,7 +985,7 @@ loop4:
 after5:
 	ADDQ       $+8, DI
 	TESTQ      DI, DI
-	JZ         other6
+	JZ         ifElse6
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
@@ -1000,12 +1000,12 @@ after5:
 	VANDPS     Y2, Y5, Y5
 	VMASKMOVPS Y5, Y3, (AX)(R8*4)
 
-other6:
+ifElse6:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -1021,7 +1021,7 @@ TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-56
 	MOVQ factor+48(FP), SI
 	MOVQ rows+32(FP), DI
 
-row1:
+repeat1:
 	VBROADCASTSS (SI), Z0
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
@@ -1055,7 +1055,7 @@ loop4:
 after5:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        other6
+	JZ        ifElse6
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -1063,12 +1063,12 @@ after5:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(R9*4)
 
-other6:
+ifElse6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ DI
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -1084,7 +1084,7 @@ TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-56
 	MOVQ factor+48(FP), SI
 	MOVQ rows+32(FP), DI
 
-row1:
+repeat1:
 	VBROADCASTSS (SI), Y0
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
@@ -1118,7 +1118,7 @@ loop4:
 after5:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         other6
+	JZ         ifElse6
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -1128,12 +1128,12 @@ after5:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(R9*4)
 
-other6:
+ifElse6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ DI
-	JNZ  row1
+	JNZ  repeat1
 	VZEROUPPER
 	RET
 
@@ -1150,7 +1150,7 @@ TEXT ·streamRowsAVX512(SB), NOSPLIT, $0-56
 	MOVQ factor+48(FP), SI
 	MOVQ rows+32(FP), DI
 
-row1:
+repeat1:
 	VBROADCASTSS (SI), Z0
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
@@ -1184,7 +1184,7 @@ loop4:
 after5:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        other6
+	JZ        ifElse6
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -1192,12 +1192,12 @@ after5:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(R9*4)
 
-other6:
+ifElse6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ DI
-	JNZ  row1
+	JNZ  repeat1
 	SFENCE
 	VZEROUPPER
 	RET
@@ -1215,7 +1215,7 @@ TEXT ·streamRowsAVX2(SB), NOSPLIT, $0-56
 	MOVQ factor+48(FP), SI
 	MOVQ rows+32(FP), DI
 
-row1:
+repeat1:
 	VBROADCASTSS (SI), Y0
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
@@ -1249,7 +1249,7 @@ loop4:
 after5:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         other6
+	JZ         ifElse6
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -1259,12 +1259,12 @@ after5:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(R9*4)
 
-other6:
+ifElse6:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ DI
-	JNZ  row1
+	JNZ  repeat1
 	SFENCE
 	VZEROUPPER
 	RET
@@ -1332,14 +1332,14 @@ TEXT ·packBitsAVX512(SB), NOSPLIT, $0-24
 	MOVQ seen+8(FP), CX
 	MOVQ n+16(FP), DX
 
-row1:
+repeat1:
 	VMOVDQU8 (CX), Z0
 	VPTESTMB Z0, Z0, K1
 	KMOVQ    K1, (AX)
 	ADDQ     $0x40, CX
 	ADDQ     $0x08, AX
 	DECQ     DX
-	JNZ      row1
+	JNZ      repeat1
 	VZEROUPPER
 	RET
 
@@ -1352,7 +1352,7 @@ TEXT ·packBitsAVX2(SB), NOSPLIT, $0-24
 	MOVQ seen+8(FP), CX
 	MOVQ n+16(FP), DX
 
-row1:
+repeat1:
 	VMOVDQU   (CX), Y0
 	VPSLLW    $0x07, Y0, Y0
 	VPMOVMSKB Y0, BX
@@ -1365,7 +1365,7 @@ row1:
 	ADDQ      $0x40, CX
 	ADDQ      $0x08, AX
 	DECQ      DX
-	JNZ       row1
+	JNZ       repeat1
 	VZEROUPPER
 	RET
 

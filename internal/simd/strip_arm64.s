@@ -19,7 +19,7 @@ TEXT ·rowMaxNEON(SB), NOSPLIT, $0-40
 	WORD $0x3dc00340 // ldr q0, [x26]
 	MOVD rows+24(FP), R3
 
-row1:
+repeat1:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -68,28 +68,26 @@ loop4:
 
 after5:
 	ADD $4, R5
-	CBZ R5, other6
+	CBZ R5, ifElse6
 	WORD $0x3dc0074a // ldr q10, [x26, #16]
 	WORD $0x4e040ca9 // dup v9.4s, w5
 	WORD $0x6eaa3529 // cmhi v9.4s, v9.4s, v10.4s
-	TBZ $1, R5, single8
+	TBZ $1, R5, single7
 	WORD $0xfd40008b // ldr d11, [x4]
-	TBZ $0, R5, done9
+	TBZ $0, R5, done8
 	ADD $8, R4, R6
 	WORD $0x4d4080cb // ld1 {v11.s}[2], [x6]
-	JMP done9
+	JMP done8
 
-single8:
+single7:
 	WORD $0xbd40008b // ldr s11, [x4]
 
-done9:
+done8:
 	WORD $0x4ea01c0c // mov v12.16b, v0.16b
 	WORD $0x6ea91d6c // bit v12.16b, v11.16b, v9.16b
 	WORD $0x4e2cc421 // fmaxnm v1.4s, v1.4s, v12.4s
 
-other6:
-
-done7:
+ifElse6:
 	WORD $0x4e25c421 // fmaxnm v1.4s, v1.4s, v5.4s
 	WORD $0x4e26c442 // fmaxnm v2.4s, v2.4s, v6.4s
 	WORD $0x4e27c463 // fmaxnm v3.4s, v3.4s, v7.4s
@@ -105,7 +103,7 @@ done7:
 	ADD R2, R1
 	ADD $4, R0
 	SUBS $1, R3, R3
-	BNE row1
+	BNE repeat1
 	RET
 
 // powerRowsNEON sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum
@@ -124,7 +122,7 @@ TEXT ·powerRowsNEON(SB), NOSPLIT, $0-56
 	WORD $0x3dc00f42 // ldr q2, [x26, #48]
 	MOVD rows+16(FP), R4
 
-row1:
+repeat1:
 	WORD $0x4d40c843 // ld1r {v3.4s}, [x2]
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
@@ -580,7 +578,7 @@ done4:
 	ADD $4, R2
 	ADD $4, R3
 	SUBS $1, R4, R4
-	BNE row1
+	BNE repeat1
 	RET
 
 // weightRowsNEON sets x[i][j] = 2^(c·(x[i][j] - shift[i]))·factor[i].
@@ -598,7 +596,7 @@ TEXT ·weightRowsNEON(SB), NOSPLIT, $0-56
 	WORD $0x3dc00f42 // ldr q2, [x26, #48]
 	MOVD rows+16(FP), R4
 
-row1:
+repeat1:
 	WORD $0x4d40c843 // ld1r {v3.4s}, [x2]
 	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
 	MOVD R0, R5
@@ -698,18 +696,18 @@ loop4:
 
 after5:
 	ADD $4, R6
-	CBZ R6, other6
-	TBZ $1, R6, single8
+	CBZ R6, ifElse6
+	TBZ $1, R6, single7
 	WORD $0xfd4000a5 // ldr d5, [x5]
-	TBZ $0, R6, done9
+	TBZ $0, R6, done8
 	ADD $8, R5, R7
 	WORD $0x4d4080e5 // ld1 {v5.s}[2], [x7]
-	JMP done9
+	JMP done8
 
-single8:
+single7:
 	WORD $0xbd4000a5 // ldr s5, [x5]
 
-done9:
+done8:
 	WORD $0x4ea3d4a5 // fsub v5.4s, v5.4s, v3.4s
 	WORD $0x6e20dca5 // fmul v5.4s, v5.4s, v0.4s
 	WORD $0x6ea5e446 // fcmgt v6.4s, v2.4s, v5.4s
@@ -733,26 +731,24 @@ done9:
 	WORD $0x6e27dd29 // fmul v9.4s, v9.4s, v7.4s
 	WORD $0x4e661d29 // bic v9.16b, v9.16b, v6.16b
 	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
-	TBZ $1, R6, single10
+	TBZ $1, R6, single9
 	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R6, done11
+	TBZ $0, R6, done10
 	ADD $8, R5, R7
 	WORD $0x4d0080e9 // st1 {v9.s}[2], [x7]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd0000a9 // str s9, [x5]
 
-done11:
+done10:
 
-other6:
-
-done7:
+ifElse6:
 	ADD R1, R0
 	ADD $4, R2
 	ADD $4, R3
 	SUBS $1, R4, R4
-	BNE row1
+	BNE repeat1
 	RET
 
 // gradRowsNEON sets dw[i][j] = w[i][j]·(dw[i][j] - mean[i])·factor, and 0 where
@@ -769,7 +765,7 @@ TEXT ·gradRowsNEON(SB), NOSPLIT, $0-52
 	WORD $0x4e040421 // dup v1.4s, v1.s[0]
 	MOVD rows+24(FP), R4
 
-row1:
+repeat1:
 	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
 	MOVD R0, R5
 	MOVD R1, R6
@@ -820,54 +816,52 @@ loop4:
 
 after5:
 	ADD $4, R7
-	CBZ R7, other6
-	TBZ $1, R7, single8
+	CBZ R7, ifElse6
+	TBZ $1, R7, single7
 	WORD $0xfd4000c3 // ldr d3, [x6]
-	TBZ $0, R7, done9
+	TBZ $0, R7, done8
 	ADD $8, R6, R8
 	WORD $0x4d408103 // ld1 {v3.s}[2], [x8]
-	JMP done9
+	JMP done8
 
-single8:
+single7:
 	WORD $0xbd4000c3 // ldr s3, [x6]
 
-done9:
-	TBZ $1, R7, single10
+done8:
+	TBZ $1, R7, single9
 	WORD $0xfd4000a4 // ldr d4, [x5]
-	TBZ $0, R7, done11
+	TBZ $0, R7, done10
 	ADD $8, R5, R8
 	WORD $0x4d408104 // ld1 {v4.s}[2], [x8]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd4000a4 // ldr s4, [x5]
 
-done11:
+done10:
 	WORD $0x4ea2d484 // fsub v4.4s, v4.4s, v2.4s
 	WORD $0x6e23dc84 // fmul v4.4s, v4.4s, v3.4s
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4ea0d865 // fcmeq v5.4s, v3.4s, #0.0
 	WORD $0x4e651c84 // bic v4.16b, v4.16b, v5.16b
-	TBZ $1, R7, single12
+	TBZ $1, R7, single11
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R7, done13
+	TBZ $0, R7, done12
 	ADD $8, R5, R8
 	WORD $0x4d008104 // st1 {v4.s}[2], [x8]
-	JMP done13
+	JMP done12
 
-single12:
+single11:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done13:
+done12:
 
-other6:
-
-done7:
+ifElse6:
 	ADD R2, R0
 	ADD R2, R1
 	ADD $4, R3
 	SUBS $1, R4, R4
-	BNE row1
+	BNE repeat1
 	RET
 
 // scaleRowsNEON sets dst[i][j] = factor[i]·src[i][j].
@@ -881,7 +875,7 @@ TEXT ·scaleRowsNEON(SB), NOSPLIT, $0-56
 	MOVD factor+48(FP), R4
 	MOVD rows+32(FP), R5
 
-row1:
+repeat1:
 	WORD $0x4d40c880 // ld1r {v0.4s}, [x4]
 	MOVD R0, R6
 	MOVD R2, R7
@@ -923,39 +917,37 @@ loop4:
 
 after5:
 	ADD $4, R8
-	CBZ R8, other6
-	TBZ $1, R8, single8
+	CBZ R8, ifElse6
+	TBZ $1, R8, single7
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R8, done9
+	TBZ $0, R8, done8
 	ADD $8, R7, R9
 	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
-	JMP done9
+	JMP done8
 
-single8:
+single7:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done9:
+done8:
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	TBZ $1, R8, single10
+	TBZ $1, R8, single9
 	WORD $0xfd0000c1 // str d1, [x6]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done10
 	ADD $8, R6, R9
 	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd0000c1 // str s1, [x6]
 
-done11:
+done10:
 
-other6:
-
-done7:
+ifElse6:
 	ADD R1, R0
 	ADD R3, R2
 	ADD $4, R4
 	SUBS $1, R5, R5
-	BNE row1
+	BNE repeat1
 	RET
 
 // streamRowsNEON sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
@@ -970,7 +962,7 @@ TEXT ·streamRowsNEON(SB), NOSPLIT, $0-56
 	MOVD factor+48(FP), R4
 	MOVD rows+32(FP), R5
 
-row1:
+repeat1:
 	WORD $0x4d40c880 // ld1r {v0.4s}, [x4]
 	MOVD R0, R6
 	MOVD R2, R7
@@ -1012,39 +1004,37 @@ loop4:
 
 after5:
 	ADD $4, R8
-	CBZ R8, other6
-	TBZ $1, R8, single8
+	CBZ R8, ifElse6
+	TBZ $1, R8, single7
 	WORD $0xfd4000e1 // ldr d1, [x7]
-	TBZ $0, R8, done9
+	TBZ $0, R8, done8
 	ADD $8, R7, R9
 	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
-	JMP done9
+	JMP done8
 
-single8:
+single7:
 	WORD $0xbd4000e1 // ldr s1, [x7]
 
-done9:
+done8:
 	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
-	TBZ $1, R8, single10
+	TBZ $1, R8, single9
 	WORD $0xfd0000c1 // str d1, [x6]
-	TBZ $0, R8, done11
+	TBZ $0, R8, done10
 	ADD $8, R6, R9
 	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
-	JMP done11
+	JMP done10
 
-single10:
+single9:
 	WORD $0xbd0000c1 // str s1, [x6]
 
-done11:
+done10:
 
-other6:
-
-done7:
+ifElse6:
 	ADD R1, R0
 	ADD R3, R2
 	ADD $4, R4
 	SUBS $1, R5, R5
-	BNE row1
+	BNE repeat1
 	RET
 
 // hideNEON sets x[i] = -Inf where seen[i] is false.

@@ -67,7 +67,7 @@ loop3:
 after4:
 	ADDQ          $+16, BX
 	TESTQ         BX, BX
-	JZ            other5
+	JZ            ifElse5
 	MOVL          $-1, DI
 	BZHIL         BX, DI, DI
 	KMOVW         DI, K1
@@ -81,7 +81,7 @@ after4:
 	ADDQ          AX, DX
 	VPADDD        Z2, Z1, Z1
 
-other5:
+ifElse5:
 	MOVQ DX, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -174,7 +174,7 @@ none7:
 after6:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other8
+	JZ         ifElse8
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, BX
 	SUBQ       BX, R9
@@ -185,7 +185,7 @@ after6:
 	VANDPS     Y2, Y0, Y0
 	VMOVMSKPS  Y0, AX
 	TESTL      AX, AX
-	JZ         none10
+	JZ         none9
 	PDEPQ      DI, AX, BX
 	IMUL3Q     $0x000000ff, BX, BX
 	PEXTQ      BX, R8, BX
@@ -196,10 +196,10 @@ after6:
 	POPCNTL    AX, AX
 	ADDQ       AX, DX
 
-none10:
+none9:
 	VPADDD c00000008<>+0(SB), Y1, Y1
 
-other8:
+ifElse8:
 	MOVQ DX, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -250,7 +250,7 @@ other3:
 after2:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        other4
+	JZ        ifElse4
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -259,7 +259,7 @@ after2:
 	VMOVUPS.Z (CX)(SI*4), K1, Z3
 	XORQ      BX, BX
 
-other6:
+other5:
 	VBROADCASTSS (CX)(BX*4), Z4
 	VCMPPS       $0x1e, Z3, Z4, K2
 	VCMPPS       $0x00, Z3, Z4, K3
@@ -271,12 +271,12 @@ other6:
 	VADDPS       Z0, Z8, Z8
 	INCQ         BX
 	CMPQ         BX, DX
-	JL           other6
+	JL           other5
 	VCVTTPS2DQ   Z7, Z7
 	VMOVUPS      Z7, K1, (AX)(SI*4)
 	VADDPS       Z1, Z2, Z2
 
-other4:
+ifElse4:
 	VZEROUPPER
 	RET
 
@@ -325,7 +325,7 @@ other3:
 after2:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         other4
+	JZ         ifElse4
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -336,7 +336,7 @@ after2:
 	VMASKMOVPS (CX)(SI*4), Y2, Y3
 	XORQ       BX, BX
 
-other6:
+other5:
 	VBROADCASTSS (CX)(BX*4), Y6
 	VCMPPS       $0x1e, Y3, Y6, Y7
 	VCMPPS       $0x00, Y3, Y6, Y6
@@ -348,12 +348,12 @@ other6:
 	VADDPS       Y0, Y5, Y5
 	INCQ         BX
 	CMPQ         BX, DX
-	JL           other6
+	JL           other5
 	VCVTTPS2DQ   Y4, Y4
 	VMASKMOVPS   Y4, Y2, (AX)(SI*4)
 	VADDPS       c41000000<>+0(SB), Y1, Y1
 
-other4:
+ifElse4:
 	VZEROUPPER
 	RET
 

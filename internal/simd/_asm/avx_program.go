@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -205,14 +204,6 @@ func (s avxProgram) draws() func() lanes {
 	return func() lanes { return d.next() }
 }
 
-func (s avxProgram) repeat(n ptr, body func()) {
-	loop := label("row")
-	Label(loop)
-	body()
-	DECQ(base(n))
-	JNZ(LabelRef(loop))
-}
-
 func (s avxProgram) scope(body func())    { body() }
 func (s avxProgram) advance(x, bytes ptr) { ADDQ(base(bytes), base(x)) }
 
@@ -307,39 +298,6 @@ func (s avxProgram) field(args ptr, offset int) ptr {
 
 // general returns a field in a general register.
 func (a arguments) general(name string) reg.GPVirtual { return base(a.field(name)) }
-
-func (s avxProgram) ifElse(c condition, body, otherwise func()) {
-	other, done := label("other"), label("done")
-	switch {
-	case c.x != nil:
-		TESTQ(base(c.x), base(c.x))
-		JZ(LabelRef(other))
-	case c.v != nil && s.lanes == 16: // only 0 and -0 have no bits other than the sign
-		k := K()
-		VPTESTMD(constant(notSign), register(c.v), k)
-		KORTESTW(k, k)
-		JZ(LabelRef(other))
-	case c.v != nil:
-		VPTEST(constant(notSign), register(c.v))
-		JZ(LabelRef(other))
-	default:
-		CMPQ(mem(c.args).Offset(c.offset), U8(c.n))
-		if c.not {
-			JEQ(LabelRef(other))
-		} else {
-			JNE(LabelRef(other))
-		}
-	}
-	body()
-	if otherwise != nil {
-		JMP(LabelRef(done))
-	}
-	Label(other)
-	if otherwise != nil {
-		otherwise()
-	}
-	Label(done)
-}
 
 func (s avxProgram) quotients() func(sum, n, d vec) {
 	one, two := s.num(1), s.num(2)
@@ -448,61 +406,6 @@ func (s avxProgram) returnNone(v vec) {
 	SETEQ(ok)
 	Store(ok, ReturnIndex(0))
 	s.end()
-}
-
-func (s avxProgram) along(length string, all ...ptr) loop {
-	n, index := pointer(length), GP64()
-	XORQ(index, index)
-	return loop{s, n, ofFloats(indexed{s, index, map[ptr]int{}}, all)}
-}
-
-// indexed are places that have an index in common.
-type indexed struct {
-	s     avxProgram
-	index reg.GPVirtual // elements done
-	bytes map[ptr]int   // of an element of each slice
-}
-
-func (x indexed) add(p ptr, bytes int) { x.bytes[p] = bytes }
-
-func (x indexed) at(p ptr) ptr { return Mem{Base: base(p), Index: x.index, Scale: uint8(x.bytes[p])} }
-
-func (x indexed) next(vectors int) { ADDQ(I32(vectors*x.s.lanes), x.index) }
-
-// mem returns the address of the vector of x.
-func (s step) mem(x ptr) Mem { return mem(s.at(x)).Offset(4 * s.i * s.p.impl().lanes) }
-
-func (s avxProgram) whole(n ptr, step int, body func()) {
-	loop, after := label("loop"), label("after")
-	SUBQ(I32(step), base(n))
-	JL(LabelRef(after))
-	Label(loop)
-	body()
-	SUBQ(I32(step), base(n))
-	JGE(LabelRef(loop))
-	Label(after)
-	ADDQ(I32(step), base(n))
-}
-
-func (s avxProgram) tail(n ptr, count int, body func(i int, e extent)) {
-	done, rest := label("done"), label("rest")
-	for i := range count {
-		CMPQ(base(n), I32(s.lanes))
-		JL(LabelRef(rest + fmt.Sprint(i)))
-		body(i, nil)
-		SUBQ(I32(s.lanes), base(n))
-	}
-	JMP(LabelRef(done))
-	for i := range count {
-		Label(rest + fmt.Sprint(i))
-		TESTQ(base(n), base(n))
-		JZ(LabelRef(done))
-		body(i, s.first(n))
-		if i < count-1 {
-			JMP(LabelRef(done))
-		}
-	}
-	Label(done)
 }
 
 func (s avxProgram) widen(n stored, x ptr, i int) vec {

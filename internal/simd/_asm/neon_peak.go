@@ -1,5 +1,7 @@
 package main
 
+import "github.com/attn-go/attn/internal/simd/_asm/a64"
+
 // neonChains is the number of sums that fmaLoop keeps in flight: four units of latency 4 need 16.
 const neonChains = 2 * fmaChains
 
@@ -8,10 +10,7 @@ const neonChains = 2 * fmaChains
 func (f *neonProgram) fmaLoop() {
 	n := f.pointer("n")
 	one, tiny := f.num(1), f.num(0x1p-30)
-	chains := f.Vs(neonChains)
-	for _, v := range chains {
-		f.MOV(v, one)
-	}
+	chains := as[a64.V](copies(f, one, neonChains))
 	f.repeat(n, func() {
 		for _, v := range chains {
 			f.FMLA(v, one, tiny)

@@ -182,7 +182,7 @@ func (f *neonProgram) draws() func() lanes {
 }
 
 func (f *neonProgram) repeat(n ptr, body func()) {
-	loop := f.NewLabel("row")
+	loop := f.NewLabel("repeat")
 	f.Bind(loop)
 	f.Scope(body)
 	f.countDown(n, loop)
@@ -251,7 +251,7 @@ func (f *neonProgram) field(args ptr, offset int) ptr {
 }
 
 func (f *neonProgram) ifElse(c condition, body, otherwise func()) {
-	other, done := f.NewLabel("other"), f.NewLabel("done")
+	other := f.NewLabel(c.label() + "Else")
 	f.Scope(func() {
 		switch {
 		case c.x != nil:
@@ -261,18 +261,23 @@ func (f *neonProgram) ifElse(c condition, body, otherwise func()) {
 			f.SHL(bits, bits, 1) // only 0 and -0 have no bits other than the sign
 			f.Do("CBZ", f.anyBit(bits), other)
 		default:
-			f.Do("CMP", c.n, f.field(c.args, c.offset))
-			f.Do(map[bool]string{false: "BNE", true: "BEQ"}[c.not], other)
+			f.Do("CMP", c.n, c.args.field(c.field))
+			if c.not {
+				f.Do("BEQ", other)
+			} else {
+				f.Do("BNE", other)
+			}
 		}
 	})
 	f.Scope(body)
-	if otherwise != nil {
-		f.Do("JMP", done)
+	if otherwise == nil {
+		f.Bind(other)
+		return
 	}
+	done := f.NewLabel(c.label() + "Done")
+	f.Do("JMP", done)
 	f.Bind(other)
-	if otherwise != nil {
-		f.Scope(otherwise)
-	}
+	f.Scope(otherwise)
 	f.Bind(done)
 }
 

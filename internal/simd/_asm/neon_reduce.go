@@ -9,10 +9,7 @@ import (
 func (f *neonProgram) maximum() {
 	x := f.pointer("x")
 	lowest := f.num(math.Inf(-1))
-	acc := f.Vs(8)
-	for _, v := range acc {
-		f.MOV(v, lowest)
-	}
+	acc := as[a64.V](copies(f, lowest, 8))
 	f.along("n", x).each(len(acc), func(s step) {
 		f.FMAX(acc[s.i], acc[s.i], s.or(x, lowest).(a64.V))
 	})

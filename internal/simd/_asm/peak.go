@@ -3,6 +3,7 @@ package main
 import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 // fmaChains is the number of sums that fmaLoop keeps in flight: two units of latency 4 need 8. With
@@ -15,10 +16,7 @@ const fmaChains = 12
 func fmaLoop(s avxProgram) {
 	n := pointer("n")
 	factor, term := s.numReg(0.5), s.numReg(0.5)
-	chains := s.vecs(fmaChains)
-	for _, v := range chains {
-		VMOVUPS(term, v)
-	}
+	chains := as[reg.VecVirtual](copies(s, term, fmaChains))
 	loop := label("loop")
 	Label(loop)
 	for range 2 {

@@ -170,6 +170,15 @@ func (c code) without(some ...*implementation) code {
 	return c
 }
 
+// copies returns n copies of a.
+func copies(p program, a vec, n int) []vec {
+	all := make([]vec, n)
+	for i := range all {
+		all[i] = p.copy(a)
+	}
+	return all
+}
+
 // eachRow writes a loop over rows, whose number is in the parameter rows. body writes the code for
 // the row at the pointers and moves them to the next row.
 func eachRow(p program, body func()) { p.repeat(p.pointer("rows"), body) }

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 // sumLanes is the number of parallel sums: enough to hide the latency of an addition.
@@ -30,10 +31,7 @@ func dot(p program) {
 func maximum(s avxProgram) {
 	x := pointer("x")
 	lowest := s.numReg(math.Inf(-1))
-	acc := s.vecs(32 / s.lanes)
-	for _, v := range acc {
-		VMOVUPS(lowest, v)
-	}
+	acc := as[reg.VecVirtual](copies(s, lowest, 32/s.lanes))
 	nan := mask{}
 	if s.lanes == 16 {
 		nan.k = K()

@@ -29,7 +29,8 @@ func (s avxProgram) widenAt(n stored, from Mem, v reg.VecVirtual) {
 	}
 }
 
-// fromStored returns the loop that converts stored numbers to floats, in whole vectors of sixteen.
+// fromStored returns the kernel that converts stored numbers to floats. Their number is a multiple of
+// sixteen, so four vectors of four floats leave none for single vectors.
 func fromStored(n stored) func(p program) {
 	return func(p program) {
 		dst, x := p.pointer("dst"), p.pointer("x")

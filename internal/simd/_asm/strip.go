@@ -168,15 +168,6 @@ func rowMax(p program) {
 	p.end()
 }
 
-// copies returns n copies of a.
-func copies(p program, a vec, n int) []vec {
-	all := make([]vec, n)
-	for i := range all {
-		all[i] = p.copy(a)
-	}
-	return all
-}
-
 // hide writes the loop that sets elements that are not seen to −Inf.
 func hide(s avxProgram) {
 	x, seen := pointer("x"), pointer("seen")

@@ -38,8 +38,8 @@ var (
 // come later.
 var implementations = []*implementation{generic, avx2, avx512, amx, neon, wasmVectors}
 
-// A tiling is the sizes of what products keep in registers. avxProduct, neonProduct and wasmProduct
-// say why. The drivers in package simd get the same sizes.
+// A tiling contains the sizes of the tiles whose sums are kept in registers. avxProduct, neonProduct
+// and wasmProduct say why. The drivers in package simd use the same sizes.
 type tiling struct {
 	rows   int // of the largest tile of several vectors
 	narrow int // of the largest tile of one vector

@@ -1,5 +1,7 @@
 package main
 
+import "cmp"
+
 // arguments is the struct that the parameter t of a kernel points to.
 type arguments struct {
 	p      program
@@ -17,12 +19,13 @@ func (a arguments) field(name string) ptr { return a.p.field(a.t, a.offset(name)
 // spread loads a float into all lanes.
 func (a arguments) spread(name string) vec { return a.p.load(a.t, a.offset(name)/4) }
 
-// A condition is one of three: that the integer offset bytes after args is n, or is not; that x is
-// not 0; that a lane of v is neither 0 nor -0.
+// A condition is one of three: that the named field of args is n, or is not; that x is not 0; that a
+// lane of v is neither 0 nor -0.
 type condition struct {
-	args      ptr
-	offset, n int
-	not       bool
+	args  arguments
+	field string
+	n     int
+	not   bool
 
 	x ptr
 	v vec // is overwritten
@@ -31,7 +34,7 @@ type condition struct {
 func notZero(x ptr) condition { return condition{x: x} }
 
 func (a arguments) is(field string, n int) condition {
-	return condition{args: a.t, offset: a.offset(field), n: n}
+	return condition{args: a, field: field, n: n}
 }
 
 func (a arguments) isNot(field string, n int) condition {
@@ -39,6 +42,9 @@ func (a arguments) isNot(field string, n int) condition {
 	c.not = true
 	return c
 }
+
+// label returns the start of the names of labels.
+func (c condition) label() string { return cmp.Or(c.field, "if") }
 
 // eachHeight calls body for every number of rows from most down to 1, to write its code, which ends
 // the kernel.

@@ -7,10 +7,7 @@ import "github.com/attn-go/attn/internal/simd/_asm/wasm"
 // numbers stay positive. The branch that is never taken makes the engine compute them.
 func (f *wasmProgram) fmaLoop() {
 	n, one, tiny, zero := f.x("n"), f.Num(1), f.Num(0x1p-30), f.Zero()
-	var chains []wasm.V
-	for range fmaChains {
-		chains = append(chains, one.Copy())
-	}
+	chains := as[wasm.V](copies(f, one, fmaChains))
 	f.Loop(func(again wasm.Label) {
 		f.repeat(n, func() {
 			for range 2 {

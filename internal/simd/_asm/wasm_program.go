@@ -235,7 +235,7 @@ func (f *wasmProgram) ifElse(c condition, body, otherwise func()) {
 	case c.v != nil:
 		is = c.v.(wasm.V).ShlInts(1).Any() // only 0 and -0 have no bits other than the sign
 	default:
-		is = f.Load(c.args.(wasm.X), c.offset).Is(c.n)
+		is = c.args.field(c.field).(wasm.X).Is(c.n)
 	}
 	if otherwise == nil {
 		f.If(is, body)

@@ -11,10 +11,7 @@ const wasmSums = 4
 
 func (f *wasmProgram) maximum() {
 	x, lowest := f.x("x"), f.Num(math.Inf(-1))
-	var most []wasm.V
-	for range wasmSums {
-		most = append(most, lowest.Copy())
-	}
+	most := as[wasm.V](copies(f, lowest, wasmSums))
 	f.along("n", x).inLanes(len(most), func(i int, s step) {
 		most[i].Set(most[i].Max(s.or(x, lowest).(wasm.V)))
 	})

@@ -111,7 +111,7 @@ func ranks(s avxProgram) {
 	VCVTDQ2PS(ascending(), places)
 	s.along("n", dst, x).each(1, func(t step) {
 		own, rank, place := s.reg(), register(s.zero()), register(s.zero())
-		t.p.readInto(own, t.at(x), 0, t.e)
+		s.readInto(own, t.at(x), t.i, t.e)
 		i := GP64()
 		XORQ(i, i)
 		loop := label("other")
