@@ -192,7 +192,7 @@ func filmFrom(f *safetensors.Reader) (*Film, error) {
 	if err := checkSteps(steps); err != nil {
 		return nil, err
 	}
-	first, err := outline(f, n)
+	first, err := outline(f, n, false)
 	if err != nil {
 		return nil, err
 	}

@@ -221,19 +221,22 @@ func inFile(path string, err error) error {
 type readError struct{ error }
 
 func fromFile(f *safetensors.Reader) (*Record, error) {
-	r, err := outline(f, 0)
+	r, err := outline(f, 0, true)
 	if err != nil {
 		return nil, err
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		l.Weights = make([]float32, l.Heads*len(l.Queries)*len(l.Keys))
-		numbers := map[string][]float32{l.Name: l.Weights}
+		parts := map[string][]float32{}
+		if l.Weights == nil {
+			l.Weights = make([]float32, l.Heads*len(l.Queries)*len(l.Keys))
+			parts[l.Name] = l.Weights
+		}
 		if size := l.inFile.size; size > 0 {
 			l.QueryVectors, l.KeyVectors = make([]float32, l.Heads*len(l.Queries)*size), make([]float32, l.Heads*len(l.Keys)*size)
-			numbers[l.inFile.queries], numbers[l.inFile.keys] = l.QueryVectors, l.KeyVectors
+			parts[l.inFile.queries], parts[l.inFile.keys] = l.QueryVectors, l.KeyVectors
 		}
-		for name, to := range numbers {
+		for name, to := range parts {
 			if err := f.ReadFloat32s(name, to, 0); err != nil {
 				return nil, &readError{err}
 			}
@@ -244,8 +247,9 @@ func fromFile(f *safetensors.Reader) (*Record, error) {
 }
 
 // outline returns the record in a file without its weights and vectors. If the file is a film, frames is the number of
-// its frames, and otherwise 0.
-func outline(f *safetensors.Reader, frames int) (*Record, error) {
+// its frames, and otherwise 0. If keep, layers whose kind was derived from their weights have these weights, so that
+// they are read once.
+func outline(f *safetensors.Reader, frames int, keep bool) (*Record, error) {
 	if len(f.Tensors()) == 0 {
 		return nil, errors.New("no tensors, want one for each attention layer")
 	}
@@ -288,6 +292,9 @@ func outline(f *safetensors.Reader, frames int) (*Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", quote.Text(t.Name), err)
 		}
+		if !keep {
+			l.Weights = nil
+		}
 		r.Layers = append(r.Layers, l)
 	}
 	if texts.SourceTokens == nil && texts.TargetTokens == nil && len(layers) == 0 {
@@ -318,8 +325,8 @@ func metadata(f *safetensors.Reader, key string, to any) (given bool, err error)
 	return true, nil
 }
 
-// layerFrom makes a layer without weights from a tensor, its metadata and the texts. others are the layers before
-// it, and frames is as for outline.
+// layerFrom makes a layer from a tensor, its metadata and the texts. It has weights only if its kind was derived from
+// them. others are the layers before it, and frames is as for outline.
 func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, frames int) (Layer, error) {
 	l := Layer{Name: t.Name, Chosen: j.Heads, KeyHeads: j.KeyHeads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
 	_, said := kindOf(t.Name)
@@ -357,7 +364,7 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		return l, fmt.Errorf("shape %v, want at least one head and 1 to %d tokens", t.Shape, maxTokens)
 	}
 	l.Heads, l.Queries, l.Keys = shape[0], make([]string, lq), make([]string, lk)
-	if !said && lq == lk { // identify looks at the weights
+	if !said && lq == lk { // identify derives the kind from the weights
 		l.Weights = make([]float32, shape[0]*lq*lk)
 		if err := f.ReadFloat32s(t.Name, l.Weights, 0); err != nil {
 			return l, &readError{err}
@@ -373,7 +380,6 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		l.Index = *j.Index
 	}
 	identify(&l, others, j.Kind != "", j.Index != nil)
-	l.Weights = nil
 	queries, keys := texts.axes(l.Kind)
 	for _, axis := range []struct {
 		name         string

@@ -24,7 +24,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := outline(f, 0)
+	r, err := outline(f, 0, false)
 	if err != nil {
 		f.Close()
 		return nil, inFile(path, err)
