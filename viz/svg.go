@@ -230,6 +230,9 @@ const (
 // of masked cells. These are in the sheet's coordinates, because their hatching must not be scaled with the cells.
 func (s *sheet) paths(p placed) (paths [veilPath + 1][]byte) {
 	w, image := len(p.Columns), s.asImage(p)
+	if image && p.Masked == nil {
+		return paths // there is nothing to outline
+	}
 	for i := range p.Rows {
 		for j, n := 0, 0; j < w; j += n {
 			shade := s.shadeOf(p.Panel, i*w+j)
