@@ -113,8 +113,8 @@ func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 		return one
 	}
 	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{*one}}
-	for _, a := range e.outline.Axes { // MergeWords finds out from all texts of the record how tokens mark words
-		r.Layers = append(r.Layers, heads.Layer{Queries: a.Tokens, Keys: a.Tokens})
+	for _, a := range e.outline.Axes { // MergeWords derives from all texts of the record how tokens mark words
+		r.Layers = append(r.Layers, heads.Layer{Queries: a.Tokens})
 	}
 	if l.words {
 		r = r.MergeWords()
