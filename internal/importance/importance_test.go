@@ -82,12 +82,12 @@ func TestMerged(t *testing.T) {
 		return path
 	}
 	path := write("id", map[string]json.RawMessage{key: line[key]})
-	got, err := Merged(path, m.Model, "model", "id", true, o)
+	got, err := Merged(path, m.Model, m.Dir, "id", true, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []*reports.Importance{&want, &got} {
-		r.Model, r.Data = "", ""
+		r.Data = ""
 		for i := range r.Scores {
 			s := &r.Scores[i]
 			s.Passes, s.Seconds, s.Rank = 0, 0, 0 // NaN differs from itself
