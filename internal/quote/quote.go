@@ -85,7 +85,7 @@ func Message(s string) string {
 	return escape(s)
 }
 
-// Lines returns a text of several lines whose lines are escaped as those of a message are.
+// Lines returns a text of several lines, each escaped like a message. Line feeds stay.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {

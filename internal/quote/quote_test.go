@@ -63,6 +63,12 @@ func TestMessage(t *testing.T) {
 	}
 }
 
+func TestLines(t *testing.T) {
+	if got, want := Lines("<p>a\u00a0b\u202e\n日本語\u3000\xff\r\n\n"), "<p>a\\u00a0b\\u202e\n日本語\\u3000\\xff\\r\n\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func FuzzOneLine(f *testing.F) {
 	f.Add("\x1b[2J\u202e\r\n\xff\\n")
 	f.Fuzz(func(t *testing.T, s string) {
