@@ -112,7 +112,7 @@ func CheckName(path string) error {
 	return flags.Errorf("--film %s, want a name that ends in .webp", quote.Shell(path))
 }
 
-// File returns the file that Write writes of the chosen heads. All frames have one scale. font is the path
+// File returns the file in which Write draws the chosen heads. All frames have one scale. font is the path
 // of a font for characters that the built-in font lacks; "" is a system font.
 //
 // Errors: a choice that the first frame does not have, and an unusable font.

@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/train"
 )
 
-// The functions of this file are what differs between translators of attn train and pretrained models.
+// The functions of this file treat translators of attn train and pretrained models differently.
 
 // identify adds to a report the architecture of the model, and hashes of the weights and the data.
 func identify(m *tasks.Model, r *reports.Report, parts [3][]train.Line) (err error) {

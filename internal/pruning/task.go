@@ -32,12 +32,12 @@ type Part struct {
 	Probe *models.Probe
 	// Wanted, for pairs of texts, are their target similarities.
 	Wanted []float64
-	// Sources, as tokens, and References are the texts that a Judge lets the model translate; nil if none does.
+	// Sources, as tokens, and References are for a Judge of translations, and nil otherwise.
 	Sources    [][]int
 	References [][]string
 
 	reference *models.Reference // predictions of the whole model
-	whole     Measured          // the whole model
+	whole     Measured          // the result of the whole model
 }
 
 // Train trains a model for some steps. Each round uses different examples.
@@ -57,8 +57,8 @@ func (m Metric) String() string { return m.Name }
 
 // better reports whether a is better than b. NaN is worse than any number.
 func (m Metric) better(a, b reports.Number) bool {
-	if b != b {
-		return a == a
+	if math.IsNaN(float64(b)) {
+		return !math.IsNaN(float64(a))
 	}
 	if m.Loss {
 		return a < b
@@ -73,7 +73,7 @@ type Measured struct {
 	reports.Quality
 }
 
-// outcome is what a model does on a part of the data.
+// outcome has the predictions of a model on a part of the data, and its translations if a Judge needs them.
 type outcome struct {
 	predicted []models.Predicted
 	wanted    []float64 // as in Part
@@ -83,8 +83,8 @@ type outcome struct {
 // Judge computes a metric of an outcome.
 type Judge struct {
 	Metric
-	Writes bool // the items are the translations of a part's sources, and otherwise the predictions
-	// Of returns the metric on samples of the items.
+	Writes bool // Of samples translations of the sources; if false, predictions
+	// Of returns the metric on samples of the translations or predictions.
 	Of func(o outcome) bootstrap.Statistic
 }
 
@@ -214,7 +214,7 @@ func (x *Task) Measure(ctx context.Context, p *models.Probe, on *Part) (Measured
 	return seen, nil
 }
 
-// items returns the number of items that a judge samples.
+// items returns the number of translations or predictions that a judge samples.
 func (o outcome) items(j Judge) int {
 	if j.Writes {
 		return o.written.Len()

@@ -57,7 +57,7 @@ var script = sync.OnceValue(func() string {
 func read(name string) string {
 	text, err := embedded.ReadFile("page/" + name)
 	if err != nil {
-		panic(err) // a module imports another name
+		panic(err) // a module imports a file that does not exist
 	}
 	return string(text)
 }

@@ -8,7 +8,7 @@ import (
 // recent is a cache of the most recently used values, up to a number of bytes, and at least one.
 type recent[K comparable, V any] struct {
 	most int         // bytes
-	size func(V) int // of a value, in bytes
+	size func(V) int // bytes of a value, which do not change
 
 	mu    sync.Mutex
 	bytes int

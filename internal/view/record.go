@@ -44,8 +44,8 @@ func describe(l *heads.Layer, found []heads.Problem) []string {
 	return list
 }
 
-// note stores and returns the errors found in each head of a layer. They are also found while all heads are drawn, so
-// that warnings need not read or compute the heads again.
+// note stores the errors in the heads of a layer as lines, and returns the lines. thumbs also calls it, because it has
+// all heads: warnings then need not read or compute them again.
 func (e *entry) note(layer int, found [][]heads.Problem) []string {
 	lines := describe(&e.record.Layers[layer], slices.Concat(found...))
 	e.wrong.Store(layer, lines)

@@ -123,12 +123,12 @@ type Server struct {
 	handler http.Handler
 }
 
-// embedded has the folders of files for the browser: of the page of attn view, and of that of attn follow.
+// embedded has the files for the browser: a folder for the page of attn view, and one for that of attn follow.
 //
 //go:embed page training
 var embedded embed.FS
 
-// serveFolder returns a handler that serves a folder of embedded, and nothing else yet.
+// serveFolder returns a handler that serves a folder of embedded. The caller adds the other paths of its page.
 func serveFolder(name string) *http.ServeMux {
 	folder, err := fs.Sub(embedded, name)
 	if err != nil {
