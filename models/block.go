@@ -35,8 +35,8 @@ type block struct {
 	options                     attn.Options // masks, biases, soft-cap; a Run adds to them
 }
 
-// forward returns the next hidden states. number is that of the block, from 0. lens are the lengths of the sequences,
-// nil if they are equal. m is the source, for the decoder of an encoder–decoder. Shapes: x and out [B L D].
+// forward returns the next hidden states. number is the index of the block. lens are the lengths of the sequences, nil
+// if they are equal. m is the source, for the decoder of an encoder–decoder. Shapes: x and out [B L D].
 func (b *block) forward(t *tensor.Tape, x *tensor.Tensor, r *Run, number int, lens []int, m *memory) *tensor.Tensor {
 	x = b.add(t, x, b.selfNorm, b.selfAfter, func(x *tensor.Tensor) *tensor.Tensor {
 		o := r.options(b.options, b.self, lens)

@@ -121,8 +121,8 @@ func (c TranslatorConfig) Validate() error {
 	return nil
 }
 
-// params returns the approximate number of parameters of the network: the elements of its
-// matrices. The number may overflow an int.
+// params returns the approximate number of parameters of the network: the elements of its matrices. Biases,
+// normalisations and scores are left out, so the network never has fewer. The number may overflow an int.
 func (c TranslatorConfig) params() int64 {
 	width := int64(c.Width)
 	n := int64(c.SourceVocab+c.TargetVocab)*width + c.family().params(c)

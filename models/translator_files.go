@@ -197,8 +197,8 @@ func IsTranslator(dir string) (is bool) {
 }
 
 // LoadTranslator loads a translator from a directory that Save has written. An invalid file, or a
-// directory with a pretrained model, gives an *input.Error; every shape is checked before its memory is
-// allocated.
+// directory with a pretrained model, gives an *input.Error; a configuration that needs much more memory
+// than the file of weights is refused before the memory is allocated.
 func LoadTranslator(dir string) (*Model, error) {
 	v := new(Translator)
 	c := &v.Config
@@ -259,8 +259,8 @@ func LoadTranslator(dir string) (*Model, error) {
 	return m, nil
 }
 
-// plausible returns an error if the network has more than twice as many numbers as the file: a forged config cannot
-// make it much larger. nn.LoadFrom names the tensors that differ otherwise.
+// plausible returns an error if the network has more than twice as many numbers as the file, so that a forged config
+// cannot allocate much more memory. For smaller differences, nn.LoadFrom names the tensors.
 func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) error {
 	has := int64(0)
 	for _, t := range weights.Tensors() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -43,6 +44,62 @@ func TestSaveAndLoad(t *testing.T) {
 		if files := contents(t, dir); len(files) != 4 {
 			t.Errorf("%d files, want 4", len(files))
 		}
+	}
+}
+
+// TestSaveAndLoadAny draws configurations of every architecture, with any heads pruned. What is saved can be loaded. The
+// approximate number of parameters, to which a file is compared before it is loaded, is near the actual number and never
+// above it: otherwise, a model could be refused that attn has saved, or a small file could cause a large allocation.
+func TestSaveAndLoadAny(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 2))
+	scores := score.Kinds().Names()
+	draws := 200
+	if testing.Short() {
+		draws = 20
+	}
+	for i := range draws {
+		c := TranslatorConfig{
+			Arch: translatorFamilies[i%len(translatorFamilies)].Type, Score: scores[rng.IntN(len(scores))],
+			Heads: rng.IntN(5), Layers: 1 + rng.IntN(3),
+		}
+		c.Width = 2 * max(1, c.Heads) * (1 + rng.IntN(3))
+		if c.Arch == Transformer {
+			c.Heads, c.Hidden = max(1, c.Heads), 1+rng.IntN(9)
+		}
+		c.PrunedHeads = map[string][]int{}
+		rate := []float64{0, 0.5, 1}[rng.IntN(3)]
+		for _, layer := range c.layers() {
+			for h := range c.Heads {
+				if rng.Float64() < rate {
+					c.PrunedHeads[layer] = append(c.PrunedHeads[layer], h)
+				}
+			}
+		}
+		letters := make([]rune, 1+rng.IntN([]int{3, 2000}[rng.IntN(2)]))
+		for i := range letters {
+			letters[i] = 'א' + rune(i)
+		}
+		m := newToy(t, c, []seq2seq.Pair{{Source: string(letters), Target: "ab"}})
+		c = m.Translator.Config
+
+		dir, numbers := t.TempDir(), int64(0)
+		for _, p := range m.Params() {
+			numbers += int64(p.Len())
+		}
+		if n := c.params(); n > numbers || 5*n < numbers {
+			t.Errorf("%+v: about %d parameters, have %d", c, n, numbers)
+		}
+		if err := m.Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		got, err := LoadTranslator(dir)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		if !got.Translator.Config.Equal(c) {
+			t.Errorf("config %+v, want %+v", got.Translator.Config, c)
+		}
+		sameParams(t, got, m)
 	}
 }
 

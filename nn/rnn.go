@@ -34,8 +34,8 @@ func NewRNN(in, hidden int, rng *rand.Rand) *RNN {
 	return &RNN{CellWeights: newCellWeights(in, hidden, 1, rng)}
 }
 
-// Forward runs the layer over a batch of sequences: arguments, shapes, gradients and panics are those of GRU.Forward.
-// It also panics with a *tensor.ShapeError if Activation is neither Tanh nor ReLU.
+// Forward runs the layer over a batch of sequences. Arguments, shapes, gradients and panics are as in [GRU.Forward]. It
+// also panics with a *tensor.ShapeError if Activation is neither Tanh nor ReLU.
 func (r *RNN) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
 	if r.Activation > ReLU {
 		panic(&tensor.ShapeError{Op: "nn: RNN", Arg: "Activation", What: "value", Got: []int{int(r.Activation)}, Want: "Tanh or ReLU"})

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,15 +49,12 @@ func from[S, T any](finish func(S) (T, error)) kind[T] {
 	}
 }
 
-// as is a kind whose settings are the tagged fields of the component itself, a *S. usual has those that may be absent.
-func as[T, S any](usual S, checks ...func(*S) error) kind[T] {
-	return func(have map[string]json.RawMessage) (t T, err error) {
-		s := usual
-		err = decode(have, &s)
-		for _, check := range checks {
-			err = cmp.Or(err, check(&s))
-		}
-		return any(&s).(T), err
+// as is a kind whose settings are the tagged fields of the component itself. usual returns a pointer to a new component
+// with the settings that may be absent.
+func as[T any](usual func() T) kind[T] {
+	return func(have map[string]json.RawMessage) (T, error) {
+		t := usual()
+		return t, decode(have, t)
 	}
 }
 

@@ -17,15 +17,15 @@ func decoderStage() stage[decoder] {
 		name: "decoder", parts: "decoders",
 		join: func(parts []decoder) (decoder, error) { return decoders(parts), nil },
 		kinds: map[string]kind[decoder]{
-			"ByteLevel":    as[decoder](byteLevel{}),
-			"Metaspace":    as[decoder](metaspace{}, (*metaspace).ready),
-			"WordPiece":    as[decoder](wordPieceDecoder{}),
-			"BPEDecoder":   as[decoder](bpeDecoder{}),
+			"ByteLevel":    as(func() decoder { return new(byteLevel) }),
+			"Metaspace":    from(func(s metaspaceSettings) (decoder, error) { return s.finish() }),
+			"WordPiece":    as(func() decoder { return new(wordPieceDecoder) }),
+			"BPEDecoder":   as(func() decoder { return new(bpeDecoder) }),
 			"ByteFallback": fixed[decoder](byteFallback{}),
 			"Fuse":         fixed[decoder](fuse{}),
-			"Strip":        as[decoder](stripDecoder{}),
-			"Replace":      as[decoder](replace{}),
-			"CTC":          as[decoder](ctc{}),
+			"Strip":        as(func() decoder { return new(stripDecoder) }),
+			"Replace":      as(func() decoder { return new(replace) }),
+			"CTC":          as(func() decoder { return new(ctc) }),
 		},
 	}
 }
@@ -115,7 +115,7 @@ func (m *metaspace) decode(tokens []string) []string {
 		if i == 0 && m.prepend != "never" {
 			with = ""
 		}
-		return strings.ReplaceAll(token, string(m.Char), with)
+		return strings.ReplaceAll(token, m.mark, with)
 	})
 }
 

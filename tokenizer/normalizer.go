@@ -18,22 +18,22 @@ func normalizerStage() stage[normalizer] {
 		name: "normalizer", parts: "normalizers",
 		join: func(parts []normalizer) (normalizer, error) { return normalizers(parts), nil },
 		kinds: map[string]kind[normalizer]{
-			"BertNormalizer": as[normalizer](bertNormalizer{}),
+			"BertNormalizer": as(func() normalizer { return new(bertNormalizer) }),
 			"NFC":            fixed[normalizer](unicodeForm(norm.NFC)),
 			"NFD":            fixed[normalizer](unicodeForm(norm.NFD)),
 			"NFKC":           fixed[normalizer](unicodeForm(norm.NFKC)),
 			"NFKD":           fixed[normalizer](unicodeForm(norm.NFKD)),
 			"Lowercase":      fixed[normalizer](lowercase{}),
 			"StripAccents":   fixed[normalizer](stripMarks{mark}),
-			"Strip":          as[normalizer](strip{}),
+			"Strip":          as(func() normalizer { return new(strip) }),
 			"Nmt":            fixed[normalizer](nmt{}),
 			"Precompiled": from(func(s struct {
 				Map []byte `json:"precompiled_charsmap"`
 			}) (normalizer, error) {
 				return readCharsMap(s.Map)
 			}),
-			"Replace":   as[normalizer](replace{}),
-			"Prepend":   as[normalizer](prepend{}),
+			"Replace":   as(func() normalizer { return new(replace) }),
+			"Prepend":   as(func() normalizer { return new(prepend) }),
 			"ByteLevel": fixed[normalizer](byteLevelForm{}),
 		},
 	}

@@ -22,9 +22,9 @@ func preTokenizerStage() stage[preTokenizer] {
 		join: func(parts []preTokenizer) (preTokenizer, error) { return preTokenizers(parts), nil },
 		kinds: map[string]kind[preTokenizer]{
 			"BertPreTokenizer": fixed[preTokenizer](bertWords),
-			"ByteLevel":        as[preTokenizer](byteLevel{Words: true}),
-			"Metaspace":        as[preTokenizer](metaspace{Split: true}, (*metaspace).ready),
-			"Split":            as[preTokenizer](splitter{}),
+			"ByteLevel":        as(func() preTokenizer { return &byteLevel{Words: true} }),
+			"Metaspace":        from(func(s metaspaceSettings) (preTokenizer, error) { return s.finish() }),
+			"Split":            as(func() preTokenizer { return new(splitter) }),
 			"Whitespace":       fixed[preTokenizer](splitter{place{wordsAndSigns{}}, removed, true}),
 			"WhitespaceSplit":  fixed[preTokenizer](atSpaces),
 			"Digits": from(func(s struct { // each digit separately, or a run of digits as a whole
@@ -112,40 +112,44 @@ func (b byteLevel) preTokenize(out []piece, p piece) []piece {
 
 // metaspace replaces spaces by the visible character ▁, adds one at the beginning, and splits before each.
 type metaspace struct {
+	mark    string
+	prepend string // "always", "first" or "never"
+	split   bool
+}
+
+type metaspaceSettings struct {
 	Char    char    `json:"replacement"`
 	Prefix  *bool   `json:"add_prefix_space,omitempty"`
 	Prepend *string `json:"prepend_scheme,omitempty"`
-	Split   bool    `json:"split,omitempty"`
+	Split   *bool   `json:"split,omitempty"`
 	Written *string `json:"str_rep,omitempty"` // old files have it besides replacement
-	prepend string  // "always", "first" or "never"
 }
 
-func (m *metaspace) ready() error {
-	m.prepend = "always"
-	if m.Prepend != nil {
-		m.prepend = *m.Prepend
+func (s metaspaceSettings) finish() (*metaspace, error) {
+	m := &metaspace{string(s.Char), "always", s.Split == nil || *s.Split}
+	if s.Prepend != nil {
+		m.prepend = *s.Prepend
 	}
 	if !slices.Contains([]string{"always", "first", "never"}, m.prepend) {
-		return fmt.Errorf("prepend_scheme %s, want always, first or never", quote.Text(m.prepend))
+		return nil, fmt.Errorf("prepend_scheme %s, want always, first or never", quote.Text(m.prepend))
 	}
-	if m.Prefix != nil && !*m.Prefix {
-		if m.Prepend != nil && m.prepend != "never" {
-			return errors.New("add_prefix_space is false, but prepend_scheme is not never")
+	if s.Prefix != nil && !*s.Prefix {
+		if s.Prepend != nil && m.prepend != "never" {
+			return nil, errors.New("add_prefix_space is false, but prepend_scheme is not never")
 		}
 		m.prepend = "never"
 	}
-	return nil
+	return m, nil
 }
 
 func (m *metaspace) preTokenize(out []piece, p piece) []piece {
 	p.plain()
-	mark := string(m.Char)
-	p.replace(literal(" "), mark)
-	if !strings.HasPrefix(p.s, mark) && (m.prepend == "always" || m.prepend == "first" && p.base == 0) {
-		p.prepend(mark)
+	p.replace(literal(" "), m.mark)
+	if !strings.HasPrefix(p.s, m.mark) && (m.prepend == "always" || m.prepend == "first" && p.base == 0) {
+		p.prepend(m.mark)
 	}
-	if !m.Split {
+	if !m.split {
 		return append(out, p)
 	}
-	return splitter{At: place{literal(mark)}, Keep: withNext}.preTokenize(out, p)
+	return splitter{At: place{literal(m.mark)}, Keep: withNext}.preTokenize(out, p)
 }

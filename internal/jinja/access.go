@@ -29,10 +29,6 @@ func getItem(r *run, v, key any) any {
 	switch x := v.(type) {
 	case undefined:
 		fail("%s is undefined and has no elements", x.name)
-	case namespace, loopState:
-		if s, ok := key.(string); ok {
-			return getAttribute(x, s)
-		}
 	case *dict:
 		if i, there := x.find(r, key); there {
 			return x.values[i]
@@ -45,10 +41,12 @@ func getItem(r *run, v, key any) any {
 			return m
 		}
 		return undefined{s}
+	}
+	if name, ok := key.(string); ok {
+		return getAttribute(v, name)
+	}
+	switch x := v.(type) {
 	case string, *list:
-		if name, ok := key.(string); ok {
-			return getAttribute(v, name)
-		}
 		i, ok := key.(int64)
 		if !ok {
 			fail("%s as an index of %s is not supported", typeName(key), typeName(v))

@@ -67,6 +67,9 @@ func first(r *run, v any) any {
 }
 
 func last(r *run, v any) any {
+	if l, ok := v.(*list); ok && l.kind == iteratorKind {
+		fail("last of an iterator, want the filter list before")
+	}
 	all := iterate(r, v)
 	if len(all) == 0 {
 		return undefined{"the last element"}
@@ -153,8 +156,8 @@ func pick(r *run, v any, a args, attributes int, want bool) any {
 func path(r *run, v any, names string) any {
 	for name := range strings.SplitSeq(names, ".") {
 		r.step()
-		if n, err := strconv.ParseInt(name, 10, 64); err == nil {
-			v = getItem(r, v, n)
+		if n, err := strconv.ParseUint(name, 10, 31); err == nil { // "-1" is a name in Jinja
+			v = getItem(r, v, int64(n))
 			continue
 		}
 		v = getItem(r, v, name)

@@ -1,5 +1,5 @@
 // Package jinja renders chat templates. It supports the part of Jinja 2 that the templates of language models use in a
-// chat of texts, with the settings and functions of transformers' apply_chat_template.
+// text-only chat, with the settings and functions of transformers' apply_chat_template.
 //
 // A template comes with a model and is not trusted. It can read only its variables, and its work is limited. The rest
 // of Jinja is an error: unsupported syntax when the template is parsed, an unsupported name or value when it is used.

@@ -31,16 +31,25 @@ var stringMethods = map[string]builtin{
 	"endswith":   {"suffix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
 }
 
-// otherMethods are Python's unsupported methods. Other names are undefined attributes, which a template may test.
+// otherMethods are Python's unsupported methods. Other names are undefined attributes, which a template may test. All
+// attributes of types that are not listed, such as macros, are unsupported.
 var otherMethods = map[string][]string{
-	"a list": {"append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"},
-	"a dict": {"clear", "copy", "fromkeys", "keys", "pop", "popitem", "setdefault", "update", "values"},
+	"none":          nil,
+	"a truth value": numberMethods,
+	"an integer":    numberMethods,
+	"a list":        {"append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"},
+	"a dict":        {"clear", "copy", "fromkeys", "keys", "pop", "popitem", "setdefault", "update", "values"},
 	"a string": {
 		"casefold", "center", "count", "encode", "expandtabs", "find", "format", "format_map", "index", "isalnum", "isalpha",
 		"isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace", "istitle",
 		"isupper", "join", "ljust", "maketrans", "partition", "removeprefix", "removesuffix", "rfind", "rindex", "rjust",
 		"rpartition", "rsplit", "splitlines", "swapcase", "title", "translate", "zfill",
 	},
+}
+
+var numberMethods = []string{
+	"as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag", "is_integer", "numerator",
+	"real", "to_bytes",
 }
 
 // method returns a method of a dict or a string, or nil if there is no such method. It fails for unsupported methods.
@@ -54,7 +63,8 @@ func method(v any, name string) any {
 	}
 	m, ok := methods[name]
 	if !ok {
-		if strings.HasPrefix(name, "__") || slices.Contains(otherMethods[typeName(v)], name) {
+		others, listed := otherMethods[typeName(v)]
+		if !listed || strings.HasPrefix(name, "__") || slices.Contains(others, name) {
 			fail("%s of %s is not supported", name, typeName(v))
 		}
 		return nil

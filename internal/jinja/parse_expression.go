@@ -141,6 +141,9 @@ func (p *parser) filtered() expression {
 func (p *parser) test(of expression) expression {
 	negated := p.skip("not")
 	name := p.wantKind(identifier, "the name of a test")
+	if t := p.peek(); t.kind == identifier && !slices.Contains([]string{"else", "or", "and"}, t.s) {
+		p.fail("test %s has an argument without parentheses", name) // to Jinja, even if and not are arguments here
+	}
 	return func(r *run, s *scope) any { return applyTest(r, name, r.value(of, s), given{}) != negated }
 }
 

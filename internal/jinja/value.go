@@ -31,7 +31,7 @@ const (
 	listKindList listKind = iota
 	tupleKind
 	rangeKind
-	viewKind     // the keys, values or items of a dict
+	viewKind     // the items of a dict
 	iteratorKind // can be used once
 )
 

@@ -32,8 +32,8 @@ var checked = []string{
 	"./mask", "./bench/compare", "./internal/apply", "./internal/panels", "./internal/film", "./internal/importance",
 	"./internal/recording", "./internal/tasks", "./internal/trace", "./site/lesson",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/bootstrap", "./internal/curve",
-	"./internal/curve/chart", "./internal/exact", "./internal/filter", "./internal/flash", "./internal/npy", "./internal/pruning", "./internal/shards",
-	"./internal/simd", "./internal/view",
+	"./internal/curve/chart", "./internal/exact", "./internal/filter", "./internal/flash", "./internal/npy",
+	"./internal/pruning", "./internal/shards", "./internal/simd", "./internal/view",
 }
 
 // The reasons for which a fused multiply-add is allowed.
