@@ -52,6 +52,9 @@ type translatorFamily struct {
 	params func(c TranslatorConfig) int64
 	// layers returns the names of the multi-head attention layers.
 	layers func(c TranslatorConfig) []string
+	// matrices returns names and row counts of matrices that determine the size of the network,
+	// from every layer. Each has as many columns as the width.
+	matrices func(c TranslatorConfig) []namedRows
 }
 
 // trainable is the network of a translator.

@@ -2,6 +2,7 @@ package models
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -259,17 +261,31 @@ func LoadTranslator(dir string) (*Model, error) {
 	return m, nil
 }
 
-// plausible returns an error if the network has more than twice as many numbers as the file, so that a forged config
-// cannot allocate much more memory. For smaller differences, nn.LoadFrom names the tensors.
+// namedRows is the name of a matrix and its number of rows.
+type namedRows struct {
+	name string
+	rows int
+}
+
+// plausible checks that the file contains the matrices that determine the network's size, so that
+// a forged config cannot make the network much larger than the file.
 func (c TranslatorConfig) plausible(path string, weights *safetensors.Reader) error {
-	has := int64(0)
-	for _, t := range weights.Tensors() {
-		has += int64(t.Len())
+	want := func(rows, columns int, name string) error {
+		t, there := weights.Lookup(name)
+		if !there {
+			return input.Errorf(path, "tensor %s is missing", quote.Text(name))
+		}
+		if shape := []int{rows, columns}; !slices.Equal(t.Shape, shape) {
+			return input.Errorf(path, "tensor %s has shape %v, want %v for this config",
+				quote.Text(name), t.Shape, shape)
+		}
+		return nil
 	}
-	if want := c.params(); want > 2*has {
-		return input.Errorf(path, "has %d numbers, want about %d for the network of %s", has, want, configFile)
+	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
+	for _, m := range c.family().matrices(c) {
+		err = cmp.Or(err, want(m.rows, c.Width, m.name))
 	}
-	return nil
+	return err
 }
 
 // maxJSON limits the size of a JSON file, far above that of any vocabulary.

@@ -38,6 +38,12 @@ var recurrentFamily = translatorFamily{
 		return n
 	},
 	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many heads it has
+	matrices: func(c TranslatorConfig) (list []namedRows) {
+		for i := range c.Layers {
+			list = append(list, namedRows{fmt.Sprintf("decoder.%d.weight_hh", i), 3 * c.Width})
+		}
+		return list
+	},
 }
 
 // recurrent is the translator of Bahdanau et al., "Neural Machine Translation by Jointly Learning

@@ -43,6 +43,15 @@ var transformerFamily = translatorFamily{
 		}
 		return names
 	},
+	matrices: func(c TranslatorConfig) (list []namedRows) {
+		for i := range c.Layers { // a pruned layer may have few heads or none, so matrices of every layer are listed
+			for _, layer := range []string{encoderName(i), decoderName(i), crossName(i)} {
+				list = append(list, namedRows{layer + ".q.weight", len(c.Kept(layer)) * (c.Width / c.Heads)})
+			}
+			list = append(list, namedRows{fmt.Sprintf("encoder.%d.ff.in.weight", i), c.Hidden})
+		}
+		return list
+	},
 }
 
 // transformer is the encoder–decoder of Vaswani et al., "Attention Is All You Need", 2017, as
