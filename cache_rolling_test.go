@@ -48,7 +48,7 @@ func TestRollingCache(t *testing.T) {
 // not earlier.
 func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: long sequences")
+		t.Skip("slow: long sequences; TestCacheCombinations rolls, too")
 	}
 	const page, window = 512, 37
 	m, o := relativeLayer(t)
