@@ -79,6 +79,12 @@
 // https://arxiv.org/abs/2205.14135; Dao, "FlashAttention-2", 2023,
 // https://arxiv.org/abs/2307.08691.
 //
+// # Goroutines
+//
+// Attend and Forward compute on up to GOMAXPROCS goroutines, which later calls reuse. Methods of a custom mask,
+// position, score change or observer run on them. In a test with testing/synctest, these goroutines are outside the
+// bubble: such a method must not use channels, timers or contexts made in the bubble.
+//
 // # Errors
 //
 // Attend and Forward panic with a *tensor.ShapeError if shapes or lengths disagree, and with a

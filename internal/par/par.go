@@ -13,6 +13,10 @@
 // For never waits for a worker that may be busy elsewhere. The caller claims chunks like any
 // worker until none is left, and then waits only for chunks in progress. For may therefore be
 // called from many goroutines and from within a body.
+//
+// Workers belong to no bubble of testing/synctest, even if For is called in one. A body must not use a channel, timer
+// or context of its caller: a worker that receives from a channel of a bubble ends the program. The Err method of a
+// cancelled context does so, too.
 package par
 
 import (

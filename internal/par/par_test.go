@@ -1,12 +1,16 @@
 package par
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -184,6 +188,44 @@ func TestWorkersFollowGOMAXPROCS(t *testing.T) {
 	waitFor(2)
 	runtime.GOMAXPROCS(5)
 	waitFor(4)
+}
+
+// The test uses a fresh process, in which the first call of For is in a bubble. There time stands still, at the start
+// of the year 2000, unless all goroutines of the bubble wait.
+func TestWorkersBelongToNoBubble(t *testing.T) {
+	const child = "ATTN_TEST_BUBBLE"
+	if os.Getenv(child) == "" {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestWorkersBelongToNoBubble$")
+		cmd.Env = append(os.Environ(), child+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		for _, procs := range []int{2, 5, 3, 6} {
+			runtime.GOMAXPROCS(procs)
+			var outside atomic.Int32
+			for workers := int32(-1); outside.Load() == 0 || workers != int32(procs-1); workers = pool.workers.Load() {
+				For(8, 1, func(lo, hi int) {
+					if !time.Now().Equal(start) { // on a worker; the caller then waits for it
+						outside.Add(1)
+						burn(time.Millisecond)
+					}
+				})
+			}
+			if d := time.Since(start); d != 0 {
+				t.Fatalf("with %d processors, %v passed in the bubble during For", procs, d)
+			}
+		}
+		time.Sleep(time.Hour)
+		if d := time.Since(start); d != time.Hour {
+			t.Errorf("after an hour, %v passed", d)
+		}
+	})
 }
 
 func TestForDoesNotAllocate(t *testing.T) {

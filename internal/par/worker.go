@@ -24,6 +24,20 @@ var pool struct {
 // wakes a worker without work. There is never a token too few; see park.
 var wake = make(chan struct{}, 256)
 
+// start receives one token for each worker to start. A goroutine belongs to the synctest bubble of the goroutine
+// that starts it, and in a bubble time stands still while a worker spins. Workers are therefore started by a goroutine
+// that is older than any bubble. The channels of this package, too, are made before any bubble, because a channel
+// belongs to the bubble in which it is made.
+var start = make(chan struct{}, 256)
+
+func init() {
+	go func() {
+		for range start {
+			go work()
+		}
+	}()
+}
+
 // summon announces a job that up to helpers workers may join, and starts workers until there are
 // wanted of them.
 func summon(helpers, wanted int) {
@@ -34,7 +48,7 @@ func summon(helpers, wanted int) {
 	}
 	for n := pool.workers.Load(); n < want; n = pool.workers.Load() {
 		if pool.workers.CompareAndSwap(n, n+1) {
-			go work()
+			start <- struct{}{}
 		}
 	}
 	// A worker takes long to wake up; until then, one token per worker is enough.
