@@ -68,7 +68,8 @@ type Output struct {
 	Out     *tensor.Tensor // [B H Lq V] from Attend, in the layer's layout from MultiHead
 	Weights *tensor.Tensor // [B H Lq Lk]; nil unless Options.Weights is set
 	// LogSumExp [B H Lq] is ln Σ_j exp(score[i,j]) over the keys that query i attends to, including the
-	// sink, and −Inf if there are none. Nil unless Options.LogSumExp is set.
+	// sink, and −Inf if there are none. It is +Inf if a score is; the query's weights are then NaN. Nil unless
+	// Options.LogSumExp is set.
 	LogSumExp *tensor.Tensor
 }
 

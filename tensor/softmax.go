@@ -74,7 +74,8 @@ var negInf = float32(math.Inf(-1))
 // rowsPerChunk returns the number of rows with about a grain of elements.
 func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
 
-// LogSumExp returns log Σ exp(x_j) along the last axis and removes that axis. Its gradient is the softmax.
+// LogSumExp returns log Σ exp(x_j) along the last axis and removes that axis. Its gradient is the softmax; in a row
+// with +Inf it is therefore NaN.
 func LogSumExp(t *Tape, x *Tensor) *Tensor {
 	n, width := rows("LogSumExp", x)
 	y := t.Make(x.shape[:x.Rank()-1]...)
@@ -86,12 +87,15 @@ func LogSumExp(t *Tape, x *Tensor) *Tensor {
 // logSumExpRow returns log Σ exp(x_j) and writes the softmax of x to soft.
 func logSumExpRow(soft, x []float32) float32 {
 	m := simd.Max(x)
-	if math.IsInf(float64(m), 0) { // ±Inf: the sum is its largest term
+	if m == negInf {
 		clear(soft)
 		return m
 	}
 	sum := simd.ExpSum(soft, x, m)
 	simd.Scale(soft, 1/sum, soft)
+	if math.IsInf(float64(m), 1) { // sum is NaN, but every other term is 0
+		return m
+	}
 	return m + float32(math.Log(float64(sum)))
 }
 

@@ -319,7 +319,9 @@ func (f *forward) rowStatistics(row int, shift, sum float32) (factor float32) {
 	total := float64(sum)
 	if a.Sinks != nil {
 		sink = a.sink(row, shift)
-		total += math.Exp2(sink)
+		if total += math.Exp2(sink); math.IsInf(sink, 1) {
+			total = math.NaN() // as every weight
+		}
 	}
 	switch {
 	case sum == 0: // the row attends to no key
@@ -340,14 +342,18 @@ func (f *forward) rowStatistics(row int, shift, sum float32) (factor float32) {
 
 // logSumExp returns the log-sum-exp of a row from values computed by rowStatistics.
 func (a *Attention) logSumExp(row int, shift, sum float32, sink, total float64) float32 {
-	c, _ := a.exponent()
-	switch {
-	case sum != 0 && !(sink > sinkLead):
-		return float32(float64(float64(c)*float64(shift)*math.Ln2) + math.Log(total))
-	case a.Sinks != nil:
-		return a.sinkOf(row)
+	largest := negInf
+	if a.Sinks != nil {
+		largest = a.sinkOf(row)
 	}
-	return negInf
+	switch c, _ := a.exponent(); {
+	case math.IsInf(float64(shift), 1): // sum is NaN, but every other term is 0
+		return max(shift, largest)
+	case sum == 0, sink > sinkLead && sum == sum:
+		return largest
+	default:
+		return float32(float64(float64(c)*float64(shift)*math.Ln2) + math.Log(total))
+	}
 }
 
 // sinkOf returns the score of the sink of a row.

@@ -130,8 +130,7 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 	c, _ := a.exponent()
 	simd.RowMax(x.shift, w.scores, w.stride, width)
 	for k, m := range x.shift {
-		if m == negInf {
-			// The row attends to no key, or only to NaN, which RowMax may have ignored.
+		if m-m != 0 { // infinite, or NaN, which RowMax may have ignored
 			m = simd.Max(w.scores[k*w.stride:][:width])
 		}
 		w.top[k], x.shift[k] = orZero(m), m
@@ -141,6 +140,11 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		simd.PowerDropRows(w.scores, w.stride, width, c, w.top[:n], x.sum, a.drops(t.first+r+i, lo))
 	} else {
 		simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
+	}
+	for k, sum := range x.sum {
+		if sum != sum && !(x.shift[k] > math.MaxFloat32) { // merge must not drop NaN as a sum far below another
+			x.shift[k] = sum
+		}
 	}
 	if w.weights.data != nil {
 		copy(w.shifts[lo/blockKeys*bandRows+i:], x.shift[:n])
