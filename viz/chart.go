@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // Chart is a plot of numbers against other numbers: lines, single points, and bands behind
@@ -132,7 +134,7 @@ func titled(what string, i int, name string) string {
 	if name == "" {
 		return fmt.Sprintf("%s %d", what, i)
 	}
-	return fmt.Sprintf("%s %d (%s)", what, i, label(name, 40))
+	return fmt.Sprintf("%s %d (%s)", what, i, cells.Label(name, 40))
 }
 
 func checkColor(color int, name string) error {

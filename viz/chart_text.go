@@ -82,7 +82,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	d.xNumbers(f, left+2, columns)
 	if c.X != "" {
 		pad(&d.Builder, left+2)
-		d.WriteString(label(c.X, columns))
+		d.WriteString(cells.Label(c.X, columns))
 		d.line()
 	}
 	if !c.Bare {
@@ -231,7 +231,7 @@ func (d *drawing) series(c Chart) {
 			}
 			d.plain()
 		}
-		d.WriteString(" " + label(name, d.t.most()-2))
+		d.WriteString(" " + cells.Label(name, d.t.most()-2))
 		d.line()
 	}
 	for i, l := range c.Lines {

@@ -12,6 +12,8 @@ import (
 	"image/color"
 	"math"
 	"slices"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // Figure is a picture of the attention weights of one or more heads. It has a method for each output format:
@@ -44,9 +46,9 @@ type Figure struct {
 	Inline bool
 }
 
-func (f Figure) unit() string { return cmp.Or(f.Unit, "weight") }
+func (f Figure) unit() string { return cells.Label(cmp.Or(f.Unit, "weight"), 40) }
 
-func (f Figure) axes() string { return cmp.Or(f.Axes, "rows attend to columns") }
+func (f Figure) axes() string { return cells.Label(cmp.Or(f.Axes, "rows attend to columns"), 200) }
 
 // Panel is the matrix of one head, or of a mean over heads.
 type Panel struct {

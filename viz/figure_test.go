@@ -238,10 +238,10 @@ func TestLabel(t *testing.T) {
 		"a\xffb": `a\xffb`, "\ufffd": "\ufffd", "\u0301": "◌\u0301", "e\u0301": "e\u0301", "\u2066": `\u2066`, "\ufeff": `\ufeff`,
 		"0123456789": "0123456…", "日本語日本語": "日本語…", "👩‍🚀": "👩‍🚀",
 	} {
-		if got := label(token, 8); got != want {
+		if got := cells.Label(token, 8); got != want {
 			t.Errorf("label of %q is %q, want %q", token, got, want)
 		}
-		if n := cells.Width(label(token, 8)); n > 8 {
+		if n := cells.Width(cells.Label(token, 8)); n > 8 {
 			t.Errorf("label of %q is %d wide", token, n)
 		}
 	}

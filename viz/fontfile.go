@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/font/sfnt"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // Font is a font for characters that the Go fonts lack.
@@ -47,9 +49,9 @@ func (f Figure) Lacking() []rune {
 	p := newPen(regular(), 10, f.Fonts...)
 	var list []rune
 	seen := map[rune]bool{}
-	look := func(texts ...string) {
+	look := func(most int, texts ...string) {
 		for _, text := range texts {
-			for _, r := range visible(text) {
+			for _, r := range cells.Label(text, most) {
 				if seen[r] {
 					continue
 				}
@@ -60,11 +62,11 @@ func (f Figure) Lacking() []rune {
 			}
 		}
 	}
-	look(f.Title)
+	look(longestTitle, f.Title)
 	for _, p := range f.Panels {
-		look(p.Title)
-		look(p.Rows...)
-		look(p.Columns...)
+		look(longestTitle, p.Title)
+		look(tokenCells, p.Rows...)
+		look(tokenCells, p.Columns...)
 	}
 	return list
 }

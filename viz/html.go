@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"io"
 	"strings"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // figurePage is the page around a figure; names in braces are replaced. The background of the figure is paperTint.
@@ -32,7 +34,7 @@ func (f Figure) HTML(w io.Writer) error {
 	var picture bytes.Buffer
 	s.svg(&picture, hover)
 	_, err = strings.NewReplacer(
-		"{title}", escape(visible(cmp.Or(f.Title, "Attention"))), "{families}", families,
+		"{title}", escape(cells.Label(cmp.Or(f.Title, "Attention"), longestTitle)), "{families}", families,
 		"{picture}", picture.String(), "{note}", note,
 	).WriteString(w, figurePage)
 	return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // sheet is the layout of a picture: the positions of its parts in CSS pixels, 96 to the inch.
@@ -133,7 +135,7 @@ func (f Figure) layout() (*sheet, error) {
 	}
 	s.colorBar(y, notes)
 	if f.Title != "" {
-		s.width = max(s.width, min(textWidth(visible(f.Title), titleSize)*boldly+2*edge, 640))
+		s.width = max(s.width, min(textWidth(cells.Label(f.Title, cellsIn(640, titleSize)), titleSize)*boldly+2*edge, 640))
 		s.texts = append(s.texts, caption{text: fit(f.Title, titleSize, (s.width-2*edge)/boldly), x: edge, y: edge + titleSize, size: titleSize, bold: true})
 	}
 	return s, nil
@@ -211,7 +213,7 @@ func rounder(n int) int {
 func (l labels) widest(tokens []string) float64 {
 	w := 0.
 	for _, token := range every(tokens, l.stride) {
-		w = max(w, textWidth(label(token, tokenCells), l.size))
+		w = max(w, textWidth(cells.Label(token, tokenCells), l.size))
 	}
 	return w
 }
@@ -267,7 +269,7 @@ func cellSize(rows, columns int, side float64) (cw, ch float64) {
 
 // outerWidth returns the width of a panel with its labels and its title.
 func (b box) outerWidth() float64 {
-	return max(b.left+b.width(), min(textWidth(visible(b.Title), panelSize), leastTitle))
+	return max(b.left+b.width(), min(textWidth(cells.Label(b.Title, cellsIn(leastTitle, panelSize)), panelSize), leastTitle))
 }
 
 // addPanel puts a panel with its text on the sheet: its labels begin at x, its title is below
@@ -295,11 +297,11 @@ func (s *sheet) addPanel(b box, x, top, y float64) {
 	mid := func(cell, size float64) float64 { return cell/2 + 0.34*size }
 	for i := 0; i < len(b.Rows); i += b.rows.stride {
 		at := b.cell(i, 0)
-		add(caption{text: label(b.Rows[i], tokenCells), x: b.x - 4, y: at.y + mid(b.ch, b.rows.size), size: b.rows.size, anchor: end})
+		add(caption{text: cells.Label(b.Rows[i], tokenCells), x: b.x - 4, y: at.y + mid(b.ch, b.rows.size), size: b.rows.size, anchor: end})
 	}
 	for j := 0; j < len(b.Columns); j += b.heads.stride {
 		at := b.cell(0, j)
-		c := caption{text: label(b.Columns[j], tokenCells), size: b.heads.size}
+		c := caption{text: cells.Label(b.Columns[j], tokenCells), size: b.heads.size}
 		if b.upright {
 			c.x, c.y, c.up = at.x+mid(b.cw, c.size), b.y-4, true
 		} else {
@@ -327,11 +329,11 @@ func (s *sheet) colorBar(y float64, notes []string) {
 		s.ticks = append(s.ticks, at)
 		add(caption{text: numbers[i], x: at, y: y + barHeight + legendSize + 4, anchor: middle})
 	}
-	says := label(s.unit, 40)
+	says := s.unit
 	if s.top != 1 {
 		says = fmt.Sprintf("%s; the largest is %s", says, strings.ReplaceAll(fmt.Sprintf("%.3g", s.top), "-", "−"))
 		if s.signed {
-			says = label(s.unit, 40) + ", signed"
+			says = s.unit + ", signed"
 		}
 	}
 	right := s.bar.x + barLength + 22
@@ -366,9 +368,12 @@ func crowded(numbers []string, step float64) bool {
 	return slices.ContainsFunc(numbers, func(text string) bool { return textWidth(text, legendSize)+4 > step })
 }
 
+// cellsIn returns more cells than text of a width on the sheet can have: no letter is narrower than an eighth of its size.
+func cellsIn(width, size float64) int { return int(max(width, 0)/size*8) + 2 }
+
 // fit cuts a text to a width on the sheet.
 func fit(text string, size, width float64) string {
-	text = visible(text)
+	text = cells.Label(text, min(cellsIn(width, size), longestTitle))
 	if textWidth(text, size) <= width {
 		return text
 	}

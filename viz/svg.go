@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // SVG draws the figure as a vector picture: on white, or on a dark ground in a browser that prefers dark pages. To keep
@@ -48,7 +50,7 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) {
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" class="%[1]s" width="%[2]s" height="%[3]s" viewBox="0 0 %[2]s %[3]s" font-family="%[4]s" role="img">`+"\n",
 		class, number(s.width), number(s.height), families)
 	if s.title != "" {
-		fmt.Fprintf(b, "<title>%s</title>\n", escape(visible(s.title)))
+		fmt.Fprintf(b, "<title>%s</title>\n", escape(cells.Label(s.title, longestTitle)))
 	}
 	if !s.inline {
 		b.WriteString("<style>@media screen and (prefers-color-scheme:dark){" + s.dark() + "}</style>\n")
@@ -80,7 +82,7 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) {
 		b.WriteString(`<g class="strips" fill-opacity="0">` + "\n")
 		for _, t := range s.strips {
 			fmt.Fprintf(b, `<path data-x="%s" d="M%s %s%s"><title>%s</title></path>`+"\n",
-				t.x, number(t.rectangle.x), number(t.y), outline(t.w, t.h), escape(visible(t.text)))
+				t.x, number(t.rectangle.x), number(t.y), outline(t.w, t.h), escape(cells.Label(t.text, longestTitle)))
 		}
 		b.WriteString("</g>\n")
 	}
@@ -264,7 +266,7 @@ func svgHover(b *bytes.Buffer, p placed) {
 				value = "masked"
 			}
 			fmt.Fprintf(b, `<path d="M%d %dh1v1h-1z"><title>%s → %s: %s</title></path>`+"\n",
-				j, i, escape(label(row, 80)), escape(label(column, 80)), value)
+				j, i, escape(cells.Label(row, 80)), escape(cells.Label(column, 80)), value)
 		}
 	}
 	b.WriteString("</g>\n")
@@ -303,7 +305,7 @@ func svgShape(b *bytes.Buffer, p shape) {
 		b.WriteString("\"/>\n")
 		return
 	}
-	fmt.Fprintf(b, "\"><title>%s</title></path>\n", escape(visible(p.title)))
+	fmt.Fprintf(b, "\"><title>%s</title></path>\n", escape(cells.Label(p.title, longestTitle)))
 }
 
 // cap returns the shape of line ends: round, but not for dashes, whose lengths it would change.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/internal/npy"
 )
 
@@ -59,7 +60,7 @@ func numbered(n int) string {
 // cell makes a text safe for a table: visible, and not a formula. Some programs treat the
 // full-width forms of the signs like the signs.
 func cell(text string) string {
-	text = visible(text)
+	text = cells.Visible(text)
 	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@＝＋－＠", first) {
 		text = "'" + text
 	}

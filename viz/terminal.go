@@ -39,7 +39,7 @@ func (t Terminal) most() int {
 	if t.Width > 0 {
 		return t.Width
 	}
-	return 1 << 20
+	return longestTitle
 }
 
 // Limits of a map with a label for every cell. Larger maps are drawn dense.
@@ -93,7 +93,7 @@ func (d *drawing) text(s string) {
 	if s == "" {
 		return
 	}
-	d.WriteString(label(s, d.t.most()))
+	d.WriteString(cells.Label(s, d.t.most()))
 	d.line()
 }
 
@@ -101,7 +101,7 @@ func (d *drawing) text(s string) {
 func (d *drawing) marginOf(tokens []string, most int) int {
 	margin := 0
 	for _, token := range tokens {
-		margin = max(margin, cells.Width(label(token, most)))
+		margin = max(margin, cells.Width(cells.Label(token, most)))
 	}
 	return margin
 }
@@ -134,7 +134,7 @@ func (d *drawing) full(p Panel) {
 		}
 		writeHeads(&d.Builder, p.Columns[from:to], margin, d.longest())
 		for i, token := range p.Rows {
-			token = label(token, d.longest())
+			token = cells.Label(token, d.longest())
 			pad(&d.Builder, margin-cells.Width(token))
 			d.WriteString(token + " ")
 			for j := from; j < to; j++ {
@@ -285,7 +285,7 @@ func (d *drawing) dense(p Panel) {
 	}
 	d.line()
 	for i := 0; i < len(small.Rows); i += d.step() {
-		token := label(small.Rows[i], margin)
+		token := cells.Label(small.Rows[i], margin)
 		fmt.Fprintf(&d.Builder, "%*d ", digits, i*down)
 		pad(&d.Builder, margin-cells.Width(token))
 		d.WriteString(token + " ")
@@ -339,6 +339,9 @@ func (d *drawing) legend() {
 
 // flow writes parts side by side, in as many lines as they need.
 func (d *drawing) flow(parts []string) {
+	for i, part := range parts {
+		parts[i] = cells.Label(part, d.t.most())
+	}
 	for _, line := range cells.Lines(parts, "  ", d.t.most()) {
 		d.text(line)
 	}
@@ -349,7 +352,7 @@ func writeHeads(b *strings.Builder, columns []string, margin, most int) {
 	heads := make([][]string, len(columns)) // grapheme clusters
 	height := 0
 	for j, token := range columns {
-		heads[j] = cells.Clusters(label(token, most))
+		heads[j] = cells.Clusters(cells.Label(token, most))
 		height = max(height, len(heads[j]))
 	}
 	for line := range height {

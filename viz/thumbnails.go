@@ -14,9 +14,10 @@ func (d *drawing) thumbnails(f Figure) {
 		small, down, across := d.thin(p, thumbnailSide, most)
 		worst = [2]int{max(worst[0], down), max(worst[1], across)}
 		// A title may be somewhat wider than its panel.
-		small.Title = label(p.Title, max(len(small.Columns), narrowest))
-		cut := small.Title != label(p.Title, cells.Width(p.Title)) && p.Kind != "" // a cut name would not tell heads apart
-		if (cut || most < thumbnailSide && cells.Width(p.Title) > most) && p.Head >= 0 {
+		small.Title = cells.Label(p.Title, max(len(small.Columns), narrowest))
+		whole := cells.Label(p.Title, longestTitle)
+		cut := small.Title != whole && p.Kind != "" // a cut name would not tell heads apart
+		if (cut || most < thumbnailSide && cells.Width(whole) > most) && p.Head >= 0 {
 			small.Title = ShortHeadName(p.Layer, p.Head)
 			short = true
 		}

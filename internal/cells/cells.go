@@ -1,4 +1,4 @@
-// Package cells measures text in the columns of a terminal.
+// Package cells measures text in the columns of a terminal, and makes foreign text fit to be shown.
 package cells
 
 import "github.com/clipperhouse/displaywidth"
@@ -21,19 +21,19 @@ func Clusters(text string) (list []string) {
 
 // Cut shortens a text to at most the given number of columns and marks the cut with an ellipsis.
 func Cut(text string, most int) string {
-	if Width(text) <= most {
-		return text
-	}
-	if most < 1 {
-		return ""
-	}
-	kept, columns := 0, 0
-	for g := displaywidth.StringGraphemes(text); g.Next(); kept += len(g.Value()) {
-		if columns += cluster(g); columns >= most {
-			break
+	at, kept, columns := 0, 0, 0 // text[:kept] leaves room for the ellipsis
+	for g := displaywidth.StringGraphemes(text); g.Next(); {
+		columns += cluster(g)
+		switch at += len(g.Value()); {
+		case columns < most:
+			kept = at
+		case columns > most && most < 1:
+			return ""
+		case columns > most:
+			return text[:kept] + "…"
 		}
 	}
-	return text[:kept] + "…"
+	return text
 }
 
 // Lines joins parts, separated by between, into lines of at most the given number of columns. A

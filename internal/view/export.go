@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // mostFrozen bounds the weights in an exported page, in bytes.
@@ -244,7 +246,7 @@ func (t *taken) Write(b []byte) (int, error) { return t.body.Write(b) }
 func Embed(page []byte, title string) []byte {
 	escape := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", "&#10;", "\r", "&#13;")
 	return fmt.Appendf(nil, `<div><iframe title="%s" sandbox="allow-scripts allow-downloads" style="width:100%%;height:720px;border:1px solid #858d9b;border-radius:8px" srcdoc="%s"></iframe></div>`+"\n",
-		escape.Replace(title), escape.Replace(string(page)))
+		escape.Replace(cells.Label(title, 200)), escape.Replace(string(page)))
 }
 
 // WriteEmbed writes the page with the records or the film of o as Embed does. state is the part of the page's address
