@@ -72,6 +72,9 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: NewCache: key size 0, want at least 1`, func(c *attn.CacheConfig) { c.KeySize = 0 }},
 		{`attn: NewCache: storage is Numbers\(9\), want float32, float16, bfloat16, int8`, func(c *attn.CacheConfig) { c.Storage = 9 }},
 		{`attn: NewCache: capacity -3, want at least 0`, func(c *attn.CacheConfig) { c.Capacity = -3 }},
+		{`attn: NewCache: capacity 1048577 takes 4\.4e\+12 bytes, want at most .*`, func(c *attn.CacheConfig) {
+			c.Batch, c.Heads, c.KeySize, c.ValueSize, c.Capacity = 1, 1<<10, 512, 512, 1<<20+1 // 4 TiB and 4 MiB
+		}},
 		{`attn: NewCache: 4 sinks without a window, want 0: a cache without a window keeps all keys`, func(c *attn.CacheConfig) { c.Sinks = 4 }},
 	} {
 		config := good
@@ -79,7 +82,11 @@ func TestCacheErrors(t *testing.T) {
 		_, err := attn.NewCache(config)
 		wantError(t, err, c.want)
 	}
-	_, err := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3}).NewCache(2, attn.CacheConfig{KeySize: 5})
+	_, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1 << 10, KeySize: 512, Capacity: 1 << 30, Window: 5})
+	if err != nil { // its memory depends on the window
+		t.Error(err)
+	}
+	_, err = mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3}).NewCache(2, attn.CacheConfig{KeySize: 5})
 	wantError(t, err, `attn: NewCache: key size 5, want 0 or 4`)
 	layer := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: &score.Cosine{}})
 	_, err = layer.NewCache(2, attn.CacheConfig{Score: score.NewAdditive(4, 4, 3, newRand(1))})
@@ -132,6 +139,10 @@ func TestCacheErrors(t *testing.T) {
 		if !slices.Equal(c.Lens(), []int{8, 8}) {
 			t.Fatalf("after %q the lengths are %v", f.want, c.Lens())
 		}
+	}
+	c.Append(tensor.Slice(nil, k, 2, 0, 3), tensor.Slice(nil, v, 2, 0, 3), nil)
+	if !slices.Equal(c.Lens(), []int{11, 11}) {
+		t.Errorf("a cache filled to its capacity of 11 has lengths %v", c.Lens())
 	}
 }
 

@@ -384,6 +384,27 @@ func TestCacheMapsKeysOnce(t *testing.T) {
 	}
 }
 
+// Forks share full pages, also after both have grown: only the last page is copied, by the second that appends to it.
+func TestForksShareFullPages(t *testing.T) {
+	for _, n := range []int{1536, 1556} {
+		c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 4, KeySize: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, one := tensor.Randn(newRand(1), 1, 4, n, 64), tensor.Randn(newRand(2), 1, 4, 1, 64)
+		c.Append(x, x, nil)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f := c.Fork()
+		f.Append(one, one, nil)
+		c.Append(one, one, nil)
+		runtime.ReadMemStats(&after)
+		if bytes := after.TotalAlloc - before.TotalAlloc; bytes > uint64(c.Bytes())/8 {
+			t.Errorf("after %d keys, a fork and its next keys take %d bytes of the cache's %d", n, bytes, c.Bytes())
+		}
+	}
+}
+
 // Forks work concurrently, each in a separate goroutine.
 func TestForksConcurrently(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))

@@ -301,6 +301,68 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// The weights and the log-sum-exp do not depend on the values, so the gradients of a loss on them do not, either, even
+// if a value is not finite.
+func TestGradientsWithoutTheValues(t *testing.T) {
+	for _, s := range waysToRun() {
+		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+			for _, loss := range []string{"log-sum-exp", "weights", "both"} {
+				p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+				clear(p.dout)
+				r := rand.New(rand.NewPCG(9, 9))
+				if loss != "weights" {
+					p.dlse = normal(r, s.b*s.h*s.lq, 1)
+				}
+				if loss != "log-sum-exp" {
+					p.dweights = normal(r, s.b*s.h*s.lq*s.lk, 1)
+				}
+				want := run(p)
+				for j := 1; j < s.lk; j += 100 {
+					p.V.at(s.b-1, s.g-1, j)[0] = x
+				}
+				got := run(p)
+				what := fmt.Sprintf("%v, values %v, a loss on %s", s, x, loss)
+				sameBits(t, what+": dq", got.dq, want.dq)
+				sameBits(t, what+": dk", got.dk, want.dk)
+				sameBits(t, what+": dv", got.dv, want.dv)
+			}
+		}
+	}
+}
+
+// A value that is not finite contributes nothing with a weight that underflows to 0, also if it is the largest weight
+// of its block of keys.
+func TestVanishingWeights(t *testing.T) {
+	for _, s := range waysToRun() {
+		if s.lk <= blockKeys {
+			continue
+		}
+		for _, first := range []bool{false, true} {
+			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+			p.Bias = &bias{Data: make([]float32, s.lk), Col: 1}
+			vanishes := func(j int) bool { return j < blockKeys == first }
+			for j := range p.Bias.Data {
+				if vanishes(j) {
+					p.Bias.Data[j] = -1000
+				}
+			}
+			want := run(p)
+			for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+				for b := range s.b {
+					for g := range s.g {
+						for j := range s.lk {
+							if vanishes(j) && j%3 == 0 {
+								fillWith(p.V.at(b, g, j)[:s.ev], x)
+							}
+						}
+					}
+				}
+				sameResults(t, fmt.Sprintf("%v, values %v, in the first block %v", s, x, first), run(p), want)
+			}
+		}
+	}
+}
+
 func fillWith(x []float32, v float32) {
 	for i := range x {
 		x[i] = v

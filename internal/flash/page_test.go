@@ -3,6 +3,7 @@ package flash
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/attn-go/attn/internal/simd"
@@ -80,4 +81,75 @@ func TestPages(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A copy has the positions that were copied, in pages of every capacity, and later changes of either page do not reach
+// the other.
+func TestCopiedPages(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	simd.Each(func(name string) {
+		for _, format := range []simd.Format{simd.Float32, simd.Float16, simd.BFloat16, simd.Int8} {
+			shape := &PageShape{G: 2, E: 20, EV: 7, Format: format}
+			vectors := func() (k, v []float32) { return normal(r, 2*20, 1), normal(r, 2*7, 1) }
+			for _, room := range []int{16, 32, 64, BlockKeys} {
+				p := NewPage(shape, room)
+				p.Claim(0, room)
+				for i := range room {
+					k, v := vectors()
+					p.Put(i, k, 20, v, 7)
+				}
+				get := func(p *Page, n int) (all []float32) {
+					for i := range n {
+						for g := range 2 {
+							k, v := make([]float32, 20), make([]float32, 7)
+							p.Get(g, i, k, v)
+							all = append(append(all, k...), v...)
+						}
+					}
+					return all
+				}
+				for _, at := range []int{1, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200, BlockKeys} {
+					for _, n := range []int{16, 32, 64, 128, BlockKeys} {
+						if at > room || n < at {
+							continue
+						}
+						what := fmt.Sprintf("%s, format %d: %d of %d positions copied to %d", name, format, at, room, n)
+						want, c := get(p, at), p.Copy(at, n)
+						sameBits(t, what, get(c, at), want)
+						whole := get(p, room)
+						if c.Claim(at, 1) {
+							k, v := vectors()
+							c.Put(at, k, 20, v, 7)
+						}
+						sameBits(t, what+", after a change of the copy", get(p, room), whole)
+						sameBits(t, what+", before the new position", get(c, at), want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A page can be claimed up to its capacity: again after positions were dropped, but of sequences that share it only by
+// the first.
+func TestClaimedPages(t *testing.T) {
+	p := NewPage(&PageShape{G: 1, E: 4, EV: 4}, 16)
+	claim := func(at, n int, want bool) {
+		t.Helper()
+		if got := p.Claim(at, n); got != want {
+			t.Errorf("positions %d to %d: claimed %v, want %v", at, at+n, got, want)
+		}
+	}
+	claim(0, 17, false)
+	claim(0, 10, true)
+	claim(10, 6, true)
+	claim(16, 1, false)
+	claim(5, 3, true) // positions 5 to 16 were dropped
+	p.Share()
+	claim(8, 2, true)
+	claim(8, 2, false)
+	claim(5, 1, false)
+	claim(10, 7, false)
+	claim(10, 6, true)
+	claim(16, 1, false)
 }
