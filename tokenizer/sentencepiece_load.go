@@ -29,8 +29,8 @@ func pieceTokenizer(data []byte) (*Tokenizer, error) {
 	}
 	if f.kind == pieceUnigram {
 		t.model = newPieceUnigrams(pieces)
-	} else if t.model, err = newPieceJoins(pieces); err != nil {
-		return nil, err
+	} else {
+		t.model = newPieceJoins(pieces)
 	}
 	return t, nil
 }
