@@ -142,7 +142,7 @@ func TestLoad(t *testing.T) {
 		{"bert both", with(with(bert, "special_tokens_map.json", `{"sep_token": "[CLS]"}`), "tokenizer_config.json", `{"sep_token": "[SEP]"}`), "", `special_tokens_map.json: has sep_token "[CLS]", but tokenizer_config.json "[SEP]"`},
 		{"bert more", with(bert, "special_tokens_map.json", `{"additional_special_tokens": ["ab"]}`), "", `vocab.txt: has the added token "ab", want a tokenizer.json that describes it`},
 		{"bert unknown", with(bert, "added_tokens.json", `{"new": 7}`), "", `vocab.txt: has the added token "new", want`},
-		{"gpt2 more", with(gpt2, "special_tokens_map.json", `{"pad_token": "ab"}`), "", `vocab.json: has the added token "ab", want`},
+		{"gpt2 more", with(gpt2, "special_tokens_map.json", `{"mask_token": "ab"}`), "", `vocab.json: has the added token "ab", want`},
 		{"gpt2 stripped", with(gpt2, "tokenizer_config.json", `{"tokenizer_class": "GPT2Tokenizer", "added_tokens_decoder": {"5": {"content": "<|endoftext|>", "lstrip": true, "special": true}}}`), "", `vocab.json: has the added token "<|endoftext|>"`},
 		{"no merges", map[string]string{"vocab.json": "{}"}, "", "merges.txt: is missing, want it next to vocab.json, or a tokenizer.json"},
 		{"bad merges", with(gpt2, "merges.txt", "a\n"), "", `merges.txt: merge 0 is "a", want two tokens`},
