@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -373,6 +374,9 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 	ids := map[string]int{}
 	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 		token := strings.TrimRightFunc(string(line), unicode.IsSpace)
+		if !utf8.ValidString(token) {
+			return nil, fmt.Errorf("line %d, %s, is not UTF-8", i+1, quote.Text(token))
+		}
 		if _, twice := ids[token]; twice {
 			return nil, fmt.Errorf("line %d repeats the token %s", i+1, quote.Text(token))
 		}
@@ -442,7 +446,12 @@ func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	var rows []string
+	number := 0
 	for row := range strings.Lines(string(lines)) {
+		number++
+		if !utf8.ValidString(row) {
+			return nil, &FormatError{path, fmt.Errorf("line %d is not UTF-8", number)}
+		}
 		if row = strings.TrimRight(row, "\r\n"); row != "" {
 			rows = append(rows, row)
 		}

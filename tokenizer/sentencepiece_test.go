@@ -293,6 +293,7 @@ func TestPieceFilesRefused(t *testing.T) {
 		"piece type":    {with(field(1, 3<<3, 7)), "piece 3: has type 7, want 1 to 6"},
 		"empty piece":   {with(field(1, 3<<3, 1)), `piece 3: is "", want a text`},
 		"no UTF-8":      {with(field(1, 1<<3|wireBytes, 1, 0xff)), `piece 3: is "\\xff", want a text in UTF-8`},
+		"surface":       {with(field(2, 44<<3&0x7f|0x80|wireBytes, 44>>4, 1, 0xff)), `trainer_spec: unk_surface is "\\xff", want a text in UTF-8`},
 		"NaN":           {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireFixed32, 0, 0, 0xc0, 0x7f)), `piece 3: "c" has score NaN`},
 		"score":         {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireBytes, 1, 0)), "piece 3: field 2 has form 2, want 5"},
 		"twice":         {with(field(1, 1<<3|wireBytes, 1, 'a')), `pieces 1 and 3 are both "a"`},
