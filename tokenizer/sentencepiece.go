@@ -193,7 +193,9 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 
 // appendUsed appends a part of a text. Unused pieces are split again into the parts they were merged from. An unused
 // piece of one character is unknown.
-func (j *pieceJoins) appendUsed(out []token, first int, s string, start, end int, taken map[string]int32, depth int) []token {
+func (j *pieceJoins) appendUsed(
+	out []token, first int, s string, start, end int, taken map[string]int32, depth int,
+) []token {
 	id, ok := j.part(s[start:end])
 	if !ok {
 		id = j.unknown

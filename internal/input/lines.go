@@ -15,8 +15,8 @@ type Line struct {
 	Err  error  // why the line is invalid
 }
 
-// ParseLine checks a line of text of at most the given number of bytes, without its line ending, LF or CRLF, and without
-// a byte order mark at its start. Each line may have one, because files are concatenated and cut into shards.
+// ParseLine checks a line of text, which may have the given number of bytes. It removes the line ending, LF or CRLF, and
+// a byte order mark at the start: any line may have one, because files are concatenated and cut into shards.
 func ParseLine(line string, most int) Line {
 	text := strings.TrimPrefix(strings.TrimRight(strings.TrimSuffix(line, "\n"), "\r"), "\uFEFF")
 	err := valid(text, most)

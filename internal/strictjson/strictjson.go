@@ -23,8 +23,8 @@ import (
 
 // Unmarshal decodes data, a single JSON value, into v, as package json does.
 //
-// Errors: text that is not JSON in UTF-8, a value with another type than its field, a field that v does not have, and text
-// after the value. An error of an UnmarshalJSON method is returned unchanged.
+// Errors: text that is not JSON in UTF-8, a value with another type than its field, a field that v does not have, and
+// text after the value. An error of an UnmarshalJSON method is returned unchanged.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, true) }
 
 // Lenient is Unmarshal, but ignores fields that v does not have.
