@@ -428,6 +428,26 @@ func TestFairseqNumbers(t *testing.T) {
 	}
 }
 
+// Special tokens of XLM-R have the flags of the settings, those at the front of the vocabulary too.
+func TestFairseqFlags(t *testing.T) {
+	for settings, want := range map[string]string{
+		``: "<s> ▁ a </s> </s>",
+		`"eos_token": {"content": "</s>", "lstrip": true}, "sep_token": {"content": "</s>", "lstrip": true}`: "<s> ▁ a   </s> </s>",
+	} {
+		config := strings.TrimSuffix(`{"tokenizer_class": "XLMRobertaTokenizer", `+settings, ", ") + "}"
+		tok, err := Load(writeFiles(t, map[string][]byte{
+			"sentencepiece.bpe.model": asControl(fairseqPiecesOf("▁", "a")), "tokenizer_config.json": []byte(config),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := tok.Encode("a  </s>", Options{})
+		if got := strings.Join(e.Tokens, " "); err != nil || got != want {
+			t.Errorf("%s: %s, want %s; %v", settings, got, want, err)
+		}
+	}
+}
+
 // No file causes a panic or uses more memory than its size justifies.
 func FuzzPieces(f *testing.F) {
 	f.Add(wirePieces("<unk>", "a", "ab", "b", "▁"), "ab ac")
