@@ -110,20 +110,25 @@ FEWER = 1600  # for most cases
 BLOCK = 32
 
 
-def random_texts():
-    """Texts from a simple generator that Go reimplements: splitmix64, seeded with the number of the text."""
+def draws(state):
+    """A simple generator of random numbers that Go reimplements: splitmix64."""
     mask = (1 << 64) - 1
+
+    def draw(n):
+        nonlocal state
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return (z ^ (z >> 31)) % n
+
+    return draw
+
+
+def random_texts():
+    """Texts from random numbers, seeded with the number of the text. Go makes the same texts."""
     for i in range(RANDOM):
-        state = i
-
-        def draw(n):
-            nonlocal state
-            state = (state + 0x9E3779B97F4A7C15) & mask
-            z = state
-            z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-            z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-            return (z ^ (z >> 31)) % n
-
+        draw = draws(i)
         parts, alphabet = [], 0
         for _ in range(1 + draw(28)):
             if draw(3) == 0:  # else the same script goes on

@@ -116,6 +116,18 @@ def change_spec(model, spec, **numbers):
     return message(parts)
 
 
+def tied_texts(tokens):
+    """Texts of repeated tokens, of which many have several paths with nearly equal sums of scores: a run of one part, or
+    a mixture of two or three."""
+    tokens = [token.replace(SPACE, " ") for token in tokens]
+    for i in range(TIED):
+        draw = tokenizer.draws(i)
+        parts = [tokens[draw(len(tokens))] for _ in range(1 + draw(3))]
+        if draw(2):
+            parts = [part[:1] for part in parts]
+        yield "".join(parts[draw(len(parts))] * (1 + draw(9)) for _ in range(1 + draw(40)))
+
+
 def make_models():
     user = ["<sep>", "New York", "xx", "xxx", SPACE + SPACE, "日本", "é", "\n", "solo"]
     folded = rules({"ﬁ": "fi", "A": "a", "AB": "ab!", "ABC": "  x  ", "\u200b": "", "\u00a0": " ", "\n": " ", "é": "e",
@@ -124,10 +136,14 @@ def make_models():
     hidden = lambda model: change_pieces(model, lambda i, text, score, kind: (score, UNUSED) if kind == NORMAL and len(text) > 1
         and i % 3 == 0 else (score, kind))
     equal = lambda model: change_pieces(model, lambda i, text, score, kind: (-float(len(text) % 3), kind))
+    normal = lambda model, change: change_pieces(model, lambda i, text, score, kind: change(i, text, score)
+        if kind == NORMAL else (score, kind))
+    some = lambda i, text, score: (score, [CONTROL, UNUSED, USER, NORMAL][i % 4])
     bpe = train(vocab_size=420, model_type="bpe", character_coverage=0.98)
     unigram = train(vocab_size=420, model_type="unigram", character_coverage=0.98)
-    nfkc = {"normalization_rule_name": "nmt_nfkc"}
     with_user = dict(user_defined_symbols=user, control_symbols=["<ctl>", "<mask>"])
+    unigram_user = train(vocab_size=440, model_type="unigram", character_coverage=0.98, **with_user)
+    nfkc = {"normalization_rule_name": "nmt_nfkc"}
     keep = dict(add_dummy_prefix=False, remove_extra_whitespaces=False)
     return {
         "unigram": unigram,
@@ -137,7 +153,7 @@ def make_models():
         "unigram bytes": train(vocab_size=640, model_type="unigram", character_coverage=0.98, byte_fallback=True),
         "unigram as it is": train(vocab_size=420, model_type="unigram", character_coverage=0.98,
             normalization_rule_name="identity", **keep),
-        "unigram user": train(vocab_size=440, model_type="unigram", character_coverage=0.98, **with_user),
+        "unigram user": unigram_user,
         "unigram suffix": train(vocab_size=420, model_type="unigram", character_coverage=0.98,
             treat_whitespace_as_suffix=True),
         "unigram suffix kept": train(vocab_size=420, model_type="unigram", character_coverage=0.98,
@@ -146,6 +162,10 @@ def make_models():
         "unigram spaces": change_spec(train(vocab_size=420, model_type="unigram", character_coverage=0.98), 3, _5=0),
         "unigram unused": hidden(unigram),
         "unigram equal": equal(unigram),
+        "unigram by length": normal(unigram, lambda i, text, score: (-0.3 * len(text), NORMAL)),
+        "unigram large": normal(unigram_user, lambda i, text, score: (3000 * score, NORMAL)),
+        "unigram positive": normal(unigram_user, lambda i, text, score: (3000 + 300 * score, NORMAL)),
+        "unigram kinds": normal(unigram, some),
         "unigram denormalized": train(vocab_size=420, model_type="unigram", character_coverage=0.98,
             denormalization_rule_tsv=unusual),
         "bpe": bpe,
@@ -156,6 +176,8 @@ def make_models():
             allow_whitespace_only_pieces=True, normalization_rule_name="identity", **with_user, **keep),
         "bpe unused": hidden(bpe),
         "bpe equal": equal(bpe),
+        "bpe signs": normal(bpe, lambda i, text, score: ([0.0, -0.0, 1.0, 2.0, -1.0, -2.0][i % 6], NORMAL)),
+        "bpe kinds": normal(bpe, some),
         "bpe rules": train(vocab_size=420, model_type="bpe", character_coverage=0.98, normalization_rule_tsv=folded,
             add_dummy_prefix=False),
         "bpe phrases": train(vocab_size=420, model_type="bpe", character_coverage=0.98, split_by_whitespace=False),
@@ -329,7 +351,7 @@ def load(files):
 
 def hashes(encode, texts):
     """A hash of each 32 texts: ids and further fields, and the decoded text."""
-    out, block = b"", []
+    out, block, texts = b"", [], list(texts)
     for n, text in enumerate(texts):
         e = encode(text)
         rows = ["\x1f".join([str(id), *([e["t"][i], *map(str, e["o"][i])] if "t" in e else [])]) for i, id in enumerate(e["i"])]
@@ -354,6 +376,8 @@ CODES = [">>fra<< Hello, world!", ">>deu<<Hello", ">>xyz<< <pad> >>fra<< a", ">>
 
 SMALL = OUT.parent / "marian"
 
+TIED = 320
+
 
 def main():
     logging.disable(logging.WARNING)
@@ -369,7 +393,8 @@ def main():
         sp = sentencepiece.SentencePieceProcessor(model_proto=model)
         every = wide if name in ("unigram nfkc", "unigram nfkc folded", "bpe user bytes") else None
         golden["models"].append({"name": name, "model": base64.b64encode(model).decode(),
-            **results(encode_model(sp), texts, randoms if every else randoms[: tokenizer.FEWER], every)})
+            **results(encode_model(sp), texts, randoms if every else randoms[: tokenizer.FEWER], every),
+            "tied": hashes(encode_model(sp), tied_texts(sp.id_to_piece(list(range(len(sp))))))})
         print(name, len(model), file=sys.stderr)
     for name, (files, encode) in directories().items():
         if names and name not in names:

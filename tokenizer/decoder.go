@@ -155,6 +155,11 @@ func closeUp(s string) string {
 	return s
 }
 
+// closer applies closeUp to a whole text: clean_up_tokenization_spaces.
+type closer struct{}
+
+func (closer) decode(tokens []string) []string { return []string{closeUp(strings.Join(tokens, ""))} }
+
 // bpeDecoder replaces the suffix that marks the end of a word by a space.
 type bpeDecoder struct {
 	Suffix string `json:"suffix"`

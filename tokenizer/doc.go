@@ -30,7 +30,9 @@
 //	                 CTC, Sequence
 //
 // Models of SentencePiece (spiece.model, tokenizer.model, source.spm), unigram and BPE, are read directly, and give the
-// same tokens as the library sentencepiece: sentencepiece*.go. Load documents which files of a directory are read.
+// same tokens as version 0.2.3 of the library sentencepiece: sentencepiece*.go. Of two splits with the same score, the
+// libraries can select different ones, because sentencepiece adds scores in float32 and tokenizers in float64: the
+// format of the file decides. Load documents which files of a directory are read.
 //
 // Regular expressions can be those of GPT-2, Llama 3, Qwen and Trained, and all that have the same meaning
 // in package regexp. Look-ahead is only supported as \s+(?!\S)|\s+ at the end.

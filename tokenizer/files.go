@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -112,7 +113,11 @@ type settings struct {
 	Accents     *bool           `json:"strip_accents"`
 	Chinese     *bool           `json:"tokenize_chinese_chars"`
 	PrefixSpace *bool           `json:"add_prefix_space"`
+	TrimOffsets *bool           `json:"trim_offsets"`
 	Cleanup     bool            `json:"clean_up_tokenization_spaces"`
+	Split       bool            `json:"split_special_tokens"`
+	AddBos      *bool           `json:"add_bos_token"`
+	AddEos      bool            `json:"add_eos_token"`
 	Unknown     json.RawMessage `json:"unk_token"`
 	Bos         json.RawMessage `json:"bos_token"`
 	Eos         json.RawMessage `json:"eos_token"`
@@ -121,17 +126,15 @@ type settings struct {
 	Pad         json.RawMessage `json:"pad_token"`
 	Mask        json.RawMessage `json:"mask_token"`
 
+	Additional []json.RawMessage     `json:"additional_special_tokens"`
+	Extra      json.RawMessage       `json:"extra_special_tokens"`
+	Added      map[string]addedToken `json:"added_tokens_decoder"`
+
 	// For models of SentencePiece:
-	Additional   []json.RawMessage          `json:"additional_special_tokens"`
-	Extra        json.RawMessage            `json:"extra_special_tokens"`
-	Added        map[string]addedToken      `json:"added_tokens_decoder"`
-	AddBos       *bool                      `json:"add_bos_token"`
-	AddEos       bool                       `json:"add_eos_token"`
-	ExtraIDs     *int                       `json:"extra_ids"`
-	Legacy       *bool                      `json:"legacy"`
-	Separate     bool                       `json:"separate_vocabs"`
-	SplitSpecial bool                       `json:"split_special_tokens"`
-	Library      map[string]json.RawMessage `json:"sp_model_kwargs"`
+	ExtraIDs *int                       `json:"extra_ids"`
+	Legacy   *bool                      `json:"legacy"`
+	Separate bool                       `json:"separate_vocabs"`
+	Library  map[string]json.RawMessage `json:"sp_model_kwargs"`
 }
 
 // readSettings reads tokenizer_config.json and special_tokens_map.json, if they exist, and returns the class of the
@@ -149,6 +152,9 @@ func readSettings(from *folder, known ...string) (s settings, class string, err 
 		if err := s.setSpecial(name, m[name]); err != nil {
 			return s, "", &FormatError{path, err}
 		}
+	}
+	if s.Split {
+		return s, "", errors.New("split_special_tokens of tokenizer_config.json is true, want false")
 	}
 	class, err = s.class(from, known...)
 	return s, class, err
@@ -201,12 +207,13 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	there, err := special(*to, here)
+	there, err := special(*to, here.Content)
 	if err != nil {
 		return err
 	}
-	if here != there {
-		return fmt.Errorf("has %s %s, but tokenizer_config.json %s", name, quote.Text(here), quote.Text(there))
+	if here.Content != there.Content {
+		return fmt.Errorf("has %s %s, but tokenizer_config.json %s",
+			name, quote.Text(here.Content), quote.Text(there.Content))
 	}
 	*to = raw
 	return nil
@@ -227,15 +234,62 @@ type use struct{ name, usual string }
 func (s *settings) specials(m interface{ id(string) (int, bool) }, uses ...use) ([]addedToken, error) {
 	list := make([]addedToken, len(uses))
 	for i, u := range uses {
-		token, err := special(*s.token(u.name), u.usual)
+		raw := *s.token(u.name)
+		if string(raw) == "null" {
+			return nil, fmt.Errorf("%s of tokenizer_config.json is null, want a text", u.name)
+		}
+		t, err := special(raw, u.usual)
 		if err != nil {
 			return nil, err
 		}
-		id, ok := m.id(token)
-		if !ok {
-			return nil, fmt.Errorf("lacks the special token %s", quote.Text(token))
+		var ok bool
+		if t.ID, ok = m.id(t.Content); !ok {
+			return nil, fmt.Errorf("lacks the special token %s", quote.Text(t.Content))
 		}
-		list[i] = addedToken{ID: id, Content: token, Special: true}
+		list[i] = t
+	}
+	return list, nil
+}
+
+// bounds returns the special tokens of a tokenizer that adds bos_token before and eos_token after each text, as
+// add_bos_token and add_eos_token say. A token that is null does not exist; a usual token may be missing if it is not
+// added.
+func (s *settings) bounds(t *Tokenizer, addBos bool, uses ...use) (list []addedToken, err error) {
+	adds := map[string]bool{"bos_token": addBos, "eos_token": s.AddEos}
+	slots := map[string]func(text int) slot{}
+	for _, u := range uses {
+		raw := *s.token(u.name)
+		_, there := t.model.id(u.usual)
+		if string(raw) == "null" || absent(raw) && !there && !adds[u.name] {
+			continue
+		}
+		one, err := s.specials(t.model, u)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(list, func(other addedToken) bool { return other.ID == one[0].ID })
+		if i < 0 {
+			list = append(list, one...)
+		} else if !sameFlags(list[i], one[0]) {
+			return nil, fmt.Errorf("uses the special token %s several times, also as %s, with different flags",
+				quote.Text(one[0].Content), u.name)
+		}
+		if adds[u.name] {
+			slots[u.name] = one[0].token().slot
+		}
+	}
+	t.post = postProcessor{}
+	for text := range 2 {
+		if bos := slots["bos_token"]; bos != nil {
+			t.post.pair = append(t.post.pair, bos(text))
+		}
+		t.post.pair = append(t.post.pair, slot{text: text, kind: text})
+		if eos := slots["eos_token"]; eos != nil {
+			t.post.pair = append(t.post.pair, eos(text))
+		}
+		if text == 0 {
+			t.post.single = slices.Clone(t.post.pair)
+		}
 	}
 	return list, nil
 }
@@ -278,9 +332,7 @@ func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 		return err
 	}
 	for _, t := range all {
-		known := func(u addedToken) bool {
-			return t.ID == u.ID && t.SingleWord == u.SingleWord && t.LStrip == u.LStrip && t.RStrip == u.RStrip
-		}
+		known := func(u addedToken) bool { return t.ID == u.ID && sameFlags(t, u) }
 		if !slices.ContainsFunc(list, known) {
 			return fmt.Errorf("has the added token %s, want a tokenizer.json that describes it",
 				quote.Text(t.Content))
@@ -289,21 +341,28 @@ func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
 	return nil
 }
 
-// special returns a special token from the settings, which is a text or an object with a text. raw may be
-// absent; then the result is usual.
-func special(raw json.RawMessage, usual string) (string, error) {
-	if absent(raw) {
-		return usual, nil
+// sameFlags reports whether two tokens match in the same places of a text that is not normalized.
+func sameFlags(t, u addedToken) bool {
+	return t.SingleWord == u.SingleWord && t.LStrip == u.LStrip && t.RStrip == u.RStrip
+}
+
+// special returns a special token from the settings, which is a text, or an object with a text and flags. raw may be
+// absent; then the text is usual.
+func special(raw json.RawMessage, usual string) (addedToken, error) {
+	t := addedToken{Content: usual}
+	if !absent(raw) && json.Unmarshal(raw, &t.Content) != nil {
+		t.Content = ""
+		if err := json.Unmarshal(raw, &t); err != nil || t.Content == "" {
+			return t, fmt.Errorf("the settings have a special token %s, want a text", quote.JSON(raw))
+		}
 	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text, nil
-	}
-	var object struct{ Content string }
-	if err := json.Unmarshal(raw, &object); err != nil || object.Content == "" {
-		return "", fmt.Errorf("the settings have a special token %s, want a text", quote.JSON(raw))
-	}
-	return object.Content, nil
+	t.Special = true
+	return t, nil
+}
+
+// stripsMask reports whether <mask> includes the white space before it: unless the settings have flags.
+func (s *settings) stripsMask(t addedToken) bool {
+	return t.LStrip || !bytes.HasPrefix(s.Mask, []byte("{"))
 }
 
 // readBERT builds a tokenizer from a vocab.txt, which has one token per line.
@@ -315,6 +374,9 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 	ids := map[string]int{}
 	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 		token := strings.TrimRightFunc(string(line), unicode.IsSpace)
+		if !utf8.ValidString(token) {
+			return nil, fmt.Errorf("line %d, %s, is not UTF-8", i+1, quote.Text(token))
+		}
 		if _, twice := ids[token]; twice {
 			return nil, fmt.Errorf("line %d repeats the token %s", i+1, quote.Text(token))
 		}
@@ -324,8 +386,8 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	added, err := s.specials(&v, use{"unk_token", "[UNK]"}, use{"cls_token", "[CLS]"}, use{"sep_token", "[SEP]"},
-		use{"pad_token", "[PAD]"}, use{"mask_token", "[MASK]"})
+	added, err := s.specials(&v, use{"unk_token", "[UNK]"}, use{"cls_token", "[CLS]"},
+		use{"sep_token", "[SEP]"}, use{"pad_token", "[PAD]"}, use{"mask_token", "[MASK]"})
 	if err != nil {
 		return nil, err
 	}
@@ -339,6 +401,9 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 		model:        newWordPiece(v, added[0].Content, "##", 100),
 		post:         bertTemplate(added[1].token(), added[2].token()),
 		decoder:      wordPieceDecoder{"##", true},
+	}
+	if s.Cleanup {
+		t.decoder = decoders{t.decoder, closer{}}
 	}
 	if err := s.onlyThese(from, t.model, added); err != nil {
 		return nil, err
@@ -381,7 +446,12 @@ func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	var rows []string
+	number := 0
 	for row := range strings.Lines(string(lines)) {
+		number++
+		if !utf8.ValidString(row) {
+			return nil, &FormatError{path, fmt.Errorf("line %d is not UTF-8", number)}
+		}
 		if row = strings.TrimRight(row, "\r\n"); row != "" {
 			rows = append(rows, row)
 		}
@@ -398,18 +468,28 @@ func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
 	t := &Tokenizer{preTokenizer: byteLevel{prefix, true, true}, model: m, post: plainPair, decoder: byteLevel{}}
 	var added []addedToken
 	if class == "RobertaTokenizer" {
-		added, err = s.specials(m, use{"cls_token", "<s>"}, use{"sep_token", "</s>"}, use{"unk_token", "<unk>"},
-			use{"pad_token", "<pad>"}, use{"mask_token", "<mask>"})
+		added, err = s.specials(m, use{"cls_token", "<s>"}, use{"sep_token", "</s>"},
+			use{"unk_token", "<unk>"}, use{"pad_token", "<pad>"}, use{"mask_token", "<mask>"})
 		if err != nil {
 			return nil, err
 		}
 		t.post = robertaTemplate(added[0].token(), added[1].token())
-		t.post.trims = []trim{{prefix}}
-		added[4].LStrip = true
-		slices.SortFunc(added, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
-	} else if id, ok := m.id("<|endoftext|>"); ok {
-		added = []addedToken{{ID: id, Content: "<|endoftext|>", Special: true}}
+		added[4].LStrip = s.stripsMask(added[4])
+		if s.TrimOffsets == nil || *s.TrimOffsets {
+			t.post.trims = []trim{{prefix}}
+		}
+	} else {
+		const usual = "<|endoftext|>"
+		uses := []use{{"bos_token", usual}, {"eos_token", usual}, {"unk_token", usual}}
+		if !absent(s.Pad) {
+			uses = append(uses, use{"pad_token", ""})
+		}
+		added, err = s.bounds(t, s.AddBos != nil && *s.AddBos, uses...)
+		if err != nil {
+			return nil, err
+		}
 	}
+	slices.SortFunc(added, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range added {
 		added[i].Normalized = true
 	}

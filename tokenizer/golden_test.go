@@ -261,18 +261,23 @@ func appendLine(b []byte, tok *Tokenizer, e *Encoding) []byte {
 	return append(b, 0x1c)
 }
 
+// draws returns a generator of the same random numbers as testdata/tokenizer.py.
+func draws(seed int) func(n int) int {
+	state := uint64(seed)
+	return func(n int) int {
+		state += 0x9e3779b97f4a7c15
+		z := state
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		return int((z ^ z>>31) % uint64(n))
+	}
+}
+
 // random returns the same random texts as testdata/tokenizer.py.
 func (g *golden) random(n int) []string {
 	texts := make([]string, n)
 	for i := range texts {
-		state := uint64(i)
-		draw := func(n int) int {
-			state += 0x9e3779b97f4a7c15
-			z := state
-			z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-			z = (z ^ z>>27) * 0x94d049bb133111eb
-			return int((z ^ z>>31) % uint64(n))
-		}
+		draw := draws(i)
 		alphabet := 0
 		var b strings.Builder
 		for range 1 + draw(28) {

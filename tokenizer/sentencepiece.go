@@ -1,11 +1,9 @@
 package tokenizer
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -95,30 +93,30 @@ func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id
 	return append(out, token{id: m.unknown, text: s[start:end], at: Span{start, end}})
 }
 
-// pieceUnigrams selects the pieces with the largest sum of scores, in float32 like the reference.
+// pieceUnigrams selects the pieces with the largest sum of scores.
 type pieceUnigrams struct {
 	*pieceModel
-	lattice
+	lattice[float32]
 }
 
 func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
-	price, greatest := float32(math.MaxFloat32), float32(0x1p-126) // the reference's initial value
-	for _, p := range m.pieces {
-		if p.kind == normalPiece {
-			price, greatest = min(price, p.score), max(greatest, p.score)
-		}
+	l := lattice[float32]{
+		scores: make([]float32, len(m.tokens)), unknown: m.unknown, price: math.MaxFloat32, most: 100000,
 	}
-	l := lattice{scores: make([]float64, len(m.tokens)), unknown: m.unknown, price: float64(price - 10), single: true}
 	found := map[string]int{}
 	for id, p := range m.pieces {
-		l.scores[id] = float64(p.score)
-		if p.kind == userPiece { // better than any other path
-			l.scores[id] = float64(float32(len(p.text))*greatest) - 0.1
+		l.scores[id] = p.score
+		switch p.kind {
+		case normalPiece:
+			l.price = min(l.price, p.score)
+		case userPiece: // better than paths of normal pieces, whose scores are negative
+			l.scores[id] = float32(0.1 * float64(len(p.text)-1))
 		}
 		if m.inText(id) && p.kind != unusedPiece {
 			found[p.text] = id
 		}
 	}
+	l.price -= 10
 	l.trie = newTrie(found)
 	return &pieceUnigrams{m, l}
 }
@@ -137,27 +135,16 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 // the leftmost of several.
 type pieceJoins struct {
 	*pieceModel
-	ranks []int32 // ranks of the pieces by score, the highest first
+	ranks []int32 // by id: the higher the score of a piece, the lower its rank
 }
 
-func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
-	order := make([]int32, len(m.tokens))
-	for id, token := range m.tokens {
-		order[id] = int32(id)
-		if !m.inText(id) && m.pieces[id].kind != unknownPiece && utf8.RuneCountInString(token) == 1 {
-			return nil, fmt.Errorf("piece %d, %s, is one character, want a kind that occurs in texts", id, quote.Text(token))
-		}
+func newPieceJoins(m *pieceModel) *pieceJoins {
+	j := &pieceJoins{m, make([]int32, len(m.tokens))}
+	for id, p := range m.pieces {
+		bits := int32(math.Float32bits(p.score)) // the library compares bits: −0 is less than 0
+		j.ranks[id] = ^(bits ^ bits>>31&math.MaxInt32)
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.pieces[b].score, m.pieces[a].score) })
-	j := &pieceJoins{m, make([]int32, len(order))}
-	rank := int32(0)
-	for i, id := range order {
-		if i > 0 && m.pieces[id].score != m.pieces[order[i-1]].score {
-			rank++
-		}
-		j.ranks[id] = rank
-	}
-	return j, nil
+	return j
 }
 
 // part returns the id of a text that can be a piece within a larger text.
@@ -199,21 +186,25 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 	})
 	first := len(out)
 	for _, part := range s.list {
-		out = j.appendUsed(out, first, text, int(part.at), int(part.at+part.len), taken)
+		out = j.appendUsed(out, first, text, int(part.at), int(part.at+part.len), taken, 0)
 	}
 	return out, nil
 }
 
-// appendUsed appends a part of a text. Unused pieces are split again into the parts they were merged from.
-func (j *pieceJoins) appendUsed(out []token, first int, s string, start, end int, taken map[string]int32) []token {
+// appendUsed appends a part of a text. Unused pieces are split again into the parts they were merged from. An unused
+// piece of one character is unknown.
+func (j *pieceJoins) appendUsed(
+	out []token, first int, s string, start, end int, taken map[string]int32, depth int,
+) []token {
 	id, ok := j.part(s[start:end])
 	if !ok {
 		id = j.unknown
-	} else if j.pieces[id].kind == unusedPiece {
+	} else if j.pieces[id].kind == unusedPiece && depth <= 100 { // as in the library
 		if n, ok := taken[s[start:end]]; ok {
-			out = j.appendUsed(out, first, s, start, start+int(n), taken)
-			return j.appendUsed(out, first, s, start+int(n), end, taken)
+			out = j.appendUsed(out, first, s, start, start+int(n), taken, depth+1)
+			return j.appendUsed(out, first, s, start+int(n), end, taken, depth+1)
 		}
+		id = j.unknown
 	}
 	return j.appendPart(out, first, s, start, end, id)
 }

@@ -48,8 +48,12 @@ func (c fairseqClass) specials(s settings, t *Tokenizer) ([]addedToken, error) {
 			return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, "+
 				"want a tokenizer.json", quote.Text(token.Content), uses[i].usual)
 		}
-		token.LStrip = token.Content == "<mask>"
-		if !slices.ContainsFunc(list, func(u addedToken) bool { return u.ID == token.ID }) {
+		if uses[i].name == "mask_token" {
+			token.LStrip = s.stripsMask(token)
+		}
+		if i := slices.IndexFunc(list, func(u addedToken) bool { return u.ID == token.ID }); i >= 0 {
+			list[i] = token
+		} else {
 			list = append(list, token)
 		}
 	}

@@ -241,7 +241,9 @@ func (p *pieceFile) readTraining(data []byte) error {
 		case 35:
 			return f.flag(&p.fallback)
 		case 44:
-			p.unknownText = string(f.bytes)
+			if p.unknownText = string(f.bytes); !utf8.ValidString(p.unknownText) {
+				return fmt.Errorf("unk_surface is %s, want a text in UTF-8", quote.Text(p.unknownText))
+			}
 			return f.want(wireBytes)
 		}
 		if !slices.Contains(trainingFields, f.number) {

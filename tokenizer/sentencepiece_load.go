@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // pieceTokenizer builds a tokenizer from a SentencePiece model, without special tokens.
@@ -29,14 +30,17 @@ func pieceTokenizer(data []byte) (*Tokenizer, error) {
 	}
 	if f.kind == pieceUnigram {
 		t.model = newPieceUnigrams(pieces)
-	} else if t.model, err = newPieceJoins(pieces); err != nil {
-		return nil, err
+	} else {
+		t.model = newPieceJoins(pieces)
 	}
 	return t, nil
 }
 
 // setSpecial adds tokens that are cut out of the original text before SentencePiece processes the rest.
 func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
+	for i := range list {
+		list[i].Normalized = false
+	}
 	if t.added, err = newAddedTokens(list, t.model, nil); err == nil {
 		t.decoder.(*pieceDecoder).special = t.added.special
 	}
@@ -83,11 +87,8 @@ func readPieces(classes ...string) func(from *folder, data []byte) (*Tokenizer, 
 	}
 }
 
-// usual returns an error if settings change tokens in an unsupported way.
+// usual returns an error if settings of SentencePiece change tokens.
 func (s *settings) usual() error {
-	if s.SplitSpecial {
-		return errors.New("split_special_tokens of tokenizer_config.json is true, want false")
-	}
 	if len(s.Library) > 0 {
 		return fmt.Errorf("sp_model_kwargs of tokenizer_config.json has %s, want none", quote.Name(sorted(s.Library)[0]))
 	}
@@ -123,32 +124,13 @@ func llamaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
 	// In transformers, a text after a special token is treated like the beginning of a text if legacy is
 	// true. If it is false, no space is added before it.
 	t.normalizer.(*pieceNormalizer).firstOnly = s.Legacy == nil || !*s.Legacy
-	return bosSpecials(s, t, "<s>", "</s>")
+	return s.bounds(t, s.AddBos == nil || *s.AddBos,
+		use{"bos_token", "<s>"}, use{"eos_token", "</s>"}, use{"unk_token", "<unk>"})
 }
 
 func gemmaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
-	return bosSpecials(s, t, "<bos>", "<eos>")
-}
-
-func bosSpecials(s settings, t *Tokenizer, begin, end string) ([]addedToken, error) {
-	list, err := s.specials(t.model, use{"bos_token", begin}, use{"eos_token", end}, use{"unk_token", "<unk>"})
-	if err != nil {
-		return nil, err
-	}
-	t.post = postProcessor{}
-	for kind := range 2 {
-		if s.AddBos == nil || *s.AddBos {
-			t.post.pair = append(t.post.pair, list[0].token().slot(kind))
-		}
-		t.post.pair = append(t.post.pair, slot{text: kind, kind: kind})
-		if s.AddEos {
-			t.post.pair = append(t.post.pair, list[1].token().slot(kind))
-		}
-		if kind == 0 {
-			t.post.single = slices.Clone(t.post.pair)
-		}
-	}
-	return list, nil
+	return s.bounds(t, s.AddBos == nil || *s.AddBos,
+		use{"bos_token", "<bos>"}, use{"eos_token", "<eos>"}, use{"unk_token", "<unk>"})
 }
 
 // addedTo returns the special tokens of list together with the tokens that a directory's files add, in the
@@ -202,15 +184,25 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 	}
 	more := []json.RawMessage{s.Unknown, s.Bos, s.Eos, s.Cls, s.Sep, s.Pad, s.Mask}
 	more = append(slices.DeleteFunc(more, absent), s.Additional...)
-	var extra []json.RawMessage
-	if json.Unmarshal(s.Extra, &extra) == nil { // it may be an object, whose names follow from other settings
+	if !absent(s.Extra) {
+		var extra []json.RawMessage
+		var named map[string]json.RawMessage
+		if strictjson.Lenient(s.Extra, &extra) != nil {
+			if err := strictjson.Lenient(s.Extra, &named); err != nil {
+				return fmt.Errorf("extra_special_tokens of tokenizer_config.json: %w", err)
+			}
+		}
+		for _, name := range sorted(named) {
+			extra = append(extra, named[name])
+		}
 		more = append(more, extra...)
 	}
 	for _, raw := range more {
-		text, err := special(raw, "")
+		token, err := special(raw, "")
 		if err != nil {
 			return err
 		}
+		text := token.Content
 		id, ok := ids[text]
 		if !ok {
 			id, ok = m.id(text)
@@ -219,11 +211,10 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 			return fmt.Errorf("has no id for the special token %s, want one in added_tokens_decoder of tokenizer_config.json",
 				quote.Text(text))
 		}
-		token, there := byID[id]
-		if !there {
-			token = addedToken{ID: id, Content: text}
+		if old, there := byID[id]; there {
+			token = old
 		}
-		token.Special = true
+		token.ID, token.Special = id, true
 		byID[id] = token
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 // The tests in this file compare with the libraries sentencepiece and transformers, see
@@ -29,6 +30,7 @@ type pieceGolden struct {
 		Name  string `json:"name"`
 		Model []byte `json:"model"`
 		pieceResults
+		Tied string `json:"tied"`
 	} `json:"models"`
 	Directories []struct {
 		Name  string            `json:"name"`
@@ -95,9 +97,38 @@ func TestPieceModels(t *testing.T) {
 	g := readPieceGolden()
 	for _, c := range g.Models {
 		t.Run(c.Name, func(t *testing.T) {
-			comparePieces(t, readPieceModel(t, c.Model), g.Texts, c.pieceResults, true)
+			tok := readPieceModel(t, c.Model)
+			comparePieces(t, tok, g.Texts, c.pieceResults, true)
+			compareBlocks(t, c.Tied, tiedTexts(tok), 0, 1, hashedPieces(t, tok, true))
 		})
 	}
+}
+
+// tiedTexts returns the same texts as testdata/tokenizer_sentencepiece.py: repeated tokens of a model, with many paths
+// that have nearly equal sums of scores.
+func tiedTexts(tok *Tokenizer) []string {
+	tokens := tok.decoder.(*pieceDecoder).model.tokens
+	texts := make([]string, 320)
+	for i := range texts {
+		draw := draws(i)
+		parts := make([]string, 1+draw(3))
+		for k := range parts {
+			parts[k] = strings.ReplaceAll(tokens[draw(len(tokens))], metaSpace, " ")
+		}
+		if draw(2) == 1 {
+			for k, part := range parts {
+				_, n := utf8.DecodeRuneInString(part)
+				parts[k] = part[:n]
+			}
+		}
+		var b strings.Builder
+		for range 1 + draw(40) {
+			part := parts[draw(len(parts))]
+			b.WriteString(strings.Repeat(part, 1+draw(9)))
+		}
+		texts[i] = b.String()
+	}
+	return texts
 }
 
 func TestPieceDirectories(t *testing.T) {
@@ -161,9 +192,24 @@ func comparePieces(t *testing.T, tok *Tokenizer, texts []string, want pieceResul
 			t.Errorf("%q: decoded is %q, want %q", text, got, w.Decoded)
 		}
 	}
-	g := readGolden()
-	line := func(b []byte, text string) []byte {
-		e := encode(text)
+	line := hashedPieces(t, tok, all)
+	randoms := readGolden().random(1600)
+	if !all || want.Every != "" {
+		randoms = readGolden().random(10000)
+	}
+	compareRandom(t, want.Random, randoms, line)
+	if want.Every != "" {
+		compareBlocks(t, want.Every, everyCharacter(), 0, 1, line)
+	}
+}
+
+// hashedPieces returns a function that appends the line of a text's encoding, with tokens and offsets if all is set.
+func hashedPieces(t *testing.T, tok *Tokenizer, all bool) func([]byte, string) []byte {
+	return func(b []byte, text string) []byte {
+		e, err := tok.Encode(text, Options{})
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
 		for i, id := range e.IDs {
 			if i > 0 {
 				b = append(b, 0x1e)
@@ -176,14 +222,6 @@ func comparePieces(t *testing.T, tok *Tokenizer, texts []string, want pieceResul
 			}
 		}
 		return append(append(append(b, 0x1d), decodePieces(tok, e, all)...), 0x1c)
-	}
-	randoms := g.random(1600)
-	if !all || want.Every != "" {
-		randoms = g.random(10000)
-	}
-	compareRandom(t, want.Random, randoms, line)
-	if want.Every != "" {
-		compareBlocks(t, want.Every, everyCharacter(), 0, 1, line)
 	}
 }
 
@@ -255,6 +293,7 @@ func TestPieceFilesRefused(t *testing.T) {
 		"piece type":    {with(field(1, 3<<3, 7)), "piece 3: has type 7, want 1 to 6"},
 		"empty piece":   {with(field(1, 3<<3, 1)), `piece 3: is "", want a text`},
 		"no UTF-8":      {with(field(1, 1<<3|wireBytes, 1, 0xff)), `piece 3: is "\\xff", want a text in UTF-8`},
+		"surface":       {with(field(2, 44<<3&0x7f|0x80|wireBytes, 44>>4, 1, 0xff)), `trainer_spec: unk_surface is "\\xff", want a text in UTF-8`},
 		"NaN":           {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireFixed32, 0, 0, 0xc0, 0x7f)), `piece 3: "c" has score NaN`},
 		"score":         {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireBytes, 1, 0)), "piece 3: field 2 has form 2, want 5"},
 		"twice":         {with(field(1, 1<<3|wireBytes, 1, 'a')), `pieces 1 and 3 are both "a"`},
@@ -265,7 +304,6 @@ func TestPieceFilesRefused(t *testing.T) {
 		"rules":         {with(field(3, 2<<3|wireBytes, 3, 1, 2, 3)), "normalizer_spec: precompiled_charsmap ends before its size"},
 		"rules' form":   {with(field(3, 2<<3|wireFixed32, 1, 2, 3, 4)), "normalizer_spec: field 2 has form 5, want 2$"},
 		"a large field": {with([]byte{1<<3 | wireBytes, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), "ends in the middle of field 1"},
-		"control":       {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 3), field(2, 3<<3, 2)), `piece 3, "c", is one character, want a kind that occurs in texts`},
 	} {
 		if _, err := pieceTokenizer(c.data); err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want %s", name, err, c.want)
@@ -390,6 +428,26 @@ func TestFairseqNumbers(t *testing.T) {
 	}
 }
 
+// Special tokens of XLM-R have the flags of the settings, those at the front of the vocabulary too.
+func TestFairseqFlags(t *testing.T) {
+	for settings, want := range map[string]string{
+		``: "<s> ▁ a </s> </s>",
+		`"eos_token": {"content": "</s>", "lstrip": true}, "sep_token": {"content": "</s>", "lstrip": true}`: "<s> ▁ a   </s> </s>",
+	} {
+		config := strings.TrimSuffix(`{"tokenizer_class": "XLMRobertaTokenizer", `+settings, ", ") + "}"
+		tok, err := Load(writeFiles(t, map[string][]byte{
+			"sentencepiece.bpe.model": asControl(fairseqPiecesOf("▁", "a")), "tokenizer_config.json": []byte(config),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := tok.Encode("a  </s>", Options{})
+		if got := strings.Join(e.Tokens, " "); err != nil || got != want {
+			t.Errorf("%s: %s, want %s; %v", settings, got, want, err)
+		}
+	}
+}
+
 // No file causes a panic or uses more memory than its size justifies.
 func FuzzPieces(f *testing.F) {
 	f.Add(wirePieces("<unk>", "a", "ab", "b", "▁"), "ab ac")
@@ -448,27 +506,24 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// The score of a user-defined piece is its length in bytes times the largest score, minus 0.1, as in the
-// library. Only a path of single-byte pieces that all have the largest score is better.
-func TestUserPieceScore(t *testing.T) {
-	for last, want := range map[float32][]string{2: {"a", "b"}, 1.95: {"a", "b"}, 1.85: {"ab"}} {
-		m, err := newPieceModel(&pieceFile{pieces: []filePiece{
-			{text: "<unk>", kind: unknownPiece}, {"a", 2, normalPiece}, {"b", last, normalPiece}, {text: "ab", kind: userPiece},
-		}})
+// An unused piece is split into the parts it was merged from, at most 101 times, as in the library.
+func TestDeepPieces(t *testing.T) {
+	f := &pieceFile{pieces: []filePiece{{text: "<unk>", kind: unknownPiece}, {"a", -1, normalPiece}}}
+	for n := 2; n < 150; n++ {
+		f.pieces = append(f.pieces, filePiece{strings.Repeat("a", n), float32(n), unusedPiece})
+	}
+	m, err := newPieceModel(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, first := range map[int]int{101: 1, 102: 1, 103: 2, 149: 48} {
+		p := newPiece(strings.Repeat("a", n))
+		list, err := newPieceJoins(m).tokenize(nil, &p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPiece("ab")
-		list, err := newPieceUnigrams(m).tokenize(nil, &p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, x := range list {
-			got = append(got, x.text)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("with a score of %v: %q, want %q", last, got, want)
+		if got := list[0].at.End; got != first || len(list) != n-first+1 {
+			t.Errorf("%d characters: %d tokens, the first of %d, want %d and %d", n, len(list), got, n-first+1, first)
 		}
 	}
 }

@@ -9,50 +9,63 @@ import (
 )
 
 // lattice finds the tokens of a text with the largest sum of scores, which are logarithms of probabilities (Viterbi).
-// A character that is not a token is unknown, at a price.
-type lattice struct {
+// A character that is not a token is unknown, at a price. Of paths with equal sums, the one whose last token begins
+// first is used. Rounding decides which sums are equal, so F is the type in which the reference adds and compares:
+// float64 in the library tokenizers, float32 in sentencepiece.
+type lattice[F float32 | float64] struct {
 	trie    *trie
-	scores  []float64 // by id
-	unknown int       // id, or none
-	price   float64   // score of an unknown character
-	single  bool      // sums are rounded to float32
+	scores  []F // by id
+	unknown int // id, or none
+	price   F   // score of an unknown character
+	// most is the largest magnitude of a sum: a larger one is subtracted from all paths that continue after it.
+	most F
 }
 
 // step is a token of a path.
-type step struct {
-	score float64 // of the path to its end
-	at    int32   // its start while the best path is unknown, then its end
+type step[F float32 | float64] struct {
+	score F     // of the path to its end
+	at    int32 // its start while the best path is unknown, then its end
 	id    int32
 }
 
 // path returns the tokens of s. It uses the memory of steps if there is enough. fuse makes one token of consecutive
 // unknown characters.
-func (l *lattice) path(s string, steps []step, fuse bool) ([]step, error) {
+func (l *lattice[F]) path(s string, steps []step[F], fuse bool) ([]step[F], error) {
 	if len(s) >= len(steps) {
-		steps = make([]step, len(s)+1)
+		steps = make([]step[F], len(s)+1)
 	}
 	steps = steps[:len(s)+1] // the last step of the best path to each position
 	for i := range steps {
-		steps[i] = step{at: none}
+		steps[i] = step[F]{at: none}
 	}
+	last := 0 // position that a path reaches
 	for i := 0; i < len(s); {
+		here := steps[i].score
+		if max(here, -here) > l.most {
+			for j := range steps[i : last+1] {
+				steps[i+j].score -= here
+			}
+			here = steps[i].score
+		}
 		_, n := utf8.DecodeRuneInString(s[i:])
-		here, isToken := steps[i].score, false
+		isToken := false
 		for size, id := range l.trie.starts(root, s[i:]) {
 			score := l.scores[id] + here
 			if b := &steps[i+size]; b.at == none || score > b.score {
-				*b = step{l.round(score), int32(i), id}
+				*b = step[F]{score, int32(i), id}
 			}
+			last = max(last, i+size)
 			isToken = isToken || size == n
 		}
 		if !isToken {
 			if l.unknown == none {
 				return nil, fmt.Errorf("%s is not in the vocabulary, and there is no unk_id", quote.Text(s[i:i+n]))
 			}
-			score := l.round(l.price + here)
+			score := l.price + here
 			if b := &steps[i+n]; b.at == none || score > b.score {
-				*b = step{score, int32(i), int32(l.unknown)}
+				*b = step[F]{score, int32(i), int32(l.unknown)}
 			}
+			last = max(last, i+n)
 		}
 		i += n
 	}
@@ -62,24 +75,17 @@ func (l *lattice) path(s string, steps []step, fuse bool) ([]step, error) {
 		isUnknown := int(b.id) == l.unknown
 		if !fuse || !isUnknown || first == len(steps) || steps[first].id != b.id {
 			first--
-			steps[first] = step{at: end, id: b.id}
+			steps[first] = step[F]{at: end, id: b.id}
 		}
 		end = b.at
 	}
 	return steps[first:], nil
 }
 
-func (l *lattice) round(score float64) float64 {
-	if l.single {
-		return float64(float32(score))
-	}
-	return score
-}
-
 // unigram is the model Unigram of a tokenizer.json.
 type unigram struct {
 	vocabulary
-	lattice
+	lattice[float64]
 	fallback []int // as in bpe
 }
 
@@ -91,7 +97,9 @@ type unigramSettings struct {
 
 func (s unigramSettings) finish() (model, error) {
 	n := len(s.Vocab)
-	u := &unigram{lattice: lattice{scores: make([]float64, n), unknown: none, price: math.Inf(1)}}
+	u := &unigram{lattice: lattice[float64]{
+		scores: make([]float64, n), unknown: none, price: math.Inf(1), most: math.Inf(1),
+	}}
 	if s.Unknown != nil {
 		if u.unknown = *s.Unknown; u.unknown < 0 || u.unknown >= n {
 			return nil, fmt.Errorf("unk_id is %d in a vocabulary of %d tokens", u.unknown, n)
@@ -115,7 +123,7 @@ func (u *unigram) size() int { return len(u.tokens) }
 
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
-	var short [64]step // enough for most words
+	var short [64]step[float64] // enough for most words
 	path, err := u.path(p.s, short[:], true)
 	start := 0
 	for _, t := range path {

@@ -1,8 +1,10 @@
 package tokenizer
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -73,5 +75,70 @@ func TestTies(t *testing.T) {
 		if err != nil || !slices.Equal(e.IDs, want) {
 			t.Errorf("%s: ids %v, want %v (error %v)", vocab, e.IDs, want, err)
 		}
+	}
+}
+
+// The libraries sentencepiece 0.2.3 and tokenizers 0.23.3 give these tokens. They differ where only rounding decides:
+// sentencepiece adds scores in float32, tokenizers in float64.
+func TestUnigramReferences(t *testing.T) {
+	normal := func(text string, score float32) filePiece { return filePiece{text, score, normalPiece} }
+	user := func(text string) filePiece { return filePiece{text, 0, userPiece} }
+	for name, c := range map[string]struct {
+		pieces        []filePiece
+		text          string
+		sentencepiece []string
+		tokenizers    []string // nil for a file with pieces that only sentencepiece has
+	}{
+		// −0.7 − 0.1 is −0.8 in float32, and greater than −0.8 in float64.
+		"rounded": {[]filePiece{normal("a", -0.7), normal("aa", -0.1), normal("aaa", -0.8)}, "aaa",
+			[]string{"aaa"}, []string{"a", "aa"}},
+		// An unknown character has the lowest score minus 10, here −22.
+		"unknown": {[]filePiece{normal("xy", -12), normal("z", -12), normal("yz", -1.9)}, "xyz",
+			[]string{"x", "yz"}, []string{"x", "yz"}},
+		"known": {[]filePiece{normal("xy", -12), normal("z", -12), normal("yz", -2.1)}, "xyz",
+			[]string{"xy", "z"}, []string{"xy", "z"}},
+		// A user-defined piece has the score 0.1 for each byte after the first.
+		"user-defined":    {[]filePiece{normal("a", 0.04), normal("b", 0.05), user("ab")}, "ab", []string{"ab"}, nil},
+		"better than one": {[]filePiece{normal("a", 0.04), normal("b", 0.07), user("ab")}, "ab", []string{"a", "b"}, nil},
+		"of several bytes": {[]filePiece{normal("é", 0.14), normal("b", 0.04), user("éb")}, "éb",
+			[]string{"éb"}, nil},
+	} {
+		compare := func(library string, m model, want []string) {
+			t.Helper()
+			p := newPiece(c.text)
+			list, err := m.tokenize(nil, &p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, x := range list {
+				got = append(got, c.text[x.at.Start:x.at.End])
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q has the tokens %q, want %q of %s", name, c.text, got, want, library)
+			}
+		}
+		pieces := append([]filePiece{{text: "<unk>", kind: unknownPiece}}, c.pieces...)
+		m, err := newPieceModel(&pieceFile{pieces: pieces})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare("sentencepiece", newPieceUnigrams(m), c.sentencepiece)
+		if c.tokenizers == nil {
+			continue
+		}
+		settings := unigramSettings{Unknown: new(int)}
+		for _, p := range pieces {
+			score, err := strconv.ParseFloat(fmt.Sprint(p.score), 64) // −0.7 rather than the nearest float32
+			if err != nil {
+				t.Fatal(err)
+			}
+			settings.Vocab = append(settings.Vocab, scoredToken{p.text, score})
+		}
+		u, err := settings.finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare("tokenizers", u, c.tokenizers)
 	}
 }

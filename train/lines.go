@@ -1,15 +1,11 @@
 package train
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
@@ -45,8 +41,8 @@ func ReadLines(path string, format LineFormat, most int) ([]Line, error) {
 	}
 	defer file.Close()
 	var lines []Line
-	err = eachLine(file, path, func(number int, line []byte) error {
-		columns, err := format.columns(string(line))
+	err = input.EachLine(file, path, maxLine, func(number int, line string) error {
+		columns, err := format.columns(line)
 		if columns != nil {
 			lines = append(lines, Line{Number: number, Columns: columns})
 		}
@@ -101,51 +97,3 @@ func openText(path string) (*os.File, error) {
 // maxLine is the longest line in bytes. Sentences are far shorter: a longer line means that the file is something else,
 // and an error is better than training on a part of it.
 const maxLine = 1 << 20
-
-// eachLine calls visit with each line of r and its number, from 1, until visit returns io.EOF. A byte order mark at the
-// start is removed.
-//
-// Errors: an *input.Error with the given name for any other error of visit and for an invalid or too long line; an error
-// of r, wrapped.
-func eachLine(r io.Reader, name string, visit func(number int, line []byte) error) error {
-	lines := bufio.NewScanner(r)
-	// The scanner needs room for the newline too, and stops when the buffer is full.
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine+2)
-	number := 0
-	for lines.Scan() {
-		number++
-		line := lines.Bytes()
-		if number == 1 {
-			line = bytes.TrimPrefix(line, []byte("\uFEFF"))
-		}
-		err := checkLine(line)
-		if err == nil {
-			err = visit(number, line)
-		}
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return &input.Error{Name: name, Line: number, Err: err}
-		}
-	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return &input.Error{Name: name, Line: number + 1, Err: errTooLong}
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-var errTooLong = fmt.Errorf("line longer than %d bytes", maxLine)
-
-// checkLine returns an error if a line is too long or not text.
-func checkLine(line []byte) error {
-	if len(line) > maxLine {
-		return errTooLong
-	}
-	if !utf8.Valid(line) {
-		return errors.New("invalid UTF-8")
-	}
-	return nil
-}

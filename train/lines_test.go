@@ -19,7 +19,7 @@ func TestReadLines(t *testing.T) {
 		most   int
 		want   string // columns separated by |, lines by /; or an error
 	}{
-		{text, "\uFEFFa\tb \r\n\n  c\n", 9, "a\tb/c"},
+		{text, "\uFEFFa\tb \r\n\n  c\n\uFEFFd\n", 9, "a\tb/c/d"},
 		{text, "a\nb\nc\n", 2, "a/b"},
 		{classes, " a \tyes\nb\tc\tno\t\n", 9, "a|yes/b|c|no"},
 		{pairs, "a\tb\tfrom there\t\n", 9, "a|b|from there"},
@@ -28,7 +28,7 @@ func TestReadLines(t *testing.T) {
 		{classes, "\n\na\n", 9, ":3: has 1 column, want a text, or two, and a class, with tabs between them"},
 		{classes, "a\tb\tc\td\n", 9, ":1: has 4 columns"},
 		{text, "a\n\xff\n", 9, ":2: invalid UTF-8"},
-		{text, "a\n" + strings.Repeat("b", maxLine+1), 9, ":2: line longer than 1048576 bytes"},
+		{text, "a\n" + strings.Repeat("b", maxLine+1), 9, ":2: longer than 1048576 bytes"},
 		{text, " \n\n", 9, "no texts"},
 	} {
 		if err := os.WriteFile(path, []byte(c.data), 0o644); err != nil {

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"slices"
@@ -21,14 +20,14 @@ func TooLong(p seq2seq.Pair) bool { return max(len(p.Source), len(p.Target)) > L
 
 // ReadPairs reads sentence pairs, one per line: source, a tab, target, in UTF-8. It ignores further columns, because the
 // collections of manythings.org have a licence there. It trims white space around a text, and skips blank lines, a byte
-// order mark at the start and carriage returns before newlines. Lines end in LF or CRLF: a carriage return anywhere else
-// is an error, because a file with lines ending in CR would be read as a single pair.
+// order mark at the start of a line and carriage returns before newlines. Lines end in LF or CRLF: a carriage return
+// anywhere else is an error, because a file with lines ending in CR would be read as a single pair.
 //
 // Errors: invalid content gives a *seq2seq.InputError with name and the line number; an error of r itself is
 // wrapped.
 func ReadPairs(r io.Reader, name string) ([]seq2seq.Pair, error) {
 	var pairs []seq2seq.Pair
-	err := eachLine(r, name, func(_ int, line []byte) error {
+	err := input.EachLine(r, name, maxLine, func(_ int, line string) error {
 		pair, err := parsePair(line)
 		if pair != (seq2seq.Pair{}) {
 			pairs = append(pairs, pair)
@@ -46,10 +45,11 @@ func ReadPairs(r io.Reader, name string) ([]seq2seq.Pair, error) {
 
 // ParsePair splits one line of such a file. A blank line is an error.
 func ParsePair(line string) (seq2seq.Pair, error) {
-	if err := checkLine([]byte(line)); err != nil {
-		return seq2seq.Pair{}, err
+	l := input.ParseLine(line, maxLine)
+	if l.Err != nil {
+		return seq2seq.Pair{}, l.Err
 	}
-	p, err := parsePair([]byte(line))
+	p, err := parsePair(l.Text)
 	if p == (seq2seq.Pair{}) && err == nil {
 		err = errors.New("blank line, want source, tab, target")
 	}
@@ -57,11 +57,8 @@ func ParsePair(line string) (seq2seq.Pair, error) {
 }
 
 // parsePair splits one line. A blank line gives the zero Pair and no error.
-func parsePair(line []byte) (p seq2seq.Pair, err error) {
-	if line = bytes.TrimRight(line, "\r"); bytes.IndexByte(line, '\r') >= 0 {
-		return p, errors.New("carriage return inside the line, want lines that end in LF or CRLF")
-	}
-	source, rest, found := strings.Cut(string(line), "\t")
+func parsePair(line string) (p seq2seq.Pair, err error) {
+	source, rest, found := strings.Cut(line, "\t")
 	target, _, _ := strings.Cut(rest, "\t")
 	source, target = strings.TrimSpace(source), strings.TrimSpace(target)
 	switch {

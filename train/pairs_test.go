@@ -26,7 +26,7 @@ func TestReadPairs(t *testing.T) {
 		{"further columns", "Go.\tVa !\tCC-BY 2.0\tmore\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
 		{"carriage returns", "Go.\tVa !\r\nRun!\tCours !\r\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
 		{"a carriage return too many", "Go.\tVa !\r\r\nRun!\tCours !\r", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
-		{"byte order mark", "\uFEFFGo.\tVa !\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
+		{"byte order marks", "\uFEFFGo.\tVa !\n\uFEFFRun!\tCours !\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
 		{"blank lines", "\n  \nGo.\tVa !\n\r\n\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
 		{"white space around", " Go. \t Va !\u00a0\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
 		{"long line", long + "\t" + long, []seq2seq.Pair{{Source: long, Target: long}}},
@@ -58,8 +58,8 @@ func TestReadPairsRefuses(t *testing.T) {
 		{"a\tb\r\nc\td\re\tf\r\n", "pairs.tsv:2: carriage return inside the line, want lines that end in LF or CRLF"},
 		{"a\r\tb\n", "pairs.tsv:1: carriage return inside the line, want lines that end in LF or CRLF"},
 		{"\n \n", "pairs.tsv: no pairs"},
-		{"a\tb\nc\t" + strings.Repeat("d", maxLine) + "\n", "pairs.tsv:2: line longer than 1048576 bytes"},
-		{"a\tb\nc\t" + strings.Repeat("d", 3*maxLine), "pairs.tsv:2: line longer than 1048576 bytes"},
+		{"a\tb\nc\t" + strings.Repeat("d", maxLine) + "\n", "pairs.tsv:2: longer than 1048576 bytes"},
+		{"a\tb\nc\t" + strings.Repeat("d", 3*maxLine), "pairs.tsv:2: longer than 1048576 bytes"},
 	} {
 		pairs, err := ReadPairs(strings.NewReader(c.in), "pairs.tsv")
 		var input *seq2seq.InputError

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/bench"
-	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
@@ -29,7 +28,7 @@ var (
 	columns    = terminal.Columns
 	terminalOf = terminal.For
 
-	checkText = filter.Check
+	checkText = input.Check
 
 	exists  = atomicfile.Exists
 	version = bench.Version

@@ -1,7 +1,7 @@
 package chat
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,26 +86,20 @@ func (g *Generator) Answer(ctx context.Context, name string, line int, message s
 
 // AnswerLines answers each line of an input that is not blank.
 func (g *Generator) AnswerLines(ctx context.Context, name string, in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, LongestPrompt)
-	line := 1
-	for ; lines.Scan(); line++ {
-		if strings.TrimSpace(lines.Text()) == "" {
-			continue
+	var failed error // may be an interruption, which has no line
+	err := input.EachLine(in, name, LongestPrompt, func(line int, text string) error {
+		if strings.TrimSpace(text) == "" {
+			return nil
 		}
-		if err := g.Answer(ctx, name, line, strings.TrimSuffix(lines.Text(), "\r")); err != nil {
-			return err
+		if failed = g.Answer(ctx, name, line, text); failed != nil {
+			return io.EOF
 		}
-	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return &input.Error{Name: name, Line: line, Err: fmt.Errorf("line longer than %d bytes", LongestPrompt)}
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+		return nil
+	})
+	return cmp.Or(failed, err)
 }
 
-// ReadPrompt reads an input as one prompt, without the line breaks at its end.
+// ReadPrompt reads an input as one prompt, without a byte order mark at its start and the line breaks at its end.
 func ReadPrompt(name string, in io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(in, LongestPrompt+1))
 	switch {
@@ -114,7 +108,7 @@ func ReadPrompt(name string, in io.Reader) (string, error) {
 	case len(data) > LongestPrompt:
 		return "", input.Errorf(name, "more than %d bytes, want a prompt", LongestPrompt)
 	}
-	return strings.TrimRight(string(data), "\r\n"), nil
+	return strings.TrimPrefix(strings.TrimRight(string(data), "\r\n"), "\uFEFF"), nil
 }
 
 // fits returns an error if a prompt is too long for the model.

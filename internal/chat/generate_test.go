@@ -91,7 +91,7 @@ func TestConverse(t *testing.T) {
 	if _, err := g.Converse(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.AnswerLines(context.Background(), "input", strings.NewReader("w3\n\n \nw4 w5\r\n")); err != nil {
+	if err := g.AnswerLines(context.Background(), "input", strings.NewReader("\ufeffw3\n\n \n\ufeffw4 w5\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	answers := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -115,10 +115,15 @@ func TestConverse(t *testing.T) {
 	if !errors.As(err, &bad) || bad.Line != 2 {
 		t.Errorf("error %v, want one of line 2", err)
 	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := whole.AnswerLines(stopped, "input", strings.NewReader("w3")); !errors.Is(err, context.Canceled) || errors.As(err, &bad) {
+		t.Errorf("error %v, want an interruption", err)
+	}
 }
 
 func TestReadPrompt(t *testing.T) {
-	if text, err := ReadPrompt("input", strings.NewReader("a\nb \r\n\n")); text != "a\nb " || err != nil {
+	if text, err := ReadPrompt("input", strings.NewReader("\ufeffa\nb \r\n\n")); text != "a\nb " || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := ReadPrompt("input", strings.NewReader(strings.Repeat("a", LongestPrompt+1))); err == nil {

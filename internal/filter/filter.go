@@ -95,7 +95,7 @@ func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stat
 		lines := make([]*Line[V], len(window))
 		for i, l := range window {
 			number++
-			lines[i] = &Line[V]{Number: number, Text: l.text, Err: l.err}
+			lines[i] = &Line[V]{Number: number, Text: l.Text, Err: l.Err}
 		}
 		for len(lines) > 0 {
 			n, start := min(size, len(lines)), time.Now()

@@ -50,19 +50,19 @@ func run(t *testing.T, f Filter[string], in io.Reader) (string, Stats) {
 
 func TestLines(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                        "",
-		"a":                       "1 A\n",
-		"a\n":                     "1 A\n",
-		"\n":                      "0 \n",
-		"\n\n":                    "0 \n0 \n",
-		"ccc\n\nbb\r\na\n":        "3 CCC\n0 \n2 BB\n1 A\n",
-		"a\nbad\nbb":              "1 A\n" + `{"error":"is bad"}` + "\n2 BB\n",
-		"a\n\xff\nbb":             "1 A\n" + `{"error":"invalid UTF-8"}` + "\n2 BB\n",
-		"a\rb\nc\n":               `{"error":"carriage return inside the line, want lines that end in LF or CRLF"}` + "\n1 C\n",
-		"0123456789\n0123456789x": "10 0123456789\n" + `{"error":"longer than 10 bytes"}` + "\n",
-		"0123456789\r\n":          "10 0123456789\n",
-		"0123456789xyz\na":        `{"error":"longer than 10 bytes"}` + "\n1 A\n",
-		"\uFEFFa\nb\uFEFF\n":      "1 A\n4 B\uFEFF\n", // a byte order mark
+		"":                         "",
+		"a":                        "1 A\n",
+		"a\n":                      "1 A\n",
+		"\n":                       "0 \n",
+		"\n\n":                     "0 \n0 \n",
+		"ccc\n\nbb\r\na\n":         "3 CCC\n0 \n2 BB\n1 A\n",
+		"a\nbad\nbb":               "1 A\n" + `{"error":"is bad"}` + "\n2 BB\n",
+		"a\n\xff\nbb":              "1 A\n" + `{"error":"invalid UTF-8"}` + "\n2 BB\n",
+		"a\rb\nc\n":                `{"error":"carriage return inside the line, want lines that end in LF or CRLF"}` + "\n1 C\n",
+		"0123456789\n0123456789x":  "10 0123456789\n" + `{"error":"longer than 10 bytes"}` + "\n",
+		"0123456789\r\n":           "10 0123456789\n",
+		"0123456789xyz\na":         `{"error":"longer than 10 bytes"}` + "\n1 A\n",
+		"\uFEFFa\n\uFEFFb\uFEFF\n": "1 A\n4 B\uFEFF\n", // byte order marks
 	} {
 		f := upper()
 		f.MaxBytes = 10
@@ -361,16 +361,6 @@ func TestWrites(t *testing.T) {
 		var b strings.Builder
 		if err := c.write(&b, c.line); err != nil || b.String() != c.want+"\n" {
 			t.Errorf("written is %q, want %q; %v", b.String(), c.want, err)
-		}
-	}
-}
-
-func TestCheck(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "<nil>", "ab\n\r": "<nil>", "abcde": "in:3: longer than 4 bytes", "\xff": "in:3: invalid UTF-8",
-	} {
-		if got := fmt.Sprint(Check("in", 3, text, 4)); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

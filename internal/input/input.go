@@ -1,5 +1,5 @@
-// Package input defines the error for invalid input, which commands report with its position and a separate exit
-// code.
+// Package input reads lines, and defines the error for invalid input, which commands report with its position and a
+// separate exit code.
 package input
 
 import (

@@ -23,14 +23,17 @@ import (
 
 // Unmarshal decodes data, a single JSON value, into v, as package json does.
 //
-// Errors: text that is not JSON, a value with another type than its field, a field that v does not have, and text
-// after the value. An error of an UnmarshalJSON method is returned unchanged.
+// Errors: text that is not JSON in UTF-8, a value with another type than its field, a field that v does not have, and
+// text after the value. An error of an UnmarshalJSON method is returned unchanged.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, true) }
 
 // Lenient is Unmarshal, but ignores fields that v does not have.
 func Lenient(data []byte, v any) error { return unmarshal(data, v, false) }
 
 func unmarshal(data []byte, v any, strict bool) error {
+	if err := encoding(data); err != nil {
+		return err
+	}
 	// Some releases count offsets from the start of the value, others from the start of the data.
 	value := bytes.TrimLeft(data, space)
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -67,6 +70,9 @@ var errBehind = errors.New("something follows the JSON value")
 
 // Syntax returns an error with the position of the first syntax error in data, or nil if data is one JSON value.
 func Syntax(data []byte) error {
+	if err := encoding(data); err != nil {
+		return err
+	}
 	if json.Valid(data) {
 		return nil
 	}
@@ -77,15 +83,34 @@ func Syntax(data []byte) error {
 	case err == nil:
 		return errBehind
 	case at < len(data):
-		before := data[:at]
-		line := bytes.Count(before, []byte("\n")) + 1
-		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 		found, _ := utf8.DecodeRune(data[at:])
-		return fmt.Errorf("is not JSON at line %d, column %d: unexpected %q", line, column, found)
+		return fmt.Errorf("is not JSON at %s: unexpected %q", position(data[:at]), found)
 	case err == io.EOF:
 		return errors.New("is empty, want JSON")
 	}
 	return errors.New("ends in the middle of its JSON")
+}
+
+// encoding returns an error with the position of the first byte that is not UTF-8. Package json replaces such bytes.
+func encoding(data []byte) error {
+	if utf8.Valid(data) {
+		return nil
+	}
+	at := 0
+	for {
+		r, n := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && n == 1 {
+			return fmt.Errorf("is not UTF-8 at %s", position(data[:at]))
+		}
+		at += n
+	}
+}
+
+// position returns the line and the column after a text.
+func position(before []byte) string {
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
 // scan returns nil if a text begins with a JSON value, an error of package io if more text could complete it, and

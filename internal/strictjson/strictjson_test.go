@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 type inner struct {
@@ -60,6 +61,9 @@ func TestUnmarshalErrors(t *testing.T) {
 		`{"arch": nulx}`:                     `is not JSON at line 1, column 13: unexpected 'x'`,
 		`{"arch": "\x1b"}`:                   `is not JSON at line 1, column 12: unexpected 'x'`,
 		"{\"arch\": \"\x1b\"}":               `is not JSON at line 1, column 11: unexpected '\x1b'`,
+		"{\n\"ü\": \"a\xff\"}":               "is not UTF-8 at line 2, column 8",
+		"\xef\xbf{}":                         "is not UTF-8 at line 1, column 1",
+		"{\"arch\": \"\xed\xa0\x80\"}":       "is not UTF-8 at line 1, column 11", // a surrogate
 		"{\n\u202e}":                         `is not JSON at line 2, column 1: unexpected '\u202e'`,
 		`{"merges": 1}`:                      `unknown field "merges"`,
 		"\n 7":                               "has a number where an object is wanted",
@@ -102,7 +106,7 @@ func TestLenient(t *testing.T) {
 // For any damaged text, the error is one line with wording of this package.
 func TestDamaged(t *testing.T) {
 	const whole = ` {"arch": "ü\u0041\n", "train": true, "inner": {"width": -1, "rate": 0.5e+3, "names": ["x", null]}, "by": {"a": {}}} `
-	words := []string{"is empty", "is not JSON at line ", "ends in the middle", "something follows", "unknown field ", "field ", "has ", errOwn.Error()}
+	words := []string{"is empty", "is not UTF-8 at line ", "is not JSON at line ", "ends in the middle", "something follows", "unknown field ", "field ", "has ", errOwn.Error()}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		text := []byte(whole)
@@ -121,8 +125,9 @@ func TestDamaged(t *testing.T) {
 				}
 			}
 		}
-		if err := Syntax(text); (err == nil) != json.Valid(text) {
-			t.Fatalf("%q: %v, but valid: %v", text, err, json.Valid(text))
+		valid := json.Valid(text) && utf8.Valid(text)
+		if err := Syntax(text); (err == nil) != valid {
+			t.Fatalf("%q: %v, but valid: %v", text, err, valid)
 		}
 		err := Unmarshal(text, new(outer))
 		if err == nil {
