@@ -97,7 +97,7 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 			Trained:      original,
 			Fast:         s.Float("beta_fast", 0),
 			Slow:         s.Float("beta_slow", 0),
-			Attention:    s.Float("attention_factor", 0),
+			Attention:    get[*float64](s, "attention_factor", "a number", nil),
 			MScale:       s.Float("mscale", 0),
 			MScaleAllDim: s.Float("mscale_all_dim", 0),
 			Exact:        !s.Bool("truncate", true),
@@ -116,7 +116,7 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 			Trained:   original,
 			Length:    tokens,
 			Factor:    s.Float("factor", float64(trained)/float64(original)),
-			Attention: s.Float("attention_factor", 0),
+			Attention: get[*float64](s, "attention_factor", "a number", nil),
 		}), tokens
 	}
 	s.Fail("rope_type", "is %s, want default, linear, dynamic, llama3, yarn or longrope", quote.Text(kind))

@@ -75,9 +75,9 @@ type YaRN struct {
 	// Fast turns are unchanged, those with fewer than Slow are divided by Factor: "beta_fast" and
 	// "beta_slow". 0 means 32 and 1.
 	Fast, Slow float64
-	// Attention is the factor of rotated vectors: "attention_factor". 0 means 0.1·ln(Factor) + 1,
-	// or the factor from MScale and MScaleAllDim.
-	Attention float64
+	// Attention is the factor of rotated vectors: "attention_factor". Nil means
+	// 0.1·ln(Factor) + 1, or the factor from MScale and MScaleAllDim.
+	Attention *float64
 	// MScale and MScaleAllDim, if both are nonzero, set the factor of rotated vectors to
 	// (0.1·MScale·ln(Factor) + 1)/(0.1·MScaleAllDim·ln(Factor) + 1): "mscale" and
 	// "mscale_all_dim". DeepSeek's models also multiply the scale of the scores by the square of
@@ -103,9 +103,10 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 			return 0, fmt.Errorf("ScaleYaRN: Trained %d, want at least 1", y.Trained)
 		case !(slow > 0 && fast > slow):
 			return 0, fmt.Errorf("ScaleYaRN: Fast %v and Slow %v, want Slow above 0 and Fast above Slow", fast, slow)
-		case !(y.Attention >= 0 && y.MScale >= 0 && y.MScaleAllDim >= 0):
-			return 0, fmt.Errorf("ScaleYaRN: Attention %v, MScale %v and MScaleAllDim %v, want at least 0",
-				y.Attention, y.MScale, y.MScaleAllDim)
+		case y.Attention != nil && !(*y.Attention >= 0):
+			return 0, fmt.Errorf("ScaleYaRN: Attention %v, want at least 0", *y.Attention)
+		case !(y.MScale >= 0 && y.MScaleAllDim >= 0):
+			return 0, fmt.Errorf("ScaleYaRN: MScale %v and MScaleAllDim %v, want at least 0", y.MScale, y.MScaleAllDim)
 		}
 		d := float64(2 * len(freqs))
 		// turns returns the (fractional) index of the frequency with n turns.
@@ -132,8 +133,8 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 func (y YaRN) attention() float64 {
 	scale := func(m float64) float64 { return float64(0.1*m*math.Log(y.Factor)) + 1 }
 	switch {
-	case y.Attention != 0:
-		return y.Attention
+	case y.Attention != nil:
+		return *y.Attention
 	case y.MScale != 0 && y.MScaleAllDim != 0:
 		return scale(y.MScale) / scale(y.MScaleAllDim)
 	}
@@ -153,9 +154,9 @@ type LongRoPE struct {
 	// Factor is the ratio of the maximum length to the trained length: "factor", or, if there is
 	// none, "max_position_embeddings" divided by Trained. It is required unless Attention is set.
 	Factor float64
-	// Attention is the factor of rotated vectors: "attention_factor". 0 means √(1 +
+	// Attention is the factor of rotated vectors: "attention_factor". Nil means √(1 +
 	// ln(Factor)/ln(Trained)), and 1 for a Factor of at most 1.
-	Attention float64
+	Attention *float64
 }
 
 // ScaleLongRoPE divides each frequency by its own factor; the factors come from a search. Its
@@ -174,8 +175,10 @@ func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 			return 0, fmt.Errorf("ScaleLongRoPE: %d factors, want %d, one for each frequency", len(by), len(freqs))
 		case l.Trained < 2 || l.Length < 1:
 			return 0, fmt.Errorf("ScaleLongRoPE: Length %d and Trained %d, want Length at least 1 and Trained at least 2", l.Length, l.Trained)
-		case !(l.Attention >= 0) || l.Attention == 0 && !(l.Factor > 0):
-			return 0, fmt.Errorf("ScaleLongRoPE: Factor %v and Attention %v, want Attention at least 0, and a positive Factor if Attention is 0", l.Factor, l.Attention)
+		case l.Attention != nil && !(*l.Attention >= 0):
+			return 0, fmt.Errorf("ScaleLongRoPE: Attention %v, want at least 0", *l.Attention)
+		case l.Attention == nil && !(l.Factor > 0):
+			return 0, fmt.Errorf("ScaleLongRoPE: Factor %v without Attention, want a positive number", l.Factor)
 		}
 		for i, f := range by {
 			if !(f > 0) {
@@ -183,8 +186,8 @@ func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 			}
 			freqs[i] /= f
 		}
-		if l.Attention != 0 {
-			return l.Attention, nil
+		if l.Attention != nil {
+			return *l.Attention, nil
 		}
 		return math.Sqrt(1 + math.Log(max(l.Factor, 1))/math.Log(float64(l.Trained))), nil
 	}
