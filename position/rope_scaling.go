@@ -100,13 +100,13 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 		case !lengthens(y.Factor):
 			return 0, fmt.Errorf("ScaleYaRN: Factor %v, want at least 1", y.Factor)
 		case y.Trained < 1:
-			return 0, fmt.Errorf("ScaleYaRN: Trained %d, want at least 1", y.Trained)
+			return 0, fmt.Errorf("ScaleYaRN: Trained (original_max_position_embeddings) %d, want at least 1", y.Trained)
 		case !(slow > 0 && fast > slow):
-			return 0, fmt.Errorf("ScaleYaRN: Fast %v and Slow %v, want Slow above 0 and Fast above Slow", fast, slow)
+			return 0, fmt.Errorf("ScaleYaRN: Fast (beta_fast) %v and Slow (beta_slow) %v, want Slow above 0 and Fast above Slow", fast, slow)
 		case y.Attention != nil && !(*y.Attention >= 0):
-			return 0, fmt.Errorf("ScaleYaRN: Attention %v, want at least 0", *y.Attention)
+			return 0, fmt.Errorf("ScaleYaRN: Attention (attention_factor) %v, want at least 0", *y.Attention)
 		case !(y.MScale >= 0 && y.MScaleAllDim >= 0):
-			return 0, fmt.Errorf("ScaleYaRN: MScale %v and MScaleAllDim %v, want at least 0", y.MScale, y.MScaleAllDim)
+			return 0, fmt.Errorf("ScaleYaRN: MScale (mscale) %v and MScaleAllDim (mscale_all_dim) %v, want at least 0", y.MScale, y.MScaleAllDim)
 		}
 		d := float64(2 * len(freqs))
 		// turns returns the (fractional) index of the frequency with n turns.
@@ -166,23 +166,23 @@ type LongRoPE struct {
 // vectors as in Phi-3.
 func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
-		by := l.Short
+		by, name := l.Short, "Short (short_factor)"
 		if l.Length > l.Trained {
-			by = l.Long
+			by, name = l.Long, "Long (long_factor)"
 		}
 		switch {
 		case len(by) != len(freqs):
-			return 0, fmt.Errorf("ScaleLongRoPE: %d factors, want %d, one for each frequency", len(by), len(freqs))
+			return 0, fmt.Errorf("ScaleLongRoPE: %s has %d factors, want %d, one for each frequency", name, len(by), len(freqs))
 		case l.Trained < 2 || l.Length < 1:
-			return 0, fmt.Errorf("ScaleLongRoPE: Length %d and Trained %d, want Length at least 1 and Trained at least 2", l.Length, l.Trained)
+			return 0, fmt.Errorf("ScaleLongRoPE: Length %d and Trained (original_max_position_embeddings) %d, want Length at least 1 and Trained at least 2", l.Length, l.Trained)
 		case l.Attention != nil && !(*l.Attention >= 0):
-			return 0, fmt.Errorf("ScaleLongRoPE: Attention %v, want at least 0", *l.Attention)
+			return 0, fmt.Errorf("ScaleLongRoPE: Attention (attention_factor) %v, want at least 0", *l.Attention)
 		case l.Attention == nil && !(l.Factor > 0):
 			return 0, fmt.Errorf("ScaleLongRoPE: Factor %v without Attention, want a positive number", l.Factor)
 		}
 		for i, f := range by {
 			if !(f > 0) {
-				return 0, fmt.Errorf("ScaleLongRoPE: factor %d of a frequency is %v, want a positive number", i, f)
+				return 0, fmt.Errorf("ScaleLongRoPE: factor %d of %s is %v, want a positive number", i, name, f)
 			}
 			freqs[i] /= f
 		}
@@ -205,7 +205,7 @@ func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
 		case !lengthens(factor):
 			return 0, fmt.Errorf("ScaleLlama3: factor %v, want at least 1", factor)
 		case !(low > 0) || !(high > low):
-			return 0, fmt.Errorf("ScaleLlama3: low %v and high %v, want low above 0 and high above low", low, high)
+			return 0, fmt.Errorf("ScaleLlama3: low (low_freq_factor) %v and high (high_freq_factor) %v, want low above 0 and high above low", low, high)
 		case trained < 1:
 			return 0, fmt.Errorf("ScaleLlama3: trained %d, want at least 1", trained)
 		}
