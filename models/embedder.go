@@ -1,7 +1,6 @@
 package models
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -277,14 +276,24 @@ func (m *Model) mostTokens() int {
 	if most == 0 {
 		most = math.MaxInt32
 	}
-	var config struct {
-		Most float64 `json:"model_max_length"` // 1e30 where there is no limit
+	return int(min(float64(most), m.limit))
+}
+
+// tokenizerLimit returns the number of tokens to which the tokenizer of a directory truncates a text, +Inf if there is
+// no limit.
+func tokenizerLimit(dir string) (float64, error) {
+	s, err := optionalSettings(filepath.Join(dir, tokenizerConfigFile))
+	if s == nil {
+		return math.Inf(1), err
 	}
-	data, err := os.ReadFile(filepath.Join(m.Dir, tokenizerConfigFile))
-	if err == nil && json.Unmarshal(data, &config) == nil && config.Most >= 1 && config.Most < float64(most) {
-		most = int(config.Most)
+	most := s.Float("model_max_length", math.Inf(1)) // 1e30 in files without a limit
+	if most < 1 {
+		s.Fail("model_max_length", "is %v, want at least 1, or null", most)
 	}
-	return most
+	if len(*s.wrong) > 0 {
+		return 0, &FormatError{s.path, (*s.wrong)[0]}
+	}
+	return most, nil
 }
 
 // loadTransformer reads the first module of a pipeline.
@@ -302,7 +311,13 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
 		e.MostTokens = n
 	}
-	if t, err := m.Tokenizer(); s.Bool("do_lower_case", false) && err == nil && !lowers(t) {
+	t, err := m.Tokenizer()
+	if err == nil {
+		if x, err := t.Encode("", tokenizer.Options{NoPadding: true, NoTruncation: true}); err == nil && e.MostTokens < len(x.IDs) {
+			s.Fail("max_seq_length", "is %d, want room for %d special tokens", e.MostTokens, len(x.IDs))
+		}
+	}
+	if s.Bool("do_lower_case", false) && err == nil && !lowers(t) {
 		s.Fail("do_lower_case", "is true, but the tokenizer keeps capital letters, want false, or a tokenizer with lower case")
 	}
 	s.Only("transformer_task", "feature-extraction")
@@ -346,6 +361,9 @@ func (e *Embedder) readPooling(dir string) error {
 		names = []string{s.Text("pooling_mode", "")}
 	} else if e.Poolings == nil {
 		names = []string{"mean"}
+	}
+	if len(names)+len(e.Poolings) == 0 {
+		s.Fail("pooling_mode", "is [], want the name of a pooling, or a list of names")
 	}
 	for _, name := range names {
 		p, err := PoolingByName(name)

@@ -55,6 +55,7 @@ type Model struct {
 	kept      map[string][]int // by layer with removed heads, the numbers of the remaining ones
 	tied      []string         // tensors in the file that duplicate another one
 	options   Options          // of Load
+	limit     float64          // tokens to which the tokenizer truncates
 	trained   bool             // parameters differ from those in the directory
 	files     []string
 }
@@ -113,6 +114,9 @@ func Load(dir string, o Options) (*Model, error) {
 	}
 	if m.tokenizer, m.untokened = tokenizer.Load(dir); m.untokened == nil {
 		m.language = tokenized{m.tokenizer}
+	}
+	if m.limit, err = tokenizerLimit(dir); err != nil {
+		return nil, err
 	}
 	m.files = d.files(m.tokenizer, m.untokened)
 	return m, nil
