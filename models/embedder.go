@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -51,6 +53,11 @@ var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden st
 func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	list := filepath.Join(dir, PipelineFile)
 	modules, err := readModules(dir)
+	if err != nil {
+		if why := modeldir.Explain(dir, configFile, PipelineFile); why != nil {
+			return nil, &FormatError{dir, why}
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("models: %w", err)
@@ -279,6 +286,9 @@ func (m *Model) mostTokens() int {
 	return int(min(float64(most), m.limit))
 }
 
+// limitKey is the setting of a tokenizer that tokenizerLimit returns.
+const limitKey = "model_max_length"
+
 // tokenizerLimit returns the number of tokens to which the tokenizer of a directory truncates a text, +Inf if there is
 // no limit.
 func tokenizerLimit(dir string) (float64, error) {
@@ -286,9 +296,9 @@ func tokenizerLimit(dir string) (float64, error) {
 	if s == nil {
 		return math.Inf(1), err
 	}
-	most := s.Float("model_max_length", math.Inf(1)) // 1e30 in files without a limit
+	most := s.Float(limitKey, math.Inf(1)) // 1e30 in files without a limit
 	if most < 1 {
-		s.Fail("model_max_length", "is %v, want at least 1, or null", most)
+		s.Fail(limitKey, "is %v, want at least 1, or null", most)
 	}
 	if len(*s.wrong) > 0 {
 		return 0, &FormatError{s.path, (*s.wrong)[0]}
@@ -305,26 +315,37 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	e := NewEmbedder(m, nil)
 	s, err := optionalSettings(filepath.Join(dir, lengthFile))
 	if s == nil {
-		return e, err
+		return e, cmp.Or(err, e.checkMost(tokenizerConfigFile, limitKey))
 	}
 	// This limit overrides the tokenizer's, but cannot exceed the number of positions.
 	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
 		e.MostTokens = n
 	}
-	t, err := m.Tokenizer()
-	if err == nil {
-		if x, err := t.Encode("", tokenizer.Options{NoPadding: true, NoTruncation: true}); err == nil && e.MostTokens < len(x.IDs) {
-			s.Fail("max_seq_length", "is %d, want room for %d special tokens", e.MostTokens, len(x.IDs))
-		}
-	}
-	if s.Bool("do_lower_case", false) && err == nil && !lowers(t) {
+	if t, err := m.Tokenizer(); s.Bool("do_lower_case", false) && err == nil && !lowers(t) {
 		s.Fail("do_lower_case", "is true, but the tokenizer keeps capital letters, want false, or a tokenizer with lower case")
 	}
 	s.Only("transformer_task", "feature-extraction")
 	s.Only("module_output_name", "token_embeddings")
 	s.Only("query_expansion")
 	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
-	return e, s.check()
+	file, key := tokenizerConfigFile, limitKey
+	if s.Has("max_seq_length") {
+		file, key = lengthFile, "max_seq_length"
+	}
+	return e, cmp.Or(s.check(), e.checkMost(file, key))
+}
+
+// checkMost returns an error, about a setting of a file, if MostTokens has no room for the special tokens.
+func (e *Embedder) checkMost(file, key string) error {
+	t, err := e.Model.Tokenizer()
+	if err != nil {
+		return nil // Encode reports it
+	}
+	x, err := t.Encode("", tokenizer.Options{NoPadding: true, NoTruncation: true})
+	if err != nil || len(x.IDs) <= e.MostTokens {
+		return err
+	}
+	return &FormatError{filepath.Join(e.Model.Dir, file), fmt.Errorf("%s is %d, want room for %d special tokens", key, e.MostTokens, len(x.IDs))}
 }
 
 // lowers reports whether a tokenizer writes texts in lower case.

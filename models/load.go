@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
@@ -178,6 +179,8 @@ func open(dir string, o Options) (*source, Family, error) {
 	if err != nil {
 		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
 			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
+		} else if why := modeldir.Explain(dir, configFile); why != nil {
+			err = &FormatError{dir, why}
 		}
 		return nil, family, err
 	}

@@ -196,7 +196,9 @@ func TestRefusedFiles(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
-	if _, err := models.Load(t.TempDir(), models.Options{}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("an empty directory: %v, want that config.json does not exist", err)
+	empty := t.TempDir()
+	const why = "models: DIR: has no config.json, so it is not the directory of a model; want a model in Hugging Face's format"
+	if got := refused(t, empty); !strings.HasPrefix(strings.ReplaceAll(got, empty, "DIR"), why) {
+		t.Errorf("an empty directory: %s, want %s", got, why)
 	}
 }
