@@ -170,7 +170,7 @@ func TestFilmResumedLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := film.Frames; len(f) != 1 || f[0].Step != 16 || math.Abs(f[0].Loss/want-1) > 1e-6 {
+	if f := film.Frames; len(f) != 1 || f[0].Step != 16 || !(math.Abs(f[0].Loss/want-1) < 1e-6) {
 		t.Errorf("frames %+v, want one of step 16 with loss %v", f, want)
 	}
 }
