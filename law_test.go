@@ -26,6 +26,7 @@ var order = []string{
 	"internal/simd",
 	"internal/flash",
 	"internal/quote",
+	"internal/modeldir",
 	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
 	"internal/exact",

@@ -269,6 +269,56 @@ func TestYaRNWithinDimensions(t *testing.T) {
 	}
 }
 
+// An attention factor of 0 differs from none. The expected values are from transformers'
+// _compute_yarn_parameters and _compute_longrope_parameters.
+func TestAttentionFactor(t *testing.T) {
+	for _, given := range []float64{0, 0.875} {
+		yarn := position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 100, Attention: &given})
+		long := position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Length: 8, Attention: &given})
+		for _, scale := range []position.RoPEScaling{yarn, long} {
+			if got, err := scale(10000, make([]float64, 2)); got != given || err != nil {
+				t.Errorf("factor %v, %v, want %v", got, err, given)
+			}
+		}
+	}
+	for _, c := range []struct {
+		scale position.RoPEScaling
+		want  float64
+	}{
+		{position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 100}), 1.138629436111989},
+		{position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Length: 8, Factor: 4}), 1.2909944487358056},
+	} {
+		if got, err := c.scale(10000, make([]float64, 2)); math.Abs(got-c.want) > 1e-15 || err != nil {
+			t.Errorf("factor %v, %v, want %v", got, err, c.want)
+		}
+	}
+}
+
+// The limits are from T5Attention._relative_position_bucket of transformers: the first distance
+// with a negative bucket.
+func TestT5Distances(t *testing.T) {
+	for _, c := range []struct{ buckets, most, both, causal int }{
+		{32, 128, math.MaxInt, math.MaxInt},
+		{32, 0, math.MaxInt, math.MaxInt}, // MaxDistance is 128
+		{32, 9, math.MaxInt, 30},
+		{33, 8, 8, 32},
+		{256, 128, math.MaxInt, 128},
+		{512, 128, 128, 514},
+		{16, 3, 6, 25},
+		{7, 1, 1, 9},
+		{3, 128, 0, math.MaxInt},
+		{1, 128, 0, 0},
+		{32, -1, 0, 0},
+	} {
+		both := position.T5Config{MaxDistance: c.most}.Distances(c.buckets)
+		causal := position.T5Config{MaxDistance: c.most, Causal: true}.Distances(c.buckets)
+		if both != c.both || causal != c.causal {
+			t.Errorf("%d buckets, MaxDistance %d: %d and %d distances, want %d and %d",
+				c.buckets, c.most, both, causal, c.both, c.causal)
+		}
+	}
+}
+
 // An inconsistent configuration gives a one-line error.
 func TestPositionsRefuse(t *testing.T) {
 	rope := func(c position.RoPEConfig) error { _, err := position.NewRoPE(c); return err }
@@ -285,15 +335,15 @@ func TestPositionsRefuse(t *testing.T) {
 		{"position: RoPE: ScaleLinear: factor 0.5, want at least 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLinear(0.5)})},
 		{"position: RoPE: ScaleLinear: factor +Inf, want at least 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLinear(math.Inf(1))})},
 		{"position: RoPE: ScaleNTK: factor 2, trained 0 and length 5, want a factor of at least 1 and positive lengths", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleNTK(2, 0, 5)})},
-		{"position: RoPE: ScaleYaRN: Trained 0, want at least 1",
+		{"position: RoPE: ScaleYaRN: Trained (original_max_position_embeddings) 0, want at least 1",
 			rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleYaRN(position.YaRN{Factor: 4})})},
-		{"position: RoPE: ScaleYaRN: Fast 1 and Slow 2, want Slow above 0 and Fast above Slow",
+		{"position: RoPE: ScaleYaRN: Fast (beta_fast) 1 and Slow (beta_slow) 2, want Slow above 0 and Fast above Slow",
 			rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 8, Fast: 1, Slow: 2})})},
-		{"position: RoPE: ScaleLongRoPE: 1 factors, want 2, one for each frequency", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1}, Trained: 8, Length: 8, Factor: 2})})},
-		{"position: RoPE: ScaleLongRoPE: factor 1 of a frequency is 0, want a positive number", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Long: []float64{1, 0}, Trained: 8, Length: 9, Factor: 2})})},
-		{"position: RoPE: ScaleLongRoPE: Factor 0 and Attention 0, want Attention at least 0, and a positive Factor if Attention is 0", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Length: 8})})},
-		{"position: RoPE: ScaleLongRoPE: Length 0 and Trained 8, want Length at least 1 and Trained at least 2", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Factor: 2})})},
-		{"position: RoPE: ScaleLlama3: low 4 and high 1, want low above 0 and high above low", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLlama3(8, 4, 1, 8192)})},
+		{"position: RoPE: ScaleLongRoPE: Short (short_factor) has 1 factors, want 2, one for each frequency", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1}, Trained: 8, Length: 8, Factor: 2})})},
+		{"position: RoPE: ScaleLongRoPE: factor 1 of Long (long_factor) is 0, want a positive number", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Long: []float64{1, 0}, Trained: 8, Length: 9, Factor: 2})})},
+		{"position: RoPE: ScaleLongRoPE: Factor 0 without Attention, want a positive number", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Length: 8})})},
+		{"position: RoPE: ScaleLongRoPE: Length 0 and Trained (original_max_position_embeddings) 8, want Length at least 1 and Trained at least 2", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Factor: 2})})},
+		{"position: RoPE: ScaleLlama3: low (low_freq_factor) 4 and high (high_freq_factor) 1, want low above 0 and high above low", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLlama3(8, 4, 1, 8192)})},
 		{"position: RoPE: ScaleProportional: part 1.5, want 0 to 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleProportional(1.5)})},
 		{"position: RoPE: frequency 1 is NaN after scaling, want a finite number", rope(position.RoPEConfig{Size: 4, Scaling: func(_ float64, f []float64) (float64, error) { f[1] = math.NaN(); return 1, nil }})},
 		{"position: RoPE: the factor is +Inf after scaling, want a finite number", rope(position.RoPEConfig{Size: 4, Scaling: func(float64, []float64) (float64, error) { return math.Inf(1), nil }})},
@@ -324,16 +374,17 @@ func TestPositionsRefuse(t *testing.T) {
 			y := tensor.Zeros(2, 4, 5, 6)
 			attn.Attend(nil, y, y, y, attn.Options{Changes: []attn.ScoreChange{position.T5Bias(table, position.T5Config{})}})
 		},
-		"attn: Attend: table of T5's bias has 3 buckets, want at least 4, and less than 512, which is 4·MaxDistance": attend(position.T5Bias(tensor.Zeros(3, 3), position.T5Config{})),
-		"attn: Attend: table of T5's bias has 32 buckets, want at least 4, and less than 32, which is 4·MaxDistance": attend(position.T5Bias(table, position.T5Config{MaxDistance: 8})),
-		"attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128":                         attend(position.T5Bias(table, position.T5Config{MaxDistance: -1, Causal: true})),
-		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                attend(position.T5Bias(nil, position.T5Config{})),
-		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                 attend(position.ShawBias(tensor.Zeros(4, 6))),
-		"attn: Attend: bias of relative positions has head size 7, want E=6":                                         attend(position.ShawBias(tensor.Zeros(5, 7))),
-		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                      attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
-		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                        attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
-		"attn: Attend: sinks has shape [2], want [H=3]":                                                              func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
-		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":            func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.Positions{Offsets: []int{1}}}) },
+		"attn: Attend: table of T5's bias has 3 buckets, want at least 4":                                                   attend(position.T5Bias(tensor.Zeros(3, 3), position.T5Config{})),
+		"attn: Attend: table of T5's bias has 1 buckets, want at least 2":                                                   attend(position.T5Bias(tensor.Zeros(1, 3), position.T5Config{Causal: true})),
+		"attn: Attend: distance of a key from a query is 4, want less than 1 with 7 buckets and MaxDistance 1 of T5's bias": attend(position.T5Bias(tensor.Zeros(7, 3), position.T5Config{MaxDistance: 1})),
+		"attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128":                                attend(position.T5Bias(table, position.T5Config{MaxDistance: -1, Causal: true})),
+		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                       attend(position.T5Bias(nil, position.T5Config{})),
+		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                        attend(position.ShawBias(tensor.Zeros(4, 6))),
+		"attn: Attend: bias of relative positions has head size 7, want E=6":                                                attend(position.ShawBias(tensor.Zeros(5, 7))),
+		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                             attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
+		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                               attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
+		"attn: Attend: sinks has shape [2], want [H=3]":                                                                     func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
+		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                   func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.Positions{Offsets: []int{1}}}) },
 	} {
 		if err := tensor.Catch(f); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)

@@ -58,7 +58,7 @@ type ropeParameters struct {
 	Partial          float64   `json:"partial_rotary_factor"`
 	Factor           float64   `json:"factor"`
 	Trained          int       `json:"original_max_position_embeddings"`
-	Attention        float64   `json:"attention_factor"`
+	Attention        *float64  `json:"attention_factor"`
 	Fast             float64   `json:"beta_fast"`
 	Slow             float64   `json:"beta_slow"`
 	MScale           float64   `json:"mscale"`
@@ -169,8 +169,8 @@ func goldenSlopes(s *sheet) {
 func goldenBuckets(s *sheet) {
 	distances := s.Ints("in.distances") // from key to query
 	file, tried := s.Golden, 0
-	for buckets := 2; buckets <= 320; buckets++ {
-		for most := 2; most <= 1000; most++ {
+	for buckets := 2; buckets <= 512; buckets++ {
+		for most := 1; most <= 1000; most++ {
 			name := fmt.Sprintf("buckets.%d.%d", buckets, most)
 			if !file.Has(name) {
 				continue
@@ -180,14 +180,22 @@ func goldenBuckets(s *sheet) {
 			for b := range buckets {
 				table.Data()[b] = float32(b)
 			}
-			rule := position.T5Bias(table, position.T5Config{Causal: s.Setting("causal") == "true", MaxDistance: most})
+			c := position.T5Config{Causal: s.Setting("causal") == "true", MaxDistance: most}
+			rule := position.T5Bias(table, c)
 			if err := rule.Check(attn.Sizes{B: 1, H: 1, G: 1, Lq: 1, Lk: 1}); err != nil {
 				s.t.Fatal(err)
 			}
 			param := rule.Param(nil, attn.Inputs{}).Data()
 			want := s.Ints(name)
 			// One by one, and the first 601 in one row.
+			limit := c.Distances(buckets)
 			for i, d := range distances {
+				if covered := max(d, -d) < limit; covered != (want[i] >= 0) {
+					s.t.Errorf("%s: distances below %d have a bucket, want %v for %d", name, limit, !covered, d)
+				}
+				if want[i] < 0 {
+					continue
+				}
 				got := []float32{0}
 				rule.Apply(attn.Row{Position: 7, Key: 7 + d}, param, got)
 				if int(got[0]) != want[i] {
@@ -197,14 +205,14 @@ func goldenBuckets(s *sheet) {
 			row := make([]float32, 601)
 			rule.Apply(attn.Row{Position: 300}, param, row)
 			for j, got := range row {
-				if int(got) != want[j] {
+				if want[j] >= 0 && int(got) != want[j] {
 					s.t.Errorf("%s: a key at distance %d in a row is in bucket %v, want %d", name, distances[j], got, want[j])
 				}
 			}
 		}
 	}
-	if tried < 13 {
-		s.t.Errorf("%d tables of buckets, want 13 or more", tried)
+	if tried < 17 {
+		s.t.Errorf("%d tables of buckets, want 17 or more", tried)
 	}
 	delete(s.left, "want.nothing")
 }

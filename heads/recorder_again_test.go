@@ -85,6 +85,24 @@ func TestRecorderOnRequest(t *testing.T) {
 	}
 }
 
+// The bytes that a layer retains are those of all its steps.
+func TestRecorderHeldBytes(t *testing.T) {
+	r := NewRecorder(RecorderOptions{OnRequest: true})
+	for i, bytes := range []int{100, 30, 7} {
+		r.Inspect("decoder.0.self", attn.Parts{
+			Sizes: attn.Sizes{B: 1, H: 1, Lq: 1, Lk: i + 1}, RetainedBytes: bytes,
+			Weights: func(int, int) []float32 { return make([]float32, i+1) },
+		})
+	}
+	record, err := r.Record(Texts{SourceTokens: named("s", 3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := record.Layers[0].Held; got != 137 {
+		t.Errorf("%d bytes are retained, want 137", got)
+	}
+}
+
 func TestRecorderOnRequestRefuses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 3))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 6, Heads: 2, Name: "decoder.0"}, rng)

@@ -55,7 +55,7 @@ func newBERT(b *Builder) Network {
 // bertSizes reads the sizes from BERT's names of settings.
 func bertSizes(b *Builder) Sizes {
 	s := b.Config
-	return Sizes{
+	return s.oneToOne("num_attention_heads", "hidden_size", Sizes{
 		Kind:       heads.Encoder,
 		Layers:     b.Count("num_hidden_layers"),
 		Heads:      s.Size("num_attention_heads"),
@@ -63,7 +63,15 @@ func bertSizes(b *Builder) Sizes {
 		Hidden:     s.Size("intermediate_size"),
 		Vocabulary: s.Size("vocab_size"),
 		Positions:  s.Size("max_position_embeddings"),
-	}.oneToOne()
+	})
+}
+
+// oneToOne is Sizes.oneToOne for the settings of the given names. Heads that do not divide the width are an error.
+func (s *Settings) oneToOne(heads, width string, z Sizes) Sizes {
+	if z.Width%z.Heads != 0 {
+		s.Fail(heads, "is %d, want a divisor of %s, which is %d", z.Heads, width, z.Width)
+	}
+	return z.oneToOne()
 }
 
 // oneToOne sets KVHeads and HeadSize for layers whose heads do not share keys and values.

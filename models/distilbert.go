@@ -26,7 +26,7 @@ func newDistilBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("distilbert")
 	bothWays(s)
 	s.Only("tie_weights_", true)
-	z := Sizes{
+	z := s.oneToOne("n_heads", "dim", Sizes{
 		Kind:       heads.Encoder,
 		Layers:     b.Count("n_layers"),
 		Heads:      s.Size("n_heads"),
@@ -34,7 +34,7 @@ func newDistilBERT(b *Builder) Network {
 		Hidden:     s.Size("hidden_dim"),
 		Vocabulary: s.Size("vocab_size"),
 		Positions:  s.Size("max_position_embeddings"),
-	}.oneToOne()
+	})
 	act := s.Activation("activation", "gelu")
 
 	in := base.At("embeddings")

@@ -1,7 +1,7 @@
 package models
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -52,6 +53,11 @@ var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden st
 func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	list := filepath.Join(dir, PipelineFile)
 	modules, err := readModules(dir)
+	if err != nil {
+		if why := modeldir.Explain(dir, configFile, PipelineFile); why != nil {
+			return nil, &FormatError{dir, why}
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("models: %w", err)
@@ -277,14 +283,27 @@ func (m *Model) mostTokens() int {
 	if most == 0 {
 		most = math.MaxInt32
 	}
-	var config struct {
-		Most float64 `json:"model_max_length"` // 1e30 where there is no limit
+	return int(min(float64(most), m.limit))
+}
+
+// limitKey is the setting of a tokenizer that tokenizerLimit returns.
+const limitKey = "model_max_length"
+
+// tokenizerLimit returns the number of tokens to which the tokenizer of a directory truncates a text, +Inf if there is
+// no limit.
+func tokenizerLimit(dir string) (float64, error) {
+	s, err := optionalSettings(filepath.Join(dir, tokenizerConfigFile))
+	if s == nil {
+		return math.Inf(1), err
 	}
-	data, err := os.ReadFile(filepath.Join(m.Dir, tokenizerConfigFile))
-	if err == nil && json.Unmarshal(data, &config) == nil && config.Most >= 1 && config.Most < float64(most) {
-		most = int(config.Most)
+	most := s.Float(limitKey, math.Inf(1)) // 1e30 in files without a limit
+	if most < 1 {
+		s.Fail(limitKey, "is %v, want at least 1, or null", most)
 	}
-	return most
+	if len(*s.wrong) > 0 {
+		return 0, &FormatError{s.path, (*s.wrong)[0]}
+	}
+	return most, nil
 }
 
 // loadTransformer reads the first module of a pipeline.
@@ -296,7 +315,7 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	e := NewEmbedder(m, nil)
 	s, err := optionalSettings(filepath.Join(dir, lengthFile))
 	if s == nil {
-		return e, err
+		return e, cmp.Or(err, e.checkMost(tokenizerConfigFile, limitKey))
 	}
 	// This limit overrides the tokenizer's, but cannot exceed the number of positions.
 	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
@@ -309,7 +328,24 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	s.Only("module_output_name", "token_embeddings")
 	s.Only("query_expansion")
 	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
-	return e, s.check()
+	file, key := tokenizerConfigFile, limitKey
+	if s.Has("max_seq_length") {
+		file, key = lengthFile, "max_seq_length"
+	}
+	return e, cmp.Or(s.check(), e.checkMost(file, key))
+}
+
+// checkMost returns an error, about a setting of a file, if MostTokens has no room for the special tokens.
+func (e *Embedder) checkMost(file, key string) error {
+	t, err := e.Model.Tokenizer()
+	if err != nil {
+		return nil // Encode reports it
+	}
+	x, err := t.Encode("", tokenizer.Options{NoPadding: true, NoTruncation: true})
+	if err != nil || len(x.IDs) <= e.MostTokens {
+		return err
+	}
+	return &FormatError{filepath.Join(e.Model.Dir, file), fmt.Errorf("%s is %d, want room for %d special tokens", key, e.MostTokens, len(x.IDs))}
 }
 
 // lowers reports whether a tokenizer writes texts in lower case.
@@ -346,6 +382,9 @@ func (e *Embedder) readPooling(dir string) error {
 		names = []string{s.Text("pooling_mode", "")}
 	} else if e.Poolings == nil {
 		names = []string{"mean"}
+	}
+	if len(names)+len(e.Poolings) == 0 {
+		s.Fail("pooling_mode", "is [], want the name of a pooling, or a list of names")
 	}
 	for _, name := range names {
 		p, err := PoolingByName(name)

@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -120,5 +122,35 @@ func TestTransformerInFolder(t *testing.T) {
 	want := "is a pipeline whose transformer is in " + filepath.Join(dir, "0_Transformer")
 	if _, err := models.Load(dir, models.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Load: error %v, want one that %s", err, want)
+	}
+}
+
+// Invalid UTF-8 is an error in models of every kind, as in commands.
+func TestInvalidText(t *testing.T) {
+	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := seq2seq.BuildVocabulary([]string{"a b"}, seq2seq.Words, 50)
+	c := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 6, Heads: 1, Layers: 1, Hidden: 4}
+	translator, err := models.NewTranslator(c, words, words, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func(text string) error{
+		"Embed":           func(text string) error { _, err := e.Embed("a", text); return err },
+		"Embedder.Encode": func(text string) error { _, _, err := e.Encode(text); return err },
+		"Model.Encode":    func(text string) error { _, err := e.Model.Encode(text, ""); return err },
+		"pair":            func(text string) error { _, err := e.Model.Encode("a", text); return err },
+		"translator":      func(text string) error { _, err := translator.Encode(text, ""); return err },
+		"target":          func(text string) error { _, err := translator.TranslationExample("a", text); return err },
+		"Model.Translate": func(text string) error { _, err := translator.Translate(t.Context(), []string{text}, 1); return err },
+	} {
+		if err := read("a b"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := read("a \xff"); err == nil || !strings.Contains(err.Error(), "invalid UTF-8") {
+			t.Errorf("%s: error %v, want that the text is invalid UTF-8", name, err)
+		}
 	}
 }

@@ -41,7 +41,7 @@ func newGemma2(b *Builder) Network {
 	s := b.Config
 	m := gemma2(b, Sizes{HeadSize: 256})
 	m.softCap, m.logitCap = s.softCap("attn_logit_softcapping", 50), s.softCap("final_logit_softcapping", 30)
-	m.slide(slides(s, m.Layers, func(i int) bool { return i%2 == 0 }), gemmaWindow(s))
+	m.slide(gemmaSlides(s, m.Layers, func(i int) bool { return i%2 == 0 }))
 	return m.build(b.Within("model"), b)
 }
 
@@ -109,8 +109,8 @@ func gemma2(b *Builder, usual Sizes) rotaryDecoder {
 	m := gemma(b, usual)
 	m.activation, m.normAfter = s.Activation("hidden_activation", "gelu_pytorch_tanh"), true
 	perRoot := s.Float("query_pre_attn_scalar", 256)
-	if !(perRoot > 0 && perRoot < mostSize) {
-		s.Fail("query_pre_attn_scalar", "is %v, want a positive number", perRoot)
+	if !(perRoot >= 1e-30 && perRoot <= 1e30) { // so that its root is in the range of float32
+		s.Fail("query_pre_attn_scalar", "is %v, want a positive number from 1e-30 to 1e30", perRoot)
 		perRoot = 1
 	}
 	m.score = score.DotScale(float32(1 / math.Sqrt(perRoot)))
@@ -126,11 +126,8 @@ func gemma3(b *Builder) rotaryDecoder {
 	s.Only("attn_logit_softcapping") // which transformers ignores
 	m.logitCap = s.softCap("final_logit_softcapping", 0)
 	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
-	all := slides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
-	m.slide(all, gemmaWindow(s))
-	if s.null("sliding_window") && slices.Contains(all, true) {
-		s.Fail("sliding_window", "is null, want a number for the layers that have one")
-	}
+	all, window := gemmaSlides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
+	m.slide(all, window)
 	full, local, tokens := gemma3Ropes(b, m.Sizes)
 	m.Positions = tokens
 	m.position = func(i int) attn.Position {
@@ -142,5 +139,11 @@ func gemma3(b *Builder) rotaryDecoder {
 	return m
 }
 
-// gemmaWindow returns how many keys a query of a sliding window attends to.
-func gemmaWindow(s *Settings) int { return s.SizeOr("sliding_window", 4096) }
+// gemmaSlides returns which blocks have a sliding window, and to how many keys a query of them attends.
+func gemmaSlides(s *Settings, layers int, usual func(block int) bool) (all []bool, window int) {
+	all = slides(s, layers, usual)
+	if s.null("sliding_window") && slices.Contains(all, true) {
+		s.Fail("sliding_window", "is null, want a number for the layers that have one")
+	}
+	return all, s.SizeOr("sliding_window", 4096)
+}

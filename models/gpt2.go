@@ -26,18 +26,18 @@ var gpt2Family = Family{
 func newGPT2(b *Builder) Network {
 	s := b.Config
 	oneWay(s)
-	z := Sizes{
+	z := s.oneToOne("n_head", "n_embd", Sizes{
 		Kind:       heads.Decoder,
 		Layers:     b.Count("n_layer"),
 		Heads:      s.Size("n_head"),
 		Width:      s.Size("n_embd"),
 		Vocabulary: s.Size("vocab_size"),
 		Positions:  s.Size("n_positions"),
-	}
+	})
 	if b.tokens > z.Positions {
 		s.Fail("n_positions", "is %d, want at least the %d requested tokens", z.Positions, b.tokens)
 	}
-	z.KVHeads, z.HeadSize, z.Hidden = z.Heads, max(1, z.Width/z.Heads), s.SizeOr("n_inner", 4*z.Width)
+	z.Hidden = s.SizeOr("n_inner", 4*z.Width)
 	act, eps := s.Activation("activation_function", "gelu_new"), s.Eps("layer_norm_epsilon", 1e-5)
 	perRoot, perLayer := s.Bool("scale_attn_weights", true), s.Bool("scale_attn_by_inverse_layer_idx", false)
 
@@ -51,7 +51,7 @@ func newGPT2(b *Builder) Network {
 	for i := range z.Layers {
 		at, scale := base.At(fmt.Sprintf("h.%d", i)), 1.0
 		if perRoot {
-			scale /= math.Sqrt(float64(z.HeadSize))
+			scale /= math.Sqrt(float64(max(1, z.HeadSize)))
 		}
 		if perLayer {
 			scale /= float64(i + 1)

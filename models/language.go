@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
@@ -65,11 +66,20 @@ func (v *Translator) encode(first, second string) (*tokenizer.Encoding, error) {
 	if second != "" {
 		return nil, errors.New("the model reads one text, want no second one")
 	}
+	if !utf8.ValidString(first) {
+		return nil, errInvalid
+	}
 	// EOS at its end gives the decoder a key to attend to even if the text is empty.
 	return encoding(v.Source, append(v.Source.Encode(first), seq2seq.EOS)), nil
 }
 
+// errInvalid is the error for a text that a tokenizer, too, rejects.
+var errInvalid = errors.New("the text is invalid UTF-8")
+
 func (v *Translator) encodeTarget(text string) (*tokenizer.Encoding, error) {
+	if !utf8.ValidString(text) {
+		return nil, errInvalid
+	}
 	return v.written(append(v.Target.Encode(text), seq2seq.EOS)), nil
 }
 

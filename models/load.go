@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
@@ -55,6 +56,7 @@ type Model struct {
 	kept      map[string][]int // by layer with removed heads, the numbers of the remaining ones
 	tied      []string         // tensors in the file that duplicate another one
 	options   Options          // of Load
+	limit     float64          // tokens to which the tokenizer truncates
 	trained   bool             // parameters differ from those in the directory
 	files     []string
 }
@@ -113,6 +115,9 @@ func Load(dir string, o Options) (*Model, error) {
 	}
 	if m.tokenizer, m.untokened = tokenizer.Load(dir); m.untokened == nil {
 		m.language = tokenized{m.tokenizer}
+	}
+	if m.limit, err = tokenizerLimit(dir); err != nil {
+		return nil, err
 	}
 	m.files = d.files(m.tokenizer, m.untokened)
 	return m, nil
@@ -174,6 +179,8 @@ func open(dir string, o Options) (*source, Family, error) {
 	if err != nil {
 		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
 			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
+		} else if why := modeldir.Explain(dir, configFile); why != nil {
+			err = &FormatError{dir, why}
 		}
 		return nil, family, err
 	}

@@ -35,14 +35,14 @@ func newMarian(b *Builder) Network {
 	s.Only("tie_word_embeddings", true)
 	act := s.Activation("activation_function", "gelu")
 	sizes := func(stack string) Sizes {
-		return Sizes{
+		return s.oneToOne(stack+"_attention_heads", "d_model", Sizes{
 			Layers:     b.Count(stack + "_layers"),
 			Heads:      s.Size(stack + "_attention_heads"),
 			Width:      s.Size("d_model"),
 			Hidden:     s.Size(stack + "_ffn_dim"),
 			Vocabulary: s.Size("vocab_size"),
 			Positions:  s.SizeOr("max_position_embeddings", 1024),
-		}.oneToOne()
+		})
 	}
 	e := &encoderDecoder{source: &stack{sizes: sizes("encoder")}, target: &stack{sizes: sizes("decoder")}}
 	from, to := e.source, e.target

@@ -22,10 +22,7 @@ func edit(t *testing.T, dir string, change map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config map[string]any
-	if err := json.Unmarshal(data, &config); err != nil {
-		t.Fatal(err)
-	}
+	config := decoded(t, data)
 	for key, value := range change {
 		if config[key] = value; value == nil {
 			delete(config, key)
@@ -36,6 +33,15 @@ func edit(t *testing.T, dir string, change map[string]any) string {
 	}
 	write(t, path, string(data))
 	return dir
+}
+
+// decoded returns the object in a JSON file.
+func decoded(t *testing.T, data []byte) (object map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(data, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
 
 func write(t *testing.T, path, text string) {
@@ -88,8 +94,8 @@ func TestRefusedSettings(t *testing.T) {
 		{"bert", map[string]any{"num_hidden_layers": 1 << 20}, "num_hidden_layers is 1048576, but the file has 39 tensors"},
 		{"bert", map[string]any{"num_hidden_layers": 3}, `tensors "encoder.layer.2.attention.self.query.weight", `},
 		{"bert", map[string]any{"num_hidden_layers": 1}, `"encoder.layer.1.attention.output.LayerNorm.bias", `},
-		{"bert", map[string]any{"num_attention_heads": 4}, "DIR/config.json: width 15 is not divisible by 4 heads"},
-		{"bert", map[string]any{"num_attention_heads": 1 << 24}, "width 15 is not divisible by 16777216 heads"},
+		{"bert", map[string]any{"num_attention_heads": 4}, "DIR/config.json: num_attention_heads is 4, want a divisor of hidden_size, which is 15"},
+		{"bert", map[string]any{"num_attention_heads": 1 << 24}, "num_attention_heads is 16777216, want a divisor of hidden_size, which is 15"},
 		{"bert", map[string]any{"max_position_embeddings": 12}, `"embeddings.position_embeddings.weight" has shape [13 15], want [12 15]`},
 		{"bert", map[string]any{"hidden_act": "mish"}, `hidden_act is "mish", want one of gelu, `},
 		{"bert", map[string]any{"layer_norm_eps": "small"}, `layer_norm_eps is "small", want a number`},
@@ -190,7 +196,9 @@ func TestRefusedFiles(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
-	if _, err := models.Load(t.TempDir(), models.Options{}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("an empty directory: %v, want that config.json does not exist", err)
+	empty := t.TempDir()
+	const why = "models: DIR: has no config.json, so it is not the directory of a model; want a model in Hugging Face's format"
+	if got := refused(t, empty); !strings.HasPrefix(strings.ReplaceAll(got, empty, "DIR"), why) {
+		t.Errorf("an empty directory: %s, want %s", got, why)
 	}
 }

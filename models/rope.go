@@ -11,7 +11,7 @@ import (
 // rope_scaling beside rope_theta (earlier versions), or absent.
 func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
 	s := b.Config
-	r := rotation{all: s, scaling: ropeScaling(s), theta: s.Float("rope_theta", 10000), sizes: z}
+	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", 10000), sizes: z}
 	if newer := s.Part("rope_parameters"); newer != nil {
 		r.scaling = newer
 	}
@@ -22,8 +22,8 @@ func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
 // sliding window, and the number of tokens that they support.
 func gemma3Ropes(b *Builder, z Sizes) (full, local attn.Position, tokens int) {
 	s := b.Config
-	f := rotation{all: s, scaling: ropeScaling(s), theta: s.Float("rope_theta", 1e6), sizes: z}
-	l := rotation{all: s, theta: s.Float("rope_local_base_freq", 1e4), sizes: z}
+	f := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", 1e6), sizes: z}
+	l := rotation{all: s, theta: s.base("rope_local_base_freq", 1e4), sizes: z}
 	if newer := s.Part("rope_parameters"); newer != nil {
 		f.scaling, l.scaling = newer.Part("full_attention"), newer.Part("sliding_attention")
 	}
@@ -60,7 +60,7 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 	c := position.RoPEConfig{Base: r.theta}
 	if s := r.scaling; s != nil {
 		s.Only("partial_rotary_factor", 1)
-		c.Base = s.Float("rope_theta", r.theta)
+		c.Base = s.base("rope_theta", r.theta)
 		c.Scaling, tokens = r.frequencies(trained, longest, tokens)
 	}
 	p, err := position.NewRoPE(c)
@@ -68,7 +68,7 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 		err = p.Check(r.sizes.HeadSize)
 	}
 	if err != nil {
-		r.all.Fail("rope_parameters", "is invalid for heads of size %d: %v", r.sizes.HeadSize, err)
+		r.scaling.fail("is invalid for heads of size %d: %w", r.sizes.HeadSize, err)
 		return new(position.RoPE), tokens
 	}
 	return p, tokens
@@ -82,14 +82,14 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 	case "default":
 		return nil, tokens
 	case "linear":
-		return position.ScaleLinear(s.Float("factor", 0)), tokens
+		return position.ScaleLinear(r.factor()), tokens
 	case "dynamic":
 		// In transformers, the base grows with sequences longer than in training. Cached keys
 		// keep their angles, so here the base is that of the longest sequence from the first
 		// token on.
-		return position.ScaleNTK(s.Float("factor", 0), trained, tokens), tokens
+		return position.ScaleNTK(r.factor(), trained, tokens), tokens
 	case "llama3":
-		return position.ScaleLlama3(s.Float("factor", 0), s.Float("low_freq_factor", 0), s.Float("high_freq_factor", 0), r.original(trained)), tokens
+		return position.ScaleLlama3(r.factor(), s.Float("low_freq_factor", 0), s.Float("high_freq_factor", 0), r.original(trained)), tokens
 	case "yarn":
 		original := r.original(trained)
 		return position.ScaleYaRN(position.YaRN{
@@ -97,7 +97,7 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 			Trained:      original,
 			Fast:         s.Float("beta_fast", 0),
 			Slow:         s.Float("beta_slow", 0),
-			Attention:    s.Float("attention_factor", 0),
+			Attention:    get[*float64](s, "attention_factor", "a number", nil),
 			MScale:       s.Float("mscale", 0),
 			MScaleAllDim: s.Float("mscale_all_dim", 0),
 			Exact:        !s.Bool("truncate", true),
@@ -116,11 +116,33 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 			Trained:   original,
 			Length:    tokens,
 			Factor:    s.Float("factor", float64(trained)/float64(original)),
-			Attention: s.Float("attention_factor", 0),
+			Attention: get[*float64](s, "attention_factor", "a number", nil),
 		}), tokens
 	}
 	s.Fail("rope_type", "is %s, want default, linear, dynamic, llama3, yarn or longrope", quote.Text(kind))
 	return nil, tokens
+}
+
+// factor returns the factor of scalings that have no default.
+func (r *rotation) factor() float64 {
+	x := r.scaling.Float("factor", 1)
+	switch {
+	case !r.scaling.Has("factor"):
+		r.scaling.Fail("factor", "is missing, want at least 1")
+	case x < 1:
+		r.scaling.Fail("factor", "is %v, want at least 1", x)
+	}
+	return x
+}
+
+// base returns the base of the frequencies. It is never 0, which RoPEConfig would replace.
+func (s *Settings) base(key string, usual float64) float64 {
+	x := s.Float(key, usual)
+	if !(x > 1) {
+		s.Fail(key, "is %v, want more than 1", x)
+		return usual
+	}
+	return x
 }
 
 // original returns the number of positions in training, before scaling.

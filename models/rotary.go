@@ -3,6 +3,7 @@ package models
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
@@ -58,6 +59,10 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 	if z.HeadSize > largest {
 		s.Fail("head_dim", "makes heads of size %d, want at most %d", z.HeadSize, largest)
 		z.HeadSize = 2
+	}
+	if z.HeadSize%2 != 0 { // positions rotate pairs
+		s.Fail("head_dim", "makes heads of size %d, want an even number", z.HeadSize)
+		z.HeadSize++
 	}
 	z.KVHeads = s.SizeOr("num_key_value_heads", cmp.Or(usual.KVHeads, z.Heads))
 	return z
@@ -205,8 +210,8 @@ func (s *Settings) softCap(key string, usual float64) float32 {
 		return 0
 	}
 	x := s.Float(key, usual)
-	if x < 0 || s.Has(key) && x == 0 || x > 1e30 {
-		s.Fail(key, "is %v, want a positive number, or null", x)
+	if s.Has(key) && !(x >= 0x1p-126 && x <= math.MaxFloat32) { // so that its inverse is finite
+		s.Fail(key, "is %v, want a positive number in the range of float32, or null", x)
 		return 0
 	}
 	return float32(x)

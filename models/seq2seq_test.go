@@ -267,7 +267,7 @@ func TestSeq2seqRefuses(t *testing.T) {
 		{"marian", map[string]any{"is_encoder_decoder": false}, "is_encoder_decoder is false, want true or none"},
 		{"marian", map[string]any{"is_decoder": true}, "is_decoder is true, want false or none"},
 		{"marian", map[string]any{"tie_word_embeddings": false}, "tie_word_embeddings is false, want true or none"},
-		{"marian", map[string]any{"encoder_attention_heads": 5}, "width 12 is not divisible by 5 heads"},
+		{"marian", map[string]any{"encoder_attention_heads": 5}, "encoder_attention_heads is 5, want a divisor of d_model, which is 12"},
 		{"marian", map[string]any{"activation_function": "mish"}, `activation_function is "mish", want one of`},
 		{"marian", map[string]any{"decoder_layers": 3}, "decoder.layers.2"},
 		{"marian", map[string]any{"quantum": 1}, "setting quantum = 1 is not known for model_type marian"},

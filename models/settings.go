@@ -41,6 +41,11 @@ func (s *Settings) Fail(key, format string, args ...any) {
 	*s.wrong = append(*s.wrong, fmt.Errorf("%s%s "+format, append([]any{s.prefix, key}, args...)...))
 }
 
+// fail records that a part of the settings is invalid as a whole.
+func (s *Settings) fail(format string, args ...any) {
+	*s.wrong = append(*s.wrong, fmt.Errorf("%s "+format, append([]any{strings.TrimSuffix(s.prefix, ".")}, args...)...))
+}
+
 // value returns the value of a key and marks it as read.
 func (s *Settings) value(key string) (json.RawMessage, bool) {
 	v, ok := s.values[key]

@@ -77,10 +77,16 @@ func t5Stack(b *Builder, z Sizes, table words) *stack {
 	}
 	eps := s.Eps("layer_norm_epsilon", 1e-6)
 	d := &stack{sizes: z, words: table, norm: b.RMSNorm("final_layer_norm", z.Width, eps)}
-	bias := position.T5Bias(
-		b.Tensor("block.0.layer.0.SelfAttention.relative_attention_bias.weight", s.SizeOr("relative_attention_num_buckets", 32), z.Heads),
-		position.T5Config{Causal: causal, MaxDistance: s.SizeOr("relative_attention_max_distance", 128)},
-	)
+	const key = "relative_attention_num_buckets"
+	buckets, c := s.SizeOr(key, 32), position.T5Config{Causal: causal, MaxDistance: s.SizeOr("relative_attention_max_distance", 128)}
+	switch n := c.Distances(buckets); n {
+	case 0:
+		s.Fail(key, "is %d, want at least 4", buckets)
+	case math.MaxInt:
+	default: // transformers fails at larger distances
+		d.sizes.Positions = n
+	}
+	bias := position.T5Bias(b.Tensor("block.0.layer.0.SelfAttention.relative_attention_bias.weight", buckets, z.Heads), c)
 	attention := func(b *Builder, name, at string) *attn.MultiHead {
 		return b.MultiHead(
 			attn.MultiHeadConfig{Name: name, Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Score: score.DotScale(1)},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
@@ -204,6 +205,9 @@ func IsTranslator(dir string) (is bool) {
 func LoadTranslator(dir string) (*Model, error) {
 	v := new(Translator)
 	c := &v.Config
+	if why := modeldir.Explain(dir, configFile); why != nil && !atomicfile.Exists(filepath.Join(dir, configFile)) {
+		return nil, &input.Error{Name: dir, Err: why}
+	}
 	pretrained := false
 	err := readJSON(dir, configFile, func(data []byte) error {
 		modelType, _ := kindOf(data)

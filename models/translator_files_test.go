@@ -197,7 +197,7 @@ func TestLoadRefuses(t *testing.T) {
 		blamed string // the file in the error, if it is another
 		want   string
 	}{
-		{"no config", m, configFile, remove, "", "no such file"},
+		{"no config", m, configFile, remove, ".", "has no config.json, so it is not the directory of a model"},
 		{"no vocabulary", m, sourceFile, remove, "", "no such file"},
 		{"no vocabulary of the target", m, targetFile, remove, "", "no such file"},
 		{"no weights", m, WeightsFile, remove, "", "no such file"},

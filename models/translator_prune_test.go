@@ -163,6 +163,7 @@ func TestKeepRefuses(t *testing.T) {
 		kept  map[string][]int
 	}{
 		{`unknown layer, want one of encoder.0.self, `, m, map[string][]int{"encoder.2.self": {0}}},
+		{`unknown layer, want one of encoder.0.self, `, m, map[string][]int{"encoder.0.self": {0}, "encoder.2.self": {0}}},
 		{`layer "decoder.0.self": head 3, want 0 to 2`, m, map[string][]int{"decoder.0.self": {0, 3}}},
 		{`layer "decoder.0.self": head -1, want 0 to 2`, m, map[string][]int{"decoder.0.self": {-1}}},
 		{`layer "decoder.0.self": head 1 follows 1, want ascending`, m, map[string][]int{"decoder.0.self": {0, 1, 1}}},

@@ -75,9 +75,9 @@ type YaRN struct {
 	// Fast turns are unchanged, those with fewer than Slow are divided by Factor: "beta_fast" and
 	// "beta_slow". 0 means 32 and 1.
 	Fast, Slow float64
-	// Attention is the factor of rotated vectors: "attention_factor". 0 means 0.1·ln(Factor) + 1,
-	// or the factor from MScale and MScaleAllDim.
-	Attention float64
+	// Attention is the factor of rotated vectors: "attention_factor". Nil means
+	// 0.1·ln(Factor) + 1, or the factor from MScale and MScaleAllDim.
+	Attention *float64
 	// MScale and MScaleAllDim, if both are nonzero, set the factor of rotated vectors to
 	// (0.1·MScale·ln(Factor) + 1)/(0.1·MScaleAllDim·ln(Factor) + 1): "mscale" and
 	// "mscale_all_dim". DeepSeek's models also multiply the scale of the scores by the square of
@@ -100,12 +100,13 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 		case !lengthens(y.Factor):
 			return 0, fmt.Errorf("ScaleYaRN: Factor %v, want at least 1", y.Factor)
 		case y.Trained < 1:
-			return 0, fmt.Errorf("ScaleYaRN: Trained %d, want at least 1", y.Trained)
+			return 0, fmt.Errorf("ScaleYaRN: Trained (original_max_position_embeddings) %d, want at least 1", y.Trained)
 		case !(slow > 0 && fast > slow):
-			return 0, fmt.Errorf("ScaleYaRN: Fast %v and Slow %v, want Slow above 0 and Fast above Slow", fast, slow)
-		case !(y.Attention >= 0 && y.MScale >= 0 && y.MScaleAllDim >= 0):
-			return 0, fmt.Errorf("ScaleYaRN: Attention %v, MScale %v and MScaleAllDim %v, want at least 0",
-				y.Attention, y.MScale, y.MScaleAllDim)
+			return 0, fmt.Errorf("ScaleYaRN: Fast (beta_fast) %v and Slow (beta_slow) %v, want Slow above 0 and Fast above Slow", fast, slow)
+		case y.Attention != nil && !(*y.Attention >= 0):
+			return 0, fmt.Errorf("ScaleYaRN: Attention (attention_factor) %v, want at least 0", *y.Attention)
+		case !(y.MScale >= 0 && y.MScaleAllDim >= 0):
+			return 0, fmt.Errorf("ScaleYaRN: MScale (mscale) %v and MScaleAllDim (mscale_all_dim) %v, want at least 0", y.MScale, y.MScaleAllDim)
 		}
 		d := float64(2 * len(freqs))
 		// turns returns the (fractional) index of the frequency with n turns.
@@ -132,8 +133,8 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 func (y YaRN) attention() float64 {
 	scale := func(m float64) float64 { return float64(0.1*m*math.Log(y.Factor)) + 1 }
 	switch {
-	case y.Attention != 0:
-		return y.Attention
+	case y.Attention != nil:
+		return *y.Attention
 	case y.MScale != 0 && y.MScaleAllDim != 0:
 		return scale(y.MScale) / scale(y.MScaleAllDim)
 	}
@@ -153,9 +154,9 @@ type LongRoPE struct {
 	// Factor is the ratio of the maximum length to the trained length: "factor", or, if there is
 	// none, "max_position_embeddings" divided by Trained. It is required unless Attention is set.
 	Factor float64
-	// Attention is the factor of rotated vectors: "attention_factor". 0 means √(1 +
+	// Attention is the factor of rotated vectors: "attention_factor". Nil means √(1 +
 	// ln(Factor)/ln(Trained)), and 1 for a Factor of at most 1.
-	Attention float64
+	Attention *float64
 }
 
 // ScaleLongRoPE divides each frequency by its own factor; the factors come from a search. Its
@@ -165,26 +166,28 @@ type LongRoPE struct {
 // vectors as in Phi-3.
 func ScaleLongRoPE(l LongRoPE) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
-		by := l.Short
+		by, name := l.Short, "Short (short_factor)"
 		if l.Length > l.Trained {
-			by = l.Long
+			by, name = l.Long, "Long (long_factor)"
 		}
 		switch {
 		case len(by) != len(freqs):
-			return 0, fmt.Errorf("ScaleLongRoPE: %d factors, want %d, one for each frequency", len(by), len(freqs))
+			return 0, fmt.Errorf("ScaleLongRoPE: %s has %d factors, want %d, one for each frequency", name, len(by), len(freqs))
 		case l.Trained < 2 || l.Length < 1:
-			return 0, fmt.Errorf("ScaleLongRoPE: Length %d and Trained %d, want Length at least 1 and Trained at least 2", l.Length, l.Trained)
-		case !(l.Attention >= 0) || l.Attention == 0 && !(l.Factor > 0):
-			return 0, fmt.Errorf("ScaleLongRoPE: Factor %v and Attention %v, want Attention at least 0, and a positive Factor if Attention is 0", l.Factor, l.Attention)
+			return 0, fmt.Errorf("ScaleLongRoPE: Length %d and Trained (original_max_position_embeddings) %d, want Length at least 1 and Trained at least 2", l.Length, l.Trained)
+		case l.Attention != nil && !(*l.Attention >= 0):
+			return 0, fmt.Errorf("ScaleLongRoPE: Attention (attention_factor) %v, want at least 0", *l.Attention)
+		case l.Attention == nil && !(l.Factor > 0):
+			return 0, fmt.Errorf("ScaleLongRoPE: Factor %v without Attention, want a positive number", l.Factor)
 		}
 		for i, f := range by {
 			if !(f > 0) {
-				return 0, fmt.Errorf("ScaleLongRoPE: factor %d of a frequency is %v, want a positive number", i, f)
+				return 0, fmt.Errorf("ScaleLongRoPE: factor %d of %s is %v, want a positive number", i, name, f)
 			}
 			freqs[i] /= f
 		}
-		if l.Attention != 0 {
-			return l.Attention, nil
+		if l.Attention != nil {
+			return *l.Attention, nil
 		}
 		return math.Sqrt(1 + math.Log(max(l.Factor, 1))/math.Log(float64(l.Trained))), nil
 	}
@@ -202,7 +205,7 @@ func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
 		case !lengthens(factor):
 			return 0, fmt.Errorf("ScaleLlama3: factor %v, want at least 1", factor)
 		case !(low > 0) || !(high > low):
-			return 0, fmt.Errorf("ScaleLlama3: low %v and high %v, want low above 0 and high above low", low, high)
+			return 0, fmt.Errorf("ScaleLlama3: low (low_freq_factor) %v and high (high_freq_factor) %v, want low above 0 and high above low", low, high)
 		case trained < 1:
 			return 0, fmt.Errorf("ScaleLlama3: trained %d, want at least 1", trained)
 		}

@@ -109,7 +109,9 @@ def longrope(dim, r, most):
     trained = r["original_max_position_embeddings"]
     by = r["long_factor"] if r["seq_len"] > trained else r["short_factor"]
     factor = r.get("factor") or most / trained
-    attention = r.get("attention_factor") or math.sqrt(1 + math.log(factor) / math.log(trained))
+    attention = r.get("attention_factor")
+    if attention is None:
+        attention = math.sqrt(1 + math.log(factor) / math.log(trained))
     return plain(dim, r, most)[0] / torch.tensor(by, dtype=torch.float64), attention
 
 
@@ -279,6 +281,8 @@ def alibi(heads):
 # number of buckets, MaxDistance
 BUCKETS = [(32, 128), (32, 32), (32, 17), (8, 20), (6, 10), (33, 100), (320, 800), (4, 5), (2, 7), (128, 1000)]
 BUCKETS += [(10, 160), (20, 160), (48, 81), (96, 81)]  # where a logarithm in float64 gives others
+# MaxDistance equals or is below the number of single distances: of one direction, or of both
+BUCKETS += [(33, 8), (32, 9), (256, 128), (512, 128)]
 
 
 def their_buckets(distances, causal, buckets, most):
@@ -289,7 +293,8 @@ def their_buckets(distances, causal, buckets, most):
 
 
 def t5_buckets(causal):
-    """The buckets of every distance (key minus query) from -300 to 300, and of some larger distances."""
+    """The buckets of every distance (key minus query) from -300 to 300, and of some larger distances; -1 where a key
+    before the query gets a negative number, with which transformers fails."""
 
     def run(c):
         at = torch.cat([torch.arange(-300, 301), torch.tensor([s * 10**n for n in (3, 6, 9) for s in (-1, 1)])])
@@ -297,7 +302,8 @@ def t5_buckets(causal):
         c.ints("in.distances", at)
         for n, most in BUCKETS:
             if (n if causal else n // 2) >= 2:
-                c.ints(f"buckets.{n}.{most}", their_buckets(at, causal, n, most))
+                found, behind = their_buckets(at, causal, n, most), their_buckets(-at.abs(), causal, n, most)
+                c.ints(f"buckets.{n}.{most}", torch.where(behind < 0, -1, found))
 
     return run
 

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
@@ -58,7 +59,9 @@ func Load(dir string) (*Tokenizer, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
+		if why := modeldir.Explain(dir, form.file); err != nil && why != nil {
+			return nil, &FormatError{dir, why}
+		} else if err != nil {
 			return nil, fmt.Errorf("tokenizer: %w", err)
 		}
 		t, err := form.read(from, data)
@@ -78,6 +81,13 @@ func Load(dir string) (*Tokenizer, error) {
 		}
 		t.files = from.files
 		return t, nil
+	}
+	files := []string{"config.json"} // of a model without a tokenizer
+	for _, form := range forms {
+		files = append(files, form.file)
+	}
+	if why := modeldir.Explain(dir, files...); why != nil {
+		return nil, &FormatError{dir, why}
 	}
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)

@@ -121,16 +121,17 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Each byte that is not UTF-8 is one unknown character, and offsets count these bytes.
+// A text that is not UTF-8 is an error, wherever its invalid bytes are.
 func TestInvalid(t *testing.T) {
 	tok := readGolden().load(t, "words")
-	e, err := tok.Encode("a \xff\xe2\x82 b", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Span{{0, 1}, {2, 5}, {6, 7}}
-	if len(e.Offsets) != 3 || e.Offsets[0] != want[0] || e.Offsets[1] != want[1] || e.Offsets[2] != want[2] {
-		t.Errorf("offsets are %v, want %v", e.Offsets, want)
+	const want = "tokenizer: the text is invalid UTF-8"
+	for _, text := range []string{"\xff", "a \xe2\x82 b", "a b\xc3", "\xed\xa0\x80"} {
+		if e, err := tok.Encode(text, Options{MaxLength: 3}); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, %v, want %s", text, e, err, want)
+		}
+		if e, err := tok.EncodePair("a", text, Options{}); err == nil || err.Error() != want {
+			t.Errorf("pair with %q: %v, %v, want %s", text, e, err, want)
+		}
 	}
 }
 

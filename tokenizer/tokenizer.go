@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -129,9 +130,9 @@ func parseFields(data []byte) (*Tokenizer, error) {
 	return t, err
 }
 
-// Encode returns the tokens of a text. Bytes that are not UTF-8 become U+FFFD.
+// Encode returns the tokens of a text.
 //
-// Errors: a character without a token in a vocabulary without an unknown token; a length that leaves no
+// Errors: a text that is not UTF-8; a character without a token in a vocabulary without an unknown token; a length that leaves no
 // room for special tokens; a text of 2 GiB or more.
 func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
 	return t.encode(t.post.single, o, text)
@@ -155,6 +156,9 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	}
 	parts := make([][]token, len(texts))
 	for i, text := range texts {
+		if !utf8.ValidString(text) {
+			return nil, errors.New("tokenizer: the text is invalid UTF-8")
+		}
 		literal := o.Literal
 		switch {
 		case o.SpecialAsText:

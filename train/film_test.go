@@ -3,6 +3,8 @@ package train
 import (
 	"bytes"
 	"context"
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,6 +142,36 @@ func TestFilmResumed(t *testing.T) {
 	}
 	if first, last := s.Film().Frames[0].Step, s.Film().Frames[len(s.Film().Frames)-1].Step; first != 24 || last != 24 {
 		t.Errorf("frames at steps %d to %d", first, last)
+	}
+}
+
+// The first frame after resuming, before any step, has the loss of the last step of the saved curve.
+func TestFilmResumedLoss(t *testing.T) {
+	dir := finished(t, toyRecipe(t), func(*Session) {})
+	whole, err := ReadFilm(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := whole.Frames[len(whole.Frames)-1].Loss
+	if err := os.Remove(filepath.Join(dir, FilmFile)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Reopen(dir, func(r Recipe) (Recipe, error) { r.Training.Epochs = 3; return r, nil }, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Train(stopped, &watch{}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	film, err := ReadFilm(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := film.Frames; len(f) != 1 || f[0].Step != 16 || !(math.Abs(f[0].Loss/want-1) < 1e-6) {
+		t.Errorf("frames %+v, want one of step 16 with loss %v", f, want)
 	}
 }
 

@@ -130,6 +130,25 @@ func TestSessionInterrupted(t *testing.T) {
 	}
 }
 
+// A resumed run that is stopped before its first step saves its changed recipe.
+func TestSessionStoppedAtOnce(t *testing.T) {
+	dir := finished(t, toyRecipe(t), func(*Session) {})
+	s, err := Reopen(dir, func(r Recipe) (Recipe, error) { r.Training.Epochs = 5; return r, nil }, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Train(stopped, &watch{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that the run was cancelled", err)
+	}
+	r, err := ReadRecipe(dir)
+	if err != nil || r.Training.Epochs != 5 {
+		t.Errorf("the saved recipe has %d epochs, %v, want 5", r.Training.Epochs, err)
+	}
+}
+
 // A session draws its metrics with the function that it is given. Without one, no picture of an earlier run is left.
 func TestSessionPicture(t *testing.T) {
 	r, dir := toyRecipe(t), filepath.Join(t.TempDir(), "run")

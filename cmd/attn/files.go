@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/recording"
 	"github.com/attn-go/attn/internal/terminal"
@@ -71,6 +72,9 @@ func modelsOf(parsed *kong.Context) (dirs []string) {
 func checkModels(dirs ...string) error {
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !exists(dir) {
+			if why := modeldir.Explain(dir); why != nil {
+				return &input.Error{Name: dir, Err: why}
+			}
 			return input.Errorf(dir, "no such directory; "+
 				"attn fetch NAME downloads a pretrained model, attn train --out DIR trains a translator")
 		}

@@ -33,7 +33,7 @@ type pruneCommand struct {
 	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu for translations; for pretrained models also loss, accuracy, spearman or pearson. auto is exact match for character models of attn train, BLEU for its other models, and accuracy, Spearman's correlation or the loss for pretrained models." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Number of random orders to compare with." placeholder:"N" group:"Report" want:"0 to 1000"`
 	Resamples int           `default:"1000" help:"Number of bootstrap resamples." placeholder:"N" group:"Report" want:"100 to 1000000"`
-	SpeedTime time.Duration `default:"1s" help:"Time to measure the speed of each kind of work; 0 skips the measurement." placeholder:"TIME" group:"Report" want:"0 to 1h"`
+	SpeedTime time.Duration `default:"1s" help:"Time to measure the speed of each kind of work, up to three times as long for slow work. There are up to 14 kinds, so this is a large part of a short run: 0 skips the measurement." placeholder:"TIME" group:"Report" want:"0 to 1h"`
 	Report    string        `help:"HTML report to write (default report.html in the directory)." placeholder:"FILE" group:"Report" writes:"file"`
 	SVG       string        `name:"svg" help:"Write the curves of the metric as an SVG image." placeholder:"FILE" group:"Report" writes:"file"`
 	PNG       string        `name:"png" help:"Write the curves of the metric as a PNG image." placeholder:"FILE" group:"Report" writes:"file"`
@@ -53,7 +53,8 @@ The data are split into three parts without common sources: heads are scored on 
 the method and the number of heads are chosen on the second, and all reported results are
 measured on the third. The directory contains the pruned model, which all commands can load;
 masked/, the same model with the shapes of the original; pruning.json; and report.html.
-After Ctrl-C, unfinished.json contains the results so far.
+After Ctrl-C, unfinished.json contains the results so far. The speed is measured last; with
+--speed-time 0, it is not.
 
 For a pretrained model, --data has the format that attn heads --help describes. The metric
 is accuracy for classifiers, Spearman's correlation for similar texts, and otherwise the

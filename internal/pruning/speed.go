@@ -12,7 +12,11 @@ func (x *run) speed(ctx context.Context) error {
 		return nil
 	}
 	list := x.Task.Works()
-	tell := x.progress("speed")
+	stage := "speed"
+	if x.Goal.Speed == 0 { // which needs the measurement
+		stage += " (--speed-time 0 skips it)"
+	}
+	tell := x.progress(stage)
 	for i, w := range list {
 		tell(i, len(list))
 		s, err := turns(ctx, x.SpeedTime, w.On(x.Subject), w.On(x.left))

@@ -14,8 +14,8 @@ import (
 // returns their times in milliseconds and the ratio of these, all three from the same pairs (see
 // middle), the ratio's 95% interval, and the number of pairs.
 //
-// It runs pairs for about the given time and at least manyTurns of them, unless that takes ten
-// times as long; fewestTurns is the absolute minimum. The order within a pair alternates. Short
+// It runs pairs for about the given time and at least manyTurns of them, unless that takes three
+// times as long; fewestTurns is the absolute minimum. Fewer pairs make the interval wider. The order within a pair alternates. Short
 // work is repeated within one measurement.
 func turns(ctx context.Context, d time.Duration, before, after func()) (s reports.Speed, err error) {
 	const warm = 2
@@ -45,7 +45,7 @@ func turns(ctx context.Context, d time.Duration, before, after func()) (s report
 		case n < fewestTurns:
 			return false
 		case n < manyTurns:
-			return took > 10*d
+			return took > 3*d
 		}
 		return took > d
 	}

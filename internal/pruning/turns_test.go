@@ -71,3 +71,26 @@ func TestSpread(t *testing.T) {
 		}
 	}
 }
+
+// The progress of the measurement says how to skip it, unless the goal is a speed, which needs it.
+func TestSpeedSaysHowToSkip(t *testing.T) {
+	m, parts := brief(t)
+	for _, c := range []struct {
+		goal Goal
+		want string
+	}{
+		{Goal{Left: 5}, "speed (--speed-time 0 skips it)"},
+		{Goal{Speed: 1.01}, "speed"},
+	} {
+		e, stages := experiment(t, m, parts, c.goal), map[string]bool{}
+		e.SpeedTime, e.Progress = 1, func(stage string, _, _ int) { stages[stage] = true }
+		x := e.start(new(reports.Report))
+		x.left = e.Subject
+		if err := x.speed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(stages) != 1 || !stages[c.want] {
+			t.Errorf("stages %v, want %s", stages, c.want)
+		}
+	}
+}
