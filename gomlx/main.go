@@ -154,7 +154,8 @@ func backendConfig(o options) (string, error) {
 	case o.tf32 && !on("cuda"):
 		return "", fmt.Errorf("backend %q does not multiply in TF32; -tf32 needs xla:cuda", o.backend)
 	case !slices.Contains(kinds, kind):
-		return "", fmt.Errorf("backend %q, want one of %s; build with -tags xla for XLA", o.backend, strings.Join(kinds, ", "))
+		known := strings.Join(kinds, ", ")
+		return "", fmt.Errorf("backend %q, want one of %s; build with -tags xla for XLA", o.backend, known)
 	case o.backend == "go":
 		// Operations that run in parallel can take all workers and then wait for more forever (compute v0.1.3). Each
 		// operation uses all workers anyway.

@@ -257,7 +257,8 @@ func TestPadding(t *testing.T) {
 		"--width", "16", "--heads", "2", "--layers", "1", "--prepare", "--out", run)
 	// steps returns losses and norms.
 	steps := func(to lengths) (results []float32) {
-		s, err := train.Reopen(run, func(r train.Recipe) (train.Recipe, error) { return r, nil }, train.Options{Prepared: true})
+		same := func(r train.Recipe) (train.Recipe, error) { return r, nil }
+		s, err := train.Reopen(run, same, train.Options{Prepared: true})
 		if err != nil {
 			t.Fatal(err)
 		}

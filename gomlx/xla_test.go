@@ -21,8 +21,8 @@ func TestPrecision(t *testing.T) {
 	if err := os.WriteFile(pairs, []byte("1\t2\n3\t4\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	attn("train", "--data", pairs, "--valid", pairs, "--units", "char", "--score", "bilinear", "--width", "8", "--heads", "2",
-		"--layers", "1", "--prepare", "--out", run)
+	attn("train", "--data", pairs, "--valid", pairs, "--units", "char", "--score", "bilinear", "--width", "8",
+		"--heads", "2", "--layers", "1", "--prepare", "--out", run)
 	if out, err := exec.Command("go", "build", "-tags", "xla", "-o", command, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -65,11 +65,11 @@ func TestPrecision(t *testing.T) {
 
 func TestXLAErrors(t *testing.T) {
 	for config, want := range map[string]string{
-		"xla:tpu":             `backend "xla:tpu" may multiply in less than float32, want xla:cpu or xla:cuda`,
-		"xla":                 `backend "xla" may multiply in less than float32`,
-		"xla:cuda,tf32=true":  `backend "xla:cuda,tf32=true" sets tf32; use -tf32`,
-		"xla:cuda,notf32":     "use -tf32",
-		"xla:cpu,nonsense=1":  "unknown plugin options [nonsense]",
+		"xla:tpu":            `backend "xla:tpu" may multiply in less than float32, want xla:cpu or xla:cuda`,
+		"xla":                `backend "xla" may multiply in less than float32`,
+		"xla:cuda,tf32=true": `backend "xla:cuda,tf32=true" sets tf32; use -tf32`,
+		"xla:cuda,notf32":    "use -tf32",
+		"xla:cpu,nonsense=1": "unknown plugin options [nonsense]",
 	} {
 		if _, err := newBackend(options{backend: config, devices: 1}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", config, err, want)

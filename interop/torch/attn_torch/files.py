@@ -95,7 +95,8 @@ class Run:
         saved = load_file(self.place(TRAINING))
         for name, p in self.network.named_parameters():
             m, v = (saved[f"adamw.{attn_name(name)}.{moment}"].to(p.device) for moment in "mv")
-            steps = torch.tensor(float(self.position["total"]), device=p.device if optimizer.defaults["fused"] else "cpu")
+            at = p.device if optimizer.defaults["fused"] else "cpu"
+            steps = torch.tensor(float(self.position["total"]), device=at)
             optimizer.state[p] = {"step": steps, "exp_avg": m, "exp_avg_sq": v}
 
     def save(self, optimizer, position, lines):

@@ -7,6 +7,8 @@
 The first command writes the untrained model and the pairs as numbers, the second trains, and the third measures the
 model, or continues if the second was stopped. Batches, schedule and loss are the same as in attn; each process computes
 its share of every batch. Only dropout differs: it drops other elements.
+
+A step does not wait for the GPU. Losses are read every --read-every steps, at the end of an epoch, and before a save.
 """
 
 import argparse
