@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains with XLA's CPU backend as the test does with GoMLX's own: on one device, then on two. It needs cgo, and a
-# folder with the plugin pjrt_c_api_cpu_plugin.so in PJRT_PLUGIN_LIBRARY_PATH. Without that variable, it uses
-# xla-cpu-pjrt from PyPI.
+# Trains with XLA's CPU backend as the test does with GoMLX's own: on one device, then on two. It also tests which
+# precision the programs for GPUs request. It needs cgo, and a folder with the plugin pjrt_c_api_cpu_plugin.so in
+# PJRT_PLUGIN_LIBRARY_PATH. Without that variable, it uses xla-cpu-pjrt from PyPI.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=$(mktemp -d)

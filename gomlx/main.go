@@ -7,6 +7,10 @@
 //
 // Batches, schedule and loss are the same as in attn; dropout drops different elements. It writes a JSON object for
 // each step to standard output, saves checkpoints, and saves when it is interrupted, as attn train --json --steps does.
+//
+// Matrices are multiplied in float32, or with -tf32 in TF32 on a GPU. Before the first step, it compiles a program for
+// each of at most four lengths to which batches are padded. These depend only on the pairs and the settings of the
+// run: a resumed run has the same.
 package main
 
 import (
@@ -32,12 +36,14 @@ import (
 // options are the command line flags.
 type options struct {
 	backend                           string
+	tf32                              bool
 	devices, epochs, steps, saveEvery int
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.backend, "backend", "go", "go, or with the tag xla: xla:cpu, xla:cuda, xla:tpu")
+	flag.StringVar(&o.backend, "backend", "go", "go, or with the tag xla: xla:cpu, xla:cuda")
+	flag.BoolVar(&o.tf32, "tf32", false, "multiply in TF32 with xla:cuda: faster, with 11 significant bits instead of 24")
 	flag.IntVar(&o.devices, "devices", 1, "number of devices; each batch is divided among them")
 	flag.IntVar(&o.epochs, "epochs", 0, "passes over the data, in total (default: as prepared)")
 	flag.IntVar(&o.steps, "steps", 0, "stop after this number of steps (default: no limit)")
@@ -53,7 +59,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := trainRun(ctx, flag.Arg(0), o, os.Stdout)
+	err := trainRun(ctx, flag.Arg(0), o, os.Stdout, os.Stderr)
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; all progress is saved, and the same command continues")
 	}
@@ -64,7 +70,7 @@ func main() {
 }
 
 // trainRun trains the run in a directory until all epochs, or the requested steps, are done, or until ctx ends.
-func trainRun(ctx context.Context, path string, o options, out io.Writer) error {
+func trainRun(ctx context.Context, path string, o options, out, messages io.Writer) error {
 	s, err := train.Reopen(path, func(r train.Recipe) (train.Recipe, error) {
 		r.Training.Epochs = cmp.Or(o.epochs, r.Training.Epochs)
 		return r, nil
@@ -81,13 +87,20 @@ func trainRun(ctx context.Context, path string, o options, out io.Writer) error 
 	case len(c.PrunedHeads) > 0:
 		return fmt.Errorf("%s: the model is pruned, want one with all its heads", path)
 	}
-	backend, err := newBackend(o.backend, o.devices)
+	backend, err := newBackend(o)
 	if err != nil {
 		return err
 	}
 	defer backend.Finalize()
-	if s.Trainer.Engine, err = newEngine(backend, o.devices, s); err != nil {
+	e, err := newEngine(backend, o.devices, s)
+	if err != nil {
 		return err
+	}
+	s.Trainer.Engine = e
+	if done, _ := s.Trainer.Done(); done < s.Recipe.Training.Epochs {
+		if err := e.compile(ctx, messages); err != nil {
+			return err
+		}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -114,25 +127,46 @@ func (l *limit) Step(train.Progress) {
 // Epoch does nothing: attn evaluates the model.
 func (l *limit) Epoch(train.Progress, float64) {}
 
-// newBackend returns a backend with at least the given number of devices.
-func newBackend(name string, devices int) (compute.Backend, error) {
-	kind, _, _ := strings.Cut(name, ":")
-	if kinds := slices.Sorted(slices.Values(compute.List())); !slices.Contains(kinds, kind) {
-		return nil, fmt.Errorf("backend %q, want one of %s; build with -tags xla for XLA", name, strings.Join(kinds, ", "))
-	}
-	config := name
-	if name == "go" {
-		// Operations that run in parallel can take all workers and then wait for more forever (compute v0.1.3). Each
-		// operation uses all workers anyway.
-		config = "go:ops_sequential"
+// newBackend returns the backend of the options, with at least as many devices.
+func newBackend(o options) (compute.Backend, error) {
+	config, err := backendConfig(o)
+	if err != nil {
+		return nil, err
 	}
 	b, err := compute.NewWithConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("backend %q: %w", name, err)
+		return nil, fmt.Errorf("backend %q: %w", o.backend, err)
 	}
-	if n := b.NumDevices(); n < devices {
+	if n := b.NumDevices(); n < o.devices {
 		b.Finalize()
-		return nil, fmt.Errorf("backend %q has %d devices, want %d", name, n, devices)
+		return nil, fmt.Errorf("backend %q has %d devices, want %d", o.backend, n, o.devices)
 	}
 	return b, nil
+}
+
+// backendConfig returns GoMLX's configuration of a backend.
+func backendConfig(o options) (string, error) {
+	kind, rest, _ := strings.Cut(o.backend, ":")
+	plugin, set, _ := strings.Cut(rest, ",")
+	// go-xla also recognizes a device by the name, or the path, of its plugin.
+	on := func(device string) bool { return kind == "xla" && strings.Contains(strings.ToLower(plugin), device) }
+	switch kinds := slices.Sorted(slices.Values(compute.List())); {
+	case o.tf32 && !on("cuda"):
+		return "", fmt.Errorf("backend %q does not multiply in TF32; -tf32 needs xla:cuda", o.backend)
+	case !slices.Contains(kinds, kind):
+		known := strings.Join(kinds, ", ")
+		return "", fmt.Errorf("backend %q, want one of %s; build with -tags xla for XLA", o.backend, known)
+	case o.backend == "go":
+		// Operations that run in parallel can take all workers and then wait for more forever (compute v0.1.3). Each
+		// operation uses all workers anyway.
+		return "go:ops_sequential", nil
+	case kind != "xla":
+		return o.backend, nil
+	case strings.Contains(set, "tf32"):
+		return "", fmt.Errorf("backend %q sets tf32; use -tf32", o.backend)
+	case !on("cuda") && !on("cpu"):
+		// go-xla v0.4.1 requests a precision of CUDA plugins only. A TPU multiplies in bfloat16 unless it is requested.
+		return "", fmt.Errorf("backend %q may multiply in less than float32, want xla:cpu or xla:cuda", o.backend)
+	}
+	return fmt.Sprintf("%s,tf32=%t", o.backend, o.tf32), nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,12 +93,14 @@ func TestTenSteps(t *testing.T) {
 			"--dropout", "0", "--warmup", "4", "--width", "24", "--heads", "3", "--layers", "1", "--prepare", "--out", out}, flags...)...)
 		return out
 	}
+	var programs strings.Builder // messages about them
 	onGoMLX := func(t *testing.T, path string, o options) []step {
 		t.Helper()
 		on := backend(t)
 		o.backend, o.devices, o.saveEvery = on.backend, on.devices, on.saveEvery
 		var out strings.Builder
-		if err := trainRun(t.Context(), path, o, &out); err != nil {
+		programs.Reset()
+		if err := trainRun(t.Context(), path, o, &out, &programs); err != nil {
 			t.Fatal(err)
 		}
 		return stepsOf(t, out.String())
@@ -152,6 +155,42 @@ func TestTenSteps(t *testing.T) {
 		attn("eval", "--model", path, "--data", pairs)
 	})
 
+	// Sources of 2 to 56 tokens need four programs, the same ones in both parts of the run.
+	t.Run("mixed lengths", func(t *testing.T) {
+		var text strings.Builder
+		for n := range 80 {
+			digits := strings.Repeat(strconv.Itoa(n%10), 1+n*n%60)
+			fmt.Fprintf(&text, "%s\t%s %d\n", digits, digits[len(digits)/(n%4+1):], n)
+		}
+		mixed := filepath.Join(dir, "mixed.tsv")
+		if err := os.WriteFile(mixed, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		path := prepare("mixed lengths", "--data", mixed, "--valid", mixed)
+		copied := path + ".attn"
+		if err := os.CopyFS(copied, os.DirFS(path)); err != nil {
+			t.Fatal(err)
+		}
+		seconds := regexp.MustCompile(` \(.*\)`)
+		compiled := func() string { return seconds.ReplaceAllString(programs.String(), "") }
+		got := onGoMLX(t, path, options{steps: 3})
+		first := compiled()
+		got = append(got, onGoMLX(t, path, options{})...)
+		compare(t, got, byAttn(copied))
+		want := `compiling program 1 of 4: 17 pairs of 8 and 8 tokens
+compiling program 2 of 4: 17 pairs of 24 and 16 tokens
+compiling program 3 of 4: 17 pairs of 32 and 24 tokens
+compiling program 4 of 4: 17 pairs of 56 and 48 tokens
+`
+		if first != want || compiled() != first {
+			t.Errorf("programs\n%s\nwhen resumed\n%s\nwant\n%s", first, compiled(), want)
+		}
+		onGoMLX(t, path, options{})
+		if programs.Len() > 0 {
+			t.Errorf("a completed run compiles programs: %s", programs.String())
+		}
+	})
+
 	// A repeated run drops the same elements, and dropout changes the losses.
 	t.Run("dropout", func(t *testing.T) {
 		var losses [3][]step
@@ -187,16 +226,73 @@ func TestTenSteps(t *testing.T) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
-	for name, want := range map[string]string{
-		"go":       `backend "go" has 1 devices, want 2`,
-		"nonsense": `backend "nonsense", want one of `,
+}
+
+func train1(path string) error {
+	return trainRun(context.Background(), path, options{backend: "go", devices: 1, saveEvery: 1}, io.Discard, io.Discard)
+}
+
+func TestBackendErrors(t *testing.T) {
+	for want, o := range map[string]options{
+		`backend "go" has 1 devices, want 2`:                           {backend: "go", devices: 2},
+		`backend "nonsense", want one of `:                             {backend: "nonsense"},
+		`backend "go" does not multiply in TF32; -tf32 needs xla:cuda`: {backend: "go", tf32: true},
+		`backend "xla:cpu" does not multiply in TF32`:                  {backend: "xla:cpu", tf32: true},
 	} {
-		if _, err := newBackend(name, 2); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("two devices of %s: %v, want %q", name, err, want)
+		if _, err := newBackend(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
 		}
 	}
 }
 
-func train1(path string) error {
-	return trainRun(context.Background(), path, options{backend: "go", devices: 1, saveEvery: 1}, io.Discard)
+// Padding changes nothing but the rounding of a step.
+func TestPadding(t *testing.T) {
+	attn := attnCommand(t)
+	dir := t.TempDir()
+	pairs, run := filepath.Join(dir, "pairs.tsv"), filepath.Join(dir, "run")
+	if err := os.WriteFile(pairs, []byte("12\t345 6\n1\t2\n3456\t78\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	attn("train", "--data", pairs, "--limit", "2", "--valid", pairs, "--units", "char", "--batch", "4", "--dropout", "0",
+		"--width", "16", "--heads", "2", "--layers", "1", "--prepare", "--out", run)
+	// steps returns losses and norms.
+	steps := func(to lengths) (results []float32) {
+		same := func(r train.Recipe) (train.Recipe, error) { return r, nil }
+		s, err := train.Reopen(run, same, train.Options{Prepared: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		o := backend(t)
+		b, err := newBackend(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Finalize()
+		e, err := newEngine(b, o.devices, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.lengths = []lengths{to}
+		for batch := range s.Trainer.Batches(0) {
+			for number := 1; number <= 3; number++ {
+				loss, norm, err := e.Step(number, 0.01, batch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				results = append(results, loss, norm)
+			}
+		}
+		return results
+	}
+	want := steps(lengths{8, 8})
+	for _, to := range []lengths{{8, 24}, {40, 8}, {64, 48}} {
+		got := steps(to)
+		for i, x := range got {
+			if !(math.Abs(float64(x-want[i])) <= 1e-5) {
+				t.Errorf("losses and norms when padded to %v: %v, want %v as when padded to 8", to, got, want)
+				break
+			}
+		}
+	}
 }

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/distributed"
 	"github.com/gomlx/compute/dtypes"
+	"github.com/gomlx/compute/shapes"
 	. "github.com/gomlx/gomlx/core/graph" //lint:ignore ST1001 formulas read as formulas
 	"github.com/gomlx/gomlx/core/tensors"
 	"github.com/gomlx/gomlx/core/tensors/dtensor"
@@ -26,6 +32,7 @@ type engine struct {
 	trainer *train.Trainer
 	config  models.TranslatorConfig
 	devices int
+	lengths []lengths // of the compiled programs, see cut
 	store   *model.Store
 	exec    *model.Exec
 	batch   *distributed.ShardingSpec // for tensors with an axis of pairs
@@ -37,7 +44,10 @@ const scope = "/state/"
 
 // newEngine returns an engine with the parameters and moments of a run. Each batch is divided among the devices.
 func newEngine(backend compute.Backend, devices int, s *train.Session) (*engine, error) {
-	e := &engine{trainer: s.Trainer, config: s.Model.Translator.Config, devices: devices, store: model.NewStore()}
+	e := &engine{
+		trainer: s.Trainer, config: s.Model.Translator.Config, devices: devices, store: model.NewStore(),
+		lengths: cut(s.Trainer.Batches(0)), // the same when the run is resumed in another epoch
+	}
 	for name, x := range s.Trainer.State() {
 		if _, err := e.store.CreateVariable(scope+name, tensors.FromFlatDataAndDimensions(x.Data(), x.Shape()...)); err != nil {
 			return nil, err
@@ -47,7 +57,7 @@ func newEngine(backend compute.Backend, devices int, s *train.Session) (*engine,
 	if e.exec, err = model.NewExec(backend, e.store, e.graph); err != nil {
 		return nil, err
 	}
-	e.exec.SetMaxCache(-1) // no limit: there is a program for each shape of a batch
+	e.exec.SetMaxCache(len(e.lengths))
 	if devices == 1 {
 		return e, nil
 	}
@@ -65,10 +75,38 @@ func newEngine(backend compute.Backend, devices int, s *train.Session) (*engine,
 	return e, e.exec.SetDefaultShardingSpec(e.same)
 }
 
+// compile compiles the programs of all lengths, and reports each on w.
+func (e *engine) compile(ctx context.Context, w io.Writer) error {
+	n := e.rows()
+	for i, l := range e.lengths {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		start := time.Now()
+		fmt.Fprintf(w, "compiling program %d of %d: %d pairs of %d and %d tokens", i+1, len(e.lengths), n, l.source, l.target)
+		ids := func(axes ...int) shapes.Shape {
+			return shapes.Make(dtypes.Int32, append([]int{n / e.devices}, axes...)...)
+		}
+		in := []shapes.Shape{
+			ids(l.source), ids(), ids(l.target), ids(l.target), shapes.Make(dtypes.Float32, 3), RNGStateShape,
+		}
+		if _, err := e.exec.Compile(slices.Repeat(in, e.devices)...); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, " (%.1f s)\n", time.Since(start).Seconds())
+	}
+	return nil
+}
+
+// rows returns the number of rows of every batch.
+func (e *engine) rows() int {
+	return (e.trainer.Settings.Batch + e.devices - 1) / e.devices * e.devices
+}
+
 // graph builds a training step: forward, backward and AdamW. It returns the loss and the norm of the gradient.
 //
 //	source [B Ls], lengths [B], read and write [B Lt]: int32
-//	rates [4]: learning rate, 1−β₁ⁿ, 1−β₂ⁿ; seed [4] uint64 of dropout
+//	rates [3]: learning rate, 1−β₁ⁿ, 1−β₂ⁿ; seed [3] uint64 of dropout
 func (e *engine) graph(_ *model.Scope, in []*Node) []*Node {
 	source, lengths, read, write, rates, random := in[0], in[1], in[2], in[3], in[4], in[5]
 	g := source.Graph()
@@ -145,8 +183,9 @@ func (e *engine) step(number int, lr float64, batch []models.Example) (loss, nor
 	rates := []float32{
 		float32(lr), float32(1 - math.Pow(beta1, float64(number))), float32(1 - math.Pow(beta2, float64(number))),
 	}
-	b := newRectangles(batch, (e.trainer.Settings.Batch+e.devices-1)/e.devices*e.devices)
-	n := len(b.lengths)
+	n := e.rows()
+	at := slices.IndexFunc(e.lengths, lengthsOf(batch).within)
+	b := newRectangles(batch, n, e.lengths[at])
 	matrix := func(x []int32) *tensors.Tensor { return tensors.FromFlatDataAndDimensions(x, n, len(x)/n) }
 	in := []*tensors.Tensor{
 		matrix(b.source), tensors.FromFlatDataAndDimensions(b.lengths, n), matrix(b.read), matrix(b.write),

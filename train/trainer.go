@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -250,11 +251,10 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 // step updates the model with one batch.
 func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
-	examples, tokens, targets := make([]models.Example, len(batch)), 0, 0
-	for i, n := range batch {
-		examples[i] = tr.examples[n]
-		tokens += tokensOf(examples[i])
-		targets += len(examples[i].Targets)
+	examples, tokens, targets := tr.pick(batch), 0, 0
+	for _, e := range examples {
+		tokens += tokensOf(e)
+		targets += len(e.Targets)
 	}
 	p := Progress{Tokens: tokens, Total: tr.at.Total + 1}
 	p.LR = tr.Settings.LR * tr.schedule(p.Total)
@@ -328,6 +328,26 @@ func (tr *Trainer) window(epochDone bool) *Window {
 // steps returns the number of batches of an epoch.
 func (tr *Trainer) steps() int {
 	return (len(tr.examples) + tr.Settings.Batch - 1) / tr.Settings.Batch
+}
+
+// Batches returns the pairs of each step of an epoch, numbered from 0, so that an Engine can prepare for their lengths.
+func (tr *Trainer) Batches(epoch int) iter.Seq[[]models.Example] {
+	return func(yield func([]models.Example) bool) {
+		for _, batch := range tr.batches(epoch) {
+			if !yield(tr.pick(batch)) {
+				return
+			}
+		}
+	}
+}
+
+// pick returns the examples of a batch.
+func (tr *Trainer) pick(batch []int) []models.Example {
+	examples := make([]models.Example, len(batch))
+	for i, n := range batch {
+		examples[i] = tr.examples[n]
+	}
+	return examples
 }
 
 // batches returns the batches of an epoch as indexes of examples. The order is shuffled, but neighbours have similar

@@ -5,7 +5,8 @@
     python interop/torch/check.py /tmp/cases /tmp/attn
 
 1. Logits, loss and gradients of every score, compared with attn's.
-2. Ten steps by torchrun on two processes, compared with the same ten steps by attn: losses within 1e-4.
+2. Ten steps by torchrun on two processes, compared with the same ten steps by attn: losses within 1e-4. Steps in
+   bfloat16 are near them. A step waits for its device only where losses are read, see waits.py.
 3. A model trained and saved by PyTorch, in every command of attn; a run that switches between the two programs twice.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 import torch
 
 from cases import attn_torch, read, run
+from waits import count
 
 HERE = Path(__file__).resolve().parent
 ENOUGH = 1e-4  # tolerance for the losses of ten steps
@@ -77,7 +79,8 @@ class Workshop:
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
         environment = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         done = subprocess.run(
-            [*command, "-m", "attn_torch.train", str(out), *args], capture_output=True, text=True, env=environment
+            [*command, "-m", "attn_torch.train", str(out), *map(str, args)],
+            capture_output=True, text=True, env=environment,
         )
         check(done.returncode == 0, f"torchrun: {done.stderr}")
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -99,10 +102,35 @@ def compare_steps(name, ours, theirs):
           f"within {worst:.1e} of attn's")
 
 
+def compare_bfloat16(shop):
+    out = shop.prepare("bfloat16", NETWORKS["transformer"])
+    copy = shutil.copytree(out, f"{out}.float32")
+    ours, theirs = shop.torch(copy, processes=1), shop.torch(out, "--bfloat16", "--read-every", 3, processes=1)
+    check([line["step"] for line in ours] == [line["step"] for line in theirs], f"steps of bfloat16: {theirs}")
+    worst = max(abs(a["loss"] - b["loss"]) for a, b in zip(ours, theirs))
+    check(0 < worst < 0.02, f"losses in bfloat16 differ by {worst:.1e}")
+    weights = read(out / "model.safetensors")[0]
+    check({x.dtype for x in weights.values()} == {torch.float32}, "weights are not saved in float32")
+    print(f"losses in bfloat16 are within {worst:.1e}")
+
+
+def check_waits(shop):
+    """Steps of two epochs of 5, with reads after 4 steps and at the end of an epoch."""
+    for name, steps, copies in ("transformer", 10, 1), ("gru with heads", 5, 4):
+        out = shop.prepare("waits-" + name.replace(" ", "-"), NETWORKS[name])
+        got = count(out, steps, 4, torch.device("meta"))
+        longer = got[2] - copies * steps  # the tables of sinusoids that are computed again
+        ok = got[:2] == (steps, 2 * steps // 5) and 0 <= longer <= 2
+        check(ok, f"{name}: {got} steps, reads and copies, want {steps} steps")
+    print("a step waits for its device only where losses are read")
+
+
 def main(cases, attn):
     compare_cases(cases)
     with tempfile.TemporaryDirectory() as folder:
         shop = Workshop(folder, attn)
+        check_waits(shop)
+        compare_bfloat16(shop)
         for name, network in NETWORKS.items():
             out = shop.prepare(name.replace(" ", "-"), network)
             copy = shutil.copytree(out, f"{out}.attn")

@@ -11,6 +11,13 @@ from torch.nn import functional as F
 warnings.filterwarnings("ignore", "Initializing zero-element tensors")
 
 
+def move(x, device):
+    """Copies a tensor from the CPU to a device without waiting for the device."""
+    if device.type == "cuda" and not x.is_cuda:
+        x = x.pin_memory()
+    return x.to(device, non_blocking=True)
+
+
 def pairs(q, k):
     """Returns all pairs of queries and keys, [... Lq Lk E]."""
     return q.unsqueeze(-2), k.unsqueeze(-3)

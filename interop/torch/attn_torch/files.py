@@ -84,24 +84,19 @@ class Run:
         if not self.place(EXAMPLES).exists() or metadata(self.place(EXAMPLES)).get("data") != self.about["data"]:
             raise ValueError(f"{directory}: {EXAMPLES} is from another run; run attn train --prepare again")
         examples = load_file(self.place(EXAMPLES))
-        self.lengths = [tuple(pair) for pair in examples["lengths"].tolist()]
-        self.ids = examples["ids"]
-        self.begins = [0] + examples["lengths"].sum(1).cumsum(0).tolist()
+        # Source and target of each pair, concatenated, each including its end mark; and their lengths [n 2].
+        self.ids, self.sizes = examples["ids"], examples["lengths"].long()
 
     def place(self, name):
         return place(self.directory, name)
-
-    def example(self, i):
-        """Returns the IDs of source and target of a pair, each including its end mark."""
-        pair = self.ids[self.begins[i] : self.begins[i + 1]]
-        return pair.split(self.lengths[i])
 
     def load_optimizer(self, optimizer):
         """Restores the saved state of AdamW."""
         saved = load_file(self.place(TRAINING))
         for name, p in self.network.named_parameters():
             m, v = (saved[f"adamw.{attn_name(name)}.{moment}"].to(p.device) for moment in "mv")
-            steps = torch.tensor(float(self.position["total"]))
+            at = p.device if optimizer.defaults["fused"] else "cpu"
+            steps = torch.tensor(float(self.position["total"]), device=at)
             optimizer.state[p] = {"step": steps, "exp_avg": m, "exp_avg_sq": v}
 
     def save(self, optimizer, position, lines):

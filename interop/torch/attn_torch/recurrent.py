@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from .attention import MultiHead, Score
+from .attention import MultiHead, Score, move
 
 
 class Recurrent(nn.Module):
@@ -30,9 +30,9 @@ class Recurrent(nn.Module):
 
     def forward(self, source, lengths, read):
         """Returns the logits [B Lt V] of the token after each token of read [B Lt], given sources [B Ls] and their
-        lengths [B] without padding."""
-        memory, states = self.encode(source, lengths)
-        visible = torch.arange(source.shape[1], device=source.device) < lengths[:, None]
+        lengths [B] without padding. Lengths on another device than the CPU make it wait for that device."""
+        memory, states = self.encode(source, lengths.cpu())
+        visible = torch.arange(source.shape[1], device=source.device) < move(lengths, source.device)[:, None]
         heads = hasattr(self, "cross")
         keys_values = self.cross.project(memory) if heads else None
         features = []
@@ -54,11 +54,13 @@ class Recurrent(nn.Module):
         """Returns the encoder's output [B Ls D], the keys and values, and the initial state of each decoder layer."""
         x = self.dropout(self.embed(self.source, source))
         states = []
+        # What pack_padded_sequence does with enforce_sorted=False, without a copy that waits for the device.
+        lengths, order = lengths.sort(descending=True)
+        order, back = move(order, x.device), move(order.argsort(), x.device)
         for gru, first in zip(self.encoder, self.initial):
-            packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            y, last = gru(packed)
-            x, _ = pad_packed_sequence(y, batch_first=True, total_length=source.shape[1])
-            x = self.dropout(x)
+            y, last = gru(pack_padded_sequence(x.index_select(0, order), lengths, batch_first=True))
+            y, _ = pad_packed_sequence(y, batch_first=True, total_length=source.shape[1])
+            x, last = self.dropout(y.index_select(0, back)), last.index_select(1, back)
             states.append(torch.tanh(first(torch.cat((last[0], last[1]), -1))))
         return x, states
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .attention import MultiHead
+from .attention import MultiHead, move
 
 
 class FeedForward(nn.Module):
@@ -47,6 +47,7 @@ class Transformer(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.width, self.layers = config.width, [str(i) for i in range(config.layers)]
+        self.sinusoids = torch.empty(0, config.width)  # of the first positions
         self.dropout = nn.Dropout(config.dropout)
         self.source = nn.Embedding(config.source_vocab, config.width)
         self.target = nn.Embedding(config.target_vocab, config.width)
@@ -73,7 +74,10 @@ class Transformer(nn.Module):
 
     def positioned(self, embedding, ids):
         x = embedding(ids) * math.sqrt(self.width)
-        return self.dropout(x + sinusoids(ids.shape[1], self.width).to(x))
+        n = ids.shape[1]
+        if len(self.sinusoids) < n or (self.sinusoids.device, self.sinusoids.dtype) != (x.device, x.dtype):
+            self.sinusoids = move(sinusoids(2 * n, self.width).to(x.dtype), x.device)
+        return self.dropout(x + self.sinusoids[:n])
 
 
 def sinusoids(length, width):
