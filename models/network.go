@@ -15,7 +15,8 @@ type Network interface {
 	// Shapes: out [B L D], where L is the length of the longest sequence (the longest target in
 	// an encoder–decoder). Values after the end of a shorter sequence are arbitrary.
 	//
-	// Gradients flow to every parameter that it uses. Hidden panics with a *tensor.ShapeError if
+	// Gradients flow to every parameter that it uses, if the model was loaded with
+	// Options.Trainable. Hidden panics with a *tensor.ShapeError if
 	// an id is not in the vocabulary or a sequence is too long for the model; Sizes.Check reports
 	// this as an error beforehand.
 	Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor

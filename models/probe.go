@@ -270,8 +270,12 @@ func (p *Probe) On(other *Probe) *Probe {
 // Of returns a probe of another model, with all its heads, on the same examples. The model may be
 // one that WriteMasked or Compact wrote.
 //
-// Errors: a model for another task, or of other sizes apart from the number of heads.
+// Errors: a model for another task, of other sizes apart from the number of heads, or loaded
+// without Options.Trainable.
 func (p *Probe) Of(m *Model) (*Probe, error) {
+	if err := m.wantTrainable("Of"); err != nil {
+		return nil, err
+	}
 	mine, its := p.model.Sizes(), m.Sizes()
 	for _, z := range []*Sizes{&mine, &its} {
 		z.Heads, z.KVHeads = 0, 0

@@ -160,7 +160,9 @@ func (r *ranking) values() map[string][]float64 {
 
 // run measures by all requested methods, cheapest first.
 func (r *ranking) run(ctx context.Context) error {
-	r.weightNorm()
+	if err := r.weightNorm(); err != nil {
+		return err
+	}
 	r.random()
 	var passes []func(context.Context) error
 	plan := func(pass func(context.Context) error, times int, methods ...Method) {
@@ -250,13 +252,16 @@ func (r *ranking) divide(m Method, layer string, head int, sum exact.Sum, count 
 	r.set(m, layer, head, total/float64(count))
 }
 
-func (r *ranking) weightNorm() {
+func (r *ranking) weightNorm() error {
 	if !r.wants(WeightNorm) {
-		return
+		return nil
 	}
 	start := time.Now()
 	for _, l := range r.layers {
 		c := l.Config()
+		if l.Out.Weight == nil {
+			return fmt.Errorf("prune: Importance: the weights of layer %s are packed for inference, want parameters; models.Options{Trainable: true} loads them", quote.Text(c.Name))
+		}
 		w, width := l.Out.Weight.Data(), c.Heads*c.ValueSize
 		for h := range c.Heads {
 			sum := 0.
@@ -269,6 +274,7 @@ func (r *ranking) weightNorm() {
 		}
 	}
 	r.spent(start, 0, WeightNorm)
+	return nil
 }
 
 func (r *ranking) random() {

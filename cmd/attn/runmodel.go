@@ -6,7 +6,6 @@ import (
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/trace"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/tensor"
 )
 
 type runCommand struct {
@@ -43,7 +42,7 @@ shape. For texts of different lengths, it also contains attention_mask of the sa
 }
 
 func (cmd *runCommand) Run(_ context.Context, c console) error {
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
+	m, err := load(c, models.Load, cmd.Model, models.Options{})
 	if err != nil {
 		return err
 	}
