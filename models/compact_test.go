@@ -301,7 +301,7 @@ func TestCompactGenerates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tokens, err := small.Generate(prompt, models.Generation{Tokens: 20, Ends: []int{}})
+			tokens, err := small.Generate(t.Context(), prompt, models.Generation{Tokens: 20, Ends: []int{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -327,11 +327,11 @@ func TestCompactRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{})
+	all, err := m.Record(t.Context(), "w1 w2 w1", "", heads.RecorderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
+	last, err := m.Record(t.Context(), "w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func goldenName(g *tensortest.Golden, name string) string {
 // generate returns the tokens that follow a prompt.
 func generate(t *testing.T, m *models.Model, prompt []int, o models.Generation) []int {
 	t.Helper()
-	tokens, err := m.Generate(prompt, o)
+	tokens, err := m.Generate(t.Context(), prompt, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestGenerateErrors(t *testing.T) {
 		{m, ids, models.Generation{Tokens: -1}, "models: Generate: -1 tokens, want at least 1, or 0 for no limit"},
 		{m, ids, models.Generation{Sampling: models.Sampling{TopP: 2}}, "models: top-p 2, want a probability above 0, or 0 for all tokens"},
 	} {
-		if _, err := c.m.Generate(c.prompt, c.o); err == nil || err.Error() != c.want {
+		if _, err := c.m.Generate(t.Context(), c.prompt, c.o); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}

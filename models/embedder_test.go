@@ -30,7 +30,7 @@ func TestEmbedder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := e.Embed(texts...)
+			all, err := e.Embed(t.Context(), texts...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +39,7 @@ func TestEmbedder(t *testing.T) {
 				t.Errorf("vectors of %d elements, want %d", all.Dim(1), e.Width())
 			}
 			for i, text := range texts {
-				one, err := e.Embed(text)
+				one, err := e.Embed(t.Context(), text)
 				if err != nil {
 					t.Fatal(err)
 				}

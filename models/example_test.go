@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -36,7 +37,7 @@ func ExampleEmbedder() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	v, err := e.Embed("The cat sat on the mat.", "A cat sat on the mat.", "Who sleeps in the sun?")
+	v, err := e.Embed(context.Background(), "The cat sat on the mat.", "A cat sat on the mat.", "Who sleeps in the sun?")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestSimilarityProbe(t *testing.T) {
 		}
 		want := 0.
 		for i, texts := range pairs {
-			v, err := e.Embed(texts[0], texts[1])
+			v, err := e.Embed(t.Context(), texts[0], texts[1])
 			if err != nil {
 				t.Fatal(err)
 			}

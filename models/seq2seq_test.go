@@ -352,7 +352,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Generate(x.IDs[0], models.Generation{}); err == nil || !strings.HasSuffix(err.Error(), "generation_config.json: "+c.want) {
+		if _, err := m.Generate(t.Context(), x.IDs[0], models.Generation{}); err == nil || !strings.HasSuffix(err.Error(), "generation_config.json: "+c.want) {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}

@@ -36,10 +36,11 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 // Generate returns the tokens that follow a prompt, the same as Model.Generate. The prompt is the
 // whole text. Its longest common prefix with the previous prompt and answer is not read again,
 // and the callbacks of g.Run do not receive it. g.Cache is not used. The loop over a result must
-// end before the next call.
+// end before the next call. If ctx ends, the tokens end as in Model.Generate, and the next call reads
+// its whole prompt.
 //
 // Errors: those of Model.Generate.
-func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
+func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tokens iter.Seq[int], err error) {
 	w, err := s.m.writer("Generate", [][]int{prompt}, &g, s.cache)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], er
 		n := s.rewind(prompt)
 		s.fresh, s.read = len(prompt)-n, nil // during a step, some layers have read more than others
 		w.begin, w.written = prompt[n:], [][]int{prompt[:n:n]}
-		w.write(context.Background(), g, 1, func(_, id int) bool {
+		err := w.write(ctx, g, 1, func(_, id int) bool {
 			s.read = w.written[0]
 			more := yield(id)
 			if more {
@@ -56,7 +57,9 @@ func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], er
 			}
 			return more
 		})
-		s.read = w.written[0]
+		if err == nil {
+			s.read = w.written[0]
+		}
 	}, nil
 }
 

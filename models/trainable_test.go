@@ -35,7 +35,7 @@ func TestDefaultIsPacked(t *testing.T) {
 	}
 	var got [2]*tensor.Tensor
 	for i, e := range []*models.Embedder{packed, trainable} {
-		if got[i], err = e.Embed("the cat sat on the mat.", "who?"); err != nil {
+		if got[i], err = e.Embed(t.Context(), "the cat sat on the mat.", "who?"); err != nil {
 			t.Fatal(err)
 		}
 	}

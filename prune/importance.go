@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
@@ -202,13 +203,14 @@ func (r *ranking) wantAll(set map[string]bool, otherwise string) error {
 	return nil
 }
 
-// batch runs batch i on an empty tape, unless ctx has ended.
-func (r *ranking) batch(ctx context.Context, t *tensor.Tape, i int, p Pass) (Outcome, error) {
-	if err := ctx.Err(); err != nil {
-		return Outcome{}, err
+// batch runs batch i on an empty tape, and returns ctx.Err() if ctx ends.
+func (r *ranking) batch(ctx context.Context, t *tensor.Tape, i int, p Pass) (out Outcome, err error) {
+	if err := ctx.Err(); err != nil { // a subject need not use the tape
+		return out, err
 	}
 	t.Reset()
-	return r.subject.Run(t, i, p), nil
+	t.SetContext(ctx)
+	return out, par.Stopped(func() { out = r.subject.Run(t, i, p) })
 }
 
 // ran records that a batch is done. cost is its cost in forward runs.

@@ -223,6 +223,7 @@ func (p *packedProduct) compute() {
 
 // doBlocks computes panels lo to hi of all blocks of rows.
 func (p *packedProduct) doBlocks(lo, hi int) {
+	par.Check(p.t.Context())
 	for lo < hi {
 		first := lo / p.panels * p.each
 		from, to := lo%p.panels, min(lo%p.panels+hi-lo, p.panels)
