@@ -36,8 +36,8 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 // Generate returns the tokens that follow a prompt, the same as Model.Generate. The prompt is the
 // whole text. Its longest common prefix with the previous prompt and answer is not read again,
 // and the callbacks of g.Run do not receive it. g.Cache is not used. The loop over a result must
-// end before the next call. If ctx ends, the tokens end as in Model.Generate, and the next call reads
-// its whole prompt.
+// end before the next call. If ctx ends, the tokens end as in Model.Generate, and the session can
+// be used again.
 //
 // Errors: those of Model.Generate.
 func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tokens iter.Seq[int], err error) {
@@ -49,7 +49,7 @@ func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tok
 		n := s.rewind(prompt)
 		s.fresh, s.read = len(prompt)-n, nil // during a step, some layers have read more than others
 		w.begin, w.written = prompt[n:], [][]int{prompt[:n:n]}
-		err := w.write(ctx, g, 1, func(_, id int) bool {
+		_ = w.write(ctx, g, 1, func(_, id int) bool {
 			s.read = w.written[0]
 			more := yield(id)
 			if more {
@@ -57,9 +57,7 @@ func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tok
 			}
 			return more
 		})
-		if err == nil {
-			s.read = w.written[0]
-		}
+		s.read = w.written[0] // if ctx has ended, some layers may have read less, which rewind finds out
 	}, nil
 }
 
@@ -80,7 +78,7 @@ func (s *Session) rewind(prompt []int) int {
 			layer.Truncate(n)
 		}
 	}
-	if tensor.Catch(truncate) != nil { // a sliding window has dropped keys that would be needed
+	if tensor.Catch(truncate) != nil { // a sliding window has dropped keys, or a layer has not read them
 		n = 0
 		truncate()
 	}
