@@ -24,6 +24,10 @@ import (
 // Embedder maps a text to a vector such that texts of similar meaning have similar vectors. It is
 // a pipeline of sentence-transformers: a model, a pooling of its hidden states, and further
 // layers.
+//
+// Several goroutines may use an Embedder at the same time, once its fields are set, except while its
+// model is trained. One call uses all processors, and calls at the same time share them: a batch of
+// many texts is faster than as many calls. docs/serve.md has a service.
 type Embedder struct {
 	Model *Model
 	// Poolings are the poolings, whose vectors are concatenated.

@@ -44,6 +44,10 @@ type Generation struct {
 //		return err // the text is incomplete
 //	}
 //
+// Several goroutines may call Generate of the same model; the tokens of one call belong to one of
+// them. A step uses all processors and runs within the loop, so nothing is computed ahead while the
+// caller handles a token.
+//
 // Each step reads one token and the cached keys and values of earlier tokens. The result is the
 // same as running the model on all tokens at once. Words in bad_words_ids of
 // generation_config.json or config.json are never generated.

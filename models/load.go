@@ -40,6 +40,10 @@ type Options struct {
 }
 
 // Model is a model from a directory.
+//
+// Several goroutines may use a Model at the same time, each with its own tape, Session and State, as
+// long as nothing changes it: training does. One call uses all processors (GOMAXPROCS), and calls at
+// the same time share them; their number does not change the bits.
 type Model struct {
 	Network
 	Dir      string

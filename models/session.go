@@ -11,6 +11,9 @@ import (
 
 // Session is a text that a decoder repeatedly reads and continues, such as a conversation. It
 // caches the keys and values of the tokens read so far, so each call only reads new tokens.
+//
+// Only one goroutine at a time may use a Session. Several sessions of a model may generate at the same
+// time; they share the processors.
 type Session struct {
 	m     *Model
 	cache *Cache

@@ -60,10 +60,10 @@ func NewTape(mode Mode) *Tape {
 	return &Tape{mode: mode}
 }
 
-// SetContext makes the operations that follow depend on ctx: once ctx has ended, every operation on the tape panics,
-// including one in progress, within milliseconds. Catch returns ctx.Err() then. Results of the interrupted operations,
-// gradients, and a KV cache that was being extended are incomplete; the tape can be used again after Reset and another
-// call of SetContext.
+// SetContext makes the following operations end with ctx: once ctx has ended, each operation on the tape panics, and a
+// long one, such as a large product, panics between pieces of its work. Catch returns ctx.Err() then. What was being
+// computed is incomplete, including gradients and a KV cache that was being extended. The tape can be used again after
+// Reset and another call of SetContext.
 //
 //	tape.SetContext(ctx)
 //	err := tensor.Catch(func() { y = model.Forward(tape, x) })
