@@ -18,7 +18,8 @@ type Network interface {
 	// Gradients flow to every parameter that it uses, if the model was loaded with
 	// Options.Trainable. Hidden panics with a *tensor.ShapeError if
 	// an id is not in the vocabulary or a sequence is too long for the model; Sizes.Check reports
-	// this as an error beforehand.
+	// this as an error beforehand. It also panics when the context of t ends, see
+	// tensor.Tape.SetContext.
 	Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor
 	// Attention returns the attention layers, from the first to the last. In an encoder–decoder,
 	// the encoder's layers come first, then self-attention and cross-attention of each decoder
