@@ -74,6 +74,9 @@
 // and every score.Func need an array of all B·H·Lq·Lk scores. The file formula_test.go contains
 // the formula of attention as papers write it.
 //
+// With a nil tape, results are garbage-collected. A loop of inference is faster on a tape of mode
+// tensor.Infer with a Reset after each call, which reuses memory; attn bench measures this.
+//
 // Sources: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
 // https://arxiv.org/abs/1805.02867; Dao et al., "FlashAttention", 2022,
 // https://arxiv.org/abs/2205.14135; Dao, "FlashAttention-2", 2023,

@@ -80,7 +80,7 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 // queries and keys as the score maps them.
 func (c *call) describe(t *tensor.Tape) {
 	o := c.o
-	c.Mask = o.Mask.rules
+	c.Context, c.Mask = t.Context(), o.Mask.rules
 	x := Inputs{Sizes: c.Sizes, Queries: c.q.split, Keys: c.kv.unmappedKeys(c.op)}
 	for i, change := range o.changes(c.Sizes) {
 		y, param := bound(t, c.op, change, x)

@@ -89,6 +89,7 @@ var order = []string{
 	"examples/reverse",
 	"examples/prune",
 	"examples/ring",
+	"examples/serve",
 	"cmd/attn",
 	"site/lesson",
 	"site",
@@ -97,6 +98,7 @@ var order = []string{
 	"internal/tools/words",
 	"bench/history", // repository tools, like those before them
 	"bench/compare",
+	"bench/serve",
 	"bench/wasm",
 }
 

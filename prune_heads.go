@@ -23,14 +23,14 @@ const NoHeads = -1
 // m.
 //
 // Keep returns an error if heads are not ascending heads of m or split a group, if a map stores
-// bfloat16 weights, or if norms span all heads. It panics with a *tensor.ShapeError if the widths
+// packed weights, or if norms span all heads. It panics with a *tensor.ShapeError if the widths
 // of m are still unknown.
 func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	m.wantBuilt()
 	c := m.config
 	for _, l := range []*nn.Linear{m.Q, m.K, m.V, m.Out} {
 		if l.Weight == nil {
-			return nil, fmt.Errorf("attn: Keep: layer %q has a projection without float32 weights, want float32 weights in all four projections", c.Name)
+			return nil, fmt.Errorf("attn: Keep: layer %q has a projection whose weights are packed for inference, want parameters; models.Options{Trainable: true} loads them", c.Name)
 		}
 	}
 	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil) {

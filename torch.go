@@ -47,7 +47,10 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 		return refuse("learnt sinks")
 	}
 	biased := m.Q.Bias != nil
-	for _, l := range []*nn.Linear{m.K, m.V, m.Out} {
+	for _, l := range []*nn.Linear{m.Q, m.K, m.V, m.Out} {
+		if l.Weight == nil {
+			return nil, fmt.Errorf("attn: TorchState: the weights are packed for inference, want parameters; models.Options{Trainable: true} loads them")
+		}
 		if (l.Bias != nil) != biased {
 			return refuse("biases on some projections, want biases on all or none")
 		}

@@ -115,7 +115,7 @@ func within(dir string) func() {
 // What follows compiles and does not run: it needs models from elsewhere.
 var _ = []any{inspect, generate, embed, importance[*models.Probe], ring}
 
-func inspect() error {
+func inspect(ctx context.Context) error {
 	m, err := models.Load("bert-base-uncased", models.Options{})
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func inspect() error {
 	}
 	hidden := m.Hidden(nil, x, models.Run{})
 	logits := m.Head().Logits(nil, hidden)
-	record, err := m.Record("The cat sat on the mat.", "", heads.RecorderOptions{})
+	record, err := m.Record(ctx, "The cat sat on the mat.", "", heads.RecorderOptions{})
 	_, _ = logits, record
 	return err
 }
 
-func generate() error {
+func generate(ctx context.Context) error {
 	m, err := models.Load("SmolLM2-135M", models.Options{Weights: tensor.BFloat16})
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func generate() error {
 	if err != nil {
 		return err
 	}
-	tokens, err := m.Generate(prompt.IDs, models.Generation{Tokens: 50})
+	tokens, err := m.Generate(ctx, prompt.IDs, models.Generation{Tokens: 50})
 	if err != nil {
 		return err
 	}
@@ -152,15 +152,15 @@ func generate() error {
 	for id := range tokens {
 		fmt.Print(stream.Next(id))
 	}
-	return nil
+	return ctx.Err() // nil if the text is complete
 }
 
-func embed() error {
+func embed(ctx context.Context) error {
 	e, err := models.LoadEmbedder("all-MiniLM-L6-v2", models.Options{})
 	if err != nil {
 		return err
 	}
-	vectors, err := e.Embed("first text", "second text")
+	vectors, err := e.Embed(ctx, "first text", "second text")
 	_ = vectors
 	return err
 }

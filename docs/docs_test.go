@@ -133,7 +133,7 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	first, _, _ := strings.Cut(text, "\n## See")
-	for _, want := range []string{"cross-attention", "grouped-query", "go get github.com/attn-go/attn "} {
+	for _, want := range []string{"cross-attention", "grouped-query", "embed texts", "go get github.com/attn-go/attn "} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the first screen of README lacks %q", want)
 		}

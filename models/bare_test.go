@@ -45,7 +45,7 @@ func TestBareDecoder(t *testing.T) {
 	if bare.Head() != nil {
 		t.Errorf("it has a head for the %s, want none", bare.Head().Task)
 	}
-	if _, err := bare.Generate([]int{1}, models.Generation{}); err == nil || !strings.Contains(err.Error(), "want a model with a head for the next word") {
+	if _, err := bare.Generate(t.Context(), []int{1}, models.Generation{}); err == nil || !strings.Contains(err.Error(), "want a model with a head for the next word") {
 		t.Errorf("Generate: error %v, want one that asks for a head", err)
 	}
 }

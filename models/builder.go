@@ -183,7 +183,8 @@ func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 	return l
 }
 
-// Matrix is Linear without a bias.
+// Matrix is Linear without a bias. Unless Options.Trainable is set, Linear.Packed has the weights and
+// Linear.Weight is nil, here and in the maps of MultiHead.
 func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
 	return b.matrix(name+".weight", false, in, out)
 }

@@ -128,7 +128,7 @@ func TestCompact(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			compact, small := writeCompact(t, less, dir, models.Options{})
+			compact, small := writeCompact(t, less, dir, models.Options{Trainable: true})
 			uniform := m.Family.Pruning == models.HeadCounts && kind == "even"
 			if got := strings.Contains(string(compact.Config), `"pruned_heads"`); got == uniform {
 				t.Errorf("%s: pruned_heads in config.json is %v", at, got)
@@ -152,7 +152,7 @@ func TestCompact(t *testing.T) {
 			if slices.Equal(got.Data(), logits(m).Data()) {
 				t.Errorf("%s: the heads do not matter", at)
 			}
-			packed, err := models.Load(dir, models.Options{Weights: tensor.Float32})
+			packed, err := models.Load(dir, models.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,14 +225,14 @@ func TestCompactAgain(t *testing.T) {
 		p := loadProbe(t, name)
 		layers := p.Layers()
 		first := gone(layers, removals["uneven"])
-		_, once := writeCompact(t, without(t, p, first), t.TempDir(), models.Options{})
+		_, once := writeCompact(t, without(t, p, first), t.TempDir(), models.Options{Trainable: true})
 		q, err := p.Of(once)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Of each other layer, its last head or group.
 		second := gone(layers[:len(layers)-1], func(_, _, groups int) []int { return []int{groups - 1} })
-		c, twice := writeCompact(t, without(t, q, second), t.TempDir(), models.Options{})
+		c, twice := writeCompact(t, without(t, q, second), t.TempDir(), models.Options{Trainable: true})
 		want := without(t, p, append(slices.Clone(first), second...))
 		for _, l := range twice.Attention() {
 			numbers := want.Kept()[l.Config().Name]
@@ -263,7 +263,7 @@ func TestCompactAgain(t *testing.T) {
 // TestCompactSaved saves the parameters as after training, but without training.
 func TestCompactSaved(t *testing.T) {
 	for _, name := range []string{"bert_pruned", "gpt2_pruned", "distilbert_pruned"} {
-		m, err := models.Load(filepath.Join("testdata", name), models.Options{})
+		m, err := models.Load(filepath.Join("testdata", name), models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestCompactSaved(t *testing.T) {
 		if err := nn.Save(filepath.Join(dir, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict}); err != nil {
 			t.Fatal(err)
 		}
-		again, err := models.Load(dir, models.Options{})
+		again, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,13 +295,13 @@ func TestCompactGenerates(t *testing.T) {
 		for kind, removal := range removals {
 			p := loadProbe(t, name)
 			less := without(t, p, gone(p.Layers(), removal))
-			_, small := writeCompact(t, less, t.TempDir(), models.Options{Weights: tensor.Float32})
+			_, small := writeCompact(t, less, t.TempDir(), models.Options{})
 			prompt := []int{3, 1, 4, 1, 5}
 			want, err := less.Write(context.Background(), [][]int{prompt}, models.Generation{Tokens: 20, Ends: []int{}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			tokens, err := small.Generate(prompt, models.Generation{Tokens: 20, Ends: []int{}})
+			tokens, err := small.Generate(t.Context(), prompt, models.Generation{Tokens: 20, Ends: []int{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,20 +318,20 @@ func TestCompactRecord(t *testing.T) {
 	p := loadProbe(t, "decoders/llama3") // two groups of two heads
 	name := p.Layers()[0].Config().Name
 	dir := t.TempDir()
-	writeCompact(t, without(t, p, []prune.Head{{Layer: name, Number: 0}, {Layer: name, Number: 1}}), dir, models.Options{})
+	writeCompact(t, without(t, p, []prune.Head{{Layer: name, Number: 0}, {Layer: name, Number: 1}}), dir, models.Options{Trainable: true})
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
 		"model": {"type": "WordLevel", "vocab": {"w0": 0, "w1": 1, "w2": 2}, "unk_token": "w0"}}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	m, err := models.Load(dir, models.Options{})
+	m, err := models.Load(dir, models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{})
+	all, err := m.Record(t.Context(), "w1 w2 w1", "", heads.RecorderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
+	last, err := m.Record(t.Context(), "w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,12 @@ package models_test
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -37,7 +37,7 @@ func openDecoder(t *testing.T, name string) (*models.Model, *tensortest.Golden) 
 	t.Helper()
 	dir := filepath.Join("testdata/decoders", name)
 	g := tensortest.Open(t, filepath.Join(dir, "golden.safetensors"))
-	var o models.Options
+	o := models.Options{Trainable: true}
 	if length := g.Setting("length"); length != "" {
 		n, err := strconv.Atoi(length)
 		if err != nil {
@@ -174,7 +174,7 @@ func goldenName(g *tensortest.Golden, name string) string {
 // generate returns the tokens that follow a prompt.
 func generate(t *testing.T, m *models.Model, prompt []int, o models.Generation) []int {
 	t.Helper()
-	tokens, err := m.Generate(prompt, o)
+	tokens, err := m.Generate(t.Context(), prompt, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestGenerateErrors(t *testing.T) {
 		{m, ids, models.Generation{Tokens: -1}, "models: Generate: -1 tokens, want at least 1, or 0 for no limit"},
 		{m, ids, models.Generation{Sampling: models.Sampling{TopP: 2}}, "models: top-p 2, want a probability above 0, or 0 for all tokens"},
 	} {
-		if _, err := c.m.Generate(c.prompt, c.o); err == nil || err.Error() != c.want {
+		if _, err := c.m.Generate(t.Context(), c.prompt, c.o); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
@@ -341,22 +341,6 @@ func TestDecodersInBFloat16(t *testing.T) {
 			}
 		}
 	})
-	m, err := models.Load("testdata/decoders/llama3", models.Options{Weights: tensor.BFloat16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := models.StateDict(m); err == nil || err.Error() != "models: StateDict: the model of testdata/decoders/llama3 was loaded with Options.Weights, want one without" {
-		t.Errorf("error %v", err)
-	}
-	if _, err := m.Attention()[0].Keep([]int{0, 1}); err == nil || err.Error() != `attn: Keep: layer "decoder.0.self" has a projection without float32 weights, want float32 weights in all four projections` {
-		t.Errorf("error %v", err)
-	}
-	want := "tensor: Linears: tape is one that records, want nil or one of mode Infer: no gradient passes through packed weights"
-	if err := tensor.Catch(func() {
-		m.Hidden(tensor.NewTape(tensor.Eval), models.Batch{IDs: [][]int{{1, 2}}}, models.Run{})
-	}); err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
 }
 
 // TestDecodersInInt8 loads weights as int8. The logits are those of a float32 model with the same rounded
@@ -368,10 +352,9 @@ func TestDecodersInInt8(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		floats := maps.Collect(small.Params()) // all parameters that are not stored as int8
 		held := 0
 		for name, p := range m.Params() {
-			if _, ok := floats[name]; ok || p.Rank() != 2 {
+			if p.Rank() != 2 || strings.HasSuffix(name, "wpe.weight") { // a vector, or positions: in float32
 				continue
 			}
 			held++

@@ -2,6 +2,7 @@ package models
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/modeldir"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -23,6 +25,10 @@ import (
 // Embedder maps a text to a vector such that texts of similar meaning have similar vectors. It is
 // a pipeline of sentence-transformers: a model, a pooling of its hidden states, and further
 // layers.
+//
+// Several goroutines may use an Embedder at the same time, once its fields are set, except while its
+// model is trained. One call uses all processors, and calls at the same time share them: a batch of
+// many texts is faster than as many calls. docs/serve.md has a service.
 type Embedder struct {
 	Model *Model
 	// Poolings are the poolings, whose vectors are concatenated.
@@ -241,8 +247,31 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 }
 
 // Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every
-// parameter.
+// parameter of a model that was loaded with Options.Trainable.
+//
+// Unless the tape records, texts of similar lengths run together, so a long text does not pad the
+// others: the batch may have any size and order. The vector of a text does not depend on the others.
 func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
+	if t.Recording() {
+		return e.vectors(t, x)
+	}
+	y, parts := t.Make(len(x.IDs), e.width), similar(x.Lens())
+	eachPart(t, len(parts), func(own *tensor.Tape, part int) {
+		list := parts[part]
+		some := Batch{IDs: pick(x.IDs, list)}
+		if x.Types != nil {
+			some.Types = pick(x.Types, list)
+		}
+		vectors := e.vectors(own, some).Data()
+		for i, text := range list {
+			copy(y.Data()[text*e.width:][:e.width], vectors[i*e.width:])
+		}
+	})
+	return y
+}
+
+// vectors is Forward for the whole batch at once.
+func (e *Embedder) vectors(t *tensor.Tape, x Batch) *tensor.Tensor {
 	return e.pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
 }
 
@@ -259,22 +288,27 @@ func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tens
 	return inTurn(e.Layers).Forward(t, y)
 }
 
-// Embed returns a vector for each text.
+// Embed returns a vector for each text: [len(texts) Width]. Texts of any number and length can be
+// mixed, as in Forward.
 //
-// Errors: those of Encode.
-func (e *Embedder) Embed(texts ...string) (*tensor.Tensor, error) {
-	var all []*tokenizer.Encoding
+// Errors: those of Encode, with the number of the text, from 0; ctx.Err() if ctx ends, within a text
+// or a layer too.
+func (e *Embedder) Embed(ctx context.Context, texts ...string) (y *tensor.Tensor, err error) {
+	all := make([]*tokenizer.Encoding, len(texts))
 	for i, text := range texts {
-		x, _, err := e.Encode(text)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if all[i], _, err = e.Encode(text); err != nil {
 			return nil, fmt.Errorf("text %d: %w", i, err)
 		}
-		all = append(all, x)
 	}
 	if len(all) == 0 {
 		return tensor.Zeros(0, e.width), nil
 	}
-	return e.Forward(nil, BatchOf(all...)), nil
+	tape := tensor.NewTape(tensor.Infer)
+	tape.SetContext(ctx)
+	return y, par.Stopped(func() { y = e.Forward(tape, BatchOf(all...)).Clone() })
 }
 
 // mostTokens returns the token limit of the model or, if that is smaller, of its tokenizer.

@@ -32,7 +32,7 @@ func TestEmbedder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := e.Embed(texts...)
+			all, err := e.Embed(t.Context(), texts...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestEmbedder(t *testing.T) {
 				t.Errorf("vectors of %d elements, want %d", all.Dim(1), e.Width())
 			}
 			for i, text := range texts {
-				one, err := e.Embed(text)
+				one, err := e.Embed(t.Context(), text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -138,7 +138,7 @@ func TestInvalidText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, read := range map[string]func(text string) error{
-		"Embed":           func(text string) error { _, err := e.Embed("a", text); return err },
+		"Embed":           func(text string) error { _, err := e.Embed(t.Context(), "a", text); return err },
 		"Embedder.Encode": func(text string) error { _, _, err := e.Encode(text); return err },
 		"Model.Encode":    func(text string) error { _, err := e.Model.Encode(text, ""); return err },
 		"pair":            func(text string) error { _, err := e.Model.Encode("a", text); return err },

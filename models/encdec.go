@@ -34,8 +34,8 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 		return cache.memory
 	}
 	wantTargets(x, nil)
-	if cache != nil {
-		t = nil // the cache must outlive the tape's memory
+	if cache != nil { // which must outlive the memory of t
+		t = lasting(t)
 	}
 	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{Observe: r.Observe, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates})
 	m := &memory{lens: Batch{IDs: x.IDs}.lens()}
@@ -46,6 +46,13 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 		cache.memory = m
 	}
 	return m
+}
+
+// lasting returns a tape for a state that must outlive the memory of t. It has the context of t.
+func lasting(t *tensor.Tape) *tensor.Tape {
+	own := tensor.NewTape(tensor.Infer)
+	own.SetContext(t.Context())
+	return own
 }
 
 // wantTargets panics with a *tensor.ValueError unless the targets of a batch match its sources,

@@ -69,7 +69,7 @@ func ExampleFamily() {
 	}
 
 	mine := models.Family{Type: "bare", Name: "bare attention", New: newBare}
-	m, err := models.Load(dir, models.Options{Families: append(models.Families(), mine)})
+	m, err := models.Load(dir, models.Options{Families: append(models.Families(), mine), Trainable: true})
 	if err != nil {
 		log.Fatal(err)
 	}

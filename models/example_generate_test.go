@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -15,7 +16,7 @@ func ExampleModel_Generate() {
 		log.Fatal(err)
 	}
 	prompt := []int{10, 25, 8, 14, 6, 13, 21, 3, 12, 25, 2}
-	tokens, err := m.Generate(prompt, models.Generation{Tokens: 20, Ends: []int{30}})
+	tokens, err := m.Generate(context.Background(), prompt, models.Generation{Tokens: 20, Ends: []int{30}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -22,11 +23,11 @@ func ExampleLoad() {
 	}
 	fmt.Println(x.IDs)
 	fmt.Println(m.Hidden(nil, x, models.Run{}).Shape())
-	fmt.Println(len(m.Attention()), "layers,", nn.Count(m), "parameters,", m.Attention()[0].Q.Weight.Shape())
+	fmt.Println(len(m.Attention()), "layers of", m.Sizes().Heads, "heads")
 	// Output:
 	// [[2 11 6 8 10 11 12 21 3] [2 16 17 3]]
 	// [2 9 15]
-	// 2 layers, 4396 parameters, [15 15]
+	// 2 layers of 3 heads
 }
 
 // The pipeline of sentence-transformers in the directory says how hidden states become a
@@ -36,7 +37,7 @@ func ExampleEmbedder() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	v, err := e.Embed("The cat sat on the mat.", "A cat sat on the mat.", "Who sleeps in the sun?")
+	v, err := e.Embed(context.Background(), "The cat sat on the mat.", "A cat sat on the mat.", "Who sleeps in the sun?")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func ExampleEmbedder() {
 // A classifier on top of a BERT learns which texts are questions; gradients flow to every
 // parameter of both.
 func Example_fineTune() {
-	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
+	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{Trainable: true})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -34,11 +34,19 @@ type Generation struct {
 
 // Generate returns the tokens that follow a prompt, each as soon as it is generated. The caller
 // stops early by leaving the loop. The end token is not included. The iterator can be used once.
-// In an encoder–decoder, the prompt is the source, and the tokens are the whole target.
+// In an encoder–decoder, the prompt is the source, and the tokens are the whole target. If ctx
+// ends, the tokens end too, even within a step, and ctx.Err() is not nil:
 //
 //	for id := range tokens {
 //		fmt.Print(stream.Next(id))
 //	}
+//	if err := ctx.Err(); err != nil {
+//		return err // the text is incomplete
+//	}
+//
+// Several goroutines may call Generate of the same model; the tokens of one call belong to one of
+// them. A step uses all processors and runs within the loop, so nothing is computed ahead while the
+// caller handles a token.
 //
 // Each step reads one token and the cached keys and values of earlier tokens. The result is the
 // same as running the model on all tokens at once. Words in bad_words_ids of
@@ -46,13 +54,13 @@ type Generation struct {
 //
 // Errors: a model that does not predict the next token; a prompt that Sizes.Check rejects; a
 // field of g out of range; invalid settings.
-func (m *Model) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
+func (m *Model) Generate(ctx context.Context, prompt []int, g Generation) (tokens iter.Seq[int], err error) {
 	w, err := m.writer("Generate", [][]int{prompt}, &g, nil)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(int) bool) {
-		w.write(context.Background(), g, 1, func(_, id int) bool { return yield(id) })
+		_ = w.write(ctx, g, 1, func(_, id int) bool { return yield(id) })
 	}, nil
 }
 

@@ -47,18 +47,19 @@ func fewer[T any](list []T) []T {
 func TestGolden(t *testing.T) {
 	seen := decoderTypes(t) // TestDecodersGolden has those
 	for _, dir := range cases(t) {
-		m, err := models.Load(dir, models.Options{})
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		seen[m.Family.Type] = true
-		simd.Each(func(kernels string) {
-			t.Run(filepath.Base(dir)+"/"+kernels, func(t *testing.T) {
-				for name, check := range map[string]func(*models.Model, goldenFile){"batch": wholeBatch, "each": oneByOne} {
-					t.Run(name, func(t *testing.T) { check(m, openGolden(t, dir)) })
-				}
-			})
+		simd.Each(func(kernels string) { // for which weights are packed at loading
+			for weights, o := range map[string]models.Options{"packed": {}, "parameters": {Trainable: true}} {
+				t.Run(filepath.Base(dir)+"/"+kernels+"/"+weights, func(t *testing.T) {
+					m, err := models.Load(dir, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					seen[m.Family.Type] = true
+					for name, check := range map[string]func(*models.Model, goldenFile){"batch": wholeBatch, "each": oneByOne} {
+						t.Run(name, func(t *testing.T) { check(m, openGolden(t, dir)) })
+					}
+				})
+			}
 		})
 	}
 	for _, name := range seq2seqTypes(t) { // and TestSeq2seqGolden these

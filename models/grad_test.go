@@ -19,7 +19,7 @@ func TestGradients(t *testing.T) {
 	}
 	for _, name := range []string{"bert_text", "distilbert_tokens", "roberta_text", "mpnet_text"} {
 		dir := filepath.Join("testdata", name)
-		m, err := models.Load(dir, models.Options{})
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestGradients(t *testing.T) {
 // TestSave saves models under the tensor names of their files and loads them again.
 func TestSave(t *testing.T) {
 	for _, dir := range fewer(cases(t)) {
-		m, err := models.Load(dir, models.Options{})
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestSave(t *testing.T) {
 		if err := nn.Save(filepath.Join(to, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict}); err != nil {
 			t.Fatal(err)
 		}
-		again, err := models.Load(to, models.Options{})
+		again, err := models.Load(to, models.Options{Trainable: true})
 		if err != nil {
 			t.Error(err)
 			continue

@@ -28,17 +28,23 @@ type Options struct {
 	// the limit, which may differ from the length in training. 0 means the limit in config.json,
 	// which for "longrope" is the length before scaling.
 	Tokens int
-	// Weights is the number format of matrices, including embeddings, packed for inference only
-	// and for the current processor. Weights from a file of the same type are exact; others are
-	// rounded as described at tensor.Numbers, where a vector is a row of a matrix. Memory
-	// bandwidth limits the speed of generation, so smaller formats that have a kernel are faster:
-	// tensor.BFloat16 and tensor.Int8.
-	//
-	// 0 means parameters in float32, which can be trained, pruned and saved.
+	// Weights is the number format of matrices in memory; 0 means tensor.Float32. Matrices are
+	// packed for inference and for the current processor. Weights from a file of the same type are
+	// exact; others are rounded as described at tensor.Numbers, where a vector is a row of a
+	// matrix. Memory bandwidth limits the speed of generation, so smaller formats that have a
+	// kernel are faster: tensor.BFloat16 and tensor.Int8.
 	Weights tensor.Numbers
+	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
+	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights
+	// must be 0 or tensor.Float32. Translators of attn train always have parameters.
+	Trainable bool
 }
 
 // Model is a model from a directory.
+//
+// Several goroutines may use a Model at the same time, each with its own tape, Session and State, as
+// long as nothing changes it: training does. One call uses all processors (GOMAXPROCS), and calls at
+// the same time share them; their number does not change the bits.
 type Model struct {
 	Network
 	Dir      string
@@ -61,8 +67,16 @@ type Model struct {
 	files     []string
 }
 
-// packed reports whether matrices are packed rather than parameters.
-func (m *Model) packed() bool { return m.options.Weights != 0 }
+// wantTrainable returns an error if matrices are packed rather than parameters.
+func (m *Model) wantTrainable(op string) error {
+	if m.Translator != nil || m.options.Trainable {
+		return nil
+	}
+	return &tensor.ValueError{
+		Op: "models: " + op, Arg: "the model of " + quote.Name(m.Dir),
+		Got: "packed for inference", Want: "one loaded with models.Options{Trainable: true}",
+	}
+}
 
 // FormatError is an error in a file of a model or in its directory. For errors in weights and
 // tokenizers, see packages safetensors and tokenizer.
@@ -132,7 +146,15 @@ func (m *Model) Files() []string { return slices.Clone(m.files) }
 
 // Params returns the parameters under their names in the file. If one tensor of the file stores
 // several parameters, their names end in ".0", ".1" and so on.
-func (m *Model) Params() nn.Params { return m.params.Params() }
+//
+// It panics with a *tensor.ValueError if the model was loaded without Options.Trainable. Its
+// matrices are then not parameters, and training or saving only the others would be a mistake.
+func (m *Model) Params() nn.Params {
+	if err := m.wantTrainable("Params"); err != nil {
+		panic(err)
+	}
+	return m.params.Params()
+}
 
 // StateDict returns the layout of the tensors in the file, with which nn.Save writes a file that
 // other programs can read:
@@ -143,10 +165,7 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 	if !ok {
 		return nil, fmt.Errorf("models: StateDict: %T is not a *models.Model", m)
 	}
-	if model.packed() {
-		return nil, fmt.Errorf("models: StateDict: the model of %s was loaded with Options.Weights, want one without", model.Dir)
-	}
-	return slices.Clone(model.dict), nil
+	return slices.Clone(model.dict), model.wantTrainable("StateDict")
 }
 
 // Tokenizer returns the tokenizer of the directory.
@@ -167,6 +186,9 @@ func open(dir string, o Options) (*source, Family, error) {
 		if err := o.Weights.Check(); err != nil {
 			return nil, family, fmt.Errorf("models: Options.Weights is %w", err)
 		}
+		if o.Trainable && o.Weights != tensor.Float32 {
+			return nil, family, fmt.Errorf("models: Options.Weights is %v, want float32 for Options.Trainable", o.Weights)
+		}
 	}
 	d, err := openSource(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.named(s); err != nil {
@@ -184,7 +206,9 @@ func open(dir string, o Options) (*source, Family, error) {
 		}
 		return nil, family, err
 	}
-	d.tokens, d.numbers = o.Tokens, o.Weights
+	if d.tokens = o.Tokens; !o.Trainable {
+		d.numbers = cmp.Or(o.Weights, tensor.Float32)
+	}
 	return d, family, nil
 }
 

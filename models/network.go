@@ -15,9 +15,11 @@ type Network interface {
 	// Shapes: out [B L D], where L is the length of the longest sequence (the longest target in
 	// an encoder–decoder). Values after the end of a shorter sequence are arbitrary.
 	//
-	// Gradients flow to every parameter that it uses. Hidden panics with a *tensor.ShapeError if
+	// Gradients flow to every parameter that it uses, if the model was loaded with
+	// Options.Trainable. Hidden panics with a *tensor.ShapeError if
 	// an id is not in the vocabulary or a sequence is too long for the model; Sizes.Check reports
-	// this as an error beforehand.
+	// this as an error beforehand. It also panics when the context of t ends, see
+	// tensor.Tape.SetContext.
 	Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor
 	// Attention returns the attention layers, from the first to the last. In an encoder–decoder,
 	// the encoder's layers come first, then self-attention and cross-attention of each decoder

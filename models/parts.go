@@ -1,7 +1,9 @@
 package models
 
 import (
+	"context"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/attn-go/attn/internal/par"
@@ -22,29 +24,54 @@ const (
 // that processor's cache, and processors synchronise once instead of in every matrix product. A
 // sequence's result does not depend on the others.
 //
-// The batch is not split in training or if the Run has callbacks.
+// A tape that records, a State and the callbacks of a Run need the whole batch at once.
 func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.Tape, x Batch) *tensor.Tensor) *tensor.Tensor {
-	n, longest := len(x.IDs), x.longest()
-	parts := partsOf(n, longest)
-	if parts < 2 || t.Recording() || r.State != nil || r.Observe != nil || r.Inspect != nil || r.States != nil || r.Gates != nil {
+	if t.Recording() || r.State != nil || r.Observe != nil || r.Inspect != nil || r.States != nil || r.Gates != nil {
 		return hidden(t, x)
 	}
+	n, longest := len(x.IDs), x.longest()
+	parts := partsOf(n, longest)
 	y := t.Make(n, longest, width)
-	par.For(parts, 1, func(part, end int) {
-		own := tapes.Get().(*tensor.Tape)
-		for ; part < end; part++ {
-			lo, hi := part*n/parts, (part+1)*n/parts
-			from := hidden(own, x.part(lo, hi)).Data()
-			each, to := len(from)/(hi-lo), longest*width
-			for i := lo; i < hi; i++ {
-				row := y.Data()[i*to : (i+1)*to]
-				clear(row[copy(row, from[(i-lo)*each:][:each]):])
-			}
-			own.Reset()
+	eachPart(t, parts, func(own *tensor.Tape, part int) {
+		lo, hi := part*n/parts, (part+1)*n/parts
+		from := hidden(own, x.part(lo, hi)).Data()
+		each, to := len(from)/(hi-lo), longest*width
+		for i := lo; i < hi; i++ {
+			row := y.Data()[i*to : (i+1)*to]
+			clear(row[copy(row, from[(i-lo)*each:][:each]):])
 		}
-		tapes.Put(own)
 	})
 	return y
+}
+
+// eachPart calls run for each of n parts, on all processors, with an empty tape that has the context
+// of t.
+func eachPart(t *tensor.Tape, n int, run func(own *tensor.Tape, part int)) {
+	par.For(n, 1, func(part, _ int) {
+		own := tapes.Get().(*tensor.Tape)
+		own.SetContext(t.Context())
+		run(own, part)
+		own.Reset()
+		own.SetContext(context.Background())
+		tapes.Put(own)
+	})
+}
+
+// similar divides sequences of the given lengths into parts of at most about partTokens tokens, padding
+// included. The sequences of a part have similar lengths, and the longest come first.
+func similar(lens []int) [][]int {
+	order, tokens := counted(len(lens)), 0
+	for _, n := range lens {
+		tokens += n
+	}
+	slices.SortStableFunc(order, longestFirst(func(i int) int { return lens[i] }))
+	most := min(max(tokens/runtime.GOMAXPROCS(0), fewTokens), partTokens)
+	var parts [][]int
+	for len(order) > 0 {
+		n := min(max(1, most/max(1, lens[order[0]])), len(order))
+		parts, order = append(parts, order[:n]), order[n:]
+	}
+	return parts
 }
 
 // tapes are reused between parts.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -244,12 +245,12 @@ func (p *Probe) Losses(ctx context.Context) ([]Predicted, error) {
 // each calls visit for each batch with a tape that has been reset.
 func (p *Probe) each(ctx context.Context, visit func(t *tensor.Tape, batch int)) error {
 	t := tensor.NewTape(tensor.Infer)
+	t.SetContext(ctx)
 	for i := range p.batches {
-		if err := ctx.Err(); err != nil {
+		t.Reset()
+		if err := par.Stopped(func() { visit(t, i) }); err != nil {
 			return err
 		}
-		t.Reset()
-		visit(t, i)
 	}
 	return nil
 }
@@ -270,8 +271,12 @@ func (p *Probe) On(other *Probe) *Probe {
 // Of returns a probe of another model, with all its heads, on the same examples. The model may be
 // one that WriteMasked or Compact wrote.
 //
-// Errors: a model for another task, or of other sizes apart from the number of heads.
+// Errors: a model for another task, of other sizes apart from the number of heads, or loaded
+// without Options.Trainable.
 func (p *Probe) Of(m *Model) (*Probe, error) {
+	if err := m.wantTrainable("Of"); err != nil {
+		return nil, err
+	}
 	mine, its := p.model.Sizes(), m.Sizes()
 	for _, z := range []*Sizes{&mine, &its} {
 		z.Heads, z.KVHeads = 0, 0

@@ -45,11 +45,14 @@ const Ignore = -1
 // NewProbe returns a probe of m on examples. The loss is the cross entropy of the targets under
 // the predictions of the model's head.
 //
-// Errors: a model without a head or with packed weights; no examples; an example that the model
-// cannot run on, without targets, or with invalid targets.
+// Errors: a model without a head or loaded without Options.Trainable; no examples; an example that
+// the model cannot run on, without targets, or with invalid targets.
 func NewProbe(m *Model, examples []Example) (*Probe, error) {
 	bad := func(format string, args ...any) (*Probe, error) {
 		return nil, fmt.Errorf("models: NewProbe: "+format, args...)
+	}
+	if err := m.wantTrainable("NewProbe"); err != nil {
+		return nil, err
 	}
 	head := m.Head()
 	switch {
@@ -57,8 +60,6 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 		return bad("the model has no head, want one for any of %s, %s and %s", MaskedWords, NextWord, TextClasses)
 	case head.Task == AnswerSpan:
 		return bad("the model's head is for the %s, want one for any of %s, %s and %s", head.Task, MaskedWords, NextWord, TextClasses)
-	case m.packed():
-		return bad("the model was loaded with Options.Weights, want one without")
 	case len(examples) == 0:
 		return bad("no examples, want one or more")
 	}

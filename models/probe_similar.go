@@ -20,15 +20,15 @@ type SimilarPair struct {
 //
 //	(u·v/(‖u‖‖v‖) − Cosine)²
 //
-// Errors: a model whose weights are packed; no pairs; a cosine outside −1 to 1.
+// Errors: a model loaded without Options.Trainable; no pairs; a cosine outside −1 to 1.
 //
 // Source: Reimers and Gurevych, "Sentence-BERT", 2019, section 3, the regression objective,
 // https://arxiv.org/abs/1908.10084.
 func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
-	switch {
-	case e.Model.packed():
-		return nil, errors.New("models: NewSimilarityProbe: the model was loaded with Options.Weights, want one without")
-	case len(pairs) == 0:
+	if err := e.Model.wantTrainable("NewSimilarityProbe"); err != nil {
+		return nil, err
+	}
+	if len(pairs) == 0 {
 		return nil, errors.New("models: NewSimilarityProbe: no pairs, want one or more")
 	}
 	for i, p := range pairs {

@@ -16,7 +16,7 @@ import (
 // similarProbe returns a probe on pairs of texts.
 func similarProbe(t *testing.T, dir string, pairs [][2]string, cosine func(i int) float64) *models.Probe {
 	t.Helper()
-	e, err := models.LoadEmbedder("testdata/"+dir, models.Options{})
+	e, err := models.LoadEmbedder("testdata/"+dir, models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestSimilarityProbe(t *testing.T) {
 	wanted := func(i int) float64 { return float64(i) / 5 }
 	for _, dir := range []string{"sentence_dense", "sentence_mean", "sentence_lower", "sentence_old"} {
 		p := similarProbe(t, dir, pairs, wanted)
-		e, err := models.LoadEmbedder("testdata/"+dir, models.Options{})
+		e, err := models.LoadEmbedder("testdata/"+dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestSimilarityProbe(t *testing.T) {
 		}
 		want := 0.
 		for i, texts := range pairs {
-			v, err := e.Embed(texts[0], texts[1])
+			v, err := e.Embed(t.Context(), texts[0], texts[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestSimilarityProbe(t *testing.T) {
 			t.Errorf("%s: the gradient says %v, that of each pair alone %v", dir, got, sum)
 		}
 	}
-	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
+	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestTranslationProbe(t *testing.T) {
 		t.Skip("slow: trains")
 	}
 	for _, dir := range seq2seqCases(t) {
-		m, err := models.Load(dir, models.Options{})
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}

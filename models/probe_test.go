@@ -46,7 +46,7 @@ func randomExamples(m *models.Model, n int) []models.Example {
 
 func loadProbe(t *testing.T, name string) *models.Probe {
 	t.Helper()
-	m, err := models.Load(filepath.Join("testdata", name), models.Options{})
+	m, err := models.Load(filepath.Join("testdata", name), models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestProbePrune(t *testing.T) {
 
 func TestProbeRefuses(t *testing.T) {
 	load := func(name string) *models.Model {
-		m, err := models.Load(filepath.Join("testdata", name), models.Options{})
+		m, err := models.Load(filepath.Join("testdata", name), models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func TestTextExample(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	m, err := models.Load(dir, models.Options{})
+	m, err := models.Load(dir, models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestLabelExampleWantsClasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(dir, "tokenizer.json"), string(tokenizer))
-		m, err := models.Load(dir, models.Options{})
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
@@ -48,23 +49,30 @@ func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) (err err
 	schedule := nn.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // so that the rate of the last step is not 0
 	rng := rand.New(rand.NewPCG(o.Seed, 7))
 	tape := tensor.NewTape(tensor.Eval) // without dropout
+	tape.SetContext(ctx)
 	var order []int
 	for step := range o.Steps {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		if len(order) == 0 {
 			order = rng.Perm(len(on.batches))
 		}
 		tape.Reset()
 		nn.ZeroGrad(p.model)
-		out := on.Run(tape, order[0], prune.Pass{})
-		order = order[1:]
-		loss := tensor.Scale(tape, out.Loss, 1/float32(out.Terms))
-		if v := float64(loss.Item()); math.IsNaN(v) || math.IsInf(v, 0) {
+		diverged := false
+		if err := par.Stopped(func() {
+			out := on.Run(tape, order[0], prune.Pass{})
+			loss := tensor.Scale(tape, out.Loss, 1/float32(out.Terms))
+			if v := float64(loss.Item()); math.IsNaN(v) || math.IsInf(v, 0) {
+				diverged = true
+				return
+			}
+			tape.Backward(loss, nil)
+		}); err != nil {
+			return err
+		}
+		if diverged {
 			return ErrDiverged
 		}
-		tape.Backward(loss, nil)
+		order = order[1:]
 		nn.ClipGradNorm(p.model, 1)
 		optimizer.Step(o.Rate * schedule(step+1))
 		if o.Progress != nil {

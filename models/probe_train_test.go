@@ -64,7 +64,7 @@ func TestProbeTrain(t *testing.T) {
 		}
 		checkUnread(t, p.Model(), masked)
 		list := []*models.Model{}
-		if m, err := models.Load(masked, models.Options{}); err != nil {
+		if m, err := models.Load(masked, models.Options{Trainable: true}); err != nil {
 			t.Fatal(err)
 		} else {
 			list = append(list, m)

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -47,21 +50,22 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 // attention weights of all its layers. In an encoder–decoder, second is the target. If second is
 // empty, the model generates the target, except for translators of attn train.
 //
-// Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate.
-func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Record, error) {
+// Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate; ctx.Err() if
+// ctx ends.
+func (m *Model) Record(ctx context.Context, first, second string, o heads.RecorderOptions) (*heads.Record, error) {
 	if m.Sizes().Decoder != nil {
-		return m.recordTarget(first, second, o)
+		return m.recordTarget(ctx, first, second, o)
 	}
 	e, err := m.Encode(first, second)
 	if err != nil {
 		return nil, err
 	}
-	return m.recorded(BatchOf(e), m.texts(first, second, e), o)
+	return m.recorded(ctx, BatchOf(e), m.texts(first, second, e), o)
 }
 
 // recorded runs the model and returns the record, in which heads have their numbers from the
 // unpruned model and their shared key/value heads.
-func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
+func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
 	layers := m.Attention()
 	some := slices.ContainsFunc(layers, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 })
 	if len(layers) > 0 && !some {
@@ -69,7 +73,11 @@ func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*
 	}
 	recorder := heads.NewRecorder(o)
 	observe, inspect := recorder.Observers()
-	m.Hidden(nil, x, Run{Observe: observe, Inspect: inspect})
+	tape := tensor.NewTape(tensor.Infer)
+	tape.SetContext(ctx)
+	if err := par.Stopped(func() { m.Hidden(tape, x, Run{Observe: observe, Inspect: inspect}) }); err != nil {
+		return nil, err
+	}
 	r, err := recorder.Record(texts)
 	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders, heads share no keys and values
 		return r, err

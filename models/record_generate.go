@@ -26,19 +26,19 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	case most > 0 && g.Tokens > most-len(e.IDs):
 		return nil, fmt.Errorf("models: RecordGenerated: %d tokens after %d, want at most %d in all", g.Tokens, len(e.IDs), most)
 	}
-	tokens, err := m.Generate(e.IDs, g)
+	tokens, err := m.Generate(ctx, e.IDs, g)
 	if err != nil {
 		return nil, err
 	}
 	var ids []int
 	for id := range tokens {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		ids = append(ids, id)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	texts := m.texts(text, m.Decode(ids), e)
 	texts.SourceTokens = append(texts.SourceTokens, m.language.labels(m.language.written(ids), true)...)
 	// One run over all tokens gives the same weights as the single steps, bit for bit.
-	return m.recorded(Batch{IDs: [][]int{append(BatchOf(e).IDs[0], ids...)}}, texts, o)
+	return m.recorded(ctx, Batch{IDs: [][]int{append(BatchOf(e).IDs[0], ids...)}}, texts, o)
 }

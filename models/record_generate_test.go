@@ -40,7 +40,7 @@ func stepByStep(t *testing.T, m *models.Model, prompt string, n int) *heads.Reco
 	}
 	recorder := heads.NewRecorder(heads.RecorderOptions{})
 	// The last generated token is not an input.
-	tokens, err := m.Generate(e.IDs, models.Generation{Tokens: n + 1, Ends: []int{}, Run: models.Run{Observe: recorder.Observe}})
+	tokens, err := m.Generate(t.Context(), e.IDs, models.Generation{Tokens: n + 1, Ends: []int{}, Run: models.Run{Observe: recorder.Observe}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRecordGenerated(t *testing.T) {
 		}
 	}
 	m := withWords(t, "llama3")
-	some, err := m.Record("w1 w2", "", heads.RecorderOptions{Heads: func(_ string, h int) bool { return h == 1 || h == 2 }})
+	some, err := m.Record(t.Context(), "w1 w2", "", heads.RecorderOptions{Heads: func(_ string, h int) bool { return h == 1 || h == 2 }})
 	if err != nil || !slices.Equal(some.Layers[0].KeyHeads, []int{0, 1}) {
 		t.Errorf("heads 1 and 2 have key/value heads %v, %v", some.Layers[0].KeyHeads, err)
 	}

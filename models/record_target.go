@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +12,7 @@ import (
 )
 
 // recordTarget is Record of an encoder–decoder.
-func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
+func (m *Model) recordTarget(ctx context.Context, source, target string, o heads.RecorderOptions) (*heads.Record, error) {
 	e, err := m.Encode(source, "")
 	if err != nil {
 		return nil, err
@@ -19,7 +20,7 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	var y *tokenizer.Encoding
 	written := target == "" && m.Translator == nil // a translator's target may be empty
 	if written {
-		y, err = m.written(e.IDs)
+		y, err = m.written(ctx, e.IDs)
 	} else {
 		y, err = m.language.encodeTarget(target)
 	}
@@ -56,18 +57,18 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	if v := m.Translator; v != nil {
 		texts.Special = []string{v.Target.Token(seq2seq.Pad), v.Target.Token(seq2seq.BOS), v.Target.Token(seq2seq.EOS)}
 	}
-	return m.recorded(x, texts, o)
+	return m.recorded(ctx, x, texts, o)
 }
 
 // written returns the tokens that the model writes for a source, including the end token if it
 // writes one.
-func (m *Model) written(source []int) (*tokenizer.Encoding, error) {
+func (m *Model) written(ctx context.Context, source []int) (*tokenizer.Encoding, error) {
 	g := Generation{Tokens: targetTokens(source), Ends: []int{}}
 	ends, err := m.EndTokens()
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := m.Generate(source, g)
+	tokens, err := m.Generate(ctx, source, g)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +79,9 @@ func (m *Model) written(source []int) (*tokenizer.Encoding, error) {
 		if end {
 			break
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	y := m.language.written(ids)
 	if end {

@@ -14,7 +14,7 @@ import (
 func TestReference(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3"} {
-		m, err := Load("testdata/"+name, Options{})
+		m, err := Load("testdata/"+name, Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func rightOf(m *Model, e Example) int {
 
 // Batches of examples depend on their lengths and on the number of logits.
 func TestProbeBatches(t *testing.T) {
-	m, err := Load("testdata/bert_text", Options{})
+	m, err := Load("testdata/bert_text", Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestProbeBatches(t *testing.T) {
 func TestOfOtherClasses(t *testing.T) {
 	var probes [2]*Probe
 	for i := range probes {
-		m, err := Load("testdata/bert_text", Options{})
+		m, err := Load("testdata/bert_text", Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 // A gate of 0 has the same effect as output weights of 0 for the head.
 func TestGates(t *testing.T) {
-	m, err := models.Load("testdata/bert", models.Options{})
+	m, err := models.Load("testdata/bert", models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}

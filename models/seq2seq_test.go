@@ -36,7 +36,7 @@ func seq2seqCases(t *testing.T) []string {
 // openSeq2seq loads an encoder–decoder with its golden file and its input.
 func openSeq2seq(t *testing.T, dir string) (*models.Model, *tensortest.Golden, models.Batch) {
 	t.Helper()
-	m, err := models.Load(dir, models.Options{})
+	m, err := models.Load(dir, models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestSeq2seqSaves(t *testing.T) {
 			nn.Save(filepath.Join(to, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict})); err != nil {
 			t.Fatal(err)
 		}
-		again, err := models.Load(to, models.Options{})
+		again, err := models.Load(to, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatalf("%s: %v", dir, err)
 		}
@@ -237,7 +237,7 @@ func TestSeq2seqInBFloat16(t *testing.T) {
 			t.Fatal(err)
 		}
 		simd.Each(func(kernels string) { // for which weights are packed at loading
-			rounded, err := models.Load(to, models.Options{})
+			rounded, err := models.Load(to, models.Options{Trainable: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -306,7 +306,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	bert, err := models.Load("testdata/bert_words", models.Options{})
+	bert, err := models.Load("testdata/bert_words", models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,11 +348,11 @@ func TestSeq2seqMisuse(t *testing.T) {
 	} {
 		dir := copyDir(t, "testdata/seq2seq/marian")
 		write(t, filepath.Join(dir, "generation_config.json"), c.generation)
-		m, err := models.Load(dir, models.Options{})
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Generate(x.IDs[0], models.Generation{}); err == nil || !strings.HasSuffix(err.Error(), "generation_config.json: "+c.want) {
+		if _, err := m.Generate(t.Context(), x.IDs[0], models.Generation{}); err == nil || !strings.HasSuffix(err.Error(), "generation_config.json: "+c.want) {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}

@@ -11,6 +11,9 @@ import (
 
 // Session is a text that a decoder repeatedly reads and continues, such as a conversation. It
 // caches the keys and values of the tokens read so far, so each call only reads new tokens.
+//
+// Only one goroutine at a time may use a Session. Several sessions of a model may generate at the same
+// time; they share the processors.
 type Session struct {
 	m     *Model
 	cache *Cache
@@ -36,10 +39,11 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 // Generate returns the tokens that follow a prompt, the same as Model.Generate. The prompt is the
 // whole text. Its longest common prefix with the previous prompt and answer is not read again,
 // and the callbacks of g.Run do not receive it. g.Cache is not used. The loop over a result must
-// end before the next call.
+// end before the next call. If ctx ends, the tokens end as in Model.Generate, and the session can
+// be used again.
 //
 // Errors: those of Model.Generate.
-func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
+func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tokens iter.Seq[int], err error) {
 	w, err := s.m.writer("Generate", [][]int{prompt}, &g, s.cache)
 	if err != nil {
 		return nil, err
@@ -48,7 +52,7 @@ func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], er
 		n := s.rewind(prompt)
 		s.fresh, s.read = len(prompt)-n, nil // during a step, some layers have read more than others
 		w.begin, w.written = prompt[n:], [][]int{prompt[:n:n]}
-		w.write(context.Background(), g, 1, func(_, id int) bool {
+		_ = w.write(ctx, g, 1, func(_, id int) bool {
 			s.read = w.written[0]
 			more := yield(id)
 			if more {
@@ -56,7 +60,7 @@ func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], er
 			}
 			return more
 		})
-		s.read = w.written[0]
+		s.read = w.written[0] // if ctx has ended, some layers may have read less, which rewind finds out
 	}, nil
 }
 
@@ -77,7 +81,7 @@ func (s *Session) rewind(prompt []int) int {
 			layer.Truncate(n)
 		}
 	}
-	if tensor.Catch(truncate) != nil { // a sliding window has dropped keys that would be needed
+	if tensor.Catch(truncate) != nil { // a sliding window has dropped keys, or a layer has not read them
 		n = 0
 		truncate()
 	}

@@ -52,7 +52,7 @@ func TestSession(t *testing.T) {
 					lengths = append(lengths, x.Dim(1))
 				}
 			}
-			tokens, err := s.Generate(text, o)
+			tokens, err := s.Generate(t.Context(), text, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func TestSessionAfterPanic(t *testing.T) {
 	o := models.Generation{Tokens: 9, Ends: []int{}, Cache: attn.CacheConfig{Storage: tensor.BFloat16}}
 	want := generate(t, m, ids, o)
 	loop := func(o models.Generation) (got []int) {
-		tokens, err := s.Generate(ids, o)
+		tokens, err := s.Generate(t.Context(), ids, o)
 		if err != nil {
 			t.Fatal(err)
 		}

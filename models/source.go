@@ -19,7 +19,7 @@ type source struct {
 	settings *Settings // config.json
 	r        *safetensors.Reader
 	tokens   int            // Options.Tokens: most tokens of a sequence, 0 for the limit in the settings
-	numbers  tensor.Numbers // Options.Weights: format of packed matrices; 0 for trainable parameters
+	numbers  tensor.Numbers // format of packed matrices; 0 for parameters
 }
 
 // openSource opens a directory. check is called before the weights are opened.

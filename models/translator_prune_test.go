@@ -203,11 +203,11 @@ func TestCompactModel(t *testing.T) {
 				t.Errorf("%s: it writes %q, masked %q", c.name(), got, want)
 			}
 		}
-		whole, err := masked.Record("abc", "fe", heads.RecorderOptions{})
+		whole, err := masked.Record(t.Context(), "abc", "fe", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := small.Record("abc", "fe", heads.RecorderOptions{})
+		r, err := small.Record(t.Context(), "abc", "fe", heads.RecorderOptions{})
 		if c.Arch == GRU && len(kept["decoder.0.cross"]) == 0 {
 			if want := "the model has no attention heads left, so it has no weights to record"; err == nil || err.Error() != want {
 				t.Errorf("%s: error %v, want %s", c.name(), err, want)

@@ -29,7 +29,7 @@ func TestRecord(t *testing.T) {
 		if c.Arch == GRU {
 			want = all[4:5] // one, however many layers
 		}
-		r, err := newToy(t, c, toyBatch).Record("abc", "fe", heads.RecorderOptions{})
+		r, err := newToy(t, c, toyBatch).Record(t.Context(), "abc", "fe", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name(), err)
 		}
@@ -57,7 +57,7 @@ func TestRecord(t *testing.T) {
 func TestRecordIsWhatGreedySees(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
-		want, err := m.Record("abcdef", "fedc", heads.RecorderOptions{})
+		want, err := m.Record(t.Context(), "abcdef", "fedc", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestRecordIsWhatGreedySees(t *testing.T) {
 
 func TestRecordAtNothing(t *testing.T) {
 	m := newToy(t, TranslatorConfig{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
-	_, err := m.Record("a", "", heads.RecorderOptions{Kinds: []heads.Kind{heads.Encoder}})
+	_, err := m.Record(t.Context(), "a", "", heads.RecorderOptions{Kinds: []heads.Kind{heads.Encoder}})
 	if want := "heads: none of the selected layers was observed"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -136,9 +136,7 @@ func (s *recurrentState) Select(sequences []int) State {
 // continue a state must have equal lengths.
 func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 	s, kept := r.State.(*recurrentState)
-	if kept {
-		t = nil // the state must outlive the tape's memory
-	} else {
+	if !kept {
 		s = new(recurrentState)
 	}
 	y := Batch{IDs: x.Targets}
@@ -149,13 +147,20 @@ func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 		})
 	}
 	if s.source == nil {
-		m.encode(t, x, s)
+		if kept {
+			m.encode(lasting(t), x, s)
+		} else {
+			m.encode(t, x, s)
+		}
 		if y.IDs == nil {
 			y.IDs = slices.Repeat([][]int{{seq2seq.BOS}}, len(x.IDs))
 		}
 	}
 	for i, ids := range y.IDs {
 		s.read[i] += len(ids)
+	}
+	if kept {
+		t = nil // the state must outlive the tape's memory, and a step is short
 	}
 	return m.decode(t, y, s, r)
 }

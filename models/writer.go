@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
@@ -118,16 +119,17 @@ func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 // write returns ctx.Err().
 func (w *writer) write(ctx context.Context, g Generation, n int, take func(text, id int) bool) error {
 	tape := tensor.NewTape(tensor.Infer)
+	tape.SetContext(ctx)
 	active, next, draw := counted(n), slices.Repeat([][]int{w.begin}, n), make([]*sampler, n)
 	for i := range draw {
 		draw[i] = newSampler(g.Sampling)
 	}
 	for range w.most {
-		if err := ctx.Err(); err != nil {
+		tape.Reset()
+		var logits *tensor.Tensor
+		if err := par.Stopped(func() { logits = w.logits(tape, next) }); err != nil {
 			return err
 		}
-		tape.Reset()
-		logits := w.logits(tape, next)
 		v := logits.Dim(1)
 		var going []int
 		for i, text := range active {
@@ -222,7 +224,7 @@ func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]stri
 	sources, out := make([][]int, len(texts)), make([]string, len(texts))
 	for i, text := range texts {
 		e, err := m.Encode(text, "")
-		if err != nil {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return nil, err
 		}
 		sources[i] = e.IDs
@@ -289,14 +291,15 @@ func (m *Model) Beam(ctx context.Context, prompt []int, hypotheses int, g Genera
 	}
 	score := func(h hypothesis) float64 { return by.Score(h.logp, len(h.tokens)) }
 	tape := tensor.NewTape(tensor.Infer)
+	tape.SetContext(ctx)
 	alive, next := []hypothesis{{}}, [][]int{w.begin}
 	var whole []hypothesis // the best ones, at most hypotheses
 	for n := 1; ; n++ {
-		if err := ctx.Err(); err != nil {
+		tape.Reset()
+		var best []hypothesis
+		if err := par.Stopped(func() { best = w.extend(tape, alive, next, looked) }); err != nil {
 			return nil, err
 		}
-		tape.Reset()
-		best := w.extend(tape, alive, next, looked)
 		alive = nil
 		for i, h := range best {
 			switch last := h.tokens[len(h.tokens)-1]; {

@@ -72,7 +72,15 @@ func linearsApart(t *tensor.Tape, x *tensor.Tensor, maps []*Linear) []*tensor.Te
 }
 
 // Params returns "weight" and, if there is a bias, "bias".
+//
+// It panics with a *tensor.ValueError if the weights are packed: training or saving the bias alone would be a mistake.
 func (l *Linear) Params() Params {
+	if l.packed() {
+		panic(&tensor.ValueError{
+			Op: "nn: Linear", Arg: "weight", Got: "packed for inference",
+			Want: "a parameter; models.Options{Trainable: true} loads parameters",
+		})
+	}
 	return Vars{{"weight", l.Weight}, {"bias", l.Bias}}.Params()
 }
 

@@ -99,6 +99,7 @@ func (w *CellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []V
 	}
 	out = t.Make(b, l, h)
 	for s := range l {
+		par.Check(t.Context())
 		p.forward(s, out.Data())
 	}
 	for v := range start {
@@ -246,6 +247,7 @@ func (p *cellPass) backward(t *tensor.Tape, dout, dlast, dgates, dwhh, dbhh []fl
 	drec := t.Floats(p.l * b * p.g) // gradient of W_hh h + b_hh, all steps
 	din := t.Floats(p.g)
 	for s := p.l - 1; s >= 0; s-- {
+		par.Check(t.Context())
 		pos := p.position(s)
 		for i := range b {
 			di, dr := d[i*p.s:][:p.s], drec[(s*b+i)*p.g:][:p.g]

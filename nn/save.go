@@ -73,7 +73,7 @@ func Stream(m Module, o SaveOptions) (*safetensors.Stream, error) {
 	}
 	for _, e := range dict {
 		if e.Packed != nil {
-			return nil, fmt.Errorf("nn: Save: tensor %q is packed for inference, want a model loaded with float32 parameters", e.Name)
+			return nil, fmt.Errorf("nn: Save: tensor %q is packed for inference, want a parameter; models.Options{Trainable: true} loads parameters", e.Name)
 		}
 		for _, p := range e.Parts {
 			if !p.Initialized() {

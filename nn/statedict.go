@@ -28,12 +28,15 @@ type Entry struct {
 }
 
 // OwnNames returns the table of attn's own names: the names that Params gives.
-func OwnNames(m Module) (StateDict, error) {
-	var d StateDict
-	for name, p := range m.Params() {
-		d = append(d, Entry{Name: name, Parts: []*tensor.Tensor{p}})
-	}
-	return d, nil
+//
+// Errors: a module whose weights are packed for inference.
+func OwnNames(m Module) (d StateDict, err error) {
+	err = tensor.Catch(func() {
+		for name, p := range m.Params() {
+			d = append(d, Entry{Name: name, Parts: []*tensor.Tensor{p}})
+		}
+	})
+	return d, err
 }
 
 // ModuleFunc turns a function that returns parameters into a Module. An example is the state of an optimiser:

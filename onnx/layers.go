@@ -11,7 +11,15 @@ import (
 // Linear is x·Wᵀ + b: MatMul with the transposed weight, and Add.
 //
 // Shapes: x [… In], out [… Out].
+//
+// It panics with a *tensor.ValueError if the weights are packed for inference.
 func (g *Graph) Linear(l *nn.Linear, x Value) Value {
+	if l.Weight == nil {
+		panic(&tensor.ValueError{
+			Op: "onnx: Linear", Arg: "weight", Got: "packed for inference or nil",
+			Want: "a parameter; models.Options{Trainable: true} loads parameters",
+		})
+	}
 	y := g.matmul(x, g.WeightT("weight", l.Weight))
 	if l.Bias != nil {
 		y = g.Add(y, g.Weight("bias", l.Bias))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
@@ -160,7 +161,9 @@ func (r *ranking) values() map[string][]float64 {
 
 // run measures by all requested methods, cheapest first.
 func (r *ranking) run(ctx context.Context) error {
-	r.weightNorm()
+	if err := r.weightNorm(); err != nil {
+		return err
+	}
 	r.random()
 	var passes []func(context.Context) error
 	plan := func(pass func(context.Context) error, times int, methods ...Method) {
@@ -200,13 +203,14 @@ func (r *ranking) wantAll(set map[string]bool, otherwise string) error {
 	return nil
 }
 
-// batch runs batch i on an empty tape, unless ctx has ended.
-func (r *ranking) batch(ctx context.Context, t *tensor.Tape, i int, p Pass) (Outcome, error) {
-	if err := ctx.Err(); err != nil {
-		return Outcome{}, err
+// batch runs batch i on an empty tape, and returns ctx.Err() if ctx ends.
+func (r *ranking) batch(ctx context.Context, t *tensor.Tape, i int, p Pass) (out Outcome, err error) {
+	if err := ctx.Err(); err != nil { // a subject need not use the tape
+		return out, err
 	}
 	t.Reset()
-	return r.subject.Run(t, i, p), nil
+	t.SetContext(ctx)
+	return out, par.Stopped(func() { out = r.subject.Run(t, i, p) })
 }
 
 // ran records that a batch is done. cost is its cost in forward runs.
@@ -250,13 +254,16 @@ func (r *ranking) divide(m Method, layer string, head int, sum exact.Sum, count 
 	r.set(m, layer, head, total/float64(count))
 }
 
-func (r *ranking) weightNorm() {
+func (r *ranking) weightNorm() error {
 	if !r.wants(WeightNorm) {
-		return
+		return nil
 	}
 	start := time.Now()
 	for _, l := range r.layers {
 		c := l.Config()
+		if l.Out.Weight == nil {
+			return fmt.Errorf("prune: Importance: the weights of layer %s are packed for inference, want parameters; models.Options{Trainable: true} loads them", quote.Text(c.Name))
+		}
 		w, width := l.Out.Weight.Data(), c.Heads*c.ValueSize
 		for h := range c.Heads {
 			sum := 0.
@@ -269,6 +276,7 @@ func (r *ranking) weightNorm() {
 		}
 	}
 	r.spent(start, 0, WeightNorm)
+	return nil
 }
 
 func (r *ranking) random() {

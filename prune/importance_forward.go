@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -55,10 +56,10 @@ func (r *ranking) losses(ctx context.Context, t *tensor.Tape, gated string, gate
 		if err != nil {
 			return nil, 0, err
 		}
-		if out.Losses != nil {
-			losses = append(losses, out.Losses()...)
-		} else {
+		if out.Losses == nil {
 			losses = append(losses, float64(out.Loss.Item()))
+		} else if err := par.Stopped(func() { losses = append(losses, out.Losses()...) }); err != nil {
+			return nil, 0, err
 		}
 		terms += out.Terms
 		r.ran(start, 1, LeaveOneOut)

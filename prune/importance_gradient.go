@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -44,7 +45,9 @@ func (r *ranking) gradients(ctx context.Context) error {
 			return err
 		}
 		if out.Loss.NeedsGrad() { // otherwise the loss depends on no layer
-			tape.Backward(out.Loss, nil)
+			if err := par.Stopped(func() { tape.Backward(out.Loss, nil) }); err != nil {
+				return err
+			}
 		}
 		for name, g := range gates {
 			if g := g.Grad(); g != nil { // nil: the loss does not depend on the layer

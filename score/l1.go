@@ -59,6 +59,7 @@ func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	lk := k.Dim(2)
 	out := t.Make(b, heads, lq, lk)
 	par.For(b*heads*lq, 1, func(lo, hi int) {
+		par.Check(t.Context())
 		w := w.Data()
 		for r := lo; r < hi; r++ {
 			qr, keys := q.Data()[r*e:][:e], k.Data()[r/lq*lk*e:][:lk*e]
@@ -78,6 +79,7 @@ func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 			clear(dws)
 			par.For(b*heads, 1, func(lo, hi int) {
 				for z := lo; z < hi; z++ {
+					par.Check(t.Context())
 					l1Grads(z, lq, lk, ds, q.Data(), k.Data(), w.Data(), dq, dk, dws[z*e:][:e])
 				}
 			})

@@ -77,7 +77,7 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 	am := simd.RowMajor(a.data, k)
 	simd.Multiply(&simd.Product{
 		M: m, N: n, K: k, A: am, B: bm, C: simd.RowMajor(out.data, n),
-		Count: count, StepA: m * k, StepB: stepB, StepC: m * n, Sparse: sparse,
+		Count: count, StepA: m * k, StepB: stepB, StepC: m * n, Sparse: sparse, Context: t.Context(),
 	})
 	if t.Needs(a, b) {
 		t.Record(out, func(dout []float32) {
@@ -86,7 +86,7 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 			if da, fresh := t.gradOf(a); da != nil { // dA += dOut·Bᵀ
 				simd.Multiply(&simd.Product{
 					M: m, N: k, K: n, A: d, B: bm.T(), C: simd.RowMajor(da, k),
-					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: !fresh, Sparse: sparse,
+					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
 				})
 			}
 			db, fresh := t.gradOf(b)
@@ -95,12 +95,12 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 			case transposed: // dB += dOutᵀ·A
 				simd.Multiply(&simd.Product{
 					M: n, N: k, K: m, A: d.T(), B: am, C: simd.RowMajor(db, k),
-					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: !fresh, Sparse: sparse,
+					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
 				})
 			default: // dB += Aᵀ·dOut
 				simd.Multiply(&simd.Product{
 					M: k, N: n, K: m, A: am.T(), B: d, C: simd.RowMajor(db, n),
-					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: !fresh, Sparse: sparse,
+					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
 				})
 			}
 		})
@@ -134,7 +134,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 	xm, wm := simd.RowMajor(x.data, in), simd.RowMajor(w.data, in)
 	simd.Multiply(&simd.Product{
 		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias,
-		Tiles: tiles, Blocks: true,
+		Tiles: tiles, Blocks: true, Context: t.Context(),
 	})
 	if t.Needs(x, w, b) {
 		t.Record(out, func(dout []float32) {
@@ -142,7 +142,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 			sparse := !finite(dout, x.data, w.data)
 			if dx, fresh := t.gradOf(x); dx != nil { // dX += dOut·W
 				simd.Multiply(&simd.Product{
-					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse,
+					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
 					Tiles: tiles, Blocks: true,
 				})
 			}
@@ -150,7 +150,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 				// No tile units and no blocks here: with them, rows of zeros between other rows change the sums, so
 				// padding would change the gradients.
 				simd.Multiply(&simd.Product{
-					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse,
+					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
 				})
 			}
 			if db := t.GradOf(b); db != nil {

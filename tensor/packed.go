@@ -190,7 +190,7 @@ func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
 		badShape(opLinears, "x", p.x.shape, "[… In=%d]", w.K)
 	}
 	if p.t.Needs(p.x, bias) {
-		badValue(opLinears, "tape", "one that records", "nil or one of mode Infer: no gradient passes through packed weights")
+		badValue(opLinears, "tape", "one that records", "nil or one of mode Infer: no gradient passes through packed weights; models.Options{Trainable: true} loads parameters")
 	}
 	m := mapped{w: w, panels: (w.N + w.Width - 1) / w.Width}
 	if bias != nil {
@@ -223,6 +223,7 @@ func (p *packedProduct) compute() {
 
 // doBlocks computes panels lo to hi of all blocks of rows.
 func (p *packedProduct) doBlocks(lo, hi int) {
+	par.Check(p.t.Context())
 	for lo < hi {
 		first := lo / p.panels * p.each
 		from, to := lo%p.panels, min(lo%p.panels+hi-lo, p.panels)

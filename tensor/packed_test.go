@@ -225,7 +225,7 @@ func TestPackedErrors(t *testing.T) {
 		{func() { w.Rows(nil, []int{-1}) }, "tensor: Packed.Rows: index has row -1, want 0 to 2"},
 		{func() { w.Linear(nil, tensor.Zeros(2, 3), nil) }, "tensor: Linears: x has shape [2 3], want [… In=5]"},
 		{func() { w.Linear(nil, tensor.Zeros(2, 5), tensor.Zeros(5)) }, "tensor: Linears: b has shape [5], want [3]"},
-		{func() { w.Linear(tensor.NewTape(tensor.Eval), tensor.Zeros(2, 5).Param(), nil) }, "tensor: Linears: tape is one that records, want nil or one of mode Infer: no gradient passes through packed weights"},
+		{func() { w.Linear(tensor.NewTape(tensor.Eval), tensor.Zeros(2, 5).Param(), nil) }, "tensor: Linears: tape is one that records, want nil or one of mode Infer: no gradient passes through packed weights; models.Options{Trainable: true} loads parameters"},
 	} {
 		if err := tensor.Catch(c.f); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

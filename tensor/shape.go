@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -51,8 +52,9 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("%s: %s is %s, want %s", e.Op, e.Arg, e.Got, e.Want)
 }
 
-// Catch calls f and returns the *ShapeError or *ValueError that f panicked with, or nil. Any other panic passes
-// through, because it does not concern an argument.
+// Catch calls f and returns the *ShapeError or *ValueError that f panicked with, or nil. If the context of a tape has
+// ended within f, it returns the error of the context. Any other panic passes through, because it does not concern an
+// argument.
 func Catch(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -65,8 +67,7 @@ func Catch(f func()) (err error) {
 			panic(e)
 		}
 	}()
-	f()
-	return nil
+	return par.Stopped(f)
 }
 
 // badShape panics with a *ShapeError; all such panics of this package come from here.

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -32,6 +33,7 @@ type Tape struct {
 	steps  []step
 	losses []*Tensor // outputs from which a pass with gradient 1 has begun
 	only   []*Tensor // the leaves that gradients flow to; nil means every parameter
+	ctx    context.Context
 
 	floats  arena[float32]
 	ints    arena[int]
@@ -56,6 +58,30 @@ func NewTape(mode Mode) *Tape {
 		badValue("NewTape", "mode", fmt.Sprint(uint8(mode)), "Train, Eval or Infer")
 	}
 	return &Tape{mode: mode}
+}
+
+// SetContext makes the following operations end with ctx: once ctx has ended, each operation on the tape panics, and a
+// long one, such as a large product, panics between pieces of its work. Catch returns ctx.Err() then. What was being
+// computed is incomplete, including gradients and a KV cache that was being extended. The tape can be used again after
+// Reset and another call of SetContext.
+//
+//	tape.SetContext(ctx)
+//	err := tensor.Catch(func() { y = model.Forward(tape, x) })
+//
+// A nil tape ignores ctx.
+func (t *Tape) SetContext(ctx context.Context) {
+	if t != nil {
+		t.ctx = ctx
+	}
+}
+
+// Context returns the context of SetContext, or context.Background() if there is none. Operations of other packages
+// that run for long pass it on.
+func (t *Tape) Context() context.Context {
+	if t == nil || t.ctx == nil {
+		return context.Background()
+	}
+	return t.ctx
 }
 
 // Training reports whether Dropout drops elements on this tape.
@@ -237,6 +263,7 @@ func (t *Tape) header(shape []int) *Tensor {
 	if t == nil {
 		return &Tensor{shape: append([]int(nil), shape...)}
 	}
+	par.Check(t.ctx)
 	// Headers are not reused, so that a tensor kept beyond Reset is recognized as stale rather than mistaken for a
 	// new one.
 	if len(t.headers) == 0 {
@@ -405,6 +432,7 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 	}
 	for i := len(t.steps) - 1; i >= 0; i-- {
 		s := t.steps[i]
+		par.Check(t.ctx)
 		if g := s.out.Grad(); g != nil { // nil: no requested output depends on it
 			s.back(g.data)
 		}

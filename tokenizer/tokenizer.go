@@ -17,7 +17,8 @@ import (
 
 // Tokenizer converts text to the token ids of a model's vocabulary, and back.
 //
-// It is immutable after loading and thread-safe.
+// It is immutable after loading, and several goroutines may use it at the same time. A call runs on the
+// calling goroutine only. A Stream is not shared: each goroutine makes its own.
 type Tokenizer struct {
 	normalizer   normalizer   // or nil
 	preTokenizer preTokenizer // or nil

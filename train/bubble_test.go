@@ -49,7 +49,7 @@ func TestFirstUseInABubble(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tokens, err := m.Generate([]int{10, 25, 8, 14, 6, 13, 21, 3, 12, 25, 2}, models.Generation{Tokens: 20, Ends: []int{}})
+			tokens, err := m.Generate(t.Context(), []int{10, 25, 8, 14, 6, 13, 21, 3, 12, 25, 2}, models.Generation{Tokens: 20, Ends: []int{}})
 			if err != nil {
 				t.Fatal(err)
 			}

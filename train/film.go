@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"math"
@@ -57,7 +58,7 @@ func (s *Session) newFilm() (*film, error) {
 			return nil, err
 		}
 	}
-	all, err := s.Model.Record(f.pair.Source, f.pair.Target, heads.RecorderOptions{OnRequest: true})
+	all, err := s.Model.Record(context.Background(), f.pair.Source, f.pair.Target, heads.RecorderOptions{OnRequest: true})
 	if err != nil && len(f.Frames) > 0 {
 		return nil, f.wrong(s, err)
 	} else if err != nil {
@@ -119,9 +120,10 @@ func (f *film) wrong(s *Session, err error) error {
 	return input.Errorf(filepath.Join(s.Dir, FilmFile), "was made with another model or text: %v", err)
 }
 
-// record returns the current attention of a model.
+// record returns the current attention of a model. An interrupted run also records its frames: a resumed run has the
+// same film.
 func (f *film) record(m *models.Model) (*heads.Record, error) {
-	return m.Record(f.pair.Source, f.pair.Target, heads.RecorderOptions{Layers: func(name string) bool { return f.keep[name] }})
+	return m.Record(context.Background(), f.pair.Source, f.pair.Target, heads.RecorderOptions{Layers: func(name string) bool { return f.keep[name] }})
 }
 
 // ReadFilm returns the recording of the run in a directory.

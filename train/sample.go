@@ -81,11 +81,13 @@ func (s *Sampler) read(ctx context.Context) (sample Sample, err error) {
 		return sample, err
 	}
 	sample = Sample{Source: s.Text, Written: written[0]}
-	record, err := m.Record(s.Text, written[0], heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
-	last := len(record.Layers) - 1
-	if err != nil || last < 0 {
+	record, err := m.Record(ctx, s.Text, written[0], heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
+	if ctx.Err() != nil {
+		return sample, ctx.Err()
+	}
+	if err != nil || len(record.Layers) == 0 {
 		return sample, nil // it has no attention
 	}
-	sample.Title, sample.Heads, err = s.Draw(record, last)
+	sample.Title, sample.Heads, err = s.Draw(record, len(record.Layers)-1)
 	return sample, err
 }

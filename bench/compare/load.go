@@ -123,8 +123,8 @@ func measureLoad(args []string) (o once, err error) {
 		return o, err
 	}
 	runtime.GOMAXPROCS(threads)
-	var options models.Options
-	if args[1] != "parameters" {
+	options := models.Options{Trainable: args[1] == "parameters"}
+	if !options.Trainable {
 		if err := options.Weights.UnmarshalText([]byte(args[1])); err != nil {
 			return o, err
 		}

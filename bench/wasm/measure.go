@@ -151,7 +151,7 @@ func record(ctx context.Context) (float64, error) {
 	s, err := bench.Measure(ctx, time.Second, func() {
 		var out []string
 		if out, err = model.Translate(ctx, []string{source}, 1); err == nil {
-			_, err = model.Record(source, out[0], heads.RecorderOptions{})
+			_, err = model.Record(ctx, source, out[0], heads.RecorderOptions{})
 		}
 		if err != nil {
 			log.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/tensor"
 )
 
 type embedCommand struct {
@@ -98,5 +97,5 @@ func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c consol
 
 // embedder loads the model.
 func (cmd *embedCommand) embedder(c console) (*models.Embedder, error) {
-	return load(c, cmd.Embedding.Load, cmd.Model, models.Options{Weights: tensor.Float32})
+	return load(c, cmd.Embedding.Load, cmd.Model, models.Options{})
 }

@@ -55,7 +55,7 @@ func TestEmbedKeepsTheOrder(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil {
 			t.Fatal(err)
 		}
-		want, err := e.Embed(text)
+		want, err := e.Embed(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/trace"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/tensor"
 )
 
 type runCommand struct {
@@ -42,8 +41,8 @@ shape. For texts of different lengths, it also contains attention_mask of the sa
 1 for tokens, 0 for the padding after them. Results at padding are written as 0.`
 }
 
-func (cmd *runCommand) Run(_ context.Context, c console) error {
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
+func (cmd *runCommand) Run(ctx context.Context, c console) error {
+	m, err := load(c, models.Load, cmd.Model, models.Options{})
 	if err != nil {
 		return err
 	}
@@ -54,7 +53,11 @@ func (cmd *runCommand) Run(_ context.Context, c console) error {
 	if err := m.Sizes().Check(x); err != nil {
 		return &input.Error{Name: name, Err: err}
 	}
-	return trace.Run(m, x).WriteFile(cmd.Out)
+	file, err := trace.Run(ctx, m, x)
+	if err != nil {
+		return err
+	}
+	return file.WriteFile(cmd.Out)
 }
 
 // batch returns the tokens to run on, and the name of their source.

@@ -10,7 +10,6 @@ import (
 	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/train"
 )
 
@@ -96,7 +95,7 @@ func (cmd *translateCommand) load(c console) (*models.Model, error) {
 	if cmd.Map && isPretrained(cmd.Model) {
 		return nil, usage("--map requires a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
+	m, err := load(c, models.Load, cmd.Model, models.Options{})
 	if err != nil || m.Translator != nil {
 		return m, err
 	}

@@ -99,7 +99,7 @@ func tryHint(dir, text string) string {
 
 // drawAlignment draws the weights of the last cross-attention layer, averaged over its heads.
 func drawAlignment(w io.Writer, t viz.Terminal, m *models.Model, source, target string) error {
-	record, err := m.Record(source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
+	record, err := m.Record(context.Background(), source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if err != nil {
 		return err
 	}

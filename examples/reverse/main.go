@@ -76,7 +76,7 @@ func run(dir string) error {
 	fmt.Printf("%.0f%% of new strings are reversed correctly\n", 100*metrics.ExactMatch)
 
 	// lesson: record
-	record, err := model.Record("abcdefgh", "hgfedcba", heads.RecorderOptions{
+	record, err := model.Record(ctx, "abcdefgh", "hgfedcba", heads.RecorderOptions{
 		Kinds: []heads.Kind{heads.Cross},
 	})
 	if err != nil {

@@ -131,7 +131,7 @@ func (g *Generator) Write(ctx context.Context, e *tokenizer.Encoding) (string, e
 	if o.Tokens == 0 && z.Decoder != nil { // an encoder-decoder could generate without end
 		o.Tokens = 2*len(e.IDs) + 20 // the limit of attn translate
 	}
-	tokens, err := generate(e.IDs, o)
+	tokens, err := generate(ctx, e.IDs, o)
 	if err != nil {
 		return "", err
 	}

@@ -60,7 +60,7 @@ func TestGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := g.Model.Generate(e.IDs, g.Options)
+	tokens, err := g.Model.Generate(t.Context(), e.IDs, g.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +74,8 @@ func TestGenerate(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := g.Write(stopped, e); !errors.Is(err, context.Canceled) || g.Written != 1 {
-		t.Errorf("error %v after %d tokens, want an interruption after 1", err, g.Written)
+	if _, err := g.Write(stopped, e); !errors.Is(err, context.Canceled) || g.Written != 0 {
+		t.Errorf("error %v after %d tokens, want an interruption before the first", err, g.Written)
 	}
 	var bad *input.Error
 	_, err = g.Encode("here", strings.Repeat("w1 ", 97), false)

@@ -35,15 +35,8 @@ type Filter[V any] struct {
 	MaxBytes int
 	// Batch is the maximum number of lines in a batch; 0 means 64.
 	Batch int
-	// Room limits batches of more than one line: the number of lines times the length of the longest. 0 means no
-	// limit.
-	Room int
-	// Prepare is called once for each line before Work. It returns the line's length, in the units that determine the
-	// cost of Work, or an error if the line cannot be processed. It may store intermediate results in the line's
-	// value. Lines of similar length are put into the same batch. If Prepare is nil, the length is in bytes.
-	Prepare func(l *Line[V]) (length int, err error)
-	// Work sets the value or the error of every line of a batch. An error that it returns ends the run, because it
-	// does not concern a single line.
+	// Work sets the value or the error of every line of a batch, which has lines of similar length. An error that it
+	// returns ends the run, because it does not concern a single line.
 	Work func(ctx context.Context, batch []*Line[V]) error
 	// Write writes a processed line, including its line ending.
 	Write func(w io.Writer, l *Line[V]) error
@@ -129,9 +122,6 @@ func (f *Filter[V]) setDefaults() {
 	if f.Batch == 0 {
 		f.Batch = 64
 	}
-	if f.Prepare == nil {
-		f.Prepare = func(l *Line[V]) (int, error) { return len(l.Text), nil }
-	}
 }
 
 // Texts is Run in strict mode for texts in memory.
@@ -149,29 +139,19 @@ func (f Filter[V]) Texts(ctx context.Context, texts []string, out io.Writer) err
 // window processes a window of lines and writes the results.
 func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s *Stats) error {
 	todo := make([]*Line[V], 0, len(lines))
-	length := make(map[*Line[V]]int, len(lines))
 	for _, l := range lines {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if l.Err == nil {
-			l.Err = guarded(func() (err error) { length[l], err = f.Prepare(l); return err })
-		}
 		if l.Err == nil {
 			todo = append(todo, l)
 		} else if f.Strict {
 			break // later lines are not needed
 		}
 	}
-	slices.SortStableFunc(todo, func(a, b *Line[V]) int { return cmp.Compare(length[a], length[b]) })
+	slices.SortStableFunc(todo, func(a, b *Line[V]) int { return cmp.Compare(len(a.Text), len(b.Text)) })
 	for len(todo) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := 1
-		for n < min(len(todo), f.Batch) && (f.Room == 0 || (n+1)*length[todo[n]] <= f.Room) {
-			n++
-		}
+		n := min(len(todo), f.Batch)
 		if err := f.work(ctx, todo[:n]); err != nil {
 			return err
 		}
@@ -205,19 +185,18 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 	return nil
 }
 
-// work processes a batch. If that panics, it processes each line alone, starting from the result of Prepare; lines
-// that panic again get the error.
+// work processes a batch. If that panics, it processes each line alone; lines that panic again get the error.
 func (f Filter[V]) work(ctx context.Context, batch []*Line[V]) error {
-	prepared := make([]Line[V], len(batch))
+	unprocessed := make([]Line[V], len(batch))
 	for i, l := range batch {
-		prepared[i] = *l
+		unprocessed[i] = *l
 	}
 	err := guarded(func() error { return f.Work(ctx, batch) })
 	if !isPanic(err) {
 		return err
 	}
 	for i, l := range batch {
-		*l = prepared[i]
+		*l = unprocessed[i]
 		if len(batch) == 1 {
 			l.Err = err
 		} else if err := f.work(ctx, batch[i:i+1]); err != nil {

@@ -201,40 +201,34 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// Prepare returns lengths and rejects lines; batches stay within their room, except for a single longer line.
-func TestPrepare(t *testing.T) {
-	f := Filter[int]{Name: "in", Batch: 3, Room: 10, Write: Text(func(n int) string { return fmt.Sprint(n) })}
-	f.Prepare = func(l *Line[int]) (int, error) {
-		n := strings.Count(l.Text, "x")
-		if n == 0 {
-			return 0, errors.New("no x")
-		}
-		l.Value = 100 * n
-		return n, nil
-	}
+// Work rejects lines, and batches have lines of similar length in bytes; results keep the order of the input.
+func TestBatches(t *testing.T) {
+	f := Filter[int]{Name: "in", Batch: 3, Write: Text(func(n int) string { return fmt.Sprint(n) })}
 	var batches []string
 	f.Work = func(_ context.Context, batch []*Line[int]) error {
 		var texts []string
 		for _, l := range batch {
 			texts = append(texts, l.Text)
-			l.Value++
+			if l.Value = len(l.Text); l.Value == 0 {
+				l.Err = errors.New("no x")
+			}
 		}
 		batches = append(batches, strings.Join(texts, " "))
 		return nil
 	}
 	var out strings.Builder
-	in := "xxxxx\nx------\n\nxx\nxxxxxxxxxxxx\nx\nx\nxxxx\nxx\nxxxxx\n"
+	in := "xxxxx\n\nxx\nx\nxxxxxxxx\nxx\nxxxx\n"
 	if _, err := f.Run(t.Context(), strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"x------ x x", "xx xx", "xxxx xxxxx", "xxxxx", "xxxxxxxxxxxx"}; !slices.Equal(batches, want) {
+	if want := []string{" x xx", "xx xxxx xxxxx", "xxxxxxxx"}; !slices.Equal(batches, want) {
 		t.Errorf("batches %q, want %q", batches, want)
 	}
-	if want := "501 101 {\"error\":\"no_x\"} 201 1201 101 101 401 201 501"; strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "no x", "no_x")), " ") != want {
+	if want := "5\n{\"error\":\"no x\"}\n2\n1\n8\n2\n4\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	f.Strict = true
-	if _, err := f.Run(t.Context(), strings.NewReader(in), io.Discard); err == nil || err.Error() != "in:3: no x" {
+	if _, err := f.Run(t.Context(), strings.NewReader(in), io.Discard); err == nil || err.Error() != "in:2: no x" {
 		t.Errorf("strict: %v", err)
 	}
 }
@@ -385,19 +379,12 @@ func TestPanic(t *testing.T) {
 			_ = none[len(l.Text)]
 		}
 	}
-	for _, where := range []string{"prepare", "work", "write"} {
+	for _, where := range []string{"work", "write"} {
 		f := upper()
-		f.Prepare = func(l *Line[string]) (int, error) {
-			l.Value = "prepared"
-			if where == "prepare" {
-				bad(l, where)
-			}
-			return len(l.Text), nil
-		}
 		work, write := f.Work, f.Write
 		f.Work = func(ctx context.Context, batch []*Line[string]) error {
 			for _, l := range batch {
-				if l.Value != "prepared" {
+				if l.Value != "" {
 					t.Errorf("%s: line %d is worked on with %q", where, l.Number, l.Value)
 				}
 			}

@@ -3,6 +3,7 @@ package flash
 import (
 	"sync"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -132,6 +133,7 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 		t := a.queryBlock(s, g, i, b.count)
 		do := a.rows(b.g.DOut, s, t.h)
 		for r := 0; r < t.n; r += rows {
+			par.Check(a.Context)
 			n := min(rows, t.n-r)
 			lo, hi := w.look(a, t.first+r, n, k0, k1)
 			if lo >= hi {

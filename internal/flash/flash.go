@@ -1,6 +1,7 @@
 package flash
 
 import (
+	"context"
 	"math"
 
 	"github.com/attn-go/attn/internal/simd"
@@ -57,6 +58,10 @@ type Attention struct {
 	// Dropout and multiplies the others by 1/(1−Dropout).
 	Dropout float32
 	Key     uint64
+
+	// Context ends a long call early: Forward and Backward then panic, see par.Check. Nil never
+	// ends.
+	Context context.Context
 
 	Results
 }

@@ -189,6 +189,7 @@ func (f *forward) attend(w *worker, t queryBlock, r0, r1, k0, k1 int) {
 	}
 	band := f.band()
 	for r := r0; r < r1; r += band {
+		par.Check(a.Context)
 		n := min(band, r1-r)
 		if !f.apart {
 			w.weights.first = t.first + r

@@ -41,7 +41,10 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 		pairs, of := texts.Pairs(batch)
 		unknown.Pairs(pairs)
 		for i, p := range pairs {
-			r, err := m.Record(p.Source, p.Target, heads.RecorderOptions{})
+			r, err := m.Record(ctx, p.Source, p.Target, heads.RecorderOptions{})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if err != nil {
 				of[i].Err = err
 				continue

@@ -12,7 +12,7 @@ import (
 // measure sets the measures of all heads to their means over n records. Sums are exact, so the order of the
 // records does not matter.
 func measure(
-	ctx context.Context, n int, record func(i int) (*heads.Record, error), layers []reports.Layer,
+	ctx context.Context, n int, record func(ctx context.Context, i int) (*heads.Record, error), layers []reports.Layer,
 	tell func(done, all int),
 ) error {
 	type mean struct {
@@ -21,11 +21,8 @@ func measure(
 	}
 	sums := map[string]map[string][]mean{} // by layer and measure, one per head
 	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		tell(i, n)
-		record, err := record(i)
+		record, err := record(ctx, i)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 // TestInParts measures heads by records of all layers, and by a record for each layer, as
 // where the weights of all do not go into one.
 func TestInParts(t *testing.T) {
-	m, err := models.Load("../../models/testdata/sentence_dense", models.Options{})
+	m, err := models.Load("../../models/testdata/sentence_dense", models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func TestOtherFiles(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("../../models/testdata/sentence_dense")); err != nil {
 		t.Fatal(err)
 	}
-	e, err := models.LoadEmbedder(dir, models.Options{})
+	e, err := models.LoadEmbedder(dir, models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // predictions, so that its heads matter.
 func ofWords(t *testing.T, dir string) *Experiment {
 	t.Helper()
-	m, err := models.Load("../../models/testdata/"+dir, models.Options{})
+	m, err := models.Load("../../models/testdata/"+dir, models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}

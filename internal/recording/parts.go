@@ -1,6 +1,8 @@
 package recording
 
 import (
+	"context"
+
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 )
@@ -11,7 +13,7 @@ import (
 // the records of a text have all.
 func Parts(
 	m *models.Model, texts [][2]string, bytes int64,
-) (parts int, record func(i int) (*heads.Record, error), err error) {
+) (parts int, record func(ctx context.Context, i int) (*heads.Record, error), err error) {
 	longest := 0
 	for _, t := range texts {
 		source, target, err := Lengths(m, t[0], t[1])
@@ -23,11 +25,11 @@ func Parts(
 	layers := m.Attention()
 	all := int64(len(layers)) * LayerBytes(m, longest)
 	parts = int(min(int64(len(layers)), (all+bytes-1)/bytes))
-	return parts, func(i int) (*heads.Record, error) {
+	return parts, func(ctx context.Context, i int) (*heads.Record, error) {
 		text, chosen := texts[i/parts], map[string]bool{}
 		for n := i % parts; n < len(layers); n += parts {
 			chosen[layers[n].Config().Name] = true
 		}
-		return m.Record(text[0], text[1], heads.RecorderOptions{Layers: func(name string) bool { return chosen[name] }})
+		return m.Record(ctx, text[0], text[1], heads.RecorderOptions{Layers: func(name string) bool { return chosen[name] }})
 	}, nil
 }

@@ -95,7 +95,7 @@ func (s Source) Record(ctx context.Context, first, second string) (*heads.Record
 	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*bytes <= maxVectors}
 	switch {
 	case s.Generate == 0:
-		return s.Model.Record(first, second, o)
+		return s.Model.Record(ctx, first, second, o)
 	case second != "":
 		return nil, errors.New("a second text and --generate exclude each other")
 	case z.Positions > 0 && n > z.Positions:
@@ -123,7 +123,7 @@ func (s Source) recordPair(ctx context.Context, source, target string) (*heads.R
 		return nil, err
 	}
 	vectors := vectorBytes(s.Model, n, m) <= maxVectors
-	r, err := s.Model.Record(source, target, heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: vectors})
+	r, err := s.Model.Record(ctx, source, target, heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: vectors})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (s Source) RecordWhole(ctx context.Context, source string, target *string, 
 	if err != nil {
 		return nil, err
 	}
-	return s.Model.Record(source, written, o)
+	return s.Model.Record(ctx, source, written, o)
 }
 
 // target returns the given target, or the translation if none is given. It reports unknown pieces.

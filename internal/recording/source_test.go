@@ -107,7 +107,7 @@ func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := s.Model.Record("xxxxx", "xx", heads.RecorderOptions{})
+		kept, err := s.Model.Record(t.Context(), "xxxxx", "xx", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestPretrainedSource(t *testing.T) {
 // error names the limit.
 func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 	m, r := recordOfSentences(t)
-	kept, err := m.Record("the cats", "who ?", heads.RecorderOptions{})
+	kept, err := m.Record(t.Context(), "the cats", "who ?", heads.RecorderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

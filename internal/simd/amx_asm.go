@@ -284,6 +284,7 @@ func (m *multiplication) doTilePack(lo, hi int) { m.tiling.limbProduct.pack(lo, 
 
 // doTileStrips computes tasks lo to hi. Each task is a strip and a group of panels.
 func (m *multiplication) doTileStrips(lo, hi int) {
+	par.Check(m.all.Context)
 	s, t := scratches.Get().(*scratch), &m.tiling
 	for u := lo; u < hi; u++ {
 		n, g := len(t.panels), u%t.groups

@@ -187,6 +187,7 @@ func (m *multiplication) runFew() {
 
 // doFew computes groups lo to hi of 64 columns of C.
 func (m *multiplication) doFew(lo, hi int) {
+	par.Check(m.all.Context)
 	p, s := &m.one, scratches.Get().(*scratch)
 	for g := lo; g < hi; g++ {
 		j := g * fewColumns

@@ -1,6 +1,11 @@
 package simd
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+
+	"github.com/attn-go/attn/internal/par"
+)
 
 // A Mat describes where the elements of a matrix are: element (i, j) is Data[i*Row+j*Col]. The
 // numbers of rows and columns are passed separately.
@@ -46,6 +51,9 @@ type Product struct {
 	// over tokens, padding between tokens would move the boundaries.
 	Blocks bool
 
+	// Context ends a long product early: Multiply then panics, see par.Check. Nil never ends.
+	Context context.Context
+
 	// Tiles computes the product on tile units if TilesForLayer allows it for the sizes of a layer.
 	// The order of the sums then differs.
 	Tiles bool
@@ -75,6 +83,7 @@ func Multiply(p *Product) {
 	if p.M == 0 || p.N == 0 {
 		return
 	}
+	par.Check(p.Context)
 	m := newMultiplication(p)
 	m.run()
 	m.free()

@@ -143,6 +143,7 @@ func (m *multiplication) doProducts(lo, hi int) {
 	s := scratches.Get().(*scratch)
 	s.one = m.all
 	for i := lo; i < hi; i++ {
+		par.Check(s.one.Context)
 		m.all.product(&s.one, i)
 		s.one.compute(s)
 	}
@@ -166,6 +167,7 @@ func (p *Product) compute(s *scratch) {
 
 // doSparse computes rows lo to hi.
 func (m *multiplication) doSparse(lo, hi int) {
+	par.Check(m.all.Context)
 	s := scratches.Get().(*scratch)
 	sparseRows(&m.one, lo, hi, s)
 	s.free()
@@ -173,6 +175,7 @@ func (m *multiplication) doSparse(lo, hi int) {
 
 // doColumns computes all rows of panels lo to hi.
 func (m *multiplication) doColumns(lo, hi int) {
+	par.Check(m.all.Context)
 	s := scratches.Get().(*scratch)
 	width := panelWidth()
 	lowProduct(&m.one, lo*width, min(hi*width, m.one.N), s)
@@ -276,6 +279,7 @@ func (m *multiplication) doPack(lo, hi int) { m.packed.packPanels(lo, hi) }
 
 // doBlocks computes blocks lo to hi.
 func (m *multiplication) doBlocks(lo, hi int) {
+	par.Check(m.all.Context)
 	s := scratches.Get().(*scratch)
 	p := &m.one
 	for t := lo; t < hi; t++ {

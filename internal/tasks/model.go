@@ -126,10 +126,10 @@ func openPretrained(dir, data string, most Limits) (*Model, error) {
 		return nil, err
 	}
 	if task != &similarity {
-		m.Model, err = models.Load(dir, models.Options{})
+		m.Model, err = models.Load(dir, models.Options{Trainable: true})
 		return m, err
 	}
-	if m.embedder, err = models.LoadEmbedder(dir, models.Options{}); err != nil {
+	if m.embedder, err = models.LoadEmbedder(dir, models.Options{Trainable: true}); err != nil {
 		return nil, err
 	}
 	m.Model, m.low, m.high = m.embedder.Model, math.Inf(1), math.Inf(-1)

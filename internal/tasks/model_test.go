@@ -104,7 +104,7 @@ func TestOpen(t *testing.T) {
 		if err != nil || texts != c.texts || parts != 1 {
 			t.Errorf("%s: %d texts in %d parts (%v), want %d in 1", c.name, texts, parts, err, c.texts)
 		}
-		if r, err := record(texts - 1); err != nil || len(r.Layers) == 0 {
+		if r, err := record(t.Context(), texts-1); err != nil || len(r.Layers) == 0 {
 			t.Errorf("%s: the last record: %v", c.name, err)
 		}
 		files := m.Files()

@@ -3,6 +3,7 @@
 package tasks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -152,7 +153,7 @@ func (m *Model) fits(n int) error {
 
 // Recorder returns the number of texts in the lines of the data, the number of records of each text, and
 // a function that makes them, as recording.Parts does.
-func (m *Model) Recorder() (texts, parts int, record func(i int) (*heads.Record, error), err error) {
+func (m *Model) Recorder() (texts, parts int, record func(ctx context.Context, i int) (*heads.Record, error), err error) {
 	var all [][2]string
 	for _, line := range m.Lines {
 		all = append(all, m.texts(line)...)

@@ -13,46 +13,50 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/npy"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// The size of a batch: its hidden states, including padding, fit in the processor's caches.
-const (
-	mostInBatch  = 64
-	tokensAtOnce = 2048
-)
-
 // Vector is the result for a line.
 type Vector struct {
-	Numbers []float32           `json:"vector"`
-	tokens  *tokenizer.Encoding // nil once Numbers is set
-	Cut     bool                `json:"-"` // the text was truncated
+	Numbers []float32 `json:"vector"`
+	Cut     bool      `json:"-"` // the text was truncated
 }
 
 // Vectors returns the filter that embeds lines with a model and writes JSON arrays.
 func Vectors(e *models.Embedder) filter.Filter[Vector] {
-	f := filter.Filter[Vector]{Batch: mostInBatch, Room: tokensAtOnce}
-	f.Prepare = func(l *filter.Line[Vector]) (int, error) {
-		x, cut, err := e.Encode(l.Text)
-		if err != nil {
-			return 0, err
-		}
-		l.Value = Vector{tokens: x, Cut: cut}
-		return len(x.IDs), nil
-	}
+	f := filter.Filter[Vector]{Batch: 128} // Forward divides it further, and needs a part for each processor
 	tape := tensor.NewTape(tensor.Infer)
-	f.Work = func(_ context.Context, batch []*filter.Line[Vector]) error {
-		texts := make([]*tokenizer.Encoding, len(batch))
-		for i, l := range batch {
-			texts[i] = l.Value.tokens
+	f.Work = func(ctx context.Context, batch []*filter.Line[Vector]) error {
+		var texts []*tokenizer.Encoding
+		var of []*filter.Line[Vector]
+		for _, l := range batch {
+			x, cut, err := e.Encode(l.Text)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil { // concerns only this text
+				l.Err = err
+				continue
+			}
+			l.Value.Cut = cut
+			texts, of = append(texts, x), append(of, l)
+		}
+		if len(texts) == 0 {
+			return nil
 		}
 		tape.Reset()
-		all, width := e.Forward(tape, models.BatchOf(texts...)).Data(), e.Width()
-		for i, l := range batch {
-			l.Value.tokens, l.Value.Numbers = nil, slices.Clone(all[i*width:(i+1)*width])
+		tape.SetContext(ctx)
+		var all []float32
+		if err := par.Stopped(func() { all = e.Forward(tape, models.BatchOf(texts...)).Data() }); err != nil {
+			return err
+		}
+		width := e.Width()
+		for i, l := range of {
+			l.Value.Numbers = slices.Clone(all[i*width : (i+1)*width])
 			if slices.ContainsFunc(l.Value.Numbers, func(x float32) bool { return x-x != 0 }) {
 				l.Err = errors.New("the vector is not finite")
 			}

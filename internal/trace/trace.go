@@ -3,18 +3,20 @@
 package trace
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
 // Run runs a model on a batch and returns everything that it computes, by the names that attn run --help lists:
-// the tokens, hidden states, attention weights and logits. Results at padding are 0.
-func Run(m *models.Model, x models.Batch) *safetensors.File {
+// the tokens, hidden states, attention weights and logits. Results at padding are 0. If ctx ends, Run returns ctx.Err().
+func Run(ctx context.Context, m *models.Model, x models.Batch) (*safetensors.File, error) {
 	file := &safetensors.File{Metadata: map[string]string{"format": "pt", "model_type": m.Family.Type}}
 	ints := func(name string, tokens, rows [][]int) {
 		l := longestOf(tokens)
@@ -67,14 +69,20 @@ func Run(m *models.Model, x models.Batch) *safetensors.File {
 		add(fmt.Sprintf("%s.%d", name, count[name]), w, nil)
 		count[name]++
 	}
-	hidden := m.Hidden(nil, x, r)
-	if h := m.Head(); h != nil {
-		if !h.Task.PerToken() {
-			written = nil
+	tape := tensor.NewTape(tensor.Infer)
+	tape.SetContext(ctx)
+	if err := par.Stopped(func() {
+		hidden := m.Hidden(tape, x, r)
+		if h := m.Head(); h != nil {
+			if !h.Task.PerToken() {
+				written = nil
+			}
+			add("logits", h.Logits(tape, hidden), written)
 		}
-		add("logits", h.Logits(nil, hidden), written)
+	}); err != nil {
+		return nil, err
 	}
-	return file
+	return file, nil
 }
 
 // longestOf returns the length of the longest sequence.

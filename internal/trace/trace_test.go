@@ -41,7 +41,11 @@ func TestGolden(t *testing.T) {
 				t.Fatalf("sequences of %v tokens, want %v", x.Lens(), lens)
 			}
 			compared := map[string]bool{}
-			for _, got := range trace.Run(m, x).Tensors {
+			file, err := trace.Run(t.Context(), m, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range file.Tensors {
 				name, number, numbered := strings.Cut(got.Name, ".")
 				switch want := names[name]; {
 				case want != "":
@@ -116,7 +120,10 @@ func TestStartToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := trace.Run(m, models.Batch{IDs: [][]int{{3, 4, 5}, {6}}})
+	f, err := trace.Run(t.Context(), m, models.Batch{IDs: [][]int{{3, 4, 5}, {6}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{"decoder_input_ids": "[2 1]", "logits": "[2 1 31]", "cross.1": "[2 3 1 3]"} {
 		if x := f.Lookup(name); x == nil || fmt.Sprint(x.Shape) != want {
 			t.Errorf("%s is %v, want shape %s", name, x, want)

@@ -78,7 +78,7 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 	if target == "" {
 		target = s.Output
 	}
-	record, err := m.Record(text, target, heads.RecorderOptions{})
+	record, err := m.Record(ctx, text, target, heads.RecorderOptions{})
 	if err != nil {
 		return nil, err
 	}
