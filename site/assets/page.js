@@ -215,7 +215,7 @@ function start() {
       ready = true;
       slow?.remove();
       document.documentElement.dataset.ready = "";
-    } else if (m.slow) remark(`The program runs without vectors, several times slower, and its results may differ from those in the text: ${sentence(m.slow)}`);
+    } else if (m.slow) remark(`The program runs without vectors (${m.slow}): it is several times slower, and its results may differ from those in the text.`);
     else if (m.failed) fail(m.failed);
     const call = waiting.get(m.id);
     if (!call) return;

@@ -114,16 +114,16 @@ func TestSitePortable(t *testing.T) {
 		path, want string
 		answer     func(http.ResponseWriter, []byte)
 	}{
-		{"kernels.wasm.lzma", "Kernels.wasm.lzma: 404 Not Found.", missing}, {"kernels.wasm.lzma", "Kernels.wasm.lzma: the file is damaged or cut short.", zeros},
-		{"kernels.wasm.lzma", "The download of kernels.wasm.lzma was interrupted.", interrupted}, {"kernels.js", "Kernels.js is missing or damaged.", missing},
-		{"worker.js", "This browser has no vectors for WebAssembly.", after("WebAssembly.validate = () => false;")},
+		{"kernels.wasm.lzma", "kernels.wasm.lzma: 404 Not Found", missing}, {"kernels.wasm.lzma", "kernels.wasm.lzma: the file is damaged or cut short", zeros},
+		{"kernels.wasm.lzma", "the download of kernels.wasm.lzma was interrupted", interrupted}, {"kernels.js", "kernels.js is missing or damaged", missing},
+		{"worker.js", "this browser has no vectors for WebAssembly", after("WebAssembly.validate = () => false;")},
 	} {
 		b := open(t, 800, 600)
 		b.do(chromedp.Navigate(answers(t, "/assets/"+c.path, c.answer) + "reverse.html"))
 		b.wait(`document.body.dataset.drawn !== undefined`)
 		js[bool](b, `[...document.querySelectorAll("button")].find((b) => b.textContent === "One step").click(), true`)
 		b.wait(`document.querySelector("#train dd").textContent === "1 of 1,250"`)
-		want := "The program runs without vectors, several times slower, and its results may differ from those in the text: " + c.want
+		want := "The program runs without vectors (" + c.want + "): it is several times slower, and its results may differ from those in the text."
 		if got := js[string](b, `[...document.querySelectorAll("#notes .note")].map((n) => n.textContent).join("|")`); got != want {
 			t.Errorf("%s: the page says %q, want %q", c.path, got, want)
 		}
