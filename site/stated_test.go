@@ -58,7 +58,8 @@ func exportedHeads(t *testing.T) (list []head, tokens []string) {
 				t.Fatalf("layer %d, head %d is missing", layer, number)
 			}
 			rows, columns := int(binary.LittleEndian.Uint32(b[4:])), int(binary.LittleEndian.Uint32(b[8:]))
-			low, high := math.Float32frombits(binary.LittleEndian.Uint32(b[20:])), math.Float32frombits(binary.LittleEndian.Uint32(b[24:]))
+			low := math.Float32frombits(binary.LittleEndian.Uint32(b[20:]))
+			high := math.Float32frombits(binary.LittleEndian.Uint32(b[24:]))
 			h := head{layer: layer, number: number}
 			for i := range rows {
 				row := make([]float64, columns)
@@ -100,20 +101,25 @@ func TestStatedHeads(t *testing.T) {
 	}
 
 	h, mean := most(1, func(i int, row []float64) float64 { return row[i-1] })
-	stated(lesson, "The previous token is in layer %d, head %d: every token after the first gives all of its weight (%.2f)", h[0].layer, h[0].number, mean[0])
-	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: each token after the first gives all of its weight`, h[0].layer, h[0].number)
+	stated(lesson, "The previous token is in layer %d, head %d: every token after the first gives all of its weight (%.2f)",
+		h[0].layer, h[0].number, mean[0])
+	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: each token after the first gives all of its weight`,
+		h[0].layer, h[0].number)
 
 	h, mean = most(0, func(_ int, row []float64) float64 { return row[0] })
-	stated(lesson, "The clearest sink is layer %d, head %d, where tokens give `[CLS]` %.2f on average; heads %d and %d of layer %d are close.",
-		h[0].layer, h[0].number, mean[0], h[1].number, h[2].number, h[1].layer)
+	stated(lesson, "The clearest sink is layer %d, head %d, where tokens give `[CLS]` %.2f on average; "+
+		"heads %d and %d of layer %d are close.", h[0].layer, h[0].number, mean[0], h[1].number, h[2].number, h[1].layer)
 	if h[1].layer != h[2].layer {
 		t.Errorf("the next sinks are in layers %d and %d", h[1].layer, h[2].layer)
 	}
-	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: on average [CLS], the first column, gets %.2f of`, h[0].layer, h[0].number, mean[0])
+	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: on average [CLS], the first column, gets %.2f of`,
+		h[0].layer, h[0].number, mean[0])
 
 	h, mean = most(0, func(_ int, row []float64) float64 { return row[last-1] + row[last] })
-	stated(lesson, "The separator is layer %d, head %d: %.2f of the weight goes to the full stop and `[SEP]`.", h[0].layer, h[0].number, mean[0])
-	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: the full stop and [SEP], the last two columns, get %.2f of`, h[0].layer, h[0].number, mean[0])
+	stated(lesson, "The separator is layer %d, head %d: %.2f of the weight goes to the full stop and `[SEP]`.",
+		h[0].layer, h[0].number, mean[0])
+	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: the full stop and [SEP], the last two columns, get %.2f of`,
+		h[0].layer, h[0].number, mean[0])
 
 	it, animal := slices.Index(tokens, "it"), slices.Index(tokens, "animal")
 	h, mean = most(0, func(i int, row []float64) float64 {
@@ -123,7 +129,8 @@ func TestStatedHeads(t *testing.T) {
 		return row[animal] * float64(len(tokens))
 	})
 	stated(lesson, "in layer %d, head %d, \"it\" attends to \"animal\" with %.2f.", h[0].layer, h[0].number, mean[0])
-	stated(script, `at: "%d.%d", tok: "q%d", text: "Layer %[1]d, head %d: the selected query “it” gives %.2[4]f of`, h[0].layer, h[0].number, it, mean[0])
+	stated(script, `at: "%d.%d", tok: "q%d", text: "Layer %[1]d, head %d: the selected query “it” gives %.2[4]f of`,
+		h[0].layer, h[0].number, it, mean[0])
 }
 
 // What lesson 5 prints is the output of the example, and lesson 1 names the steps of its program and of its figure.
@@ -139,18 +146,22 @@ func TestStatedExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if block := strings.TrimRight(strings.ReplaceAll(output, "\t// ", "    "), "\n"); block == "" || !strings.Contains(string(lesson), "\n"+block+"\n") {
+	block := strings.TrimRight(strings.ReplaceAll(output, "\t// ", "    "), "\n")
+	if block == "" || !strings.Contains(string(lesson), "\n"+block+"\n") {
 		t.Errorf("lesson 5 does not print\n%s", block)
 	}
-	page, script, program := words(t, "pages/regression.html"), words(t, "assets/regression.js"), words(t, "../examples/regression/main.go")
+	page, script := words(t, "pages/regression.html"), words(t, "assets/regression.js")
+	program := words(t, "../examples/regression/main.go")
 	var steps, usual int
 	var rate, slow string
 	_, after, _ := strings.Cut(page, "The figure takes ")
-	if _, err := fmt.Sscanf(after, "%d steps with the learning rate %s instead of the %d with %s above", &steps, &rate, &usual, &slow); err != nil {
+	form := "%d steps with the learning rate %s instead of the %d with %s above"
+	if _, err := fmt.Sscanf(after, form, &steps, &rate, &usual, &slow); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(script, fmt.Sprintf("steps = %d, rate = %s,", steps, rate)) ||
-		!strings.Contains(program, fmt.Sprintf("for range %d {", usual)) || !strings.Contains(program, fmt.Sprintf("optimizer.Step(%s)", slow)) {
+		!strings.Contains(program, fmt.Sprintf("for range %d {", usual)) ||
+		!strings.Contains(program, fmt.Sprintf("optimizer.Step(%s)", slow)) {
 		t.Errorf("lesson 1 states %d steps with %s and %d with %s", steps, rate, usual, slow)
 	}
 }

@@ -147,7 +147,7 @@ func TestDamagedExport(t *testing.T) {
 	}
 }
 
-// The page of a training run says in its words what is wrong with the server.
+// The page of a training run names errors in the answers of the server.
 func TestTrainingDamagedAnswers(t *testing.T) {
 	t.Parallel()
 	s := view.NewTraining("run", func(float64) (any, error) { return nil, nil }, nil)
