@@ -5,12 +5,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 
 	"github.com/itchio/lzma"
 )
 
 // squeeze compresses a file with LZMA, which assets/lzma.js decompresses: programs are a third smaller than with gzip.
+// LZMA has no checksum, and a program with a wrong byte may run and compute wrong numbers, so the CRC-32 of the content
+// follows.
 func squeeze(data []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	w := lzma.NewWriterSizeLevel(&packed, int64(len(data)), lzma.BestCompression)
@@ -18,7 +21,7 @@ func squeeze(data []byte) ([]byte, error) {
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
-	return packed.Bytes(), nil
+	return binary.LittleEndian.AppendUint32(packed.Bytes(), crc32.ChecksumIEEE(data)), nil
 }
 
 // joined is the largest number of zeros between two data segments that become one.

@@ -78,7 +78,9 @@ const judge = later(250, async () => {
     byId("loss").textContent = number(q.loss, 3);
     say(`${q.exact} of ${q.texts} new dates are right with ${12 - off.length} heads.`);
   } catch (e) {
-    if (!mine.signal.aborted) complain(e.message);
+    if (mine.signal.aborted) return;
+    byId("exact").textContent = byId("loss").textContent = "–";
+    complain(e.message);
   }
 });
 
@@ -213,13 +215,18 @@ k.oninput = () => {
 };
 byId("sweep").onclick = async () => {
   if (!ranking) await rank();
+  if (!ranking) return; // it says why
   pruning?.abort();
   const mine = (pruning = new AbortController());
-  for (let count = 0; count <= 12 && !mine.signal.aborted; count++) {
-    byId("prune-progress").textContent = `${count} of 12`;
-    await removed(count, mine.signal).catch(() => {});
+  try {
+    for (let count = 0; count <= 12 && !mine.signal.aborted; count++) {
+      byId("prune-progress").textContent = `${count} of 12`;
+      await removed(count, mine.signal);
+    }
+    byId("prune-progress").textContent = "";
+  } catch (e) {
+    byId("prune-progress").textContent = mine.signal.aborted ? "" : sentence(e.message);
   }
-  byId("prune-progress").textContent = "";
 };
 
 // The address.

@@ -1,5 +1,6 @@
 // Decompresses a file of LZMA (https://www.7-zip.org/sdk.html): browsers decompress gzip only, whose files are a third
-// larger. A bit is decoded with the probability of a 0, which then moves a little towards the bit.
+// larger. A bit is decoded with the probability of a 0, which then moves a little towards the bit. The CRC-32 of the
+// content follows the file.
 'use strict';
 
 /** Probabilities of a 0, in 2,048ths, which begin as ½. */
@@ -81,15 +82,26 @@ class LengthDecoder {
   }
 }
 
-/** The content of a .lzma file with a known size, both as Uint8Array. */
+/** The CRC-32 of bytes, as in gzip. */
+function checksum(bytes) {
+  const table = Uint32Array.from({ length: 256 }, (_, n) => {
+    for (let bit = 0; bit < 8; bit++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
+    return n;
+  });
+  let sum = -1;
+  for (let i = 0; i < bytes.length; i++) sum = table[(sum ^ bytes[i]) & 255] ^ (sum >>> 8);
+  return ~sum >>> 0;
+}
+
+/** The content of a .lzma file with a known size and a checksum, both as Uint8Array. */
 function attnDecompress(input) {
-  const damaged = new Error('the file is damaged or cut short');
-  if (input.length < 18 || input[0] >= 225) throw damaged;
+  const damaged = new Error('the file is damaged or cut short'), most = 1 << 28, end = input.length - 4;
+  if (end < 18 || input[0] >= 225) throw damaged;
   const header = new DataView(input.buffer, input.byteOffset);
   const lc = input[0] % 9, lp = Math.floor(input[0] / 9) % 5, pb = Math.floor(input[0] / 45);
   const lpMask = (1 << lp) - 1, pbMask = (1 << pb) - 1;
   const size = header.getUint32(5, true);
-  if (header.getUint32(9, true) !== 0) throw damaged; // 4 GiB, or a size that is not known
+  if (size === 0 || size > most || header.getUint32(9, true) !== 0) throw damaged; // or a size that is not known
   const out = new Uint8Array(size), decoder = new BitDecoder(input, 13);
 
   const literals = halves(0x300 * (lpMask + 1) << lc);
@@ -100,6 +112,7 @@ function attnDecompress(input) {
   let state = 0, last = 1, second = 1, third = 1, oldest = 1; // the last four distances
 
   for (let at = 0; at < size;) {
+    if (decoder.at > end) throw damaged;
     const position = at & pbMask;
     if (!decoder.bit(match, state * 16 + position)) {
       const context = ((at & lpMask) << lc) + ((at ? out[at - 1] : 0) >> (8 - lc));
@@ -149,9 +162,9 @@ function attnDecompress(input) {
       }
       last++;
     }
-    if (last > at || length > size - at || decoder.at > input.length) throw damaged;
+    if (last > at || length > size - at) throw damaged;
     for (const stop = at + length; at < stop; at++) out[at] = out[at - last];
   }
-  if (decoder.at > input.length) throw damaged;
+  if (decoder.at > end || checksum(out) !== header.getUint32(end, true)) throw damaged;
   return out;
 }

@@ -1,6 +1,6 @@
 // Lesson 6: opens heads of the exported page, which is in a frame, and keeps what is chosen there in the address.
 
-import { byId, onTheme, state, theme } from "./page.js";
+import { byId, complain, onTheme, state, theme } from "./page.js";
 
 // The heads and numbers are those that docs/lessons.md names.
 const patterns = {
@@ -50,9 +50,16 @@ for (const button of document.querySelectorAll("[data-find]")) button.addEventLi
   state.set({ ...none, find: button.dataset.find === state.get("find") ? null : button.dataset.find });
   open();
 });
+let works = false; // the page in the frame, which sends its state once it is drawn
 window.addEventListener("message", ({ source, data }) => {
-  if (source === byId("heads").contentWindow && typeof data?.attn === "string") keep(settings(new URLSearchParams(data.attn)));
+  if (source !== byId("heads").contentWindow || typeof data?.attn !== "string") return;
+  if (!works) complain("");
+  works = true;
+  keep(settings(new URLSearchParams(data.attn)));
 });
+byId("heads").addEventListener("load", () => setTimeout(() => {
+  if (!works) complain("the heads cannot be shown: assets/minilm-heads.html is missing or damaged", true);
+}, 5000));
 onTheme(open);
 state.onChange(open);
 open();

@@ -158,53 +158,73 @@ export const say = (text) => spoken(text);
 /** Writes an error of the program as a sentence. */
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
-/** Shows an error, or hides it if there is no text. */
-export function complain(text) {
+const again = () => el("button", { type: "button", text: "Start again", onclick: () => location.reload() });
+
+/**
+ * Shows an error, or hides it if there is no text. The end of the program stays on the screen.
+ * @param {string} text
+ * @param {boolean} [over] offers to start again
+ */
+export function complain(text, over = false) {
+  if (broken) [text, over] = [broken.message, true];
   const notes = byId("notes");
   let note = notes.querySelector(".note.bad");
   if (!text) return note?.remove();
   if (!note) notes.append((note = el("p", { class: "note bad" })));
-  note.textContent = sentence(text);
+  note.replaceChildren(sentence(text), ...(over ? [" ", again()] : []));
 }
+
+/** Shows a line that is not an error and returns it. */
+const remark = (...parts) => byId("notes").appendChild(el("p", { class: "note" }, ...parts));
 
 // The worker.
 
-let worker = null, count = 0, isReady = null, broken = null;
+let worker = null, count = 0, ready = false, broken = null;
 const waiting = new Map();
+
+// While an answer is due, the worker is asked every two seconds whether it is alive: one that has died sends no event.
+const tick = 2000, patience = 30_000;
 
 function start() {
   if (worker) return;
-  isReady = new Promise((resolve, reject) => {
-    worker = new Worker(new URL("worker.js", import.meta.url), { name: document.body.dataset.program });
-    const fail = (text) => {
-      const problem = (broken = new Error(`The program of this lesson cannot run: ${text}`));
-      complain(problem.message);
-      reject(problem);
-      for (const w of waiting.values()) w.reject(problem);
-      waiting.clear();
-    };
-    worker.onerror = (event) => fail(event.message || "the browser refuses the worker");
-    worker.onmessage = ({ data: m }) => {
-      if (m.ready) {
-        document.documentElement.dataset.ready = "";
-        resolve();
-      } else if (m.failed) fail(m.failed);
-      const call = waiting.get(m.id);
-      if (!call) return;
-      if (m.frame !== undefined) call.onFrame?.(m.frame);
-      if (!m.done) return;
-      waiting.delete(m.id);
-      if (m.error) call.reject(new Error(m.error));
-      else call.resolve(m.result);
-    };
-  });
-  isReady.catch(() => {});
-}
-
-/** Resolves when the program runs. */
-export function ready() {
-  start();
-  return isReady;
+  let silent = 0, loading = 0, slow = null; // silent and loading are in milliseconds
+  const fail = (text) => {
+    if (broken) return;
+    broken = Object.assign(new Error(`The program of this lesson cannot run: ${text}`), { told: true });
+    worker.terminate();
+    clearInterval(watch);
+    slow?.remove();
+    complain("");
+    for (const w of waiting.values()) w.reject(broken);
+    waiting.clear();
+  };
+  const watch = setInterval(() => {
+    if (!ready && (loading += tick) === patience) slow = remark("The program of this lesson is still being loaded. ", again());
+    if (ready && waiting.size === 0) silent = 0;
+    else if ((silent += tick) > patience) fail("it has not answered for 30 seconds, and may have ended");
+    else worker.postMessage({ ping: true });
+  }, tick);
+  worker = new Worker(new URL("worker.js", import.meta.url), { name: document.body.dataset.program });
+  worker.onerror = (event) => {
+    event.preventDefault();
+    fail(ready ? "it has stopped at an error; the memory of this tab may be full" : "worker.js is missing or damaged");
+  };
+  worker.onmessage = ({ data: m }) => {
+    silent = 0;
+    if (m.ready) {
+      ready = true;
+      slow?.remove();
+      document.documentElement.dataset.ready = "";
+    } else if (m.slow) remark(`The program runs without vectors (${m.slow}): it is several times slower, and its results may differ from those in the text.`);
+    else if (m.failed) fail(m.failed);
+    const call = waiting.get(m.id);
+    if (!call) return;
+    if (m.frame !== undefined) call.onFrame?.(m.frame);
+    if (!m.done) return;
+    waiting.delete(m.id);
+    if (m.error) call.reject(new Error(m.error));
+    else call.resolve(m.result);
+  };
 }
 
 /**

@@ -68,12 +68,15 @@ const compare = latest(async () => {
   say(valid ? `The dot product gives most weight to key ${letters[most]}: ${number(dot.weights[most])}.` : "No key is valid: all weights are 0.");
 });
 
+/** Formats a score; one of 10 and more has a digit less, so that tables fit on phones. */
+const short = (v, digits) => number(v, Math.abs(v) < 9.95 ? digits : digits - 1);
+
 function table() {
   if (!list) return;
   const columns = [...letters], hidden = [...letters].map((_, j) => j >= valid);
   if (byId("what").value === "scores")
     byId("compare").replaceChildren(el("table", { class: "weights" }, el("caption", { class: "unseen", text: "Scores of each key" }), el("thead", {}, el("tr", {}, el("td"), ...columns.map((c) => el("th", { scope: "col", text: c })))),
-      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: s.name }), ...s.scores.map((v, j) => j < valid ? el("td", { text: number(v) }) : el("td", { class: "masked", text: "−∞" })))))));
+      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: s.name }), ...s.scores.map((v, j) => j < valid ? el("td", { text: short(v, 2) }) : el("td", { class: "masked", text: "−∞" })))))));
   else byId("compare").replaceChildren(weightTable({ rows: list.map((s) => s.name), columns, weights: list.map((s) => s.weights), hidden, caption: "Weight of each key" }));
 }
 
@@ -156,7 +159,7 @@ function drawScaling() {
   if (!sizes) return;
   const now = sizes[size], columns = now.plain.map((_, j) => String(j));
   byId("softmax").replaceChildren(weightTable({ corner: "key", rows: ["softmax of q·k", "softmax of q·k/√E"], columns, weights: [now.plain, now.scaled], caption: `Weights for E = ${now.e}` }));
-  byId("softmax").firstChild.tBodies[0].prepend(el("tr", {}, el("th", { scope: "row", text: "q·k" }), ...now.scores.map((v) => el("td", { text: number(v, 1) }))));
+  byId("softmax").firstChild.tBodies[0].prepend(el("tr", {}, el("th", { scope: "row", text: "q·k" }), ...now.scores.map((v) => el("td", { text: short(v, 1) }))));
   const lines = (of) => [{ name: "q·k", x: sizes.map((s) => s.e), y: sizes.map((s) => of(s)[0]), colour: 2 }, { name: "q·k/√E", x: sizes.map((s) => s.e), y: sizes.map((s) => of(s)[1]), colour: 1 },
     { name: "E chosen", x: [now.e, now.e], y: of(now), colour: 0, points: true }];
   const words = (of, what) => `${what} for E = ${now.e}: ${number(of(now)[0], 3)} unscaled, ${number(of(now)[1], 3)} scaled; for E = 1024: ${number(of(sizes.at(-1))[0], 3)} and ${number(of(sizes.at(-1))[1], 3)}.`;

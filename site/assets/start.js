@@ -1,4 +1,4 @@
-// Runs before the page is drawn: the chosen colours, and a note where a browser runs no modules from a folder.
+// Runs before the page is drawn: the chosen colours, and notes for pages whose scripts do not run or fail.
 "use strict";
 (() => {
   let theme = "";
@@ -8,13 +8,41 @@
     // Storage is blocked: the system's colours are used.
   }
   if (theme) document.documentElement.dataset.theme = theme;
-  if (location.protocol !== "file:") return;
-  addEventListener("load", () => {
-    if (document.documentElement.dataset.script) return; // this browser runs modules from a folder
-    const note = document.createElement("p");
-    note.className = "note";
-    note.textContent = "This browser does not run programs of pages that are opened from a folder. Text works; " +
-      "for the figures, serve the folder: python3 -m http.server, or go run ./site --out DIR --serve 127.0.0.1:8080";
-    document.getElementById("notes").append(note);
-  });
+  const note = (text, kind) => {
+    const line = document.createElement("p");
+    line.className = kind;
+    line.textContent = text;
+    document.getElementById("notes").append(line);
+    return line;
+  };
+  if (location.protocol === "file:") {
+    addEventListener("load", () => {
+      if (!document.documentElement.dataset.script) note("This browser does not run programs of pages that are opened from a folder. Text works; " + // others do
+        "for the figures, serve the folder: python3 -m http.server, or go run ./site --out DIR --serve 127.0.0.1:8080", "note");
+    });
+    return;
+  }
+
+  /** Says that the page has failed, unless it says so already, and offers to load it again. */
+  const tell = (text) => {
+    const notes = document.getElementById("notes");
+    if (!notes) addEventListener("DOMContentLoaded", () => tell(text));
+    else if (!notes.querySelector(".bad")) {
+      const again = document.createElement("button");
+      again.textContent = "Start again";
+      again.onclick = () => location.reload();
+      note(text + " ", "note bad").append(again);
+    }
+  };
+  const failed = (event, problem) => {
+    if (problem?.told) event.preventDefault(); // page.js has shown it
+    else if (problem instanceof SyntaxError) tell(`${event.filename?.split("/").at(-1) || "A script"} is damaged: this page does not work.`);
+    else if (problem) tell(`This page has failed: ${problem.message ?? problem}`);
+  };
+  addEventListener("unhandledrejection", (event) => failed(event, event.reason));
+  addEventListener("error", (event) => {
+    const { src, href } = event.target;
+    if (event instanceof ErrorEvent) failed(event, event.error); // without one, it is a warning about the layout
+    else if (event.target.matches("script, link")) tell(`${(src || href).split("/").at(-1)}, or a file that it needs, is missing or damaged: this page does not work.`);
+  }, true); // events of elements do not bubble
 })();

@@ -218,6 +218,9 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     try {
       const q = await ask("train.measure", { texts: test });
       result.textContent = `After step ${grouped(at)}: ${q.exact} of ${q.texts} new texts are right (${number((100 * q.exact) / q.texts, 1)}%), loss ${number(q.loss, 3)}.`;
+    } catch (e) {
+      result.textContent = "";
+      throw e;
     } finally {
       check.disabled = false;
     }

@@ -222,7 +222,11 @@ func TestSiteDamagedProgram(t *testing.T) {
 		{"header only", "damaged or cut short", whole[:13]},
 		{"empty", "damaged or cut short", nil},
 		{"unknown settings", "damaged or cut short", unknown},
-		{"wrong byte", "", wrong}, // found by the decoder or by the engine, in its words
+		{"wrong byte", "damaged or cut short", wrong},
+		{"zeros", "damaged or cut short", make([]byte, len(whole))},
+		{"a few zeros", "damaged or cut short", make([]byte, 30)},
+		{"another page", "damaged or cut short", []byte("<!DOCTYPE html><title>Page not found</title><p>Go back to the start.")},
+		{"wrong checksum", "damaged or cut short", append(bytes.Clone(whole[:len(whole)-4]), 0, 0, 0, 0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := http.FileServer(http.Dir(dir))

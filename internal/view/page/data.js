@@ -4,7 +4,19 @@ import { lens } from "./state.js";
 
 const held = document.getElementById("frozen");
 // frozen is the data of an exported page: answers by address, in base64.
-export const frozen = held ? JSON.parse(held.textContent) : null;
+export const frozen = held && data(held.textContent);
+
+function data(text) {
+  try {
+    const parsed = JSON.parse(text);
+    if (parsed.answers) return parsed;
+  } catch {
+    // the file is cut short, or was changed
+  }
+  return { address: "", damaged: true };
+}
+
+const damaged = () => new Refused(0, frozen ? "The data of this exported page are damaged: export it again." : "The server's answer is damaged.");
 
 const answers = new Map(); // promises of bytes or records by address, least recently used first
 const most = 96 << 20; // bytes in answers
@@ -19,9 +31,10 @@ class Refused extends Error {
 
 async function request(path, options) {
   if (frozen) {
+    if (frozen.damaged) throw damaged();
     const text = frozen.answers[path];
     if (text === undefined) throw new Refused(0, "This exported page does not contain these data.");
-    return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    return intact(() => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
   }
   let response;
   try {
@@ -30,10 +43,14 @@ async function request(path, options) {
     throw new Refused(0, "The server does not answer; attn view may have ended.");
   }
   if (!response.ok) {
-    const message = await response.json().then((body) => body.error, () => "The server answered with status " + response.status + ".");
-    throw new Refused(response.status, message);
+    const message = await response.json().then((body) => body.error).catch(() => "");
+    throw new Refused(response.status, message || "The server answered with status " + response.status + ".");
   }
-  return new Uint8Array(await response.arrayBuffer());
+  try {
+    return new Uint8Array(await response.arrayBuffer());
+  } catch {
+    throw new Refused(0, "The server's answer is cut short; attn view may have ended.");
+  }
 }
 
 // kept returns the cached answer under a name, or calls make for it: the page draws the same data many times.
@@ -79,7 +96,16 @@ function trim(answer, body) {
   }
 }
 
-const parse = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+// intact returns what read makes of an answer. What is not an answer of attn view, such as the page of a proxy, is refused.
+function intact(read) {
+  try {
+    return read();
+  } catch {
+    throw damaged();
+  }
+}
+
+const parse = (bytes) => intact(() => JSON.parse(new TextDecoder().decode(bytes)));
 
 export const startPath = "api/start";
 export const start = async () => parse(await get(startPath));
@@ -179,7 +205,7 @@ export async function divergence(record, layer, from, head, other) {
 }
 
 // matrix decodes a matrix as the server's appendWire encodes it.
-function matrix(bytes, at) {
+const matrix = (bytes, at) => intact(() => {
   const view = new DataView(bytes.buffer, bytes.byteOffset + at);
   const word = (i) => view.getUint32(4 * i, true);
   const m = { rows: word(1), cols: word(2), blockQ: word(3), blockK: word(4), lo: view.getFloat32(20, true), hi: view.getFloat32(24, true) };
@@ -192,8 +218,9 @@ function matrix(bytes, at) {
     m.codes = bytes.subarray(at + 32, at + 32 + n);
     m.end = at + 32 + Math.ceil(n / 4) * 4;
   }
+  if (word(0) !== 0x316d6861 || m.end > bytes.length) throw new Error("not a matrix");
   return m;
-}
+});
 
 // weight returns the weight of a cell, NaN if it is not finite.
 export function weight(m, i, j) {

@@ -191,7 +191,12 @@ async function draw(row, wanted) {
     paint(row);
   } catch {
     row.shown = ""; // the panel of the head shows the error
-    for (const { button } of row.cells) button.classList.add("empty");
+    row.list = row.values = null; // nothing that was drawn before remains
+    for (const { button, canvas, value } of row.cells) {
+      button.classList.add("empty");
+      button.style.background = value.textContent = "";
+      canvas.width = canvas.height = 1;
+    }
   }
 }
 

@@ -51,25 +51,24 @@ async function render() {
   applyTheme();
   controls();
   const slow = setTimeout(() => busy(true), 150);
-  const notes = byId("notes");
+  let a = null, b = null, failure = "";
   try {
-    const a = await recordOf("a"), b = await secondRecord(a);
-    if (mine !== turn) return;
-    records = { a, b };
-    problems([a, b]);
+    a = await recordOf("a");
+    b = await secondRecord(a);
   } catch (problem) {
-    if (mine !== turn) return;
-    problems([records.a, records.b], problem.message);
-  } finally {
-    clearTimeout(slow);
-    if (mine === turn) busy(false);
+    failure = problem.message;
   }
-  notes.dataset.ready = "";
+  clearTimeout(slow);
+  if (mine !== turn) return;
+  busy(false);
+  records = { a, b }; // a text that failed has none: the maps of an earlier text would seem to be its own
+  problems([a, b], failure);
+  byId("notes").dataset.ready = "";
   document.body.classList.toggle("blank", !records.a);
   showForm();
   showTexts(unasked(records.a) ? null : records.a, state.cmp === "text" ? records.b : null);
   if (!records.a) {
-    byId("text-s")?.focus();
+    if (document.activeElement === document.body) byId("text-s")?.focus();
     return;
   }
   setDefaults(records.a);
@@ -268,7 +267,10 @@ async function open() {
   }), say);
   if (frozen) document.body.classList.add("frozen");
   if (embedded) document.body.classList.add("embedded");
-  if (embedded && frozen) subscribe(tell);
+  if (embedded && frozen) {
+    subscribe(tell);
+    tell(); // the page around this one knows now that it works
+  }
   byId("grid").addEventListener("warned", () => problems([records.a, records.b]));
   subscribe(render);
   render();

@@ -84,16 +84,25 @@ let film = { steps: [] }, shown = -1, playing = 0;
 const frames = new Map();
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
 
+// request returns the answer of the server, or throws an error with a sentence for the screen.
+async function request(path) {
+  let answer = null, told = null;
+  try {
+    answer = await fetch(path);
+    told = await answer.json();
+  } catch {
+    if (!answer) throw new Error('attn follow has ended');
+  }
+  if (answer.ok && told) return told;
+  throw new Error(told?.error ?? (answer.ok ? 'the answer of attn follow is damaged' : `the server answered with status ${answer.status}`));
+}
+
 const nameOf = (i) => `step ${film.steps[i].toLocaleString('en')}` + (film.losses[i] === null ? '' : `, loss ${film.losses[i].toFixed(4)}`);
 
 function fetchFrame(i) {
   const key = `${film.text} ${film.steps[i]} ${film.losses[i]}`;
   if (!frames.has(key)) {
-    frames.set(key, fetch(`api/frame?step=${film.steps[i]}`).then(async (answer) => {
-      const told = await answer.json();
-      if (!answer.ok) throw new Error(told.error);
-      return told;
-    }));
+    frames.set(key, request(`api/frame?step=${film.steps[i]}`));
     frames.get(key).catch(() => frames.delete(key));
   }
   return frames.get(key);
@@ -151,10 +160,7 @@ async function ask() {
   const width = Math.min(1600, Math.max(300, Math.floor($('chart').clientWidth)));
   let pause = 1000;
   try {
-    const answer = await fetch(`api/training?width=${width}`);
-    const told = await answer.json();
-    if (!answer.ok) throw new Error(told.error);
-    const { name, run } = told;
+    const { name, run } = await request(`api/training?width=${width}`);
     $('name').textContent = name;
     document.title = `${name}: ${run.status}`;
     status(run.status, run.over ? '' : run.status.startsWith('nothing') ? 'lost' : 'live');
@@ -165,7 +171,7 @@ async function ask() {
     sample(run.sample ?? {});
     if (run.over) pause = 5000; // it may be resumed
   } catch (error) {
-    status(error instanceof TypeError ? 'attn follow has ended' : error.message, 'lost');
+    status(error.message, 'lost');
     pause = 5000;
   }
   setTimeout(ask, document.hidden ? 5000 : pause);

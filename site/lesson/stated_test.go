@@ -1,0 +1,78 @@
+//go:build js && translator
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The numbers that docs/lessons.md states of trainings are those that its pages compute: WebAssembly has the same bits in
+// every engine. A processor rounds differently, and training amplifies the differences.
+func TestStatedTrainings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for minutes")
+	}
+	text, err := os.ReadFile("../../docs/lessons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose := strings.Join(strings.Fields(string(text)), " ")
+	stated := func(format string, args ...any) {
+		t.Helper()
+		if want := fmt.Sprintf(format, args...); !strings.Contains(prose, want) {
+			t.Errorf("docs/lessons.md does not state what its page computes: %q", want)
+		}
+	}
+	var state pageState
+	start := func(args string) { state, _ = answered[pageState](t, "train.start", args) }
+	// after trains up to a step, and does what the button of the page does.
+	after := func(step, texts int) quality {
+		if step > 0 {
+			state, _ = answered[pageState](t, "train.run", fmt.Sprintf(`{"to": %d}`, step))
+		}
+		q, _ := answered[quality](t, "train.measure", fmt.Sprintf(`{"texts": %d}`, texts))
+		t.Logf("step %d: %d of %d, loss %.3f, %q", step, q.Exact, q.Texts, q.Loss, state.Shown.Output)
+		return q
+	}
+
+	start(`{"task": "reverse", "seed": 1}`)
+	tokens := current.model.Translator.Target.Len()
+	stated("It is %.1f, worse than the ln %d ≈ %.1f of a uniform guess among the %[2]d tokens", float64(after(0, 100).Loss),
+		tokens, math.Log(float64(tokens)))
+	stated("**After 50 steps** it is %.1f, near ln 11 ≈ %.1f", float64(after(50, 100).Loss), math.Log(11))
+	slow := after(400, 100).Exact
+	stated("After 1,250 steps %d of 100 new strings are right.", after(1250, 100).Exact)
+	if state.Steps != 1250 {
+		t.Errorf("%d steps, the lesson says 1,250", state.Steps)
+	}
+
+	recurrent := func(score string) (early, end int) {
+		start(`{"task": "reverse", "seed": 1, "arch": "gru", "score": "` + score + `"}`)
+		return after(400, 100).Exact, after(1250, 100).Exact
+	}
+	_, dot := recurrent("dot")
+	_, additive := recurrent("additive")
+	fast, scaled := recurrent("scaled")
+	stated("after 400 steps %d of 100 new strings are right, with the transformer %d.", fast, slow)
+	stated("after 1,250 steps all with the dot product, %d with the scaled one, and %d with the additive one", scaled, additive)
+	if dot != 100 {
+		t.Errorf("with the dot product %d of 100 strings are right, the lesson says all", dot)
+	}
+
+	start(`{"task": "dates", "seed": 1}`)
+	stated("a translator with 91,264 parameters")
+	stated("16 passes over 10,000 dates, 5,008 steps.")
+	if state.Parameters != 91_264 || state.Pairs != 10_000 || state.Steps != 5008 {
+		t.Errorf("%d parameters, %d dates, %d steps", state.Parameters, state.Pairs, state.Steps)
+	}
+	if after(200, 200); !regexp.MustCompile(`^\d{4}-\d\d-\d\d$`).MatchString(state.Shown.Output) {
+		t.Errorf("after 200 steps it writes %q", state.Shown.Output)
+	}
+	stated("Of 200 new dates, %d are right after 1,000 steps, %d after 3,000, and %d at the end.", after(1000, 200).Exact,
+		after(3000, 200).Exact, after(5008, 200).Exact)
+}
