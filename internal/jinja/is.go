@@ -10,9 +10,9 @@ var tests = map[string]builtin{
 	"boolean":   whether(is[bool]),
 	"true":      whether(func(v any) bool { return v == true }),
 	"false":     whether(func(v any) bool { return v == false }),
-	"string":    whether(is[string]),
-	"number":    whether(func(v any) bool { return is[int64](v) || is[bool](v) }),
-	"integer":   whether(is[int64]),
+	"string":    whether(is[text]),
+	"number":    whether(func(v any) bool { return is[number](v) || is[bool](v) }),
+	"integer":   whether(is[number]),
 	"float":     whether(func(any) bool { return false }), // there are no values with a fraction
 	"mapping":   whether(is[*dict]),
 	"iterable":  whether(func(v any) bool { return is[*list](v) || isSequence(v) }),
@@ -35,7 +35,7 @@ func is[T any](v any) bool {
 
 func isSequence(v any) bool {
 	l, ok := v.(*list)
-	return ok && l.kind <= rangeKind || is[string](v) || is[*dict](v) || is[undefined](v)
+	return ok && l.kind <= rangeKind || is[text](v) || is[*dict](v) || is[undefined](v)
 }
 
 // applyTest evaluates "value is name".

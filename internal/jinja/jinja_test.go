@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -20,9 +21,17 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var raw []map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil || len(raw) == 0 {
+		t.Fatalf("%d cases: %v", len(raw), err)
+	}
 	var cases []map[string]any
-	if err := json.Unmarshal(data, &cases); err != nil || len(cases) == 0 {
-		t.Fatalf("%d cases: %v", len(cases), err)
+	for _, r := range raw {
+		c := map[string]any{}
+		for name, v := range r {
+			c[name] = ordered(t, v)
+		}
+		cases = append(cases, c)
 	}
 	templates := map[string]*Template{}
 	for _, c := range cases {
@@ -42,7 +51,7 @@ func TestGolden(t *testing.T) {
 				variables[k] = v
 			}
 		}
-		got, err := templates[name].Render(variables, clock)
+		got, _, err := templates[name].Render(variables, clock)
 		if want, ok := c["want"].(string); !ok {
 			var raised *Raised
 			if !errors.As(err, &raised) || raised.Message != c["error"] {
@@ -52,6 +61,49 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s, chat %q: error %v\n%q, want\n%q", name, c["chat"], err, got, want)
 		}
 	}
+}
+
+// ordered decodes JSON, with its objects as Maps.
+func ordered(t *testing.T, raw json.RawMessage) any {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var value func() any
+	next := func() json.Token {
+		token, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	value = func() any {
+		switch v := next().(type) {
+		case json.Number:
+			n, err := v.Int64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		case json.Delim:
+			var list []any
+			object := Map{}
+			for d.More() {
+				if v == '[' {
+					list = append(list, value())
+					continue
+				}
+				key := next().(string)
+				object = append(object, Entry{key, value()})
+			}
+			if next(); v == '[' {
+				return list
+			}
+			return object
+		default:
+			return v
+		}
+	}
+	return value()
 }
 
 // TestRefuses has unsupported or impossible operations and their error messages.
@@ -119,7 +171,7 @@ func TestRefuses(t *testing.T) {
 	} {
 		tpl, err := Parse(c.src)
 		if err == nil {
-			_, err = tpl.Render(nil, clock)
+			_, _, err = tpl.Render(nil, clock)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.80q: error %v, want … %s", c.src, err, c.want)
@@ -189,7 +241,7 @@ func TestLeftOut(t *testing.T) {
 		tpl, err := Parse(src)
 		text := ""
 		if err == nil {
-			text, err = tpl.Render(nil, clock)
+			text, _, err = tpl.Render(nil, clock)
 		}
 		if err == nil {
 			t.Errorf("%s: %q, want an error", src, text)
@@ -203,7 +255,7 @@ func TestLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tpl.Render(map[string]any{"x": []any{1, 2}}, clock)
+		_, _, err = tpl.Render(map[string]any{"x": []any{1, 2}}, clock)
 		if want := `filter "` + filter + `" is not supported`; err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -215,7 +267,7 @@ func TestLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tpl.Render(map[string]any{"x": "text"}, clock)
+		_, _, err = tpl.Render(map[string]any{"x": "text"}, clock)
 		if want := method + " of a string is not supported"; err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -225,7 +277,7 @@ func TestLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []any{1.5, int64(1 << 31), int64(-1<<31 - 1), uint8(1)} {
-		if _, err := tpl.Render(map[string]any{"v": v}, clock); err == nil {
+		if _, _, err := tpl.Render(map[string]any{"v": v}, clock); err == nil {
 			t.Errorf("no error for the variable %v", v)
 		}
 	}
@@ -237,7 +289,7 @@ func TestUnknownUnused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := tpl.Render(map[string]any{"tools": nil}, clock); got != "x" || err != nil {
+	if got, _, err := tpl.Render(map[string]any{"tools": nil}, clock); got != "x" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -252,7 +304,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		f.Add(string(src))
 	}
-	chat := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "q"}}, "bos_token": "<s>", "add_generation_prompt": true}
+	chat := map[string]any{"messages": []any{Map{{"role", "user"}, {"content", "q"}}}, "bos_token": "<s>", "add_generation_prompt": true}
 	f.Fuzz(func(t *testing.T, src string) {
 		if tpl, err := Parse(src); err == nil {
 			tpl.Render(chat, clock)
@@ -277,7 +329,7 @@ func TestExpressions(t *testing.T) {
 		got := ""
 		tpl, err := Parse(c.Template)
 		if err == nil {
-			got, err = tpl.Render(nil, clock)
+			got, _, err = tpl.Render(nil, clock)
 		}
 		switch {
 		case c.Want == nil && err == nil:

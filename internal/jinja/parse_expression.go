@@ -169,12 +169,12 @@ func (p *parser) primary() expression {
 		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant(n)
-	case text:
-		for p.peek().kind == text {
+		return constant(number{n: n})
+	case quotedText:
+		for p.peek().kind == quotedText {
 			t.s += p.next().s
 		}
-		return constant(t.s)
+		return constant(text{s: t.s})
 	case identifier:
 		return variable(t.s)
 	case operator:
