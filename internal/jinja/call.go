@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -66,7 +65,7 @@ type args struct {
 // bind assigns arguments to the parameters of a function.
 func bind(what string, params []string, g given) args {
 	if len(g.list) > len(params) {
-		fail("%s has %d arguments, and takes %s", what, len(g.list), atMost(params))
+		fail("%s has %d arguments, want at most %d", what, len(g.list), len(params))
 	}
 	a := args{g, what, params, make([]any, len(params)), make([]bool, len(params))}
 	for i, v := range g.list {
@@ -116,11 +115,3 @@ func (a args) int(i int, usual int) int {
 
 // flag returns the truth value of an argument, by default false.
 func (a args) flag(i int) bool { return truth(a.values[i]) }
-
-// atMost says how many arguments a function takes.
-func atMost(params []string) string {
-	if len(params) == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("at most %d", len(params))
-}
