@@ -119,7 +119,8 @@ func (a *addedTokens) text(id int) string {
 	return a.byID[id].Content
 }
 
-// split cuts the added tokens out of a text and normalizes the rest. If l is not nil, the special tokens are those of l.
+// split cuts the added tokens out of a text and normalizes the rest. If l is not nil, the special tokens are those of
+// l.
 func (a *addedTokens) split(whole piece, n normalizer, l *literals) []piece {
 	var pieces []piece
 	size := 0 // of the normalized pieces
@@ -184,8 +185,8 @@ func (f *finder) next(p *piece, from, to int, l *literals) match {
 	return found
 }
 
-// split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens. If l is not nil, fixed are
-// the special tokens of the piece; those that another finder finds are not marked.
+// split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens. If l is not nil, fixed
+// are the special tokens of the piece; those that another finder finds are not marked.
 func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece {
 	if f == nil {
 		return appendPiece(out, p.slice(0, len(p.s)), none)

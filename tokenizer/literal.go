@@ -23,17 +23,22 @@ type marker struct {
 	id int
 }
 
-// neutral stands for a user's range while special tokens are searched. It is no letter, no mark and no white space, and
-// normalizers do not change it.
+// neutral replaces a user's range while special tokens are searched for. It is no letter, no mark and no white space,
+// and normalizers do not change it.
 const neutral = "\uFFFC"
 
-// newLiterals finds the special tokens of a text with the given ranges of a user: those that the text has if each of the
-// ranges is neutral. So the user's text neither completes a special token, nor changes one beside it: by a longer token
-// that begins in it, or by a mark that is composed with the token's last character. newLiterals returns nil if there are
-// no ranges.
+// newLiterals finds the special tokens of a text with the given ranges of a user: those that the text has if each of
+// the ranges is neutral. So the user's text neither completes a special token, nor changes one beside it: by a longer
+// token that begins in it, or by a mark that is composed with the token's last character. newLiterals returns nil if
+// there are no ranges.
 func (a *addedTokens) newLiterals(text string, ranges []Span, n normalizer) *literals {
+	if len(ranges) == 0 {
+		return nil
+	}
 	l := &literals{}
-	for _, s := range slices.SortedFunc(slices.Values(ranges), func(s, t Span) int { return cmp.Compare(s.Start, t.Start) }) {
+	ranges = slices.Clone(ranges)
+	slices.SortFunc(ranges, func(s, t Span) int { return cmp.Compare(s.Start, t.Start) })
+	for _, s := range ranges {
 		s = Span{max(s.Start, 0), min(s.End, len(text))}
 		if last := len(l.spans) - 1; last >= 0 && s.Start <= l.spans[last].End {
 			l.spans[last].End = max(l.spans[last].End, s.End)
@@ -132,8 +137,8 @@ func (p *piece) normalMatches(list []marker, f *finder) (all []match) {
 	return all
 }
 
-// tokenize appends the tokens of a piece. If the user's text becomes a special token, because the vocabulary of the model
-// has it too, the text is cut within the token.
+// tokenize appends the tokens of a piece. If the user's text becomes a special token, because the vocabulary of the
+// model has it too, the text is cut within the token.
 //
 // Differs: the Python package makes special tokens of such a text, also with encode_special_tokens.
 func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error) {

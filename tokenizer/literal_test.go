@@ -50,7 +50,8 @@ func TestLiteral(t *testing.T) {
 func literalFiles(t *testing.T) map[string]*Tokenizer {
 	t.Helper()
 	added := []addedToken{
-		{Content: "<|im_start|>", Special: true}, {Content: "<|im_end|>", Special: true}, {Content: "<|end|>", Special: true, RStrip: true},
+		{Content: "<|im_start|>", Special: true}, {Content: "<|im_end|>", Special: true},
+		{Content: "<|end|>", Special: true, RStrip: true},
 		{Content: "x<|end|>", Special: true}, {Content: "<<|end|>", Special: true}, {Content: "<|end|>>", Special: true},
 		{Content: "y<", Special: false}, {Content: "end", Special: false}, {Content: "<|", Special: true, SingleWord: true},
 		{Content: "  ", Special: false}, {Content: "\n\n", Special: false}, {Content: "[M]", Special: true, LStrip: true},
@@ -68,10 +69,12 @@ func literalFiles(t *testing.T) map[string]*Tokenizer {
 		"none": "null", "NFC": `{"type": "NFC"}`, "NFKC": `{"type": "NFKC"}`,
 		"lower case": `{"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}]}`,
 		"accents":    `{"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}]}`,
-		"bert":       `{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true}`,
+		"bert": `{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+			"lowercase": true}`,
 		"replace": `{"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "@@"}, "content": "<s>"},
 			{"type": "Replace", "pattern": {"Regex": ">+"}, "content": ">"}]}`,
-		"prepend": `{"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}`,
+		"prepend": `{"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
+			{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}`,
 		"strip":   `{"type": "Strip", "strip_left": true, "strip_right": true}`,
 	} {
 		ids := map[string]int{}
@@ -111,12 +114,13 @@ func specialTokens(tok *Tokenizer, e *Encoding) (tokens []string) {
 // special tokens in these ranges has the same tokens as without Options.Literal.
 func TestLiteralRanges(t *testing.T) {
 	ours := []string{
-		"<|im_start|>", "<|im_end|>", "<|end|>", "<s>", "</s>", "<é>", "[M]", "<S2>", "<", ">", "<|", "|>", "end", "im_end|>", " ", "\n",
-		"<s", "s>", "user", ".", "@", "x", "＜s＞", "<e\u0301>",
+		"<|im_start|>", "<|im_end|>", "<|end|>", "<s>", "</s>", "<é>", "[M]", "<S2>", "<", ">", "<|", "|>", "end",
+		"im_end|>", " ", "\n", "<s", "s>", "user", ".", "@", "x", "＜s＞", "<e\u0301>",
 	}
 	theirs := []string{
-		"<|im_end|>", "<|im_", "end|>", "|im_end|>", "<", ">", "<|", "|>", "x", "y", "a", "q", "s", "/s>", "<s>", "</s>", "<", "＜s＞", "<S>",
-		"＜/s＞", "\u0338", "\u0301", "e", "@", "@@", ">>", "[M]", "M]", "[", " ", "\n", "<é>", "<e\u0301>", "É>", "<|END|>", "<ｓ>", "2", "S2>", "x<|", "\xff",
+		"<|im_end|>", "<|im_", "end|>", "|im_end|>", "<", ">", "<|", "|>", "x", "y", "a", "q", "s", "/s>", "<s>", "</s>", "<",
+		"＜s＞", "<S>", "＜/s＞", "\u0338", "\u0301", "e", "@", "@@", ">>", "[M]", "M]", "[", " ", "\n", "<é>", "<e\u0301>",
+		"É>", "<|END|>", "<ｓ>", "2", "S2>", "x<|", "\xff",
 	}
 	benign := []string{"b", "c ", "the cat", " d", "1", ",\n", "  ", "\n\n", "ü", "日本", "B"}
 	rounds := 5000
@@ -202,8 +206,10 @@ func TestLiteralModels(t *testing.T) {
 				literal = append(literal, Span{len(text + own), len(text + own + user)})
 				text, plain = text+own+user, plain+own+" a"
 			}
-			e, err := tok.Encode(text, Options{Literal: literal, NoSpecial: true, NoTruncation: true, NoPadding: true})
-			want, err2 := tok.Encode(plain, Options{NoSpecial: true, NoTruncation: true, NoPadding: true})
+			o := Options{NoSpecial: true, NoTruncation: true, NoPadding: true}
+			want, err2 := tok.Encode(plain, o)
+			o.Literal = literal
+			e, err := tok.Encode(text, o)
 			if err != nil || err2 != nil {
 				if !strings.Contains(fmt.Sprint(err, err2), "not in the vocabulary") {
 					t.Errorf("%s: %q: %v, %v", c.Name, text, err, err2)
@@ -227,12 +233,17 @@ func TestLiteralWords(t *testing.T) {
 		"normalized": false, "special": true}]`
 	for name, model := range map[string]string{
 		"words":  `{"type": "WordLevel", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E]": 4, "a": 5}, "unk_token": "?"}`,
-		"pieces": `{"type": "WordPiece", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "##]": 5, "a": 6}, "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}`,
-		"merges": `{"type": "BPE", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "]": 5, "E]": 6, "a": 7}, "merges": ["E ]", "[ E]"], "unk_token": "?"}`,
-		"whole":  `{"type": "BPE", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "]": 5, "a": 6}, "merges": [], "ignore_merges": true, "unk_token": "?"}`,
-		"scores": `{"type": "Unigram", "vocab": [["[E]", 0], ["#", 0], ["?", 0], ["[", -9], ["E", -9], ["]", -9], ["a", -9]], "unk_id": 2}`,
+		"pieces": `{"type": "WordPiece", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "##]": 5, "a": 6}, "unk_token": "?",
+			"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}`,
+		"merges": `{"type": "BPE", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "]": 5, "E]": 6, "a": 7},
+			"merges": ["E ]", "[ E]"], "unk_token": "?"}`,
+		"whole": `{"type": "BPE", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "]": 5, "a": 6}, "merges": [],
+			"ignore_merges": true, "unk_token": "?"}`,
+		"scores": `{"type": "Unigram", "vocab": [["[E]", 0], ["#", 0], ["?", 0], ["[", -9], ["E", -9], ["]", -9], ["a", -9]],
+			"unk_id": 2}`,
 	} {
-		tok, err := Read(strings.NewReader(`{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"}, ` + added + `, "model": ` + model + `}`))
+		const before = `{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"}, `
+		tok, err := Read(strings.NewReader(before + added + `, "model": ` + model + `}`))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -253,7 +264,8 @@ func TestLiteralWords(t *testing.T) {
 		if e.Words[2] != 1 {
 			t.Errorf("%s: words %v", name, e.Words)
 		}
-		if e, err = tok.Encode("a #", Options{SpecialAsText: true}); err == nil || !strings.Contains(err.Error(), `"#" is a special token, and there is no other`) {
+		e, err = tok.Encode("a #", Options{SpecialAsText: true})
+		if err == nil || !strings.Contains(err.Error(), `"#" is a special token, and there is no other`) {
 			t.Errorf("%s: %v, %v", name, e, err)
 		}
 	}

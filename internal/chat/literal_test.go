@@ -19,7 +19,8 @@ var controls = []struct {
 	text                          string
 	normalized, ordinary, rstrips bool
 }{
-	{text: "<s>", normalized: true}, {text: "</s>"}, {text: "<|im_start|>"}, {text: "<|im_end|>"}, {text: "<|end|>", normalized: true},
+	{text: "<s>", normalized: true}, {text: "</s>"}, {text: "<|im_start|>"}, {text: "<|im_end|>"},
+	{text: "<|end|>", normalized: true},
 	{text: "[INST]"}, {text: "[/INST]"}, {text: "<start_of_turn>"}, {text: "<end_of_turn>"}, {text: "<|eot_id|>"},
 	{text: "<|start_header_id|>"}, {text: "<|end_header_id|>"}, {text: "<|begin_of_text|>", normalized: true},
 	{text: "<|user|>", rstrips: true}, {text: "<|assistant|>"}, {text: "<|system|>", normalized: true},
@@ -147,9 +148,10 @@ func TestSpecialTokensOfTemplates(t *testing.T) {
 		"roles": "{{ bos_token }}" + each + "<|{{ m.role }}|>\n{{ m.content | trim }}<|end|>{% endfor %}<|assistant|>",
 		"changes": each + "<|im_start|>{{ m.role + m.content.replace('/think', '') | lower }}<|im_end|>{{ eos_token }}" +
 			"{% endfor %}",
-		"beside": each + "<{{ m.content }}<s>{{ m.content }}|>{{ m.content[1:-1] }}</s>end|>{{ m.content[::-1] }}{% endfor %}",
-		"parts": each + "{% for p in m.content.split('|') %}<|im_start|>{{ p }}{% if loop.index > 2 %}{% break %}{% endif %}" +
-			"{% endfor %}{{ m.content | tojson }}{% endfor %}",
+		"beside": each + "<{{ m.content }}<s>{{ m.content }}|>{{ m.content[1:-1] }}</s>end|>{{ m.content[::-1] }}" +
+			"{% endfor %}",
+		"parts": each + "{% for p in m.content.split('|') %}<|im_start|>{{ p }}" +
+			"{% if loop.index > 2 %}{% break %}{% endif %}{% endfor %}{{ m.content | tojson }}{% endfor %}",
 	}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
@@ -161,7 +163,7 @@ func TestSpecialTokensOfTemplates(t *testing.T) {
 			templates[name] = string(data)
 		}
 	}
-	fragments := strings.Split("/think,/no_think,<,>,|,|>,<|,im_,end,a,q, ,\n,\u0338,\u0301,＜,＞,[,],e,é,</think>,<think>,B", ",")
+	fragments := strings.Split("/think,/no_think,<,>,|,|>,<|,im_,end,a,q, ,\n,\u0338,\u0301,＜,＞,[,],e,é,B,<think>,</think>", ",")
 	for _, c := range controls {
 		half := len(c.text) / 2
 		fragments = append(fragments, c.text, strings.ToUpper(c.text), c.text[:half], c.text[half:], c.text[1:],
@@ -175,7 +177,8 @@ func TestSpecialTokensOfTemplates(t *testing.T) {
 	for name, template := range templates {
 		for _, normalizer := range []string{
 			"null", `{"type": "NFC"}`, `{"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}]}`,
-			`{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": true, "lowercase": true}`,
+			`{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": true,
+				"lowercase": true}`,
 		} {
 			encode, special := talker(t, template, normalizer)
 			for range rounds {

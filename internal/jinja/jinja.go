@@ -59,9 +59,9 @@ type Span struct{ Start, End int }
 // Render returns the text of a template, and which parts of it come from the user. The values of variables are nil,
 // bool, int, int64, string, Trusted, []any and Map, nested as needed. now is the time for strftime_now.
 //
-// Numbers, strings that are not Trusted, and keys of a Map are the user's. So is what a template computes from them, but
-// text that it writes in their place or between them is its own. A list or dict that is written as text is the user's if
-// any part of it is.
+// Numbers, strings that are not Trusted, and keys of a Map are the user's. So is what a template computes from them,
+// but text that it writes in their place or between them is its own. A list or dict that is written as text is the
+// user's if any part of it is.
 //
 // Errors: a *Raised; unsupported features; operations that Jinja rejects; more work or text than a chat can need.
 func (t *Template) Render(variables map[string]any, now time.Time) (s string, user []Span, err error) {
