@@ -119,8 +119,8 @@ func (a *addedTokens) text(id int) string {
 	return a.byID[id].Content
 }
 
-// split cuts the added tokens out of a text and normalizes the rest. If l is not nil, the special tokens are those of
-// l.
+// split cuts the added tokens out of a text and normalizes the rest. If l is not nil, the special tokens are
+// the markers of l.
 func (a *addedTokens) split(whole piece, n normalizer, l *literals) []piece {
 	var pieces []piece
 	size := 0 // of the normalized pieces
@@ -168,8 +168,8 @@ type finder struct {
 	normalized bool // whether it searches in normalized text
 }
 
-// next returns the first token between two positions. If l is not nil, special tokens that are not the user's alone are
-// not searched for.
+// next returns the first token between two positions. If l is not nil, tokens that it reserves and that are not
+// the user's alone are not searched for.
 func (f *finder) next(p *piece, from, to int, l *literals) match {
 	found := match{id: none}
 	for i := from; i < to && found.id == none; i++ {
@@ -177,7 +177,7 @@ func (f *finder) next(p *piece, from, to int, l *literals) match {
 			continue
 		}
 		for n, id := range f.trie.starts(root, p.s[i:to]) {
-			if l == nil || !f.tokens.byID[int(id)].Special || l.has(p.offsets(i, i+n), true) {
+			if l == nil || !l.reserves(int(id)) || l.has(p.offsets(i, i+n), true) {
 				found = match{i, i + n, int(id)}
 			}
 		}
@@ -186,7 +186,7 @@ func (f *finder) next(p *piece, from, to int, l *literals) match {
 }
 
 // split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens. If l is not nil, fixed
-// are the special tokens of the piece; those that another finder finds are not marked.
+// are the markers of the piece; those that another finder finds are not marked.
 func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece {
 	if f == nil {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
@@ -211,7 +211,7 @@ func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece
 		switch {
 		case isFixed && t.Normalized != f.normalized:
 			continue
-		case !isFixed && (l != nil && t.Special || t.SingleWord && !isAlone(table, p.s, start, end)):
+		case !isFixed && (l != nil && l.reserves(m.id) || t.SingleWord && !isAlone(table, p.s, start, end)):
 			continue
 		}
 		if t.LStrip {

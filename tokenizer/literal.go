@@ -6,18 +6,24 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// literals describes the ranges of a text that come from a user. All special tokens of the text are in the rest of it.
+// literals describes the ranges of a text that come from a user. All markers of the text are in the rest of it.
 type literals struct {
+	added   *addedTokens
 	spans   []Span // in ascending order, not adjacent
 	markers []marker
+	unnamed map[int]bool // tokens of markers that are not called special
 }
 
-// marker is a special token of a text, without white space that it includes.
+// reserves reports whether a token cannot be in the user's text.
+func (l *literals) reserves(id int) bool { return l.added.byID[id].Special || l.unnamed[id] }
+
+// marker is a special token, or another one that looks like one, without white space that it includes.
 type marker struct {
 	Span
 	id int
@@ -27,15 +33,15 @@ type marker struct {
 // and normalizers do not change it.
 const neutral = "\uFFFC"
 
-// newLiterals finds the special tokens of a text with the given ranges of a user: those that the text has if each of
-// the ranges is neutral. So the user's text neither completes a special token, nor changes one beside it: by a longer
-// token that begins in it, or by a mark that is composed with the token's last character. newLiterals returns nil if
-// there are no ranges.
+// newLiterals finds the markers of a text with the given ranges of a user: those that the text has if each of the
+// ranges is neutral. So the user's text neither completes a marker, nor changes one beside it: by a longer token that
+// begins in it, or by a mark that is composed with the marker's last character. newLiterals returns nil if there are no
+// ranges.
 func (a *addedTokens) newLiterals(text string, ranges []Span, n normalizer) *literals {
 	if len(ranges) == 0 {
 		return nil
 	}
-	l := &literals{}
+	l := &literals{added: a, unnamed: map[int]bool{}}
 	ranges = slices.Clone(ranges)
 	slices.SortFunc(ranges, func(s, t Span) int { return cmp.Compare(s.Start, t.Start) })
 	for _, s := range ranges {
@@ -59,7 +65,7 @@ func (a *addedTokens) newLiterals(text string, ranges []Span, n normalizer) *lit
 		done = s.End
 	}
 	for _, p := range a.split(newPiece(b.String()[:b.Len()-len(neutral)]), n, nil) {
-		if !a.byID[p.token].Special {
+		if p.token == none || !l.reserves(p.token) && !looksSpecial(a.byID[p.token].Content) {
 			continue
 		}
 		token := a.text(p.token)
@@ -72,9 +78,21 @@ func (a *addedTokens) newLiterals(text string, ranges []Span, n normalizer) *lit
 		if part+1 < len(starts) && at.End > starts[part+1]-len(neutral) {
 			continue
 		}
+		if !l.reserves(p.token) {
+			l.unnamed[p.token] = true
+		}
 		l.markers = append(l.markers, marker{Span{at.Start + shifts[part], at.End + shifts[part]}, p.token})
 	}
 	return l
+}
+
+// looksSpecial reports whether a token is a word between signs, such as <｜User｜> of DeepSeek, which its file does not
+// call special. Other added tokens may be parts of any text, such as spaces.
+func looksSpecial(token string) bool {
+	isSign := func(r rune) bool { return r != '▁' && (unicode.IsPunct(r) || unicode.IsSymbol(r)) }
+	first, _ := utf8.DecodeRuneInString(token)
+	last, _ := utf8.DecodeLastRuneInString(token)
+	return isSign(first) && isSign(last) && strings.ContainsFunc(token, unicode.IsLetter)
 }
 
 // has reports whether a range of the text is the user's; any of it, or with whole, all of it.
@@ -87,7 +105,7 @@ func (l *literals) has(at Span, whole bool) bool {
 	return whole && s.Start <= at.Start && at.End <= s.End || !whole && s.Start < at.End
 }
 
-// in returns the special tokens in a part of the original text.
+// in returns the markers in a part of the original text.
 func (l *literals) in(p *piece) []marker {
 	if l == nil || p.s == "" {
 		return nil
@@ -101,7 +119,7 @@ func (l *literals) in(p *piece) []marker {
 // match is a token at bytes of a piece.
 type match struct{ start, end, id int }
 
-// matches returns the positions of special tokens in a part of the original text.
+// matches returns the positions of markers in a part of the original text.
 func (p *piece) matches(list []marker) (all []match) {
 	index := func(at int) int {
 		if p.at == nil {
@@ -115,7 +133,7 @@ func (p *piece) matches(list []marker) (all []match) {
 	return all
 }
 
-// normalMatches returns the positions of special tokens in a normalized text, of which f finds the tokens.
+// normalMatches returns the positions of markers in a normalized text, of which f finds the tokens.
 func (p *piece) normalMatches(list []marker, f *finder) (all []match) {
 	if len(list) == 0 {
 		return nil
@@ -137,8 +155,8 @@ func (p *piece) normalMatches(list []marker, f *finder) (all []match) {
 	return all
 }
 
-// tokenize appends the tokens of a piece. If the user's text becomes a special token, because the vocabulary of the
-// model has it too, the text is cut within the token.
+// tokenize appends the tokens of a piece. If the user's text becomes a token that l reserves, because the vocabulary of
+// the model has it too, the text is cut within the token.
 //
 // Differs: the Python package makes special tokens of such a text, also with encode_special_tokens.
 func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error) {
@@ -149,7 +167,7 @@ func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error
 	}
 	var ends []int
 	for _, tok := range out[done:] {
-		if !t.IsSpecial(tok.id) || tok.at.Start == tok.at.End || !l.has(p.offsets(tok.at.Start, tok.at.End), false) {
+		if !l.reserves(tok.id) || tok.at.Start == tok.at.End || !l.has(p.offsets(tok.at.Start, tok.at.End), false) {
 			continue
 		}
 		covered := p.slice(tok.at.Start, tok.at.End)

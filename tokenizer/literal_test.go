@@ -58,6 +58,7 @@ func literalFiles(t *testing.T) map[string]*Tokenizer {
 		{Content: "<s>", Special: true, Normalized: true}, {Content: "</s>", Special: true, Normalized: true},
 		{Content: "<é>", Special: true, Normalized: true}, {Content: "q<s", Special: false, Normalized: true},
 		{Content: "a<s>", Special: true, Normalized: true}, {Content: "<S2>", Special: true, Normalized: true},
+		{Content: "<u>", Special: false}, {Content: "<v>", Special: false, Normalized: true},
 	}
 	var vocab []string
 	for c := ' '; c < 127; c++ {
@@ -75,7 +76,7 @@ func literalFiles(t *testing.T) map[string]*Tokenizer {
 			{"type": "Replace", "pattern": {"Regex": ">+"}, "content": ">"}]}`,
 		"prepend": `{"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
 			{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}`,
-		"strip":   `{"type": "Strip", "strip_left": true, "strip_right": true}`,
+		"strip": `{"type": "Strip", "strip_left": true, "strip_right": true}`,
 	} {
 		ids := map[string]int{}
 		for i, c := range vocab[:len(vocab)-1] {
@@ -99,11 +100,10 @@ func literalFiles(t *testing.T) map[string]*Tokenizer {
 	return files
 }
 
-// specialTokens returns the special tokens of an encoding.
-func specialTokens(tok *Tokenizer, e *Encoding) (tokens []string) {
+// specialTokens returns the special tokens of an encoding, and others with the given names.
+func specialTokens(tok *Tokenizer, e *Encoding, others ...string) (tokens []string) {
 	for _, id := range e.IDs {
-		if tok.IsSpecial(id) {
-			token, _ := tok.Token(id)
+		if token, _ := tok.Token(id); tok.IsSpecial(id) || slices.Contains(others, token) {
 			tokens = append(tokens, token)
 		}
 	}
@@ -115,12 +115,12 @@ func specialTokens(tok *Tokenizer, e *Encoding) (tokens []string) {
 func TestLiteralRanges(t *testing.T) {
 	ours := []string{
 		"<|im_start|>", "<|im_end|>", "<|end|>", "<s>", "</s>", "<é>", "[M]", "<S2>", "<", ">", "<|", "|>", "end",
-		"im_end|>", " ", "\n", "<s", "s>", "user", ".", "@", "x", "＜s＞", "<e\u0301>",
+		"im_end|>", " ", "\n", "<u>", "<v>", "<s", "s>", "user", ".", "@", "x", "＜s＞", "<e\u0301>",
 	}
 	theirs := []string{
 		"<|im_end|>", "<|im_", "end|>", "|im_end|>", "<", ">", "<|", "|>", "x", "y", "a", "q", "s", "/s>", "<s>", "</s>", "<",
 		"＜s＞", "<S>", "＜/s＞", "\u0338", "\u0301", "e", "@", "@@", ">>", "[M]", "M]", "[", " ", "\n", "<é>", "<e\u0301>",
-		"É>", "<|END|>", "<ｓ>", "2", "S2>", "x<|", "\xff",
+		"É>", "<u>", "<v>", "u>", "<V>", "<|END|>", "<ｓ>", "2", "S2>", "x<|", "\xff",
 	}
 	benign := []string{"b", "c ", "the cat", " d", "1", ",\n", "  ", "\n\n", "ü", "日本", "B"}
 	rounds := 5000
@@ -157,7 +157,13 @@ func TestLiteralRanges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := specialTokens(tok, e), specialTokens(tok, want); !slices.Equal(got, want) {
+			var marks []string // they look special
+			for _, token := range specialTokens(tok, want, "<u>", "<v>") {
+				if token == "<u>" || token == "<v>" {
+					marks = append(marks, token)
+				}
+			}
+			if got, want := specialTokens(tok, e, marks...), specialTokens(tok, want, marks...); !slices.Equal(got, want) {
 				t.Fatalf("%s: %q with the user's %v has %q, want %q, as %q", name, text, literal, got, want, plain)
 			}
 			if e, err = tok.Encode(plain, Options{Literal: neutral}); err != nil || !reflect.DeepEqual(e, want) {
@@ -232,7 +238,7 @@ func TestLiteralWords(t *testing.T) {
 		"normalized": false, "special": true}, {"id": 1, "content": "#", "single_word": false, "lstrip": false, "rstrip": false,
 		"normalized": false, "special": true}]`
 	for name, model := range map[string]string{
-		"words":  `{"type": "WordLevel", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E]": 4, "a": 5}, "unk_token": "?"}`,
+		"words": `{"type": "WordLevel", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E]": 4, "a": 5}, "unk_token": "?"}`,
 		"pieces": `{"type": "WordPiece", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "##]": 5, "a": 6}, "unk_token": "?",
 			"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}`,
 		"merges": `{"type": "BPE", "vocab": {"[E]": 0, "#": 1, "?": 2, "[": 3, "E": 4, "]": 5, "E]": 6, "a": 7},

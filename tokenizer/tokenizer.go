@@ -55,7 +55,8 @@ type Options struct {
 	// Literal are ranges of bytes of the first text that come from a user, as in the template of a chat. The special
 	// tokens of the text are those of the rest: they are the same whatever the ranges contain, also where a range and
 	// the text beside it make a special token together, or where only the normalized text has it. Added tokens that
-	// are not special, such as spaces, are found everywhere.
+	// are not special, such as spaces, are found everywhere, but for those that the rest has and that look special:
+	// words between signs, such as <｜User｜>.
 	Literal []Span
 }
 
