@@ -168,25 +168,22 @@ type finder struct {
 	normalized bool // whether it searches in normalized text
 }
 
-// next returns the first token between two positions. If l is not nil, tokens that it reserves and that are not
-// the user's alone are not searched for.
-func (f *finder) next(p *piece, from, to int, l *literals) match {
-	found := match{id: none}
-	for i := from; i < to && found.id == none; i++ {
-		if f.trie.begin[p.s[i]] == root {
+// next returns the first token between two positions.
+func (f *finder) next(s string, from, to int) match {
+	for i := from; i < to; i++ {
+		if f.trie.begin[s[i]] == root {
 			continue
 		}
-		for n, id := range f.trie.starts(root, p.s[i:to]) {
-			if l == nil || !l.reserves(int(id)) || l.has(p.offsets(i, i+n), true) {
-				found = match{i, i + n, int(id)}
-			}
+		if n, id := f.trie.longest(root, s[i:to]); n > 0 {
+			return match{i, i + n, int(id)}
 		}
 	}
-	return found
+	return match{id: none}
 }
 
 // split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens. If l is not nil, fixed
-// are the markers of the piece; those that another finder finds are not marked.
+// are the markers of the piece, and other tokens that it reserves are text; markers that another finder finds are not
+// marked.
 func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece {
 	if f == nil {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
@@ -198,7 +195,7 @@ func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece
 		if len(fixed) > 0 {
 			to = fixed[0].start
 		}
-		m := f.next(&p, at, to, l)
+		m := f.next(p.s, at, to)
 		isFixed := m.id == none && len(fixed) > 0
 		if isFixed {
 			m, fixed = fixed[0], fixed[1:]
@@ -218,11 +215,7 @@ func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece
 			start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
 		}
 		if t.RStrip { // white space of an earlier token is not scanned again
-			rest := p.s[max(end, done):]
-			if len(fixed) > 0 {
-				rest = p.s[max(end, done):max(end, done, fixed[0].start)]
-			}
-			end = max(end, done) + len(rest) - len(strings.TrimLeftFunc(rest, isSpace))
+			end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
 		}
 		if done < start {
 			out = appendPiece(out, p.slice(done, start), none)

@@ -95,14 +95,10 @@ func looksSpecial(token string) bool {
 	return isSign(first) && isSign(last) && strings.ContainsFunc(token, unicode.IsLetter)
 }
 
-// has reports whether a range of the text is the user's; any of it, or with whole, all of it.
-func (l *literals) has(at Span, whole bool) bool {
+// has reports whether a part of a range of the text is the user's.
+func (l *literals) has(at Span) bool {
 	i := sort.Search(len(l.spans), func(i int) bool { return l.spans[i].End > at.Start })
-	if i == len(l.spans) {
-		return false
-	}
-	s := l.spans[i]
-	return whole && s.Start <= at.Start && at.End <= s.End || !whole && s.Start < at.End
+	return i < len(l.spans) && l.spans[i].Start < at.End
 }
 
 // in returns the markers in a part of the original text.
@@ -146,10 +142,9 @@ func (p *piece) normalMatches(list []marker, f *finder) (all []match) {
 		if !ok {
 			continue
 		}
-		token := f.tokens.text(list[k].id)
-		if end := i + len(token); strings.HasPrefix(p.s[i:], token) && int(p.align(end-1).end) == list[k].End {
-			all = append(all, match{i, end, list[k].id})
-			i = end - 1
+		if token := f.tokens.text(list[k].id); strings.HasPrefix(p.s[i:], token) {
+			all = append(all, match{i, i + len(token), list[k].id})
+			i += len(token) - 1
 		}
 	}
 	return all
@@ -167,7 +162,7 @@ func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error
 	}
 	var ends []int
 	for _, tok := range out[done:] {
-		if !l.reserves(tok.id) || tok.at.Start == tok.at.End || !l.has(p.offsets(tok.at.Start, tok.at.End), false) {
+		if !l.reserves(tok.id) || tok.at.Start == tok.at.End || !l.has(p.offsets(tok.at.Start, tok.at.End)) {
 			continue
 		}
 		covered := p.slice(tok.at.Start, tok.at.End)
