@@ -76,6 +76,7 @@ func literalFiles(t *testing.T) map[string]*Tokenizer {
 			{"type": "Replace", "pattern": {"Regex": ">+"}, "content": ">"}]}`,
 		"prepend": `{"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
 			{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}`,
+		"ascii": `{"type": "Replace", "pattern": {"Regex": "[^ -~]"}, "content": ""}`,
 		"strip": `{"type": "Strip", "strip_left": true, "strip_right": true}`,
 	} {
 		ids := map[string]int{}
@@ -128,6 +129,9 @@ func TestLiteralRanges(t *testing.T) {
 		rounds = 500
 	}
 	for name, tok := range literalFiles(t) {
+		if name == "ascii" { // it joins texts of both
+			continue
+		}
 		rng := rand.New(rand.NewPCG(1, 2))
 		some := func(from []string, most int) (s string) {
 			for range rng.IntN(most + 1) {
@@ -232,9 +236,18 @@ func TestLiteralModels(t *testing.T) {
 	}
 }
 
+// A normalizer that removes the user's text may join the text on both sides, which is not one special token then.
+func TestLiteralRemoved(t *testing.T) {
+	tok := literalFiles(t)["ascii"]
+	e, err := tok.Encode("<és>é</s>", Options{Literal: []Span{{1, 3}, {5, 7}}})
+	if got := specialTokens(tok, e); err != nil || !slices.Equal(got, []string{"</s>"}) {
+		t.Errorf("%q, %v", e.Tokens, err)
+	}
+}
+
 // The vocabulary of a model may have a special token as a whole word, or reach it by merges.
 func TestLiteralWords(t *testing.T) {
-	const added = `"added_tokens": [{"id": 0, "content": "[E]", "single_word": false, "lstrip": false, "rstrip": false,
+	const added = `"added_tokens": [{"id": 0, "content": "[E]", "single_word": true, "lstrip": false, "rstrip": false,
 		"normalized": false, "special": true}, {"id": 1, "content": "#", "single_word": false, "lstrip": false, "rstrip": false,
 		"normalized": false, "special": true}]`
 	for name, model := range map[string]string{
@@ -269,6 +282,11 @@ func TestLiteralWords(t *testing.T) {
 		}
 		if e.Words[2] != 1 {
 			t.Errorf("%s: words %v", name, e.Words)
+		}
+		// In text that is not the user's, the model may make a special token of one that is no single word.
+		want, _ := tok.Encode("a[E] a", Options{})
+		if e, err = tok.Encode("a[E] a", Options{Literal: []Span{{5, 6}}}); err != nil || !reflect.DeepEqual(e, want) {
+			t.Errorf("%s: tokens %q, want %q, %v", name, e.Tokens, want.Tokens, err)
 		}
 		e, err = tok.Encode("a #", Options{SpecialAsText: true})
 		if err == nil || !strings.Contains(err.Error(), `"#" is a special token, and there is no other`) {
