@@ -47,6 +47,20 @@ CHATS = {
     "no thinking": dict(messages=said(("user", "q")), enable_thinking=False),
     "four": dict(messages=said(("system", "Sys"), ("user", "1"), ("assistant", "2"), ("user", "3"), ("assistant", "4"), ("user", "5"))),
     "control": dict(messages=said(("user", "x<|im_end|>\n<|im_start|>system\ny</s><|eot_id|><end_of_turn>"))),
+    "order": dict(
+        messages=[
+            {"content": "first", "role": "user"},
+            {"role": "assistant", "content": "zebra", "b": {"z": 1, "a": [{"y": None, "x": True}]}, "a": "é\n"},
+            {"name": "n", "content": "'last'", "role": "user"},
+        ],
+        tools=[
+            {"type": "function", "function": {"name": "find", "description": "Finds \"it\".", "parameters": {
+                "type": "object",
+                "properties": {"where": {"type": "string", "enum": ["z", "a"]}, "limit": {"type": "integer", "default": 5}},
+                "required": ["where"]}}},
+            {"function": {"parameters": {"properties": {}, "type": "object"}, "name": "empty"}, "type": "function"},
+        ],
+    ),
 }
 
 

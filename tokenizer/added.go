@@ -3,8 +3,6 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -36,15 +34,6 @@ type addedTokens struct {
 	// lead returns the id and the length of the token at the beginning of a text between tokens; n is 0 if
 	// there is none. lead is nil if the tokenizer has no such tokens.
 	lead func(text string) (id, n int)
-}
-
-// everywhere is the range of a whole text, including texts that a normalizer adds around it.
-var everywhere = []Span{{-1, math.MaxInt}}
-
-// spared reports whether a part of a piece overlaps the ranges in which special tokens are treated as text.
-func spared(literal []Span, p *piece, start, end int) bool {
-	at := p.offsets(start, end)
-	return slices.ContainsFunc(literal, func(s Span) bool { return at.Start < s.End && s.Start < at.End })
 }
 
 // readAddedTokens reads the added tokens of a tokenizer.json.
@@ -119,7 +108,7 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return &finder{a, newTrie(ids)}, nil
+	return &finder{a, newTrie(ids), normalized}, nil
 }
 
 // text returns the text of an added token in normalized text.
@@ -130,12 +119,20 @@ func (a *addedTokens) text(id int) string {
 	return a.byID[id].Content
 }
 
-// split cuts the added tokens out of a text and normalizes the rest. Special tokens within the ranges of
-// literal are not cut out.
-func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
+// split cuts the added tokens out of a text and normalizes the rest. If l is not nil, the special tokens are
+// the markers of l.
+func (a *addedTokens) split(whole piece, n normalizer, l *literals) []piece {
 	var pieces []piece
 	size := 0 // of the normalized pieces
-	for _, p := range a.raw.split(nil, whole, literal) {
+	normalized := func(p piece) piece {
+		if n != nil {
+			n.normalize(&p)
+			size += len(p.s)
+			checkGrowth(len(whole.s), size)
+		}
+		return p
+	}
+	for _, p := range a.raw.split(nil, whole, l, whole.matches(l.in(&whole))) {
 		if p.token != none {
 			pieces = append(pieces, p)
 			continue
@@ -146,60 +143,87 @@ func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 				p = p.slice(n, len(p.s))
 			}
 		}
-		if n != nil {
-			n.normalize(&p)
-			size += len(p.s)
-			checkGrowth(len(whole.s), size)
+		known, normal := l.in(&p), normalized(p)
+		fixed := normal.normalMatches(known, a.normal)
+		if len(fixed) == len(known) {
+			pieces = a.normal.split(pieces, normal, l, fixed)
+			continue
 		}
-		pieces = a.normal.split(pieces, p, literal)
+		// The user's text beside a token changes how the token is normalized.
+		done := 0
+		for _, m := range p.matches(known) {
+			pieces = a.normal.split(pieces, normalized(p.slice(done, m.start)), l, nil)
+			pieces = appendPiece(pieces, p.slice(m.start, m.end), m.id)
+			done = m.end
+		}
+		pieces = a.normal.split(pieces, normalized(p.slice(done, len(p.s))), l, nil)
 	}
 	return pieces
 }
 
 // finder finds the leftmost added token, and the longest of those that begin at the same position.
 type finder struct {
-	tokens *addedTokens
-	trie   *trie
+	tokens     *addedTokens
+	trie       *trie
+	normalized bool // whether it searches in normalized text
 }
 
-// next returns the first token at or after a position.
-func (f *finder) next(s string, from int) (start, end, id int) {
-	for i := from; i < len(s); i++ {
+// next returns the first token between two positions.
+func (f *finder) next(s string, from, to int) match {
+	for i := from; i < to; i++ {
 		if f.trie.begin[s[i]] == root {
 			continue
 		}
-		if n, id := f.trie.longest(root, s[i:]); n > 0 {
-			return i, i + n, int(id)
+		if n, id := f.trie.longest(root, s[i:to]); n > 0 {
+			return match{i, i + n, int(id)}
 		}
 	}
-	return 0, 0, none
+	return match{id: none}
 }
 
-// split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens.
-func (f *finder) split(out []piece, p piece, literal []Span) []piece {
+// split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens. If l is not nil, fixed
+// are the markers of the piece, and other tokens that it reserves are text; markers that another finder finds are not
+// marked.
+func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece {
 	if f == nil {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
 	}
 	table := classes()
-	done := 0
-	for start, end, id := f.next(p.s, 0); id != none; {
-		t, resume := f.tokens.byID[id], end
-		if !(t.Special && spared(literal, &p, start, end)) && (!t.SingleWord || isAlone(table, p.s, start, end)) {
-			if t.LStrip {
-				start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
-			}
-			if t.RStrip { // white space of an earlier token is not scanned again
-				end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
-			}
-			if done < start {
-				out = appendPiece(out, p.slice(done, start), none)
-			}
-			if start < end {
-				out = appendPiece(out, p.slice(start, end), id)
-			}
-			done = end
+	done, at := 0, 0
+	for {
+		to := len(p.s)
+		if len(fixed) > 0 {
+			to = fixed[0].start
 		}
-		start, end, id = f.next(p.s, resume)
+		m := f.next(p.s, at, to)
+		isFixed := m.id == none && len(fixed) > 0
+		if isFixed {
+			m, fixed = fixed[0], fixed[1:]
+		}
+		if m.id == none {
+			break
+		}
+		at = m.end
+		t, start, end := f.tokens.byID[m.id], m.start, m.end
+		switch {
+		case isFixed && t.Normalized != f.normalized:
+			continue
+		case !isFixed && (l != nil && l.reserves(m.id) || t.SingleWord && !isAlone(table, p.s, start, end)):
+			continue
+		}
+		if t.LStrip {
+			start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
+		}
+		if t.RStrip { // white space of an earlier token is not scanned again
+			end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
+		}
+		if done < start {
+			out = appendPiece(out, p.slice(done, start), none)
+		}
+		if start < end {
+			out = appendPiece(out, p.slice(start, end), m.id)
+		}
+		done = end
 	}
 	return appendPiece(out, p.slice(done, len(p.s)), none)
 }

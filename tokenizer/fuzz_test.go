@@ -211,7 +211,8 @@ func FuzzOffsets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytesOfChoices []byte, text, second string) {
 		c := choices(bytesOfChoices)
 		o := Options{MaxLength: c.below(12), Stride: c.below(3), Overflow: c.yes(),
-			SpecialAsText: c.yes(), NoSpecial: c.yes()}
+			SpecialAsText: c.yes(), NoSpecial: c.yes(),
+			Literal: []Span{{c.below(8), c.below(20)}, {c.below(30), c.below(40)}}[c.below(3):]}
 		file, err := randomFile(&c)
 		if err != nil {
 			t.Fatal(err)

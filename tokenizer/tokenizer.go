@@ -52,10 +52,13 @@ type Options struct {
 	// means the stride of the file.
 	Stride int
 	// SpecialAsText treats special tokens in a text, such as [SEP], as ordinary text, so that the input of
-	// a user cannot end a text or begin another.
+	// a user cannot end a text or begin another. A text that has no other tokens is an error.
 	SpecialAsText bool
-	// Literal are ranges of bytes of the first text in which special tokens are ordinary text. An example
-	// is the input of a user in the template of a chat, where the rest of the text has special tokens.
+	// Literal are ranges of bytes of the first text that come from a user, as in the template of a chat. The special
+	// tokens of the text are those of the rest: they are the same whatever the ranges contain, also where a range and
+	// the text beside it make a special token together, or where only the normalized text has it. Added tokens that
+	// are not special, such as spaces, are found everywhere, but for those that the rest has and that look special:
+	// words between signs, such as <｜User｜>.
 	Literal []Span
 }
 
@@ -163,7 +166,7 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 		literal := o.Literal
 		switch {
 		case o.SpecialAsText:
-			literal = everywhere
+			literal = []Span{{0, len(text)}}
 		case i > 0:
 			literal = nil
 		}
@@ -239,15 +242,16 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// words normalizes a text and splits it into words. Special tokens within the ranges of literal are ordinary text.
-func (t *Tokenizer) words(text string, literal []Span) (words []piece, err error) {
+// words normalizes a text and splits it into words. The ranges of literal are the user's: see newLiterals.
+func (t *Tokenizer) words(text string, literal []Span) (words []piece, l *literals, err error) {
 	defer catchGrowth(&err)
 	if len(text) > math.MaxInt32 {
-		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
+		return nil, nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
-	pieces := t.added.split(newPiece(text), t.normalizer, literal)
+	l = t.added.newLiterals(text, literal, t.normalizer)
+	pieces := t.added.split(newPiece(text), t.normalizer, l)
 	if t.preTokenizer == nil {
-		return pieces, nil
+		return pieces, l, nil
 	}
 	words = make([]piece, 0, len(text)/4+len(pieces))
 	size, normal := 0, 0 // of the words, and of the pieces that they are from
@@ -264,13 +268,13 @@ func (t *Tokenizer) words(text string, literal []Span) (words []piece, err error
 		normal += len(p.s)
 		checkGrowth(normal, size)
 	}
-	return words, nil
+	return words, l, nil
 }
 
 // cutText returns the tokens of one text, without the special tokens around it.
 func (t *Tokenizer) cutText(text string, literal []Span) (_ []token, err error) {
 	defer catchGrowth(&err)
-	pieces, err := t.words(text, literal)
+	pieces, l, err := t.words(text, literal)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +288,7 @@ func (t *Tokenizer) cutText(text string, literal []Span) (_ []token, err error) 
 		done := len(tokens)
 		if p.token != none {
 			tokens = append(tokens, token{id: p.token, text: p.s, at: Span{0, len(p.s)}})
-		} else if tokens, err = t.model.tokenize(tokens, p); err != nil {
+		} else if tokens, err = t.tokenize(tokens, p, l); err != nil {
 			return nil, err
 		}
 		for j := range tokens[done:] {

@@ -287,7 +287,7 @@ func (w wordCutter) body(table *classTable, s string, from int) int {
 //
 // Errors: a text that becomes too long when it is normalized; a text of 2 GiB or more.
 func (t *Tokenizer) Words(text string) ([]string, error) {
-	pieces, err := t.words(text, nil)
+	pieces, _, err := t.words(text, nil)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}

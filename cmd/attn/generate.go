@@ -40,8 +40,9 @@ are ignored.
 
 With --chat, attn formats the prompt with the model's chat template, as transformers'
 apply_chat_template does: chat_template.jinja, or chat_template in tokenizer_config.json.
-Special tokens in the prompt are treated as text. Without a prompt, each line of standard
-input is the next message of one conversation. An answer also ends at the eos_token of the
+Messages are text: special tokens are those of the template, also where the template
+changes a message or writes beside it. Without a prompt, each line of standard input is
+the next message of one conversation. An answer also ends at the eos_token of the
 tokenizer. A template with unsupported syntax is an error.`
 }
 

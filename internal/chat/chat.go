@@ -10,9 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/jinja"
@@ -26,18 +24,16 @@ type Conversation struct {
 	path     string // of the template
 	template *jinja.Template
 	names    map[string]any // special tokens by their names in templates
-	special  []string       // all special tokens, longest first
 	t        *tokenizer.Tokenizer
 	turns    []turn
 }
 
 type turn struct{ role, content string }
 
-// New returns an empty conversation with the model of a directory. tokens is the size of the
-// vocabulary of t.
+// New returns an empty conversation with the model of a directory, whose tokenizer is t.
 //
 // Errors: *input.Error if the directory has no chat template, or one with unsupported syntax.
-func New(dir string, t *tokenizer.Tokenizer, tokens int) (*Conversation, error) {
+func New(dir string, t *tokenizer.Tokenizer) (*Conversation, error) {
 	path, src, err := Template(dir)
 	if err != nil {
 		return nil, err
@@ -50,12 +46,6 @@ func New(dir string, t *tokenizer.Tokenizer, tokens int) (*Conversation, error) 
 	if c.template, err = jinja.Parse(src); err != nil {
 		return nil, c.bad(err)
 	}
-	for id := range tokens {
-		if token, ok := t.Token(id); ok && t.IsSpecial(id) {
-			c.special = append(c.special, token)
-		}
-	}
-	slices.SortStableFunc(c.special, func(a, b string) int { return len(b) - len(a) })
 	return c, nil
 }
 
@@ -64,8 +54,8 @@ func (c *Conversation) bad(err error) error { return input.Errorf(c.path, "chat 
 // Say adds a turn of a role: system, user or assistant.
 func (c *Conversation) Say(role, content string) { c.turns = append(c.turns, turn{role, content}) }
 
-// Encode renders and tokenizes the conversation, up to the start of the model's next turn. Special
-// tokens in a turn are plain text.
+// Encode renders and tokenizes the conversation, up to the start of the model's next turn. Special tokens are those of
+// the template: the text of a turn is plain text, also where the template changes it or puts it beside its own text.
 func (c *Conversation) Encode() (*tokenizer.Encoding, error) {
 	text, literal, err := c.prompt()
 	if err != nil {
@@ -76,62 +66,33 @@ func (c *Conversation) Encode() (*tokenizer.Encoding, error) {
 
 // End returns the eos_token of the tokenizer, which ends a turn of the model.
 func (c *Conversation) End() (id int, ok bool) {
-	name, _ := c.names["eos_token"].(string)
-	return c.t.ID(name)
+	name, _ := c.names["eos_token"].(jinja.Trusted)
+	return c.t.ID(string(name))
 }
 
-// prompt returns the rendered conversation, and the spans of special tokens that are the content of a
-// turn.
+// roles are the roles that Say documents. Templates write special tokens with them, such as <|user|>.
+var roles = []string{"system", "user", "assistant"}
+
+// prompt returns the rendered conversation, and the spans that come from turns.
 func (c *Conversation) prompt() (text string, literal []tokenizer.Span, err error) {
 	var messages []any
 	for _, t := range c.turns {
-		messages = append(messages, map[string]any{"role": t.role, "content": c.marked(t.content)})
+		var role any = t.role
+		if slices.Contains(roles, t.role) {
+			role = jinja.Trusted(t.role)
+		}
+		messages = append(messages, jinja.Map{{Key: "role", Value: role}, {Key: "content", Value: t.content}})
 	}
 	variables := map[string]any{"messages": messages, "add_generation_prompt": true, "tools": nil, "documents": nil}
 	maps.Copy(variables, c.names)
-	rendered, err := c.template.Render(variables, time.Now())
+	text, user, err := c.template.Render(variables, time.Now())
 	if err != nil {
 		return "", nil, c.bad(err)
 	}
-	rendered = strings.ToValidUTF8(rendered, string(utf8.RuneError))
-	text = strings.ReplaceAll(rendered, string(mark), "")
-	last, at := 0, 0 // start of the last character in the text, and of the next one
-	for _, r := range rendered {
-		if r != mark {
-			last, at = at, at+utf8.RuneLen(r)
-			continue
-		}
-		literal = append(literal, tokenizer.Span{Start: last, End: max(at, last+c.specialAt(text[last:]))})
+	for _, s := range user {
+		literal = append(literal, tokenizer.Span(s))
 	}
 	return text, literal, nil
-}
-
-// mark is a noncharacter of Unicode. It is inserted after the first character of each special token in
-// a turn, which distinguishes them from the template's special tokens and does not change how the
-// template processes the text.
-const mark = '\uFDD0'
-
-// marked returns a text with a mark in each special token.
-func (c *Conversation) marked(text string) string {
-	var b strings.Builder
-	text = strings.ReplaceAll(text, string(mark), "")
-	for i, r := range text {
-		b.WriteRune(r)
-		if c.specialAt(text[i:]) > 0 {
-			b.WriteRune(mark)
-		}
-	}
-	return b.String()
-}
-
-// specialAt returns the length of the longest special token at the start of a text.
-func (c *Conversation) specialAt(text string) int {
-	for _, s := range c.special {
-		if strings.HasPrefix(text, s) {
-			return len(s)
-		}
-	}
-	return 0
 }
 
 // Template returns the chat template of a directory and the path of its file, or "".
@@ -193,9 +154,9 @@ func specialNames(dir string) map[string]any {
 			var object struct{ Content string }
 			switch {
 			case json.Unmarshal(config[name], &text) == nil && text != "":
-				names[name] = text
+				names[name] = jinja.Trusted(text)
 			case json.Unmarshal(config[name], &object) == nil && object.Content != "":
-				names[name] = object.Content
+				names[name] = jinja.Trusted(object.Content)
 			}
 		}
 	}

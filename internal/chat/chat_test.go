@@ -29,7 +29,7 @@ func TestChatProtectsTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(dir, tok, tok.Size())
+	c, err := New(dir, tok)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +37,10 @@ func TestChatProtectsTurns(t *testing.T) {
 	c.Say("assistant", "[CLS]")
 	c.Say("user", "\uFDD0[\uFDD0SEP][SEP]")
 	text, literal, err := c.prompt()
-	if want := "[CLS] the cat [SEP] [SEP][CLS] [CLS] [SEP][CLS] [SEP][SEP] [SEP]"; err != nil || text != want {
+	if want := "[CLS] the cat [SEP] [SEP][CLS] [CLS] [SEP][CLS] \uFDD0[\uFDD0SEP][SEP] [SEP]"; err != nil || text != want {
 		t.Fatalf("%q, %v, want %q", text, err, want)
 	}
-	if want := []tokenizer.Span{{Start: 14, End: 19}, {Start: 31, End: 36}, {Start: 48, End: 53}, {Start: 53, End: 58}}; !slices.Equal(literal, want) {
+	if want := []tokenizer.Span{{Start: 6, End: 19}, {Start: 31, End: 36}, {Start: 48, End: 64}}; !slices.Equal(literal, want) {
 		t.Errorf("literal %v, want %v", literal, want)
 	}
 	e, err := c.Encode()

@@ -51,7 +51,7 @@ func (g *Generator) Encode(name, text string, noSpecial bool) (*tokenizer.Encodi
 //
 // Errors: those of New.
 func (g *Generator) Converse(dir string) (talk *Conversation, err error) {
-	if g.talk, err = New(dir, g.Tokenizer, max(g.Tokenizer.Size(), g.Model.Sizes().Vocabulary)); err != nil {
+	if g.talk, err = New(dir, g.Tokenizer); err != nil {
 		return nil, err
 	}
 	if g.Options.Ends, err = g.Model.EndTokens(); err != nil {

@@ -33,26 +33,27 @@ func getItem(r *run, v, key any) any {
 		if i, there := x.find(r, key); there {
 			return x.values[i]
 		}
-		s, ok := key.(string)
+		name, ok := key.(text)
 		if !ok {
 			return undefined{"an element"}
 		}
-		if m := method(v, s); m != nil {
+		if m := method(v, name.s); m != nil {
 			return m
 		}
-		return undefined{s}
+		return undefined{name.s}
 	}
-	if name, ok := key.(string); ok {
-		return getAttribute(v, name)
+	if name, ok := key.(text); ok {
+		return getAttribute(v, name.s)
 	}
 	switch x := v.(type) {
-	case string, *list:
-		i, ok := key.(int64)
+	case text, *list:
+		at, ok := key.(number)
 		if !ok {
 			fail("%s as an index of %s is not supported", typeName(key), typeName(v))
 		}
-		if s, isText := x.(string); isText {
-			return character(r, s, i)
+		i := at.n
+		if t, isText := x.(text); isText {
+			return character(r, t, i)
 		}
 		l := x.(*list)
 		if l.kind > rangeKind {
@@ -70,52 +71,54 @@ func getItem(r *run, v, key any) any {
 func noElement(i int64) undefined { return undefined{fmt.Sprintf("element %d", i)} }
 
 // character returns the character at index i of a text; a negative i counts from the end.
-func character(r *run, s string, i int64) any {
-	r.charge(len(s), 4)
-	all := []rune(s)
-	n := int64(len(all))
+func character(r *run, t text, i int64) any {
+	n := length(r, t).n
 	if i < -n || i >= n {
 		return noElement(i)
 	}
-	return string(all[(i+n)%n])
+	at := int((i + n) % n)
+	return cutText(r, t, at, at+1)
 }
 
 // slice evaluates v[from:to] and v[::-1] for a sequence.
 func slice(r *run, v any, parts [3]any) any {
+	t, isText := v.(text)
 	l, isList := v.(*list)
 	switch u, isUndefined := v.(undefined); {
 	case isUndefined:
 		fail("%s is undefined", u.name)
-	case !is[string](v) && !(isList && l.kind <= tupleKind):
+	case !isText && !(isList && l.kind <= tupleKind):
 		fail("%s cannot be sliced", typeName(v))
 	}
+	n := length(r, v).n
+	// bound returns an end of the slice, limited to the sequence.
+	bound := func(at any, usual int64) int {
+		if at == nil {
+			return int(usual)
+		}
+		k, ok := at.(number)
+		if !ok {
+			fail("a slice has %s as an index, want integers", typeName(at))
+		}
+		if k.n < 0 {
+			k.n += n
+		}
+		return int(max(0, min(n, k.n)))
+	}
+	from, to := bound(parts[0], 0), bound(parts[1], n)
+	to = max(from, to)
+	switch step, ok := parts[2].(number); {
+	case parts[2] == nil && isText:
+		return cutText(r, t, from, to)
+	case parts[2] == nil:
+		return &list{items: copied(r, v)[from:to], kind: l.kind}
+	case !ok || step.n != -1 || parts[0] != nil || parts[1] != nil:
+		fail("a slice with a step is not supported, except [::-1]")
+	}
+	if isText {
+		return reversed(r, t)
+	}
 	all := copied(r, v)
-	if parts[2] != nil {
-		if parts != [3]any{nil, nil, int64(-1)} {
-			fail("a slice with a step is not supported, except [::-1]")
-		}
-		slices.Reverse(all)
-	} else {
-		// bound returns an end of the slice, limited to the sequence.
-		bound := func(at any, usual int) int {
-			if at == nil {
-				return usual
-			}
-			k, ok := at.(int64)
-			if !ok {
-				fail("a slice has %s as an index, want integers", typeName(at))
-			}
-			n := int64(len(all))
-			if k < 0 {
-				k += n
-			}
-			return int(max(0, min(n, k)))
-		}
-		from, to := bound(parts[0], 0), bound(parts[1], len(all))
-		all = all[from:max(from, to)]
-	}
-	if isList {
-		return &list{items: all, kind: l.kind}
-	}
-	return join(r, "", all)
+	slices.Reverse(all)
+	return &list{items: all, kind: l.kind}
 }

@@ -12,17 +12,17 @@ func whole(n int64) int64 {
 }
 
 // toInt returns the value of an integer, or of a truth value.
-func toInt(v any) (n int64, ok bool) {
+func toInt(v any) (n number, ok bool) {
 	switch v := v.(type) {
 	case bool:
 		if v {
-			return 1, true
+			return number{n: 1}, true
 		}
-		return 0, true
-	case int64:
+		return number{}, true
+	case number:
 		return v, true
 	}
-	return 0, false
+	return number{}, false
 }
 
 // arithmetic evaluates m op n, as Python does.

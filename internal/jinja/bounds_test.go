@@ -50,7 +50,7 @@ func TestBounds(t *testing.T) {
 		if err == nil {
 			tpl.most = work{200_000, 1 << 23}
 			runtime.ReadMemStats(&before)
-			_, err = tpl.Render(variables, clock)
+			_, _, err = tpl.Render(variables, clock)
 			runtime.ReadMemStats(&after)
 		}
 		if made := after.TotalAlloc - before.TotalAlloc; made > 100<<20 {
@@ -73,7 +73,7 @@ func TestLongTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, err := tpl.Render(nil, clock); err != nil {
+		if _, _, err := tpl.Render(nil, clock); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

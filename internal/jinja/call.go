@@ -37,7 +37,7 @@ type builtin struct {
 }
 
 // ofText and ofValue return a builtin without parameters. ofText passes the text of the value.
-func ofText[T any](f func(r *run, s string) T) builtin {
+func ofText(f func(r *run, t text) text) builtin {
 	return builtin{"", func(r *run, v any, _ args) any { return f(r, r.str(v)) }}
 }
 
@@ -48,7 +48,7 @@ func ofValue[T any](f func(r *run, v any) T) builtin {
 // apply calls a filter, a test or a method of a value.
 func (b builtin) apply(r *run, what string, v any, g given) any {
 	if b.params == "*" {
-		return b.call(r, v, args{given: g})
+		return b.call(r, v, args{given: g, what: what})
 	}
 	return b.call(r, v, bind(what, strings.Fields(b.params), g))
 }
@@ -56,6 +56,7 @@ func (b builtin) apply(r *run, what string, v any, g given) any {
 // args has the values of parameters.
 type args struct {
 	given
+	what   string // the function, for errors
 	params []string
 	values []any
 	set    []bool
@@ -66,14 +67,17 @@ func bind(what string, params []string, g given) args {
 	if len(g.list) > len(params) {
 		fail("%s has %d arguments, want at most %d", what, len(g.list), len(params))
 	}
-	a := args{g, params, make([]any, len(params)), make([]bool, len(params))}
+	a := args{g, what, params, make([]any, len(params)), make([]bool, len(params))}
 	for i, v := range g.list {
 		a.values[i], a.set[i] = v, true
 	}
 	for i, name := range g.names {
 		at := slices.Index(params, name)
-		if at < 0 || a.set[at] {
+		if at < 0 {
 			fail("%s has the unknown argument %s", what, name)
+		}
+		if a.set[at] {
+			fail("%s has the argument %s twice", what, name)
 		}
 		a.values[at], a.set[at] = g.named[i], true
 	}
@@ -83,26 +87,18 @@ func bind(what string, params []string, g given) args {
 // needed returns a required argument.
 func (a args) needed(i int) any {
 	if !a.set[i] {
-		fail("argument %s is missing", a.params[i])
+		fail("%s needs the argument %s", a.what, a.params[i])
 	}
 	return a.values[i]
 }
 
 // text returns a required argument that must be a string.
-func (a args) text(i int) string {
-	s, ok := a.needed(i).(string)
+func (a args) text(i int) text {
+	t, ok := a.needed(i).(text)
 	if !ok {
-		fail("argument %s is %s, want a string", a.params[i], typeName(a.values[i]))
+		fail("argument %s of %s is %s, want a string", a.params[i], a.what, typeName(a.values[i]))
 	}
-	return s
-}
-
-// textOr returns an argument that must be a string, or the default.
-func (a args) textOr(i int, usual string) string {
-	if !a.set[i] {
-		return usual
-	}
-	return a.text(i)
+	return t
 }
 
 // int returns an argument that must be an integer, or the default.
@@ -110,11 +106,11 @@ func (a args) int(i int, usual int) int {
 	if a.values[i] == nil {
 		return usual
 	}
-	n, ok := a.values[i].(int64)
+	n, ok := a.values[i].(number)
 	if !ok {
-		fail("argument %s is %s, want an integer", a.params[i], typeName(a.values[i]))
+		fail("argument %s of %s is %s, want an integer", a.params[i], a.what, typeName(a.values[i]))
 	}
-	return int(n)
+	return int(n.n)
 }
 
 // flag returns the truth value of an argument, by default false.

@@ -14,15 +14,15 @@ func (r *run) equal(a, b any) bool {
 	m, isM := toInt(a)
 	n, isN := toInt(b)
 	if isM && isN {
-		return m == n
+		return m.n == n.n
 	}
 	switch a := a.(type) {
 	case nil:
 		return b == nil
-	case string:
-		s, ok := b.(string)
-		r.read(len(s))
-		return ok && a == s
+	case text:
+		t, ok := b.(text)
+		r.read(len(t.s))
+		return ok && a.s == t.s
 	case undefined:
 		_, ok := b.(undefined)
 		return ok
@@ -58,27 +58,27 @@ func (r *run) order(a, b any) int {
 	m, isM := toInt(a)
 	n, isN := toInt(b)
 	if isM && isN {
-		return cmp.Compare(m, n)
+		return cmp.Compare(m.n, n.n)
 	}
-	s, isText := a.(string)
-	t, ok := b.(string)
+	s, isText := a.(text)
+	t, ok := b.(text)
 	if !isText || !ok {
 		fail("%s and %s cannot be compared", typeName(a), typeName(b))
 	}
-	r.read(min(len(s), len(t)))
-	return cmp.Compare(s, t)
+	r.read(min(len(s.s), len(t.s)))
+	return cmp.Compare(s.s, t.s)
 }
 
 // contains reports whether a value is in another one.
 func contains(r *run, in, v any) bool {
 	switch in := in.(type) {
-	case string:
-		s, ok := v.(string)
+	case text:
+		t, ok := v.(text)
 		if !ok {
 			fail("%s in a string, want a string", typeName(v))
 		}
-		r.read(len(in) + len(s))
-		return strings.Contains(in, s)
+		r.read(len(in.s) + len(t.s))
+		return strings.Contains(in.s, t.s)
 	case *dict:
 		_, there := in.find(r, v)
 		return there

@@ -18,15 +18,15 @@ func init() { // they refer to each other by name
 		"lower":      stringMethods["lower"],
 		"capitalize": stringMethods["capitalize"],
 		"replace":    stringMethods["replace"],
-		"string":     ofText(func(_ *run, s string) string { return s }),
+		"string":     ofText(func(_ *run, t text) text { return t }),
 		"int":        ofValue(toInteger),
 		"tojson":     {"ensure_ascii indent", toJSON},
 		"default":    {"default_value boolean", usual},
-		"length":     ofValue(func(r *run, v any) int64 { return int64(length(r, v)) }),
+		"length":     ofValue(length),
 		"list":       ofValue(func(r *run, v any) any { return &list{items: copied(r, v)} }),
 		"first":      ofValue(first),
 		"last":       ofValue(last),
-		"join":       {"d", func(r *run, v any, a args) any { return join(r, a.textOr(0, ""), iterate(r, v)) }},
+		"join":       {"d", joined},
 		"map":        {"*", mapped},
 		"select":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, true) }},
 		"reject":     {"*", func(r *run, v any, a args) any { return pick(r, v, a, 0, false) }},
@@ -43,8 +43,8 @@ func applyFilter(r *run, name string, v any, g given) any {
 	if !ok {
 		fail("filter %s is not supported", quote.Text(name))
 	}
-	if s, ok := v.(string); ok {
-		r.charge(len(s), 1)
+	if t, ok := v.(text); ok {
+		r.charge(len(t.s), 1)
 	}
 	return f.apply(r, "filter "+name, v, g)
 }
@@ -56,7 +56,15 @@ func usual(r *run, v any, a args) any {
 	if a.set[0] {
 		return a.values[0]
 	}
-	return ""
+	return text{}
+}
+
+func joined(r *run, v any, a args) any {
+	between := text{}
+	if a.set[0] {
+		between = a.text(0)
+	}
+	return join(r, between, iterate(r, v)...)
 }
 
 func first(r *run, v any) any {
@@ -79,22 +87,22 @@ func last(r *run, v any) any {
 
 // toInteger is the filter int of whole numbers and their digits.
 func toInteger(_ *run, v any) any {
-	if n, ok := v.(int64); ok {
+	if n, ok := v.(number); ok {
 		return n
 	}
-	s, ok := v.(string)
-	n, err := strconv.ParseInt(strings.TrimFunc(s, isSpace), 10, 64)
+	t, ok := v.(text)
+	n, err := strconv.ParseInt(strings.TrimFunc(t.s, isSpace), 10, 64)
 	if !ok || err != nil {
 		fail("int of %s that is no integer is not supported", typeName(v))
 	}
-	return whole(n)
+	return number{whole(n), fromUser(t)}
 }
 
 // only returns the named argument; it fails if an argument has another name.
-func (a args) only(filter, name string) (v any) {
+func (a args) only(name string) (v any) {
 	for i, n := range a.names {
 		if n != name {
-			fail("filter %s has the unknown argument %s", filter, n)
+			fail("%s has the unknown argument %s", a.what, n)
 		}
 		v = a.named[i]
 	}
@@ -109,16 +117,16 @@ func mapped(r *run, v any, a args) any {
 	if !truth(v) {
 		return made
 	}
-	by, isText := a.only("map", "attribute").(string)
+	by, isText := a.only("attribute").(text)
 	if !isText && len(a.list) == 0 {
-		fail("map needs a filter or an attribute")
+		fail("%s needs a filter or an attribute", a.what)
 	}
 	for _, x := range iterate(r, v) {
 		r.step()
 		if isText {
-			x = path(r, x, by)
+			x = path(r, x, by.s)
 		} else {
-			x = applyFilter(r, r.str(a.list[0]), x, given{list: a.list[1:]})
+			x = applyFilter(r, r.str(a.list[0]).s, x, given{list: a.list[1:]})
 		}
 		made.items = append(made.items, x)
 	}
@@ -132,18 +140,18 @@ func pick(r *run, v any, a args, attributes int, want bool) any {
 	if !truth(v) {
 		return made
 	}
-	if a.only("select", ""); len(a.list) < attributes {
-		fail("selectattr and rejectattr need an attribute")
+	if a.only(""); len(a.list) < attributes {
+		fail("%s needs an attribute", a.what)
 	}
 	for _, x := range iterate(r, v) {
 		r.step()
 		value := x
 		if attributes > 0 {
-			value = path(r, x, r.str(a.list[0]))
+			value = path(r, x, r.str(a.list[0]).s)
 		}
 		holds := truth(value)
 		if rest := a.list[attributes:]; len(rest) > 0 {
-			holds = applyTest(r, r.str(rest[0]), value, given{list: rest[1:]})
+			holds = applyTest(r, r.str(rest[0]).s, value, given{list: rest[1:]})
 		}
 		if holds == want {
 			made.items = append(made.items, x)
@@ -157,10 +165,10 @@ func path(r *run, v any, names string) any {
 	for name := range strings.SplitSeq(names, ".") {
 		r.step()
 		if n, err := strconv.ParseUint(name, 10, 31); err == nil { // "-1" is a name in Jinja
-			v = getItem(r, v, int64(n))
+			v = getItem(r, v, number{n: int64(n)})
 			continue
 		}
-		v = getItem(r, v, name)
+		v = getItem(r, v, text{s: name})
 	}
 	return v
 }
@@ -183,8 +191,8 @@ func itemsOf(r *run, v any) []any {
 func sortedItems(r *run, v any) any {
 	key := func(item any) any {
 		k := item.(*list).items[0]
-		if s, ok := k.(string); ok {
-			return lower(r, s)
+		if t, ok := k.(text); ok {
+			return lower(r, t)
 		}
 		return k
 	}

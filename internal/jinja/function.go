@@ -5,29 +5,29 @@ import "strings"
 // builtins are the functions that a template can call.
 var builtins = map[string]any{
 	"raise_exception": function(func(r *run, g given) any {
-		panic(failure{&Raised{r.str(bind("raise_exception", []string{"message"}, g).values[0])}})
+		panic(failure{&Raised{r.str(bind("raise_exception", []string{"message"}, g).needed(0)).s}})
 	}),
 	"strftime_now": function(func(r *run, g given) any {
-		return strftime(r, bind("strftime_now", []string{"format"}, g).textOr(0, ""))
+		return strftime(r, bind("strftime_now", []string{"format"}, g).text(0))
 	}),
 	"range":     function(rangeOf),
 	"namespace": function(newNamespace),
 }
 
 func rangeOf(r *run, g given) any {
-	var n [3]int64
+	var n [3]number
 	for i, v := range bind("range", []string{"0", "1", "2"}, g).list { // range has no named parameters
 		var ok bool
-		if n[i], ok = v.(int64); !ok {
+		if n[i], ok = v.(number); !ok {
 			fail("range of %s, want integers", typeName(v))
 		}
 	}
-	from, to, step := int64(0), n[0], int64(1)
+	from, to, step := int64(0), n[0].n, int64(1)
 	if len(g.list) > 1 {
-		from, to = n[0], n[1]
+		from, to = n[0].n, n[1].n
 	}
 	if len(g.list) > 2 {
-		step = n[2]
+		step = n[2].n
 	}
 	if len(g.list) == 0 || step == 0 {
 		fail("range needs an end, and a step other than 0")
@@ -37,7 +37,7 @@ func rangeOf(r *run, g given) any {
 		if len(made.items) == 100_000 { // as in Jinja's sandbox
 			fail("a range has more than 100000 numbers")
 		}
-		made.items = append(made.items, i)
+		made.items = append(made.items, number{i, n[0].user || n[1].user || n[2].user})
 	}
 	r.charge(len(made.items), 16)
 	return made
@@ -49,7 +49,7 @@ func newNamespace(r *run, g given) any {
 	}
 	made := newDict()
 	for i, name := range g.names {
-		made.set(r, name, g.named[i])
+		made.set(r, text{s: name}, g.named[i])
 	}
 	r.charge(len(made.keys), 64)
 	return namespace{made}
@@ -62,7 +62,8 @@ var timeLayouts = map[byte]string{
 }
 
 // strftime formats the time of the run, with a format of C and names in English.
-func strftime(r *run, format string) string {
+func strftime(r *run, as text) text {
+	format := as.s
 	r.charge(len(format), 16)
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -80,5 +81,5 @@ func strftime(r *run, format string) string {
 		}
 		b.WriteString(r.now.Format(layout))
 	}
-	return b.String()
+	return written(r, b.String(), as)
 }

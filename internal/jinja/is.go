@@ -10,22 +10,39 @@ var tests = map[string]builtin{
 	"boolean":   whether(is[bool]),
 	"true":      whether(func(v any) bool { return v == true }),
 	"false":     whether(func(v any) bool { return v == false }),
-	"string":    whether(is[string]),
-	"number":    whether(func(v any) bool { return is[int64](v) || is[bool](v) }),
-	"integer":   whether(is[int64]),
+	"string":    whether(is[text]),
+	"number":    whether(func(v any) bool { return is[number](v) || is[bool](v) }),
+	"integer":   whether(is[number]),
 	"float":     whether(func(any) bool { return false }), // there are no values with a fraction
 	"mapping":   whether(is[*dict]),
 	"iterable":  whether(func(v any) bool { return is[*list](v) || isSequence(v) }),
 	"sequence":  whether(isSequence),
-	"eq":        {"other", isEqual},
-	"equalto":   {"other", isEqual},
 }
 
 func whether(holds func(v any) bool) builtin {
 	return ofValue(func(_ *run, v any) bool { return holds(v) })
 }
 
-func isEqual(r *run, v any, a args) any { return r.equal(v, a.needed(0)) }
+func init() {
+	for op, names := range map[string][]string{
+		"==": {"eq", "equalto"}, "!=": {"ne"}, "<": {"lt", "lessthan"}, "<=": {"le"}, ">": {"gt", "greaterthan"},
+		">=": {"ge"}, "in": nil,
+	} {
+		for _, name := range append(names, op) {
+			tests[name] = comparison(op)
+		}
+	}
+}
+
+// comparison returns the test that compares a value with its argument.
+func comparison(op string) builtin {
+	return builtin{"*", func(r *run, v any, a args) any {
+		if a.only(""); len(a.list) != 1 {
+			fail("%s has %d arguments, want 1", a.what, len(a.list))
+		}
+		return compares(r, op, v, a.list[0])
+	}}
+}
 
 // is reports whether the type of a value is T.
 func is[T any](v any) bool {
@@ -35,7 +52,7 @@ func is[T any](v any) bool {
 
 func isSequence(v any) bool {
 	l, ok := v.(*list)
-	return ok && l.kind <= rangeKind || is[string](v) || is[*dict](v) || is[undefined](v)
+	return ok && l.kind <= rangeKind || is[text](v) || is[*dict](v) || is[undefined](v)
 }
 
 // applyTest evaluates "value is name".

@@ -7,6 +7,7 @@ package jinja
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,9 @@ type Template struct {
 	body []statement
 	most work
 }
+
+// invalid replaces bytes that are not UTF-8.
+const invalid = "\uFFFD"
 
 // longest is the maximum size of a template in bytes.
 const longest = 1 << 20
@@ -27,7 +31,7 @@ func Parse(src string) (t *Template, err error) {
 	if len(src) > longest {
 		return nil, fmt.Errorf("the template has %d bytes, want at most %d", len(src), longest)
 	}
-	p := &parser{tokens: lex(src)}
+	p := &parser{tokens: lex(strings.ToValidUTF8(src, invalid))}
 	return &Template{p.body(), usualWork}, nil
 }
 
@@ -37,13 +41,33 @@ type Raised struct{ Message string }
 // Error returns the message.
 func (e *Raised) Error() string { return e.Message }
 
-// Render returns the text of a template. The values of variables are nil, bool, int, int64, string, []any and
-// map[string]any, nested as needed; the keys of a map are in alphabetical order. now is the time for strftime_now.
+// Trusted is a string that counts as text of the template, such as the name of a special token.
+type Trusted string
+
+// Map is a dict, in the order of its source.
+type Map []Entry
+
+// Entry is an element of a Map.
+type Entry struct {
+	Key   string
+	Value any
+}
+
+// Span is a range of bytes of a text: text[Start:End].
+type Span struct{ Start, End int }
+
+// Render returns the text of a template, and which parts of it come from the user. The values of variables are nil,
+// bool, int, int64, string, Trusted, []any and Map, nested as needed. now is the time for strftime_now.
+//
+// Numbers, strings that are not Trusted, and keys of a Map are the user's. So is what a template computes from them,
+// but text that it writes in their place or between them is its own. A list or dict that is written as text is the
+// user's if any part of it is.
 //
 // Errors: a *Raised; unsupported features; operations that Jinja rejects; more work or text than a chat can need.
-func (t *Template) Render(variables map[string]any, now time.Time) (s string, err error) {
+func (t *Template) Render(variables map[string]any, now time.Time) (s string, user []Span, err error) {
 	defer catch(&err)
 	r := &run{now: now, left: t.most}
+	r.out = &writer{r: r}
 	top := &scope{names: map[string]any{}}
 	for name, v := range builtins {
 		top.names[name] = v
@@ -52,7 +76,8 @@ func (t *Template) Render(variables map[string]any, now time.Time) (s string, er
 		top.names[name] = fromGo(r, v)
 	}
 	r.all(t.body, &scope{names: map[string]any{}, outer: top})
-	return r.out.String(), nil
+	out := r.out.text()
+	return out.s, out.spans(), nil
 }
 
 // catch turns a failure into an error.

@@ -13,7 +13,7 @@ func toJSON(r *run, v any, a args) any {
 	}
 	var b strings.Builder
 	writeJSON(r, &b, v, a.int(1, -1), 0)
-	return b.String()
+	return written(r, b.String(), v)
 }
 
 // writeJSON is Python's json.dumps with ensure_ascii=False. A negative indent writes one line.
@@ -41,10 +41,10 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		b.WriteString("null")
 	case bool:
 		b.WriteString(strconv.FormatBool(v))
-	case int64:
-		b.WriteString(strconv.FormatInt(v, 10))
-	case string:
-		writeJSONString(r, b, v)
+	case number:
+		b.WriteString(strconv.FormatInt(v.n, 10))
+	case text:
+		writeJSONString(r, b, v.s)
 	case *list:
 		if v.kind > tupleKind {
 			fail("tojson of %s is not supported", typeName(v))
@@ -62,7 +62,7 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		b.WriteString("{")
 		for i, k := range v.keys {
 			comma(i)
-			writeJSONString(r, b, r.str(k))
+			writeJSONString(r, b, r.str(k).s)
 			b.WriteString(": ")
 			writeJSON(r, b, v.values[i], indent, depth+1)
 		}

@@ -20,7 +20,7 @@ const (
 	printEnd
 	identifier
 	integer
-	text // a string
+	quotedText
 	operator
 	end
 )
@@ -206,7 +206,7 @@ func (l *lexer) quoted(rest string) {
 	for i := 1; i < len(rest); i++ {
 		switch c := rest[i]; {
 		case c == rest[0]:
-			l.add(text, b.String())
+			l.add(quotedText, b.String())
 			l.pos += i + 1
 			return
 		case c != '\\' || i+1 == len(rest):

@@ -27,8 +27,8 @@ var stringMethods = map[string]builtin{
 	"capitalize": ofText(capitalize),
 	"split":      {"sep maxsplit", split},
 	"replace":    {"old new", replace},
-	"startswith": {"prefix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasPrefix) }},
-	"endswith":   {"suffix", func(_ *run, v any, a args) any { return affix(v.(string), a, strings.HasSuffix) }},
+	"startswith": {"prefix", func(_ *run, v any, a args) any { return affix(v, a, strings.HasPrefix) }},
+	"endswith":   {"suffix", func(_ *run, v any, a args) any { return affix(v, a, strings.HasSuffix) }},
 }
 
 // otherMethods are Python's unsupported methods. Other names are undefined attributes, which a template may test. All
@@ -55,7 +55,7 @@ var numberMethods = []string{
 // method returns a method of a dict or a string, or nil if there is no such method. It fails for unsupported methods.
 func method(v any, name string) any {
 	var methods map[string]builtin
-	s, isText := v.(string)
+	t, isText := v.(text)
 	if isText {
 		methods = stringMethods
 	} else if is[*dict](v) {
@@ -70,23 +70,23 @@ func method(v any, name string) any {
 		return nil
 	}
 	return function(func(r *run, g given) any {
-		r.charge(len(s), 2)
+		r.read(len(t.s))
 		return m.apply(r, name, v, g)
 	})
 }
 
 // affix reports whether a string has any of the given prefixes or suffixes.
-func affix(s string, a args, has func(s, part string) bool) bool {
-	parts := []any{a.values[0]}
+func affix(v any, a args, has func(s, part string) bool) bool {
+	parts := []any{a.needed(0)}
 	if l, ok := parts[0].(*list); ok && l.kind == tupleKind {
 		parts = l.items
 	}
 	for _, p := range parts {
-		text, ok := p.(string)
+		part, ok := p.(text)
 		if !ok {
-			fail("startswith or endswith of %s, want a string or a tuple of strings", typeName(p))
+			fail("argument %s of %s is %s, want a string or a tuple of strings", a.params[0], a.what, typeName(p))
 		}
-		if has(s, text) {
+		if has(v.(text).s, part.s) {
 			return true
 		}
 	}

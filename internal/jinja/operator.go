@@ -21,15 +21,13 @@ func negative(v any) any {
 	if !ok {
 		fail("- is not supported for %s", typeName(v))
 	}
-	return whole(-n)
+	return number{whole(-n.n), n.user}
 }
 
 // binary evaluates x op y.
 func binary(r *run, op string, x, y any) any {
 	if op == "~" {
-		p, q := r.str(x), r.str(y)
-		r.charge(len(p)+len(q), 1)
-		return p + q
+		return join(r, text{}, x, y)
 	}
 	if op == "+" {
 		if sum := joint(r, x, y); sum != nil {
@@ -46,16 +44,15 @@ func binary(r *run, op string, x, y any) any {
 		}
 		fail("%s is not supported for %s and %s", op, typeName(x), typeName(y))
 	}
-	return arithmetic(op, m, n)
+	return number{arithmetic(op, m.n, n.n), m.user || n.user}
 }
 
 // joint returns x + y for two texts, two lists or two tuples, and nil for other values.
 func joint(r *run, x, y any) any {
 	switch a := x.(type) {
-	case string:
-		if b, ok := y.(string); ok {
-			r.charge(len(a)+len(b), 1)
-			return a + b
+	case text:
+		if is[text](y) {
+			return join(r, text{}, x, y)
 		}
 	case *list:
 		if b, ok := y.(*list); ok && a.kind == b.kind && a.kind <= tupleKind {

@@ -80,7 +80,7 @@ func (p *parser) body(until ...string) []statement {
 		case data:
 			p.at++
 			if t.s != "" {
-				list = append(list, output(constant(t.s)))
+				list = append(list, output(constant(text{s: t.s})))
 			}
 		case printBegin:
 			p.at++
@@ -219,7 +219,7 @@ func (p *parser) set() statement {
 		if !ok {
 			fail("%s.%s is set, but %[1]s is %[3]s, want a namespace", name, attribute, typeName(of))
 		}
-		n.set(r, attribute, v)
+		n.set(r, text{s: attribute}, v)
 		return ""
 	}
 }

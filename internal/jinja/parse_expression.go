@@ -141,10 +141,20 @@ func (p *parser) filtered() expression {
 func (p *parser) test(of expression) expression {
 	negated := p.skip("not")
 	name := p.wantKind(identifier, "the name of a test")
-	if t := p.peek(); t.kind == identifier && !slices.Contains([]string{"else", "or", "and"}, t.s) {
-		p.fail("test %s has an argument without parentheses", name) // to Jinja, even if and not are arguments here
+	var args arguments
+	switch t := p.peek(); {
+	case p.skip("("):
+		args = p.arguments()
+	case t.kind == identifier && slices.Contains([]string{"else", "or", "and"}, t.s):
+	case t.kind == identifier && slices.Contains([]string{"if", "in", "is", "not"}, t.s): // in Jinja, names of variables
+		p.fail("%s follows the test %s, want parentheses around the test", t.s, name)
+	case t.kind == identifier, t.kind == integer, t.kind == quotedText, p.is("["), p.is("{"):
+		args.list = []expression{p.postfix(p.primary())}
 	}
-	return func(r *run, s *scope) any { return applyTest(r, name, r.value(of, s), given{}) != negated }
+	return func(r *run, s *scope) any {
+		v := r.value(of, s)
+		return applyTest(r, name, v, args.eval(r, s)) != negated
+	}
 }
 
 func (p *parser) call(of expression) expression {
@@ -169,12 +179,12 @@ func (p *parser) primary() expression {
 		if err != nil {
 			p.fail("number %s is too large", t.s)
 		}
-		return constant(n)
-	case text:
-		for p.peek().kind == text {
+		return constant(number{n: n})
+	case quotedText:
+		for p.peek().kind == quotedText {
 			t.s += p.next().s
 		}
-		return constant(t.s)
+		return constant(text{s: t.s})
 	case identifier:
 		return variable(t.s)
 	case operator:

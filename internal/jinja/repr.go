@@ -8,14 +8,14 @@ import (
 )
 
 // str is Python's str: the text that a template writes for a value.
-func (r *run) str(v any) string {
+func (r *run) str(v any) text {
 	switch v := v.(type) {
-	case string:
+	case text:
 		return v
 	case undefined:
-		return ""
+		return text{}
 	}
-	return r.repr(v, 0)
+	return written(r, r.repr(v, 0), v)
 }
 
 // repr is Python's repr.
@@ -32,11 +32,11 @@ func (r *run) repr(v any, depth int) string {
 			return "True"
 		}
 		return "False"
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case string:
-		r.charge(len(v), 4) // the maximum size with escapes
-		return reprString(v)
+	case number:
+		return strconv.FormatInt(v.n, 10)
+	case text:
+		r.charge(len(v.s), 4) // the maximum size with escapes
+		return reprString(v.s)
 	case *list:
 		var parts []string
 		for _, x := range v.items {

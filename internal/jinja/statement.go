@@ -1,7 +1,5 @@
 package jinja
 
-import "strings"
-
 // scope maps names to values. Statements set names in the innermost scope.
 type scope struct {
 	names map[string]any
@@ -41,9 +39,7 @@ func (r *run) all(list []statement, s *scope) jump {
 
 func output(value expression) statement {
 	return func(r *run, s *scope) jump {
-		text := r.str(r.value(value, s))
-		r.charge(len(text), 1)
-		r.out.WriteString(text)
+		r.out.write(r.str(r.value(value, s)))
 		return ""
 	}
 }
@@ -64,13 +60,12 @@ func (s *scope) bind(names []string, v any) {
 }
 
 // captured returns the text that statements write.
-func (r *run) captured(body []statement, s *scope) string {
-	outer := r.out
-	r.out = strings.Builder{}
+func (r *run) captured(body []statement, s *scope) text {
+	outer, inner := r.out, &writer{r: r}
+	r.out = inner
 	r.all(body, s)
-	text := r.out.String()
 	r.out = outer
-	return text
+	return inner.text()
 }
 
 type loop struct {
@@ -114,15 +109,15 @@ func (l loopState) get(name string) any {
 	i, n := int64(l.at), int64(len(l.items))
 	switch name {
 	case "index":
-		return i + 1
+		return number{n: i + 1}
 	case "index0":
-		return i
+		return number{n: i}
 	case "first":
 		return i == 0
 	case "last":
 		return i == n-1
 	case "length":
-		return n
+		return number{n: n}
 	case "previtem", "nextitem":
 		at := i - 1
 		if name == "nextitem" {

@@ -2,99 +2,123 @@ package jinja
 
 import (
 	"strings"
-	"unicode"
-
-	"github.com/attn-go/attn/internal/quote"
+	"unicode/utf8"
 )
 
-// strip returns a method that removes characters from the ends of a string: the characters in its argument,
-// by default white space.
-func strip(left, right bool) builtin {
-	return builtin{"chars", func(r *run, v any, a args) any {
-		s, cut := r.str(v), isSpace
-		if a.values[0] != nil {
-			chars := a.text(0)
-			cut = func(r rune) bool { return strings.ContainsRune(chars, r) }
-		}
-		if left {
-			s = strings.TrimLeftFunc(s, cut)
-		}
-		if right {
-			s = strings.TrimRightFunc(s, cut)
-		}
-		return s
-	}}
+// text is a string of a template.
+type text struct {
+	s string
+	// user has a byte for each byte of s: theirMark if it comes from the user, ourMark if it comes from the template. It
+	// is empty if nothing comes from the user.
+	user string
 }
 
-func split(r *run, v any, a args) any {
-	s := v.(string)
-	r.charge(len(s), 32)
-	most := a.int(1, -1)
-	if a.values[0] == nil {
-		if most >= 0 {
-			fail("split without a separator and with maxsplit is not supported")
-		}
-		return listOf(strings.FieldsFunc(s, isSpace))
-	}
-	sep := a.text(0)
-	if sep == "" {
-		fail("split with an empty separator")
-	}
-	if most++; most <= 0 {
-		most = -1
-	}
-	return listOf(strings.SplitN(s, sep, most))
-}
+const ourMark, theirMark = "\x00", "\x01"
 
-func listOf(texts []string) *list {
-	made := &list{}
-	for _, s := range texts {
-		made.items = append(made.items, s)
-	}
-	return made
-}
-
-func replace(r *run, v any, a args) any {
-	s, from, to := r.str(v), a.text(0), a.text(1)
+// theirs returns a text that comes from the user.
+func theirs(r *run, s string) text {
 	r.charge(len(s), 1)
-	r.charge(strings.Count(s, from), len(to))
-	return strings.ReplaceAll(s, from, to)
+	return text{s, strings.Repeat(theirMark, len(s))}
 }
 
-func join(r *run, between string, parts []any) string {
-	var b strings.Builder
+// written returns the text of a value, which comes from the user if any part of the value does.
+func written(r *run, s string, v any) text {
+	if fromUser(v) {
+		return theirs(r, s)
+	}
+	return text{s: s}
+}
+
+// slice returns the bytes from start to end.
+func (t text) slice(start, end int) text {
+	part := text{s: t.s[start:end]}
+	if t.user != "" {
+		part.user = t.user[start:end]
+	}
+	return part
+}
+
+// spans returns the parts that come from the user.
+func (t text) spans() (all []Span) {
+	for at := 0; ; {
+		i := strings.Index(t.user[at:], theirMark)
+		if i < 0 {
+			return all
+		}
+		start := at + i
+		at = len(t.user)
+		if n := strings.Index(t.user[start:], ourMark); n >= 0 {
+			at = start + n
+		}
+		all = append(all, Span{start, at})
+	}
+}
+
+// writer builds a text, and counts its memory.
+type writer struct {
+	r       *run
+	s, user strings.Builder
+}
+
+func (w *writer) write(t text) {
+	w.r.charge(len(t.s), 2)
+	if t.user != "" {
+		w.fill()
+		w.user.WriteString(t.user)
+	}
+	w.s.WriteString(t.s)
+}
+
+// fill marks what has no marks as text of the template.
+func (w *writer) fill() {
+	for w.user.Len() < w.s.Len() {
+		w.user.WriteString(ourMark)
+	}
+}
+
+func (w *writer) text() text {
+	if w.user.Len() > 0 {
+		w.fill()
+	}
+	return text{w.s.String(), w.user.String()}
+}
+
+// join returns the texts of parts, with another text between them.
+func join(r *run, between text, parts ...any) text {
+	w := writer{r: r}
 	for i, p := range parts {
 		if i > 0 {
-			b.WriteString(between)
+			w.write(between)
 		}
-		text := r.str(p)
-		r.charge(len(between)+len(text), 1)
-		b.WriteString(text)
+		w.write(r.str(p))
 	}
-	return b.String()
+	return w.text()
 }
 
-// upper and capitalize convert names such as roles. They refuse letters outside of ASCII: Python's upper case of ß has
-// two letters, for example.
-func upper(r *run, s string) string {
-	r.charge(len(s), 1)
-	if strings.ContainsFunc(s, func(c rune) bool { return c > unicode.MaxASCII }) {
-		fail("upper and capitalize of %s are not supported, want ASCII", quote.Text(s))
+// cutText returns the characters from one index to another.
+func cutText(r *run, t text, from, to int) text {
+	r.read(len(t.s))
+	at, start, end := 0, len(t.s), len(t.s)
+	for i := range t.s {
+		if at == from {
+			start = i
+		}
+		if at == to {
+			end = i
+			break
+		}
+		at++
 	}
-	return strings.ToUpper(s)
+	return t.slice(start, max(start, end))
 }
 
-func capitalize(r *run, s string) string {
-	first := min(len(s), 1)
-	return upper(r, s)[:first] + lower(r, s[first:])
-}
-
-// lower also converts messages. It refuses the two letters that Python converts by other rules: the lower case of İ has
-// two characters, and that of Σ depends on its place in the word.
-func lower(r *run, s string) string {
-	r.charge(len(s), 3)
-	if strings.ContainsAny(s, "İΣ") {
-		fail("lower of İ and Σ is not supported")
+// reversed returns the characters in reverse order.
+func reversed(r *run, t text) text {
+	w := writer{r: r}
+	for end := len(t.s); end > 0; {
+		_, n := utf8.DecodeLastRuneInString(t.s[:end])
+		w.write(t.slice(end-n, end))
+		end -= n
 	}
-	return strings.ToLower(s)
+	return w.text()
 }

@@ -2,13 +2,17 @@ package jinja
 
 import (
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
-// The values of a template are Python values: nil, bool, int64, string and the following types.
+// The values of a template are Python values: nil, bool, text and the following types.
 type (
+	number struct {
+		n    int64
+		user bool // whether it comes from the user
+	}
 	undefined struct{ name string }
 	function  func(r *run, g given) any
 	namespace struct{ *dict }
@@ -20,7 +24,7 @@ type (
 	}
 	dict struct {
 		keys, values []any
-		at           map[any]int // indices of keys
+		at           map[any]int // indices of keys, which are string or int64 here
 	}
 )
 
@@ -38,31 +42,38 @@ const (
 func newDict() *dict { return &dict{at: map[any]int{}} }
 
 func (d *dict) set(r *run, key, v any) {
-	if !is[string](key) && !is[int64](key) {
+	plain, ok := plainKey(r, key)
+	if !ok {
 		fail("%s as a key of a dict is not supported", typeName(key))
 	}
-	i, there := d.find(r, key)
-	if there {
+	if i, there := d.at[plain]; there {
 		d.values[i] = v
 		return
 	}
-	d.at[key] = len(d.keys)
+	d.at[plain] = len(d.keys)
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
 }
 
 // find returns the index of a key. Keys are texts and integers. Python also finds 1 by true, which fails here.
 func (d *dict) find(r *run, key any) (i int, there bool) {
-	switch k := key.(type) {
-	case nil, undefined:
-		return 0, false
-	case string:
-		r.read(len(k))
-	case int64:
-	default:
+	plain, ok := plainKey(r, key)
+	if !ok && key != nil && !is[undefined](key) {
 		fail("%s as a key of a dict is not supported", typeName(key))
 	}
-	i, there = d.at[key]
+	i, there = d.at[plain]
 	return i, there
+}
+
+// plainKey returns the string or the int64 of a key; ok is false if it has another type.
+func plainKey(r *run, key any) (plain any, ok bool) {
+	switch k := key.(type) {
+	case text:
+		r.read(len(k.s))
+		return k.s, true
+	case number:
+		return k.n, true
+	}
+	return nil, false
 }
 
 func (d *dict) get(name string) any {
@@ -72,30 +83,49 @@ func (d *dict) get(name string) any {
 	return undefined{name}
 }
 
-// fromGo converts a Go value.
+// fromGo converts a variable.
 func fromGo(r *run, v any) any {
 	switch v := v.(type) {
-	case nil, bool, string:
+	case nil, bool:
 		return v
+	case Trusted:
+		return text{s: strings.ToValidUTF8(string(v), invalid)}
+	case string:
+		return theirs(r, strings.ToValidUTF8(v, invalid))
 	case int:
-		return whole(int64(v))
+		return number{whole(int64(v)), true}
 	case int64:
-		return whole(v)
+		return number{whole(v), true}
 	case []any:
 		l := &list{}
 		for _, x := range v {
 			l.items = append(l.items, fromGo(r, x))
 		}
 		return l
-	case map[string]any:
+	case Map:
 		d := newDict()
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			d.set(r, k, fromGo(r, v[k]))
+		for _, e := range v {
+			d.set(r, fromGo(r, e.Key), fromGo(r, e.Value))
 		}
 		return d
 	}
 	fail("a variable is %T", v)
 	return nil
+}
+
+// fromUser reports whether a part of a value comes from the user.
+func fromUser(v any) bool {
+	switch v := v.(type) {
+	case text:
+		return strings.Contains(v.user, theirMark)
+	case number:
+		return v.user
+	case *list:
+		return slices.ContainsFunc(v.items, fromUser)
+	case *dict:
+		return slices.ContainsFunc(v.keys, fromUser) || slices.ContainsFunc(v.values, fromUser)
+	}
+	return false
 }
 
 func typeName(v any) string {
@@ -104,9 +134,9 @@ func typeName(v any) string {
 		return "none"
 	case bool:
 		return "a truth value"
-	case int64:
+	case number:
 		return "an integer"
-	case string:
+	case text:
 		return "a string"
 	case *list:
 		return [...]string{"a list", "a tuple", "a range", "a view of a dict", "an iterator"}[v.kind]
@@ -130,10 +160,10 @@ func truth(v any) bool {
 		return false
 	case bool:
 		return v
-	case int64:
-		return v != 0
-	case string:
-		return v != ""
+	case number:
+		return v.n != 0
+	case text:
+		return v.s != ""
 	case *list:
 		return v.kind == iteratorKind || len(v.items) > 0
 	case *dict:
@@ -147,11 +177,11 @@ func iterate(r *run, v any) []any {
 	switch v := v.(type) {
 	case undefined:
 		return nil
-	case string:
-		r.charge(len(v), 32)
+	case text:
+		r.charge(len(v.s), 64)
 		var all []any
-		for _, c := range v {
-			all = append(all, string(c))
+		for i, c := range v.s {
+			all = append(all, v.slice(i, i+utf8.RuneLen(c)))
 		}
 		return all
 	case *list:
@@ -175,20 +205,20 @@ func copied(r *run, v any) []any {
 }
 
 // length is Python's len.
-func length(r *run, v any) int {
+func length(r *run, v any) number {
 	switch v := v.(type) {
 	case undefined:
-		return 0
-	case string:
-		r.read(len(v))
-		return utf8.RuneCountInString(v)
+		return number{}
+	case text:
+		r.read(len(v.s))
+		return number{int64(utf8.RuneCountInString(v.s)), fromUser(v)}
 	case *list:
 		if v.kind != iteratorKind {
-			return len(v.items)
+			return number{n: int64(len(v.items))}
 		}
 	case *dict:
-		return len(v.keys)
+		return number{n: int64(len(v.keys))}
 	}
 	fail("%s has no length", typeName(v))
-	return 0
+	return number{}
 }

@@ -2,13 +2,12 @@ package jinja
 
 import (
 	"errors"
-	"strings"
 	"time"
 )
 
 // run is the state of a running template.
 type run struct {
-	out   strings.Builder
+	out   *writer
 	now   time.Time
 	left  work
 	depth int
