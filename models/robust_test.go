@@ -273,7 +273,7 @@ func TestAnyPipelineSetting(t *testing.T) {
 					}
 					loaded = true
 					e.Prompt = "" // which include_prompt may not support
-					y, err := e.Embed("a b c", "d")
+					y, err := e.Embed(context.Background(), "a b c", "d")
 					if err != nil {
 						t.Errorf("%s: %v", what, err)
 						return
