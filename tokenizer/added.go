@@ -34,7 +34,7 @@ type addedTokens struct {
 	raw     *finder // finds tokens in text before normalization
 	normal  *finder // finds tokens in normalized text
 	// lead returns the id and the length of the token at the beginning of a text between tokens; n is 0 if
-	// there is none. lead is nil if the tokenizer has no such tokens.
+	// there is none, and −1 if it depends on what follows. lead is nil if the tokenizer has no such tokens.
 	lead func(text string) (id, n int)
 }
 
@@ -101,11 +101,12 @@ func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, err
 
 // finder returns a finder for the tokens that are searched for in normalized text, or for the other tokens.
 func (a *addedTokens) finder(normalized bool) (*finder, error) {
-	ids := map[string]int{}
+	ids, stripsLeft := map[string]int{}, false
 	for id, t := range a.byID {
 		if t.Normalized != normalized {
 			continue
 		}
+		stripsLeft = stripsLeft || t.LStrip
 		text := a.text(id)
 		if text == "" {
 			return nil, fmt.Errorf("added token %s is normalized to nothing", quote.Text(t.Content))
@@ -119,7 +120,7 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return &finder{a, newTrie(ids)}, nil
+	return &finder{a, newTrie(ids), stripsLeft}, nil
 }
 
 // text returns the text of an added token in normalized text.
@@ -141,9 +142,15 @@ func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 			continue
 		}
 		if a.lead != nil {
-			if id, n := a.lead(p.s); n > 0 {
+			id, n := a.lead(p.s)
+			if p.open && n < 0 {
+				continue
+			}
+			if n > 0 {
 				pieces = appendPiece(pieces, p.slice(0, n), id)
+				open := p.open
 				p = p.slice(n, len(p.s))
+				p.open = open
 			}
 		}
 		if n != nil {
@@ -158,8 +165,9 @@ func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 
 // finder finds the leftmost added token, and the longest of those that begin at the same position.
 type finder struct {
-	tokens *addedTokens
-	trie   *trie
+	tokens     *addedTokens
+	trie       *trie
+	stripsLeft bool // some token includes the white space before it
 }
 
 // next returns the first token at or after a position.
@@ -178,11 +186,18 @@ func (f *finder) next(s string, from int) (start, end, id int) {
 // split appends the parts of a piece, with added tokens marked. A nil finder finds no tokens.
 func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 	if f == nil {
-		return appendPiece(out, p.slice(0, len(p.s)), none)
+		rest := p.slice(0, len(p.s))
+		rest.open = p.open
+		return appendPiece(out, rest, none)
 	}
 	table := classes()
+	last := len(p.s) // an open piece may have further tokens from here on
+	if p.open {
+		for last = 0; last < len(p.s) && !f.trie.begins(p.s[last:]); last++ {
+		}
+	}
 	done := 0
-	for start, end, id := f.next(p.s, 0); id != none; {
+	for start, end, id := f.next(p.s, 0); id != none && start < last; {
 		t, resume := f.tokens.byID[id], end
 		if !(t.Special && spared(literal, &p, start, end)) && (!t.SingleWord || isAlone(table, p.s, start, end)) {
 			if t.LStrip {
@@ -190,6 +205,10 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 			}
 			if t.RStrip { // white space of an earlier token is not scanned again
 				end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
+			}
+			if p.open && end == len(p.s) {
+				last = max(start, done)
+				break
 			}
 			if done < start {
 				out = appendPiece(out, p.slice(done, start), none)
@@ -201,7 +220,11 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 		}
 		start, end, id = f.next(p.s, resume)
 	}
-	return appendPiece(out, p.slice(done, len(p.s)), none)
+	rest := p.slice(done, max(last, done))
+	if rest.open = p.open; rest.open && f.stripsLeft { // a token after the rest may include white space
+		rest.cut(len(strings.TrimRightFunc(rest.s, isSpace)))
+	}
+	return appendPiece(out, rest, none)
 }
 
 // appendPiece appends a piece, unless it is empty.

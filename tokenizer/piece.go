@@ -17,6 +17,9 @@ type piece struct {
 	// byteLevel says that s represents its byte-level form, in which each byte is a character. Models with
 	// tokens for bytes use s directly; plain converts s to the byte-level form.
 	byteLevel bool
+	// open says that the text continues after the piece with characters that are not known. What a component
+	// returns for an open piece is a prefix of what it returns for every text that begins with the piece.
+	open bool
 }
 
 const none = -1
@@ -42,6 +45,14 @@ func catchGrowth(err *error) {
 
 // span is a range of bytes of the original text.
 type span struct{ start, end int32 }
+
+// cut removes everything after n bytes.
+func (p *piece) cut(n int) {
+	p.s = p.s[:n]
+	if p.at != nil {
+		p.at = p.at[:n]
+	}
+}
 
 // newPiece returns a whole text as a piece. Each byte that is not UTF-8 becomes U+FFFD.
 func newPiece(text string) piece {
@@ -228,15 +239,16 @@ func (p *piece) appendAlign(at []span, start, end int) []span {
 
 // replace replaces each match by a text. The text gets the range of the last matched character.
 func (p *piece) replace(pat pattern, with string) {
-	start, end, ok := pat.next(p.s, 0)
-	if !ok {
+	start, end, whole := p.match(pat, 0)
+	if !whole {
+		p.cut(start)
 		return
 	}
 	var b strings.Builder
 	b.Grow(len(p.s) + len(p.s)/8)
 	at := make([]span, 0, len(p.s)+len(p.s)/4)
 	read := 0
-	for ok {
+	for whole {
 		b.WriteString(p.s[read:start])
 		at = p.appendAlign(at, read, start)
 		b.WriteString(with)
@@ -246,10 +258,10 @@ func (p *piece) replace(pat pattern, with string) {
 			at = append(at, align)
 		}
 		read = end
-		start, end, ok = pat.next(p.s, read)
+		start, end, whole = p.match(pat, read)
 	}
-	b.WriteString(p.s[read:])
-	p.at = p.appendAlign(at, read, len(p.s))
+	b.WriteString(p.s[read:start])
+	p.at = p.appendAlign(at, read, start)
 	p.s = b.String()
 }
 

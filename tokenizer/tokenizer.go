@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -153,24 +152,33 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, err
 	}
-	parts := make([][]token, len(texts))
-	for i, text := range texts {
-		literal := o.Literal
-		switch {
-		case o.SpecialAsText:
-			literal = everywhere
-		case i > 0:
-			literal = nil
-		}
-		if parts[i], err = t.cutText(text, literal); err != nil {
-			return nil, fmt.Errorf("tokenizer: %w", err)
-		}
-	}
 	special := added(slots)
 	if o.NoSpecial {
 		special = 0
 	}
-	windows, err := cut.apply(parts, special)
+	most, err := cut.room(special)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
+	}
+	sources := make([]source, len(texts))
+	for i, text := range texts {
+		sources[i] = source{text: text, literal: o.Literal}
+		switch {
+		case o.SpecialAsText:
+			sources[i].literal = everywhere
+		case i > 0:
+			sources[i].literal = nil
+		}
+	}
+	if err := t.readSources(sources, cut, most); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	parts, total := make([][]token, len(texts)), 0
+	for i, s := range sources {
+		parts[i] = s.tokens
+		total += len(s.tokens)
+	}
+	windows, err := cut.apply(parts, most)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
@@ -185,6 +193,7 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 		}
 	}
 	e := build(slots, windows, make([]int, len(slots)), !o.NoSpecial)
+	e.Truncated = total > most
 	if o.Overflow {
 		all, err := overflowing(slots, windows)
 		if err != nil {
@@ -234,17 +243,17 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
+// mostReserved is the maximum number of words or tokens for which memory is reserved: a long text may have none.
+const mostReserved = 1 << 16
+
 // words normalizes a text and splits it into words. Special tokens within the ranges of literal are ordinary text.
-func (t *Tokenizer) words(text string, literal []Span) (words []piece, err error) {
+func (t *Tokenizer) words(text piece, literal []Span) (words []piece, err error) {
 	defer catchGrowth(&err)
-	if len(text) > math.MaxInt32 {
-		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
-	}
-	pieces := t.added.split(newPiece(text), t.normalizer, literal)
+	pieces := t.added.split(text, t.normalizer, literal)
 	if t.preTokenizer == nil {
 		return pieces, nil
 	}
-	words = make([]piece, 0, len(text)/4+len(pieces))
+	words = make([]piece, 0, min(len(text.s)/4, mostReserved)+len(pieces))
 	size, normal := 0, 0 // of the words, and of the pieces that they are from
 	for _, p := range pieces {
 		if p.token != none {
@@ -263,13 +272,13 @@ func (t *Tokenizer) words(text string, literal []Span) (words []piece, err error
 }
 
 // cutText returns the tokens of one text, without the special tokens around it.
-func (t *Tokenizer) cutText(text string, literal []Span) (_ []token, err error) {
+func (t *Tokenizer) cutText(text piece, literal []Span) (_ []token, err error) {
 	defer catchGrowth(&err)
 	pieces, err := t.words(text, literal)
 	if err != nil {
 		return nil, err
 	}
-	tokens := make([]token, 0, len(pieces)+len(text)/6)
+	tokens := make([]token, 0, min(len(text.s)/6, mostReserved)+len(pieces))
 	word := 0
 	for i := range pieces {
 		p := &pieces[i]
