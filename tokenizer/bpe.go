@@ -234,7 +234,7 @@ func (m *bpe) first(s *bpeScratch, word string, isBytes bool) ([]symbol, error) 
 	whole := m.ignoreMerges && len(word) <= m.longest // it may be one token
 	for i, part := range s.list {
 		ids[i] = part.id
-		whole = whole || len(m.tokens[part.id]) < len(m.prefix)
+		whole = whole || i > 0 && len(m.tokens[part.id]) < len(m.prefix) // it cannot be merged into the one before
 	}
 	if whole {
 		return nil, nil

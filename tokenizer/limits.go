@@ -102,7 +102,7 @@ func (t *Tokenizer) readSources(sources []source, cut *truncation, most int) err
 
 // beginning returns a position of a text, n or a few bytes less, that is not within a character.
 func beginning(text string, n int) int {
-	for at := n; at > max(n-utf8.UTFMax, 0) && at < len(text); at-- {
+	for at := n; at > n-utf8.UTFMax && at >= 0 && at < len(text); at-- {
 		if utf8.RuneStart(text[at]) {
 			return at
 		}
