@@ -60,7 +60,13 @@ func newPiece(text string) piece {
 	if utf8.ValidString(text) {
 		return p
 	}
+	size := 0
+	for _, r := range text {
+		size += utf8.RuneLen(r)
+	}
 	var b strings.Builder
+	b.Grow(size)
+	p.at = make([]span, 0, size)
 	for i, r := range text {
 		n := utf8.RuneLen(r)
 		end := i + n
@@ -133,10 +139,13 @@ func (p *piece) transform(changes []change) {
 		read += n
 		return n
 	}
-	same := true // no byte moves
+	same, size := true, 0 // same: no byte moves
+	for _, c := range changes {
+		size += utf8.RuneLen(c.r)
+	}
 	var b strings.Builder
-	b.Grow(len(p.s) + len(p.s)/8)
-	at := make([]span, 0, len(p.s)+len(p.s)/8)
+	b.Grow(size)
+	at := make([]span, 0, size)
 	for _, c := range changes {
 		var align span
 		n := utf8.RuneLen(c.r)
@@ -171,8 +180,13 @@ const drop = -1
 // rewrite replaces each character by another one and some text. All of it gets the range of the character.
 func (p *piece) rewrite(f func(rune) (rune, string)) {
 	same, moves := true, false // moves: some byte gets another position
+	size := 0
 	for _, r := range p.s {
-		if to, more := f(r); to != r || more != "" {
+		to, more := f(r)
+		if to != drop {
+			size += utf8.RuneLen(to) + len(more)
+		}
+		if to != r || more != "" {
 			same = false
 			moves = moves || utf8.RuneLen(to) != utf8.RuneLen(r) || more != ""
 		}
@@ -181,10 +195,10 @@ func (p *piece) rewrite(f func(rune) (rune, string)) {
 		return
 	}
 	var b strings.Builder
-	b.Grow(len(p.s) + len(p.s)/8)
+	b.Grow(size)
 	var at []span
 	if moves {
-		at = make([]span, 0, len(p.s)+len(p.s)/8)
+		at = make([]span, 0, size)
 	}
 	for i, r := range p.s {
 		to, more := f(r)

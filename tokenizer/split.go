@@ -151,7 +151,7 @@ func (sp splitter) preTokenize(out []piece, p piece) []piece {
 	read := 0
 	for whole := true; whole; {
 		var start, end int
-		start, end, whole = p.match(sp.At, read)
+		start, end, whole = p.match(sp.At.pattern, read)
 		if read < start {
 			j.add(read, start, sp.Invert)
 		}

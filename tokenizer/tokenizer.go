@@ -244,7 +244,7 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 }
 
 // mostReserved is the maximum number of words or tokens for which memory is reserved: a long text may have none.
-const mostReserved = 1 << 16
+const mostReserved = 1 << 14
 
 // words normalizes a text and splits it into words. Special tokens within the ranges of literal are ordinary text.
 func (t *Tokenizer) words(text piece, literal []Span) (words []piece, err error) {
