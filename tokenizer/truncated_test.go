@@ -3,52 +3,59 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// everyTokenizer has the tokenizers of all goldens, which together have all components, and trained ones.
-var everyTokenizer = sync.OnceValue(func() map[string]*Tokenizer {
-	all := map[string]*Tokenizer{}
-	for name, tok := range fuzzed() {
-		all[name] = tok
-	}
-	pieces := readPieceGolden()
-	for _, c := range pieces.Models {
-		all["pieces "+c.Name] = readPieceModel(new(testing.T), c.Model)
-	}
-	return all
-})
-
-// allTokenizers returns everyTokenizer and those that are read from directories.
-func allTokenizers(t *testing.T) map[string]*Tokenizer {
-	all := map[string]*Tokenizer{}
-	for name, tok := range everyTokenizer() {
-		all[name] = tok
+// allTokenizers has the tokenizers of all goldens, which together have all components, and trained ones.
+var allTokenizers = sync.OnceValue(func() map[string]*Tokenizer {
+	all := maps.Clone(fuzzed())
+	t := new(testing.T)
+	for _, c := range readPieceGolden().Models {
+		all["pieces "+c.Name] = readPieceModel(t, c.Model)
 	}
 	for _, c := range readPieceGolden().Directories {
-		tok, err := Load(writeFiles(t, c.Files))
+		tok, err := loadFiles(c.Files)
 		if err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 		all["directory "+c.Name] = tok
 		if tok.target != nil {
 			all["target of "+c.Name] = tok.target
 		}
 	}
-	letters := strings.Split("<unk> ▁ a b c d e é ǆ 語 字 ' ’ . \u0301 🙂 \u200d x y z", " ")
+	letters := strings.Split("<unk> _ a b c d e é ǆ 語 字 ' ’ . \u0301 🙂 \u200d x y z", " ")
 	letters[1] = " "
 	for _, words := range []string{"char", "word", "bpe"} {
 		tok, err := NewTrained(words, 1, letters, nil)
 		if err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 		all["trained "+words] = tok
 	}
 	return all
+})
+
+// loadFiles loads the tokenizer of a directory with some files.
+func loadFiles(files map[string][]byte) (*Tokenizer, error) {
+	dir, err := os.MkdirTemp("", "attn-tokenizer-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return Load(dir)
 }
 
 // difficult are parts of texts at which components look far ahead, or have several equally good results.
@@ -84,10 +91,10 @@ func drawText(rng *rand.Rand, n int) string {
 
 // checkBeginnings returns an error if the tokens of a beginning of a text, whose rest is not known, are not the first
 // tokens of the text.
-func checkBeginnings(tok *Tokenizer, text string, literal []Span) (kept, of int, err error) {
+func checkBeginnings(tok *Tokenizer, text string, literal []Span) error {
 	whole, err := tok.cutText(newPiece(text), literal)
 	if err != nil {
-		return 0, 0, nil // what is wrong may be in the rest
+		return nil // the error may be in the rest
 	}
 	for n := range len(text) {
 		n = beginning(text, n)
@@ -98,23 +105,22 @@ func checkBeginnings(tok *Tokenizer, text string, literal []Span) (kept, of int,
 			continue
 		}
 		if err != nil {
-			return 0, 0, fmt.Errorf("%q of %q: %w", text[:n], text, err)
+			return fmt.Errorf("%q of %q: %w", text[:n], text, err)
 		}
-		kept, of = len(got), len(whole)
 		if len(got) > len(whole) || !slices.Equal(got, whole[:len(got)]) {
-			return 0, 0, fmt.Errorf("%q: the first %d bytes, %q, have the tokens\n%v, but the text has\n%v", text, n, text[:n], got, whole)
+			return fmt.Errorf("%q: the first %d bytes, %q, have the tokens\n%v, but the text has\n%v", text, n, text[:n], got, whole)
 		}
 	}
-	return kept, of, nil
+	return nil
 }
 
 // Tokens of the beginning of a text do not depend on what follows.
 func TestBeginnings(t *testing.T) {
-	texts := 30
+	texts := 20
 	if testing.Short() {
-		texts = 4
+		texts = 2
 	}
-	for name, tok := range allTokenizers(t) {
+	for name, tok := range allTokenizers() {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, uint64(len(name))))
 			for range texts {
@@ -123,10 +129,142 @@ func TestBeginnings(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					literal = everywhere
 				}
-				if _, _, err := checkBeginnings(tok, text, literal); err != nil {
+				if err := checkBeginnings(tok, text, literal); err != nil {
 					t.Fatal(err)
 				}
 			}
 		})
+	}
+}
+
+// sameEncoding returns an error if two encodings differ, except for their overflow.
+func sameEncoding(got, want *Encoding) error {
+	a, b := *got, *want
+	a.Overflow, b.Overflow = nil, nil
+	if g, w := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); g != w {
+		return fmt.Errorf("is\n%s, want\n%s", g, w)
+	}
+	return nil
+}
+
+// A truncated encoding is the beginning of the encoding of the whole text, or the first of the windows into which it is
+// cut: these need all tokens.
+func TestTruncated(t *testing.T) {
+	texts, lengths := 2, []int{1, 3, 16, 25, 100}
+	if testing.Short() {
+		texts, lengths = 1, []int{2, 25}
+	}
+	for name, tok := range allTokenizers() {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(5, uint64(len(name))))
+			for range texts {
+				first, second := drawText(rng, 50+rng.IntN(200)), drawText(rng, rng.IntN(250))
+				whole, err := tok.Encode(first, Options{NoSpecial: true, NoTruncation: true, NoPadding: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if whole.Truncated {
+					t.Error("an encoding without truncation is marked as truncated")
+				}
+				for _, n := range append(lengths, len(whole.IDs), len(whole.IDs)+1) {
+					o := Options{MaxLength: max(n, 1), NoPadding: true, NoSpecial: true}
+					e, err := tok.Encode(first, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if k := min(n, len(whole.IDs)); tok.truncation == nil || tok.truncation.Direction == "Right" {
+						want := &Encoding{IDs: whole.IDs[:k], Tokens: whole.Tokens[:k], Offsets: whole.Offsets[:k], TypeIDs: whole.TypeIDs[:k],
+							Texts: whole.Texts[:k], Words: whole.Words[:k], Special: whole.Special[:k], Mask: whole.Mask[:k], Truncated: n < len(whole.IDs)}
+						if err := sameEncoding(e, want); err != nil {
+							t.Fatalf("%q, %d tokens: %v", first, n, err)
+						}
+					}
+					o.MaxLength, o.NoSpecial, o.SpecialAsText = n+4, rng.IntN(2) == 0, rng.IntN(4) == 0
+					o.NoPadding, o.Strategy = rng.IntN(2) == 0, strategies[rng.IntN(3)]
+					checkTruncated(t, tok, o, first)
+					checkTruncated(t, tok, o, first, second)
+					checkTruncated(t, tok, o, second, first)
+				}
+			}
+		})
+	}
+}
+
+// checkTruncated compares a truncated encoding with the first of all windows.
+func checkTruncated(t *testing.T, tok *Tokenizer, o Options, texts ...string) {
+	t.Helper()
+	encode := func(o Options) (*Encoding, error) {
+		if len(texts) == 1 {
+			return tok.Encode(texts[0], o)
+		}
+		return tok.EncodePair(texts[0], texts[1], o)
+	}
+	got, err := encode(o)
+	all := o
+	all.Overflow = true
+	want, wantErr := encode(all)
+	switch {
+	case wantErr != nil && (strings.Contains(wantErr.Error(), "stride is") || strings.Contains(wantErr.Error(), "encodings overflow")):
+	case err != nil || wantErr != nil:
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Fatalf("%q, %+v: error %v, want %v", texts, o, err, wantErr)
+		}
+	default:
+		if err := sameEncoding(got, want); err != nil {
+			t.Fatalf("%q, %+v: %v", texts, o, err)
+		}
+		if got.Truncated != (len(want.Overflow) > 0) {
+			t.Fatalf("%q, %+v: truncated %t, but %d encodings overflow", texts, o, got.Truncated, len(want.Overflow))
+		}
+	}
+}
+
+// Of a text of 10 MB, no more is read than the limit needs, whatever it consists of.
+func TestTruncatedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: texts of 10 MB; TestTruncated compares tokens")
+	}
+	const size, most = 10 << 20, 256
+	parts := map[string]string{
+		"words": "The quick brown fox doesn't jump over the lazy dog; ", "word": "a", "spaces": " ", "signs": ".",
+		"ideographs": "字", "marks": "\u0301", "emoji": "👩\u200d", "special tokens": "[SEP]", "removed": "\u200b", "lines": "\n",
+	}
+	for name, slow := range map[string][]string{ // texts of few tokens, of which all has to be read
+		"bert uncased":    {"word", "spaces", "marks", "emoji", "removed", "lines"},
+		"gpt2":            nil,
+		"llama2":          nil,
+		"directory llama": nil,
+		"directory gemma": nil,
+		"pieces bpe":      {"spaces", "marks", "removed", "lines"},
+		"pieces unigram":  {"spaces", "marks", "removed", "lines"},
+		"t5":              {"marks", "removed"},
+		"whole text":      {"spaces", "marks", "removed", "lines"},
+		"trained bpe":     {"spaces", "lines"},
+	} {
+		tok := allTokenizers()[name]
+		if _, err := tok.Encode("a", Options{}); err != nil { // tables are built once
+			t.Fatal(err)
+		}
+		for kind, part := range parts {
+			if slices.Contains(slow, kind) {
+				continue
+			}
+			text := strings.Repeat(part, size/len(part))
+			for _, encode := range []func(o Options) (*Encoding, error){
+				func(o Options) (*Encoding, error) { return tok.Encode(text, o) },
+				func(o Options) (*Encoding, error) { return tok.EncodePair(text, text, o) },
+			} {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				e, err := encode(Options{MaxLength: most, NoSpecial: true})
+				runtime.ReadMemStats(&after)
+				if err != nil || len(e.IDs) != most || !e.Truncated {
+					t.Errorf("%s, %s: %d tokens, truncated %t, error %v", name, kind, len(e.IDs), e.Truncated, err)
+				}
+				if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+					t.Errorf("%s, %s: %d bytes are allocated", name, kind, n)
+				}
+			}
+		}
 	}
 }
