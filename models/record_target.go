@@ -21,7 +21,7 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	if written {
 		y, err = m.written(e.IDs)
 	} else {
-		y, err = m.language.encodeTarget(target)
+		y, err = m.language.encodeTarget(target, m.Sizes().Decoder.Positions)
 	}
 	if err != nil {
 		return nil, err
