@@ -71,7 +71,8 @@ type source struct {
 const firstBytes = 8
 
 // readSources tokenizes texts, of which at most a number of tokens are kept, as far as necessary. Each time it reads
-// four times as much, from the beginning.
+// four times as much, from the beginning. A text that continues is an open piece, of which each component returns
+// what is certain.
 func (t *Tokenizer) readSources(sources []source, cut *truncation, most int) error {
 	for i := 0; i < len(sources); i++ {
 		s := &sources[i]

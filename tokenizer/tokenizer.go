@@ -39,6 +39,15 @@ type Options struct {
 	NoPadding bool
 	// MaxLength, if it is not 0, truncates encodings to this length, including special tokens. The other
 	// settings of truncation are those of the file.
+	//
+	// A text is read until its first tokens are known, so time and memory do not depend on the length of the
+	// rest, and errors in the rest are not reported. More than the limit is read where tokens depend on it:
+	//   - to the end of a word, if the model is WordPiece or WordLevel, and of a run of unknown characters,
+	//     of removed characters or of marks, or of a word that an expression without its own scanner matches;
+	//   - all of a text with Overflow, with truncation at the left, with unused pieces in a BPE model of
+	//     SentencePiece, and after ">>" in a text for Marian;
+	//   - all of the shorter text of a pair, if LongestFirst gives an odd number of tokens to two texts
+	//     that are both too long: the longer text gets one more.
 	MaxLength int
 	// Strategy selects which text of a pair is truncated. Empty means the strategy of the file, or
 	// LongestFirst if it has none.
@@ -129,6 +138,8 @@ func parseFields(data []byte) (*Tokenizer, error) {
 }
 
 // Encode returns the tokens of a text. Bytes that are not UTF-8 become U+FFFD.
+//
+// If truncation is set, the text is read up to the limit: see Options.MaxLength.
 //
 // Errors: a character without a token in a vocabulary without an unknown token; a length that leaves no
 // room for special tokens; a text of 2 GiB or more.
