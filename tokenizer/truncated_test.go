@@ -100,6 +100,9 @@ func checkBeginnings(tok *Tokenizer, text string, literal []Span) error {
 		n = beginning(text, n)
 		p := newPiece(text[:n])
 		p.open = true
+		if err := checkStages(tok, p, text, literal); err != nil && !errors.Is(err, errGrowth) {
+			return err
+		}
 		got, err := tok.cutText(p, literal)
 		if errors.Is(err, errGrowth) {
 			continue
@@ -112,6 +115,44 @@ func checkBeginnings(tok *Tokenizer, text string, literal []Span) error {
 		}
 	}
 	return nil
+}
+
+// checkStages is checkBeginnings for the normalizer, and for the words that the model gets.
+func checkStages(tok *Tokenizer, p piece, text string, literal []Span) (err error) {
+	defer catchGrowth(&err)
+	if n := tok.normalizer; n != nil && p.s != "" {
+		got, want := p, newPiece(text)
+		n.normalize(&got)
+		if n.normalize(&want); !begins(&got, &want) {
+			return fmt.Errorf("the first %d bytes of %q are normalized to %q, but the text to %q", len(p.s), text, got.s, want.s)
+		}
+	}
+	got, err := tok.words(p, literal)
+	want, err2 := tok.words(newPiece(text), literal)
+	empty := func(p piece) bool { return p.s == "" }
+	got, want = slices.DeleteFunc(got, empty), slices.DeleteFunc(want, empty)
+	for i := range got {
+		if err != nil || err2 != nil {
+			break
+		}
+		if i >= len(want) || !begins(&got[i], &want[i]) || !got[i].open && got[i].s != want[i].s || got[i].open && i < len(got)-1 {
+			return fmt.Errorf("word %d of the first %d bytes of %q is %q, unlike that of the text", i, len(p.s), text, got[i].s)
+		}
+	}
+	return nil
+}
+
+// begins reports whether a piece is the beginning of another.
+func begins(p, whole *piece) bool {
+	if !strings.HasPrefix(whole.s, p.s) || p.token != whole.token {
+		return false
+	}
+	for i := range len(p.s) {
+		if p.align(i) != whole.align(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // Tokens of the beginning of a text do not depend on what follows.
