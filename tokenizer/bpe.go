@@ -109,8 +109,8 @@ func (m *bpe) setMerges(merges mergeList) error {
 	return nil
 }
 
-// setChars finds the tokens of single characters and the longest token. If every byte has a token, it also prepares for pieces in
-// byte-level form.
+// setChars finds the tokens of single characters and the longest token. If every byte has a token, it also
+// prepares for pieces in byte-level form.
 func (m *bpe) setChars() {
 	m.chars = map[rune]int32{}
 	for i := range m.ascii {
@@ -234,7 +234,7 @@ func (m *bpe) first(s *bpeScratch, word string, isBytes bool) ([]symbol, error) 
 	whole := m.ignoreMerges && len(word) <= m.longest // it may be one token
 	for i, part := range s.list {
 		ids[i] = part.id
-		whole = whole || i > 0 && len(m.tokens[part.id]) < len(m.prefix) // it cannot be merged into the one before
+		whole = whole || i > 0 && len(m.tokens[part.id]) < len(m.prefix)
 	}
 	if whole {
 		return nil, nil

@@ -57,7 +57,8 @@ func readExpression(expr string) (pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression %s cannot be run exactly: %s", quote.Text(expr), quote.Message(err.Error()))
 	}
-	return expression{re, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + translated + `)`) })}, nil
+	here := func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + translated + `)`) }
+	return expression{re, sync.OnceValue(here)}, nil
 }
 
 // expression is a regular expression of package regexp. Its only group, if any, matches white space, of which one is
