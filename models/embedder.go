@@ -218,7 +218,8 @@ func (e *Embedder) Params() nn.Params {
 }
 
 // Encode returns the tokens of the prompt and a text, truncated to MostTokens; cut reports
-// whether they were truncated.
+// whether they were truncated. Most tokenizers do not read the rest of a long text: see
+// tokenizer.Options.
 //
 // Errors: those of Model.Encode; an encoder–decoder; a prompt that the directory excludes from
 // the pooling, which this package does not support.
@@ -233,17 +234,14 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 	if e.leaveOut && e.Prompt != "" {
 		return nil, false, errors.New("the pooling of this model excludes prompts, which is not supported, want no prompt")
 	}
-	x, err = t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, NoTruncation: true})
-	if cut = err == nil && len(x.IDs) > e.MostTokens; cut {
-		x, err = t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, MaxLength: e.MostTokens})
-	}
+	x, err = t.Encode(e.Prompt+text, atMost(e.MostTokens))
 	if err != nil {
 		return nil, false, err
 	}
 	if err := e.Model.Sizes().Check(BatchOf(x)); err != nil {
 		return nil, false, fmt.Errorf("the text has %w", err)
 	}
-	return x, cut, nil
+	return x, x.Truncated, nil
 }
 
 // Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every

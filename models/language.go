@@ -2,6 +2,7 @@ package models
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -13,10 +14,10 @@ import (
 // translator of attn train.
 type language interface {
 	// encode returns the tokens that a model reads of a text, or of a pair of texts if
-	// second is not empty.
-	encode(first, second string) (*tokenizer.Encoding, error)
-	// encodeTarget returns the tokens of a target text of an encoder–decoder.
-	encodeTarget(text string) (*tokenizer.Encoding, error)
+	// second is not empty. It may truncate them to most tokens if most is not 0.
+	encode(first, second string, most int) (*tokenizer.Encoding, error)
+	// encodeTarget is encode for a target text of an encoder–decoder.
+	encodeTarget(text string, most int) (*tokenizer.Encoding, error)
 	// written returns the encoding of tokens that an encoder–decoder has written.
 	written(ids []int) *tokenizer.Encoding
 	// decode returns the text of a target.
@@ -28,16 +29,37 @@ type language interface {
 // tokenized is the language of a tokenizer.
 type tokenized struct{ *tokenizer.Tokenizer }
 
-func (t tokenized) encode(first, second string) (*tokenizer.Encoding, error) {
-	o := tokenizer.Options{NoPadding: true, NoTruncation: true}
+func (t tokenized) encode(first, second string, most int) (*tokenizer.Encoding, error) {
 	if second == "" {
-		return t.Encode(first, o)
+		return t.Encode(first, atMost(most))
 	}
-	return t.EncodePair(first, second, o)
+	// A first text that is too long alone is rejected without reading all of the second.
+	o := atMost(most)
+	o.NoSpecial = true
+	if e, err := t.Encode(first, o); err != nil || e.Truncated {
+		return e, err
+	}
+	return t.EncodePair(first, second, atMost(most))
 }
 
-func (t tokenized) encodeTarget(target string) (*tokenizer.Encoding, error) {
-	y, err := t.Target().Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
+// atMost returns the options for a text of no more than most tokens; 0 for any number.
+func atMost(most int) tokenizer.Options {
+	return tokenizer.Options{NoPadding: true, NoTruncation: most == 0, MaxLength: most, Strategy: tokenizer.LongestFirst}
+}
+
+// tooMany returns an error for truncated tokens.
+func tooMany(what string, e *tokenizer.Encoding, most int) error {
+	if e.Truncated {
+		return fmt.Errorf("the %s has more than %d tokens, the limit of the model", what, most)
+	}
+	return nil
+}
+
+func (t tokenized) encodeTarget(target string, most int) (*tokenizer.Encoding, error) {
+	y, err := t.Target().Encode(target, atMost(most))
+	if err == nil {
+		err = tooMany("target", y, most)
+	}
 	if err == nil && len(y.IDs) == 0 {
 		err = errors.New("the target has no tokens, want one or more")
 	}
@@ -62,7 +84,7 @@ func (t tokenized) labels(e *tokenizer.Encoding, target bool) []string {
 	return labels(t.Tokenizer, e)
 }
 
-func (v *Translator) encode(first, second string) (*tokenizer.Encoding, error) {
+func (v *Translator) encode(first, second string, _ int) (*tokenizer.Encoding, error) {
 	if second != "" {
 		return nil, errors.New("the model reads one text, want no second one")
 	}
@@ -76,7 +98,7 @@ func (v *Translator) encode(first, second string) (*tokenizer.Encoding, error) {
 // errInvalid is the error for a text that a tokenizer, too, rejects.
 var errInvalid = errors.New("the text is invalid UTF-8")
 
-func (v *Translator) encodeTarget(text string) (*tokenizer.Encoding, error) {
+func (v *Translator) encodeTarget(text string, _ int) (*tokenizer.Encoding, error) {
 	if !utf8.ValidString(text) {
 		return nil, errInvalid
 	}

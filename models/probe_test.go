@@ -302,7 +302,7 @@ func TestTextExample(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "the text has no tokens, want one or more",
-		"cat cat cat cat cat cat cat cat cat cat cat cat": "the text has 14 tokens, want at most 13",
+		"cat cat cat cat cat cat cat cat cat cat cat cat": "the text has more than 13 tokens, the limit of the model",
 	} {
 		if _, err := m.TextExample(text, rand.New(rand.NewPCG(1, 1))); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %s", text, err, want)

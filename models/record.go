@@ -15,7 +15,8 @@ import (
 )
 
 // Encode returns the tokens of a text, or of a pair of texts if second is not empty, with the
-// model's special tokens. It neither truncates nor pads.
+// model's special tokens. It neither truncates nor pads. It stops reading a text that has too many
+// tokens.
 //
 // Errors: a directory without a tokenizer; a text that the tokenizer rejects; tokens outside the
 // vocabulary, or too many tokens.
@@ -23,7 +24,10 @@ func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
 	if m.language == nil {
 		return nil, m.untokened
 	}
-	e, err := m.language.encode(first, second)
+	e, err := m.language.encode(first, second, m.Sizes().Positions)
+	if err == nil {
+		err = tooMany("text", e, m.Sizes().Positions)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (m *Model) recordTarget(ctx context.Context, source, target string, o heads
 	if written {
 		y, err = m.written(ctx, e.IDs)
 	} else {
-		y, err = m.language.encodeTarget(target)
+		y, err = m.language.encodeTarget(target, m.Sizes().Decoder.Positions)
 	}
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ type addedTokens struct {
 	raw     *finder // finds tokens in text before normalization
 	normal  *finder // finds tokens in normalized text
 	// lead returns the id and the length of the token at the beginning of a text between tokens; n is 0 if
-	// there is none. lead is nil if the tokenizer has no such tokens.
+	// there is none, and −1 if it depends on what follows. lead is nil if the tokenizer has no such tokens.
 	lead func(text string) (id, n int)
 }
 
@@ -90,11 +90,12 @@ func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, err
 
 // finder returns a finder for the tokens that are searched for in normalized text, or for the other tokens.
 func (a *addedTokens) finder(normalized bool) (*finder, error) {
-	ids := map[string]int{}
+	ids, stripsLeft := map[string]int{}, false
 	for id, t := range a.byID {
 		if t.Normalized != normalized {
 			continue
 		}
+		stripsLeft = stripsLeft || t.LStrip
 		text := a.text(id)
 		if text == "" {
 			return nil, fmt.Errorf("added token %s is normalized to nothing", quote.Text(t.Content))
@@ -108,7 +109,7 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return &finder{a, newTrie(ids), normalized}, nil
+	return &finder{a, newTrie(ids), normalized, stripsLeft}, nil
 }
 
 // text returns the text of an added token in normalized text.
@@ -138,9 +139,15 @@ func (a *addedTokens) split(whole piece, n normalizer, l *literals) []piece {
 			continue
 		}
 		if a.lead != nil {
-			if id, n := a.lead(p.s); n > 0 {
+			id, n := a.lead(p.s)
+			if p.open && n < 0 {
+				continue
+			}
+			if n > 0 {
 				pieces = appendPiece(pieces, p.slice(0, n), id)
+				open := p.open
 				p = p.slice(n, len(p.s))
+				p.open = open
 			}
 		}
 		known, normal := l.in(&p), normalized(p)
@@ -166,6 +173,7 @@ type finder struct {
 	tokens     *addedTokens
 	trie       *trie
 	normalized bool // whether it searches in normalized text
+	stripsLeft bool // some token includes the white space before it
 }
 
 // next returns the first token between two positions.
@@ -186,9 +194,16 @@ func (f *finder) next(s string, from, to int) match {
 // marked.
 func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece {
 	if f == nil {
-		return appendPiece(out, p.slice(0, len(p.s)), none)
+		rest := p.slice(0, len(p.s))
+		rest.open = p.open
+		return appendPiece(out, rest, none)
 	}
 	table := classes()
+	last := len(p.s) // an open piece may have further tokens from here on
+	if p.open {
+		for last = 0; last < len(p.s) && !f.trie.begins(p.s[last:]); last++ {
+		}
+	}
 	done, at := 0, 0
 	for {
 		to := len(p.s)
@@ -200,7 +215,7 @@ func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece
 		if isFixed {
 			m, fixed = fixed[0], fixed[1:]
 		}
-		if m.id == none {
+		if m.id == none || m.start >= last && p.open {
 			break
 		}
 		at = m.end
@@ -217,6 +232,10 @@ func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece
 		if t.RStrip { // white space of an earlier token is not scanned again
 			end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
 		}
+		if p.open && end == len(p.s) {
+			last = max(start, done)
+			break
+		}
 		if done < start {
 			out = appendPiece(out, p.slice(done, start), none)
 		}
@@ -225,7 +244,11 @@ func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece
 		}
 		done = end
 	}
-	return appendPiece(out, p.slice(done, len(p.s)), none)
+	rest := p.slice(done, max(last, done))
+	if rest.open = p.open; rest.open && f.stripsLeft { // a token after the rest may include white space
+		rest.cut(len(strings.TrimRightFunc(rest.s, isSpace)))
+	}
+	return appendPiece(out, rest, none)
 }
 
 // appendPiece appends a piece, unless it is empty.

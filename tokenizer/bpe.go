@@ -27,6 +27,8 @@ type bpe struct {
 	fallback []int
 	// bytes has the tokens of single bytes in byte-level form. It is nil unless every byte has a token.
 	bytes []int32
+	// longest is the length of the longest token.
+	longest int
 
 	scratch sync.Pool // of *bpeScratch
 }
@@ -107,14 +109,15 @@ func (m *bpe) setMerges(merges mergeList) error {
 	return nil
 }
 
-// setChars finds the tokens of single characters. If every byte has a token, it also prepares for pieces in
-// byte-level form.
+// setChars finds the tokens of single characters and the longest token. If every byte has a token, it also
+// prepares for pieces in byte-level form.
 func (m *bpe) setChars() {
 	m.chars = map[rune]int32{}
 	for i := range m.ascii {
 		m.ascii[i] = none
 	}
 	for token, id := range m.ids {
+		m.longest = max(m.longest, len(token))
 		r, n := utf8.DecodeRuneInString(token)
 		if token == "" || n != len(token) {
 			continue
@@ -166,12 +169,17 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 		words = s.bytes
 	}
 	word, ok := words[p.s]
-	if !ok {
+	if !ok || p.open {
 		var err error
-		if word, err = m.cut(s, p.s, isBytes); err != nil {
+		if p.open {
+			word, err = m.first(s, p.s, isBytes)
+		} else {
+			word, err = m.cut(s, p.s, isBytes)
+		}
+		if err != nil {
 			return nil, err
 		}
-		if len(p.s) <= wordLength {
+		if len(p.s) <= wordLength && !p.open {
 			if len(words) == wordsKept {
 				clear(words)
 			}
@@ -209,24 +217,81 @@ func (m *bpe) cut(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 
 // join returns the tokens of a word by merging. The next call overwrites the result.
 func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
-	s.list = s.list[:0]
-	if isBytes {
-		for i := range len(word) {
-			s.add(m.bytes[word[i]], 1)
-		}
-	} else if err := m.addChars(s, word); err != nil {
+	if err := m.split(s, word, isBytes, false); err != nil {
 		return nil, err
 	}
-	s.joinAll(func(left, right *symbol, _ bool) (merge, bool) {
-		to, ok := m.merges[pairOf(left.id, right.id)]
-		return to, ok
-	})
+	s.joinAll(m.merge)
 	return s.list, nil
 }
 
-// addChars adds a symbol for each character. A character that is not in the vocabulary becomes bytes or an
-// unknown token; without an unknown token it is dropped.
-func (m *bpe) addChars(s *bpeScratch, word string) error {
+// first returns the tokens of a word as far as they do not depend on what follows it. The next call overwrites the
+// result.
+func (m *bpe) first(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
+	if err := m.split(s, word, isBytes, true); err != nil {
+		return nil, err
+	}
+	ids := make([]int32, len(s.list))
+	whole := m.ignoreMerges && len(word) <= m.longest // it may be one token
+	for i, part := range s.list {
+		ids[i] = part.id
+		whole = whole || i > 0 && len(m.tokens[part.id]) < len(m.prefix)
+	}
+	if whole {
+		return nil, nil
+	}
+	n := len(ids) // no token that begins before ids[n] has parts that are not in ids
+	for size := 0; size <= m.longest; {
+		if n == 0 {
+			return nil, nil
+		}
+		n--
+		size += len(m.tokens[ids[n]]) - len(m.prefix)
+	}
+	s.list = s.list[:n]
+	s.ahead = func(last *symbol) (lowest int32, ok bool) {
+		var next []byte // tokens that may follow
+		for i, id := range ids[last.next:] {
+			part := m.tokens[id]
+			if i > 0 {
+				part = part[len(m.prefix):]
+			}
+			if next = append(next, part...); len(next) > m.longest {
+				break
+			}
+			if id, known := m.ids[string(next)]; known {
+				if to, merges := m.merges[pairOf(last.id, int32(id))]; merges && (!ok || to.rank < lowest) {
+					lowest, ok = to.rank, true
+				}
+			}
+		}
+		return lowest, ok
+	}
+	s.joinAll(m.merge)
+	s.ahead = nil
+	return s.list, nil
+}
+
+// merge returns the result of merging two symbols.
+func (m *bpe) merge(left, right *symbol, _ bool) (merge, bool) {
+	to, ok := m.merges[pairOf(left.id, right.id)]
+	return to, ok
+}
+
+// split sets the symbols of a word to its characters or bytes; if open, without those that depend on what follows.
+func (m *bpe) split(s *bpeScratch, word string, isBytes, open bool) error {
+	s.list = s.list[:0]
+	if !isBytes {
+		return m.addChars(s, word, open)
+	}
+	for i := range len(word) {
+		s.add(m.bytes[word[i]], 1)
+	}
+	return nil
+}
+
+// addChars adds a symbol for each character; if open, except the last. A character that is not in the vocabulary
+// becomes bytes or an unknown token; without an unknown token it is dropped.
+func (m *bpe) addChars(s *bpeScratch, word string, open bool) error {
 	unknown := int32(0) // number of unknown bytes that are not yet added
 	flush := func() {
 		if unknown > 0 {
@@ -236,6 +301,9 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 	}
 	for i, r := range word {
 		n := utf8.RuneLen(r)
+		if open && i+n == len(word) {
+			return nil
+		}
 		char, before, id := word[i:i+n], 0, int32(none)
 		switch first, last := i == 0 || m.prefix == "", i+n < len(word) || m.suffix == ""; {
 		case first && last:

@@ -40,10 +40,10 @@ func readCharsMap(data []byte) (charsMap, error) {
 }
 
 // match returns the replacement of the shortest or longest prefix of s that has one, and the length of the prefix; 0 if
-// there is none.
-func (m charsMap) match(s string, longest bool) (found string, n int) {
+// there is none. more reports whether a longer text could have a longer prefix.
+func (m charsMap) match(s string, longest bool) (found string, n int, more bool) {
 	if len(m.units) == 0 {
-		return "", 0
+		return "", 0, false
 	}
 	offset := func(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 	pos := offset(m.units[0])
@@ -51,28 +51,28 @@ func (m charsMap) match(s string, longest bool) (found string, n int) {
 		c := uint32(s[i])
 		pos ^= c
 		if c == 0 || pos >= uint32(len(m.units)) {
-			break
+			return found, n, false
 		}
 		unit := m.units[pos]
 		if unit&(1<<31|0xff) != c {
-			break
+			return found, n, false
 		}
 		pos ^= offset(unit)
 		if unit>>8&1 == 0 {
 			continue
 		}
 		if pos >= uint32(len(m.units)) {
-			break
+			return found, n, false
 		}
 		text, ok := m.text(m.units[pos] & (1<<31 - 1))
 		if ok {
 			found, n = text, i+1
 		}
 		if !longest {
-			break
+			return found, n, false
 		}
 	}
-	return found, n
+	return found, n, true
 }
 
 // text returns the text that begins at an index.
@@ -87,6 +87,9 @@ func (m charsMap) text(at uint32) (string, bool) {
 // normalize replaces grapheme clusters of less than six bytes as a whole. In longer clusters it replaces
 // each character separately. As in the reference, a cluster is replaced if only a prefix of it has a rule,
 // and the rest of the cluster is lost.
+//
+// The end of an open piece may be a part of a cluster, of which only six bytes or more are certain to be separate
+// characters. Removed characters change the range of the character before them, so the last one is dropped.
 func (m charsMap) normalize(p *piece) {
 	var changes []change
 	kept := 0 // first byte of unchanged text that is not yet in changes
@@ -115,7 +118,11 @@ func (m charsMap) normalize(p *piece) {
 		n := clusterLen(p.s[at:])
 		cluster := p.s[at : at+n]
 		if n < 6 {
-			if text, found := m.match(cluster, false); found > 0 {
+			if p.open && at+n == len(p.s) {
+				p.cut(at)
+				break
+			}
+			if text, found, _ := m.match(cluster, false); found > 0 {
 				put(at, n, text)
 				at += n
 				continue
@@ -123,7 +130,7 @@ func (m charsMap) normalize(p *piece) {
 		}
 		for i, r := range cluster {
 			size := utf8.RuneLen(r)
-			if text, found := m.match(cluster[i:i+size], false); found > 0 {
+			if text, found, _ := m.match(cluster[i:i+size], false); found > 0 {
 				put(at+i, size, text)
 			}
 		}
@@ -131,6 +138,9 @@ func (m charsMap) normalize(p *piece) {
 	}
 	if kept > 0 {
 		put(len(p.s), 0, "")
+		if p.open && len(changes) > 0 {
+			changes = changes[:len(changes)-1]
+		}
 		p.transform(changes)
 	}
 }

@@ -25,6 +25,8 @@ type Encoding struct {
 	Special []bool
 	// Mask is true for all tokens to attend to: all except padding.
 	Mask []bool
+	// Truncated says that truncation removed tokens.
+	Truncated bool
 	// Overflow has encodings of the tokens that truncation removed, if Options.Overflow is set. Each has its own
 	// special tokens. For a pair, each window of the first text is combined with each window of the second.
 	//

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -56,23 +57,61 @@ func readExpression(expr string) (pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression %s cannot be run exactly: %s", quote.Text(expr), quote.Message(err.Error()))
 	}
-	return expression{re}, nil
+	here := func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + translated + `)`) }
+	return expression{re, sync.OnceValue(here)}, nil
 }
 
 // expression is a regular expression of package regexp. Its only group, if any, matches white space, of which one is
 // left to the next word.
-type expression struct{ *regexp.Regexp }
+type expression struct {
+	*regexp.Regexp
+	here func() *regexp.Regexp // matches at the beginning of a text only
+}
 
 func (e expression) next(s string, from int) (start, end int, ok bool) {
-	at := e.FindStringSubmatchIndex(s[from:])
-	if at == nil {
-		return 0, 0, false
+	if at := e.FindStringSubmatchIndex(s[from:]); at != nil {
+		start, end = matched(s, from, at)
+		return start, end, true
 	}
+	return 0, 0, false
+}
+
+// matched returns the range of a match in s[from:].
+func matched(s string, from int, at []int) (start, end int) {
 	start, end = from+at[0], from+at[1]
 	if len(at) > 2 && at[2] >= 0 {
 		end = leaveOne(s, start, end)
 	}
-	return start, end, true
+	return start, end
+}
+
+// open tries each position, because a match that package regexp finds without reading the end of the text does not
+// depend on what follows, and neither does the failure to match at a position.
+func (e expression) open(s string, from int) (start, end int, whole bool) {
+	for i := range s[from:] {
+		text := endReader{Reader: strings.NewReader(s[from+i:])}
+		at := e.here().FindReaderSubmatchIndex(&text)
+		switch {
+		case text.ended:
+			return from + i, from + i, false
+		case at != nil:
+			start, end = matched(s, from+i, at)
+			return start, end, true
+		}
+	}
+	return len(s), len(s), false
+}
+
+// endReader records whether its end was read.
+type endReader struct {
+	*strings.Reader
+	ended bool
+}
+
+func (r *endReader) ReadRune() (ch rune, size int, err error) {
+	ch, size, err = r.Reader.ReadRune()
+	r.ended = r.ended || err != nil
+	return ch, size, err
 }
 
 // leaveOne returns the end of \s+(?!\S)|\s+ for white space in a range: the last space belongs to the
@@ -103,6 +142,10 @@ func (gpt2) next(s string, from int) (start, end int, ok bool) {
 		return from, end, true
 	}
 	return from, leaveOne(s, from, runOf(table, s, from, space)), true
+}
+
+func (g gpt2) open(s string, from int) (start, end int, whole bool) {
+	return openMatch(g, utf8.UTFMax, s, from)
 }
 
 // wordsAndDigits splits like Llama 3 and Qwen: numbers have a maximum length, and a word may begin with one sign.
@@ -151,6 +194,12 @@ func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
 		return from, from + i + 1, true
 	}
 	return from, leaveOne(s, from, end), true
+}
+
+// open considers that white space up to the end may have a line break further on, which the match then includes.
+func (w wordsAndDigits) open(s string, from int) (start, end int, whole bool) {
+	start, end, whole = openMatch(w, utf8.UTFMax, s, from)
+	return start, end, whole && strings.TrimLeftFunc(s[end:], isSpace) != ""
 }
 
 // contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning of s; 0 if there is none.

@@ -11,6 +11,9 @@ type symbol struct {
 type symbols struct {
 	list []symbol
 	heap heapOf[candidate]
+	// ahead is nil if the word ends after the list. Otherwise it returns the lowest rank at which the last symbol may be
+	// merged with what follows.
+	ahead func(last *symbol) (rank int32, ok bool)
 }
 
 // add appends a symbol of length bytes.
@@ -27,11 +30,22 @@ type merge struct{ rank, id int32 }
 
 // joinAll merges the pair with the lowest rank, the leftmost of several, until no pair can be merged. It takes n·log n
 // steps for n symbols. find is called when a pair is formed, and again (with again true) before it is merged.
+//
+// If more symbols follow, joinAll removes the last symbol when it may be merged with them: no merge of what is left
+// crosses the end, so what follows does not affect it.
 func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, bool)) {
 	list := s.list
 	s.heap = s.heap[:0]
 	consider := func(pos, next int32) {
-		if pos < 0 || int(next) >= len(list) {
+		if pos < 0 {
+			return
+		}
+		if int(next) >= len(list) {
+			if s.ahead != nil {
+				if rank, ok := s.ahead(&list[pos]); ok {
+					s.heap.push(candidate{rank, pos, none})
+				}
+			}
 			return
 		}
 		if to, ok := find(&list[pos], &list[next], false); ok {
@@ -43,8 +57,19 @@ func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, boo
 	}
 	for len(s.heap) > 0 {
 		c := s.heap.pop()
+		if int(c.pos) >= len(list) || list[c.pos].id == none {
+			continue
+		}
 		left := &list[c.pos]
-		if left.id == none || int(left.next) >= len(list) {
+		if int(left.next) >= len(list) {
+			// The symbol may have become longer since the candidate was pushed.
+			if c.id == none {
+				if rank, ok := s.ahead(left); ok && rank == c.rank {
+					before := left.prev
+					list = list[:c.pos]
+					consider(before, c.pos)
+				}
+			}
 			continue
 		}
 		right := &list[left.next]

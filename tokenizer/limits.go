@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -46,22 +48,113 @@ func (t *truncation) check() error {
 	return nil
 }
 
-// apply cuts one or two texts to a length that leaves room for special tokens. For each text it returns
-// windows of that length. The first window is the truncated text, and the others are the overflow; each of
-// these begins with Stride tokens of the window before.
-func (t *truncation) apply(texts [][]token, special int) ([][][]token, error) {
+// room returns the number of tokens of texts that fit beside the special tokens.
+func (t *truncation) room(special int) (int, error) {
+	if t == nil {
+		return math.MaxInt, nil
+	}
+	if t.Max < special {
+		return 0, fmt.Errorf("max_length is %d, want room for %d special tokens", t.Max, special)
+	}
+	return t.Max - special, nil
+}
+
+// source is a text that is encoded.
+type source struct {
+	text    string
+	literal []Span  // the user's ranges
+	read    int     // bytes of the beginning that were tokenized
+	tokens  []token // that do not depend on the rest of the text
+}
+
+// firstBytes is the number of bytes that are read of a text for each token up to the limit. Few texts need more.
+const firstBytes = 8
+
+// readSources tokenizes texts, of which at most a number of tokens are kept, as far as necessary. Each time it reads
+// four times as much, from the beginning. A text that continues is an open piece, of which each component returns
+// what is certain.
+func (t *Tokenizer) readSources(sources []source, cut *truncation, most int) error {
+	ranges := make([]*literals, len(sources))
+	for i, s := range sources {
+		var err error
+		if ranges[i], err = t.literalsOf(s); err != nil {
+			return err
+		}
+	}
+	for i := 0; i < len(sources); i++ {
+		s, l := &sources[i], ranges[i]
+		if !cut.needs(sources, i, most) {
+			continue
+		}
+		next := 4 * s.read
+		if s.read == 0 {
+			next = firstBytes * (min(most, len(s.text)) + 32)
+		}
+		if next > len(s.text)/2 || cut.overflow || cut.Direction == "Left" || l != nil && len(l.markers) > 0 {
+			next = len(s.text)
+		}
+		s.read = beginning(s.text, next)
+		text := newPiece(s.text[:s.read])
+		text.open = s.read < len(s.text)
+		var err error
+		if s.tokens, err = t.cutText(text, l); err != nil && !(text.open && errors.Is(err, errGrowth)) {
+			return err
+		}
+		i = -1 // what the other text needs may depend on this one
+	}
+	return nil
+}
+
+// literalsOf returns the user's ranges of a text with its markers, or nil.
+func (t *Tokenizer) literalsOf(s source) (l *literals, err error) {
+	defer catchGrowth(&err)
+	if err := checkLength(s.text); err != nil {
+		return nil, err
+	}
+	return t.added.newLiterals(s.text, s.literal, t.normalizer), nil
+}
+
+// beginning returns a position of a text, n or a few bytes less, that is not within a character.
+func beginning(text string, n int) int {
+	for at := n; at > n-utf8.UTFMax && at >= 0 && at < len(text); at-- {
+		if utf8.RuneStart(text[at]) {
+			return at
+		}
+	}
+	return n
+}
+
+func checkLength(text string) error {
+	if len(text) > math.MaxInt32 {
+		return fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
+	}
+	return nil
+}
+
+// needs reports whether truncation depends on more tokens of a text than those that were read.
+func (t *truncation) needs(sources []source, i, most int) bool {
+	s, other := &sources[i], &sources[len(sources)-1-i]
+	switch {
+	case s.read == len(s.text):
+		return false
+	case len(s.tokens) <= most:
+		return true
+	case len(sources) == 1 || t.Strategy != LongestFirst:
+		return false
+	case other.read < len(other.text): // of an odd number, the longer text gets one token more
+		return most%2 == 1
+	}
+	return len(s.tokens) <= len(other.tokens)
+}
+
+// apply cuts one or two texts to a number of tokens. For each text it returns windows of that length. The first window is
+// the truncated text, and the others are the overflow; each of these begins with Stride tokens of the window before.
+func (t *truncation) apply(texts [][]token, most int) ([][][]token, error) {
 	windows := make([][][]token, len(texts))
 	total := 0
 	for i, parts := range texts {
 		windows[i] = [][]token{parts}
 		total += len(parts)
-	}
-	if t == nil {
-		return windows, nil
-	}
-	most := t.Max - special
-	if most < 0 {
-		return nil, fmt.Errorf("max_length is %d, want room for %d special tokens", t.Max, special)
 	}
 	if total <= most {
 		return windows, nil
@@ -84,7 +177,7 @@ func (t *truncation) apply(texts [][]token, special int) ([][][]token, error) {
 		fallthrough
 	default:
 		if kept[of] -= total - most; kept[of] <= 0 {
-			return nil, fmt.Errorf("text %d has %d tokens, but truncation must remove %d", of+1, len(texts[of]), total-most)
+			return nil, fmt.Errorf("strategy %s, but the other text alone has %d tokens or more", t.Strategy, most)
 		}
 	}
 	for i := range texts {
@@ -185,7 +278,7 @@ func (p *padding) apply(e *Encoding, longest int) {
 	}
 	if p.Direction == "Left" {
 		pad.append(e)
-		pad.Overflow = e.Overflow
+		pad.Overflow, pad.Truncated = e.Overflow, e.Truncated
 		*e = *pad
 	} else {
 		e.append(pad)

@@ -156,6 +156,9 @@ func (p *piece) normalMatches(list []marker, f *finder) (all []match) {
 // Differs: the Python package makes special tokens of such a text, also with encode_special_tokens.
 func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error) {
 	done := len(out)
+	if p.open && l != nil {
+		p.cut(t.beforeReserved(p.s, l))
+	}
 	out, err := t.model.tokenize(out, p)
 	if err != nil || l == nil {
 		return out, err
@@ -193,4 +196,28 @@ func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error
 		start = end
 	}
 	return out, nil
+}
+
+// beforeReserved returns how much of the beginning of an open piece is also the beginning of what tokenize cuts from the
+// piece: the text up to the first character of a token that l reserves and the model has, or may have if the text
+// continues.
+func (t *Tokenizer) beforeReserved(s string, l *literals) int {
+	first := len(s)
+	for id := range t.added.byID {
+		token, ok := t.model.token(id)
+		if !ok || token == "" || !l.reserves(id) {
+			continue
+		}
+		if i := strings.Index(s, token); i >= 0 {
+			first = min(first, i)
+		}
+		for n := min(len(token), len(s)); n > 0; n-- {
+			if strings.HasSuffix(s, token[:n]) {
+				first = min(first, len(s)-n)
+				break
+			}
+		}
+	}
+	_, n := utf8.DecodeRuneInString(s[first:])
+	return first + n
 }

@@ -9,7 +9,7 @@ import (
 
 // A model splits words into tokens.
 type model interface {
-	// tokenize appends the tokens of a piece. The piece is not empty.
+	// tokenize appends the tokens of a piece. The piece is not empty. Of an open piece, it may append no tokens.
 	tokenize(out []token, p *piece) ([]token, error)
 	id(token string) (int, bool)
 	token(id int) (string, bool)
@@ -53,6 +53,9 @@ type wordLevelSettings struct {
 func (s wordLevelSettings) finish() (model, error) { return &wordLevel{s.Vocab, s.Unknown}, nil }
 
 func (m *wordLevel) tokenize(out []token, p *piece) ([]token, error) {
+	if p.open {
+		return out, nil
+	}
 	p.plain()
 	if id, ok := m.id(p.s); ok {
 		return append(out, token{id: id, text: p.s, at: Span{0, len(p.s)}}), nil

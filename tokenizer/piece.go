@@ -17,6 +17,9 @@ type piece struct {
 	// byteLevel says that s represents its byte-level form, in which each byte is a character. Models with
 	// tokens for bytes use s directly; plain converts s to the byte-level form.
 	byteLevel bool
+	// open says that the text continues after the piece with characters that are not known. What a component
+	// returns for an open piece is a prefix of what it returns for every text that begins with the piece.
+	open bool
 }
 
 const none = -1
@@ -43,13 +46,27 @@ func catchGrowth(err *error) {
 // span is a range of bytes of the original text.
 type span struct{ start, end int32 }
 
+// cut removes everything after n bytes.
+func (p *piece) cut(n int) {
+	p.s = p.s[:n]
+	if p.at != nil {
+		p.at = p.at[:n]
+	}
+}
+
 // newPiece returns a whole text as a piece. Each byte that is not UTF-8 becomes U+FFFD.
 func newPiece(text string) piece {
 	p := piece{s: text, token: none}
 	if utf8.ValidString(text) {
 		return p
 	}
+	size := 0
+	for _, r := range text {
+		size += utf8.RuneLen(r)
+	}
 	var b strings.Builder
+	b.Grow(size)
+	p.at = make([]span, 0, size)
 	for i, r := range text {
 		n := utf8.RuneLen(r)
 		end := i + n
@@ -122,10 +139,13 @@ func (p *piece) transform(changes []change) {
 		read += n
 		return n
 	}
-	same := true // no byte moves
+	same, size := true, 0 // same: no byte moves
+	for _, c := range changes {
+		size += utf8.RuneLen(c.r)
+	}
 	var b strings.Builder
-	b.Grow(len(p.s) + len(p.s)/8)
-	at := make([]span, 0, len(p.s)+len(p.s)/8)
+	b.Grow(size)
+	at := make([]span, 0, size)
 	for _, c := range changes {
 		var align span
 		n := utf8.RuneLen(c.r)
@@ -160,8 +180,13 @@ const drop = -1
 // rewrite replaces each character by another one and some text. All of it gets the range of the character.
 func (p *piece) rewrite(f func(rune) (rune, string)) {
 	same, moves := true, false // moves: some byte gets another position
+	size := 0
 	for _, r := range p.s {
-		if to, more := f(r); to != r || more != "" {
+		to, more := f(r)
+		if to != drop {
+			size += utf8.RuneLen(to) + len(more)
+		}
+		if to != r || more != "" {
 			same = false
 			moves = moves || utf8.RuneLen(to) != utf8.RuneLen(r) || more != ""
 		}
@@ -170,10 +195,10 @@ func (p *piece) rewrite(f func(rune) (rune, string)) {
 		return
 	}
 	var b strings.Builder
-	b.Grow(len(p.s) + len(p.s)/8)
+	b.Grow(size)
 	var at []span
 	if moves {
-		at = make([]span, 0, len(p.s)+len(p.s)/8)
+		at = make([]span, 0, size)
 	}
 	for i, r := range p.s {
 		to, more := f(r)
@@ -228,15 +253,16 @@ func (p *piece) appendAlign(at []span, start, end int) []span {
 
 // replace replaces each match by a text. The text gets the range of the last matched character.
 func (p *piece) replace(pat pattern, with string) {
-	start, end, ok := pat.next(p.s, 0)
-	if !ok {
+	start, end, whole := p.match(pat, 0)
+	if !whole {
+		p.cut(start)
 		return
 	}
 	var b strings.Builder
 	b.Grow(len(p.s) + len(p.s)/8)
 	at := make([]span, 0, len(p.s)+len(p.s)/4)
 	read := 0
-	for ok {
+	for whole {
 		b.WriteString(p.s[read:start])
 		at = p.appendAlign(at, read, start)
 		b.WriteString(with)
@@ -246,10 +272,10 @@ func (p *piece) replace(pat pattern, with string) {
 			at = append(at, align)
 		}
 		read = end
-		start, end, ok = pat.next(p.s, read)
+		start, end, whole = p.match(pat, read)
 	}
-	b.WriteString(p.s[read:])
-	p.at = p.appendAlign(at, read, len(p.s))
+	b.WriteString(p.s[read:start])
+	p.at = p.appendAlign(at, read, start)
 	p.s = b.String()
 }
 

@@ -93,6 +93,14 @@ func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id
 	return append(out, token{id: m.unknown, text: s[start:end], at: Span{start, end}})
 }
 
+// certain removes an unknown token at the end of an open piece, because it may become longer.
+func (m *pieceModel) certain(out []token, first int, p *piece) []token {
+	if n := len(out) - 1; p.open && n >= first && out[n].id == m.unknown {
+		return out[:n]
+	}
+	return out
+}
+
 // pieceUnigrams selects the pieces with the largest sum of scores.
 type pieceUnigrams struct {
 	*pieceModel
@@ -122,25 +130,29 @@ func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 }
 
 func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
-	path, err := u.path(p.s, nil, false)
+	path, err := u.path(p.s, nil, false, p.open)
 	first, start := len(out), 0
 	for _, t := range path {
 		out = u.appendPart(out, first, p.s, start, int(t.at), int(t.id))
 		start = int(t.at)
 	}
-	return out, err
+	return u.certain(out, first, p), err
 }
 
 // pieceJoins merges two neighbours whose concatenation is a piece: first the pair with the highest score,
 // the leftmost of several.
 type pieceJoins struct {
 	*pieceModel
-	ranks []int32 // by id: the higher the score of a piece, the lower its rank
+	ranks     []int32 // by id: the higher the score of a piece, the lower its rank
+	longest   int     // length of the longest piece
+	hasUnused bool    // some piece is only a step on the way to longer ones
 }
 
 func newPieceJoins(m *pieceModel) *pieceJoins {
-	j := &pieceJoins{m, make([]int32, len(m.tokens))}
+	j := &pieceJoins{pieceModel: m, ranks: make([]int32, len(m.tokens))}
 	for id, p := range m.pieces {
+		j.longest = max(j.longest, len(m.tokens[id]))
+		j.hasUnused = j.hasUnused || p.kind == unusedPiece
 		bits := int32(math.Float32bits(p.score)) // the library compares bits: −0 is less than 0
 		j.ranks[id] = ^(bits ^ bits>>31&math.MaxInt32)
 	}
@@ -158,8 +170,14 @@ const whole = -2
 
 func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 	text := p.s
+	end := len(text) // an open piece is known as far as a piece from there on can be longer than the text
+	if p.open {
+		if end -= j.longest; j.hasUnused { // how an unused piece is split depends on the whole text
+			return out, nil
+		}
+	}
 	var s symbols
-	for at := 0; at < len(text); {
+	for at := 0; at < end; {
 		n, _ := j.user.longest(root, text[at:])
 		id := int32(whole)
 		if n == 0 {
@@ -168,6 +186,16 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 		}
 		s.add(id, int32(n))
 		at += n
+	}
+	if p.open {
+		s.ahead = func(last *symbol) (lowest int32, ok bool) {
+			for n := int(last.len) + 1; n <= j.longest && last.id != whole; n++ {
+				if id, isPiece := j.part(text[last.at : int(last.at)+n]); isPiece && (!ok || j.ranks[id] < lowest) {
+					lowest, ok = j.ranks[id], true
+				}
+			}
+			return lowest, ok
+		}
 	}
 	taken := map[string]int32{} // for each unused piece, the length of its left part
 	s.joinAll(func(a, b *symbol, again bool) (merge, bool) {
@@ -188,7 +216,7 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 	for _, part := range s.list {
 		out = j.appendUsed(out, first, text, int(part.at), int(part.at+part.len), taken, 0)
 	}
-	return out, nil
+	return j.certain(out, first, p), nil
 }
 
 // appendUsed appends a part of a text. Unused pieces are split again into the parts they were merged from. An unused
@@ -235,15 +263,15 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	done := 0
 	if n.extraSpaces {
 		for done < len(s) {
-			text, size := n.next(s[done:])
-			if text != " " {
+			text, size, more := n.next(s[done:])
+			if text != " " || p.open && more {
 				break
 			}
 			done += size
 		}
 	}
 	if done == len(s) {
-		*p = p.slice(0, 0)
+		p.cut(0)
 		return
 	}
 	w := pieceWriter{space: " "}
@@ -256,7 +284,10 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		w.put(" ", original(done))
 	}
 	for wasSpace := n.extraSpaces; done < len(s); {
-		text, size := n.next(s[done:])
+		text, size, more := n.next(s[done:])
+		if p.open && more {
+			break
+		}
 		from := original(done)
 		if wasSpace {
 			text = strings.TrimLeft(text, " ")
@@ -271,6 +302,11 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		done += size
 	}
 	kept, end := w.s.String(), original(done)
+	if p.open && kept != "" { // the last character ends where the next one begins that is not removed
+		_, size := utf8.DecodeLastRuneInString(kept)
+		kept = kept[:len(kept)-size]
+		end = w.at[len(kept)]
+	}
 	if n.extraSpaces {
 		for strings.HasSuffix(kept, w.space) {
 			kept = kept[:len(kept)-len(w.space)]
@@ -278,7 +314,7 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		}
 	}
 	at := w.at[:len(kept)]
-	if dummy && n.suffix {
+	if dummy && n.suffix && !p.open {
 		for range len(w.space) {
 			at = append(at, end)
 		}
@@ -309,14 +345,17 @@ func (w *pieceWriter) put(text string, from int32) {
 	}
 }
 
-// next returns the normalized form of the beginning of a text, and the length of that beginning.
-func (n *pieceNormalizer) next(s string) (string, int) {
+// next returns the normalized form of the beginning of a text, and the length of that beginning. more reports whether
+// the beginning could be longer if the text were longer.
+func (n *pieceNormalizer) next(s string) (text string, size int, more bool) {
+	more = n.user.begins(s)
 	if size, _ := n.user.longest(root, s); size > 0 {
-		return s[:size], size
+		return s[:size], size, more
 	}
-	if text, size := n.chars.match(s, true); size > 0 {
-		return text, size
+	text, size, longer := n.chars.match(s, true)
+	if size == 0 {
+		_, size = utf8.DecodeRuneInString(s)
+		text = s[:size]
 	}
-	_, size := utf8.DecodeRuneInString(s)
-	return s[:size], size
+	return text, size, more || longer
 }

@@ -303,12 +303,12 @@ func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer
 		return nil, bad(err)
 	}
 	t.added.lead = func(text string) (id, n int) {
-		if !strings.HasPrefix(text, ">>") {
+		if !strings.HasPrefix(text, ">>"[:min(2, len(text))]) {
 			return 0, 0
 		}
 		end := strings.Index(text, "<<")
 		if end < 0 {
-			return 0, 0
+			return 0, -1
 		}
 		return number(text[:end+2]), end + 2
 	}

@@ -14,6 +14,39 @@ import (
 type pattern interface {
 	// next returns the first match that begins at or after from. Matches are not empty.
 	next(s string, from int) (start, end int, ok bool)
+	// open is next for a text that continues after s. Whatever follows, no match begins between from and start.
+	// If end is more than start, a match begins at start and has the bytes up to end. It ends there if whole.
+	open(s string, from int) (start, end int, whole bool)
+}
+
+// openMatch implements pattern.open for a pattern that looks at no more than ahead bytes beyond the end of a match,
+// and at no more than ahead bytes to see that no match begins at a position. In a longer text, a match
+// that ends within the last ahead bytes of s may only become longer, or shorter by some of these bytes.
+func openMatch(p pattern, ahead int, s string, from int) (start, end int, whole bool) {
+	start, end, ok := p.next(s, from)
+	last := max(from, len(s)-ahead)
+	for last > from && last < len(s) && !utf8.RuneStart(s[last]) {
+		last--
+	}
+	switch {
+	case !ok || start > last:
+		return last, last, false
+	case end > last:
+		return start, max(start, last), false
+	}
+	return start, end, true
+}
+
+// match returns the next match of a pattern at or after from, as pattern.open does. In a piece that is not open, a match
+// is whole, and without one, start and end are the end of the piece.
+func (p *piece) match(pat pattern, from int) (start, end int, whole bool) {
+	if p.open {
+		return pat.open(p.s, from)
+	}
+	if start, end, ok := pat.next(p.s, from); ok {
+		return start, end, true
+	}
+	return len(p.s), len(p.s), false
 }
 
 // literal matches a fixed text.
@@ -25,6 +58,10 @@ func (l literal) next(s string, from int) (start, end int, ok bool) {
 		i = strings.Index(s[from:], string(l))
 	}
 	return from + i, from + i + len(l), i >= 0
+}
+
+func (l literal) open(s string, from int) (start, end int, whole bool) {
+	return openMatch(l, max(len(l)-1, 0), s, from)
 }
 
 // oneOf matches each character of a class.
@@ -39,6 +76,8 @@ func (c oneOf) next(s string, from int) (start, end int, ok bool) {
 	}
 	return 0, 0, false
 }
+
+func (c oneOf) open(s string, from int) (start, end int, whole bool) { return openMatch(c, 0, s, from) }
 
 // wordsAndSigns matches \w+|[^\w\s]+.
 type wordsAndSigns struct{}
@@ -63,6 +102,10 @@ func (wordsAndSigns) next(s string, from int) (start, end int, ok bool) {
 		}
 	}
 	return start, len(s), kind != 0
+}
+
+func (w wordsAndSigns) open(s string, from int) (start, end int, whole bool) {
+	return openMatch(w, 1, s, from)
 }
 
 // A behavior determines what happens to the matches when a text is split.
@@ -106,21 +149,22 @@ func (sp splitter) preTokenize(out []piece, p piece) []piece {
 	p.plain()
 	j := joiner{splitter: sp, piece: &p, out: out}
 	read := 0
-	for {
-		start, end, ok := sp.At.next(p.s, read)
-		if !ok {
-			break
-		}
+	for whole := true; whole; {
+		var start, end int
+		start, end, whole = p.match(sp.At.pattern, read)
 		if read < start {
 			j.add(read, start, sp.Invert)
 		}
-		j.add(start, end, !sp.Invert)
+		if start < end {
+			j.add(start, end, !sp.Invert)
+		}
 		read = end
 	}
-	if read < len(p.s) {
-		j.add(read, len(p.s), sp.Invert)
-	}
+	grows := p.open && j.open
 	j.flush()
+	if grows {
+		j.out[len(j.out)-1].open = true
+	}
 	return j.out
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -42,6 +41,15 @@ type Options struct {
 	NoPadding bool
 	// MaxLength, if it is not 0, truncates encodings to this length, including special tokens. The other
 	// settings of truncation are those of the file.
+	//
+	// A text is read until its first tokens are known, so time and memory do not depend on the length of the
+	// rest, and errors in the rest are not reported. More than the limit is read where tokens depend on it:
+	//   - to the end of a word, if the model is WordPiece or WordLevel, and of a run of unknown characters,
+	//     of removed characters or of marks, or of a word that an expression without its own scanner matches;
+	//   - all of a text with Overflow, with truncation at the left, with unused pieces in a BPE model of
+	//     SentencePiece, and after ">>" in a text for Marian;
+	//   - all of the shorter text of a pair, if LongestFirst gives an odd number of tokens to two texts
+	//     that are both too long: the longer text gets one more.
 	MaxLength int
 	// Strategy selects which text of a pair is truncated. Empty means the strategy of the file, or
 	// LongestFirst if it has none.
@@ -136,8 +144,10 @@ func parseFields(data []byte) (*Tokenizer, error) {
 
 // Encode returns the tokens of a text.
 //
-// Errors: a text that is not UTF-8; a character without a token in a vocabulary without an unknown token; a length that leaves no
-// room for special tokens; a text of 2 GiB or more.
+// If truncation is set, the text is read up to the limit: see Options.MaxLength.
+//
+// Errors: a text that is not UTF-8; a character without a token in a vocabulary without an unknown token; a
+// length that leaves no room for special tokens; a text of 2 GiB or more.
 func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
 	return t.encode(t.post.single, o, text)
 }
@@ -158,27 +168,36 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, err
 	}
-	parts := make([][]token, len(texts))
-	for i, text := range texts {
-		if !utf8.ValidString(text) {
-			return nil, errors.New("tokenizer: the text is invalid UTF-8")
-		}
-		literal := o.Literal
-		switch {
-		case o.SpecialAsText:
-			literal = []Span{{0, len(text)}}
-		case i > 0:
-			literal = nil
-		}
-		if parts[i], err = t.cutText(text, literal); err != nil {
-			return nil, fmt.Errorf("tokenizer: %w", err)
-		}
-	}
 	special := added(slots)
 	if o.NoSpecial {
 		special = 0
 	}
-	windows, err := cut.apply(parts, special)
+	most, err := cut.room(special)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
+	}
+	sources := make([]source, len(texts))
+	for i, text := range texts {
+		if !utf8.ValidString(text) {
+			return nil, errors.New("tokenizer: the text is invalid UTF-8")
+		}
+		sources[i] = source{text: text}
+		switch {
+		case o.SpecialAsText:
+			sources[i].literal = []Span{{0, len(text)}}
+		case i == 0:
+			sources[i].literal = o.Literal
+		}
+	}
+	if err := t.readSources(sources, cut, most); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	parts, total := make([][]token, len(texts)), 0
+	for i, s := range sources {
+		parts[i] = s.tokens
+		total += len(s.tokens)
+	}
+	windows, err := cut.apply(parts, most)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
@@ -193,6 +212,7 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 		}
 	}
 	e := build(slots, windows, make([]int, len(slots)), !o.NoSpecial)
+	e.Truncated = total > most
 	if o.Overflow {
 		all, err := overflowing(slots, windows)
 		if err != nil {
@@ -242,18 +262,17 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// words normalizes a text and splits it into words. The ranges of literal are the user's: see newLiterals.
-func (t *Tokenizer) words(text string, literal []Span) (words []piece, l *literals, err error) {
+// mostReserved is the maximum number of words or tokens for which memory is reserved: a long text may have none.
+const mostReserved = 1 << 14
+
+// words normalizes a text and splits it into words. The ranges of l are the user's; l may be nil.
+func (t *Tokenizer) words(text piece, l *literals) (words []piece, err error) {
 	defer catchGrowth(&err)
-	if len(text) > math.MaxInt32 {
-		return nil, nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
-	}
-	l = t.added.newLiterals(text, literal, t.normalizer)
-	pieces := t.added.split(newPiece(text), t.normalizer, l)
+	pieces := t.added.split(text, t.normalizer, l)
 	if t.preTokenizer == nil {
-		return pieces, l, nil
+		return pieces, nil
 	}
-	words = make([]piece, 0, len(text)/4+len(pieces))
+	words = make([]piece, 0, min(len(text.s)/4, mostReserved)+len(pieces))
 	size, normal := 0, 0 // of the words, and of the pieces that they are from
 	for _, p := range pieces {
 		if p.token != none {
@@ -268,17 +287,17 @@ func (t *Tokenizer) words(text string, literal []Span) (words []piece, l *litera
 		normal += len(p.s)
 		checkGrowth(normal, size)
 	}
-	return words, l, nil
+	return words, nil
 }
 
 // cutText returns the tokens of one text, without the special tokens around it.
-func (t *Tokenizer) cutText(text string, literal []Span) (_ []token, err error) {
+func (t *Tokenizer) cutText(text piece, l *literals) (_ []token, err error) {
 	defer catchGrowth(&err)
-	pieces, l, err := t.words(text, literal)
+	pieces, err := t.words(text, l)
 	if err != nil {
 		return nil, err
 	}
-	tokens := make([]token, 0, len(pieces)+len(text)/6)
+	tokens := make([]token, 0, min(len(text.s)/6, mostReserved)+len(pieces))
 	word := 0
 	for i := range pieces {
 		p := &pieces[i]

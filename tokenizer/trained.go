@@ -167,6 +167,10 @@ func (spaceRun) next(s string, from int) (start, end int, ok bool) {
 	return start, runOf(table, s, end, space), ok
 }
 
+func (r spaceRun) open(s string, from int) (start, end int, whole bool) {
+	return openMatch(r, 1, s, from)
+}
+
 // blankRun matches the expression blanks.
 type blankRun struct{}
 
@@ -178,6 +182,10 @@ func (blankRun) next(s string, from int) (start, end int, ok bool) {
 	for end = start; end < len(s) && s[end] == ' '; end++ {
 	}
 	return start, end, true
+}
+
+func (r blankRun) open(s string, from int) (start, end int, whole bool) {
+	return openMatch(r, 1, s, from)
 }
 
 // wordPart matches the first characters of a word, with an optional space before them.
@@ -197,6 +205,10 @@ func (wordPart) next(s string, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
+func (w wordPart) open(s string, from int) (start, end int, whole bool) {
+	return openMatch(w, 1, s, from)
+}
+
 // wordCutter splits texts whose words begin with a space.
 type wordCutter struct{ each bool } // each ideograph is a word
 
@@ -210,6 +222,11 @@ func (w wordCutter) next(s string, from int) (start, end int, ok bool) {
 		start += n
 	}
 	return 0, 0, false
+}
+
+// open considers an apostrophe after a word, and the letter after that.
+func (w wordCutter) open(s string, from int) (start, end int, whole bool) {
+	return openMatch(w, 2*utf8.UTFMax, s, from)
 }
 
 const (
@@ -287,7 +304,11 @@ func (w wordCutter) body(table *classTable, s string, from int) int {
 //
 // Errors: a text that becomes too long when it is normalized; a text of 2 GiB or more.
 func (t *Tokenizer) Words(text string) ([]string, error) {
-	pieces, _, err := t.words(text, nil)
+	var pieces []piece
+	err := checkLength(text)
+	if err == nil {
+		pieces, err = t.words(newPiece(text), nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}

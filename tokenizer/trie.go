@@ -172,6 +172,15 @@ func (t *trie) walk(node int32, s string) (int32, bool) {
 	return node, ok
 }
 
+// begins reports whether a token begins with all of a text. A nil trie has no tokens.
+func (t *trie) begins(s string) bool {
+	if t == nil {
+		return false
+	}
+	_, ok := t.walk(root, s)
+	return ok
+}
+
 // starts yields the tokens that are prefixes of a text, starting at a node, and their lengths.
 func (t *trie) starts(node int32, s string) iter.Seq2[int, int32] {
 	return func(yield func(n int, id int32) bool) {

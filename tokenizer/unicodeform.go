@@ -13,6 +13,9 @@ import (
 type unicodeForm norm.Form
 
 func (n unicodeForm) normalize(p *piece) {
+	if p.open {
+		p.cut(lastStart(norm.Form(n), p.s))
+	}
 	if isASCII(p.s) || norm.Form(n).IsNormalString(p.s) {
 		return
 	}
@@ -26,6 +29,28 @@ func (n unicodeForm) normalize(p *piece) {
 		changes = decompose(form, p.s)
 	}
 	p.transform(changes)
+}
+
+// lastStart returns the position of the last character that is independent of the characters before it: its first
+// part begins a sequence of marks, and never combines with a previous character.
+func lastStart(form norm.Form, s string) int {
+	if form == norm.NFC {
+		form = norm.NFD
+	} else if form == norm.NFKC {
+		form = norm.NFKD
+	}
+	for end := len(s); end > 0; {
+		r, n := utf8.DecodeLastRuneInString(s[:end])
+		end -= n
+		if r < utf8.RuneSelf {
+			return end
+		}
+		first := string(decomposition(form, s[end:end+n])[0])
+		if norm.NFC.PropertiesString(first).BoundaryBefore() && norm.NFC.PropertiesString(s[end:]).BoundaryBefore() {
+			return end
+		}
+	}
+	return 0
 }
 
 // decompose decomposes characters and sorts marks by their combining class. Changes move with their characters.

@@ -29,8 +29,8 @@ type step[F float32 | float64] struct {
 }
 
 // path returns the tokens of s. It uses the memory of steps if there is enough. fuse makes one token of consecutive
-// unknown characters.
-func (l *lattice[F]) path(s string, steps []step[F], fuse bool) ([]step[F], error) {
+// unknown characters. If open, more text follows s, and the tokens are those that do not depend on it.
+func (l *lattice[F]) path(s string, steps []step[F], fuse, open bool) ([]step[F], error) {
 	if len(s) >= len(steps) {
 		steps = make([]step[F], len(s)+1)
 	}
@@ -69,6 +69,10 @@ func (l *lattice[F]) path(s string, steps []step[F], fuse bool) ([]step[F], erro
 		}
 		i += n
 	}
+	if open {
+		s = s[:l.meet(s, steps)]
+		steps = steps[:len(s)+1]
+	}
 	first := len(steps) // of the tokens, which overwrite steps that were read
 	for end := int32(len(s)); end > 0; {
 		b := steps[end]
@@ -79,7 +83,40 @@ func (l *lattice[F]) path(s string, steps []step[F], fuse bool) ([]step[F], erro
 		}
 		end = b.at
 	}
-	return steps[first:], nil
+	path := steps[first:]
+	if n := len(path) - 1; open && fuse && n >= 0 && int(path[n].id) == l.unknown { // it may become longer
+		path = path[:n]
+	}
+	return path, nil
+}
+
+// meet returns the last position that the best path has in common for every text that begins with s. Such a path has the
+// best path to some position from which a token extends beyond s, or to the end of s.
+func (l *lattice[F]) meet(s string, steps []step[F]) int {
+	paths := make([]bool, len(s)+1)
+	paths[len(s)] = true
+	n := 1
+	for i := range s {
+		if l.trie.begins(s[i:]) {
+			paths[i] = true
+			n++
+		}
+	}
+	at := len(s)
+	for ; n > 1; at-- {
+		if !paths[at] {
+			continue
+		}
+		if before := steps[at].at; paths[before] {
+			n--
+		} else {
+			paths[before] = true
+		}
+	}
+	for !paths[at] {
+		at--
+	}
+	return at
 }
 
 // unigram is the model Unigram of a tokenizer.json.
@@ -124,7 +161,7 @@ func (u *unigram) size() int { return len(u.tokens) }
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
 	var short [64]step[float64] // enough for most words
-	path, err := u.path(p.s, short[:], true)
+	path, err := u.path(p.s, short[:], true, p.open)
 	start := 0
 	for _, t := range path {
 		out = u.appendPart(out, p.s[start:t.at], start, int(t.at))

@@ -38,6 +38,9 @@ func newWordPiece(v vocabulary, unknown, prefix string, longest int) *wordPiece 
 }
 
 func (m *wordPiece) tokenize(out []token, p *piece) ([]token, error) {
+	if p.open { // the whole word may be unknown
+		return out, nil
+	}
 	p.plain()
 	first := len(out)
 	if utf8.RuneCountInString(p.s) > m.longest {

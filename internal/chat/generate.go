@@ -36,7 +36,10 @@ const LongestPrompt = 1 << 25
 //
 // Errors: *input.Error, also for a prompt that is too long for the model.
 func (g *Generator) Encode(name, text string, noSpecial bool) (*tokenizer.Encoding, error) {
-	e, err := g.Tokenizer.Encode(text, tokenizer.Options{NoSpecial: noSpecial, NoTruncation: true, NoPadding: true})
+	most := g.Model.Sizes().Positions
+	e, err := g.Tokenizer.Encode(text, tokenizer.Options{
+		NoSpecial: noSpecial, NoPadding: true, NoTruncation: most == 0, MaxLength: most, Strategy: tokenizer.LongestFirst,
+	})
 	if err == nil {
 		err = g.fits(e)
 	}
@@ -113,6 +116,9 @@ func ReadPrompt(name string, in io.Reader) (string, error) {
 
 // fits returns an error if a prompt is too long for the model.
 func (g *Generator) fits(e *tokenizer.Encoding) error {
+	if e.Truncated {
+		return fmt.Errorf("the prompt has more than %d tokens, the limit of the model", g.Model.Sizes().Positions)
+	}
 	if err := g.Model.Sizes().Check(models.BatchOf(e)); err != nil {
 		return fmt.Errorf("the prompt has %w", err)
 	}

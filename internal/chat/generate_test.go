@@ -79,7 +79,7 @@ func TestGenerate(t *testing.T) {
 	}
 	var bad *input.Error
 	_, err = g.Encode("here", strings.Repeat("w1 ", 97), false)
-	if want := "here: the prompt has 97 tokens, want at most 96"; !errors.As(err, &bad) || bad.Error() != want {
+	if want := "here: the prompt has more than 96 tokens, the limit of the model"; !errors.As(err, &bad) || bad.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -1,0 +1,316 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// allTokenizers has the tokenizers of all goldens, which together have all components, and trained ones.
+var allTokenizers = sync.OnceValue(func() map[string]*Tokenizer {
+	all := maps.Clone(fuzzed())
+	t := new(testing.T)
+	for _, c := range readPieceGolden().Models {
+		all["pieces "+c.Name] = readPieceModel(t, c.Model)
+	}
+	for _, c := range readPieceGolden().Directories {
+		tok, err := loadFiles(c.Files)
+		if err != nil {
+			panic(err)
+		}
+		all["directory "+c.Name] = tok
+		if tok.target != nil {
+			all["target of "+c.Name] = tok.target
+		}
+	}
+	letters := strings.Split("<unk> _ a b c d e é ǆ 語 字 ' ’ . \u0301 🙂 \u200d x y z", " ")
+	letters[1] = " "
+	for _, words := range []string{"char", "word", "bpe"} {
+		tok, err := NewTrained(words, 1, letters, nil)
+		if err != nil {
+			panic(err)
+		}
+		all["trained "+words] = tok
+	}
+	return all
+})
+
+// loadFiles loads the tokenizer of a directory with some files.
+func loadFiles(files map[string][]byte) (*Tokenizer, error) {
+	dir, err := os.MkdirTemp("", "attn-tokenizer-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return Load(dir)
+}
+
+// difficult are parts of texts at which components look far ahead, or have several equally good results.
+var difficult = []string{
+	" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "\u200b", "\u200d", "\u00ad", "\ufeff", "\x00", "\x01", "▁", "▁▁",
+	"a", "aa", "aaa", "b", "ab", "the", " the", " of", "ing", "'", "'s", "'r", "'re", "'LL", "’", "’s", "ſ", "K", "İ", "ß",
+	"1", "12", "0000", "½", "½\x01x", "㍿\x7fx", "\u0301", "\u0323", "\u0308", "e\u0301", "o\u0302\u0303", "\u0345", "\u1161", "\u11ab", "한", "각",
+	"\u1100", "ﾊ", "ﾞ", "語", "字", "東京", "カ", "ー", "ﬁ", "①", "ﷺ", "㍿", "🙂", "👍🏽", "👩\u200d👩", "🇩🇪", "🇫", "5️⃣", ".", "...",
+	"---", "!", "?!", ",", "\"", "_", "<", "[", "[SEP]", "[MASK]", "<mask>", "<s>", "</s>", "<|endoftext|>", "<pad>", "<l>",
+	"<r>", "<b>", "solo", "special", "<special>", "<0x41>", "\xff", "\xe2\x82", "\x80\x80\x80\x80\x80", "Déjà", "नमस्ते", "ก", "ำ",
+	"مرحبا", "ll", "@@", "</w>", ">>", ">>fr<<", "<<", "x", "y", "  \n  ", "quick", "tokenization", "xxxxxxxxxxxxxxxx",
+}
+
+// drawText returns a random text of n parts, some of which are repeated.
+func drawText(rng *rand.Rand, n int) string {
+	golden := readGolden()
+	var b strings.Builder
+	for range n {
+		part := difficult[rng.IntN(len(difficult))]
+		switch rng.IntN(12) {
+		case 0:
+			part = strings.Repeat(part, 1+rng.IntN(12))
+		case 1:
+			part = golden.Texts[rng.IntN(len(golden.Texts))]
+		case 2:
+			letters := golden.Alphabets[rng.IntN(len(golden.Alphabets))]
+			part = letters[rng.IntN(len(letters))]
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// checkBeginnings returns an error if the tokens of a beginning of a text, whose rest is not known, are not the first
+// tokens of the text.
+func checkBeginnings(tok *Tokenizer, text string, l *literals) error {
+	whole, err := tok.cutText(newPiece(text), l)
+	if err != nil {
+		return nil // the error may be in the rest
+	}
+	for n := range len(text) {
+		n = beginning(text, n)
+		p := newPiece(text[:n])
+		p.open = true
+		if err := checkStages(tok, p, text, l); err != nil && !errors.Is(err, errGrowth) {
+			return err
+		}
+		got, err := tok.cutText(p, l)
+		if errors.Is(err, errGrowth) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%q of %q: %w", text[:n], text, err)
+		}
+		if len(got) > len(whole) || !slices.Equal(got, whole[:len(got)]) {
+			return fmt.Errorf("%q: the first %d bytes, %q, have the tokens\n%v, but the text has\n%v", text, n, text[:n], got, whole)
+		}
+	}
+	return nil
+}
+
+// checkStages is checkBeginnings for the normalizer, and for the words that the model gets.
+func checkStages(tok *Tokenizer, p piece, text string, l *literals) (err error) {
+	defer catchGrowth(&err)
+	if n := tok.normalizer; n != nil && p.s != "" {
+		got, want := p, newPiece(text)
+		n.normalize(&got)
+		if n.normalize(&want); !begins(&got, &want) {
+			return fmt.Errorf("the first %d bytes of %q are normalized to %q, but the text to %q", len(p.s), text, got.s, want.s)
+		}
+	}
+	got, err := tok.words(p, l)
+	want, err2 := tok.words(newPiece(text), l)
+	empty := func(p piece) bool { return p.s == "" }
+	got, want = slices.DeleteFunc(got, empty), slices.DeleteFunc(want, empty)
+	for i := range got {
+		if err != nil || err2 != nil {
+			break
+		}
+		if i >= len(want) || !begins(&got[i], &want[i]) || !got[i].open && got[i].s != want[i].s || got[i].open && i < len(got)-1 {
+			return fmt.Errorf("word %d of the first %d bytes of %q is %q, unlike that of the text", i, len(p.s), text, got[i].s)
+		}
+	}
+	return nil
+}
+
+// begins reports whether a piece is the beginning of another.
+func begins(p, whole *piece) bool {
+	if !strings.HasPrefix(whole.s, p.s) || p.token != whole.token {
+		return false
+	}
+	for i := range len(p.s) {
+		if p.align(i) != whole.align(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Tokens of the beginning of a text do not depend on what follows.
+func TestBeginnings(t *testing.T) {
+	texts := 20
+	if testing.Short() {
+		texts = 2
+	}
+	for name, tok := range allTokenizers() {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(3, uint64(len(name))))
+			for range texts {
+				text := drawText(rng, 1+rng.IntN(24))
+				s := source{text: text}
+				if rng.IntN(4) == 0 {
+					s.literal = []Span{{0, len(text)}}
+				}
+				l, err := tok.literalsOf(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := checkBeginnings(tok, text, l); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// sameEncoding returns an error if two encodings differ, except for their overflow.
+func sameEncoding(got, want *Encoding) error {
+	a, b := *got, *want
+	a.Overflow, b.Overflow = nil, nil
+	if g, w := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); g != w {
+		return fmt.Errorf("is\n%s, want\n%s", g, w)
+	}
+	return nil
+}
+
+// A truncated encoding is the beginning of the encoding of the whole text, or the first of the windows into which it is
+// cut: these need all tokens.
+func TestTruncated(t *testing.T) {
+	texts, lengths := 2, []int{1, 3, 16, 25, 100}
+	if testing.Short() {
+		texts, lengths = 1, []int{2, 25}
+	}
+	for name, tok := range allTokenizers() {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(5, uint64(len(name))))
+			for range texts {
+				valid := func(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+				first, second := valid(drawText(rng, 50+rng.IntN(200))), valid(drawText(rng, rng.IntN(250)))
+				whole, err := tok.Encode(first, Options{NoSpecial: true, NoTruncation: true, NoPadding: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if whole.Truncated {
+					t.Error("an encoding without truncation is marked as truncated")
+				}
+				for _, n := range append(lengths, len(whole.IDs), len(whole.IDs)+1) {
+					o := Options{MaxLength: max(n, 1), NoPadding: true, NoSpecial: true}
+					e, err := tok.Encode(first, o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if k := min(n, len(whole.IDs)); tok.truncation == nil || tok.truncation.Direction == "Right" {
+						want := &Encoding{IDs: whole.IDs[:k], Tokens: whole.Tokens[:k], Offsets: whole.Offsets[:k], TypeIDs: whole.TypeIDs[:k],
+							Texts: whole.Texts[:k], Words: whole.Words[:k], Special: whole.Special[:k], Mask: whole.Mask[:k], Truncated: n < len(whole.IDs)}
+						if err := sameEncoding(e, want); err != nil {
+							t.Fatalf("%q, %d tokens: %v", first, n, err)
+						}
+					}
+					o.MaxLength, o.NoSpecial, o.SpecialAsText = n+4, rng.IntN(2) == 0, rng.IntN(4) == 0
+					o.NoPadding, o.Strategy = rng.IntN(2) == 0, strategies[rng.IntN(3)]
+					checkTruncated(t, tok, o, first)
+					checkTruncated(t, tok, o, first, second)
+					checkTruncated(t, tok, o, second, first)
+				}
+			}
+		})
+	}
+}
+
+// checkTruncated compares a truncated encoding with the first of all windows.
+func checkTruncated(t *testing.T, tok *Tokenizer, o Options, texts ...string) {
+	t.Helper()
+	encode := func(o Options) (*Encoding, error) {
+		if len(texts) == 1 {
+			return tok.Encode(texts[0], o)
+		}
+		return tok.EncodePair(texts[0], texts[1], o)
+	}
+	got, err := encode(o)
+	all := o
+	all.Overflow = true
+	want, wantErr := encode(all)
+	switch {
+	case wantErr != nil && (strings.Contains(wantErr.Error(), "stride is") || strings.Contains(wantErr.Error(), "encodings overflow")):
+	case err != nil || wantErr != nil:
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Fatalf("%q, %+v: error %v, want %v", texts, o, err, wantErr)
+		}
+	default:
+		if err := sameEncoding(got, want); err != nil {
+			t.Fatalf("%q, %+v: %v", texts, o, err)
+		}
+		if got.Truncated != (len(want.Overflow) > 0) {
+			t.Fatalf("%q, %+v: truncated %t, but %d encodings overflow", texts, o, got.Truncated, len(want.Overflow))
+		}
+	}
+}
+
+// Of a text of 10 MB, no more is read than the limit needs, whatever it consists of.
+func TestTruncatedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: texts of 10 MB; TestTruncated compares tokens")
+	}
+	const size, most = 10 << 20, 256
+	parts := map[string]string{
+		"words": "The quick brown fox doesn't jump over the lazy dog; ", "word": "a", "spaces": " ", "signs": ".",
+		"ideographs": "字", "marks": "\u0301", "emoji": "👩\u200d", "special tokens": "[SEP]", "removed": "\u200b", "lines": "\n",
+	}
+	for name, slow := range map[string][]string{ // texts of few tokens, of which all has to be read
+		"bert uncased":    {"word", "spaces", "marks", "emoji", "removed", "lines"},
+		"gpt2":            nil,
+		"llama2":          nil,
+		"directory llama": nil,
+		"directory gemma": nil,
+		"pieces bpe":      {"spaces", "marks", "removed", "lines"},
+		"pieces unigram":  {"spaces", "marks", "removed", "lines"},
+		"t5":              {"marks", "removed"},
+		"whole text":      {"spaces", "marks", "removed", "lines"},
+		"trained bpe":     {"spaces", "lines"},
+	} {
+		tok := allTokenizers()[name]
+		if _, err := tok.Encode("a", Options{}); err != nil { // tables are built once
+			t.Fatal(err)
+		}
+		for kind, part := range parts {
+			if slices.Contains(slow, kind) {
+				continue
+			}
+			text := strings.Repeat(part, size/len(part))
+			for _, encode := range []func(o Options) (*Encoding, error){
+				func(o Options) (*Encoding, error) { return tok.Encode(text, o) },
+				func(o Options) (*Encoding, error) { return tok.EncodePair(text, text, o) },
+			} {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				e, err := encode(Options{MaxLength: most, NoSpecial: true})
+				runtime.ReadMemStats(&after)
+				if err != nil || len(e.IDs) != most || !e.Truncated {
+					t.Errorf("%s, %s: %d tokens, truncated %t, error %v", name, kind, len(e.IDs), e.Truncated, err)
+				}
+				if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+					t.Errorf("%s, %s: %d bytes are allocated", name, kind, n)
+				}
+			}
+		}
+	}
+}
