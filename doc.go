@@ -86,7 +86,7 @@
 //
 // Attend and Forward compute on up to GOMAXPROCS goroutines, which later calls reuse. Methods of a custom mask,
 // position, score change or observer run on them. In a test with testing/synctest, these goroutines are outside the
-// bubble: such a method must not use channels, timers or contexts made in the bubble.
+// bubble: such a method must not use channels, timers or contexts made in the bubble, but for [tensor.Tape.Context].
 //
 // # Errors
 //

@@ -3,6 +3,7 @@ package tensor
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sort"
 
@@ -26,14 +27,17 @@ const (
 // Tape records operations for the backward pass and owns the memory of their results. Only one goroutine may use a
 // tape at a time. A nil tape is valid everywhere and means inference with garbage-collected memory.
 type Tape struct {
-	mode   Mode
-	seeded bool // whether Seed has been called
-	seed   uint64
-	draws  uint64 // random streams used since Seed
-	steps  []step
-	losses []*Tensor // outputs from which a pass with gradient 1 has begun
-	only   []*Tensor // the leaves that gradients flow to; nil means every parameter
-	ctx    context.Context
+	mode    Mode
+	seeded  bool // whether Seed has been called
+	seed    uint64
+	draws   uint64 // random streams used since Seed
+	steps   []step
+	losses  []*Tensor // outputs from which a pass with gradient 1 has begun
+	only    []*Tensor // the leaves that gradients flow to; nil means every parameter
+	ctx     context.Context
+	shared  context.Context // ctx for any goroutine
+	unshare func() bool     // frees what ctx keeps for shared
+	cleanup runtime.Cleanup // calls unshare if the tape is not reachable
 
 	floats  arena[float32]
 	ints    arena[int]
@@ -70,18 +74,26 @@ func NewTape(mode Mode) *Tape {
 //
 // A nil tape ignores ctx.
 func (t *Tape) SetContext(ctx context.Context) {
-	if t != nil {
-		t.ctx = ctx
+	if t == nil {
+		return
+	}
+	if t.unshare != nil {
+		t.cleanup.Stop()
+		t.unshare()
+	}
+	t.ctx = ctx
+	if t.shared, t.unshare = par.Share(ctx); t.unshare != nil {
+		t.cleanup = runtime.AddCleanup(t, func(unshare func() bool) { unshare() }, t.unshare)
 	}
 }
 
-// Context returns the context of SetContext, or context.Background() if there is none. Operations of other packages
-// that run for long pass it on.
+// Context returns a context that ends with that of SetContext, or context.Background() if there is none. Any goroutine
+// may call its Err method. Operations of other packages that run for long check it between pieces of their work.
 func (t *Tape) Context() context.Context {
-	if t == nil || t.ctx == nil {
+	if t == nil || t.shared == nil {
 		return context.Background()
 	}
-	return t.ctx
+	return t.shared
 }
 
 // Training reports whether Dropout drops elements on this tape.

@@ -15,8 +15,8 @@
 // called from many goroutines and from within a body.
 //
 // Workers belong to no bubble of testing/synctest, even if For is called in one. A body must not use a channel, timer
-// or context of its caller: a worker that receives from a channel of a bubble ends the program. The Err method of a
-// cancelled context does so, too.
+// or context of its caller: a worker that receives from a channel of a bubble ends the program. Share makes a context
+// that it may check.
 package par
 
 import (

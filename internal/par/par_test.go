@@ -221,6 +221,25 @@ func TestWorkersBelongToNoBubble(t *testing.T) {
 				t.Fatalf("with %d processors, %v passed in the bubble during For", procs, d)
 			}
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		shared, _ := Share(ctx)
+		if err := shared.Err(); err != nil {
+			t.Errorf("error %v before the end", err)
+		}
+		cancel()
+		synctest.Wait()
+		var ended atomic.Int32 // as seen by workers
+		for ended.Load() == 0 {
+			For(8, 1, func(lo, hi int) {
+				if err := shared.Err(); err != context.Canceled {
+					t.Errorf("error %v after the end", err)
+				}
+				if !time.Now().Equal(start) {
+					ended.Add(1)
+					burn(time.Millisecond)
+				}
+			})
+		}
 		time.Sleep(time.Hour)
 		if d := time.Since(start); d != time.Hour {
 			t.Errorf("after an hour, %v passed", d)
