@@ -222,6 +222,7 @@ func TestWorkersBelongToNoBubble(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
+		ctx.Done() // makes a channel of the bubble
 		shared, _ := Share(ctx)
 		if err := shared.Err(); err != nil {
 			t.Errorf("error %v before the end", err)
