@@ -43,6 +43,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"llama2", object{"rope_scaling": object{"rope_type": "longrope", "short_factor": []int{1}, "long_factor": []int{2}, "factor": 2}}, "ScaleLongRoPE: Short (short_factor) has 1 factors, want 3"},
 		{"llama2", object{"rope_parameters": object{}, "rope_scaling": object{"type": "default"}}, "rope_scaling and rope_parameters are both set, want one of them"},
 		{"llama_yarn", rope(object{"rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}), "ScaleYaRN: Fast (beta_fast) 1 and Slow (beta_slow) 2, want Slow above 0 and Fast above Slow"},
+		{"llama_yarn", rope(object{"rope_type": "yarn", "factor": 2, "truncate": nil}), "rope_parameters.truncate is null, want true or false"},
 		{"llama_yarn", rope(object{"rope_type": "default", "partial_rotary_factor": 0.5}), "rope_parameters.partial_rotary_factor is 0.5, want 1 or none"},
 		{"llama_biases", object{"mlp_bias": false}, `tensors "model.layers.0.mlp.down_proj.bias", `},
 		{"llama_biases", object{"attention_bias": false}, `tensors "model.layers.0.self_attn.k_proj.bias", `},

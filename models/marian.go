@@ -20,7 +20,7 @@ var marianFamily = Family{
 	Type: "marian", Name: "Marian", New: newMarian,
 	Harmless: []string{
 		"activation_dropout", "classif_dropout", "decoder_layerdrop", "encoder_layerdrop", "extra_pos_embeddings",
-		"force_bos_token_to_be_generated", "init_std", "num_hidden_layers",
+		"force_bos_token_to_be_generated", "init_std",
 	},
 }
 
@@ -46,6 +46,7 @@ func newMarian(b *Builder) Network {
 	}
 	e := &encoderDecoder{source: &stack{sizes: sizes("encoder")}, target: &stack{sizes: sizes("decoder")}}
 	from, to := e.source, e.target
+	s.Only("num_hidden_layers", from.sizes.Layers) // the encoder's number, which transformers also reads from here
 	from.sizes.Kind, to.sizes.Kind = heads.Encoder, heads.Decoder
 	to.sizes.Vocabulary = s.SizeOr("decoder_vocab_size", from.sizes.Vocabulary)
 	e.start = startToken(s, s.Int("pad_token_id", 58100), to.sizes.Vocabulary)

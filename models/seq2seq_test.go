@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -270,6 +271,9 @@ func TestSeq2seqRefuses(t *testing.T) {
 		{"marian", map[string]any{"encoder_attention_heads": 5}, "encoder_attention_heads is 5, want a divisor of d_model, which is 12"},
 		{"marian", map[string]any{"activation_function": "mish"}, `activation_function is "mish", want one of`},
 		{"marian", map[string]any{"decoder_layers": 3}, "decoder.layers.2"},
+		{"marian", map[string]any{"num_hidden_layers": 0}, "num_hidden_layers is 0, want 2 or none"},
+		{"t5", map[string]any{"scale_decoder_outputs": json.RawMessage("null")}, "scale_decoder_outputs is null, want true or false"},
+		{"t5_1.1", map[string]any{"is_gated_act": json.RawMessage("null")}, "is_gated_act is null, want true or false"},
 		{"marian", map[string]any{"quantum": 1}, "setting quantum = 1 is not known for model_type marian"},
 		{"t5", map[string]any{"feed_forward_proj": "gated"}, `feed_forward_proj is "gated", want the name of an activation`},
 		{"t5_saved_by_5", map[string]any{"dense_act_fn": "relu"}, `dense_act_fn is "relu", want "silu" or none`},

@@ -18,7 +18,7 @@ const mostSize = 1 << 24
 
 // Settings are the keys of a config.json. A method that returns a key's value marks the key as
 // read; a key that is never read is an error, because it might change the result. A value of null
-// counts as an absent key.
+// counts as an absent key, except where a method says otherwise.
 //
 // If a value is invalid, the error is recorded and a valid value is returned instead, so
 // constructors need not check for errors.
@@ -117,8 +117,14 @@ func (s *Settings) Eps(key string, usual float32) float32 {
 	return float32(x)
 }
 
-// Bool returns true or false, or usual if the key is absent.
-func (s *Settings) Bool(key string, usual bool) bool { return get(s, key, "true or false", usual) }
+// Bool returns true or false, or usual if the key is absent. A value of null is an error if usual is true: transformers
+// takes it for false, or rejects it.
+func (s *Settings) Bool(key string, usual bool) bool {
+	if usual && s.null(key) {
+		s.Fail(key, "is null, want true or false")
+	}
+	return get(s, key, "true or false", usual)
+}
 
 // Text returns a string, or usual if the key is absent.
 func (s *Settings) Text(key, usual string) string { return get(s, key, "a text", usual) }

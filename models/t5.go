@@ -128,6 +128,7 @@ func t5FeedForward(b *Builder, z Sizes) Layer {
 		act = tensor.ReLU
 	}
 	s.Only("dense_act_fn", name) // both settings follow from the name
+	s.Bool("is_gated_act", gated)
 	s.Only("is_gated_act", gated)
 	if gated {
 		return &GatedFeedForward{

@@ -238,7 +238,7 @@ func (h *header) string(what string) (string, error) {
 		return "", fmt.Errorf("%s is %s, want a string", what, describe(token))
 	}
 	// Package json turns half of a surrogate pair into U+FFFD, which would give different names the same text.
-	if loneSurrogate(h.text[start:h.dec.InputOffset()]) {
+	if strictjson.LoneSurrogate(h.text[start:h.dec.InputOffset()]) >= 0 {
 		return "", fmt.Errorf("%s %s has half of a surrogate pair", what, quote.Text(s))
 	}
 	return s, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -24,7 +23,7 @@ type listReader struct {
 
 // readFast reads a JSON text with a listReader, or with package strictjson if the listReader gives up.
 func readFast[T any](raw []byte, fast func(r *listReader) T) (T, error) {
-	r := &listReader{string(raw), 0, utf8.Valid(raw)}
+	r := &listReader{string(raw), 0, strictjson.Characters(raw) == nil}
 	if v := fast(r); r.done() {
 		return v, nil
 	}
@@ -259,7 +258,7 @@ func readScored(r *listReader) (t scoredToken) {
 
 // UnmarshalJSON is used when a listReader gives up.
 func (t *scoredToken) UnmarshalJSON(data []byte) (err error) {
-	r := &listReader{string(data), 0, utf8.Valid(data)}
+	r := &listReader{string(data), 0, true}
 	if *t = readScored(r); !r.done() {
 		return fmt.Errorf("has %s, want a token and its score", quote.JSON(data))
 	}

@@ -149,6 +149,8 @@ func TestLoad(t *testing.T) {
 		{"bert bytes", with(bert, "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\xff\n"), "", `vocab.txt: line 6, "a\xff", is not UTF-8`},
 		{"gpt2 bytes", with(gpt2, "vocab.json", `{"a": 0, "b`+"\xe2\x82"+`": 1}`), "", `vocab.json: is not UTF-8 at line 1, column 12`},
 		{"gpt2 merged bytes", with(gpt2, "merges.txt", "#version: 0.2\na b\n\xa0 ab\n"), "", `merges.txt: line 3 is not UTF-8`},
+		{"half a pair", with(gpt2, "vocab.json", `{"a": 0, "\ud83d": 1}`), "", `vocab.json: has half of a surrogate pair at line 1, column 11`},
+		{"half a pair in JSON", with(bert, "tokenizer.json", refusedFile("model", `{"type": "WordLevel", "vocab": {"a": 0, "\udc00": 1}, "unk_token": "a"}`)), "", `tokenizer.json: has half of a surrogate pair at line`},
 		{"config bytes", with(gpt2, "tokenizer_config.json", "{\"unk_token\": \"\xff\"}"), "", `tokenizer_config.json: is not UTF-8 at line 1, column 16`},
 		{"map bytes", with(gpt2, "special_tokens_map.json", "{\n\"\xff\": 0}"), "", `special_tokens_map.json: is not UTF-8 at line 2, column 2`},
 		{"added bytes", with(gpt2, "added_tokens.json", "{\"\xff\": 6}"), "", `added_tokens.json: is not UTF-8 at line 1, column 3`},

@@ -3,6 +3,7 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/jinja"
@@ -32,7 +34,7 @@ type turn struct{ role, content string }
 
 // New returns an empty conversation with the model of a directory, whose tokenizer is t.
 //
-// Errors: *input.Error if the directory has no chat template, or one with unsupported syntax.
+// Errors: *input.Error if the directory has no chat template, one with unsupported syntax, or a file that is damaged.
 func New(dir string, t *tokenizer.Tokenizer) (*Conversation, error) {
 	path, src, err := Template(dir)
 	if err != nil {
@@ -42,7 +44,11 @@ func New(dir string, t *tokenizer.Tokenizer) (*Conversation, error) {
 		return nil, input.Errorf(dir, "has no chat template, want chat_template.jinja, "+
 			"or chat_template in tokenizer_config.json: it is not a chat model")
 	}
-	c := &Conversation{path: path, names: specialNames(dir), t: t}
+	names, err := specialNames(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conversation{path: path, names: names, t: t}
 	if c.template, err = jinja.Parse(src); err != nil {
 		return nil, c.bad(err)
 	}
@@ -100,6 +106,11 @@ func Template(dir string) (path, src string, err error) {
 	path = filepath.Join(dir, "chat_template.jinja")
 	data, err := os.ReadFile(path)
 	if err == nil {
+		for i, line := range bytes.Split(data, []byte("\n")) {
+			if !utf8.Valid(line) {
+				return "", "", input.Errorf(path, "line %d is not UTF-8", i+1)
+			}
+		}
 		return path, string(data), nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", "", err
@@ -141,24 +152,33 @@ func Template(dir string) (path, src string, err error) {
 
 // specialNames returns the special tokens of tokenizer_config.json and special_tokens_map.json by
 // their names, such as bos_token.
-func specialNames(dir string) map[string]any {
+func specialNames(dir string) (map[string]any, error) {
 	names := map[string]any{}
 	for _, file := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
 		var config map[string]json.RawMessage
-		data, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil || json.Unmarshal(data, &config) != nil {
+		path := filepath.Join(dir, file)
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if err := strictjson.Lenient(data, &config); err != nil {
+			return nil, input.Errorf(path, "%v", err)
 		}
 		for _, name := range []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"} {
-			var text string
-			var object struct{ Content string }
-			switch {
-			case json.Unmarshal(config[name], &text) == nil && text != "":
-				names[name] = jinja.Trusted(text)
-			case json.Unmarshal(config[name], &object) == nil && object.Content != "":
-				names[name] = jinja.Trusted(object.Content)
+			raw := config[name]
+			if len(raw) == 0 || string(raw) == "null" {
+				continue
+			}
+			var token struct{ Content string }
+			if json.Unmarshal(raw, &token.Content) != nil && json.Unmarshal(raw, &token) != nil {
+				return nil, input.Errorf(path, "%s is %s, want a text or an object with its content", name, quote.JSON(raw))
+			}
+			if token.Content != "" {
+				names[name] = jinja.Trusted(token.Content)
 			}
 		}
 	}
-	return names
+	return names, nil
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/models"
@@ -57,5 +58,27 @@ func TestChatProtectsTurns(t *testing.T) {
 	}
 	if want := []int{cls, sep, cls, sep, cls, sep}; !slices.Equal(marks, want) {
 		t.Errorf("tokens %q, want three turns", e.Tokens)
+	}
+}
+
+// A damaged file is refused with the place: the template would otherwise lose its special tokens.
+func TestDamagedChatFiles(t *testing.T) {
+	for _, c := range []struct{ file, text, want string }{
+		{"chat_template.jinja", "{{ bos_token }}\n\xff", "chat_template.jinja: line 2 is not UTF-8"},
+		{"special_tokens_map.json", `{"bos_token": "<s>"`, "special_tokens_map.json: ends in the middle of its JSON"},
+		{"special_tokens_map.json", "{\"bos_token\": \"\xff\"}", "special_tokens_map.json: is not UTF-8 at line 1, column 16"},
+		{"special_tokens_map.json", `{"bos_token": 7}`, "special_tokens_map.json: bos_token is 7, want a text or an object"},
+		{"tokenizer_config.json", `{"eos_token": ["</s>"]}`, `tokenizer_config.json: eos_token is ["</s>"], want a text or an object`},
+		{"tokenizer_config.json", `{"eos_token": "\ud83d"}`, "tokenizer_config.json: has half of a surrogate pair at line 1, column 16"},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{"chat_template.jinja": "{{ bos_token }}", c.file: c.text} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := New(dir, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: error %v, want %s", c.text, err, c.want)
+		}
 	}
 }

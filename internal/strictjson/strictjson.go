@@ -16,6 +16,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -23,15 +24,15 @@ import (
 
 // Unmarshal decodes data, a single JSON value, into v, as package json does.
 //
-// Errors: text that is not JSON in UTF-8, a value with another type than its field, a field that v does not have, and
-// text after the value. An error of an UnmarshalJSON method is returned unchanged.
+// Errors: text that is not JSON in UTF-8, an escape of half of a surrogate pair, a value with another type than its
+// field, a field that v does not have, and text after the value. An error of an UnmarshalJSON method is returned unchanged.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, true) }
 
 // Lenient is Unmarshal, but ignores fields that v does not have.
 func Lenient(data []byte, v any) error { return unmarshal(data, v, false) }
 
 func unmarshal(data []byte, v any, strict bool) error {
-	if err := encoding(data); err != nil {
+	if err := Characters(data); err != nil {
 		return err
 	}
 	// Some releases count offsets from the start of the value, others from the start of the data.
@@ -70,7 +71,7 @@ var errBehind = errors.New("something follows the JSON value")
 
 // Syntax returns an error with the position of the first syntax error in data, or nil if data is one JSON value.
 func Syntax(data []byte) error {
-	if err := encoding(data); err != nil {
+	if err := Characters(data); err != nil {
 		return err
 	}
 	if json.Valid(data) {
@@ -91,9 +92,13 @@ func Syntax(data []byte) error {
 	return errors.New("ends in the middle of its JSON")
 }
 
-// encoding returns an error with the position of the first byte that is not UTF-8. Package json replaces such bytes.
-func encoding(data []byte) error {
+// Characters returns an error with the position of the first byte that is not UTF-8, or of the first escape of half of
+// a surrogate pair. Package json replaces both by U+FFFD.
+func Characters(data []byte) error {
 	if utf8.Valid(data) {
+		if at := LoneSurrogate(data); at >= 0 {
+			return fmt.Errorf("has half of a surrogate pair at %s", position(data[:at]))
+		}
 		return nil
 	}
 	at := 0
@@ -104,6 +109,41 @@ func encoding(data []byte) error {
 		}
 		at += n
 	}
+}
+
+// LoneSurrogate returns the index of the first escape in a JSON text of half of a surrogate pair, which is not a
+// character, or -1.
+func LoneSurrogate(data []byte) int {
+	for at := 0; ; {
+		next := bytes.IndexByte(data[at:], '\\')
+		if next < 0 {
+			return -1
+		}
+		at += next
+		r := escaped(data[at:])
+		switch {
+		case r < 0:
+			at = min(at+2, len(data)) // \n, \\ and the like
+		case !utf16.IsSurrogate(r):
+			at += 6
+		case utf16.DecodeRune(r, escaped(data[at+6:])) == utf8.RuneError:
+			return at
+		default:
+			at += 12
+		}
+	}
+}
+
+// escaped returns the code unit of the escape at the beginning of text, \u and four hex digits, or -1.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
 }
 
 // position returns the line and the column after a text.

@@ -39,6 +39,9 @@ func TestUnmarshal(t *testing.T) {
 	if v.Arch != "gru" || v.Inner.Width != 7 || *v.Inner.Rate != 0.5 {
 		t.Errorf("got %+v", v)
 	}
+	if err := Unmarshal([]byte(`{"arch": "\ud83d\uDE42\\ud83d\u00e9"}`), &v); err != nil || v.Arch != `🙂\ud83dé` {
+		t.Errorf("got %q, error %v", v.Arch, err)
+	}
 	if err := Unmarshal([]byte(`{"own": 1}`), &v); !errors.Is(err, errOwn) {
 		t.Errorf("error %v, want that of the method", err)
 	}
@@ -64,6 +67,11 @@ func TestUnmarshalErrors(t *testing.T) {
 		"{\n\"ü\": \"a\xff\"}":               "is not UTF-8 at line 2, column 8",
 		"\xef\xbf{}":                         "is not UTF-8 at line 1, column 1",
 		"{\"arch\": \"\xed\xa0\x80\"}":       "is not UTF-8 at line 1, column 11", // a surrogate
+		`{"arch": "\ud83d\u0041"}`:           "has half of a surrogate pair at line 1, column 11",
+		"{\n\"\\\\\\uDE42\": 1}":             "has half of a surrogate pair at line 2, column 4",
+		`{"arch": "\ud83d\ud83d\ude42"}`:     "has half of a surrogate pair at line 1, column 11",
+		`{"arch": "\ud83d`:                   "has half of a surrogate pair at line 1, column 11",
+		`{"arch": "\`:                        "ends in the middle of its JSON",
 		"{\n\u202e}":                         `is not JSON at line 2, column 1: unexpected '\u202e'`,
 		`{"merges": 1}`:                      `unknown field "merges"`,
 		"\n 7":                               "has a number where an object is wanted",
