@@ -38,7 +38,7 @@ func TestNoModelDirectory(t *testing.T) {
 			{"gguf", "has a model in the format GGUF, q4.gguf, which is not read; want a model in Hugging Face's format"},
 			{"above", filepath.FromSlash("is not the directory of a model, but ROOT/above/model is; want that directory")},
 			{"other", "other: has no config.json, so it is not the directory of a model"},
-			{"above/model/config.json", "config.json: is a file, want the directory of a model, which contains it"},
+			{"above/model/config.json", "config.json: is a file, want the directory of the model"},
 		} {
 			path := c.path
 			if path != "" {

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/models"
 )
@@ -38,7 +39,7 @@ func main() {
 	log.Printf("listening on http://%s", listener.Addr())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	server := &http.Server{Handler: handler(newBatcher(e)), ReadTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler(newBatcher(e)), ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Fatal(err)
@@ -58,6 +59,9 @@ func handler(b *batcher) http.Handler {
 	mux.HandleFunc("POST /embed", func(w http.ResponseWriter, r *http.Request) {
 		var texts []string
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
+		if err == nil && !utf8.Valid(body) { // which package json would replace
+			err = errors.New("the body is invalid UTF-8")
+		}
 		if err == nil {
 			err = json.Unmarshal(body, &texts)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -106,10 +107,11 @@ func TestAnswers(t *testing.T) {
 	}
 	clients.Wait()
 	for body, want := range map[string]string{
-		"":           "unexpected end of JSON input",
-		`"a text"`:   "json: cannot unmarshal string into Go value of type []string",
-		`["a"] more`: "invalid character 'm' after top-level value",
-		`[]`:         "0 texts, want 1 to 256",
+		"":            "unexpected end of JSON input",
+		`"a text"`:    "json: cannot unmarshal string into Go value of type []string",
+		`["a"] more`:  "invalid character 'm' after top-level value",
+		"[\"a\xff\"]": "the body is invalid UTF-8",
+		`[]`:          "0 texts, want 1 to 256",
 		"[" + strings.Repeat(`"",`, mostTexts) + `""]`: "257 texts, want 1 to 256",
 		`["` + strings.Repeat("a", mostBytes) + `"]`:   "http: request body too large",
 	} {
@@ -193,11 +195,31 @@ func TestShutdown(t *testing.T) {
 	if err != nil || !found {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if status, answer, err := post(t.Context(), address, `["who?", "the cat"]`); err != nil || status != http.StatusOK {
-		t.Errorf("status %d, %s, %v", status, answer, err)
+	host := strings.TrimPrefix(address, "http://")
+	client, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	body := `["who?", "the cat"]`
+	fmt.Fprintf(client, "POST /embed HTTP/1.1\r\nHost: attn\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", len(body))
+	answers := bufio.NewReader(client)
+	if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // accepted
+		t.Fatalf("%q, %v", line, err)
 	}
 	if err := program.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
+	}
+	for other, err := net.Dial("tcp", host); err == nil; other, err = net.Dial("tcp", host) { // it listens no more
+		_ = other.Close()
+		runtime.Gosched()
+	}
+	if _, err := answers.ReadString('\n'); err != nil { // the empty line after 100 Continue
+		t.Fatal(err)
+	}
+	fmt.Fprint(client, body)
+	if a, err := http.ReadResponse(answers, nil); err != nil || a.StatusCode != http.StatusOK {
+		t.Errorf("the answer to a request that was accepted before the signal: %v, %v", a, err)
 	}
 	ended := time.AfterFunc(time.Minute, func() { _ = program.Process.Kill() })
 	defer ended.Stop()

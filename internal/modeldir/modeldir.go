@@ -20,12 +20,12 @@ func Explain(dir string, files ...string) error {
 	switch {
 	case dir == "":
 		return errors.New("is an empty path, want the directory of a model")
-	case isGGUF(dir):
+	case isGGUF(dir) && (err != nil || !info.IsDir()):
 		return errors.New("is in the format GGUF, which is not read; " + format)
 	case err != nil:
 		return nil
 	case !info.IsDir():
-		return errors.New("is a file, want the directory of a model, which contains it")
+		return errors.New("is a file, want the directory of the model")
 	}
 	in := os.DirFS(dir)
 	has := func(folder string) bool {

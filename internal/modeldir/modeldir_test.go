@@ -13,7 +13,7 @@ func TestExplain(t *testing.T) {
 		"x.gguf", "X.GGUF", "gguf/q4.gguf", "gguf/readme.md", "one/model/config.json", "two/a/config.json", "two/b/config.json",
 		"many/a/config.json", "many/b/config.json", "many/c/config.json", "many/d/config.json",
 		"cache/snapshots/0123/config.json", "cache/refs/main", "other/readme.md", "model/config.json", "model/q4.gguf",
-		"[odd]/m/config.json",
+		"[odd]/m/config.json", "folder.gguf/config.json",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -35,8 +35,9 @@ func TestExplain(t *testing.T) {
 		{"cache", "is not the directory of a model, but ROOT/cache/snapshots/0123 is; want that directory"},
 		{"[odd]", "is not the directory of a model, but ROOT/[odd]/m is; want that directory"},
 		{"other", "has no config.json, so it is not the directory of a model" + want},
-		{"model/config.json", "is a file, want the directory of a model, which contains it"},
+		{"model/config.json", "is a file, want the directory of the model"},
 		{"model", ""},
+		{"folder.gguf", ""},
 		{"missing", ""},
 	} {
 		got := ""
