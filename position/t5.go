@@ -53,7 +53,7 @@ func (c T5Config) perSide(buckets int) (all, single int) {
 	return buckets, buckets / 2
 }
 
-// first returns the smallest distance, among those that do not have a bucket of their own, that
+// first returns the smallest distance, among those without a separate bucket, that
 // leads to bucket number b or beyond it. Numbers decrease with the distance if MaxDistance is
 // below the number of single distances.
 func (c T5Config) first(buckets, b int) int {

@@ -19,7 +19,7 @@ import (
 // bubbled names the computation that TestFirstUseInABubble makes in a fresh process.
 const bubbled = "ATTN_TEST_BUBBLED"
 
-// A program may use attn first in a bubble of testing/synctest, where time stands still while a goroutine of the bubble
+// A program may use attn first in a bubble of testing/synctest, where time stops while a goroutine of the bubble
 // runs, and may raise GOMAXPROCS there. Each computation has a process, since workers outlive the first use.
 func TestFirstUseInABubble(t *testing.T) {
 	computations := map[string]func(t *testing.T, rng *rand.Rand){

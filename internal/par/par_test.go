@@ -190,7 +190,7 @@ func TestWorkersFollowGOMAXPROCS(t *testing.T) {
 	waitFor(4)
 }
 
-// The test uses a fresh process, in which the first call of For is in a bubble. There time stands still, at the start
+// The test uses a fresh process, in which the first call of For is in a bubble. There time stops, at the start
 // of the year 2000, unless all goroutines of the bubble wait.
 func TestWorkersBelongToNoBubble(t *testing.T) {
 	const child = "ATTN_TEST_BUBBLE"

@@ -25,7 +25,7 @@ var pool struct {
 var wake = make(chan struct{}, 256)
 
 // start receives one token for each worker to start. A goroutine belongs to the synctest bubble of the goroutine
-// that starts it, and in a bubble time stands still while a worker spins. Workers are therefore started by a goroutine
+// that starts it, and in a bubble time stops while a worker spins. Workers are therefore started by a goroutine
 // that is older than any bubble. The channels of this package, too, are made before any bubble, because a channel
 // belongs to the bubble in which it is made.
 var start = make(chan struct{}, 256)
