@@ -156,9 +156,6 @@ func (p *piece) normalMatches(list []marker, f *finder) (all []match) {
 // Differs: the Python package makes special tokens of such a text, also with encode_special_tokens.
 func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error) {
 	done := len(out)
-	if p.open && l != nil {
-		p.cut(t.beforeReserved(p.s, l))
-	}
 	out, err := t.model.tokenize(out, p)
 	if err != nil || l == nil {
 		return out, err
@@ -179,13 +176,22 @@ func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error
 		}
 		ends = append(ends, tok.at.Start+first)
 	}
-	if ends == nil {
+	if p.open { // after the tokens so far, there may be another one to cut
+		known := 0
+		if len(out) > done {
+			known = out[len(out)-1].at.End
+		}
+		if p.cut(beginning(p.s, known)); ends == nil {
+			return t.model.tokenize(out[:done], p)
+		}
+	} else if ends == nil {
 		return out, nil
 	}
 	out = out[:done]
 	start := 0
 	for _, end := range append(ends, len(p.s)) {
 		part, first := p.slice(start, end), len(out)
+		part.open = p.open && end == len(p.s)
 		if out, err = t.tokenize(out, &part, l); err != nil {
 			return nil, err
 		}
@@ -196,28 +202,4 @@ func (t *Tokenizer) tokenize(out []token, p *piece, l *literals) ([]token, error
 		start = end
 	}
 	return out, nil
-}
-
-// beforeReserved returns how much of the beginning of an open piece is also the beginning of what tokenize cuts from the
-// piece: the text up to the first character of a token that l reserves and the model has, or may have if the text
-// continues.
-func (t *Tokenizer) beforeReserved(s string, l *literals) int {
-	first := len(s)
-	for id := range t.added.byID {
-		token, ok := t.model.token(id)
-		if !ok || token == "" || !l.reserves(id) {
-			continue
-		}
-		if i := strings.Index(s, token); i >= 0 {
-			first = min(first, i)
-		}
-		for n := min(len(token), len(s)); n > 0; n-- {
-			if strings.HasSuffix(s, token[:n]) {
-				first = min(first, len(s)-n)
-				break
-			}
-		}
-	}
-	_, n := utf8.DecodeRuneInString(s[first:])
-	return first + n
 }

@@ -314,3 +314,24 @@ func TestTruncatedMemory(t *testing.T) {
 		}
 	}
 }
+
+// Of a text that begins with a special token, which is text, no more is read than the limit needs either.
+func TestTruncatedMemoryOfLiterals(t *testing.T) {
+	const most = 64
+	for _, name := range []string{"llama2", "directory llama", "directory gemma", "directory t5", "target of marian"} {
+		tok := allTokenizers()[name]
+		for _, special := range slices.Sorted(maps.Keys(tok.added.special))[:1] {
+			text := special + strings.Repeat("The quick brown fox doesn't jump. ", 30_000)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			e, err := tok.Encode(text, Options{MaxLength: most, NoSpecial: true, SpecialAsText: true})
+			runtime.ReadMemStats(&after)
+			if err != nil || len(e.IDs) != most || !e.Truncated {
+				t.Errorf("%s, %s: %d tokens, truncated %t, error %v", name, special, len(e.IDs), e.Truncated, err)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+				t.Errorf("%s, %s: %d bytes are allocated", name, special, n)
+			}
+		}
+	}
+}
