@@ -335,3 +335,10 @@ func TestTruncatedMemoryOfLiterals(t *testing.T) {
 		}
 	}
 }
+
+// Spaces after a line break are a separate word only if no line break follows, which is not known at an open end.
+func TestLineBreakAfterOpenEnd(t *testing.T) {
+	if start, end, whole := (wordsAndDigits{3}).open("\n      ", 0); whole {
+		t.Errorf("the match is %d to %d, want one that may grow: before another line break it is longer", start, end)
+	}
+}
