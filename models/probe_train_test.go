@@ -70,7 +70,7 @@ func TestProbeTrain(t *testing.T) {
 			list = append(list, m)
 		}
 		if tuned.Model().Family.Pruning != models.NoPruning {
-			_, m := writeCompact(t, tuned, t.TempDir(), models.Options{})
+			_, m := writeCompact(t, tuned, t.TempDir(), models.Options{Trainable: true})
 			list = append(list, m)
 		}
 		for _, m := range list {

@@ -77,8 +77,13 @@ func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o head
 	}
 	recorder := heads.NewRecorder(o)
 	observe, inspect := recorder.Observers()
-	tape := tensor.NewTape(tensor.Infer)
-	tape.SetContext(ctx)
+	var tape *tensor.Tape
+	if inner := inspect; o.OnRequest { // the record keeps tensors, and with them all memory of a tape
+		inspect = func(layer string, p attn.Parts) { par.Check(ctx); inner(layer, p) }
+	} else {
+		tape = tensor.NewTape(tensor.Infer)
+		tape.SetContext(ctx)
+	}
 	if err := par.Stopped(func() { m.Hidden(tape, x, Run{Observe: observe, Inspect: inspect}) }); err != nil {
 		return nil, err
 	}
