@@ -306,7 +306,8 @@ func (e *Embedder) Embed(ctx context.Context, texts ...string) (y *tensor.Tensor
 	}
 	tape := tensor.NewTape(tensor.Infer)
 	tape.SetContext(ctx)
-	return y, par.Stopped(func() { y = e.Forward(tape, BatchOf(all...)).Clone() })
+	err = par.Stopped(func() { y = e.Forward(tape, BatchOf(all...)).Clone() })
+	return y, err
 }
 
 // mostTokens returns the token limit of the model or, if that is smaller, of its tokenizer.

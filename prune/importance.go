@@ -210,7 +210,8 @@ func (r *ranking) batch(ctx context.Context, t *tensor.Tape, i int, p Pass) (out
 	}
 	t.Reset()
 	t.SetContext(ctx)
-	return out, par.Stopped(func() { out = r.subject.Run(t, i, p) })
+	err = par.Stopped(func() { out = r.subject.Run(t, i, p) })
+	return out, err
 }
 
 // ran records that a batch is done. cost is its cost in forward runs.

@@ -19,8 +19,8 @@ type pattern interface {
 	open(s string, from int) (start, end int, whole bool)
 }
 
-// openMatch implements pattern.open for a pattern that looks at no more than ahead bytes beyond the end of a match,
-// and at no more than ahead bytes to see that no match begins at a position. In a longer text, a match
+// openMatch implements pattern.open for a pattern that examines no more than ahead bytes beyond the end of a match,
+// and no more than ahead bytes to find that no match begins at a position. In a longer text, a match
 // that ends within the last ahead bytes of s may only become longer, or shorter by some of these bytes.
 func openMatch(p pattern, ahead int, s string, from int) (start, end int, whole bool) {
 	start, end, ok := p.next(s, from)

@@ -81,7 +81,7 @@ func (b *batcher) run() {
 		var all []float32
 		err := tensor.Catch(func() { all = slices.Clone(b.e.Forward(tape, models.BatchOf(texts...)).Data()) })
 		cancel()
-		if err != nil {
+		if err != nil { // no client is left
 			continue
 		}
 		vectors := slices.Collect(slices.Chunk(all, b.e.Width()))
