@@ -1,0 +1,369 @@
+package models
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/internal/modeldir"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// ErrNoPipeline is the error of LoadEmbedder for a directory without modules.json.
+var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden states are pooled into a vector; want modules.json or the name of a pooling")
+
+// LoadEmbedder loads a sentence-transformers pipeline from a directory: modules.json and the
+// modules that it names, which are a transformer, a pooling, dense layers and a normalisation.
+//
+// Errors: those of Load; a *FormatError about the files of the pipeline, among them a
+// directory without modules.json.
+func LoadEmbedder(dir string, o Options) (*Embedder, error) {
+	list := filepath.Join(dir, PipelineFile)
+	modules, err := readModules(dir)
+	if err != nil {
+		if why := modeldir.Explain(dir, configFile, PipelineFile); why != nil {
+			return nil, &FormatError{dir, why}
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("models: %w", err)
+		}
+		return nil, &FormatError{dir, ErrNoPipeline}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkModules(modules); err != nil {
+		return nil, &FormatError{list, err}
+	}
+	var e *Embedder
+	for _, m := range modules {
+		at := filepath.Join(dir, m.Path)
+		switch m.kind() {
+		case "Transformer":
+			e, err = loadTransformer(at, o)
+		case "Pooling":
+			err = e.readPooling(at)
+		case "Dense":
+			err = e.readDense(at, path.Clean(m.Path))
+		case "Normalize":
+			err = e.readNormalize(at)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	e.files = appendPipeline(nil, dir)
+	prompts, usual, err := Prompts(dir)
+	e.Prompts, e.Prompt = prompts, prompts[usual]
+	return e, err
+}
+
+// module is an entry of modules.json.
+type module struct{ Path, Type string }
+
+// readModules reads the modules.json of a directory.
+func readModules(dir string) (list []module, err error) {
+	return list, readLenient(filepath.Join(dir, PipelineFile), &list)
+}
+
+// checkModules returns an error for modules that LoadEmbedder does not support.
+func checkModules(modules []module) error {
+	for i, m := range modules {
+		if m.Path != "" && !(filepath.IsLocal(m.Path) && quote.Fit(m.Path)) {
+			return fmt.Errorf("module %d has path %s, want one within the directory", i, quote.Text(m.Path))
+		}
+		known := []string{"Dense", "Normalize", "Dropout"} // Dropout only matters in training
+		switch i {
+		case 0:
+			known = []string{"Transformer"}
+		case 1:
+			known = []string{"Pooling"}
+		}
+		if !slices.Contains(known, m.kind()) {
+			return fmt.Errorf("module %d is %s, want sentence_transformers.models.Transformer, Pooling and then any of Dense and Normalize", i, quote.Text(m.Type))
+		}
+	}
+	if len(modules) < 2 {
+		return fmt.Errorf("has %d modules, want a Transformer and a Pooling at least", len(modules))
+	}
+	return nil
+}
+
+// transformerFolder returns the folder of the transformer according to modules.json. It is empty
+// if that is the directory itself or unknown.
+func transformerFolder(dir string) string {
+	modules, err := readModules(dir)
+	if err != nil || len(modules) == 0 || !filepath.IsLocal(modules[0].Path) {
+		return ""
+	}
+	return modules[0].Path
+}
+
+// appendPipeline appends the paths of the files of a pipeline, if a directory has one:
+// modules.json, related files beside it, and all files in the folders of modules.
+func appendPipeline(files []string, dir string) []string {
+	modules, err := readModules(dir)
+	if err != nil && !errors.As(err, new(*FormatError)) { // LoadEmbedder reports invalid modules
+		return files
+	}
+	files = appendExisting(files, dir, PipelineFile, promptsFile, lengthFile)
+	for _, m := range modules {
+		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // the model's own folder
+			continue
+		}
+		folder := filepath.Join(dir, m.Path)
+		entries, _ := os.ReadDir(folder) // old pipelines have no folder for a module without settings
+		for _, e := range entries {
+			if !e.IsDir() {
+				files = append(files, filepath.Join(folder, e.Name()))
+			}
+		}
+	}
+	return files
+}
+
+// appendExisting appends the paths of the named files that exist in a directory.
+func appendExisting(files []string, dir string, names ...string) []string {
+	for _, name := range names {
+		if path := filepath.Join(dir, name); !slices.Contains(files, path) {
+			if _, err := os.Stat(path); err == nil {
+				files = append(files, path)
+			}
+		}
+	}
+	return files
+}
+
+// kind returns the class name of a sentence-transformers module, whose package path differs
+// between versions. It is empty for a class of another package.
+func (m module) kind() string {
+	if !strings.HasPrefix(m.Type, "sentence_transformers.") {
+		return ""
+	}
+	return m.Type[strings.LastIndex(m.Type, ".")+1:]
+}
+
+// PipelineFile lists the modules of a sentence-transformers pipeline; other directories lack it.
+const PipelineFile = "modules.json"
+
+// Other files of a pipeline.
+const (
+	promptsFile = "config_sentence_transformers.json"
+	lengthFile  = "sentence_bert_config.json"
+)
+
+// mostTokens returns the token limit of the model or, if that is smaller, of its tokenizer.
+func (m *Model) mostTokens() int {
+	most := m.Sizes().Positions
+	if most == 0 {
+		most = math.MaxInt32
+	}
+	return int(min(float64(most), m.limit))
+}
+
+// limitKey is the setting of a tokenizer that tokenizerLimit returns.
+const limitKey = "model_max_length"
+
+// tokenizerLimit returns the number of tokens to which the tokenizer of a directory truncates a text, +Inf if there is
+// no limit.
+func tokenizerLimit(dir string) (float64, error) {
+	s, err := optionalSettings(filepath.Join(dir, tokenizerConfigFile))
+	if s == nil {
+		return math.Inf(1), err
+	}
+	most := s.Float(limitKey, math.Inf(1)) // 1e30 in files without a limit
+	if most < 1 {
+		s.Fail(limitKey, "is %v, want at least 1, or null", most)
+	}
+	if len(*s.wrong) > 0 {
+		return 0, &FormatError{s.path, (*s.wrong)[0]}
+	}
+	return most, nil
+}
+
+// loadTransformer reads the first module of a pipeline.
+func loadTransformer(dir string, o Options) (*Embedder, error) {
+	m, err := Load(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	e := NewEmbedder(m, nil)
+	s, err := optionalSettings(filepath.Join(dir, lengthFile))
+	if s == nil {
+		return e, cmp.Or(err, e.checkMost(tokenizerConfigFile, limitKey))
+	}
+	// This limit overrides the tokenizer's, but cannot exceed the number of positions.
+	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
+		e.MostTokens = n
+	}
+	if t, err := m.Tokenizer(); s.Bool("do_lower_case", false) && err == nil && !lowers(t) {
+		s.Fail("do_lower_case", "is true, but the tokenizer keeps capital letters, want false, or a tokenizer with lower case")
+	}
+	s.Only("transformer_task", "feature-extraction")
+	s.Only("module_output_name", "token_embeddings")
+	s.Only("query_expansion")
+	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
+	file, key := tokenizerConfigFile, limitKey
+	if s.Has("max_seq_length") {
+		file, key = lengthFile, "max_seq_length"
+	}
+	return e, cmp.Or(s.check(), e.checkMost(file, key))
+}
+
+// checkMost returns an error, about a setting of a file, if MostTokens has no room for the special tokens.
+func (e *Embedder) checkMost(file, key string) error {
+	t, err := e.Model.Tokenizer()
+	if err != nil {
+		return nil // Encode reports it
+	}
+	x, err := t.Encode("", tokenizer.Options{NoPadding: true, NoTruncation: true})
+	if err != nil || len(x.IDs) <= e.MostTokens {
+		return err
+	}
+	return &FormatError{filepath.Join(e.Model.Dir, file), fmt.Errorf("%s is %d, want room for %d special tokens", key, e.MostTokens, len(x.IDs))}
+}
+
+// lowers reports whether a tokenizer writes texts in lower case.
+func lowers(t *tokenizer.Tokenizer) bool {
+	const capitals = "A B C D E F G H I J K L M N O P Q R S T U V W X Y Z"
+	upper, err := t.Encode(capitals, tokenizer.Options{NoTruncation: true, NoPadding: true})
+	lower, err2 := t.Encode(strings.ToLower(capitals), tokenizer.Options{NoTruncation: true, NoPadding: true})
+	return err == nil && err2 == nil && slices.Equal(upper.IDs, lower.IDs)
+}
+
+// readPooling reads the second module.
+func (e *Embedder) readPooling(dir string) error {
+	s, err := openSettings(filepath.Join(dir, configFile))
+	if err != nil {
+		return err
+	}
+	width := e.Model.Sizes().Width
+	for _, key := range []string{"word_embedding_dimension", "embedding_dimension"} {
+		if n := s.SizeOr(key, width); n != width {
+			s.Fail(key, "is %d, but the model's hidden states have %d elements", n, width)
+		}
+	}
+	e.leaveOut = !s.Bool("include_prompt", true)
+	table := Poolings()
+	for _, p := range table {
+		if s.Bool(p.flag, false) && !s.Has("pooling_mode") {
+			e.Poolings = append(e.Poolings, p)
+		}
+	}
+	var names []string
+	if raw, ok := s.value("pooling_mode"); ok && raw[0] == '[' {
+		names = s.Texts("pooling_mode")
+	} else if ok {
+		names = []string{s.Text("pooling_mode", "")}
+	} else if e.Poolings == nil {
+		names = []string{"mean"}
+	}
+	if len(names)+len(e.Poolings) == 0 {
+		s.Fail("pooling_mode", "is [], want the name of a pooling, or a list of names")
+	}
+	for _, name := range names {
+		p, err := PoolingByName(name)
+		if err != nil {
+			s.Fail("pooling_mode", "has %w", err)
+			continue
+		}
+		e.Poolings = append(e.Poolings, p)
+	}
+	e.width = width * len(e.Poolings)
+	return s.check()
+}
+
+// torchActivations are the activations of dense layers, by their class in PyTorch.
+var torchActivations = map[string]Activation{
+	"torch.nn.modules.linear.Identity":    func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return x },
+	"torch.nn.modules.activation.Tanh":    tensor.Tanh,
+	"torch.nn.modules.activation.ReLU":    tensor.ReLU,
+	"torch.nn.modules.activation.GELU":    tensor.GELU,
+	"torch.nn.modules.activation.Sigmoid": tensor.Sigmoid,
+	"torch.nn.modules.activation.SiLU":    siLU,
+}
+
+// readDense reads a dense layer. name is its folder.
+func (e *Embedder) readDense(dir, name string) error {
+	d, err := openSource(dir, func(*Settings) error { return nil })
+	if err != nil {
+		return err
+	}
+	defer d.r.Close()
+	layer, b, err := build(d, func(b *Builder) Layer {
+		s := b.Config
+		in, out := s.Size("in_features"), s.Size("out_features")
+		if in != e.width {
+			s.Fail("in_features", "is %d, but the vector before has %d elements", in, e.width)
+		}
+		s.Only("module_input_name", "sentence_embedding")
+		s.Only("module_output_name", "sentence_embedding")
+		s.Only("use_residual", false)
+		class := s.Text("activation_function", "torch.nn.modules.activation.Tanh")
+		act := torchActivations[class]
+		if act == nil {
+			s.Fail("activation_function", "is %s, want one of %s",
+				quote.Text(class), strings.Join(slices.Sorted(maps.Keys(torchActivations)), ", "))
+			act = tensor.Tanh
+		}
+		linear := b.Matrix("linear", in, out)
+		if s.Bool("bias", true) {
+			linear.Bias = b.Tensor("linear.bias", out)
+		}
+		return inTurn{linear, act}
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range b.params {
+		e.params = append(e.params, nn.Var{Name: name + "." + p.Name, Tensor: p.Tensor})
+	}
+	e.Layers = append(e.Layers, layer)
+	e.width = layer.(inTurn)[0].(*nn.Linear).Weight.Dim(0)
+	return nil
+}
+
+// readNormalize reads a normalisation, for which old pipelines have no folder.
+func (e *Embedder) readNormalize(dir string) error {
+	e.Layers = append(e.Layers, normalized)
+	s, err := optionalSettings(filepath.Join(dir, configFile))
+	if s == nil {
+		return err
+	}
+	s.Only("module_input_name", "sentence_embedding")
+	s.Only("module_output_name", "sentence_embedding")
+	return s.check()
+}
+
+// Prompts returns a directory's prompts by name, and the name of the default prompt or "". Both
+// are empty if the directory defines no prompts.
+//
+// Errors: a *FormatError, or one of the operating system.
+func Prompts(dir string) (byName map[string]string, usual string, err error) {
+	s, err := optionalSettings(filepath.Join(dir, promptsFile))
+	if s == nil {
+		return nil, "", err
+	}
+	s.Ignore("__version__", "similarity_fn_name")
+	s.Only("model_type", "SentenceTransformer")
+	byName = get[map[string]string](s, "prompts", "an object of texts", nil)
+	if usual = s.Text("default_prompt_name", ""); usual != "" {
+		if _, ok := byName[usual]; !ok {
+			s.Fail("default_prompt_name", "is %s, which is not among the prompts", quote.Text(usual))
+		}
+	}
+	return byName, usual, s.check()
+}
