@@ -238,6 +238,7 @@ func highProduct(p *Product, s *scratch) {
 			b.pack(p, j0, j1, k0, k1, &s.b)
 			b.packPanels(0, b.count())
 			for i := 0; i < p.M; i += rowBlock {
+				par.Check(p.Context)
 				i1 := min(i+rowBlock, p.M)
 				a := blockOfA(p, i, i1, j1-j0, k0, k1, s)
 				block(p, a, i, i1, j0, j1, k0, k1, b)
