@@ -2,7 +2,6 @@ package models
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -65,7 +64,7 @@ func similar(lens []int) [][]int {
 		tokens += n
 	}
 	slices.SortStableFunc(order, longestFirst(func(i int) int { return lens[i] }))
-	most := min(max(tokens/runtime.GOMAXPROCS(0), fewTokens), partTokens)
+	most := min(max(tokens/par.Threads(), fewTokens), partTokens)
 	var parts [][]int
 	for len(order) > 0 {
 		n := min(max(1, most/max(1, lens[order[0]])), len(order))
@@ -79,7 +78,7 @@ var tapes = sync.Pool{New: func() any { return tensor.NewTape(tensor.Infer) }}
 
 // partsOf returns the number of parts for n sequences.
 func partsOf(n, longest int) int {
-	tokens, procs := n*longest, runtime.GOMAXPROCS(0)
+	tokens, procs := n*longest, par.Threads()
 	parts := (tokens + partTokens - 1) / partTokens
 	if even := (parts + procs - 1) / procs * procs; tokens/max(even, 1) >= fewTokens {
 		parts = even

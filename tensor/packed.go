@@ -2,7 +2,6 @@ package tensor
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/attn-go/attn/internal/pages"
@@ -213,7 +212,7 @@ func (p *packedProduct) compute() {
 		blocks = (p.n + p.each - 1) / p.each
 		width := p.maps[0].w.Width
 		p.chunk = max(1, taskProducts/(min(p.n, p.each)*p.in*width))
-		p.turn = p.chunk * (runtime.GOMAXPROCS(0) - 1)
+		p.turn = p.chunk * (par.Threads() - 1)
 		par.For(blocks*p.panels, p.chunk, p.blocks)
 	}
 	clear(p.maps) // otherwise they would keep the caller's memory alive

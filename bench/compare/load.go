@@ -44,12 +44,12 @@ func (s shape) loading(threads int, file safetensors.DType, held string) task {
 		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: held},
 		start: func() (bench.Measurer, error) {
 			if err := os.Mkdir(dir, 0o777); err != nil {
-				return nil, err
+				return bench.Measurer{}, err
 			}
 			if err := s.write(dir, file, randomWeights); err != nil {
-				return nil, err
+				return bench.Measurer{}, err
 			}
-			return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
+			return bench.Measurer{Measure: func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
 				var times []float64
 				for start := time.Now(); len(times) < 5 || time.Since(start) < d; {
 					o, err := loadInProcess(ctx, dir, held, threads)
@@ -61,7 +61,7 @@ func (s shape) loading(threads int, file safetensors.DType, held string) task {
 				}
 				r.Median = bench.Median(times)
 				return r, nil
-			}, nil
+			}}, nil
 		},
 		end: func() error { return os.RemoveAll(dir) },
 		share: func(r bench.Result) string {

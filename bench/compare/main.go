@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -49,6 +50,9 @@ type settings struct {
 	history      string
 	save, render bool
 	gate         float64 // percent, negative for none
+	// schedule is numbers of threads for which the cut of the work is shown, with some kinds of loops.
+	schedule []int
+	loops    int
 }
 
 // Exit codes, the same as attn's.
@@ -124,6 +128,17 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		s.dirs = append(s.dirs, dir)
 		return nil
 	})
+	flags.Func("schedule", "show how the work is cut for these numbers of threads, separated by commas, without comparing", func(text string) error {
+		for n := range strings.SplitSeq(text, ",") {
+			threads, err := strconv.Atoi(n)
+			if err != nil || threads < 1 {
+				return fmt.Errorf("%q, want a number of threads", n)
+			}
+			s.schedule = append(s.schedule, threads)
+		}
+		return nil
+	})
+	flags.IntVar(&s.loops, "loops", 0, "with --schedule, also list this many kinds of loops, those that lose most time first")
 	flags.StringVar(&s.history, "history", "bench/history", "directory of earlier measurements")
 	flags.BoolVar(&s.save, "save", false, "save the measurements there")
 	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from the history, without measuring")
@@ -155,6 +170,9 @@ func parse(args []string, messages io.Writer) (settings, error) {
 // compare measures and prints the tables.
 func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	all := allTasks(s.threads)
+	if s.schedule != nil {
+		return s.schedules(ctx, all, out)
+	}
 	if s.text != "" {
 		var err error
 		if all, err = tokenizerTasks(s.dirs, s.text); err != nil {
@@ -204,6 +222,37 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 		}
 	}
 	return cmp.Or(failed, slower)
+}
+
+// schedules shows how the work of tasks is cut.
+func (s settings) schedules(ctx context.Context, all []task, out io.Writer) error {
+	t := &bench.Table{Out: out, Format: bench.Markdown, Machine: bench.ThisMachine(), Threads: 1}
+	if err := t.Begin(bench.PlanColumns(nil)); err != nil {
+		return err
+	}
+	for _, work := range all {
+		if !s.only.MatchString(work.name) || work.table == "Loading" {
+			continue
+		}
+		m, err := work.start()
+		if err != nil {
+			return fmt.Errorf("%s: %w", work.name, err)
+		}
+		for _, threads := range s.schedule {
+			p, err := bench.Plan(ctx, work.name, threads, s.time, m.Call)
+			if err == nil {
+				err = t.Add(p)
+			}
+			if err != nil {
+				return err
+			}
+			for _, line := range p.Worst(s.loops) {
+				fmt.Fprintln(out, "  "+line)
+			}
+		}
+		runtime.GC()
+	}
+	return nil
 }
 
 // table measures tasks that are compared with the same libraries.
@@ -260,7 +309,7 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r history
 	for i, p := range peers {
 		r.Peers[i].Missing = p.missing
 	}
-	measure, err := t.start()
+	m, err := t.start()
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", t.name, err)
 	}
@@ -269,7 +318,7 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r history
 	their := make([][]float64, len(peers))
 	for range s.rounds {
 		time.Sleep(pause)
-		one, err := measure(ctx, s.time)
+		one, err := m.Measure(ctx, s.time)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", t.name, err)
 		}

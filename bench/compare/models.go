@@ -80,7 +80,7 @@ func (s shape) encode(threads, batch, length int) task {
 		start: func() (bench.Measurer, error) {
 			m, err := s.load(tensor.Float32)
 			if err != nil {
-				return nil, err
+				return bench.Measurer{}, err
 			}
 			ids := make([][]int, batch)
 			for i := range ids {
@@ -115,11 +115,11 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 		start: func() (bench.Measurer, error) {
 			m, err := s.load(held)
 			if err != nil {
-				return nil, err
+				return bench.Measurer{}, err
 			}
 			cache, err := models.NewCache(m, 1, attn.CacheConfig{})
 			if err != nil {
-				return nil, err
+				return bench.Measurer{}, err
 			}
 			tape := tensor.NewTape(tensor.Infer)
 			prompt := make([]int, read)

@@ -40,28 +40,28 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 			start: func() (bench.Measurer, error) {
 				t, err := tokenizer.Load(dir)
 				if err != nil {
-					return nil, err
+					return bench.Measurer{}, err
 				}
 				lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 				var failed error
-				measure := bench.Calls(1, 0, func() {
+				m := bench.Calls(1, 0, func() {
 					for _, line := range lines {
 						if _, err := t.Encode(line, tokenizer.Options{}); err != nil {
 							failed = err
 						}
 					}
 				})
-				return func(ctx context.Context, d time.Duration) (bench.Result, error) {
-					r, err := measure(ctx, d)
+				return bench.Measurer{Call: m.Call, Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
+					r, err := m.Measure(ctx, d)
 					return r, errors.Join(err, failed)
-				}, nil
+				}}, nil
 			},
 		}, task{
 			table: "Tokenizers", name: "load " + name, libraries: []string{"tokenizers"}, share: speed(file.Size()),
 			request: request{Work: bench.Work{Op: "tokenizer"}, File: path},
 			start: func() (bench.Measurer, error) {
 				if _, err := tokenizer.Load(dir); err != nil {
-					return nil, err
+					return bench.Measurer{}, err
 				}
 				return bench.Calls(1, 0, func() { _, _ = tokenizer.Load(dir) }), nil
 			},

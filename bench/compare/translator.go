@@ -42,9 +42,18 @@ func translatorTask(threads int) task {
 		},
 		start: func() (bench.Measurer, error) {
 			trainer, err := newTrainer()
-			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-				return measureSteps(ctx, trainer, d)
+			var failed error
+			return bench.Measurer{
+				Call: func() {
+					failed = trainer.Run(context.Background(), func(train.Progress) error { return train.ErrStop })
+				},
+				Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
+					if failed != nil {
+						return bench.Result{}, failed
+					}
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+					return measureSteps(ctx, trainer, d)
+				},
 			}, err
 		},
 		share: func(r bench.Result) string {

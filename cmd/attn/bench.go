@@ -14,12 +14,14 @@ import (
 )
 
 type benchCommand struct {
-	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of common shapes." placeholder:"NAME"`
-	Ratios  bool          `help:"Measure the cost of a feature by running the operation with and without it. The feature is the first of these that the operation has: the extras of --with, dropout or weights, a mask, appending to the cache. Without --op, a table of common features."`
-	Threads int           `help:"Number of threads (default all processors)." placeholder:"N" want:"1 to 4096"`
-	Time    time.Duration `default:"1s" help:"Time to measure each operation, for at least five calls." placeholder:"TIME" want:"more than 0"`
-	Format  *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
-	JSON    bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"format"`
+	Op       *string       `enum:"${ops}" help:"${ops_or}; without it, a table of common shapes." placeholder:"NAME"`
+	Ratios   bool          `help:"Measure the cost of a feature by running the operation with and without it. The feature is the first of these that the operation has: the extras of --with, dropout or weights, a mask, appending to the cache. Without --op, a table of common features."`
+	Threads  int           `help:"Number of threads (default all processors)." placeholder:"N" want:"1 to 4096"`
+	Schedule []int         `help:"Show how the work is cut for these numbers of threads, and predict their speed-up." placeholder:"N,…" want:"1 to 4096" excludes:"ratios,threads"`
+	Loops    int           `help:"With --schedule, also list this many kinds of loops, those that lose most time first (default 0)." placeholder:"N" want:"at least 0" needs:"schedule"`
+	Time     time.Duration `default:"1s" help:"Time to measure each operation, for at least five calls." placeholder:"TIME" want:"more than 0"`
+	Format   *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
+	JSON     bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"format"`
 
 	bench.Work
 }
@@ -65,9 +67,12 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	if cmd.JSON {
 		t.Format = bench.JSON
 	}
+	if cmd.Schedule != nil {
+		return cmd.schedules(ctx, t, list)
+	}
 	if !cmd.Ratios {
 		return bench.Rows(ctx, t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
-			return bench.New(w, threads)(ctx, cmd.Time)
+			return bench.New(w, threads).Measure(ctx, cmd.Time)
 		})
 	}
 	pairs := bench.Features()
@@ -81,6 +86,36 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	return bench.Rows(ctx, t, pairs, bench.PairColumns(pairs), func(p bench.Pair) (bench.Comparison, error) {
 		return bench.Compare(ctx, p, threads, cmd.Time)
 	})
+}
+
+// schedules shows how the work of a list is cut.
+func (cmd *benchCommand) schedules(ctx context.Context, t *bench.Table, list []bench.Work) error {
+	var names []string
+	for _, w := range list {
+		names = append(names, w.Name())
+	}
+	t.Threads = 1
+	if err := t.Begin(bench.PlanColumns(names)); err != nil {
+		return err
+	}
+	for _, w := range list {
+		call := bench.New(w, 1).Call
+		for _, threads := range cmd.Schedule {
+			p, err := bench.Plan(ctx, w.Name(), threads, cmd.Time, call)
+			if err == nil {
+				err = t.Add(p)
+			}
+			if err != nil {
+				return err
+			}
+			for _, line := range p.Worst(cmd.Loops) {
+				if _, err := fmt.Fprintln(t.Out, "  "+line); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // works returns the operations to measure.

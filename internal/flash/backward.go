@@ -2,7 +2,6 @@ package flash
 
 import (
 	"math"
-	"runtime"
 	"slices"
 
 	"github.com/attn-go/attn/internal/par"
@@ -295,7 +294,7 @@ func (b *backward) inTurn() {
 	tasks := nb * ng
 	each := a.B * a.H / tasks * a.Lq * a.keys() * (a.E + a.EV)
 	// Preparing a worker takes longer than a head of a few keys.
-	chunk := max(1, min(1<<19/(each+1), tasks/(4*runtime.GOMAXPROCS(0))))
+	chunk := max(1, min(1<<19/(each+1), tasks/(4*par.Threads())))
 	par.For(tasks, chunk, func(lo, hi int) {
 		w := b.worker()
 		for u := lo; u < hi; u++ {

@@ -2,7 +2,6 @@ package flash
 
 import (
 	"math"
-	"runtime"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -20,7 +19,7 @@ func Forward(a *Attention) {
 	}
 	rows, heads := a.H/a.G/f.count*a.Lq, a.B*a.G
 	each := a.H / a.G * a.Lq * a.keys() * (a.E + a.EV) // work per head
-	switch procs := runtime.GOMAXPROCS(0); {
+	switch procs := par.Threads(); {
 	case a.H/a.G*a.Lq <= splitRows && a.keys() > blockKeys: // in any layout
 		f.splitKeys(rows)
 	case heads%procs == 0 || heads >= 8*procs || heads*each < 1<<16:
@@ -133,7 +132,7 @@ func (f *forward) returned() weights {
 // sharedKeys computes heads one by one, each on all processors. It also splits small numbers of
 // rows between processors, for example for a decoder with a single key head.
 func (f *forward) sharedKeys(rows int) {
-	procs := runtime.GOMAXPROCS(0)
+	procs := par.Threads()
 	part := min(bandRows, max(f.stripRows(), (f.count*rows+procs-1)/procs))
 	parts := (rows + part - 1) / part
 	load := workers.Get().(*worker)

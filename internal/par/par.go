@@ -44,19 +44,21 @@ func For(n, chunk int, body func(lo, hi int)) {
 	if n <= 0 {
 		return
 	}
+	if t := tracing.Load(); t != nil {
+		t.loop(n, chunk, body)
+		return
+	}
 	if n <= chunk {
 		body(0, n)
 		return
 	}
-	procs, chunks := runtime.GOMAXPROCS(0), (n-1)/chunk+1
+	procs, chunks := Threads(), (n-1)/chunk+1
 	var j *job
 	if procs > 1 {
 		j = acquire()
 	}
 	if j == nil {
-		for lo := 0; lo < n; lo += chunk {
-			body(lo, min(lo+chunk, n))
-		}
+		serial(n, chunk, body)
 		return
 	}
 	helpers := min(procs, chunks) - 1
@@ -69,6 +71,25 @@ func For(n, chunk int, body func(lo, hi int)) {
 	summon(helpers, procs-1)
 	j.claim()
 	ending = false
+}
+
+// serial runs all chunks on the calling goroutine.
+func serial(n, chunk int, body func(lo, hi int)) {
+	for lo := 0; lo < n; lo += chunk {
+		body(lo, min(lo+chunk, n))
+	}
+}
+
+// Usable is the number of processors that the process may use. Tests raise it, to run more threads than processors.
+var Usable = runtime.NumCPU()
+
+// Threads returns the number of threads that share a loop, for which work is cut: GOMAXPROCS, but no more than there
+// are processors, because threads that wait for a processor make the others wait.
+func Threads() int {
+	if t := tracing.Load(); t != nil {
+		return t.Threads
+	}
+	return min(runtime.GOMAXPROCS(0), Usable)
 }
 
 // job is one call of For in progress. Jobs are reused entries of a fixed table. The owner writes

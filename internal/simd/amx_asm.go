@@ -4,7 +4,6 @@ package simd
 
 import (
 	"math"
-	"runtime"
 	"unsafe"
 
 	"github.com/attn-go/attn/internal/par"
@@ -275,7 +274,7 @@ func (m *multiplication) doTileBlock() {
 	t := &m.tiling
 	panels, strips := len(t.panels), (m.one.M+stripHeight-1)/stripHeight
 	par.For(panels, max(1, taskWork(true)/16/(limbWidth*(t.k1-t.k0))), t.pack)
-	even := (4*runtime.GOMAXPROCS(0) + strips - 1) / strips
+	even := (4*par.Threads() + strips - 1) / strips
 	t.groups = max(1, min(even, panels/4)) // packing a strip costs as much as packing one or two panels
 	par.For(strips*t.groups, 1, t.strips)
 }

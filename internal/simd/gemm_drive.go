@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"runtime"
 	"sync"
 
 	"github.com/attn-go/attn/internal/par"
@@ -117,7 +116,7 @@ func (m *multiplication) run() {
 		m.doProducts(0, p.Count) // too small to share
 		return
 	}
-	if p.Count > 1 && (work < 4*task || p.Count >= 4*runtime.GOMAXPROCS(0)) {
+	if p.Count > 1 && (work < 4*task || p.Count >= 4*par.Threads()) {
 		par.For(p.Count, max(1, task/work), m.products)
 		return
 	}
@@ -266,7 +265,7 @@ func (m *multiplication) runBlocks() {
 			m.rows = roundUp((p.M+rowBlocks-1)/rowBlocks, 6) // full tiles
 			rowBlocks = (p.M + m.rows - 1) / m.rows
 			panels := (m.j1 - m.j0 + m.packed.width - 1) / m.packed.width
-			even := (8*runtime.GOMAXPROCS(0) + rowBlocks - 1) / rowBlocks
+			even := (8*par.Threads() + rowBlocks - 1) / rowBlocks
 			worth := m.rows * (m.j1 - m.j0) * (m.k1 - m.k0) / task
 			m.colBlocks = max(1, min(panels, even, worth))
 			m.cols = (panels + m.colBlocks - 1) / m.colBlocks * m.packed.width

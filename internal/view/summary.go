@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 
@@ -101,7 +100,7 @@ func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
 // eachHead computes the weights of all heads of a layer, value-weighted or not, one head per
 // processor at a time. It calls see with each, unless see is nil, and returns their mean.
 func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h int, weights []float32)) ([]float32, error) {
-	n, procs := e.record.Layers[layer].Heads, runtime.GOMAXPROCS(0)
+	n, procs := e.record.Layers[layer].Heads, par.Threads()
 	var sum []float64
 	for first := 0; first < n; first += procs {
 		if err := ctx.Err(); err != nil {

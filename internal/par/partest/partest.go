@@ -2,11 +2,17 @@
 package partest
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/par"
 )
+
+// Tests run as many threads as GOMAXPROCS says, also on fewer processors.
+func init() { par.Usable = math.MaxInt }
 
 // OneThread makes a test program compute on one thread. Tests compute with tiny tensors, and threads that wait for
 // each other took a third of their processor time. Tests of threads set GOMAXPROCS themselves; benchmarks, and runs with

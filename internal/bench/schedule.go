@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/par"
+)
+
+// Planned is how the work of a call is cut for a number of threads, and how long they would take if waking and
+// waiting took no time.
+type Planned struct {
+	Name string
+	par.Schedule
+}
+
+// Plan calls f at least five times, for about the given time, with work cut for a number of threads.
+func Plan(ctx context.Context, name string, threads int, d time.Duration, f func()) (Planned, error) {
+	f()
+	start := time.Now()
+	f()
+	times := min(max(5, int(d/max(time.Since(start), 1))), 1000)
+	p := Planned{Name: name, Schedule: par.Trace(threads, times, f)}
+	return p, ctx.Err()
+}
+
+// PlanColumns returns the columns for schedules of work with the given names.
+func PlanColumns(names []string) []Column {
+	width := 0
+	for _, name := range names {
+		width = max(width, utf8.RuneCountInString(name))
+	}
+	return []Column{
+		{"work", -width, 0}, {"threads", 7, 0}, {"loops", 6, 1}, {"too few", 7, 4}, {"chunks", 7, 3}, {"largest", 7, 3},
+		{"serial ms", 9, 5}, {"serial", 6, 1}, {"ms on one", 9, 2}, {"ms", 9, 2}, {"speed-up", 8, 0},
+	}
+}
+
+// chunks returns the number of chunks and the largest share that one has of the time of its loop, weighted by the
+// time of the loops.
+func (p Planned) chunks() (count int, largest float64) {
+	var total, longest time.Duration
+	for _, l := range p.Loops {
+		count += len(l.Chunks)
+		longest += slices.Max(l.Chunks)
+		total += l.Span(1)
+	}
+	if total > 0 {
+		largest = float64(longest) / float64(total)
+	}
+	return count, largest
+}
+
+// SerialShare returns the share of the time outside of loops in the time of all threads.
+func (p Planned) SerialShare() float64 { return float64(p.Serial) / float64(p.Time(p.Threads)) }
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.4g", d.Seconds()*1000) }
+
+func (p Planned) cells() []string {
+	chunks, largest := p.chunks()
+	return []string{
+		p.Name, fmt.Sprint(p.Threads), fmt.Sprint(len(p.Loops)), fmt.Sprint(p.Few()), fmt.Sprint(chunks), fmt.Sprintf("%.1f%%", 100*largest),
+		milliseconds(p.Serial), fmt.Sprintf("%.1f%%", 100*p.SerialShare()), milliseconds(p.Time(1)), milliseconds(p.Time(p.Threads)),
+		fmt.Sprintf("%.1f", p.Speedup(p.Threads)),
+	}
+}
+
+func (p Planned) object(m Machine) any {
+	chunks, largest := p.chunks()
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
+	return struct {
+		Work    string  `json:"work"`
+		Threads int     `json:"threads"`
+		Loops   int     `json:"loops"`
+		Few     int     `json:"loops_with_too_few_chunks"`
+		Chunks  int     `json:"chunks"`
+		Largest float64 `json:"largest_share"`
+		Serial  float64 `json:"ms_serial"`
+		Share   float64 `json:"serial_share"`
+		One     float64 `json:"ms_one_thread"`
+		Time    float64 `json:"ms"`
+		Speedup float64 `json:"speedup"`
+		Machine Machine `json:"machine"`
+	}{p.Name, p.Threads, len(p.Loops), p.Few(), chunks, largest, ms(p.Serial), p.SerialShare(), ms(p.Time(1)), ms(p.Time(p.Threads)), p.Speedup(p.Threads), m}
+}
+
+// Worst returns lines about the loops that lose most, those with the same caller and number of chunks together: how
+// much longer they take than a division without remainder.
+func (p Planned) Worst(most int) []string {
+	type kind struct {
+		caller string
+		chunks int
+	}
+	type figures struct {
+		kind
+		loops      int
+		span, lost time.Duration
+	}
+	all := map[kind]*figures{}
+	for _, l := range p.Loops {
+		k := kind{l.Caller[strings.LastIndexByte(l.Caller, '/')+1:], len(l.Chunks)}
+		if all[k] == nil {
+			all[k] = &figures{kind: k}
+		}
+		f, span := all[k], l.Span(p.Threads)
+		f.loops++
+		f.span += span
+		f.lost += span - l.Span(1)/time.Duration(p.Threads)
+	}
+	var list []*figures
+	for _, f := range all {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b *figures) int { return int(b.lost - a.lost) })
+	var lines []string
+	for _, f := range list[:min(most, len(list))] {
+		lines = append(lines, fmt.Sprintf("%s: %d of %d chunks, %s ms, %s ms longer than shared evenly",
+			f.caller, f.loops, f.chunks, milliseconds(f.span), milliseconds(f.lost)))
+	}
+	return lines
+}

@@ -1,0 +1,137 @@
+package par
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Schedule is how a computation is cut into loops and chunks, and how long each takes. It shows on any machine what
+// many threads can gain.
+type Schedule struct {
+	Threads int           // for which the work was cut
+	Loops   []Loop        // in order, without those within the body of another
+	Serial  time.Duration // outside of loops
+}
+
+// Loop is a call of For.
+type Loop struct {
+	Caller string          // the function that called For
+	Chunks []time.Duration // in the order in which they are claimed
+}
+
+// tracing is the running call of Trace, or nil.
+var tracing atomic.Pointer[tracer]
+
+type tracer struct {
+	Schedule
+	inside   bool          // a body is running
+	overhead time.Duration // of tracing, outside of chunks
+}
+
+// Trace calls f several times, with work cut for the given number of threads but run by the calling goroutine alone,
+// and returns the shortest time of each chunk; of calls that make different loops, the fastest. Meanwhile no other
+// goroutine may call For.
+func Trace(threads, times int, f func()) Schedule {
+	var best Schedule
+	for i := range times {
+		t := &tracer{Schedule: Schedule{Threads: threads}}
+		if !tracing.CompareAndSwap(nil, t) {
+			panic("par: Trace: another call is running")
+		}
+		func() {
+			defer tracing.Store(nil)
+			start := time.Now()
+			f()
+			t.Serial = time.Since(start) - t.overhead
+		}()
+		for _, l := range t.Loops {
+			t.Serial -= sum(l.Chunks)
+		}
+		if i == 0 {
+			best = t.Schedule
+			continue
+		}
+		if !slices.EqualFunc(t.Loops, best.Loops, func(a, b Loop) bool { return len(a.Chunks) == len(b.Chunks) }) {
+			if t.Time(1) < best.Time(1) {
+				best = t.Schedule
+			}
+			continue
+		}
+		best.Serial = min(best.Serial, t.Serial)
+		for n, l := range t.Loops {
+			for c, d := range l.Chunks {
+				best.Loops[n].Chunks[c] = min(best.Loops[n].Chunks[c], d)
+			}
+		}
+	}
+	return best
+}
+
+// loop is For during Trace.
+func (t *tracer) loop(n, chunk int, body func(lo, hi int)) {
+	if t.inside {
+		serial(n, chunk, body)
+		return
+	}
+	start := time.Now()
+	var caller [1]uintptr
+	runtime.Callers(3, caller[:])
+	frame, _ := runtime.CallersFrames(caller[:]).Next()
+	l := Loop{Caller: frame.Function, Chunks: make([]time.Duration, 0, (n-1)/chunk+1)}
+	t.inside = true
+	defer func() { t.inside = false }()
+	for lo := 0; lo < n; lo += chunk {
+		begin := time.Now()
+		body(lo, min(lo+chunk, n))
+		l.Chunks = append(l.Chunks, time.Since(begin))
+	}
+	t.Loops = append(t.Loops, l)
+	t.overhead += time.Since(start) - sum(l.Chunks)
+}
+
+// Span returns the time of the loop on p threads that claim its chunks in order. Waking and waiting take no time.
+func (l *Loop) Span(p int) time.Duration {
+	free := make([]time.Duration, p) // the time at which each thread has no work
+	for _, d := range l.Chunks {
+		first := 0
+		for i, at := range free {
+			if at < free[first] {
+				first = i
+			}
+		}
+		free[first] += d
+	}
+	return slices.Max(free)
+}
+
+// Time returns the time of the computation on p threads.
+func (s *Schedule) Time(p int) time.Duration {
+	t := s.Serial
+	for i := range s.Loops {
+		t += s.Loops[i].Span(p)
+	}
+	return t
+}
+
+// Speedup returns the time of one thread, with the same cut, relative to that of p threads.
+func (s *Schedule) Speedup(p int) float64 { return float64(s.Time(1)) / float64(s.Time(p)) }
+
+// Few returns the number of loops that have fewer chunks than threads.
+func (s *Schedule) Few() int {
+	n := 0
+	for _, l := range s.Loops {
+		if len(l.Chunks) < s.Threads {
+			n++
+		}
+	}
+	return n
+}
+
+func sum(list []time.Duration) (total time.Duration) {
+	for _, d := range list {
+		total += d
+	}
+	return total
+}
