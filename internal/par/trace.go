@@ -75,6 +75,14 @@ func (t *tracer) loop(n, chunk int, body func(lo, hi int)) {
 		serial(n, chunk, body)
 		return
 	}
+	if n <= chunk { // which may call For, and is a loop only if it does not
+		before, begin := len(t.Loops), time.Now()
+		body(0, n)
+		if d := time.Since(begin); before == len(t.Loops) {
+			t.Loops = append(t.Loops, Loop{"a loop of one chunk", []time.Duration{d}})
+		}
+		return
+	}
 	start := time.Now()
 	var caller [1]uintptr
 	runtime.Callers(3, caller[:])
