@@ -52,23 +52,27 @@ func For(n, chunk int, body func(lo, hi int)) {
 		body(0, n)
 		return
 	}
-	procs, chunks := Threads(), (n-1)/chunk+1
+	threads, chunks := Threads(), (n-1)/chunk+1
 	var j *job
-	if procs > 1 {
+	if threads > 1 {
 		j = acquire()
 	}
 	if j == nil {
 		serial(n, chunk, body)
 		return
 	}
-	helpers := min(procs, chunks) - 1
+	helpers := int32(min(threads, chunks) - 1)
 	j.n, j.chunk, j.chunks, j.body = n, chunk, int64(chunks), body
 	j.next.Store(0)
-	j.helpers.Store(int32(helpers))
+	j.helpers.Store(helpers)
 	j.open.Store(true)
 	ending := true // stays true if a body ends this goroutine
 	defer func() { j.finish(ending) }()
-	summon(helpers, procs-1)
+	others := int32(min(threads-1, len(workers)))
+	if wanted.Load() != others {
+		resize(others, j.number)
+	}
+	summon(j.number, helpers, others)
 	j.claim()
 	ending = false
 }
@@ -79,9 +83,6 @@ func serial(n, chunk int, body func(lo, hi int)) {
 		body(lo, min(lo+chunk, n))
 	}
 }
-
-// Usable is the number of processors that the process may use. Tests raise it, to run more threads than processors.
-var Usable = runtime.NumCPU()
 
 // Threads returns the number of threads that share a loop, for which work is cut: GOMAXPROCS, but no more than there
 // are processors, because threads that wait for a processor make the others wait.
@@ -98,17 +99,18 @@ func Threads() int {
 type job struct {
 	busy    atomic.Bool  // a call of For uses this entry of the table
 	open    atomic.Bool  // there may be chunks to claim
-	waiting atomic.Bool  // the owner is about to block until inside drops to 0
+	waiting atomic.Bool  // the owner is about to block until its alarm rings
 	helpers atomic.Int32 // maximum number of workers inside
 	inside  atomic.Int32 // number of workers that are inside or are checking whether they may enter
 	next    atomic.Int64 // the next chunk to claim
 	failed  atomic.Bool
 
+	number   int32 // in jobs
 	n, chunk int
 	chunks   int64
 	body     func(lo, hi int)
-	failure  *failure      // written by the goroutine that sets failed
-	left     chan struct{} // signals a waiting owner to read inside again
+	failure  *failure // written by the goroutine that sets failed
+	alarm    alarm    // of the owner, while it is waiting
 
 	_ [64]byte // keeps the counters of neighbouring jobs off this cache line
 }
@@ -123,9 +125,12 @@ var errGoexit = errors.New("par: For: body called runtime.Goexit")
 // free entry runs alone, which is slower but gives the same result.
 var jobs [32]job
 
+// used is the number of entries of jobs that have been used: the following need not be looked at.
+var used atomic.Int32
+
 func init() {
 	for i := range jobs {
-		jobs[i].left = make(chan struct{}, 1)
+		jobs[i].number, jobs[i].alarm = int32(i), newAlarm()
 	}
 }
 
@@ -147,6 +152,8 @@ func acquire() *job {
 		j := &jobs[i]
 		if !j.busy.Load() && j.busy.CompareAndSwap(false, true) {
 			j.failed.Store(false)
+			for n := used.Load(); n <= j.number && !used.CompareAndSwap(n, j.number+1); n = used.Load() {
+			}
 			return j
 		}
 	}
@@ -184,7 +191,7 @@ func (j *job) claim() {
 // leave later. The order makes this safe: join increments inside before it reads open, and the
 // owner closes the job before it reads inside.
 func (j *job) join() bool {
-	if !j.open.Load() {
+	if !j.wants() {
 		return false
 	}
 	if j.inside.Add(1) <= j.helpers.Load() && j.open.Load() && j.next.Load() < j.chunks {
@@ -194,32 +201,37 @@ func (j *job) join() bool {
 	return false
 }
 
+// wants reports whether j probably has chunks to claim.
+func (j *job) wants() bool { return j.open.Load() && j.inside.Load() < j.helpers.Load() }
+
+// help runs chunks of a job that the worker has joined.
+func (j *job) help() {
+	defer j.leave() // also if the body ends this goroutine
+	j.claim()
+}
+
+// leave ends what join began. The last worker to leave wakes the owner, if it waits.
 func (j *job) leave() {
-	if j.inside.Add(-1) == 0 && j.waiting.Load() {
-		select {
-		case j.left <- struct{}{}:
-		default: // the owner has not yet received the previous signal
-		}
+	if j.inside.Add(-1) == 0 && j.waiting.CompareAndSwap(true, false) {
+		j.alarm.ring()
 	}
 }
 
-// close stops further claims and returns when no worker is inside.
+// close stops further claims and returns when no worker is inside. It counts rounds instead of reading the clock, which
+// stands still in a bubble.
 func (j *job) close() {
 	j.open.Store(false)
-	for range 2000 {
+	for range 300 { // about as long as a worker's patience
 		if j.inside.Load() == 0 {
 			return
 		}
+		pause()
 	}
-	for range 100 {
-		if j.inside.Load() == 0 {
-			return
-		}
-		runtime.Gosched()
-	}
-	j.waiting.Store(true)
+	j.alarm.open()
 	for j.inside.Load() != 0 {
-		<-j.left
+		j.waiting.Store(true)
+		if j.inside.Load() != 0 || !j.waiting.CompareAndSwap(true, false) {
+			j.alarm.wait()
+		}
 	}
-	j.waiting.Store(false)
 }

@@ -148,37 +148,58 @@ func TestForRejectsBadChunk(t *testing.T) {
 	For(10, 0, func(lo, hi int) {})
 }
 
-// The bodies wait for each other here. This is not allowed, but shows that two goroutines run
-// them.
+// The bodies wait for each other here. This is not allowed, but shows that as many goroutines run them. The caller
+// wakes only two of the workers, which wake the others.
 func TestForUsesParkedWorkers(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	for range 20 {
-		time.Sleep(3 * patience)
-		both := make(chan struct{})
-		var arrived atomic.Int32
-		timeout := time.AfterFunc(10*time.Second, func() { panic("par: no second goroutine came") })
-		For(2, 1, func(lo, hi int) {
-			if arrived.Add(1) == 2 {
-				close(both)
-			}
-			<-both
-		})
-		timeout.Stop()
+	for _, procs := range []int{2, 3, 8} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		for range 20 {
+			waitUntilParked()
+			all := make(chan struct{})
+			var arrived atomic.Int32
+			timeout := time.AfterFunc(10*time.Second, func() { panic("par: some goroutines did not come") })
+			For(procs, 1, func(lo, hi int) {
+				if int(arrived.Add(1)) == procs {
+					close(all)
+				}
+				<-all
+			})
+			timeout.Stop()
+		}
 	}
 }
 
+// waitUntilParked returns when no worker spins: an idle process takes no processor time.
+func waitUntilParked() {
+	for i := range workers {
+		for s := workers[i].state.Load(); s != parked && s != absent; s = workers[i].state.Load() {
+			time.Sleep(patience)
+		}
+	}
+}
+
+// present returns the number of workers.
+func present() int {
+	n := 0
+	for i := range workers {
+		if workers[i].state.Load() != absent {
+			n++
+		}
+	}
+	return n
+}
+
 func TestWorkersFollowGOMAXPROCS(t *testing.T) {
-	waitFor := func(want int32) {
+	waitFor := func(want int) {
 		t.Helper()
 		deadline := time.Now().Add(10 * time.Second)
 		for {
 			For(64, 1, func(lo, hi int) { time.Sleep(10 * time.Microsecond) })
-			n := pool.workers.Load()
-			if n == want {
+			if n := present(); n == want {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%d workers, want %d", n, want)
+				t.Fatalf("%d workers, want %d", present(), want)
 			}
 		}
 	}
@@ -209,7 +230,7 @@ func TestWorkersBelongToNoBubble(t *testing.T) {
 		for _, procs := range []int{2, 5, 3, 6} {
 			runtime.GOMAXPROCS(procs)
 			var outside atomic.Int32
-			for workers := int32(-1); outside.Load() == 0 || workers != int32(procs-1); workers = pool.workers.Load() {
+			for workers := -1; outside.Load() == 0 || workers != procs-1; workers = present() {
 				For(8, 1, func(lo, hi int) {
 					if !time.Now().Equal(start) { // on a worker; the caller then waits for it
 						outside.Add(1)

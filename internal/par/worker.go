@@ -1,119 +1,169 @@
 package par
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 )
 
-// patience is the time that a worker spins without work before it parks.
-const patience = time.Millisecond
+const (
+	// patience is the time that a worker spins without work before it parks.
+	patience = 50 * time.Microsecond
+	// breath is the time after which one worker parks although loops go on, as soon as it has no work. Go looks at the
+	// network and at timers when a goroutine blocks and no other can run, and otherwise only every 10 ms.
+	breath = 200 * time.Microsecond
+)
 
-var pool struct {
-	// posted counts the jobs opened so far. A spinning worker reads nothing else. posted has its
-	// own cache line, so that setting up a job does not move the line between processors.
-	posted atomic.Uint64
-	_      [64]byte
-
-	wanted  atomic.Int32 // number of workers that the latest call of For can use
-	workers atomic.Int32 // goroutines that run work: spinning, busy or parked
-	parked  atomic.Int32 // workers that are blocked on wake, or about to block
+// worker is a goroutine that helps with loops.
+type worker struct {
+	state atomic.Int32 // absent to called; nothing else on its cache line is written while the worker waits
+	_     [124]byte
+	alarm alarm
+	_     [104]byte
 }
 
-// wake receives one token for each parked worker that should look for work. An excess token only
-// wakes a worker without work. There is never a token too few; see park.
-var wake = make(chan struct{}, 256)
+// The states of a worker. The caller of For changes waiting and parked to called + the index of its job, and absent to
+// that of a worker that it starts; the worker changes the others.
+const (
+	absent  = iota // there is no such goroutine
+	busy           // runs chunks, or looks for a job before it waits
+	waiting        // reads its state until it changes
+	parked         // waits for its alarm
+	called
+)
 
-// start receives one token for each worker to start. A goroutine belongs to the synctest bubble of the goroutine
+var (
+	workers [255]worker
+	wanted  atomic.Int32 // number of workers that the latest call of For can use
+	parking atomic.Int64 // when a worker last parked, in nanoseconds after started
+)
+
+var started = time.Now()
+
+// start receives the index of each worker to start. A goroutine belongs to the synctest bubble of the goroutine
 // that starts it, and in a bubble time stops while a worker spins. Workers are therefore started by a goroutine
 // that is older than any bubble. The channels of this package, too, are made before any bubble, because a channel
 // belongs to the bubble in which it is made.
-var start = make(chan struct{}, 256)
+var start = make(chan int32, len(workers))
 
 func init() {
+	for i := range workers {
+		workers[i].alarm = newAlarm()
+	}
 	go func() {
-		for range start {
-			go work()
+		for i := range start {
+			go workers[i].work(i)
 		}
 	}()
 }
 
-// summon announces a job that up to helpers workers may join, and starts workers until there are
-// wanted of them.
-func summon(helpers, wanted int) {
-	pool.posted.Add(1)
-	want := int32(wanted)
-	if pool.wanted.Load() != want {
-		pool.wanted.Store(want)
-	}
-	for n := pool.workers.Load(); n < want; n = pool.workers.Load() {
-		if pool.workers.CompareAndSwap(n, n+1) {
-			start <- struct{}{}
+// summon calls up to helpers of n workers to job number j: those that wait, and then up to two others, which take long
+// to come, and call others themselves.
+func summon(j, helpers, n int32) {
+	for i := int32(0); i < n && helpers > 0; i++ {
+		if w := &workers[i]; w.state.Load() == waiting && w.state.CompareAndSwap(waiting, called+j) {
+			helpers--
 		}
 	}
-	// A worker takes long to wake up; until then, one token per worker is enough.
-	for range min(helpers, int(pool.parked.Load())-len(wake)) {
-		select {
-		case wake <- struct{}{}:
-		default:
+	helpers = min(helpers, 2)
+	for i := int32(0); i < n && helpers > 0; i++ {
+		switch w := &workers[i]; w.state.Load() {
+		case parked:
+			if w.state.CompareAndSwap(parked, called+j) {
+				w.alarm.ring()
+				helpers--
+			}
+		case absent:
+			if w.state.CompareAndSwap(absent, called+j) {
+				start <- i
+				helpers--
+			}
+		}
+	}
+}
+
+// resize sets the number of workers that calls of For can use. Parked workers beyond it are woken, so that they end.
+func resize(n, j int32) {
+	for i, before := n, wanted.Swap(n); i < before; i++ {
+		if w := &workers[i]; w.state.Load() == parked && w.state.CompareAndSwap(parked, called+j) {
+			w.alarm.ring()
+		}
+	}
+}
+
+// work is the loop of worker number i.
+func (w *worker) work(i int32) {
+	ending := true // stays true if a body ends this goroutine
+	defer func() {
+		if ending {
+			w.state.Store(absent)
+		}
+	}()
+	w.alarm.open()
+	woken := true // from parking
+	for next := int32(0); ; {
+		if j := w.state.Swap(busy) - called; j >= 0 && jobs[j].join() {
+			if woken {
+				summon(j, jobs[j].helpers.Load()-jobs[j].inside.Load(), wanted.Load())
+			}
+			jobs[j].help()
+		}
+		for j := joinAny(next); j >= 0; j = joinAny(next) {
+			jobs[j].help()
+			next = j + 1
+		}
+		switch w.wait(i) {
+		case absent:
+			ending = false
 			return
+		case parked:
+			woken = true
+		default:
+			woken = false
 		}
 	}
 }
 
-// work is the loop of a worker. It ends when GOMAXPROCS has been lowered. If several workers
-// notice this at once, too many end, and the next call starts new ones.
-func work() {
-	defer pool.workers.Add(-1)
-	idle := time.Now()
-	seen := uint64(0) // posted when there was last nothing to do
-	for spins := 1; ; spins++ {
-		if posted := pool.posted.Load(); posted != seen {
-			if help() {
-				for help() {
+// joinAny joins a job and returns its number, or -1 if no job has chunks to claim. It begins at job number first, so
+// that workers do not all help the same caller.
+func joinAny(first int32) int32 {
+	n := used.Load()
+	for k := range n {
+		if j := (first + k) % n; jobs[j].join() {
+			return j
+		}
+	}
+	return -1
+}
+
+// wait returns after a job has called, or has been found. It returns how it waited: waiting or parked; or absent if the
+// worker must end, because GOMAXPROCS has been lowered.
+func (w *worker) wait(i int32) int32 {
+	w.state.Store(waiting)
+	// A job that was opened before that did not call this worker.
+	for j := range used.Load() {
+		if jobs[j].wants() && w.state.CompareAndSwap(waiting, busy) {
+			return waiting
+		}
+	}
+	now := time.Since(started)
+	last := parking.Load()
+	if spin := now-time.Duration(last) < breath || !parking.CompareAndSwap(last, int64(now)); spin {
+		for time.Since(started) < now+patience {
+			for range 16 {
+				pause()
+				if w.state.Load() != waiting {
+					return waiting
 				}
-				idle, spins = time.Now(), 0
 			}
-			seen = posted
-			continue
-		}
-		if spins%1024 != 0 {
-			continue
-		}
-		runtime.Gosched()
-		if time.Since(idle) > patience {
-			// End only here, because a token that woke this worker must not be lost.
-			if pool.workers.Load() > pool.wanted.Load() {
-				return
-			}
-			park(seen)
-			idle = time.Now()
 		}
 	}
-}
-
-// help runs chunks of one open job and reports whether it found any.
-func help() bool {
-	for i := range jobs {
-		j := &jobs[i]
-		if !j.join() {
-			continue
-		}
-		func() {
-			defer j.leave() // also if the body ends this goroutine
-			j.claim()
-		}()
-		return true
+	if i >= wanted.Load() && w.state.CompareAndSwap(waiting, absent) {
+		return absent
 	}
-	return false
-}
-
-// park blocks until summon sends a token. A job posted before this worker was counted as parked
-// sent no token for it, so park checks posted again.
-func park(seen uint64) {
-	pool.parked.Add(1)
-	if pool.posted.Load() == seen {
-		<-wake
+	if !w.state.CompareAndSwap(waiting, parked) {
+		return waiting
 	}
-	pool.parked.Add(-1)
+	parking.Store(int64(now))
+	w.alarm.wait()
+	return parked
 }
