@@ -221,11 +221,13 @@ func (j *job) leave() {
 // stands still in a bubble.
 func (j *job) close() {
 	j.open.Store(false)
-	for range 300 { // about as long as a worker's patience
+	for i := 1; i <= 320; i++ { // about as long as a worker's patience
 		if j.inside.Load() == 0 {
 			return
 		}
-		pause()
+		if pause(); i%64 == 0 {
+			runtime.Gosched()
+		}
 	}
 	j.alarm.open()
 	for j.inside.Load() != 0 {
