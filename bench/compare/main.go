@@ -226,33 +226,19 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 
 // schedules shows how the work of tasks is cut.
 func (s settings) schedules(ctx context.Context, all []task, out io.Writer) error {
-	t := &bench.Table{Out: out, Format: bench.Markdown, Machine: bench.ThisMachine(), Threads: 1}
-	if err := t.Begin(bench.PlanColumns(nil)); err != nil {
-		return err
-	}
+	t := &bench.Table{Out: out, Format: bench.Markdown, Machine: bench.ThisMachine()}
+	start := map[string]func() (bench.Measurer, error){}
+	var names []string
 	for _, work := range all {
-		if !s.only.MatchString(work.name) || work.table == "Loading" {
-			continue
+		if s.only.MatchString(work.name) && work.table != "Loading" {
+			names, start[work.name] = append(names, work.name), work.start
 		}
-		m, err := work.start()
-		if err != nil {
-			return fmt.Errorf("%s: %w", work.name, err)
-		}
-		for _, threads := range s.schedule {
-			p, err := bench.Plan(ctx, work.name, threads, s.time, m.Call)
-			if err == nil {
-				err = t.Add(p)
-			}
-			if err != nil {
-				return err
-			}
-			for _, line := range p.Worst(s.loops) {
-				fmt.Fprintln(out, "  "+line)
-			}
-		}
-		runtime.GC()
 	}
-	return nil
+	return bench.Schedules(ctx, t, names, s.schedule, s.time, s.loops, func(name string) (func(), error) {
+		runtime.GC() // frees the memory of the task before
+		m, err := start[name]()
+		return m.Call, err
+	})
 }
 
 // table measures tasks that are compared with the same libraries.

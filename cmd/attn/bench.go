@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -11,14 +12,19 @@ import (
 
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 )
 
 type benchCommand struct {
 	Op       *string       `enum:"${ops}" help:"${ops_or}; without it, a table of common shapes." placeholder:"NAME"`
 	Ratios   bool          `help:"Measure the cost of a feature by running the operation with and without it. The feature is the first of these that the operation has: the extras of --with, dropout or weights, a mask, appending to the cache. Without --op, a table of common features."`
 	Threads  int           `help:"Number of threads (default all processors)." placeholder:"N" want:"1 to 4096"`
-	Schedule []int         `help:"Show how the work is cut for these numbers of threads, and predict their speed-up." placeholder:"N,…" want:"1 to 4096" excludes:"ratios,threads"`
-	Loops    int           `help:"With --schedule, also list this many kinds of loops, those that lose most time first (default 0)." placeholder:"N" want:"at least 0" needs:"schedule"`
+	Schedule []int         `help:"Show how the work is cut into loops and chunks for these numbers of threads, and how much faster than one thread they would be if waking and waiting took no time. It works on any number of processors." placeholder:"N,…" want:"1 to 4096" excludes:"ratios,threads"`
+	Loops    int           `help:"Also list this many kinds of loops, those that lose most time first (default 0)." placeholder:"N" want:"at least 0" needs:"schedule" excludes:"json,format=csv,format=markdown"`
+	Model    string        `help:"Show the schedule of a pretrained model on one text." placeholder:"DIR" needs:"schedule" excludes:"op"`
+	Tokens   int           `default:"128" help:"Number of tokens of the text for --model." placeholder:"N" want:"at least 1" needs:"model"`
 	Time     time.Duration `default:"1s" help:"Time to measure each operation, for at least five calls." placeholder:"TIME" want:"more than 0"`
 	Format   *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
 	JSON     bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"format"`
@@ -36,6 +42,7 @@ func (benchCommand) Help() string {
   attn bench --op decode --h 32 --g 8 --lk 8192 --e 128
   attn bench --ratios --format markdown             cost of positions, masks, caches and results
   attn bench --ratios --op sdpa --lq 512 --with top-keys
+  attn bench --schedule 16,64 --op mha --loops 5    how the work of a call is cut for 16 and 64 threads
 
 Milliseconds and allocated bytes are per call. GFLOP/s count useful operations, with a
 multiply-add as two: causal attention counts half of its square, a softmax counts zero, and
@@ -53,7 +60,11 @@ keys.
 With --ratios, both variants of a row are measured in short alternating turns. The ratio of
 times is the median over pairs of turns, with its quartiles. The ratio of a mask is for a
 live tile: a block of queries and keys in which some query attends to some key. The speed
-is the inverse of the ratio.`
+is the inverse of the ratio.
+
+With --schedule, one thread runs the work as it is cut for other numbers of threads, several
+times, and the shortest time of each chunk counts. Threads then claim the chunks in order. The
+serial time is outside of loops. A loop with fewer chunks than threads leaves some of them idle.`
 }
 
 func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c console) error {
@@ -68,7 +79,7 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 		t.Format = bench.JSON
 	}
 	if cmd.Schedule != nil {
-		return cmd.schedules(ctx, t, list)
+		return cmd.schedules(ctx, c, t, list)
 	}
 	if !cmd.Ratios {
 		return bench.Rows(ctx, t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
@@ -88,34 +99,43 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	})
 }
 
-// schedules shows how the work of a list is cut.
-func (cmd *benchCommand) schedules(ctx context.Context, t *bench.Table, list []bench.Work) error {
+// schedules shows how the work of a list is cut, or that of a model.
+func (cmd *benchCommand) schedules(ctx context.Context, c console, t *bench.Table, list []bench.Work) error {
+	calls := make(map[string]func() (func(), error))
 	var names []string
-	for _, w := range list {
-		names = append(names, w.Name())
-	}
-	t.Threads = 1
-	if err := t.Begin(bench.PlanColumns(names)); err != nil {
-		return err
-	}
-	for _, w := range list {
-		call := bench.New(w, 1).Call
-		for _, threads := range cmd.Schedule {
-			p, err := bench.Plan(ctx, w.Name(), threads, cmd.Time, call)
-			if err == nil {
-				err = t.Add(p)
-			}
-			if err != nil {
-				return err
-			}
-			for _, line := range p.Worst(cmd.Loops) {
-				if _, err := fmt.Fprintln(t.Out, "  "+line); err != nil {
-					return err
-				}
-			}
+	if cmd.Model != "" {
+		call, err := cmd.model(c)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%s, %d tokens", quote.Text(filepath.Base(cmd.Model)), cmd.Tokens)
+		names, calls[name] = []string{name}, func() (func(), error) { return call, nil }
+	} else {
+		for _, w := range list {
+			names, calls[w.Name()] = append(names, w.Name()), func() (func(), error) { return bench.New(w, 1).Call, nil }
 		}
 	}
-	return nil
+	return bench.Schedules(ctx, t, names, cmd.Schedule, cmd.Time, cmd.Loops, func(name string) (func(), error) { return calls[name]() })
+}
+
+// model returns a call that computes the hidden states of one text.
+func (cmd *benchCommand) model(c console) (func(), error) {
+	m, err := load(c, models.Load, cmd.Model, models.Options{})
+	if err != nil {
+		return nil, err
+	}
+	x := models.Batch{IDs: [][]int{make([]int, cmd.Tokens)}}
+	for i := range x.IDs[0] {
+		x.IDs[0][i] = i % m.Sizes().Vocabulary
+	}
+	if err := m.Sizes().Check(x); err != nil {
+		return nil, err
+	}
+	tape := tensor.NewTape(tensor.Infer)
+	return func() {
+		tape.Reset()
+		m.Hidden(tape, x, models.Run{})
+	}, nil
 }
 
 // works returns the operations to measure.

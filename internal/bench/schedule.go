@@ -28,8 +28,40 @@ func Plan(ctx context.Context, name string, threads int, d time.Duration, f func
 	return p, ctx.Err()
 }
 
-// PlanColumns returns the columns for schedules of work with the given names.
-func PlanColumns(names []string) []Column {
+// Schedules writes a table with a row for each name and number of threads. Below it are lines about some kinds of loops,
+// those that lose most time first. prepare returns the call to plan.
+func Schedules(
+	ctx context.Context, t *Table, names []string, threads []int, d time.Duration, loops int, prepare func(name string) (func(), error),
+) error {
+	t.Threads = 1
+	if err := t.Begin(planColumns(names)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		call, err := prepare(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, n := range threads {
+			p, err := orInterrupted(ctx, func() (Planned, error) { return Plan(ctx, name, n, d, call) })
+			if err == nil {
+				err = t.Add(p)
+			}
+			if err != nil {
+				return err
+			}
+			for _, line := range p.worst(loops) {
+				if _, err := fmt.Fprintln(t.Out, "  "+line); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// planColumns returns the columns for schedules of work with the given names.
+func planColumns(names []string) []Column {
 	width := 0
 	for _, name := range names {
 		width = max(width, utf8.RuneCountInString(name))
@@ -88,9 +120,9 @@ func (p Planned) object(m Machine) any {
 	}{p.Name, p.Threads, len(p.Loops), p.Few(), chunks, largest, ms(p.Serial), p.SerialShare(), ms(p.Time(1)), ms(p.Time(p.Threads)), p.Speedup(p.Threads), m}
 }
 
-// Worst returns lines about the loops that lose most, those with the same caller and number of chunks together: how
+// worst returns lines about the loops that lose most, those with the same caller and number of chunks together: how
 // much longer they take than a division without remainder.
-func (p Planned) Worst(most int) []string {
+func (p Planned) worst(most int) []string {
 	type kind struct {
 		caller string
 		chunks int
