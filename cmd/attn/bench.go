@@ -21,9 +21,9 @@ type benchCommand struct {
 	Op       *string       `enum:"${ops}" help:"${ops_or}; without it, a table of common shapes." placeholder:"NAME"`
 	Ratios   bool          `help:"Measure the cost of a feature by running the operation with and without it. The feature is the first of these that the operation has: the extras of --with, dropout or weights, a mask, appending to the cache. Without --op, a table of common features."`
 	Threads  int           `help:"Number of threads (default all processors)." placeholder:"N" want:"1 to 4096"`
-	Schedule []int         `help:"Show how the work is cut into loops and chunks for these numbers of threads, and how much faster than one thread they would be if waking and waiting took no time. It works on any number of processors." placeholder:"N,…" want:"1 to 4096" excludes:"ratios,threads"`
+	Schedule []int         `help:"Show how the work is cut into loops and chunks for these numbers of threads, and how much faster than one thread they would be if waking and waiting took no time. It works on any number of processors (default: measure instead)." placeholder:"N,…" want:"1 to 4096" excludes:"ratios,threads"`
 	Loops    int           `help:"Also list this many kinds of loops, those that lose most time first (default 0)." placeholder:"N" want:"at least 0" needs:"schedule" excludes:"json,format=csv,format=markdown"`
-	Model    string        `help:"Show the schedule of a pretrained model on one text." placeholder:"DIR" needs:"schedule" excludes:"op"`
+	Model    string        `help:"Show the schedule of a pretrained model on one text (default: of operations)." placeholder:"DIR" needs:"schedule" excludes:"op"`
 	Tokens   int           `default:"128" help:"Number of tokens of the text for --model." placeholder:"N" want:"at least 1" needs:"model"`
 	Time     time.Duration `default:"1s" help:"Time to measure each operation, for at least five calls." placeholder:"TIME" want:"more than 0"`
 	Format   *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
