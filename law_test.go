@@ -98,6 +98,7 @@ var order = []string{
 	"internal/tools/words",
 	"bench/history", // repository tools, like those before them
 	"bench/compare",
+	"bench/beside",
 	"bench/serve",
 	"bench/wasm",
 }
