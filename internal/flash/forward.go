@@ -7,59 +7,79 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Forward computes the results of all rows.
+// Forward computes the results of all rows, in one loop over tasks.
 func Forward(a *Attention) {
 	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
 	}
-	f := forward{Attention: a, count: a.queryBlocks(a.Q, a.Out)}
-	if a.keys() == 0 {
-		f.noKeys()
-		return
+	f := forward{Attention: a, count: a.queryBlocks(a.Q, a.Out), units: a.B * a.G}
+	f.units *= f.count
+	if a.Only != nil {
+		f.count, f.first, f.units = a.H/a.G, *a.Only, 1
 	}
-	rows, heads := a.H/a.G/f.count*a.Lq, a.B*a.G
-	each := a.H / a.G * a.Lq * a.keys() * (a.E + a.EV) // work per head
-	switch procs := par.Threads(); {
+	f.height = a.H / a.G / f.count * a.Lq
+	switch part := f.part(); {
+	case a.keys() == 0:
+		f.noKeys()
 	case a.H/a.G*a.Lq <= splitRows && a.keys() > blockKeys: // in any layout
-		f.splitKeys(rows)
-	case heads%procs == 0 || heads >= 8*procs || heads*each < 1<<16:
-		// Whole heads: each task loads the keys of its heads only once.
-		chunk := max(1, min(1<<20/(each+1), heads/(4*procs)))
-		par.For(heads, chunk, func(lo, hi int) {
-			w := f.worker()
-			for z := lo; z < hi; z++ {
-				if f.omits(z) {
-					continue
-				}
-				w.load(a, z/a.G, z%a.G, 0, a.keys())
-				for i := range f.count {
-					t := a.queryBlock(z/a.G, z%a.G, i, f.count)
-					if f.prefetches() {
-						next := z + 1
-						if next == hi { // the next head, if all tasks are equally fast
-							next += (procs - 1) * chunk
-						}
-						f.prefetch(w, t, next)
-					}
-					f.attend(w, t, 0, t.n, 0, a.keys())
-				}
-			}
-			w.release()
-		})
+		f.splitKeys()
+	case part < f.height*f.count:
+		f.splitRows(part)
 	default:
-		f.sharedKeys(rows)
+		f.wholeHeads()
 	}
 }
 
 // forward is the state of a call of Forward.
 type forward struct {
 	*Attention
-	count int  // query blocks per head of keys
-	apart bool // tasks compute different blocks of keys of the same rows, see splitKeys
+	count        int  // query blocks per head of keys
+	height       int  // rows of a query block
+	first, units int  // the query blocks to compute; block i of head z of keys has number z·count + i
+	apart        bool // tasks compute different blocks of keys of the same rows, see splitKeys
 }
 
-// omits reports whether no result of head z of keys is requested.
-func (f *forward) omits(z int) bool { return f.Only != nil && *f.Only/(f.H/f.G) != z }
+// heads returns the heads of keys whose results are requested: all, or the one of Only.
+func (f *forward) heads() (from, to int) {
+	return f.first / f.count, (f.first + f.units + f.count - 1) / f.count
+}
+
+// blocksOf returns the numbers of the query blocks of head z.
+func (f *forward) blocksOf(z int) (from, to int) {
+	return max(f.first, z*f.count), min(f.first+f.units, (z+1)*f.count)
+}
+
+// block returns the query block with the given number.
+func (f *forward) block(number int) queryBlock {
+	z := number / f.count
+	return f.queryBlock(z/f.G, z%f.G, number%f.count, f.count)
+}
+
+// wholeHeads gives each task all rows of some heads. It loads the keys of its heads only once.
+func (f *forward) wholeHeads() {
+	a, procs := f.Attention, par.Threads()
+	from, to := f.heads()
+	each := f.height*f.count*a.keys()*(a.E+a.EV) + 1 // work per head
+	chunk := max(1, min(1<<20/each, max(1<<14/each, (to-from)/(4*procs))))
+	par.For(to-from, chunk, func(lo, hi int) {
+		w := f.worker()
+		for z := from + lo; z < from+hi; z++ {
+			w.load(a, z/a.G, z%a.G, 0, a.keys())
+			for n, end := f.blocksOf(z); n < end; n++ {
+				t := f.block(n)
+				if f.prefetches() {
+					next := z + 1
+					if next == from+hi { // the next head, if all tasks are equally fast
+						next += (procs - 1) * chunk
+					}
+					f.prefetch(w, t, next, to)
+				}
+				f.attend(w, t, 0, t.n, 0, a.keys())
+			}
+		}
+		w.release()
+	})
+}
 
 // prefetches reports whether the memory of the next head is prefetched: only if a head takes long
 // enough for prefetching to finish, and not so long that it would not matter.
@@ -69,11 +89,11 @@ func (f *forward) prefetches() bool {
 }
 
 // prefetch makes w prefetch the memory for the results of t, and the queries, keys and values of
-// the next head of keys, if there is one.
-func (f *forward) prefetch(w *worker, t queryBlock, next int) {
+// the next head of keys, if it is before end.
+func (f *forward) prefetch(w *worker, t queryBlock, next, end int) {
 	work := t.n * f.keys() * (f.E + f.EV)
 	out := contiguous(f.rows(f.Out, t.b, t.h), t.n, f.EV)
-	if next >= f.B*f.G {
+	if next >= end {
 		w.ahead.Set(work, out)
 		return
 	}
@@ -129,33 +149,6 @@ func (f *forward) returned() weights {
 	return weights{data: f.Weights, keys: f.keys(), stride: f.keys()}
 }
 
-// sharedKeys computes heads one by one, each on all processors. It also splits small numbers of
-// rows between processors, for example for a decoder with a single key head.
-func (f *forward) sharedKeys(rows int) {
-	procs := par.Threads()
-	part := min(bandRows, max(f.stripRows(), (f.count*rows+procs-1)/procs))
-	parts := (rows + part - 1) / part
-	load := workers.Get().(*worker)
-	for z := range f.B * f.G {
-		if f.omits(z) {
-			continue
-		}
-		b, g := z/f.G, z%f.G
-		load.loadAll(f.Attention, b, g)
-		par.For(f.count*parts, 1, func(lo, hi int) {
-			w := f.worker()
-			w.borrow(load)
-			for u := lo; u < hi; u++ {
-				t := f.queryBlock(b, g, u/parts, f.count)
-				r := u % parts * part
-				f.attend(w, t, r, min(r+part, t.n), 0, f.keys())
-			}
-			w.release()
-		})
-	}
-	load.release()
-}
-
 // band returns the number of rows that are combined with a block of keys before the next block.
 // If weights are requested, it is smaller, so that they are still in a cache when they are
 // divided by their sums.
@@ -172,8 +165,7 @@ func (f *forward) band() int {
 }
 
 // attend combines rows r0 to r1 of a query block with keys k0 to k1, where k0 is a multiple of
-// blockKeys. It skips rows that Only excludes. If this task has all keys, attend finishes the
-// rows. If other tasks compute other keys (f.apart), it leaves its sums in w.all, and its weights
+// blockKeys. If this task has all keys, attend finishes the rows. If other tasks compute other keys (f.apart), it leaves its sums in w.all, and its weights
 // relative to the shifts of their blocks, which are in w.shifts.
 //
 // All rows of a band are combined with a block of keys before the next block, so the block is
@@ -183,9 +175,6 @@ func (f *forward) band() int {
 // or on the task that computes a block.
 func (f *forward) attend(w *worker, t queryBlock, r0, r1, k0, k1 int) {
 	a := f.Attention
-	if a.Only != nil && !f.apart {
-		r0, r1 = max(r0, *a.Only*a.Lq-t.first), min(r1, (*a.Only+1)*a.Lq-t.first)
-	}
 	band := f.band()
 	for r := r0; r < r1; r += band {
 		par.Check(a.Context)

@@ -10,9 +10,9 @@ import (
 // processors. A step of a decoder has too few queries to split these instead.
 const splitRows = 4 * vectorRows
 
-// splitKeys computes the blocks of keys in separate tasks. It merges their results in the order in
+// splitKeys gives each task a block of the keys of a head. The last task of a head merges the results in the order in
 // which a single task would compute them, so the result has the same bits.
-func (f *forward) splitKeys(rows int) {
+func (f *forward) splitKeys() {
 	a := f.Attention
 	live := f.blocks()
 	blocks := len(live)
@@ -22,45 +22,55 @@ func (f *forward) splitKeys(rows int) {
 		defer func() { a.Weights = nil; returnFloats(all) }()
 	}
 	f.apart = true
-	heads, each := a.B*a.G*f.count, rows*(a.EV+2)
-	parts := borrowFloats(heads * blocks * each)
-	part := func(head, block int) partial { return newPartial((*parts)[(head*blocks+block)*each:], rows, a.EV) }
-	par.For(a.B*a.G*blocks, 1, func(lo, hi int) {
+	each := f.height * (a.EV + 2)
+	parts := borrowFloats(f.units * blocks * each)
+	part := func(block, k int) partial {
+		return newPartial((*parts)[((block-f.first)*blocks+k)*each:], f.height, a.EV)
+	}
+	from, to := f.heads()
+	heads := borrowHeads(to-from, blocks)
+	par.For((to-from)*blocks, 1, func(lo, hi int) {
 		w := f.worker()
 		for u := lo; u < hi; u++ {
-			z, block := u/blocks, u%blocks
-			k0 := live[block] * blockKeys
+			z, k := from+u/blocks, u%blocks
+			k0 := live[k] * blockKeys
 			k1 := min(k0+blockKeys, a.keys())
 			w.load(a, z/a.G, z%a.G, k0, k1)
-			for i := range f.count {
-				t := a.queryBlock(z/a.G, z%a.G, i, f.count)
+			first, end := f.blocksOf(z)
+			for n := first; n < end; n++ {
+				t := f.block(n)
 				f.attend(w, t, 0, t.n, k0, k1)
-				p := part(z*f.count+i, block)
+				p := part(n, k)
 				copy(p.shift, w.all.shift)
 				copy(p.sum, w.all.sum)
 				copy(p.acc, w.all.acc)
 			}
-		}
-		w.release()
-	})
-	c, _ := a.exponent()
-	par.For(heads, max(1, 1<<12/(each*blocks)), func(lo, hi int) {
-		w := f.worker()
-		for z := lo; z < hi; z++ {
-			all := w.all.rows(0, rows, a.EV)
-			all.none()
-			for k := range blocks {
-				p := part(z, k)
-				all.merge(p, c, a.EV)
-				if w.weights.data != nil {
-					copy(w.shifts[live[k]*bandRows:], p.shift)
-				}
+			if !(*heads)[z-from].last() {
+				continue
 			}
-			f.finish(w, a.queryBlock(z/f.count/a.G, z/f.count%a.G, z%f.count, f.count), 0, rows)
+			for n := first; n < end; n++ {
+				f.merge(w, n, live, part)
+			}
 		}
 		w.release()
 	})
+	returnHeads(heads)
 	returnFloats(parts)
+}
+
+// merge merges the results of the given blocks of keys for a query block, and finishes its rows.
+func (f *forward) merge(w *worker, block int, live []int, part func(block, k int) partial) {
+	c, _ := f.exponent()
+	all := w.all.rows(0, f.height, f.EV)
+	all.none()
+	for k := range live {
+		p := part(block, k)
+		all.merge(p, c, f.EV)
+		if w.weights.data != nil {
+			copy(w.shifts[live[k]*bandRows:], p.shift)
+		}
+	}
+	f.finish(w, f.block(block), 0, f.height)
 }
 
 // blocks returns the blocks of keys that must be computed. If weights are requested, these are all
@@ -69,7 +79,10 @@ func (f *forward) blocks() []int {
 	a := f.Attention
 	n := (a.keys() + blockKeys - 1) / blockKeys
 	if a.Pages != nil && f.Weights == nil && f.Row == nil {
-		return a.Pages.live(n)
+		if live := a.Pages.live(n); len(live) > 0 {
+			return live
+		}
+		n = 1 // which results in rows that attend to no key
 	}
 	all := make([]int, n)
 	for i := range all {

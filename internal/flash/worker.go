@@ -3,7 +3,6 @@ package flash
 import (
 	"sync"
 
-	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -134,21 +133,6 @@ func (w *worker) ownValues(a *Attention) *simd.Panels {
 	return &w.own[1]
 }
 
-// loadAll loads all keys of a head, on all processors.
-func (w *worker) loadAll(a *Attention, b, g int) {
-	if a.Additive != nil || a.Given != nil || a.Pages != nil {
-		w.load(a, b, g, 0, a.keys())
-		return
-	}
-	k, v := keys(a.K, a.source(b), g).T(), keys(a.V, a.source(b), g)
-	w.keys, w.values = w.ownKeys(a), w.ownValues(a)
-	w.from, w.valuesAt = 0, v
-	w.keys.Reserve(a.E, a.keys())
-	const step = 64 // a multiple of the width of any panel
-	par.For((a.keys()+step-1)/step, 2, func(lo, hi int) { w.keys.Fill(k, lo*step, min(hi*step, a.keys())) })
-	useOrCopy(w.values, v, a.keys(), a.EV)
-}
-
 // borrow makes w use the keys and values that another worker has loaded.
 func (w *worker) borrow(from *worker) {
 	w.keys, w.values, w.from = from.keys, from.values, from.from
@@ -176,10 +160,13 @@ func (w *worker) forget() {
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)
 }
 
-// useOrCopy returns panels of k contiguous rows.
+// useOrCopy sets p to a matrix of k contiguous rows.
 func useOrCopy(p *simd.Panels, m simd.Mat, k, n int) {
-	// Rows that are far apart use many memory pages and few sets of the caches.
-	if m.Row > 256 || !p.Use(m, k, n) {
+	if !use(p, m, k, n) {
 		p.Copy(m, k, n)
 	}
 }
+
+// use sets p to m without a copy, and reports whether it did: not if rows are so far apart that they use many memory
+// pages and few sets of the caches.
+func use(p *simd.Panels, m simd.Mat, k, n int) bool { return m.Row <= 256 && p.Use(m, k, n) }
