@@ -54,17 +54,10 @@ func Backward(a *Attention, g *Grads) {
 		b.count = a.H / a.G
 	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
-	if g.DScores == nil {
-		chunk := max(1, 1<<12/(a.EV+1))
-		if b.sideBySide() {
-			sequence := a.H * a.Lq
-			chunk = max(1, chunk/sequence) * sequence
-		}
-		par.For(a.B*a.H*a.Lq, chunk, b.means)
-		b.sinks()
-	}
+	defer returnFloats(b.mean)
 	if a.keys() == 0 {
-		returnFloats(b.mean)
+		b.means(0, a.B*a.H*a.Lq)
+		b.sinks()
 		return
 	}
 	b.nChunks = (a.keys() + chunkKeys - 1) / chunkKeys
@@ -76,14 +69,18 @@ func Backward(a *Attention, g *Grads) {
 		b.features = borrowFloats(a.B * a.G * b.nChunks * a.E)
 		clear(*b.features)
 	}
-	b.chunks()
+	if a.B*a.G < 4*par.Threads() && par.Threads() > 1 && b.nChunks > 1 && !b.addsToChanges() {
+		b.splitKeys()
+	} else {
+		b.wholeHeads()
+	}
+	b.sinks()
 	if w != nil {
 		for i := range a.B * a.G * b.nChunks {
 			simd.Add(w, w, (*b.features)[i*a.E:][:a.E])
 		}
 		returnFloats(b.features)
 	}
-	returnFloats(b.mean)
 }
 
 // backward is the state of a call of Backward.
@@ -114,7 +111,11 @@ func (b *backward) featuresPart(s, g, c int) []float32 {
 // queries and keys would amplify, is then 0.
 func (b *backward) means(lo, hi int) {
 	a := b.a
-	sideBySide := b.sideBySide()
+	if b.g.DScores != nil {
+		return
+	}
+	sequence := a.H * a.Lq
+	sideBySide := lo%sequence == 0 && hi%sequence == 0 && b.sideBySide()
 	if sideBySide {
 		b.meansOfSequences(lo, hi)
 	}
@@ -207,7 +208,7 @@ func (b *backward) meansOfSequences(lo, hi int) {
 // weight.
 func (b *backward) sinks() {
 	a := b.a
-	if b.g.Sinks == nil {
+	if b.g.Sinks == nil || b.g.DScores != nil {
 		return
 	}
 	sums := make([]float64, a.H)
@@ -236,51 +237,14 @@ func zero(x []float32) bool {
 	return true
 }
 
-// chunks runs all tasks. If there are few heads, several chunks of keys of a head run concurrently.
-// Each chunk then has its own array of query gradients. The arrays are added in the order of the
-// keys, so the result has the same bits.
-func (b *backward) chunks() {
-	a := b.a
-	heads, chunks := a.B*a.G, b.nChunks
-	const enough = 16
-	wave := min(chunks, max(1, enough/heads))
-	if wave == 1 || slices.ContainsFunc(b.g.Changes, func(grad []float32) bool { return grad != nil }) {
-		b.inTurn()
-		return
-	}
-	rows := a.B * a.H * a.Lq
-	parts := borrowFloats(wave * rows * a.E)
-	for first := 0; first < chunks; first += wave {
-		n := min(wave, chunks-first)
-		clear((*parts)[:n*rows*a.E])
-		par.For(heads*n, 1, func(lo, hi int) {
-			w := b.worker()
-			for u := lo; u < hi; u++ {
-				z, c := u/n, u%n
-				dq := headFirst((*parts)[c*rows*a.E:], a.H, a.Lq, a.E)
-				w.chunk(b, z/a.G, z%a.G, first+c, dq)
-			}
-			w.release()
-		})
-		if b.g.Q.Data == nil {
-			continue
-		}
-		par.For(rows, max(1, 1<<12/max(a.E, 1)), func(lo, hi int) {
-			for row := lo; row < hi; row++ {
-				s, h, i := a.split(row)
-				dq := b.g.Q.at(s, h, i)[:a.E]
-				for c := range n {
-					simd.Add(dq, dq, (*parts)[(c*rows+row)*a.E:][:a.E])
-				}
-			}
-		})
-	}
-	returnFloats(parts)
+// addsToChanges reports whether the gradient of some score change's parameters is requested.
+func (b *backward) addsToChanges() bool {
+	return slices.ContainsFunc(b.g.Changes, func(grad []float32) bool { return grad != nil })
 }
 
-// inTurn runs the tasks of a head one after the other. Tasks of several heads or sequences that add
-// to the same elements of a score change's gradient also run one after the other.
-func (b *backward) inTurn() {
+// wholeHeads gives each task all chunks of some heads, one after the other. Heads that add to the same elements of a
+// score change's gradient are in one task.
+func (b *backward) wholeHeads() {
 	a := b.a
 	nb, innerB, ng, innerG := a.B, 1, a.G, 1
 	for i := range a.Changes {
@@ -291,17 +255,26 @@ func (b *backward) inTurn() {
 			ng, innerG = 1, a.G
 		}
 	}
-	tasks := nb * ng
-	each := a.B * a.H / tasks * a.Lq * a.keys() * (a.E + a.EV)
+	tasks, rows := nb*ng, a.H/a.G*a.Lq
+	each := a.B*a.G/tasks*rows*a.keys()*(a.E+a.EV) + 1
 	// Preparing a worker takes longer than a head of a few keys.
-	chunk := max(1, min(1<<19/(each+1), tasks/(4*par.Threads())))
+	chunk := max(1, min(1<<19/each, max(1<<13/each, tasks/(4*par.Threads()))))
+	if tasks == a.B*a.G && chunk > a.G { // whole sequences: see sideBySide
+		chunk -= chunk % a.G
+	}
 	par.For(tasks, chunk, func(lo, hi int) {
 		w := b.worker()
+		if tasks == a.B*a.G {
+			b.means(lo*rows, hi*rows)
+		}
 		for u := lo; u < hi; u++ {
 			for inner := range innerB * innerG {
 				s, g := u/ng*innerB+inner/innerG, u%ng*innerG+inner%innerG
+				if z := s*a.G + g; tasks < a.B*a.G {
+					b.means(z*rows, (z+1)*rows)
+				}
 				for c := range b.nChunks {
-					w.chunk(b, s, g, c, b.g.Q)
+					w.chunk(b, s, g, c, nil)
 				}
 			}
 		}

@@ -3,7 +3,6 @@ package flash
 import (
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/attn-go/attn/internal/par"
 )
@@ -30,7 +29,7 @@ func (f *forward) splitRows(part int) {
 	a := f.Attention
 	each := (f.height + part - 1) / part // tasks of a query block
 	from, to := f.heads()
-	heads := borrowHeads(to-from, f.units/(to-from)*each)
+	heads := packings.borrow(to - from)
 	par.For(f.units*each, 1, func(lo, hi int) {
 		w := f.worker()
 		for u := lo; u < hi; u++ {
@@ -42,25 +41,21 @@ func (f *forward) splitRows(part int) {
 			}
 			end := t.n - u%each*part
 			f.attend(w, t, max(0, end-part), end, 0, a.keys())
-			if h.last() && h.packed != nil {
+			if h.last(f.units/(to-from)*each) && h.packed != nil {
 				h.packed.release()
 			}
 		}
 		w.release()
 	})
-	returnHeads(heads)
+	packings.put(heads)
 }
 
-// head is the state of a head of keys that several tasks use. They pack its keys and values together, piece by piece:
-// each packs pieces that nobody has begun, and then waits for those in progress.
-type head struct {
-	begin      sync.Once
-	packed     *worker // has the keys and values
-	keys       int     // pieces of keys, which come after those of values
-	values     int
-	next, done atomic.Int32 // pieces begun and packed
-	failed     atomic.Bool  // a task panicked while it packed
-	running    atomic.Int32 // tasks that have not ended
+// packing is the state of a head whose tasks share its keys and values.
+type packing struct {
+	team
+	begin        sync.Once
+	packed       *worker // has the keys and values
+	keys, values int     // pieces to pack
 }
 
 const (
@@ -69,82 +64,46 @@ const (
 )
 
 // share makes w use the keys and values of head z. It returns false if another task panicked while it packed them.
-func (h *head) share(w *worker, a *Attention, z int) bool {
+func (p *packing) share(w *worker, a *Attention, z int) bool {
 	if a.Pages != nil {
 		return true
 	}
-	h.pack(a, z)
-	par.Await(func() bool { return int(h.done.Load()) == h.keys+h.values || h.failed.Load() })
-	if h.failed.Load() {
+	p.begin.Do(func() { p.reserve(a, z) })
+	b, g := z/a.G, z%a.G
+	if p.packed == nil || !p.together(p.values+p.keys, func(n int) {
+		if n < p.values {
+			p.packed.values.Fill(keys(a.V, a.source(b), g), n*packedValues, min((n+1)*packedValues, a.EV))
+		} else if n -= p.values; a.Additive != nil {
+			p.packed.loadKeys(a, b, g, 0, a.keys())
+		} else {
+			p.packed.keys.Fill(keys(a.K, a.source(b), g).T(), n*packedKeys, min((n+1)*packedKeys, a.keys()))
+		}
+	}) {
 		return false
 	}
-	w.borrow(h.packed)
+	w.borrow(p.packed)
 	return true
 }
 
-// pack packs pieces until all are begun.
-func (h *head) pack(a *Attention, z int) {
-	complete := false
-	defer func() {
-		if !complete {
-			h.failed.Store(true)
-		}
-	}()
-	h.begin.Do(func() { h.reserve(a, z) })
-	if h.packed == nil {
-		return
-	}
-	b, g := z/a.G, z%a.G
-	for n := int(h.next.Add(1)) - 1; n < h.values+h.keys; n = int(h.next.Add(1)) - 1 {
-		if n < h.values {
-			h.packed.values.Fill(keys(a.V, a.source(b), g), n*packedValues, min((n+1)*packedValues, a.EV))
-		} else if n -= h.values; a.Additive != nil {
-			h.packed.loadKeys(a, b, g, 0, a.keys())
-		} else {
-			h.packed.keys.Fill(keys(a.K, a.source(b), g).T(), n*packedKeys, min((n+1)*packedKeys, a.keys()))
-		}
-		h.done.Add(1)
-	}
-	complete = true
-}
-
 // reserve allocates memory for the keys and values of head z, and counts the pieces.
-func (h *head) reserve(a *Attention, z int) {
+func (p *packing) reserve(a *Attention, z int) {
 	w, v := workers.Get().(*worker), keys(a.V, a.source(z/a.G), z%a.G)
 	w.from, w.valuesAt = 0, v
 	w.values = w.ownValues(a)
 	if !use(w.values, v, a.keys(), a.EV) {
 		w.values.Reserve(a.keys(), a.EV)
-		h.values = (a.EV + packedValues - 1) / packedValues
+		p.values = (a.EV + packedValues - 1) / packedValues
 	}
 	switch {
 	case a.Given != nil:
 	case a.Additive != nil:
-		w.additive, h.keys = &w.ownAdditive, 1
+		p.keys = 1
 	default:
 		w.keys = w.ownKeys(a)
 		w.keys.Reserve(a.E, a.keys())
-		h.keys = (a.keys() + packedKeys - 1) / packedKeys
+		p.keys = (a.keys() + packedKeys - 1) / packedKeys
 	}
-	h.packed = w
+	p.packed = w
 }
 
-// last ends a task, and reports whether it was the last of the head.
-func (h *head) last() bool { return h.running.Add(-1) == 0 }
-
-var headStates = sync.Pool{New: func() any { return new([]head) }}
-
-// borrowHeads returns the states of n heads, with the given number of tasks each.
-func borrowHeads(n, tasks int) *[]head {
-	heads := headStates.Get().(*[]head)
-	*heads = grow(*heads, n)
-	for i := range *heads {
-		(*heads)[i].running.Store(int32(tasks))
-	}
-	return heads
-}
-
-func returnHeads(heads *[]head) {
-	clear(*heads)
-	headStates.Put(heads)
-}
+var packings pool[packing]

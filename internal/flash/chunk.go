@@ -121,9 +121,9 @@ type block struct {
 	do        simd.Mat // of these queries
 }
 
-// chunk adds to the gradients of chunk c of the keys of a head, and to the gradients of the
-// head's queries at dq.
-func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
+// chunk adds to the gradients of chunk c of the keys of a head, and to the gradients of the head's queries, or stores
+// the latter in d.
+func (w *backWorker) chunk(b *backward, s, g, c int, d *delay) {
 	a := b.a
 	k0 := c * chunkKeys
 	k1 := min(k0+chunkKeys, a.keys())
@@ -144,7 +144,7 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 				loaded = true
 			}
 			lo = lo / grain * grain
-			w.block(b, block{t: t, r: r, n: n, j0: lo, width: hi - lo, do: from(do, r)}, dq)
+			w.block(b, block{t: t, r: r, n: n, j0: lo, width: hi - lo, do: from(do, r)}, d)
 		}
 	}
 	if !loaded {
@@ -168,8 +168,8 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	}
 }
 
-// block adds to the gradients of the block's keys, and to the gradients of its queries at to.
-func (w *backWorker) block(b *backward, x block, to Heads) {
+// block adds to the gradients of the block's keys, and to the gradients of its queries, or stores the latter in d.
+func (w *backWorker) block(b *backward, x block, d *delay) {
 	a, t, n := b.a, x.t, x.n
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
@@ -210,8 +210,12 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	default:
 		w.dotGrad(b, x, at)
 	}
-	if to.Data != nil {
-		to := from(a.rows(to, t.b, t.h), x.r)
+	switch {
+	case b.g.Q.Data == nil:
+	case d != nil && d.grads != nil:
+		d.store(row%(a.H/a.G*a.Lq), n, dq, a.E)
+	default:
+		to := from(a.rows(b.g.Q, t.b, t.h), x.r)
 		simd.AddRows(to.Data, to.Row, dq, a.E, n, a.E)
 	}
 }

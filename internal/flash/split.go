@@ -28,7 +28,7 @@ func (f *forward) splitKeys() {
 		return newPartial((*parts)[((block-f.first)*blocks+k)*each:], f.height, a.EV)
 	}
 	from, to := f.heads()
-	heads := borrowHeads(to-from, blocks)
+	teams := teamPool.borrow(to - from)
 	par.For((to-from)*blocks, 1, func(lo, hi int) {
 		w := f.worker()
 		for u := lo; u < hi; u++ {
@@ -45,7 +45,7 @@ func (f *forward) splitKeys() {
 				copy(p.sum, w.all.sum)
 				copy(p.acc, w.all.acc)
 			}
-			if !(*heads)[z-from].last() {
+			if !(*teams)[z-from].last(blocks) {
 				continue
 			}
 			for n := first; n < end; n++ {
@@ -54,7 +54,7 @@ func (f *forward) splitKeys() {
 		}
 		w.release()
 	})
-	returnHeads(heads)
+	teamPool.put(teams)
 	returnFloats(parts)
 }
 
@@ -101,3 +101,5 @@ func borrowFloats(n int) *[]float32 {
 }
 
 func returnFloats(m *[]float32) { memories.Put(m) }
+
+var teamPool pool[team]

@@ -1,0 +1,99 @@
+package flash
+
+import (
+	"sync/atomic"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// splitKeys gives each task one chunk of the keys of a head. With a causal mask, the first chunks take the longest. The
+// first chunks of all heads are followed by the second ones, so the chunks of a head end almost in their order.
+func (b *backward) splitKeys() {
+	a, heads, rows := b.a, b.a.B*b.a.G, b.a.H/b.a.G*b.a.Lq
+	each := max(1, 1<<12/(a.EV+1)) // rows of a piece of the means
+	sums, delays := orders.borrow(heads), delayPool.borrow(heads*b.nChunks)
+	par.For(heads*b.nChunks, 1, func(lo, hi int) {
+		w := b.worker()
+		for u := lo; u < hi; u++ {
+			z, c := u%heads, u/heads
+			first, x := z*rows, &(*sums)[z]
+			if !x.together((rows+each-1)/each, func(n int) { b.means(first+n*each, first+min((n+1)*each, rows)) }) {
+				break
+			}
+			list := (*delays)[z*b.nChunks:][:b.nChunks]
+			d := &list[c]
+			if b.g.Q.Data != nil && x.turn.Load() != int32(c) {
+				d.grads = borrowFloats(rows * a.E)
+			}
+			w.chunk(b, z/a.G, z%a.G, c, d)
+			d.ended.Store(true)
+			x.add(b, first, list)
+		}
+		w.release()
+	})
+	orders.put(sums)
+	delayPool.put(delays)
+}
+
+// order is the state of a head whose chunks of keys add to the gradients of its queries in their order.
+type order struct {
+	team
+	turn atomic.Int32 // the first chunk whose gradients are not yet added
+	busy atomic.Bool  // a task adds the gradients of chunks that had to wait
+}
+
+// delay is a chunk of keys. If it begins before the chunks in front of it have ended, it stores the gradients of the
+// queries until its turn.
+type delay struct {
+	grads  *[]float32 // [rows E], from row lo to row hi; nil if the gradients are added at once
+	lo, hi int
+	ended  atomic.Bool
+}
+
+var (
+	orders    pool[order]
+	delayPool pool[delay]
+)
+
+// store stores the gradients of n rows from row number row of the head on. Rows are stored in their order.
+func (d *delay) store(row, n int, grads []float32, size int) {
+	if d.hi == 0 {
+		d.lo, d.hi = row, row
+	}
+	clear((*d.grads)[d.hi*size : row*size])
+	copy((*d.grads)[row*size:], grads[:n*size])
+	d.hi = row + n
+}
+
+// add adds the gradients of all chunks whose turn it is. If another task does this, it also adds those of a chunk that
+// has just ended.
+func (x *order) add(b *backward, first int, chunks []delay) {
+	next := func() *delay {
+		if c := int(x.turn.Load()); c < len(chunks) && chunks[c].ended.Load() {
+			return &chunks[c]
+		}
+		return nil
+	}
+	for next() != nil && x.busy.CompareAndSwap(false, true) {
+		for d := next(); d != nil; d = next() {
+			if d.grads != nil {
+				b.addDelayed(d, first)
+				returnFloats(d.grads)
+			}
+			x.turn.Add(1)
+		}
+		x.busy.Store(false)
+	}
+}
+
+// addDelayed adds the gradients that d has stored to those of the queries. The head starts at row number first.
+func (b *backward) addDelayed(d *delay, first int) {
+	size := b.a.E
+	for row := d.lo; row < d.hi; {
+		s, h, i := b.a.split(first + row)
+		n := min(d.hi-row, b.a.Lq-i)
+		simd.AddRows(b.g.Q.at(s, h, i), b.g.Q.Row, (*d.grads)[row*size:], size, n, size)
+		row += n
+	}
+}
