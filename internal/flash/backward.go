@@ -42,7 +42,28 @@ func Backward(a *Attention, g *Grads) {
 	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
 	}
-	b := &backward{a: a, g: g, plain: true}
+	b := newBackward(a, g)
+	switch {
+	case a.keys() == 0:
+		b.means(0, a.B*a.H*a.Lq)
+	case a.B*a.G < 4*par.Threads() && par.Threads() > 1 && b.nChunks > 1 && !b.addsToChanges():
+		b.splitKeys()
+	default:
+		b.wholeHeads()
+	}
+	b.sinks()
+	if b.features != nil {
+		w := b.featuresGrad()
+		for i := range a.B * a.G * b.nChunks {
+			simd.Add(w, w, (*b.features)[i*a.E:][:a.E])
+		}
+		returnFloats(b.features)
+	}
+	returnFloats(b.mean)
+}
+
+func newBackward(a *Attention, g *Grads) *backward {
+	b := &backward{a: a, g: g, plain: true, nChunks: (a.keys() + chunkKeys - 1) / chunkKeys}
 	for i := range a.Changes {
 		b.plain = b.plain && !b.changes(i)
 		b.keep = b.keep || !a.Changes[i].Rule.Adds()
@@ -54,33 +75,19 @@ func Backward(a *Attention, g *Grads) {
 		b.count = a.H / a.G
 	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
-	defer returnFloats(b.mean)
-	if a.keys() == 0 {
-		b.means(0, a.B*a.H*a.Lq)
-		b.sinks()
-		return
-	}
-	b.nChunks = (a.keys() + chunkKeys - 1) / chunkKeys
-	w := g.Additive
-	if a.Gaussian != nil {
-		w = g.Gaussian
-	}
-	if w != nil {
+	if b.featuresGrad() != nil {
 		b.features = borrowFloats(a.B * a.G * b.nChunks * a.E)
 		clear(*b.features)
 	}
-	if a.B*a.G < 4*par.Threads() && par.Threads() > 1 && b.nChunks > 1 && !b.addsToChanges() {
-		b.splitKeys()
-	} else {
-		b.wholeHeads()
+	return b
+}
+
+// featuresGrad returns the gradient of the form's w, or nil if it is not requested.
+func (b *backward) featuresGrad() []float32 {
+	if b.a.Gaussian != nil {
+		return b.g.Gaussian
 	}
-	b.sinks()
-	if w != nil {
-		for i := range a.B * a.G * b.nChunks {
-			simd.Add(w, w, (*b.features)[i*a.E:][:a.E])
-		}
-		returnFloats(b.features)
-	}
+	return b.g.Additive
 }
 
 // backward is the state of a call of Backward.
@@ -93,6 +100,8 @@ type backward struct {
 	nChunks  int        // chunks of keys per head
 	mean     *[]float32 // D of each row: see means
 	features *[]float32 // partial gradients of the form's w, one per chunk; nil if not requested
+	orders   *[]order   // of each head: see splitKeys
+	delays   *[]delay   // of each chunk
 }
 
 // changes reports whether score change i has a backward step.

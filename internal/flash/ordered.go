@@ -10,30 +10,35 @@ import (
 // splitKeys gives each task one chunk of the keys of a head. With a causal mask, the first chunks take the longest. The
 // first chunks of all heads are followed by the second ones, so the chunks of a head end almost in their order.
 func (b *backward) splitKeys() {
-	a, heads, rows := b.a, b.a.B*b.a.G, b.a.H/b.a.G*b.a.Lq
-	each := max(1, 1<<12/(a.EV+1)) // rows of a piece of the means
-	sums, delays := orders.borrow(heads), delayPool.borrow(heads*b.nChunks)
+	heads := b.a.B * b.a.G
+	b.orders, b.delays = orderPool.borrow(heads), delayPool.borrow(heads*b.nChunks)
 	par.For(heads*b.nChunks, 1, func(lo, hi int) {
 		w := b.worker()
 		for u := lo; u < hi; u++ {
-			z, c := u%heads, u/heads
-			first, x := z*rows, &(*sums)[z]
-			if !x.together((rows+each-1)/each, func(n int) { b.means(first+n*each, first+min((n+1)*each, rows)) }) {
-				break
-			}
-			list := (*delays)[z*b.nChunks:][:b.nChunks]
-			d := &list[c]
-			if b.g.Q.Data != nil && x.turn.Load() != int32(c) {
-				d.grads = borrowFloats(rows * a.E)
-			}
-			w.chunk(b, z/a.G, z%a.G, c, d)
-			d.ended.Store(true)
-			x.add(b, first, list)
+			b.chunk(w, u%heads, u/heads)
 		}
 		w.release()
 	})
-	orders.put(sums)
-	delayPool.put(delays)
+	orderPool.put(b.orders)
+	delayPool.put(b.delays)
+}
+
+// chunk computes chunk c of the keys of head z.
+func (b *backward) chunk(w *backWorker, z, c int) {
+	a, rows := b.a, b.a.H/b.a.G*b.a.Lq
+	each := max(1, 1<<12/(a.EV+1)) // rows of a piece of the means
+	x, first := &(*b.orders)[z], z*rows
+	if !x.together((rows+each-1)/each, func(n int) { b.means(first+n*each, first+min((n+1)*each, rows)) }) {
+		return
+	}
+	list := (*b.delays)[z*b.nChunks:][:b.nChunks]
+	d := &list[c]
+	if b.g.Q.Data != nil && x.turn.Load() != int32(c) {
+		d.grads = borrowFloats(rows * a.E)
+	}
+	w.chunk(b, z/a.G, z%a.G, c, d)
+	d.ended.Store(true)
+	x.add(b, first, list)
 }
 
 // order is the state of a head whose chunks of keys add to the gradients of its queries in their order.
@@ -52,7 +57,7 @@ type delay struct {
 }
 
 var (
-	orders    pool[order]
+	orderPool pool[order]
 	delayPool pool[delay]
 )
 

@@ -101,5 +101,3 @@ func borrowFloats(n int) *[]float32 {
 }
 
 func returnFloats(m *[]float32) { memories.Put(m) }
-
-var teamPool pool[team]

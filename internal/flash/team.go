@@ -55,3 +55,5 @@ func (p *pool[T]) put(list *[]T) {
 	clear(*list)
 	p.Put(list)
 }
+
+var teamPool pool[team]
