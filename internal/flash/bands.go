@@ -7,19 +7,24 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// part returns the number of rows of a task. With enough heads, these are all rows.
+// part returns the number of rows of a task, or 0 if a task has all rows of its heads: if there are many heads, or each
+// thread has as many and they are short.
 func (f *forward) part() int {
-	threads, rows, each := par.Threads(), f.units*f.height, f.keys()*(f.E+f.EV)
+	threads, each := par.Threads(), f.keys()*(f.E+f.EV) // work of a row
 	from, to := f.heads()
-	if threads == 1 || to-from >= 4*threads || rows*each < 1<<16 {
-		return rows
+	heads, rows := to-from, f.units*f.height
+	if threads == 1 || heads >= 4*threads || heads%threads == 0 && rows/heads*each < 1<<22 || rows*each < 1<<16 {
+		return 0
 	}
-	// A task takes as long as some more rows: it begins, and moves keys and values into its caches. The loop then takes
-	// at most (rows + more·tasks)/threads, and the time of a task. This is least for the following number of rows.
+	// A task costs as much as some more rows: it begins, and moves keys and values into its caches. The loop takes at
+	// most (rows + more·tasks)/threads and the time of a task. This is least for the following number of rows.
 	more := 4 + 1<<14/(each+1)
-	part := int(math.Sqrt(float64(rows * more / threads)))
 	strip := f.stripRows()
-	return min(max(1, (part+strip-1)/strip)*strip, bandRows)
+	part := int(math.Sqrt(float64(rows*more/threads)))/strip*strip + strip
+	if part >= rows/heads {
+		return 0
+	}
+	return min(part, bandRows)
 }
 
 // splitRows gives each task part rows of a query block. The tasks of a head pack its keys and values together. Heads

@@ -10,7 +10,7 @@
 //	block        512 keys, the unit of online softmax in the forward pass
 //	panel        64 keys of a block; a panel that no query of a strip attends to is skipped
 //	tile         a strip of queries and a panel of keys
-//	chunk        256 keys, the share of one task in the backward pass
+//	chunk        256 keys, the unit of the backward pass
 //	span         the keys that a row attends to
 //	extra keys   keys before the Lk keys, which every query attends to
 //
@@ -37,9 +37,19 @@
 //	dw_ij = Σ_v do_iv·v_jv            dv_j += Σ_i w_ij·do_i
 //	ds_ij = w_ij·(dw_ij − D_i)        dq_i += Σ_j ds_ij·k_j    dk_j += Σ_i ds_ij·q_i
 //
-// The last two are for unscaled dot products; see block for scales and other scores. A task
-// processes one chunk of the keys of one head, so no other task adds to the gradients of these
+// The last two are for unscaled dot products; see block for scales and other scores. One task
+// processes a chunk of the keys of a head, so no other task adds to the gradients of these
 // keys. The gradient of a query is the sum over the chunks in their order.
+//
+// # Tasks
+//
+// Forward and Backward are one loop each, because all threads wait at the end of a loop. If there are
+// many heads, a task computes whole heads. Otherwise there are several tasks for a head: in Forward, one
+// for each part of a query block (see splitRows) or, if there are few queries, for each block of keys (see
+// splitKeys); in Backward, one for each chunk. The tasks of a head share some work, such as
+// packing its keys, piece by piece: a task waits only for pieces that others have begun (see team). The
+// last task that ends merges the results of blocks of keys. A chunk that ends before a previous one of its head leaves the
+// gradients of the queries to the task that ends that one (see order).
 //
 // # Reproducibility
 //

@@ -23,7 +23,7 @@ func Forward(a *Attention) {
 		f.noKeys()
 	case a.H/a.G*a.Lq <= splitRows && a.keys() > blockKeys: // in any layout
 		f.splitKeys()
-	case part < f.height*f.count:
+	case part > 0:
 		f.splitRows(part)
 	default:
 		f.wholeHeads()
@@ -60,7 +60,7 @@ func (f *forward) wholeHeads() {
 	a, procs := f.Attention, par.Threads()
 	from, to := f.heads()
 	each := f.height*f.count*a.keys()*(a.E+a.EV) + 1 // work per head
-	chunk := max(1, min(1<<20/each, max(1<<14/each, (to-from)/(4*procs))))
+	chunk := max(1, min(1<<20/each, max(1<<15/each, (to-from)/(4*procs))))
 	par.For(to-from, chunk, func(lo, hi int) {
 		w := f.worker()
 		for z := from + lo; z < from+hi; z++ {
