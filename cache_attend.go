@@ -81,18 +81,17 @@ func (c *Cache) pages() *flash.Pages {
 func (c *Cache) tensors(t *tensor.Tape) (k, v *tensor.Tensor) {
 	s, lk := &c.shape, c.longest()
 	k, v = t.Make(len(c.seqs), s.G, lk, s.E), t.Make(len(c.seqs), s.G, lk, s.EV)
-	par.For(len(c.seqs)*s.G, 1, func(lo, hi int) {
-		for z := lo; z < hi; z++ {
+	par.For(len(c.seqs)*s.G*lk, max(1, grain/(s.E+s.EV)), func(lo, hi int) {
+		for n := lo; n < hi; n++ {
+			z, j := n/lk, n%lk
 			seq := &c.seqs[z/s.G]
-			for j := range lk {
-				key, value := k.Data()[(z*lk+j)*s.E:][:s.E], v.Data()[(z*lk+j)*s.EV:][:s.EV]
-				if j >= seq.n || seq.pages[j/flash.BlockKeys] == nil {
-					clear(key)
-					clear(value)
-					continue
-				}
-				seq.pages[j/flash.BlockKeys].Get(z%s.G, j%flash.BlockKeys, key, value)
+			key, value := k.Data()[n*s.E:][:s.E], v.Data()[n*s.EV:][:s.EV]
+			if j >= seq.n || seq.pages[j/flash.BlockKeys] == nil {
+				clear(key)
+				clear(value)
+				continue
 			}
+			seq.pages[j/flash.BlockKeys].Get(z%s.G, j%flash.BlockKeys, key, value)
 		}
 	})
 	return k, v

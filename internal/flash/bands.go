@@ -28,8 +28,8 @@ func (f *forward) part() int {
 }
 
 // splitRows gives each task part rows of a query block. The tasks of a head pack its keys and values together. Heads
-// follow one another, so that the keys of few heads are in memory, and the last rows of a query block come first: with a
-// causal mask they take the longest.
+// follow one another, so that the keys of few heads are in memory. The last rows of a query block come first, because
+// they take the longest with a causal mask.
 func (f *forward) splitRows(part int) {
 	a := f.Attention
 	each := (f.height + part - 1) / part // tasks of a query block

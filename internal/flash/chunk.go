@@ -212,8 +212,8 @@ func (w *backWorker) block(b *backward, x block, d *delay) {
 	}
 	switch {
 	case b.g.Q.Data == nil:
-	case d != nil && d.grads != nil:
-		d.store(row%(a.H/a.G*a.Lq), n, dq, a.E)
+	case d != nil && d.waits:
+		d.store(a, row%(a.H/a.G*a.Lq), n, dq)
 	default:
 		to := from(a.rows(b.g.Q, t.b, t.h), x.r)
 		simd.AddRows(to.Data, to.Row, dq, a.E, n, a.E)

@@ -43,13 +43,15 @@
 //
 // # Tasks
 //
-// Forward and Backward are one loop each, because all threads wait at the end of a loop. If there are
-// many heads, a task computes whole heads. Otherwise there are several tasks for a head: in Forward, one
-// for each part of a query block (see splitRows) or, if there are few queries, for each block of keys (see
-// splitKeys); in Backward, one for each chunk. The tasks of a head share some work, such as
-// packing its keys, piece by piece: a task waits only for pieces that others have begun (see team). The
-// last task that ends merges the results of blocks of keys. A chunk that ends before a previous one of its head leaves the
-// gradients of the queries to the task that ends that one (see order).
+// Forward and Backward are one loop each, because all threads wait at the end of a loop. If there
+// are many heads, a task computes whole heads. Otherwise a head has several tasks. In Forward, a
+// task has some rows of a query block (see splitRows) or, if there are few queries, a block of keys
+// (see splitKeys); in Backward, a chunk of keys.
+//
+// The tasks of a head do some work together, such as packing its keys, piece by piece; each waits
+// only for pieces that others have begun (see team). The last task merges the results of blocks of
+// keys. If a chunk ends before an earlier chunk of its head, the task of the earlier chunk adds the
+// gradients of the queries (see order).
 //
 // # Reproducibility
 //

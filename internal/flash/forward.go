@@ -165,8 +165,9 @@ func (f *forward) band() int {
 }
 
 // attend combines rows r0 to r1 of a query block with keys k0 to k1, where k0 is a multiple of
-// blockKeys. If this task has all keys, attend finishes the rows. If other tasks compute other keys (f.apart), it leaves its sums in w.all, and its weights
-// relative to the shifts of their blocks, which are in w.shifts.
+// blockKeys. If this task has all keys, attend finishes the rows. If other tasks compute other keys
+// (f.apart), it leaves its sums in w.all, and its weights relative to the shifts of their blocks,
+// which are in w.shifts.
 //
 // All rows of a band are combined with a block of keys before the next block, so the block is
 // loaded only once for the band. The band is processed strip by strip, so that the scores stay

@@ -33,9 +33,7 @@ func (b *backward) chunk(w *backWorker, z, c int) {
 	}
 	list := (*b.delays)[z*b.nChunks:][:b.nChunks]
 	d := &list[c]
-	if b.g.Q.Data != nil && x.turn.Load() != int32(c) {
-		d.grads = borrowFloats(rows * a.E)
-	}
+	d.waits = x.turn.Load() != int32(c)
 	w.chunk(b, z/a.G, z%a.G, c, d)
 	d.ended.Store(true)
 	x.add(b, first, list)
@@ -51,7 +49,8 @@ type order struct {
 // delay is a chunk of keys. If it begins before the chunks in front of it have ended, it stores the gradients of the
 // queries until its turn.
 type delay struct {
-	grads  *[]float32 // [rows E], from row lo to row hi; nil if the gradients are added at once
+	waits  bool
+	grads  *[]float32 // [hi-lo E], of rows lo to hi of the head; nil if there are none
 	lo, hi int
 	ended  atomic.Bool
 }
@@ -62,12 +61,15 @@ var (
 )
 
 // store stores the gradients of n rows from row number row of the head on. Rows are stored in their order.
-func (d *delay) store(row, n int, grads []float32, size int) {
-	if d.hi == 0 {
+func (d *delay) store(a *Attention, row, n int, grads []float32) {
+	if d.grads == nil {
+		d.grads = borrowFloats((a.H/a.G*a.Lq - row) * a.E)
 		d.lo, d.hi = row, row
 	}
-	clear((*d.grads)[d.hi*size : row*size])
-	copy((*d.grads)[row*size:], grads[:n*size])
+	to := (*d.grads)[(d.hi-d.lo)*a.E:]
+	skipped := (row - d.hi) * a.E
+	clear(to[:skipped])
+	copy(to[skipped:], grads[:n*a.E])
 	d.hi = row + n
 }
 
@@ -98,7 +100,7 @@ func (b *backward) addDelayed(d *delay, first int) {
 	for row := d.lo; row < d.hi; {
 		s, h, i := b.a.split(first + row)
 		n := min(d.hi-row, b.a.Lq-i)
-		simd.AddRows(b.g.Q.at(s, h, i), b.g.Q.Row, (*d.grads)[row*size:], size, n, size)
+		simd.AddRows(b.g.Q.at(s, h, i), b.g.Q.Row, (*d.grads)[(row-d.lo)*size:], size, n, size)
 		row += n
 	}
 }
