@@ -265,11 +265,12 @@ func (b *backward) wholeHeads() {
 		}
 	}
 	tasks, rows := nb*ng, a.H/a.G*a.Lq
-	each := a.B*a.G/tasks*rows*a.keys()*(a.E+a.EV) + 1
+	each := a.B*a.G/tasks*rows*a.keys()*(a.E+a.EV) + 1<<12
+	threads := par.Threads()
 	// Preparing a worker takes longer than a head of a few keys.
-	chunk := max(1, min(1<<19/each, max(1<<13/each, tasks/(4*par.Threads()))))
-	if tasks == a.B*a.G && chunk > a.G { // whole sequences: see sideBySide
-		chunk -= chunk % a.G
+	chunk := max(1, min(1<<19/each, max(1<<13/each, tasks/(4*threads))))
+	if tasks == a.B*a.G && a.B >= 2*threads && b.sideBySide() {
+		chunk = (chunk + a.G - 1) / a.G * a.G // whole sequences
 	}
 	par.For(tasks, chunk, func(lo, hi int) {
 		w := b.worker()

@@ -59,8 +59,8 @@ func (f *forward) block(number int) queryBlock {
 func (f *forward) wholeHeads() {
 	a, procs := f.Attention, par.Threads()
 	from, to := f.heads()
-	each := f.height*f.count*a.keys()*(a.E+a.EV) + 1 // work per head
-	chunk := max(1, min(1<<20/each, max(1<<15/each, (to-from)/(4*procs))))
+	each := f.height*f.count*a.keys()*(a.E+a.EV) + 1<<12 // work per head
+	chunk := max(1, min(1<<20/each, max(1<<14/each, (to-from)/(4*procs))))
 	par.For(to-from, chunk, func(lo, hi int) {
 		w := f.worker()
 		for z := from + lo; z < from+hi; z++ {
