@@ -21,7 +21,7 @@ func Forward(a *Attention) {
 	switch part := f.part(); {
 	case a.keys() == 0:
 		f.noKeys()
-	case a.H/a.G*a.Lq <= splitRows && a.keys() > blockKeys: // in any layout
+	case a.H/a.G*a.Lq <= fewRows && a.keys() > blockKeys: // in any layout
 		f.splitKeys()
 	case part > 0:
 		f.splitRows(part)

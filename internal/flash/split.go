@@ -6,9 +6,9 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// splitRows is the largest number of queries of a head for which the keys are split between
+// fewRows is the largest number of queries of a head for which the keys are split between
 // processors. A step of a decoder has too few queries to split these instead.
-const splitRows = 4 * vectorRows
+const fewRows = 4 * vectorRows
 
 // splitKeys gives each task a block of the keys of a head. The last task of a head merges the results in the order in
 // which a single task would compute them, so the result has the same bits.
