@@ -14,11 +14,6 @@ type Heads struct {
 	Batch, Head, Row int
 }
 
-// headFirst returns the layout [B H L E] without gaps.
-func headFirst(data []float32, heads, length, size int) Heads {
-	return Heads{data, heads * length * size, length * size, size}
-}
-
 // at returns the data from vector l of a head on.
 func (h Heads) at(b, head, l int) []float32 { return h.Data[b*h.Batch+head*h.Head+l*h.Row:] }
 

@@ -360,6 +360,11 @@ func normal(r *rand.Rand, n int, scale float64) []float32 {
 	return x
 }
 
+// headFirst returns the layout [B H L E] without gaps.
+func headFirst(data []float32, heads, length, size int) Heads {
+	return Heads{data, heads * length * size, length * size, size}
+}
+
 // newProblem returns a problem in the layout [B H L E].
 func newProblem(seed uint64, b, h, g, lq, lk, e, ev int) *problem {
 	r := rand.New(rand.NewPCG(seed, 7))
