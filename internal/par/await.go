@@ -6,7 +6,7 @@ import "runtime"
 // and completes without waiting for this one: for anything else it could wait forever.
 func Await(ready func() bool) {
 	for i := 1; !ready(); i++ {
-		if i%64 == 0 {
+		if pause(); i%64 == 0 {
 			runtime.Gosched()
 		}
 	}

@@ -31,7 +31,7 @@ import (
 // returns after all calls have returned. If there is only one chunk, or if GOMAXPROCS is 1, body
 // runs on the calling goroutine.
 //
-// A call of body must not wait for another call: they may run one after the other.
+// A call of body may wait for another only by Await, for work that the other has begun: they may run one after the other.
 //
 // If a body panics, no further chunk is started. When the running chunks have finished, For
 // panics with the same value; if several bodies panicked, with one of their values.
