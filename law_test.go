@@ -30,7 +30,6 @@ var order = []string{
 	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
 	"internal/exact",
-	"internal/sha256",
 	"internal/groups",
 	"internal/npy",
 	"internal/strictjson",

@@ -1,6 +1,7 @@
 package seq2seq
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/sha256"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -409,9 +409,7 @@ func (v *Vocabulary) Hash() string {
 	if err != nil {
 		panic("seq2seq: " + err.Error())
 	}
-	var h sha256.Hash
-	h.Write(text)
-	return fmt.Sprintf("%x", h.Sum())
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // old returns the vocabulary in the format of earlier versions.

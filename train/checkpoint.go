@@ -1,6 +1,7 @@
 package train
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/sha256"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
@@ -94,7 +94,7 @@ func (tr *Trainer) Total() int { return tr.at.Total }
 
 // fingerprint identifies the examples and their order.
 func (tr *Trainer) fingerprint() string {
-	var h sha256.Hash
+	h := sha256.New()
 	var b []byte
 	for _, e := range tr.examples {
 		b = b[:0]
@@ -106,6 +106,5 @@ func (tr *Trainer) fingerprint() string {
 		}
 		h.Write(b)
 	}
-	sum := h.Sum()
-	return fmt.Sprintf("%x", sum[:16])
+	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
