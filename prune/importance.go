@@ -245,7 +245,7 @@ func (r *ranking) set(m Method, layer string, head int, score float64) {
 }
 
 // divide stores a score that is the quotient of a sum over the data and a count.
-func (r *ranking) divide(m Method, layer string, head int, sum exact.Sum, count int) {
+func (r *ranking) divide(m Method, layer string, head int, sum *exact.Sum, count int) {
 	s := r.scores[m]
 	if s == nil {
 		return

@@ -34,7 +34,7 @@ func (r *ranking) leaveOneOut(ctx context.Context) error {
 			for i, loss := range without {
 				more.Add(loss - whole[i])
 			}
-			r.divide(LeaveOneOut, c.Name, h, more, terms)
+			r.divide(LeaveOneOut, c.Name, h, &more, terms)
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (r *ranking) confidence(ctx context.Context) error {
 	}
 	for name, heads := range means {
 		for h := range heads {
-			r.divide(Confidence, name, h, heads[h].sum, heads[h].n)
+			r.divide(Confidence, name, h, &heads[h].sum, heads[h].n)
 		}
 	}
 	return nil

@@ -67,10 +67,11 @@ func (r *ranking) gradients(ctx context.Context) error {
 		return nil // the gradients are meaningless
 	}
 	for name, heads := range total {
-		for h, s := range heads {
-			r.divide(Gradient, name, h, s.absolute, terms)
-			r.divide(Taylor, name, h, s.batches, terms)
-			r.divide(Fisher, name, h, s.squares, examples)
+		for h := range heads {
+			s := &heads[h]
+			r.divide(Gradient, name, h, &s.absolute, terms)
+			r.divide(Taylor, name, h, &s.batches, terms)
+			r.divide(Fisher, name, h, &s.squares, examples)
 		}
 	}
 	if r.options.Normalize {
