@@ -8,7 +8,6 @@ require (
 	github.com/clipperhouse/displaywidth v0.11.0
 	github.com/clipperhouse/uax29/v2 v2.7.0
 	github.com/gofrs/flock v0.13.1
-	github.com/itchio/lzma v0.0.0-20190703113020-d3e24e3e3d49
 	github.com/rogpeppe/go-internal v1.14.1
 	github.com/yuin/goldmark v1.8.7
 	golang.org/x/image v0.47.0

@@ -26,7 +26,7 @@ import (
 )
 
 // siteBudget is the size of the whole site in compressed bytes.
-const siteBudget = 3_800_000
+const siteBudget = 5_600_000
 
 //go:embed assets
 var assets embed.FS
@@ -56,15 +56,15 @@ func (b *build) all() error {
 	return nil
 }
 
-// write writes a file of the site. Programs are compressed with LZMA. Other files a browser gets compressed from most
-// servers, but for those that are compressed already.
+// write writes a file of the site. Programs are compressed with gzip, which the worker decompresses, because many servers
+// send them as they are. Most servers compress text.
 func (b *build) write(name string, data []byte, loads ...string) error {
 	if path.Ext(name) == ".wasm" {
-		packed, err := squeeze(data)
+		packed, err := compress(data)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
 		}
-		name, data = name+".lzma", packed
+		name, data = name+".gz", packed
 	}
 	target := filepath.Join(b.out, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
@@ -72,7 +72,7 @@ func (b *build) write(name string, data []byte, loads ...string) error {
 	}
 	small := len(data)
 	switch path.Ext(name) {
-	case ".lzma", ".png", ".webp", ".gif", ".bin":
+	case ".gz", ".png", ".webp", ".gif", ".bin":
 	default:
 		packed, err := compress(data)
 		if err != nil {
@@ -123,16 +123,16 @@ var programs = []struct {
 	flags  []string
 	budget int // compressed bytes of a page with it
 }{
-	{"lesson", []string{"-gcflags=all=-l"}, 870_000},
+	{"lesson", []string{"-gcflags=all=-l"}, 1_650_000},
 	{translator, []string{
 		"-tags=translator,wasmsimd", "-gcflags=encoding/...=-l", "-gcflags=fmt=-l", "-gcflags=internal/strconv=-l",
 		"-gcflags=os=-l", "-gcflags=reflect=-l", "-gcflags=strconv=-l", "-gcflags=time=-l",
-	}, 1_400_000},
+	}, 2_550_000},
 }
 
 const translator = "translator"
 
-// program compiles the programs of the lessons. The worker decompresses them.
+// program compiles the programs of the lessons.
 func (b *build) program() error {
 	dir, err := os.MkdirTemp("", "attn-site")
 	if err != nil {
@@ -143,9 +143,6 @@ func (b *build) program() error {
 		data, err := compile(filepath.Join(b.root, "site", "lesson"), filepath.Join(dir, p.name), p.flags)
 		if err != nil {
 			return err
-		}
-		if data, err = joinSegments(data, dropLines); err != nil {
-			return fmt.Errorf("%s.wasm: %w", p.name, err)
 		}
 		if err := b.write("assets/"+p.name+".wasm", data); err != nil {
 			return err
@@ -174,8 +171,7 @@ func (b *build) program() error {
 // compile compiles the program of a directory to WebAssembly, into a file, and returns the module.
 func compile(dir, file string, flags []string) ([]byte, error) {
 	c := exec.Command("go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", file}, flags...)...)
-	// Since Go 1.27, encoding/json is a layer over its version 2, which makes a compressed program 0.1 MB larger.
-	c.Dir, c.Env = dir, append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOEXPERIMENT=nojsonv2")
+	c.Dir, c.Env = dir, append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	if text, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compiling %s: %w\n%s", dir, err, text)
 	}
@@ -283,7 +279,7 @@ func (b *build) render(p page) error {
 		loads = append(loads, "assets/"+s)
 	}
 	if p.Program != "" {
-		loads = append(loads, "assets/"+p.Program+".wasm.lzma")
+		loads = append(loads, "assets/"+p.Program+".wasm.gz")
 	}
 	return b.write(p.Path, text.Bytes(), loads...)
 }

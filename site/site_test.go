@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -111,12 +112,12 @@ func TestLinks(t *testing.T) {
 // Every file that a script names exists.
 func TestScripts(t *testing.T) {
 	b := built(t)
-	later := []string{"assets/wasm_exec.js", "assets/lesson.wasm.lzma", "assets/translator.wasm.lzma",
-		"assets/kernels.js", "assets/kernels.wasm.lzma"} // with the programs
+	later := []string{"assets/wasm_exec.js", "assets/lesson.wasm.gz", "assets/translator.wasm.gz",
+		"assets/kernels.js", "assets/kernels.wasm.gz"} // with the programs
 	for name, f := range b.files {
 		for _, l := range f.loads {
 			ext := path.Ext(l)
-			if (ext == ".js" || ext == ".lzma" || ext == ".wasm") && b.files[l] == nil && !slices.Contains(later, l) {
+			if (ext == ".js" || ext == ".gz" || ext == ".wasm") && b.files[l] == nil && !slices.Contains(later, l) {
 				t.Errorf("%s names %s, which does not exist", name, l)
 			}
 		}
@@ -240,5 +241,28 @@ func TestBudget(t *testing.T) {
 	if _, ok := errors.AsType[overBudget](err); !ok || !strings.Contains(err.Error(), "regression.html needs") ||
 		!strings.Contains(table.String(), "everything") {
 		t.Errorf("%v\n%s", err, table.String())
+	}
+}
+
+// A program is written compressed, and counted with that size.
+func TestWriteProgram(t *testing.T) {
+	b := &build{out: t.TempDir(), files: map[string]*file{}}
+	want := []byte(strings.Repeat("attend to the keys; ", 500))
+	if err := b.write("a.wasm", want); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(b.out, "a.wasm.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := b.files["a.wasm.gz"]; f == nil || f.compressed != len(data) || len(data) > len(want)/20 {
+		t.Errorf("%d bytes, in the report %v", len(data), f)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v, want the %d compressed ones", len(got), err, len(want))
 	}
 }

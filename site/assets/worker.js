@@ -44,21 +44,40 @@ function include(script, name) {
   if (typeof self[name] !== 'function') throw new Error(`${script} is missing or damaged`);
 }
 
-/** The bytes of a compressed file. */
+/**
+ * The bytes of a file, which is decompressed while it arrives. The first byte says whether it is compressed: some servers
+ * declare files in .gz as an encoding, and then the browser has decompressed it.
+ */
 async function load(name) {
-  let response, bytes;
+  let response, problem = `${name}: the file is damaged or cut short`;
   try {
     response = await fetch(name);
-    bytes = response.ok && new Uint8Array(await response.arrayBuffer());
   } catch {
-    throw new Error(response ? `the download of ${name} was interrupted` : `${name} could not be downloaded`);
+    throw new Error(`${name} could not be downloaded`);
   }
-  if (!bytes) throw new Error(`${name}: ${response.status} ${response.statusText}`.trim());
+  if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`.trim());
+  const reader = response.body.getReader();
+  const read = () => reader.read().catch(() => { throw new Error(problem = `the download of ${name} was interrupted`); });
+  const first = await read();
+  let content = new ReadableStream({
+    start: (c) => (first.done ? c.close() : c.enqueue(first.value)),
+    pull: async (c) => {
+      const { done, value } = await read();
+      if (done) c.close();
+      else c.enqueue(value);
+    },
+  });
+  if (first.value?.[0] === 0x1f) {
+    if (typeof DecompressionStream !== 'function') throw new Error('this browser cannot decompress programs: it has no DecompressionStream');
+    content = content.pipeThrough(new DecompressionStream('gzip'));
+  }
   try {
-    return attnDecompress(bytes);
+    const bytes = new Uint8Array(await new Response(content).arrayBuffer());
+    if (String.fromCharCode(...bytes.subarray(0, 4)) === '\0asm') return bytes;
   } catch (error) {
-    throw error instanceof RangeError ? error : new Error(`${name}: ${error.message}`);
+    if (error instanceof RangeError) throw error;
   }
+  throw new Error(problem);
 }
 
 // Without vectors, the program runs portable Go.
@@ -68,7 +87,7 @@ const portable = { imports: { attn: new Proxy({}, { get: () => () => 0 }) }, att
 async function vectors() {
   try {
     include('kernels.js', 'attnKernels');
-    const bytes = await load('kernels.wasm.lzma');
+    const bytes = await load('kernels.wasm.gz');
     if (!WebAssembly.validate(bytes)) throw new Error('this browser has no vectors for WebAssembly');
     return await attnKernels(bytes);
   } catch (error) {
@@ -80,10 +99,10 @@ async function vectors() {
 /** Runs the program, which does not end. */
 async function start() {
   if (typeof WebAssembly !== 'object') throw new Error('this browser has no WebAssembly');
+  const name = `${self.name}.wasm.gz`, loading = load(name); // while the scripts load
+  loading.catch(() => {}); // a script may fail first
   include('wasm_exec.js', 'Go');
-  include('lzma.js', 'attnDecompress');
-  const go = new Go(), name = `${self.name}.wasm.lzma`;
-  const [program, kernels] = await Promise.all([load(name), translator ? vectors() : portable]);
+  const go = new Go(), [program, kernels] = await Promise.all([loading, translator ? vectors() : portable]);
   Object.assign(go.importObject, kernels.imports);
   let instance;
   try {

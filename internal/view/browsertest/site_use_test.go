@@ -204,7 +204,7 @@ func TestSiteDamagedProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "/assets/lesson.wasm.lzma"
+	name := "/assets/lesson.wasm.gz"
 	whole, err := os.ReadFile(dir + name)
 	if err != nil {
 		t.Fatal(err)
@@ -212,21 +212,24 @@ func TestSiteDamagedProgram(t *testing.T) {
 	wrong := bytes.Clone(whole)
 	wrong[len(wrong)/2] ^= 0x40
 	unknown := bytes.Clone(whole)
-	unknown[0] = 0xff
+	unknown[2] = 0xff
+	checksum := bytes.Clone(whole)
+	checksum[len(checksum)-8] ^= 1 // the CRC-32 is before the size
 	for _, c := range []struct {
 		name, want string
 		program    []byte
 	}{
 		{"half of it", "damaged or cut short", whole[:len(whole)/2]},
 		{"almost whole", "damaged or cut short", whole[:len(whole)-8]},
-		{"header only", "damaged or cut short", whole[:13]},
+		{"header only", "damaged or cut short", whole[:10]},
 		{"empty", "damaged or cut short", nil},
-		{"unknown settings", "damaged or cut short", unknown},
+		{"unknown compression", "damaged or cut short", unknown},
 		{"wrong byte", "damaged or cut short", wrong},
 		{"zeros", "damaged or cut short", make([]byte, len(whole))},
 		{"a few zeros", "damaged or cut short", make([]byte, 30)},
 		{"another page", "damaged or cut short", []byte("<!DOCTYPE html><title>Page not found</title><p>Go back to the start.")},
-		{"wrong checksum", "damaged or cut short", append(bytes.Clone(whole[:len(whole)-4]), 0, 0, 0, 0)},
+		{"wrong checksum", "damaged or cut short", checksum},
+		{"something behind it", "damaged or cut short", append(bytes.Clone(whole), 0)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := http.FileServer(http.Dir(dir))
