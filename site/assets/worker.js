@@ -66,6 +66,7 @@ async function load(name) {
       if (done) c.close();
       else c.enqueue(value);
     },
+    cancel: (reason) => reader.cancel(reason),
   });
   if (first.value?.[0] === 0x1f) {
     if (typeof DecompressionStream !== 'function') throw new Error('this browser cannot decompress programs: it has no DecompressionStream');
