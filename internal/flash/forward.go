@@ -39,7 +39,7 @@ type forward struct {
 	apart        bool // tasks compute different blocks of keys of the same rows, see splitKeys
 }
 
-// heads returns the heads of keys whose results are requested: all, or the one of Only.
+// heads returns the heads of keys whose results are requested: all, or that of Only.
 func (f *forward) heads() (from, to int) {
 	return f.first / f.count, (f.first + f.units + f.count - 1) / f.count
 }

@@ -94,7 +94,7 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// Every piece is computed once, and before any task goes on.
+// Every piece is computed once, and before any task continues.
 func TestTogether(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	const tasks, pieces = 8, 50

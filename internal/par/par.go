@@ -218,7 +218,7 @@ func (j *job) leave() {
 }
 
 // close stops further claims and returns when no worker is inside. It counts rounds instead of reading the clock, which
-// stands still in a bubble.
+// does not advance in a bubble.
 func (j *job) close() {
 	j.open.Store(false)
 	for i := 1; i <= 320; i++ { // about as long as a worker's patience

@@ -11,7 +11,7 @@ func TestTrace(t *testing.T) {
 	for _, threads := range []int{2, 16, 64} {
 		s := Trace(threads, 3, func() {
 			For(100, 100/Threads(), func(lo, hi int) { For(10, 1, func(lo, hi int) {}) })
-			For(1, 1, func(lo, hi int) { For(6, 2, func(lo, hi int) { burn(time.Millisecond) }) }) // one chunk, not a loop of its own
+			For(1, 1, func(lo, hi int) { For(6, 2, func(lo, hi int) { burn(time.Millisecond) }) }) // one chunk: only the loop within it counts
 			For(5, 5, func(lo, hi int) {})
 			For(0, 1, func(lo, hi int) {})
 		})

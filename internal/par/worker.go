@@ -8,7 +8,7 @@ import (
 const (
 	// patience is the time that a worker spins without work before it parks.
 	patience = 50 * time.Microsecond
-	// breath is the time after which one worker parks although loops go on, as soon as it has no work. Go looks at the
+	// breath is the time after which one worker parks although loops continue, as soon as it has no work. Go looks at the
 	// network and at timers when a goroutine blocks and no other can run, and otherwise only every 10 ms.
 	breath = 200 * time.Microsecond
 )
