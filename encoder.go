@@ -117,13 +117,12 @@ func (l *EncoderLayer) Forward(t *tensor.Tape, x *tensor.Tensor, o Options) Outp
 	if l.config.NormFirst {
 		h := l.Norm1.Forward(t, x)
 		y := l.Self.Forward(t, h, h, h, o)
-		x = tensor.AddDropout(t, x, y.Out, p)
-		x = tensor.AddDropout(t, x, l.FF.Forward(t, l.Norm2.Forward(t, x)), p)
-		y.Out = x
+		x, h = nn.AddNorm(t, l.Norm2, x, y.Out, p)
+		y.Out = tensor.AddDropout(t, x, l.FF.Forward(t, h), p)
 		return y
 	}
 	y := l.Self.Forward(t, x, x, x, o)
-	x = l.Norm1.Forward(t, tensor.AddDropout(t, x, y.Out, p))
-	y.Out = l.Norm2.Forward(t, tensor.AddDropout(t, x, l.FF.Forward(t, x), p))
+	_, x = nn.AddNorm(t, l.Norm1, x, y.Out, p)
+	_, y.Out = nn.AddNorm(t, l.Norm2, x, l.FF.Forward(t, x), p)
 	return y
 }

@@ -7,9 +7,7 @@ import (
 )
 
 // Layer maps each vector of a sequence independently: a feed-forward network, a norm.
-type Layer interface {
-	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
-}
+type Layer = nn.Layer
 
 // block is attention and a feed-forward network with their residual connections: one layer of a
 // transformer. Most models normalise before each branch, and some also after it. Norms that are
@@ -38,29 +36,44 @@ type block struct {
 // forward returns the next hidden states. number is the index of the block. lens are the lengths of the sequences, nil
 // if they are equal. m is the source, for the decoder of an encoder–decoder. Shapes: x and out [B L D].
 func (b *block) forward(t *tensor.Tape, x *tensor.Tensor, r *Run, number int, lens []int, m *memory) *tensor.Tensor {
-	x = b.add(t, x, b.selfNorm, b.selfAfter, func(x *tensor.Tensor) *tensor.Tensor {
-		o := r.options(b.options, b.self, lens)
-		if cache := r.cache(number); cache != nil {
-			return b.self.Extend(t, x, cache, o).Out
-		}
-		return b.self.Forward(t, x, x, x, o).Out
-	})
-	if b.cross != nil {
-		x = b.add(t, x, b.crossNorm, nil, func(x *tensor.Tensor) *tensor.Tensor {
-			o := r.options(attn.Options{}, b.cross, lens)
-			o.KeyLens = m.lens
-			return b.cross.Query(t, x, m.kv[number], o).Out
-		})
+	h, next := x, b.ffNorm // h is the input of a branch
+	if !b.postNorm {
+		h = b.selfNorm.Forward(t, x)
 	}
-	return b.add(t, x, b.ffNorm, b.ffAfter, func(x *tensor.Tensor) *tensor.Tensor { return b.ff.Forward(t, x) })
+	if b.cross != nil {
+		next = b.crossNorm
+	}
+	x, h = b.add(t, x, optional(t, b.selfAfter, b.attend(t, h, r, number, lens)), b.selfNorm, next)
+	if b.cross != nil {
+		o := r.options(attn.Options{}, b.cross, lens)
+		o.KeyLens = m.lens
+		x, h = b.add(t, x, b.cross.Query(t, h, m.kv[number], o).Out, b.crossNorm, b.ffNorm)
+	}
+	y := optional(t, b.ffAfter, b.ff.Forward(t, h))
+	if b.postNorm {
+		_, y = nn.AddNorm(t, b.ffNorm, x, y, b.dropout)
+		return y
+	}
+	return tensor.AddDropout(t, x, y, b.dropout)
 }
 
-// add returns x plus a branch, with the norm in its place.
-func (b *block) add(t *tensor.Tape, x *tensor.Tensor, norm, after Layer, branch func(x *tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
-	if b.postNorm {
-		return norm.Forward(t, tensor.AddDropout(t, x, branch(x), b.dropout))
+// attend returns self-attention of h.
+func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, lens []int) *tensor.Tensor {
+	o := r.options(b.options, b.self, lens)
+	if cache := r.cache(number); cache != nil {
+		return b.self.Extend(t, h, cache, o).Out
 	}
-	return tensor.AddDropout(t, x, optional(t, after, branch(norm.Forward(t, x))), b.dropout)
+	return b.self.Forward(t, h, h, h, o).Out
+}
+
+// add returns x plus the output y of a branch, normalised by own or by the norm of the next branch, and the input of
+// the next branch.
+func (b *block) add(t *tensor.Tape, x, y *tensor.Tensor, own, next Layer) (sum, h *tensor.Tensor) {
+	if b.postNorm {
+		_, h = nn.AddNorm(t, own, x, y, b.dropout)
+		return h, h
+	}
+	return nn.AddNorm(t, next, x, y, b.dropout)
 }
 
 // optional applies a layer unless it is nil.

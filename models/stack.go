@@ -84,6 +84,21 @@ func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 			places[i] = append(places[i], before[i]+j)
 		}
 	}
+	h := s.sum(t, x, places, b, l)
+	return tensor.Dropout(t, optional(t, s.wordsNorm, h), s.dropout)
+}
+
+// sum returns the sum of the embeddings before their norm.
+func (s *stack) sum(t *tensor.Tape, x Batch, places [][]int, b, l int) *tensor.Tensor {
+	words, table := s.words.(*nn.Embedding)
+	positions, learned := s.positions.(*nn.Embedding)
+	if table && learned && s.scale == 0 { // in one pass
+		tables, ids := []*nn.Embedding{words}, [][]int{x.ids()}
+		if s.types != nil {
+			tables, ids = append(tables, s.types), append(ids, x.types())
+		}
+		return nn.EmbeddingSum(t, append(tables, positions), append(ids, x.flat(places)), b, l)
+	}
 	h := s.words.Forward(t, x.ids(), b, l)
 	if s.scale != 0 {
 		h = tensor.Scale(t, h, s.scale)
@@ -94,7 +109,7 @@ func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	if s.positions != nil {
 		h = tensor.Add(t, h, s.positions.Forward(t, x.flat(places), b, l))
 	}
-	return tensor.Dropout(t, optional(t, s.wordsNorm, h), s.dropout)
+	return h
 }
 
 func (s *stack) Attention() []*attn.MultiHead {

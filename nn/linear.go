@@ -112,6 +112,12 @@ func NewEmbedding(n, width int, std float32, rng *rand.Rand) *Embedding {
 //
 // It panics with a *tensor.ShapeError if an id is not in the table, or if len(ids) is not B·L.
 func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
+	e.check(ids, b, l)
+	return tensor.Reshape(t, tensor.Gather(t, e.Weight, ids), b, l, e.Weight.Dim(1))
+}
+
+// check panics unless ids are a batch of token IDs.
+func (e *Embedding) check(ids []int, b, l int) {
 	if b < 0 || l < 0 || len(ids) != b*l {
 		panic(&tensor.ShapeError{Op: "nn: Embedding", Arg: "ids", What: "number of values", Got: []int{len(ids)}, Want: fmt.Sprintf("B·L=%d·%d", b, l)})
 	}
@@ -123,7 +129,32 @@ func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor 
 			panic(&tensor.ShapeError{Op: "nn: Embedding", Arg: "ids", What: "id", Got: []int{id}, Want: fmt.Sprintf("0 to %d", n-1)})
 		}
 	}
-	return tensor.Reshape(t, tensor.Gather(t, e.Weight, ids), b, l, e.Weight.Dim(1))
+}
+
+// EmbeddingSum returns the sum of several embeddings, such as those of tokens and of positions, in one pass.
+//
+// Shapes:
+//
+//	ids  B·L numbers for each table
+//	out  [B L D]
+//
+// Gradients flow to the weights.
+//
+// It panics with a *tensor.ShapeError under the conditions of Embedding.Forward, and if the widths differ.
+func EmbeddingSum(t *tensor.Tape, tables []*Embedding, ids [][]int, b, l int) *tensor.Tensor {
+	if len(tables) == 0 || len(ids) != len(tables) {
+		panic(&tensor.ShapeError{
+			Op: "nn: EmbeddingSum", Arg: "ids", What: "number of lists", Got: []int{len(ids)},
+			Want: fmt.Sprintf("one for each of at least one table, %d", len(tables)),
+		})
+	}
+	weights := make([]*tensor.Tensor, len(tables))
+	for i, e := range tables {
+		e.check(ids[i], b, l)
+		weights[i] = e.Weight
+	}
+	y := tensor.GatherSum(t, weights, ids)
+	return tensor.Reshape(t, y, b, l, y.Dim(1))
 }
 
 // Params returns "weight".

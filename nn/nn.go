@@ -127,8 +127,13 @@ func fans(shape []int) (in, out int) {
 	return max(shape[last], 1), max(shape[0], 1)
 }
 
+// Layer maps each vector [… D] of x independently: a norm, a feed-forward network.
+type Layer interface {
+	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+}
+
 // Norm normalises vectors [… E] one by one: LayerNorm, RMSNorm, L2Norm, or a user-defined type.
 type Norm interface {
 	Module
-	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+	Layer
 }

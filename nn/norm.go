@@ -32,6 +32,21 @@ func (n *RMSNorm) Params() Params { return Vars{{"weight", n.Weight}}.Params() }
 // TorchState returns the table of torch.nn.RMSNorm.
 func (n *RMSNorm) TorchState() (StateDict, error) { return OwnNames(n) }
 
+// AddNorm returns sum = x + Dropout(y), the sum at the end of a residual block, and the norm n of the sum. LayerNorm
+// and RMSNorm compute both in one pass.
+//
+// Shapes: x, y, sum and out [… D].
+func AddNorm(t *tensor.Tape, n Layer, x, y *tensor.Tensor, dropout float32) (sum, out *tensor.Tensor) {
+	switch n := n.(type) {
+	case *LayerNorm:
+		return tensor.AddLayerNorm(t, x, y, dropout, n.Weight, n.Bias, n.Eps)
+	case *RMSNorm:
+		return tensor.AddRMSNorm(t, x, y, dropout, n.Weight, n.Eps)
+	}
+	sum = tensor.AddDropout(t, x, y, dropout)
+	return sum, n.Forward(t, sum)
+}
+
 // L2Norm divides each vector along the last axis by its length: y = x/max(‖x‖, eps). It has no parameters.
 //
 // As QueryNorm and KeyNorm of package attn it is the QK-norm of Henry et al. Scores of vectors of length 1 are at

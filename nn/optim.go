@@ -3,8 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
-	"slices"
-	"sync"
+	"sort"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -24,9 +23,9 @@ type Optimizer interface {
 
 // ZeroGrad clears the gradients of all parameters of a module.
 func ZeroGrad(m Module) {
-	for _, p := range m.Params() {
-		p.ZeroGrad()
-	}
+	s := takeGradients(m)
+	defer s.free()
+	s.each(func(g []float32, _ *float64) { clear(g) })
 }
 
 // ClipGradNorm scales all gradients of a module by one factor so that their joint Euclidean norm is at most limit. It
@@ -35,51 +34,19 @@ func ClipGradNorm(m Module, limit float32) float32 {
 	if !(limit >= 0) {
 		panic(&tensor.ValueError{Op: "nn: ClipGradNorm", Arg: "limit", Got: fmt.Sprint(limit), Want: "a number of at least 0"})
 	}
-	// Divided by shape alone, so that the sum does not depend on the number of processors.
-	const most = 1 << 14
-	c := clippers.Get().(*clipper)
-	defer c.free()
-	pieces := c.pieces[:0]
-	for _, p := range m.Params() {
-		if g := p.Grad(); g != nil {
-			pieces = slices.AppendSeq(pieces, slices.Chunk(g.Data(), most))
-		}
-	}
-	each := slices.Grow(c.squares[:0], len(pieces))[:len(pieces)]
-	c.pieces, c.squares = pieces, each
-	par.For(len(pieces), 4, func(lo, hi int) {
-		for i, g := range pieces[lo:hi] {
-			each[lo+i] = float64(simd.SumSquares(g))
-		}
-	})
+	s := takeGradients(m)
+	defer s.free()
+	s.each(func(g []float32, square *float64) { *square = float64(simd.SumSquares(g)) })
 	var squares float64
-	for _, s := range each {
-		squares += s
+	for _, square := range s.squares {
+		squares += square
 	}
 	norm := float32(math.Sqrt(squares))
 	// The margin is PyTorch's, against division by zero.
 	if factor := limit / (norm + 1e-6); factor < 1 {
-		par.For(len(pieces), 4, func(lo, hi int) {
-			for _, g := range pieces[lo:hi] {
-				simd.Scale(g, factor, g)
-			}
-		})
+		s.each(func(g []float32, _ *float64) { simd.Scale(g, factor, g) })
 	}
 	return norm
-}
-
-// clipper is the scratch memory of ClipGradNorm: the gradients in pieces, and the sum of squares of each piece.
-type clipper struct {
-	pieces  [][]float32
-	squares []float64
-}
-
-var clippers = sync.Pool{New: func() any { return new(clipper) }}
-
-// free puts c back into the pool, without references to the gradients, which it would keep alive.
-func (c *clipper) free() {
-	clear(c.pieces)
-	clippers.Put(c)
 }
 
 // slot is a parameter with the optimiser's state for it.
@@ -230,6 +197,10 @@ type AdamW struct {
 	Beta1, Beta2, Eps, WeightDecay float64
 	steps                          int
 	slots                          slots
+
+	// During Step, the gradients of the slots and the number of elements up to the end of each.
+	grads [][]float32
+	ends  []int
 }
 
 // NewAdamW returns an optimiser of a module's parameters with β₁ = 0.9,
@@ -253,23 +224,32 @@ func (o *AdamW) Step(lr float64) {
 		Correction1: 1 - math.Pow(o.Beta1, float64(o.steps)),
 		Correction2: 1 - math.Pow(o.Beta2, float64(o.steps)),
 	}
+	o.ends, o.grads = o.ends[:0], o.grads[:0]
+	total := 0
 	for i := range o.slots.list {
 		s := &o.slots.list[i]
-		grad := s.p.Grad()
-		if grad == nil {
-			continue
+		var g []float32
+		if grad := s.p.Grad(); grad != nil {
+			g = grad.Data()
+			s.memory(&s.a)
+			s.memory(&s.b)
 		}
-		p, g, a, b := s.p.Data(), grad.Data(), s.memory(&s.a), s.memory(&s.b)
-		const chunk = 1 << 12
-		if len(p) <= chunk {
-			simd.AdamW(p, g, a, b, step)
-			continue
-		}
-		par.For(len(p), chunk, func(lo, hi int) {
-			simd.AdamW(p[lo:hi], g[lo:hi], a[lo:hi], b[lo:hi], step)
-		})
+		total += len(g)
+		o.ends, o.grads = append(o.ends, total), append(o.grads, g)
 	}
+	par.For(total, par.ChunkOfNumbers(total, adamCost), func(lo, hi int) {
+		for i := sort.SearchInts(o.ends, lo+1); lo < hi; i++ { // slot i has element lo
+			s, g, end := &o.slots.list[i], o.grads[i], min(o.ends[i], hi)
+			from, to := len(g)-(o.ends[i]-lo), len(g)-(o.ends[i]-end)
+			simd.AdamW(s.p.Data()[from:to], g[from:to], s.a[from:to], s.b[from:to], step)
+			lo = end
+		}
+	})
+	clear(o.grads) // which it would keep alive
 }
+
+// adamCost is the cost of an element for par.Chunk.
+const adamCost = 4
 
 // State returns the moments as "name.m" and "name.v". They share the optimiser's memory, so copy into them to load.
 func (o *AdamW) State() Params {

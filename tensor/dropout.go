@@ -23,52 +23,112 @@ func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
 	if !some {
 		return x
 	}
-	return d.sum(t, nil, x)
+	return residual{y: x, z: t.Make(x.shape...), drops: d, some: true}.compute(t)
 }
 
 // AddDropout returns x + Dropout(y), computed in one pass: the sum at the end of a residual block. The operands must
 // have the same shape.
 func AddDropout(t *Tape, x, y *Tensor, p float32) *Tensor {
-	operand("AddDropout", "x", x)
-	sameShape("AddDropout", "y", y, x.shape)
-	d, some := t.drop("AddDropout", p)
-	if !some {
-		return Add(t, x, y)
-	}
-	return d.sum(t, x, y)
+	return addDropout(t, "AddDropout", x, y, p).compute(t)
 }
 
-// sum returns x plus the kept elements of y; a nil x counts as zeros.
-func (d drops) sum(t *Tape, x, y *Tensor) *Tensor {
-	z := t.Make(y.shape...)
-	par.For(len(y.data), grain, func(lo, hi int) {
-		if x == nil {
-			d.set(z.data, y.data, lo, hi)
-		} else {
-			d.add(z.data, x.data, y.data, lo, hi)
-		}
-	})
-	if t.Needs(x, y) {
-		t.Record(z, func(dz []float32) {
-			dx, freshX := t.gradOf(x)
-			dy, freshY := t.gradOf(y) // the same as dx if y is x
-			par.For(len(dz), grain, func(lo, hi int) {
-				switch {
-				case freshX:
-					copy(dx[lo:hi], dz[lo:hi])
-				case dx != nil:
-					simd.Add(dx[lo:hi], dx[lo:hi], dz[lo:hi])
-				}
-				switch {
-				case freshY:
-					d.set(dy, dz, lo, hi)
-				case dy != nil:
-					d.add(dy, dy, dz, lo, hi)
-				}
-			})
-		})
+// residual is z = x + Dropout(y), elementwise. A nil x counts as zeros.
+type residual struct {
+	x, y, z *Tensor
+	drops
+	some bool // whether elements may be dropped
+}
+
+// addDropout returns the sum of an operation, which the caller must compute.
+func addDropout(t *Tape, op string, x, y *Tensor, p float32) residual {
+	operand(op, "x", x)
+	sameShape(op, "y", y, x.shape)
+	d, some := t.drop(op, p)
+	return residual{x, y, t.Make(y.shape...), d, some}
+}
+
+// cost returns the cost of an element.
+func (r *residual) cost() int {
+	if r.some {
+		return costExp
 	}
-	return z
+	return costAdd
+}
+
+// compute computes and records z.
+func (r residual) compute(t *Tape) *Tensor {
+	switch n := len(r.z.data); {
+	case n > par.ChunkOfNumbers(n, r.cost()):
+		r.computeLong()
+	case n > 0: // without a closure, as in unary
+		r.fill(0, n)
+	}
+	if t.Needs(r.x, r.y) {
+		r.record(t)
+	}
+	return r.z
+}
+
+func (r residual) record(t *Tape) {
+	t.Record(r.z, func(dz []float32) { r.back(t, dz) })
+}
+
+// back is the backward step of z.
+func (r *residual) back(t *Tape, dz []float32) {
+	par.For(len(dz), par.ChunkOfNumbers(len(dz), r.cost()), r.grads(t, dz).add)
+}
+
+func (r residual) computeLong() {
+	par.For(len(r.z.data), par.ChunkOfNumbers(len(r.z.data), r.cost()), func(lo, hi int) { r.fill(lo, hi) })
+}
+
+// fill computes elements lo to hi.
+func (r *residual) fill(lo, hi int) {
+	switch {
+	case !r.some:
+		simd.Add(r.z.data[lo:hi], r.x.data[lo:hi], r.y.data[lo:hi])
+	case r.x == nil:
+		r.set(r.z.data, r.y.data, lo, hi)
+	default:
+		r.sum(r.z.data, r.x.data, r.y.data, lo, hi)
+	}
+}
+
+// residualGrads are the gradients of a residual.
+type residualGrads struct {
+	*residual
+	dx, dy, dz     []float32 // dx and dy are nil if they are not needed
+	freshX, freshY bool
+}
+
+// grads returns the gradients for a backward step.
+func (r *residual) grads(t *Tape, dz []float32) *residualGrads {
+	g := &residualGrads{residual: r, dz: dz}
+	g.dx, g.freshX = t.gradOf(r.x)
+	g.dy, g.freshY = t.gradOf(r.y) // the same as dx if y is x
+	return g
+}
+
+// add adds elements lo to hi of dz to the gradients of x and y.
+func (g *residualGrads) add(lo, hi int) {
+	dx, dy, dz := g.dx, g.dy, g.dz
+	switch {
+	case g.some && g.freshX:
+		copy(dx[lo:hi], dz[lo:hi])
+	case dx != nil:
+		clearIf(g.freshX, dx[lo:hi])
+		simd.Add(dx[lo:hi], dx[lo:hi], dz[lo:hi])
+	}
+	switch {
+	case dy == nil:
+	case !g.some:
+		clearIf(g.freshY, dy[lo:hi])
+		simd.Add(dy[lo:hi], dy[lo:hi], dz[lo:hi])
+	case g.freshY:
+		g.set(dy, dz, lo, hi)
+	default:
+		g.sum(dy, dy, dz, lo, hi)
+	}
 }
 
 // drops describes the elements that an operation drops.
@@ -94,7 +154,7 @@ func (d drops) set(y, x []float32, lo, hi int) {
 	simd.Dropout(y[lo:hi], x[lo:hi], d.key, lo, d.threshold, d.keep)
 }
 
-// add sets elements lo to hi of z to x plus the kept elements of y.
-func (d drops) add(z, x, y []float32, lo, hi int) {
+// sum sets elements lo to hi of z to x plus the kept elements of y.
+func (d drops) sum(z, x, y []float32, lo, hi int) {
 	simd.DropoutAdd(z[lo:hi], x[lo:hi], y[lo:hi], d.key, lo, d.threshold, d.keep)
 }

@@ -8,24 +8,29 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// grain is the number of elements in one task of elementwise work: a few microseconds, enough to be worth a thread.
-const grain = 1 << 13
+// The costs of an element, for par.Chunk.
+const (
+	costAdd    = 1 // copying, adding, multiplying
+	costNorm   = 2 // several passes through a row that is in the cache
+	costExp    = 4 // functions computed with SIMD instructions, and random numbers
+	costScalar = 8 // functions computed one by one
+)
 
 // unary implements all functions of one element: y = f(x), and dx += dy·f'(x), which back computes from x or y,
 // whichever is cheaper.
-func unary(t *Tape, op string, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []float32)) *Tensor {
+func unary(t *Tape, op string, cost int, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []float32)) *Tensor {
 	operand(op, "x", x)
 	y := t.Make(x.shape...)
-	switch n := len(x.data); {
-	case n > grain:
-		par.For(n, grain, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
+	switch n, chunk := len(x.data), par.ChunkOfNumbers(len(x.data), cost); {
+	case n > chunk:
+		par.For(n, chunk, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
 	case n > 0: // without a closure: a step of a decoder would allocate hundreds
 		f(y.data, x.data)
 	}
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx, fresh := t.gradOf(x)
-			par.For(len(dx), grain, func(lo, hi int) {
+			par.For(len(dx), par.ChunkOfNumbers(len(dx), costAdd+cost), func(lo, hi int) {
 				clearIf(fresh, dx[lo:hi])
 				back(dx[lo:hi], dy[lo:hi], x.data[lo:hi], y.data[lo:hi])
 			})
@@ -62,7 +67,7 @@ func addProduct(dx, dy, f []float32) {
 
 // Tanh returns tanh x, elementwise.
 func Tanh(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Tanh", x, simd.Tanh, func(dx, dy, _, y []float32) {
+	return unary(t, "Tanh", costExp, x, simd.Tanh, func(dx, dy, _, y []float32) {
 		for i, v := range y {
 			if dy[i] != 0 {
 				dx[i] += float32(dy[i] * (1 - float32(v*v)))
@@ -73,7 +78,7 @@ func Tanh(t *Tape, x *Tensor) *Tensor {
 
 // Sigmoid returns 1/(1+exp(−x)), elementwise.
 func Sigmoid(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Sigmoid", x, simd.Sigmoid, func(dx, dy, _, y []float32) {
+	return unary(t, "Sigmoid", costExp, x, simd.Sigmoid, func(dx, dy, _, y []float32) {
 		for i, v := range y {
 			if dy[i] != 0 {
 				dx[i] += float32(dy[i] * v * (1 - v))
@@ -84,7 +89,7 @@ func Sigmoid(t *Tape, x *Tensor) *Tensor {
 
 // ReLU returns max(x, 0), elementwise. Its gradient at 0 is 0.
 func ReLU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "ReLU", x, simd.ReLU, func(dx, dy, x, _ []float32) { simd.ReLUGrad(dx, dy, x) })
+	return unary(t, "ReLU", costAdd, x, simd.ReLU, func(dx, dy, x, _ []float32) { simd.ReLUGrad(dx, dy, x) })
 }
 
 // GELU returns x·Φ(x), elementwise, where Φ is the distribution function of
@@ -93,7 +98,7 @@ func ReLU(t *Tape, x *Tensor) *Tensor {
 // Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016,
 // https://arxiv.org/abs/1606.08415.
 func GELU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "GELU", x, simd.GELU, func(dx, dy, x, _ []float32) {
+	return unary(t, "GELU", costExp, x, simd.GELU, func(dx, dy, x, _ []float32) {
 		var slope [256]float32
 		for len(x) > 0 {
 			n := min(len(x), len(slope))
@@ -106,12 +111,12 @@ func GELU(t *Tape, x *Tensor) *Tensor {
 
 // Exp returns exp x, elementwise.
 func Exp(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Exp", x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })
+	return unary(t, "Exp", costExp, x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })
 }
 
 // Log returns the natural logarithm of x, elementwise.
 func Log(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Log", x, func(y, x []float32) {
+	return unary(t, "Log", costScalar, x, func(y, x []float32) {
 		for i, v := range x {
 			y[i] = float32(math.Log(float64(v)))
 		}
@@ -126,7 +131,7 @@ func Log(t *Tape, x *Tensor) *Tensor {
 
 // Sqrt returns the square root of x, elementwise.
 func Sqrt(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Sqrt", x, func(y, x []float32) {
+	return unary(t, "Sqrt", costScalar, x, func(y, x []float32) {
 		for i, v := range x {
 			y[i] = float32(math.Sqrt(float64(v)))
 		}
@@ -141,7 +146,7 @@ func Sqrt(t *Tape, x *Tensor) *Tensor {
 
 // Square returns x², elementwise.
 func Square(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Square", x, func(y, x []float32) { simd.Mul(y, x, x) }, func(dx, dy, x, _ []float32) {
+	return unary(t, "Square", costAdd, x, func(y, x []float32) { simd.Mul(y, x, x) }, func(dx, dy, x, _ []float32) {
 		for i, v := range x {
 			if dy[i] != 0 {
 				dx[i] += float32(2 * v * dy[i])
@@ -152,14 +157,14 @@ func Square(t *Tape, x *Tensor) *Tensor {
 
 // Scale returns s·x.
 func Scale(t *Tape, x *Tensor, s float32) *Tensor {
-	return unary(t, "Scale", x, func(y, x []float32) { simd.Scale(y, s, x) }, func(dx, dy, _, _ []float32) {
+	return unary(t, "Scale", costAdd, x, func(y, x []float32) { simd.Scale(y, s, x) }, func(dx, dy, _, _ []float32) {
 		simd.Axpy(s, dy, dx)
 	})
 }
 
 // Shift returns x + c.
 func Shift(t *Tape, x *Tensor, c float32) *Tensor {
-	return unary(t, "Shift", x, func(y, x []float32) { simd.ScaleShift(y, 1, x, c) }, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
+	return unary(t, "Shift", costAdd, x, func(y, x []float32) { simd.ScaleShift(y, 1, x, c) }, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
 }
 
 // Add returns a + b, elementwise, after broadcasting: axes are aligned at the end, and an operand is repeated along a
@@ -225,9 +230,9 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 		a, b = BroadcastTo(t, a, shape...), BroadcastTo(t, b, shape...)
 	}
 	y := t.Make(a.shape...)
-	switch n := len(y.data); {
-	case n > grain:
-		par.For(n, grain, func(lo, hi int) { f(y.data[lo:hi], a.data[lo:hi], b.data[lo:hi]) })
+	switch n, chunk := len(y.data), par.ChunkOfNumbers(len(y.data), costAdd); {
+	case n > chunk:
+		par.For(n, chunk, func(lo, hi int) { f(y.data[lo:hi], a.data[lo:hi], b.data[lo:hi]) })
 	case n > 0: // as in unary
 		f(y.data, a.data, b.data)
 	}
@@ -235,7 +240,7 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 		t.Record(y, func(dy []float32) {
 			da, freshA := t.gradOf(a)
 			db, freshB := t.gradOf(b) // the same as da if b is a
-			par.For(len(dy), grain, func(lo, hi int) {
+			par.For(len(dy), par.ChunkOfNumbers(len(dy), 2*costAdd), func(lo, hi int) {
 				if da != nil {
 					clearIf(freshA, da[lo:hi])
 					backA(da[lo:hi], dy[lo:hi], a.data[lo:hi], b.data[lo:hi])
@@ -262,7 +267,7 @@ func binaryRepeated(t *Tape, a, b *Tensor, f func(y, a, b []float32), backA, bac
 	n := len(b.data)
 	count := len(a.data) / n
 	y := t.Make(a.shape...)
-	blocks(count, n, 1, func(r, rows, lo, hi int) {
+	blocks(count, n, costAdd, func(r, rows, lo, hi int) {
 		for i := r; i < r+rows; i++ {
 			at, end := i*n+lo, i*n+hi
 			f(y.data[at:end], a.data[at:end], b.data[lo:hi])
@@ -271,7 +276,7 @@ func binaryRepeated(t *Tape, a, b *Tensor, f func(y, a, b []float32), backA, bac
 	if t.Needs(a, b) {
 		t.Record(y, func(dy []float32) {
 			if da, fresh := t.gradOf(a); da != nil {
-				blocks(count, n, 1, func(r, rows, lo, hi int) {
+				blocks(count, n, costAdd, func(r, rows, lo, hi int) {
 					for i := r; i < r+rows; i++ {
 						at, end := i*n+lo, i*n+hi
 						clearIf(fresh, da[at:end])
@@ -280,7 +285,7 @@ func binaryRepeated(t *Tape, a, b *Tensor, f func(y, a, b []float32), backA, bac
 				})
 			}
 			if db := t.GradOf(b); db != nil {
-				blocks(1, n, count, func(_, _, lo, hi int) { // columns are independent
+				blocks(1, n, count*costAdd, func(_, _, lo, hi int) { // columns are independent
 					for at := 0; at < len(dy); at += n {
 						backB(db[lo:hi], dy[at+lo:at+hi], a.data[at+lo:at+hi], b.data[lo:hi])
 					}

@@ -164,7 +164,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 // finite reports whether no element is NaN or infinite, so that zero times any element is zero. Checking the operands
 // of a step once saves a check in each of its products.
 func finite(a, b, c []float32) bool {
-	if len(a)+len(b)+len(c) <= grain {
+	if small(len(a) + len(b) + len(c)) {
 		return simd.Finite(a) && simd.Finite(b) && simd.Finite(c)
 	}
 	return finiteLong(a, b, c)
@@ -172,7 +172,8 @@ func finite(a, b, c []float32) bool {
 
 func finiteLong(a, b, c []float32) bool {
 	var bad atomic.Bool
-	par.For(len(a)+len(b)+len(c), grain, func(lo, hi int) {
+	n := len(a) + len(b) + len(c)
+	par.For(n, par.ChunkOfNumbers(n, costAdd), func(lo, hi int) {
 		for _, x := range [...][]float32{a, b, c} {
 			if from, to := max(lo, 0), min(hi, len(x)); from < to && !simd.Finite(x[from:to]) {
 				bad.Store(true)

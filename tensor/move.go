@@ -166,29 +166,63 @@ func Slice(t *Tape, x *Tensor, axis, lo, hi int) *Tensor {
 //	x    [N …]
 //	out  [len(index) …]
 func Gather(t *Tape, x *Tensor, index []int) *Tensor {
-	checkAxis("Gather", x, 0)
-	n, w := x.shape[0], size(x.shape[1:])
-	y := t.header(x.shape)
-	y.shape[0] = len(index)
-	y.data = t.Floats(len(index) * w)
-	for _, i := range index {
-		if i < 0 || i >= n {
-			badShape("Gather", "x", x.shape, "a row %d", i)
-		}
+	return gatherSum(t, "Gather", []*Tensor{x}, [][]int{index})
+}
+
+// GatherSum returns Gather(xs[0], index[0]) + Gather(xs[1], index[1]) + …, computed in one pass: the sum of several
+// embeddings. The indexes must have the same length, and the rows of all xs the same shape.
+func GatherSum(t *Tape, xs []*Tensor, index [][]int) *Tensor {
+	const op = "GatherSum"
+	if len(xs) == 0 || len(index) != len(xs) {
+		badShape(op, "index", []int{len(index)}, "one list of rows for each of at least one tensor, %d", len(xs))
 	}
-	par.For(len(index), max(1, grain/max(w, 1)), func(lo, hi int) {
-		for r, i := range index[lo:hi] {
-			copy(y.data[(lo+r)*w:(lo+r+1)*w], x.data[i*w:])
+	return gatherSum(t, op, slices.Clone(xs), slices.Clone(index))
+}
+
+func gatherSum(t *Tape, op string, xs []*Tensor, index [][]int) *Tensor {
+	rows := len(index[0])
+	needs := false
+	for i, x := range xs {
+		checkAxis(op, x, 0)
+		if len(index[i]) != rows || !slices.Equal(x.shape[1:], xs[0].shape[1:]) {
+			badShape(op, "x", x.shape, "%d rows with the shape %v", rows, xs[0].shape[1:])
+		}
+		for _, r := range index[i] {
+			if r < 0 || r >= x.shape[0] {
+				badShape(op, "x", x.shape, "a row %d", r)
+			}
+		}
+		needs = t.Needs(x) || needs
+	}
+	y := t.header(xs[0].shape)
+	y.shape[0] = rows
+	w := size(y.shape[1:])
+	y.data = t.Floats(rows * w)
+	par.For(rows, par.Chunk(rows, len(xs)*w*costAdd), func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			to := y.data[r*w : (r+1)*w]
+			copy(to, xs[0].data[index[0][r]*w:])
+			for i, x := range xs[1:] {
+				simd.Add(to, to, x.data[index[i+1][r]*w:][:w])
+			}
 		}
 	})
-	if t.Needs(x) {
+	if needs {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			par.For(w, 64, func(lo, hi int) { // columns are independent, rows may repeat
-				for r, i := range index {
-					simd.Add(dx[i*w+lo:i*w+hi], dx[i*w+lo:i*w+hi], dy[r*w+lo:r*w+hi])
+			for n := range xs { // in the order of the backward steps of separate calls
+				i := len(xs) - 1 - n
+				dx := t.GradOf(xs[i])
+				if dx == nil {
+					continue
 				}
-			})
+				// Columns are independent, rows may repeat. Rows are seldom in the cache.
+				par.For(w, par.ChunkOfNumbers(w, rows*costScalar), func(lo, hi int) {
+					for r, at := range index[i] {
+						to := dx[at*w+lo : at*w+hi]
+						simd.Add(to, to, dy[r*w+lo:r*w+hi])
+					}
+				})
+			}
 		})
 	}
 	return y

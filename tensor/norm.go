@@ -20,7 +20,7 @@ import (
 // https://arxiv.org/abs/1607.06450.
 func LayerNorm(t *Tape, x, gain, shift *Tensor, eps float32) *Tensor {
 	operand("LayerNorm", "shift", shift)
-	return norm(t, "LayerNorm", x, gain, shift, eps)
+	return norm(t, "LayerNorm", x, gain, shift, eps, residual{})
 }
 
 // RMSNorm returns gain·x/√(mean square + eps) for each vector along the last
@@ -34,75 +34,158 @@ func LayerNorm(t *Tape, x, gain, shift *Tensor, eps float32) *Tensor {
 // Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019,
 // https://arxiv.org/abs/1910.07467.
 func RMSNorm(t *Tape, x, gain *Tensor, eps float32) *Tensor {
-	return norm(t, "RMSNorm", x, gain, nil, eps)
+	return norm(t, "RMSNorm", x, gain, nil, eps, residual{})
 }
 
-// norm is LayerNorm, or RMSNorm if shift is nil.
-func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
+// AddLayerNorm returns sum = x + Dropout(y) and its LayerNorm, computed in one pass.
+//
+// Shapes:
+//
+//	x, y, sum, out  [… D]
+//	gain, shift     [D]
+func AddLayerNorm(t *Tape, x, y *Tensor, p float32, gain, shift *Tensor, eps float32) (sum, out *Tensor) {
+	const op = "AddLayerNorm"
+	operand(op, "shift", shift)
+	r := addDropout(t, op, x, y, p)
+	return r.z, norm(t, op, r.z, gain, shift, eps, r)
+}
+
+// AddRMSNorm returns sum = x + Dropout(y) and its RMSNorm, computed in one pass.
+//
+// Shapes:
+//
+//	x, y, sum, out  [… D]
+//	gain            [D]
+func AddRMSNorm(t *Tape, x, y *Tensor, p float32, gain *Tensor, eps float32) (sum, out *Tensor) {
+	const op = "AddRMSNorm"
+	r := addDropout(t, op, x, y, p)
+	return r.z, norm(t, op, r.z, gain, nil, eps, r)
+}
+
+// norm is LayerNorm, or RMSNorm if shift is nil. before, unless it is empty, computes x.
+func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32, before residual) *Tensor {
 	n, d := rows(op, x)
 	sameShape(op, "gain", gain, []int{d})
 	if shift != nil {
 		sameShape(op, "shift", shift, []int{d})
 	}
-	y := t.Make(x.shape...)
-	mean, inv := t.Floats(n), t.Floats(n) // inv is 1/√(variance + eps)
-	centred := shift != nil
-	var to []float32
-	if centred {
-		to = shift.data
-	} else {
-		to = t.Floats(d)
-		clear(to)
+	m := normalization{
+		n: n, d: d, eps: eps, x: x, gain: gain, shift: shift, y: t.Make(x.shape...),
+		mean: t.Floats(n), inv: t.Floats(n), before: before, cost: d * costNorm,
 	}
-	chunk := rowsPerChunk(d)
-	par.For(n, chunk, func(lo, hi int) {
-		if centred {
-			simd.LayerNorm(y.data[lo*d:hi*d], x.data[lo*d:hi*d], gain.data, to, mean[lo:hi], inv[lo:hi], eps)
-			return
-		}
-		for r := lo; r < hi; r++ {
-			x := x.data[r*d : (r+1)*d]
-			mean[r] = 0
-			inv[r] = float32(1 / math.Sqrt(float64(simd.SumSquares(x)/float32(d)+eps)))
-			simd.Norm(y.data[r*d:(r+1)*d], x, gain.data, to, 0, inv[r])
-		}
-	})
-	if t.Needs(x, gain, shift) {
-		t.Record(y, func(dy []float32) {
-			// With g = gain·dy and u = (x − mean)·inv:
-			//	dx += inv·(g − mean(g) − u·mean(g·u)), without mean(g) for RMSNorm.
-			if dx, fresh := t.gradOf(x); dx != nil {
-				par.For(n, chunk, func(lo, hi int) {
-					clearIf(fresh, dx[lo*d:hi*d])
-					if centred {
-						simd.LayerNormGrad(dx[lo*d:hi*d], dy[lo*d:hi*d], x.data[lo*d:hi*d], gain.data, mean[lo:hi], inv[lo:hi])
-						return
-					}
-					for r := lo; r < hi; r++ {
-						dx, dy, x := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], x.data[r*d:(r+1)*d]
-						if !zero(dy) {
-							_, along := simd.NormSums(dy, x, gain.data, 0, inv[r])
-							simd.NormGrad(dx, dy, x, gain.data, 0, inv[r], 0, along/float32(d))
-						}
-					}
-				})
+	if before.z != nil {
+		m.cost += d * before.cost()
+	}
+	if shift == nil {
+		m.zeros = t.Floats(d)
+		clear(m.zeros)
+	}
+	switch {
+	case n > par.Chunk(n, m.cost):
+		m.computeLong()
+	case n > 0: // without a closure, as in unary
+		m.compute(0, n)
+	}
+	if t.Needs(x, gain, shift) || before.z != nil && t.Needs(before.x, before.y) {
+		m.record(t)
+	}
+	return m.y
+}
+
+// normalization is a call of norm.
+type normalization struct {
+	n, d, cost     int // rows, their length and their cost
+	eps            float32
+	x, gain, shift *Tensor
+	y              *Tensor
+	mean, inv      []float32 // of each row; inv is 1/√(variance + eps)
+	zeros          []float32 // for RMSNorm
+	before         residual  // which computes x, or nothing
+}
+
+func (m normalization) computeLong() {
+	par.For(m.n, par.Chunk(m.n, m.cost), func(lo, hi int) { m.compute(lo, hi) })
+}
+
+// compute computes rows lo to hi.
+func (m *normalization) compute(lo, hi int) {
+	d := m.d
+	if m.before.z != nil {
+		m.before.fill(lo*d, hi*d)
+	}
+	if m.shift != nil {
+		simd.LayerNorm(m.y.data[lo*d:hi*d], m.x.data[lo*d:hi*d], m.gain.data, m.shift.data, m.mean[lo:hi], m.inv[lo:hi], m.eps)
+		return
+	}
+	for r := lo; r < hi; r++ {
+		x := m.x.data[r*d : (r+1)*d]
+		m.mean[r] = 0
+		m.inv[r] = float32(1 / math.Sqrt(float64(simd.SumSquares(x)/float32(d)+m.eps)))
+		simd.Norm(m.y.data[r*d:(r+1)*d], x, m.gain.data, m.zeros, 0, m.inv[r])
+	}
+}
+
+// record records the call, with the residual before it. The step of the norm also does the step of the residual if it
+// runs: the gradient of the sum is then complete, as every other operation on the sum is later.
+func (m normalization) record(t *Tape) {
+	done := false
+	if r := m.before; r.z != nil && t.Needs(r.x, r.y) {
+		t.Record(r.z, func(dz []float32) {
+			if !done {
+				r.back(t, dz)
 			}
-			dgain, dshift := t.GradOf(gain), t.GradOf(shift)
-			if n == 0 || dgain == nil && dshift == nil {
-				return
-			}
-			if dgain == nil {
-				dgain = t.Floats(d) // not used
-			}
-			if dshift == nil {
-				dshift = t.Floats(d)
-			}
-			blocks(1, d, n, func(_, _, lo, hi int) { // columns are independent
-				simd.NormGains(dgain[lo:hi], dshift[lo:hi], dy[lo:], x.data[lo:], mean, inv, d)
-			})
+			done = false
 		})
 	}
-	return y
+	if !t.Needs(m.x, m.gain, m.shift) {
+		return
+	}
+	t.Record(m.y, func(dy []float32) {
+		if dx, fresh := t.gradOf(m.x); dx != nil {
+			var before *residualGrads
+			if m.before.z != nil && m.x.needs {
+				before, done = m.before.grads(t, dx), true
+			}
+			par.For(m.n, par.Chunk(m.n, m.cost), func(lo, hi int) {
+				clearIf(fresh, dx[lo*m.d:hi*m.d])
+				m.back(dx, dy, lo, hi)
+				if before != nil {
+					before.add(lo*m.d, hi*m.d)
+				}
+			})
+		}
+		dgain, dshift := t.GradOf(m.gain), t.GradOf(m.shift)
+		if m.n == 0 || dgain == nil && dshift == nil {
+			return
+		}
+		if dgain == nil {
+			dgain = t.Floats(m.d) // not used
+		}
+		if dshift == nil {
+			dshift = t.Floats(m.d)
+		}
+		blocks(1, m.d, m.n*costAdd, func(_, _, lo, hi int) { // columns are independent
+			simd.NormGains(dgain[lo:hi], dshift[lo:hi], dy[lo:], m.x.data[lo:], m.mean, m.inv, m.d)
+		})
+	})
+}
+
+// back adds rows lo to hi of the gradient. With g = gain·dy and u = (x − mean)·inv:
+//
+//	dx += inv·(g − mean(g) − u·mean(g·u)), without mean(g) for RMSNorm.
+func (m *normalization) back(dx, dy []float32, lo, hi int) {
+	d := m.d
+	if m.shift != nil {
+		simd.LayerNormGrad(dx[lo*d:hi*d], dy[lo*d:hi*d], m.x.data[lo*d:hi*d], m.gain.data, m.mean[lo:hi], m.inv[lo:hi])
+		return
+	}
+	for r := lo; r < hi; r++ {
+		dx, dy, x := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], m.x.data[r*d:(r+1)*d]
+		if !zero(dy) {
+			_, along := simd.NormSums(dy, x, m.gain.data, 0, m.inv[r])
+			simd.NormGrad(dx, dy, x, m.gain.data, 0, m.inv[r], 0, along/float32(d))
+		}
+	}
 }
 
 // Normalize returns x/max(‖x‖, eps) for each vector along the last axis. A vector of

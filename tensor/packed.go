@@ -87,7 +87,7 @@ func (p *Packed) SetTransposed(x []float32, stride int) {
 			Want: fmt.Sprintf("at least %d elements and a stride of at least %d for [In=%d Out=%d]", (in-1)*max(stride, out)+out, out, in, out),
 		})
 	}
-	par.For((out+width-1)/width, max(1, grain/(in*width)), func(lo, hi int) {
+	par.For((out+width-1)/width, par.Chunk((out+width-1)/width, in*width), func(lo, hi int) {
 		j := lo * width
 		p.w.Set(j, min(hi*width, out)-j, simd.RowMajor(x[j:], stride))
 	})

@@ -97,7 +97,7 @@ func spread(shape, to, from []int, visit func(plane)) {
 		planes(shape, to, from, -1, 0, 0, visit)
 		return
 	}
-	par.For(length, max(1, length*grain/n), func(lo, hi int) { planes(shape, to, from, axis, lo, hi, visit) })
+	par.For(length, par.Chunk(length, 2*costAdd*n/length), func(lo, hi int) { planes(shape, to, from, axis, lo, hi, visit) })
 }
 
 // planes visits the part of the arrays from lo to hi along axis.
@@ -144,17 +144,17 @@ func planes(shape, to, from []int, axis, lo, hi int, visit func(plane)) {
 	}
 }
 
-// blocks calls do, on all processors, for blocks that together cover a matrix: n rows from r, columns lo to hi. work
-// is the cost of one element of the matrix, as a number of elements of ordinary work.
-func blocks(rows, cols, work int, do func(r, n, lo, hi int)) {
+// blocks calls do, on all processors, for blocks that together cover a matrix: n rows from r, columns lo to hi. cost is
+// that of an element.
+func blocks(rows, cols, cost int, do func(r, n, lo, hi int)) {
 	if rows == 0 || cols == 0 {
 		return
 	}
-	width := max(64, grain/max(work, 1)&^63)
-	if cols <= width {
-		par.For(rows, max(1, width/cols), func(lo, hi int) { do(lo, hi-lo, 0, cols) })
+	if chunk := par.Chunk(rows, cols*cost); chunk > 1 {
+		par.For(rows, chunk, func(lo, hi int) { do(lo, hi-lo, 0, cols) })
 		return
 	}
+	width := par.ChunkOfNumbers(cols, cost)
 	across := (cols + width - 1) / width
 	par.For(rows*across, 1, func(from, to int) {
 		for b := from; b < to; b++ {
@@ -164,16 +164,19 @@ func blocks(rows, cols, work int, do func(r, n, lo, hi int)) {
 	})
 }
 
+// small reports whether adding n numbers is too little work for several chunks.
+func small(n int) bool { return n <= par.ChunkOfNumbers(n, costAdd) }
+
 // rowsKernel is simd.CopyRows or simd.AddRows.
 type rowsKernel func(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 
 // onRows runs the kernel on all processors.
 func onRows(do rowsKernel, dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if rows*cols <= grain {
+	if small(rows * cols) {
 		do(dst, dstStride, x, stride, rows, cols)
 		return
 	}
-	blocks(rows, cols, 1, func(r, n, lo, hi int) {
+	blocks(rows, cols, costAdd, func(r, n, lo, hi int) {
 		do(dst[r*dstStride+lo:], dstStride, x[r*stride+lo:], stride, n, hi-lo)
 	})
 }
@@ -182,9 +185,9 @@ func onRows(do rowsKernel, dst []float32, dstStride int, x []float32, stride, ro
 func sumRows(sum, x []float32) {
 	switch n := len(sum); {
 	case len(x) == 0:
-	case n <= 64 || len(x) <= grain:
+	case small(len(x)):
 		simd.SumRows(sum, x, len(x)/n, n)
 	default:
-		blocks(1, n, len(x)/n, func(_, _, lo, hi int) { simd.SumRows(sum[lo:hi], x[lo:], len(x)/n, n) })
+		blocks(1, n, len(x)/n*costAdd, func(_, _, lo, hi int) { simd.SumRows(sum[lo:hi], x[lo:], len(x)/n, n) })
 	}
 }

@@ -28,7 +28,7 @@ func total(t *Tape, x *Tensor, s float32) *Tensor {
 		t.Record(y, func(dy []float32) {
 			d := s * dy[0]
 			dx := t.GradOf(x)
-			par.For(len(dx), grain, func(lo, hi int) {
+			par.For(len(dx), par.ChunkOfNumbers(len(dx), costAdd), func(lo, hi int) {
 				for i := range dx[lo:hi] {
 					dx[lo+i] += d
 				}
@@ -56,13 +56,13 @@ func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {
 	}
 	y := t.Make(append(append(make([]int, 0, 8), x.shape[:axis]...), x.shape[axis+1:]...)...)
 	if inner == 1 {
-		par.For(outer, max(1, grain/max(n, 1)), func(lo, hi int) {
+		par.For(outer, par.Chunk(outer, n*costAdd), func(lo, hi int) {
 			for o := lo; o < hi; o++ {
 				y.data[o] = s * simd.Sum(x.data[o*n:(o+1)*n])
 			}
 		})
 	} else {
-		blocks(outer, inner, n, func(o, count, lo, hi int) {
+		blocks(outer, inner, n*costAdd, func(o, count, lo, hi int) {
 			for ; count > 0; o, count = o+1, count-1 {
 				sum := y.data[o*inner+lo : o*inner+hi]
 				clear(sum)
@@ -78,7 +78,7 @@ func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
-			par.For(outer*n, max(1, grain/max(inner, 1)), func(lo, hi int) {
+			par.For(outer*n, par.Chunk(outer*n, inner*costAdd), func(lo, hi int) {
 				for r := lo; r < hi; r++ {
 					d := dy[r/n*inner:][:inner]
 					if inner == 1 {

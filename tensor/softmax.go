@@ -25,7 +25,7 @@ func rowwise(
 ) *Tensor {
 	memory := t.Floats(n * kept)
 	row := func(a []float32, r int) []float32 { return a[r*len(a)/n : (r+1)*len(a)/n] } // row r of n
-	chunk := rowsPerChunk(width)
+	chunk := par.Chunk(n, width*costExp)
 	par.For(n, chunk, func(from, to int) {
 		for r := from; r < to; r++ {
 			f(row(y.data, r), row(x.data, r), row(memory, r))
@@ -70,9 +70,6 @@ func zero(x []float32) bool {
 }
 
 var negInf = float32(math.Inf(-1))
-
-// rowsPerChunk returns the number of rows with about a grain of elements.
-func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
 
 // LogSumExp returns log Σ exp(x_j) along the last axis and removes that axis. Its gradient is the softmax; in a row
 // with +Inf it is therefore NaN.

@@ -352,11 +352,11 @@ func (t *Tape) GradOf(x *Tensor) []float32 {
 // zeroAll clears x, on all processors if x is large enough: clearing is limited by memory, which several processors
 // use better than one.
 func zeroAll(x []float32) {
-	if len(x) <= 4*grain {
+	if small(len(x)) {
 		clear(x)
 		return
 	}
-	par.For(len(x), 2*grain, func(lo, hi int) { clear(x[lo:hi]) })
+	par.For(len(x), par.ChunkOfNumbers(len(x), costAdd), func(lo, hi int) { clear(x[lo:hi]) })
 }
 
 // gradOf is GradOf for steps that can set the gradient instead of adding to it. If fresh is true, dx has arbitrary
