@@ -29,8 +29,7 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	y.x = t.Make(x.x.Shape()...)
 	factor := func(i int) float32 { return gates.Data()[i/n*own+i%n] }
 	row := func(data []float32, i, j int) []float32 { return x.vector(data, i/n, i%n, j) }
-	const grain = 1 << 14
-	pairs := max(1, grain/max(1, l*x.size)) // pairs of sequence and head per piece of work
+	pairs := par.Chunk(b*n, l*x.size) // pairs of sequence and head per piece of work
 	par.For(b*n, pairs, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			g := factor(i)

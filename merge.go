@@ -77,7 +77,7 @@ func weightedSum(t *tensor.Tape, w *tensor.Tensor, xs []*tensor.Tensor) *tensor.
 	// each calls begin for each row, whose vectors begin at i, and then f for each part of the
 	// row with a nonzero weight.
 	each := func(f func(weight, p, i int), begin func(i int)) {
-		par.For(w.Len()/n, max(1, grain/(n*size+1)), func(lo, hi int) {
+		par.For(w.Len()/n, par.Chunk(w.Len()/n, n*size), func(lo, hi int) {
 			for r := lo; r < hi; r++ {
 				begin(r * size)
 				for p, x := range w.Data()[r*n:][:n] {

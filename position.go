@@ -116,25 +116,56 @@ func (p Positions) ends(s Sizes) Positions {
 // applyPosition returns the heads with their vectors moved to their positions.
 func applyPosition(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
 	panicAs(op, "position", p.Check(x.size))
-	b, l := x.batches(), x.length()
-	at.check(op, "positions", b, l)
-	y := x.like(t, x.size)
-	each := func(f func(b, h, l, p int)) {
-		par.For(b*l, max(1, grain/max(1, x.count*x.size)), func(lo, hi int) {
+	m := movement{p, of, at, x, x.like(t, x.size), x.length()}
+	at.check(op, "positions", x.batches(), m.length)
+	if n := x.batches() * m.length; n <= m.chunk(n) { // without a closure, for a step of a decoder
+		m.apply(0, n)
+	} else {
+		m.applyLong(n)
+	}
+	if t.Needs(x.x) {
+		m.record(t)
+	}
+	return m.y
+}
+
+// movement is a call of applyPosition.
+type movement struct {
+	Position
+	of     Projections
+	at     Positions
+	x, y   heads
+	length int
+}
+
+// chunk returns the length of the chunks of a loop over the vectors of all n places in a batch.
+func (m *movement) chunk(n int) int { return par.Chunk(n, 4*m.x.count*m.x.size) }
+
+// apply moves the vectors of places lo to hi.
+func (m *movement) apply(lo, hi int) {
+	src, dst := m.x.x.Data(), m.y.x.Data()
+	for n := lo; n < hi; n++ {
+		b, l := n/m.length, n%m.length
+		at := m.at.at(b, l)
+		for h := range m.x.count {
+			m.Apply(m.y.vector(dst, b, h, l), m.x.vector(src, b, h, l), at, m.of)
+		}
+	}
+}
+
+func (m movement) applyLong(n int) { par.For(n, m.chunk(n), m.apply) }
+
+func (m movement) record(t *tensor.Tape) {
+	t.Record(m.y.x, func(dy []float32) {
+		dx, n := t.GradOf(m.x.x), m.x.batches()*m.length
+		par.For(n, m.chunk(n), func(lo, hi int) {
 			for n := lo; n < hi; n++ {
-				for h := range x.count {
-					f(n/l, h, n%l, at.at(n/l, n%l))
+				b, l := n/m.length, n%m.length
+				at := m.at.at(b, l)
+				for h := range m.x.count {
+					m.Back(m.x.vector(dx, b, h, l), m.y.vector(dy, b, h, l), at, m.of)
 				}
 			}
 		})
-	}
-	src, dst := x.x.Data(), y.x.Data()
-	each(func(b, h, l, pos int) { p.Apply(y.vector(dst, b, h, l), x.vector(src, b, h, l), pos, of) })
-	if t.Needs(x.x) {
-		t.Record(y.x, func(dy []float32) {
-			dx := t.GradOf(x.x)
-			each(func(b, h, l, pos int) { p.Back(x.vector(dx, b, h, l), y.vector(dy, b, h, l), pos, of) })
-		})
-	}
-	return y
+	})
 }

@@ -65,7 +65,7 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 	soft := t.Floats(len(x))
 	uniform := smoothing / float32(classes)
 	each := t.Floats(len(targets))
-	chunk := max(1, 4096/classes)
+	chunk := par.Chunk(len(targets), 4*classes) // an exponential for each class
 	par.For(len(targets), chunk, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			each[r] = 0

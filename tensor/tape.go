@@ -432,9 +432,7 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 		switch dout := douts[i]; {
 		case dout != nil:
 			sameShape(op, "dout", dout, out.shape)
-			for j, d := range dout.data {
-				g[j] += d
-			}
+			par.For(len(g), par.ChunkOfNumbers(len(g), costAdd), func(lo, hi int) { simd.Add(g[lo:hi], g[lo:hi], dout.data[lo:hi]) })
 		case len(g) == 1:
 			g[0]++
 			t.losses = append(t.losses, out)

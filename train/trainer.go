@@ -71,7 +71,10 @@ type Trainer struct {
 	// Engine, if it is not nil, makes the steps instead of this package.
 	Engine Engine
 
-	model    *models.Model
+	model       *models.Model
+	lastBatches [][]int // the last result of batches: Run needs it for each call
+	lastKey     batchesKey
+
 	params   nn.Vars // of the model, in a list: walking through its modules allocates a thousand small objects
 	examples []models.Example
 	optim    *nn.AdamW
@@ -353,8 +356,12 @@ func (tr *Trainer) pick(batch []int) []models.Example {
 // batches returns the batches of an epoch as indexes of examples. The order is shuffled, but neighbours have similar
 // lengths, so that batches have little padding. The result depends only on these lengths, the settings and the epoch.
 func (tr *Trainer) batches(epoch int) [][]int {
-	rng := rand.New(rand.NewPCG(tr.Settings.Seed, uint64(epoch)))
-	order, size := rng.Perm(len(tr.examples)), tr.Settings.Batch
+	key := batchesKey{epoch, tr.Settings.Batch, tr.Settings.Seed}
+	if tr.lastBatches != nil && tr.lastKey == key {
+		return tr.lastBatches
+	}
+	rng := rand.New(rand.NewPCG(key.seed, uint64(epoch)))
+	order, size := rng.Perm(len(tr.examples)), key.size
 	var batches [][]int
 	// Sorting within pools of many batches, instead of over all examples, keeps the composition of
 	// batches random.
@@ -366,5 +373,12 @@ func (tr *Trainer) batches(epoch int) [][]int {
 		batches = slices.AppendSeq(batches, slices.Chunk(pool, size))
 	}
 	rng.Shuffle(len(batches), func(i, j int) { batches[i], batches[j] = batches[j], batches[i] })
+	tr.lastBatches, tr.lastKey = batches, key
 	return batches
+}
+
+// batchesKey is what the batches of the trainer's examples depend on.
+type batchesKey struct {
+	epoch, size int
+	seed        uint64
 }
