@@ -3,7 +3,6 @@ package attn
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/attn-go/attn/tensor"
 )
@@ -79,16 +78,16 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	for _, width := range m.widths() {
 		wantInput("query", x, m.config.Layout, "L", len(cache.seqs), Infer, width)
 	}
-	at := o.KeyPositions
+	before, at := cache.Lens(), o.KeyPositions
 	if !at.given() {
-		at = Positions{Offsets: cache.Lens()}
+		at = Positions{Offsets: before}
 	}
 	queries, next := m.self(t, x)
 	next.keys = m.positionKeys(t, next.keys, at)
 	err := checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length())
 	panicAs(opMultiHead, "query lengths", err)
 	cache.wantCapacity(opMultiHead, queries.length(), o.QueryLens)
-	before, done := cache.Lens(), false
+	done := false
 	defer func() {
 		for b := range before {
 			if !done { // later calls overwrite the appended keys
@@ -118,7 +117,7 @@ func (m *MultiHead) wantCache(cache *Cache) {
 		got := fmt.Sprintf("one that stores keys for a score of type %T", cache.config.Score)
 		badValue(opMultiHead, "cache", got, "one from this layer's NewCache")
 	}
-	if got := []int{s.G, cache.config.KeySize, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
-		badShape(opMultiHead, "cache", "heads and sizes", got, "[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize)
+	if got, want := [3]int{s.G, cache.config.KeySize, s.EV}, [3]int{c.KVHeads, c.HeadSize, c.ValueSize}; got != want {
+		badShape(opMultiHead, "cache", "heads and sizes", []int{got[0], got[1], got[2]}, "[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize)
 	}
 }

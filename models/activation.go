@@ -25,8 +25,8 @@ var activations = map[string]Activation{
 	"gelu_fast":         tanhGELU,
 	"gelu_accurate":     tanhGELU,
 	"quick_gelu":        quickGELU,
-	"silu":              siLU,
-	"swish":             siLU,
+	"silu":              tensor.SiLU,
+	"swish":             tensor.SiLU,
 	"relu":              tensor.ReLU,
 	"tanh":              tensor.Tanh,
 	"sigmoid":           tensor.Sigmoid,
@@ -54,9 +54,4 @@ func tanhGELU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 // quickGELU returns x·sigmoid(1.702·x).
 func quickGELU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Mul(t, x, tensor.Sigmoid(t, tensor.Scale(t, x, 1.702)))
-}
-
-// siLU returns x·sigmoid(x).
-func siLU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	return tensor.Mul(t, x, tensor.Sigmoid(t, x))
 }

@@ -114,5 +114,5 @@ func marianPositions(b *Builder, z Sizes) words {
 	if name := "embed_positions.weight"; b.Has(name) {
 		return &nn.Embedding{Weight: b.Fixed(name, z.Positions, z.Width)}
 	}
-	return sinusoids{z.Width, true}
+	return &sinusoids{width: z.Width, halves: true}
 }

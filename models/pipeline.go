@@ -293,7 +293,7 @@ var torchActivations = map[string]Activation{
 	"torch.nn.modules.activation.ReLU":    tensor.ReLU,
 	"torch.nn.modules.activation.GELU":    tensor.GELU,
 	"torch.nn.modules.activation.Sigmoid": tensor.Sigmoid,
-	"torch.nn.modules.activation.SiLU":    siLU,
+	"torch.nn.modules.activation.SiLU":    tensor.SiLU,
 }
 
 // readDense reads a dense layer. name is its folder.

@@ -80,8 +80,9 @@ func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 			places[i] = s.place(ids)
 			continue
 		}
+		places[i] = make([]int, len(ids))
 		for j := range ids {
-			places[i] = append(places[i], before[i]+j)
+			places[i][j] = before[i] + j
 		}
 	}
 	h := s.sum(t, x, places, b, l)

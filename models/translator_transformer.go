@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
@@ -67,7 +68,7 @@ func newTransformer(c TranslatorConfig, rng *rand.Rand) transformer {
 			Vocabulary: table.Weight.Dim(0),
 		}.oneToOne()
 		return &stack{
-			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: sinusoids{width: c.Width},
+			sizes: z, words: table, scale: float32(math.Sqrt(float64(c.Width))), positions: &sinusoids{width: c.Width},
 			dropout: c.Dropout, norm: nn.NewLayerNorm(c.Width),
 		}
 	}
@@ -170,26 +171,40 @@ func (m transformer) Params() nn.Params {
 type sinusoids struct {
 	width  int
 	halves bool
+
+	lock  sync.Mutex
+	table *tensor.Tensor // of positions 0, 1, 2, …; Forward extends it
 }
 
 // Forward returns the vectors of positions.
-func (s sinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
+func (s *sinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
 	if len(at) == 0 {
 		return t.Make(b, l, s.width)
 	}
-	first := slices.Min(at)
-	table := nn.Sinusoids(t, first, slices.Max(at)-first+1, s.width)
-	out := t.Make(b, l, s.width)
-	sines := (s.width + 1) / 2
-	for n, position := range at {
-		to, from := out.Data()[n*s.width:][:s.width], table.Data()[(position-first)*s.width:][:s.width]
-		if !s.halves {
-			copy(to, from)
-			continue
-		}
-		for i, v := range from {
-			to[i%2*sines+i/2] = v
+	return tensor.Reshape(t, tensor.Gather(t, s.upTo(slices.Max(at)), at), b, l, s.width)
+}
+
+// upTo returns a table with a position and those before it.
+func (s *sinusoids) upTo(position int) *tensor.Tensor {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.table != nil && position < s.table.Dim(0) {
+		return s.table
+	}
+	rows := 64
+	for rows <= position {
+		rows *= 2
+	}
+	table := nn.Sinusoids(nil, 0, rows, s.width)
+	if s.halves {
+		sines := (s.width + 1) / 2
+		for n := range rows {
+			row := table.Data()[n*s.width:][:s.width]
+			for i, v := range slices.Clone(row) {
+				row[i%2*sines+i/2] = v
+			}
 		}
 	}
-	return out
+	s.table = table
+	return table
 }

@@ -25,9 +25,10 @@ func takeGradients(m Module) *gradients {
 	s.pieces, s.starts, s.total = s.pieces[:0], s.starts[:0], 0
 	for _, p := range m.Params() {
 		if g := p.Grad(); g != nil {
-			for piece := range slices.Chunk(g.Data(), most) {
-				s.pieces, s.starts = append(s.pieces, piece), append(s.starts, s.total)
-				s.total += len(piece)
+			for data := g.Data(); len(data) > 0; {
+				n := min(len(data), most)
+				s.pieces, s.starts = append(s.pieces, data[:n]), append(s.starts, s.total)
+				data, s.total = data[n:], s.total+n
 			}
 		}
 	}

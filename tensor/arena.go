@@ -16,6 +16,12 @@ type arena[T any] struct {
 	block  int // index of the block in use
 	used   int // number of its elements in use
 
+	// held is the slice that the last release kept in its place. take skips it.
+	held   place[T]
+	holds  int         // number of slices held since reset
+	recent [8]place[T] // of the last slices taken from blocks
+	takes  int
+
 	large []lent[T]
 	lends int // of large slices since reset
 }
@@ -27,10 +33,17 @@ type lent[T any] struct {
 	number int // the value of lends when it was lent
 }
 
-// mark is a position in an arena.
-type mark struct{ block, used, lends int }
+// place is where a slice is within a block.
+type place[T any] struct {
+	first    *T
+	block    int
+	from, to int
+}
 
-func (a *arena[T]) mark() mark { return mark{a.block, a.used, a.lends} }
+// mark is a position in an arena.
+type mark struct{ block, used, lends, holds int }
+
+func (a *arena[T]) mark() mark { return mark{a.block, a.used, a.lends, a.holds} }
 
 // release frees all slices taken since the mark, except keep, which it may move.
 func (a *arena[T]) release(m mark, keep []T) []T {
@@ -47,12 +60,33 @@ func (a *arena[T]) release(m mark, keep []T) []T {
 		l.taken = false
 	}
 	a.block, a.used = m.block, m.used
+	if a.holds > m.holds {
+		a.held = place[T]{} // was taken since the mark
+	}
 	if !moves {
+		return keep
+	}
+	if p := a.placeOf(keep); p.first != nil && a.held.first == nil {
+		a.held = p
+		a.holds++
 		return keep
 	}
 	to := a.take((len(keep) + 15) &^ 15)[:len(keep):len(keep)] // whole cache lines
 	copy(to, keep)
 	return to
+}
+
+// placeOf returns the place of a slice that was taken a short time ago, or none.
+func (a *arena[T]) placeOf(s []T) place[T] {
+	if len(s) > 0 {
+		for _, p := range a.recent {
+			if p.first == &s[0] && p.to-p.from >= len(s) {
+				p.to = p.from + (len(s)+15)&^15 // whole cache lines, as in Floats
+				return p
+			}
+		}
+	}
+	return place[T]{}
 }
 
 // Blocks double in size from the first to the largest, so that small tapes stay small. A request for more than a
@@ -68,10 +102,11 @@ func (a *arena[T]) take(n int) []T {
 		return a.takeLarge(n)
 	}
 	for ; a.block < len(a.blocks); a.block, a.used = a.block+1, 0 {
+		if h := &a.held; h.first != nil && h.block == a.block && a.used < h.to && a.used+n > h.from {
+			a.used = h.to
+		}
 		if b := a.blocks[a.block]; a.used+n <= len(b) {
-			s := b[a.used : a.used+n : a.used+n]
-			a.used += n
-			return s
+			return a.cut(n)
 		}
 	}
 	length := firstBlock
@@ -79,8 +114,19 @@ func (a *arena[T]) take(n int) []T {
 		length = min(2*len(a.blocks[len(a.blocks)-1]), largestBlock)
 	}
 	a.blocks = append(a.blocks, pages.Make[T](max(n, length)))
-	a.used = n
-	return a.blocks[a.block][:n:n]
+	a.used = 0
+	return a.cut(n)
+}
+
+// cut returns the next n elements of the block in use.
+func (a *arena[T]) cut(n int) []T {
+	s := a.blocks[a.block][a.used : a.used+n : a.used+n]
+	if n > 0 {
+		a.recent[a.takes%len(a.recent)] = place[T]{&s[0], a.block, a.used, a.used + n}
+		a.takes++
+	}
+	a.used += n
+	return s
 }
 
 // takeLarge returns the smallest free slice that fits. If none fits, it replaces the largest free slice with a new
@@ -117,6 +163,7 @@ func (a *arena[T]) takeLarge(n int) []T {
 // reset frees all slices.
 func (a *arena[T]) reset() {
 	a.block, a.used, a.lends = 0, 0, 0
+	a.held, a.holds = place[T]{}, 0
 	for i := range a.large {
 		a.large[i].taken = false
 	}

@@ -71,6 +71,11 @@ func operations(x *tensor.Tensor) map[string]func(t *tensor.Tape) *tensor.Tensor
 		"Dropout: x":      func(t tape) result { return tensor.Dropout(t, x, 0.5) },
 		"AddDropout: x":   func(t tape) result { return tensor.AddDropout(t, x, z, 0.5) },
 		"AddDropout: y":   func(t tape) result { return tensor.AddDropout(t, z, x, 0.5) },
+		"AddLayerNorm: x": func(t tape) result { y, _ := tensor.AddLayerNorm(t, x, z, 0, v, v, 1); return y },
+		"AddLayerNorm: y": func(t tape) result { y, _ := tensor.AddLayerNorm(t, z, x, 0, v, v, 1); return y },
+		"AddRMSNorm: y":   func(t tape) result { y, _ := tensor.AddRMSNorm(t, z, x, 0, v, 1); return y },
+		"GatherSum: x":    func(t tape) result { return tensor.GatherSum(t, []result{z, x}, [][]int{{1}, {1}}) },
+		"SiLU: x":         func(t tape) result { return tensor.SiLU(t, x) },
 		"Rows: x":         func(t tape) result { return x.Rows(0, 1) },
 		"Backward: out":   func(t tape) result { t.BackwardAll([]result{p, x}, []result{z, z}); return z },
 		"Backward: dout":  func(t tape) result { t.Backward(p, x); return z },
@@ -108,6 +113,7 @@ func TestNilOperands(t *testing.T) {
 		want string
 	}{
 		{func() { tensor.LayerNorm(nil, z(2, 3), nil, z(3), 1) }, `tensor: LayerNorm: gain is nil, want a tensor`},
+		{func() { tensor.AddLayerNorm(nil, z(2, 3), z(2, 3), 0, z(3), nil, 1) }, `tensor: AddLayerNorm: shift is nil, want a tensor`},
 		{func() { tensor.LayerNorm(nil, z(2, 3), z(3), nil, 1) }, `tensor: LayerNorm: shift is nil, want a tensor`},
 		{func() { tensor.RMSNorm(nil, z(2, 3), nil, 1) }, `tensor: RMSNorm: gain is nil, want a tensor`},
 		{func() { tensor.Randn(nil, 2) }, `tensor: Randn: rng is nil, want a \*rand\.Rand`},

@@ -91,6 +91,12 @@ func moveCases() []opCase {
 		{name: "gather_matrices", f: with(tensor.Gather, []int{2, 0, 2}),
 			in: [][]int{{3, 5, 7}}, shape: []int{3, 5, 7},
 			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], []int{2, 0, 2}[i[0]], i[1], i[2]) }},
+		{name: "gather_sum", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
+			return tensor.GatherSum(t, []*tensor.Tensor{x[0], x[1], x[0]}, [][]int{{2, 0}, {1, 1}, {0, 0}})
+		}, in: [][]int{{3, 5}, {2, 5}}, shape: []int{2, 5},
+			want: func(x []*tensor.Tensor, i []int) float64 {
+				return at(x[0], []int{2, 0}[i[0]], i[1]) + at(x[1], 1, i[1]) + at(x[0], 0, i[1])
+			}},
 		{name: "gather_nothing", f: with(tensor.Gather, []int{}), in: [][]int{{3, 5}}, shape: []int{0, 5},
 			want: func(x []*tensor.Tensor, i []int) float64 { return 0 }},
 	}
@@ -107,6 +113,21 @@ func rowCases() []opCase {
 		}, bench: [][]int{{7, 61, 211}, {211}, {211}}},
 		{name: "rms_norm", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.RMSNorm(t, x[0], x[1], 1e-5) },
 			bench: [][]int{{7, 61, 211}, {211}}},
+		{name: "add_layer_norm", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
+			_, y := tensor.AddLayerNorm(t, x[0], x[1], 0.3, x[2], x[3], 1e-5)
+			return y
+		}, in: [][]int{{5, 7}, {5, 7}, {7}, {7}}, shape: []int{5, 7}, bench: [][]int{{427, 211}, {427, 211}, {211}, {211}},
+			want: func(x []*tensor.Tensor, i []int) float64 {
+				return at(tensor.LayerNorm(nil, tensor.AddDropout(training(), x[0], x[1], 0.3), x[2], x[3], 1e-5), i...)
+			}},
+		{name: "add_rms_norm", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
+			sum, y := tensor.AddRMSNorm(t, x[0], x[1], 0, x[2], 1e-5)
+			return tensor.Add(t, sum, y)
+		}, in: [][]int{{5, 7}, {5, 7}, {7}}, shape: []int{5, 7}, bench: [][]int{{427, 211}, {427, 211}, {211}},
+			want: func(x []*tensor.Tensor, i []int) float64 {
+				sum := tensor.Add(nil, x[0], x[1])
+				return at(sum, i...) + at(tensor.RMSNorm(nil, sum, x[2], 1e-5), i...)
+			}},
 		{name: "l2_normalize", f: with(tensor.Normalize, 1e-12), bench: wide},
 		{name: "normalize_short", f: with(tensor.Normalize, 11), // all vectors are shorter than eps
 			in: [][]int{{5, 7}}, shape: []int{5, 7},

@@ -109,6 +109,32 @@ func GELU(t *Tape, x *Tensor) *Tensor {
 	})
 }
 
+// SiLU returns x·sigmoid(x), elementwise, also called swish.
+//
+// Source: Elfwing, Uchibe and Doya, "Sigmoid-Weighted Linear Units for Neural Network Function Approximation in
+// Reinforcement Learning", 2017, https://arxiv.org/abs/1702.03118.
+func SiLU(t *Tape, x *Tensor) *Tensor {
+	return unary(t, "SiLU", costExp, x, func(y, x []float32) {
+		simd.Sigmoid(y, x)
+		simd.Mul(y, x, y)
+	}, func(dx, dy, x, _ []float32) { // with s = sigmoid(x): dx += dy·s + dy·x·s·(1−s)
+		var s, ds [256]float32
+		for len(x) > 0 {
+			n := min(len(x), len(s))
+			simd.Sigmoid(s[:n], x[:n])
+			addProduct(dx[:n], dy[:n], s[:n])
+			clear(ds[:n])
+			addProduct(ds[:n], dy[:n], x[:n])
+			for i, v := range s[:n] {
+				if ds[i] != 0 {
+					dx[i] += float32(ds[i] * v * (1 - v))
+				}
+			}
+			x, dx, dy = x[n:], dx[n:], dy[n:]
+		}
+	})
+}
+
 // Exp returns exp x, elementwise.
 func Exp(t *Tape, x *Tensor) *Tensor {
 	return unary(t, "Exp", costExp, x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })

@@ -65,9 +65,9 @@ func AddRMSNorm(t *Tape, x, y *Tensor, p float32, gain *Tensor, eps float32) (su
 // norm is LayerNorm, or RMSNorm if shift is nil. before, unless it is empty, computes x.
 func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32, before residual) *Tensor {
 	n, d := rows(op, x)
-	sameShape(op, "gain", gain, []int{d})
+	sameLength(op, "gain", gain, d)
 	if shift != nil {
-		sameShape(op, "shift", shift, []int{d})
+		sameLength(op, "shift", shift, d)
 	}
 	m := normalization{
 		n: n, d: d, eps: eps, x: x, gain: gain, shift: shift, y: t.Make(x.shape...),

@@ -98,3 +98,72 @@ func TestUseAfterRelease(t *testing.T) {
 		t.Error("a mark from before Reset can be released")
 	}
 }
+
+// Memory of tensors is not used twice, whatever is released in which order, and recent results stay where they are.
+func TestReleaseAtRandom(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 50 {
+		tape := NewTape(Infer)
+		number := float32(0)
+		made := func() *Tensor {
+			x := tape.Make(rng.IntN(1 + 1<<rng.IntN(14)))
+			number++
+			for i := range x.data {
+				x.data[i] = number
+			}
+			return x
+		}
+		type level struct {
+			mark  Mark
+			alive []*Tensor
+			first []float32 // of each tensor in alive
+		}
+		levels := []*level{{mark: tape.Mark()}}
+		add := func(x *Tensor) {
+			l := levels[len(levels)-1]
+			l.alive = append(l.alive, x)
+			if l.first = append(l.first, 0); len(x.data) > 0 {
+				l.first[len(l.first)-1] = x.data[0]
+			}
+		}
+		for range 300 {
+			switch l := levels[len(levels)-1]; {
+			case rng.IntN(3) > 0 || len(l.alive) == 0:
+				add(made())
+			case rng.IntN(2) == 0 && len(levels) < 4:
+				levels = append(levels, &level{mark: tape.Mark()})
+			default:
+				i := rng.IntN(len(l.alive))
+				if rng.IntN(2) == 0 {
+					i = len(l.alive) - 1
+				}
+				x, again := l.alive[i], rng.IntN(2) == 0 || len(levels) == 1
+				y := tape.Release(l.mark, x)
+				if *l = (level{mark: l.mark}); !again {
+					levels = levels[:len(levels)-1]
+				}
+				add(y)
+			}
+			for _, l := range levels {
+				for i, x := range l.alive {
+					for _, v := range x.data {
+						if v != l.first[i] {
+							t.Fatalf("a tensor of %v has %v", l.first[i], v)
+						}
+					}
+				}
+			}
+		}
+	}
+	tape := NewTape(Infer)
+	begin := tape.Mark()
+	x := tape.Make(100)
+	for range 10 {
+		tape.Make(50)
+		y := tape.Make(100)
+		tape.Make(7)
+		if x = tape.Release(begin, y); &x.data[0] != &y.data[0] {
+			t.Error("a recent tensor was moved")
+		}
+	}
+}
