@@ -99,10 +99,9 @@ func (r *Run) cache(layer int) *attn.Cache {
 // options adds the settings of a run to a layer's attention options. lens are the lengths of the
 // sequences, nil if all are equal.
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
-	name := self.Config().Name
 	o.Observe, o.Inspect = r.Observe, r.Inspect
 	if r.Gates != nil {
-		o.Gates = r.Gates(name)
+		o.Gates = r.Gates(self.Config().Name)
 	}
 	if o.QueryLens = lens; r.State == nil {
 		o.KeyLens = lens
