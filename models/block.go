@@ -33,13 +33,16 @@ type block struct {
 	options                     attn.Options // masks, biases, soft-cap; a Run adds to them
 }
 
-// forward returns the next hidden states. number is the index of the block. lens are the lengths of the sequences, nil
-// if they are equal. m is the source, for the decoder of an encoder–decoder. Shapes: x and out [B L D].
-func (b *block) forward(t *tensor.Tape, x *tensor.Tensor, r *Run, number int, lens []int, m *memory) *tensor.Tensor {
-	h, next := x, b.ffNorm // h is the input of a branch
-	if !b.postNorm {
-		h = b.selfNorm.Forward(t, x)
+// forward returns the next hidden states, and their norm by after unless it is nil. number is the index of the block.
+// h is the norm of x by input, or nil. lens are the lengths of the sequences, nil if they are equal. m is the source, for
+// the decoder of an encoder–decoder. Shapes: x, h and out [B L D].
+func (b *block) forward(
+	t *tensor.Tape, x, h *tensor.Tensor, r *Run, number int, lens []int, m *memory, after Layer,
+) (out, normed *tensor.Tensor) {
+	if h == nil {
+		h = optional(t, b.input(), x)
 	}
+	next := b.ffNorm
 	if b.cross != nil {
 		next = b.crossNorm
 	}
@@ -49,12 +52,15 @@ func (b *block) forward(t *tensor.Tape, x *tensor.Tensor, r *Run, number int, le
 		o.KeyLens = m.lens
 		x, h = b.add(t, x, b.cross.Query(t, h, m.kv[number], o).Out, b.crossNorm, b.ffNorm)
 	}
-	y := optional(t, b.ffAfter, b.ff.Forward(t, h))
+	return b.add(t, x, optional(t, b.ffAfter, b.ff.Forward(t, h)), b.ffNorm, after)
+}
+
+// input returns the norm of the block's input, or nil.
+func (b *block) input() Layer {
 	if b.postNorm {
-		_, y = nn.AddNorm(t, b.ffNorm, x, y, b.dropout)
-		return y
+		return nil
 	}
-	return tensor.AddDropout(t, x, y, b.dropout)
+	return b.selfNorm
 }
 
 // attend returns self-attention of h.
@@ -66,12 +72,15 @@ func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, len
 	return b.self.Forward(t, h, h, h, o).Out
 }
 
-// add returns x plus the output y of a branch, normalised by own or by the norm of the next branch, and the input of
-// the next branch.
+// add returns x plus the output y of a branch, normalised by own if norms follow the branches, and the input of the next
+// branch, normalised by next if norms precede them. After the last branch, next may be nil.
 func (b *block) add(t *tensor.Tape, x, y *tensor.Tensor, own, next Layer) (sum, h *tensor.Tensor) {
-	if b.postNorm {
+	switch {
+	case b.postNorm:
 		_, h = nn.AddNorm(t, own, x, y, b.dropout)
 		return h, h
+	case next == nil:
+		return tensor.AddDropout(t, x, y, b.dropout), nil
 	}
 	return nn.AddNorm(t, next, x, y, b.dropout)
 }

@@ -45,13 +45,21 @@ func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tens
 	x := s.embed(t, batch, r)
 	r.state(0, x)
 	begin := t.Mark()
+	var h *tensor.Tensor // the norm of x that the next block needs, or nil
 	for i, b := range s.blocks {
 		if r.States != nil { // the callback may keep x
 			begin = t.Mark()
 		}
-		x = b.forward(t, x, r, i, lens, m)
-		if i == len(s.blocks)-1 {
+		switch last := i == len(s.blocks)-1; {
+		case last && b.postNorm:
+			x, _ = b.forward(t, x, h, r, i, lens, m, nil)
 			x = optional(t, s.norm, x)
+		case last && s.norm != nil:
+			_, x = b.forward(t, x, h, r, i, lens, m, s.norm)
+		case t.Recording() && !last:
+			x, h = b.forward(t, x, h, r, i, lens, m, s.blocks[i+1].input())
+		default: // Release keeps only x
+			x, _ = b.forward(t, x, nil, r, i, lens, m, nil)
 		}
 		if r.Observe == nil && r.Inspect == nil { // and no callback has received internal tensors
 			x = t.Release(begin, x)
@@ -68,7 +76,6 @@ func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	if r.State != nil {
 		before = r.State.Lens()
 	}
-	places := make([][]int, b)
 	for i, ids := range x.IDs {
 		if n := before[i] + len(ids); s.sizes.Positions > 0 && n > s.sizes.Positions {
 			panic(&tensor.ShapeError{
@@ -76,21 +83,30 @@ func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 				Want: fmt.Sprintf("at most %d", s.sizes.Positions),
 			})
 		}
-		if s.place != nil {
-			places[i] = s.place(ids)
-			continue
-		}
-		places[i] = make([]int, len(ids))
-		for j := range ids {
-			places[i][j] = before[i] + j
-		}
 	}
-	h := s.sum(t, x, places, b, l)
+	h := s.sum(t, x, before, b, l)
 	return tensor.Dropout(t, optional(t, s.wordsNorm, h), s.dropout)
 }
 
-// sum returns the sum of the embeddings before their norm.
-func (s *stack) sum(t *tensor.Tape, x Batch, places [][]int, b, l int) *tensor.Tensor {
+// places returns the positions of the tokens of all sequences, padded like Batch.ids.
+func (s *stack) places(x Batch, before []int, l int) []int {
+	all := make([]int, len(x.IDs)*l)
+	for i, ids := range x.IDs {
+		row := all[i*l:][:len(ids)]
+		if s.place != nil {
+			copy(row, s.place(ids))
+			continue
+		}
+		for j := range row {
+			row[j] = before[i] + j
+		}
+	}
+	return all
+}
+
+// sum returns the sum of the embeddings before their norm. before is the number of tokens of each sequence that were
+// read in earlier runs.
+func (s *stack) sum(t *tensor.Tape, x Batch, before []int, b, l int) *tensor.Tensor {
 	words, table := s.words.(*nn.Embedding)
 	positions, learned := s.positions.(*nn.Embedding)
 	if table && learned && s.scale == 0 { // in one pass
@@ -98,7 +114,7 @@ func (s *stack) sum(t *tensor.Tape, x Batch, places [][]int, b, l int) *tensor.T
 		if s.types != nil {
 			tables, ids = append(tables, s.types), append(ids, x.types())
 		}
-		return nn.EmbeddingSum(t, append(tables, positions), append(ids, x.flat(places)), b, l)
+		return nn.EmbeddingSum(t, append(tables, positions), append(ids, s.places(x, before, l)), b, l)
 	}
 	h := s.words.Forward(t, x.ids(), b, l)
 	if s.scale != 0 {
@@ -108,7 +124,7 @@ func (s *stack) sum(t *tensor.Tape, x Batch, places [][]int, b, l int) *tensor.T
 		h = tensor.Add(t, h, s.types.Forward(t, x.types(), b, l))
 	}
 	if s.positions != nil {
-		h = tensor.Add(t, h, s.positions.Forward(t, x.flat(places), b, l))
+		h = tensor.Add(t, h, s.positions.Forward(t, s.places(x, before, l), b, l))
 	}
 	return h
 }

@@ -14,6 +14,8 @@ const (
 	costNorm   = 2 // several passes through a row that is in the cache
 	costExp    = 4 // functions computed with SIMD instructions, and random numbers
 	costScalar = 8 // functions computed one by one
+
+	costMiss = 512 // for a row at a random place, which is not in the cache
 )
 
 // unary implements all functions of one element: y = f(x), and dx += dy·f'(x), which back computes from x or y,

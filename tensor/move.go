@@ -198,7 +198,8 @@ func gatherSum(t *Tape, op string, xs []*Tensor, index [][]int) *Tensor {
 	y.shape[0] = rows
 	w := size(y.shape[1:])
 	y.data = t.Floats(rows * w)
-	par.For(rows, par.Chunk(rows, len(xs)*w*costAdd), func(lo, hi int) {
+	cost := w*costAdd + costMiss
+	par.For(rows, par.Chunk(rows, len(xs)*cost), func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			to := y.data[r*w : (r+1)*w]
 			copy(to, xs[0].data[index[0][r]*w:])
@@ -215,11 +216,17 @@ func gatherSum(t *Tape, op string, xs []*Tensor, index [][]int) *Tensor {
 				if dx == nil {
 					continue
 				}
-				// Columns are independent, rows may repeat. Rows are seldom in the cache.
-				par.For(w, par.ChunkOfNumbers(w, rows*costScalar), func(lo, hi int) {
+				// Each part has some of the rows of dx, because a row of dy may not be the only one for its row.
+				parts := 1
+				for chunks := rows / par.Chunk(rows, cost); 2*parts <= min(chunks, 2*par.Threads()); {
+					parts *= 2
+				}
+				par.For(parts, 1, func(part, _ int) {
 					for r, at := range index[i] {
-						to := dx[at*w+lo : at*w+hi]
-						simd.Add(to, to, dy[r*w+lo:r*w+hi])
+						if at&(parts-1) == part {
+							to := dx[at*w:][:w]
+							simd.Add(to, to, dy[r*w:][:w])
+						}
 					}
 				})
 			}

@@ -77,8 +77,10 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32, before residu
 		m.cost += d * before.cost()
 	}
 	if shift == nil {
-		m.zeros = t.Floats(d)
-		clear(m.zeros)
+		m.zeros = zeros[:min(d, len(zeros))]
+		if d > len(zeros) {
+			m.zeros = make([]float32, d)
+		}
 	}
 	switch {
 	case n > par.Chunk(n, m.cost):
@@ -91,6 +93,9 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32, before residu
 	}
 	return m.y
 }
+
+// zeros are the shift of RMSNorm. They must not change.
+var zeros [1 << 13]float32
 
 // normalization is a call of norm.
 type normalization struct {
