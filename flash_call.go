@@ -12,7 +12,8 @@ import (
 type call struct {
 	flash.Attention
 	op   string
-	o    *Options
+	o    *Options // own, unless the call is a copy
+	own  Options
 	q    heads
 	kv   KV
 	form Form
@@ -26,7 +27,8 @@ type call struct {
 // newCall resolves the sizes of a call. The heads may have any layout. A cache adds its score,
 // mask and lengths to the options.
 func newCall(op string, q heads, kv KV, o *Options) *call {
-	c := &call{op: op, o: o, q: q, kv: kv}
+	c := &call{op: op, own: *o, q: q, kv: kv}
+	c.o = &c.own
 	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
 	c.QueryLens, c.KeyLens = o.QueryLens, o.KeyLens
 	if kv.cache != nil {
@@ -81,8 +83,8 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 func (c *call) describe(t *tensor.Tape) {
 	o := c.o
 	c.Context, c.Mask = t.Context(), o.Mask.rules
-	x := Inputs{Sizes: c.Sizes, Queries: c.q.split, Keys: c.kv.unmappedKeys(c.op)}
 	for i, change := range o.changes(c.Sizes) {
+		x := Inputs{Sizes: c.Sizes, Queries: c.q.split, Keys: c.kv.unmappedKeys(c.op)}
 		y, param := bound(t, c.op, change, x)
 		y.Extra = i == 0 && o.SoftCap != 0 // the soft-cap changes the scores of extra keys too
 		c.Changes, c.params = append(c.Changes, y), append(c.params, param)
@@ -159,13 +161,13 @@ func (c *call) checkMapped() {
 	}
 }
 
-// operands returns the tensors that may receive gradients.
-func (c *call) operands() []*tensor.Tensor {
-	all := []*tensor.Tensor{c.kv.values.x, c.additive, c.gaussian, c.o.Sinks, c.given}
+// needs reports whether an operand may receive a gradient.
+func (c *call) needs(t *tensor.Tape) bool {
+	needs := t.Needs(c.kv.values.x, c.additive, c.gaussian, c.o.Sinks, c.given)
 	if c.given == nil {
-		all = append(all, c.q.x, c.kv.keys.x)
+		needs = t.Needs(c.q.x, c.kv.keys.x) || needs
 	}
-	return append(all, c.params...)
+	return t.Needs(c.params...) || needs
 }
 
 // grads returns the gradients of the operands.
@@ -207,7 +209,7 @@ func (c *call) makeResults(t *tensor.Tape) {
 // reverse order, so record first records the step, on the empty tensor all. Then it records each
 // result with a step that only marks all as needed.
 func (c *call) record(t *tensor.Tape) {
-	if !t.Needs(c.operands()...) {
+	if !c.needs(t) {
 		return
 	}
 	all := t.Make(1)

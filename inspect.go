@@ -130,7 +130,7 @@ func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
 	// The options are stripped now: callbacks must not be retained.
 	o := *c.o
 	o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout, o.Observers = false, false, nil, nil, nil, 0, nil
-	c.o = nil
+	c.o, c.own = nil, Options{}
 	return func(b, h int) []float32 {
 		if b < 0 || b >= c.B || h < 0 || h >= c.H {
 			want := fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B)

@@ -209,8 +209,8 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 		o.Layer = c.Name
 	}
 	call := newCall(opMultiHead, queries, kv, &o)
-	if o.Score == nil {
-		o.Score = c.Score
+	if call.o.Score == nil {
+		call.o.Score = c.Score
 	}
 	if c.Heads == 0 {
 		call.check()
@@ -220,7 +220,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 		badValue(opMultiHead, "positions", "given", "none: the layer has no Position")
 	}
 	if o.Sinks == nil {
-		o.Sinks = m.Sinks
+		call.o.Sinks = m.Sinks
 	}
 	call.q = m.positionQueries(t, queries, call.Sizes, o.QueryPositions)
 	var last *tensor.Tensor

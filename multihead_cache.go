@@ -82,6 +82,9 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	if !at.given() {
 		at = Positions{Offsets: before}
 	}
+	if m.config.Position != nil && !o.KeyPositions.given() && !o.QueryPositions.given() {
+		o.QueryPositions = at // where Positions.ends would put the queries
+	}
 	queries, next := m.self(t, x)
 	next.keys = m.positionKeys(t, next.keys, at)
 	err := checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length())

@@ -159,11 +159,11 @@ func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	c := newCall(op, headFirst(q), KV{keys: headFirst(k)}, &o)
 	c.ThreeAxes = flat
 	c.check()
-	o.Sinks, o.Dropout, o.Observers = nil, 0, nil
+	c.o.Sinks, c.o.Dropout, c.o.Observers = nil, 0, nil
 	c.describe(t)
 	s := t.Make(c.B, c.H, c.Lq, c.Lk)
 	flash.Scores(&c.Attention, s.Data())
-	if t.Needs(c.operands()...) {
+	if c.needs(t) {
 		t.Record(s, func(ds []float32) {
 			g := c.grads(t)
 			g.DScores = ds
