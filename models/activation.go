@@ -2,7 +2,6 @@ package models
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -20,10 +19,10 @@ func (f Activation) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { r
 var activations = map[string]Activation{
 	"gelu":              tensor.GELU, // with erf
 	"gelu_python":       tensor.GELU,
-	"gelu_new":          tanhGELU,
-	"gelu_pytorch_tanh": tanhGELU,
-	"gelu_fast":         tanhGELU,
-	"gelu_accurate":     tanhGELU,
+	"gelu_new":          tensor.TanhGELU,
+	"gelu_pytorch_tanh": tensor.TanhGELU,
+	"gelu_fast":         tensor.TanhGELU,
+	"gelu_accurate":     tensor.TanhGELU,
 	"quick_gelu":        quickGELU,
 	"silu":              tensor.SiLU,
 	"swish":             tensor.SiLU,
@@ -42,13 +41,6 @@ func (s *Settings) Activation(key, usual string) Activation {
 		return tensor.GELU
 	}
 	return f
-}
-
-// tanhGELU returns x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))) as x·sigmoid of twice the
-// argument, which is the same.
-func tanhGELU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	const c = 2 * math.Sqrt2 / (math.SqrtPi)
-	return tensor.Mul(t, x, tensor.Sigmoid(t, tensor.Mul(t, x, tensor.Shift(t, tensor.Scale(t, tensor.Square(t, x), 0.044715*c), c))))
 }
 
 // quickGELU returns x·sigmoid(1.702·x).

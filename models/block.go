@@ -34,8 +34,8 @@ type block struct {
 }
 
 // forward returns the next hidden states, and their norm by after unless it is nil. number is the index of the block.
-// h is the norm of x by input, or nil. lens are the lengths of the sequences, nil if they are equal. m is the source, for
-// the decoder of an encoder–decoder. Shapes: x, h and out [B L D].
+// h is the norm of x by input, or nil. lens are the lengths of the sequences, nil if they are equal. m is the source,
+// for the decoder of an encoder–decoder. Shapes: x, h and out [B L D].
 func (b *block) forward(
 	t *tensor.Tape, x, h *tensor.Tensor, r *Run, number int, lens []int, m *memory, after Layer,
 ) (out, normed *tensor.Tensor) {
@@ -72,8 +72,8 @@ func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, len
 	return b.self.Forward(t, h, h, h, o).Out
 }
 
-// add returns x plus the output y of a branch, normalised by own if norms follow the branches, and the input of the next
-// branch, normalised by next if norms precede them. After the last branch, next may be nil.
+// add returns x plus the output y of a branch, normalised by own if norms follow the branches, and the input of the
+// next branch, normalised by next if norms precede them. After the last branch, next may be nil.
 func (b *block) add(t *tensor.Tape, x, y *tensor.Tensor, own, next Layer) (sum, h *tensor.Tensor) {
 	switch {
 	case b.postNorm:

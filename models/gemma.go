@@ -6,6 +6,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/tensor"
 )
 
 // The generations of Gemma multiply the embeddings by √D, have norms whose gain is 1 + weight,
@@ -94,7 +95,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 	m := rotaryDecoder{
 		Sizes:      rotarySizes(b, usual),
 		eps:        s.Eps("rms_norm_eps", 1e-6),
-		activation: tanhGELU,
+		activation: tensor.TanhGELU,
 		tied:       s.Bool("tie_word_embeddings", true),
 		plusOne:    true,
 	}

@@ -75,6 +75,7 @@ func operations(x *tensor.Tensor) map[string]func(t *tensor.Tape) *tensor.Tensor
 		"AddLayerNorm: y": func(t tape) result { y, _ := tensor.AddLayerNorm(t, z, x, 0, v, v, 1); return y },
 		"AddRMSNorm: y":   func(t tape) result { y, _ := tensor.AddRMSNorm(t, z, x, 0, v, 1); return y },
 		"GatherSum: x":    func(t tape) result { return tensor.GatherSum(t, []result{z, x}, [][]int{{1}, {1}}) },
+		"TanhGELU: x":     func(t tape) result { return tensor.TanhGELU(t, x) },
 		"SiLU: x":         func(t tape) result { return tensor.SiLU(t, x) },
 		"Rows: x":         func(t tape) result { return x.Rows(0, 1) },
 		"Backward: out":   func(t tape) result { t.BackwardAll([]result{p, x}, []result{z, z}); return z },

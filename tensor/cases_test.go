@@ -48,6 +48,11 @@ func elementwiseCases() []opCase {
 		{name: "gelu", f: unary(tensor.GELU), bench: long},
 		{name: "silu", f: unary(tensor.SiLU), bench: long, in: [][]int{{5, 7}}, shape: []int{5, 7},
 			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], i...) / (1 + math.Exp(-at(x[0], i...))) }},
+		{name: "tanh_gelu", f: unary(tensor.TanhGELU), bench: long, in: [][]int{{5, 7}}, shape: []int{5, 7},
+			want: func(x []*tensor.Tensor, i []int) float64 {
+				x0 := at(x[0], i...)
+				return x0 / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x0+0.044715*x0*x0*x0)))
+			}},
 		{name: "exp", f: unary(tensor.Exp), bench: long},
 		{name: "log", f: unary(tensor.Log), bench: long, keep: 0.5, positive: true},
 		{name: "sqrt", f: unary(tensor.Sqrt), bench: long, keep: 0.3, positive: true},

@@ -22,8 +22,7 @@
 // In mode Train, Dropout drops elements at random, as a function of the seed and step given to Tape.Seed. Without a
 // call of Seed it panics, because every tape would drop the same elements.
 //
-// In the source, every backward step is directly below its forward step, in the same function, and adds to the
-// gradients of its operands.
+// In the source, every backward step is directly below its forward step and adds to the gradients of its operands.
 //
 // # Zero times anything is zero
 //
@@ -33,8 +32,8 @@
 //
 // # Numbers
 //
-// Results do not depend on the number of threads, bit for bit: work is divided by shape alone, and sums have a fixed
-// order. A row's result does not depend on the other rows of a batch.
+// Results do not depend on the number of threads, bit for bit: sums have a fixed order, however work is divided. A
+// row's result does not depend on the other rows of a batch.
 //
 // # Errors
 //

@@ -137,6 +137,50 @@ func SiLU(t *Tape, x *Tensor) *Tensor {
 	})
 }
 
+// TanhGELU returns x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), elementwise: an approximation of GELU.
+func TanhGELU(t *Tape, x *Tensor) *Tensor {
+	// It is x·sigmoid(u), where u = x·(c + k·x²) is twice the argument of tanh.
+	const c, k = 2 * math.Sqrt2 / math.SqrtPi, 0.044715 * (2 * math.Sqrt2 / math.SqrtPi)
+	factor := func(y, x []float32) { // c + k·x²
+		simd.Mul(y, x, x)
+		simd.Scale(y, k, y)
+		simd.ScaleShift(y, 1, y, c)
+	}
+	return unary(t, "TanhGELU", 2*costExp, x, func(y, x []float32) {
+		factor(y, x)
+		simd.Mul(y, x, y)
+		simd.Sigmoid(y, y)
+		simd.Mul(y, x, y)
+	}, func(dx, dy, x, _ []float32) {
+		var f, s, ds, du, df [256]float32 // the factor, sigmoid(u), and gradients
+		for len(x) > 0 {
+			n := min(len(x), len(f))
+			dx0, dy0, x0, f, s, ds, du, df := dx[:n], dy[:n], x[:n], f[:n], s[:n], ds[:n], du[:n], df[:n]
+			factor(f, x0)
+			simd.Mul(s, x0, f)
+			simd.Sigmoid(s, s)
+			addProduct(dx0, dy0, s)
+			clear(ds)
+			addProduct(ds, dy0, x0)
+			for i, v := range s {
+				if du[i] = 0; ds[i] != 0 {
+					du[i] = float32(ds[i] * v * (1 - v))
+				}
+			}
+			addProduct(dx0, du, f)
+			clear(df)
+			addProduct(df, du, x0)
+			simd.Scale(df, k, df)
+			for i, v := range df {
+				if v != 0 {
+					dx0[i] += float32(2 * x0[i] * v)
+				}
+			}
+			x, dx, dy = x[n:], dx[n:], dy[n:]
+		}
+	})
+}
+
 // Exp returns exp x, elementwise.
 func Exp(t *Tape, x *Tensor) *Tensor {
 	return unary(t, "Exp", costExp, x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })

@@ -49,6 +49,13 @@ func TestFusedOperations(t *testing.T) {
 		}, func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
 			return []*tensor.Tensor{tensor.GatherSum(t, x[:2], index)}
 		}},
+		{"TanhGELU", func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
+			const c = 2 * math.Sqrt2 / (math.SqrtPi)
+			factor := tensor.Shift(t, tensor.Scale(t, tensor.Square(t, x[0]), 0.044715*c), c)
+			return []*tensor.Tensor{tensor.Mul(t, x[0], tensor.Sigmoid(t, tensor.Mul(t, x[0], factor)))}
+		}, func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
+			return []*tensor.Tensor{tensor.TanhGELU(t, x[0])}
+		}},
 		{"SiLU", func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
 			return []*tensor.Tensor{tensor.Mul(t, x[0], tensor.Sigmoid(t, x[0]))}
 		}, func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
