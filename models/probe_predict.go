@@ -109,6 +109,11 @@ func predictedBatch(examples []Example) probeBatch {
 	if b.x.Targets != nil {
 		width = Batch{IDs: b.x.Targets}.longest()
 	}
+	most := 0
+	for _, e := range examples {
+		most += len(e.Targets)
+	}
+	b.places, b.targets, b.terms = make([]int, 0, most), make([]int, 0, most), make([]int, 0, len(examples))
 	for i, e := range examples {
 		terms := 0
 		for at, target := range e.Targets {
@@ -132,7 +137,7 @@ func (m *Model) Predict(t *tensor.Tape, examples []Example, r Run) (logits *tens
 
 // batchOf returns the sequences of examples, with token types if any example has them.
 func batchOf(examples []Example) Batch {
-	var x Batch
+	x := Batch{IDs: make([][]int, 0, len(examples))}
 	typed := slices.ContainsFunc(examples, func(e Example) bool { return e.Types != nil })
 	for _, e := range examples {
 		x.IDs = append(x.IDs, e.IDs)
