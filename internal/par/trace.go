@@ -26,47 +26,50 @@ var tracing atomic.Pointer[tracer]
 
 type tracer struct {
 	Schedule
-	inside   bool          // a body is running
-	overhead time.Duration // of tracing, outside of chunks
+	gaps   []time.Duration // before each loop, and after the last
+	since  time.Time       // the end of the last loop
+	inside bool            // a body is running
 }
 
 // Trace calls f several times, with work cut for the given number of threads but run by the calling goroutine alone,
-// and returns the shortest time of each chunk; of calls that make different loops, the fastest. Meanwhile no other
-// goroutine may call For.
+// and returns the shortest time of each chunk and of each gap between loops; of calls that make different loops, the
+// fastest. Meanwhile no other goroutine may call For.
 func Trace(threads, times int, f func()) Schedule {
-	var best Schedule
-	for i := range times {
-		t := &tracer{Schedule: Schedule{Threads: threads}}
-		if !tracing.CompareAndSwap(nil, t) {
-			panic("par: Trace: another call is running")
-		}
-		func() {
-			defer tracing.Store(nil)
-			start := time.Now()
-			f()
-			t.Serial = time.Since(start) - t.overhead
-		}()
-		for _, l := range t.Loops {
-			t.Serial -= sum(l.Chunks)
-		}
-		if i == 0 {
-			best = t.Schedule
-			continue
-		}
-		if !slices.EqualFunc(t.Loops, best.Loops, func(a, b Loop) bool { return len(a.Chunks) == len(b.Chunks) }) {
-			if t.Time(1) < best.Time(1) {
-				best = t.Schedule
+	var best *tracer
+	for range times {
+		t := trace(threads, f)
+		switch {
+		case best == nil:
+			best = t
+		case slices.EqualFunc(t.Loops, best.Loops, func(a, b Loop) bool { return len(a.Chunks) == len(b.Chunks) }):
+			shortest(best.gaps, t.gaps)
+			for i := range t.Loops {
+				shortest(best.Loops[i].Chunks, t.Loops[i].Chunks)
 			}
-			continue
-		}
-		best.Serial = min(best.Serial, t.Serial)
-		for n, l := range t.Loops {
-			for c, d := range l.Chunks {
-				best.Loops[n].Chunks[c] = min(best.Loops[n].Chunks[c], d)
-			}
+		case sum(t.gaps)+t.Time(1) < sum(best.gaps)+best.Time(1):
+			best = t
 		}
 	}
-	return best
+	best.Serial = sum(best.gaps)
+	return best.Schedule
+}
+
+func trace(threads int, f func()) *tracer {
+	t := &tracer{Schedule: Schedule{Threads: threads}, since: time.Now()}
+	if !tracing.CompareAndSwap(nil, t) {
+		panic("par: Trace: another call is running")
+	}
+	defer tracing.Store(nil)
+	f()
+	t.gaps = append(t.gaps, time.Since(t.since))
+	return t
+}
+
+// shortest sets each time of best to the shorter of two.
+func shortest(best, list []time.Duration) {
+	for i, d := range list {
+		best[i] = min(best[i], d)
+	}
 }
 
 // loop is For during Trace.
@@ -75,28 +78,28 @@ func (t *tracer) loop(n, chunk int, body func(lo, hi int)) {
 		serial(n, chunk, body)
 		return
 	}
-	if n <= chunk { // which may call For, and is a loop only if it does not
-		before, begin := len(t.Loops), time.Now()
+	gap, begin, before := time.Since(t.since), time.Now(), len(t.Loops)
+	l := Loop{Caller: "a loop of one chunk", Chunks: make([]time.Duration, 0, (n-1)/chunk+1)}
+	if n <= chunk { // the body may call For; if it does, those calls are the loops
 		body(0, n)
-		if d := time.Since(begin); before == len(t.Loops) {
-			t.Loops = append(t.Loops, Loop{"a loop of one chunk", []time.Duration{d}})
+		if before < len(t.Loops) {
+			return
 		}
-		return
-	}
-	start := time.Now()
-	var caller [1]uintptr
-	runtime.Callers(3, caller[:])
-	frame, _ := runtime.CallersFrames(caller[:]).Next()
-	l := Loop{Caller: frame.Function, Chunks: make([]time.Duration, 0, (n-1)/chunk+1)}
-	t.inside = true
-	defer func() { t.inside = false }()
-	for lo := 0; lo < n; lo += chunk {
-		begin := time.Now()
-		body(lo, min(lo+chunk, n))
 		l.Chunks = append(l.Chunks, time.Since(begin))
+	} else {
+		var caller [1]uintptr
+		runtime.Callers(3, caller[:])
+		frame, _ := runtime.CallersFrames(caller[:]).Next()
+		l.Caller = frame.Function
+		t.inside = true
+		defer func() { t.inside = false }()
+		for lo := 0; lo < n; lo += chunk {
+			begin = time.Now()
+			body(lo, min(lo+chunk, n))
+			l.Chunks = append(l.Chunks, time.Since(begin))
+		}
 	}
-	t.Loops = append(t.Loops, l)
-	t.overhead += time.Since(start) - sum(l.Chunks)
+	t.gaps, t.Loops, t.since = append(t.gaps, gap), append(t.Loops, l), time.Now()
 }
 
 // Span returns the time of the loop on p threads that claim its chunks in order. Waking and waiting take no time.
