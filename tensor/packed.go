@@ -153,12 +153,10 @@ type packedProduct struct {
 	t      *Tape
 	x      *Tensor
 	n, in  int // rows and columns of x
-	each   int // rows in a block
-	panels int // panels of all maps together
-	chunk  int // panels in a task
-	turn   int // distance in panels between two tasks of a processor, if processors alternate
+	panels int // of all maps together
+	cut    simd.Cut
 	maps   []mapped
-	blocks func(lo, hi int)
+	pieces func(lo, hi int)
 }
 
 // mapped is a map with the data of its bias and its result.
@@ -171,7 +169,7 @@ type mapped struct {
 
 var packedProducts = sync.Pool{New: func() any {
 	p := new(packedProduct)
-	p.blocks = p.doBlocks
+	p.pieces = p.doPieces
 	return p
 }}
 
@@ -205,44 +203,29 @@ func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
 // compute computes the results and puts p back into the pool.
 func (p *packedProduct) compute() {
 	if p.n > 0 && p.panels > 0 {
-		// Many rows are also divided into blocks, so that a block and its part of the weights stay in a cache.
-		blocks := (p.n + blockRows - 1) / blockRows
-		p.each = (p.n + blocks - 1) / blocks
-		p.each = (p.each + 5) / 6 * 6 // a multiple of the rows of a tile
-		blocks = (p.n + p.each - 1) / p.each
-		width := p.maps[0].w.Width
-		p.chunk = max(1, taskProducts/(min(p.n, p.each)*p.in*width))
-		p.turn = p.chunk * (par.Threads() - 1)
-		par.For(blocks*p.panels, p.chunk, p.blocks)
+		p.cut = simd.NewCut(1, p.n, p.panels, p.maps[0].w.Width, p.in)
+		par.For(p.cut.Pieces, 1, p.pieces)
 	}
 	clear(p.maps) // otherwise they would keep the caller's memory alive
 	p.t, p.x, p.maps = nil, nil, p.maps[:0]
 	packedProducts.Put(p)
 }
 
-// doBlocks computes panels lo to hi of all blocks of rows.
-func (p *packedProduct) doBlocks(lo, hi int) {
+// doPieces computes pieces lo to hi.
+func (p *packedProduct) doPieces(lo, hi int) {
 	par.Check(p.t.Context())
-	for lo < hi {
-		first := lo / p.panels * p.each
-		from, to := lo%p.panels, min(lo%p.panels+hi-lo, p.panels)
-		lo += to - from
+	for ; lo < hi; lo++ {
+		_, first, end, from, to := p.cut.Piece(lo)
+		next := p.cut.Next(lo) - to // from the last panel of a map to the first of the thread's next piece
 		a := simd.RowMajor(p.x.data[first*p.in:], p.in)
 		for i := range p.maps {
 			m := &p.maps[i]
 			if w := m.w; from < m.panels && to > 0 {
 				c := simd.RowMajor(m.out[first*w.N:], w.N)
 				last := min(to, m.panels)
-				w.Multiply(c, a, min(p.each, p.n-first), max(from, 0)*w.Width, min(last*w.Width, w.N), m.bias, (last+p.turn)*w.Width)
+				w.Multiply(c, a, end-first, max(from, 0)*w.Width, min(last*w.Width, w.N), m.bias, (last+next)*w.Width)
 			}
 			from, to = from-m.panels, to-m.panels
 		}
 	}
 }
-
-const (
-	// blockRows is the largest number of rows of x in a task.
-	blockRows = 192
-	// taskProducts is the approximate number of products in a task: a few microseconds of work.
-	taskProducts = 1 << 16
-)

@@ -42,6 +42,9 @@ const (
 	stepFloats = 3 * limbStep * stripHeight / 2
 )
 
+// tileWork is the approximate number of multiplications for a task: a few microseconds' worth.
+const tileWork = 1 << 20
+
 // The size of blocks of B, in columns and in elements of k. As limbs, a block takes about half of a
 // second-level cache of 2 MiB, and a strip of A of the same depth about a fortieth.
 const (
@@ -245,14 +248,32 @@ type tiling struct {
 	pack, strips, few func(lo, hi int)
 }
 
-// runTiles computes a product on tile units, on all processors.
+// runTiles computes the products on tile units, on all processors.
 func (m *multiplication) runTiles() {
-	t := &m.tiling
+	p, t := &m.all, &m.tiling
+	if p.Count == 1 && p.isFew() {
+		m.one = *p
+		m.runFew()
+		return
+	}
+	work := p.M * p.N * p.K
+	if work < 2*tileWork/p.Count {
+		m.doProducts(0, p.Count) // too small to share
+		return
+	}
+	if p.Count > 1 && (work < 4*tileWork || p.Count >= 4*par.Threads()) {
+		par.For(p.Count, max(1, tileWork/work), m.products)
+		return
+	}
 	if t.block == nil {
 		t.block, t.pack, t.strips = m.doTileBlock, m.doTilePack, m.doTileStrips
 	}
+	m.one = *p
 	t.p = &m.one
-	t.each(t.block)
+	for i := range p.Count {
+		p.product(&m.one, i)
+		t.each(t.block)
+	}
 	t.p = nil
 }
 
@@ -273,7 +294,7 @@ func (p *Product) onTiles(s *scratch) {
 func (m *multiplication) doTileBlock() {
 	t := &m.tiling
 	panels, strips := len(t.panels), (m.one.M+stripHeight-1)/stripHeight
-	par.For(panels, max(1, taskWork(true)/16/(limbWidth*(t.k1-t.k0))), t.pack)
+	par.For(panels, max(1, tileWork/16/(limbWidth*(t.k1-t.k0))), t.pack)
 	even := (4*par.Threads() + strips - 1) / strips
 	t.groups = max(1, min(even, panels/4)) // packing a strip costs as much as packing one or two panels
 	par.For(strips*t.groups, 1, t.strips)

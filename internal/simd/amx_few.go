@@ -182,7 +182,7 @@ func (m *multiplication) runFew() {
 	t.reserve(p.K, p.M)
 	t.fill(p.A.T(), p.K, 0, 0, p.M)
 	columns := (p.N + fewColumns - 1) / fewColumns
-	par.For(columns, max(1, taskWork(true)/(fewColumns*p.K*tileHeight)), t.few)
+	par.For(columns, max(1, tileWork/(fewColumns*p.K*tileHeight)), t.few)
 }
 
 // doFew computes groups lo to hi of 64 columns of C.

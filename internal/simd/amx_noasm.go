@@ -14,10 +14,6 @@ type tiling struct{}
 
 func (m *multiplication) runTiles() { panic("simd: no tile units") }
 
-func (m *multiplication) runFew() { panic("simd: no tile units") }
-
-func (p *Product) isFew() bool { return false }
-
 func (p *Product) onTiles(*scratch) { panic("simd: no tile units") }
 
 type limbPanels struct{}

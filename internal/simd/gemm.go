@@ -111,7 +111,7 @@ func (p *Product) part(i, rows, j, cols int) Product {
 
 // sumBlock returns the number of steps in a block of a sum over depth steps: at most 384, and the
 // same for all blocks but the last.
-func sumBlock(depth int) int { return depthStep(depth, 384) }
+func sumBlock(depth int) int { return equalStep(depth, 384) }
 
 func (p *Product) check() {
 	count := max(p.Count, 1)

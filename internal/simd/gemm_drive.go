@@ -18,40 +18,32 @@ const (
 	highDepth  = 768 // of products with more than rowBlock rows
 )
 
-// taskWork returns the approximate number of multiplications for a task: a few microseconds' worth.
-// Larger products are split into tasks.
-func taskWork(tiles bool) int {
-	switch {
-	case tiles:
-		return 1 << 20
-	case active == generic:
-		return 1 << 14
-	}
-	return 1 << 18
-}
-
 // A multiplication is a call of Multiply in progress. It is pooled together with its function
 // values, so that passing them to par.For allocates nothing.
 type multiplication struct {
-	all Product
-	one Product // product i of all, while it is being computed in tasks
+	all    Product
+	one    Product // a product of all
+	sparse []bool  // of each product: whether zeros need care
 
-	// The current part: steps k0 to k1 of the columns from j0 to j1, in blocks of rows by cols.
-	// There are colBlocks blocks side by side.
-	j0, j1, k0, k1        int
-	rows, cols, colBlocks int
-	packed                blockOfB
-	mem                   []float32 // of packed
+	group            // of the current loop
+	a, b  sharedCopy // for the pieces of a loop
 
-	products, columns, blocks, pack, sparse func(lo, hi int)
+	products, pieces func(lo, hi int)
 
 	tiling tiling
 }
 
+// A group is what a loop computes: some products, rows, columns and steps of k.
+type group struct {
+	first, count           int // products
+	i0, i1, j0, j1, k0, k1 int
+	cut                    Cut
+}
+
 var multiplications = sync.Pool{New: func() any {
 	m := new(multiplication)
-	m.products, m.columns, m.blocks = m.doProducts, m.doColumns, m.doBlocks
-	m.pack, m.sparse = m.doPack, m.doSparse
+	m.products, m.pieces = m.doProducts, m.doPieces
+	m.a.pack, m.b.pack = m.packA, m.packB
 	return m
 }}
 
@@ -67,7 +59,7 @@ func newMultiplication(p *Product) *multiplication {
 
 // free returns m to the pool, without the caller's slices, which it would keep alive.
 func (m *multiplication) free() {
-	m.all, m.one, m.packed = Product{}, Product{}, blockOfB{}
+	m.all, m.one = Product{}, Product{}
 	multiplications.Put(m)
 }
 
@@ -104,36 +96,147 @@ func (p *Product) product(one *Product, i int) {
 	one.C.Data = p.C.Data[i*p.StepC:]
 }
 
+// run computes the products in one loop, unless the copies that its pieces share would be too large.
 func (m *multiplication) run() {
 	p := &m.all
-	if p.Tiles && p.Count == 1 && p.isFew() {
-		m.one = m.all
-		m.runFew()
+	if p.Tiles {
+		m.runTiles()
 		return
 	}
-	work, task := p.M*p.N*max(p.K, 1), taskWork(p.Tiles)
-	if work < 2*task/p.Count {
-		m.doProducts(0, p.Count) // too small to share
+	width := panelWidth()
+	panels := (p.N + width - 1) / width
+	cut := NewCut(p.Count, p.M, panels, width, p.K)
+	switch {
+	case cut.Pieces == 1:
+		m.doProducts(0, p.Count)
+		return
+	case cut.Whole > 0:
+		par.For(p.Count, cut.Whole, m.products)
 		return
 	}
-	if p.Count > 1 && (work < 4*task || p.Count >= 4*par.Threads()) {
-		par.For(p.Count, max(1, task/work), m.products)
+	m.findSparse()
+	m.a.on = cut.panelParts > 1 && copiesA(p)
+	m.b.on = cut.rowParts > 1 && !readsDirectly(p)
+	products, rows, cols, depth := p.Count, p.M, p.N, max(p.K, 1)
+	copied := 0 // floats of the larger copy
+	if m.a.on {
+		copied = rows * depth
+	}
+	if m.b.on {
+		copied = max(copied, panels*width*depth)
+	}
+	whole := copied*products <= copyLimit
+	switch {
+	case whole:
+	case copied <= copyLimit:
+		products = equalStep(products, copyLimit/copied)
+	default:
+		products = 1
+		step := p.depthStep(highDepth)
+		depth = min(depth, max(1, copyLimit/(copied/depth)/step)*step)
+		if m.a.on {
+			rows = equalStep(rows, copyLimit/depth)
+		}
+		if m.b.on {
+			cols = width * equalStep(panels, max(1, copyLimit/(width*depth)))
+		}
+	}
+	for n := 0; n < p.Count; n += products {
+		for i := 0; i < p.M; i += rows {
+			for j := 0; j < p.N; j += cols {
+				for k := 0; k == 0 || k < p.K; k += depth {
+					m.group = group{n, min(products, p.Count-n), i, min(i+rows, p.M), j, min(j+cols, p.N), k, min(k+depth, p.K), cut}
+					m.loop(whole)
+				}
+			}
+		}
+	}
+}
+
+// loop computes a group. One that is not everything is divided anew.
+func (m *multiplication) loop(whole bool) {
+	g := &m.group
+	if !whole {
+		g.cut = divided(g.count, g.i1-g.i0, g.panels(), panelWidth(), g.k1-g.k0)
+	}
+	if m.a.on {
+		m.a.reserve(g.count*g.sizeA(), g.count*g.cut.rowParts*g.copySteps())
+	}
+	if m.b.on {
+		m.b.reserve(g.count*g.sizeB(), g.count*g.panels()*g.copySteps())
+	}
+	par.For(g.cut.Pieces, 1, m.pieces)
+}
+
+// findSparse sets m.sparse.
+func (m *multiplication) findSparse() {
+	m.sparse = m.sparse[:0]
+	if !m.all.Sparse {
 		return
 	}
 	m.one = m.all
-	for i := range p.Count {
-		p.product(&m.one, i)
-		switch {
-		case p.Tiles:
-			m.runTiles()
-		case m.one.careful():
-			par.For(p.M, max(1, task/(p.K*p.N)), m.sparse)
-		case p.M <= rowBlock:
-			width := panelWidth()
-			par.For((p.N+width-1)/width, max(1, task/(p.M*width*max(p.K, 1))), m.columns)
-		default:
-			m.runBlocks()
+	for i := range m.all.Count {
+		m.all.product(&m.one, i)
+		m.sparse = append(m.sparse, m.one.careful())
+	}
+}
+
+// doPieces computes pieces lo to hi of the group.
+func (m *multiplication) doPieces(lo, hi int) {
+	par.Check(m.all.Context)
+	s := scratches.Get().(*scratch)
+	for n := lo; n < hi; n++ {
+		s.one = m.all
+		m.piece(n, &s.one, s)
+	}
+	s.one = Product{}
+	s.free()
+}
+
+// piece computes piece n of the group. p is a copy of m.all.
+func (m *multiplication) piece(n int, p *Product, s *scratch) {
+	g := &m.group
+	at, i0, i1, j0, j1 := g.cut.Piece(n)
+	m.all.product(p, g.first+at)
+	sparse := len(m.sparse) > 0 && m.sparse[g.first+at]
+	if !sparse {
+		if m.a.on {
+			row := n / g.cut.panelParts
+			m.a.prepare(row*g.copySteps(), (row+1)*g.copySteps())
 		}
+		if m.b.on {
+			panel := at * g.panels()
+			m.b.prepare((panel+j0)*g.copySteps(), (panel+j1)*g.copySteps())
+		}
+	}
+	i0, i1, j0, j1 = g.i0+i0, g.i0+i1, g.j0+j0*panelWidth(), min(g.j0+j1*panelWidth(), g.j1)
+	switch {
+	case sparse:
+		if *p = p.part(i0, i1-i0, j0, j1-j0); g.k0 == 0 {
+			sparseRows(p, 0, p.M, s)
+		}
+		return
+	case !m.a.on && !m.b.on:
+		*p = p.part(i0, i1-i0, j0, j1-j0)
+		lowProduct(p, 0, p.N, s)
+		return
+	}
+	step, b := p.depthStep(highDepth), &s.block
+	for k0 := g.k0; k0 == g.k0 || k0 < g.k1; k0 += step {
+		k1 := min(k0+step, g.k1)
+		var a Mat
+		if m.a.on {
+			a = RowMajor(m.a.mem[at*g.sizeA():], g.strideA()).from(i0-g.i0, k0-g.k0)
+		} else {
+			a = blockOfA(p, i0, i1, j1-j0, k0, k1, s)
+		}
+		if m.b.on {
+			g.shareB(b, m.b.mem[at*g.sizeB():], k0, k1)
+		} else {
+			b.pack(p, j0, j1, k0, k1, &s.b)
+			b.packPanels(0, b.count())
+		}
+		block(p, a, i0, i1, j0, j1, k0, k1, b)
 	}
 }
 
@@ -164,44 +267,27 @@ func (p *Product) compute(s *scratch) {
 	}
 }
 
-// doSparse computes rows lo to hi.
-func (m *multiplication) doSparse(lo, hi int) {
-	par.Check(m.all.Context)
-	s := scratches.Get().(*scratch)
-	sparseRows(&m.one, lo, hi, s)
-	s.free()
-}
-
-// doColumns computes all rows of panels lo to hi.
-func (m *multiplication) doColumns(lo, hi int) {
-	par.Check(m.all.Context)
-	s := scratches.Get().(*scratch)
-	width := panelWidth()
-	lowProduct(&m.one, lo*width, min(hi*width, m.one.N), s)
-	s.free()
-}
-
-// depthStep splits depth into equal steps of at most limit, and returns the step.
-func depthStep(depth, limit int) int {
-	if depth == 0 {
+// equalStep splits n into equal steps of at most limit, and returns the step.
+func equalStep(n, limit int) int {
+	if n == 0 {
 		return 1
 	}
-	n := (depth + limit - 1) / limit
-	return (depth + n - 1) / n
+	steps := (n + limit - 1) / limit
+	return (n + steps - 1) / steps
 }
 
-// depthStep is depthStep for the sum of p: a step consists of whole blocks.
+// depthStep is equalStep for the sum of p: a step consists of whole blocks.
 func (p *Product) depthStep(limit int) int {
 	if !p.Blocks {
-		return depthStep(p.K, limit)
+		return equalStep(p.K, limit)
 	}
 	return blockStep(p.K, limit)
 }
 
-// blockStep is depthStep for steps that consist of whole blocks of the sum.
+// blockStep is equalStep for steps that consist of whole blocks of the sum.
 func blockStep(depth, limit int) int {
 	block := sumBlock(depth)
-	return block * depthStep((depth+block-1)/block, limit/block)
+	return block * equalStep((depth+block-1)/block, limit/block)
 }
 
 // lowProduct computes columns j0 to j1 of a product with at most rowBlock rows. Each panel is used
@@ -244,49 +330,4 @@ func highProduct(p *Product, s *scratch) {
 			}
 		}
 	}
-}
-
-// runBlocks does the same as highProduct on all processors: they first pack a block of B, then
-// share the blocks of C that need it.
-func (m *multiplication) runBlocks() {
-	p := &m.one
-	step, task := p.depthStep(highDepth), taskWork(false)
-	for m.j0 = 0; m.j0 < p.N; m.j0 += colBlock {
-		m.j1 = min(m.j0+colBlock, p.N)
-		for m.k0 = 0; m.k0 == 0 || m.k0 < p.K; m.k0 += step {
-			m.k1 = min(m.k0+step, p.K)
-			m.packed.pack(p, m.j0, m.j1, m.k0, m.k1, &m.mem)
-			if m.packed.copied {
-				par.For(m.packed.count(), max(1, task/16/m.packed.step), m.pack)
-			}
-			// Make blocks as wide as possible while there are enough to share evenly, but not too
-			// small to be worth it.
-			rowBlocks := (p.M + rowBlock - 1) / rowBlock
-			m.rows = roundUp((p.M+rowBlocks-1)/rowBlocks, 6) // full tiles
-			rowBlocks = (p.M + m.rows - 1) / m.rows
-			panels := (m.j1 - m.j0 + m.packed.width - 1) / m.packed.width
-			even := (8*par.Threads() + rowBlocks - 1) / rowBlocks
-			worth := m.rows * (m.j1 - m.j0) * (m.k1 - m.k0) / task
-			m.colBlocks = max(1, min(panels, even, worth))
-			m.cols = (panels + m.colBlocks - 1) / m.colBlocks * m.packed.width
-			m.colBlocks = (m.j1 - m.j0 + m.cols - 1) / m.cols
-			par.For(rowBlocks*m.colBlocks, 1, m.blocks)
-		}
-	}
-}
-
-func (m *multiplication) doPack(lo, hi int) { m.packed.packPanels(lo, hi) }
-
-// doBlocks computes blocks lo to hi.
-func (m *multiplication) doBlocks(lo, hi int) {
-	par.Check(m.all.Context)
-	s := scratches.Get().(*scratch)
-	p := &m.one
-	for t := lo; t < hi; t++ {
-		i0, j0 := t/m.colBlocks*m.rows, m.j0+t%m.colBlocks*m.cols
-		i1, j1 := min(i0+m.rows, p.M), min(j0+m.cols, m.j1)
-		a := blockOfA(p, i0, i1, j1-j0, m.k0, m.k1, s)
-		block(p, a, i0, i1, j0, j1, m.k0, m.k1, &m.packed)
-	}
-	s.free()
 }

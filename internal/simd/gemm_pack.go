@@ -1,6 +1,10 @@
 package simd
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
 
 // scratch is memory for packed matrices, for one task.
 type scratch struct {
@@ -74,6 +78,109 @@ func (b *blockOfB) packPanels(lo, hi int) {
 		cols := min(b.width, b.cols-i*b.width)
 		packPanel(dst, b.from.from(0, i*b.width), b.rows, cols, b.width)
 	}
+}
+
+// copyLimit is the largest number of floats that pieces share of A or of B: 4 MiB.
+const copyLimit = 1 << 20
+
+// copyStep is the number of steps of k that are copied at a time. It is a multiple of a vector.
+const copyStep = 128
+
+// A sharedCopy is A or B in the order in which kernels read it, for all pieces of a loop. It is copied in parts, each by
+// the first piece that finds it missing.
+type sharedCopy struct {
+	on    bool
+	mem   []float32
+	state []atomic.Uint32 // of each part
+	pack  func(part int)
+}
+
+const (
+	partMissing = iota
+	partBegun
+	partDone
+)
+
+// reserve allocates memory for a copy, all of it missing.
+func (c *sharedCopy) reserve(floats, parts int) {
+	c.mem, c.state = grow(c.mem, floats), grow(c.state, parts)
+	for i := range c.state {
+		c.state[i].Store(partMissing)
+	}
+}
+
+// prepare returns when parts lo to hi are done. It copies those that are missing and then waits for those that other
+// threads have begun. They finish them without waiting for anything.
+func (c *sharedCopy) prepare(lo, hi int) {
+	for i := lo; i < hi; i++ {
+		if s := &c.state[i]; s.Load() == partMissing && s.CompareAndSwap(partMissing, partBegun) {
+			c.make(i)
+		}
+	}
+	for i := lo; i < hi; i++ {
+		for spins := 1; c.state[i].Load() != partDone; spins++ {
+			if spins%128 == 0 {
+				runtime.Gosched()
+			}
+		}
+	}
+}
+
+// make copies a part. If this panics, the part counts as done: the loop panics too, and nobody reads its results.
+func (c *sharedCopy) make(i int) {
+	defer c.state[i].Store(partDone)
+	c.pack(i)
+}
+
+func (g *group) panels() int { return (g.j1 - g.j0 + panelWidth() - 1) / panelWidth() }
+
+func (g *group) copySteps() int { return (g.k1 - g.k0 + copyStep - 1) / copyStep }
+
+// strideA returns the distance between rows of A in a copy.
+func (g *group) strideA() int { return roundUp(g.k1-g.k0, 16) }
+
+// sizeA and sizeB return the size of the copy of a product.
+func (g *group) sizeA() int { return (g.i1 - g.i0) * g.strideA() }
+func (g *group) sizeB() int { return g.panels() * panelWidth() * (g.k1 - g.k0) }
+
+// packA copies a part of A: some steps of the rows of a piece.
+func (m *multiplication) packA(part int) {
+	g, stride := &m.group, m.group.strideA()
+	row, k := part/g.copySteps(), part%g.copySteps()*copyStep
+	at, i0, i1, _, _ := g.cut.Piece(row * g.cut.panelParts)
+	a := m.all.A
+	a.Data = a.Data[(g.first+at)*m.all.StepA:]
+	packPanel(m.a.mem[at*g.sizeA()+i0*stride+k:], a.from(g.i0+i0, g.k0+k), i1-i0, min(copyStep, g.k1-g.k0-k), stride)
+}
+
+// packB copies a part of B: some steps of a panel.
+func (m *multiplication) packB(part int) {
+	g, width := &m.group, panelWidth()
+	panel, k := part/g.copySteps(), part%g.copySteps()*copyStep
+	at, j := panel/g.panels(), panel%g.panels()*width
+	rows := min(copyStep, g.k1-g.k0-k)
+	b := m.all.B
+	b.Data = b.Data[(g.first+at)*m.all.StepB:]
+	dst := m.b.mem[at*g.sizeB()+(j*(g.k1-g.k0)+k*width):][:rows*width]
+	packPanel(dst, b.from(g.k0+k, g.j0+j), rows, min(width, g.j1-g.j0-j), width)
+}
+
+// shareB sets b to rows k0 to k1 of a copy of B.
+func (g *group) shareB(b *blockOfB, mem []float32, k0, k1 int) {
+	width := panelWidth()
+	*b = blockOfB{
+		width: width, row: width, step: width * (g.k1 - g.k0), copied: true,
+		col: g.j0, rows: k1 - k0, cols: g.j1 - g.j0,
+	}
+	if k0 < k1 {
+		b.data = mem[(k0-g.k0)*width:]
+	}
+}
+
+// copiesA reports whether pieces share a copy of A, under the conditions of blockOfAAsm. Compiled Go copies A for each
+// piece.
+func copiesA(p *Product) bool {
+	return active != generic && p.A.Col > 128 && p.A.Row == 1 && p.M >= 8 && p.N >= 64 && p.K >= 8
 }
 
 // sparseRows computes rows i0 to i1 of p one step of k at a time, and skips terms where A or B is

@@ -1,0 +1,112 @@
+package simd
+
+import "github.com/attn-go/attn/internal/par"
+
+// A Cut divides products into pieces, which the threads of a loop claim one by one. A piece is some rows and some
+// panels of a product, over its whole depth. The cut depends only on the sizes and on the number of threads.
+type Cut struct {
+	Pieces int // of all products, at least 1
+	// Whole is the number of products that are computed together, or 0 if a product is divided.
+	Whole int
+
+	threads              int
+	count, rows, panels  int // rows and panels of a product
+	rowParts, panelParts int
+}
+
+// Costs in multiplications of one thread, measured on a processor with AVX2 that does 46 of them in a nanosecond.
+const (
+	pieceCost  = 1 << 15 // of a piece of any size: 0.7 µs
+	weightCost = 8       // of an element of B, for all rows of a piece
+	inputCost  = 1       // of an element of A, for all panels of a piece
+	loopCost   = 1 << 19 // the least that is divided: 11 µs
+	wholeCost  = 1 << 18 // of products computed together
+
+	// largestPiece is the largest number of multiplications between two checks of a context: less than a millisecond.
+	largestPiece = 1 << 25
+)
+
+// costUnit divides these costs: compiled Go does one or two multiplications in a nanosecond.
+func costUnit() int {
+	if active == generic {
+		return 1 << 5
+	}
+	return 1
+}
+
+// fewestRows is the smallest number of rows for which the kernels keep all multipliers busy.
+const fewestRows = 6
+
+// NewCut returns the cut of count products of rows and panels, with panels of width columns. All numbers are at least 1.
+func NewCut(count, rows, panels, width, depth int) Cut {
+	unit := costUnit()
+	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: 1, panelParts: 1}
+	one := c.cost(width, depth)
+	switch {
+	case one < loopCost/unit/count:
+		c.Whole = count
+	case count > 1 && (one < 2*loopCost/unit/count || count >= 4*c.threads):
+		c.Whole = max(1, wholeCost/unit/one)
+	}
+	if c.Whole > 0 {
+		c.Pieces = (count + c.Whole - 1) / c.Whole
+		return c
+	}
+	return divided(count, rows, panels, width, depth)
+}
+
+// divided returns a cut into at least as many pieces as caches and contexts need.
+func divided(count, rows, panels, width, depth int) Cut {
+	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: (rows + rowBlock - 1) / rowBlock}
+	c.panelParts = min(panels, 1+(rows+c.rowParts-1)/c.rowParts*panels*width*depth/largestPiece)
+	if c.threads > 1 {
+		c.divide(width, depth)
+	}
+	c.Pieces = count * c.rowParts * c.panelParts
+	return c
+}
+
+// divide chooses the number of parts, at least the present one. Smaller pieces share the work more evenly, but cost
+// more.
+func (c *Cut) divide(width, depth int) {
+	least, best, fixed := *c, 0, pieceCost/costUnit()
+	for try := least; try.rowParts == least.rowParts || try.rowParts*fewestRows <= c.rows; try.rowParts *= 2 {
+		before := 0
+		for each := 1; before < c.panels && each <= 64; each += (each + 2) / 3 { // pieces of a thread
+			try.panelParts = min(c.panels, max(least.panelParts, each*c.threads/(c.count*try.rowParts)))
+			if try.panelParts == before {
+				continue
+			}
+			before = try.panelParts
+			piece := try.cost(width, depth) + fixed
+			rounds := (c.count*try.rowParts*try.panelParts + c.threads - 1) / c.threads
+			// Threads are not equally fast. At the end, some wait for half a piece.
+			if cost := piece*rounds + piece/2; best == 0 || cost < best {
+				*c, best = try, cost
+			}
+		}
+	}
+}
+
+// cost returns the cost of the largest piece, without pieceCost.
+func (c *Cut) cost(width, depth int) int {
+	rows, cols := (c.rows+c.rowParts-1)/c.rowParts, (c.panels+c.panelParts-1)/c.panelParts*width
+	return max(1, depth) * (cols*(rows+weightCost) + rows*inputCost)
+}
+
+// Piece returns the product, the rows i0 to i1 and the panels j0 to j1 of piece n.
+func (c *Cut) Piece(n int) (product, i0, i1, j0, j1 int) {
+	n, part := n/c.panelParts, n%c.panelParts
+	product, row := n/c.rowParts, n%c.rowParts
+	return product, c.rows * row / c.rowParts, c.rows * (row + 1) / c.rowParts,
+		c.panels * part / c.panelParts, c.panels * (part + 1) / c.panelParts
+}
+
+// Next returns the first panel of the piece that the thread of piece n probably computes next, if all threads take turns.
+func (c *Cut) Next(n int) int {
+	if n += c.threads; n >= c.Pieces {
+		return c.panels
+	}
+	_, _, _, j, _ := c.Piece(n)
+	return j
+}
