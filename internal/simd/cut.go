@@ -18,16 +18,16 @@ type Cut struct {
 const (
 	pieceCost  = 1 << 15 // of a piece of any size: 0.7 µs
 	weightCost = 8       // of an element of B, for all rows of a piece
-	inputCost  = 1       // of an element of A, for all panels of a piece
+	inputCost  = 4       // of an element of A, for all panels of a piece
 	loopCost   = 1 << 19 // the least that is divided: 11 µs
 	wholeCost  = 1 << 18 // of products computed together
 
-	// largestPiece is the largest number of multiplications between two checks of a context: less than a millisecond.
+	// largestPiece is about the largest cost between two checks of a context: less than a millisecond.
 	largestPiece = 1 << 25
 )
 
 // costUnit divides these costs: compiled Go does one or two multiplications in a nanosecond.
-func costUnit() int {
+func costUnit() int64 {
 	if active == generic {
 		return 1 << 5
 	}
@@ -43,10 +43,10 @@ func NewCut(count, rows, panels, width, depth int) Cut {
 	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: 1, panelParts: 1}
 	one := c.cost(width, depth)
 	switch {
-	case one < loopCost/unit/count:
+	case one < loopCost/unit/int64(count):
 		c.Whole = count
-	case count > 1 && (one < 2*loopCost/unit/count || count >= 4*c.threads):
-		c.Whole = max(1, wholeCost/unit/one)
+	case count > 1 && (one < 2*loopCost/unit/int64(count) || count >= 4*c.threads):
+		c.Whole = max(1, int(wholeCost/unit/one))
 	}
 	if c.Whole > 0 {
 		c.Pieces = (count + c.Whole - 1) / c.Whole
@@ -58,7 +58,8 @@ func NewCut(count, rows, panels, width, depth int) Cut {
 // divided returns a cut into at least as many pieces as caches and contexts need.
 func divided(count, rows, panels, width, depth int) Cut {
 	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: (rows + rowBlock - 1) / rowBlock}
-	c.panelParts = min(panels, 1+(rows+c.rowParts-1)/c.rowParts*panels*width*depth/largestPiece)
+	c.panelParts = 1
+	c.panelParts = min(panels, 1+int(c.cost(width, depth)/largestPiece))
 	if c.threads > 1 {
 		c.divide(width, depth)
 	}
@@ -69,7 +70,7 @@ func divided(count, rows, panels, width, depth int) Cut {
 // divide chooses the number of parts, at least the present one. Smaller pieces share the work more evenly, but cost
 // more.
 func (c *Cut) divide(width, depth int) {
-	least, best, fixed := *c, 0, pieceCost/costUnit()
+	least, best, fixed := *c, int64(0), pieceCost/costUnit()
 	for try := least; try.rowParts == least.rowParts || try.rowParts*fewestRows <= c.rows; try.rowParts *= 2 {
 		before := 0
 		for each := 1; before < c.panels && each <= 64; each += (each + 2) / 3 { // pieces of a thread
@@ -79,7 +80,7 @@ func (c *Cut) divide(width, depth int) {
 			}
 			before = try.panelParts
 			piece := try.cost(width, depth) + fixed
-			rounds := (c.count*try.rowParts*try.panelParts + c.threads - 1) / c.threads
+			rounds := int64((c.count*try.rowParts*try.panelParts + c.threads - 1) / c.threads)
 			// Threads are not equally fast. At the end, some wait for half a piece.
 			if cost := piece*rounds + piece/2; best == 0 || cost < best {
 				*c, best = try, cost
@@ -89,9 +90,9 @@ func (c *Cut) divide(width, depth int) {
 }
 
 // cost returns the cost of the largest piece, without pieceCost.
-func (c *Cut) cost(width, depth int) int {
+func (c *Cut) cost(width, depth int) int64 {
 	rows, cols := (c.rows+c.rowParts-1)/c.rowParts, (c.panels+c.panelParts-1)/c.panelParts*width
-	return max(1, depth) * (cols*(rows+weightCost) + rows*inputCost)
+	return int64(max(1, depth)) * int64(cols*(rows+weightCost)+rows*inputCost)
 }
 
 // Piece returns the product, the rows i0 to i1 and the panels j0 to j1 of piece n.

@@ -135,7 +135,7 @@ func (m *multiplication) run() {
 		step := p.depthStep(highDepth)
 		depth = min(depth, max(1, copyLimit/(copied/depth)/step)*step)
 		if m.a.on {
-			rows = equalStep(rows, copyLimit/depth)
+			rows = equalStep(rows, max(1, copyLimit/depth))
 		}
 		if m.b.on {
 			cols = width * equalStep(panels, max(1, copyLimit/(width*depth)))

@@ -80,8 +80,8 @@ func (b *blockOfB) packPanels(lo, hi int) {
 	}
 }
 
-// copyLimit is the largest number of floats that pieces share of A or of B: 4 MiB.
-const copyLimit = 1 << 20
+// copyLimit is the largest number of floats that pieces share of A or of B: 4 MiB. Only tests change it.
+var copyLimit = 1 << 20
 
 // copyStep is the number of steps of k that are copied at a time. It is a multiple of a vector.
 const copyStep = 128
@@ -136,8 +136,9 @@ func (g *group) panels() int { return (g.j1 - g.j0 + panelWidth() - 1) / panelWi
 
 func (g *group) copySteps() int { return (g.k1 - g.k0 + copyStep - 1) / copyStep }
 
-// strideA returns the distance between rows of A in a copy.
-func (g *group) strideA() int { return roundUp(g.k1-g.k0, 16) }
+// strideA returns the distance between rows of A in a copy: an odd number of cache lines, so that not all rows are in
+// the same set of a cache.
+func (g *group) strideA() int { return roundUp(g.k1-g.k0, 32) + 16 }
 
 // sizeA and sizeB return the size of the copy of a product.
 func (g *group) sizeA() int { return (g.i1 - g.i0) * g.strideA() }
