@@ -22,8 +22,8 @@ const (
 	loopCost   = 1 << 19 // the least that is divided: 11 µs
 	wholeCost  = 1 << 18 // of products computed together
 
-	// largestPiece is about the largest cost between two checks of a context: less than a millisecond.
-	largestPiece = 1 << 25
+	// largestPiece is about the largest cost between two checks of a context: three milliseconds.
+	largestPiece = 1 << 27
 )
 
 // costUnit divides these costs: compiled Go does one or two multiplications in a nanosecond.
@@ -95,10 +95,11 @@ func (c *Cut) cost(width, depth int) int64 {
 	return int64(max(1, depth)) * int64(cols*(rows+weightCost)+rows*inputCost)
 }
 
-// Piece returns the product, the rows i0 to i1 and the panels j0 to j1 of piece n.
+// Piece returns the product, the rows i0 to i1 and the panels j0 to j1 of piece n. Consecutive pieces use the same
+// panels, so that they stay in a cache.
 func (c *Cut) Piece(n int) (product, i0, i1, j0, j1 int) {
-	n, part := n/c.panelParts, n%c.panelParts
-	product, row := n/c.rowParts, n%c.rowParts
+	n, row := n/c.rowParts, n%c.rowParts
+	product, part := n/c.panelParts, n%c.panelParts
 	return product, c.rows * row / c.rowParts, c.rows * (row + 1) / c.rowParts,
 		c.panels * part / c.panelParts, c.panels * (part + 1) / c.panelParts
 }
