@@ -203,13 +203,16 @@ func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
 // compute computes the results and puts p back into the pool.
 func (p *packedProduct) compute() {
 	if p.n > 0 && p.panels > 0 {
-		p.cut = simd.NewCut(1, p.n, p.panels, p.maps[0].w.Width, p.in)
+		p.cut = simd.NewCut(1, p.n, p.panels, p.maps[0].w.Width, p.in, blockRows)
 		par.For(p.cut.Pieces, 1, p.pieces)
 	}
 	clear(p.maps) // otherwise they would keep the caller's memory alive
 	p.t, p.x, p.maps = nil, nil, p.maps[:0]
 	packedProducts.Put(p)
 }
+
+// blockRows is the largest number of rows of a piece. They and its part of the weights stay in a cache.
+const blockRows = 192
 
 // doPieces computes pieces lo to hi.
 func (p *packedProduct) doPieces(lo, hi int) {

@@ -37,8 +37,9 @@ func costUnit() int64 {
 // fewestRows is the smallest number of rows for which the kernels keep all multipliers busy.
 const fewestRows = 6
 
-// NewCut returns the cut of count products of rows and panels, with panels of width columns. All numbers are at least 1.
-func NewCut(count, rows, panels, width, depth int) Cut {
+// NewCut returns the cut of count products of rows and panels, with panels of width columns. A piece of a divided
+// product has block rows at most. All numbers are at least 1.
+func NewCut(count, rows, panels, width, depth, block int) Cut {
 	unit := costUnit()
 	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: 1, panelParts: 1}
 	one := c.cost(width, depth)
@@ -52,13 +53,12 @@ func NewCut(count, rows, panels, width, depth int) Cut {
 		c.Pieces = (count + c.Whole - 1) / c.Whole
 		return c
 	}
-	return divided(count, rows, panels, width, depth)
+	return divided(count, rows, panels, width, depth, block)
 }
 
 // divided returns a cut into at least as many pieces as caches and contexts need.
-func divided(count, rows, panels, width, depth int) Cut {
-	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: (rows + rowBlock - 1) / rowBlock}
-	c.panelParts = 1
+func divided(count, rows, panels, width, depth, block int) Cut {
+	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: (rows + block - 1) / block, panelParts: 1}
 	c.panelParts = min(panels, 1+int(c.cost(width, depth)/largestPiece))
 	if c.threads > 1 {
 		c.divide(width, depth)

@@ -29,8 +29,8 @@ func TestCutCoversProducts(t *testing.T) {
 }
 
 func coversProducts(t *testing.T, count, rows, panels, depth, threads int) {
-	c := NewCut(count, rows, panels, panelWidth(), depth)
-	if c != NewCut(count, rows, panels, panelWidth(), depth) {
+	c := NewCut(count, rows, panels, panelWidth(), depth, rowBlock)
+	if c != NewCut(count, rows, panels, panelWidth(), depth, rowBlock) {
 		t.Error("two cuts of the same products differ")
 	}
 	if c.Whole > 0 {

@@ -105,7 +105,7 @@ func (m *multiplication) run() {
 	}
 	width := panelWidth()
 	panels := (p.N + width - 1) / width
-	cut := NewCut(p.Count, p.M, panels, width, p.K)
+	cut := NewCut(p.Count, p.M, panels, width, p.K, rowBlock)
 	switch {
 	case cut.Pieces == 1:
 		m.doProducts(0, p.Count)
@@ -157,7 +157,7 @@ func (m *multiplication) run() {
 func (m *multiplication) loop(whole bool) {
 	g := &m.group
 	if !whole {
-		g.cut = divided(g.count, g.i1-g.i0, g.panels(), panelWidth(), g.k1-g.k0)
+		g.cut = divided(g.count, g.i1-g.i0, g.panels(), panelWidth(), g.k1-g.k0, rowBlock)
 	}
 	if m.a.on {
 		m.a.reserve(g.count*g.sizeA(), g.count*g.cut.rowParts*g.copySteps())
