@@ -14,25 +14,19 @@ type Cut struct {
 	rowParts, panelParts int
 }
 
-// Costs in multiplications of one thread, measured on a processor with AVX2 that does 46 of them in a nanosecond.
+// Costs in multiplications, measured on one thread of a processor with AVX2 that does 46 of them in a nanosecond.
 const (
 	pieceCost  = 1 << 15 // of a piece of any size: 0.7 µs
 	weightCost = 8       // of an element of B, for all rows of a piece
 	inputCost  = 4       // of an element of A, for all panels of a piece
-	loopCost   = 1 << 19 // the least that is divided: 11 µs
+	loopCost   = 1 << 19 // of the least that is divided: 11 µs
 	wholeCost  = 1 << 18 // of products computed together
+
+	genericCost = 1 << 5 // of a multiplication in compiled Go
 
 	// largestPiece is about the largest cost between two checks of a context: three milliseconds.
 	largestPiece = 1 << 27
 )
-
-// costUnit divides these costs: compiled Go does one or two multiplications in a nanosecond.
-func costUnit() int64 {
-	if active == generic {
-		return 1 << 5
-	}
-	return 1
-}
 
 // fewestRows is the smallest number of rows for which the kernels keep all multipliers busy.
 const fewestRows = 6
@@ -40,14 +34,13 @@ const fewestRows = 6
 // NewCut returns the cut of count products of rows and panels, with panels of width columns. A piece of a divided
 // product has block rows at most. All numbers are at least 1.
 func NewCut(count, rows, panels, width, depth, block int) Cut {
-	unit := costUnit()
 	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: 1, panelParts: 1}
 	one := c.cost(width, depth)
-	switch {
-	case one < loopCost/unit/int64(count):
+	switch all := one * int64(count); {
+	case all < loopCost:
 		c.Whole = count
-	case count > 1 && (one < 2*loopCost/unit/int64(count) || count >= 4*c.threads):
-		c.Whole = max(1, int(wholeCost/unit/one))
+	case count > 1 && (all < 2*loopCost || count >= 4*c.threads):
+		c.Whole = max(1, int(wholeCost/one))
 	}
 	if c.Whole > 0 {
 		c.Pieces = (count + c.Whole - 1) / c.Whole
@@ -58,7 +51,8 @@ func NewCut(count, rows, panels, width, depth, block int) Cut {
 
 // divided returns a cut into at least as many pieces as caches and contexts need.
 func divided(count, rows, panels, width, depth, block int) Cut {
-	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels, rowParts: (rows + block - 1) / block, panelParts: 1}
+	c := Cut{threads: par.Threads(), count: count, rows: rows, panels: panels}
+	c.rowParts, c.panelParts = (rows+block-1)/block, 1
 	c.panelParts = min(panels, 1+int(c.cost(width, depth)/largestPiece))
 	if c.threads > 1 {
 		c.divide(width, depth)
@@ -70,7 +64,7 @@ func divided(count, rows, panels, width, depth, block int) Cut {
 // divide chooses the number of parts, at least the present one. Smaller pieces share the work more evenly, but cost
 // more.
 func (c *Cut) divide(width, depth int) {
-	least, best, fixed := *c, int64(0), pieceCost/costUnit()
+	least, best := *c, int64(0)
 	for try := least; try.rowParts == least.rowParts || try.rowParts*fewestRows <= c.rows; try.rowParts *= 2 {
 		before := 0
 		for each := 1; before < c.panels && each <= 64; each += (each + 2) / 3 { // pieces of a thread
@@ -79,7 +73,7 @@ func (c *Cut) divide(width, depth int) {
 				continue
 			}
 			before = try.panelParts
-			piece := try.cost(width, depth) + fixed
+			piece := try.cost(width, depth) + pieceCost
 			rounds := int64((c.count*try.rowParts*try.panelParts + c.threads - 1) / c.threads)
 			// Threads are not equally fast. At the end, some wait for half a piece.
 			if cost := piece*rounds + piece/2; best == 0 || cost < best {
@@ -92,7 +86,11 @@ func (c *Cut) divide(width, depth int) {
 // cost returns the cost of the largest piece, without pieceCost.
 func (c *Cut) cost(width, depth int) int64 {
 	rows, cols := (c.rows+c.rowParts-1)/c.rowParts, (c.panels+c.panelParts-1)/c.panelParts*width
-	return int64(max(1, depth)) * int64(cols*(rows+weightCost)+rows*inputCost)
+	cost := int64(depth) * int64(cols*(rows+weightCost)+rows*inputCost)
+	if active == generic {
+		cost *= genericCost
+	}
+	return cost
 }
 
 // Piece returns the product, the rows i0 to i1 and the panels j0 to j1 of piece n. Consecutive pieces use the same
@@ -104,7 +102,7 @@ func (c *Cut) Piece(n int) (product, i0, i1, j0, j1 int) {
 		c.panels * part / c.panelParts, c.panels * (part + 1) / c.panelParts
 }
 
-// Next returns the first panel of the piece that the thread of piece n probably computes next, if all threads take turns.
+// Next returns the first panel of the piece that the thread of piece n computes next if all threads take turns.
 func (c *Cut) Next(n int) int {
 	if n += c.threads; n >= c.Pieces {
 		return c.panels

@@ -57,7 +57,7 @@ func coversProducts(t *testing.T, count, rows, panels, depth, threads int) {
 		}
 	}
 	if slices.Min(seen) != 1 || slices.Max(seen) != 1 {
-		t.Errorf("%d products of %d rows, %d panels and depth %d on %d threads: some parts are computed more or less than once",
+		t.Errorf("%d products of %d rows, %d panels and depth %d on %d threads: not each part is computed once",
 			count, rows, panels, depth, threads)
 	}
 }
@@ -164,4 +164,15 @@ func TestSharedCopyPanics(t *testing.T) {
 		c.prepare(0, 3)
 	}()
 	c.prepare(0, 3)
+}
+
+// A product without terms is its bias.
+func TestLargeProductWithoutTerms(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		for _, size := range [][2]int{{1, 1 << 16}, {300, 3000}} {
+			p := &Product{M: size[0], N: size[1], Bias: random(size[1])}
+			p.A, p.B, p.C = RowMajor(nil, 0), RowMajor(nil, p.N), RowMajor(random(p.M*p.N), p.N)
+			checkProduct(t, p)
+		}
+	})
 }

@@ -105,9 +105,9 @@ func (m *multiplication) run() {
 	}
 	width := panelWidth()
 	panels := (p.N + width - 1) / width
-	cut := NewCut(p.Count, p.M, panels, width, p.K, rowBlock)
+	cut := NewCut(p.Count, p.M, panels, width, max(p.K, 1), rowBlock)
 	switch {
-	case cut.Pieces == 1:
+	case cut.Pieces == 1 || p.K == 0:
 		m.doProducts(0, p.Count)
 		return
 	case cut.Whole > 0:
@@ -115,9 +115,10 @@ func (m *multiplication) run() {
 		return
 	}
 	m.findSparse()
-	m.a.on = cut.panelParts > 1 && copiesA(p)
-	m.b.on = cut.rowParts > 1 && !readsDirectly(p)
-	products, rows, cols, depth := p.Count, p.M, p.N, max(p.K, 1)
+	direct := readsDirectly(p)
+	m.b.on = cut.rowParts > 1 && !direct
+	m.a.on = cut.panelParts > 1 && (m.b.on || direct) && copiesA(p)
+	products, rows, cols, depth := p.Count, p.M, p.N, p.K
 	copied := 0 // floats of the larger copy
 	if m.a.on {
 		copied = rows * depth
@@ -144,7 +145,7 @@ func (m *multiplication) run() {
 	for n := 0; n < p.Count; n += products {
 		for i := 0; i < p.M; i += rows {
 			for j := 0; j < p.N; j += cols {
-				for k := 0; k == 0 || k < p.K; k += depth {
+				for k := 0; k < p.K; k += depth {
 					m.group = group{n, min(products, p.Count-n), i, min(i+rows, p.M), j, min(j+cols, p.N), k, min(k+depth, p.K), cut}
 					m.loop(whole)
 				}
@@ -222,7 +223,7 @@ func (m *multiplication) piece(n int, p *Product, s *scratch) {
 		return
 	}
 	step, b := p.depthStep(highDepth), &s.block
-	for k0 := g.k0; k0 == g.k0 || k0 < g.k1; k0 += step {
+	for k0 := g.k0; k0 < g.k1; k0 += step {
 		k1 := min(k0+step, g.k1)
 		var a Mat
 		if m.a.on {
@@ -233,8 +234,7 @@ func (m *multiplication) piece(n int, p *Product, s *scratch) {
 		if m.b.on {
 			g.shareB(b, m.b.mem[at*g.sizeB():], k0, k1)
 		} else {
-			b.pack(p, j0, j1, k0, k1, &s.b)
-			b.packPanels(0, b.count())
+			b.pack(p, j0, j1, k0, k1, &s.b) // reads B directly
 		}
 		block(p, a, i0, i1, j0, j1, k0, k1, b)
 	}

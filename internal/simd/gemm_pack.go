@@ -86,8 +86,8 @@ var copyLimit = 1 << 20
 // copyStep is the number of steps of k that are copied at a time. It is a multiple of a vector.
 const copyStep = 128
 
-// A sharedCopy is A or B in the order in which kernels read it, for all pieces of a loop. It is copied in parts, each by
-// the first piece that finds it missing.
+// A sharedCopy is A or B in the order in which kernels read it, for all pieces of a loop. It is copied in parts, each
+// by the first piece that finds it missing.
 type sharedCopy struct {
 	on    bool
 	mem   []float32
@@ -119,7 +119,7 @@ func (c *sharedCopy) prepare(lo, hi int) {
 	}
 	for i := lo; i < hi; i++ {
 		for spins := 1; c.state[i].Load() != partDone; spins++ {
-			if spins%128 == 0 {
+			if spins%1024 == 0 {
 				runtime.Gosched()
 			}
 		}
@@ -170,11 +170,8 @@ func (m *multiplication) packB(part int) {
 func (g *group) shareB(b *blockOfB, mem []float32, k0, k1 int) {
 	width := panelWidth()
 	*b = blockOfB{
-		width: width, row: width, step: width * (g.k1 - g.k0), copied: true,
+		data: mem[(k0-g.k0)*width:], width: width, row: width, step: width * (g.k1 - g.k0), copied: true,
 		col: g.j0, rows: k1 - k0, cols: g.j1 - g.j0,
-	}
-	if k0 < k1 {
-		b.data = mem[(k0-g.k0)*width:]
 	}
 }
 
