@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 )
@@ -208,6 +209,39 @@ func TestLinears(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Products with packed weights are one loop with enough pieces for all threads. The numbers of pieces are those of AVX2.
+func TestPackedIsOneLoop(t *testing.T) {
+	if simd.Implementation() != "avx2" {
+		t.Skip("the cut depends on the width of a panel")
+	}
+	for _, c := range []struct {
+		rows, in int
+		outs     []int
+		least    [3]int // pieces on 2, 16 and 64 threads
+	}{
+		{128, 384, []int{384}, [3]int{6, 48, 192}},
+		{128, 384, []int{384, 384, 384}, [3]int{6, 48, 192}},
+		{128, 1536, []int{384}, [3]int{6, 48, 192}},
+		{16, 768, []int{768}, [3]int{6, 48, 48}},
+		{1, 576, []int{576}, [3]int{6, 32, 36}},
+		{1, 576, []int{576, 192, 192}, [3]int{6, 32, 60}},
+		{1, 1536, []int{576}, [3]int{6, 32, 36}},
+	} {
+		var maps []tensor.Affine
+		for _, out := range c.outs {
+			maps = append(maps, tensor.Affine{Weight: tensor.NewPacked(out, c.in, tensor.Float32)})
+		}
+		x := tensor.Zeros(c.rows, c.in)
+		for i, threads := range []int{2, 16, 64} {
+			s := par.Trace(threads, 1, func() { tensor.Linears(nil, x, maps) })
+			if len(s.Loops) != 1 || len(s.Loops[0].Chunks) < c.least[i] {
+				t.Errorf("%d×%d·%v on %d threads: %d loops, %d pieces, want 1 loop and %d pieces",
+					c.rows, c.in, c.outs, threads, len(s.Loops), len(s.Loops[0].Chunks), c.least[i])
+			}
+		}
+	}
 }
 
 func TestPackedErrors(t *testing.T) {
