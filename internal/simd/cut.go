@@ -81,6 +81,10 @@ func (c *Cut) divide(width, depth int) {
 			}
 		}
 	}
+	// In the last round, too, all threads should have a piece.
+	others := c.count * c.panelParts
+	rounds := (others*c.rowParts + c.threads - 1) / c.threads
+	c.rowParts = max(c.rowParts, min(c.rows/fewestRows, rounds*c.threads/others))
 }
 
 // cost returns the cost of the largest piece, without pieceCost.
