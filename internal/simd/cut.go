@@ -4,6 +4,9 @@ import "github.com/attn-go/attn/internal/par"
 
 // A Cut divides products into pieces, which the threads of a loop claim one by one. A piece is some rows and some
 // panels of a product, over its whole depth. The cut depends only on the sizes and on the number of threads.
+//
+// The depth is not divided. Only the blocks of a long sum may be summed apart (see sumBlock), and adding them in order
+// needs memory and a second loop, which costs more than a thin product gains.
 type Cut struct {
 	Pieces int // of all products, at least 1
 	// Whole is the number of products that are computed together, or 0 if a product is divided.
