@@ -126,20 +126,24 @@ func (m *multiplication) run() {
 	if m.b.on {
 		copied = max(copied, panels*width*depth)
 	}
-	whole := copied*products <= copyLimit
+	limit := copyLimit
+	if par.Threads() == 1 { // nobody waits at the end of a loop, and less memory stays in a nearer cache
+		limit = min(limit, colBlock*highDepth)
+	}
+	whole := copied*products <= limit
 	switch {
 	case whole:
-	case copied <= copyLimit:
-		products = equalStep(products, copyLimit/copied)
+	case copied <= limit:
+		products = equalStep(products, limit/copied)
 	default:
 		products = 1
 		step := p.depthStep(highDepth)
-		depth = min(depth, max(1, copyLimit/(copied/depth)/step)*step)
+		depth = min(depth, max(1, limit/(copied/depth)/step)*step)
 		if m.a.on {
-			rows = equalStep(rows, max(1, copyLimit/depth))
+			rows = equalStep(rows, max(1, limit/depth))
 		}
 		if m.b.on {
-			cols = width * equalStep(panels, max(1, copyLimit/(width*depth)))
+			cols = width * equalStep(panels, max(1, limit/(width*depth)))
 		}
 	}
 	for n := 0; n < p.Count; n += products {
