@@ -31,8 +31,10 @@ const (
 	largestPiece = 1 << 27
 )
 
-// fewestRows is the smallest number of rows for which the kernels keep all multipliers busy.
-const fewestRows = 6
+// cutRows is the number of rows of a tile of the kernels. Pieces consist of whole tiles, but for the last rows.
+const cutRows = 6
+
+func (c *Cut) tiles() int { return (c.rows + cutRows - 1) / cutRows }
 
 // NewCut returns the cut of count products of rows and panels, with panels of width columns. A piece of a divided
 // product has block rows at most. All numbers are at least 1.
@@ -68,7 +70,7 @@ func divided(count, rows, panels, width, depth, block int) Cut {
 // more.
 func (c *Cut) divide(width, depth int) {
 	least, best := *c, int64(0)
-	for try := least; try.rowParts == least.rowParts || try.rowParts*fewestRows <= c.rows; try.rowParts *= 2 {
+	for try := least; try.rowParts == least.rowParts || try.rowParts*cutRows <= c.rows; try.rowParts *= 2 {
 		before := 0
 		for each := 1; before < c.panels && each <= 64; each += (each + 2) / 3 { // pieces of a thread
 			try.panelParts = min(c.panels, max(least.panelParts, each*c.threads/(c.count*try.rowParts)))
@@ -87,12 +89,13 @@ func (c *Cut) divide(width, depth int) {
 	// In the last round, too, all threads should have a piece.
 	others := c.count * c.panelParts
 	rounds := (others*c.rowParts + c.threads - 1) / c.threads
-	c.rowParts = max(c.rowParts, min(c.rows/fewestRows, rounds*c.threads/others))
+	c.rowParts = max(c.rowParts, min(c.rows/cutRows, rounds*c.threads/others))
 }
 
 // cost returns the cost of the largest piece, without pieceCost.
 func (c *Cut) cost(width, depth int) int64 {
-	rows, cols := (c.rows+c.rowParts-1)/c.rowParts, (c.panels+c.panelParts-1)/c.panelParts*width
+	rows := min(c.rows, (c.tiles()+c.rowParts-1)/c.rowParts*cutRows)
+	cols := (c.panels + c.panelParts - 1) / c.panelParts * width
 	cost := int64(depth) * int64(cols*(rows+weightCost)+rows*inputCost)
 	if active == generic {
 		cost *= genericCost
@@ -105,7 +108,8 @@ func (c *Cut) cost(width, depth int) int64 {
 func (c *Cut) Piece(n int) (product, i0, i1, j0, j1 int) {
 	n, row := n/c.rowParts, n%c.rowParts
 	product, part := n/c.panelParts, n%c.panelParts
-	return product, c.rows * row / c.rowParts, c.rows * (row + 1) / c.rowParts,
+	i0, i1 = c.tiles()*row/c.rowParts*cutRows, c.tiles()*(row+1)/c.rowParts*cutRows
+	return product, i0, min(i1, c.rows),
 		c.panels * part / c.panelParts, c.panels * (part + 1) / c.panelParts
 }
 
