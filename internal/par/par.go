@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // For calls body(lo, hi) for consecutive ranges that cover [0, n). Each range has length chunk,
@@ -66,11 +67,16 @@ func For(n, chunk int, body func(lo, hi int)) {
 	j.next.Store(0)
 	j.helpers.Store(helpers)
 	j.open.Store(true)
+	if now := time.Since(started); now-j.yielded > breathing {
+		j.yielded = now
+		runtime.Gosched() // timers of this processor are only read here
+	}
 	ending := true // stays true if a body ends this goroutine
 	defer func() { j.finish(ending) }()
 	others := int32(min(threads-1, len(workers)))
 	if wanted.Load() != others {
 		resize(others, j.number)
+		spare.Store(runtime.GOMAXPROCS(0) > threads)
 	}
 	summon(j.number, helpers, others)
 	j.claim()
@@ -99,7 +105,7 @@ func Threads() int {
 type job struct {
 	busy    atomic.Bool  // a call of For uses this entry of the table
 	open    atomic.Bool  // there may be chunks to claim
-	waiting atomic.Bool  // the owner is about to block until its alarm rings
+	waiting atomic.Bool  // the owner is about to block until the last worker leaves
 	helpers atomic.Int32 // maximum number of workers inside
 	inside  atomic.Int32 // number of workers that are inside or are checking whether they may enter
 	next    atomic.Int64 // the next chunk to claim
@@ -109,8 +115,9 @@ type job struct {
 	n, chunk int
 	chunks   int64
 	body     func(lo, hi int)
-	failure  *failure // written by the goroutine that sets failed
-	alarm    alarm    // of the owner, while it is waiting
+	yielded  time.Duration // when the owner last let other goroutines run
+	failure  *failure      // written by the goroutine that sets failed
+	left     chan struct{} // receives a value for each change of waiting from true to false by a worker
 
 	_ [64]byte // keeps the counters of neighbouring jobs off this cache line
 }
@@ -130,7 +137,7 @@ var used atomic.Int32
 
 func init() {
 	for i := range jobs {
-		jobs[i].number, jobs[i].alarm = int32(i), newAlarm()
+		jobs[i].number, jobs[i].left = int32(i), make(chan struct{}, 1)
 	}
 }
 
@@ -213,7 +220,8 @@ func (j *job) help() {
 // leave ends what join began. The last worker to leave wakes the owner, if it waits.
 func (j *job) leave() {
 	if j.inside.Add(-1) == 0 && j.waiting.CompareAndSwap(true, false) {
-		j.alarm.ring()
+		j.left <- struct{}{}
+		runtime.Gosched() // to the owner, see summon
 	}
 }
 
@@ -229,11 +237,10 @@ func (j *job) close() {
 			runtime.Gosched()
 		}
 	}
-	j.alarm.open()
 	for j.inside.Load() != 0 {
 		j.waiting.Store(true)
 		if j.inside.Load() != 0 || !j.waiting.CompareAndSwap(true, false) {
-			j.alarm.wait()
+			<-j.left
 		}
 	}
 }
