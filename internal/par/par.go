@@ -229,7 +229,7 @@ func (j *job) leave() {
 // does not advance in a bubble.
 func (j *job) close() {
 	j.open.Store(false)
-	for i := 1; i <= 320; i++ { // about as long as a worker's patience
+	for i := 1; i <= 6000; i++ { // about as long as a worker's patience
 		if j.inside.Load() == 0 {
 			return
 		}

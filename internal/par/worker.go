@@ -8,7 +8,7 @@ import (
 
 const (
 	// patience is the time that a worker spins without work before it parks.
-	patience = 50 * time.Microsecond
+	patience = time.Millisecond
 	// breathing is the time after which a worker that has no work lets Go poll the network.
 	breathing = 200 * time.Microsecond
 )
@@ -142,17 +142,19 @@ func (w *worker) wait(i int32) bool {
 			return true
 		}
 	}
-	now := time.Since(started)
-	if last := breath.Load(); now-time.Duration(last) > breathing && !spare.Load() && breath.CompareAndSwap(last, int64(now)) {
-		breathe()
-		now = time.Since(started)
-	}
-	for time.Since(started) < now+patience {
+	for end := time.Since(started) + patience; ; {
+		now := time.Since(started)
+		if last := breath.Load(); now-time.Duration(last) > breathing && !spare.Load() && breath.CompareAndSwap(last, int64(now)) {
+			breathe()
+		}
 		for range 16 {
 			pause()
 			if w.state.Load() != waiting {
 				return true
 			}
+		}
+		if now > end {
+			break
 		}
 	}
 	if i >= wanted.Load() && w.state.CompareAndSwap(waiting, absent) {
