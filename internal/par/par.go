@@ -6,9 +6,10 @@
 //
 // Waking an idle processor takes on the order of 100 µs on a virtual machine, longer than most
 // loops here. A worker without work therefore spins, and parks only after about a millisecond. A
-// chain of short loops, such as a training step, then pays for the wake-up only once. The price
-// is that a processor is busy for that millisecond; a spinning worker regularly yields to other
-// goroutines.
+// chain of short loops, such as a training step, then pays for the wake-up only once. Meanwhile the
+// worker reads a word that others do not use, asks nothing of Go's scheduler, and lets it poll the network at
+// times. There are never more threads than processors, so no worker takes the place of one that
+// has work.
 //
 // For never waits for a worker that may be busy elsewhere. The caller claims chunks like any
 // worker until none is left, and then waits only for chunks in progress. For may therefore be
@@ -63,7 +64,8 @@ func For(n, chunk int, body func(lo, hi int)) {
 		return
 	}
 	helpers := int32(min(threads, chunks) - 1)
-	j.n, j.chunk, j.chunks, j.body = n, chunk, int64(chunks), body
+	j.n, j.chunk, j.body = n, chunk, body
+	j.chunks.Store(int64(chunks))
 	j.next.Store(0)
 	j.helpers.Store(helpers)
 	j.open.Store(true)
@@ -109,11 +111,11 @@ type job struct {
 	helpers atomic.Int32 // maximum number of workers inside
 	inside  atomic.Int32 // number of workers that are inside or are checking whether they may enter
 	next    atomic.Int64 // the next chunk to claim
+	chunks  atomic.Int64 // the number of chunks
 	failed  atomic.Bool
 
 	number   int32 // in jobs
 	n, chunk int
-	chunks   int64
 	body     func(lo, hi int)
 	yielded  time.Duration // when the owner last let other goroutines run
 	failure  *failure      // written by the goroutine that sets failed
@@ -181,11 +183,11 @@ func (j *job) claim() {
 		if j.failed.CompareAndSwap(false, true) {
 			j.failure = f
 		}
-		j.next.Store(j.chunks)
+		j.next.Store(j.chunks.Load())
 	}()
 	for {
 		c := j.next.Add(1) - 1
-		if c >= j.chunks {
+		if c >= j.chunks.Load() {
 			break
 		}
 		lo := int(c) * j.chunk
@@ -201,15 +203,17 @@ func (j *job) join() bool {
 	if !j.wants() {
 		return false
 	}
-	if j.inside.Add(1) <= j.helpers.Load() && j.open.Load() && j.next.Load() < j.chunks {
+	if j.inside.Add(1) <= j.helpers.Load() && j.open.Load() && j.next.Load() < j.chunks.Load() {
 		return true
 	}
 	j.leave()
 	return false
 }
 
-// wants reports whether j probably has chunks to claim.
-func (j *job) wants() bool { return j.open.Load() && j.inside.Load() < j.helpers.Load() }
+// wants reports whether join will probably return true.
+func (j *job) wants() bool {
+	return j.open.Load() && j.next.Load() < j.chunks.Load() && j.inside.Load() < j.helpers.Load()
+}
 
 // help runs chunks of a job that the worker has joined.
 func (j *job) help() {
@@ -229,7 +233,7 @@ func (j *job) leave() {
 // does not advance in a bubble.
 func (j *job) close() {
 	j.open.Store(false)
-	for i := 1; i <= 6000; i++ { // about as long as a worker's patience
+	for i := 1; i <= 10000; i++ { // about as long as a worker's patience
 		if j.inside.Load() == 0 {
 			return
 		}

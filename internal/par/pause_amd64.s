@@ -4,10 +4,11 @@
 
 // func pause()
 TEXT ·pause(SB), NOSPLIT, $0-0
-	MOVL $8, AX
-
-loop:
+	MOVL $300, AX
 	PAUSE
+
+// A host may stop a virtual processor that pauses without doing anything else.
+loop:
 	SUBL $1, AX
 	JNZ  loop
 	RET
