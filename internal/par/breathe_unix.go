@@ -13,8 +13,9 @@ import (
 // has read a byte, and that goroutine waits for the byte as for a network connection.
 func breathe() {
 	if pipe := openPipe(); pipe != nil {
-		pipe.Write(oneByte)
-		<-breathed
+		if _, err := pipe.Write(oneByte); err == nil {
+			<-breathed
+		}
 	}
 	runtime.Gosched() // to the goroutines that the poll has found
 }

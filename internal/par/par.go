@@ -7,9 +7,9 @@
 // Waking an idle processor takes on the order of 100 µs on a virtual machine, longer than most
 // loops here. A worker without work therefore spins, and parks only after about a millisecond. A
 // chain of short loops, such as a training step, then pays for the wake-up only once. Meanwhile the
-// worker reads a word that others do not use, asks nothing of Go's scheduler, and lets it poll the network at
-// times. There are never more threads than processors, so no worker takes the place of one that
-// has work.
+// worker reads a word that others do not use, asks Go's scheduler rarely, and lets it poll the
+// network at times. There are never more threads than processors, so no worker takes the place of
+// one that has work.
 //
 // For never waits for a worker that may be busy elsewhere. The caller claims chunks like any
 // worker until none is left, and then waits only for chunks in progress. For may therefore be
@@ -71,7 +71,7 @@ func For(n, chunk int, body func(lo, hi int)) {
 	j.open.Store(true)
 	if now := time.Since(started); now-j.yielded > breathing {
 		j.yielded = now
-		runtime.Gosched() // timers of this processor are only read here
+		runtime.Gosched() // for goroutines and timers of this processor
 	}
 	ending := true // stays true if a body ends this goroutine
 	defer func() { j.finish(ending) }()

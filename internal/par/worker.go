@@ -142,7 +142,8 @@ func (w *worker) wait(i int32) bool {
 			return true
 		}
 	}
-	for end := time.Since(started) + patience; ; {
+	end := time.Since(started) + patience
+	for round := 1; ; round++ {
 		now := time.Since(started)
 		if last := breath.Load(); now-time.Duration(last) > breathing && !spare.Load() && breath.CompareAndSwap(last, int64(now)) {
 			breathe()
@@ -155,6 +156,9 @@ func (w *worker) wait(i int32) bool {
 		}
 		if now > end {
 			break
+		}
+		if round%16 == 0 { // some 40 µs: another goroutine may have work but no processor
+			runtime.Gosched()
 		}
 	}
 	if i >= wanted.Load() && w.state.CompareAndSwap(waiting, absent) {
