@@ -14,9 +14,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// mostWork is the largest number of multiplications between two checks of a context: a millisecond or two on vectors.
-// There are fewer checks on one thread, since products are cut for the threads that there are.
-const mostWork = 1 << 25
+// mostWork is the largest number of multiplications between two checks of a context: two milliseconds on vectors, 15 in
+// WebAssembly. There are fewer checks on one thread, since products are cut for the threads that there are.
+const mostWork = 1 << 26
 
 // A long product checks the context of its tape between pieces of work, and after the end only the pieces in progress
 // on other processors are completed. The tape can be used again.
