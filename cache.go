@@ -214,8 +214,8 @@ func (c *Cache) append(k, v heads, lens []int) {
 		c.seqs[b].grow(s, count(lens, b, length))
 	}
 	keys, values := k.x.Data(), v.x.Data()
-	each := max(1, grain/max(1, s.G*(s.E+s.EV)))
-	par.For(len(starts)*length, each, func(lo, hi int) {
+	n := len(starts) * length
+	par.For(n, par.Chunk(n, s.G*(s.E+s.EV)), func(lo, hi int) {
 		for z := lo; z < hi; z++ {
 			b, i := z/length, z%length
 			at := starts[b] + i

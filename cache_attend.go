@@ -81,7 +81,8 @@ func (c *Cache) pages() *flash.Pages {
 func (c *Cache) tensors(t *tensor.Tape) (k, v *tensor.Tensor) {
 	s, lk := &c.shape, c.longest()
 	k, v = t.Make(len(c.seqs), s.G, lk, s.E), t.Make(len(c.seqs), s.G, lk, s.EV)
-	par.For(len(c.seqs)*s.G*lk, max(1, grain/(s.E+s.EV)), func(lo, hi int) {
+	n := len(c.seqs) * s.G * lk
+	par.For(n, par.Chunk(n, s.E+s.EV), func(lo, hi int) {
 		for n := lo; n < hi; n++ {
 			z, j := n/lk, n%lk
 			seq := &c.seqs[z/s.G]

@@ -134,9 +134,6 @@ func wantHeadSize(op, arg string, got, want int) {
 	}
 }
 
-// grain is the number of scores that a thread computes at a time.
-const grain = 1 << 13
-
 // Scores returns the scores of all pairs of queries and keys, as Attend passes them to the
 // softmax:
 //

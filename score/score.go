@@ -191,11 +191,11 @@ func (s *Cosine) unitQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 func times(t *tensor.Tape, x, s *tensor.Tensor) *tensor.Tensor {
 	factor := s.Item()
 	y := t.Make(x.Shape()...)
-	par.For(x.Len(), grain, func(lo, hi int) { simd.Scale(y.Data()[lo:hi], factor, x.Data()[lo:hi]) })
+	par.For(x.Len(), par.ChunkOfNumbers(x.Len(), 1), func(lo, hi int) { simd.Scale(y.Data()[lo:hi], factor, x.Data()[lo:hi]) })
 	if t.Needs(x, s) {
 		t.Record(y, func(dy []float32) {
 			if dx := t.GradOf(x); dx != nil {
-				par.For(len(dx), grain, func(lo, hi int) { simd.Axpy(factor, dy[lo:hi], dx[lo:hi]) })
+				par.For(len(dx), par.ChunkOfNumbers(len(dx), 1), func(lo, hi int) { simd.Axpy(factor, dy[lo:hi], dx[lo:hi]) })
 			}
 			if ds := t.GradOf(s); ds != nil {
 				var sum float64
@@ -229,9 +229,6 @@ var cosineKind = Kind{
 	}}},
 	Scaled: func(factor float32) attn.Score { return &Cosine{Scale: tensor.Full(factor, 1)} },
 }
-
-// grain is the number of scores that a thread computes at a time.
-const grain = 1 << 13
 
 // wantShape panics with a *tensor.ShapeError unless the shape of a parameter is ok.
 func wantShape(arg string, x *tensor.Tensor, ok bool, want string, args ...any) {

@@ -158,6 +158,10 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		err = fmt.Errorf("time %v, want more than 0", s.time)
 	case s.threads < 1:
 		err = fmt.Errorf("threads %d, want at least 1", s.threads)
+	case s.loops < 0:
+		err = fmt.Errorf("loops %d, want at least 0", s.loops)
+	case s.schedule != nil && s.text != "":
+		err = errors.New("--schedule and --text cannot be used together")
 	case (s.text == "") != (len(s.dirs) == 0):
 		err = errors.New("--text and --tokenizer go together")
 	}
@@ -227,18 +231,20 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 // schedules shows how the work of tasks is cut.
 func (s settings) schedules(ctx context.Context, all []task, out io.Writer) error {
 	t := &bench.Table{Out: out, Format: bench.Markdown, Machine: bench.ThisMachine()}
-	start := map[string]func() (bench.Measurer, error){}
-	var names []string
+	var calls []bench.Call
 	for _, work := range all {
 		if s.only.MatchString(work.name) && work.table != "Loading" {
-			names, start[work.name] = append(names, work.name), work.start
+			calls = append(calls, bench.Call{Name: work.name, Prepare: func() (func(), error) {
+				runtime.GC() // frees the memory of the task before
+				m, err := work.start()
+				return m.Call, err
+			}})
 		}
 	}
-	return bench.Schedules(ctx, t, names, s.schedule, s.time, s.loops, func(name string) (func(), error) {
-		runtime.GC() // frees the memory of the task before
-		m, err := start[name]()
-		return m.Call, err
-	})
+	if len(calls) == 0 {
+		return fmt.Errorf("no work with a schedule matches %q", s.only)
+	}
+	return bench.Schedules(ctx, t, calls, s.schedule, s.time, s.loops)
 }
 
 // table measures tasks that are compared with the same libraries.

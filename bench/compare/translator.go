@@ -42,15 +42,13 @@ func translatorTask(threads int) task {
 		},
 		start: func() (bench.Measurer, error) {
 			trainer, err := newTrainer()
-			var failed error
 			return bench.Measurer{
 				Call: func() {
-					failed = trainer.Run(context.Background(), func(train.Progress) error { return train.ErrStop })
+					if err := trainer.Run(context.Background(), func(train.Progress) error { return train.ErrStop }); err != nil {
+						panic(err)
+					}
 				},
 				Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
-					if failed != nil {
-						return bench.Result{}, failed
-					}
 					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 					return measureSteps(ctx, trainer, d)
 				},

@@ -101,21 +101,20 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 
 // schedules shows how the work of a list is cut, or that of a model.
 func (cmd *benchCommand) schedules(ctx context.Context, c console, t *bench.Table, list []bench.Work) error {
-	calls := make(map[string]func() (func(), error))
-	var names []string
+	var calls []bench.Call
 	if cmd.Model != "" {
 		call, err := cmd.model(c)
 		if err != nil {
 			return err
 		}
 		name := fmt.Sprintf("%s, %d tokens", quote.Text(filepath.Base(cmd.Model)), cmd.Tokens)
-		names, calls[name] = []string{name}, func() (func(), error) { return call, nil }
+		calls = []bench.Call{{Name: name, Prepare: func() (func(), error) { return call, nil }}}
 	} else {
 		for _, w := range list {
-			names, calls[w.Name()] = append(names, w.Name()), func() (func(), error) { return bench.New(w, 1).Call, nil }
+			calls = append(calls, bench.Call{Name: w.Name(), Prepare: func() (func(), error) { return bench.New(w, 1).Call, nil }})
 		}
 	}
-	return bench.Schedules(ctx, t, names, cmd.Schedule, cmd.Time, cmd.Loops, func(name string) (func(), error) { return calls[name]() })
+	return bench.Schedules(ctx, t, calls, cmd.Schedule, cmd.Time, cmd.Loops)
 }
 
 // model returns a call that computes the hidden states of one text.

@@ -28,22 +28,26 @@ func Plan(ctx context.Context, name string, threads int, d time.Duration, f func
 	return p, ctx.Err()
 }
 
-// Schedules writes a table with a row for each name and number of threads. Below it are lines about some kinds of loops,
-// those that lose most time first. prepare returns the call to plan.
-func Schedules(
-	ctx context.Context, t *Table, names []string, threads []int, d time.Duration, loops int, prepare func(name string) (func(), error),
-) error {
+// Call is work whose schedule is to be shown.
+type Call struct {
+	Name    string
+	Prepare func() (func(), error) // returns a function that does the work once
+}
+
+// Schedules writes a table with a row for each call and number of threads. Below it are lines about some kinds of loops,
+// those that lose most time first.
+func Schedules(ctx context.Context, t *Table, calls []Call, threads []int, d time.Duration, loops int) error {
 	t.Threads = 1
-	if err := t.Begin(planColumns(names)); err != nil {
+	if err := t.Begin(planColumns(calls)); err != nil {
 		return err
 	}
-	for _, name := range names {
-		call, err := prepare(name)
+	for _, c := range calls {
+		f, err := c.Prepare()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		for _, n := range threads {
-			p, err := orInterrupted(ctx, func() (Planned, error) { return Plan(ctx, name, n, d, call) })
+			p, err := orInterrupted(ctx, func() (Planned, error) { return Plan(ctx, c.Name, n, d, f) })
 			if err == nil {
 				err = t.Add(p)
 			}
@@ -60,11 +64,11 @@ func Schedules(
 	return nil
 }
 
-// planColumns returns the columns for schedules of work with the given names.
-func planColumns(names []string) []Column {
+// planColumns returns the columns for schedules of calls.
+func planColumns(calls []Call) []Column {
 	width := 0
-	for _, name := range names {
-		width = max(width, utf8.RuneCountInString(name))
+	for _, c := range calls {
+		width = max(width, utf8.RuneCountInString(c.Name))
 	}
 	return []Column{
 		{"work", -width, 0}, {"threads", 7, 0}, {"loops", 6, 1}, {"too few", 7, 4}, {"chunks", 7, 3}, {"largest", 7, 3},

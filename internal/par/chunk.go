@@ -1,10 +1,10 @@
 package par
 
-// least is the least cost of a chunk: about 2 µs, many times the time of claiming it.
+// least is the least cost of a chunk: a microsecond with AVX2, 70 times the time of claiming it.
 const least = 6 << 10
 
 // Chunk returns the length of the chunks of a loop over n indices, for For. cost is the work of an index in units of
-// an addition of two elements of arrays into a third; an exponential costs about 4. Chunks are too long to be worth
+// an addition of two elements of arrays into a third; an exponential costs about 3, GELU 7. Chunks are too long to be worth
 // dividing further, and their number suits Threads.
 func Chunk(n, cost int) int { return chunkOf(n, cost, 1) }
 

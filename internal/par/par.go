@@ -134,7 +134,7 @@ var errGoexit = errors.New("par: For: body called runtime.Goexit")
 // free entry runs alone, which is slower but gives the same result.
 var jobs [32]job
 
-// used is the number of entries of jobs that have been used: the following need not be looked at.
+// used is the number of entries of jobs that have been used. Workers skip the others.
 var used atomic.Int32
 
 func init() {

@@ -4,7 +4,7 @@
 
 // func pause()
 TEXT ·pause(SB), NOSPLIT, $0-0
-	MOVL $300, AX
+	MOVL $100, AX
 	PAUSE
 
 // A host may stop a virtual processor that pauses without doing anything else.

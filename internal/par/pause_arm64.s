@@ -4,7 +4,7 @@
 
 // func pause()
 TEXT ·pause(SB), NOSPLIT, $0-0
-	MOVW $30, R0
+	MOVW $100, R0
 
 loop:
 	YIELD

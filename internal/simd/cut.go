@@ -6,7 +6,7 @@ import "github.com/attn-go/attn/internal/par"
 // panels of a product, over its whole depth. The cut depends only on the sizes and on the number of threads.
 //
 // The depth is not divided. Only the blocks of a long sum may be summed apart (see sumBlock), and adding them in order
-// needs memory and a second loop, which costs more than a thin product gains.
+// needs memory and a second loop.
 type Cut struct {
 	Pieces int // of all products, at least 1
 	// Whole is the number of products that are computed together, or 0 if a product is divided.
@@ -17,15 +17,16 @@ type Cut struct {
 	rowParts, panelParts int
 }
 
-// Costs in multiplications, measured on one thread of a processor with AVX2 that does 46 of them in a nanosecond.
+// Costs in multiplications, of which a thread of a processor with AVX2 does up to 46 in a nanosecond. Those of pieces
+// were measured there, without other threads, and are larger here: with them, threads hinder one another.
 const (
-	pieceCost  = 1 << 15 // of a piece of any size: 0.7 µs
-	weightCost = 8       // of an element of B, for all rows of a piece
-	inputCost  = 4       // of an element of A, for all panels of a piece
+	pieceCost  = 1 << 15 // of a piece of any size: 0.7 µs (measured 0.2)
+	weightCost = 8       // of an element of B, for all rows of a piece (measured 5)
+	inputCost  = 4       // of an element of A, for all panels of a piece (chosen: with 1, pieces were too small)
 	loopCost   = 1 << 19 // of the least that is divided: 11 µs
 	wholeCost  = 1 << 18 // of products computed together
 
-	genericCost = 1 << 5 // of a multiplication in compiled Go
+	genericCost = 1 << 4 // of a multiplication in compiled Go (measured 10 to 14)
 
 	// largestPiece is about the largest cost between two checks of a context: three milliseconds.
 	largestPiece = 1 << 27

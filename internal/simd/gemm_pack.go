@@ -1,9 +1,10 @@
 package simd
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/attn-go/attn/internal/par"
 )
 
 // scratch is memory for packed matrices, for one task.
@@ -118,11 +119,7 @@ func (c *sharedCopy) prepare(lo, hi int) {
 		}
 	}
 	for i := lo; i < hi; i++ {
-		for spins := 1; c.state[i].Load() != partDone; spins++ {
-			if spins%1024 == 0 {
-				runtime.Gosched()
-			}
-		}
+		par.Await(func() bool { return c.state[i].Load() == partDone })
 	}
 }
 
