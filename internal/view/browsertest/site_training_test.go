@@ -25,8 +25,9 @@ func TestSiteReverse(t *testing.T) {
 	w.requests()
 	button := func(text string) {
 		w.Helper()
-		const find = `[...document.querySelectorAll("#train button")].find((b) => b.textContent === %q)`
-		js[bool](w.tab, fmt.Sprintf(find+".click(), true", text))
+		find := fmt.Sprintf(`[...document.querySelectorAll("#train button")].find((b) => b.textContent === %q)`, text)
+		w.wait("!!" + find)
+		js[bool](w.tab, find+".click(), true")
 	}
 	button("One step")
 	w.wait(`document.querySelector("#train dd").textContent.startsWith("21 ")`)
