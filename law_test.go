@@ -17,12 +17,12 @@ import (
 const module = "github.com/attn-go/attn"
 
 // order lists the packages from the lowest to the highest level. A package may only import
-// packages before it. Every new package must be added here.
+// packages before it: the library packages stand before those that only programs use, and cannot
+// import them. Every new package must be added here.
 var order = []string{
 	"internal/par",
 	"internal/par/partest", // for tests only
-	"internal/pages",
-	"internal/half",
+	"internal/hugepages",
 	"internal/simd",
 	"internal/flash",
 	"internal/quote",
@@ -30,7 +30,6 @@ var order = []string{
 	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
 	"internal/exact",
-	"internal/groups",
 	"internal/npy",
 	"internal/strictjson",
 	"safetensors",
@@ -44,42 +43,41 @@ var order = []string{
 	"position",
 	"observe",
 	"onnx",
-	"internal/bench",
 	"heads",
 	"prune",
-	"internal/bootstrap",
+	"internal/stats",
 	"internal/cells",
 	"viz",
-	"internal/flags",
 	"tokenizer",
-	"internal/flags",
-	"internal/fonts",
-	"internal/panels",
-	"internal/terminal",
 	"seq2seq",
 	"models",
-	"internal/pruning/reports",
-	"internal/view",
 	"internal/curve",
-	"internal/curve/chart",
-	"internal/film",
 	"train",
-	"internal/trace",
-	"internal/filter",
-	"internal/guard",
-	"internal/completion",
-	"internal/apply",
-	"internal/texts",
-	"internal/shards",
-	"internal/jinja",
-	"internal/chat",
-	"internal/hub",
-	"internal/hub/hubtest", // for tests only
-	"internal/progress",
-	"internal/recording",
-	"internal/tasks",
-	"internal/importance",
-	"internal/pruning",
+	// what only programs use
+	"internal/app/flags",
+	"internal/app/terminal",
+	"internal/app/bench",
+	"internal/app/pruning/reports",
+	"internal/app/chart",
+	"internal/app/panels",
+	"internal/app/view",
+	"internal/app/film",
+	"internal/app/filter",
+	"internal/app/guard",
+	"internal/app/completion",
+	"internal/app/trace",
+	"internal/app/apply",
+	"internal/app/texts",
+	"internal/app/shards",
+	"internal/app/jinja",
+	"internal/app/chat",
+	"internal/app/hub",
+	"internal/app/hub/hubtest", // for tests only
+	"internal/app/progress",
+	"internal/app/recording",
+	"internal/app/tasks",
+	"internal/app/importance",
+	"internal/app/pruning",
 	"examples/regression",
 	"examples/crossattention",
 	"examples/scores",
@@ -158,15 +156,15 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which is not before it in order", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" || imported == "internal/par/partest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
+				if imported == "tensor/tensortest" || imported == "internal/par/partest" || imported == "internal/quote/hostile" || imported == "internal/app/hub/hubtest" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}
 		}
 	}
-	for _, dir := range order {
-		if found[dir] == nil {
-			t.Errorf("package %s is in the order of imports but does not exist", dir)
+	for i, dir := range order {
+		if found[dir] == nil || slices.Index(order, dir) < i {
+			t.Errorf("package %s is in the order of imports but does not exist, or twice", dir)
 		}
 	}
 }

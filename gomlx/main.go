@@ -28,7 +28,7 @@ import (
 	"github.com/gomlx/compute"
 	_ "github.com/gomlx/compute/gobackend"
 
-	"github.com/attn-go/attn/internal/curve/chart"
+	"github.com/attn-go/attn/internal/app/chart"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )

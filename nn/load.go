@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/internal/pages"
+	"github.com/attn-go/attn/internal/hugepages"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/simd"
@@ -192,7 +192,7 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 	shape := e.shape()
 	in, columns := shape[0], shape[1]
 	if len(memory) < in*columns {
-		memory = pages.Make[float32](in * columns)
+		memory = hugepages.Make[float32](in * columns)
 	}
 	all := memory[:in*columns]
 	err := together(floatTasks(r, name, 1<<17, []*tensor.Tensor{tensor.New(all, in, columns)}))

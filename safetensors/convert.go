@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/attn-go/attn/internal/half"
+	"github.com/attn-go/attn/internal/simd"
 )
 
 var little = binary.LittleEndian
@@ -40,7 +40,7 @@ func decodeFloat32s(x []float32, d DType, data []byte) {
 	switch d {
 	case F16:
 		for i := range x {
-			x[i] = half.Float32(little.Uint16(data[2*i:]))
+			x[i] = simd.Float16Value(little.Uint16(data[2*i:]))
 		}
 	case BF16:
 		for i := range x {
@@ -65,7 +65,7 @@ func decodeFloat32s(x []float32, d DType, data []byte) {
 func (t *Tensor) Float64s() ([]float64, error) {
 	switch t.DType {
 	case F16:
-		return decodeAll(t, func(b []byte) float64 { return float64(half.Float32(little.Uint16(b))) })
+		return decodeAll(t, func(b []byte) float64 { return float64(simd.Float16Value(little.Uint16(b))) })
 	case BF16:
 		return decodeAll(t, func(b []byte) float64 { return float64(fromBF16(little.Uint16(b))) })
 	case F32:

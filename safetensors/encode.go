@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/attn-go/attn/internal/half"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -87,7 +86,7 @@ func AppendFloat32s(b []byte, d DType, x []float32) ([]byte, error) {
 			b = little.AppendUint64(b, math.Float64bits(float64(v)))
 		}
 	case F16, BF16:
-		narrow, infinite := half.Nearest, uint16(0x7c00)
+		narrow, infinite := simd.NearestFloat16, uint16(0x7c00)
 		if d == BF16 {
 			narrow, infinite = simd.NearestBFloat16, 0x7f80
 		}

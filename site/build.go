@@ -21,7 +21,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/viz"
 )
 

@@ -3,7 +3,7 @@ package tensor
 import (
 	"math/bits"
 
-	"github.com/attn-go/attn/internal/pages"
+	"github.com/attn-go/attn/internal/hugepages"
 )
 
 // arena allocates slices that are all freed at once. After a few rounds of similar size it allocates no new memory.
@@ -113,7 +113,7 @@ func (a *arena[T]) take(n int) []T {
 	if len(a.blocks) > 0 {
 		length = min(2*len(a.blocks[len(a.blocks)-1]), largestBlock)
 	}
-	a.blocks = append(a.blocks, pages.Make[T](max(n, length)))
+	a.blocks = append(a.blocks, hugepages.Make[T](max(n, length)))
 	a.used = 0
 	return a.cut(n)
 }
@@ -147,7 +147,7 @@ func (a *arena[T]) takeLarge(n int) []T {
 	if fits < 0 {
 		// Rounded up by at most an eighth, so that a slightly larger request in the next round fits.
 		step := 1 << (bits.Len(uint(n)) - 4)
-		slice := pages.Make[T]((n + step - 1) &^ (step - 1))
+		slice := hugepages.Make[T]((n + step - 1) &^ (step - 1))
 		if fits = short; fits >= 0 {
 			a.large[fits].slice = slice
 		} else {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/attn-go/attn/internal/pages"
+	"github.com/attn-go/attn/internal/hugepages"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -29,7 +29,7 @@ func NewPacked(out, in int, n Numbers) *Packed {
 	}
 	p := new(Packed)
 	p.w.PanelLayout, p.w.Format = simd.NewPanelLayout(in, out), simd.Format(n)
-	p.w.Memory = pages.Make[byte](p.w.Len() * p.w.Format.Size())
+	p.w.Memory = hugepages.Make[byte](p.w.Len() * p.w.Format.Size())
 	if p.w.Format.Scaled() {
 		p.w.Scales = make([]float32, out)
 	}

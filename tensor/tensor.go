@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/internal/pages"
+	"github.com/attn-go/attn/internal/hugepages"
 )
 
 // Tensor is a dense row-major array of float32. After a backward pass has reached it, it also has a gradient of the
@@ -42,7 +42,7 @@ func New(data []float32, shape ...int) *Tensor {
 // Zeros returns a new tensor of zeros. It panics with a *ShapeError if the shape is invalid, or larger than memory
 // could be.
 func Zeros(shape ...int) *Tensor {
-	return &Tensor{data: pages.Make[float32](checkSize("Zeros", shape)), shape: slices.Clone(shape)}
+	return &Tensor{data: hugepages.Make[float32](checkSize("Zeros", shape)), shape: slices.Clone(shape)}
 }
 
 // Full returns a new tensor whose elements all equal value.

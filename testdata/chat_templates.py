@@ -1,4 +1,4 @@
-"""Writes internal/jinja/testdata/golden.json: the output of transformers for chats and the templates in its folder.
+"""Writes internal/app/jinja/testdata/golden.json: the output of transformers for chats and the templates in its folder.
 
 The templates *.jinja are written in the style of those of model families, and two of them go through operators and
 statements. For each template and each chat, the file contains the text or an error. The date is 2 March 2025.
@@ -21,7 +21,7 @@ import transformers
 from transformers.utils import chat_template_utils
 
 PINNED = {"transformers": "5.23.0", "jinja2": "3.1.6"}
-FOLDER = Path(__file__).resolve().parent.parent / "internal/jinja/testdata"
+FOLDER = Path(__file__).resolve().parent.parent / "internal/app/jinja/testdata"
 
 
 class Clock(datetime.datetime):

@@ -1,4 +1,4 @@
-"""Writes internal/jinja/testdata/expressions.json: the output of Jinja for the templates in expressions.txt, one per line,
+"""Writes internal/app/jinja/testdata/expressions.json: the output of Jinja for the templates in expressions.txt, one per line,
 with the settings of transformers' apply_chat_template. An entry without "want" is a template that Jinja rejects.
 
     pip install jinja2==3.1.6
@@ -15,7 +15,7 @@ from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 PINNED = "3.1.6"
-FOLDER = Path(__file__).resolve().parent.parent / "internal/jinja/testdata"
+FOLDER = Path(__file__).resolve().parent.parent / "internal/app/jinja/testdata"
 
 
 def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):

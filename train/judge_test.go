@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/bootstrap"
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // system returns n translations, of which a fraction is correct, and the references.
@@ -73,10 +73,10 @@ func TestJudge(t *testing.T) {
 
 // interval is the paired bootstrap of b minus a.
 func interval(a, b *Judged, m Metric, resamples int, seed uint64) (low, high float64) {
-	of := func(j *Judged) bootstrap.Statistic {
+	of := func(j *Judged) stats.Statistic {
 		return func(sample []int) float64 { return j.Sample(m, sample) }
 	}
-	return bootstrap.Difference(a.Len(), resamples, seed, of(a), of(b))
+	return stats.Difference(a.Len(), resamples, seed, of(a), of(b))
 }
 
 func TestBootstrap(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/internal/groups"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -102,7 +102,7 @@ func LoadTest(path string) ([]seq2seq.Pair, error) {
 // Group collects the targets of pairs that share a source: sources are in order of first appearance, and references[i] has
 // all targets of sources[i]. A score then counts each source once, against all of its known translations.
 func Group(pairs []seq2seq.Pair) (sources []string, references [][]string) {
-	for _, group := range groups.By(pairs, func(p seq2seq.Pair) string { return p.Source }) {
+	for _, group := range stats.GroupBy(pairs, func(p seq2seq.Pair) string { return p.Source }) {
 		var targets []string
 		for _, i := range group {
 			targets = append(targets, pairs[i].Target)

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 )

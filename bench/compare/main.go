@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/bench/history"
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/internal/simd"
 )
 

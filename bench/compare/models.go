@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"

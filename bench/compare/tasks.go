@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 )
 
 // task is a row of the table.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/tokenizer"
 )
 

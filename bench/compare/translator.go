@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"

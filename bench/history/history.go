@@ -15,8 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 

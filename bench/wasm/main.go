@@ -22,7 +22,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/bench/history"
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 )
 
 func main() {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/attn-go/attn/internal/apply"
+import "github.com/attn-go/attn/internal/app/apply"
 
 type applyCommand struct {
 	In  string `required:"" help:"Safetensors file with q, k, v and the optional tensors listed above." placeholder:"FILE"`

@@ -10,8 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/bench"
-	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/app/bench"
+	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/completion"
+	"github.com/attn-go/attn/internal/app/completion"
 )
 
 type completionCommand struct {

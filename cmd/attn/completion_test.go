@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/flags"
+	"github.com/attn-go/attn/internal/app/flags"
 )
 
 // TestDocumentedCommands parses every command line in the documentation.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/attn-go/attn/internal/filter"
-	"github.com/attn-go/attn/internal/shards"
-	"github.com/attn-go/attn/internal/texts"
+	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/app/shards"
+	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/models"
 )
 

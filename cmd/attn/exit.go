@@ -11,10 +11,10 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/app/pruning"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"

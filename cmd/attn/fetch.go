@@ -8,8 +8,8 @@ import (
 	"os"
 	"path"
 
-	"github.com/attn-go/attn/internal/hub"
-	"github.com/attn-go/attn/internal/progress"
+	"github.com/attn-go/attn/internal/app/hub"
+	"github.com/attn-go/attn/internal/app/progress"
 )
 
 type fetchCommand struct {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/attn-go/attn/internal/hub/hubtest"
+	"github.com/attn-go/attn/internal/app/hub/hubtest"
 )
 
 // hub DIR starts a test server at $HF_ENDPOINT that serves the directory as owner/tiny. The first download of

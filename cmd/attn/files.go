@@ -7,14 +7,14 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/app/bench"
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/app/recording"
+	"github.com/attn-go/attn/internal/app/terminal"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/bench"
-	"github.com/attn-go/attn/internal/flags"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/recording"
-	"github.com/attn-go/attn/internal/terminal"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tokenizer"
 	"github.com/attn-go/attn/train"

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/film"
-	"github.com/attn-go/attn/internal/recording"
+	"github.com/attn-go/attn/internal/app/film"
+	"github.com/attn-go/attn/internal/app/recording"
 )
 
 // The page of attn follow gets the steps of a recording, and a picture and numbers of each.

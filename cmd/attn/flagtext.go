@@ -6,8 +6,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/apply"
-	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/app/apply"
+	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/score"

@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/attn-go/attn/internal/curve/chart"
-	"github.com/attn-go/attn/internal/film"
+	"github.com/attn-go/attn/internal/app/chart"
+	"github.com/attn-go/attn/internal/app/film"
+	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/train"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attn-go/attn/internal/chat"
+	"github.com/attn-go/attn/internal/app/chat"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/flags"
-	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/app/guard"
 )
 
 // Every flag that names an output has a tag for it. Without the tag, the command could overwrite its

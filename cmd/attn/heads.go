@@ -6,12 +6,12 @@ import (
 	"errors"
 	"io"
 
+	"github.com/attn-go/attn/internal/app/guard"
+	"github.com/attn-go/attn/internal/app/importance"
+	"github.com/attn-go/attn/internal/app/progress"
+	"github.com/attn-go/attn/internal/app/pruning/reports"
+	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/guard"
-	"github.com/attn-go/attn/internal/importance"
-	"github.com/attn-go/attn/internal/progress"
-	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/internal/tasks"
 )
 
 type headsCommand struct {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/internal/importance"
-	"github.com/attn-go/attn/internal/shards"
-	"github.com/attn-go/attn/internal/tasks"
-	"github.com/attn-go/attn/internal/texts"
+	"github.com/attn-go/attn/internal/app/importance"
+	"github.com/attn-go/attn/internal/app/shards"
+	"github.com/attn-go/attn/internal/app/tasks"
+	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )

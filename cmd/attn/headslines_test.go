@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/app/pruning/reports"
 )
 
 // For any number of shards, attn heads computes from their sums the same bits as from all pairs

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/app/shards"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/shards"
 )
 
 // lineCommand is a command that writes one line per input line, by the contract of package filter.

@@ -24,8 +24,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/flags"
-	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/app/guard"
 )
 
 // commands lists the subcommands in the groups of the help. Each is in a separate file.

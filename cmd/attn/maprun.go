@@ -5,12 +5,11 @@ import (
 	"io"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/film"
+	"github.com/attn-go/attn/internal/app/panels"
+	"github.com/attn-go/attn/internal/app/recording"
+	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/film"
-	"github.com/attn-go/attn/internal/fonts"
-	"github.com/attn-go/attn/internal/panels"
-	"github.com/attn-go/attn/internal/recording"
-	"github.com/attn-go/attn/internal/view"
 )
 
 func (cmd *mapCommand) Run(ctx context.Context, c console) error {
@@ -28,7 +27,7 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	}
 	drawn := panels.ShortMarks(figure, record.Special) // tables have the original tokens
 	if cmd.PNG != "" {
-		if drawn.Fonts, err = fonts.For(cmd.Font, drawn.Lacking()); err != nil {
+		if drawn.Fonts, err = panels.Fonts(cmd.Font, drawn.Lacking()); err != nil {
 			return err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/guard"
-	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/app/guard"
+	"github.com/attn-go/attn/internal/app/pruning"
 )
 
 type pruneCommand struct {

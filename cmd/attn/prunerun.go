@@ -8,9 +8,9 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/attn-go/attn/internal/progress"
-	"github.com/attn-go/attn/internal/pruning"
-	"github.com/attn-go/attn/internal/tasks"
+	"github.com/attn-go/attn/internal/app/progress"
+	"github.com/attn-go/attn/internal/app/pruning"
+	"github.com/attn-go/attn/internal/app/tasks"
 )
 
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/attn-go/attn/internal/app/trace"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/trace"
 	"github.com/attn-go/attn/models"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/attn-go/attn/internal/tasks"
+	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/attn-go/attn/internal/guard"
+	"github.com/attn-go/attn/internal/app/guard"
+	"github.com/attn-go/attn/internal/app/shards"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/simd"
 )
 

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 
-	"github.com/attn-go/attn/internal/filter"
-	"github.com/attn-go/attn/internal/shards"
-	"github.com/attn-go/attn/internal/texts"
+	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/app/shards"
+	"github.com/attn-go/attn/internal/app/texts"
 )
 
 type tokenizeCommand struct {

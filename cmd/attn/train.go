@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attn-go/attn/internal/app/film"
+	"github.com/attn-go/attn/internal/app/progress"
 	"github.com/attn-go/attn/internal/curve"
-	"github.com/attn-go/attn/internal/film"
-	"github.com/attn-go/attn/internal/progress"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/train"
 )

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/attn-go/attn/internal/film"
-	"github.com/attn-go/attn/internal/panels"
-	"github.com/attn-go/attn/internal/recording"
+	"github.com/attn-go/attn/internal/app/film"
+	"github.com/attn-go/attn/internal/app/panels"
+	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/viz"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/attn-go/attn/internal/curve/chart"
+	"github.com/attn-go/attn/internal/app/chart"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )

@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/app/shards"
+	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/shards"
-	"github.com/attn-go/attn/internal/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/attn-go/attn/internal/progress"
-	"github.com/attn-go/attn/internal/recording"
-	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/internal/app/progress"
+	"github.com/attn-go/attn/internal/app/recording"
+	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/train"
 )
 

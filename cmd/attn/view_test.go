@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/recording"
-	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/internal/app/recording"
+	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"

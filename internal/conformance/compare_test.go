@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/attn-go/attn/internal/half"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -76,7 +75,7 @@ func difference(got, want float64) float64 {
 func round(x float32, typ safetensors.DType) float32 {
 	switch typ {
 	case safetensors.F16:
-		return half.Float32(half.Nearest(x))
+		return simd.Float16Value(simd.NearestFloat16(x))
 	case safetensors.BF16:
 		return math.Float32frombits(uint32(simd.NearestBFloat16(x)) << 16)
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/attn-go/attn/internal/half"
+	"github.com/attn-go/attn/internal/simd"
 )
 
 // read reads the numbers in the order of the file. It allocates memory as data arrive, because a header may claim any
@@ -85,7 +85,7 @@ func (h *array) number(b []byte) (v float32, problem string) {
 	}
 	switch h.width {
 	case 2:
-		return half.Float32(uint16(u)), ""
+		return simd.Float16Value(uint16(u)), ""
 	case 4:
 		return math.Float32frombits(uint32(u)), ""
 	}

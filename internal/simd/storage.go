@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
-
-	"github.com/attn-go/attn/internal/half"
 )
 
 // FromBFloat16 sets dst[i] to the value of the bfloat16 x[i], which is the upper half of
@@ -119,7 +117,7 @@ func fromBFloat16Generic(dst []float32, x []uint16) {
 func fromFloat16Generic(dst []float32, x []uint16) {
 	dst = dst[:len(x)]
 	for i, v := range x {
-		dst[i] = half.Float32(v)
+		dst[i] = Float16Value(v)
 	}
 }
 

@@ -2,8 +2,6 @@ package simd
 
 import (
 	"unsafe"
-
-	"github.com/attn-go/attn/internal/half"
 )
 
 // Format is a number format of stored numbers. A new format needs a constant, a size, and cases in
@@ -156,6 +154,6 @@ func spread[T any](dst []T, step int, x []T, xStep, n int) {
 func toFloat16(dst []uint16, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
-		dst[i] = half.Nearest(v)
+		dst[i] = NearestFloat16(v)
 	}
 }

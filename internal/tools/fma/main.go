@@ -29,11 +29,11 @@ import (
 // draw or report are left out.
 var checked = []string{
 	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models", "./train",
-	"./mask", "./bench/compare", "./internal/apply", "./internal/panels", "./internal/film", "./internal/importance",
-	"./internal/recording", "./internal/tasks", "./internal/trace", "./site/lesson",
-	"./safetensors", "./onnx", "./tokenizer", "./internal/bootstrap", "./internal/curve",
-	"./internal/curve/chart", "./internal/exact", "./internal/filter", "./internal/flash", "./internal/npy",
-	"./internal/pruning", "./internal/shards", "./internal/simd", "./internal/view",
+	"./mask", "./bench/compare", "./internal/app/apply", "./internal/app/panels", "./internal/app/film", "./internal/app/importance",
+	"./internal/app/recording", "./internal/app/tasks", "./internal/app/trace", "./site/lesson",
+	"./safetensors", "./onnx", "./tokenizer", "./internal/stats", "./internal/curve",
+	"./internal/app/chart", "./internal/exact", "./internal/app/filter", "./internal/flash", "./internal/npy",
+	"./internal/app/pruning", "./internal/app/shards", "./internal/simd", "./internal/app/view",
 }
 
 // The reasons for which a fused multiply-add is allowed.
@@ -45,18 +45,18 @@ const (
 
 // allowed maps functions that may contain fused multiply-adds, each with the directory of its package, to the reason.
 var allowed = map[string]string{
-	"prune.(*ranking).weightNorm":      exact,
-	"internal/simd.exp64":              single,
-	"internal/simd.expSplit":           single,
-	"internal/simd.tanh32":             single,
-	"internal/simd.geluGradGeneric":    single,
-	"internal/simd.fmaLoopGeneric":     "it measures how fast the machine multiplies and adds",
-	"score.times":                      exact,
-	"models.(*Probe).Loss":             exact,
-	"internal/pruning.Count":           whole,
-	"internal/pruning.layerOperations": whole,
-	"models.(*recurrent).Operations":   whole,
-	"models.transformer.Operations":    whole,
+	"prune.(*ranking).weightNorm":          exact,
+	"internal/simd.exp64":                  single,
+	"internal/simd.expSplit":               single,
+	"internal/simd.tanh32":                 single,
+	"internal/simd.geluGradGeneric":        single,
+	"internal/simd.fmaLoopGeneric":         "it measures how fast the machine multiplies and adds",
+	"score.times":                          exact,
+	"models.(*Probe).Loss":                 exact,
+	"internal/app/pruning.Count":           whole,
+	"internal/app/pruning.layerOperations": whole,
+	"models.(*recurrent).Operations":       whole,
+	"models.transformer.Operations":        whole,
 }
 
 func main() {

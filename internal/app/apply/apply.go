@@ -1,0 +1,269 @@
+// Package apply runs one attention mechanism on the tensors of a file, and computes the gradients of
+// its inputs and parameters. It implements attn apply; errors name the flags of that command.
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Mechanism is an attention mechanism, described by the flags of attn apply. A flag that is not given is zero, except
+// Score.
+type Mechanism struct {
+	Weights bool `help:"Also write the attention weights."`
+	LSE     bool `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
+
+	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
+	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
+	Softcap float32  `help:"Soft-cap the scores: C·tanh(score/C)." placeholder:"C" group:"Scores" want:"more than 0"`
+	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the slopes in the file or else the published ones." group:"Scores"`
+
+	Rope         bool    `help:"RoPE: rotate queries and keys by their positions." group:"Positions"`
+	RopeBase     float64 `help:"Base of the frequencies of --rope (default 10000)." placeholder:"N" group:"Positions" want:"more than 1" needs:"rope"`
+	RopeSize     int     `help:"Rotate only the first N elements of each head (default all)." placeholder:"N" group:"Positions" want:"at least 2" needs:"rope"`
+	RopeAdjacent bool    `help:"Rotate the pairs 2i and 2i+1 (GPT-J) instead of i and i+N/2 (Llama of Hugging Face)." group:"Positions" needs:"rope"`
+
+	Masks // in addition to those of the file
+
+	Heads   int    `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H" group:"Layer" want:"at least 1"`
+	KVHeads int    `name:"kv-heads" help:"Number of key/value heads (default from the rows of k.weight)." placeholder:"G" group:"Layer" want:"at least 1" needs:"heads"`
+	Layer   string `help:"Read the layer's parameters from this safetensors file, index or folder, with the names of PyTorch or of attn." placeholder:"FILE" group:"Layer" needs:"heads" reads:"tensors"`
+	Prefix  string `help:"Prefix of the parameter names in --layer." placeholder:"TEXT" group:"Layer" needs:"layer"`
+
+	kind score.Kind    // of Score
+	rope attn.Position // nil without Rope
+}
+
+// Validate is called by the parser of flags.
+func (m Mechanism) Validate() error {
+	scaled := Scaled()
+	switch {
+	case m.Scale != nil && !slices.Contains(scaled, m.Score):
+		return fmt.Errorf("--scale works only with the scores %s, not %s", flags.Listed(scaled, "and"), m.Score)
+	case m.RopeSize%2 != 0:
+		return fmt.Errorf("--rope-size %d, want an even number", m.RopeSize)
+	case m.KVHeads > 0 && m.Heads%m.KVHeads != 0:
+		return fmt.Errorf("--kv-heads %d, want a divisor of --heads %d", m.KVHeads, m.Heads)
+	}
+	return m.Check()
+}
+
+// Run runs the mechanism on the tensors of a file, which attn apply --help lists. It returns out,
+// weights and lse and, if the file has the gradient of one of these, the gradients of the inputs and
+// parameters.
+//
+// Errors: *input.Error for an invalid file, including one with unknown tensors, and *flags.Error for a
+// flag that does not apply to the file.
+func (m Mechanism) Run(path string) (out *safetensors.File, err error) {
+	m.kind, _ = score.Kinds().Find(m.Score) // the parser has checked the name
+	if m.Rope {
+		c := position.RoPEConfig{Base: m.RopeBase, Size: m.RopeSize}
+		if m.RopeAdjacent {
+			c.Pairs = position.AdjacentPairs
+		}
+		if m.rope, err = position.NewRoPE(c); err != nil {
+			return nil, flags.Errorf("--rope: %w", err)
+		}
+	}
+	file, err := safetensors.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	in := &reader{path: path, file: file}
+	// Shapes in a file are untrusted: inconsistent shapes are an error of the file.
+	if shapes := tensor.Catch(func() { out, err = m.run(in) }); shapes != nil {
+		err = in.bad("%v", shapes)
+	}
+	return out, err
+}
+
+// result is a tensor to write, with its upstream gradient from the file or nil.
+type result struct {
+	name     string
+	of       func(attn.Output) *tensor.Tensor
+	upstream *tensor.Tensor
+}
+
+func (m Mechanism) run(in *reader) (*safetensors.File, error) {
+	q, k, v := in.need("q"), in.need("k"), in.need("v")
+	params, layer, err := m.parameters(in)
+	if err != nil {
+		return nil, err
+	}
+	o := m.options(in, params)
+	if m.Rope {
+		o.QueryPositions, o.KeyPositions = in.positions("q_positions"), in.positions("k_positions")
+		if !in.has("q_positions") && in.err == nil && min(q.Rank(), k.Rank()) > 1 { // align the last query with the last key
+			o.QueryPositions = attn.Positions{Offsets: []int{k.Dim(-2) - q.Dim(-2)}}
+		}
+	}
+	if layer == nil && m.Heads > 0 {
+		layer = m.layer(params, o.Score)
+	}
+	results := m.results(in)
+	in.plausible(q, k, v, m.Heads, params.largestAxis())
+	in.complete()
+	if params != in {
+		params.complete()
+	}
+	if err := cmp.Or(in.err, params.err); err != nil {
+		return nil, err
+	}
+
+	inputs := nn.StateDict{leaf("q", q), leaf("k", k), leaf("v", v), leaf("bias", o.Bias), leaf("sinks", o.Sinks)}
+	leaves := slices.Concat(inputs, params.params)
+	leaves = slices.DeleteFunc(leaves, func(e nn.Entry) bool { return e.Parts[0] == nil })
+	t := tensor.NewTape(tensor.Infer)
+	gradients := slices.ContainsFunc(results, func(r result) bool { return r.upstream != nil })
+	if gradients {
+		t = tensor.NewTape(tensor.Eval)
+		for _, e := range leaves {
+			for _, x := range e.Parts {
+				if !x.NeedsGrad() {
+					x.Param()
+				}
+			}
+		}
+	}
+	y := m.forward(t, layer, q, k, v, o)
+	f := &safetensors.File{}
+	add := func(name string, x *tensor.Tensor) {
+		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(name, x.Shape(), x.Data()))
+	}
+	var outs, douts []*tensor.Tensor
+	for _, r := range results {
+		x := r.of(y)
+		add(r.name, x)
+		if r.upstream != nil {
+			outs, douts = append(outs, x), append(douts, r.upstream)
+		}
+	}
+	if gradients {
+		t.BackwardAll(outs, douts)
+		for _, e := range leaves {
+			add("d."+e.Name, gradient(e))
+		}
+	}
+	return f, nil
+}
+
+func (m Mechanism) forward(t *tensor.Tape, layer *attn.MultiHead, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
+	if layer != nil {
+		return layer.Forward(t, q, k, v, o)
+	}
+	if m.Rope {
+		q = attn.ApplyPosition(t, m.rope, q, attn.Query, o.QueryPositions)
+		k = attn.ApplyPosition(t, m.rope, k, attn.Key, o.KeyPositions)
+		o.QueryPositions, o.KeyPositions = attn.Positions{}, attn.Positions{}
+	}
+	return attn.Attend(t, q, k, v, o)
+}
+
+// options returns the options from the mechanism and the files, except positions.
+func (m Mechanism) options(in, params *reader) attn.Options {
+	o := attn.Options{Score: m.score(params), Bias: in.floats("bias"), SoftCap: m.Softcap}
+	o.Weights, o.LogSumExp = m.Weights, m.LSE
+	if o.Sinks = params.floats("sinks"); o.Sinks == nil {
+		o.Sinks = in.floats("sinks")
+	}
+	if m.Alibi {
+		o.Changes = []attn.ScoreChange{position.ALiBi(in.slopes()...)}
+	}
+	o.Mask = attn.And(in.mask(), in.validLens(), in.documents(), m.Mask())
+	return o
+}
+
+// results returns the tensors to write.
+func (m Mechanism) results(in *reader) []result {
+	all := []result{{name: "out", of: func(y attn.Output) *tensor.Tensor { return y.Out }}}
+	if m.Weights {
+		all = append(all, result{name: "weights", of: func(y attn.Output) *tensor.Tensor { return y.Weights }})
+	}
+	if m.LSE {
+		all = append(all, result{name: "lse", of: func(y attn.Output) *tensor.Tensor { return y.LogSumExp }})
+	}
+	for i := range all {
+		all[i].upstream = in.floats("d" + all[i].name)
+	}
+	return all
+}
+
+// score returns the scoring function with the parameters of a file.
+func (m Mechanism) score(in *reader) attn.Score {
+	params := map[string]*tensor.Tensor{}
+	for _, p := range m.kind.Params {
+		name := "score." + p.Name
+		if x := in.parameter(name, in.floats(name)); x != nil {
+			params[p.Name] = x
+			if m.Scale != nil {
+				in.fail(flags.Errorf("--scale and the tensor %s cannot be used together", name))
+			}
+		} else if !p.Optional {
+			in.fail(in.bad("tensor %q is missing", name))
+		}
+	}
+	if in.err != nil {
+		return nil
+	}
+	if m.Scale != nil {
+		return m.kind.Scaled(*m.Scale)
+	}
+	s, err := m.kind.With(params)
+	if err != nil {
+		in.fail(in.bad("%v", err))
+	}
+	return s
+}
+
+// leaf returns an entry for a tensor whose gradient is written.
+func leaf(name string, x *tensor.Tensor) nn.Entry {
+	return nn.Entry{Name: name, Parts: []*tensor.Tensor{x}}
+}
+
+// gradient returns the gradient of an entry, concatenated from its parts. Parts without a gradient
+// are zero.
+func gradient(e nn.Entry) *tensor.Tensor {
+	parts := make([]*tensor.Tensor, len(e.Parts))
+	for i, x := range e.Parts {
+		if parts[i] = x.Grad(); parts[i] == nil {
+			parts[i] = tensor.Zeros(x.Shape()...)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return tensor.Concat(nil, 0, parts...)
+}
+
+// Scores returns a line for each score: its name, formula and parameters.
+func Scores() string {
+	var b strings.Builder
+	for _, kind := range score.Kinds() {
+		var params []string
+		for _, p := range kind.Params {
+			text := fmt.Sprintf("score.%s [%s]", p.Name, strings.Join(p.Axes, " "))
+			if p.Optional {
+				text += " or nothing"
+			}
+			params = append(params, text)
+		}
+		line := fmt.Sprintf("  %-17s%-23s%s", kind.Name, kind.Formula, strings.Join(params, ", "))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Scaled returns the names of the scores that have a scale.
+func Scaled() []string {
+	return slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Scaled == nil }).Names()
+}

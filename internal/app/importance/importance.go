@@ -1,0 +1,61 @@
+// Package importance measures the importance of heads and what they attend to, for attn heads.
+package importance
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/internal/app/pruning/reports"
+	"github.com/attn-go/attn/internal/app/tasks"
+	"github.com/attn-go/attn/prune"
+)
+
+// Options configures Measure.
+type Options struct {
+	Methods   []prune.Method
+	Normalize bool // as in prune.ImportanceOptions
+	Seed      uint64
+	Texts     int // maximum number of texts on which to measure what heads attend to
+	// Progress is called with the progress of a stage.
+	Progress func(stage string, done, all int)
+}
+
+// Measure scores the heads of a model on its data, and measures what they attend to. If ctx ends, the error
+// is that of ctx, and the report has the results so far: methods without a score are missing.
+func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance, error) {
+	r := reports.Importance{Model: m.Dir, Data: m.Data}
+	if m.Translator != nil {
+		r.Pairs = len(m.Lines)
+	} else {
+		r.Task, r.Items, r.Texts = m.Name, m.Items, len(m.Lines)
+	}
+	probe, err := m.Probe(m.Data, m.Lines, o.Seed)
+	if err != nil {
+		return r, err
+	}
+	texts, parts, record, err := m.Recorder()
+	if err != nil {
+		return r, err
+	}
+	layers := probe.Layers()
+	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
+		Methods: o.Methods, Normalize: o.Normalize, Seed: o.Seed,
+		Progress: func(done, all int) { o.Progress("scoring heads", done, all) },
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return r, err
+	}
+	if err != nil {
+		scores = slices.DeleteFunc(scores, func(s prune.Scores) bool {
+			return !slices.ContainsFunc(s.Flat(layers), func(v float64) bool { return !math.IsNaN(v) })
+		})
+	}
+	r.Layers, r.Scores = Layers(layers), Tabulate(layers, scores)
+	if err == nil {
+		tell := func(done, all int) { o.Progress("measuring attention", done, all) }
+		err = measure(ctx, parts*min(o.Texts, texts), record, r.Layers, tell)
+	}
+	return r, err
+}

@@ -1,0 +1,42 @@
+package importance
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/attn-go/attn/internal/app/recording"
+	"github.com/attn-go/attn/models"
+)
+
+// TestInParts measures heads by records of all layers, and by a record for each layer, as
+// where the weights of all do not go into one.
+func TestInParts(t *testing.T) {
+	m, err := models.Load("../../../models/testdata/sentence_dense", models.Options{Trainable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := [][2]string{{"the cat sat on the mat"}, {"a dog", "the sun"}}
+	var measured [2]string
+	for i, most := range []int64{1 << 20, 1000} {
+		parts, record, err := recording.Parts(m, texts, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parts != 1+i {
+			t.Errorf("%d parts, want %d", parts, 1+i)
+		}
+		layers := Layers(m.Attention())
+		if err := measure(context.Background(), parts*len(texts), record, layers, func(int, int) {}); err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(layers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured[i] = string(data)
+	}
+	if measured[0] != measured[1] {
+		t.Errorf("in parts:\n%s\nwant\n%s", measured[1], measured[0])
+	}
+}

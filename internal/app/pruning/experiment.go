@@ -1,0 +1,311 @@
+// Package pruning is the experiment that attn prune runs: it scores heads on one
+// part of the data, selects on another, and reports on a third.
+package pruning
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/importance"
+	"github.com/attn-go/attn/internal/app/pruning/reports"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
+)
+
+// Experiment configures what is pruned and measured.
+type Experiment struct {
+	Subject *models.Probe // the whole model, with the scoring part
+	Task    *Task
+	// Methods are the methods whose curves are measured. The model is pruned with the method that
+	// does best on the selecting part.
+	Methods []prune.Method
+	Goal    Goal
+	// Normalize divides gradient scores by their layer's norm.
+	Normalize bool
+	// Kinds are the kinds of attention from which heads may be removed. Empty means all.
+	Kinds []heads.Kind
+	// Empty lets layers lose all their heads.
+	Empty bool
+	// Even removes equally many heads from each layer, all scored once. The layers of Kinds must
+	// have equally many heads.
+	Even bool
+	// Step is the number of heads to remove before the rest is scored again. 0 scores once, and
+	// Affordable derives the step from the cost of scoring.
+	Step int
+	// FineTune is the number of training steps after each removal. 0 means none.
+	FineTune int
+	// Orders is the number of random orders, and Resamples the number of bootstrap samples.
+	Orders, Resamples int
+	Seed              uint64
+	// SpeedTime is the duration for which each kind of work is measured. 0 skips speed; a goal of
+	// speed requires more than 0.
+	SpeedTime time.Duration
+	// Progress, if not nil, is called with the progress of a stage.
+	Progress func(stage string, done, all int)
+	// Save, if not nil, is called with the report whenever it has new results that should survive
+	// an interruption.
+	Save func(*reports.Report) error
+	// Keep, if not nil, is called with the pruned model before curves and speed are measured.
+	Keep func(ctx context.Context, left *models.Probe, r *reports.Report) error
+}
+
+// Affordable is an Experiment's Step that is as small as the cost of scoring allows: 1, or the
+// least number of heads for which each method stays within mostPasses. With fine-tuning or a goal
+// of speed, heads are scored once: training or measuring after every head costs more than it
+// gains.
+const Affordable = -1
+
+// mostPasses limits the passes over the scoring part that repeated scoring may take for one
+// method; a backward pass counts as 2. This is enough for a dozen heads by leave-one-out, or 40
+// by gradients.
+const mostPasses = 120
+
+// Goal defines when to stop. Exactly one field is used.
+type Goal struct {
+	Left  int     // number of remaining heads; 0 if another field is used
+	Drop  float64 // fraction of the metric that may be lost, on the selecting part
+	Speed float64 // required speed-up of the first of Works; 0 if another field is used
+}
+
+// Describe returns the goal as text for users.
+//
+// work is the verb of the work that gets faster: "translate".
+func (g Goal) Describe(m Metric, work string) string {
+	switch {
+	case g.Left > 0:
+		return fmt.Sprintf("keep %d heads", g.Left)
+	case g.Speed > 0:
+		return fmt.Sprintf("%s %g times as fast", work, g.Speed)
+	case m.Loss:
+		return fmt.Sprintf("let the loss grow by at most %g%%", 100*g.Drop)
+	}
+	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, m)
+}
+
+// tolerates reports whether the metric may fall from whole to value.
+func (g Goal) tolerates(m Metric, value, whole reports.Number) bool {
+	const rounding = 1e-9 // so that a loss of exactly the tolerated size passes
+	if m.Loss {
+		return value <= reports.Number(1+g.Drop+rounding)*whole
+	}
+	return value >= reports.Number(1-g.Drop-rounding)*whole
+}
+
+// CheckError means that a goal was not reached, or that models that must agree differ.
+type CheckError struct{ Reason string }
+
+// Error returns the reason.
+func (e *CheckError) Error() string { return e.Reason }
+
+// run is a running experiment.
+type run struct {
+	*Experiment
+	metric Metric
+	layers []*attn.MultiHead // of the whole model
+	report *reports.Report
+	scores []prune.Scores // by Methods
+	method int            // index into Methods of the chosen method
+	// pruned is the result of that method if choosing it included a full pruning run.
+	pruned  *prune.Result[*models.Probe]
+	removes int // number of heads to remove, if the order is fixed
+	tuned   int // rounds of fine-tuning, including one that was undone
+	undone  int
+	fast    bool          // the goal of speed has been reached
+	left    *models.Probe // the pruned model, once it exists
+	// known caches measurements on the reporting part by removed heads, because orders have much
+	// in common at their ends. It is limited to mostKnown models, because each measurement stores
+	// the counts of every item.
+	known map[string]Measured
+}
+
+// start returns the run of an experiment.
+func (e *Experiment) start(r *reports.Report) *run {
+	return &run{
+		Experiment: e, metric: e.Task.Judge.Metric, layers: e.Subject.Layers(), report: r, known: map[string]Measured{},
+	}
+}
+
+// Run runs the experiment and adds its results to the report, which already identifies the model
+// and the data. After an error, including that of ctx, the report contains the results so far.
+func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
+	start := time.Now()
+	defer func() { r.Seconds = time.Since(start).Seconds() }()
+	x := e.start(r)
+	x.describe()
+	for _, stage := range []func(context.Context) error{
+		x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed,
+	} {
+		if err := stage(ctx); err != nil {
+			return err
+		}
+		r.Seconds = time.Since(start).Seconds()
+		if err := x.save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *run) save() error {
+	if x.Save == nil {
+		return nil
+	}
+	return x.Save(x.report)
+}
+
+// progress returns a function that reports the progress of a stage.
+func (x *run) progress(stage string) func(done, all int) {
+	return func(done, all int) {
+		if x.Progress != nil {
+			x.Progress(stage, done, all)
+		}
+	}
+}
+
+// describe adds to the report what is known before any measurement.
+func (x *run) describe() {
+	r := x.report
+	s := &r.Settings
+	work := ""
+	if x.Goal.Speed > 0 {
+		work = x.Task.Works()[0].Name
+	}
+	s.Goal, s.Speed = x.Goal.Describe(x.metric, work), x.Goal.Speed
+	s.Normalize, s.Empty, s.Even = x.Normalize, x.Empty, x.Even
+	s.Metric, s.Unit, s.Lower, s.Least = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least
+	s.LossUnit = x.Task.Unit
+	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
+	for _, k := range x.Kinds {
+		r.Settings.Kinds = append(r.Settings.Kinds, k.String())
+	}
+	for _, m := range x.Methods {
+		r.Settings.Methods = append(r.Settings.Methods, m.String())
+	}
+	r.Model.Heads, r.Model.Parameters = total(x.layers), x.Subject.Parameters()
+	r.Result.Before, r.Result.After = reports.Unknown(), reports.Unknown()
+	r.Result.Low, r.Result.High, r.Result.Difference = reports.NaN, reports.NaN, reports.NaN
+	r.Machine = thisMachine()
+	r.Layers = importance.Layers(x.layers)
+}
+
+func total(layers []*attn.MultiHead) (n int) {
+	for _, l := range layers {
+		n += l.Config().Heads
+	}
+	return n
+}
+
+// score measures the importance of heads on the scoring part. If ctx ends, the report contains
+// the scores so far.
+func (x *run) score(ctx context.Context) error {
+	var err error
+	x.scores, err = prune.Importance(ctx, x.Subject, prune.ImportanceOptions{
+		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),
+	})
+	x.report.Scores = importance.Tabulate(x.layers, x.scores)
+	if err != nil {
+		_ = x.save() // the first error matters
+	}
+	return err
+}
+
+// prepare measures the whole model on the other two parts.
+func (x *run) prepare(ctx context.Context) (err error) {
+	tell := x.progress("measuring the whole model")
+	tell(0, 2)
+	selecting, reporting := &x.Task.Selecting, &x.Task.Reporting
+	for i, part := range []*Part{selecting, reporting} {
+		if part.reference, err = models.NewReference(ctx, x.Subject.On(part.Probe)); err != nil {
+			return err
+		}
+		if part.whole, err = x.Task.Measure(ctx, x.Subject, part); err != nil {
+			return err
+		}
+		tell(i+1, 2)
+	}
+	x.report.Result.Before = reporting.whole.Quality
+	if x.tolerates() && !x.metric.Loss && !(selecting.whole.Metric > 0) {
+		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose",
+			x.metric, selecting.whole.Metric)}
+	}
+	return nil
+}
+
+// order returns the heads in the order in which a method removes them.
+func (x *run) order(method int) []prune.Head {
+	return x.orderBy(x.scores[method])
+}
+
+// orderBy returns the heads that may be removed, in the order of their scores.
+func (x *run) orderBy(s prune.Scores) []prune.Head {
+	order := slices.DeleteFunc(prune.Order(x.layers, s, x.Empty), func(h prune.Head) bool { return !x.open(h.Layer) })
+	if !x.Even {
+		return order
+	}
+	// The least important group of each layer, then the next one of each.
+	sizes, taken := x.groups(), map[string]int{}
+	round := func(h prune.Head) int {
+		taken[h.Layer]++
+		return (taken[h.Layer] - 1) / sizes[h.Layer]
+	}
+	rounds := make([][]prune.Head, len(order))
+	for _, h := range order {
+		n := round(h)
+		rounds[n] = append(rounds[n], h)
+	}
+	return slices.Concat(rounds...)
+}
+
+// groups returns, by layer, the number of heads that share keys and values.
+func (x *run) groups() map[string]int {
+	sizes := map[string]int{}
+	for _, l := range x.layers {
+		if c := l.Config(); c.Heads > 0 {
+			sizes[c.Name] = c.Heads / c.KVHeads
+		}
+	}
+	return sizes
+}
+
+// round returns the number of heads removed at a time if equally many are taken from each layer.
+func (x *run) round() (n int) {
+	for layer, size := range x.groups() {
+		if x.open(layer) {
+			n += size
+		}
+	}
+	return n
+}
+
+// open reports whether heads may be removed from a layer.
+func (e *Experiment) open(layer string) bool {
+	kind, _ := heads.Place(layer)
+	return len(e.Kinds) == 0 || slices.Contains(e.Kinds, kind)
+}
+
+// without returns the model without some heads.
+func (x *run) without(removed []prune.Head) (*models.Probe, error) {
+	if len(removed) == 0 {
+		return x.Subject, nil
+	}
+	return x.Subject.Without(removed)
+}
+
+// kept returns the remaining heads of each layer.
+func kept(layers []*attn.MultiHead, removed []prune.Head) map[string][]int {
+	left := map[string][]int{}
+	for _, l := range layers {
+		c := l.Config()
+		left[c.Name] = []int{}
+		for h := range c.Heads {
+			if !slices.Contains(removed, prune.Head{Layer: c.Name, Number: h}) {
+				left[c.Name] = append(left[c.Name], h)
+			}
+		}
+	}
+	return left
+}

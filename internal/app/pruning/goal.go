@@ -1,0 +1,75 @@
+package pruning
+
+import (
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/quote"
+)
+
+// Target is a goal in the form of the flags of attn prune, of which at most one is given. Without one, the
+// metric may drop by 1%.
+type Target struct {
+	Keep    *int     // number of heads to keep
+	Share   *float64 // share of the heads to remove
+	MaxDrop *float64 // as Goal.Drop
+	Speed   *float64 // as Goal.Speed
+}
+
+// goal returns the goal for a model of a directory. A goal that its layers cannot reach is a *flags.Error.
+func (t Target) goal(layers []*attn.MultiHead, e *Experiment, dir string) (Goal, error) {
+	all, least := 0, 0  // heads; heads that must stay
+	closed := 0         // heads of layers from which none may be removed
+	open := []int(nil)  // numbers of heads of the other layers
+	kinds := []string{} // from which heads may be removed
+	for _, l := range layers {
+		c := l.Config()
+		all += c.Heads
+		if !e.open(c.Name) {
+			closed += c.Heads
+			continue
+		}
+		open = append(open, c.Heads)
+		if !e.Empty && c.Heads > 0 {
+			least += c.Heads / c.KVHeads // heads that share keys and values stay together
+		}
+	}
+	least += closed
+	for _, k := range e.Kinds {
+		kinds = append(kinds, k.String())
+	}
+	for _, n := range open {
+		if e.Even && n != open[0] {
+			return Goal{}, flags.Errorf("--even requires layers of equally many heads, "+
+				"and those of %s have different numbers", quote.Shell(dir))
+		}
+	}
+	if len(kinds) > 0 && least == all {
+		return Goal{}, flags.Errorf("no head of kind %s can be removed", strings.Join(kinds, " or "))
+	}
+	left := 0
+	switch {
+	case t.Keep != nil:
+		left = *t.Keep
+		if left > all {
+			return Goal{}, flags.Errorf("--keep %d, but the model has %d heads", left, all)
+		}
+	case t.Share != nil:
+		left = all - int(float64(*t.Share*float64(all))+0.5)
+	case t.Speed != nil:
+		return Goal{Speed: *t.Speed}, nil
+	case t.MaxDrop != nil:
+		return Goal{Drop: *t.MaxDrop}, nil
+	default:
+		return Goal{Drop: 0.01}, nil
+	}
+	if least = max(least, 1); left < least {
+		hint := ""
+		if !e.Empty && left >= max(closed, 1) {
+			hint = "; --empty-layers lets a layer lose its last"
+		}
+		return Goal{}, flags.Errorf("the goal leaves %d of %d heads, but at least %d must stay%s", left, all, least, hint)
+	}
+	return Goal{Left: left}, nil
+}

@@ -1,0 +1,255 @@
+package tasks
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
+)
+
+// Model is a model with its task and data.
+type Model struct {
+	*models.Model
+	Task
+	Dir   string // of the model
+	Data  string // file of the lines, or a description of built-in data
+	Lines []train.Line
+	// Recipe is the recipe of a translator of attn train, nil if it has none.
+	Recipe *train.Recipe
+	// NewDates is the number of dates that were requested from Recipe; 0 if the data are from a file.
+	NewDates int
+
+	embedder *models.Embedder // for the task of similarity
+	// low and high are the smallest and the largest similarity of the data.
+	low, high float64
+}
+
+// Limits are the numbers of examples that Open reads at most.
+type Limits struct {
+	Lines int // of a file for a pretrained model; others are read as a whole
+	Dates int // new dates for a dates model, if there is no file
+}
+
+// Open loads the model in a directory, with its data from a file. data may be empty for a model that was
+// trained on the built-in dates.
+//
+// Errors: *flags.Error if there are no data; *input.Error for data that are wrong, and for a model
+// without heads or without a task.
+func Open(dir, data string, most Limits) (*Model, error) {
+	open := openPretrained
+	if models.IsTranslator(dir) {
+		open = openLesson
+	}
+	m, err := open(dir, data, most)
+	if err != nil {
+		return nil, err
+	}
+	m.Dir = dir
+	return m, WantHeads(dir, m.Model)
+}
+
+// WantHeads returns an error if the model of a directory has no attention heads.
+func WantHeads(dir string, m *models.Model) error {
+	for _, l := range m.Attention() {
+		if l.Config().Heads > 0 {
+			return nil
+		}
+	}
+	return input.Errorf(dir, "the model has no attention heads")
+}
+
+// openLesson opens a translator of attn train.
+func openLesson(dir, data string, most Limits) (*Model, error) {
+	translator, err := models.LoadTranslator(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Model: translator, Task: lesson, Data: data}
+	if translator.Translator.Target.Units() == seq2seq.Chars {
+		m.Metrics = []string{"exact", "bleu"}
+	}
+	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
+		return nil, err
+	}
+	if data != "" {
+		pairs, err := train.LoadTest(data)
+		m.Lines = LinesOf(pairs)
+		return m, err
+	}
+	if m.Recipe == nil || m.Recipe.Data != "" {
+		return nil, flags.Errorf("--data is needed: %s was not trained on the built-in dates", dir)
+	}
+	pairs, err := newDates(m.Recipe, most.Dates)
+	m.Data, m.Lines, m.NewDates = "built-in dates", LinesOf(pairs), most.Dates
+	return m, err
+}
+
+// newDates returns about n built-in dates that the model was neither trained nor tested nor pruned with.
+func newDates(r *train.Recipe, n int) ([]seq2seq.Pair, error) {
+	used, err := r.Pairs()
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, p := range slices.Concat(used.Learn, used.Test) {
+		known[p.Source] = true
+	}
+	for i, n := range r.Pruned {
+		for _, p := range r.MoreDates(i, n) {
+			known[p.Source] = true
+		}
+	}
+	dates := r.MoreDates(len(r.Pruned), n)
+	return slices.DeleteFunc(dates, func(p seq2seq.Pair) bool { return known[p.Source] }), nil
+}
+
+// openPretrained opens a pretrained model.
+func openPretrained(dir, data string, most Limits) (*Model, error) {
+	task, err := taskOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	if data == "" {
+		return nil, flags.Errorf("--data is needed: a file with %s on each line%s", task.data.Want, task.data.Tabs())
+	}
+	m := &Model{Task: *task, Data: data}
+	if m.Lines, err = train.ReadLines(data, task.data, most.Lines); err != nil {
+		return nil, err
+	}
+	if task != &similarity {
+		m.Model, err = models.Load(dir, models.Options{Trainable: true})
+		return m, err
+	}
+	if m.embedder, err = models.LoadEmbedder(dir, models.Options{Trainable: true}); err != nil {
+		return nil, err
+	}
+	m.Model, m.low, m.high = m.embedder.Model, math.Inf(1), math.Inf(-1)
+	return m, m.similarities(data, m.Lines)
+}
+
+// taskOf returns the task of the pretrained model in a directory, whose weights are not loaded.
+func taskOf(dir string) (*Task, error) {
+	if _, err := os.Stat(filepath.Join(dir, models.PipelineFile)); err == nil {
+		return &similarity, nil
+	}
+	d, err := models.Describe(dir, models.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if d.TokenizerError != nil {
+		return nil, d.TokenizerError
+	}
+	task := words
+	switch {
+	case d.Sizes.Decoder != nil:
+		return &translation, nil
+	case d.Task == models.MaskedWords, d.Task == models.NextWord:
+	case d.Task == models.TextClasses, d.Task == models.NextSentence:
+		task = classes
+	default:
+		got := "has no head and no " + models.PipelineFile
+		if d.Task != "" {
+			got = fmt.Sprintf("has a head for the %s", d.Task)
+		}
+		return nil, input.Errorf(dir, "%s, want a head for %s, %s, %s or %s, an encoder-decoder, "+
+			"or a pipeline of sentence-transformers: heads are scored by its loss", got,
+			models.MaskedWords, models.NextWord, models.TextClasses, models.NextSentence)
+	}
+	task.Name = string(d.Task)
+	return &task, nil
+}
+
+// similarities reads the last column of lines and extends the range of similarities.
+func (m *Model) similarities(file string, lines []train.Line) error {
+	for i, line := range lines {
+		v, err := strconv.ParseFloat(line.Columns[2], 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			err := fmt.Errorf("similarity %.40q, want a number", line.Columns[2])
+			return &input.Error{Name: file, Line: line.Number, Err: err}
+		}
+		lines[i].Value = v
+		m.low, m.high = min(m.low, v), max(m.high, v)
+	}
+	if m.low == m.high {
+		return input.Errorf(file, "every pair has similarity %g, want different ones", m.low)
+	}
+	return nil
+}
+
+// cosine returns the target cosine for a similarity: 0 for the smallest and 1 for the largest of the data,
+// because the scale differs between files.
+func (m *Model) cosine(similarity float64) float64 { return (similarity - m.low) / (m.high - m.low) }
+
+// Files returns the paths of all files that the model was read from.
+func (m *Model) Files() []string {
+	if m.embedder != nil {
+		return m.embedder.Files()
+	}
+	return m.Model.Files()
+}
+
+// ReadTraining reads a file of training data in the format of the task's data, without the lines whose
+// source is in one of the given parts.
+func (m *Model) ReadTraining(file string, without ...[]train.Line) (lines []train.Line, err error) {
+	if m.Translator != nil {
+		var pairs []seq2seq.Pair
+		pairs, err = train.LoadPairs(file)
+		lines = LinesOf(pairs)
+	} else {
+		lines, err = train.ReadLines(file, m.data, math.MaxInt)
+	}
+	if err == nil && m.example == nil {
+		err = m.similarities(file, lines)
+	}
+	if err != nil {
+		return nil, err
+	}
+	measured := map[string]bool{}
+	for _, line := range slices.Concat(without...) {
+		measured[m.Source(line)] = true
+	}
+	lines = slices.DeleteFunc(lines, func(line train.Line) bool { return measured[m.Source(line)] })
+	if len(lines) == 0 {
+		return nil, input.Errorf(file, "every %s is also among those that are measured on", m.line)
+	}
+	return lines, nil
+}
+
+// Limit drops the lines of all sources but the first n.
+func (m *Model) Limit(n int) {
+	all := stats.GroupBy(m.Lines, m.Source)
+	kept := slices.Concat(all[:min(n, len(all))]...)
+	slices.Sort(kept)
+	lines := make([]train.Line, len(kept))
+	for i, at := range kept {
+		lines[i] = m.Lines[at]
+	}
+	m.Lines = lines
+}
+
+// LinesOf returns pairs as lines.
+func LinesOf(pairs []seq2seq.Pair) []train.Line {
+	lines := make([]train.Line, len(pairs))
+	for i, p := range pairs {
+		lines[i] = train.Line{Number: i + 1, Columns: []string{p.Source, p.Target}}
+	}
+	return lines
+}
+
+// PairsOf is the inverse of LinesOf.
+func PairsOf(lines []train.Line) []seq2seq.Pair {
+	pairs := make([]seq2seq.Pair, len(lines))
+	for i, line := range lines {
+		pairs[i] = seq2seq.Pair{Source: line.Columns[0], Target: line.Columns[1]}
+	}
+	return pairs
+}

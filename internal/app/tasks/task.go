@@ -1,0 +1,163 @@
+// Package tasks has the tasks of models on which attn heads and attn prune measure heads: for each task the
+// format of its data, its loss and its metrics.
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/recording"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tokenizer"
+	"github.com/attn-go/attn/train"
+)
+
+// Task is a task of models.
+type Task struct {
+	Name     string // "masked words"; "" for a translator of attn train
+	LossUnit string
+	Items    string // unit of the data: "texts"
+	// Metrics are the values of --metric that the task allows. The first is the default.
+	Metrics []string
+	// Source returns the part of a line that identifies it. Lines with the same source go to the same part
+	// of the data.
+	Source func(line train.Line) string
+
+	data    train.LineFormat
+	line    string                                                               // unit of training data
+	example func(m *Model, line train.Line, seed uint64) (models.Example, error) // nil for similarity
+	texts   func(line train.Line) [][2]string                                    // to record
+}
+
+func firstColumn(l train.Line) string { return l.Columns[0] }
+
+var words = Task{
+	LossUnit: "nats per token", Items: "texts", line: "line", data: train.LineFormat{Want: "a text"},
+	Metrics: []string{"loss"}, Source: firstColumn,
+	example: func(m *Model, line train.Line, seed uint64) (models.Example, error) {
+		return m.TextExample(line.Columns[0], rand.New(rand.NewPCG(seed, uint64(line.Number))))
+	},
+	texts: func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}} },
+}
+
+var classes = Task{
+	LossUnit: "nats per text", Items: "texts", line: "line",
+	data:    train.LineFormat{Want: "a text, or two, and a class", Least: 2, Most: 3},
+	Metrics: []string{"accuracy", "loss"},
+	Source:  func(l train.Line) string { return strings.Join(l.Columns[:len(l.Columns)-1], "\t") },
+	example: func(m *Model, line train.Line, _ uint64) (models.Example, error) {
+		texts := classified(line)
+		return m.LabelExample(texts[0], texts[1], line.Columns[len(line.Columns)-1])
+	},
+	texts: func(line train.Line) [][2]string { return [][2]string{classified(line)} },
+}
+
+// classified returns the one or two texts of a line with a class.
+func classified(l train.Line) (texts [2]string) {
+	copy(texts[:], l.Columns[:len(l.Columns)-1])
+	return texts
+}
+
+var translation = Task{
+	Name: "translation", LossUnit: "nats per token", Items: "sources", line: "line",
+	data:    train.LineFormat{Want: "a source and its target", Least: 2, Most: math.MaxInt},
+	Metrics: []string{"loss", "bleu", "exact"}, Source: firstColumn, example: translated, texts: bothColumns,
+}
+
+func translated(m *Model, line train.Line, _ uint64) (models.Example, error) {
+	return m.TranslationExample(line.Columns[0], line.Columns[1])
+}
+
+func bothColumns(line train.Line) [][2]string { return [][2]string{{line.Columns[0], line.Columns[1]}} }
+
+var similarity = Task{
+	Name: "similarity of texts", LossUnit: "squared error of the cosine", Items: "pairs",
+	line: "line", data: train.LineFormat{Want: "two texts and a number, how similar they are", Least: 3, Most: 3},
+	Metrics: []string{"spearman", "pearson", "loss"},
+	Source:  func(l train.Line) string { return l.Columns[0] + "\t" + l.Columns[1] },
+	texts:   func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
+}
+
+// lesson is the task of translators of attn train. The default metric of character models is exact.
+var lesson = Task{
+	LossUnit: "nats per token", Items: "sources", line: "source", Metrics: []string{"bleu", "exact"}, Source: firstColumn,
+	example: translated, texts: bothColumns,
+}
+
+// Probe returns a probe of the model on lines. Errors name the file of the lines.
+func (m *Model) Probe(file string, lines []train.Line, seed uint64) (*models.Probe, error) {
+	bad := func(line train.Line, err error) error {
+		if errors.As(err, new(*models.FormatError)) {
+			return err
+		}
+		return &input.Error{Name: file, Line: line.Number, Err: err}
+	}
+	if m.example == nil {
+		pairs := make([]models.SimilarPair, len(lines))
+		for i, line := range lines {
+			var err error
+			if pairs[i], err = m.similarPair(line); err != nil {
+				return nil, bad(line, err)
+			}
+		}
+		return models.NewSimilarityProbe(m.embedder, pairs)
+	}
+	list := make([]models.Example, len(lines))
+	for i, line := range lines {
+		e, err := m.example(m, line, seed)
+		if err == nil {
+			err = m.fits(max(len(e.IDs), len(e.Reads)))
+		}
+		if err != nil {
+			return nil, bad(line, err)
+		}
+		list[i] = e
+	}
+	return models.NewProbe(m.Model, list)
+}
+
+// similarPair returns the example of a line with two texts and their similarity.
+func (m *Model) similarPair(line train.Line) (p models.SimilarPair, err error) {
+	var x [2]*tokenizer.Encoding
+	for i := range x {
+		e, cut, err := m.embedder.Encode(line.Columns[i])
+		if cut {
+			err = fmt.Errorf("the text has more than %d tokens, where the model truncates texts", m.embedder.MostTokens)
+		}
+		if err == nil {
+			err = m.fits(len(e.IDs))
+		}
+		if err != nil {
+			return p, err
+		}
+		x[i] = e
+	}
+	return models.SimilarPair{First: x[0], Second: x[1], Cosine: m.cosine(line.Value)}, nil
+}
+
+// fits returns an error if the weights of a layer are too large for a text of n tokens. Texts for
+// translators of attn train have a limit in bytes.
+func (m *Model) fits(n int) error {
+	if bytes := recording.LayerBytes(m.Model, n); bytes > recording.MaxWeights && m.Translator == nil {
+		return fmt.Errorf("the weights of a layer for %d tokens take %d MB, want at most %d MB",
+			n, bytes>>20, recording.MaxWeights>>20)
+	}
+	return nil
+}
+
+// Recorder returns the number of texts in the lines of the data, the number of records of each text, and
+// a function that makes them, as recording.Parts does.
+func (m *Model) Recorder() (texts, parts int, record func(ctx context.Context, i int) (*heads.Record, error), err error) {
+	var all [][2]string
+	for _, line := range m.Lines {
+		all = append(all, m.texts(line)...)
+	}
+	parts, record, err = recording.Parts(m.Model, all, recording.MaxWeights)
+	return len(all), parts, record, err
+}

@@ -1,0 +1,124 @@
+package texts
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/npy"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Vector is the result for a line.
+type Vector struct {
+	Numbers []float32 `json:"vector"`
+	Cut     bool      `json:"-"` // the text was truncated
+}
+
+// Vectors returns the filter that embeds lines with a model and writes JSON arrays.
+func Vectors(e *models.Embedder) filter.Filter[Vector] {
+	f := filter.Filter[Vector]{Batch: 128} // Forward divides it further, and needs a part for each processor
+	tape := tensor.NewTape(tensor.Infer)
+	f.Work = func(ctx context.Context, batch []*filter.Line[Vector]) error {
+		var texts []*tokenizer.Encoding
+		var of []*filter.Line[Vector]
+		for _, l := range batch {
+			x, cut, err := e.Encode(l.Text)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil { // concerns only this text
+				l.Err = err
+				continue
+			}
+			l.Value.Cut = cut
+			texts, of = append(texts, x), append(of, l)
+		}
+		if len(texts) == 0 {
+			return nil
+		}
+		tape.Reset()
+		tape.SetContext(ctx)
+		var all []float32
+		if err := par.Stopped(func() { all = e.Forward(tape, models.BatchOf(texts...)).Data() }); err != nil {
+			return err
+		}
+		width := e.Width()
+		for i, l := range of {
+			l.Value.Numbers = slices.Clone(all[i*width : (i+1)*width])
+			if slices.ContainsFunc(l.Value.Numbers, func(x float32) bool { return x-x != 0 }) {
+				l.Err = errors.New("the vector is not finite")
+			}
+		}
+		return nil
+	}
+	f.Write = func(w io.Writer, l *filter.Line[Vector]) error {
+		if l.Err != nil {
+			return filter.JSON(w, l)
+		}
+		return json.NewEncoder(w).Encode(l.Value.Numbers)
+	}
+	return f
+}
+
+// Columns returns the numbers of a vector as text.
+func (v Vector) Columns() []string {
+	cells := make([]string, len(v.Numbers))
+	for i, x := range v.Numbers {
+		cells[i] = strconv.FormatFloat(float64(x), 'g', -1, 32)
+	}
+	return cells
+}
+
+// WriteNumbers writes the numbers of a vector in the binary form of array files.
+func WriteNumbers(w io.Writer, l *filter.Line[Vector]) error {
+	return binary.Write(w, binary.LittleEndian, l.Value.Numbers)
+}
+
+// WriteArray writes vectors as a NumPy array or, if npyPath is empty, as the tensor vectors of a
+// safetensors file. fill writes the vectors to a temporary file first and returns their number, because
+// both formats begin with that number.
+func WriteArray(npyPath, safetensorsPath string, width int, fill func(spool io.Writer) (int, error)) (err error) {
+	spool, err := os.CreateTemp("", "attn-embed-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
+	rows, err := fill(spool)
+	if err != nil {
+		return err
+	}
+	numbers := func(w io.Writer) error {
+		if _, err := spool.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, spool)
+		return err
+	}
+	shape := []int{rows, width}
+	if npyPath != "" {
+		return atomicfile.Write(npyPath, func(w io.Writer) error {
+			if _, err := w.Write(npy.Header(shape)); err != nil {
+				return err
+			}
+			return numbers(w)
+		})
+	}
+	s := safetensors.Stream{
+		Metadata: map[string]string{"format": "pt"},
+		Tensors:  []safetensors.Info{{Name: "vectors", DType: safetensors.F32, Shape: shape}},
+		Data:     func(w io.Writer, _ int) error { return numbers(w) },
+	}
+	return s.WriteFile(safetensorsPath)
+}

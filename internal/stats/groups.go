@@ -1,0 +1,17 @@
+package stats
+
+// GroupBy returns the indexes of the elements with the same key, in order. Groups are in the order of their
+// first elements.
+func GroupBy[E any](list []E, key func(E) string) (groups [][]int) {
+	at := make(map[string]int, len(list))
+	for i, e := range list {
+		k := key(e)
+		n, known := at[k]
+		if !known {
+			n = len(groups)
+			at[k], groups = n, append(groups, nil)
+		}
+		groups[n] = append(groups[n], i)
+	}
+	return groups
+}
