@@ -17,7 +17,7 @@ import (
 const module = "github.com/attn-go/attn"
 
 // order lists the packages from the lowest to the highest level. A package may only import
-// packages before it: the library packages stand before those that only programs use, and cannot
+// packages before it: the library packages are before those that only programs use, and cannot
 // import them. Every new package must be added here.
 var order = []string{
 	"internal/par",
