@@ -59,7 +59,7 @@ var order = []string{
 	"internal/app/bench",
 	"internal/app/pruning/reports",
 	"internal/app/chart",
-	"internal/app/panels",
+	"internal/app/figures",
 	"internal/app/view",
 	"internal/app/film",
 	"internal/app/filter",

@@ -88,9 +88,9 @@ func NewRecorder(o RecorderOptions) *Recorder {
 // Reset removes all recorded data. Call it before another run.
 func (r *Recorder) Reset() { *r = *NewRecorder(r.options) }
 
-// Observers returns the callbacks to give to a model: Observe and Inspect, or nil for a callback that the
+// Callbacks returns the callbacks to give to a model: Observe and Inspect, or nil for a callback that the
 // options do not need.
-func (r *Recorder) Observers() (attn.WeightsFunc, attn.Inspector) {
+func (r *Recorder) Callbacks() (attn.WeightsFunc, attn.Inspector) {
 	var inspect attn.Inspector
 	if r.options.OnRequest || r.options.ValueNorms || r.options.Vectors {
 		inspect = r.Inspect

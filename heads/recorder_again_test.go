@@ -19,7 +19,7 @@ func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.WeightsFun
 	for i := range records {
 		o.OnRequest = i == 1
 		r := NewRecorder(o)
-		run(r.Observers())
+		run(r.Callbacks())
 		var err error
 		if records[i], err = r.Record(texts); err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRecorderOnRequestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewRecorder(RecorderOptions{OnRequest: true})
-	observe, inspect := r.Observers()
+	observe, inspect := r.Callbacks()
 	if observe != nil {
 		t.Error("Observers returns Observe although weights are computed on request")
 	}

@@ -55,7 +55,7 @@ type Generation struct {
 // Errors: a model that does not predict the next token; a prompt that Sizes.Check rejects; a
 // field of g out of range; invalid settings.
 func (m *Model) Generate(ctx context.Context, prompt []int, g Generation) (tokens iter.Seq[int], err error) {
-	w, err := m.writer("Generate", [][]int{prompt}, &g, nil)
+	w, err := m.stepper("Generate", [][]int{prompt}, &g, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o head
 		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
 	}
 	recorder := heads.NewRecorder(o)
-	observe, inspect := recorder.Observers()
+	observe, inspect := recorder.Callbacks()
 	var tape *tensor.Tape
 	if inner := inspect; o.OnRequest { // the record keeps tensors, and with them all memory of a tape
 		inspect = func(layer string, p attn.Parts) { par.Check(ctx); inner(layer, p) }

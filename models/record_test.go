@@ -21,7 +21,7 @@ func recordRun(t *testing.T, m *models.Model, x models.Batch, o heads.RecorderOp
 		return tokens
 	}
 	r := heads.NewRecorder(o)
-	observe, inspect := r.Observers()
+	observe, inspect := r.Callbacks()
 	m.Hidden(nil, x, models.Run{Observe: observe, Inspect: inspect})
 	record, err := r.Record(heads.Texts{SourceTokens: names(x.IDs), TargetTokens: names(x.Targets)})
 	if err != nil {

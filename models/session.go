@@ -44,7 +44,7 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 //
 // Errors: those of Model.Generate.
 func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tokens iter.Seq[int], err error) {
-	w, err := s.m.writer("Generate", [][]int{prompt}, &g, s.cache)
+	w, err := s.m.stepper("Generate", [][]int{prompt}, &g, s.cache)
 	if err != nil {
 		return nil, err
 	}

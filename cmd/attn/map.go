@@ -1,8 +1,8 @@
 package main
 
 import (
+	"github.com/attn-go/attn/internal/app/figures"
 	"github.com/attn-go/attn/internal/app/film"
-	"github.com/attn-go/attn/internal/app/panels"
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/viz"
 )
@@ -64,8 +64,8 @@ system font; without one, it draws their code points. --svg and --html show all 
 func (cmd *mapCommand) Validate() error { return film.CheckName(cmd.Film) }
 
 // choice returns which weights the flags select.
-func (cmd *mapCommand) choice() panels.Choice {
-	return panels.Choice{
+func (cmd *mapCommand) choice() figures.Choice {
+	return figures.Choice{
 		Path: cmd.Weights, Kind: deref(cmd.Kind), Layer: cmd.Layer, Head: cmd.Head, All: cmd.All,
 		MeanOfLayers: deref(cmd.Mean) == "layers", Rollout: cmd.Rollout, Divergence: cmd.Differ,
 		ValueWeighted: cmd.Values, Largest: cmd.Scale == "largest", Most: recording.MaxWeights,

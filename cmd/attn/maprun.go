@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/figures"
 	"github.com/attn-go/attn/internal/app/film"
-	"github.com/attn-go/attn/internal/app/panels"
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -25,15 +25,15 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	drawn := panels.ShortMarks(figure, record.Special) // tables have the original tokens
+	drawn := figures.ShortMarks(figure, record.Special) // tables have the original tokens
 	if cmd.PNG != "" {
-		if drawn.Fonts, err = panels.Fonts(cmd.Font, drawn.Lacking()); err != nil {
+		if drawn.Fonts, err = figures.Fonts(cmd.Font, drawn.Lacking()); err != nil {
 			return err
 		}
 	}
 	written, err := c.writeFiles(
 		atomicfile.File{Path: cmd.SVG, Write: drawn.SVG},
-		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return panels.PNG(w, drawn, cmd.ground()) }},
+		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return figures.PNG(w, drawn, cmd.ground()) }},
 		atomicfile.File{Path: cmd.HTML, Write: drawn.HTML},
 		atomicfile.File{Path: cmd.CSV, Write: figure.CSV},
 		atomicfile.File{Path: cmd.JSON, Write: figure.JSON},

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/attn-go/attn/internal/app/figures"
 	"github.com/attn-go/attn/internal/app/film"
-	"github.com/attn-go/attn/internal/app/panels"
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/viz"
 )
@@ -38,7 +38,7 @@ func (cmd *trainCommand) drawFilm(ctx context.Context, c console, dir string) er
 		return err
 	}
 	last := -1
-	file, err := film.File(ctx, cmd.Film, f, panels.Choice{Layer: &last, All: true}, "", viz.OnLight)
+	file, err := film.File(ctx, cmd.Film, f, figures.Choice{Layer: &last, All: true}, "", viz.OnLight)
 	if err == nil {
 		_, err = c.writeFiles(file)
 	}

@@ -12,9 +12,9 @@ import (
 	"unicode"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/figures"
 	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/internal/app/guard"
-	"github.com/attn-go/attn/internal/app/panels"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
@@ -103,5 +103,5 @@ func drawAlignment(w io.Writer, t viz.Terminal, m *models.Model, source, target 
 	if err != nil {
 		return err
 	}
-	return panels.Alignment(record).Text(w, t)
+	return figures.Alignment(record).Text(w, t)
 }

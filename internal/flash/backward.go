@@ -15,7 +15,7 @@ const chunkKeys = 256
 // the rows of a tile.
 func (a *Attention) chunkRows() int {
 	if a.tiles() {
-		return 2 * tileRows
+		return 2 * unitRows
 	}
 	return 5 * vectorRows
 }

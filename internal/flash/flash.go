@@ -91,7 +91,7 @@ func (r *Results) underflowed(row int) bool { return r.Shift[row] == negInf }
 
 const (
 	vectorRows = 12  // rows of a strip with vector instructions: two register tiles of six rows
-	tileRows   = 32  // rows of a strip on tile units (AMX)
+	unitRows   = 32  // rows of a strip on tile units (AMX)
 	bandRows   = 96  // rows that are combined with a block of keys before the next block
 	blockKeys  = 512 // keys that a strip is combined with at a time
 )
@@ -162,7 +162,7 @@ func (a *Attention) tiles() bool { return simd.TilesForHeads(a.E) || simd.TilesF
 // stripRows returns the number of rows of a strip if its rows may attend to different keys.
 func (a *Attention) stripRows() int {
 	if a.tiles() {
-		return tileRows
+		return unitRows
 	}
 	return vectorRows
 }

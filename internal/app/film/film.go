@@ -18,8 +18,8 @@ import (
 	"github.com/HugoSmits86/nativewebp"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/figures"
 	"github.com/attn-go/attn/internal/app/flags"
-	"github.com/attn-go/attn/internal/app/panels"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
@@ -116,20 +116,20 @@ func CheckName(path string) error {
 //
 // Errors: a choice that the first frame does not have, and an unusable font.
 func File(
-	ctx context.Context, path string, f *heads.Film, choice panels.Choice, font string, on viz.Ground,
+	ctx context.Context, path string, f *heads.Film, choice figures.Choice, font string, on viz.Ground,
 ) (file atomicfile.File, err error) {
 	choice.Largest = false
 	var have []*viz.Font
 	figure := func(r *heads.Record) (viz.Figure, error) {
 		drawn, err := choice.Figure(r)
 		drawn.Fonts = have
-		return panels.ShortMarks(drawn, r.Special), err
+		return figures.ShortMarks(drawn, r.Special), err
 	}
 	first, err := figure(f.Frames[0].Record)
 	if err != nil {
 		return file, err
 	}
-	if have, err = panels.Fonts(font, first.Lacking()); err != nil {
+	if have, err = figures.Fonts(font, first.Lacking()); err != nil {
 		return file, err
 	}
 	return atomicfile.File{Path: path, Write: func(w io.Writer) error { return Write(ctx, w, f, figure, on) }}, nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/chart"
-	"github.com/attn-go/attn/internal/app/panels"
+	"github.com/attn-go/attn/internal/app/figures"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/viz"
 )
@@ -21,7 +21,7 @@ func Describe(f *heads.Film, err error) (page chart.Film) {
 	}
 	r := f.Frames[0].Record
 	l := r.Layers[len(r.Layers)-1] // cross-attention comes last
-	page.Title, page.Text = title(&l), panels.Choice{}.Title(r)
+	page.Title, page.Text = title(&l), figures.Choice{}.Title(r)
 	for _, x := range f.Frames {
 		page.Steps, page.Losses = append(page.Steps, x.Step), append(page.Losses, curve.Number(x.Loss))
 	}
@@ -59,11 +59,11 @@ func Layer(record *heads.Record, layer int) (name, picture string, err error) {
 	l := &record.Layers[layer]
 	f := viz.Figure{Inline: true}
 	for h := range l.Heads {
-		p := panels.New(l, h, l.Head(h))
+		p := figures.New(l, h, l.Head(h))
 		p.Title = fmt.Sprintf("head %d", l.Number(h))
 		f.Panels = append(f.Panels, p)
 	}
 	var svg strings.Builder
-	err = panels.ShortMarks(f, record.Special).SVG(&svg)
+	err = figures.ShortMarks(f, record.Special).SVG(&svg)
 	return title(l), svg.String(), err
 }

@@ -21,7 +21,7 @@ func BenchmarkLongText(b *testing.B) {
 		b.Fatal(err)
 	}
 	recorder := heads.NewRecorder(heads.RecorderOptions{OnRequest: true, ValueNorms: true})
-	observe, inspect := recorder.Observers()
+	observe, inspect := recorder.Callbacks()
 	x := tensor.Randn(rng, 1, n, 128)
 	layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal(), Observe: observe, Inspect: inspect})
 	tokens := make([]string, n)

@@ -29,7 +29,7 @@ import (
 // draw or report are left out.
 var checked = []string{
 	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models", "./train",
-	"./mask", "./bench/compare", "./internal/app/apply", "./internal/app/panels", "./internal/app/film", "./internal/app/importance",
+	"./mask", "./bench/compare", "./internal/app/apply", "./internal/app/figures", "./internal/app/film", "./internal/app/importance",
 	"./internal/app/recording", "./internal/app/tasks", "./internal/app/trace", "./site/lesson",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/stats", "./internal/curve",
 	"./internal/app/chart", "./internal/exact", "./internal/app/filter", "./internal/flash", "./internal/npy",

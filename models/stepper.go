@@ -15,8 +15,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// writer runs a decoder or an encoder–decoder step by step.
-type writer struct {
+// stepper runs a decoder or an encoder–decoder step by step.
+type stepper struct {
 	m        *Model
 	run      Run
 	sources  [][]int // sources that an encoder–decoder has yet to read
@@ -26,9 +26,9 @@ type writer struct {
 	written  [][]int // by sequence, the tokens read so far
 }
 
-// writer returns a writer that continues a prompt, or translates several sources, and sets the
+// stepper returns a stepper that continues a prompt, or translates several sources, and sets the
 // defaults in g. A nil state means a new one.
-func (m *Model) writer(op string, prompts [][]int, g *Generation, state State) (*writer, error) {
+func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) (*stepper, error) {
 	head, z := m.Head(), m.Sizes()
 	if head == nil || head.Task != NextWord {
 		return nil, fmt.Errorf("models: %s: %s does not predict the next token, want a model with a head for the %s", op, m.Family.Name, NextWord)
@@ -45,7 +45,7 @@ func (m *Model) writer(op string, prompts [][]int, g *Generation, state State) (
 			return nil, err
 		}
 	}
-	w := &writer{m: m, run: g.Run, begin: prompts[0], most: math.MaxInt}
+	w := &stepper{m: m, run: g.Run, begin: prompts[0], most: math.MaxInt}
 	if w.badWords, err = m.badWords(); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (m *Model) startToken() (int, error) {
 
 // logits reads the next tokens of each sequence, the same number for all, and returns the scores
 // of the tokens after them: [B V].
-func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
+func (w *stepper) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 	x := Batch{IDs: next}
 	if w.m.Sizes().Decoder != nil {
 		x = Batch{Targets: next}
@@ -117,7 +117,7 @@ func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 // write writes n texts: it repeatedly draws a token of each text and reads it. A text ends with an
 // end token, at the limit, or when take returns false for its number and a token. If ctx ends,
 // write returns ctx.Err().
-func (w *writer) write(ctx context.Context, g Generation, n int, take func(text, id int) bool) error {
+func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text, id int) bool) error {
 	tape := tensor.NewTape(tensor.Infer)
 	tape.SetContext(ctx)
 	active, next, draw := counted(n), slices.Repeat([][]int{w.begin}, n), make([]*sampler, n)
@@ -151,7 +151,7 @@ func (w *writer) write(ctx context.Context, g Generation, n int, take func(text,
 }
 
 // ban excludes tokens that would complete a bad word.
-func (w *writer) ban(scores []float32, written []int) {
+func (w *stepper) ban(scores []float32, written []int) {
 	for _, word := range w.badWords {
 		n := len(word) - 1
 		if len(written) >= n && slices.Equal(written[len(written)-n:], word[:n]) {
@@ -161,7 +161,7 @@ func (w *writer) ban(scores []float32, written []int) {
 }
 
 // choose keeps the given sequences, in the given order.
-func (w *writer) choose(sequences []int) {
+func (w *stepper) choose(sequences []int) {
 	w.run.State = w.run.State.Select(sequences)
 	written := make([][]int, len(sequences))
 	for i, b := range sequences {
@@ -198,7 +198,7 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 			n = translatorBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
 		}
 		batch := order[:n]
-		w, err := m.writer("Write", pick(sources, batch), &g, nil)
+		w, err := m.stepper("Write", pick(sources, batch), &g, nil)
 		if err == nil {
 			err = w.write(ctx, g, n, func(text, id int) bool {
 				at := batch[text]
@@ -277,7 +277,7 @@ func (m *Model) Beam(ctx context.Context, prompt []int, hypotheses int, g Genera
 	if hypotheses < 1 {
 		return nil, fmt.Errorf("models: Beam: %d hypotheses, want at least 1", hypotheses)
 	}
-	w, err := m.writer("Beam", [][]int{prompt}, &g, nil)
+	w, err := m.stepper("Beam", [][]int{prompt}, &g, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -353,7 +353,7 @@ func (s Search) hopeful(alive, whole []hypothesis, wanted, n, most int) []hypoth
 
 // extend reads the next token of each hypothesis and returns the most likely hypotheses that are
 // one token longer, the best first.
-func (w *writer) extend(t *tensor.Tape, alive []hypothesis, next [][]int, most int) []hypothesis {
+func (w *stepper) extend(t *tensor.Tape, alive []hypothesis, next [][]int, most int) []hypothesis {
 	logits := w.logits(t, next)
 	logp, v := tensor.LogSoftmax(t, logits).Data(), logits.Dim(1)
 	var best []hypothesis

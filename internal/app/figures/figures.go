@@ -1,7 +1,7 @@
-// Package panels makes figures of recorded attention: of a head, of all heads of one kind, of means, of
+// Package figures makes figures of recorded attention: of a head, of all heads of one kind, of means, of
 // the rollout, and of the divergence between heads. attn map uses it; its errors name the flags of that
 // command.
-package panels
+package figures
 
 import (
 	"cmp"
