@@ -30,6 +30,7 @@ var order = []string{
 	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
 	"internal/exact",
+	"internal/stats",
 	"internal/npy",
 	"internal/strictjson",
 	"safetensors",
@@ -45,7 +46,6 @@ var order = []string{
 	"onnx",
 	"heads",
 	"prune",
-	"internal/stats",
 	"internal/cells",
 	"viz",
 	"tokenizer",

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -59,7 +60,7 @@ func eachPart(t *tensor.Tape, n int, run func(own *tensor.Tape, part int)) {
 // similar divides sequences of the given lengths into parts of at most about partTokens tokens, padding
 // included. The sequences of a part have similar lengths, and the longest come first.
 func similar(lens []int) [][]int {
-	order, tokens := counted(len(lens)), 0
+	order, tokens := stats.Numbers(len(lens)), 0
 	for _, n := range lens {
 		tokens += n
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // prunedHeads is the setting that lists removed heads: {"layer": [heads]}. Both are counted from
@@ -107,7 +108,7 @@ func (m *Model) HeadNumbers(layer string) []int {
 	}
 	for _, l := range m.Attention() {
 		if c := l.Config(); c.Name == layer {
-			return counted(c.Heads)
+			return stats.Numbers(c.Heads)
 		}
 	}
 	return nil

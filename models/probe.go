@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -74,7 +75,7 @@ func (b batching) first(list []int, length, logits func(i int) int) int {
 func newProbe(
 	m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch,
 ) *Probe {
-	order, size := counted(n), probeBatches
+	order, size := stats.Numbers(n), probeBatches
 	if m.Translator != nil {
 		size = translatorBatches
 	}
@@ -301,7 +302,7 @@ func (p *Probe) Kept() map[string][]int {
 	for _, l := range p.model.Attention() {
 		c := l.Config()
 		if kept[c.Name] = p.kept[c.Name]; p.kept == nil && c.Heads > 0 {
-			kept[c.Name] = counted(c.Heads)
+			kept[c.Name] = stats.Numbers(c.Heads)
 		}
 	}
 	return kept

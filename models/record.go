@@ -115,15 +115,6 @@ func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o head
 	return r, nil
 }
 
-// counted returns the numbers from 0 to n-1.
-func counted(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
-}
-
 // pick returns the elements of x at some places.
 func pick[T any](x []T, at []int) []T {
 	y := make([]T, len(at))

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -120,7 +121,7 @@ func (w *stepper) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text, id int) bool) error {
 	tape := tensor.NewTape(tensor.Infer)
 	tape.SetContext(ctx)
-	active, next, draw := counted(n), slices.Repeat([][]int{w.begin}, n), make([]*sampler, n)
+	active, next, draw := stats.Numbers(n), slices.Repeat([][]int{w.begin}, n), make([]*sampler, n)
 	for i := range draw {
 		draw[i] = newSampler(g.Sampling)
 	}
@@ -190,7 +191,7 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 			return written, err
 		}
 	}
-	order := counted(len(sources)) // to be sorted, so that lengths in a batch are similar
+	order := stats.Numbers(len(sources)) // to be sorted, so that lengths in a batch are similar
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(len(sources[i]), len(sources[j])) })
 	for len(order) > 0 {
 		n := 1 // a batch of prompts would need equal lengths

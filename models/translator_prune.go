@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -33,7 +34,7 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 		name := l.Config().Name
 		chosen, some := kept[name]
 		if !some {
-			chosen = counted(l.Config().Heads)
+			chosen = stats.Numbers(l.Config().Heads)
 		} else if err := checkHeads(chosen, l.Config().Heads); err != nil {
 			return nil, fmt.Errorf("models: Keep: layer %s: %w", quote.Text(name), err)
 		} else {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
@@ -116,7 +117,7 @@ func (s *recurrentState) Lens() []int { return slices.Clone(s.read) }
 
 // Select returns the state of the given sequences.
 func (s *recurrentState) Select(sequences []int) State {
-	if slices.Equal(sequences, counted(len(s.read))) {
+	if slices.Equal(sequences, stats.Numbers(len(s.read))) {
 		same := *s // vectors can be shared, because a step makes new ones
 		same.h, same.read = slices.Clone(s.h), slices.Clone(s.read)
 		return &same

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // Options selects how to prune. Keep is required. The zero values of the other fields score the heads once
@@ -103,7 +104,7 @@ func (p *pruning[S]) begin() error {
 	least := 0
 	for _, l := range layers {
 		c := l.Config()
-		p.left[c.Name], p.sizes[c.Name] = numbersTo(c.Heads), groupSize(l)
+		p.left[c.Name], p.sizes[c.Name] = stats.Numbers(c.Heads), groupSize(l)
 		p.all += c.Heads
 		switch {
 		case !p.open(c.Name):
@@ -271,13 +272,4 @@ func wantHeads(s Subject, left map[string][]int) error {
 		}
 	}
 	return nil
-}
-
-// numbersTo returns the numbers from 0 up to but not including n.
-func numbersTo(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
@@ -73,7 +74,7 @@ func (m *toy) Without(heads []Head) (*toy, error) {
 	rest := *m
 	rest.layers = slices.Clone(m.layers)
 	for i, l := range m.layers {
-		kept := slices.DeleteFunc(numbersTo(l.Config().Heads), func(h int) bool {
+		kept := slices.DeleteFunc(stats.Numbers(l.Config().Heads), func(h int) bool {
 			return slices.Contains(heads, Head{l.Config().Name, h})
 		})
 		var err error

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
-	"image/color"
 	"io"
 	"io/fs"
 	"os"
@@ -22,7 +20,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/attn-go/attn/internal/app/view"
-	"github.com/attn-go/attn/viz"
 )
 
 // siteBudget is the size of the whole site in compressed bytes.
@@ -48,7 +45,7 @@ type file struct {
 }
 
 func (b *build) all() error {
-	for _, step := range []func() error{b.palette, b.program, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
+	for _, step := range []func() error{b.shared, b.program, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -221,29 +218,19 @@ func exported(packed []byte) ([]byte, error) {
 	return view.PageOf(data)
 }
 
-// palette writes the colours of package viz, so that the site, the terminal and pictures agree.
-func (b *build) palette() error {
-	var script strings.Builder
-	script.WriteString("// Red, green and blue of the colours of package viz, from low to high.\n")
-	for _, g := range []struct {
-		name   string
-		ground viz.Ground
-	}{{"light", viz.OnLight}, {"dark", viz.OnDark}} {
-		var even, signed []byte
-		for i := range 256 {
-			even = appendRGB(even, g.ground.Color(float64(i)/255))
-			signed = appendRGB(signed, g.ground.Difference(float64(i)/127.5-1))
-		}
-		for name, list := range map[string][]byte{g.name: even, g.name + "Signed": signed} {
-			fmt.Fprintf(&script, "export const %s = %q;\n", name, base64.StdEncoding.EncodeToString(list))
+// shared writes what the page of attn view has too: modules, and the colours of package viz.
+func (b *build) shared() error {
+	for _, name := range []string{"dom.js", "palette.js"} {
+		if err := b.write("assets/"+name, view.Module(name)); err != nil {
+			return err
 		}
 	}
-	lines := strings.SplitAfter(script.String(), "\n")
-	slices.Sort(lines) // a map has no order
-	return b.write("assets/palette.js", []byte(strings.Join(lines, "")))
+	colours, err := json.Marshal(view.Palette())
+	if err != nil {
+		return err
+	}
+	return b.write("assets/colours.js", fmt.Appendf(nil, "export default %s;\n", colours))
 }
-
-func appendRGB(list []byte, c color.RGBA) []byte { return append(list, c.R, c.G, c.B) }
 
 // page is what the layout shows.
 type page struct {

@@ -22,7 +22,7 @@ func built(t *testing.T) *build {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []func() error{b.palette, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
+	for _, step := range []func() error{b.shared, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestOverwrite(t *testing.T) {
 		return err == nil
 	}
 	write(filepath.Join(dir, "letter.txt"))
-	write(filepath.Join(dir, "assets/palette.js")) // as a site has
+	write(filepath.Join(dir, "assets/dom.js")) // as a site has
 	if _, err := newBuild("..", dir); err == nil || !strings.Contains(err.Error(), "nothing is overwritten") {
 		t.Errorf("a directory with other files: %v", err)
 	}
@@ -219,8 +219,8 @@ func TestOverwrite(t *testing.T) {
 	if !exists(other) || !exists(inside) {
 		t.Error("a file that is not part of the site is removed")
 	}
-	write(filepath.Join(b.out, "assets/palette.js"))
-	if err := next.palette(); err == nil || !strings.Contains(err.Error(), "not overwritten") {
+	write(filepath.Join(b.out, "assets/dom.js"))
+	if err := next.shared(); err == nil || !strings.Contains(err.Error(), "not overwritten") {
 		t.Errorf("a file of somebody else with the name of one of the site: %v", err)
 	}
 	// A list that names files elsewhere removes nothing there.

@@ -15,3 +15,12 @@ func GroupBy[E any](list []E, key func(E) string) (groups [][]int) {
 	}
 	return groups
 }
+
+// Numbers returns the numbers from 0 to n-1.
+func Numbers(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}

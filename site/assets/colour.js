@@ -1,33 +1,22 @@
-// The colours of weights: those of package viz. Lightness alone gives the order, so the colours work with any colour
-// vision and in grey.
+// The colours of weights: those of package viz, for the theme of the page.
 
-import * as palette from "./palette.js";
+import colours from "./colours.js";
+import { broken, css, decode, inkOn, mask } from "./palette.js";
 import { el, number, theme } from "./page.js";
 
-const read = (text) => {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  return Array.from({ length: 256 }, (_, i) => [...bytes.subarray(3 * i, 3 * i + 3)]);
-};
-const ramps = { light: read(palette.light), dark: read(palette.dark) };
-const signed = { light: read(palette.lightSigned), dark: read(palette.darkSigned) };
+export { css };
+
+const { weight, difference } = decode(colours);
 
 /** Returns the colour [red, green, blue] of a place on the scale, from 0 to 1. */
-export const rgb = (t) => ramps[theme()][Math.round(255 * Math.max(0, Math.min(1, t)))];
+export const rgb = (t) => weight(theme(), t);
 
 /** Returns the colour of a value from −1 to 1; 0 has the colour of the page. */
-export const signedRGB = (t) => signed[theme()][Math.round(127.5 * (1 + Math.max(-1, Math.min(1, t))))];
-
-export const css = (colour) => `rgb(${colour.join(",")})`;
+export const signedRGB = (t) => difference(theme(), t);
 
 /** Background and stripes of masked cells. */
-export const maskRGB = () => ({ light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [88, 95, 110]] })[theme()];
-export const brokenRGB = () => ({ light: [214, 60, 110], dark: [255, 92, 138] })[theme()];
-
-/** Returns a colour for text on a background. */
-export function inkOn(colour) {
-  const [r, g, b] = colour.map((x) => (x / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.26 ? "#10131a" : "#ffffff";
-}
+export const maskRGB = () => mask[theme()];
+export const brokenRGB = () => broken[theme()];
 
 /**
  * Returns an explanation of the colours.

@@ -1,35 +1,11 @@
 // A heat map of weights: a row for each query, a column for each key. It is drawn on a canvas; arrow keys move a cell
 // whose number is spoken.
 
+import { canvasFor, fillToken } from "./dom.js";
 import { el, number, onTheme, say } from "./page.js";
 import { brokenRGB, css, legend, maskRGB, rgb, signedRGB } from "./colour.js";
 
 const family = "system-ui, sans-serif", letters = 12, least = 9; // sizes of labels, in pixels
-
-function canvasFor(canvas, width, height) {
-  const ratio = Math.min(devicePixelRatio || 1, 3);
-  canvas.width = Math.max(1, Math.round(width * ratio));
-  canvas.height = Math.max(1, Math.round(height * ratio));
-  canvas.style.width = width + "px";
-  canvas.style.height = height + "px";
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return context;
-}
-
-/** Writes a token at 0, 0; ▁, the sign of a space, which is heavy in most fonts, is lighter than the rest. */
-function fillToken(context, text, most) {
-  if (!text.includes("▁")) return context.fillText(text, 0, 0, most);
-  const wide = context.measureText(text).width, squeeze = Math.min(1, most / wide);
-  let x = { left: 0, center: -wide / 2, right: -wide }[context.textAlign];
-  context.textAlign = "left";
-  context.scale(squeeze, 1);
-  for (const part of text.split(/(▁+)/)) {
-    context.globalAlpha = part.startsWith("▁") ? 0.4 : 1;
-    context.fillText(part, x, 0);
-    x += context.measureText(part).width;
-  }
-}
 
 /** Draws cells of any size; hidden ones are hatched. */
 function cells(context, what, x0, y0, w, h, place) {

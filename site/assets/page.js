@@ -1,29 +1,8 @@
 // What all pages share: the worker that computes, the state in the address, elements, colours of the page.
 
-const svgNS = "http://www.w3.org/2000/svg";
+import { byId, el, later, svg } from "./dom.js"; // the page of attn view has it too
 
-/**
- * Sets attributes, listeners ("onclick") and text of an element, and appends its children.
- * @template {Element} T
- * @param {T} node
- * @param {Object<string, any>} attributes
- * @param {(Node|string)[]} children
- * @returns {T}
- */
-function fill(node, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name === "text") node.textContent = value;
-    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value != null) node.setAttribute(name, value);
-  }
-  node.append(...children);
-  return node;
-}
-
-export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(svgNS, tag), attributes, children);
-export const byId = (id) => document.getElementById(id);
+export { byId, el, later, svg };
 
 /**
  * Formats a number for the screen and for screen readers; – is a missing value.
@@ -43,15 +22,6 @@ export const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 /** Fills a <dl class="readout"> with names and values. */
 export function readout(list, rows) {
   list.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: String(value) }))));
-}
-
-/** Returns a function that calls run once, ms milliseconds after its last call. */
-export function later(ms, run) {
-  let timer = 0;
-  return (...args) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => run(...args), ms);
-  };
 }
 
 /** Returns a function that calls the asynchronous run again and again while there are new arguments, one at a time. */

@@ -204,7 +204,7 @@ func (x *Task) Measure(ctx context.Context, p *models.Probe, on *Part) (Measured
 			return Measured{}, err
 		}
 	}
-	value := func(j Judge) reports.Number { return reports.Number(j.Of(o)(numbersTo(o.items(j)))) }
+	value := func(j Judge) reports.Number { return reports.Number(j.Of(o)(stats.Numbers(o.items(j)))) }
 	seen := Measured{o.items(x.Judge), x.Judge.Of(o), reports.Quality{
 		Parameters: p.Parameters(), Metric: value(x.Judge), Loss: value(Loss), KL: value(divergence),
 	}}
@@ -220,15 +220,6 @@ func (o outcome) items(j Judge) int {
 		return o.written.Len()
 	}
 	return len(o.predicted)
-}
-
-// numbersTo returns the numbers from 0 up to but not including n.
-func numbersTo(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
 }
 
 // translate compares the model's translations of the sources with the references.

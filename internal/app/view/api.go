@@ -87,7 +87,7 @@ func (s *Server) start(*http.Request) (any, error) {
 	}
 	return map[string]any{
 		"film": s.film(), "name": s.options.Name, "models": models, "maxText": s.options.MaxText,
-		"columns": s.columns(), "records": records, "palette": palette(), "second": s.options.Second,
+		"columns": s.columns(), "records": records, "palette": Palette(), "second": s.options.Second,
 	}, nil
 }
 
@@ -108,9 +108,9 @@ func (s *Server) film() any {
 	return map[string]any{"steps": steps, "losses": losses, "record": record}
 }
 
-// palette returns colours as red, green and blue: for weights from 0 to 1, and for
-// differences from -1 to 1.
-func palette() map[string][]byte {
+// Palette returns colours as red, green and blue: for weights from 0 to 1, and for differences from -1 to 1, as
+// palette.js reads them.
+func Palette() map[string][]byte {
 	all := map[string][]byte{}
 	for name, ground := range map[string]viz.Ground{"light": viz.OnLight, "dark": viz.OnDark} {
 		for i := range 256 {

@@ -62,6 +62,9 @@ func read(name string) string {
 	return string(text)
 }
 
+// Module returns a module of the page that another page can use: dom.js or palette.js.
+func Module(name string) []byte { return []byte(read(name)) }
+
 // bundle writes a module after the modules that it imports, each as a function that
 // returns its exports. Pages opened from a file cannot import modules.
 func bundle(b *strings.Builder, name string, done map[string]bool) {

@@ -1,20 +1,14 @@
-// The colours of weights. The server sends the colours of package viz, so that the page, the terminal and pictures
-// agree. Lightness alone gives the order, so the colours work with any colour vision and in grey.
+// The colours of weights on the page: of its theme, on the scale that the reader has chosen. The server sends those of
+// package viz, so that the page, the terminal and pictures agree.
 
 import { el, number, paper } from "./dom.js";
+import { broken, css as cssOf, decode, inkOn as inkOf, mask } from "./palette.js";
 import { lens, state } from "./state.js";
 
-let ramps = null, signed = null;
+let colours = null;
 
-// prepareColours decodes the palettes: base64 of red, green and blue for each of 256 colours, 512 if signed.
 export function prepareColours(given) {
-  const read = (text) => {
-    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    return Array.from({ length: bytes.length / 3 }, (_, i) => [...bytes.subarray(3 * i, 3 * i + 3)]);
-  };
-  ramps = { light: read(given.light), dark: read(given.dark) };
-  const arms = (text) => [read(text).slice(0, 256).reverse(), read(text).slice(256)];
-  signed = { light: arms(given.lightSigned), dark: arms(given.darkSigned) };
+  colours = decode(given);
 }
 
 // headCSS returns the colour of head i of n in a picture of several heads: evenly spaced hues, far apart for
@@ -31,9 +25,6 @@ export function headCSS(i, n) {
   const linear = [4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s, -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s, -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s];
   return `rgb(${linear.map((x) => Math.round(255 * Math.max(0, Math.min(1, x <= 0.0031308 ? 12.92 * x : 1.055 * x ** (1 / 2.4) - 0.055)))).join(",")})`;
 }
-
-const broken = { light: [214, 60, 110], dark: [255, 92, 138] }; // for values that are not finite: a hue outside the colour map
-const mask = { light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [88, 95, 110]] }; // background and stripes
 
 const dimmed = window.matchMedia("(prefers-color-scheme: dark)");
 let dark = dimmed.matches; // cached: reading .matches makes the browser recompute styles, and every colour needs it
@@ -59,27 +50,19 @@ export function share(w, scale) {
   return state.c === "log" ? Math.max(0, 1 + Math.log(Math.max(t, 1e-9)) / Math.log(254)) : t;
 }
 
-export function rgb(t) {
-  return ramps[theme()][Math.round(255 * t)];
-}
+export const rgb = (t) => colours.weight(theme(), t);
 
 // signedRGB returns the colour of a difference from -1 to 1; 0 is the colour of the panel.
-export function signedRGB(t) {
-  const ends = signed[theme()];
-  return ends[t < 0 ? 0 : 1][Math.round(255 * Math.min(1, Math.abs(t)))];
-}
+export const signedRGB = (t) => colours.difference(theme(), t);
 
-export const css = (t) => `rgb(${rgb(t).join(",")})`;
-export const signedCSS = (t) => `rgb(${signedRGB(t).join(",")})`;
+export const css = (t) => cssOf(rgb(t));
+export const signedCSS = (t) => cssOf(signedRGB(t));
 export const brokenRGB = () => broken[theme()];
-export const brokenCSS = () => `rgb(${broken[theme()].join(",")})`;
+export const brokenCSS = () => cssOf(broken[theme()]);
 export const maskRGB = () => mask[theme()];
 
 // inkOn returns a colour for text that can be read on rgb(t).
-export function inkOn(t) {
-  const [r, g, b] = rgb(t).map((x) => (x / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.26 ? "#10131a" : "#ffffff";
-}
+export const inkOn = (t) => inkOf(rgb(t));
 
 // ends returns the values at the ends of the legend.
 export function ends({ m, scale }) {
