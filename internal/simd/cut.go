@@ -73,16 +73,19 @@ func (c *Cut) divide(width, depth int) {
 	least, best := *c, int64(0)
 	for try := least; try.rowParts == least.rowParts || try.rowParts*cutRows <= c.rows; try.rowParts *= 2 {
 		before := 0
-		for each := 1; before < c.panels && each <= 64; each += (each + 2) / 3 { // pieces of a thread
-			try.panelParts = min(c.panels, max(least.panelParts, each*c.threads/(c.count*try.rowParts)))
-			if try.panelParts == before {
+		for each := c.panels; each > 0; each -= (each + 7) / 8 { // panels of a part
+			parts := max((c.panels+each-1)/each, least.panelParts)
+			rounds := (c.count*try.rowParts*parts + c.threads - 1) / c.threads
+			if rounds > 64 && parts > least.panelParts {
+				break // enough pieces
+			}
+			if parts == before {
 				continue
 			}
-			before = try.panelParts
+			before, try.panelParts = parts, parts
 			piece := try.cost(width, depth) + pieceCost
-			rounds := int64((c.count*try.rowParts*try.panelParts + c.threads - 1) / c.threads)
 			// Threads are not equally fast. At the end, some wait for half a piece.
-			if cost := piece*rounds + piece/2; best == 0 || cost < best {
+			if cost := piece*int64(rounds) + piece/2; best == 0 || cost < best {
 				*c, best = try, cost
 			}
 		}
