@@ -4,7 +4,7 @@ import colours from "./colours.js";
 import { broken, css, decode, inkOn, mask } from "./palette.js";
 import { el, number, theme } from "./page.js";
 
-export { css };
+export { css, inkOn };
 
 const { weight, difference } = decode(colours);
 

@@ -237,7 +237,7 @@ func TestSiteShots(t *testing.T) {
 func TestSiteWrappedCode(t *testing.T) {
 	w := watch(t, 380, 800)
 	w.lesson(site(t) + "scores.html")
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "lessons.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "lessons.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
