@@ -27,7 +27,7 @@ var theSite = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	build := exec.Command("go", "run", "./site", "--out", dir)
-	build.Dir = filepath.Join("..", "..", "..")
+	build.Dir = filepath.Join("..", "..", "..", "..")
 	if text, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, text)
 	}
