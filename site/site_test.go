@@ -266,3 +266,43 @@ func TestWriteProgram(t *testing.T) {
 		t.Errorf("%d bytes, %v, want the %d compressed ones", len(got), err, len(want))
 	}
 }
+
+// A module imports only what another exports. A browser would load none of the page's modules otherwise.
+func TestImportsExist(t *testing.T) {
+	b := built(t)
+	exported := regexp.MustCompile(`(?m)^export (?:(?:async )?function\*?|const|let|class) (\w+)|^export \{([^}]*)\}`)
+	imported := regexp.MustCompile(`(?m)^import \{([^}]*)\} from "\./([\w-]+\.js)"`)
+	exports, texts := map[string][]string{}, map[string]string{}
+	paths, err := filepath.Glob(filepath.Join(b.out, "assets", "*.js"))
+	if err != nil || len(paths) < 10 {
+		t.Fatalf("%d modules, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(path)
+		texts[name] = string(text)
+		for _, m := range exported.FindAllStringSubmatch(texts[name], -1) {
+			exports[name] = append(exports[name], m[1])
+			for n := range strings.SplitSeq(m[2], ",") {
+				exports[name] = append(exports[name], strings.TrimSpace(n))
+			}
+		}
+	}
+	checked := 0
+	for name, text := range texts {
+		for _, m := range imported.FindAllStringSubmatch(text, -1) {
+			for n := range strings.SplitSeq(m[1], ",") {
+				n, _, _ = strings.Cut(strings.TrimSpace(n), " as ")
+				if checked++; !slices.Contains(exports[m[2]], n) {
+					t.Errorf("%s imports %s, which %s does not export", name, n, m[2])
+				}
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("%d imports found, want at least 50", checked)
+	}
+}
