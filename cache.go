@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -269,11 +270,7 @@ func pageCapacity(n int) int {
 // Fork returns a cache with the same keys and values without copying them: both caches share
 // their common pages (copy-on-write). Appending to one does not change the other.
 func (c *Cache) Fork() *Cache {
-	all := make([]int, len(c.seqs))
-	for i := range all {
-		all[i] = i
-	}
-	return c.Select(all)
+	return c.Select(stats.Numbers(len(c.seqs)))
 }
 
 // Select returns a fork that consists of the given sequences, in the given order, for example the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -80,11 +81,7 @@ func float32Weights(l *nn.Linear) *tensor.Tensor {
 	if l.Weight != nil || l.Packed == nil {
 		return l.Weight
 	}
-	rows := make([]int, l.Packed.Shape()[0])
-	for i := range rows {
-		rows[i] = i
-	}
-	return l.Packed.Rows(nil, rows)
+	return l.Packed.Rows(nil, stats.Numbers(l.Packed.Shape()[0]))
 }
 
 // valueNorms returns ‖W_h·v‖ [B H Lk] of values [B G Lk V], for h query heads.

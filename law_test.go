@@ -23,6 +23,7 @@ var order = []string{
 	"internal/par",
 	"internal/par/partest", // for tests only
 	"internal/hugepages",
+	"internal/stats",
 	"internal/simd",
 	"internal/flash",
 	"internal/quote",
@@ -30,7 +31,6 @@ var order = []string{
 	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
 	"internal/exact",
-	"internal/stats",
 	"internal/npy",
 	"internal/strictjson",
 	"safetensors",

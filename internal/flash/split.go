@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // fewRows is the largest number of queries of a head for which the keys are split between
@@ -84,11 +85,7 @@ func (f *forward) blocks() []int {
 		}
 		n = 1 // which results in rows that attend to no key
 	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	return stats.Numbers(n)
 }
 
 // memories recycles arrays that more than one task uses. A worker has separate memory.

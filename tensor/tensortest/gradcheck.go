@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -201,11 +202,7 @@ func (c *checker) gradients() []*tensor.Tensor {
 // elements returns the indices to check, out of n elements.
 func (c *checker) elements(n int) []int {
 	if n <= sample {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
-		}
-		return all
+		return stats.Numbers(n)
 	}
 	return rand.New(rand.NewPCG(seed, 2)).Perm(n)[:sample]
 }
