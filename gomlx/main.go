@@ -81,7 +81,7 @@ func trainRun(ctx context.Context, path string, o options, out, messages io.Writ
 		return err
 	}
 	defer s.Close()
-	switch c := s.Model.Translator.Config; {
+	switch c, _ := s.Model.TranslatorConfig(); {
 	case c.Arch != models.Transformer:
 		return fmt.Errorf("%s: the network is a %s, want a %s; interop/torch trains both", path, c.Arch, models.Transformer)
 	case len(c.PrunedHeads) > 0:

@@ -136,7 +136,7 @@ func TestTenSteps(t *testing.T) {
 			}
 			got := onGoMLX(t, path, options{})
 			compare(t, got, byAttn(copied))
-			if _, err := models.LoadTranslator(path); err != nil {
+			if _, err := models.Load(path, models.Options{Trainable: true}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/nn"
 )
 
-// network is the transformer of seq2seq as a graph: the encoder–decoder of Vaswani et al. 2017, with pre-norm.
+// network is the transformer of package models as a graph: the encoder–decoder of Vaswani et al. 2017, with pre-norm.
 type network struct {
 	config models.TranslatorConfig
 	// param returns the parameter with attn's name.

@@ -44,8 +44,9 @@ const scope = "/state/"
 
 // newEngine returns an engine with the parameters and moments of a run. Each batch is divided among the devices.
 func newEngine(backend compute.Backend, devices int, s *train.Session) (*engine, error) {
+	config, _ := s.Model.TranslatorConfig()
 	e := &engine{
-		trainer: s.Trainer, config: s.Model.Translator.Config, devices: devices, store: model.NewStore(),
+		trainer: s.Trainer, config: config, devices: devices, store: model.NewStore(),
 		lengths: cut(s.Trainer.Batches(0)), // the same when the run is resumed in another epoch
 	}
 	for name, x := range s.Trainer.State() {

@@ -19,6 +19,9 @@ import (
 // Family.New is called twice. In the first call, the Builder compares names and shapes with the
 // headers of the files and returns layers whose tensors are nil. The second call, which allocates
 // and reads the tensors, is made only if everything fits and no tensor is left over.
+//
+// NewTranslator builds without files: the first call only counts the numbers of the tensors, and the
+// second draws them.
 type Builder struct {
 	Config *Settings
 	*building
@@ -28,7 +31,10 @@ type Builder struct {
 // building is the state that all Builders of a model share.
 type building struct {
 	*source
-	plan     bool // only names and shapes are checked; no tensor is read
+	plan     bool       // only names and shapes are checked; no tensor is read
+	rng      *rand.Rand // draws the parameters, in the second call without files
+	size     int        // numbers in the tensors so far, without files
+	model    *Model     // which has the tensors that the new model may have, without files
 	wrong    []error
 	mismatch nn.MismatchError
 	read     map[string]bool
@@ -63,13 +69,23 @@ func (b *Builder) Within(prefix string) *Builder {
 
 // Has reports whether the file has a tensor.
 func (b *Builder) Has(name string) bool {
-	_, ok := b.r.Lookup(b.prefix + name)
-	return ok
+	return b.has(func(n string) bool { return n == b.prefix+name })
+}
+
+// has reports whether the file, or the model that is copied, has a tensor whose name fits.
+func (b *Builder) has(fits func(name string) bool) bool {
+	switch {
+	case b.r != nil:
+		return slices.ContainsFunc(b.r.Tensors(), func(i safetensors.Info) bool { return fits(i.Name) })
+	case b.model != nil:
+		return slices.ContainsFunc(b.model.dict, func(e nn.Entry) bool { return fits(e.Name) })
+	}
+	return false
 }
 
 // HasAny reports whether the file has a tensor whose name begins with prefix.
 func (b *Builder) HasAny(prefix string) bool {
-	return slices.ContainsFunc(b.r.Tensors(), func(i safetensors.Info) bool { return strings.HasPrefix(i.Name, b.prefix+prefix) })
+	return b.has(func(name string) bool { return strings.HasPrefix(name, b.prefix+prefix) })
 }
 
 // Fail records an error: the model cannot be built.
@@ -80,8 +96,11 @@ func (b *Builder) Fail(format string, args ...any) {
 // Count returns a setting that counts parts with their own tensors, such as layers. A count above
 // the number of tensors is an error.
 func (b *Builder) Count(key string) int {
-	n, most := b.Config.Size(key), len(b.r.Tensors())
-	if n > most {
+	n := b.Config.Size(key)
+	if b.r == nil {
+		return n
+	}
+	if most := len(b.r.Tensors()); n > most {
 		b.Config.Fail(key, "is %d, but the file has %d tensors", n, most)
 		return 1
 	}
@@ -95,6 +114,9 @@ func (b *Builder) Unread(patterns ...string) { b.skip.Unread = append(b.skip.Unr
 // Tied declares that the tensor name shares the memory of the tensor same (weight tying). The file
 // may lack name; if present, both must be equal. Both are full names.
 func (b *Builder) Tied(name, same string) {
+	if b.r == nil {
+		return
+	}
 	if _, there := b.r.Lookup(name); !there {
 		return
 	}
@@ -113,6 +135,14 @@ func (b *Builder) want(name string, shape ...int) bool {
 		return false
 	}
 	b.read[name] = true
+	if b.r == nil {
+		n := 1
+		for _, size := range shape {
+			n *= size
+		}
+		b.size += n
+		return true
+	}
 	info, there := b.r.Lookup(name)
 	switch {
 	case !there:
@@ -144,12 +174,29 @@ func (b *Builder) entry(name string, transposed bool, parts ...*tensor.Tensor) {
 
 // Tensor returns a parameter of the given shape, nil in the first call of a Family.New.
 func (b *Builder) Tensor(name string, shape ...int) *tensor.Tensor {
+	return b.tensor(name, nil, shape...)
+}
+
+// tensor is Tensor for a parameter that draw makes if there is no file.
+func (b *Builder) tensor(name string, draw func() *tensor.Tensor, shape ...int) *tensor.Tensor {
 	if !b.want(name, shape...) || b.plan {
 		return nil
 	}
 	p := tensor.Zeros(shape...).Param()
+	if b.rng != nil && draw == nil {
+		b.Fail("tensor %s has no initial value", quote.Text(b.prefix+name))
+	} else if b.rng != nil {
+		p = draw()
+	}
 	b.entry(name, false, p)
 	return p
+}
+
+// add registers the parameters of a module that has been drawn.
+func (b *Builder) add(name string, m nn.Module) {
+	for of, p := range m.Params() {
+		b.tensor(name+"."+of, func() *tensor.Tensor { return p }, p.Shape()...)
+	}
 }
 
 // Fixed is Tensor for a constant: it is loaded and saved, but not trained.
@@ -170,6 +217,11 @@ func (b *Builder) Embedding(name string, n, width int) *nn.Embedding {
 // Linear returns a map from in to out features, with a bias: name.weight [out in] and
 // name.bias.
 func (b *Builder) Linear(name string, in, out int) *nn.Linear {
+	if b.rng != nil {
+		l := nn.NewLinear(in, out, true, b.rng)
+		b.add(name, l)
+		return l
+	}
 	l := b.Matrix(name, in, out)
 	l.Bias = b.Tensor(name+".bias", out)
 	return l
@@ -201,6 +253,8 @@ func (b *Builder) matrix(name string, transposed bool, in, out int) *nn.Linear {
 		return new(nn.Linear)
 	case b.packed():
 		return &nn.Linear{Packed: b.pack(name, transposed, in, out)[0]}
+	case b.rng != nil:
+		b.Fail("tensor %s has no initial value", quote.Text(b.prefix+name))
 	}
 	l := nn.ZeroLinear(in, out, false, nil)
 	b.entry(name, transposed, l.Weight)
@@ -210,6 +264,12 @@ func (b *Builder) matrix(name string, transposed bool, in, out int) *nn.Linear {
 // LayerNorm returns a normalisation: name.weight and name.bias, which old files call gamma
 // and beta.
 func (b *Builder) LayerNorm(name string, width int, eps float32) *nn.LayerNorm {
+	if b.rng != nil {
+		l := nn.NewLayerNorm(width)
+		l.Eps = eps
+		b.add(name, l)
+		return l
+	}
 	weight, bias := name+".weight", name+".bias"
 	if !b.Has(weight) && b.Has(name+".gamma") {
 		weight, bias = name+".gamma", name+".beta"
@@ -261,6 +321,9 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if maps.QKV != "" {
 		one := part{maps.QKV, c.Width, q + 2*kv, parts[0].biased, []attn.Projections{attn.Query, attn.Key, attn.Value}}
 		parts = []part{one, parts[3]}
+	}
+	if b.rng != nil {
+		return b.drawHeads(c, maps)
 	}
 	fits := true
 	for _, p := range parts {
@@ -319,11 +382,41 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	return m
 }
 
+// drawHeads is MultiHead for a new model.
+func (b *Builder) drawHeads(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
+	m, err := attn.NewMultiHead(c, b.rng)
+	if err != nil || maps.QKV != "" {
+		b.Fail("an attention layer cannot be drawn: %v", err)
+		return new(attn.MultiHead)
+	}
+	b.add(maps.Q, m.Q)
+	b.add(maps.K, m.K)
+	b.add(maps.V, m.V)
+	b.add(maps.Out, m.Out)
+	return m
+}
+
+// order sorts the parameters from the given one on by the prefixes of their names. Each has exactly one of them.
+func (b *Builder) order(from int, prefixes ...string) {
+	all := slices.Clone(b.params[from:])
+	b.params = b.params[:from]
+	for _, p := range prefixes {
+		for _, v := range all {
+			if strings.HasPrefix(v.Name, b.prefix+p) {
+				b.params = append(b.params, v)
+			}
+		}
+	}
+}
+
 // finish returns the errors recorded while building a model, including tensors that are left
 // over.
 func (b *Builder) finish() error {
 	if len(b.wrong) > 0 {
 		return b.wrong[0]
+	}
+	if b.r == nil {
+		return nil
 	}
 	var err error
 	if b.mismatch.Unread, err = b.skip.Leftover(b.r, b.read); err != nil || b.mismatch.Empty() {

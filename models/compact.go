@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -25,7 +23,8 @@ type Compact struct {
 	Config []byte // the text of config.json
 	Loads  string // which programs can load it, as text for users
 	model  *Model
-	cuts   map[string]cut // by name of the tensor in the file
+	cuts   map[string]cut  // by name of the tensor in the file
+	gone   map[string]bool // tensors of the scores of layers that have no heads
 }
 
 // cut lists the spans of a tensor that are kept along an axis, in ascending order. A nil keep
@@ -72,10 +71,10 @@ func (p *Probe) Compact() (*Compact, error) {
 	if m.Family.Pruning == NoPruning {
 		return nil, fmt.Errorf("layers of %s cannot have fewer heads: config.json has no setting for it", m.Family.Name)
 	}
-	c := &Compact{model: m, cuts: map[string]cut{}}
+	c := &Compact{model: m, cuts: map[string]cut{}, gone: map[string]bool{}}
 	set, loads := p.fewer()
 	var err error
-	if c.Config, err = m.config(set); err != nil {
+	if c.Config, err = m.config(set, m.trained); err != nil {
 		return nil, err
 	}
 	c.Loads = loads
@@ -94,6 +93,15 @@ func (p *Probe) Compact() (*Compact, error) {
 // cut records the spans of a layer's maps that are kept.
 func (c *Compact) cut(l *attn.MultiHead, left []int) error {
 	config := l.Config()
+	if score, ok := config.Score.(nn.Module); ok && len(left) == 0 {
+		for _, x := range score.Params() {
+			e, _, err := c.model.entry(config.Name, x)
+			if err != nil {
+				return err
+			}
+			c.gone[e.Name] = true
+		}
+	}
 	var groups []int
 	for _, h := range left {
 		groups = append(groups, h/(config.Heads/config.KVHeads))
@@ -143,7 +151,7 @@ func (m *Model) cut(cuts map[string]cut, layer string, x *tensor.Tensor, blocks 
 //
 // Errors: those of WriteMasked.
 func (c *Compact) Write(w io.Writer) error {
-	return c.model.rewrite(w, func(x *safetensors.Info) {
+	return c.model.rewrite(w, c.Config, c.gone, func(x *safetensors.Info) {
 		if cut, ok := c.cuts[x.Name]; ok {
 			x.Shape = slices.Clone(x.Shape)
 			x.Shape[cut.axis] = 0
@@ -166,7 +174,7 @@ func (c *Compact) Write(w io.Writer) error {
 // own, except for the data type if the probe was trained.
 //
 // Errors: a config.json that cannot be read.
-func (p *Probe) Config() ([]byte, error) { return p.model.config(nil) }
+func (p *Probe) Config() ([]byte, error) { return p.model.config(nil, p.model.trained) }
 
 // fewer returns the settings that describe the remaining heads, with nil for a setting to remove,
 // and which programs can load a model with them.
@@ -182,13 +190,14 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 		if c.Heads > 0 {
 			group = c.Heads / c.KVHeads
 		}
-		left := map[int]bool{}
-		for _, h := range kept[c.Name] {
-			left[m.HeadNumbers(c.Name)[h]] = true
+		key := strconv.Itoa(i)
+		if m.Family.Pruning == NamedHeads {
+			key = c.Name
 		}
+		left := pick(m.HeadNumbers(c.Name), kept[c.Name])
 		for h := range m.Sizes().Heads {
-			if !left[h] {
-				gone[strconv.Itoa(i)] = append(gone[strconv.Itoa(i)], h)
+			if !slices.Contains(left, h) {
+				gone[key] = append(gone[key], h)
 			}
 		}
 	}
@@ -198,6 +207,8 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 	set = map[string]any{prunedHeads: nil}
 	equal := slices.Collect(maps.Keys(counts))
 	switch {
+	case m.Family.Pruning == NamedHeads:
+		set[prunedHeads], loads = gone, "attn, and its interop/torch"
 	case m.Family.Pruning == PrunedHeads && counts[0]:
 		set[prunedHeads], loads = gone, "attn only: a layer has no heads"
 	case m.Family.Pruning == PrunedHeads:
@@ -215,17 +226,15 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 }
 
 // config returns the text of config.json with the given settings changed; a nil value removes a
-// setting.
-func (m *Model) config(set map[string]any) ([]byte, error) {
-	path := filepath.Join(m.Dir, configFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
+// setting. If float32s is true, the data type is float32.
+func (m *Model) config(set map[string]any, float32s bool) ([]byte, error) {
+	data := m.Settings.data
+	if len(set) == 0 && !float32s {
+		return data, nil
 	}
-	if len(set) > 0 || m.trained {
-		if data, err = edited(data, set, m.trained); err != nil {
-			return nil, &FormatError{path, err}
-		}
+	data, err := edited(data, set, float32s)
+	if err != nil {
+		return nil, &FormatError{m.Settings.path, err}
 	}
 	return data, nil
 }
@@ -245,12 +254,16 @@ func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
 			return nil, err
 		}
 	}
+	changed := len(set) > 0
 	for _, part := range []map[string]json.RawMessage{all, to} {
 		for _, key := range []string{"dtype", "torch_dtype"} {
 			if _, ok := part[key]; ok && float32s {
-				part[key] = json.RawMessage(`"float32"`)
+				part[key], changed = json.RawMessage(`"float32"`), true
 			}
 		}
+	}
+	if !changed {
+		return data, nil
 	}
 	for key, value := range set {
 		if value == nil {
@@ -287,31 +300,51 @@ func plainJSON(x any) ([]byte, error) {
 // all other parameters with the model. ok is false if layers of the model's family cannot have
 // fewer heads.
 func (p *Probe) Network() (n Network, ok bool) {
-	switch {
-	case p.model.Translator != nil: // Without has removed the heads
-		return p.model.Network, true
-	case p.model.Family.Pruning == NoPruning:
+	if p.model.Family.Pruning == NoPruning {
 		return nil, false
 	}
-	whole, ok := p.model.Network.(*stack)
-	if !ok {
-		return nil, false
+	layers := p.layers
+	next := func() (l *attn.MultiHead) {
+		l, layers = layers[0], layers[1:]
+		return l
 	}
-	small := *whole
-	small.blocks = make([]*block, len(whole.blocks))
-	for i, b := range whole.blocks {
+	switch whole := p.model.Network.(type) {
+	case *stack:
+		return whole.with(next), true
+	case transformer:
+		e := *whole.encoderDecoder
+		e.source, e.target = e.source.with(next), e.target.with(next)
+		return transformer{&e}, true
+	case *recurrent:
+		m := *whole
+		if m.cross != nil {
+			m.cross = next()
+		}
+		return &m, true
+	}
+	return nil, false
+}
+
+// with returns a copy of the stack with other attention layers.
+func (s *stack) with(next func() *attn.MultiHead) *stack {
+	small := *s
+	small.blocks = make([]*block, len(s.blocks))
+	for i, b := range s.blocks {
 		less := *b
-		less.self = p.layers[i]
+		less.self = next()
+		if b.cross != nil {
+			less.cross = next()
+		}
 		small.blocks[i] = &less
 	}
-	return &small, true
+	return &small
 }
 
 // Parameters returns the number of parameters, without those of removed heads if the model has a
 // compact form.
 func (p *Probe) Parameters() int {
 	n := nn.Count(p.model)
-	if p.model.Family.Pruning == NoPruning { // or a translator, whose heads are already removed
+	if p.model.Family.Pruning == NoPruning {
 		return n
 	}
 	for i, l := range p.model.Attention() {

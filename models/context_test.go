@@ -76,13 +76,6 @@ func TestContextEnds(t *testing.T) {
 		"NewReference": func(ctx context.Context) (any, error) { _, err := NewReference(ctx, probe()); return nil, err },
 		"Loss":         func(ctx context.Context) (any, error) { return probe().Loss(ctx) },
 		"Losses":       func(ctx context.Context) (any, error) { return probe().Losses(ctx) },
-		"Train": func(ctx context.Context) (any, error) {
-			p := probe()
-			if err := p.Train(ctx, p, Training{Steps: 3, Rate: 0.01}); err != nil {
-				return nil, err
-			}
-			return p.Loss(context.Background())
-		},
 		"Importance": func(ctx context.Context) (any, error) {
 			scores, err := prune.Importance(ctx, probe(), prune.ImportanceOptions{Methods: []prune.Method{prune.Gradient, prune.LeaveOneOut, prune.Confidence}})
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 // Description describes a model directory; its weights are not read.
@@ -76,10 +75,13 @@ func Describe(dir string, o Options) (*Description, error) {
 	case errors.As(err, new(*FormatError)):
 		return nil, err
 	}
-	t, err := tokenizer.Load(dir)
-	if all.TokenizerError = err; err == nil {
+	t, _, earlier, untokened, err := readTokenizer(dir, family.Type, d.r.Metadata())
+	if err != nil {
+		return nil, err
+	}
+	if all.TokenizerError = untokened; t != nil {
 		all.Tokens = t.Size()
 	}
-	all.files = d.files(t, err)
+	all.files = append(d.files(t, untokened), earlier...)
 	return all, nil
 }

@@ -102,7 +102,7 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 	if err != nil {
 		return Example{}, err
 	}
-	y, err := m.language.encodeTarget(target, m.Sizes().Decoder.Positions)
+	y, err := m.encodeTarget(target)
 	if err != nil {
 		return Example{}, err
 	}

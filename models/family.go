@@ -36,7 +36,7 @@ func Families() Table {
 	return Table{
 		bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily,
 		gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family,
-		gemma3WithImages, marianFamily, t5Family,
+		gemma3WithImages, marianFamily, t5Family, transformerFamily, recurrentFamily,
 	}
 }
 

@@ -7,11 +7,9 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // Generation configures how a text is continued. The zero value is greedy, until an end token.
@@ -111,22 +109,15 @@ func (m *Model) badWords() ([][]int, error) {
 	return words, nil
 }
 
-// translatorSettings are the values of generationSetting for a translator of attn train.
-var translatorSettings = map[string]json.RawMessage{
-	"eos_token_id":  json.RawMessage(strconv.Itoa(seq2seq.EOS)),
-	"bad_words_ids": json.RawMessage(fmt.Sprintf("[[%d], [%d]]", seq2seq.Pad, seq2seq.BOS)),
-}
-
 // generationSetting returns a setting of generation_config.json, or else of config.json, and the
 // file that contains it; nil if neither does.
 func (m *Model) generationSetting(key string) (path string, value json.RawMessage, err error) {
-	if m.Translator != nil {
-		return configFile, translatorSettings[key], nil
-	}
 	path = filepath.Join(m.Dir, generationFile)
 	var settings map[string]json.RawMessage
-	if err := readOptional(path, &settings); err != nil {
-		return path, nil, err
+	if m.Dir != "" { // of a new model
+		if err := readOptional(path, &settings); err != nil {
+			return path, nil, err
+		}
 	}
 	value, there := settings[key]
 	if !there {
@@ -134,6 +125,9 @@ func (m *Model) generationSetting(key string) (path string, value json.RawMessag
 		if value, there = m.Settings.values[key]; !there && m.Settings.parts["text_config"] != nil {
 			value, there = m.Settings.parts["text_config"].values[key]
 		}
+	}
+	if !there {
+		value, there = m.Settings.usual[key]
 	}
 	if !there || string(value) == "null" {
 		return path, nil, nil

@@ -62,9 +62,21 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestFamiliesHaveGolden checks that TestGolden, TestDecodersGolden or TestSeq2seqGolden compares each family.
+// TestFamiliesHaveGolden checks that TestGolden, TestDecodersGolden, TestSeq2seqGolden or TestTorchGolden compares each
+// family.
 func TestFamiliesHaveGolden(t *testing.T) {
 	seen := decoderTypes(t)
+	dirs, err := filepath.Glob("../testdata/translators/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		d, err := models.Describe(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[d.Family.Type] = true
+	}
 	for _, name := range seq2seqTypes(t) {
 		seen[name] = true
 	}

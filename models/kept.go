@@ -4,14 +4,15 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/stats"
 )
 
-// prunedHeads is the setting that lists removed heads: {"layer": [heads]}. Both are counted from
-// 0, heads by their number in the unpruned model.
+// prunedHeads is the setting that lists removed heads: {"layer": [heads]}. Layers are their number
+// from 0, or their name; heads are numbered from 0 as in the unpruned model.
 const prunedHeads = "pruned_heads"
 
 // HeadPruning is how a config.json describes layers with removed heads.
@@ -29,12 +30,15 @@ const (
 	// equally many heads: any program can load such a model. Otherwise it uses "pruned_heads",
 	// which no version of transformers supports for this family.
 	HeadCounts
+	// NamedHeads is the setting "pruned_heads" with the names of layers in place of their numbers,
+	// for models with several layers of the same number. Only attn supports it.
+	NamedHeads
 )
 
 // lost records the removed heads that the layers of a model have read from "pruned_heads".
 type lost struct {
 	asked  *Settings        // the settings with pruned_heads, nil if no layer has read it
-	layers map[string]bool  // keys that belong to a layer
+	layers []string         // keys that belong to a layer
 	kept   map[string][]int // remaining heads, by the name of a layer with removed heads
 }
 
@@ -45,12 +49,18 @@ type lost struct {
 // If a family does not call Kept for a layer, a file that lists removed heads of that layer is
 // rejected. See Family.Pruning.
 func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
+	return b.keptAs(strconv.Itoa(i), c)
+}
+
+// KeptByName is Kept for families with NamedHeads: the layer is c.Name.
+func (b *Builder) KeptByName(c attn.MultiHeadConfig) attn.MultiHeadConfig { return b.keptAs(c.Name, c) }
+
+func (b *Builder) keptAs(key string, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	lists := get[map[string][]int](b.Config, prunedHeads, "an object of lists of heads, by layer", nil)
-	key := strconv.Itoa(i)
 	if b.lost.asked == nil {
-		b.lost = lost{b.Config, map[string]bool{}, map[string][]int{}}
+		b.lost = lost{asked: b.Config, kept: map[string][]int{}}
 	}
-	b.lost.layers[key] = true
+	b.lost.layers = append(b.lost.layers, key)
 	gone := lists[key]
 	if len(gone) == 0 {
 		return c
@@ -68,11 +78,11 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	sorted := slices.Sorted(slices.Values(gone))
 	for n, h := range sorted {
 		if h < 0 || h >= c.Heads || n > 0 && h == sorted[n-1] {
-			b.Config.Fail(prunedHeads, "of layer %d is %v, want numbers from 0 to %d, each once", i, gone, c.Heads-1)
+			b.Config.Fail(prunedHeads, "of layer %s is %v, want numbers from 0 to %d, each once", key, gone, c.Heads-1)
 			return c
 		}
 		if first := n - n%size; sorted[first]%size != 0 || h != sorted[first]+n%size || len(sorted)%size != 0 {
-			b.Config.Fail(prunedHeads, "of layer %d is %v, want whole groups of %d heads that share keys and values", i, gone, size)
+			b.Config.Fail(prunedHeads, "of layer %s is %v, want whole groups of %d heads that share keys and values", key, gone, size)
 			return c
 		}
 	}
@@ -86,16 +96,21 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 
 // checkLost records errors in "pruned_heads" after all layers have read it.
 func (b *building) checkLost(s *Settings) {
+	lists := func(s *Settings) map[string][]int {
+		return get[map[string][]int](s, prunedHeads, "an object of lists of heads, by layer", nil)
+	}
+	if b.lost.asked != s && len(lists(s)) > 0 { // no layer has read it
+		s.Fail(prunedHeads, "is %s, want {} or none", quote.JSON(s.values[prunedHeads]))
+	}
 	if b.lost.asked == nil {
-		s.Only(prunedHeads, map[string]any{})
 		return
 	}
-	if b.lost.asked != s { // of a part
-		s.Only(prunedHeads, map[string]any{})
-	}
-	for _, key := range slices.Sorted(maps.Keys(get[map[string][]int](b.lost.asked, prunedHeads, "an object", nil))) {
-		if !b.lost.layers[key] {
-			b.lost.asked.Fail(prunedHeads, "has layer %s, want 0 to %d", quote.Text(key), len(b.lost.layers)-1)
+	for _, key := range slices.Sorted(maps.Keys(lists(b.lost.asked))) {
+		if layers := b.lost.layers; !slices.Contains(layers, key) {
+			if len(layers) > 7 {
+				layers = []string{layers[0], "…", layers[len(layers)-1]}
+			}
+			b.lost.asked.Fail(prunedHeads, "has layer %s, want one of %s", quote.Text(key), strings.Join(layers, ", "))
 		}
 	}
 }

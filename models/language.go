@@ -4,32 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// language converts texts to tokens and back, with a tokenizer or with the vocabularies of a
-// translator of attn train.
-type language interface {
-	// encode returns the tokens that a model reads of a text, or of a pair of texts if
-	// second is not empty. It may truncate them to most tokens if most is not 0.
-	encode(first, second string, most int) (*tokenizer.Encoding, error)
-	// encodeTarget is encode for a target text of an encoder–decoder.
-	encodeTarget(text string, most int) (*tokenizer.Encoding, error)
-	// written returns the encoding of tokens that an encoder–decoder has written.
-	written(ids []int) *tokenizer.Encoding
-	// decode returns the text of a target.
-	decode(ids []int) string
-	// labels returns the tokens of a source or a target for people to read.
-	labels(e *tokenizer.Encoding, target bool) []string
-}
-
-// tokenized is the language of a tokenizer.
-type tokenized struct{ *tokenizer.Tokenizer }
-
-func (t tokenized) encode(first, second string, most int) (*tokenizer.Encoding, error) {
+// encode returns the tokens that a model reads of a text, or of a pair of texts if second is not empty. It may truncate
+// them to most tokens if most is not 0.
+func (m *Model) encode(first, second string, most int) (*tokenizer.Encoding, error) {
+	t := m.tokenizer
 	if second == "" {
 		return t.Encode(first, atMost(most))
 	}
@@ -55,8 +40,10 @@ func tooMany(what string, e *tokenizer.Encoding, most int) error {
 	return nil
 }
 
-func (t tokenized) encodeTarget(target string, most int) (*tokenizer.Encoding, error) {
-	y, err := t.Target().Encode(target, atMost(most))
+// encodeTarget is encode for a target text of an encoder–decoder.
+func (m *Model) encodeTarget(target string) (*tokenizer.Encoding, error) {
+	most := m.Sizes().Decoder.Positions
+	y, err := m.tokenizer.Target().Encode(target, atMost(most))
 	if err == nil {
 		err = tooMany("target", y, most)
 	}
@@ -66,61 +53,67 @@ func (t tokenized) encodeTarget(target string, most int) (*tokenizer.Encoding, e
 	return y, err
 }
 
-func (t tokenized) written(ids []int) *tokenizer.Encoding {
+// encodingOf returns the encoding of tokens that an encoder–decoder has written.
+func (m *Model) encodingOf(ids []int) *tokenizer.Encoding {
 	y := &tokenizer.Encoding{IDs: ids, Special: make([]bool, len(ids))}
 	for _, id := range ids {
-		token, _ := t.Target().Token(id)
+		token, _ := m.tokenizer.Target().Token(id)
 		y.Tokens = append(y.Tokens, token)
 	}
 	return y
 }
 
-func (t tokenized) decode(ids []int) string { return t.Target().Decode(ids) }
-
-func (t tokenized) labels(e *tokenizer.Encoding, target bool) []string {
-	if target {
-		return labels(t.Target(), e)
-	}
-	return labels(t.Tokenizer, e)
+// Decode returns the text of target tokens of an encoder–decoder with a tokenizer, without a space at its end.
+func (m *Model) Decode(ids []int) string {
+	return strings.TrimSuffix(m.tokenizer.Target().Decode(ids), " ")
 }
 
-func (v *Translator) encode(first, second string, _ int) (*tokenizer.Encoding, error) {
-	if second != "" {
-		return nil, errors.New("the model reads one text, want no second one")
+// labels returns the tokens for people to read. A byte-level vocabulary represents each byte by a
+// letter; if the bytes of a token are text, labels returns that text instead.
+func labels(t *tokenizer.Tokenizer, e *tokenizer.Encoding) []string {
+	list := slices.Clone(e.Tokens)
+	_, spaces := t.ID("Ġ")
+	_, lines := t.ID("Ċ")
+	if !spaces || !lines { // every byte-level vocabulary has both
+		for i, token := range list {
+			list[i] = printable(token)
+		}
+		return list
 	}
-	if !utf8.ValidString(first) {
-		return nil, errInvalid
+	for i, id := range e.IDs {
+		text := t.Decode([]int{id})
+		if e.Special[i] || text == "" || strings.ContainsRune(text, '\uFFFD') {
+			continue
+		}
+		for mark, space := range map[string]string{"Ġ": " ", "Ċ": "\n"} {
+			if body, cut := strings.CutPrefix(text, space); cut {
+				text = mark + body
+				break
+			}
+		}
+		list[i] = text
 	}
-	// EOS at its end gives the decoder a key to attend to even if the text is empty.
-	return encoding(v.Source, append(v.Source.Encode(first), seq2seq.EOS)), nil
+	return list
 }
 
-// errInvalid is the error for a text that a tokenizer, too, rejects.
-var errInvalid = errors.New("the text is invalid UTF-8")
-
-func (v *Translator) encodeTarget(text string, _ int) (*tokenizer.Encoding, error) {
-	if !utf8.ValidString(text) {
-		return nil, errInvalid
+// printable returns a label for a token: "▁" shows a space at its beginning, a dotted circle precedes a combining mark
+// that has no letter, and invisible characters are written as U+200B.
+func printable(token string) string {
+	var label strings.Builder
+	body, space := strings.CutPrefix(token, " ")
+	if space {
+		label.WriteRune('▁')
 	}
-	return v.written(append(v.Target.Encode(text), seq2seq.EOS)), nil
-}
-
-func (v *Translator) written(ids []int) *tokenizer.Encoding         { return encoding(v.Target, ids) }
-func (v *Translator) decode(ids []int) string                       { return v.Target.Decode(ids) }
-func (v *Translator) labels(e *tokenizer.Encoding, _ bool) []string { return slices.Clone(e.Tokens) }
-
-// sameTexts reports whether two translators have the same vocabularies.
-func (v *Translator) sameTexts(w *Translator) bool {
-	same := func(a, b *seq2seq.Vocabulary) bool { return a == b || a.Hash() == b.Hash() }
-	return same(v.Source, w.Source) && same(v.Target, w.Target)
-}
-
-// encoding returns tokens of a vocabulary. Unknown tokens count as text.
-func encoding(v *seq2seq.Vocabulary, ids []int) *tokenizer.Encoding {
-	e := &tokenizer.Encoding{IDs: ids, TypeIDs: make([]int, len(ids))}
-	for _, id := range ids {
-		e.Tokens, e.Mask = append(e.Tokens, v.Token(id)), append(e.Mask, true)
-		e.Special = append(e.Special, id < seq2seq.UNK)
+	for i, r := range body {
+		joiner := (r == '\u200d' || r == '\u200c') && len(body) > utf8.RuneLen(r)
+		switch {
+		case i == 0 && unicode.IsMark(r):
+			label.WriteString("◌" + string(r))
+		case unicode.IsPrint(r) || joiner: // a joiner changes the shape of its neighbours
+			label.WriteRune(r)
+		default:
+			fmt.Fprintf(&label, "U+%04X", r)
+		}
 	}
-	return e
+	return label.String()
 }

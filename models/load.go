@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
@@ -36,27 +38,23 @@ type Options struct {
 	Weights tensor.Numbers
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights
-	// must be 0 or tensor.Float32. Translators of attn train always have parameters.
+	// must be 0 or tensor.Float32.
 	Trainable bool
 }
 
-// Model is a model from a directory.
+// Model is a model from a directory, or a new one from NewTranslator.
 //
 // Several goroutines may use a Model at the same time, each with its own tape, Session and State, as
 // long as nothing changes it: training does. One call uses all processors (GOMAXPROCS), and calls at
 // the same time share them; their number does not change the bits.
 type Model struct {
 	Network
-	Dir      string
+	Dir      string // empty for a new model
 	Family   Family
-	Settings *Settings // nil for a translator of attn train
-	// Translator replaces the settings and the tokenizer in a translator of attn train; it is nil
-	// in other models.
-	Translator *Translator
+	Settings *Settings
 
-	language  language // nil if there is none
-	tokenizer *tokenizer.Tokenizer
-	untokened error // why there is no tokenizer
+	tokenizer *tokenizer.Tokenizer // nil if there is none
+	untokened error                // why there is no tokenizer
 	params    nn.Vars
 	dict      nn.StateDict
 	kept      map[string][]int // by layer with removed heads, the numbers of the remaining ones
@@ -65,11 +63,22 @@ type Model struct {
 	limit     float64          // tokens to which the tokenizer truncates
 	trained   bool             // parameters differ from those in the directory
 	files     []string
+	sides     []side            // vocabularies that Save writes, in place of files
+	beside    []atomicfile.File // the files that Save writes besides the weights and config.json
+}
+
+// newModel returns a model that a Builder has built.
+func newModel(n Network, b *Builder, f Family, o Options) *Model {
+	m := &Model{Network: n, Family: f, Settings: b.Config, params: b.params, dict: b.dict, kept: b.lost.kept, options: o}
+	for _, tie := range b.ties {
+		m.tied = append(m.tied, tie[0])
+	}
+	return m
 }
 
 // wantTrainable returns an error if matrices are packed rather than parameters.
 func (m *Model) wantTrainable(op string) error {
-	if m.Translator != nil || m.options.Trainable {
+	if m.options.Trainable {
 		return nil
 	}
 	return &tensor.ValueError{
@@ -104,16 +113,10 @@ const (
 //
 // Errors: a *FormatError about config.json or the directory; a *safetensors.FormatError
 // about the weights, which wraps a *nn.MismatchError if tensors are missing, left over or
-// of another shape; those of LoadTranslator for a directory with a translator of attn train; an
+// of another shape; an
 // error of the operating system, wrapped. Nothing is allocated for a model whose settings do not
 // fit its files.
 func Load(dir string, o Options) (*Model, error) {
-	if IsTranslator(dir) {
-		if o.Weights != 0 && o.Weights != tensor.Float32 {
-			return nil, &FormatError{dir, fmt.Errorf("contains a translator of attn train, whose weights are float32, not %v", o.Weights)}
-		}
-		return LoadTranslator(dir)
-	}
 	d, family, err := open(dir, o)
 	if err != nil {
 		return nil, err
@@ -123,22 +126,32 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, options: o}
-	for _, tie := range b.ties {
-		m.tied = append(m.tied, tie[0])
+	m := newModel(network, b, family, o)
+	m.Dir = dir
+	t, sides, earlier, untokened, err := readTokenizer(dir, family.Type, d.r.Metadata())
+	if err != nil {
+		return nil, err
 	}
-	if m.tokenizer, m.untokened = tokenizer.Load(dir); m.untokened == nil {
-		m.language = tokenized{m.tokenizer}
+	if m.tokenizer, m.untokened = t, untokened; sides != nil {
+		m.setVocabularies(sides[0], sides[1])
+	}
+	if err := m.wantVocabularies(); err != nil {
+		return nil, err
 	}
 	if m.limit, err = tokenizerLimit(dir); err != nil {
 		return nil, err
 	}
-	m.files = d.files(m.tokenizer, m.untokened)
-	return m, nil
+	m.files = append(d.files(m.tokenizer, m.untokened), earlier...)
+	for _, path := range m.files[1:] { // after config.json
+		name, err := filepath.Rel(dir, path)
+		known := sides != nil && (name == sourceFile || name == targetFile)
+		weights := name == WeightsFile || strings.HasSuffix(name, ".safetensors.index.json") || slices.Contains(d.r.Files(), path)
+		if err == nil && !known && !weights {
+			m.beside = append(m.beside, copied(dir, name))
+		}
+	}
+	return m, m.checkIdentity(d.r.Metadata())
 }
-
-// Decode returns the text of target tokens of an encoder–decoder with a tokenizer.
-func (m *Model) Decode(ids []int) string { return m.language.decode(ids) }
 
 // Files returns the paths of the files that the model was read from, and of the files of its
 // tokenizer, generation settings and pipeline.
@@ -222,7 +235,7 @@ var pickles = []struct{ name, what string }{
 // does not read.
 func wantWeights(dir string) error {
 	for _, name := range []string{"model.safetensors", "model.safetensors.index.json"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		if path := filepath.Join(dir, name); atomicfile.Exists(path) {
 			return nil // opening the file reports errors in it
 		}
 	}

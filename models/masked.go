@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -28,7 +29,11 @@ func (p *Probe) WriteMasked(w io.Writer) error {
 			}
 		}
 	}
-	return p.model.rewrite(w, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
+	config, err := p.Config()
+	if err != nil {
+		return err
+	}
+	return p.model.rewrite(w, config, nil, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
 		err := cuts[x.Name].pieces(x, func(data []byte, kept bool) error {
 			if !kept {
 				clear(data) // zero bytes are 0 in every float type
@@ -42,47 +47,56 @@ func (p *Probe) WriteMasked(w io.Writer) error {
 	})
 }
 
-// rewrite writes the tensors of the model's directory, or their trained values, as one
-// safetensors file. change may set other shapes, and write writes the data of each tensor.
-func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error) error {
-	r, err := safetensors.Open(m.Dir)
-	if err != nil {
-		return err
+// rewrite writes the tensors of the model's directory, or their values in memory if the model is new
+// or trained, except for some that are gone, as one safetensors file for the given config.json. change may
+// set other shapes, and write writes the data of each tensor.
+func (m *Model) rewrite(
+	w io.Writer, config []byte, gone map[string]bool, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error,
+) error {
+	s, read := new(safetensors.Stream), func(string) (*safetensors.Tensor, error) { return nil, nil }
+	if m.Dir != "" {
+		r, err := openWeights(m.Dir)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		s.Metadata, s.Tensors, read = maps.Clone(r.Metadata()), slices.Clone(r.Tensors()), r.Tensor
 	}
-	defer r.Close()
-	s := &safetensors.Stream{Metadata: r.Metadata(), Tensors: slices.Clone(r.Tensors())}
-	if len(s.Metadata) == 0 {
-		s.Metadata = map[string]string{"format": "pt"} // which some loaders require
-	}
-	read := r.Tensor
-	if m.trained {
-		trained, err := nn.Stream(m, nn.SaveOptions{Names: StateDict})
+	if m.Dir == "" || m.trained {
+		inMemory, err := nn.Stream(m, nn.SaveOptions{Names: StateDict})
 		if err != nil {
 			return err
 		}
 		at := map[string]int{}
-		for i, x := range trained.Tensors {
+		for i, x := range inMemory.Tensors {
 			at[x.Name] = i
 		}
 		// A duplicate of a tied tensor was not trained, and loaders do not need it. Tensors that
 		// were not read are kept, for example those of an image model.
-		s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool { return slices.Contains(m.tied, x.Name) })
-		for i, x := range s.Tensors {
-			if n, ok := at[x.Name]; ok {
-				s.Tensors[i] = trained.Tensors[n]
-			}
-		}
+		s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool {
+			_, mine := at[x.Name]
+			return mine || slices.Contains(m.tied, x.Name)
+		})
+		s.Tensors = append(s.Tensors, inMemory.Tensors...)
+		others := read
 		read = func(name string) (*safetensors.Tensor, error) {
 			n, ok := at[name]
 			if !ok {
-				return r.Tensor(name)
+				return others(name)
 			}
 			var data bytes.Buffer
-			err := trained.Data(&data, n)
-			x := trained.Tensors[n]
+			err := inMemory.Data(&data, n)
+			x := inMemory.Tensors[n]
 			return &safetensors.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: data.Bytes()}, err
 		}
 	}
+	if len(s.Metadata) == 0 {
+		s.Metadata = map[string]string{"format": "pt"} // which some loaders require
+	}
+	if _, ok := s.Metadata[configKey]; ok {
+		s.Metadata[configKey] = compacted(string(config))
+	}
+	s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool { return gone[x.Name] })
 	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // this keeps the alignment
 	for i := range s.Tensors {
 		change(&s.Tensors[i])

@@ -27,7 +27,6 @@ func TestNoModelDirectory(t *testing.T) {
 	loaders := map[string]func(dir string) error{
 		"Load":           func(dir string) error { _, err := models.Load(dir, models.Options{}); return err },
 		"LoadEmbedder":   func(dir string) error { _, err := models.LoadEmbedder(dir, models.Options{}); return err },
-		"LoadTranslator": func(dir string) error { _, err := models.LoadTranslator(dir); return err },
 		"Describe":       func(dir string) error { _, err := models.Describe(dir, models.Options{}); return err },
 		"tokenizer.Load": func(dir string) error { _, err := tokenizer.Load(dir); return err },
 	}

@@ -19,8 +19,7 @@ import (
 // Probe is a model with examples, on which the importance of its heads is measured. The loss is
 // that of the model's task: see NewProbe and NewSimilarityProbe.
 //
-// Without disables heads with gates of 0; Compact and WriteMasked remove them from the weights. A
-// translator of attn train becomes smaller immediately.
+// Without disables heads with gates of 0; Compact and WriteMasked remove them from the weights.
 type Probe struct {
 	model   *Model
 	aim     aim
@@ -50,9 +49,11 @@ const mostSequences = 64
 
 var (
 	probeBatches = batching{tokens: 2048, pairs: math.MaxInt, logits: 1 << 24}
-	// translatorBatches are larger, because translators are small.
-	translatorBatches = batching{tokens: math.MaxInt, pairs: mostSequences * 256 * 256, logits: math.MaxInt}
+	// smallBatches are larger. They are for models of at most smallWidth.
+	smallBatches = batching{tokens: math.MaxInt, pairs: mostSequences * 256 * 256, logits: math.MaxInt}
 )
+
+const smallWidth = 256
 
 // first returns the number of examples in the first batch of a list. length returns the length of
 // an example, logits the number of its logits; nil means few.
@@ -76,8 +77,8 @@ func newProbe(
 	m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch,
 ) *Probe {
 	order, size := stats.Numbers(n), probeBatches
-	if m.Translator != nil {
-		size = translatorBatches
+	if m.Sizes().Width <= smallWidth {
+		size = smallBatches
 	}
 	slices.SortStableFunc(order, compare)
 	p := &Probe{model: m, aim: a, layers: m.Attention()}
@@ -116,7 +117,7 @@ func (p *Probe) examples() (n int) {
 	return n
 }
 
-// Run runs batch i. A tape of mode tensor.Train would apply a translator's dropout.
+// Run runs batch i. A tape of mode tensor.Train would apply the dropout of a translator of attn train.
 func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	b := &p.batches[i]
 	outputs := p.aim.outputs(t, p.states(t, i, pass))
@@ -125,8 +126,13 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 		terms += n
 	}
 	var losses func() []float64
-	if p.model.Translator != nil {
-		losses = func() []float64 { return b.losses(outputs) }
+	if _, ok := p.aim.(headAim); ok {
+		losses = func() (list []float64) {
+			for _, y := range b.predictions(tensor.LogSoftmax(nil, outputs)) {
+				list = append(list, y.Loss)
+			}
+			return list
+		}
 	}
 	mean, n := p.aim.loss(t, outputs, b)
 	return prune.Outcome{
@@ -286,8 +292,8 @@ func (p *Probe) Of(m *Model) (*Probe, error) {
 	if mine.Decoder, its.Decoder = nil, nil; !same || mine != its {
 		return nil, fmt.Errorf("models: Of: the model of %s has other sizes than that of %s", m.Dir, p.model.Dir)
 	}
-	if x, y := p.model.Translator, m.Translator; x != nil && y != nil && !x.sameTexts(y) {
-		return nil, errors.New("models: Of: the translators have different vocabularies")
+	if x, y := p.model.tokenizer, m.tokenizer; x != nil && y != nil && !(x.Same(y) && x.Target().Same(y.Target())) {
+		return nil, fmt.Errorf("models: Of: the model of %s has other tokens than that of %s", m.Dir, p.model.Dir)
 	}
 	a, err := p.aim.onModel(m)
 	if err != nil {
@@ -314,34 +320,24 @@ func (p *Probe) Kept() map[string][]int {
 // Errors: a head that does not exist; only some of the heads that share keys and values.
 func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	rest := &Probe{model: p.model, aim: p.aim, batches: p.batches, kept: map[string][]int{}}
-	mine := map[string][]int{} // of remaining heads, as in Layers
 	known, before := 0, p.Kept()
 	for _, l := range p.layers {
 		name := l.Config().Name
-		mine[name] = nil
 		for h := range l.Config().Heads {
 			if slices.Contains(gone, prune.Head{Layer: name, Number: h}) {
 				known++
 				continue
 			}
-			mine[name] = append(mine[name], h)
 			rest.kept[name] = append(rest.kept[name], before[name][h])
 		}
 	}
 	if known != len(gone) {
 		return nil, errors.New("models: Without: a head that the model lacks or that is given twice")
 	}
-	if p.model.Translator == nil {
-		if err := rest.renew(); err != nil {
-			return nil, fmt.Errorf("models: Without: %w", err)
-		}
-		return rest, nil
+	if err := rest.renew(); err != nil {
+		return nil, fmt.Errorf("models: Without: %w", err)
 	}
-	m, err := p.model.Keep(mine)
-	if err != nil {
-		return nil, err
-	}
-	return p.Of(m)
+	return rest, nil
 }
 
 // renew builds the probe's layers from those of its model.

@@ -87,7 +87,7 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 	length := func(i int) int { return max(len(examples[i].IDs), len(examples[i].Reads)) }
 	logits := func(i int) int { return classes * len(examples[i].predicted()) }
 	order := longestFirst(length)
-	if m.Translator != nil {
+	if m.Sizes().Decoder != nil {
 		// Sorted by both lengths, sources and targets need little padding. The scores of taylor depend on
 		// which examples share a batch: another order would change reports.
 		order = func(i, j int) int {
@@ -95,7 +95,7 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 			return cmp.Or(cmp.Compare(len(a.IDs), len(b.IDs)), cmp.Compare(len(a.Reads), len(b.Reads)))
 		}
 	}
-	return newProbe(m, headAim{head}, len(examples), length, logits, order, func(list []int) probeBatch {
+	return newProbe(m, headAim{head: head}, len(examples), length, logits, order, func(list []int) probeBatch {
 		b := predictedBatch(pick(examples, list))
 		b.examples = list
 		return b
@@ -131,7 +131,7 @@ func predictedBatch(examples []Example) probeBatch {
 // example by example, and these targets, [N]. A tape of mode tensor.Train applies a translator's
 // dropout.
 func (m *Model) Predict(t *tensor.Tape, examples []Example, r Run) (logits *tensor.Tensor, targets []int) {
-	b, a := predictedBatch(examples), headAim{m.Head()}
+	b, a := predictedBatch(examples), headAim{head: m.Head()}
 	return a.outputs(t, a.states(t, m.Hidden(t, b.x, r), &b)), b.targets
 }
 
@@ -171,7 +171,20 @@ func (e Example) predicted() []int {
 }
 
 // headAim is the prediction by a model's head. Its loss is the cross entropy.
-type headAim struct{ head *TaskHead }
+type headAim struct {
+	head   *TaskHead
+	smooth float32 // label smoothing of the loss
+}
+
+// Smoothed returns a probe whose Run has the loss with label smoothing, if the model has a head with labels.
+func (p *Probe) Smoothed(by float32) *Probe {
+	if a, ok := p.aim.(headAim); ok {
+		same := *p
+		same.aim = headAim{a.head, by}
+		return &same
+	}
+	return p
+}
 
 func (a headAim) onModel(m *Model) (aim, error) {
 	head := m.Head()
@@ -182,7 +195,7 @@ func (a headAim) onModel(m *Model) (aim, error) {
 		return nil, fmt.Errorf("models: Of: the model of %s has the classes [%s], want [%s]",
 			m.Dir, quote.Texts(head.Labels), quote.Texts(a.head.Labels))
 	}
-	return headAim{head}, nil
+	return headAim{head, a.smooth}, nil
 }
 
 // states are the hidden states of the tokens that are predicted, [1 N D]: there are few of them, but
@@ -207,7 +220,7 @@ func (a headAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
 }
 
 func (a headAim) loss(t *tensor.Tape, logits *tensor.Tensor, b *probeBatch) (*tensor.Tensor, int) {
-	return nn.CrossEntropy(t, logits, b.targets, Ignore, 0), len(b.targets)
+	return nn.CrossEntropy(t, logits, b.targets, Ignore, a.smooth), len(b.targets)
 }
 
 func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *probeBatch, list []Predicted) {
@@ -238,13 +251,4 @@ func (b *probeBatch) predictions(logp *tensor.Tensor) []Predicted {
 		list[i] = y
 	}
 	return list
-}
-
-// losses returns the loss of each example, computed from logits.
-func (b *probeBatch) losses(logits *tensor.Tensor) []float64 {
-	losses := make([]float64, len(b.terms))
-	for i, y := range b.predictions(tensor.LogSoftmax(nil, logits)) {
-		losses[i] = y.Loss
-	}
-	return losses
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
@@ -21,10 +20,10 @@ import (
 // Errors: a directory without a tokenizer; a text that the tokenizer rejects; tokens outside the
 // vocabulary, or too many tokens.
 func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
-	if m.language == nil {
+	if m.tokenizer == nil {
 		return nil, m.untokened
 	}
-	e, err := m.language.encode(first, second, m.Sizes().Positions)
+	e, err := m.encode(first, second, m.Sizes().Positions)
 	if err == nil {
 		err = tooMany("text", e, m.Sizes().Positions)
 	}
@@ -51,8 +50,8 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 }
 
 // Record runs the model on a text, or on a pair of texts if second is not empty, and returns the
-// attention weights of all its layers. In an encoder–decoder, second is the target. If second is
-// empty, the model generates the target, except for translators of attn train.
+// attention weights of all its layers. In an encoder–decoder, second is the target; if it is empty,
+// the model generates the target.
 //
 // Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate; ctx.Err() if
 // ctx ends.
@@ -88,12 +87,19 @@ func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o head
 		return nil, err
 	}
 	r, err := recorder.Record(texts)
-	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders, heads share no keys and values
+	if err != nil {
 		return r, err
+	}
+	configs := map[string]attn.MultiHeadConfig{}
+	for _, l := range layers {
+		configs[l.Config().Name] = l.Config()
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		c := layers[l.Index].Config()
+		c, ok := configs[l.Name]
+		if !ok { // attention without a layer
+			continue
+		}
 		if left := m.kept[c.Name]; left != nil {
 			if l.Chosen != nil {
 				left = pick(left, l.Chosen)
@@ -126,36 +132,11 @@ func pick[T any](x []T, at []int) []T {
 
 // texts returns the description of a text for a Recorder.
 func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
-	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.language.labels(e, false)}
+	texts := heads.Texts{Source: first, Target: second, SourceTokens: labels(m.tokenizer, e)}
 	for i, label := range texts.SourceTokens {
 		if e.Special[i] && !slices.Contains(texts.Special, label) {
 			texts.Special = append(texts.Special, label)
 		}
 	}
 	return texts
-}
-
-// labels returns the tokens for people to read. A byte-level vocabulary represents each byte by a
-// letter; if the bytes of a token are text, labels returns that text instead.
-func labels(t *tokenizer.Tokenizer, e *tokenizer.Encoding) []string {
-	list := slices.Clone(e.Tokens)
-	_, spaces := t.ID("Ġ")
-	_, lines := t.ID("Ċ")
-	if !spaces || !lines { // every byte-level vocabulary has both
-		return list
-	}
-	for i, id := range e.IDs {
-		text := t.Decode([]int{id})
-		if e.Special[i] || text == "" || strings.ContainsRune(text, '\uFFFD') {
-			continue
-		}
-		for mark, space := range map[string]string{"Ġ": " ", "Ċ": "\n"} {
-			if body, cut := strings.CutPrefix(text, space); cut {
-				text = mark + body
-				break
-			}
-		}
-		list[i] = text
-	}
-	return list
 }

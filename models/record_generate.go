@@ -38,7 +38,7 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 		return nil, err
 	}
 	texts := m.texts(text, m.Decode(ids), e)
-	texts.SourceTokens = append(texts.SourceTokens, m.language.labels(m.language.written(ids), true)...)
+	texts.SourceTokens = append(texts.SourceTokens, labels(m.tokenizer.Target(), m.encodingOf(ids))...)
 	// One run over all tokens gives the same weights as the single steps, bit for bit.
 	return m.recorded(ctx, Batch{IDs: [][]int{append(BatchOf(e).IDs[0], ids...)}}, texts, o)
 }

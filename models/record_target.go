@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -18,11 +17,11 @@ func (m *Model) recordTarget(ctx context.Context, source, target string, o heads
 		return nil, err
 	}
 	var y *tokenizer.Encoding
-	written := target == "" && m.Translator == nil // a translator's target may be empty
+	written := target == ""
 	if written {
 		y, err = m.written(ctx, e.IDs)
 	} else {
-		y, err = m.language.encodeTarget(target, m.Sizes().Decoder.Positions)
+		y, err = m.encodeTarget(target)
 	}
 	if err != nil {
 		return nil, err
@@ -43,8 +42,8 @@ func (m *Model) recordTarget(ctx context.Context, source, target string, o heads
 		target = m.Decode(y.IDs)
 	}
 	texts := m.texts(source, target, e)
-	texts.TargetTokens = m.language.labels(y, true)
-	first := m.language.written(reads[:1]).Tokens[0]
+	texts.TargetTokens = labels(m.tokenizer.Target(), y)
+	first := m.encodingOf(reads[:1]).Tokens[0]
 	texts.ReadTokens = append([]string{first}, texts.TargetTokens[:len(y.IDs)-1]...)
 	texts.Special = append(texts.Special, first)
 	for i, label := range texts.TargetTokens {
@@ -54,9 +53,6 @@ func (m *Model) recordTarget(ctx context.Context, source, target string, o heads
 	}
 	slices.Sort(texts.Special)
 	texts.Special = slices.Compact(texts.Special)
-	if v := m.Translator; v != nil {
-		texts.Special = []string{v.Target.Token(seq2seq.Pad), v.Target.Token(seq2seq.BOS), v.Target.Token(seq2seq.EOS)}
-	}
 	return m.recorded(ctx, x, texts, o)
 }
 
@@ -83,7 +79,7 @@ func (m *Model) written(ctx context.Context, source []int) (*tokenizer.Encoding,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	y := m.language.written(ids)
+	y := m.encodingOf(ids)
 	if end {
 		y.Special[len(ids)-1] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -113,10 +114,6 @@ func rightOf(m *Model, e Example) int {
 
 // Batches of examples depend on their lengths and on the number of logits.
 func TestProbeBatches(t *testing.T) {
-	m, err := Load("testdata/bert_text", Options{Trainable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		n, length, logits int
 		want              []int
@@ -128,8 +125,12 @@ func TestProbeBatches(t *testing.T) {
 		{2, 1, 2 * probeBatches.logits, []int{1, 1}},
 	} {
 		same := func(x int) func(int) int { return func(int) int { return x } }
-		p := newProbe(m, headAim{m.Head()}, c.n, same(c.length), same(c.logits), longestFirst(same(c.length)), func(list []int) probeBatch { return probeBatch{examples: list} })
-		if got := p.Batches(); !slices.Equal(got, c.want) {
+		var got []int
+		for list := stats.Numbers(c.n); len(list) > 0; {
+			n := probeBatches.first(list, same(c.length), same(c.logits))
+			got, list = append(got, n), list[n:]
+		}
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%d examples of length %d with %d logits: batches %v, want %v", c.n, c.length, c.logits, got, c.want)
 		}
 	}
@@ -154,12 +155,12 @@ func TestOfOtherClasses(t *testing.T) {
 	head := *other.Head()
 	head.Labels = slices.Clone(head.Labels)
 	slices.Reverse(head.Labels)
-	if _, err := (headAim{probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
+	if _, err := (headAim{head: probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
 		t.Error("a model whose classes are in another order is taken")
 	}
 	head = *other.Head()
 	head.Task = TokenClasses
-	if _, err := (headAim{probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
+	if _, err := (headAim{head: probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
 		t.Error("a model with a head for another task is taken")
 	}
 }

@@ -104,7 +104,7 @@ func TestRefusedSettings(t *testing.T) {
 		{"bert", map[string]any{"is_decoder": true}, "is_decoder is true, want false or none"},
 		{"bert", map[string]any{"pruned_heads": map[string]any{"0": []int{1, 3}}}, "pruned_heads of layer 0 is [1 3], want numbers from 0 to 2, each once"},
 		{"bert", map[string]any{"pruned_heads": map[string]any{"1": []int{1, 0, 1}}}, "pruned_heads of layer 1 is [1 0 1], want numbers from 0 to 2, each once"},
-		{"bert", map[string]any{"pruned_heads": map[string]any{"2": []int{1}}}, `pruned_heads has layer "2", want 0 to 1`},
+		{"bert", map[string]any{"pruned_heads": map[string]any{"2": []int{1}}}, `pruned_heads has layer "2", want one of 0, 1`},
 		{"bert", map[string]any{"pruned_heads": map[string]any{"0": 1}}, `pruned_heads is {"0":1}, want an object of lists of heads, by layer`},
 		{"bert", map[string]any{"pruned_heads": map[string]any{"0": []int{1}}}, `model.safetensors: tensors "encoder.layer.0.attention.self.query.weight" has shape [15 15], want [10 15]`},
 		{"mpnet", map[string]any{"pruned_heads": map[string]any{"0": []int{1}}}, `pruned_heads is {"0":[1]}, want {} or none`},

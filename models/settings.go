@@ -25,15 +25,27 @@ const mostSize = 1 << 24
 type Settings struct {
 	path   string // of the file
 	prefix string // of the keys, in messages: "text_config."
+	data   []byte // of the file
 	values map[string]json.RawMessage
+	usual  map[string]json.RawMessage // for generation, if the files have no value
 	read   map[string]bool
 	parts  map[string]*Settings
 	wrong  *[]error
 }
 
 func (s *Settings) parse(data []byte) error {
-	s.read, s.parts = map[string]bool{}, map[string]*Settings{}
-	return strictjson.Lenient(data, &s.values)
+	s.data, s.read, s.parts = data, map[string]bool{}, map[string]*Settings{}
+	if err := strictjson.Lenient(data, &s.values); err != nil {
+		return err
+	}
+	arch, old := s.values["arch"]
+	var name string
+	if old && !s.Has("model_type") && json.Unmarshal(arch, &name) == nil { // of a translator of an earlier version
+		delete(s.values, "arch")
+		s.values["model_type"] = compactJSON(translatorType + name)
+		s.data, _ = plainJSON(s.values) // just parsed
+	}
+	return nil
 }
 
 // Fail records that a setting is invalid.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -34,18 +35,30 @@ func openSource(dir string, check func(*Settings) error) (*source, error) {
 	if err := wantWeights(dir); err != nil {
 		return nil, err
 	}
-	r, err := safetensors.Open(dir)
+	r, err := openWeights(dir)
 	if err != nil {
 		return nil, err
 	}
 	return &source{settings: settings, r: r}, nil
 }
 
+// openWeights opens the weights of a directory, which a killed process may have left beside their place.
+func openWeights(dir string) (*safetensors.Reader, error) {
+	if path := filepath.Join(dir, WeightsFile); atomicfile.Exists(path) {
+		return atomicfile.Read(path, safetensors.Open)
+	}
+	return safetensors.Open(dir)
+}
+
 // files returns the files of a directory, including its pipeline and the files of the tokenizer
 // t, or the file that the error untokened refers to.
 func (s *source) files(t *tokenizer.Tokenizer, untokened error) []string {
 	dir := filepath.Dir(s.settings.path)
-	files := append([]string{s.settings.path}, s.r.Files()...)
+	weights := s.r.Files()
+	if path := filepath.Join(dir, WeightsFile); atomicfile.Exists(path) {
+		weights = []string{path}
+	}
+	files := append([]string{s.settings.path}, weights...)
 	var bad *tokenizer.FormatError
 	switch {
 	case t != nil:
@@ -59,7 +72,7 @@ func (s *source) files(t *tokenizer.Tokenizer, untokened error) []string {
 
 // openSettings reads a settings file.
 func openSettings(path string) (*Settings, error) {
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.Read(path, os.ReadFile)
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}

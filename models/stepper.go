@@ -196,7 +196,7 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 	for len(order) > 0 {
 		n := 1 // a batch of prompts would need equal lengths
 		if m.Sizes().Decoder != nil {
-			n = translatorBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
+			n = smallBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
 		}
 		batch := order[:n]
 		w, err := m.stepper("Write", pick(sources, batch), &g, nil)

@@ -57,23 +57,6 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// The estimated number of parameters is close to the real one.
-func TestConfigParams(t *testing.T) {
-	pruned := headed()[0]
-	pruned.PrunedHeads = map[string][]int{"encoder.0.self": {0, 1, 2}, "decoder.1.cross": {1, 2}, "decoder.1.self": {0, 1}}
-	for _, c := range append(toyConfigs(), pruned) {
-		c.Width = 48
-		m := newToy(t, c, toyPairs(9))
-		got, want := int(m.Translator.Config.params()), 0
-		for _, p := range m.Params() {
-			want += p.Len()
-		}
-		if got < want*8/10 || got > want*13/10 {
-			t.Errorf("%s: about %d parameters, want about %d", c.name(), got, want)
-		}
-	}
-}
-
 // An error about an arbitrary config.json is one line without control characters.
 func TestHostileConfig(t *testing.T) {
 	config, err := json.Marshal(TranslatorConfig{})

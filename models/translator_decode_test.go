@@ -127,7 +127,7 @@ func TestBeamIsExactIfWideEnough(t *testing.T) {
 			best := hypothesis{logp: math.Inf(-1)}
 			var try func(tokens []int)
 			try = func(tokens []int) {
-				for token := range m.Translator.Target.Len() {
+				for token := range m.Sizes().Decoder.Vocabulary {
 					if token == seq2seq.Pad || token == seq2seq.BOS {
 						continue
 					}
@@ -286,9 +286,9 @@ func TestBatched(t *testing.T) {
 		}
 		var all []int
 		for rest := lengths; len(rest) > 0; {
-			b := rest[:translatorBatches.first(rest, func(n int) int { return n }, nil)]
+			b := rest[:smallBatches.first(rest, func(n int) int { return n }, nil)]
 			all, rest = append(all, b...), rest[len(b):]
-			if n := slices.Max(b); len(b) == 0 || len(b) > mostSequences || (len(b) > 1 && len(b)*n*n > translatorBatches.pairs) {
+			if n := slices.Max(b); len(b) == 0 || len(b) > mostSequences || (len(b) > 1 && len(b)*n*n > smallBatches.pairs) {
 				t.Errorf("a batch of %d sequences of up to %d tokens", len(b), n)
 			}
 		}

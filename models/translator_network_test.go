@@ -200,9 +200,9 @@ func TestUntrainedLoss(t *testing.T) {
 	for _, c := range toyConfigs() {
 		c.Width, c.Layers = 48, 1
 		m := newToy(t, c, pairs)
-		loss, guess := float64(toyLoss(m, nil, pairs).Item()), math.Log(float64(m.Translator.Target.Len()))
+		loss, guess := float64(toyLoss(m, nil, pairs).Item()), math.Log(float64(m.Sizes().Decoder.Vocabulary))
 		if loss < 0.6*guess || loss > 2*guess {
-			t.Errorf("%s: loss %.2f before training, want about ln %d = %.2f", c.name(), loss, m.Translator.Target.Len(), guess)
+			t.Errorf("%s: loss %.2f before training, want about ln %d = %.2f", c.name(), loss, m.Sizes().Decoder.Vocabulary, guess)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
@@ -32,19 +33,29 @@ import (
 // Errors: a model that is not a translator of attn train; an unsupported version.
 func (m *Model) ONNX(opset int) (*onnx.Model, error) {
 	n, ok := m.Network.(interface{ graph() graphs })
-	if !ok {
+	c, also := m.TranslatorConfig()
+	if !ok || !also {
 		return nil, fmt.Errorf("models: ONNX: the model is a %s, want a translator of attn train", m.Family.Name)
+	}
+	if err := m.wantTrainable("ONNX"); err != nil {
+		return nil, err
 	}
 	model, err := onnx.New("translator", opset)
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}
-	v := m.Translator
-	model.SetMetadata("config", string(compactJSON(v.Config)))
-	model.SetMetadata("source_vocabulary", string(compactJSON(v.Source)))
-	model.SetMetadata("target_vocabulary", string(compactJSON(v.Target)))
+	model.SetMetadata("config", string(compactJSON(c)))
+	for _, f := range m.others() {
+		side := map[string]string{tokenizerFile: "source_vocabulary", targetFile: "target_vocabulary"}[f.Path]
+		if text := new(strings.Builder); side != "" {
+			if err := f.Write(text); err != nil {
+				return nil, err
+			}
+			model.SetMetadata(side, compacted(text.String()))
+		}
+	}
 	g := model.Graph()
-	if err := tensor.Catch(func() { stepGraph(g, v.Config, n.graph()) }); err != nil {
+	if err := tensor.Catch(func() { stepGraph(g, c, n.graph()) }); err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}
 	return model, model.Err()

@@ -152,7 +152,11 @@ func TestProbeWithout(t *testing.T) {
 	if got := less.Run(nil, 0, prune.Pass{}).Loss.Item(); math.Abs(float64(got-want)) > 1e-4 {
 		t.Errorf("loss %v without the heads, want %v", got, want)
 	}
-	if pruned := fmt.Sprint(less.Model().Translator.Config.PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
+	small, err := p.Model().Keep(less.Kept())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pruned := fmt.Sprint(configOf(t, small).PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
 		t.Errorf("pruned are %s", pruned)
 	}
 	var all []prune.Head

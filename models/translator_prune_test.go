@@ -1,15 +1,21 @@
 package models
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -51,6 +57,51 @@ func keepHeads(tb testing.TB, m *Model, kept map[string][]int) *Model {
 	return small
 }
 
+// masked returns a probe of m on pairs, without the other heads.
+func masked(tb testing.TB, m *Model, kept map[string][]int, pairs []seq2seq.Pair) *Probe {
+	tb.Helper()
+	var gone []prune.Head
+	for _, l := range m.Attention() {
+		left, some := kept[l.Config().Name]
+		for h := range l.Config().Heads {
+			if some && !slices.Contains(left, h) {
+				gone = append(gone, prune.Head{Layer: l.Config().Name, Number: h})
+			}
+		}
+	}
+	p, err := pairProbe(tb, m, pairs).Without(gone)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// saved returns the models of the two forms of a probe, loaded from files.
+func saved(t *testing.T, p *Probe) (compact, masked *Model) {
+	t.Helper()
+	small, err := p.Compact()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := p.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(config []byte, write func(io.Writer) error) *Model {
+		dir := t.TempDir()
+		if err := p.Model().Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		var weights bytes.Buffer
+		if err := cmp.Or(write(&weights), os.WriteFile(filepath.Join(dir, configFile), config, 0o644),
+			os.WriteFile(filepath.Join(dir, WeightsFile), weights.Bytes(), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return loaded(t, dir)
+	}
+	return load(small.Config, small.Write), load(config, p.WriteMasked)
+}
+
 // allLogits returns the logits of all targets of pairs.
 func allLogits(tb testing.TB, m *Model, pairs []seq2seq.Pair, r Run) []float32 {
 	logits, _ := m.Predict(nil, examplesOf(tb, m, pairs), r)
@@ -81,16 +132,20 @@ func gatesFor(m *Model, kept map[string][]int) func(string) *tensor.Tensor {
 	return func(layer string) *tensor.Tensor { return all[layer] }
 }
 
-// Cutting heads out, setting their parameters to zero and gates of 0 have the same effect.
-func TestKeepIsExpandIsGates(t *testing.T) {
+// Cutting heads out, in memory and in files, setting their parameters to zero and gates of 0 have the same effect.
+func TestKeepIsMaskedIsGates(t *testing.T) {
 	for _, c := range headed() {
 		m := newShaken(t, c, toyBatch)
 		before := allLogits(t, m, toyBatch, Run{})
 		small, kept := m, toyKept(c)
 		small = keepHeads(t, m, kept)
-		masked := small.Expand()
+		compact, masked := saved(t, masked(t, m, kept, toyBatch))
 		want := wide(allLogits(t, m, toyBatch, Run{Gates: gatesFor(m, kept)}))
 		tensortest.Close(t, c.name()+": compact", allLogits(t, small, toyBatch, Run{}), want, 2e-6)
+		sameParams(t, compact, small)
+		if of, want := configOf(t, compact), configOf(t, small); !of.Equal(want) {
+			t.Errorf("%s: the file has the config %+v, want %+v", c.name(), of, want)
+		}
 		tensortest.Close(t, c.name()+": masked", allLogits(t, masked, toyBatch, Run{}), want, 2e-6)
 		if slices.Equal(wide(before), want) {
 			t.Errorf("%s: the heads make no difference", c.name())
@@ -104,8 +159,8 @@ func TestKeepIsExpandIsGates(t *testing.T) {
 				t.Errorf("%s: %s has %d heads and queries %v", c.name(), l.Config().Name, l.Config().Heads, l.Q.Weight.Shape())
 			}
 		}
-		if !masked.Translator.Config.Equal(m.Translator.Config) {
-			t.Errorf("masked, %s is %+v", c.name(), masked.Translator.Config)
+		if of := configOf(t, masked); !of.Equal(configOf(t, m)) {
+			t.Errorf("masked, %s is %+v", c.name(), of)
 		}
 		for _, copied := range []*Model{small, masked} {
 			for _, p := range copied.Params() {
@@ -124,16 +179,16 @@ func TestKeepComposes(t *testing.T) {
 		map[string][]int{"encoder.0.self": {1}, "decoder.1.cross": {0, 1}, "decoder.0.self": {}})
 	at := keepHeads(t, m, map[string][]int{"encoder.0.self": {2}, "decoder.1.cross": {1, 2}, "decoder.0.self": {}})
 	want := map[string][]int{"encoder.0.self": {0, 1}, "decoder.1.cross": {0}, "decoder.0.self": {0, 1, 2}}
-	if got := once.Translator.Config.PrunedHeads; !reflect.DeepEqual(got, want) || !once.Translator.Config.Equal(at.Translator.Config) {
-		t.Errorf("pruned are %v and %v, want %v", got, at.Translator.Config.PrunedHeads, want)
+	if got, its := configOf(t, once), configOf(t, at); !reflect.DeepEqual(got.PrunedHeads, want) || !got.Equal(its) {
+		t.Errorf("pruned are %v and %v, want %v", got.PrunedHeads, its.PrunedHeads, want)
 	}
-	if got := once.Translator.Config.Kept("encoder.0.self"); !slices.Equal(got, []int{2}) {
+	if got := once.HeadNumbers("encoder.0.self"); !slices.Equal(got, []int{2}) {
 		t.Errorf("left is %v, want 2", got)
 	}
 	sameParams(t, once, at)
 	all := keepHeads(t, m, nil)
-	if !all.Translator.Config.Equal(m.Translator.Config) {
-		t.Errorf("with all heads kept, it is %+v", all.Translator.Config)
+	if c := configOf(t, all); !c.Equal(configOf(t, m)) {
+		t.Errorf("with all heads kept, it is %+v", c)
 	}
 	sameParams(t, all, m)
 }
@@ -148,8 +203,8 @@ func TestLayers(t *testing.T) {
 		if c.Arch == GRU {
 			want = want[3 : 3+min(c.Heads, 1)]
 		}
-		if !slices.Equal(names, want) || !slices.Equal(c.layers(), want) {
-			t.Errorf("%s: layers %v, or %v, want %v", c.name(), names, c.layers(), want)
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: layers %v, want %v", c.name(), names, want)
 		}
 	}
 }
@@ -162,13 +217,13 @@ func TestKeepRefuses(t *testing.T) {
 		model *Model
 		kept  map[string][]int
 	}{
-		{`unknown layer, want one of encoder.0.self, `, m, map[string][]int{"encoder.2.self": {0}}},
-		{`unknown layer, want one of encoder.0.self, `, m, map[string][]int{"encoder.0.self": {0}, "encoder.2.self": {0}}},
-		{`layer "decoder.0.self": head 3, want 0 to 2`, m, map[string][]int{"decoder.0.self": {0, 3}}},
-		{`layer "decoder.0.self": head -1, want 0 to 2`, m, map[string][]int{"decoder.0.self": {-1}}},
-		{`layer "decoder.0.self": head 1 follows 1, want ascending`, m, map[string][]int{"decoder.0.self": {0, 1, 1}}},
-		{`layer "decoder.0.self": head 1, want 0 to 0`, keepHeads(t, m, map[string][]int{"decoder.0.self": {2}}), map[string][]int{"decoder.0.self": {0, 1}}},
-		{`unknown layer, want none: the model has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
+		{`layers "encoder.2.self", want only layers of the model`, m, map[string][]int{"encoder.2.self": {0}}},
+		{`layers "encoder.0.self", "encoder.2.self", want only`, m, map[string][]int{"encoder.0.self": {0}, "encoder.2.self": {0}}},
+		{`attn: Keep: heads [0 3] of layer "decoder.0.self", want ascending numbers below 3`, m, map[string][]int{"decoder.0.self": {0, 3}}},
+		{`attn: Keep: heads [-1] of layer "decoder.0.self", want ascending`, m, map[string][]int{"decoder.0.self": {-1}}},
+		{`attn: Keep: heads [0 1 1] of layer "decoder.0.self", want ascending`, m, map[string][]int{"decoder.0.self": {0, 1, 1}}},
+		{`attn: Keep: heads [0 1] of layer "decoder.0.self", want ascending numbers below 1`, keepHeads(t, m, map[string][]int{"decoder.0.self": {2}}), map[string][]int{"decoder.0.self": {0, 1}}},
+		{`layers "decoder.0.cross", want only`, none, map[string][]int{"decoder.0.cross": {}}},
 	} {
 		_, err := c.model.Keep(c.kept)
 		if err == nil || !strings.HasPrefix(err.Error(), "models: Keep: "+c.want) {
@@ -186,17 +241,14 @@ func TestCompactModel(t *testing.T) {
 		if c.Arch == GRU && c.Score == "additive" {
 			kept["decoder.0.cross"] = nil
 		}
-		masked := keepHeads(t, m, kept).Expand()
+		_, masked := saved(t, masked(t, m, kept, toyBatch))
 		dir := t.TempDir()
 		if err := keepHeads(t, m, kept).Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		small, err := LoadTranslator(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(small.Translator.Config, keepHeads(t, m, kept).Translator.Config) {
-			t.Errorf("%s: loaded as %+v", c.name(), small.Translator.Config)
+		small := loaded(t, dir)
+		if of := configOf(t, small); !reflect.DeepEqual(of, configOf(t, keepHeads(t, m, kept))) {
+			t.Errorf("%s: loaded as %+v", c.name(), of)
 		}
 		for _, d := range []int{1, 3} {
 			if got, want := translate(t, small, d, texts...), translate(t, masked, d, texts...); !slices.Equal(got, want) {
@@ -220,7 +272,7 @@ func TestCompactModel(t *testing.T) {
 		seen := 0
 		for i := range r.Layers {
 			l := &r.Layers[i]
-			for h, number := range small.Translator.Config.Kept(l.Name) {
+			for h, number := range small.HeadNumbers(l.Name) {
 				seen++
 				tensortest.Close(t, c.name()+": "+l.Name, l.Head(h), wide(whole.Layer(l.Kind, l.Index).Head(number)), 1e-6)
 			}
@@ -254,13 +306,12 @@ func TestConfigPruned(t *testing.T) {
 	}{
 		{"", transformer, map[string][]int{"encoder.1.self": {0, 2}, "decoder.0.cross": {0, 1, 2}, "decoder.1.self": {}}},
 		{"", gru, map[string][]int{"decoder.0.cross": {0, 1, 2}}},
-		{`pruned heads of layer "encoder.2.self", want one of`, transformer, map[string][]int{"encoder.2.self": {0}}},
-		{`pruned heads of layer "encoder.0.self", want one of decoder.0.cross`, gru, map[string][]int{"encoder.0.self": {0}}},
-		{`pruned heads of layer "decoder.0.cross", want none: the model has no heads`, toyConfigs()[1], map[string][]int{"decoder.0.cross": {0}}},
-		{`pruned heads of layer "decoder.1.self": head 3, want 0 to 2`, transformer, map[string][]int{"decoder.1.self": {3}}},
-		{`pruned heads of layer "decoder.1.self": head -1, want`, transformer, map[string][]int{"decoder.1.self": {-1}}},
-		{`pruned heads of layer "decoder.1.self": head 0 follows 1, want`, transformer, map[string][]int{"decoder.1.self": {1, 0}}},
-		{`pruned heads of layer "decoder.1.self": head 1 follows 1, want`, transformer, map[string][]int{"decoder.1.self": {1, 1}}},
+		{`pruned_heads has layer "encoder.2.self", want one of encoder.0.self, `, transformer, map[string][]int{"encoder.2.self": {0}}},
+		{`pruned_heads has layer "encoder.0.self", want one of decoder.0.cross`, gru, map[string][]int{"encoder.0.self": {0}}},
+		{`pruned_heads is {"decoder.0.cross":[0]}, want {} or none`, toyConfigs()[1], map[string][]int{"decoder.0.cross": {0}}},
+		{`pruned_heads of layer decoder.1.self is [3], want numbers from 0 to 2, each once`, transformer, map[string][]int{"decoder.1.self": {3}}},
+		{`pruned_heads of layer decoder.1.self is [-1], want`, transformer, map[string][]int{"decoder.1.self": {-1}}},
+		{`pruned_heads of layer decoder.1.self is [1 1], want`, transformer, map[string][]int{"decoder.1.self": {1, 1}}},
 	} {
 		c.from.SourceVocab, c.from.TargetVocab, c.from.PrunedHeads = 9, 7, c.pruned
 		err := c.from.Validate()

@@ -33,7 +33,7 @@ func TestRecord(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name(), err)
 		}
-		if r.Source != "abc" || r.Target != "fe" || !slices.Equal(r.Special, []string{"<pad>", "<bos>", "<eos>"}) {
+		if r.Source != "abc" || r.Target != "fe" || !slices.Equal(r.Special, []string{"<bos>", "<eos>"}) {
 			t.Errorf("%s: texts %q, %q, special tokens %q", c.name(), r.Source, r.Target, r.Special)
 		}
 		var got []layer

@@ -49,10 +49,7 @@ func TestTorchGolden(t *testing.T) {
 	for _, path := range dirs {
 		dir := filepath.Dir(path)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			m, err := LoadTranslator(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := loaded(t, dir)
 			g := tensortest.Open(t, path)
 			tape := tensor.NewTape(tensor.Eval)
 			logits, write := m.Predict(tape, torchExamples(t, g), Run{})
@@ -84,9 +81,7 @@ func TestTorchCases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(folder, name)
 			writeTorchCase(t, m, dir)
-			if _, err := LoadTranslator(dir); err != nil {
-				t.Error(err)
-			}
+			loaded(t, dir)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // stepper runs the model of a translator step by step, as the Python code of docs/onnx.md
@@ -100,14 +101,14 @@ func checkONNX(t *testing.T, m *models.Model) {
 			x := models.Batch{IDs: src}
 			s, inputs := newStepper(t, m, opset, src)
 			lengths := []int{1, 1, 1}
-			if m.Translator.Config.Arch == models.Transformer {
+			if m.Family.Type == "attn-transformer" {
 				lengths = []int{2, 1, 3} // as many tokens at once
 			}
 			rng := rand.New(rand.NewPCG(7, 8))
 			for n, l := range lengths {
 				tokens := make([]int, len(src)*l)
 				for i := range tokens {
-					tokens[i] = rng.IntN(m.Translator.Config.TargetVocab)
+					tokens[i] = rng.IntN(m.Sizes().Decoder.Vocabulary)
 				}
 				x.Targets = slices.Collect(slices.Chunk(tokens, l))
 				want := array(m.Head().Logits(nil, m.Hidden(nil, x, models.Run{State: state})))
@@ -225,7 +226,7 @@ func TestONNXTranslates(t *testing.T) {
 			}
 		}
 		want, err := m.Translate(t.Context(), []string{"bcfa"}, 1)
-		if got := m.Translator.Target.Decode(written); err != nil || got != want[0] {
+		if got := m.Decode(written); err != nil || got != want[0] {
 			t.Errorf("%s writes %q, want %q, %v", c.Arch, got, want, err)
 		}
 	}
@@ -234,11 +235,19 @@ func TestONNXTranslates(t *testing.T) {
 func TestONNXMetadata(t *testing.T) {
 	m := shaken(t, toyTransformer("scaled", 2))
 	s, _ := newStepper(t, m, 0, [][]int{{seq2seq.EOS}})
-	v := m.Translator
-	for key, want := range map[string]any{"config": v.Config, "source_vocabulary": v.Source, "target_vocabulary": v.Target} {
-		text, err := json.Marshal(want)
-		if got := s.model.Metadata[key]; err != nil || got != string(text) {
-			t.Errorf("%s is %q, want %q, %v", key, got, text, err)
+	c, _ := m.TranslatorConfig()
+	text, err := json.Marshal(c)
+	if got := s.model.Metadata["config"]; err != nil || got != string(text) {
+		t.Errorf("config is %q, want %q, %v", got, text, err)
+	}
+	tok, err := m.Tokenizer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]*tokenizer.Tokenizer{"source_vocabulary": tok, "target_vocabulary": tok.Target()} {
+		got, err := tokenizer.Read(strings.NewReader(s.model.Metadata[key]))
+		if err != nil || !got.Same(want) {
+			t.Errorf("%s is %q, %v", key, s.model.Metadata[key], err)
 		}
 	}
 	if s.model.Opset != 23 {

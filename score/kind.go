@@ -126,6 +126,16 @@ func (k Kind) With(params map[string]*tensor.Tensor) (attn.Score, error) {
 	return k.Score, nil
 }
 
+// Shape returns the shape of the parameter in a score for vectors of the given sizes.
+func (p Param) Shape(s Sizes) []int {
+	sizes := map[string]int{"Eq": s.Query, "E": s.Query, "Ek": s.Key, "h": s.hidden(), "1": 1}
+	shape := make([]int, len(p.Axes))
+	for i, axis := range p.Axes {
+		shape[i] = sizes[axis]
+	}
+	return shape
+}
+
 // check returns an error unless the shape of x fits the axes of the parameter and the sizes known
 // so far. It adds the sizes of x to sizes.
 func (p Param) check(kind string, x *tensor.Tensor, sizes map[string]int) error {

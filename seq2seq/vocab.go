@@ -109,6 +109,25 @@ func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 	return mustVocabulary(units, tokenizer.TrainWords(counts, specialNames[:], size), nil)
 }
 
+// NewVocabulary returns a vocabulary of the given pieces, the special ones first, and with BPE of pairs of ids that are merged,
+// in this order.
+//
+// Errors: units that ParseUnits would reject; pieces that no text can contain, or that occur twice; merges that do not make
+// every piece.
+func NewVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary, error) {
+	v, err := newVocabulary(units, pieces, merges)
+	if err != nil {
+		return nil, fmt.Errorf("seq2seq: vocabulary: %w", err)
+	}
+	return v, nil
+}
+
+// Pieces returns the pieces by id.
+func (v *Vocabulary) Pieces() []string { return slices.Clone(v.pieces) }
+
+// Merges returns the pairs of ids that BPE merges, in the order in which they apply; nil for other units.
+func (v *Vocabulary) Merges() [][2]int32 { return slices.Clone(v.merges) }
+
 func mustVocabulary(units Units, pieces []string, merges [][2]int32) *Vocabulary {
 	v, err := newVocabulary(units, pieces, merges)
 	if err != nil {
@@ -147,13 +166,13 @@ func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary
 	case len(merges) > 0:
 		return nil, fmt.Errorf("%d merges, but units are %s", len(merges), quote.Text(string(units)))
 	}
-	tokens, err := tokenizer.NewTrained(string(units), specials, pieces, merges)
+	tokens, err := tokenizer.NewTrained(string(units), specials, EOS, pieces, merges)
 	return &Vocabulary{units, pieces, merges, tokens}, err
 }
 
 // file returns the vocabulary as a tokenizer.json file.
 func (v *Vocabulary) file() []byte {
-	return tokenizer.Trained(string(v.units), specials, v.pieces, v.merges)
+	return tokenizer.Trained(string(v.units), specials, EOS, v.pieces, v.merges)
 }
 
 // checkPiece returns an error if no text can contain the piece.
@@ -207,6 +226,9 @@ func checkMerges(pieces []string, ids map[string]int, merges [][2]int32) error {
 	return nil
 }
 
+// Tokenizer returns the tokenizer of the vocabulary, which adds EOS to a text.
+func (v *Vocabulary) Tokenizer() *tokenizer.Tokenizer { return v.tokens }
+
 // Len returns the number of entries. Ids are 0 to Len()-1.
 func (v *Vocabulary) Len() int { return len(v.pieces) }
 
@@ -217,7 +239,7 @@ func (v *Vocabulary) Units() Units { return v.units }
 //
 // Panics: a text of 2 GiB.
 func (v *Vocabulary) Encode(text string) []int {
-	e, err := v.tokens.Encode(strings.ToValidUTF8(text, "\uFFFD"), tokenizer.Options{})
+	e, err := v.tokens.Encode(strings.ToValidUTF8(text, "\uFFFD"), tokenizer.Options{NoSpecial: true})
 	if err != nil {
 		panic("seq2seq: " + err.Error())
 	}
@@ -233,36 +255,6 @@ func (v *Vocabulary) words(text string) []string {
 	return words
 }
 
-// Unknown returns the pieces of text that Encode replaces by UNK, each once, in the order of the text. The
-// pieces are characters, or with Words the words, without the space before them. It returns nil if all
-// pieces are known.
-//
-// Panics: a text of 2 GiB.
-func (v *Vocabulary) Unknown(text string) []string {
-	var list []string
-	add := func(piece string) {
-		if _, known := v.tokens.ID(piece); known {
-			return
-		}
-		if bare := strings.TrimPrefix(piece, " "); bare != "" {
-			piece = bare
-		}
-		if !slices.Contains(list, piece) {
-			list = append(list, piece)
-		}
-	}
-	for _, word := range v.words(text) {
-		if v.units == Words {
-			add(word)
-			continue
-		}
-		for _, r := range word {
-			add(string(r))
-		}
-	}
-	return list
-}
-
 // Decode returns the text of ids up to the first EOS. Other special ids and invalid ids are left out. White
 // space at the beginning and the end of the text and repeated white space are left out too.
 func (v *Vocabulary) Decode(ids []int) string {
@@ -270,34 +262,6 @@ func (v *Vocabulary) Decode(ids []int) string {
 		ids = ids[:end]
 	}
 	return strings.TrimSuffix(v.tokens.Decode(ids), " ")
-}
-
-// Token returns a printable label for id: "▁" shows a space, a dotted circle precedes a combining mark that
-// has no letter, and invisible characters are written as U+200B. An invalid id gives "<#99>".
-func (v *Vocabulary) Token(id int) string {
-	if id < 0 || id >= len(v.pieces) {
-		return fmt.Sprintf("<#%d>", id)
-	}
-	if id < specials {
-		return v.pieces[id]
-	}
-	var label strings.Builder
-	body, space := strings.CutPrefix(v.pieces[id], " ")
-	if space {
-		label.WriteRune('▁')
-	}
-	for i, r := range body {
-		joiner := (r == '\u200d' || r == '\u200c') && len(body) > utf8.RuneLen(r)
-		switch {
-		case i == 0 && unicode.IsMark(r):
-			label.WriteString("◌" + string(r))
-		case unicode.IsPrint(r) || joiner: // a joiner changes the shape of its neighbours
-			label.WriteRune(r)
-		default:
-			fmt.Fprintf(&label, "U+%04X", r)
-		}
-	}
-	return label.String()
 }
 
 // MarshalJSON writes the vocabulary as a tokenizer.json, which other programs can read: see
@@ -361,12 +325,15 @@ func readFile(data []byte, units Units, ids map[string]int, pairs [][2]string) (
 	if err != nil {
 		return nil, err
 	}
-	var got, want any
+	var got, want map[string]any
 	if err := strictjson.Unmarshal(data, &got); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(v.file(), &want); err != nil {
 		return nil, err
+	}
+	if got["post_processor"] == nil { // of an earlier version
+		want["post_processor"] = nil
 	}
 	if !reflect.DeepEqual(got, want) {
 		return nil, errors.New("is a tokenizer.json whose settings differ from a translator's")

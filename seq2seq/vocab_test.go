@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote/hostile"
 )
@@ -140,17 +138,17 @@ func TestUnknown(t *testing.T) {
 		{Chars, "le chat est là", nil},
 		{Chars, "", nil},
 		{Chars, "你好 le 你 x", []string{"你", "好", "x"}},
-		{Chars, "a\xffb", []string{"\uFFFD", "b"}},
+		{Chars, "a\xffb", nil}, // refused
 		{Words, "le chien est là, chien!", []string{"chien", "!"}},
 		{BPE, "你好 le 你 X", []string{"你", "好", "X"}},
 		{BPE, "tel", nil}, // a word of known characters
 	} {
 		v := BuildVocabulary(known, c.units, 0)
-		if got := v.Unknown(c.text); !slices.Equal(got, c.want) {
+		if got := v.Tokenizer().Unknown(c.text); !slices.Equal(got, c.want) {
 			t.Errorf("%s %q: unknown are %q, want %q", c.units, c.text, got, c.want)
 		}
 	}
-	if got := BuildVocabulary([]string{"a"}, Chars, 0).Unknown("a a"); !slices.Equal(got, []string{" "}) {
+	if got := BuildVocabulary([]string{"a"}, Chars, 0).Tokenizer().Unknown("a a"); !slices.Equal(got, []string{" "}) {
 		t.Errorf("unknown are %q, want the space", got)
 	}
 
@@ -161,7 +159,7 @@ func TestUnknown(t *testing.T) {
 		told := 0
 		for range 500 {
 			text := randomText(rng, scripts, 7)
-			unknown := v.Unknown(text)
+			unknown := v.Tokenizer().Unknown(text)
 			if got, want := len(unknown) > 0, slices.Contains(v.Encode(text), UNK); got != want {
 				t.Fatalf("%s %q: unknown are %q, but Encode gives %v", units, text, unknown, v.Encode(text))
 			}
@@ -171,43 +169,6 @@ func TestUnknown(t *testing.T) {
 		}
 		if told == 0 || told == 500 {
 			t.Errorf("%s: %d of 500 texts have unknown pieces", units, told)
-		}
-	}
-}
-
-func TestToken(t *testing.T) {
-	v := BuildVocabulary([]string{"a\x00\u0301\u200b\u202e\u200dé"}, Chars, 0)
-	words := BuildVocabulary([]string{"été 👩\u200d👧 \u0301b \ufeff"}, Words, 0)
-	for _, c := range []struct {
-		v          *Vocabulary
-		piece      string
-		want       string
-		mayBeSpace bool
-	}{
-		{v: v, piece: "a", want: "a"}, {v: v, piece: "\x00", want: "U+0000"}, {v: v, piece: "\u0301", want: "◌\u0301"},
-		{v: v, piece: "\u200b", want: "U+200B"}, {v: v, piece: "\u202e", want: "U+202E"}, {v: v, piece: "\u200d", want: "U+200D"},
-		{v: words, piece: " été", want: "▁été"}, {v: words, piece: " 👩\u200d👧", want: "▁👩\u200d👧"},
-		{v: words, piece: " \u0301", want: "▁◌\u0301"}, {v: words, piece: " \ufeff", want: "▁U+FEFF"},
-	} {
-		id, known := c.v.tokens.ID(c.piece)
-		if got := c.v.Token(id); !known || got != c.want {
-			t.Errorf("%q: got %q, want %q", c.piece, got, c.want)
-		}
-	}
-	for id, want := range map[int]string{Pad: "<pad>", BOS: "<bos>", EOS: "<eos>", UNK: "<unk>", -1: "<#-1>", 999: "<#999>"} {
-		if got := v.Token(id); got != want {
-			t.Errorf("%d: got %q, want %q", id, got, want)
-		}
-	}
-	rng := rand.New(rand.NewPCG(3, 3))
-	for range 200 {
-		v := BuildVocabulary([]string{randomText(rng, scripts, 100)}, BPE, 0)
-		for id := range v.Len() {
-			for _, r := range v.Token(id) {
-				if !unicode.IsPrint(r) && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
-					t.Fatalf("label %q of %q", v.Token(id), v.pieces[id])
-				}
-			}
 		}
 	}
 }
@@ -348,7 +309,7 @@ func FuzzVocabularyJSON(f *testing.F) {
 		}
 		ids := v.Encode(text)
 		for _, id := range ids {
-			if id < UNK || id >= v.Len() || !utf8.ValidString(v.Token(id)) {
+			if id < UNK || id >= v.Len() {
 				t.Fatalf("id %d of %d", id, v.Len())
 			}
 		}

@@ -94,6 +94,13 @@ func splitMerges(lines []string) (mergeList, error) {
 	return merges, nil
 }
 
+func (m *bpe) unk() int {
+	if !m.hasUnknown {
+		return none
+	}
+	return m.idOr(m.unknown)
+}
+
 func (m *bpe) setMerges(merges mergeList) error {
 	m.merges = make(map[uint64]merge, len(merges))
 	for rank, pair := range merges {

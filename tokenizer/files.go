@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -32,7 +33,8 @@ func (e *FormatError) Error() string {
 // Unwrap returns the error without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// Load reads the tokenizer in a model's directory. It uses the first of these files that exists: tokenizer.json;
+// Load reads the tokenizer in a model's directory. It uses the first of these files that exists: tokenizer.json, and
+// target.json in the same format for the texts that the model writes, if that exists;
 // vocab.txt of BERT; source.spm, target.spm and vocab.json of Marian; spiece.model of T5; tokenizer.model of Llama or
 // Gemma; sentencepiece.bpe.model of XLM-R or CamemBERT; vocab.json and merges.txt of GPT-2 or RoBERTa. With all files
 // except tokenizer.json it also reads tokenizer_config.json and special_tokens_map.json.
@@ -45,7 +47,7 @@ func Load(dir string) (*Tokenizer, error) {
 		read   func(from *folder, data []byte) (*Tokenizer, error)
 		second string // another required file; empty for none
 	}{
-		{"tokenizer.json", func(_ *folder, data []byte) (*Tokenizer, error) { return parse(data) }, ""},
+		{"tokenizer.json", readBoth, ""},
 		{"vocab.txt", readBERT, ""},
 		{"source.spm", readMarian, "target.spm"}, // before vocab.json, which Marian has too
 		{"spiece.model", readPieces("T5Tokenizer", "LlamaTokenizer", "GemmaTokenizer"), ""},
@@ -108,7 +110,7 @@ type folder struct {
 // read reads a file and also returns its path.
 func (f *folder) read(name string) (path string, data []byte, err error) {
 	path = filepath.Join(f.path, name)
-	data, err = os.ReadFile(path)
+	data, err = atomicfile.Read(path, os.ReadFile)
 	if err == nil {
 		f.files = append(f.files, path)
 	}
@@ -137,6 +139,25 @@ func (f *folder) readIfThere(name string, to any) (path string, err error) {
 		return path, &FormatError{path, err}
 	}
 	return path, nil
+}
+
+// readBoth reads a tokenizer.json, and a target.json beside it.
+func readBoth(from *folder, data []byte) (*Tokenizer, error) {
+	t, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	path, data, err := from.read("target.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err == nil {
+		t.target, err = parse(data)
+	}
+	if err != nil {
+		return nil, &FormatError{path, err}
+	}
+	return t, nil
 }
 
 // families are the classes of models whose tokenizer_config.json has no class.

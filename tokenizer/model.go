@@ -14,6 +14,8 @@ type model interface {
 	id(token string) (int, bool)
 	token(id int) (string, bool)
 	size() int
+	// unk returns the id of the token for text that the vocabulary lacks, or none.
+	unk() int
 }
 
 // modelStage reads the model of a tokenizer.json.
@@ -51,6 +53,8 @@ type wordLevelSettings struct {
 }
 
 func (s wordLevelSettings) finish() (model, error) { return &wordLevel{s.Vocab, s.Unknown}, nil }
+
+func (m *wordLevel) unk() int { return m.idOr(m.unknown) }
 
 func (m *wordLevel) tokenize(out []token, p *piece) ([]token, error) {
 	if p.open {

@@ -64,6 +64,8 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 	return m, nil
 }
 
+func (m *pieceModel) unk() int { return m.unknown }
+
 // inText reports whether a piece can occur in a text.
 func (m *pieceModel) inText(id int) bool {
 	switch m.pieces[id].kind {

@@ -91,7 +91,7 @@ func (c fairseqClass) number(pieces model, file *pieceModel) (*renumbered, error
 		}
 		numbers[id] = number
 	}
-	ids[mask] = n + c.shift
+	ids[mask], m.unknown = n+c.shift, numbers[0]
 	var err error
 	m.vocabulary, err = newVocabulary(ids)
 	return m, err

@@ -223,9 +223,12 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 // renumbered maps the pieces of a model to the numbers of another vocabulary.
 type renumbered struct {
 	vocabulary
-	pieces model
-	number func(piece token) int
+	pieces  model
+	number  func(piece token) int
+	unknown int // id
 }
+
+func (m *renumbered) unk() int { return m.unknown }
 
 func (m *renumbered) tokenize(out []token, p *piece) ([]token, error) {
 	first := len(out)
@@ -286,6 +289,7 @@ func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer
 		return nil, bad(err)
 	}
 	eos, unknown := list[0].token().slot(0), list[1].ID
+	m.unknown = unknown
 	number := func(text string) int {
 		if id, ok := m.id(text); ok {
 			return id

@@ -319,6 +319,32 @@ func (t *Tokenizer) cutText(text piece, l *literals) (_ []token, err error) {
 	return tokens, nil
 }
 
+// Unknown returns the parts of a text that Encode replaces by the unknown token, such as [UNK], each once, without the space
+// around them, in the order of the text. It returns nil if all are known, and for a text that Encode refuses.
+func (t *Tokenizer) Unknown(text string) (list []string) {
+	id := t.model.unk()
+	e, err := t.Encode(text, Options{NoSpecial: true, NoTruncation: true, NoPadding: true})
+	if err != nil || id == none {
+		return nil
+	}
+	for i, at := range e.Offsets {
+		part := text[at.Start:at.End]
+		if bare := strings.TrimSpace(part); bare != "" {
+			part = bare
+		}
+		if e.IDs[i] == id && !slices.Contains(list, part) {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// UnknownToken returns the token of unknown text, such as [UNK], or "" if there is none.
+func (t *Tokenizer) UnknownToken() string {
+	token, _ := t.Token(t.model.unk())
+	return token
+}
+
 // Decode returns the text of tokens, without special tokens. Ids that are not in the vocabulary have no
 // text, because models may have more rows than tokens.
 func (t *Tokenizer) Decode(ids []int) string { return t.decode(ids, false) }
@@ -348,8 +374,15 @@ func (t *Tokenizer) written(id int) (string, bool) {
 	return t.model.token(id)
 }
 
+// WithTarget returns a tokenizer whose Target is the given one.
+func (t *Tokenizer) WithTarget(target *Tokenizer) *Tokenizer {
+	both := *t
+	both.target = target
+	return &both
+}
+
 // Target returns the tokenizer of the texts that a translator writes: in a directory of Marian the
-// tokenizer of target.spm, otherwise t itself.
+// tokenizer of target.spm, in one of attn train that of target.json, otherwise t itself.
 func (t *Tokenizer) Target() *Tokenizer {
 	if t.target != nil {
 		return t.target
@@ -371,6 +404,24 @@ func (t *Tokenizer) Token(id int) (token string, ok bool) {
 		return added.Content, true
 	}
 	return t.model.token(id)
+}
+
+// Same reports whether two tokenizers have the same tokens with the same ids.
+func (t *Tokenizer) Same(u *Tokenizer) bool {
+	if t == u {
+		return true
+	}
+	n := t.Size()
+	if n != u.Size() {
+		return false
+	}
+	for id := range n {
+		mine, ok := t.Token(id)
+		if its, also := u.Token(id); mine != its || ok != also {
+			return false
+		}
+	}
+	return true
 }
 
 // IsSpecial reports whether id is a special token, such as [SEP]. Decode leaves out special tokens.

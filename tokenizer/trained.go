@@ -12,7 +12,8 @@ import (
 // Trained returns the tokenizer.json of a vocabulary from TrainWords or TrainBPE, in which the id of a
 // token is its position in tokens. merges are pairs of ids. words is the kind of pieces that texts are
 // split into: "char" for characters, "word" for words and signs, or "bpe" for parts of words, the only kind
-// with merges. The first special tokens never occur in a text; the last of them is the unknown token.
+// with merges. The first special tokens never occur in a text; the last of them is the unknown token, and the
+// one with the number end is added to the end of a text.
 //
 // White space of any kind and length counts as one space, and is removed at the ends of a text. A word that follows a
 // space begins with that space, and so does the first word of a text. A word is a run of letters and digits. Every
@@ -20,7 +21,7 @@ import (
 // Chinese and Japanese have no spaces, so each of their characters is a word, but byte-pair encoding gets the whole
 // run. Marks and joiners belong to the character before them, so emoji sequences are not split. A word has at most 64
 // characters, which limits the work for hostile text; decoding joins the parts of a longer word without a space.
-func Trained(words string, special int, tokens []string, merges [][2]int32) []byte {
+func Trained(words string, special, end int, tokens []string, merges [][2]int32) []byte {
 	type object = map[string]any
 	vocab := make(map[string]int, len(tokens))
 	for id, token := range tokens {
@@ -59,12 +60,19 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 	// A space at the end, which no text has, is kept: other programs fail if there is nothing to strip it from.
 	decoders = append(decoders, object{"type": "Fuse"}, replace("Regex", blanks, " "),
 		object{"type": "Strip", "content": " ", "start": 1, "stop": 0})
+	text := func(name string) object { return object{"Sequence": object{"id": name, "type_id": 0}} }
+	stop := object{"SpecialToken": object{"id": tokens[end], "type_id": 0}}
+	post := object{
+		"type": "TemplateProcessing", "single": []object{text("A"), stop}, "pair": []object{text("A"), stop, text("B"), stop},
+		"special_tokens": object{tokens[end]: object{"id": tokens[end], "ids": []int{end}, "tokens": []string{tokens[end]}}},
+	}
 	data, err := json.Marshal(object{
-		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []object{}, "post_processor": nil,
-		"model":         model,
-		"normalizer":    object{"type": "Sequence", "normalizers": normalizers},
-		"pre_tokenizer": pre,
-		"decoder":       object{"type": "Sequence", "decoders": decoders},
+		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []object{},
+		"model":          model,
+		"post_processor": post,
+		"normalizer":     object{"type": "Sequence", "normalizers": normalizers},
+		"pre_tokenizer":  pre,
+		"decoder":        object{"type": "Sequence", "decoders": decoders},
 	})
 	if err != nil {
 		panic("tokenizer: " + err.Error())
@@ -75,17 +83,17 @@ func Trained(words string, special int, tokens []string, merges [][2]int32) []by
 // NewTrained returns the tokenizer that Read returns for the file of Trained. A program that calls NewTrained and not
 // Read or Load is smaller, because it does not contain the components of other files.
 //
-// Errors: another kind of words than those of Trained; no special token; a token that occurs twice; merges of tokens
+// Errors: another kind of words than those of Trained; no special token, or an end that is not one; a token that occurs twice; merges of tokens
 // that do not exist, or that make none; merges of another kind of words than "bpe".
-func NewTrained(words string, special int, tokens []string, merges [][2]int32) (*Tokenizer, error) {
-	t, err := newTrained(words, special, tokens, merges)
+func NewTrained(words string, special, end int, tokens []string, merges [][2]int32) (*Tokenizer, error) {
+	t, err := newTrained(words, special, end, tokens, merges)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	return t, nil
 }
 
-func newTrained(words string, special int, tokens []string, merges [][2]int32) (*Tokenizer, error) {
+func newTrained(words string, special, end int, tokens []string, merges [][2]int32) (*Tokenizer, error) {
 	switch {
 	case words != "char" && words != "word" && words != "bpe":
 		return nil, fmt.Errorf("words %s, want char, word or bpe", quote.Text(words))
@@ -93,6 +101,8 @@ func newTrained(words string, special int, tokens []string, merges [][2]int32) (
 		return nil, fmt.Errorf("%d merges, but words %s", len(merges), words)
 	case special < 1 || special > len(tokens):
 		return nil, fmt.Errorf("%d of %d tokens are special, want at least one", special, len(tokens))
+	case end < 0 || end >= special:
+		return nil, fmt.Errorf("token %d ends a text, want a special one, 0 to %d", end, special-1)
 	}
 	ids := make(map[string]int, len(tokens))
 	for id, token := range tokens {
@@ -112,7 +122,11 @@ func newTrained(words string, special int, tokens []string, merges [][2]int32) (
 	if err != nil {
 		return nil, err
 	}
-	t, unknown := &Tokenizer{post: plainPair}, tokens[special-1]
+	stop := specialToken(end, tokens[end]).slot(0)
+	t, unknown := new(Tokenizer), tokens[special-1]
+	t.post = postProcessor{
+		single: []slot{{text: 0}, stop}, pair: []slot{{text: 0}, stop, {text: 1}, stop}, hasTemplate: true,
+	}
 	if words == "word" {
 		t.model = &wordLevel{vocab, unknown}
 	} else if t.model, err = (bpeSettings{Vocab: vocab, Merges: pairs, Unknown: &unknown}).finish(); err != nil {

@@ -24,11 +24,11 @@ func TestNewTrained(t *testing.T) {
 		{"word", TrainWords(counts, special, 6), nil},
 		{"char", append(special, " ", "a", "é", "\u0301"), nil},
 	} {
-		want, err := Read(bytes.NewReader(Trained(c.words, len(special), c.tokens, c.merges)))
+		want, err := Read(bytes.NewReader(Trained(c.words, len(special), 0, c.tokens, c.merges)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := NewTrained(c.words, len(special), c.tokens, c.merges)
+		got, err := NewTrained(c.words, len(special), 0, c.tokens, c.merges)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,22 +43,25 @@ func TestNewTrainedRefuses(t *testing.T) {
 	for _, c := range []struct {
 		words   string
 		special int
+		end     int
 		tokens  string
 		merges  [][2]int32
 		want    string
 	}{
-		{"words", 1, "<unk> a", nil, `words "words", want char, word or bpe`},
-		{"", 1, "<unk> a", nil, `words "", want char, word or bpe`},
-		{"word", 1, "<unk> a b ab", merge(1, 2), "1 merges, but words word"},
-		{"char", 1, "<unk> a b ab", merge(1, 2), "1 merges, but words char"},
-		{"char", 0, "<unk> a", nil, "0 of 2 tokens are special, want at least one"},
-		{"char", 3, "<unk> a", nil, "3 of 2 tokens are special, want at least one"},
-		{"char", 1, "<unk> a b a", nil, `tokens 1 and 3 are both "a"`},
-		{"bpe", 1, "<unk> a b ab", merge(1, 4), "merge 0 joins tokens 1 and 4 of 4"},
-		{"bpe", 1, "<unk> a b ab", merge(-1, 2), "merge 0 joins tokens -1 and 2 of 4"},
-		{"bpe", 1, "<unk> a b ab", merge(2, 1), `merge 0 joins "b" and "a", want both and the result in the vocabulary`},
+		{"words", 1, 0, "<unk> a", nil, `words "words", want char, word or bpe`},
+		{"", 1, 0, "<unk> a", nil, `words "", want char, word or bpe`},
+		{"word", 1, 0, "<unk> a b ab", merge(1, 2), "1 merges, but words word"},
+		{"char", 1, 0, "<unk> a b ab", merge(1, 2), "1 merges, but words char"},
+		{"char", 0, 0, "<unk> a", nil, "0 of 2 tokens are special, want at least one"},
+		{"char", 3, 0, "<unk> a", nil, "3 of 2 tokens are special, want at least one"},
+		{"char", 1, 1, "<unk> a", nil, "token 1 ends a text, want a special one, 0 to 0"},
+		{"char", 1, -1, "<unk> a", nil, "token -1 ends a text, want a special one, 0 to 0"},
+		{"char", 1, 0, "<unk> a b a", nil, `tokens 1 and 3 are both "a"`},
+		{"bpe", 1, 0, "<unk> a b ab", merge(1, 4), "merge 0 joins tokens 1 and 4 of 4"},
+		{"bpe", 1, 0, "<unk> a b ab", merge(-1, 2), "merge 0 joins tokens -1 and 2 of 4"},
+		{"bpe", 1, 0, "<unk> a b ab", merge(2, 1), `merge 0 joins "b" and "a", want both and the result in the vocabulary`},
 	} {
-		tok, err := NewTrained(c.words, c.special, strings.Fields(c.tokens), c.merges)
+		tok, err := NewTrained(c.words, c.special, c.end, strings.Fields(c.tokens), c.merges)
 		if tok != nil || err == nil || err.Error() != "tokenizer: "+c.want {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -34,7 +34,7 @@ var allTokenizers = sync.OnceValue(func() map[string]*Tokenizer {
 	letters := strings.Split("<unk> _ a b c d e é ǆ 語 字 ' ’ . \u0301 🙂 \u200d x y z", " ")
 	letters[1] = " "
 	for _, words := range []string{"char", "word", "bpe"} {
-		tok, err := NewTrained(words, 1, letters, nil)
+		tok, err := NewTrained(words, 1, 0, letters, nil)
 		if err != nil {
 			panic(err)
 		}

@@ -156,6 +156,7 @@ func (s unigramSettings) finish() (model, error) {
 	return u, nil
 }
 
+func (u *unigram) unk() int  { return u.unknown }
 func (u *unigram) size() int { return len(u.tokens) }
 
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {

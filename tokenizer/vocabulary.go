@@ -48,6 +48,14 @@ func (v *vocabulary) id(token string) (int, bool) {
 	return id, ok
 }
 
+// idOr returns the id of a token, or none.
+func (v *vocabulary) idOr(token string) int {
+	if id, ok := v.ids[token]; ok {
+		return id
+	}
+	return none
+}
+
 func (v *vocabulary) token(id int) (string, bool) {
 	if id < 0 || id >= len(v.tokens) || !v.has[id] {
 		return "", false

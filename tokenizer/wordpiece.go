@@ -31,6 +31,8 @@ func (s wordPieceSettings) finish() (model, error) {
 	return newWordPiece(s.Vocab, s.Unknown, s.Prefix, s.Longest), nil
 }
 
+func (m *wordPiece) unk() int { return m.idOr(m.unknown) }
+
 func newWordPiece(v vocabulary, unknown, prefix string, longest int) *wordPiece {
 	m := &wordPiece{vocabulary: v, trie: newTrie(v.ids), unknown: unknown, longest: longest}
 	m.within, m.hasInner = m.trie.walk(root, prefix)

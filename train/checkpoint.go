@@ -35,7 +35,7 @@ func (tr *Trainer) Save(dir string) error { return atomicfile.Save(dir, tr.Files
 // Files returns the files that Save writes, those of Model.Saved included.
 func (tr *Trainer) Files() []atomicfile.File {
 	return append(tr.model.Saved(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
-		about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Translator.Config, tr.fingerprint()})
+		about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.network(), tr.fingerprint()})
 		if err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func (tr *Trainer) Resume(dir string) error {
 	switch at := c.Position; {
 	case c.Settings != tr.Settings:
 		return bad("was made with other settings: %+v, not %+v", c.Settings, tr.Settings)
-	case !c.Network.Equal(tr.model.Translator.Config):
-		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Translator.Config)
+	case !c.Network.Equal(tr.network()):
+		return bad("was made with another network: %+v, not %+v", c.Network, tr.network())
 	case c.Data != tr.fingerprint():
 		return bad("was saved for other training pairs")
 	case at.Epoch < 0 || at.Step < 0 || at.Step >= tr.steps() || at.Total != at.Epoch*tr.steps()+at.Step ||
@@ -84,6 +84,12 @@ func (tr *Trainer) Resume(dir string) error {
 	tr.optim.SetSteps(c.Position.Total)
 	tr.at = c.Position
 	return nil
+}
+
+// network returns the configuration of a translator of attn train.
+func (tr *Trainer) network() models.TranslatorConfig {
+	c, _ := tr.model.TranslatorConfig()
+	return c
 }
 
 // Done returns the number of completed epochs, and the number of completed steps of the next one.

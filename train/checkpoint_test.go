@@ -49,7 +49,7 @@ func TestResumeGoesOnExactly(t *testing.T) {
 			if err := first.Save(dir); err != nil {
 				t.Fatal(err)
 			}
-			m, err := models.LoadTranslator(dir)
+			m, err := models.Load(dir, models.Options{Trainable: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -307,7 +307,7 @@ func TestSaveKilled(t *testing.T) {
 	next := after(t, c, pairs, 4)
 	// stateOf identifies the content of a directory, after training it to the end.
 	stateOf := func(dir string) (string, error) {
-		m, err := models.LoadTranslator(dir)
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			if entries, _ := os.ReadDir(dir); len(entries) <= 1 { // the folder of new files
 				return "nothing", nil
@@ -315,7 +315,7 @@ func TestSaveKilled(t *testing.T) {
 			return "", err
 		}
 		data := pairs
-		if m.Translator.Config.Arch == models.GRU {
+		if m.Family.Type == "attn-gru" {
 			data = others
 		}
 		tr := newToyTrainer(t, m, data, toySettings(3))
@@ -327,7 +327,7 @@ func TestSaveKilled(t *testing.T) {
 		if steps > 0 && first.EpochTokens <= first.Tokens {
 			return "", fmt.Errorf("%d tokens in the epoch, of them %d in the first step: the others are forgotten", first.EpochTokens, first.Tokens)
 		}
-		if m.Translator.Config.Arch == models.GRU {
+		if m.Family.Type == "attn-gru" {
 			return "another run", nil
 		}
 		sameParams(t, m, whole)
@@ -382,7 +382,7 @@ func TestCompactResumes(t *testing.T) {
 		before := logits(whole, pairs)
 		dir := saved(t, keep(t, whole, nil), pairs)
 		run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
-		m, err := models.LoadTranslator(dir)
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}

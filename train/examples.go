@@ -45,7 +45,7 @@ func (tr *Trainer) Examples() atomicfile.File {
 // preparedTrainer returns a trainer on the pairs of ExamplesFile.
 func preparedTrainer(dir string, m *models.Model, s Settings) (*Trainer, error) {
 	path := filepath.Join(dir, ExamplesFile)
-	examples, err := readExamples(path, m.Translator.Config)
+	examples, err := readExamples(path, m.Sizes())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; run attn train --prepare again to write it", path, err)
 	}
@@ -53,7 +53,7 @@ func preparedTrainer(dir string, m *models.Model, s Settings) (*Trainer, error) 
 }
 
 // readExamples reads an ExamplesFile. Trainer.Resume checks that its pairs are those of the run.
-func readExamples(path string, c models.TranslatorConfig) (examples []models.Example, err error) {
+func readExamples(path string, z models.Sizes) (examples []models.Example, err error) {
 	file, err := safetensors.Read(path)
 	if err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func readExamples(path string, c models.TranslatorConfig) (examples []models.Exa
 		return text, slices.Min(text) >= 0 && slices.Max(text) < limit
 	}
 	for len(lengths) > 0 {
-		source, ok := next(c.SourceVocab)
-		target, also := next(c.TargetVocab)
+		source, ok := next(z.Vocabulary)
+		target, also := next(z.Decoder.Vocabulary)
 		if !ok || !also {
 			return nil, fmt.Errorf("pair %d does not match the ids or the vocabulary", len(examples)+1)
 		}

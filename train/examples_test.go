@@ -35,7 +35,13 @@ func TestExamplesFile(t *testing.T) {
 	for i, p := range pairs {
 		for side, want := range []string{p.Source, p.Target} {
 			n := lengths[2*i+side]
-			v := []*seq2seq.Vocabulary{m.Translator.Source, m.Translator.Target}[side]
+			v, err := m.Tokenizer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if side == 1 {
+				v = v.Target()
+			}
 			if got := v.Decode(ids[:n]); got != want || ids[n-1] != seq2seq.EOS {
 				t.Errorf("pair %d: %q, then %d; want %q and the end mark", i, got, ids[n-1], want)
 			}

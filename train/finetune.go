@@ -3,42 +3,74 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
 
-// FineTune trains m for the given number of steps, over as many epochs of the pairs as
-// necessary; without steps it does nothing. After each step it calls report, unless report
-// is nil.
+// Tuning configures FineTune. Fields other than Steps and Rate may be zero.
+type Tuning struct {
+	Steps     int
+	Rate      float64 // the largest learning rate
+	Smoothing float32 // of the labels, for a task with labels
+	Seed      uint64  // of the order of batches
+	// Progress, if not nil, is called after each step.
+	Progress func(step int)
+}
+
+// FineTune trains the model of p on the examples of another probe for the same task, one batch per step, in random
+// order: a pruned model, of any family, regains a part of what its removed heads did. It uses AdamW without weight decay,
+// no dropout, gradients clipped at a norm of 1, and a learning rate that grows over the first tenth of the steps and then
+// falls to 0 along a cosine. Removed heads stay removed, and their weights do not change. p gets its own copy of the
+// model, so other probes of the model do not change.
 //
-// FineTune ignores the setting Epochs. The learning rate rises during the warm-up and then falls
-// along half a cosine to zero after the last step: a run of known length ends best with small
-// steps. FineTune uses no dropout: a pruned model has no capacity to spare, and with dropout a
-// short run can make it worse. Removed heads stay removed.
-//
-// Errors: settings out of range, no pairs to learn, models.ErrDiverged; if ctx ends, the context's
-// error, after the current step is finished.
-func FineTune(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, s Settings, steps int, report func(Progress)) error {
-	if steps < 0 {
-		return fmt.Errorf("train: FineTune: %d steps, want at least 0", steps)
+// Errors: those of Probe.Change; models.ErrDiverged; if ctx ends, ctx.Err(). After the last two, p is partly trained.
+func FineTune(ctx context.Context, p, examples *models.Probe, o Tuning) error {
+	if o.Steps < 0 || !(o.Rate > 0) || !(o.Smoothing >= 0 && o.Smoothing < 1) {
+		return fmt.Errorf("train: FineTune: Steps %d, Rate %v and Smoothing %v, "+
+			"want Steps at least 0, Rate above 0 and Smoothing from 0 to below 1", o.Steps, o.Rate, o.Smoothing)
 	}
-	s.Epochs = 1 // until the number of steps per epoch is known
-	tr, err := NewTrainer(m, pairs, s)
-	if err != nil || steps == 0 {
-		return err
-	}
-	tr.tape = tensor.NewTape(tensor.Eval)
-	tr.schedule = nn.WarmupCosine(s.Warmup, steps+1) // so that the last step is not zero
-	tr.Settings.Epochs = (steps + tr.steps() - 1) / tr.steps()
-	return tr.Run(ctx, func(p Progress) error {
-		if report != nil {
-			report(p)
-		}
-		if steps--; steps == 0 {
-			return ErrStop
+	return p.Change(func(m *models.Model) error {
+		on := p.On(examples).Smoothed(o.Smoothing)
+		optimizer := nn.NewAdamW(m)
+		optimizer.WeightDecay = 0
+		schedule := nn.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // so that the rate of the last step is not 0
+		rng := rand.New(rand.NewPCG(o.Seed, 7))
+		tape := tensor.NewTape(tensor.Eval)
+		tape.SetContext(ctx)
+		var order []int
+		for step := range o.Steps {
+			if len(order) == 0 {
+				order = rng.Perm(len(on.Batches()))
+			}
+			tape.Reset()
+			nn.ZeroGrad(m)
+			diverged := false
+			if err := par.Stopped(func() {
+				out := on.Run(tape, order[0], prune.Pass{})
+				loss := tensor.Scale(tape, out.Loss, 1/float32(out.Terms))
+				if v := float64(loss.Item()); math.IsNaN(v) || math.IsInf(v, 0) {
+					diverged = true
+					return
+				}
+				tape.Backward(loss, nil)
+			}); err != nil {
+				return err
+			}
+			if diverged {
+				return models.ErrDiverged
+			}
+			order = order[1:]
+			nn.ClipGradNorm(m, 1)
+			optimizer.Step(o.Rate * schedule(step+1))
+			if o.Progress != nil {
+				o.Progress(step + 1)
+			}
 		}
 		return nil
 	})

@@ -6,9 +6,21 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/seq2seq"
 )
 
-// Training a part of what removed heads leave is enough.
+// probe returns a probe of a model on pairs.
+func probe(t *testing.T, m *models.Model, pairs []seq2seq.Pair) *models.Probe {
+	t.Helper()
+	p, err := Probe(m, pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Training gets back a part of what removed heads leave, in a model without the heads and in one with gates of 0.
 func TestFineTune(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: trains")
@@ -17,88 +29,96 @@ func TestFineTune(t *testing.T) {
 	c := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64, Dropout: 0.1}
 	m := newToy(t, c, pairs)
 	run(t, newToyTrainer(t, m, pairs, toySettings(60)))
-	small := keep(t, m, map[string][]int{"encoder.0.self": {}, "decoder.0.self": {1}, "decoder.0.cross": {0, 1, 3}})
-	before, err := Loss(ctx, small, pairs)
+	kept := map[string][]int{"encoder.0.self": {}, "decoder.0.self": {1}, "decoder.0.cross": {0, 1, 3}}
+	var gone []prune.Head
+	for layer, left := range kept {
+		for h := range c.Heads {
+			if !slices.Contains(left, h) {
+				gone = append(gone, prune.Head{Layer: layer, Number: h})
+			}
+		}
+	}
+	gated, err := probe(t, m, pairs).Without(gone)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seen []Progress
-	settings := toySettings(0) // ignored
-	if err := FineTune(ctx, small, pairs, settings, 100, func(p Progress) { seen = append(seen, p) }); err != nil {
-		t.Fatal(err)
+	for name, p := range map[string]*models.Probe{"cut": probe(t, keep(t, m, kept), pairs), "gated": gated} {
+		loss := func(p *models.Probe) float64 {
+			v, err := p.Loss(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		before, steps := loss(p), 0
+		other := p.On(p)
+		o := Tuning{Steps: 100, Rate: 0.003, Smoothing: 0.1, Progress: func(n int) { steps = n }}
+		if err := FineTune(ctx, p, p, o); err != nil {
+			t.Fatal(err)
+		}
+		if after := loss(p); !(after < 0.8*before) || steps != 100 {
+			t.Errorf("%s: loss %v before and %v after %d steps", name, before, after, steps)
+		}
+		if loss(other) != before {
+			t.Errorf("%s: another probe of the model has changed", name)
+		}
+		if n := p.Layers()[0].Config().Heads; n != 0 {
+			t.Errorf("%s: the layer without heads has %d", name, n)
+		}
+		// Heads that are removed do not learn.
+		for i, l := range p.Model().Attention() {
+			was, left := m.Attention()[i], kept[l.Config().Name]
+			if name == "gated" && len(left) < c.Heads {
+				lost := 0
+				for slices.Contains(left, lost) {
+					lost++
+				}
+				size := l.Config().HeadSize * c.Width
+				if !slices.Equal(l.Q.Weight.Data()[lost*size:][:size], was.Q.Weight.Data()[lost*size:][:size]) {
+					t.Errorf("removed head %d of %s has learnt", lost, l.Config().Name)
+				}
+			}
+		}
 	}
-	last := seen[len(seen)-1]
-	if len(seen) != 100 || last.Epoch != 13 || last.Epochs != 13 || last.Step != 4 {
-		t.Errorf("%d steps, the last of which %+v, want 100 of 8 an epoch", len(seen), last)
-	}
-	after, err := Loss(ctx, small, pairs)
-	if err != nil || !(after < 0.8*before) {
-		t.Errorf("loss %v before and %v after, %v", before, after, err)
-	}
-	if n := small.Attention()[0].Config().Heads; n != 0 {
-		t.Errorf("the layer without heads has %d", n)
-	}
-
-	// Heads of zeros do not learn: they get no gradient.
-	large := small.Expand()
-	if err := FineTune(ctx, large, pairs, settings, 5, nil); err != nil {
-		t.Fatal(err)
-	}
-	again := keep(t, large, map[string][]int{"encoder.0.self": {}, "decoder.0.self": {1}, "decoder.0.cross": {0, 1, 3}})
-	if largest, scale, err := differ(t, large, again, pairs); err != nil || !(largest <= 1e-5*scale) {
-		t.Errorf("expanded and trained, the lost heads change the logits by %v of %v, %v", largest, scale, err)
-	}
-
-	// The steps equal those of a run without dropout.
-	undropped := c
-	undropped.Dropout = 0
-	one, two := newToy(t, undropped, pairs), newToy(t, c, pairs)
-	run(t, newToyTrainer(t, one, pairs, toySettings(2)))
-	if err := FineTune(ctx, two, pairs, settings, 16, nil); err != nil {
-		t.Fatal(err)
-	}
-	sameParams(t, two, one)
-	if err := FineTune(ctx, two, pairs, settings, 0, nil); err != nil {
-		t.Fatal(err)
-	}
-	sameParams(t, two, one)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
+	p := probe(t, m, pairs)
 	for _, err := range []error{
-		FineTune(ctx, two, pairs, settings, -1, nil), FineTune(ctx, two, nil, settings, 3, nil),
-		FineTune(ctx, two, pairs, Settings{}, 3, nil), FineTune(ended, two, pairs, settings, 3, nil),
+		FineTune(ctx, p, p, Tuning{Steps: -1, Rate: 1}), FineTune(ctx, p, p, Tuning{Steps: 3}),
+		FineTune(ctx, p, p, Tuning{Steps: 3, Rate: 1, Smoothing: 1}), FineTune(ended, p, p, Tuning{Steps: 3, Rate: 1}),
 	} {
 		if err == nil {
 			t.Error("no error")
 		}
 	}
-	sameParams(t, two, one)
 }
 
-// Each of a given number of steps has an effect, including the last.
+// Each of a given number of steps has an effect, including the last. Smoothed labels give another result.
 func TestFineTuneLastStep(t *testing.T) {
 	pairs := toyPairs(16)
 	m := newToy(t, headed()[0], pairs)
-	settings := toySettings(0)
-	settings.Warmup = 1
-	weights := func() []float32 {
-		var all []float32
-		for _, p := range m.Params() {
-			all = append(all, p.Data()...)
+	after := func(smoothing float32) (all [][]float32) {
+		p := probe(t, m, pairs)
+		weights := func() (all []float32) {
+			for _, x := range p.Model().Params() {
+				all = append(all, x.Data()...)
+			}
+			return all
+		}
+		before := weights()
+		err := FineTune(context.Background(), p, p, Tuning{Steps: 3, Rate: 0.003, Smoothing: smoothing, Progress: func(step int) {
+			all = append(all, weights())
+			if slices.Equal(before, all[len(all)-1]) {
+				t.Errorf("step %d of 3 is idle", step)
+			}
+			before = all[len(all)-1]
+		}})
+		if err != nil || len(all) != 3 {
+			t.Errorf("%d steps, error %v", len(all), err)
 		}
 		return all
 	}
-	before := weights()
-	step := 0
-	err := FineTune(context.Background(), m, pairs, settings, 3, func(Progress) {
-		step++
-		after := weights()
-		if slices.Equal(before, after) {
-			t.Errorf("step %d of 3 is idle", step)
-		}
-		before = after
-	})
-	if err != nil || step != 3 {
-		t.Errorf("%d steps, error %v", step, err)
+	if slices.Equal(after(0)[2], after(0.1)[2]) {
+		t.Error("smoothed labels make no difference")
 	}
 }

@@ -72,7 +72,7 @@ func (s *Sampler) ask() {
 
 // read translates the text and draws the last layer of cross-attention.
 func (s *Sampler) read(ctx context.Context) (sample Sample, err error) {
-	m, err := models.LoadTranslator(s.Dir)
+	m, err := models.Load(s.Dir, models.Options{})
 	if err != nil {
 		return sample, err
 	}

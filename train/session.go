@@ -173,7 +173,7 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	if s.Recipe, err = change(*stored); err != nil {
 		return err
 	}
-	if s.Model, err = models.LoadTranslator(s.Dir); err != nil {
+	if s.Model, err = models.Load(s.Dir, models.Options{Trainable: true}); err != nil {
 		return err
 	}
 	if s.options.Prepared {
@@ -199,6 +199,9 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	}
 	return err
 }
+
+// EarlierFile is a file of runs of earlier versions that has become a part of another one.
+const EarlierFile = "source.json"
 
 // vacant returns an error if the run would replace a file without Force, or if the directory has
 // a reserved file.
@@ -268,7 +271,7 @@ func (s *Session) save(others ...atomicfile.File) error {
 // write replaces files, together with the metrics.
 func (s *Session) write(files ...atomicfile.File) error {
 	files = append(files, s.metrics.file())
-	var gone []string // files of an earlier run that this one does not replace
+	gone := []string{EarlierFile} // files of an earlier run that this one does not replace
 	if s.film == nil && !s.options.Prepared {
 		gone = append(gone, FilmFile)
 	}

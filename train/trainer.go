@@ -290,7 +290,7 @@ func (tr *Trainer) update(number int, lr float64, batch []models.Example) (loss,
 	t.Reset()
 	t.Seed(tr.Settings.Seed, number-1)
 	logits, write := tr.model.Predict(t, batch, models.Run{})
-	mean := nn.CrossEntropy(t, logits, write, seq2seq.Pad, tr.Settings.Smoothing)
+	mean := nn.CrossEntropy(t, logits, write, models.Ignore, tr.Settings.Smoothing)
 	nn.ZeroGrad(tr.params)
 	t.Backward(mean, nil)
 	limit := tr.Settings.Clip

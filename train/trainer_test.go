@@ -323,7 +323,7 @@ func TestWindows(t *testing.T) {
 		if err := tr.Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		m, err := models.LoadTranslator(dir)
+		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}

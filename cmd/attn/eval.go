@@ -36,7 +36,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
 		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
 	}
-	m, err := models.LoadTranslator(cmd.Model)
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (cmd *evalCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 func (cmd *evalCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *evalCommand) stream(c console) (shards.Stream, error) {
-	m, err := models.LoadTranslator(cmd.Model)
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true})
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func TestExitCodes(t *testing.T) {
 		"tokenize --model encoder --file X", "tokenize --model X a", "embed --model encoder X", "embed --model X texts",
 		"heads --model run --data X", "heads --model run --sums X", "heads --model X --data pairs",
 		"view --model encoder --importance X", "view --weights X", "view --model X",
-		"map --model encoder --font X --png p hello", "map --weights X", "map --model X hello",
+		"map --model encoder --font X --png p cat", "map --weights X", "map --model X hello",
 		"run --model encoder --in X --out y", "run --model X --out y hello", "apply --in X --out y", "eval --model run --data X", "eval --model X --data pairs",
 		"prune --model run --data X --out new", "prune --model X --data pairs --out new", "train --data X --out new", "train --data pairs --valid X --out new",
 		"train --resume --out X", "shards --input X --shards 1 --output new tokenize --model encoder",
@@ -87,8 +87,8 @@ func TestExitCodes(t *testing.T) {
 		"tokenize --model texts a", "models texts", "generate --model texts a", "embed --model texts texts", "follow texts", "follow missing",
 		"export --model texts --onnx y", "shards --output texts --merge", "train --resume --out texts",
 		// A model of the wrong kind.
-		"generate --model encoder a", "generate --model run a", "translate --model encoder a", "eval --model encoder --data pairs",
-		"export --model encoder --onnx y", "embed --model run texts", "run --model run --out y a", "models run", "heads --model encoder --sums texts",
+		"generate --model encoder a", "translate --model encoder a", "eval --model encoder --data pairs",
+		"export --model encoder --onnx y", "embed --model run texts", "heads --model encoder --sums texts",
 	} {
 		want := exitInput
 		if strings.HasPrefix(line, "train") { // X is an output of attn train

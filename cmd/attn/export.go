@@ -1,6 +1,10 @@
 package main
 
-import "github.com/attn-go/attn/models"
+import (
+	"context"
+
+	"github.com/attn-go/attn/models"
+)
 
 type exportCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
@@ -18,8 +22,8 @@ The ONNX model runs one decoding step, and encodes the source in the first step.
 contain the vocabularies. See docs/onnx.md for Python code that translates with it.`
 }
 
-func (cmd *exportCommand) Run() error {
-	m, err := models.LoadTranslator(cmd.Model)
+func (cmd *exportCommand) Run(_ context.Context, c console) error {
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true})
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,6 @@ func runFiles() []string {
 	return append(train.RunFiles(), reportFile, unfinishedFile)
 }
 
-// isPretrained reports whether a directory contains a pretrained model rather than a translator of attn train.
-func isPretrained(dir string) bool { return exists(dir) && !models.IsTranslator(dir) }
-
 // deref returns the value of a text flag, or "" if it is not given.
 func deref(text *string) string {
 	if text == nil {
@@ -96,7 +93,20 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 	return m, nil
 }
 
-// openSource loads a model whose attention can be recorded. generate is the number of tokens that a pretrained decoder adds
+// loadTranslator loads an encoder-decoder.
+func loadTranslator(c console, dir string, o models.Options) (*models.Model, error) {
+	m, err := load(c, models.Load, dir, o)
+	if err != nil {
+		return nil, err
+	}
+	if m.Sizes().Decoder == nil {
+		return nil, input.Errorf(dir, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
+	}
+	_, err = m.Tokenizer()
+	return m, err
+}
+
+// openSource loads a model whose attention can be recorded. generate is the number of tokens that a decoder adds
 // to each text.
 func openSource(dir string, c console, generate int) (s recording.Source, err error) {
 	m, err := load(c, models.Load, dir, models.Options{})

@@ -40,7 +40,7 @@ func (headsCommand) Help() string {
   attn heads --model runs/fra.run --sums sums.json
   attn heads --model bert-base-uncased --data texts.txt --method gradient,confidence
 
-For a pretrained model, each line of --data has these tab-separated columns:
+Each line of --data has these tab-separated columns:
   a text                           for a model that predicts masked words or the next word
   a text, or two, and a class      for a classifier of texts
   a source and its target          for an encoder-decoder

@@ -34,8 +34,8 @@ func (cmd *headsCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 func (cmd *headsCommand) model() (string, bool) { return cmd.Model, true }
 
 // translator loads a translator with heads.
-func (cmd *headsCommand) translator() (*models.Model, error) {
-	m, err := models.LoadTranslator(cmd.Model)
+func (cmd *headsCommand) translator(c console) (*models.Model, error) {
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true})
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (cmd *headsCommand) translator() (*models.Model, error) {
 }
 
 func (cmd *headsCommand) stream(c console) (shards.Stream, error) {
-	m, err := cmd.translator()
+	m, err := cmd.translator(c)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (cmd *headsCommand) stream(c console) (shards.Stream, error) {
 
 // showMerged shows the report of lines that attn shards has added up.
 func (cmd *headsCommand) showMerged(c console, o importance.Options) error {
-	m, err := cmd.translator()
+	m, err := cmd.translator(c)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ func TestHeadsOfShards(t *testing.T) {
 		if err := json.Unmarshal([]byte(command(t, append([]string{"heads", "--model", model, "--json"}, args...)...)), &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Pairs != 60 || len(r.Scores) == 0 || r.Layers[0].Measures == nil {
-			t.Fatalf("%d pairs, %d methods, measures %v", r.Pairs, len(r.Scores), r.Layers[0].Measures)
+		if r.Texts != 60 || len(r.Scores) == 0 || r.Layers[0].Measures == nil {
+			t.Fatalf("%d texts, %d methods, measures %v", r.Texts, len(r.Scores), r.Layers[0].Measures)
 		}
 		r.Data = ""
 		for i := range r.Scores {

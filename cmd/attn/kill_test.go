@@ -146,7 +146,7 @@ func TestTrainKilled(t *testing.T) {
 		states := map[string]int{}
 		for n, out := range left {
 			what := fmt.Sprintf("%s, killed before operation %d", c.name, n)
-			_, err := models.LoadTranslator(out) // without recovery
+			_, err := models.Load(out, models.Options{Trainable: true}) // without recovery
 			store, lockErr := atomicfile.Lock(out)
 			if lockErr != nil {
 				t.Fatal(lockErr)

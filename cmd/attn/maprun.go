@@ -90,28 +90,25 @@ func (cmd *mapCommand) run(ctx context.Context, c console) (*heads.Record, error
 		return nil, err
 	}
 	m := from.Model
-	switch {
-	case m.Translator == nil && cmd.Target != nil:
-		return nil, usage("--target requires a translator, and %s is a %s model; use --pair for a second text", quoted(cmd.Model), m.Family.Name)
-	case m.Translator != nil && cmd.Pair != nil:
-		return nil, usage("--pair requires a pretrained encoder, and %s is a translator; use --target for its output", quoted(cmd.Model))
+	second, flag := cmd.Pair, "--pair"
+	switch writes := m.Sizes().Decoder != nil; {
+	case !writes && cmd.Target != nil:
+		return nil, usage("--target requires an encoder-decoder, and %s is a %s model; use --pair for a second text", quoted(cmd.Model), m.Family.Name)
+	case writes && cmd.Pair != nil:
+		return nil, usage("--pair requires an encoder or a decoder, and %s is an encoder-decoder; use --target for its output", quoted(cmd.Model))
+	case writes:
+		second, flag = cmd.Target, "--target"
 	}
-	source, err := c.text(ctx, cmd.Text, "type a text for the model to read, then Enter", from.MaxText())
+	source, err := c.text(ctx, cmd.Text, "type a text for the model to read, then Enter", recording.MaxText)
+	if err == nil && second != nil {
+		err = checkText(flag, 0, *second, recording.MaxText)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if m.Translator == nil {
-		r, err := from.Record(ctx, source, deref(cmd.Pair))
-		if err != nil {
-			return nil, recordError(1, err)
-		}
-		return r, nil
+	r, err := from.Record(ctx, source, deref(second))
+	if err != nil {
+		return nil, recordError(1, err)
 	}
-	if cmd.Target != nil {
-		if err := checkText("--target", 0, *cmd.Target, from.MaxText()); err != nil {
-			return nil, err
-		}
-	}
-	shown := heads.RecorderOptions{ValueNorms: cmd.Values || cmd.Embed != "", Vectors: cmd.Embed != ""}
-	return from.RecordWhole(ctx, source, cmd.Target, shown)
+	return r, nil
 }

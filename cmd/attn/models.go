@@ -9,7 +9,7 @@ import (
 )
 
 type modelsCommand struct {
-	Dir  string `arg:"" help:"Directory of a pretrained model." placeholder:"DIR"`
+	Dir  string `arg:"" help:"Directory of a model." placeholder:"DIR"`
 	JSON bool   `name:"json" help:"Write a JSON object."`
 }
 

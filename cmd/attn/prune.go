@@ -28,9 +28,9 @@ type pruneCommand struct {
 	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
 	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How" want:"at least 0"`
 	Train       string   `help:"Data for the training steps, in the format of --data (default the scoring part of --data)." placeholder:"FILE" group:"How" needs:"finetune" excludes:"finetune=0"`
-	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001, or 0.00005 for a pretrained model). With only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
+	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001 for a model of attn train, 0.00005 for others). With only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
 
-	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu for translations; for pretrained models also loss, accuracy, spearman or pearson. auto is exact match for character models of attn train, BLEU for its other models, and accuracy, Spearman's correlation or the loss for pretrained models." placeholder:"NAME" group:"Report"`
+	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"bleu, exact or loss for translations, accuracy or loss for classes, spearman, pearson or loss for similar texts, and otherwise loss. auto is the first of these, and exact for character models of attn train." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Number of random orders to compare with." placeholder:"N" group:"Report" want:"0 to 1000"`
 	Resamples int           `default:"1000" help:"Number of bootstrap resamples." placeholder:"N" group:"Report" want:"100 to 1000000"`
 	SpeedTime time.Duration `default:"1s" help:"Time to measure the speed of each kind of work, up to three times as long for slow work. There are up to 14 kinds, so this is a large part of a short run: 0 skips the measurement." placeholder:"TIME" group:"Report" want:"0 to 1h"`
@@ -56,13 +56,13 @@ masked/, the same model with the shapes of the original; pruning.json; and repor
 After Ctrl-C, unfinished.json contains the results so far. The speed is measured last; with
 --speed-time 0, it is not.
 
-For a pretrained model, --data has the format that attn heads --help describes. The metric
-is accuracy for classifiers, Spearman's correlation for similar texts, and otherwise the
-loss. Heads that share keys and values are removed together. In masked/, the weights of
+--data has the format that attn heads --help describes. The metric is BLEU for translations,
+exact match for character models of attn train, accuracy for classifiers, Spearman's
+correlation for similar texts, and otherwise the loss. Heads that share keys and values are removed together. In masked/, the weights of
 removed heads are zero, and every program that loads the original can load the model. In
-the pruned model, removed heads are absent. For BERT, DistilBERT, RoBERTa and GPT-2,
-config.json lists them as pruned_heads, which transformers before version 5 supports. For
-Llama, Mistral, Qwen and Gemma, a model with the same number of heads in all layers, as with
+the pruned model, removed heads are absent. For models of attn train, BERT, DistilBERT, RoBERTa
+and GPT-2, config.json lists them as pruned_heads, which transformers before version 5 supports for the last four.
+For Llama, Mistral, Qwen and Gemma, a model with the same number of heads in all layers, as with
 --even, is a normal model; otherwise only attn can load it. For MPNet, Marian and T5, there
 is no pruned model: the directory contains the masked model.`
 }

@@ -55,7 +55,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	try := fmt.Sprintf("try: attn view --model %s TEXT", quoted(cmd.Out))
-	if m.Translator != nil {
+	if m.Name == tasks.Translation {
 		try = tryHint(cmd.Out, x.Example)
 	}
 	_, err = fmt.Fprintln(c.err, try)

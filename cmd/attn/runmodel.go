@@ -9,7 +9,7 @@ import (
 )
 
 type runCommand struct {
-	Model      string  `required:"" help:"Directory of a pretrained model." placeholder:"DIR"`
+	Model      string  `required:"" help:"Directory of a model." placeholder:"DIR"`
 	Out        string  `required:"" help:"Safetensors file to write." placeholder:"FILE" writes:"file"`
 	IDs        []int   `name:"ids" help:"Comma-separated token ids, instead of a text." placeholder:"N" either:"input"`
 	In         string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE" either:"input"`

@@ -12,7 +12,7 @@ import (
 // scoredFlags are the flags of the commands that score heads.
 type scoredFlags struct {
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data      string   `help:"Tab-separated pairs that the model was not trained on, one per line; for a pretrained model, the columns that attn heads --help lists (default new dates, for a dates model)." placeholder:"FILE"`
+	Data      string   `help:"Texts that the model was not trained on, one per line, with the columns that attn heads --help lists (default new dates, for a dates model)." placeholder:"FILE"`
 	Method    []string `enum:"${methods}" help:"${methods_or}, or several, comma-separated (default all but random)." placeholder:"NAME" group:"Importance"`
 	Normalize bool     `help:"Divide the scores of gradient, taylor and fisher by their norm over the layer." group:"Importance"`
 	Limit     int      `default:"1000" help:"Use at most N sources of the data, or of each of its parts." placeholder:"N" want:"1 to 250000"`

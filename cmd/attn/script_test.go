@@ -213,7 +213,7 @@ func keepHeads(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: keep DIR OUT LAYER=HEADS…")
 	}
-	m, err := models.LoadTranslator(ts.MkAbs(args[0]))
+	m, err := models.Load(ts.MkAbs(args[0]), models.Options{Trainable: true})
 	ts.Check(err)
 	kept := map[string][]int{}
 	for _, arg := range args[2:] {

@@ -62,7 +62,7 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 			quoted(s.Dir), nn.Count(s.Model), learn-s.Trainer.Skipped, quoted(s.Dir))
 		return nil
 	}
-	n := s.Model.Translator.Config
+	n, _ := s.Model.TranslatorConfig()
 	fmt.Fprintf(c.err, "%s with %s scores, %d parameters; training pairs: %d, test pairs: %d\n",
 		n.Arch, n.Score, nn.Count(s.Model), learn, len(s.Data.Test))
 	p := progress.NewTraining(c.err, curve.Parse(s.Metrics()))

@@ -8,7 +8,6 @@ import (
 	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/internal/app/shards"
 	"github.com/attn-go/attn/internal/app/texts"
-	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/train"
 )
@@ -32,9 +31,9 @@ func (translateCommand) Help() string {
   attn translate --model runs/fra.run --beam 4 < english.txt > french.txt
   attn translate --model t5-small "translate English to German: How are you?"
 
-DIR contains a model of attn train or a pretrained encoder-decoder with a tokenizer.json.
-Some pretrained models, such as T5, expect an instruction in the text. The output of a
-pretrained model is limited to 20 plus twice the number of input tokens.
+DIR contains a model of attn train or another encoder-decoder with a tokenizer, such as Marian
+or T5. T5 expects an instruction in the text. The output is limited to 20 plus twice the number
+of input tokens.
 
 The output has one line per input line, in the same order. A line that cannot be translated
 becomes {"error": "…"}; with --strict, it ends the run. A blank line stays blank. Results do not depend on how the
@@ -92,16 +91,5 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[texts.Translatio
 }
 
 func (cmd *translateCommand) load(c console) (*models.Model, error) {
-	if cmd.Map && isPretrained(cmd.Model) {
-		return nil, usage("--map requires a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
-	}
-	m, err := load(c, models.Load, cmd.Model, models.Options{})
-	if err != nil || m.Translator != nil {
-		return m, err
-	}
-	if m.Sizes().Decoder == nil {
-		return nil, input.Errorf(cmd.Model, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
-	}
-	_, err = m.Tokenizer()
-	return m, err
+	return loadTranslator(c, cmd.Model, models.Options{})
 }

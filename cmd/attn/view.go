@@ -17,9 +17,9 @@ type viewCommand struct {
 	Weights []string `help:"Safetensors file with weights [H Lq Lk], or film.safetensors of a run; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
-	Pair    *string  `help:"Second text of each pair, for a pretrained encoder." placeholder:"TEXT" needs:"text"`
+	Pair    *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text"`
 	Scores  string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
-	Steps   int      `name:"generate" help:"With a pretrained decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
+	Steps   int      `name:"generate" help:"With a decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
 	Text    []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
 }
 

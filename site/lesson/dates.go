@@ -52,7 +52,7 @@ const (
 
 // shippedFiles are the model of attn train, its weights in float16. TestShipped -update trains it again.
 //
-//go:embed dates/config.json dates/source.json dates/target.json dates/model.safetensors
+//go:embed dates/pieces.json dates/model.safetensors
 var shippedFiles embed.FS
 
 // datesModel is the shipped model, with its dates to measure on.
@@ -62,21 +62,25 @@ type datesModel struct {
 }
 
 var shipped = sync.OnceValues(func() (*datesModel, error) {
-	var v models.Translator
-	for name, to := range map[string]any{"config": &v.Config, "source": &v.Source, "target": &v.Target} {
-		data, err := shippedFiles.ReadFile("dates/" + name + ".json")
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(data, to); err != nil {
-			return nil, err
-		}
-	}
-	m, err := models.NewTranslator(v.Config, v.Source, v.Target, rand.New(rand.NewPCG(0, 0)))
+	data, err := shippedFiles.ReadFile("dates/pieces.json")
 	if err != nil {
 		return nil, err
 	}
-	data, err := shippedFiles.ReadFile("dates/model.safetensors")
+	var pieces [2][]string // of the vocabularies: a program that reads no tokenizer is smaller
+	if err := json.Unmarshal(data, &pieces); err != nil {
+		return nil, err
+	}
+	var sides [2]*seq2seq.Vocabulary
+	for i := range sides {
+		if sides[i], err = seq2seq.NewVocabulary(train.DatesRecipe().Units, pieces[i], nil); err != nil {
+			return nil, err
+		}
+	}
+	m, err := models.NewTranslator(datesTask().network, sides[0], sides[1], rand.New(rand.NewPCG(0, 0)))
+	if err != nil {
+		return nil, err
+	}
+	data, err = shippedFiles.ReadFile("dates/model.safetensors")
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,9 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 		return nil, err
 	}
 	s := &shown{Input: text, Output: outputs[0], Unknown: []string{}, Layers: []shownLayer{}}
-	s.Unknown = append(s.Unknown, m.Translator.Source.Unknown(text)...)
+	if t, err := m.Tokenizer(); err == nil {
+		s.Unknown = append(s.Unknown, t.Unknown(text)...)
+	}
 	if target == "" {
 		target = s.Output
 	}

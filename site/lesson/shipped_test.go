@@ -55,16 +55,13 @@ func ship(t *testing.T) {
 	if err := os.MkdirAll("dates", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, from := range map[string]any{
-		"config": m.Translator.Config, "source": m.Translator.Source, "target": m.Translator.Target,
-	} {
-		data, err := json.Marshal(from)
-		if err == nil {
-			err = os.WriteFile("dates/"+name+".json", append(data, '\n'), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	source, target := train.Vocabularies(learn, train.DatesRecipe().Units, train.DatesRecipe().VocabSize)
+	pieces, err := json.Marshal([2][]string{source.Pieces(), target.Pieces()})
+	if err == nil {
+		err = os.WriteFile("dates/pieces.json", append(pieces, '\n'), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, p := range m.Params() {
 		for i, x := range p.Data() {

@@ -25,12 +25,7 @@ type Options struct {
 // Measure scores the heads of a model on its data, and measures what they attend to. If ctx ends, the error
 // is that of ctx, and the report has the results so far: methods without a score are missing.
 func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance, error) {
-	r := reports.Importance{Model: m.Dir, Data: m.Data}
-	if m.Translator != nil {
-		r.Pairs = len(m.Lines)
-	} else {
-		r.Task, r.Items, r.Texts = m.Name, m.Items, len(m.Lines)
-	}
+	r := reports.Importance{Model: m.Dir, Data: m.Data, Task: m.Name, Items: m.OfLines, Texts: len(m.Lines)}
 	probe, err := m.Probe(m.Data, m.Lines, o.Seed)
 	if err != nil {
 		return r, err

@@ -37,7 +37,7 @@ func open(t *testing.T) (m *tasks.Model, pair string) {
 	if err := os.WriteFile(data, []byte(pair+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = tasks.Open(dir, data, tasks.Limits{}); err != nil {
+	if m, err = tasks.Open(dir, data, tasks.Limits{Lines: 9}); err != nil {
 		t.Fatal(err)
 	}
 	return m, pair
@@ -55,9 +55,9 @@ func TestMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(want.Layers) != 3 || len(want.Layers[0].Measures) == 0 || len(want.Scores) != 3 || want.Pairs != 1 {
-		t.Fatalf("%d layers with measures %v, %d methods, %d pairs",
-			len(want.Layers), want.Layers[0].Measures, len(want.Scores), want.Pairs)
+	if len(want.Layers) != 3 || len(want.Layers[0].Measures) == 0 || len(want.Scores) != 3 || want.Texts != 1 {
+		t.Fatalf("%d layers with measures %v, %d methods, %d texts",
+			len(want.Layers), want.Layers[0].Measures, len(want.Scores), want.Texts)
 	}
 	var out bytes.Buffer
 	var said strings.Builder

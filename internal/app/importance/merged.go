@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
+	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
@@ -45,7 +46,7 @@ func Merged(path string, m *models.Model, dir, id string, complete bool, o Optio
 		return r, f.bad("was made with model %.12s, not %.12s", f.Model, id)
 	}
 	layers := m.Attention()
-	r = reports.Importance{Model: dir, Data: path, Pairs: f.Lines, Layers: Layers(layers)}
+	r = reports.Importance{Model: dir, Data: path, Task: tasks.Translation, Items: "pairs", Texts: f.Lines, Layers: Layers(layers)}
 	if err := f.measures(r.Layers); err != nil {
 		return r, err
 	}

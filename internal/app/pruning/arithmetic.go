@@ -17,7 +17,7 @@ type Reads struct {
 
 // Count returns the number of multiply-adds of a translator. Only products count; softmax and norms do not. Keys and
 // values are computed once and cached, and a decoder's query attends to the tokens before it.
-func Count(m *models.Model, r Reads) float64 {
+func Count(n models.Network, r Reads) float64 {
 	b, s, t := float64(r.Batch), float64(r.Source), float64(r.Target)
 	past := float64(r.Cached)
 	encoded := s
@@ -25,20 +25,20 @@ func Count(m *models.Model, r Reads) float64 {
 		encoded = 0
 	}
 	// Every network of attn train counts the multiply-adds outside its attention layers.
-	n := m.Network.(interface {
+	sum := n.(interface {
 		Operations(encoded, source, target float64) float64
 	}).Operations(encoded, s, t)
-	for _, l := range m.Attention() {
+	for _, l := range n.Attention() {
 		switch kind, _ := heads.Place(l.Config().Name); kind {
 		case heads.Cross:
-			n += layerOperations(l, t, encoded, t*s)
+			sum += layerOperations(l, t, encoded, t*s)
 		case heads.Decoder:
-			n += layerOperations(l, t, t, t*past+t*(t+1)/2)
+			sum += layerOperations(l, t, t, t*past+t*(t+1)/2)
 		default:
-			n += layerOperations(l, encoded, encoded, encoded*s)
+			sum += layerOperations(l, encoded, encoded, encoded*s)
 		}
 	}
-	return b * n
+	return b * sum
 }
 
 // layerOperations returns the multiply-adds of an attention layer for one sequence with the given

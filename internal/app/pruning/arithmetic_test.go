@@ -24,7 +24,7 @@ func toy(t testing.TB, c models.TranslatorConfig) *models.Model {
 func TestCount(t *testing.T) {
 	c := models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 8, Heads: 2, Layers: 1, Hidden: 16}
 	m := toy(t, c)
-	vocab := float64(m.Translator.Config.TargetVocab)
+	vocab := float64(m.Sizes().Decoder.Vocabulary)
 	rest := 2 * (2*8*16*(3+5) + 5*8*vocab) // feed-forward networks and logits
 	reads := Reads{Batch: 2, Source: 3, Target: 5}
 	for _, w := range []struct {
@@ -43,17 +43,17 @@ func TestCount(t *testing.T) {
 		{"no heads", map[string][]int{"encoder.0.self": {}, "decoder.0.self": {}, "decoder.0.cross": {}}, reads, rest},
 	} {
 		small := keep(t, m, w.keep)
-		if got := Count(small, w.r); got != w.want {
+		if got := Count(small.Network, w.r); got != w.want {
 			t.Errorf("%s: %v, want %v", w.what, got, w.want)
 		}
 	}
 
 	// In heads of 4 a bilinear score maps each query by 4·4, an additive one each query
 	// and each key; queries of all three layers: 3 + 5 + 5, keys 3 + 5 + 3.
-	scaled := Count(m, reads)
+	scaled := Count(m.Network, reads)
 	for score, want := range map[string]float64{"bilinear": 2 * 2 * 16 * 13, "additive": 2 * 2 * 16 * (13 + 11)} {
 		c.Score = score
-		if got := Count(toy(t, c), reads) - scaled; got != want {
+		if got := Count(toy(t, c).Network, reads) - scaled; got != want {
 			t.Errorf("a %s score adds %v, want %v", score, got, want)
 		}
 	}
@@ -62,11 +62,11 @@ func TestCount(t *testing.T) {
 	// Encoder: two units of 4 that read 8, 3·4·12 a token, and the first state;
 	// decoder: 3·8·24 and the last map 3·8·8 a token; cross as above.
 	rest = 2 * (3*2*144 + 64 + 5*(576+192) + 5*8*vocab)
-	if got, want := Count(toy(t, c), reads), 2*(640+384+240)+rest; got != want {
+	if got, want := Count(toy(t, c).Network, reads), 2*(640+384+240)+rest; got != want {
 		t.Errorf("GRU: %v, want %v", got, want)
 	}
 	c.Heads = 0
-	if got, want := Count(toy(t, c), reads), 2*2*15*8+rest; got != want {
+	if got, want := Count(toy(t, c).Network, reads), 2*2*15*8+rest; got != want {
 		t.Errorf("GRU without heads: %v of attention, want %v", got, want)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
@@ -83,7 +82,7 @@ func TestPartsKeepApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pruned = append(pruned, small.Model())
+			pruned = append(pruned, keep(t, m, small.Kept()))
 		}
 		sameScores := func(x *run) {
 			for i, s := range x.scores {
@@ -188,8 +187,8 @@ func TestReversedCurve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loss := lossOf(t, small.Model(), parts.Report)
-		if p := x.report.Curves[i].Points[1]; p.Left != 11 || math.Abs(float64(p.Loss)-loss) > 1e-6*loss {
+		loss := lossOf(t, keep(t, m, small.Kept()), parts.Report)
+		if p := x.report.Curves[i].Points[1]; p.Left != 11 || math.Abs(float64(p.Loss)-loss) > 1e-5*loss {
 			t.Errorf("%s: %d heads left and loss %v, want %v without %v", x.report.Curves[i].Name, p.Left, p.Loss, loss, removed)
 		}
 	}
@@ -305,7 +304,7 @@ func TestChooseScoringAgain(t *testing.T) {
 func TestRoundsDiffer(t *testing.T) {
 	m, parts := brief(t)
 	e := experiment(t, m, parts, Goal{})
-	e.Task.Train, e.FineTune = TrainTranslator(m, train.Dates(200, 3), parts.Score, 0.001, 0, 5), 1
+	e.Task.Train, e.FineTune = TrainProbe(probeOf(t, m, train.Dates(200, 3)), 0.001, 0, 5), 1
 	x := e.start(new(reports.Report))
 	var losses []float64
 	for _, round := range []int{0, 1, 0} {
@@ -339,27 +338,6 @@ func TestTolerates(t *testing.T) {
 			if !g.tolerates(metric, exact, 100) || few > 0 && g.tolerates(metric, reports.Number(100*float64(few-1)/float64(all)), 100) {
 				t.Fatalf("%d of %d is not what a loss of %v allows", few, all, g.Drop)
 			}
-		}
-	}
-}
-
-// Pairs of the scoring part can be trained on, whatever their length.
-func TestLongest(t *testing.T) {
-	m, parts := brief(t)
-	if n := longest(m.Translator, parts.Score); n != 200 {
-		t.Errorf("%d tokens of short pairs, want what is usual", n)
-	}
-	long := strings.Repeat("1", 300)
-	for _, p := range []seq2seq.Pair{{Source: long, Target: "1"}, {Source: "1", Target: long}} {
-		parts.Score[0] = p
-		e := experiment(t, m, parts, Goal{})
-		learn := TrainTranslator(m, []seq2seq.Pair{p}, parts.Score, 0.001, 0, 5)
-		copied, err := e.Subject.Without(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := learn(context.Background(), copied, 1, 0, func(int, int) {}); err != nil {
-			t.Errorf("a pair of 300 letters is not learnt: %v", err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/train"
 )
 
 // forms are the files of a pruned model: its compact form and, in a folder, its masked form; or the masked
@@ -32,16 +33,18 @@ func inFolder(folder string, others []atomicfile.File, weights func(io.Writer) e
 
 // withConfig returns files with another config.json.
 func withConfig(files []atomicfile.File, config []byte) []atomicfile.File {
-	files = slices.Clone(files)
-	for i, f := range files {
-		if f.Path == "config.json" {
-			files[i].Write = func(w io.Writer) error {
-				_, err := w.Write(config)
-				return err
-			}
-		}
-	}
-	return files
+	return replaced(files, atomicfile.File{Path: "config.json", Write: func(w io.Writer) error {
+		_, err := w.Write(config)
+		return err
+	}})
+}
+
+// replaced returns files with others in place of those with the same path.
+func replaced(files []atomicfile.File, others ...atomicfile.File) []atomicfile.File {
+	files = slices.DeleteFunc(slices.Clone(files), func(f atomicfile.File) bool {
+		return slices.ContainsFunc(others, func(o atomicfile.File) bool { return o.Path == f.Path })
+	})
+	return append(files, others...)
 }
 
 // otherFiles returns copies of the files of a pretrained model other than its weights: settings, tokenizer,
@@ -56,7 +59,7 @@ func otherFiles(dir string, modelFiles []string) (files []atomicfile.File, err e
 	for _, entry := range entries {
 		name := entry.Name()
 		known := slices.Contains([]string{".json", ".txt", ".model", ".spm", ".jinja"}, strings.ToLower(filepath.Ext(name)))
-		if known && !strings.HasSuffix(name, ".index.json") && name != ReportFile && name != UnfinishedFile {
+		if known && !strings.HasSuffix(name, ".index.json") && name != ReportFile && name != UnfinishedFile && name != train.EarlierFile {
 			paths = append(paths, name)
 		}
 	}

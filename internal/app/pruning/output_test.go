@@ -10,8 +10,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/train"
 )
 
@@ -47,26 +49,42 @@ func TestKilled(t *testing.T) {
 	r.Network.Arch, r.Network.Width, r.Network.Hidden = models.Transformer, 8, 3
 	source, target := train.Vocabularies(train.Dates(13, 1), r.Units, r.VocabSize)
 	m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
+	whole := filepath.Join(dir, "whole")
+	if err == nil {
+		err = m.Save(whole)
+	}
+	if err == nil {
+		m, err = models.Load(whole, models.Options{Trainable: true})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := func(heads ...int) *models.Model {
-		m, err := m.Keep(map[string][]int{"encoder.0.self": heads})
+	// without returns a probe without some heads.
+	without := func(heads ...int) *models.Probe {
+		var gone []prune.Head
+		for _, h := range heads {
+			gone = append(gone, prune.Head{Layer: "encoder.0.self", Number: h})
+		}
+		p, err := probeOf(t, m, train.Dates(3, 1)).Without(gone)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m
+		return p
 	}
-	old, next := without(0, 1, 2), without(3)
+	old, next := without(3), without(0, 1, 2)
 	out := filepath.Join(dir, "out")
-	keep := func(m *models.Model, r *train.Recipe) {
+	keep := func(p *models.Probe, r *train.Recipe) {
+		f, err := formsOf(&tasks.Model{Model: m, Dir: whole, Recipe: r}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
 		store, err := atomicfile.Lock(out)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := Output{dir: out, store: store}
 		defer o.Close()
-		if err := o.write(lessonForms(m, r)); err != nil {
+		if err := o.write(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +107,7 @@ func TestKilled(t *testing.T) {
 		dead := killedAt(n, func() { keep(next, nil) })
 		state := ""
 		for _, folder := range []string{out, filepath.Join(out, MaskedDir)} {
-			got, err := models.LoadTranslator(folder)
+			got, err := models.Load(folder, models.Options{Trainable: true})
 			if err != nil {
 				t.Fatalf("killed before operation %d: %v", n, err)
 			}
@@ -128,7 +146,7 @@ func TestVacant(t *testing.T) {
 		"masked/model.safetensors": {"--out DIR already contains a model; use --force to overwrite it"},
 		"pruning.json":             {"DIR/pruning.json already exists; use --force to overwrite it"},
 		"recipe.json":              {"DIR/recipe.json already exists; use --force to overwrite it"},
-		"source.json":              {"DIR/source.json already exists; use --force to overwrite it"},
+		"tokenizer.json":           {"DIR/tokenizer.json already exists; use --force to overwrite it"},
 	} {
 		t.Chdir(t.TempDir())
 		if path := filepath.Join("DIR", file); file != "" {

@@ -88,11 +88,13 @@ func Prepare(m *tasks.Model, o Options) (*Prepared, error) {
 			s.Rate = *o.Rate
 		}
 		s.Trained = len(learn)
-		if e.Task.Train, err = trainer(m, cmp.Or(o.Train, m.Data), learn, parts[0], *s, e.Seed); err != nil {
+		probe, err := m.Probe(cmp.Or(o.Train, m.Data), learn, e.Seed)
+		if err != nil {
 			return nil, err
 		}
+		e.Task.Train = TrainProbe(probe, s.Rate, s.Smoothing, e.Seed)
 	}
-	if err := identify(m, r, parts); err != nil {
+	if err := identify(m, r); err != nil {
 		return nil, err
 	}
 	if m.NewDates > 0 { // the next pruning gets other dates
@@ -108,12 +110,8 @@ func newTask(m *tasks.Model, metric string, parts [3][]train.Line) (*Task, error
 		metric = m.Metrics[0]
 	}
 	if !slices.Contains(m.Metrics, metric) {
-		what := m.Name
-		if what == "" {
-			what = "translation by a model of attn train"
-		}
 		return nil, flags.Errorf("--metric %s does not fit the task of %s (%s), want %s",
-			metric, quote.Shell(m.Dir), what, flags.Listed(m.Metrics, "or"))
+			metric, quote.Shell(m.Dir), m.Name, flags.Listed(m.Metrics, "or"))
 	}
 	task.Judge = judges[metric]
 	for _, name := range m.Metrics { // the loss is reported for every model, and translating takes time
@@ -152,7 +150,7 @@ func (p *Prepared) Run(ctx context.Context, out *Output) error {
 		if err != nil {
 			return err
 		}
-		return out.keep(ctx, f, left, comparedOn(p.model, e.Task), r)
+		return out.keep(ctx, f, left, e.Task.Reporting.Probe, r)
 	}
 	err := e.Run(ctx, p.Report)
 	if err != nil {

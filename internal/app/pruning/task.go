@@ -10,7 +10,6 @@ import (
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -146,42 +145,15 @@ func correlated(of func(x, y []float64) float64) func(outcome) stats.Statistic {
 	}
 }
 
-// TrainProbe returns a Task.Train on the examples of a probe. rate is the largest learning rate.
-func TrainProbe(learn *models.Probe, rate float64, seed uint64) Train {
+// TrainProbe returns a Task.Train on the examples of a probe. rate is the largest learning rate, and smoothing that of the
+// labels.
+func TrainProbe(learn *models.Probe, rate float64, smoothing float32, seed uint64) Train {
 	return func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error {
-		return tuned(p.Train(ctx, learn, models.Training{
-			Steps: steps, Rate: rate, Seed: seed + uint64(round), Progress: func(step int) { tell(step, steps) },
+		return tuned(train.FineTune(ctx, p, learn, train.Tuning{
+			Steps: steps, Rate: rate, Smoothing: smoothing, Seed: seed + uint64(round),
+			Progress: func(step int) { tell(step, steps) },
 		}))
 	}
-}
-
-// TrainTranslator is TrainProbe for a translator of attn train, with the label smoothing of attn
-// train. It skips pairs that are longer than both the scored pairs and the usual limit.
-func TrainTranslator(
-	m *models.Model, learn, scoring []seq2seq.Pair, rate float64, smoothing float32, seed uint64,
-) Train {
-	most := longest(m.Translator, scoring)
-	return func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error {
-		done := 0
-		return tuned(train.FineTune(ctx, p.Model(), learn, train.Settings{
-			Batch: min(64, len(learn)), LR: rate, Warmup: max(1, steps/10), Smoothing: smoothing, Clip: 1,
-			MaxLength: most, Seed: seed + uint64(round),
-		}, steps, func(train.Progress) {
-			done++
-			tell(done, steps)
-		}))
-	}
-}
-
-// longest returns the maximum length in tokens of a training pair: that of the scored pairs or
-// the usual limit, whichever is larger.
-func longest(v *models.Translator, pairs []seq2seq.Pair) int {
-	const usual = 200
-	n := usual
-	for _, p := range pairs {
-		n = max(n, len(v.Source.Encode(p.Source))+1, len(v.Target.Encode(p.Target))+1)
-	}
-	return n
 }
 
 // tuned returns the error of training, a *CheckError if the model has diverged.

@@ -105,7 +105,7 @@ func translation(batch, length int) Work {
 			}
 		},
 		Operations: func(p *models.Probe) float64 {
-			return Count(p.Model(), Reads{Batch: batch, Source: length, Target: length})
+			return Count(network(p), Reads{Batch: batch, Source: length, Target: length})
 		},
 	}
 }
@@ -137,7 +137,7 @@ func decodingStep(length int, translates bool) Work {
 	if translates {
 		read.Targets, next = texts(1, length), models.Batch{Targets: texts(1, 1)}
 		w.Operations = func(p *models.Probe) float64 {
-			return Count(p.Model(), Reads{Batch: 1, Source: length, Target: 1, Cached: length})
+			return Count(network(p), Reads{Batch: 1, Source: length, Target: 1, Cached: length})
 		}
 	}
 	w.On = func(p *models.Probe) func() {

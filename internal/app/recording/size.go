@@ -8,17 +8,15 @@ const (
 	// MaxWeights limits the bytes of the weights of a text that are computed at once. BERT-large has 400 MB of
 	// them for its longest text.
 	MaxWeights = 512 << 20
-	// maxKept limits the bytes from which the weights of a pretrained model are computed on request: 226 MB for
+	// maxKept limits the bytes from which the weights of a record are computed on request: 226 MB for
 	// 2,048 tokens in 24 layers of width 896.
 	maxKept = 768 << 20
 
-	// maxText is the length in bytes of the longest text for a pretrained model. Most texts of this length
-	// have more tokens than maxPretrained.
-	maxText = 32 << 10
+	// MaxText is the length in bytes of the longest text. Most texts of this length have more tokens than maxTokens.
+	MaxText = 32 << 10
 
-	maxPretrained = 4096    // tokens: the weights of one head then take 64 MB
-	maxTranslator = 2048    // tokens of a source or a target
-	maxVectors    = 8 << 20 // bytes of the queries and keys on the page
+	maxTokens  = 4096    // the weights of one head then take 64 MB
+	maxVectors = 8 << 20 // bytes of the queries and keys on the page
 )
 
 // LayerBytes returns the size of the weights of a layer for a text of n tokens.
@@ -55,11 +53,4 @@ func keptBytes(z models.Sizes, source, target int) int64 {
 		all += int64(source+2*target) * layer(*z.Decoder)
 	}
 	return all
-}
-
-// vectorBytes returns the size of the queries and keys in the record of a translator of attn train.
-func vectorBytes(m *models.Model, source, target int) int64 {
-	return 4 * m.Network.(interface {
-		VectorNumbers(source, target int) int64
-	}).VectorNumbers(source, target)
 }

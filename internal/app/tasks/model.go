@@ -35,7 +35,7 @@ type Model struct {
 
 // Limits are the numbers of examples that Open reads at most.
 type Limits struct {
-	Lines int // of a file for a pretrained model; others are read as a whole
+	Lines int // of a file
 	Dates int // new dates for a dates model, if there is no file
 }
 
@@ -45,15 +45,45 @@ type Limits struct {
 // Errors: *flags.Error if there are no data; *input.Error for data that are wrong, and for a model
 // without heads or without a task.
 func Open(dir, data string, most Limits) (*Model, error) {
-	open := openPretrained
-	if models.IsTranslator(dir) {
-		open = openLesson
-	}
-	m, err := open(dir, data, most)
+	task, err := taskOf(dir)
 	if err != nil {
 		return nil, err
 	}
-	m.Dir = dir
+	m := &Model{Task: *task, Data: data, Dir: dir}
+	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
+		return nil, err
+	}
+	if m.Recipe != nil && m.Recipe.Units == seq2seq.Chars {
+		m.Metrics = []string{"exact", "bleu", "loss"}
+	}
+	dated := data == "" && m.Recipe != nil && m.Recipe.Data == ""
+	switch {
+	case dated:
+		var pairs []seq2seq.Pair
+		pairs, err = newDates(m.Recipe, most.Dates)
+		m.Data, m.Lines, m.NewDates = "built-in dates", LinesOf(pairs), most.Dates
+	case data == "":
+		return nil, flags.Errorf("--data is needed: a file with %s on each line%s", task.data.Want, task.data.Tabs())
+	default:
+		m.Lines, err = train.ReadLines(data, task.data, most.Lines)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := models.Options{Trainable: true}
+	if task != &similarity {
+		if m.Model, err = models.Load(dir, o); err != nil {
+			return nil, err
+		}
+		return m, WantHeads(dir, m.Model)
+	}
+	if m.embedder, err = models.LoadEmbedder(dir, o); err != nil {
+		return nil, err
+	}
+	m.Model, m.low, m.high = m.embedder.Model, math.Inf(1), math.Inf(-1)
+	if err := m.similarities(data, m.Lines); err != nil {
+		return nil, err
+	}
 	return m, WantHeads(dir, m.Model)
 }
 
@@ -65,32 +95,6 @@ func WantHeads(dir string, m *models.Model) error {
 		}
 	}
 	return input.Errorf(dir, "the model has no attention heads")
-}
-
-// openLesson opens a translator of attn train.
-func openLesson(dir, data string, most Limits) (*Model, error) {
-	translator, err := models.LoadTranslator(dir)
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{Model: translator, Task: lesson, Data: data}
-	if translator.Translator.Target.Units() == seq2seq.Chars {
-		m.Metrics = []string{"exact", "bleu"}
-	}
-	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
-		return nil, err
-	}
-	if data != "" {
-		pairs, err := train.LoadTest(data)
-		m.Lines = LinesOf(pairs)
-		return m, err
-	}
-	if m.Recipe == nil || m.Recipe.Data != "" {
-		return nil, flags.Errorf("--data is needed: %s was not trained on the built-in dates", dir)
-	}
-	pairs, err := newDates(m.Recipe, most.Dates)
-	m.Data, m.Lines, m.NewDates = "built-in dates", LinesOf(pairs), most.Dates
-	return m, err
 }
 
 // newDates returns about n built-in dates that the model was neither trained nor tested nor pruned with.
@@ -112,31 +116,7 @@ func newDates(r *train.Recipe, n int) ([]seq2seq.Pair, error) {
 	return slices.DeleteFunc(dates, func(p seq2seq.Pair) bool { return known[p.Source] }), nil
 }
 
-// openPretrained opens a pretrained model.
-func openPretrained(dir, data string, most Limits) (*Model, error) {
-	task, err := taskOf(dir)
-	if err != nil {
-		return nil, err
-	}
-	if data == "" {
-		return nil, flags.Errorf("--data is needed: a file with %s on each line%s", task.data.Want, task.data.Tabs())
-	}
-	m := &Model{Task: *task, Data: data}
-	if m.Lines, err = train.ReadLines(data, task.data, most.Lines); err != nil {
-		return nil, err
-	}
-	if task != &similarity {
-		m.Model, err = models.Load(dir, models.Options{Trainable: true})
-		return m, err
-	}
-	if m.embedder, err = models.LoadEmbedder(dir, models.Options{Trainable: true}); err != nil {
-		return nil, err
-	}
-	m.Model, m.low, m.high = m.embedder.Model, math.Inf(1), math.Inf(-1)
-	return m, m.similarities(data, m.Lines)
-}
-
-// taskOf returns the task of the pretrained model in a directory, whose weights are not loaded.
+// taskOf returns the task of the model in a directory, whose weights are not loaded.
 func taskOf(dir string) (*Task, error) {
 	if _, err := os.Stat(filepath.Join(dir, models.PipelineFile)); err == nil {
 		return &similarity, nil
@@ -200,13 +180,7 @@ func (m *Model) Files() []string {
 // ReadTraining reads a file of training data in the format of the task's data, without the lines whose
 // source is in one of the given parts.
 func (m *Model) ReadTraining(file string, without ...[]train.Line) (lines []train.Line, err error) {
-	if m.Translator != nil {
-		var pairs []seq2seq.Pair
-		pairs, err = train.LoadPairs(file)
-		lines = LinesOf(pairs)
-	} else {
-		lines, err = train.ReadLines(file, m.data, math.MaxInt)
-	}
+	lines, err = train.ReadLines(file, m.data, math.MaxInt)
 	if err == nil && m.example == nil {
 		err = m.similarities(file, lines)
 	}

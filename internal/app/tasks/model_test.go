@@ -131,7 +131,7 @@ func TestOpen(t *testing.T) {
 
 // Lines of the first sources stay in order.
 func TestLimit(t *testing.T) {
-	m := &Model{Task: lesson}
+	m := &Model{Task: translation}
 	for i, s := range []string{"a", "b", "a", "c", "b"} {
 		m.Lines = append(m.Lines, train.Line{Number: i, Columns: []string{s, ""}})
 	}

@@ -20,9 +20,10 @@ import (
 
 // Task is a task of models.
 type Task struct {
-	Name     string // "masked words"; "" for a translator of attn train
+	Name     string // "masked words"
 	LossUnit string
-	Items    string // unit of the data: "texts"
+	Items    string // unit of the parts of the data: "sources"
+	OfLines  string // unit of the lines of the data: "pairs"
 	// Metrics are the values of --metric that the task allows. The first is the default.
 	Metrics []string
 	// Source returns the part of a line that identifies it. Lines with the same source go to the same part
@@ -38,7 +39,7 @@ type Task struct {
 func firstColumn(l train.Line) string { return l.Columns[0] }
 
 var words = Task{
-	LossUnit: "nats per token", Items: "texts", line: "line", data: train.LineFormat{Want: "a text"},
+	LossUnit: "nats per token", Items: "texts", OfLines: "texts", line: "line", data: train.LineFormat{Want: "a text"},
 	Metrics: []string{"loss"}, Source: firstColumn,
 	example: func(m *Model, line train.Line, seed uint64) (models.Example, error) {
 		return m.TextExample(line.Columns[0], rand.New(rand.NewPCG(seed, uint64(line.Number))))
@@ -47,7 +48,7 @@ var words = Task{
 }
 
 var classes = Task{
-	LossUnit: "nats per text", Items: "texts", line: "line",
+	LossUnit: "nats per text", Items: "texts", OfLines: "texts", line: "line",
 	data:    train.LineFormat{Want: "a text, or two, and a class", Least: 2, Most: 3},
 	Metrics: []string{"accuracy", "loss"},
 	Source:  func(l train.Line) string { return strings.Join(l.Columns[:len(l.Columns)-1], "\t") },
@@ -64,10 +65,14 @@ func classified(l train.Line) (texts [2]string) {
 	return texts
 }
 
+// Translation is the name of the task of encoder-decoders.
+const Translation = "translation"
+
+// translation is the task of encoder-decoders. The default metric of a model of characters is exact.
 var translation = Task{
-	Name: "translation", LossUnit: "nats per token", Items: "sources", line: "line",
+	Name: Translation, LossUnit: "nats per token", Items: "sources", OfLines: "pairs", line: "source",
 	data:    train.LineFormat{Want: "a source and its target", Least: 2, Most: math.MaxInt},
-	Metrics: []string{"loss", "bleu", "exact"}, Source: firstColumn, example: translated, texts: bothColumns,
+	Metrics: []string{"bleu", "exact", "loss"}, Source: firstColumn, example: translated, texts: bothColumns,
 }
 
 func translated(m *Model, line train.Line, _ uint64) (models.Example, error) {
@@ -77,17 +82,11 @@ func translated(m *Model, line train.Line, _ uint64) (models.Example, error) {
 func bothColumns(line train.Line) [][2]string { return [][2]string{{line.Columns[0], line.Columns[1]}} }
 
 var similarity = Task{
-	Name: "similarity of texts", LossUnit: "squared error of the cosine", Items: "pairs",
+	Name: "similarity of texts", LossUnit: "squared error of the cosine", Items: "pairs", OfLines: "pairs",
 	line: "line", data: train.LineFormat{Want: "two texts and a number, how similar they are", Least: 3, Most: 3},
 	Metrics: []string{"spearman", "pearson", "loss"},
 	Source:  func(l train.Line) string { return l.Columns[0] + "\t" + l.Columns[1] },
 	texts:   func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
-}
-
-// lesson is the task of translators of attn train. The default metric of character models is exact.
-var lesson = Task{
-	LossUnit: "nats per token", Items: "sources", line: "source", Metrics: []string{"bleu", "exact"}, Source: firstColumn,
-	example: translated, texts: bothColumns,
 }
 
 // Probe returns a probe of the model on lines. Errors name the file of the lines.
@@ -141,10 +140,9 @@ func (m *Model) similarPair(line train.Line) (p models.SimilarPair, err error) {
 	return models.SimilarPair{First: x[0], Second: x[1], Cosine: m.cosine(line.Value)}, nil
 }
 
-// fits returns an error if the weights of a layer are too large for a text of n tokens. Texts for
-// translators of attn train have a limit in bytes.
+// fits returns an error if the weights of a layer are too large for a text of n tokens.
 func (m *Model) fits(n int) error {
-	if bytes := recording.LayerBytes(m.Model, n); bytes > recording.MaxWeights && m.Translator == nil {
+	if bytes := recording.LayerBytes(m.Model, n); bytes > recording.MaxWeights {
 		return fmt.Errorf("the weights of a layer for %d tokens take %d MB, want at most %d MB",
 			n, bytes>>20, recording.MaxWeights>>20)
 	}

@@ -81,7 +81,11 @@ func TestLosses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens := len(m.Translator.Target.Encode(p.Target)) + 1 // the end mark
+		e, err := m.TranslationExample(p.Source, p.Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens := len(e.Targets) // with the end mark
 		want += fmt.Sprintf("%.4f %d <nil>\n", mean*float64(tokens), tokens)
 	}
 	in += "one column\n" + strings.Repeat("x", train.LongestText+1) + "\ty\n"

@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// Unknown reports the pieces of texts that are not in a vocabulary of a translator. The model reads them as <unk>, so
-// its output is for another text. Each piece is reported once, and at most mostNamed pieces. It is thread-safe.
+// Unknown reports the pieces of texts that are not in the vocabulary of a model. The model reads them as its unknown token,
+// such as <unk>, so its output is for another text. Each piece is reported once, and at most mostNamed pieces. It is thread-safe.
 type Unknown struct {
 	messages io.Writer
 	model    *models.Model
@@ -24,8 +24,7 @@ type Unknown struct {
 
 const mostNamed = 20
 
-// NewUnknown returns an Unknown that writes its reports to messages. For a model that is not a translator of attn train,
-// it reports nothing.
+// NewUnknown returns an Unknown that writes its reports to messages.
 func NewUnknown(m *models.Model, messages io.Writer) *Unknown {
 	return &Unknown{messages: messages, model: m, seen: map[string]bool{}}
 }
@@ -49,19 +48,22 @@ func (u *Unknown) Pairs(pairs []seq2seq.Pair) []string {
 
 // report writes a line if there are new unknown pieces, and returns them.
 func (u *Unknown) report(side string, texts []string) []string {
-	t := u.model.Translator
-	if t == nil {
+	t, err := u.model.Tokenizer()
+	if err != nil || t == nil {
 		return nil
 	}
-	v := t.Source
+	vocabulary := "vocabulary"
+	if t.Target() != t {
+		vocabulary = side + " vocabulary"
+	}
 	if side == "target" {
-		v = t.Target
+		t = t.Target()
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var fresh, named []string
 	for _, text := range texts {
-		for _, piece := range v.Unknown(text) {
+		for _, piece := range t.Unknown(text) {
 			if key := side + piece; !u.seen[key] {
 				if len(u.seen) < mostNamed {
 					named = append(named, strconv.Quote(piece))
@@ -77,6 +79,6 @@ func (u *Unknown) report(side string, texts []string) []string {
 	if len(named) < len(fresh) {
 		named, u.full = append(named, "and others"), true
 	}
-	fmt.Fprintf(u.messages, "not in the %s vocabulary, read as <unk>: %s\n", side, strings.Join(named, " "))
+	fmt.Fprintf(u.messages, "not in the %s, read as %s: %s\n", vocabulary, t.UnknownToken(), strings.Join(named, " "))
 	return fresh
 }

@@ -31,7 +31,7 @@ func (o *Options) ReadScores(path string) error {
 		}
 		scores := Scores{
 			Name:   "importance: " + s.Method,
-			Help:   fmt.Sprintf("importance of the head to %s, by %s on %d pairs of %s", r.Model, s.Method, r.Pairs, r.Data),
+			Help:   fmt.Sprintf("importance of the head to %s, by %s on %d %s of %s", r.Model, s.Method, r.Texts, r.Items, r.Data),
 			Values: map[string][]strictjson.Number{},
 		}
 		for i, l := range r.Layers {

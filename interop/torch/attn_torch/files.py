@@ -26,13 +26,14 @@ except ImportError:  # no locks on Windows
 
 WEIGHTS, TRAINING, EXAMPLES = "model.safetensors", "training.safetensors", "examples.safetensors"
 SAVED = ".attn-save"
+NETWORKS = {"attn-transformer": Transformer, "attn-gru": Recurrent}  # by model_type in config.json
 
 
 @dataclasses.dataclass
 class Config:
     """config.json: see models.TranslatorConfig."""
 
-    arch: str
+    model_type: str
     score: str
     width: int
     heads: int
@@ -48,14 +49,16 @@ def load(directory):
     """Loads the network of a directory of attn, as a torch.nn.Module in training mode."""
     directory = Path(directory)
     fields = json.loads(place(directory, "config.json").read_text())
-    config = Config(**fields)
     weights = place(directory, WEIGHTS)
     saved = metadata(weights).get("config")
     if saved is not None and json.loads(saved) != fields:
         raise ValueError(f"{directory}: config.json differs from the configuration with which {WEIGHTS} was saved")
-    if config.arch not in ("transformer", "gru"):
-        raise ValueError(f"{directory}: arch {config.arch!r}, want transformer or gru")
-    network = (Transformer if config.arch == "transformer" else Recurrent)(config)
+    if "arch" in fields:  # of an earlier version
+        fields["model_type"] = "attn-" + fields.pop("arch")
+    kind = fields.get("model_type")
+    if kind not in NETWORKS:
+        raise ValueError(f"{directory}: model_type {kind!r}, want {' or '.join(NETWORKS)}")
+    network = NETWORKS[kind](Config(**fields))
     network.load_state_dict({torch_name(name): x for name, x in load_file(weights).items()})
     return network
 

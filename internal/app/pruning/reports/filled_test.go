@@ -24,8 +24,8 @@ func filled() *Report {
 			Methods: []string{"gradient", "leave-one-out", "norm", "entropy"}, Goal: "keep 36 heads", Metric: "BLEU", Normalize: true,
 			Empty: true, Orders: 20, Resamples: 1000, Seed: 7,
 		},
-		Model:   Model{Dir: "runs/fra.run", SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Arch: "transformer", Heads: 72, Parameters: 7412736},
-		Data:    Data{File: "fra-eng.tsv", SHA256: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752", Pairs: 6021, Score: 1999, Select: 1000, Report: 2017},
+		Model:   Model{Dir: "runs/fra.run", SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Arch: "transformer translator", Task: "translation", Heads: 72, Parameters: 7412736},
+		Data:    Data{File: "fra-eng.tsv", SHA256: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752", Score: 1999, Select: 1000, Report: 2017},
 		Machine: Machine{OS: "linux/amd64", CPU: "AMD EPYC 9654", Threads: 2, Kernels: "avx512", Go: "go1.26.8"},
 	}
 	importance := func(method float64, layer, head int) float64 {

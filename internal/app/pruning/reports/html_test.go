@@ -301,7 +301,7 @@ func filledByLoss() *Report {
 	r := filled()
 	s := &r.Settings
 	s.Metric, s.Lower, s.LossUnit, s.Goal = "loss", true, "nats per masked token", "let the loss grow by at most 1%"
-	r.Model.Arch, r.Model.Task, r.Data.Items, r.Data.Pairs, r.Speed = "BERT", "masked words", "texts", 0, nil
+	r.Model.Arch, r.Model.Task, r.Data.Items, r.Speed = "BERT", "masked words", "texts", nil
 	r.Result.Compact = ""
 	for _, q := range []*Quality{&r.Result.Before, &r.Result.After} {
 		q.Metric, q.Others = q.Loss, nil

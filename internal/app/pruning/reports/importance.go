@@ -17,10 +17,9 @@ import (
 type Importance struct {
 	Model  string   `json:"model"`
 	Data   string   `json:"data"`
-	Task   string   `json:"task,omitempty"`  // of a pretrained model's head
-	Pairs  int      `json:"pairs,omitempty"` // pairs that a translator was scored on
-	Items  string   `json:"items,omitempty"` // unit of the data: "texts"
-	Texts  int      `json:"texts,omitempty"` // texts that a pretrained model was scored on
+	Task   string   `json:"task"`  // "translation"
+	Items  string   `json:"items"` // unit of the data: "texts"
+	Texts  int      `json:"texts"` // lines that the model was scored on
 	Layers []Layer  `json:"layers"`
 	Scores []Scores `json:"scores"`
 }
@@ -103,11 +102,8 @@ func shade(v, largest float64) string {
 // line for each head. It uses the terminal's colours and width.
 func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	d := drawing{Importance: r, t: t}
-	examples := quote.Counted(r.Pairs, "pair", "pairs")
-	if r.Task != "" {
-		examples = fmt.Sprintf("the %s of %s", r.Task, quote.Counted(r.Texts, strings.TrimSuffix(r.Items, "s"), r.Items))
-	}
-	d.flow(fmt.Sprintf("importance on %s of %s;", examples, r.Data), "larger is more important")
+	examples := quote.Counted(r.Texts, strings.TrimSuffix(r.Items, "s"), r.Items)
+	d.flow("importance on the "+r.Task, fmt.Sprintf("of %s of %s;", examples, r.Data), "larger is more important")
 	d.line("")
 	d.grid()
 	d.line("")

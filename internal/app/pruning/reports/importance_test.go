@@ -33,7 +33,7 @@ func TestImportanceOfNothing(t *testing.T) {
 // On a terminal, lines fit the width, tables split into pieces with about the same number of
 // columns, and words are not broken. Other programs get whole tables with a column for each value.
 func TestImportanceOnTerminals(t *testing.T) {
-	r := Importance{Data: "dates", Pairs: 20}
+	r := Importance{Data: "dates", Task: "translation", Items: "pairs", Texts: 20}
 	for _, kind := range []string{"encoder", "decoder", "cross"} {
 		l := Layer{Kind: kind, Name: kind, Heads: 8, Measures: map[string][]Number{}}
 		for _, m := range []string{"entropy", "bound", "distance", "confidence", "previous", "same", "next", "special"} {

@@ -62,7 +62,7 @@ type Model struct {
 	Dir        string `json:"dir"`
 	SHA256     string `json:"sha256"` // of the weights file
 	Arch       string `json:"arch"`
-	Task       string `json:"task,omitempty"` // of a pretrained model
+	Task       string `json:"task,omitempty"`
 	Heads      int    `json:"heads"`
 	Parameters int    `json:"parameters"`
 }
@@ -71,9 +71,8 @@ type Model struct {
 type Data struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
-	Pairs  int    `json:"pairs,omitempty"` // that were used
-	Items  string `json:"items"`           // unit of the parts: "sources", "texts"
-	Score  int    `json:"score"`           // size of the scoring part
+	Items  string `json:"items"` // unit of the parts: "sources", "texts"
+	Score  int    `json:"score"` // size of the scoring part
 	Select int    `json:"select"`
 	Report int    `json:"report"`
 }

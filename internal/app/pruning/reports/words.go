@@ -240,7 +240,7 @@ func (r *Report) FewPoints(points []Point) []Point {
 // Use returns how to load a model: a command and a line of Go.
 func (r *Report) Use(dir string) string {
 	command := "translate"
-	if r.Model.Task != "" {
+	if r.Model.Task != "" && r.Model.Task != "translation" {
 		command = "view"
 	}
 	return fmt.Sprintf("attn %s --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", command, quote.Shell(dir), dir)

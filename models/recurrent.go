@@ -3,7 +3,6 @@ package models
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -19,32 +18,9 @@ import (
 // GRU is the architecture of recurrent translators, named after their units.
 const GRU = "gru"
 
-var recurrentFamily = translatorFamily{
-	Family:  Family{Type: GRU, Name: "recurrent translator of attn train", Pruning: PrunedHeads, Search: bestSearch},
-	network: func(c TranslatorConfig, rng *rand.Rand) trainable { return newRecurrent(c, rng) },
-	check: func(c TranslatorConfig) error {
-		if c.Hidden != 0 {
-			return fmt.Errorf("hidden %d, but a %s has no such layers", c.Hidden, GRU)
-		}
-		return nil
-	},
-	params: func(c TranslatorConfig) int64 {
-		square, layers := int64(c.Width)*int64(c.Width), int64(c.Layers)
-		// Encoder, first state and decoder of each layer; additions in the decoder's first layer;
-		// the last map; the heads' maps.
-		n := layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square
-		if c.Heads > 0 {
-			n += 4 * square
-		}
-		return n
-	},
-	layers: func(TranslatorConfig) []string { return []string{crossName(0)} }, // however many heads it has
-	matrices: func(c TranslatorConfig) (list []namedRows) {
-		for i := range c.Layers {
-			list = append(list, namedRows{fmt.Sprintf("decoder.%d.weight_hh", i), 3 * c.Width})
-		}
-		return list
-	},
+var recurrentFamily = Family{
+	Type: translatorType + GRU, Name: "recurrent translator", New: newRecurrent,
+	Pruning: NamedHeads, Search: bestSearch,
 }
 
 // recurrent is the translator of Bahdanau et al., "Neural Machine Translation by Jointly Learning
@@ -53,7 +29,8 @@ var recurrentFamily = translatorFamily{
 // paper's. If heads are configured, a multi-head layer computes the context.
 type recurrent struct {
 	config         TranslatorConfig
-	source, target *nn.Embedding
+	source, target words
+	logits         *nn.Linear
 	// Each encoder layer has one unit per direction, of half the width.
 	forward, backward []*nn.GRU
 	initial           []*nn.Linear // maps the encoder's last states to the decoder's first, one per layer
@@ -63,40 +40,46 @@ type recurrent struct {
 	readout           *nn.Linear
 }
 
-func newRecurrent(c TranslatorConfig, rng *rand.Rand) *recurrent {
+func newRecurrent(b *Builder) Network {
+	c, ok := b.translator(GRU)
+	if !ok {
+		return nil
+	}
 	m := &recurrent{config: c}
-	m.source, m.target = newEmbeddings(c, rng)
+	m.source, _ = b.Words("source", c.SourceVocab, c.Width)
+	m.target, m.logits = b.Words("target", c.TargetVocab, c.Width)
+	from := len(b.params)
 	for i := range c.Layers {
-		m.forward = append(m.forward, nn.NewGRU(c.Width, c.Width/2, rng))
-		m.backward = append(m.backward, nn.NewGRU(c.Width, c.Width/2, rng))
-		m.initial = append(m.initial, nn.NewLinear(c.Width, c.Width, true, rng))
+		m.forward = append(m.forward, b.gru(fmt.Sprintf("encoder.forward.%d", i), c.Width, c.Width/2))
+		m.backward = append(m.backward, b.gru(fmt.Sprintf("encoder.backward.%d", i), c.Width, c.Width/2))
+		m.initial = append(m.initial, b.Linear(fmt.Sprintf("initial.%d", i), c.Width, c.Width))
 		in := c.Width
 		if i == 0 {
 			in = 2 * c.Width // the token and the context
 		}
-		m.decoder = append(m.decoder, nn.NewGRU(in, c.Width, rng))
+		m.decoder = append(m.decoder, b.gru(fmt.Sprintf("decoder.%d", i), in, c.Width))
 	}
+	b.order(from, "encoder.forward.", "encoder.backward.", "initial.", "decoder.")
 	if c.Heads > 0 {
-		m.cross = newHeads(c, crossName(0), rng)
+		m.cross = b.scoredHeads(c, "cross", crossName(0))
 	} else {
-		m.score = c.newScore(c.Width, rng)
+		m.score = b.score(c.Score, "score", c.Width)
 	}
-	m.readout = nn.NewLinear(3*c.Width, c.Width, true, rng)
+	m.readout = b.Linear("readout", 3*c.Width, c.Width)
 	return m
 }
 
-func (m *recurrent) Params() nn.Params {
-	parts := []nn.Named{{Name: "source", Module: m.source}, {Name: "target", Module: m.target}}
-	parts = append(parts, nn.Numbered("encoder.forward", m.forward)...)
-	parts = append(parts, nn.Numbered("encoder.backward", m.backward)...)
-	parts = append(parts, nn.Numbered("initial", m.initial)...)
-	parts = append(parts, nn.Numbered("decoder", m.decoder)...)
-	if m.cross != nil {
-		parts = append(parts, nn.Named{Name: "cross", Module: m.cross})
-	} else if score, ok := m.score.(nn.Module); ok {
-		parts = append(parts, nn.Named{Name: "score", Module: score})
+// gru returns a layer of gated recurrent units: name.weight_ih and so on.
+func (b *Builder) gru(name string, in, hidden int) *nn.GRU {
+	if b.rng != nil {
+		g := nn.NewGRU(in, hidden, b.rng)
+		b.add(name, g)
+		return g
 	}
-	return nn.Join(append(parts, nn.Named{Name: "readout", Module: m.readout})...)
+	return &nn.GRU{CellWeights: nn.CellWeights{
+		WeightIH: b.Tensor(name+".weight_ih", 3*hidden, in), WeightHH: b.Tensor(name+".weight_hh", 3*hidden, hidden),
+		BiasIH: b.Tensor(name+".bias_ih", 3*hidden), BiasHH: b.Tensor(name+".bias_hh", 3*hidden),
+	}}
 }
 
 // recurrentState is the keys and values of the source, and the state of each decoder layer.
@@ -184,7 +167,7 @@ func (m *recurrent) encode(t *tensor.Tape, x Batch, s *recurrentState) {
 }
 
 // embed returns √D times the vectors of tokens, [B L D].
-func (m *recurrent) embed(t *tensor.Tape, e *nn.Embedding, x Batch) *tensor.Tensor {
+func (m *recurrent) embed(t *tensor.Tape, e words, x Batch) *tensor.Tensor {
 	return tensor.Scale(t, e.Forward(t, x.ids(), len(x.IDs), x.longest()), float32(math.Sqrt(float64(m.config.Width))))
 }
 
@@ -228,7 +211,7 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 
 // Head returns the head that predicts the next token.
 func (m *recurrent) Head() *TaskHead {
-	return &TaskHead{Task: NextWord, Logits: (&nn.Linear{Weight: m.target.Weight}).Forward}
+	return &TaskHead{Task: NextWord, Logits: m.logits.Forward}
 }
 
 // Attention returns the layer with heads, if there is one.
@@ -266,12 +249,6 @@ func (m *recurrent) Operations(encoded, source, target float64) float64 {
 		all += layers * (encoded*2*unit(d, d/2) + d*d)
 	}
 	return all + target*(unit(2*d, d)+(layers-1)*unit(d, d)+3*d*d+d*float64(m.config.TargetVocab))
-}
-
-// VectorNumbers returns an upper limit on the number of elements of all queries and keys, for the given
-// numbers of source and target tokens. Keys have both directions of the encoder.
-func (m *recurrent) VectorNumbers(source, target int) int64 {
-	return 2 * int64(m.config.Width) * int64(source+target)
 }
 
 // StartToken returns the first token of a target.

@@ -15,11 +15,12 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/train"
 )
 
-// TestProbeTrain trains pruned models on their examples. The original model does not change, removed heads
+// TestFineTune trains pruned models on their examples. The original model does not change, removed heads
 // stay removed, and both written forms contain the trained parameters.
-func TestProbeTrain(t *testing.T) {
+func TestFineTune(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: trains")
 	}
@@ -30,8 +31,8 @@ func TestProbeTrain(t *testing.T) {
 		before := lossOf(t, less)
 		tuned := without(t, less, nil)
 		steps := 0
-		o := models.Training{Steps: 30, Rate: 0.01, Seed: 3, Progress: func(n int) { steps = n }}
-		if err := tuned.Train(context.Background(), less, o); err != nil {
+		o := train.Tuning{Steps: 30, Rate: 0.01, Seed: 3, Progress: func(n int) { steps = n }}
+		if err := train.FineTune(context.Background(), tuned, less, o); err != nil {
 			t.Fatal(err)
 		}
 		after := lossOf(t, tuned)
@@ -42,7 +43,7 @@ func TestProbeTrain(t *testing.T) {
 			t.Errorf("%s: the model that was pruned has changed", name)
 		}
 		again := without(t, less, nil)
-		if err := again.Train(context.Background(), less, o); err != nil || lossOf(t, again) != after {
+		if err := train.FineTune(context.Background(), again, less, o); err != nil || lossOf(t, again) != after {
 			t.Errorf("%s: trained again, the loss is %v, want %v (%v)", name, lossOf(t, again), after, err)
 		}
 		if !slices.Equal(tuned.Kept()[p.Layers()[0].Config().Name], less.Kept()[p.Layers()[0].Config().Name]) {
@@ -125,16 +126,16 @@ func checkUnread(t *testing.T, m *models.Model, dir string) {
 	}
 }
 
-func TestProbeTrainEnds(t *testing.T) {
+func TestFineTuneEnds(t *testing.T) {
 	p := loadProbe(t, "bert_words")
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := p.Train(ctx, p, models.Training{Steps: 9, Rate: 1e-3, Progress: func(int) { cancel() }}); !errors.Is(err, context.Canceled) {
+	if err := train.FineTune(ctx, p, p, train.Tuning{Steps: 9, Rate: 1e-3, Progress: func(int) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
-	if err := p.Train(context.Background(), p, models.Training{Steps: 99, Rate: 1e30}); !errors.Is(err, models.ErrDiverged) {
+	if err := train.FineTune(context.Background(), p, p, train.Tuning{Steps: 99, Rate: 1e30}); !errors.Is(err, models.ErrDiverged) {
 		t.Errorf("error %v, want ErrDiverged", err)
 	}
-	if err := p.Train(context.Background(), p, models.Training{Steps: 9}); err == nil {
+	if err := train.FineTune(context.Background(), p, p, train.Tuning{Steps: 9}); err == nil {
 		t.Error("trained at a rate of 0")
 	}
 }
