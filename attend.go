@@ -50,18 +50,12 @@ type Options struct {
 	// QueryPositions and KeyPositions are the positions that the Position of a MultiHead uses. By
 	// default, keys are at 0, 1, 2, … and the last query is at the position of the last key.
 	QueryPositions, KeyPositions Positions
-	// Observe, if not nil, is called with the weights before dropout. The weights carry no
-	// gradient and are valid as long as the tape's memory.
-	Observe WeightsFunc
 	// Inspect, if not nil, is called with the queries, the keys and the norms of the values.
 	Inspect Inspector
-	// Layer is the name that Observe and Inspect receive. In a MultiHead, the empty string means
+	// Layer is the name that Observers and Inspect receive. In a MultiHead, the empty string means
 	// the layer's name.
 	Layer string
 }
-
-// WeightsFunc is called with the weights [B H Lq Lk] of a layer each time the layer attends.
-type WeightsFunc func(layer string, weights *tensor.Tensor)
 
 // Output is the result of attention.
 type Output struct {

@@ -11,7 +11,7 @@ import (
 // EncoderConfig describes an EncoderLayer. Width and Heads are required; the defaults of the
 // other fields give the layer of Vaswani et al.
 type EncoderConfig struct {
-	// Name is the name that Options.Observe and Options.Inspect receive.
+	// Name is the name that Options.Observers and Options.Inspect receive.
 	Name string
 	// Width is D, the model width.
 	Width int

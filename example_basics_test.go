@@ -175,20 +175,3 @@ func ExampleMultiHead_Keep() {
 	fmt.Println(layer.Q.Weight.Shape(), small.Q.Weight.Shape(), small.Out.Weight.Shape())
 	// Output: [16 16] [8 16] [16 8]
 }
-
-// Observe is called with the weights [B H Lq Lk] of every layer that it is passed to.
-func ExampleWeightsFunc() {
-	rng := rand.New(rand.NewPCG(1, 2))
-	observe := func(layer string, weights *tensor.Tensor) { fmt.Println(layer, weights.Shape()) }
-	x := tensor.Randn(rng, 1, 5, 16)
-	for _, name := range []string{"encoder.0", "encoder.1"} {
-		layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Name: name, Width: 16, Heads: 4}, rng)
-		if err != nil {
-			log.Fatal(err)
-		}
-		x = layer.Forward(nil, x, x, x, attn.Options{Observe: observe}).Out
-	}
-	// Output:
-	// encoder.0 [1 4 5 5]
-	// encoder.1 [1 4 5 5]
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -64,9 +65,9 @@ func Example_relativePositions() {
 
 	out := layer.Forward(nil, q, kv, kv, attn.Options{
 		Mask: mask.AllowSequenceFirst(seen, lq, lk, b),
-		Observe: func(layer string, weights *tensor.Tensor) {
+		Observers: []attn.Observer{observe.Weights(func(layer string, weights *tensor.Tensor) {
 			fmt.Println(layer, weights.Shape(), "on a hidden key:", weights.At(1, 0, 0, 2))
-		},
+		})},
 	}).Out
 	fmt.Println(out.Shape())
 	for name, p := range layer.Params() {

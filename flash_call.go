@@ -30,7 +30,7 @@ func newCall(op string, q heads, kv KV, o *Options) *call {
 	c := &call{op: op, own: *o, q: q, kv: kv}
 	c.o = &c.own
 	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
-	c.QueryLens, c.KeyLens = o.QueryLens, o.KeyLens
+	c.QueryLens, c.KeyLens, c.Layer = o.QueryLens, o.KeyLens, o.Layer
 	if kv.cache != nil {
 		c.G, c.EV = kv.cache.shape.G, kv.cache.shape.EV
 		kv.cache.resolve(c)
@@ -54,26 +54,19 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 		replay = &undescribed
 	}
 	c.describe(t)
-	for _, r := range o.Observers {
-		r.Begin(c.Sizes)
-	}
+	o.begin(c.Sizes)
 	c.makeResults(t)
 	flash.Forward(&c.Attention)
+	o.end()
 	c.record(t)
 	y := Output{Weights: c.weights, LogSumExp: c.logSumExp}
 	if c.Extra > 0 && y.Weights != nil {
 		y.Weights = tensor.Slice(t, y.Weights, 3, c.Extra, c.Extra+c.Lk)
 	}
-	if o.Observe != nil {
-		o.Observe(o.Layer, y.Weights.Detach())
-	}
 	if o.Inspect != nil {
 		p := c.parts(last)
 		p.Weights, p.RetainedBytes = replay.oneHead()
 		o.Inspect(o.Layer, p)
-	}
-	if !o.Weights {
-		y.Weights = nil
 	}
 	return gated(t, c.out, o.Gates), y
 }
@@ -194,7 +187,7 @@ func (c *call) makeResults(t *tensor.Tape) {
 	c.Results = flash.Results{
 		Out: c.out.in(c.out.x.Data()), Row: o.rowObserver(), Shift: t.Floats(rows), Inverse: t.Floats(rows),
 	}
-	if o.Weights || o.Observe != nil {
+	if o.Weights {
 		c.weights = t.Make(c.B, c.H, c.Lq, c.Extra+c.Lk)
 		c.Weights = c.weights.Data()
 	}
@@ -245,6 +238,22 @@ func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	zeros := t.Floats(x.Len())
 	clear(zeros)
 	return zeros
+}
+
+// begin tells the observers that a call begins.
+func (o *Options) begin(s Sizes) {
+	for _, r := range o.Observers {
+		r.Begin(s)
+	}
+}
+
+// end tells the observers that a call has ended, if they want to know.
+func (o *Options) end() {
+	for _, r := range o.Observers {
+		if e, ok := r.(interface{ End() }); ok {
+			e.End()
+		}
+	}
 }
 
 // rowObserver returns a function that calls all observers with a row of weights, or nil if there

@@ -11,9 +11,10 @@ import (
 
 // Observer is called with the weights of each query while attention is computed. A statistic or a
 // selection of the weights therefore needs no memory for all weights. Package observe has
-// observers for the total weight per key, the top keys, the entropy and selected weights.
+// observers for the total weight per key, the top keys, the entropy, selected weights, and all of
+// them. If an observer has a method End(), it is called after the rows.
 type Observer interface {
-	// Begin is called once per call of Attend, before the rows.
+	// Begin is called once per call of Attend, before the rows. s.Layer is the name of the layer.
 	Begin(s Sizes)
 	// Row is called with the weights [Lk] of the query of row at, before dropout. It is
 	// called concurrently, once for each query, in any order. It must not keep the slice weights.
@@ -126,7 +127,7 @@ func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
 	}
 	// The options are stripped now: callbacks must not be retained.
 	o := *c.o
-	o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout, o.Observers = false, false, nil, nil, nil, 0, nil
+	o.Weights, o.LogSumExp, o.Inspect, o.Gates, o.Dropout, o.Observers = false, false, nil, nil, 0, nil
 	c.o, c.own = nil, Options{}
 	return func(b, h int) []float32 {
 		if b < 0 || b >= c.B || h < 0 || h >= c.H {

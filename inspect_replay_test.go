@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -21,7 +22,7 @@ type toldCall struct {
 
 // watch adds observers to o that fill w.
 func (w *toldCall) watch(o attn.Options) attn.Options {
-	o.Observe = func(_ string, x *tensor.Tensor) { w.weights = x.Clone() }
+	o.Observers = append(o.Observers, observe.Weights(func(_ string, x *tensor.Tensor) { w.weights = x }))
 	o.Inspect = func(_ string, p attn.Parts) { w.parts = p }
 	return o
 }

@@ -235,15 +235,10 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 // noHeads computes the output of a layer without heads.
 func (m *MultiHead) noHeads(t *tensor.Tape, c *call) (y Output) {
 	o := c.o
-	for _, r := range o.Observers {
-		r.Begin(c.Sizes)
-	}
-	weights := t.Make(c.B, 0, c.Lq, c.Lk)
-	if o.Observe != nil {
-		o.Observe(o.Layer, weights)
-	}
+	o.begin(c.Sizes)
+	o.end()
 	if o.Weights {
-		y.Weights = weights
+		y.Weights = t.Make(c.B, 0, c.Lq, c.Lk)
 	}
 	if o.LogSumExp {
 		y.LogSumExp = t.Make(c.B, 0, c.Lq)

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
@@ -407,13 +408,13 @@ func TestObserver(t *testing.T) {
 		for layer, want := range map[string]string{"": "encoder.0", "other": "other"} {
 			told := 0
 			var seen *tensor.Tensor
-			y := m.Forward(tape, x, x, x, attn.Options{Weights: true, Layer: layer, Observe: func(layer string, weights *tensor.Tensor) {
+			y := m.Forward(tape, x, x, x, attn.Options{Weights: true, Layer: layer, Observers: []attn.Observer{observe.Weights(func(layer string, weights *tensor.Tensor) {
 				told++
 				seen = weights
 				if layer != want {
 					t.Errorf("told of %q, want %q", layer, want)
 				}
-			}})
+			})}})
 			if told != 1 {
 				t.Fatalf("told %d times, want once", told)
 			}
@@ -427,11 +428,11 @@ func TestObserver(t *testing.T) {
 		}
 	}
 	// Without a head axis, the observer receives one head.
-	attn.Attend(nil, x, x, x, attn.Options{Observe: func(_ string, weights *tensor.Tensor) {
+	attn.Attend(nil, x, x, x, attn.Options{Observers: []attn.Observer{observe.Weights(func(_ string, weights *tensor.Tensor) {
 		if !slices.Equal(weights.Shape(), []int{2, 1, 5, 5}) {
 			t.Errorf("observed shape %v of one head", weights.Shape())
 		}
-	}})
+	})}})
 }
 
 // Examples from courses.

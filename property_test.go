@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -19,7 +20,7 @@ func TestWeightsChangeNothing(t *testing.T) {
 		with.dweights = nil
 		without := with
 		without.o.Weights = false
-		with.o.Observe = func(string, *tensor.Tensor) {}
+		with.o.Observers = []attn.Observer{observe.Weights(func(string, *tensor.Tensor) {})}
 		same(t, "with weights", with.run(), without.run())
 		if without.run()["weights"] != nil {
 			t.Error("weights that nobody asked for")

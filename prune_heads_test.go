@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -323,7 +324,7 @@ func TestNoHeads(t *testing.T) {
 		x := tensor.Randn(newRand(3), 2, 7, 15).Param()
 		seen := 0
 		tape := tensor.NewTape(tensor.Train)
-		y := m.Forward(tape, x, x, x, attn.Options{Weights: true, Observe: func(string, *tensor.Tensor) { seen++ }})
+		y := m.Forward(tape, x, x, x, attn.Options{Weights: true, Observers: []attn.Observer{observe.Weights(func(string, *tensor.Tensor) { seen++ })}})
 		if seen != 1 || y.Weights.Len() != 0 || y.Weights.Dim(1) != 0 {
 			t.Errorf("observed %d times, weights %v", seen, y.Weights.Shape())
 		}

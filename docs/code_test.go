@@ -53,7 +53,7 @@ func recording(dir string) error {
 	x := tensor.Zeros(1, len(tokens), 8)
 
 	recorder := heads.NewRecorder(heads.RecorderOptions{})
-	layer.Forward(nil, x, x, x, attn.Options{Observe: recorder.Observe, Layer: "encoder.0.self"})
+	layer.Forward(nil, x, x, x, attn.Options{Observers: []attn.Observer{recorder}, Layer: "encoder.0.self"})
 	record, err := recorder.Record(heads.Texts{SourceTokens: tokens})
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// A custom model calls the recorder's method Observe in every layer, with a name that contains the layer's
+// A custom model has the recorder as an observer of every layer, with a name that contains the layer's
 // kind.
 func ExampleRecorder() {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -26,7 +26,7 @@ func ExampleRecorder() {
 			log.Fatal(err)
 		}
 		x = layer.Forward(nil, x, x, x, attn.Options{
-			Mask: mask.Causal(), Observe: recorder.Observe, Layer: fmt.Sprintf("decoder.%d.self", i),
+			Mask: mask.Causal(), Observers: []attn.Observer{recorder}, Layer: fmt.Sprintf("decoder.%d.self", i),
 		}).Out
 	}
 

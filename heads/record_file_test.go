@@ -66,7 +66,7 @@ func TestRoundTrip(t *testing.T) {
 // A record of one text, and a record whose only tokens are numbers.
 func TestRoundTripOfLittle(t *testing.T) {
 	r := NewRecorder(RecorderOptions{})
-	r.Observe("layers.0", softmaxed(1, 1, 2, 3, 3, true))
+	tell(r, "layers.0", softmaxed(1, 1, 2, 3, 3, true))
 	one, err := r.Record(Texts{SourceTokens: named("s", 3)})
 	if err != nil {
 		t.Fatal(err)

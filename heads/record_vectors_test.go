@@ -30,7 +30,7 @@ func inspectedSample(t *testing.T, o RecorderOptions, steps ...int) *Record {
 	at := 0
 	for _, n := range steps {
 		m.Forward(nil, tensor.Slice(nil, x, 1, at, at+n), tensor.Slice(nil, x, 1, 0, at+n), tensor.Slice(nil, x, 1, 0, at+n),
-			attn.Options{Mask: mask.Causal(), Observe: r.Observe, Inspect: r.Inspect})
+			attn.Options{Mask: mask.Causal(), Observers: []attn.Observer{r}, Inspect: r.Inspect})
 		at += n
 	}
 	record, err := r.Record(Texts{SourceTokens: named("t", 7)})
@@ -77,7 +77,7 @@ func TestRecorderInspects(t *testing.T) {
 		t.Error("data that were not requested are kept")
 	}
 	r := NewRecorder(RecorderOptions{ValueNorms: true})
-	r.Observe("encoder.0", softmaxed(1, 1, 2, 3, 3, false))
+	tell(r, "encoder.0", softmaxed(1, 1, 2, 3, 3, false))
 	_, err := r.Record(Texts{SourceTokens: named("t", 3)})
 	wantError(t, "without Inspect", err, `heads: layer "encoder.0": ValueNorms or Vectors is set, but Inspect was not called`)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/tensor"
 )
 
 // RecorderOptions selects the data that a Recorder keeps. The zero value keeps the weights of every head of
@@ -24,19 +23,19 @@ type RecorderOptions struct {
 	// ValueNorms and Vectors select what Inspect keeps: the norms of values, and the queries and keys.
 	ValueNorms, Vectors bool
 	// OnRequest computes the weights of a head in each call of Layer.Head instead of keeping them. Inspect
-	// keeps the inputs of that computation, which for long texts are much smaller, and Observe keeps
-	// nothing. The weights are the same bit for bit. The tapes of the runs must not be reset.
+	// keeps the inputs of that computation, which for long texts are much smaller, and the rows are not
+	// kept. The weights are the same bit for bit. The tapes of the runs must not be reset.
 	OnRequest bool
 }
 
-// Recorder keeps weights while a model runs. Its method Observe is an attn.WeightsFunc:
+// Recorder keeps weights while a model runs. It is an attn.Observer:
 //
 //	recorder := heads.NewRecorder(heads.RecorderOptions{})
-//	layer.Forward(nil, x, x, x, attn.Options{Observe: recorder.Observe})
+//	layer.Forward(nil, x, x, x, attn.Options{Observers: []attn.Observer{recorder}})
 //	record, err := recorder.Record(heads.Texts{SourceTokens: tokens})
 //
-// Its method Inspect is an attn.Inspector that keeps the further data which the options select. Observers
-// returns the methods that the options need.
+// Its method Inspect is an attn.Inspector that keeps the further data which the options select. Callbacks
+// returns what the options need of both.
 //
 // A layer may process a whole text in one call or step by step: the rows of all calls are stacked, and keys
 // that did not exist yet have weight 0.
@@ -48,9 +47,10 @@ type RecorderOptions struct {
 // name, as in "model.layers.3.attention". Layers without a number are numbered in the order of their first
 // calls.
 //
-// A Recorder is not thread-safe.
+// A Recorder is for one call at a time.
 type Recorder struct {
 	options RecorderOptions
+	now     *call // the present call, nil if its weights are not kept
 	order   []*observed
 	byName  map[string]*observed
 	err     error // the first
@@ -88,9 +88,9 @@ func NewRecorder(o RecorderOptions) *Recorder {
 // Reset removes all recorded data. Call it before another run.
 func (r *Recorder) Reset() { *r = *NewRecorder(r.options) }
 
-// Callbacks returns the callbacks to give to a model: Observe and Inspect, or nil for a callback that the
+// Callbacks returns what to give to a model: the Recorder as the only observer, and Inspect, or nil for what the
 // options do not need.
-func (r *Recorder) Callbacks() (attn.WeightsFunc, attn.Inspector) {
+func (r *Recorder) Callbacks() ([]attn.Observer, attn.Inspector) {
 	var inspect attn.Inspector
 	if r.options.OnRequest || r.options.ValueNorms || r.options.Vectors {
 		inspect = r.Inspect
@@ -98,17 +98,43 @@ func (r *Recorder) Callbacks() (attn.WeightsFunc, attn.Inspector) {
 	if r.options.OnRequest {
 		return nil, inspect
 	}
-	return r.Observe, inspect
+	return []attn.Observer{r}, inspect
 }
 
-// Observe keeps a copy of the weights [B H Lq Lk] of a layer. Record returns its errors.
-func (r *Recorder) Observe(layer string, weights *tensor.Tensor) {
-	if r.options.OnRequest || !r.keeps(layer) {
+// call keeps the weights of one call of a layer.
+type call struct {
+	rows, keys int
+	place      []int     // of the weights of each head, or -1
+	kept       []float32 // [chosen rows keys]
+}
+
+// Begin begins a call of a layer. Record returns its errors.
+func (r *Recorder) Begin(s attn.Sizes) {
+	r.now = nil
+	if r.options.OnRequest || !r.keeps(s.Layer) {
 		return
 	}
-	if err := r.observe(layer, weights); err != nil {
-		r.err = fmt.Errorf("heads: layer %s: %w", quote.Text(layer), err)
+	o, err := r.add(s.Layer, s.B, s.H, s.Lk)
+	if err != nil {
+		r.err = fmt.Errorf("heads: layer %s: %w", quote.Text(s.Layer), err)
+		return
 	}
+	n := s.Lq * s.Lk
+	c := &call{s.Lq, s.Lk, slices.Repeat([]int{-1}, s.H), make([]float32, len(o.chosen)*n)}
+	for i, h := range o.chosen {
+		c.place[h] = i * n
+	}
+	o.steps = append(o.steps, step{s.Lq, s.Lk, func(i int) []float32 { return c.kept[i*n : (i+1)*n] }})
+	r.now = c
+}
+
+// Row keeps a copy of the weights of a query.
+func (r *Recorder) Row(at attn.Row, weights []float32) {
+	c := r.now
+	if c == nil || at.Batch != r.options.Sequence || c.place[at.Head] < 0 {
+		return
+	}
+	copy(c.kept[c.place[at.Head]+at.Query*c.keys:][:c.keys], weights)
 }
 
 // keeps reports whether the options select a layer, as far as its name shows.
@@ -122,24 +148,6 @@ func (r *Recorder) keeps(layer string) bool {
 
 func (r *Recorder) wants(k Kind) bool {
 	return len(r.options.Kinds) == 0 || slices.Contains(r.options.Kinds, k)
-}
-
-func (r *Recorder) observe(name string, w *tensor.Tensor) error {
-	if w.Rank() != 4 {
-		return fmt.Errorf("weights have shape %v, want [B H Lq Lk]", w.Shape())
-	}
-	batch, heads, rows, keys := w.Dim(0), w.Dim(1), w.Dim(2), w.Dim(3)
-	o, err := r.add(name, batch, heads, keys)
-	if err != nil {
-		return err
-	}
-	n := rows * keys
-	kept := make([]float32, 0, len(o.chosen)*n)
-	for _, h := range o.chosen {
-		kept = append(kept, w.Data()[(r.options.Sequence*heads+h)*n:][:n]...)
-	}
-	o.steps = append(o.steps, step{rows, keys, func(i int) []float32 { return kept[i*n : (i+1)*n] }})
-	return nil
 }
 
 // add returns the earlier calls of a layer, or a new observed for its first call. It returns an error if

@@ -13,7 +13,7 @@ import (
 )
 
 // both returns the records of two identical runs: with stored weights and with weights on request.
-func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.WeightsFunc, attn.Inspector)) (kept, asked *Record) {
+func both(t *testing.T, o RecorderOptions, texts Texts, run func([]attn.Observer, attn.Inspector)) (kept, asked *Record) {
 	t.Helper()
 	var records [2]*Record
 	for i := range records {
@@ -38,9 +38,9 @@ func TestRecorderOnRequest(t *testing.T) {
 	}
 	x, y := tensor.Randn(rng, 2, 11, 30), tensor.Randn(rng, 2, 7, 30)
 	lens := []int{11, 9}
-	run := func(observe attn.WeightsFunc, inspect attn.Inspector) {
+	run := func(observers []attn.Observer, inspect attn.Inspector) {
 		attend := func(name string, q, k *tensor.Tensor, o attn.Options) {
-			o.Layer, o.Observe, o.Inspect = name, observe, inspect
+			o.Layer, o.Observers, o.Inspect = name, observers, inspect
 			layer.Forward(nil, q, k, k, o)
 		}
 		attend("encoder.0", x, x, attn.Options{KeyLens: lens, QueryLens: lens})
@@ -53,7 +53,7 @@ func TestRecorderOnRequest(t *testing.T) {
 		}
 		for _, at := range [][2]int{{0, 4}, {4, 5}, {5, 7}} {
 			layer.Extend(nil, tensor.Slice(nil, y, 1, at[0], at[1]), cache, attn.Options{
-				Mask: mask.Causal(), Layer: "decoder.0", Observe: observe, Inspect: inspect})
+				Mask: mask.Causal(), Layer: "decoder.0", Observers: observers, Inspect: inspect})
 		}
 		for to := range 7 { // a step for each query
 			keys := tensor.Slice(nil, y, 1, 0, to+1)
@@ -110,9 +110,9 @@ func TestRecorderOnRequestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewRecorder(RecorderOptions{OnRequest: true})
-	observe, inspect := r.Callbacks()
-	if observe != nil {
-		t.Error("Observers returns Observe although weights are computed on request")
+	observers, inspect := r.Callbacks()
+	if observers != nil {
+		t.Error("Callbacks returns the recorder although weights are computed on request")
 	}
 	x := tensor.Randn(rng, 1, 3, 6)
 	layer.Forward(nil, x, x, x, attn.Options{Inspect: inspect})

@@ -26,7 +26,7 @@ const (
 //
 // A tape that records, a State and the callbacks of a Run need the whole batch at once.
 func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.Tape, x Batch) *tensor.Tensor) *tensor.Tensor {
-	if t.Recording() || r.State != nil || r.Observe != nil || r.Inspect != nil || r.States != nil || r.Gates != nil {
+	if t.Recording() || r.State != nil || r.Observers != nil || r.Inspect != nil || r.States != nil || r.Gates != nil {
 		return hidden(t, x)
 	}
 	n, longest := len(x.IDs), x.longest()

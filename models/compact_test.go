@@ -16,6 +16,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -218,11 +219,11 @@ func checkWeights(t *testing.T, at string, whole, small *models.Model, kept map[
 	x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
 	first := whole.Attention()[0].Config().Name
 	observed := func(m *models.Model) (all *tensor.Tensor) {
-		m.Hidden(nil, x, models.Run{Observe: func(layer string, w *tensor.Tensor) {
+		m.Hidden(nil, x, models.Run{Observers: []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
 			if layer == first {
 				all = w.Clone()
 			}
-		}})
+		})}})
 		return all
 	}
 	if len(kept[first]) == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -70,13 +71,13 @@ func goldenDecoder(t *testing.T, name string) {
 	var weights, states int
 	tape := tensor.NewTape(tensor.Eval)
 	hidden := m.Hidden(tape, x, models.Run{
-		Observe: func(layer string, w *tensor.Tensor) {
+		Observers: []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
 			if want := fmt.Sprintf("decoder.%d.self", weights); layer != want {
 				t.Errorf("layer %q, want %q", layer, want)
 			}
 			g.Check(fmt.Sprintf("want.weights.%d", weights), w)
 			weights++
-		},
+		})},
 		States: func(n int, h *tensor.Tensor) {
 			if n != states {
 				t.Errorf("state %d, want %d", n, states)

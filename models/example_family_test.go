@@ -37,7 +37,7 @@ func newBare(b *models.Builder) models.Network {
 
 func (n *bare) Hidden(t *tensor.Tape, x models.Batch, r models.Run) *tensor.Tensor {
 	h := n.words.Forward(t, x.IDs[0], 1, len(x.IDs[0])) // one text at a time
-	return n.self.Forward(t, h, h, h, attn.Options{Observe: r.Observe}).Out
+	return n.self.Forward(t, h, h, h, attn.Options{Observers: r.Observers}).Out
 }
 
 func (n *bare) Attention() []*attn.MultiHead { return []*attn.MultiHead{n.self} }

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -135,10 +137,10 @@ func outputs(m *models.Model, x models.Batch) map[string]*tensor.Tensor {
 	all := map[string]*tensor.Tensor{}
 	layer := 0
 	hidden := m.Hidden(nil, x, models.Run{
-		Observe: func(_ string, w *tensor.Tensor) {
+		Observers: []attn.Observer{observe.Weights(func(_ string, w *tensor.Tensor) {
 			all[fmt.Sprintf("want.weights.%d", layer)] = w.Clone()
 			layer++
-		},
+		})},
 		States: func(n int, x *tensor.Tensor) { all[fmt.Sprintf("want.hidden.%d", n)] = x.Clone() },
 	})
 	if h := m.Head(); h != nil {

@@ -64,9 +64,9 @@ type Run struct {
 	// an encoder–decoder, it also stores the encoded source, which is read once: x.IDs is nil
 	// from the second run on.
 	State State
-	// Observe, if not nil, is called with the weights of each layer and the layer's name in
-	// Config: "encoder.0.self".
-	Observe attn.WeightsFunc
+	// Observers are called with the weights of each layer and the layer's name in Config:
+	// "encoder.0.self".
+	Observers []attn.Observer
 	// Inspect, if not nil, is called with the intermediate values of the weights and the same
 	// names.
 	Inspect attn.Inspector
@@ -99,7 +99,7 @@ func (r *Run) cache(layer int) *attn.Cache {
 // options adds the settings of a run to a layer's attention options. lens are the lengths of the
 // sequences, nil if all are equal.
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
-	o.Observe, o.Inspect = r.Observe, r.Inspect
+	o.Observers, o.Inspect = r.Observers, r.Inspect
 	if r.Gates != nil {
 		o.Gates = r.Gates(self.Config().Name)
 	}

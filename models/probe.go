@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -161,7 +162,11 @@ func (p *Probe) states(t *tensor.Tape, i int, pass prune.Pass) *tensor.Tensor {
 			return tensor.Concat(t, 0, slices.Repeat([]*tensor.Tensor{g}, each)...)
 		}
 	}
-	return p.aim.states(t, p.model.Hidden(t, b.x, Run{Gates: p.gates(t, given), Observe: p.observer(pass.Observe)}), b)
+	r := Run{Gates: p.gates(t, given)}
+	if pass.Observe != nil {
+		r.Observers = []attn.Observer{observe.Weights(p.remaining(pass.Observe))}
+	}
+	return p.aim.states(t, p.model.Hidden(t, b.x, r), b)
 }
 
 // gates returns a function for the gates of all heads of a layer: those of a pass for remaining
@@ -200,10 +205,10 @@ func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) f
 	}
 }
 
-// observer returns an observer that receives the weights of all heads and calls tell with those
-// of the remaining ones.
-func (p *Probe) observer(tell attn.WeightsFunc) attn.WeightsFunc {
-	if tell == nil || p.kept == nil {
+// remaining returns a function that receives the weights of all heads and calls tell with those of the
+// remaining ones.
+func (p *Probe) remaining(tell func(string, *tensor.Tensor)) func(string, *tensor.Tensor) {
+	if p.kept == nil {
 		return tell
 	}
 	return func(layer string, w *tensor.Tensor) {

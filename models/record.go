@@ -75,7 +75,7 @@ func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o head
 		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
 	}
 	recorder := heads.NewRecorder(o)
-	observe, inspect := recorder.Callbacks()
+	observers, inspect := recorder.Callbacks()
 	var tape *tensor.Tape
 	if inner := inspect; o.OnRequest { // the record keeps tensors, and with them all memory of a tape
 		inspect = func(layer string, p attn.Parts) { par.Check(ctx); inner(layer, p) }
@@ -83,7 +83,7 @@ func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o head
 		tape = tensor.NewTape(tensor.Infer)
 		tape.SetContext(ctx)
 	}
-	if err := par.Stopped(func() { m.Hidden(tape, x, Run{Observe: observe, Inspect: inspect}) }); err != nil {
+	if err := par.Stopped(func() { m.Hidden(tape, x, Run{Observers: observers, Inspect: inspect}) }); err != nil {
 		return nil, err
 	}
 	r, err := recorder.Record(texts)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 )
@@ -40,7 +41,7 @@ func stepByStep(t *testing.T, m *models.Model, prompt string, n int) *heads.Reco
 	}
 	recorder := heads.NewRecorder(heads.RecorderOptions{})
 	// The last generated token is not an input.
-	tokens, err := m.Generate(t.Context(), e.IDs, models.Generation{Tokens: n + 1, Ends: []int{}, Run: models.Run{Observe: recorder.Observe}})
+	tokens, err := m.Generate(t.Context(), e.IDs, models.Generation{Tokens: n + 1, Ends: []int{}, Run: models.Run{Observers: []attn.Observer{recorder}}})
 	if err != nil {
 		t.Fatal(err)
 	}

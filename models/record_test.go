@@ -21,8 +21,8 @@ func recordRun(t *testing.T, m *models.Model, x models.Batch, o heads.RecorderOp
 		return tokens
 	}
 	r := heads.NewRecorder(o)
-	observe, inspect := r.Callbacks()
-	m.Hidden(nil, x, models.Run{Observe: observe, Inspect: inspect})
+	observers, inspect := r.Callbacks()
+	m.Hidden(nil, x, models.Run{Observers: observers, Inspect: inspect})
 	record, err := r.Record(heads.Texts{SourceTokens: names(x.IDs), TargetTokens: names(x.Targets)})
 	if err != nil {
 		t.Fatalf("%s: %v", m.Dir, err)

@@ -178,17 +178,15 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 		s.score = score.OnKeys(t, m.score, one)
 	}
 	b, l, d := len(y.IDs), y.longest(), m.config.Width
-	o := attn.Options{Mask: mask.Lengths(s.lens...), Observe: r.Observe, Inspect: r.Inspect, Layer: crossName(0)}
+	o := attn.Options{Mask: mask.Lengths(s.lens...), Inspect: r.Inspect, Layer: crossName(0)}
+	steps := make([]*stepwise, len(r.Observers))
+	for i, observer := range r.Observers {
+		steps[i] = &stepwise{Observer: observer, steps: l}
+		o.Observers = append(o.Observers, steps[i])
+	}
 	if r.Gates != nil {
 		o.Gates = r.Gates(o.Layer)
 	}
-	var steps []*tensor.Tensor // weights [B H 1 Lk]
-	if o.Observe != nil && l > 1 {
-		// The layer attends step by step, but Observe is called once with the weights of all
-		// steps.
-		o.Observe = func(_ string, w *tensor.Tensor) { steps = append(steps, w) }
-	}
-
 	embedded := tensor.Dropout(t, m.embed(t, m.target, y), m.config.Dropout)
 	features := make([]*tensor.Tensor, 0, l)
 	for i := range l {
@@ -202,11 +200,36 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 		}
 		features = append(features, tensor.Concat(t, 2, x, in))
 	}
-	if steps != nil {
-		r.Observe(o.Layer, tensor.Concat(nil, 2, steps...))
+	for _, w := range steps {
+		w.end()
 	}
 	out := tensor.Tanh(t, m.readout.Forward(t, tensor.Concat(t, 1, features...))) // [B l D]
 	return tensor.Dropout(t, out, m.config.Dropout)
+}
+
+// stepwise makes one call of an observer of the calls of a layer that attends step by step.
+type stepwise struct {
+	attn.Observer
+	steps, done int
+}
+
+func (w *stepwise) Begin(s attn.Sizes) {
+	if w.done++; w.done == 1 {
+		s.Lq = w.steps
+		w.Observer.Begin(s)
+	}
+}
+
+func (w *stepwise) Row(at attn.Row, weights []float32) {
+	at.Query += w.done - 1
+	w.Observer.Row(at, weights)
+}
+
+// end ends the call.
+func (w *stepwise) end() {
+	if e, ok := w.Observer.(interface{ End() }); ok {
+		e.End()
+	}
 }
 
 // Head returns the head that predicts the next token.

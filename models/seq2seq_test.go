@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -79,7 +80,7 @@ func goldenSeq2seq(t *testing.T, dir string) {
 	}
 	tape := tensor.NewTape(tensor.Eval)
 	hidden := m.Hidden(tape, x, models.Run{
-		Observe: func(layer string, w *tensor.Tensor) {
+		Observers: []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
 			kind := map[string]string{"encoder": "encoder", "decoder": "decoder"}[strings.Split(layer, ".")[0]]
 			if strings.HasSuffix(layer, ".cross") {
 				kind = "cross"
@@ -88,7 +89,7 @@ func goldenSeq2seq(t *testing.T, dir string) {
 				t.Errorf("layer %q is number %d of kind %s", layer, seen[kind], kind)
 			}
 			check(kind, w)
-		},
+		})},
 		States:       states("hidden", x.Targets),
 		SourceStates: states("source", x.IDs),
 	})

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -29,7 +31,7 @@ func TestAttentionFactorZero(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Hidden(nil, models.Batch{IDs: [][]int{{3, 1, 4, 1}}}, models.Run{Observe: func(layer string, w *tensor.Tensor) {
+		m.Hidden(nil, models.Batch{IDs: [][]int{{3, 1, 4, 1}}}, models.Run{Observers: []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
 			for i := range 4 {
 				for j := range i + 1 {
 					if got, want := w.At(0, 0, i, j), 1/float32(i+1); got < want-1e-6 || got > want+1e-6 {
@@ -37,7 +39,7 @@ func TestAttentionFactorZero(t *testing.T) {
 					}
 				}
 			}
-		}})
+		})}})
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tens
 		default: // Release keeps only x
 			x, _ = b.forward(t, x, nil, r, i, lens, m, nil)
 		}
-		if r.Observe == nil && r.Inspect == nil { // and no callback has received internal tensors
+		if r.Inspect == nil { // and no callback has received internal tensors
 			x = t.Release(begin, x)
 		}
 		r.state(i+1, x)

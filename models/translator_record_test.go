@@ -5,7 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -62,7 +64,7 @@ func TestRecordIsWhatGreedySees(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := heads.NewRecorder(heads.RecorderOptions{Sequence: 1})
-		watch := Run{Observe: r.Observe}
+		watch := Run{Observers: []attn.Observer{r}}
 		e := exampleOfPair(t, m, seq2seq.Pair{Source: "abcdef", Target: "fedc"})
 		s := newReader(t, m, [][]int{exampleOfPair(t, m, seq2seq.Pair{Source: "ga"}).IDs, e.IDs})
 		for _, id := range e.Reads {
@@ -100,7 +102,7 @@ func TestObserving(t *testing.T) {
 		silent := start.read(ids, Run{})
 		var last *tensor.Tensor
 		// The last layer's, crossing.
-		keep := Run{Observe: func(layer string, w *tensor.Tensor) { last = w.Clone() }}
+		keep := Run{Observers: []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) { last = w.Clone() })}}
 		start, _ = toyReader(t, m, toyBatch, l)
 		watched := start.read(ids, keep)
 		tensortest.Same(t, c.name()+": logits while watched", watched.Data(), silent.Data())

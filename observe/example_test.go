@@ -2,7 +2,9 @@ package observe_test
 
 import (
 	"fmt"
+	"log"
 	"math"
+	"math/rand/v2"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
@@ -59,4 +61,21 @@ func ExampleChosenWeights() {
 	// Output:
 	// [1 1 2 100]
 	// 0.25 0.5 0
+}
+
+// All weights of every layer that the observer is passed to.
+func ExampleWeights() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	weights := observe.Weights(func(layer string, w *tensor.Tensor) { fmt.Println(layer, w.Shape()) })
+	x := tensor.Randn(rng, 1, 5, 16)
+	for _, name := range []string{"encoder.0", "encoder.1"} {
+		layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Name: name, Width: 16, Heads: 4}, rng)
+		if err != nil {
+			log.Fatal(err)
+		}
+		x = layer.Forward(nil, x, x, x, attn.Options{Observers: []attn.Observer{weights}}).Out
+	}
+	// Output:
+	// encoder.0 [1 4 5 5]
+	// encoder.1 [1 4 5 5]
 }

@@ -1,6 +1,6 @@
 // Package observe computes statistics of attention weights while attention runs, in memory that
 // does not grow with Lq·Lk: the total weight of each key, the keys with the largest weights, the
-// entropy of each query, and the weights of selected queries and keys.
+// entropy of each query, and the weights of selected queries and keys. Weights gathers all of them.
 //
 //	top := &observe.TopKeys{K: 8}
 //	attn.Attend(tape, q, k, v, attn.Options{Observers: []attn.Observer{top}})
@@ -363,4 +363,32 @@ func (r *ChosenWeights) Row(at attn.Row, weights []float32) {
 // Shape: [B heads queries Lk].
 func (r *ChosenWeights) Weights() *tensor.Tensor {
 	return tensor.New(slices.Clone(r.data), r.shape[:]...)
+}
+
+// Weights returns an observer that calls tell with all weights [B H Lq Lk] of a call, before dropout,
+// and with the name of the layer: each time that a layer attends. tell may keep them.
+func Weights(tell func(layer string, weights *tensor.Tensor)) attn.Observer {
+	return &gathered{tell: tell}
+}
+
+type gathered struct {
+	tell    func(layer string, weights *tensor.Tensor)
+	sizes   attn.Sizes
+	weights *tensor.Tensor
+}
+
+func (g *gathered) Begin(s attn.Sizes) {
+	g.sizes, g.weights = s, tensor.Zeros(s.B, s.H, s.Lq, s.Lk)
+}
+
+func (g *gathered) Row(at attn.Row, weights []float32) {
+	s := g.sizes
+	copy(g.weights.Data()[((at.Batch*s.H+at.Head)*s.Lq+at.Query)*s.Lk:], weights)
+}
+
+// End hands the weights over.
+func (g *gathered) End() {
+	w := g.weights
+	g.weights = nil
+	g.tell(g.sizes.Layer, w)
 }

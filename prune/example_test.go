@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -28,7 +29,10 @@ func (c corpus) Run(t *tensor.Tape, _ int, p prune.Pass) prune.Outcome {
 		1, 0, 1, 0,
 		2, 0, 2, 0,
 	}, 2, 2, 2)
-	o := attn.Options{Observe: p.Observe}
+	o := attn.Options{}
+	if p.Observe != nil {
+		o.Observers = []attn.Observer{observe.Weights(p.Observe)}
+	}
 	if p.Gates != nil {
 		o.Gates = p.Gates(c.layer.Config().Name)
 	}

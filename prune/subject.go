@@ -29,7 +29,7 @@ type Pass struct {
 	// examples. A nil function means no gates.
 	Gates func(layer string) *tensor.Tensor
 	// Observe, if not nil, is called with the weights of each layer.
-	Observe attn.WeightsFunc
+	Observe func(layer string, weights *tensor.Tensor)
 }
 
 // Outcome is the result of running a batch.

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -49,7 +50,10 @@ func (m *toy) Run(t *tensor.Tape, i int, p Pass) Outcome {
 	}
 	out := tensor.Zeros(x.Shape()...)
 	for _, l := range m.layers {
-		o := attn.Options{Mask: mask.Lengths(lens...), Observe: p.Observe}
+		o := attn.Options{Mask: mask.Lengths(lens...)}
+		if p.Observe != nil {
+			o.Observers = []attn.Observer{observe.Weights(p.Observe)}
+		}
 		if p.Gates != nil {
 			o.Gates = p.Gates(l.Config().Name)
 		}

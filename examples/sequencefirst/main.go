@@ -13,6 +13,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
@@ -42,10 +43,10 @@ func run(dir string) error {
 	out := layer.Forward(nil, x, x, x, attn.Options{
 		Mask:  mask,
 		Layer: "first",
-		Observe: func(name string, weights *tensor.Tensor) {
+		Observers: []attn.Observer{observe.Weights(func(name string, weights *tensor.Tensor) {
 			fmt.Printf("layer %q attends with weights %v\n", name, weights.Shape())
 			seen = weights
-		},
+		})},
 	})
 	// lesson end
 	fmt.Println("output", out.Out.Shape())

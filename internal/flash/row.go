@@ -7,6 +7,7 @@ type Sizes struct {
 	B, H, G, Lq, Lk    int
 	QueryLens, KeyLens []int
 	ThreeAxes          bool
+	Layer              string // name of the layer that attends
 }
 
 // Queries returns the number of queries of sequence b, without padding.

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
@@ -64,11 +66,11 @@ func Run(ctx context.Context, m *models.Model, x models.Batch) (*safetensors.Fil
 			return "weights"
 		}
 	}
-	r.Observe = func(layer string, w *tensor.Tensor) {
+	r.Observers = []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
 		name := weights(layer)
 		add(fmt.Sprintf("%s.%d", name, count[name]), w, nil)
 		count[name]++
-	}
+	})}
 	tape := tensor.NewTape(tensor.Infer)
 	tape.SetContext(ctx)
 	if err := par.Stopped(func() {

@@ -21,9 +21,9 @@ func BenchmarkLongText(b *testing.B) {
 		b.Fatal(err)
 	}
 	recorder := heads.NewRecorder(heads.RecorderOptions{OnRequest: true, ValueNorms: true})
-	observe, inspect := recorder.Callbacks()
+	observers, inspect := recorder.Callbacks()
 	x := tensor.Randn(rng, 1, n, 128)
-	layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal(), Observe: observe, Inspect: inspect})
+	layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal(), Observers: observers, Inspect: inspect})
 	tokens := make([]string, n)
 	for i := range tokens {
 		tokens[i] = fmt.Sprintf("t%d", i%500)

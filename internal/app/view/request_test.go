@@ -33,7 +33,7 @@ func recordRuns(t *testing.T) (kept, asked *heads.Record) {
 	for _, onRequest := range []bool{false, true} {
 		r := heads.NewRecorder(heads.RecorderOptions{OnRequest: onRequest, ValueNorms: true, Vectors: true})
 		o := attn.Options{Mask: mask.Causal()}
-		o.Observe, o.Inspect = r.Callbacks()
+		o.Observers, o.Inspect = r.Callbacks()
 		for i := range 2 {
 			o.Layer = fmt.Sprint("decoder.", i)
 			layer.Forward(nil, x, x, x, o)
@@ -127,7 +127,7 @@ func TestSummariesOfThumbnails(t *testing.T) {
 	x := tensor.Randn(rand.New(rand.NewPCG(7, 3)), 1, n, 15)
 	recorder := heads.NewRecorder(heads.RecorderOptions{OnRequest: true})
 	o := attn.Options{Mask: mask}
-	o.Observe, o.Inspect = recorder.Callbacks()
+	o.Observers, o.Inspect = recorder.Callbacks()
 	for i := range layers {
 		o.Layer = fmt.Sprint("encoder.", i)
 		layer.Forward(nil, x, x, x, o)

@@ -28,7 +28,7 @@ func inspected(t *testing.T, tokens []string, n, size int) *heads.Record {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Forward(nil, x, x, x, lib.Options{Mask: mask.Causal(), Observe: r.Observe, Inspect: r.Inspect})
+		m.Forward(nil, x, x, x, lib.Options{Mask: mask.Causal(), Observers: []lib.Observer{r}, Inspect: r.Inspect})
 	}
 	record, err := r.Record(heads.Texts{Source: "a text", SourceTokens: tokens, Special: []string{"<s>"}})
 	if err != nil {
