@@ -133,7 +133,7 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	if err != nil {
 		b.Fatal(err)
 	}
-	n, builder, err := build(&source{settings: s, r: r, numbers: o.Weights}, family)
+	n, builder, err := build(&directory{settings: s, r: r, numbers: o.Weights}, family)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type Builder struct {
 
 // building is the state that all Builders of a model share.
 type building struct {
-	*source
+	*directory
 	plan     bool       // only names and shapes are checked; no tensor is read
 	rng      *rand.Rand // draws the parameters, in the second call without files
 	size     int        // numbers in the tensors so far, without files
@@ -45,8 +45,8 @@ type building struct {
 	lost     lost // removed heads
 }
 
-func newBuilder(s *source, plan bool) *Builder {
-	return &Builder{Config: s.settings, building: &building{source: s, plan: plan, read: map[string]bool{}}}
+func newBuilder(s *directory, plan bool) *Builder {
+	return &Builder{Config: s.settings, building: &building{directory: s, plan: plan, read: map[string]bool{}}}
 }
 
 // At returns a Builder that adds prefix and a dot to all tensor names. If prefix is empty, it

@@ -71,7 +71,7 @@ func (m *Model) like(config []byte) (*Model, error) {
 	if err := s.parse(config); err != nil {
 		return nil, err
 	}
-	b := newBuilder(&source{settings: s}, false)
+	b := newBuilder(&directory{settings: s}, false)
 	b.model = m
 	n := m.Family.New(b)
 	b.checkLost(s)

@@ -187,7 +187,7 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) { return m.tokenizer, m.untokened }
 
 // open reads config.json and the headers of the weights.
-func open(dir string, o Options) (*source, Family, error) {
+func open(dir string, o Options) (*directory, Family, error) {
 	if o.Families == nil {
 		o.Families = Families()
 	}
@@ -203,7 +203,7 @@ func open(dir string, o Options) (*source, Family, error) {
 			return nil, family, fmt.Errorf("models: Options.Weights is %v, want float32 for Options.Trainable", o.Weights)
 		}
 	}
-	d, err := openSource(dir, func(s *Settings) (err error) {
+	d, err := openDirectory(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.named(s); err != nil {
 			return err
 		}

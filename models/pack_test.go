@@ -59,7 +59,7 @@ func TestMatricesInTasks(t *testing.T) {
 			for i, file := range files {
 				procs := []int{1, 2, 7}[i]
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-				b := &Builder{building: &building{source: &source{r: file.r, numbers: numbers}}}
+				b := &Builder{building: &building{directory: &directory{r: file.r, numbers: numbers}}}
 				b.Unread(name, "turned")
 				got := b.pack(file.name, file.name == "turned", in, first, second)[part]
 				if err := b.load(); err != nil {
@@ -81,7 +81,7 @@ func TestMatricesInTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Builder{building: &building{source: &source{r: short, numbers: tensor.Int8}}}
+	b := &Builder{building: &building{directory: &directory{r: short, numbers: tensor.Int8}}}
 	b.pack(name, false, in, first, second)
 	if err := b.load(); err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
 		t.Errorf("%v from a file that ends early", err)

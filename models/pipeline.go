@@ -298,7 +298,7 @@ var torchActivations = map[string]Activation{
 
 // readDense reads a dense layer. name is its folder.
 func (e *Embedder) readDense(dir, name string) error {
-	d, err := openSource(dir, func(*Settings) error { return nil })
+	d, err := openDirectory(dir, func(*Settings) error { return nil })
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (c TranslatorConfig) build(rng *rand.Rand) (Network, *Builder, error) {
 	if err := s.parse(compactJSON(c.file())); err != nil {
 		return nil, nil, err
 	}
-	b := newBuilder(&source{settings: s}, rng == nil)
+	b := newBuilder(&directory{settings: s}, rng == nil)
 	b.rng = rng
 	n := family.New(b)
 	b.checkLost(s)

@@ -15,16 +15,16 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// source is a model directory: its settings, and the headers of its tensors.
-type source struct {
+// directory is a model directory: its settings, and the headers of its tensors.
+type directory struct {
 	settings *Settings // config.json
 	r        *safetensors.Reader
 	tokens   int            // Options.Tokens: most tokens of a sequence, 0 for the limit in the settings
 	numbers  tensor.Numbers // format of packed matrices; 0 for parameters
 }
 
-// openSource opens a directory. check is called before the weights are opened.
-func openSource(dir string, check func(*Settings) error) (*source, error) {
+// openDirectory opens a directory. check is called before the weights are opened.
+func openDirectory(dir string, check func(*Settings) error) (*directory, error) {
 	settings, err := openSettings(filepath.Join(dir, configFile))
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func openSource(dir string, check func(*Settings) error) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &source{settings: settings, r: r}, nil
+	return &directory{settings: settings, r: r}, nil
 }
 
 // openWeights opens the weights of a directory, which a killed process may have left beside their place.
@@ -52,7 +52,7 @@ func openWeights(dir string) (*safetensors.Reader, error) {
 
 // files returns the files of a directory, including its pipeline and the files of the tokenizer
 // t, or the file that the error untokened refers to.
-func (s *source) files(t *tokenizer.Tokenizer, untokened error) []string {
+func (s *directory) files(t *tokenizer.Tokenizer, untokened error) []string {
 	dir := filepath.Dir(s.settings.path)
 	weights := s.r.Files()
 	if path := filepath.Join(dir, WeightsFile); atomicfile.Exists(path) {
@@ -114,7 +114,7 @@ func optionalSettings(path string) (*Settings, error) {
 
 // plan calls a constructor with a Builder that checks the settings against the tensors. The
 // result has nil tensors.
-func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
+func plan[T any](s *directory, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s, true)
 	x := construct(b)
@@ -136,7 +136,7 @@ func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 }
 
 // build calls a constructor again after plan has succeeded, and reads the tensors.
-func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
+func build[T any](s *directory, construct func(*Builder) T) (T, *Builder, error) {
 	none, _, err := plan(s, construct)
 	if err != nil {
 		return none, nil, err
