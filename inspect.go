@@ -39,13 +39,16 @@ type Parts struct {
 	// the score is no dot product.
 	Queries, Keys *tensor.Tensor
 	Scale         float32
-	// ValueNorms [B H Lk] is ‖W_h·v_j‖, where W_h are the columns of the output projection for
+	// ValueNorms computes ‖W_h·v_j‖ [B H Lk], where W_h are the columns of the output projection for
 	// head h: the norm of what the head would add to the layer's output if it attended only to
 	// key j. Attend has no output projection; there it is ‖v_j‖.
 	//
 	// Source: Kobayashi et al., "Attention is Not Only a Weight", 2020,
 	// https://arxiv.org/abs/2004.10102, section 3.
-	ValueNorms *tensor.Tensor
+	ValueNorms func() *tensor.Tensor
+	// Outputs returns the outputs of the heads [B H Lq V], before their gates: what a layer's output
+	// projection reads.
+	Outputs func() *tensor.Tensor
 
 	// Sizes are the sizes of the call.
 	Sizes Sizes
@@ -70,7 +73,11 @@ func (c *call) parts(w *tensor.Tensor) Parts {
 		}
 		return x
 	}
-	p := Parts{Sizes: c.Sizes, ValueNorms: valueNorms(own(kv.values), w, c.H)}
+	p := Parts{
+		Sizes:      c.Sizes,
+		ValueNorms: func() *tensor.Tensor { return valueNorms(own(kv.values), w, c.H) },
+		Outputs:    func() *tensor.Tensor { return c.out.split(nil) },
+	}
 	if c.form.isDot() {
 		p.Queries, p.Keys, p.Scale = c.q.split(nil), own(kv.keys), c.form.scale(c.q.size)
 	}

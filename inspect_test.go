@@ -62,7 +62,7 @@ func TestInspectedPartsMakeWeights(t *testing.T) {
 					x := float64(v.Data()[((z/2)*7+j)*11+d])
 					sum += x * x
 				}
-				if got, want := float64(told.ValueNorms.Data()[z*7+j]), math.Sqrt(sum); math.Abs(got-want) > 1e-6*want {
+				if got, want := float64(told.ValueNorms().Data()[z*7+j]), math.Sqrt(sum); math.Abs(got-want) > 1e-6*want {
 					t.Fatalf("%s: head %d, key %d: the norm is %v, want %v", s.name, z, j, got, want)
 				}
 			}
@@ -101,7 +101,7 @@ func TestInspectedLayer(t *testing.T) {
 			told = p
 		}}
 		y := m.Forward(nil, q, x, x, o)
-		if got := told.ValueNorms.Shape(); got[0] != b || got[1] != 6 || got[2] != lk || told.Keys.Dim(2) != lk {
+		if got := told.ValueNorms().Shape(); got[0] != b || got[1] != 6 || got[2] != lk || told.Keys.Dim(2) != lk {
 			t.Fatalf("%s: norms have shape %v, keys %v", name, got, told.Keys.Shape())
 		}
 		if name != "extra keys" {
@@ -126,7 +126,7 @@ func TestInspectedLayer(t *testing.T) {
 						}
 						sum += float64(y.Out.Data()[at]) * float64(y.Out.Data()[at])
 					}
-					if got, want := float64(told.ValueNorms.Data()[(z*6+h)*lk+j]), math.Sqrt(sum); math.Abs(got-want) > 1e-5*want {
+					if got, want := float64(told.ValueNorms().Data()[(z*6+h)*lk+j]), math.Sqrt(sum); math.Abs(got-want) > 1e-5*want {
 						t.Fatalf("%s: sequence %d, head %d, key %d: the norm is %v, want %v", name, z, h, j, got, want)
 					}
 				}
@@ -159,7 +159,7 @@ func TestInspectedCache(t *testing.T) {
 		for h := range 2 {
 			tensortest.Same(t, "query", step.Queries.Data()[h*6:(h+1)*6], whole.Queries.Data()[(h*5+i)*6:][:6])
 			tensortest.Same(t, "keys", step.Keys.Data()[h*(i+1)*6:(h+1)*(i+1)*6], whole.Keys.Data()[h*5*6:][:(i+1)*6])
-			tensortest.Same(t, "norms", step.ValueNorms.Data()[h*(i+1):(h+1)*(i+1)], whole.ValueNorms.Data()[h*5:][:i+1])
+			tensortest.Same(t, "norms", step.ValueNorms().Data()[h*(i+1):(h+1)*(i+1)], whole.ValueNorms().Data()[h*5:][:i+1])
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestInspectedPacked(t *testing.T) {
 	}
 	x := tensor.Randn(rng, 2, 11, 18)
 	norms := func() (n []float32) {
-		m.Forward(nil, x, x, x, attn.Options{Inspect: func(_ string, p attn.Parts) { n = p.ValueNorms.Data() }})
+		m.Forward(nil, x, x, x, attn.Options{Inspect: func(_ string, p attn.Parts) { n = p.ValueNorms().Data() }})
 		return n
 	}
 	want := norms()

@@ -33,9 +33,10 @@ func (r *Recorder) inspect(layer string, p attn.Parts) error {
 	}
 	o.inspected = true
 	if r.options.ValueNorms {
+		norms := p.ValueNorms()
 		o.norms = nil
 		for _, h := range o.chosen {
-			o.norms = append(o.norms, headIn(p.ValueNorms, b, h)...)
+			o.norms = append(o.norms, headIn(norms, b, h)...)
 		}
 	}
 	if !r.options.Vectors || p.Queries == nil { // another kind of score has no queries and keys to multiply

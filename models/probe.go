@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/observe"
@@ -137,15 +136,10 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	}
 	mean, n := p.aim.loss(t, outputs, b)
 	return prune.Outcome{
-		Loss:   tensor.Scale(t, mean, float32(n)),
-		Losses: losses,
-		Terms:  terms,
-		Queries: func(layer string) []int {
-			if kind, _ := heads.Place(layer); b.x.Targets != nil && kind != heads.Encoder {
-				return Batch{IDs: b.x.Targets}.Lens()
-			}
-			return b.x.Lens()
-		},
+		Loss:    tensor.Scale(t, mean, float32(n)),
+		Losses:  losses,
+		Terms:   terms,
+		Queries: b.queries,
 	}
 }
 

@@ -118,8 +118,8 @@ func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 	if x.Even {
 		plan.Keep = all - len(x.cut(order, all-plan.Keep))
 	}
-	if x.FineTune > 0 {
-		plan.Tune = x.tune
+	if x.FineTune > 0 || x.Compensate != "" && step > 0 {
+		plan.Tune = x.repair
 	}
 	switch {
 	case x.Goal.Left > 0:

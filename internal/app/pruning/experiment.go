@@ -36,6 +36,9 @@ type Experiment struct {
 	// Step is the number of heads to remove before the rest is scored again. 0 scores once, and
 	// Affordable derives the step from the cost of scoring.
 	Step int
+	// Compensate is the name of the compensation in prune.Compensations after each removal, before training. Empty
+	// means none.
+	Compensate string
 	// FineTune is the number of training steps after each removal. 0 means none.
 	FineTune int
 	// Orders is the number of random orders, and Resamples the number of bootstrap samples.
@@ -178,6 +181,7 @@ func (x *run) describe() {
 	s.Normalize, s.Empty, s.Even = x.Normalize, x.Empty, x.Even
 	s.Metric, s.Unit, s.Lower, s.Least = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least
 	s.LossUnit = x.Task.Unit
+	s.Compensate = x.Compensate
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())

@@ -27,6 +27,15 @@ func (x *run) prune(ctx context.Context) error {
 		x.pruned = &pruned
 	}
 	pruned := x.pruned
+	if x.Compensate != "" && x.fixed(x.method) { // otherwise it followed each removal
+		var err error
+		if pruned.Subject, err = pruned.Subject.Without(nil); err == nil {
+			pruned.Subject, err = x.repair(ctx, pruned.Subject)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	x.left = pruned.Subject
 	r.Removed = append([]prune.Head{}, pruned.Removed...) // a list in JSON, even if empty
 	r.Left = total(pruned.Subject.Layers())
@@ -59,22 +68,52 @@ func (x *run) interval(seen Measured) (low, high reports.Number) {
 	return reports.Number(l), reports.Number(h)
 }
 
-// tune trains the model after heads have been removed.
-func (x *run) tune(ctx context.Context, s *models.Probe) (*models.Probe, error) {
+// repair compensates for heads that have been removed, if that lowers the loss on the selecting part, and trains the
+// remaining model.
+func (x *run) repair(ctx context.Context, s *models.Probe) (*models.Probe, error) {
+	if x.Compensate != "" {
+		better, err := s.Without(nil)
+		if err == nil {
+			err = better.Compensate(ctx, x.Task.Selecting.Probe, prune.Compensations()[x.Compensate])
+		}
+		if err != nil {
+			return s, err
+		}
+		before, err := s.On(x.Task.Selecting.Probe).Loss(ctx)
+		if err != nil {
+			return s, err
+		}
+		if after, err := better.On(x.Task.Selecting.Probe).Loss(ctx); err != nil {
+			return s, err
+		} else if after < before {
+			s = better
+		}
+	}
+	if x.FineTune == 0 {
+		return s, nil
+	}
 	err := x.Task.Train(ctx, s, x.FineTune, x.tuned, x.progress("fine-tuning"))
 	x.tuned++
 	return s, err
 }
 
-// control separates the effect of fine-tuning: it measures the pruned model without fine-tuning,
-// and the whole model with the same number of steps.
+// control separates the effects: it measures the pruned model without compensation and fine-tuning, and the whole model
+// with the same number of training steps.
 func (x *run) control(ctx context.Context) error {
-	if x.FineTune == 0 || len(x.report.Result.Removed) == 0 {
+	if x.Compensate == "" && x.FineTune == 0 || len(x.report.Result.Removed) == 0 {
 		return nil
 	}
 	raw, err := x.without(x.report.Result.Removed)
 	if err != nil {
 		return err
+	}
+	seen, err := x.Task.Measure(ctx, raw, &x.Task.Reporting)
+	if err != nil {
+		return err
+	}
+	x.report.Result.Pruned = &seen.Quality
+	if x.FineTune == 0 {
+		return nil
 	}
 	whole, err := x.Subject.Without(nil) // a copy
 	if err != nil {
@@ -84,15 +123,9 @@ func (x *run) control(ctx context.Context) error {
 	if err := x.Task.Train(ctx, whole, x.FineTune*(x.tuned-x.undone), 0, tell); err != nil {
 		return err
 	}
-	for _, c := range []struct {
-		m  *models.Probe
-		to **reports.Quality
-	}{{raw, &x.report.Result.Pruned}, {whole, &x.report.Result.Control}} {
-		seen, err := x.Task.Measure(ctx, c.m, &x.Task.Reporting)
-		if err != nil {
-			return err
-		}
-		*c.to = &seen.Quality
+	if seen, err = x.Task.Measure(ctx, whole, &x.Task.Reporting); err != nil {
+		return err
 	}
+	x.report.Result.Control = &seen.Quality
 	return nil
 }

@@ -47,14 +47,16 @@ type Settings struct {
 	Empty     bool     `json:"empty"`                     // layers may lose all heads
 	Even      bool     `json:"even,omitempty"`            // all layers lose the same number of heads
 	Step      int      `json:"step"`                      // heads removed before scoring again; 0: scored once
-	FineTune  int      `json:"finetune"`                  // training steps after each removal; 0: none
-	Rate      float64  `json:"rate,omitempty"`            // of these steps, peak
-	Smoothing float32  `json:"smoothing,omitempty"`       // of their labels
-	TrainData string   `json:"train_data,omitempty"`      // empty: the scoring part
-	Trained   int      `json:"train_pairs,omitempty"`     // pairs or lines of it that are not used for measuring
-	Orders    int      `json:"orders"`                    // random orders
-	Resamples int      `json:"resamples"`                 // of the bootstrap
-	Seed      uint64   `json:"seed"`
+	// Compensate is the compensation for removed heads; empty: none.
+	Compensate string  `json:"compensate,omitempty"`
+	FineTune   int     `json:"finetune"`              // training steps after each removal; 0: none
+	Rate       float64 `json:"rate,omitempty"`        // of these steps, peak
+	Smoothing  float32 `json:"smoothing,omitempty"`   // of their labels
+	TrainData  string  `json:"train_data,omitempty"`  // empty: the scoring part
+	Trained    int     `json:"train_pairs,omitempty"` // pairs or lines of it that are not used for measuring
+	Orders     int     `json:"orders"`                // random orders
+	Resamples  int     `json:"resamples"`             // of the bootstrap
+	Seed       uint64  `json:"seed"`
 }
 
 // Model identifies the model that was pruned.
@@ -155,7 +157,7 @@ type Result struct {
 	Left    int          `json:"left,omitempty"` // 0 until the model is made
 	Before  Quality      `json:"before"`
 	After   Quality      `json:"after"`
-	// Pruned is the quality before fine-tuning; nil if there was none.
+	// Pruned is the quality before compensation and fine-tuning; nil if there was none.
 	Pruned *Quality `json:"pruned,omitempty"`
 	// Control is the quality of the whole model after the same fine-tuning, which may improve it
 	// too; nil if there was none.

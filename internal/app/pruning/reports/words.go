@@ -249,15 +249,28 @@ func (r *Report) Use(dir string) string {
 // Simpler describes how the models of the curves were made if they differ from the result: their
 // heads were removed in one order without training. Otherwise it is empty.
 func (r *Report) Simpler() string {
-	switch s := r.Settings; {
-	case s.Step > 0 && s.FineTune > 0:
-		return "with heads scored once and without fine-tuning"
-	case s.Step > 0:
-		return "with heads scored once"
-	case s.FineTune > 0:
-		return "without fine-tuning"
+	var how []string
+	if r.Settings.Step > 0 {
+		how = append(how, "with heads scored once")
 	}
-	return ""
+	if r.Settings.Compensate != "" {
+		how = append(how, "without compensation")
+	}
+	if r.Settings.FineTune > 0 {
+		how = append(how, "without fine-tuning")
+	}
+	return strings.Join(how, " and ")
+}
+
+// Repaired describes what was done to the model after heads had been removed.
+func (r *Report) Repaired() string {
+	switch s := r.Settings; {
+	case s.Compensate == "":
+		return "fine-tuned"
+	case s.FineTune == 0:
+		return "compensated"
+	}
+	return "compensated, fine-tuned"
 }
 
 // WorseThanChance says where the curve of a method is worse than the mean of random orders, by

@@ -1,0 +1,87 @@
+package models_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
+)
+
+// outputsFar returns how far the outputs of a probe are from those of the whole model.
+func outputsFar(t *testing.T, whole, p *models.Probe) float64 {
+	t.Helper()
+	r, err := models.NewReference(context.Background(), whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.Compare(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := 0.
+	for _, y := range list {
+		far += y.KL
+	}
+	return far
+}
+
+// Compensation brings the outputs of a model that has lost heads nearer to its own before. The model that was pruned does
+// not change; the masked and the small form have the same outputs.
+func TestCompensate(t *testing.T) {
+	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "seq2seq/t5"} {
+		p := loadProbe(t, name)
+		whole := lossOf(t, p)
+		less := without(t, p, gone(p.Layers(), removals["uneven"]))
+		before := lossOf(t, less)
+		far := outputsFar(t, p, less)
+		for how, compensation := range map[string]prune.Compensation{"mean": prune.Mean(), "ridge": prune.Ridge()} {
+			better := without(t, less, nil)
+			if err := better.Compensate(context.Background(), less, compensation); err != nil {
+				t.Fatal(err)
+			}
+			if lossOf(t, p) != whole || lossOf(t, less) != before {
+				t.Errorf("%s: the model that was pruned has changed", name)
+			}
+			if near := outputsFar(t, p, better); how == "ridge" && !(near < 0.9*far) {
+				t.Errorf("%s: %v nats from the whole model after %s, %v before", name, near, how, far)
+			}
+			if better.Model().Family.Pruning == models.NoPruning {
+				continue
+			}
+			_, small := writeCompact(t, better, t.TempDir(), models.Options{Trainable: true})
+			again, err := p.Of(small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if loss, want := lossOf(t, again), lossOf(t, better); !(math.Abs(loss-want) <= 1e-5*math.Abs(want)) {
+				t.Errorf("%s: the small form has loss %v, want %v", name, loss, want)
+			}
+		}
+	}
+}
+
+// With all heads, nothing changes.
+func TestCompensateNothing(t *testing.T) {
+	p := loadProbe(t, "bert_words")
+	same := without(t, p, nil)
+	if err := same.Compensate(context.Background(), p, prune.Ridge()); err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range same.Model().Params() {
+		for of, y := range p.Model().Params() {
+			if name == of && !slices.Equal(x.Data(), y.Data()) {
+				t.Errorf("%s has changed", name)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	less := without(t, p, gone(p.Layers(), removals["uneven"]))
+	if err := less.Compensate(ctx, p, prune.Ridge()); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}

@@ -1,0 +1,185 @@
+package prune
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// lossy is an output map of 4 heads of 3, with outputs that depend on each other, so that the remaining heads can make up
+// for others.
+type lossy struct {
+	OutputMap
+	x [][]float32 // the outputs of the heads on the data of Fit
+}
+
+func newLossy(rng *rand.Rand, kept []bool, bias bool) lossy {
+	const n, d = 12, 5
+	mixed := tensor.Randn(rng, n, 7)
+	draw := func(count int) (rows [][]float32, m *Moments) {
+		m = NewMoments(n)
+		hidden := tensor.Randn(rng, count, 7)
+		x := tensor.MatMulT(nil, hidden, mixed).Data()
+		for i := range x {
+			x[i] += 0.3*float32(rng.NormFloat64()) + float32(i%n)/4
+		}
+		for row := range slices.Chunk(x, n) {
+			rows = append(rows, row)
+		}
+		m.Add(x[:n*(count/3)]) // in two batches
+		m.Add(x[n*(count/3):])
+		return rows, m
+	}
+	l := lossy{OutputMap: OutputMap{Weight: tensor.Randn(rng, d, n), Kept: kept}}
+	if bias {
+		l.Bias = tensor.Randn(rng, d)
+	}
+	l.x, l.Fit = draw(400)
+	_, l.Choose = draw(200)
+	return l
+}
+
+// outputs returns the outputs [N D] of the map. If cut, those of removed heads are 0.
+func (l lossy) outputs(cut bool) (y [][]float64) {
+	for _, x := range l.x {
+		var out []float64
+		for d, row := range l.rows() {
+			sum := 0.
+			if l.Bias != nil {
+				sum = float64(l.Bias.Data()[d])
+			}
+			for j, w := range row {
+				if !cut || l.Kept[j] {
+					sum += float64(w) * float64(x[j])
+				}
+			}
+			out = append(out, sum)
+		}
+		y = append(y, out)
+	}
+	return y
+}
+
+// squared returns the mean square of the difference of outputs.
+func squared(a, b [][]float64) (sum float64) {
+	for i := range a {
+		for j, v := range a[i] {
+			sum += (v - b[i][j]) * (v - b[i][j])
+		}
+	}
+	return sum / float64(len(a))
+}
+
+// keptOf returns which columns of heads of 3 remain.
+func keptOf(heads ...bool) (kept []bool) {
+	for _, h := range heads {
+		kept = append(kept, h, h, h)
+	}
+	return kept
+}
+
+// Ridge with a small penalty is the least-squares solution: what is left of the outputs is orthogonal to the inputs, and
+// with a bias its mean is 0. The error never grows: it is that of removal at most, with Mean less, with Ridge least.
+func TestCompensation(t *testing.T) {
+	for _, bias := range []bool{true, false} {
+		for _, kept := range [][]bool{keptOf(true, false, true, true), keptOf(false, true, false, false), keptOf(false, false, false, false)} {
+			errs := map[string]float64{}
+			for name, how := range map[string]Compensation{"zero": nil, "mean": Mean(), "ridge": Ridge(), "least squares": Ridge(1e-9)} {
+				l := newLossy(rand.New(rand.NewPCG(1, 2)), kept, bias)
+				want := l.outputs(false)
+				if how != nil {
+					if err := how(l.OutputMap); err != nil {
+						t.Fatal(err)
+					}
+					for _, row := range l.rows() {
+						for j, w := range row {
+							if !kept[j] && w != 0 {
+								t.Fatalf("%s: column %d of a removed head is %v", name, j, w)
+							}
+						}
+					}
+				}
+				got := l.outputs(true)
+				errs[name] = squared(got, want)
+				if name != "least squares" {
+					continue
+				}
+				for d := range want[0] {
+					left := 0.
+					for i := range want {
+						left += got[i][d] - want[i][d]
+					}
+					if bias && math.Abs(left)/float64(len(want)) > 1e-5 {
+						t.Errorf("the mean of what is left is %v", left/float64(len(want)))
+					}
+					for j, k := range kept {
+						dot := 0.
+						for i := range want {
+							dot += (got[i][d] - want[i][d]) * float64(l.x[i][j])
+						}
+						if k && math.Abs(dot)/float64(len(want)) > 1e-4 {
+							t.Errorf("kept %v, bias %v: input %d has %v of what is left", kept, bias, j, dot/float64(len(want)))
+						}
+					}
+				}
+			}
+			if !(errs["least squares"] <= errs["ridge"]*1.000001 && errs["ridge"] <= errs["mean"]*1.000001 && errs["mean"] <= errs["zero"]*1.000001) {
+				t.Errorf("kept %v, bias %v: errors %v", kept, bias, errs)
+			}
+			if bias && !(errs["ridge"] < 0.9*errs["zero"]) {
+				t.Errorf("kept %v: errors %v, want less", kept, errs)
+			}
+		}
+	}
+}
+
+// The strength with the smallest error on the other data is chosen.
+func TestRidgeChooses(t *testing.T) {
+	kept := keptOf(true, false, true, true)
+	solve := func(strengths ...float64) []float32 {
+		l := newLossy(rand.New(rand.NewPCG(5, 6)), kept, true)
+		if err := Ridge(strengths...)(l.OutputMap); err != nil {
+			t.Fatal(err)
+		}
+		return l.Weight.Data()
+	}
+	if !slices.Equal(solve(1e3, 1e-3, 1e2), solve(1e-3)) {
+		t.Error("another strength is chosen than the best")
+	}
+}
+
+// Inputs that are constant, 0 or linearly dependent have a solution; NaN is an error.
+func TestRidgeOfOddInputs(t *testing.T) {
+	kept := keptOf(true, false, true, true)
+	for name, change := range map[string]func(rng *rand.Rand, row []float32){
+		"zero":      func(_ *rand.Rand, row []float32) { clear(row) },
+		"constant":  func(_ *rand.Rand, row []float32) { copy(row, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}) },
+		"dependent": func(_ *rand.Rand, row []float32) { copy(row[3:], row[:3]); copy(row[6:], row[:6]) },
+	} {
+		rng := rand.New(rand.NewPCG(7, 7))
+		l := newLossy(rng, kept, true)
+		l.Fit, l.Choose = NewMoments(12), NewMoments(12)
+		for _, row := range l.x {
+			change(rng, row)
+			l.Fit.Add(row)
+			l.Choose.Add(row)
+		}
+		want := l.outputs(false)
+		if err := Ridge()(l.OutputMap); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if e := squared(l.outputs(true), want); !(e < 1e-4) {
+			t.Errorf("%s: error %v", name, e)
+		}
+	}
+	l := newLossy(rand.New(rand.NewPCG(7, 7)), kept, true)
+	l.x[3][0] = float32(math.NaN())
+	l.Fit.Add(l.x[3])
+	if err := Ridge()(l.OutputMap); !errors.Is(err, errNotFinite) {
+		t.Errorf("NaN: error %v", err)
+	}
+}
