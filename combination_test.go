@@ -7,10 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
@@ -196,10 +198,9 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 	some := func(p float64) bool { return rng.Float64() < p }
 	var masks []attn.Mask
 	for some(0.45) && len(masks) < 3 {
-		rule := maskRules[rng.IntN(len(maskRules))]
-		m, _ := rule.draw(rng, s)
-		masks = append(masks, m)
-		d.note("%s", rule.name)
+		kind := maskKinds[rng.IntN(len(maskKinds))]
+		masks = append(masks, kind.draw(rng, s))
+		d.note("%s", kind.name)
 	}
 	d.mask = attn.And(masks...)
 
@@ -271,6 +272,104 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 		d.note("log-sum-exp")
 	}
 	return d
+}
+
+// maskKinds draw a mask of each kind. Package mask compares them with their definitions.
+var maskKinds = []struct {
+	name string
+	draw func(rng *rand.Rand, s sizes) attn.Mask
+}{
+	{"causal", func(*rand.Rand, sizes) attn.Mask { return mask.Causal() }},
+	{"causal at", func(rng *rand.Rand, s sizes) attn.Mask { return mask.CausalAt(drawOffsets(rng, s)...) }},
+	{"window", func(rng *rand.Rand, _ sizes) attn.Mask { return mask.Window(rng.IntN(6)-1, rng.IntN(6)-1) }},
+	{"window at", func(rng *rand.Rand, s sizes) attn.Mask {
+		return mask.WindowAt(rng.IntN(6)-1, rng.IntN(6)-1, drawOffsets(rng, s)...)
+	}},
+	{"window with sinks", func(rng *rand.Rand, _ sizes) attn.Mask {
+		return mask.WindowWithSinks(rng.IntN(6)-1, rng.IntN(6)-1, rng.IntN(4))
+	}},
+	{"prefix", func(rng *rand.Rand, s sizes) attn.Mask {
+		return mask.Prefix(drawLengths(rng, oneOr(rng, s.b), s.lk)...)
+	}},
+	{"valid lengths", func(rng *rand.Rand, s sizes) attn.Mask { return mask.Lengths(drawLengths(rng, s.b, s.lk)...) }},
+	{"valid lengths by row", func(rng *rand.Rand, s sizes) attn.Mask {
+		lens := make([][]int, s.b)
+		for b := range lens {
+			lens[b] = drawLengths(rng, s.lq, s.lk)
+		}
+		return mask.LengthsOfQueries(lens)
+	}},
+	{"valid queries", func(rng *rand.Rand, s sizes) attn.Mask {
+		return mask.QueryLengths(drawLengths(rng, s.b, s.lq)...)
+	}},
+	{"documents", func(rng *rand.Rand, s sizes) attn.Mask {
+		ends := make([][]int, oneOr(rng, s.b))
+		for b := range ends {
+			ends[b] = drawLengths(rng, rng.IntN(4), s.lk)
+			slices.Sort(ends[b])
+		}
+		return mask.Documents(ends...)
+	}},
+	{"blocks", func(rng *rand.Rand, _ sizes) attn.Mask { return mask.Blocks(1+rng.IntN(5), rng.IntN(3), rng.IntN(3)) }},
+	{"strided", func(rng *rand.Rand, _ sizes) attn.Mask { return mask.Strided(1 + rng.IntN(5)) }},
+	{"booleans", func(rng *rand.Rand, s sizes) attn.Mask { // any shape that broadcasts
+		shape, n := []int{s.b, s.h, s.lq, s.lk}, 1
+		for a := 3; a >= 0; a-- {
+			if rng.IntN(2) == 0 {
+				shape[a] = 1
+			}
+			n *= shape[a]
+		}
+		for len(shape) > 0 && shape[0] == 1 && rng.IntN(2) == 0 {
+			shape = shape[1:]
+		}
+		return drawAllowed(rng, n, func(seen []bool) attn.Mask { return mask.Allow(seen, shape...) },
+			func(seen []float32) attn.Mask { return mask.AllowTensor(tensor.New(seen, shape...)) })
+	}},
+	{"booleans, sequence first", func(rng *rand.Rand, s sizes) attn.Mask {
+		lq, b := oneOr(rng, s.lq), oneOr(rng, s.b)
+		return drawAllowed(rng, lq*s.lk*b, func(seen []bool) attn.Mask { return mask.AllowSequenceFirst(seen, lq, s.lk, b) },
+			func(seen []float32) attn.Mask { return mask.AllowTensorSequenceFirst(tensor.New(seen, lq, s.lk, b)) })
+	}},
+	{"function", func(rng *rand.Rand, _ sizes) attn.Mask {
+		k := 1 + rng.IntN(3)
+		return mask.AllowFunc(func(b, h, i, j int) bool { return (b+2*h+3*i+5*j)%4 != k })
+	}},
+}
+
+// oneOr draws 1 or n.
+func oneOr(rng *rand.Rand, n int) int { return []int{1, n}[rng.IntN(2)] }
+
+// drawOffsets draws an offset for all sequences or for each, near the one that aligns the ends.
+func drawOffsets(rng *rand.Rand, s sizes) []int {
+	o := make([]int, oneOr(rng, s.b))
+	for i := range o {
+		o[i] = s.lk - s.lq + rng.IntN(7) - 3
+	}
+	return o
+}
+
+// drawLengths draws n lengths up to most.
+func drawLengths(rng *rand.Rand, n, most int) []int {
+	lens := make([]int, n)
+	for i := range lens {
+		lens[i] = rng.IntN(most + 1)
+	}
+	return lens
+}
+
+// drawAllowed draws n truth values, and makes a mask of them or of the same numbers.
+func drawAllowed(rng *rand.Rand, n int, bools func([]bool) attn.Mask, numbers func([]float32) attn.Mask) attn.Mask {
+	seen, ones := make([]bool, n), make([]float32, n)
+	for i := range seen {
+		if seen[i] = rng.IntN(4) > 0; seen[i] {
+			ones[i] = 1
+		}
+	}
+	if rng.IntN(2) == 0 {
+		return numbers(ones)
+	}
+	return bools(seen)
 }
 
 // squash is a user-defined score change, s·exp(−c·s²), whose gradient needs the original scores.

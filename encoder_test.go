@@ -140,3 +140,28 @@ func TestEncoderLayerGradients(t *testing.T) {
 		}, in)
 	}
 }
+
+// An encoder layer returns all requested results of its attention.
+func TestEncoderLayerReturnsLogSumExp(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		l, err := attn.NewEncoderLayer(attn.EncoderConfig{Width: 6, Heads: 3, NormFirst: first}, newRand(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := tensor.Randn(newRand(2), 2, 5, 6)
+		in := x
+		if first {
+			in = l.Norm1.Forward(nil, x)
+		}
+		got := l.Forward(nil, x, attn.Options{LogSumExp: true}).LogSumExp
+		want := l.Self.Forward(nil, in, in, in, attn.Options{LogSumExp: true}).LogSumExp
+		if got == nil {
+			t.Fatalf("norm first %v: no log-sum-exp", first)
+		}
+		for i, w := range want.Data() {
+			if got.Data()[i] != w {
+				t.Fatalf("norm first %v: log-sum-exp %d is %v, want %v", first, i, got.Data()[i], w)
+			}
+		}
+	}
+}

@@ -5,11 +5,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -209,14 +211,6 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
-func TestAllowErrors(t *testing.T) {
-	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 5), 2, 3) }), `mask: Allow: mask has 5 elements, want 6 for shape \[2 3\]`)
-	wantError(t, tensor.Catch(func() { mask.Allow(nil) }), `mask: Allow: mask has 0 elements, want 1 for shape \[\]`)
-	wantError(t, tensor.Catch(func() { mask.Allow(nil, math.MaxInt/2+1, 4) }), `mask: Allow: mask has shape \[\d+ 4\], want 0 elements, the length of seen`)
-	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 6), -2, -3) }), `mask: Allow: mask has shape \[-2 -3\], want no negative axis`)
-	wantError(t, tensor.Catch(func() { mask.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `mask: AllowSequenceFirst: mask has 5 elements, want 6 for shape \[2 3 1\]`)
-}
-
 func TestNewMultiHeadErrors(t *testing.T) {
 	for _, c := range []struct {
 		config attn.MultiHeadConfig
@@ -332,5 +326,37 @@ func TestForwardErrors(t *testing.T) {
 		{"not built", `attn: MultiHead: layer has input widths \[-1 13 17\], want Build or Forward to be called first`, func() { unbuilt.Project(nil, k, v) }},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })
+	}
+}
+
+// Settings that are NaN, negative, missing or too large give a clear one-line error.
+func TestRefusedSettings(t *testing.T) {
+	nan := float32(math.NaN())
+	q := shaped(2, 4, 3, 8)
+	biased := func(r attn.ScoreChange) func() {
+		return func() { attn.Attend(nil, q, q, q, attn.Options{Changes: []attn.ScoreChange{r}}) }
+	}
+	for _, c := range []struct {
+		name, want string
+		f          func()
+	}{
+		{"cap of NaN", `^attn: SoftCap: limit is NaN, want a positive finite number$`, func() { attn.SoftCap(nan) }},
+		{"cap of 0", `^attn: SoftCap: limit is 0, want a positive finite number$`, func() { attn.SoftCap(0) }},
+		{"slope", `^attn: Attend: slope 1 of ALiBi is NaN, want a finite number$`, biased(position.ALiBi(1, nan, 1, 1))},
+		{"slopes", `^position: ALiBiSlopes: heads is -1, want a number of at least 0$`, func() { position.ALiBiSlopes(-1) }},
+		{"distance", `^attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128$`,
+			biased(position.T5Bias(shaped(8, 4), position.T5Config{MaxDistance: -1}))},
+		{"position", `^attn: ApplyPosition: position is nil, want a Position$`,
+			func() { attn.ApplyPosition(nil, nil, q, attn.Query, attn.Positions{}) }},
+		{"x", `^attn: ApplyPosition: x is nil, want a tensor$`,
+			func() { attn.ApplyPosition(nil, &position.RoPE{}, nil, attn.Query, attn.Positions{}) }},
+	} {
+		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })
+	}
+	if strconv.IntSize == 64 { // such a length does not fit in 32 bits
+		capacity := 1
+		capacity <<= 40
+		_, err := attn.NewCache(attn.CacheConfig{Batch: 3, Heads: 2, KeySize: 8, Capacity: capacity})
+		wantError(t, err, `^attn: NewCache: capacity 1099511627776 takes 4.22e\+14 bytes, want at most 4.4e\+12$`)
 	}
 }

@@ -3,6 +3,7 @@ package attn_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -22,214 +23,6 @@ func times(x *tensor.Tensor, power int) *tensor.Tensor {
 	return y
 }
 
-// Cosine depends only on the directions of vectors, whatever their norms: there is no ε that
-// would make short vectors less similar, and no square that overflows.
-func TestCosineOfExtremes(t *testing.T) {
-	c := newCall(kindCase("dot"), usual)
-	c.o.Score = &score.Cosine{Scale: tensor.Full(3, 1).Param()}
-	want := c.run()
-	for _, p := range []int{-120, -60, -44, -40, -30, 30, 62, 64, 100, 120} {
-		for _, both := range []bool{false, true} {
-			other := c
-			other.q = times(c.q, p)
-			if both {
-				other.k = times(c.k, p)
-			}
-			got := other.run()
-			// Longer vectors have smaller gradients; scaled back, they are equal.
-			got["dq"] = times(got["dq"], p)
-			if both {
-				got["dk"] = times(got["dk"], p)
-			}
-			near(t, fmt.Sprint("times 2^", p), got, want)
-		}
-	}
-
-	zero := c
-	zero.q = tensor.Zeros(c.q.Shape()...)
-	got := zero.run()
-	weights := tensor.Full(1/float32(usual.lk), got["weights"].Shape()...)
-	nearTensor(t, "weights of zeros", got["weights"], weights)
-	for _, name := range []string{"dq", "dk"} {
-		tensortest.Same(t, name+" of zeros", got[name].Data(), make([]float32, got[name].Len()))
-	}
-}
-
-// A query that is far from all keys attends to the nearest, at any distance.
-func TestGaussianFarAway(t *testing.T) {
-	const huge = 1e25
-	keys := tensor.New([]float32{0, 0, 0.5 * huge, 0, 0.9 * huge, 0, -huge, huge, 0.9 * huge, 1}, 1, 1, 5, 2)
-	values := tensor.New([]float32{1, 2, 3, 4, 5}, 1, 1, 5, 1)
-	query := tensor.New([]float32{huge, 0, -huge, 2 * huge, 3, 0}, 1, 1, 3, 2)
-	w := func(x float32) *score.Gaussian { return &score.Gaussian{W: tensor.Full(x, 1).Param()} }
-	many := float32(math.NaN()) // if several keys contribute
-	for _, c := range []struct {
-		name  string
-		score *score.Gaussian
-		o     attn.Options
-		want  []float32
-	}{
-		// Within float32, keys 2 and 4 are equally near to the first query.
-		{"the nearest", &score.Gaussian{}, attn.Options{}, []float32{4, 4, 1}},
-		{"with a parameter", w(2), attn.Options{}, []float32{4, 4, 1}},
-		{"with a small one", w(1e-24), attn.Options{}, []float32{many, 4, many}},
-		{"the nearest that is seen", w(1), attn.Options{Mask: mask.Lengths(2)}, []float32{2, 1, 1}},
-		{"the only one that is seen", w(1), attn.Options{Mask: mask.AllowFunc(func(_, _, _, j int) bool { return j == 3 })}, []float32{4, 4, 4}},
-		{"none is seen", w(1), attn.Options{Mask: mask.Lengths(0)}, []float32{0, 0, 0}},
-		{"a bias hides the nearest", w(1), attn.Options{Bias: tensor.New([]float32{0, 0, float32(math.Inf(-1)), float32(math.Inf(-1)), float32(math.Inf(-1))}, 5)}, []float32{2, 1, 1}},
-		{"what is hidden has a bias", w(1), attn.Options{Mask: mask.AllowFunc(func(_, _, _, j int) bool { return j < 2 }), Bias: tensor.New([]float32{0, 0, many, float32(math.Inf(1)), many}, 5)}, []float32{2, 1, 1}},
-		{"a bias hides all", w(1), attn.Options{Bias: tensor.Full(float32(math.Inf(-1)), 5)}, []float32{0, 0, 0}},
-		{"a bias counts among equals", w(1), attn.Options{Bias: tensor.New([]float32{0, 0, 0, 0, 100}, 5)}, []float32{5, 4, 1}},
-		{"a soft-cap makes all alike", w(1), attn.Options{SoftCap: 3, Mask: mask.Lengths(2)}, []float32{1.5, 1.5, many}},
-	} {
-		c.o.Score = c.score
-		tape := tensortest.Tape(tensor.Eval)
-		q, k, v := query.Clone().Param(), keys.Clone().Param(), values.Clone().Param()
-		c.o.Weights = true
-		y := attn.Attend(tape, q, k, v, c.o)
-		tape.Backward(y.Out, tensor.Full(1, 1, 1, 3, 1))
-		for i, want := range c.want {
-			got := y.Out.Data()[i]
-			if !math.IsNaN(float64(want)) && !(math.Abs(float64(got-want)) <= 1e-6) {
-				t.Errorf("%s: query %d gets %v, want %v", c.name, i, got, want)
-			}
-		}
-		for name, x := range map[string]*tensor.Tensor{"dq": q, "dk": k, "dv": v} {
-			if g := x.Grad(); !(magnitude(g) < math.Inf(1)) {
-				t.Errorf("%s: %s is %v", c.name, name, g)
-			}
-		}
-	}
-}
-
-// A query that is far from all keys attends to the nearest one on every code path: among many keys, which
-// are split between processors, from a cache, and with dropout.
-func TestGaussianFarAwayOnEveryWay(t *testing.T) {
-	const lk, e, v = 1100, 3, 2
-	rng := newRand(5)
-	values := tensor.Randn(rng, 1, 1, lk, v)
-	keys := tensor.Randn(rng, 1, 1, lk, e)
-	for i := range keys.Data() {
-		keys.Data()[i] *= 1e22
-	}
-	copy(keys.Data()[700*e:], keys.Data()[300*e:301*e]) // two equal keys
-	for _, lq := range []int{1, 60} {
-		q := tensor.Full(0, 1, 1, lq, e)
-		each(q, func(_, _, i, f int, x *float32) { *x = keys.Data()[(300+i)*e+f] + 1e20 })
-		for _, w := range []*tensor.Tensor{nil, tensor.New([]float32{1, 2, 3}, e).Param()} {
-			o := attn.Options{Score: &score.Gaussian{W: w}, Weights: true, LogSumExp: true}
-			for _, dropout := range []float32{0, 0.5} {
-				if o.Dropout = dropout; dropout > 0 && lq == 1 {
-					continue
-				}
-				tape := tensortest.Tape(tensor.Train)
-				q, k := q.Clone().Param(), keys.Clone().Param()
-				y := attn.Attend(tape, q, k, values, o)
-				dout := tensor.Full(1, 1, 1, lq, v)
-				tape.Backward(y.Out, dout)
-				each(y.Weights, func(_, _, i, j int, x *float32) {
-					want := float32(0)
-					switch {
-					case i == 0 && (j == 300 || j == 700):
-						want = 0.5
-					case i > 0 && j == 300+i:
-						want = 1
-					}
-					if *x != want {
-						t.Fatalf("%d queries: query %d has weight %v for key %d, want %v", lq, i, *x, j, want)
-					}
-				})
-				for _, x := range y.LogSumExp.Data() {
-					if !math.IsInf(float64(x), -1) {
-						t.Fatalf("%d queries: log-sum-exp %v, want -Inf", lq, x)
-					}
-				}
-				if dropout == 0 {
-					// The two keys share the weight. By w·(dw − Σw·dw), their gradients are
-					// opposite for different values.
-					a, b := k.Grad().Data()[300*e:][:e], k.Grad().Data()[700*e:][:e]
-					for f := range a {
-						if a[f] == 0 || math.Abs(float64(a[f]+b[f])) > 1e-6*math.Abs(float64(a[f])) {
-							t.Fatalf("%d queries: gradients of the two nearest keys are %v and %v, want opposite", lq, a, b)
-						}
-					}
-				}
-				if dropout > 0 {
-					continue
-				}
-				for _, storage := range storages {
-					if storage.storage == tensor.Float16 {
-						continue // numbers of this format end at 65,504
-					}
-					c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: e, ValueSize: v, Score: o.Score, Storage: storage.storage})
-					if err != nil {
-						t.Fatal(err)
-					}
-					c.Append(keys, values, nil)
-					o := o
-					o.Score = nil
-					z := c.Attend(nil, q, o)
-					each(z.Weights, func(_, _, i, j int, x *float32) {
-						if want := float32(0.5); i == 0 && (j == 300 || j == 700) && *x != want {
-							t.Fatalf("%d queries, cache of %v: weight %v, want %v", lq, storage.storage, *x, want)
-						}
-					})
-				}
-			}
-		}
-	}
-}
-
-// Rows far from all keys match float64 results, with groups, masks and biases.
-func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
-	s := usual
-	for _, power := range []int{62, 66, 100} {
-		c := newCall(kindCase("dot"), s).mask(mask.Lengths(6, 4)).bias(s.h, 1, s.lk)
-		c.o.Score = &score.Gaussian{}
-		// The keys are on a line, so that differences of squares are representable.
-		for i := range c.k.Len() {
-			c.k.Data()[i] = 0
-		}
-		each(c.k, func(_, g, j, e int, v *float32) {
-			if e == 0 {
-				*v = float32(math.Ldexp(float64((j*3+g)%s.lk), power))
-			}
-		})
-		each(c.q, func(_, h, i, e int, v *float32) {
-			*v = 0
-			if e == 0 {
-				*v = float32(math.Ldexp(float64(20+h-i), power))
-			}
-		})
-		got := c.run()
-		each(got["weights"], func(b, h, i, j int, w *float32) {
-			best, at := math.Inf(1), 0
-			for j := range []int{6, 4}[b] {
-				if d := math.Abs(float64(20+h-i) - float64((j*3+h/(s.h/s.g))%s.lk)); d < best {
-					best, at = d, j
-				}
-			}
-			want := float32(0)
-			if j == at {
-				want = 1
-			}
-			if *w != want {
-				t.Fatalf("times 2^%d: query %d of head %d of sequence %d has weight %v for key %d, want %v", power, i, h, b, *w, j, want)
-			}
-		})
-	}
-}
-
-// The score of a pair is finite if its exact value is in range, even if differences overflow.
-func TestGaussianOfHugeDifferences(t *testing.T) {
-	q := tensor.New([]float32{math.MaxFloat32}, 1, 1, 1, 1)
-	k := tensor.New([]float32{-math.MaxFloat32}, 1, 1, 1, 1)
-	s := &score.Gaussian{W: tensor.Full(float32(math.Ldexp(1, -127)), 1)}
-	if got := attn.Scores(nil, q, k, attn.Options{Score: s}).Item(); math.Abs(float64(got)+8) > 1e-5 { // −½·(2·2¹²⁸·2⁻¹²⁷)²
-		t.Errorf("score %v, want -8", got)
-	}
-}
-
 // Tiny values give results with full precision, on every implementation, for many queries and,
 // from a cache, for one.
 func TestTinyValues(t *testing.T) {
@@ -243,7 +36,7 @@ func TestTinyValues(t *testing.T) {
 			o := attn.Options{Mask: mask.Causal()}
 			want := attn.Attend(nil, q, k, v, o).Out
 			got := attn.Attend(nil, q, k, tiny, o).Out
-			nearTensor(t, what, times(got, -power), want)
+			tensortest.Near(t, what, times(got, -power), want)
 			cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: size})
 			if err != nil {
 				t.Fatal(err)
@@ -254,4 +47,231 @@ func TestTinyValues(t *testing.T) {
 			tensortest.Same(t, what+", in a cache", one.Data(), got.Data()[(keys-1)*size:])
 		})
 	}
+}
+
+// Without keys, a query attends to no key: results are zero on every path, and gradients exist
+// and are zero. Without queries or sequences, the results are empty.
+func TestNothingToAttendTo(t *testing.T) {
+	check := func(t *testing.T, name string, got trace) {
+		t.Helper()
+		for what, x := range got {
+			tensortest.Same(t, fmt.Sprintf("%s: %s", name, what), x.Data(), make([]float32, x.Len()))
+		}
+	}
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		for _, s := range []sizes{
+			{b: 2, h: 6, g: 3, lq: 5, lk: 0, v: 3}, {b: 2, h: 6, g: 6, lq: 1, lk: 0, v: 3}, {b: 2, h: 1, g: 1, lq: 5, lk: 0, v: 3},
+			{b: 2, h: 6, g: 3, lq: 0, lk: 7, v: 3}, {b: 0, h: 6, g: 3, lq: 5, lk: 7, v: 3}, {b: 0, h: 6, g: 3, lq: 5, lk: 0, v: 3},
+			{b: 2, h: 6, g: 3, lq: 0, lk: 0, v: 0},
+		} {
+			for _, mask := range []attn.Mask{{}, mask.Causal(), mask.AllowFunc(func(_, _, _, _ int) bool { return true })} {
+				for _, asked := range []bool{false, true} {
+					call := newCall(c, s).bias(s.h, s.lq, s.lk).mask(mask)
+					call.o.Weights, call.o.SoftCap, call.o.Gates = asked, 5, tensor.Full(1, s.h).Param()
+					got := call.run()
+					check(t, fmt.Sprintf("%+v", s), got)
+					if want := []int{s.b, s.h, s.lq, s.v}; !slices.Equal(got["out"].Shape(), want) {
+						t.Errorf("%+v: out has shape %v, want %v", s, got["out"].Shape(), want)
+					}
+				}
+			}
+		}
+	})
+
+	for name, score := range innerScores() {
+		for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
+			for _, config := range []attn.MultiHeadConfig{{Heads: 6, KVHeads: 2}, {Heads: 6}, {Heads: 1, HeadSize: 5}} {
+				config.Width, config.Score, config.Layout = 30, score, layout
+				m := mustMultiHead(t, config)
+				for _, s := range []sizes{{b: 2, lq: 5, lk: 0}, {b: 2, lq: 0, lk: 7}, {b: 0, lq: 5, lk: 7}} {
+					rng := newRand(151)
+					q, k := tensor.Randn(rng, s.b, s.lq, 30), tensor.Randn(rng, s.b, s.lk, 30)
+					if layout == attn.SequenceFirst {
+						q, k = tensor.Randn(rng, s.lq, s.b, 30), tensor.Randn(rng, s.lk, s.b, 30)
+					}
+					for _, asked := range []bool{false, true} {
+						got := runLayer(m, q, k, k, tensor.Randn(rng, q.Shape()...), attn.Options{Weights: asked})
+						check(t, fmt.Sprintf("%s, layout %d, %+v", name, layout, s), got)
+						if m.Q.Weight.Grad() == nil || m.K.Weight.Grad() == nil || m.V.Weight.Grad() == nil {
+							t.Errorf("%s, layout %d, %+v: no gradient has reached a map", name, layout, s)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Vectors without features have scores of 0, so all keys have the same weight.
+func TestNoFeatures(t *testing.T) {
+	for name, s := range map[string]attn.Score{
+		"dot": score.Dot(), "scaled dot": score.ScaledDot(), "gaussian": &score.Gaussian{}, "cosine": &score.Cosine{},
+		"bilinear": &score.Bilinear{W: tensor.Zeros(0, 0), Scaled: true},
+	} {
+		y := attn.Attend(nil, shaped(2, 5, 0), shaped(2, 4, 0), tensor.Full(3, 2, 4, 7), attn.Options{Score: s, Weights: true})
+		tensortest.Same(t, name+": weights", y.Weights.Data(), tensor.Full(0.25, 2, 5, 4).Data())
+		tensortest.Same(t, name+": out", y.Out.Data(), tensor.Full(3, 2, 5, 7).Data())
+	}
+}
+
+// If a query attends to a single key, the weight is 1 for every score, so the gradient of the
+// score is exactly 0: also with dropout, and for large queries and keys.
+func TestOneKeyHasNoScoreGradient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every score; TestGolden has gradients")
+	}
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		for _, s := range []sizes{
+			{1, 1, 1, 1, 1, 1}, {2, 6, 3, 5, 1, 3}, {2, 6, 3, 5, 7, 67}, {1, 4, 2, 33, 300, 16}, {1, 2, 1, 1, 600, 32},
+		} {
+			masks := map[string]attn.Mask{
+				"the first key":       mask.Lengths(slices.Repeat([]int{1}, s.b)...),
+				"a key behind others": mask.AllowFunc(func(b, h, i, j int) bool { return j == (7*i+h)%s.lk }),
+			}
+			for name, m := range masks {
+				for seed := range uint64(4) {
+					x := newCall(c, s).mask(m)
+					if x.o.Weights = seed&1 == 1; !x.o.Weights {
+						x.dweights = nil
+					}
+					if x.o.Dropout = 0.3; seed&2 == 2 {
+						x.o.Dropout = 0
+					}
+					x.v = tensor.Randn(newRand(100+seed), x.v.Shape()...)
+					x.q, x.k = tensor.Scale(nil, x.q, float32(1+1000*seed)), tensor.Scale(nil, x.k, float32(1+1000*seed))
+					tr := x.run()
+					for grad, g := range tr {
+						if !slices.Contains([]string{"out", "weights", "dv"}, grad) {
+							tensortest.Same(t, name+": "+grad, g.Data(), make([]float32, g.Len()))
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// The log-sum-exp of a query with a score of +Inf is +Inf, as by the formula; its weights, its result and its gradient
+// are NaN. Scores of −Inf contribute nothing, and NaN makes everything NaN.
+func TestInfiniteScores(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	// The scores of key n, n+lk/3 and lk−1 of query n, added to those of the call.
+	added := [][3]float64{
+		{}, {inf}, {0, inf}, {0, 0, inf}, {inf, inf, inf}, {-inf, 0, inf}, {inf, nan}, {nan, inf}, {0, inf, nan}, {-inf, -inf, -inf}, {nan}, {0, 0, nan},
+		{1e3, nan}, {nan, 0, 1e3}, {1e3, 0, nan}, {-inf, 1e3}, {0, -inf, 1e3},
+	}
+	lengths := []int{1, 2, 15, 64, 65, 200, 513, 700, 1100}
+	simd.Each(func(set string) {
+		for n, lk := range lengths {
+			for _, lq := range []int{1, 12, 60} {
+				for variant := range 6 {
+					if testing.Short() && (n+variant)%3 != 0 {
+						continue
+					}
+					c := newCall(kindCase([]string{"scaled", "additive", "gaussian"}[variant%3]), sizes{b: 2, h: 2, g: 1, lq: lq, lk: lk, v: 5})
+					c.o.LogSumExp, c.o.Bias = true, tensor.Zeros(2, 2, lq, lk)
+					each(c.o.Bias, func(b, h, i, j int, x *float32) {
+						for k, at := range []int{i % lk, (i + lk/3) % lk, lk - 1} {
+							if j == at {
+								*x += float32(added[(i+3*h+6*b+lk)%len(added)][k])
+							}
+						}
+					})
+					switch variant / 3 {
+					case 1:
+						c.o.Mask = mask.AllowFunc(func(_, _, i, j int) bool { return (i+j)%5 != 2 })
+						c.o.Sinks = tensor.New([]float32{0.5, []float32{90, float32(-inf), float32(inf), float32(nan)}[n%4]}, 2)
+					case 0:
+						if variant == 2 {
+							c.o.SoftCap = 3
+						}
+					}
+					checkInfinite(t, fmt.Sprintf("%s, %d queries, %d keys, variant %d", set, lq, lk, variant), c)
+				}
+			}
+		}
+	})
+}
+
+// checkInfinite compares a call with the formula, in which the weights of masked keys are NaN, too, where others are.
+func checkInfinite(t *testing.T, what string, c call) {
+	t.Helper()
+	dlse := tensor.Randn(newRand(7), c.q.Shape()[:3]...)
+	run := func(attend attend) (attn.Output, *tensor.Tensor) {
+		tape := tensortest.Tape(tensor.Train)
+		q := c.q.Clone().Param()
+		y := attend(tape, q, c.k, c.v, c.o)
+		tape.Backward(y.LogSumExp, dlse)
+		return y, q.Grad()
+	}
+	got, dq := run(attn.Attend)
+	want, wantDq := run(formula)
+	tensortest.Near(t, what+": log-sum-exp", got.LogSumExp, want.LogSumExp)
+	for i, attended := range c.o.Mask.Array(sizesOfCall(c.q, c.k, c.o)) {
+		if !attended {
+			want.Weights.Data()[i] = 0
+		}
+	}
+	tensortest.Near(t, what+": weights", got.Weights, want.Weights)
+	tensortest.Near(t, what+": out", got.Out, want.Out)
+	tensortest.Near(t, what+": dq of the log-sum-exp", dq, wantDq)
+}
+
+// Scores are infinite because of a bias or of a key, and come from tensors, caches and merged parts.
+func TestInfiniteScoresOnEveryWay(t *testing.T) {
+	const lk = 700
+	inf := float32(math.Inf(1))
+	simd.Each(func(set string) {
+		for _, lq := range []int{1, 20} {
+			for _, keys := range []bool{false, true} {
+				c := newCall(kindCase("scaled"), sizes{b: 1, h: 2, g: 1, lq: lq, lk: lk, v: 5})
+				c.o.LogSumExp = true
+				switch {
+				case keys: // the scores of its query are ±Inf
+					c.k.Data()[600*c.k.Dim(3)] = inf
+				default:
+					c.o.Bias = tensor.Zeros(2, lq, lk)
+					for r := range 2 * lq {
+						row := c.o.Bias.Data()[r*lk:][:lk]
+						row[5], row[600] = []float32{0, inf, 0, -inf, float32(math.NaN())}[r%5], []float32{inf, inf, -inf}[r%3]
+					}
+				}
+				want := formula(nil, c.q, c.k, c.v, c.o).LogSumExp
+				sameKind := func(what string, got *tensor.Tensor) {
+					t.Helper()
+					for i, w := range want.Data() {
+						g := got.Data()[i]
+						if (g != g) != (w != w) || (g-g == 0) != (w-w == 0) || w-w != 0 && g < 0 != (w < 0) {
+							t.Errorf("%s, %d queries, infinite keys %v, %s: log-sum-exp %d is %v, want %v", set, lq, keys, what, i, g, w)
+						}
+					}
+				}
+				dropped := c.o
+				dropped.Dropout, dropped.Weights = 0.5, false
+				sameKind("dropout", attn.Attend(tensortest.Tape(tensor.Train), c.q, c.k, c.v, dropped).LogSumExp)
+
+				var parts []attn.Output
+				for lo := 0; lo < lk; lo += 350 {
+					o := c.o
+					if o.Bias != nil {
+						o.Bias = tensor.Slice(nil, o.Bias, 2, lo, lo+350)
+					}
+					parts = append(parts, attn.Attend(nil, c.q, tensor.Slice(nil, c.k, 2, lo, lo+350), tensor.Slice(nil, c.v, 2, lo, lo+350), o))
+				}
+				sameKind("merged parts", attn.Merge(nil, parts...).LogSumExp)
+
+				for _, s := range storages {
+					if keys && s.storage == tensor.Int8 {
+						continue // which stores no infinite numbers
+					}
+					cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: c.k.Dim(3), ValueSize: 5, Storage: s.storage})
+					if err != nil {
+						t.Fatal(err)
+					}
+					cache.Append(c.k, c.v, nil)
+					sameKind("cache of "+s.name, cache.Attend(nil, c.q, c.o).LogSumExp)
+				}
+			}
+		}
+	})
 }

@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"math"
+	"testing"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/score"
@@ -195,4 +196,13 @@ func changed(t *tensor.Tape, c attn.ScoreChange, x, q, k *tensor.Tensor, o attn.
 		})
 	}
 	return y
+}
+
+// Attend equals its formula, for every mask and every score.
+func TestFormula(t *testing.T) {
+	eachHiding(t, func(t *testing.T, mask attn.Mask, c scoreCase) {
+		x := newCall(c, usual).bias(usual.b, 1, usual.lq, usual.lk).mask(mask)
+		x.o.SoftCap = 4
+		near(t, c.name, x.runBy(attn.Attend), x.runBy(formula))
+	})
 }

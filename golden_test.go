@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/mask"
-	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -58,7 +58,7 @@ func TestGolden(t *testing.T) {
 
 // golden compares everything in a file, with the current kernels.
 func golden(t *testing.T, name, path string) {
-	s := openSheet(t, path)
+	s := &sheet{tensortest.Open(t, path), t}
 	switch system := s.Setting("system"); {
 	case name == "encdec":
 		goldenEncoderDecoder(s)
@@ -71,45 +71,13 @@ func golden(t *testing.T, name, path string) {
 	default:
 		t.Fatalf("no test for system %q", system)
 	}
-	s.done()
+	s.Done()
 }
 
-// sheet is a golden file that records which results have been compared.
+// sheet is a golden file that a test reads.
 type sheet struct {
 	*tensortest.Golden
-	t      *testing.T
-	leaves map[string]*tensor.Tensor // inputs and parameters by name
-	left   map[string]bool           // results and gradients not yet compared
-}
-
-func openSheet(t *testing.T, path string) *sheet {
-	t.Helper()
-	s := &sheet{tensortest.Open(t, path), t, map[string]*tensor.Tensor{}, map[string]bool{}}
-	file, err := safetensors.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range file.Tensors {
-		if strings.HasPrefix(x.Name, "want.") || strings.HasPrefix(x.Name, "grad.") {
-			s.left[x.Name] = true
-		}
-	}
-	return s
-}
-
-// leaf returns an input or a parameter, the same tensor each time.
-func (s *sheet) leaf(name string) *tensor.Tensor {
-	if s.leaves[name] == nil {
-		s.leaves[name] = s.Tensor(name).Param()
-	}
-	return s.leaves[name]
-}
-
-// check compares a result.
-func (s *sheet) check(name string, got *tensor.Tensor) {
-	s.t.Helper()
-	s.Check(name, got)
-	delete(s.left, name)
+	t *testing.T
 }
 
 // backward runs the tape from the gradient of out, and from the gradient of the weights if the
@@ -121,36 +89,7 @@ func (s *sheet) backward(tape *tensor.Tape, y attn.Output) {
 		outs, douts = append(outs, y.Weights), append(douts, s.Tensor("in.dweights"))
 	}
 	tape.BackwardAll(outs, douts)
-	s.gradients()
-}
-
-// gradients compares the gradients of all leaves.
-func (s *sheet) gradients() {
-	s.t.Helper()
-	largest := 0.0
-	for _, x := range s.leaves {
-		largest = max(largest, magnitude(x.Grad()))
-	}
-	for name, x := range s.leaves {
-		_, rest, _ := strings.Cut(name, ".")
-		name = "grad." + rest
-		if want := s.Float64s(name); largestOf(want) > 1e-12 {
-			s.CheckGrad(name, x)
-		} else {
-			// Zero in exact arithmetic, like the gradient of a bias on all keys. The remainder is
-			// the rounding error of terms as large as the other gradients.
-			tensortest.Close(s.t, name, x.Grad().Data(), want, largest*1e-6)
-		}
-		delete(s.left, name)
-	}
-}
-
-// done fails the test if the file has tensors that no check has read.
-func (s *sheet) done() {
-	s.t.Helper()
-	for name := range s.left {
-		s.t.Errorf("%s has not been compared", name)
-	}
+	s.CheckGrads()
 }
 
 // score builds the score that the file describes; nil is the default.
@@ -159,7 +98,7 @@ func (s *sheet) score(prefix string) attn.Score {
 	case "custom":
 		return score.Func(ownScore)
 	case "relative":
-		r := s.leaf("param.r")
+		r := s.Leaf("param.r")
 		return score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 			return relativeScores(t, q, k, r)
 		})
@@ -177,7 +116,7 @@ func (s *sheet) score(prefix string) attn.Score {
 	params := map[string]*tensor.Tensor{}
 	for _, p := range kind.Params {
 		if name := "param." + prefix + p.Name; s.Has(name) {
-			params[p.Name] = s.leaf(name)
+			params[p.Name] = s.Leaf(name)
 		}
 	}
 	score, err := kind.With(params)
@@ -223,4 +162,158 @@ func (s *sheet) mask() attn.Mask {
 		}
 	}
 	return attn.And(all...)
+}
+
+// goldenAttend tests a call of Attend.
+func goldenAttend(s *sheet) {
+	o := attn.Options{Score: s.score(""), Mask: s.mask(), Weights: true}
+	if s.Setting("softcap") != "" {
+		o.SoftCap = float32(s.Number("softcap"))
+	}
+	if s.Has("in.bias") {
+		o.Bias = s.Leaf("in.bias")
+	}
+	q, k, v := s.Leaf("in.q"), s.Leaf("in.k"), s.Leaf("in.v")
+	tape := tensortest.Tape(tensor.Train)
+	y := attn.Attend(tape, q, k, v, o)
+	s.Check("want.out", y.Out)
+	s.Check("want.weights", y.Weights)
+	scores := formulaChanges(nil, fourAxes(q), fourAxes(k), o) // of hidden keys as well
+	s.Check("want.scores", scores)
+	s.Check("want.weights", attn.MaskedSoftmax(nil, tensor.Reshape(nil, scores, y.Weights.Shape()...), o.Mask))
+	s.backward(tape, y)
+}
+
+// fourAxes returns [B L E] as [B 1 L E].
+func fourAxes(x *tensor.Tensor) *tensor.Tensor {
+	if x.Rank() == 4 {
+		return x
+	}
+	return tensor.Reshape(nil, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
+}
+
+// goldenMultiHead tests a call of a layer.
+func goldenMultiHead(s *sheet) {
+	m := s.multiHead()
+	q := s.Leaf("in.q")
+	var k, v *tensor.Tensor
+	if s.Has("in.kv") { // one tensor as key and value
+		k = s.Leaf("in.kv")
+		v = k
+	} else {
+		k, v = s.Leaf("in.k"), s.Leaf("in.v")
+	}
+	o := attn.Options{Mask: s.mask(), Weights: true}
+	if s.Setting("score") == "relative" {
+		o.Score = s.score("")
+	}
+	tape := tensortest.Tape(tensor.Train)
+	y := m.Forward(tape, q, k, v, o)
+	s.Check("want.out", y.Out)
+	s.Check("want.weights", y.Weights)
+	inner := o.Score
+	if inner == nil {
+		inner = m.Config().Score
+	}
+	o.Score = score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+		scores := attn.Scores(t, q, k, attn.Options{Score: inner})
+		s.Check("want.scores", scores)
+		return scores
+	})
+	m.Forward(nil, q, k, v, o)
+	s.backward(tape, y)
+}
+
+// multiHead builds the layer that the file describes, with its parameters.
+func (s *sheet) multiHead() *attn.MultiHead {
+	heads := int(s.Number("heads"))
+	width := func(of string) int { shape := s.Shape(of); return shape[len(shape)-1] }
+	c := attn.MultiHeadConfig{
+		Heads:     heads,
+		Width:     s.Shape("param.out.weight")[0],
+		HeadSize:  s.Shape("param.q.weight")[0] / heads,
+		ValueSize: s.Shape("param.v.weight")[0] / heads,
+		// The input widths are the widths of the maps; one is inferred from the first batch.
+		QueryWidth: width("param.q.weight"),
+		KeyWidth:   width("param.k.weight"),
+		ValueWidth: attn.Infer,
+	}
+	if c.HeadSize*heads == c.Width {
+		c.HeadSize = 0 // the default
+	}
+	for name, which := range map[string]attn.Projections{"q": attn.Query, "k": attn.Key, "v": attn.Value, "out": attn.Out} {
+		if s.Has("param." + name + ".bias") {
+			c.Bias |= which
+		}
+	}
+	if s.Setting("system") == "7" {
+		c.Layout = attn.SequenceFirst
+	}
+	if s.Setting("score") != "relative" { // the call defines that score
+		c.Score = s.score("score.")
+	}
+	m, err := attn.NewMultiHead(c, newRand(1))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m.Build(c.QueryWidth, c.KeyWidth, width("param.v.weight"))
+	for name, p := range m.Params() {
+		if name = "param." + name; s.Leaves[name] == nil { // skip parameters of the score, which has them already
+			copy(p.Data(), s.Tensor(name).Data())
+			s.Leaves[name] = p
+		}
+	}
+	return m
+}
+
+// goldenDropout tests a layer whose dropout is given as a mask. Attend draws its dropout and does
+// not accept a mask, so the test computes the steps of the layer one by one, as users do who
+// insert something between them.
+func goldenDropout(s *sheet) {
+	m := s.multiHead()
+	q, k, v := s.Leaf("in.q"), s.Leaf("in.k"), s.Leaf("in.v")
+	heads := m.Config().Heads
+	split := func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { // [B L H·E] to [B H L E]
+		x = tensor.Reshape(t, x, x.Dim(0), x.Dim(1), heads, -1)
+		return tensor.Transpose(t, x, 0, 2, 1, 3)
+	}
+	kept := tensor.Zeros(s.Shape("in.keep")...)
+	for i, keep := range s.Bools("in.keep") {
+		if keep {
+			kept.Data()[i] = float32(1 / (1 - s.Number("dropout")))
+		}
+	}
+
+	tape := tensortest.Tape(tensor.Train)
+	scores := attn.Scores(tape, split(tape, m.Q.Forward(tape, q)), split(tape, m.K.Forward(tape, k)), attn.Options{})
+	weights := tensor.Softmax(tape, scores)
+	mixed := tensor.Mix(tape, tensor.Mul(tape, weights, kept), split(tape, m.V.Forward(tape, v)))
+	joined := tensor.Reshape(tape, tensor.Transpose(tape, mixed, 0, 2, 1, 3), q.Dim(0), q.Dim(1), -1)
+	y := attn.Output{Out: m.Out.Forward(tape, joined), Weights: weights}
+	s.Check("want.scores", scores)
+	s.Check("want.weights", y.Weights)
+	s.Check("want.out", y.Out)
+	s.backward(tape, y)
+}
+
+// goldenEncoderDecoder is system 3: the decoder states attend to the encoder states without any
+// parameters.
+func goldenEncoderDecoder(s *sheet) {
+	gru := func(name string) *nn.GRU {
+		param := func(p string) *tensor.Tensor { return s.Leaf("param." + name + "." + p + "_l0") }
+		return &nn.GRU{CellWeights: nn.CellWeights{
+			WeightIH: param("weight_ih"), WeightHH: param("weight_hh"), BiasIH: param("bias_ih"), BiasHH: param("bias_hh"),
+		}}
+	}
+	tape := tensortest.Tape(tensor.Train)
+	enc, last := gru("enc").Forward(tape, s.Leaf("in.src"), nil, nil, nn.Forward)
+	dec, _ := gru("dec").Forward(tape, s.Leaf("in.tgt"), last, nil, nn.Forward)
+	o := attn.Options{Score: s.score(""), Weights: true}
+	y := attn.Attend(tape, dec, enc, enc, o)
+	s.Check("want.enc", enc)
+	s.Check("want.dec", dec)
+	s.Check("want.out", y.Out)
+	s.Check("want.weights", y.Weights)
+	s.Check("want.scores", attn.Scores(nil, dec, enc, o))
+	s.backward(tape, y)
 }

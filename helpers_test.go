@@ -214,21 +214,8 @@ func near(t *testing.T, what string, got, want trace) {
 	t.Helper()
 	compare(t, got, want, func(name string, got, want *tensor.Tensor) {
 		t.Helper()
-		nearTensor(t, what+": "+name, got, want)
+		tensortest.Near(t, what+": "+name, got, want)
 	})
-}
-
-func nearTensor(t *testing.T, what string, got, want *tensor.Tensor) {
-	t.Helper()
-	exact := make([]float64, want.Len())
-	for i, v := range want.Data() {
-		exact[i] = float64(v)
-	}
-	budget := 2e-6
-	if want.Len() == 1 { // the gradient of a single factor sums over all pairs and features, with terms of both signs
-		budget *= 2
-	}
-	tensortest.Close(t, what, got.Data(), exact, budget)
 }
 
 func compare(t *testing.T, got, want trace, tensors func(name string, got, want *tensor.Tensor)) {
@@ -299,14 +286,6 @@ func magnitude(x *tensor.Tensor) float64 {
 	m := 0.0
 	for _, v := range x.Data() {
 		m = max(m, math.Abs(float64(v)))
-	}
-	return m
-}
-
-func largestOf(x []float64) float64 {
-	m := 0.0
-	for _, v := range x {
-		m = max(m, math.Abs(v))
 	}
 	return m
 }

@@ -1,7 +1,6 @@
 package attn_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -110,12 +109,67 @@ func TestErrorsOfAllScores(t *testing.T) {
 	}
 }
 
-func ExampleScores() {
-	q := tensor.New([]float32{1, 0, 0, 1}, 1, 2, 2)
-	k := tensor.New([]float32{2, 4, 6, 8}, 1, 2, 2)
-	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: score.Dot()}).Data())
-	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: score.Dot(), Bias: tensor.New([]float32{10, 20}, 2), Mask: mask.Causal()}).Data())
-	// Output:
-	// [2 6 4 8]
-	// [12 -Inf 14 28]
+// Scores with three axes have one head, and their masks may have three axes too.
+func TestMaskedSoftmaxOfThreeAxes(t *testing.T) {
+	const b, lq, lk = 2, 3, 5
+	rng := newRand(59)
+	scores := tensor.Randn(rng, b, lq, lk)
+	numbers := func(shape ...int) *tensor.Tensor {
+		x := tensor.Uniform(rng, 0, 2, shape...)
+		for i, v := range x.Data() {
+			x.Data()[i] = float32(int(v))
+		}
+		return x
+	}
+	full, perQuery := numbers(b, lq, lk), numbers(b, 1, lk)
+	perHead := func(x *tensor.Tensor) attn.Mask {
+		return mask.AllowTensor(tensor.Reshape(nil, x, x.Dim(0), 1, x.Dim(1), x.Dim(2)))
+	}
+	for name, c := range map[string]struct{ three, four attn.Mask }{
+		"nothing hidden":        {},
+		"valid lengths":         {mask.Lengths(2, 3), mask.Lengths(2, 3)},
+		"valid lengths of rows": {mask.LengthsOfQueries([][]int{{1, 3, 0}, {5, 4, 2}}), mask.LengthsOfQueries([][]int{{1, 3, 0}, {5, 4, 2}})},
+		"causal":                {mask.Causal(), mask.CausalAt(lk - lq)},
+		"window of sequences":   {mask.WindowAt(1, 0, 0, 2), mask.WindowAt(1, 0, 0, 2)},
+		"all axes":              {mask.AllowTensor(full), perHead(full)},
+		"each sequence":         {mask.AllowTensor(perQuery), perHead(perQuery)},
+		"keys":                  {mask.Allow([]bool{true, false, true, true, false}, lk), mask.Allow([]bool{true, false, true, true, false}, lk)},
+		"function":              {mask.AllowFunc(func(b, h, i, j int) bool { return (b+h+i+j)%3 > 0 }), mask.AllowFunc(func(b, h, i, j int) bool { return (b+h+i+j)%3 > 0 })},
+	} {
+		x3, x4 := scores.Clone().Param(), tensor.Reshape(nil, scores, b, 1, lq, lk).Clone().Param()
+		tape := tensortest.Tape(tensor.Train)
+		y3, y4 := attn.MaskedSoftmax(tape, x3, c.three), attn.MaskedSoftmax(tape, x4, c.four)
+		tensortest.Same(t, name, y3.Data(), y4.Data())
+		d := tensor.Randn(rng, b, lq, lk)
+		tape.BackwardAll([]*tensor.Tensor{y3, y4}, []*tensor.Tensor{d, tensor.Reshape(nil, d, b, 1, lq, lk)})
+		tensortest.Same(t, name+": gradient", x3.Grad().Data(), x4.Grad().Data())
+	}
+}
+
+// A hidden key has weight zero even in a row that contains NaN or Inf, and a masked NaN has no
+// influence, forward or backward.
+func TestMaskedSoftmaxOfNaN(t *testing.T) {
+	hidden := mask.Allow([]bool{false, true, true, true, false, true, true}, 7)
+	for _, bad := range poisons[:2] {
+		y := attn.MaskedSoftmax(nil, tensor.New([]float32{1, bad, 3, bad, 5, 6, 7}, 1, 1, 7), hidden).Data()
+		if y[0] != 0 || y[4] != 0 {
+			t.Errorf("with a %v that is seen the hidden keys have weights %v and %v, want 0", bad, y[0], y[4])
+		}
+		if y[1] == y[1] {
+			t.Errorf("a %v that is seen leaves no trace: %v", bad, y)
+		}
+	}
+	run := func(bad float32) (y, dx *tensor.Tensor) {
+		x := tensor.New([]float32{bad, 2, 3, 1, bad, 2, -1}, 1, 1, 7).Param()
+		tape := tensortest.Tape(tensor.Train)
+		y = attn.MaskedSoftmax(tape, x, hidden)
+		tape.Backward(y, tensor.New([]float32{1, 2, 3, 4, 5, 6, 7}, 1, 1, 7))
+		return y, x.Grad()
+	}
+	want, gradient := run(0)
+	for _, bad := range poisons {
+		y, dx := run(bad)
+		tensortest.Same(t, "weights", y.Data(), want.Data())
+		tensortest.Same(t, "gradient", dx.Data(), gradient.Data())
+	}
 }

@@ -1,13 +1,18 @@
 package attn_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
@@ -96,6 +101,90 @@ func TestTasksOfAttention(t *testing.T) {
 		}
 		if !slices.Equal(tasks, []int{c.tasks}) {
 			t.Errorf("%v: tasks of loops %v, want [%d]", c, tasks, c.tasks)
+		}
+	}
+}
+
+// Attention checks the context of its tape between pieces of a head, forward and backward, with every way to cut the
+// work: many heads, one long head, few queries and many keys.
+func TestContextWithinAttention(t *testing.T) {
+	const procs = 3
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, c := range map[string]struct {
+		b, h, lq, lk, e int
+		o               attn.Options
+		mode            tensor.Mode
+		checks          int // at least
+	}{
+		"many heads":      {2, 12, 128, 128, 16, attn.Options{}, tensor.Infer, 8},
+		"one head":        {1, 1, 1500, 1500, 32, attn.Options{Mask: mask.Causal()}, tensor.Infer, 8},
+		"one query":       {1, 2, 1, 9000, 32, attn.Options{}, tensor.Infer, 8},
+		"weights":         {1, 1, 700, 700, 32, attn.Options{Weights: true}, tensor.Infer, 8},
+		"an array":        {1, 3, 200, 200, 16, attn.Options{Score: &score.L1{}}, tensor.Infer, 3 * 200},
+		"backward":        {1, 1, 900, 900, 32, attn.Options{}, tensor.Eval, 40},
+		"array, backward": {1, 3, 200, 200, 16, attn.Options{Score: &score.L1{}}, tensor.Eval, 2*3*200 + 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, k := tensor.Randn(rng, c.b, c.h, c.lq, c.e).Param(), tensor.Randn(rng, c.b, c.h, c.lk, c.e)
+			tape := tensor.NewTape(c.mode)
+			if l1, ok := c.o.Score.(*score.L1); ok {
+				l1.W = tensor.Full(1, c.e)
+			}
+			run := func(ctx context.Context) (y []float32, err error) {
+				tape.Reset()
+				q.ZeroGrad()
+				tape.SetContext(ctx)
+				return y, tensor.Catch(func() {
+					y = slices.Clone(attn.Attend(tape, q, k, k, c.o).Out.Data())
+					if c.mode == tensor.Eval {
+						tape.Reset()
+						q.ZeroGrad()
+						tape.Backward(tensor.Sum(tape, attn.Attend(tape, q, k, k, c.o).Out), nil)
+						y = slices.Clone(q.Grad().Data())
+					}
+				})
+			}
+			whole := partest.NewCountdown(math.MaxInt)
+			want, err := run(whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			work := c.b * c.h * c.lq * c.lk * 2 * c.e
+			if n := whole.Checks(); n < c.checks || work/n > 1<<24 {
+				t.Errorf("%d checks in %d multiplications", n, work)
+			}
+			for _, end := range []int{2, whole.Checks() / 2, whole.Checks() - 1} {
+				ctx := partest.NewCountdown(end)
+				if _, err := run(ctx); !errors.Is(err, context.Canceled) || ctx.Late() > procs {
+					t.Errorf("end at check %d of %d: %v, %d later checks", end, whole.Checks(), err, ctx.Late())
+				}
+			}
+			if got, err := run(t.Context()); err != nil || !slices.Equal(got, want) {
+				t.Errorf("after an interruption: %v, or another result", err)
+			}
+		})
+	}
+}
+
+// If weights are not requested, memory grows with the length and not with its square, forward and
+// backward.
+func TestMemory(t *testing.T) {
+	const l, e = 3000, 8
+	rng := newRand(149)
+	q, k, v := tensor.Randn(rng, 1, 1, l, e).Param(), tensor.Randn(rng, 1, 1, l, e).Param(), tensor.Randn(rng, 1, 1, l, e).Param()
+	dout := tensor.Randn(rng, 1, 1, l, e)
+	for name, score := range map[string]attn.Score{"dot": score.Dot(), "additive": score.NewAdditive(e, e, e, rng)} {
+		for _, mask := range []attn.Mask{{}, mask.Causal(), mask.AllowFunc(func(b, h, i, j int) bool { return j%7 != i%5 })} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			tape := tensor.NewTape(tensor.Train)
+			y := attn.Attend(tape, q, k, v, attn.Options{Score: score, Mask: mask})
+			tape.Backward(y.Out, dout)
+			runtime.ReadMemStats(&after)
+			if used, scores := after.TotalAlloc-before.TotalAlloc, uint64(4*l*l); used > scores/2 { // most of it is memory of tasks, which the race detector may allocate again
+				t.Errorf("%s: %d bytes were allocated, where all scores would be %d", name, used, scores)
+			}
 		}
 	}
 }

@@ -345,3 +345,22 @@ func TestTorchConfig(t *testing.T) {
 		r.Close()
 	}
 }
+
+// PyTorch's layer has none of these parameters: a state dict without them would describe another
+// layer. A position has no parameters and is accepted.
+func TestTorchStateRefusesWhatPyTorchLacks(t *testing.T) {
+	const has = `^attn: TorchState: torch.nn.MultiheadAttention does not support `
+	for want, change := range map[string]func(*attn.MultiHeadConfig){
+		"norms of queries or keys$": func(c *attn.MultiHeadConfig) { c.KeyNorm = nn.NewRMSNorm(4) },
+		"learnt sinks$":             func(c *attn.MultiHeadConfig) { c.Sinks = true },
+	} {
+		c := attn.MultiHeadConfig{Width: 12, Heads: 3}
+		change(&c)
+		m, err := attn.NewMultiHead(c, newRand(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.TorchState()
+		wantError(t, err, has+want)
+	}
+}

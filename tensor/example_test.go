@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
@@ -68,4 +69,30 @@ func ExampleIndex() {
 	// Output:
 	// [2 1 4 4] [4 4]
 	// [[1 0 0 0] [0.5 0.5 0 0] [0.3333 0.3333 0.3333 0] [0.25 0.25 0.25 0.25]]
+}
+
+// recency adds a number that depends on the distance between a key and its query.
+type recency struct {
+	attn.NoParam
+	byDistance []float32 // from the farthest to 0
+}
+
+func (recency) Adds() bool { return true }
+
+func (r recency) Apply(at attn.Row, _, scores []float32) {
+	first := len(r.byDistance) - 1 - at.Position + at.Key
+	tensor.AddTo(scores, r.byDistance[first:][:len(scores)])
+}
+
+func (recency) Back(_ attn.Row, _, _, _, _, _ []float32) {} // nothing is trained
+
+// A score change that adds numbers from a slice.
+func ExampleAddTo() {
+	x := tensor.Zeros(1, 1, 3, 2)
+	fade := recency{byDistance: []float32{float32(-math.Log(4)), float32(-math.Log(2)), 0}}
+	last := tensor.Slice(nil, x, 2, 2, 3)
+	out := attn.Attend(nil, last, x, x, attn.Options{Changes: []attn.ScoreChange{fade}, Weights: true})
+	fmt.Println(out.Weights) // 1/4, 1/2 and 1, divided by their sum
+	// Output:
+	// [[[[0.1429 0.2857 0.5714]]]]
 }

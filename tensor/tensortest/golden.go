@@ -14,9 +14,11 @@ import (
 // Golden is a file of inputs and exact results; testdata/README.md describes the format. Its methods end the test if
 // the file lacks the requested tensor or setting.
 type Golden struct {
-	tb   testing.TB
-	name string
-	file *safetensors.File
+	Leaves map[string]*tensor.Tensor // inputs and parameters by name, whose gradients CheckGrads compares
+	tb     testing.TB
+	name   string
+	file   *safetensors.File
+	used   map[string]bool // names of tensors that the test has read
 }
 
 // Open reads a golden file. It ends the test on an error.
@@ -26,11 +28,11 @@ func Open(tb testing.TB, path string) *Golden {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Golden{tb: tb, name: filepath.Base(path), file: file}
+	return &Golden{map[string]*tensor.Tensor{}, tb, filepath.Base(path), file, map[string]bool{}}
 }
 
 // On returns the same file for use in a subtest.
-func (g *Golden) On(tb testing.TB) *Golden { return &Golden{tb: tb, name: g.name, file: g.file} }
+func (g *Golden) On(tb testing.TB) *Golden { return &Golden{g.Leaves, tb, g.name, g.file, g.used} }
 
 // Has reports whether the file has a tensor of that name.
 func (g *Golden) Has(name string) bool { return g.file.Lookup(name) != nil }
@@ -47,6 +49,15 @@ func (g *Golden) Tensor(name string) *tensor.Tensor {
 	g.tb.Helper()
 	x := g.lookup(name)
 	return tensor.New(read(g, x.Float32s), x.Shape...)
+}
+
+// Leaf returns an input or a parameter as a leaf, the same one each time.
+func (g *Golden) Leaf(name string) *tensor.Tensor {
+	g.tb.Helper()
+	if g.Leaves[name] == nil {
+		g.Leaves[name] = g.Tensor(name).Param()
+	}
+	return g.Leaves[name]
 }
 
 // Float64s returns the numbers of a float tensor of the file.
@@ -116,12 +127,42 @@ func (g *Golden) CheckGrad(name string, x *tensor.Tensor) {
 	g.Check(name, grad)
 }
 
+// CheckGrads compares the gradients of all leaves: that of "in.q" with "grad.q".
+func (g *Golden) CheckGrads() {
+	g.tb.Helper()
+	top := 0.0
+	for _, x := range g.Leaves {
+		top = max(top, largest(x.Grad().Data()))
+	}
+	for name, x := range g.Leaves {
+		_, rest, _ := strings.Cut(name, ".")
+		if want := g.Float64s("grad." + rest); largest(want) > 1e-12 {
+			g.CheckGrad("grad."+rest, x)
+		} else {
+			// Zero in exact arithmetic, like the gradient of a bias on all keys. The remainder is the rounding error of
+			// terms as large as the other gradients.
+			Close(g.tb, g.name+": grad."+rest, x.Grad().Data(), want, top*1e-6)
+		}
+	}
+}
+
+// Done fails the test if the file has a tensor that the test has not read.
+func (g *Golden) Done() {
+	g.tb.Helper()
+	for _, x := range g.file.Tensors {
+		if !g.used[x.Name] {
+			g.tb.Errorf("%s: %s has not been read", g.name, x.Name)
+		}
+	}
+}
+
 func (g *Golden) lookup(name string) *safetensors.Tensor {
 	g.tb.Helper()
 	x := g.file.Lookup(name)
 	if x == nil {
 		g.tb.Fatalf("%s: no tensor %q", g.name, name)
 	}
+	g.used[name] = true
 	return x
 }
 

@@ -13,7 +13,6 @@ import (
 // The numeric derivative of float32 code has two errors: rounding of the results, which is divided by the step, and
 // curvature, which is multiplied by it. Central differences over one and two steps, extrapolated to a step of zero,
 // have an error of the fourth order, so the step can be large.
-// error of the fourth order, so that the step can be large.
 const (
 	step     = 1.0 / 64    // times max(1, |x|)
 	relative = 1e-3        // tolerance, as a fraction of the largest gradient of an input

@@ -95,6 +95,12 @@ func TestSame(t *testing.T) {
 	} {
 		check(t, fmt.Sprint(c.got, c.want), c.fails, func(tb testing.TB) { Same(tb, "x", c.got, c.want) })
 	}
+	near := func(got ...float32) func(tb testing.TB) {
+		return func(tb testing.TB) { Near(tb, "x", tensor.New(got, len(got)), tensor.New([]float32{1, 2}, 2)) }
+	}
+	check(t, "nearly the same", "", near(1.000002, 2))
+	check(t, "not nearly", `^x: element 1 of 2 is 2.00001, want 2`, near(1, 2.00001))
+	check(t, "another size", `^x: 3 elements, want 2`, near(1, 2, 3))
 }
 
 func TestTapeIsPoisoned(t *testing.T) {
@@ -223,6 +229,7 @@ func TestGolden(t *testing.T) {
 	}
 	g.Check("want.out", tensor.New([]float32{3, 4.015}, 2))
 	g.CheckGrad("grad.q", q) // has none
+	g.Done()
 
 	bad := tensor.New([]float32{0.1, 0}, 2, 1)
 	tape := tensor.NewTape(tensor.Eval)
@@ -238,6 +245,11 @@ func TestGolden(t *testing.T) {
 		"another size":   {`^case.safetensors: want.out: shape \[3\], want the size of \[1 2\]$`, func(g *Golden) { g.Check("want.out", tensor.Zeros(3)) }},
 		"other numbers":  {`^case.safetensors: want.out: element 1 of 2 is 4.03, want 4`, func(g *Golden) { g.Check("want.out", tensor.New([]float32{3, 4.03}, 2)) }},
 		"wrong gradient": {`^case.safetensors: grad.q: element 0 of 2`, func(g *Golden) { g.CheckGrad("grad.q", p) }},
+		"a leaf's gradient": {`^case.safetensors: grad.q: element 0 of 2 is 0.1, want 0`, func(g *Golden) {
+			tape.Backward(tensor.Scale(tape, g.Leaf("in.q"), 1), bad)
+			g.CheckGrads()
+		}},
+		"not read": {`in.lens has not been read`, func(g *Golden) { Open(g.tb, path).Done() }},
 	} {
 		check(t, what, c.want, func(tb testing.TB) { c.f(g.On(tb)) })
 	}

@@ -1,4 +1,4 @@
-package attn_test
+package mask_test
 
 import (
 	"errors"

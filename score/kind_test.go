@@ -1,7 +1,7 @@
-package attn_test
+package score_test
 
 import (
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +12,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
+// paramsOf returns the parameters of a module by name. Other values have none.
+func paramsOf(module any) map[string]*tensor.Tensor {
+	m, ok := module.(nn.Module)
+	if !ok {
+		return nil
+	}
+	return maps.Collect(m.Params())
+}
+
 // The parameters in a table entry match those of its scores.
 func TestScoreKinds(t *testing.T) {
 	kinds := score.Kinds()
@@ -20,8 +29,8 @@ func TestScoreKinds(t *testing.T) {
 			t.Errorf("%s: there are two of that name", kind.Name)
 		}
 		s := score.Sizes{Query: 5, Key: 7, Hidden: 11}
-		if sizesOf(kind).Key == s.Query {
-			s.Key = s.Query
+		if !slices.ContainsFunc(kind.Params, func(p score.Param) bool { return slices.Contains(p.Axes, "Ek") }) {
+			s.Key = s.Query // they are compared element by element
 		}
 		axes := map[string]int{"Eq": s.Query, "Ek": s.Key, "E": s.Query, "h": s.Hidden, "1": 1}
 		want := map[string][]int{}
@@ -34,7 +43,6 @@ func TestScoreKinds(t *testing.T) {
 			}
 		}
 		for name, p := range paramsOf(kind.New(s, newRand(1))) {
-			name = strings.TrimPrefix(name, "d")
 			if !slices.Equal(p.Shape(), want[name]) || !p.NeedsGrad() {
 				t.Errorf("%s: %s has shape %v, want a parameter of shape %v", kind.Name, name, p.Shape(), want[name])
 			}
@@ -60,14 +68,14 @@ func TestScoreKindErrors(t *testing.T) {
 		params params
 		want   string
 	}{
-		{"dot", params{"w": shaped(3)}, `score: Kind: dot score: unknown parameter "w"`},
+		{"dot", params{"w": tensor.Zeros(3)}, `score: Kind: dot score: unknown parameter "w"`},
 		{"bilinear", nil, `score: Kind: bilinear score: parameter "w" is missing`},
-		{"bilinear", params{"w": shaped(3, 4), "W": shaped(1)}, `score: Kind: bilinear score: unknown parameter "W"`},
-		{"bilinear", params{"w": shaped(3)}, `score: Kind: w of the bilinear score has shape [3], want [Eq Ek]`},
-		{"additive", params{"wq": shaped(3, 4), "wk": shaped(2, 4), "wv": shaped(3)}, `score: Kind: wk of the additive score has shape [2 4], want [h=3 Ek]`},
-		{"additive", params{"wq": shaped(3, 4), "wk": shaped(3, 4), "wv": shaped(1)}, `score: Kind: wv of the additive score has shape [1], want [h=3]`},
-		{"gaussian", params{"w": shaped(3, 1)}, `score: Kind: w of the gaussian score has shape [3 1], want [E]`},
-		{"cosine", params{"scale": shaped(2)}, `score: Kind: scale of the cosine score has shape [2], want [1]`},
+		{"bilinear", params{"w": tensor.Zeros(3, 4), "W": tensor.Zeros(1)}, `score: Kind: bilinear score: unknown parameter "W"`},
+		{"bilinear", params{"w": tensor.Zeros(3)}, `score: Kind: w of the bilinear score has shape [3], want [Eq Ek]`},
+		{"additive", params{"wq": tensor.Zeros(3, 4), "wk": tensor.Zeros(2, 4), "wv": tensor.Zeros(3)}, `score: Kind: wk of the additive score has shape [2 4], want [h=3 Ek]`},
+		{"additive", params{"wq": tensor.Zeros(3, 4), "wk": tensor.Zeros(3, 4), "wv": tensor.Zeros(1)}, `score: Kind: wv of the additive score has shape [1], want [h=3]`},
+		{"gaussian", params{"w": tensor.Zeros(3, 1)}, `score: Kind: w of the gaussian score has shape [3 1], want [E]`},
+		{"cosine", params{"scale": tensor.Zeros(2)}, `score: Kind: scale of the cosine score has shape [2], want [1]`},
 	} {
 		kind, _ := score.Kinds().Find(c.kind)
 		if _, err := kind.With(c.params); err == nil || err.Error() != c.want {
@@ -75,7 +83,7 @@ func TestScoreKindErrors(t *testing.T) {
 		}
 	}
 	cosine, _ := score.Kinds().Find("cosine")
-	if _, err := cosine.With(params{"scale": shaped()}); err != nil {
+	if _, err := cosine.With(params{"scale": tensor.Zeros()}); err != nil {
 		t.Errorf("a scale without axes: %v", err)
 	}
 }
@@ -84,14 +92,17 @@ func TestScoreKindErrors(t *testing.T) {
 func TestKeepCopiesScores(t *testing.T) {
 	for _, kind := range append(score.Kinds(), manhattan) {
 		score := kind.New(score.Sizes{Query: 3, Key: 3}, newRand(1))
-		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 6, Heads: 2, Score: score})
+		m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 6, Heads: 2, Score: score}, newRand(23))
+		if err != nil {
+			t.Fatal(err)
+		}
 		kept, err := m.Keep([]int{1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		whole, part := paramsOf(m), paramsOf(kept)
 		for _, p := range kind.Params {
-			name := "dscore." + p.Name
+			name := "score." + p.Name
 			if !slices.Equal(part[name].Data(), whole[name].Data()) || !part[name].NeedsGrad() {
 				t.Errorf("%s: %s is %v, want %v", kind.Name, name, part[name], whole[name])
 			}
@@ -100,28 +111,4 @@ func TestKeepCopiesScores(t *testing.T) {
 			}
 		}
 	}
-}
-
-// pairDistance is a user-defined score, −Σ_f |w·(q − k)_f|, with a parameter.
-type pairDistance struct{ w *tensor.Tensor } // [1]
-
-func (s pairDistance) Form() attn.Form { return attn.Form{Given: s.scores} }
-
-func (s pairDistance) scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	b, h, lq, lk, e := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2), q.Dim(3)
-	diff := tensor.Sub(t, tensor.Reshape(t, q, b, h, lq, 1, e), tensor.Reshape(t, k, b, h, 1, lk, e))
-	abs := tensor.Sqrt(t, tensor.Square(t, tensor.Mul(t, diff, s.w)))
-	return tensor.Scale(t, tensor.SumAxis(t, abs, 4), -1)
-}
-
-func (s pairDistance) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.w}}.Params() }
-
-func (s pairDistance) WithParams(p map[string]*tensor.Tensor) attn.Score { return pairDistance{p["w"]} }
-
-// manhattan is the table entry of pairDistance.
-var manhattan = score.Kind{
-	Name: "manhattan", Formula: "−‖w·(q − k)‖₁", Score: pairDistance{},
-	Params: []score.Param{{Name: "w", Axes: []string{"1"}, New: func(score.Sizes, *rand.Rand) *tensor.Tensor {
-		return tensor.Full(0.5, 1).Param()
-	}}},
 }

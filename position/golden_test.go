@@ -1,8 +1,9 @@
-package attn_test
+package position_test
 
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ import (
 // TestGoldenPositions compares positions, relative biases, norms of queries and keys, and sinks
 // with results of PyTorch in float64 and of transformers.
 func TestGoldenPositions(t *testing.T) {
-	paths, err := filepath.Glob("testdata/positions/*.safetensors")
+	paths, err := filepath.Glob("../testdata/positions/*.safetensors")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}
@@ -29,7 +30,7 @@ func TestGoldenPositions(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".safetensors")
 		simd.Each(func(kernels string) {
 			t.Run(name+"/"+kernels, func(t *testing.T) {
-				s := openSheet(t, path)
+				s := &sheet{tensortest.Open(t, path), t}
 				switch system := s.Setting("system"); system {
 				case "rope":
 					goldenRoPE(s)
@@ -44,10 +45,16 @@ func TestGoldenPositions(t *testing.T) {
 				default:
 					t.Fatalf("no test for system %q", system)
 				}
-				s.done()
+				s.Done()
 			})
 		})
 	}
+}
+
+// sheet is a golden file that a test reads.
+type sheet struct {
+	*tensortest.Golden
+	t *testing.T
 }
 
 // ropeParameters is "rope_parameters" of a config.json, plus the length of the sequences, which
@@ -132,17 +139,17 @@ func (s *sheet) positions(name string, standard attn.Positions) attn.Positions {
 
 func goldenRoPE(s *sheet) {
 	rope := s.rope()
-	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
+	q, k, v := s.Leaf("in.q"), s.Leaf("in.k"), s.Leaf("in.v")
 	tape := tensortest.Tape(tensor.Train)
 	q = attn.ApplyPosition(tape, rope, q, attn.Query, s.positions("in.query_positions", attn.Positions{Offsets: []int{k.Dim(2) - q.Dim(2)}}))
 	k = attn.ApplyPosition(tape, rope, k, attn.Key, s.positions("in.key_positions", attn.Positions{}))
-	s.check("want.turned_q", q)
-	s.check("want.turned_k", k)
+	s.Check("want.turned_q", q)
+	s.Check("want.turned_k", k)
 	y := attn.Attend(tape, q, k, v, attn.Options{Weights: true})
-	s.check("want.out", y.Out)
-	s.check("want.weights", y.Weights)
+	s.Check("want.out", y.Out)
+	s.Check("want.weights", y.Weights)
 	tape.BackwardAll([]*tensor.Tensor{y.Out, q, k}, []*tensor.Tensor{s.Tensor("in.dout"), s.Tensor("in.dturned_q"), s.Tensor("in.dturned_k")})
-	s.gradients()
+	s.CheckGrads()
 }
 
 // goldenSlopes tests ALiBi's slopes of some numbers of heads, and those of MPT, which are the
@@ -150,7 +157,7 @@ func goldenRoPE(s *sheet) {
 func goldenSlopes(s *sheet) {
 	for n := 1; n <= 70; n++ {
 		slopes := position.ALiBiSlopes(n)
-		s.check(fmt.Sprint("want.slopes.", n), tensor.New(slopes, n))
+		s.Check(fmt.Sprint("want.slopes.", n), tensor.New(slopes, n))
 	}
 	// MPT takes every second of 16 slopes, and then the others.
 	sixteen := position.ALiBiSlopes(16)
@@ -161,7 +168,7 @@ func goldenSlopes(s *sheet) {
 	for i := 0; len(mpt) < 12; i += 2 {
 		mpt = append(mpt, sixteen[i])
 	}
-	s.check("want.mpt.12", tensor.New(mpt, 12))
+	s.Check("want.mpt.12", tensor.New(mpt, 12))
 }
 
 // goldenBuckets tests the bucket of each distance: with a table of bucket numbers, T5Bias adds
@@ -214,29 +221,34 @@ func goldenBuckets(s *sheet) {
 	if tried < 17 {
 		s.t.Errorf("%d tables of buckets, want 17 or more", tried)
 	}
-	delete(s.left, "want.nothing")
 }
 
 // goldenBias tests a call of Attend with relative biases or sinks.
 func goldenBias(s *sheet, name string) {
-	o := attn.Options{Mask: s.mask(), Weights: true, LogSumExp: s.Has("want.lse")}
-	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
+	o := attn.Options{Weights: true, LogSumExp: s.Has("want.lse")}
+	if s.Setting("causal") == "true" {
+		o.Mask = mask.Causal()
+	}
+	if s.Has("in.mask") {
+		o.Mask = attn.And(o.Mask, mask.Allow(s.Bools("in.mask"), s.Shape("in.mask")...))
+	}
+	q, k, v := s.Leaf("in.q"), s.Leaf("in.k"), s.Leaf("in.v")
 	switch family, _, _ := strings.Cut(name, "_"); family {
 	case "alibi":
 		o.Changes = []attn.ScoreChange{position.ALiBi()}
 	case "t5":
 		o.Score = score.Dot()
-		o.Changes = []attn.ScoreChange{position.T5Bias(s.leaf("param.table"), position.T5Config{
+		o.Changes = []attn.ScoreChange{position.T5Bias(s.Leaf("param.table"), position.T5Config{
 			Causal: s.Setting("causal") == "true", MaxDistance: int(s.Number("max_distance")),
 		})}
 	case "shaw":
-		o.Changes = []attn.ScoreChange{position.ShawBias(s.leaf("param.r"))}
+		o.Changes = []attn.ScoreChange{position.ShawBias(s.Leaf("param.r"))}
 	case "xl":
-		o.Changes = position.TransformerXLBias(s.leaf("param.r"), s.leaf("param.pos_bias_u"), s.leaf("param.pos_bias_v"))
+		o.Changes = position.TransformerXLBias(s.Leaf("param.r"), s.Leaf("param.pos_bias_u"), s.Leaf("param.pos_bias_v"))
 	case "sinks":
-		o.Sinks = s.leaf("in.sinks")
+		o.Sinks = s.Leaf("in.sinks")
 		if s.Has("in.bias") {
-			o.Bias = s.leaf("in.bias")
+			o.Bias = s.Leaf("in.bias")
 		}
 		if s.Setting("softcap") != "" {
 			o.Changes = []attn.ScoreChange{attn.SoftCap(float32(s.Number("softcap")))}
@@ -247,18 +259,18 @@ func goldenBias(s *sheet, name string) {
 	}
 	tape := tensortest.Tape(tensor.Train)
 	y := attn.Attend(tape, q, k, v, o)
-	s.check("want.out", y.Out)
-	s.check("want.weights", y.Weights)
+	s.Check("want.out", y.Out)
+	s.Check("want.weights", y.Weights)
 	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{s.Tensor("in.dout")}
 	if s.Has("in.dweights") {
 		outs, douts = append(outs, y.Weights), append(douts, s.Tensor("in.dweights"))
 	}
 	if o.LogSumExp {
-		s.check("want.lse", y.LogSumExp)
+		s.Check("want.lse", y.LogSumExp)
 		outs, douts = append(outs, y.LogSumExp), append(douts, s.Tensor("in.dlse"))
 	}
 	tape.BackwardAll(outs, douts)
-	s.gradients()
+	s.CheckGrads()
 }
 
 // goldenLayer tests a causal layer with norms, positions and sinks.
@@ -285,27 +297,28 @@ func goldenLayer(s *sheet) {
 	if s.Setting("scale") != "" {
 		c.Score = score.DotScale(float32(s.Number("scale")))
 	}
-	m, err := attn.NewMultiHead(c, newRand(1))
+	m, err := attn.NewMultiHead(c, rand.New(rand.NewPCG(1, 0)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for name, p := range m.Params() {
 		copy(p.Data(), s.Tensor("param."+name).Data())
-		s.leaves["param."+name] = p
+		s.Leaves["param."+name] = p
 	}
-	x := s.leaf("in.x")
+	x := s.Leaf("in.x")
 	o := attn.Options{Mask: mask.Causal(), Weights: true}
 	tape := tensortest.Tape(tensor.Train)
 	y := m.Forward(tape, x, x, x, o)
-	s.check("want.out", y.Out)
-	s.check("want.weights", y.Weights)
-	s.backward(tape, y)
+	s.Check("want.out", y.Out)
+	s.Check("want.weights", y.Weights)
+	tape.Backward(y.Out, s.Tensor("in.dout"))
+	s.CheckGrads()
 
 	// Cosine with a trained scale equals norm and scale.
 	if s.Setting("norm") == "l2" {
 		c.QueryNorm, c.KeyNorm = nil, nil
 		c.Score = &score.Cosine{Scale: tensor.Full(float32(s.Number("scale")), 1).Param()}
-		cosine, err := attn.NewMultiHead(c, newRand(1))
+		cosine, err := attn.NewMultiHead(c, rand.New(rand.NewPCG(1, 0)))
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -314,6 +327,6 @@ func goldenLayer(s *sheet) {
 				copy(p.Data(), s.Tensor("param."+name).Data())
 			}
 		}
-		s.check("want.out", cosine.Forward(nil, x, x, x, o).Out)
+		s.Check("want.out", cosine.Forward(nil, x, x, x, o).Out)
 	}
 }

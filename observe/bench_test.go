@@ -1,4 +1,4 @@
-package attn_test
+package observe_test
 
 import (
 	"fmt"
