@@ -67,7 +67,7 @@ func (m *Moments) about(c []float64) []float64 {
 	out := make([]float64, n*n)
 	for i := range n {
 		for j := range i + 1 {
-			v := m.square[i*n+j]/m.count - float64(c[i]*m.sum[j]+c[j]*m.sum[i])/m.count + float64(c[i]*c[j])
+			v := m.square[i*n+j]/m.count - (float64(c[i]*m.sum[j])+float64(c[j]*m.sum[i]))/m.count + float64(c[i]*c[j])
 			out[i*n+j], out[j*n+i] = v, v
 		}
 	}

@@ -151,21 +151,3 @@ func logits(m *models.Model, pairs []seq2seq.Pair) []float32 {
 	all, _ := m.Predict(nil, examples, models.Run{})
 	return all.Data()
 }
-
-// differ returns by how much the logits of two translators differ on pairs.
-func differ(tb testing.TB, a, b *models.Model, pairs []seq2seq.Pair) (largest, scale float64, err error) {
-	tb.Helper()
-	p, err := Probe(a, pairs)
-	if err != nil {
-		return 0, 0, err
-	}
-	other, err := p.Of(b)
-	if err != nil {
-		return 0, 0, err
-	}
-	r, err := models.NewReference(context.Background(), p)
-	if err != nil {
-		return 0, 0, err
-	}
-	return r.Difference(context.Background(), other)
-}
