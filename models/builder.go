@@ -69,6 +69,10 @@ func (b *Builder) Within(prefix string) *Builder {
 
 // Has reports whether the file has a tensor.
 func (b *Builder) Has(name string) bool {
+	if b.r != nil {
+		_, ok := b.r.Lookup(b.prefix + name)
+		return ok
+	}
 	return b.has(func(n string) bool { return n == b.prefix+name })
 }
 

@@ -292,7 +292,7 @@ func (p *Probe) Of(m *Model) (*Probe, error) {
 		return nil, fmt.Errorf("models: Of: the model of %s has other sizes than that of %s", m.Dir, p.model.Dir)
 	}
 	if x, y := p.model.tokenizer, m.tokenizer; x != nil && y != nil && !(x.Same(y) && x.Target().Same(y.Target())) {
-		return nil, fmt.Errorf("models: Of: the model of %s has other tokens than that of %s", m.Dir, p.model.Dir)
+		return nil, errors.New("models: Of: the tokenizers of the two models have different tokens")
 	}
 	a, err := p.aim.onModel(m)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestReferenceRefuses(t *testing.T) {
 	r := pairReference(t, p.Model(), pairs)
 	other := newToy(t, headed()[0], append(slices.Clone(pairs), seq2seq.Pair{Source: "x", Target: "ab"}))
 	other.Network = p.Model().Network // of the same sizes
-	if _, err := p.Of(other); err == nil || err.Error() != "models: Of: the model of  has other tokens than that of " {
+	if _, err := p.Of(other); err == nil || err.Error() != "models: Of: the tokenizers of the two models have different tokens" {
 		t.Errorf("error %v", err)
 	}
 	ended, cancel := context.WithCancel(context.Background())

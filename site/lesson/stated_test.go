@@ -41,7 +41,7 @@ func TestStatedTrainings(t *testing.T) {
 	}
 
 	start(`{"task": "reverse", "seed": 1}`)
-	tokens := current.model.Translator.Target.Len()
+	tokens := current.model.Sizes().Decoder.Vocabulary
 	stated("It is %.1f, worse than the ln %d ≈ %.1f of a uniform guess among the %[2]d tokens", float64(after(0, 100).Loss),
 		tokens, math.Log(float64(tokens)))
 	stated("**After 50 steps** it is %.1f, near ln 11 ≈ %.1f", float64(after(50, 100).Loss), math.Log(11))

@@ -186,15 +186,15 @@ func TestModel(t *testing.T) {
 
 	// A text that is too long is refused, and has no map.
 	b.visit(address)
-	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").value = "x".repeat(5000)`))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").value = "x".repeat(33000)`))
 	b.click("button.main")
-	b.wait(`document.querySelector(".note.bad")?.textContent === "the text has 5000 bytes, want at most 4000"`)
+	b.wait(`document.querySelector(".note.bad")?.textContent === "the text has 33000 bytes, want at most 32768"`)
 	if js[bool](b, `document.querySelector("main").getClientRects().length > 0`) {
 		t.Errorf("below the error is a map of %q", b.text(".panel .sub"))
 	}
-	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").value = "x".repeat(3000)`))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").value = "x".repeat(5000)`))
 	b.click("button.main")
-	b.wait(`document.querySelector(".note.bad")?.textContent === "the text has 3000 tokens, want at most 2048"`)
+	b.wait(`document.querySelector(".note.bad")?.textContent === "the text has 5001 tokens, want at most 4096"`)
 
 	// The page says that the program has ended.
 	end()
