@@ -74,7 +74,7 @@ func (p *Probe) Compact() (*Compact, error) {
 	c := &Compact{model: m, cuts: map[string]cut{}, gone: map[string]bool{}}
 	set, loads := p.fewer()
 	var err error
-	if c.Config, err = m.config(set, m.trained); err != nil {
+	if c.Config, err = m.config(set, m.trained()); err != nil {
 		return nil, err
 	}
 	c.Loads = loads
@@ -174,7 +174,7 @@ func (c *Compact) Write(w io.Writer) error {
 // own, except for the data type if the probe was trained.
 //
 // Errors: a config.json that cannot be read.
-func (p *Probe) Config() ([]byte, error) { return p.model.config(nil, p.model.trained) }
+func (p *Probe) Config() ([]byte, error) { return p.model.config(nil, p.model.trained()) }
 
 // fewer returns the settings that describe the remaining heads, with nil for a setting to remove,
 // and which programs can load a model with them.

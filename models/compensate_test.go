@@ -1,14 +1,18 @@
 package models_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // outputsFar returns how far the outputs of a probe are from those of the whole model.
@@ -40,7 +44,7 @@ func TestCompensate(t *testing.T) {
 		far := outputsFar(t, p, less)
 		for how, compensation := range map[string]prune.Compensation{"mean": prune.Mean(), "ridge": prune.Ridge()} {
 			better := without(t, less, nil)
-			if err := better.Compensate(context.Background(), less, compensation); err != nil {
+			if err := better.Compensate(context.Background(), compensation); err != nil {
 				t.Fatal(err)
 			}
 			if lossOf(t, p) != whole || lossOf(t, less) != before {
@@ -68,7 +72,7 @@ func TestCompensate(t *testing.T) {
 func TestCompensateNothing(t *testing.T) {
 	p := loadProbe(t, "bert_words")
 	same := without(t, p, nil)
-	if err := same.Compensate(context.Background(), p, prune.Ridge()); err != nil {
+	if err := same.Compensate(context.Background(), prune.Ridge()); err != nil {
 		t.Fatal(err)
 	}
 	for name, x := range same.Model().Params() {
@@ -81,7 +85,40 @@ func TestCompensateNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	less := without(t, p, gone(p.Layers(), removals["uneven"]))
-	if err := less.Compensate(ctx, p, prune.Ridge()); !errors.Is(err, context.Canceled) {
+	if err := less.Compensate(ctx, prune.Ridge()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
+	}
+}
+
+// Only the output maps of compensated layers get another type in the files, and config.json keeps its own.
+func TestCompensatedFile(t *testing.T) {
+	p := loadProbe(t, "decoders/smollm2")
+	less := without(t, p, gone(p.Layers(), removals["uneven"]))
+	if err := less.Compensate(context.Background(), prune.Ridge()); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := less.WriteMasked(&file); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps, others := 0, 0
+	for _, x := range f.Tensors() {
+		switch out := strings.HasSuffix(x.Name, "o_proj.weight"); {
+		case out && x.DType == safetensors.F32:
+			maps++
+		case !out && x.DType == safetensors.BF16:
+			others++
+		}
+	}
+	if all := len(f.Tensors()); maps == 0 || others == 0 || all-others != len(p.Layers()) {
+		t.Errorf("%d output maps in float32, %d other tensors of %d as they were", maps, others, all)
+	}
+	config, err := less.Config()
+	if want, _ := os.ReadFile("testdata/decoders/smollm2/config.json"); err != nil || !bytes.Equal(config, want) {
+		t.Errorf("config.json has changed (%v)", err)
 	}
 }

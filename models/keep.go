@@ -50,7 +50,7 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}
 	set, _ := p.fewer()
-	text, err := m.config(set, m.trained)
+	text, err := m.config(set, m.trained())
 	if err != nil {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}
@@ -113,11 +113,37 @@ func (p *Probe) Change(change func(m *Model) error) error {
 	if p.aim, err = p.aim.onModel(m); err != nil {
 		return err
 	}
-	p.model, m.trained = m, true
+	before := p.model
+	p.model = m
 	if err := p.renew(); err != nil {
 		return err
 	}
-	return cmp.Or(change(m), p.renew())
+	err = cmp.Or(change(m), p.renew())
+	m.changed = maps.Clone(before.changed)
+	if m.changed == nil {
+		m.changed = map[string]bool{}
+	}
+	for i, e := range m.dict {
+		for j, x := range e.Parts {
+			if !slices.Equal(x.Data(), before.dict[i].Parts[j].Data()) {
+				m.changed[e.Name] = true
+			}
+		}
+	}
+	return err
+}
+
+// trained reports whether tensors other than the output maps of layers differ from those in the directory.
+func (m *Model) trained() bool {
+	others := maps.Clone(m.changed)
+	for _, l := range m.Attention() {
+		for _, x := range l.Out.Params() {
+			if e, _, err := m.entry(l.Config().Name, x); err == nil {
+				delete(others, e.Name)
+			}
+		}
+	}
+	return len(others) > 0
 }
 
 // copied returns a copy of a model.

@@ -61,7 +61,7 @@ type Model struct {
 	tied      []string         // tensors in the file that duplicate another one
 	options   Options          // of Load
 	limit     float64          // tokens to which the tokenizer truncates
-	trained   bool             // parameters differ from those in the directory
+	changed   map[string]bool  // tensors of the file that differ from those in the directory
 	files     []string
 	sides     []side            // vocabularies that Save writes, in place of files
 	beside    []atomicfile.File // the files that Save writes besides the weights and config.json

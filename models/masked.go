@@ -15,8 +15,8 @@ import (
 
 // WriteMasked writes the tensors of the model's directory as one safetensors file, in which the
 // heads that Without removed have no effect: their columns in the attention's output map are
-// zero. All other values and types are unchanged, except that the parameters of a trained probe
-// are the trained values, in float32. With Config as its config.json, any program that can load
+// zero. All other values and types are unchanged, except that tensors that training or
+// compensation has changed are in float32. With Config as its config.json, any program that can load
 // the original can load the file.
 //
 // Errors: those of safetensors.Open, because the directory is read again; those of w.
@@ -48,7 +48,7 @@ func (p *Probe) WriteMasked(w io.Writer) error {
 }
 
 // rewrite writes the tensors of the model's directory, or their values in memory if the model is new
-// or trained, except for some that are gone, as one safetensors file for the given config.json. change may
+// or they have changed, except for some that are gone, as one safetensors file for the given config.json. change may
 // set other shapes, and write writes the data of each tensor.
 func (m *Model) rewrite(
 	w io.Writer, config []byte, gone map[string]bool, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error,
@@ -62,22 +62,26 @@ func (m *Model) rewrite(
 		defer r.Close()
 		s.Metadata, s.Tensors, read = maps.Clone(r.Metadata()), slices.Clone(r.Tensors()), r.Tensor
 	}
-	if m.Dir == "" || m.trained {
+	if m.Dir == "" || len(m.changed) > 0 {
 		inMemory, err := nn.Stream(m, nn.SaveOptions{Names: StateDict})
 		if err != nil {
 			return err
 		}
 		at := map[string]int{}
+		var list []safetensors.Info
 		for i, x := range inMemory.Tensors {
-			at[x.Name] = i
+			if m.Dir == "" || m.changed[x.Name] {
+				list, at[x.Name] = append(list, x), i
+			}
 		}
 		// A duplicate of a tied tensor was not trained, and loaders do not need it. Tensors that
 		// were not read are kept, for example those of an image model.
+		trained := m.trained()
 		s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool {
 			_, mine := at[x.Name]
-			return mine || slices.Contains(m.tied, x.Name)
+			return mine || trained && slices.Contains(m.tied, x.Name)
 		})
-		s.Tensors = append(s.Tensors, inMemory.Tensors...)
+		s.Tensors = append(s.Tensors, list...)
 		others := read
 		read = func(name string) (*safetensors.Tensor, error) {
 			n, ok := at[name]

@@ -3,7 +3,9 @@ package models
 import (
 	"context"
 	"math"
+	"slices"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -89,4 +91,85 @@ func (r *Reference) Difference(ctx context.Context, other *Probe) (largest, scal
 		largest, scale = math.NaN(), math.NaN()
 	}
 	return largest, scale, err
+}
+
+// Moved returns how far the weights of another probe's heads are from those of the same heads of the reference: the
+// Jensen–Shannon divergence in nats (see heads.Divergence), 0 to ln 2, averaged over the queries of all examples. Values
+// are by layer and remaining head of the other probe, and NaN for a head that never attends. If ctx ends, it returns
+// ctx.Err().
+func (r *Reference) Moved(ctx context.Context, other *Probe) (map[string][]float64, error) {
+	return r.moved(ctx, other, mostStates)
+}
+
+// moved is Moved with room for the given number of weights. It runs the models again for further layers.
+func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[string][]float64, error) {
+	own := *other // on these examples, with its own head
+	own.batches = r.probe.batches
+	mine, its := r.probe.numbers(), own.numbers()
+	sums, counts := map[string][]float64{}, map[string][]float64{}
+	for name, list := range its {
+		sums[name], counts[name] = make([]float64, len(list)), make([]float64, len(list))
+	}
+	err := own.each(ctx, func(t *tensor.Tape, i int) {
+		b := &own.batches[i]
+		longest := max(b.x.longest(), Batch{IDs: b.x.Targets}.longest())
+		for from := 0; from < len(own.layers); {
+			before, used := map[string][]*tensor.Tensor{}, 0 // by layer and call: a recurrent decoder attends step by step
+			for ; from < len(own.layers); from++ {
+				name := own.layers[from].Config().Name
+				size := len(b.x.IDs) * len(mine[name]) * longest * longest
+				if used > 0 && used+size > room {
+					break
+				}
+				before[name], used = nil, used+size
+			}
+			t.Reset()
+			r.probe.states(t, i, prune.Pass{Observe: func(layer string, w *tensor.Tensor) {
+				if list, ok := before[layer]; ok {
+					before[layer] = append(list, w.Clone())
+				}
+			}})
+			t.Reset()
+			done := map[string]int{}
+			own.states(t, i, prune.Pass{Observe: func(layer string, w *tensor.Tensor) {
+				list := before[layer]
+				if len(list) == 0 {
+					return
+				}
+				before[layer] = list[1:]
+				for s, n := range b.queries(layer) {
+					rows := min(w.Dim(2), max(0, n-done[layer]))
+					for h, number := range its[layer] {
+						was := rowsOf(list[0], s, slices.Index(mine[layer], number), rows)
+						if d := heads.Divergence(was, rowsOf(w, s, h, rows), rows); !math.IsNaN(d) {
+							sums[layer][h] += float64(d * float64(rows))
+							counts[layer][h] += float64(rows)
+						}
+					}
+				}
+				done[layer] += w.Dim(2)
+			}})
+		}
+	})
+	for name, list := range sums {
+		for h := range list {
+			list[h] /= counts[name][h]
+		}
+	}
+	return sums, err
+}
+
+// numbers returns the numbers of the remaining heads of each layer in the unpruned model.
+func (p *Probe) numbers() map[string][]int {
+	kept := p.Kept()
+	for name, list := range kept {
+		kept[name] = pick(p.model.HeadNumbers(name), list)
+	}
+	return kept
+}
+
+// rowsOf returns the first rows of the weights [B H Lq Lk] of a head.
+func rowsOf(w *tensor.Tensor, sequence, head, rows int) []float32 {
+	keys := w.Dim(3)
+	return w.Data()[(sequence*w.Dim(1)+head)*w.Dim(2)*keys:][:rows*keys]
 }

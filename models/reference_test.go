@@ -84,6 +84,26 @@ func TestReference(t *testing.T) {
 					t.Errorf("%s: example %d without heads: %+v", name, i, list[i])
 				}
 			}
+			still, err := r.moved(ctx, p, room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for layer, list := range still {
+				if len(list) == 0 || slices.Max(list) != 0 || slices.Min(list) != 0 {
+					t.Errorf("%s: the weights of %s have moved by %v from themselves", name, layer, list)
+				}
+			}
+			away, err := r.moved(ctx, less, room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range less.Layers() { // those of the first layer do not depend on other heads
+				c := l.Config()
+				if list := away[c.Name]; len(list) != c.Heads || c.Heads > 0 && (slices.Max(list) > 0) != (c.Name != layer.Name) ||
+					c.Heads > 0 && !(slices.Min(list) >= 0 && slices.Max(list) <= math.Ln2) {
+					t.Errorf("%s: without heads, the weights of %s have moved by %v", name, c.Name, list)
+				}
+			}
 			if d, _, err := r.Difference(ctx, p); d != 0 || err != nil {
 				t.Errorf("%s: it differs from itself by %v (%v)", name, d, err)
 			}

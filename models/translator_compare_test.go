@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -47,6 +48,47 @@ func TestCompare(t *testing.T) {
 		}
 		if _, kl := compared(t, r, pairProbe(t, keepHeads(t, m, nil), pairs)); kl != 0 {
 			t.Errorf("%s: divergence of a copy %v", c.name(), kl)
+		}
+	}
+}
+
+// Heads of a small form, and of decoders that attend step by step, are compared with those of the same number.
+func TestMoved(t *testing.T) {
+	pairs, ctx := toyPairs(23), context.Background()
+	for _, c := range headed() {
+		m := newShaken(t, c, pairs)
+		whole, other := pairProbe(t, m, pairs), keepHeads(t, m, toyKept(c))
+		var gone []prune.Head
+		for _, l := range whole.Layers() {
+			for h := range l.Config().Heads {
+				if left, ok := toyKept(c)[l.Config().Name]; ok && !slices.Contains(left, h) {
+					gone = append(gone, prune.Head{Layer: l.Config().Name, Number: h})
+				}
+			}
+		}
+		gated, err := whole.Without(gone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var both [2]map[string][]float64
+		for i, p := range []*Probe{gated, pairProbe(t, other, pairs)} {
+			if both[i], err = pairReference(t, m, pairs).Moved(ctx, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		far := 0.
+		for name, want := range both[0] {
+			got := both[1][name]
+			for h := range want {
+				far = max(far, want[h])
+				if len(got) != len(want) || math.Abs(got[h]-want[h]) > 1e-4*want[h]+1e-7 {
+					t.Errorf("%s: %s has moved by %v in the small form, %v with gates", c.name(), name, got, want)
+					break
+				}
+			}
+		}
+		if !(far > 1e-6) {
+			t.Errorf("%s: nothing has moved: %v", c.name(), both[0])
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/tensor"
@@ -23,9 +24,9 @@ type OutputMap struct {
 	Weight *tensor.Tensor // [D n]
 	Bias   *tensor.Tensor // [D], or nil for none
 	Kept   []bool         // by column of Weight: of a remaining head
-	// Fit and Choose are moments of x in the model without the heads that earlier layers have lost, on two sets of data:
-	// the map is solved on the first, and a choice between solutions is made on the second.
-	Fit, Choose *Moments
+	// Fit and Check are the moments of x on two halves of the data, without the heads that earlier layers have lost: what
+	// is tried is solved on Fit and judged on Check, and what is kept is solved on both. One may be of no vectors.
+	Fit, Check *Moments
 }
 
 // Moments are the mean and the second moments of vectors, in float64: memory for n² numbers, however many vectors there are.
@@ -43,22 +44,45 @@ func NewMoments(size int) *Moments {
 
 // Add adds vectors [N n], on all processors. The bits do not depend on their number.
 func (m *Moments) Add(vectors []float32) {
+	const together = 4 // vectors, so that sums are loaded and stored less often
 	n := m.size
-	rows := len(vectors) / max(1, n)
+	if n == 0 {
+		return
+	}
+	rows := len(vectors) / n
 	m.count += float64(rows)
+	x := make([]float64, (rows+together-1)/together*together*n) // padded with zeros, which add nothing
+	for i, v := range vectors {
+		x[i] = float64(v)
+	}
 	par.For(n, 8, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			to := m.square[i*n:][:i+1]
-			for r := range rows {
-				x := vectors[r*n:][:i+1]
-				v := float64(x[i])
-				m.sum[i] += v
-				for j, w := range x {
-					to[j] += float64(v * float64(w))
+			for at := 0; at < len(x); at += together * n {
+				a, b, c, d := x[at:][:i+1], x[at+n:][:i+1], x[at+2*n:][:i+1], x[at+3*n:][:i+1]
+				va, vb, vc, vd := a[i], b[i], c[i], d[i]
+				m.sum[i] += va + vb + vc + vd
+				for j := range to {
+					to[j] += float64(va*a[j]) + float64(vb*b[j]) + float64(vc*c[j]) + float64(vd*d[j])
 				}
 			}
 		}
 	})
+}
+
+// and returns the moments of the vectors of both.
+func (m *Moments) and(other *Moments) *Moments {
+	both := NewMoments(m.size)
+	for _, x := range []*Moments{m, other} {
+		both.count += x.count
+		for i, v := range x.sum {
+			both.sum[i] += v
+		}
+		for i, v := range x.square {
+			both.square[i] += v
+		}
+	}
+	return both
 }
 
 // about returns E (x−c)(x−c)ᵀ [n n].
@@ -92,7 +116,7 @@ func Mean() Compensation {
 		if m.Bias == nil {
 			return m.clear()
 		}
-		mean := m.Fit.mean()
+		mean := m.Fit.and(m.Check).mean()
 		for d, row := range m.rows() {
 			sum := 0.
 			for j, w := range row {
@@ -108,7 +132,8 @@ func Mean() Compensation {
 
 // Ridge solves the columns of the remaining heads, and the bias if there is one, so that the output is as near as possible
 // to that of all heads in the mean square. strengths are penalties on the change of the columns, relative to the mean
-// square of an input; the one with the smallest error on OutputMap.Choose is used. None means 1e-4, 1e-3, 1e-2, 0.1, 1.
+// square of an input; the one whose solution on OutputMap.Fit has the smallest error on OutputMap.Check is used, or the
+// largest if either is empty. None means 1e-4, 1e-3, 1e-2, 0.1, 1.
 //
 // Source: Kwon et al., "A Fast Post-Training Pruning Framework for Transformers", 2022,
 // https://arxiv.org/abs/2204.09656, section 4.3: their masks of heads are one number each, here a column is one.
@@ -117,26 +142,32 @@ func Ridge(strengths ...float64) Compensation {
 		strengths = []float64{1e-4, 1e-3, 1e-2, 0.1, 1}
 	}
 	return func(m OutputMap) error {
-		n, kept := len(m.Kept), []int{}
+		all, kept := m.Fit.and(m.Check), []int{}
 		for j, k := range m.Kept {
 			if k {
 				kept = append(kept, j)
 			}
 		}
-		center := make([]float64, n)
+		center := make([]float64, len(m.Kept))
 		if m.Bias != nil {
-			center = m.Fit.mean()
+			center = all.mean()
 		}
-		fit, choose := m.Fit.about(center), m.Choose.about(center)
-		best, solved := math.Inf(1), [][]float64(nil)
-		for _, s := range strengths {
-			rows, err := m.solve(fit, kept, s)
-			if err != nil {
-				return err
+		strength := slices.Max(strengths)
+		if min(m.Fit.count, m.Check.count) > 0 && len(strengths) > 1 {
+			fit, check, best := m.Fit.about(center), m.Check.about(center), math.Inf(1)
+			for _, s := range strengths {
+				rows, err := m.solve(fit, kept, s)
+				if err != nil {
+					return err
+				}
+				if e := m.error(check, kept, rows); e < best {
+					best, strength = e, s
+				}
 			}
-			if e := m.error(choose, kept, rows); e < best || solved == nil {
-				best, solved = e, rows
-			}
+		}
+		solved, err := m.solve(all.about(center), kept, strength)
+		if err != nil {
+			return err
 		}
 		for d, row := range m.rows() {
 			constant := 0.

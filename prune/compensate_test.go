@@ -14,7 +14,7 @@ import (
 // for others.
 type lossy struct {
 	OutputMap
-	x [][]float32 // the outputs of the heads on the data of Fit
+	x [][]float32 // the outputs of the heads on both halves of the data
 }
 
 func newLossy(rng *rand.Rand, kept []bool, bias bool) lossy {
@@ -39,7 +39,8 @@ func newLossy(rng *rand.Rand, kept []bool, bias bool) lossy {
 		l.Bias = tensor.Randn(rng, d)
 	}
 	l.x, l.Fit = draw(400)
-	_, l.Choose = draw(200)
+	others, check := draw(200)
+	l.x, l.Check = append(l.x, others...), check
 	return l
 }
 
@@ -138,7 +139,7 @@ func TestCompensation(t *testing.T) {
 }
 
 // The strength with the smallest error on the other data is chosen.
-func TestRidgeChooses(t *testing.T) {
+func TestRidgeChecks(t *testing.T) {
 	kept := keptOf(true, false, true, true)
 	solve := func(strengths ...float64) []float32 {
 		l := newLossy(rand.New(rand.NewPCG(5, 6)), kept, true)
@@ -162,11 +163,11 @@ func TestRidgeOfOddInputs(t *testing.T) {
 	} {
 		rng := rand.New(rand.NewPCG(7, 7))
 		l := newLossy(rng, kept, true)
-		l.Fit, l.Choose = NewMoments(12), NewMoments(12)
+		l.Fit, l.Check = NewMoments(12), NewMoments(12)
 		for _, row := range l.x {
 			change(rng, row)
 			l.Fit.Add(row)
-			l.Choose.Add(row)
+			l.Check.Add(row)
 		}
 		want := l.outputs(false)
 		if err := Ridge()(l.OutputMap); err != nil {

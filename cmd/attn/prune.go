@@ -26,7 +26,7 @@ type pruneCommand struct {
 	Kind        []string `enum:"${kinds}" help:"Remove heads only from these kinds of attention: ${kinds_or}, or several, comma-separated (default all)." placeholder:"NAME" group:"How"`
 	Even        bool     `help:"Remove the same number of heads from each layer, as many as the goal allows. A pruned Llama, Mistral, Qwen or Gemma then loads wherever the original does." group:"How"`
 	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
-	Compensate  string   `default:"none" enum:"none,mean,ridge" help:"What makes up for removed heads, without training: mean adds their mean output to the bias, ridge solves the output maps again; none." placeholder:"NAME" group:"How"`
+	Compensate  string   `default:"ridge" enum:"none,mean,ridge" help:"What makes up for removed heads, without training: ridge solves the output maps again, mean adds the mean output to the bias; none. It is only used if it lowers the loss." placeholder:"NAME" group:"How"`
 	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How" want:"at least 0"`
 	Train       string   `help:"Data for the training steps, in the format of --data (default the scoring part of --data)." placeholder:"FILE" group:"How" needs:"finetune" excludes:"finetune=0"`
 	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001 for a model of attn train, 0.00005 for others). With only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`

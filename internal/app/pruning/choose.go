@@ -26,11 +26,10 @@ func (x *run) choose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		seen, err := x.Task.Measure(ctx, m, &x.Task.Selecting)
+		value, err := x.selected(ctx, m)
 		if err != nil {
 			return err
 		}
-		value := seen.Metric
 		more := x.tolerates() && n > x.removes
 		less := x.tolerates() && n < x.removes
 		if i == 0 || more || !less && x.metric.better(value, best) {
@@ -118,8 +117,8 @@ func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 	if x.Even {
 		plan.Keep = all - len(x.cut(order, all-plan.Keep))
 	}
-	if x.FineTune > 0 || x.Compensate != "" && step > 0 {
-		plan.Tune = x.repair
+	if x.FineTune > 0 {
+		plan.Tune = x.train
 	}
 	switch {
 	case x.Goal.Left > 0:
@@ -154,11 +153,18 @@ func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
 // isTolerable reports whether a model's metric on the selecting part is within
 // the tolerated loss.
 func (x *run) isTolerable(ctx context.Context, m *models.Probe) (bool, error) {
-	seen, err := x.Task.Measure(ctx, m, &x.Task.Selecting)
+	value, err := x.selected(ctx, m)
+	return err == nil && x.Goal.tolerates(x.metric, value, x.Task.Selecting.whole.Metric), err
+}
+
+// selected returns the metric of a model on the selecting part, with compensation.
+func (x *run) selected(ctx context.Context, m *models.Probe) (reports.Number, error) {
+	m, err := x.compensate(ctx, m)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	return x.Goal.tolerates(x.metric, seen.Metric, x.Task.Selecting.whole.Metric), nil
+	seen, err := x.Task.Measure(ctx, m, &x.Task.Selecting)
+	return seen.Metric, err
 }
 
 // tolerated returns the number of heads of an order that can be removed before the metric falls

@@ -313,7 +313,7 @@ func TestRoundsDiffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.tuned = round
-		if p, err = x.repair(context.Background(), p); err != nil {
+		if p, err = x.train(context.Background(), p); err != nil {
 			t.Fatal(err)
 		}
 		loss := lossOf(t, p.Model(), parts.Report)

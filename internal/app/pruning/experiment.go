@@ -36,8 +36,8 @@ type Experiment struct {
 	// Step is the number of heads to remove before the rest is scored again. 0 scores once, and
 	// Affordable derives the step from the cost of scoring.
 	Step int
-	// Compensate is the name of the compensation in prune.Compensations after each removal, before training. Empty
-	// means none.
+	// Compensate is the name of the compensation in prune.Compensations for all removed heads together, or, with
+	// training, after each removal. Heads are scored without it. Empty means none.
 	Compensate string
 	// FineTune is the number of training steps after each removal. 0 means none.
 	FineTune int

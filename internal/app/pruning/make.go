@@ -2,6 +2,7 @@ package pruning
 
 import (
 	"context"
+	"slices"
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/stats"
@@ -27,14 +28,9 @@ func (x *run) prune(ctx context.Context) error {
 		x.pruned = &pruned
 	}
 	pruned := x.pruned
-	if x.Compensate != "" && x.fixed(x.method) { // otherwise it followed each removal
-		var err error
-		if pruned.Subject, err = pruned.Subject.Without(nil); err == nil {
-			pruned.Subject, err = x.repair(ctx, pruned.Subject)
-		}
-		if err != nil {
-			return err
-		}
+	var err error
+	if pruned.Subject, err = x.compensate(ctx, pruned.Subject); err != nil {
+		return err
 	}
 	x.left = pruned.Subject
 	r.Removed = append([]prune.Head{}, pruned.Removed...) // a list in JSON, even if empty
@@ -56,10 +52,33 @@ func (x *run) prune(ctx context.Context) error {
 	}
 	r.After = seen.Quality
 	r.Low, r.High = x.interval(seen)
+	if err := x.moved(ctx); err != nil {
+		return err
+	}
 	if x.Keep == nil {
 		return nil
 	}
 	return x.Keep(ctx, pruned.Subject, x.report)
+}
+
+// moved adds to the report how far the weights of the remaining heads are from their own in the whole model.
+func (x *run) moved(ctx context.Context) error {
+	if len(x.report.Result.Removed) == 0 {
+		return nil
+	}
+	far, err := x.Task.Reporting.reference.Moved(ctx, x.left)
+	if err != nil {
+		return err
+	}
+	for i := range x.report.Layers {
+		l := &x.report.Layers[i]
+		values := slices.Repeat([]reports.Number{reports.NaN}, l.Heads)
+		for j, h := range l.Kept {
+			values[h] = reports.Number(far[l.Name][j])
+		}
+		l.Measures = map[string][]reports.Number{reports.Moved: values}
+	}
+	return nil
 }
 
 // interval returns the 95% interval of the difference from the whole model.
@@ -68,31 +87,44 @@ func (x *run) interval(seen Measured) (low, high reports.Number) {
 	return reports.Number(l), reports.Number(h)
 }
 
-// repair compensates for heads that have been removed, if that lowers the loss on the selecting part, and trains the
-// remaining model.
-func (x *run) repair(ctx context.Context, s *models.Probe) (*models.Probe, error) {
-	if x.Compensate != "" {
-		better, err := s.Without(nil)
-		if err == nil {
-			err = better.Compensate(ctx, x.Task.Selecting.Probe, prune.Compensations()[x.Compensate])
-		}
-		if err != nil {
-			return s, err
-		}
-		before, err := s.On(x.Task.Selecting.Probe).Loss(ctx)
-		if err != nil {
-			return s, err
-		}
-		if after, err := better.On(x.Task.Selecting.Probe).Loss(ctx); err != nil {
-			return s, err
-		} else if after < before {
-			s = better
-		}
-	}
-	if x.FineTune == 0 {
+// compensate returns a model with compensation for the heads that it has lost, if that lowers the loss on the selecting
+// part. A model that is trained after each removal has got it before.
+func (x *run) compensate(ctx context.Context, s *models.Probe) (*models.Probe, error) {
+	if x.Compensate == "" || x.FineTune > 0 {
 		return s, nil
 	}
-	err := x.Task.Train(ctx, s, x.FineTune, x.tuned, x.progress("fine-tuning"))
+	return x.repair(ctx, s)
+}
+
+// repair is compensate for any model.
+func (x *run) repair(ctx context.Context, s *models.Probe) (*models.Probe, error) {
+	better, err := s.Without(nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := better.Compensate(ctx, prune.Compensations()[x.Compensate]); err != nil {
+		return nil, err
+	}
+	before, err := s.On(x.Task.Selecting.Probe).Loss(ctx)
+	if err != nil {
+		return nil, err
+	}
+	after, err := better.On(x.Task.Selecting.Probe).Loss(ctx)
+	if err != nil || !(after < before) {
+		better = s
+	}
+	return better, err
+}
+
+// train compensates for heads that have been removed, and trains the remaining model.
+func (x *run) train(ctx context.Context, s *models.Probe) (*models.Probe, error) {
+	var err error
+	if x.Compensate != "" {
+		if s, err = x.repair(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	err = x.Task.Train(ctx, s, x.FineTune, x.tuned, x.progress("fine-tuning"))
 	x.tuned++
 	return s, err
 }

@@ -89,9 +89,11 @@ func filled() *Report {
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
+		l.Measures = map[string][]Number{Moved: slices.Repeat([]Number{NaN}, l.Heads)}
 		for head := range l.Heads {
 			if !slices.Contains(r.Result.Removed, prune.Head{Layer: l.Name, Number: head}) {
 				l.Kept = append(l.Kept, head)
+				l.Measures[Moved][head] = Number(i) / 100
 			}
 		}
 	}

@@ -73,10 +73,43 @@ func (r *Report) Measured() (list []measured) {
 			rows[i] = l.Measures[name]
 		}
 		m := r.measured(name, rows)
-		m.Say = "a measure of the weights"
+		if m.Say = "a measure of the weights"; name == Moved {
+			m.Say = "how far the weights of the remaining heads are from their own before, as Jensen–Shannon divergence, at most 0.69"
+		}
 		list = append(list, m)
 	}
 	return list
+}
+
+// Moved is the name of the measure that a pruned model's remaining heads have in Layer.Measures: the Jensen–Shannon
+// divergence of their weights from those in the whole model, in nats, averaged over queries.
+const Moved = "moved"
+
+// movement sums up Moved over the heads.
+type movement struct {
+	Mean, Most Number
+	Head       string // whose weights have moved most
+}
+
+// Movement returns nil if it was not measured.
+func (r *Report) Movement() *movement {
+	m, n := movement{}, Number(0)
+	for _, l := range r.Layers {
+		for head, v := range l.Measures[Moved] {
+			if !v.Known() {
+				continue
+			}
+			if n++; v >= m.Most {
+				m.Most, m.Head = v, viz.HeadName(l.Kind, l.Index, head)
+			}
+			m.Mean += v
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	m.Mean /= n
+	return &m
 }
 
 // measured returns the tables of values.

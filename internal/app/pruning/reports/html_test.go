@@ -80,8 +80,8 @@ func TestPage(t *testing.T) {
 	if want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"; policy != want {
 		t.Errorf("the policy is %s, want %s", policy, want)
 	}
-	// The kept heads, and the values of four methods.
-	if want := len(r.Result.Removed) * 5; struck != want || charts != 3 {
+	// The kept heads, the values of four methods, and how far weights have moved.
+	if want := len(r.Result.Removed) * 6; struck != want || charts != 3 {
 		t.Errorf("%d cells are struck out, want %d; %d charts, want 3", struck, want, charts)
 	}
 	if strings.Contains(strings.ReplaceAll(page, "http://www.w3.org/2000/svg", ""), "://") {
@@ -187,7 +187,14 @@ func TestPageOfLittle(t *testing.T) {
 		"no speed":  {func() *Report { r := filled(); r.Speed = nil; return r }(), []string{"<h2>Speed", "% faster"}},
 		"no curves": {func() *Report { r := filled(); r.Curves, r.Random = nil, Band{}; return r }(), []string{"<h2>Quality", "Curve:", "random,"}},
 		"no random": {func() *Report { r := filled(); r.Random = Band{}; return r }(), []string{"grey band", "random, mean"}},
-		"no scores": {func() *Report { r := filled(); r.Scores = nil; return r }(), []string{"<h2>Methods", "Heads:"}},
+		"no scores": {func() *Report {
+			r := filled()
+			r.Scores = nil
+			for i := range r.Layers {
+				r.Layers[i].Measures = nil
+			}
+			return r
+		}(), []string{"<h2>Methods", "Heads:", "nats on average"}},
 		"one metric": {func() *Report {
 			r := filled()
 			for i := range r.Curves {
