@@ -1,9 +1,11 @@
 package prune
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -134,6 +136,42 @@ func TestCompensation(t *testing.T) {
 			if bias && !(errs["ridge"] < 0.9*errs["zero"]) {
 				t.Errorf("kept %v: errors %v, want less", kept, errs)
 			}
+		}
+	}
+}
+
+// The solution is that of numpy.linalg.lstsq on the same vectors: see testdata/ridge.py.
+func TestRidgeLeastSquares(t *testing.T) {
+	text, err := os.ReadFile("testdata/ridge.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Strength             float64
+		Kept                 []bool
+		Inputs, Weight, Bias []float32
+		Weights              []float64 `json:"want_weight"`
+		Biases               []float64 `json:"want_bias"`
+	}
+	if err := json.Unmarshal(text, &cases); err != nil || len(cases) == 0 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for i, c := range cases {
+		n := len(c.Kept)
+		m := OutputMap{Weight: tensor.New(c.Weight, len(c.Weight)/n, n), Kept: c.Kept, Fit: NewMoments(n), Check: NewMoments(n)}
+		if c.Bias != nil {
+			m.Bias = tensor.New(c.Bias, len(c.Bias))
+		}
+		m.Fit.Add(c.Inputs[:10*n])
+		m.Check.Add(c.Inputs[10*n:])
+		if err := Ridge(c.Strength)(m); err != nil {
+			t.Fatal(err)
+		}
+		near := func(got []float32, want []float64) bool {
+			return slices.EqualFunc(got, want, func(a float32, b float64) bool { return math.Abs(float64(a)-b) <= 1e-5 })
+		}
+		if !near(c.Weight, c.Weights) || m.Bias != nil && !near(c.Bias, c.Biases) {
+			t.Errorf("case %d: weight %v and bias %v, want %v and %v", i, c.Weight, c.Bias, c.Weights, c.Biases)
 		}
 	}
 }
