@@ -2,10 +2,12 @@ package models
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -95,8 +97,9 @@ func (r *Reference) Difference(ctx context.Context, other *Probe) (largest, scal
 
 // Moved returns how far the weights of another probe's heads are from those of the same heads of the reference: the
 // Jensen–Shannon divergence in nats (see heads.Divergence), 0 to ln 2, averaged over the queries of all examples. Values
-// are by layer and remaining head of the other probe, and NaN for a head that never attends. If ctx ends, it returns
-// ctx.Err().
+// are by layer and remaining head of the other probe, and NaN for a head that never attends.
+//
+// Errors: a head that the reference lacks; if ctx ends, ctx.Err().
 func (r *Reference) Moved(ctx context.Context, other *Probe) (map[string][]float64, error) {
 	return r.moved(ctx, other, mostStates)
 }
@@ -108,6 +111,9 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 	mine, its := r.probe.numbers(), own.numbers()
 	sums, counts := map[string][]float64{}, map[string][]float64{}
 	for name, list := range its {
+		if i := slices.IndexFunc(list, func(n int) bool { return !slices.Contains(mine[name], n) }); i >= 0 {
+			return nil, fmt.Errorf("models: Moved: the reference lacks head %d of layer %s", list[i], quote.Text(name))
+		}
 		sums[name], counts[name] = make([]float64, len(list)), make([]float64, len(list))
 	}
 	err := own.each(ctx, func(t *tensor.Tape, i int) {

@@ -87,6 +87,13 @@ func TestMoved(t *testing.T) {
 				}
 			}
 		}
+		less, err := NewReference(ctx, gated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := less.Moved(ctx, whole); err == nil {
+			t.Errorf("%s: heads are compared that the reference lacks", c.name())
+		}
 		if !(far > 1e-6) {
 			t.Errorf("%s: nothing has moved: %v", c.name(), both[0])
 		}
