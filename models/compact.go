@@ -171,7 +171,7 @@ func (c *Compact) Write(w io.Writer) error {
 }
 
 // Config returns the text of the config.json for the file of WriteMasked. It is the directory's
-// own, except for the data type if the probe was trained.
+// own, except for the data type if tensors other than output maps have changed.
 //
 // Errors: a config.json that cannot be read.
 func (p *Probe) Config() ([]byte, error) { return p.model.config(nil, p.model.trained()) }

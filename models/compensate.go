@@ -76,7 +76,7 @@ func (p *Probe) outputsOf(ctx context.Context, c attn.MultiHeadConfig) (halves [
 				halves[i].Add(r)
 			}
 			if done += l; done >= slices.Max(lens) {
-				par.Check(enough)
+				par.Check(enough) // later layers need not run
 			}
 		}
 		_ = par.Stopped(func() { p.model.Hidden(t, b.x, r) })

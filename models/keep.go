@@ -114,15 +114,12 @@ func (p *Probe) Change(change func(m *Model) error) error {
 		return err
 	}
 	before := p.model
-	p.model = m
+	p.model, m.changed = m, map[string]bool{}
+	maps.Copy(m.changed, before.changed)
 	if err := p.renew(); err != nil {
 		return err
 	}
 	err = cmp.Or(change(m), p.renew())
-	m.changed = maps.Clone(before.changed)
-	if m.changed == nil {
-		m.changed = map[string]bool{}
-	}
 	for i, e := range m.dict {
 		for j, x := range e.Parts {
 			if !slices.Equal(x.Data(), before.dict[i].Parts[j].Data()) {

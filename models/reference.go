@@ -55,8 +55,7 @@ type Predicted struct {
 
 // each calls visit with the states of the reference and of another probe, batch by batch.
 func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor.Tape, whole, x *tensor.Tensor, b *probeBatch)) error {
-	own := *other // on these examples, with its own head
-	own.batches = r.probe.batches
+	own := other.On(r.probe)
 	return own.each(ctx, func(t *tensor.Tape, i int) {
 		var whole *tensor.Tensor
 		if i < len(r.states) {
@@ -106,8 +105,7 @@ func (r *Reference) Moved(ctx context.Context, other *Probe) (map[string][]float
 
 // moved is Moved with room for the given number of weights. It runs the models again for further layers.
 func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[string][]float64, error) {
-	own := *other // on these examples, with its own head
-	own.batches = r.probe.batches
+	own := other.On(r.probe)
 	mine, its := r.probe.numbers(), own.numbers()
 	sums, counts := map[string][]float64{}, map[string][]float64{}
 	for name, list := range its {

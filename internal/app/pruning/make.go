@@ -90,7 +90,7 @@ func (x *run) interval(seen Measured) (low, high reports.Number) {
 // compensate returns a model with compensation for the heads that it has lost, if that lowers the loss on the selecting
 // part. A model that is trained after each removal has got it before.
 func (x *run) compensate(ctx context.Context, s *models.Probe) (*models.Probe, error) {
-	if x.Compensate == "" || x.FineTune > 0 {
+	if x.FineTune > 0 {
 		return s, nil
 	}
 	return x.repair(ctx, s)
@@ -98,6 +98,9 @@ func (x *run) compensate(ctx context.Context, s *models.Probe) (*models.Probe, e
 
 // repair is compensate for any model.
 func (x *run) repair(ctx context.Context, s *models.Probe) (*models.Probe, error) {
+	if x.Compensate == "" {
+		return s, nil
+	}
 	better, err := s.Without(nil)
 	if err != nil {
 		return nil, err
@@ -118,11 +121,9 @@ func (x *run) repair(ctx context.Context, s *models.Probe) (*models.Probe, error
 
 // train compensates for heads that have been removed, and trains the remaining model.
 func (x *run) train(ctx context.Context, s *models.Probe) (*models.Probe, error) {
-	var err error
-	if x.Compensate != "" {
-		if s, err = x.repair(ctx, s); err != nil {
-			return nil, err
-		}
+	s, err := x.repair(ctx, s)
+	if err != nil {
+		return nil, err
 	}
 	err = x.Task.Train(ctx, s, x.FineTune, x.tuned, x.progress("fine-tuning"))
 	x.tuned++
