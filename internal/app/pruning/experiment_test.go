@@ -238,7 +238,7 @@ func TestGoals(t *testing.T) {
 		// The effect of training is reported separately.
 		if pruned, control := r.Result.Pruned, r.Result.Control; (pruned != nil) != (e.FineTune > 0 && len(r.Result.Removed) > 0) || (control != nil) != (pruned != nil) {
 			t.Errorf("%s: without fine-tuning %v, the whole model with it %v", name, pruned, control)
-		} else if pruned != nil && (control.Loss == r.Result.Before.Loss || pruned.Loss == r.Result.After.Loss || control.Parameters != r.Result.Before.Parameters) {
+		} else if pruned != nil && (control.Loss == r.Result.Before.Loss || pruned.Loss == r.Result.After.Loss || control.Parameters != r.Result.Before.Parameters || pruned.Parameters != r.Result.After.Parameters) {
 			t.Errorf("%s: loss %v, trained as long %v; pruned %v, trained %v", name, r.Result.Before.Loss, control.Loss, pruned.Loss, r.Result.After.Loss)
 		}
 	}

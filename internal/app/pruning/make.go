@@ -140,11 +140,11 @@ func (x *run) control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen, err := x.Task.Measure(ctx, raw, &x.Task.Reporting)
+	pruned, err := x.Task.Measure(ctx, raw, &x.Task.Reporting)
 	if err != nil {
 		return err
 	}
-	x.report.Result.Pruned = &seen.Quality
+	x.report.Result.Pruned = &pruned.Quality
 	if x.FineTune == 0 {
 		return nil
 	}
@@ -156,9 +156,10 @@ func (x *run) control(ctx context.Context) error {
 	if err := x.Task.Train(ctx, whole, x.FineTune*(x.tuned-x.undone), 0, tell); err != nil {
 		return err
 	}
-	if seen, err = x.Task.Measure(ctx, whole, &x.Task.Reporting); err != nil {
+	control, err := x.Task.Measure(ctx, whole, &x.Task.Reporting)
+	if err != nil {
 		return err
 	}
-	x.report.Result.Control = &seen.Quality
+	x.report.Result.Control = &control.Quality
 	return nil
 }
