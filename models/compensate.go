@@ -3,6 +3,7 @@ package models
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -45,37 +46,105 @@ func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 	})
 }
 
+// Centered returns a probe of an equal model, in which the mean output of each head over the examples is 0, because its bias
+// is in the layer's: a head that is removed leaves its mean, not 0. Scores, losses and curves of this probe are then worth
+// what the outputs do beyond their means. Layers without biases of V and of the output map stay as they are, and so do those
+// of grouped keys and values, whose heads share a bias.
+//
+// Errors: those of Change; outputs of heads that are not finite; if ctx ends, ctx.Err().
+//
+// Source: Li and Janson, "Optimal ablation for interpretability", 2024, https://arxiv.org/abs/2409.09951, which says
+// why 0 overstates what a head is worth.
+func (p *Probe) Centered(ctx context.Context) (*Probe, error) {
+	all, err := p.Without(nil)
+	if err != nil {
+		return nil, err
+	}
+	return all, all.Change(func(m *Model) error {
+		var layers []*attn.MultiHead
+		var names []string
+		sums, counts := map[string][]float64{}, map[string]int{}
+		for _, l := range m.Attention() {
+			if c := l.Config(); c.Heads > 0 && c.Heads == c.KVHeads && l.V.Bias != nil && l.Out.Bias != nil {
+				layers, names = append(layers, l), append(names, c.Name)
+				sums[c.Name] = make([]float64, c.Heads*c.ValueSize)
+			}
+		}
+		if len(layers) == 0 {
+			return ctx.Err()
+		}
+		err := all.outputs(ctx, names, func(layer string, halves [2][]float32) {
+			sum := sums[layer]
+			for _, rows := range halves {
+				for i, v := range rows {
+					sum[i%len(sum)] += float64(v)
+				}
+				counts[layer] += len(rows) / len(sum)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		for _, l := range layers {
+			c := l.Config()
+			mean := tensor.Zeros(1, c.Heads*c.ValueSize)
+			for _, h := range all.Kept()[c.Name] {
+				for i := h * c.ValueSize; i < (h+1)*c.ValueSize; i++ {
+					v := sums[c.Name][i] / float64(counts[c.Name])
+					if math.IsNaN(v) || math.IsInf(v, 0) {
+						return fmt.Errorf("models: Centered: layer %s: the outputs of its heads are not finite", quote.Text(c.Name))
+					}
+					mean.Data()[i] = float32(v)
+					l.V.Bias.Data()[i] -= float32(v)
+				}
+			}
+			copy(l.Out.Bias.Data(), l.Out.Forward(nil, mean).Data())
+		}
+		return nil
+	})
+}
+
 // outputsOf returns the moments of the outputs of a layer's heads on the two halves of the examples, with all of its heads
-// and without those that other layers have lost. It runs the model as far as this layer.
+// and without those that other layers have lost.
 func (p *Probe) outputsOf(ctx context.Context, c attn.MultiHeadConfig) (halves [2]*prune.Moments, err error) {
 	for i := range halves {
 		halves[i] = prune.NewMoments(c.Heads * c.ValueSize)
 	}
+	return halves, p.outputs(ctx, []string{c.Name}, func(_ string, rows [2][]float32) {
+		for i, r := range rows {
+			halves[i].Add(r)
+		}
+	})
+}
+
+// outputs calls add with outputs [N H·V] of all heads of some layers, in the two halves of the examples. It runs the model
+// as far as the last of these layers.
+func (p *Probe) outputs(ctx context.Context, layers []string, add func(layer string, halves [2][]float32)) error {
 	enough, stop := context.WithCancel(ctx)
 	stop()
-	return halves, p.each(ctx, func(t *tensor.Tape, i int) {
+	return p.each(ctx, func(t *tensor.Tape, i int) {
 		b := &p.batches[i]
-		lens := b.queries(c.Name)
-		r, done := Run{Gates: p.gates(t, nil)}, 0
+		r, done, open := Run{Gates: p.gates(t, nil)}, map[string]int{}, slices.Clone(layers)
 		r.Inspect = func(layer string, parts attn.Parts) {
-			if layer != c.Name {
+			if !slices.Contains(open, layer) {
 				return
 			}
-			x := parts.Outputs() // [B H l V], queries done to done+l of each sequence
-			l := x.Dim(2)
+			x, lens := parts.Outputs(), b.queries(layer) // [B H l V], queries done to done+l of each sequence
+			heads, l, size := x.Dim(1), x.Dim(2), x.Dim(3)
 			var rows [2][]float32
 			for s, n := range lens {
 				half := &rows[b.examples[s%len(b.examples)]%2]
-				for q := range min(l, max(0, n-done)) {
-					for h := range c.Heads {
-						*half = append(*half, x.Data()[((s*c.Heads+h)*l+q)*c.ValueSize:][:c.ValueSize]...)
+				for q := range min(l, max(0, n-done[layer])) {
+					for h := range heads {
+						*half = append(*half, x.Data()[((s*heads+h)*l+q)*size:][:size]...)
 					}
 				}
 			}
-			for i, r := range rows {
-				halves[i].Add(r)
+			add(layer, rows)
+			if done[layer] += l; done[layer] >= slices.Max(lens) {
+				open = slices.DeleteFunc(open, func(name string) bool { return name == layer })
 			}
-			if done += l; done >= slices.Max(lens) {
+			if len(open) == 0 {
 				par.Check(enough) // later layers need not run
 			}
 		}

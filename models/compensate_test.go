@@ -68,6 +68,57 @@ func TestCompensate(t *testing.T) {
 	}
 }
 
+// A centered model has the loss of its original, and loses with a head what the original loses if Mean makes up for it, if
+// its layers have the biases for that.
+func TestCentered(t *testing.T) {
+	for name, biases := range map[string]bool{"bert_words": true, "decoders/gpt2": true, "decoders/llama3": false, "seq2seq/t5": false} {
+		p := loadProbe(t, name)
+		near := func(what string, got, want *models.Probe) {
+			t.Helper()
+			if a, b := lossOf(t, got), lossOf(t, want); !(math.Abs(a-b) <= 1e-5*b) {
+				t.Errorf("%s: loss %v %s, want %v", name, a, what, b)
+			}
+		}
+		centered := func(p *models.Probe) *models.Probe {
+			c, err := p.Centered(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			near("when centered", c, p)
+			return c
+		}
+		removed := gone(p.Layers(), removals["uneven"])
+		less, got := without(t, p, removed), without(t, centered(p), removed)
+		centered(less) // the heads that it lacks still leave 0
+		mean := without(t, less, nil)
+		if err := mean.Compensate(context.Background(), prune.Mean()); err != nil {
+			t.Fatal(err)
+		}
+		if biases {
+			near("without a head", got, mean)
+		}
+		if biases == (lossOf(t, got) == lossOf(t, less)) {
+			t.Errorf("%s: a head leaves its mean: %v, want %v", name, !biases, biases)
+		}
+	}
+	p := loadProbe(t, "bert_words")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.Centered(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	sick := without(t, p, nil)
+	if err := sick.Change(func(m *models.Model) error {
+		m.Attention()[0].V.Bias.Data()[0] = float32(math.NaN())
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sick.Centered(context.Background()); err == nil {
+		t.Error("the mean of NaN is no error")
+	}
+}
+
 // With all heads, nothing changes.
 func TestCompensateNothing(t *testing.T) {
 	p := loadProbe(t, "bert_words")

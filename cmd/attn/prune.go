@@ -22,12 +22,12 @@ type pruneCommand struct {
 	MaxDrop *float64 `help:"Maximum relative drop of the metric, or relative increase of the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)" want:"0 to 1" excludes:"speed"`
 	Speed   *float64 `help:"Speed-up to reach, such as 1.5, with a batch of 32 texts: of translation, or of the forward pass of a model that does not translate." placeholder:"X" group:"Goal (at most one)" want:"more than 1 and at most 1000" excludes:"speed-time=0s"`
 
-	Step        *int     `help:"Number of heads to remove before scoring again; 0 scores once (default 1, or more if scoring would take more than 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How" want:"at least 0"`
+	Step        *int     `help:"Number of heads to remove before scoring again; 0 scores once (default 1, or more if scoring would take more than 120 passes over its data)." placeholder:"N" group:"How" want:"at least 0"`
 	Kind        []string `enum:"${kinds}" help:"Remove heads only from these kinds of attention: ${kinds_or}, or several, comma-separated (default all)." placeholder:"NAME" group:"How"`
 	Even        bool     `help:"Remove the same number of heads from each layer, as many as the goal allows. A pruned Llama, Mistral, Qwen or Gemma then loads wherever the original does." group:"How"`
 	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
 	Compensate  string   `default:"ridge" enum:"none,mean,ridge" help:"What makes up for removed heads, without training: ridge solves the output maps again, mean adds the mean output to the bias; none. It is only used if it lowers the loss." placeholder:"NAME" group:"How"`
-	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How" want:"at least 0"`
+	Finetune    int      `help:"Training steps of the pruned model, after compensation (default none). With --max-drop, each number of heads that is tried is trained." placeholder:"N" group:"How" want:"at least 0"`
 	Train       string   `help:"Data for the training steps, in the format of --data (default the scoring part of --data)." placeholder:"FILE" group:"How" needs:"finetune" excludes:"finetune=0"`
 	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001 for a model of attn train, 0.00005 for others). With only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
 

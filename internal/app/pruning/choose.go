@@ -15,51 +15,68 @@ import (
 // It also determines the number of heads to remove.
 func (x *run) choose(ctx context.Context) error {
 	defer func() { x.report.Settings.Step = x.step(x.method) }()
-	if len(x.Methods) == 1 && !x.fixed(0) {
-		return nil
-	}
 	tell := x.progress("choosing a method")
 	var best reports.Number
 	for i := range x.Methods {
 		tell(i, len(x.Methods))
-		m, n, pruned, err := x.attempt(ctx, i)
+		n, err := x.count(ctx, i, 0)
 		if err != nil {
 			return err
 		}
-		value, err := x.selected(ctx, m)
+		if len(x.Methods) == 1 {
+			x.removes = n
+			break
+		}
+		value, err := x.selected(ctx, i, n, 0)
 		if err != nil {
 			return err
 		}
 		more := x.tolerates() && n > x.removes
 		less := x.tolerates() && n < x.removes
 		if i == 0 || more || !less && x.metric.better(value, best) {
-			x.method, x.removes, x.pruned, best = i, n, pruned, value
+			x.method, x.removes, best = i, n, value
 		}
 	}
 	tell(len(x.Methods), len(x.Methods))
+	if x.tolerates() && x.FineTune > 0 {
+		var err error
+		x.removes, err = x.count(ctx, x.method, x.FineTune)
+		return err
+	}
 	return nil
 }
 
-// attempt prunes with a method, and returns the model and the number of removed heads. If each
-// step would need training or a measurement of speed, it removes heads in one fixed order
-// instead, and pruned is nil.
-func (x *run) attempt(ctx context.Context, method int) (
-	m *models.Probe, removed int, pruned *prune.Result[*models.Probe], err error,
-) {
-	if x.step(method) > 0 && x.FineTune == 0 && x.Goal.Speed == 0 {
-		plan, err := x.plan(method)
+// path returns the first n heads that a method removes, or fewer: see cut. With a step, the heads are scored again after
+// that many, as far as they are needed.
+func (x *run) path(ctx context.Context, method, n int) ([]prune.Head, error) {
+	order, step := x.order(method), x.step(method)
+	if step == 0 {
+		return x.cut(order, n), nil
+	}
+	gone := &x.paths[method]
+	if n = min(n, len(order)); len(*gone) < n {
+		rest, err := x.scored.Without(*gone)
 		if err != nil {
-			return m, 0, nil, err
+			return nil, err
 		}
-		p, err := prune.Heads(ctx, x.Subject, plan)
-		return p.Subject, len(p.Removed), &p, err
+		all, tell := total(x.layers), x.progress("scoring heads again")
+		more, err := prune.Heads(ctx, rest, prune.Options[*models.Probe]{
+			Method: x.Methods[method], Importance: prune.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
+			Keep: all - len(order), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: true,
+			Until: func(_ context.Context, p *models.Probe) (bool, error) {
+				tell(all-total(p.Layers()), n)
+				return all-total(p.Layers()) >= n, nil
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		numbers := rest.Kept()
+		for _, h := range more.Removed {
+			*gone = append(*gone, prune.Head{Layer: h.Layer, Number: numbers[h.Layer][h.Number]})
+		}
 	}
-	if removed, err = x.count(ctx, x.order(method)); err != nil {
-		return m, 0, nil, err
-	}
-	gone := x.cut(x.order(method), removed)
-	m, err = x.without(gone)
-	return m, len(gone), nil, err
+	return x.cut(*gone, n), nil
 }
 
 // step returns the number of heads that a method removes before the remaining ones are scored
@@ -71,9 +88,6 @@ func (x *run) step(method int) int {
 	if x.Step != Affordable {
 		return x.Step
 	}
-	if x.FineTune > 0 || x.Goal.Speed > 0 {
-		return 0
-	}
 	going := len(x.order(method))
 	if x.Goal.Left > 0 {
 		going = total(x.layers) - x.Goal.Left
@@ -81,85 +95,30 @@ func (x *run) step(method int) int {
 	return affordable(going, x.scores[method].Passes)
 }
 
-// fixed reports whether a method removes heads in one fixed order, scored once, without training
-// in between.
-func (x *run) fixed(method int) bool { return x.step(method) == 0 && x.FineTune == 0 }
-
 // tolerates reports whether the goal is a tolerated loss.
 func (x *run) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
 
-// count returns the number of heads of an order to remove.
-func (x *run) count(ctx context.Context, order []prune.Head) (int, error) {
+// count returns the number of heads that a method is to remove from a model that is then trained for a number of steps.
+func (x *run) count(ctx context.Context, method, steps int) (int, error) {
+	all, most := total(x.layers), len(x.order(method))
 	switch {
+	case x.Goal.Left > 0 && x.Goal.Left < all-most:
+		return 0, fmt.Errorf("%s cannot be kept: at least %d must stay", quote.Counted(x.Goal.Left, "head", "heads"), all-most)
 	case x.Goal.Left > 0:
-		return total(x.layers) - x.Goal.Left, nil
+		return all - x.Goal.Left, nil
 	case x.Goal.Speed > 0:
-		return x.fastEnough(ctx, order, x.isFast)
+		return x.fastEnough(ctx, method, x.isFast)
 	}
-	return x.tolerated(ctx, order)
+	return x.tolerated(ctx, method, steps)
 }
 
-// plan returns the pruning options of a method.
-func (x *run) plan(method int) (prune.Options[*models.Probe], error) {
-	all := total(x.layers)
-	order, step := x.order(method), x.step(method)
-	plan := prune.Options[*models.Probe]{
-		Method: x.Methods[method], Importance: prune.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
-		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: step > 0,
+// selected returns the metric on the selecting part without the first n heads of a method.
+func (x *run) selected(ctx context.Context, method, n, steps int) (reports.Number, error) {
+	removed, err := x.path(ctx, method, n)
+	if err != nil {
+		return 0, err
 	}
-	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
-		return plan, fmt.Errorf("%s cannot be kept: at least %d must stay",
-			quote.Counted(x.Goal.Left, "head", "heads"), all-len(order))
-	}
-	if step == 0 {
-		plan.Order = order
-	}
-	if x.Even {
-		plan.Keep = all - len(x.cut(order, all-plan.Keep))
-	}
-	if x.FineTune > 0 {
-		plan.Tune = x.train
-	}
-	switch {
-	case x.Goal.Left > 0:
-		return plan, nil
-	case x.fixed(method):
-		plan.Keep = all - len(x.cut(order, x.removes))
-		return plan, nil
-	case x.Goal.Speed > 0:
-		plan.Until = func(ctx context.Context, p *models.Probe) (fast bool, err error) {
-			x.fast, err = x.isFast(ctx, p)
-			return x.fast, err
-		}
-	}
-	if step == 0 {
-		plan.Step = max(1, all/12)
-	}
-	if x.Even {
-		plan.Step = x.round()
-	}
-	if x.tolerates() {
-		plan.Within = func(ctx context.Context, p *models.Probe) (bool, error) {
-			ok, err := x.isTolerable(ctx, p)
-			if !ok && x.FineTune > 0 {
-				x.undone++
-			}
-			return ok, err
-		}
-	}
-	return plan, nil
-}
-
-// isTolerable reports whether a model's metric on the selecting part is within
-// the tolerated loss.
-func (x *run) isTolerable(ctx context.Context, m *models.Probe) (bool, error) {
-	value, err := x.selected(ctx, m)
-	return err == nil && x.Goal.tolerates(x.metric, value, x.Task.Selecting.whole.Metric), err
-}
-
-// selected returns the metric of a model on the selecting part, with compensation.
-func (x *run) selected(ctx context.Context, m *models.Probe) (reports.Number, error) {
-	m, err := x.compensate(ctx, m)
+	m, err := x.make(ctx, removed, steps)
 	if err != nil {
 		return 0, err
 	}
@@ -167,15 +126,20 @@ func (x *run) selected(ctx context.Context, m *models.Probe) (reports.Number, er
 	return seen.Metric, err
 }
 
-// tolerated returns the number of heads of an order that can be removed before the metric falls
-// too far. It assumes that the metric only falls: it tries steps of about a twelfth of the heads
-// until the loss is too large, then bisects the last step.
-func (x *run) tolerated(ctx context.Context, order []prune.Head) (int, error) {
+// tolerated returns the number of heads that a method can remove before the metric falls too far. It assumes that the
+// metric only falls: it tries steps of about a twelfth of the heads until the loss is too large, then bisects the last
+// step.
+func (x *run) tolerated(ctx context.Context, method, steps int) (int, error) {
 	const parts = 12
-	step := max(1, len(order)/parts)
-	good, bad := 0, len(order)+1
-	for n := step; n < bad && n <= len(order); n += step {
-		if ok, err := x.try(ctx, order, n, x.isTolerable); err != nil {
+	holds := func(n int) (bool, error) {
+		value, err := x.selected(ctx, method, n, steps)
+		return err == nil && x.Goal.tolerates(x.metric, value, x.Task.Selecting.whole.Metric), err
+	}
+	most := len(x.order(method))
+	step := max(1, most/parts)
+	good, bad := 0, most+1
+	for n := step; n < bad && n <= most; n += step {
+		if ok, err := holds(n); err != nil {
 			return 0, err
 		} else if ok {
 			good = n
@@ -183,40 +147,43 @@ func (x *run) tolerated(ctx context.Context, order []prune.Head) (int, error) {
 			bad = n
 		}
 	}
-	return x.largest(ctx, order, good, bad, x.isTolerable)
+	return largest(good, bad, holds)
 }
 
-// fastEnough returns the number of heads of an order to remove until the model is as fast as the
+// fastEnough returns the number of heads that a method must remove until the model is as fast as the
 // goal requires. If removing all of them is not enough, it returns a *CheckError.
-func (x *run) fastEnough(ctx context.Context, order []prune.Head, isFast test) (int, error) {
-	if ok, err := x.try(ctx, order, len(order), isFast); err != nil {
-		return 0, err
-	} else if !ok {
-		return 0, x.tooSlow(total(x.layers) - len(order))
-	}
-	n, err := x.largest(ctx, order, 0, len(order), func(ctx context.Context, m *models.Probe) (bool, error) {
+func (x *run) fastEnough(
+	ctx context.Context, method int, isFast func(context.Context, *models.Probe) (bool, error),
+) (int, error) {
+	slow := func(n int) (bool, error) {
+		removed, err := x.path(ctx, method, n)
+		if err != nil {
+			return false, err
+		}
+		m, err := x.Subject.Without(removed)
+		if err != nil {
+			return false, err
+		}
 		fast, err := isFast(ctx, m)
 		return !fast, err
-	})
+	}
+	most := len(x.order(method))
+	if ok, err := slow(most); err != nil {
+		return 0, err
+	} else if ok {
+		return 0, &CheckError{fmt.Sprintf("with %s left, it is not yet %g times as fast, and no more heads can be removed",
+			quote.Counted(total(x.layers)-most, "head", "heads"), x.Goal.Speed)}
+	}
+	n, err := largest(0, most, slow)
 	return n + 1, err
 }
 
-// tooSlow returns the error for a goal of speed that was not reached.
-func (x *run) tooSlow(left int) error {
-	return &CheckError{fmt.Sprintf("with %s left, it is not yet %g times as fast, and no more heads can be removed",
-		quote.Counted(left, "head", "heads"), x.Goal.Speed)}
-}
-
-// test checks a condition on a model.
-type test = func(context.Context, *models.Probe) (bool, error)
-
-// largest returns the largest number of heads of an order that can be removed such that a test
-// succeeds. It bisects, assuming that the test succeeds up to some number and fails above: it
-// succeeds for low and fails for high.
-func (x *run) largest(ctx context.Context, order []prune.Head, low, high int, holds test) (int, error) {
+// largest returns the largest number for which a test holds. It bisects, assuming that the test holds up to some number
+// and fails above: it holds for low and fails for high.
+func largest(low, high int, holds func(n int) (bool, error)) (int, error) {
 	for high-low > 1 {
 		middle := (low + high) / 2
-		ok, err := x.try(ctx, order, middle, holds)
+		ok, err := holds(middle)
 		if err != nil {
 			return 0, err
 		}
@@ -227,15 +194,6 @@ func (x *run) largest(ctx context.Context, order []prune.Head, low, high int, ho
 		}
 	}
 	return low, nil
-}
-
-// try runs a test on the model without the first n heads of an order.
-func (x *run) try(ctx context.Context, order []prune.Head, n int, ask test) (bool, error) {
-	m, err := x.without(x.cut(order, n))
-	if err != nil {
-		return false, err
-	}
-	return ask(ctx, m)
 }
 
 // isFast reports whether a model is as fast as the goal requires.

@@ -13,7 +13,6 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
-	"github.com/attn-go/attn/train"
 )
 
 // brief is trained with parts of a few pairs.
@@ -78,7 +77,7 @@ func TestPartsKeepApart(t *testing.T) {
 		first := until(t, experiment(t, m, parts, goal))
 		var pruned []*models.Model
 		for i := range first.Methods {
-			small, err := first.without(first.cut(first.order(i), 7))
+			small, err := first.Subject.Without(first.cut(first.order(i), 7))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +122,7 @@ func TestChooseMost(t *testing.T) {
 	all, whole := everyHead(m), x.Task.Selecting.whole.Metric
 	value := map[prune.Head]reports.Number{}
 	for _, h := range all {
-		small, err := x.without([]prune.Head{h})
+		small, err := x.Subject.Without([]prune.Head{h})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,8 +159,9 @@ func TestFastEnough(t *testing.T) {
 	e := experiment(t, m, parts, Goal{Speed: 2})
 	e.Empty = true
 	x := e.start(new(reports.Report))
+	x.scores = []prune.Scores{inOrder(m, everyHead(m)...)}
 	for want := 1; want <= 13; want++ {
-		got, err := x.fastEnough(context.Background(), everyHead(m), func(_ context.Context, m *models.Probe) (bool, error) {
+		got, err := x.fastEnough(context.Background(), 0, func(_ context.Context, m *models.Probe) (bool, error) {
 			return 12-total(m.Layers()) >= want, nil
 		})
 		var check *CheckError
@@ -183,7 +183,7 @@ func TestReversedCurve(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, removed := range [][]prune.Head{order[:1], order[11:]} {
-		small, err := x.without(removed)
+		small, err := x.Subject.Without(removed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,34 +194,34 @@ func TestReversedCurve(t *testing.T) {
 	}
 }
 
-// For comparison, the whole model is trained for the same number of steps as the pruned one, without the steps that
-// were undone.
-func TestControlSteps(t *testing.T) {
+// Fine-tuning is done once, at the end. With a tolerated loss, each number of heads that is tried is trained too. The whole
+// model is trained for as many steps, to compare.
+func TestFineTunedOnce(t *testing.T) {
 	m, parts := brief(t)
-	e := experiment(t, m, parts, Goal{Drop: 1})
-	e.Methods, e.Orders, e.Step, e.FineTune = e.Methods[:1], 0, 2, 3
-	rounds, compared := 0, 0
-	e.Progress = func(stage string, done, all int) {
-		switch {
-		case stage == "pruning" && done == 4:
-			e.Goal.Drop = -1 // from now on nothing is good enough
-		case stage == "fine-tuning" && done == all:
-			rounds++
-		case stage == "fine-tuning the whole model, to compare":
-			compared = done
+	for _, goal := range []Goal{{Left: 8}, {Drop: 0.9}} {
+		e := experiment(t, m, parts, goal)
+		e.Methods, e.Orders, e.Step, e.FineTune, e.Compensate = e.Methods[:1], 0, 2, 3, "ridge"
+		rounds, compared := 0, 0
+		e.Progress = func(stage string, done, all int) {
+			switch {
+			case stage == "fine-tuning" && done == all:
+				rounds++
+			case stage == "fine-tuning the whole model, to compare":
+				compared = done
+			}
 		}
-	}
-	var r reports.Report
-	if err := e.Run(context.Background(), &r); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Result.Removed) != 4 || rounds != 3 || compared != 2*3 {
-		t.Errorf("%d heads went, after %d rounds; the whole model was trained for %d steps, want 6", len(r.Result.Removed), rounds, compared)
+		var r reports.Report
+		if err := e.Run(context.Background(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Result.Removed) == 0 || (goal.Left > 0) != (rounds == 1) || compared != 3 {
+			t.Errorf("%+v: %d heads went, after %d rounds; the whole model was trained for %d steps, want 3",
+				goal, len(r.Result.Removed), rounds, compared)
+		}
 	}
 }
 
-// Heads are scored again as often as the limit on passes allows, but only once if each step would include training or
-// measuring speed.
+// Heads are scored again as often as the limit on passes allows.
 func TestAffordable(t *testing.T) {
 	m, parts := brief(t)
 	all := total(m.Attention())
@@ -239,8 +239,8 @@ func TestAffordable(t *testing.T) {
 		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 120 / float64(all-3), 1},
 		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 121 / float64(all-3), 2},
 		{func(e *Experiment) { e.Goal = Goal{Left: all} }, 1, 0},
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.FineTune = 1 }, 1, 0},
-		{func(e *Experiment) { e.Goal = Goal{Speed: 2} }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.FineTune = 1 }, 21, 2},
+		{func(e *Experiment) { e.Goal = Goal{Speed: 2} }, 121 / float64(all-3), 2},
 		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 4 }, 1000, 4},
 		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 0 }, 1, 0},
 	} {
@@ -257,73 +257,72 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// A method is judged with repeated scoring, and the pruned model is the one that was judged.
-func TestChooseScoringAgain(t *testing.T) {
+// The path of a method is that of prune.Heads, however little is needed at a time, and methods are compared by it.
+func TestPath(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: prunes twice")
+		t.Skip("slow: prunes several times")
 	}
 	m, parts := brief(t)
-	for _, goal := range []Goal{{Left: 5}, {Drop: 0.5}} {
-		e := experiment(t, m, parts, goal)
-		e.Step, e.Orders = Affordable, 0
-		x := until(t, e)
-		if x.pruned == nil || x.report.Settings.Step != 1 {
-			t.Fatalf("%+v: pruned is %v, step %d", goal, x.pruned, x.report.Settings.Step)
-		}
-		for i := range e.Methods {
-			again, removed, pruned, err := x.attempt(context.Background(), i)
+	e := experiment(t, m, parts, Goal{Left: 5})
+	e.Step, e.Orders, e.Compensate = Affordable, 0, "mean"
+	x := until(t, e)
+	if x.report.Settings.Step != 1 {
+		t.Fatalf("step %d", x.report.Settings.Step)
+	}
+	for i, method := range e.Methods {
+		for _, step := range []int{1, 2} {
+			e.Step, x.paths[i] = step, nil
+			p, err := prune.Heads(context.Background(), x.scored, prune.Options[*models.Probe]{
+				Method: method, Importance: prune.ImportanceOptions{Seed: e.Seed}, Keep: 3, Step: step, Rescore: true,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i == x.method && !reflect.DeepEqual(pruned.Removed, x.pruned.Removed) {
-				t.Errorf("%+v: removed %v, again %v", goal, x.pruned.Removed, pruned.Removed)
+			for _, n := range []int{0, 2, 5, 3, 99} {
+				got, err := x.path(context.Background(), i, n)
+				if want := p.Removed[:min(n, 9)]; err != nil || !slices.Equal(got, want) {
+					t.Errorf("%v, %d heads: %v, want %v (%v)", method, n, got, want, err)
+				}
 			}
-			seen, err := x.Task.Measure(context.Background(), again, &x.Task.Selecting)
-			if err != nil {
-				t.Fatal(err)
-			}
-			chosen, err := x.Task.Measure(context.Background(), x.pruned.Subject, &x.Task.Selecting)
-			if err != nil {
-				t.Fatal(err)
-			}
-			best := chosen.Metric
-			if n := len(x.pruned.Removed); removed > n || removed == n && seen.Metric > best {
-				t.Errorf("%+v: %v would remove %d heads for %v, the chosen method %d for %v", goal, e.Methods[i], removed, seen.Metric, n, best)
-			}
-		}
-		if err := x.prune(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if x.left != x.pruned.Subject {
-			t.Errorf("%+v: the model is another", goal)
 		}
 	}
 }
 
-// Each round of fine-tuning uses other pairs. Another run uses the same ones.
-func TestRoundsDiffer(t *testing.T) {
+// What a head is worth is measured against its mean output if means are made up for.
+func TestScoredAgainstMeans(t *testing.T) {
 	m, parts := brief(t)
-	e := experiment(t, m, parts, Goal{})
-	e.Task.Train, e.FineTune = TrainProbe(probeOf(t, m, train.Dates(200, 3)), 0.001, 0, 5), 1
-	x := e.start(new(reports.Report))
-	var losses []float64
-	for _, round := range []int{0, 1, 0} {
-		p, err := e.Subject.Without(nil)
+	var values [2]prune.Scores
+	for i, how := range []string{"", "ridge"} {
+		e := experiment(t, m, parts, Goal{Left: 8})
+		e.Methods, e.Compensate = []prune.Method{prune.LeaveOneOut}, how
+		x := until(t, e)
+		values[i] = x.scores[0]
+		head := prune.Head{Layer: x.layers[0].Config().Name}
+		raw, err := e.Subject.Without([]prune.Head{head})
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.tuned = round
-		if p, err = x.train(context.Background(), p); err != nil {
+		if how != "" {
+			if err := raw.Compensate(context.Background(), prune.Mean()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		whole, err := e.Subject.Loss(context.Background())
+		if err != nil {
 			t.Fatal(err)
 		}
-		loss := lossOf(t, p.Model(), parts.Report)
-		if x.tuned != round+1 {
-			t.Fatalf("round %d, then %d", round, x.tuned)
+		less, err := raw.Loss(context.Background())
+		reported, err2 := raw.On(e.Task.Reporting.Probe).Loss(context.Background())
+		seen, err3 := x.after(context.Background(), []prune.Head{head})
+		if got := float64(seen.Loss); err2 != nil || err3 != nil || !(math.Abs(got-reported) <= 1e-5) {
+			t.Errorf("compensation %q: the curve has loss %v, want %v (%v, %v)", how, got, reported, err2, err3)
 		}
-		losses = append(losses, loss)
+		if got := values[i].Values[head.Layer][0]; err != nil || !(math.Abs(got-(less-whole)) <= 1e-5) {
+			t.Errorf("compensation %q: a head is worth %v, want %v (%v)", how, got, less-whole, err)
+		}
 	}
-	if losses[0] == losses[1] || losses[0] != losses[2] {
-		t.Errorf("losses after rounds 0, 1 and 0 of training: %v", losses)
+	if reflect.DeepEqual(values[0].Values, values[1].Values) {
+		t.Error("means do not matter")
 	}
 }
 

@@ -102,7 +102,7 @@ func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error)
 	if seen, ok := x.known[key]; ok {
 		return seen, ctx.Err()
 	}
-	m, err := x.without(removed)
+	m, err := x.scored.Without(removed)
 	if err != nil {
 		return Measured{}, err
 	}

@@ -36,10 +36,10 @@ type Experiment struct {
 	// Step is the number of heads to remove before the rest is scored again. 0 scores once, and
 	// Affordable derives the step from the cost of scoring.
 	Step int
-	// Compensate is the name of the compensation in prune.Compensations for all removed heads together, or, with
-	// training, after each removal. Heads are scored without it. Empty means none.
+	// Compensate is the name of the compensation in prune.Compensations for all removed heads together. Empty means none.
+	// Otherwise heads are scored, and curves measured, on models.Probe.Centered: a head that is left out leaves its mean.
 	Compensate string
-	// FineTune is the number of training steps after each removal. 0 means none.
+	// FineTune is the number of training steps of the pruned model, after compensation. 0 means none.
 	FineTune int
 	// Orders is the number of random orders, and Resamples the number of bootstrap samples.
 	Orders, Resamples int
@@ -57,9 +57,7 @@ type Experiment struct {
 }
 
 // Affordable is an Experiment's Step that is as small as the cost of scoring allows: 1, or the
-// least number of heads for which each method stays within mostPasses. With fine-tuning or a goal
-// of speed, heads are scored once: training or measuring after every head costs more than it
-// gains.
+// least number of heads for which each method stays within mostPasses.
 const Affordable = -1
 
 // mostPasses limits the passes over the scoring part that repeated scoring may take for one
@@ -107,18 +105,15 @@ func (e *CheckError) Error() string { return e.Reason }
 // run is a running experiment.
 type run struct {
 	*Experiment
-	metric Metric
-	layers []*attn.MultiHead // of the whole model
-	report *reports.Report
-	scores []prune.Scores // by Methods
-	method int            // index into Methods of the chosen method
-	// pruned is the result of that method if choosing it included a full pruning run.
-	pruned  *prune.Result[*models.Probe]
-	removes int // number of heads to remove, if the order is fixed
-	tuned   int // rounds of fine-tuning, including one that was undone
-	undone  int
-	fast    bool          // the goal of speed has been reached
-	left    *models.Probe // the pruned model, once it exists
+	metric  Metric
+	layers  []*attn.MultiHead // of the whole model
+	report  *reports.Report
+	scored  *models.Probe  // the whole model as heads are scored on it: see Compensate
+	scores  []prune.Scores // by Methods
+	paths   [][]prune.Head // by Methods, the heads removed first: see path
+	method  int            // index into Methods of the chosen method
+	removes int            // number of heads to remove
+	left    *models.Probe  // the pruned model, once it exists
 	// known caches measurements on the reporting part by removed heads, because orders have much
 	// in common at their ends. It is limited to mostKnown models, because each measurement stores
 	// the counts of every item.
@@ -129,6 +124,7 @@ type run struct {
 func (e *Experiment) start(r *reports.Report) *run {
 	return &run{
 		Experiment: e, metric: e.Task.Judge.Metric, layers: e.Subject.Layers(), report: r, known: map[string]Measured{},
+		paths: make([][]prune.Head, len(e.Methods)),
 	}
 }
 
@@ -207,7 +203,12 @@ func total(layers []*attn.MultiHead) (n int) {
 // the scores so far.
 func (x *run) score(ctx context.Context) error {
 	var err error
-	x.scores, err = prune.Importance(ctx, x.Subject, prune.ImportanceOptions{
+	if x.scored = x.Subject; x.Compensate != "" {
+		if x.scored, err = x.Subject.Centered(ctx); err != nil {
+			return err
+		}
+	}
+	x.scores, err = prune.Importance(ctx, x.scored, prune.ImportanceOptions{
 		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),
 	})
 	x.report.Scores = importance.Tabulate(x.layers, x.scores)
@@ -289,14 +290,6 @@ func (x *run) round() (n int) {
 func (e *Experiment) open(layer string) bool {
 	kind, _ := heads.Place(layer)
 	return len(e.Kinds) == 0 || slices.Contains(e.Kinds, kind)
-}
-
-// without returns the model without some heads.
-func (x *run) without(removed []prune.Head) (*models.Probe, error) {
-	if len(removed) == 0 {
-		return x.Subject, nil
-	}
-	return x.Subject.Without(removed)
 }
 
 // kept returns the remaining heads of each layer.

@@ -226,7 +226,7 @@ func TestGoals(t *testing.T) {
 		e.Orders = 0
 		change(e)
 		e.Keep = func(_ context.Context, left *models.Probe, _ *reports.Report) error {
-			if got, want := value(left.Model()), value(m); !(got >= 0.7*want) || want == 0 {
+			if got, want := value(keep(t, left.Model(), left.Kept())), value(m); !(got >= 0.7*want) || want == 0 {
 				t.Errorf("%s: BLEU falls from %v to %v", name, want, got)
 			}
 			return nil
@@ -290,18 +290,12 @@ func TestInterruption(t *testing.T) {
 }
 
 func TestLargest(t *testing.T) {
-	m, parts := trained(t)
-	e := experiment(t, m, parts, Goal{})
-	e.Empty = true
-	x := e.start(new(reports.Report))
-	order := prune.Order(m.Attention(), prune.Scores{Values: map[string][]float64{}}, true)
 	for limit := range 12 {
 		calls := 0
-		fits := func(_ context.Context, m *models.Probe) (bool, error) {
+		got, err := largest(0, 12, func(n int) (bool, error) {
 			calls++
-			return 12-total(m.Layers()) <= limit, nil
-		}
-		got, err := x.largest(context.Background(), order, 0, 12, fits)
+			return n <= limit, nil
+		})
 		if err != nil || got != limit || calls > 4 {
 			t.Errorf("%d heads can go, found %d in %d steps (%v)", limit, got, calls, err)
 		}

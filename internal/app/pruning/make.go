@@ -14,39 +14,20 @@ import (
 func (x *run) prune(ctx context.Context) error {
 	r := &x.report.Result
 	r.Method = x.Methods[x.method].String()
-	if x.pruned == nil {
-		plan, err := x.plan(x.method)
-		if err != nil {
-			return err
-		}
-		tell := x.progress("pruning")
-		plan.Progress = func(left, all int) { tell(all-left, all-plan.Keep) }
-		pruned, err := prune.Heads(ctx, x.Subject, plan)
-		if err != nil {
-			return err
-		}
-		x.pruned = &pruned
-	}
-	pruned := x.pruned
-	var err error
-	if pruned.Subject, err = x.compensate(ctx, pruned.Subject); err != nil {
+	removed, err := x.path(ctx, x.method, x.removes)
+	if err != nil {
 		return err
 	}
-	x.left = pruned.Subject
-	r.Removed = append([]prune.Head{}, pruned.Removed...) // a list in JSON, even if empty
-	r.Left = total(pruned.Subject.Layers())
-	left := kept(x.layers, pruned.Removed)
+	if x.left, err = x.make(ctx, removed, x.FineTune); err != nil {
+		return err
+	}
+	r.Removed = append([]prune.Head{}, removed...) // a list in JSON, even if empty
+	r.Left = total(x.left.Layers())
+	left := kept(x.layers, removed)
 	for i := range x.report.Layers {
 		x.report.Layers[i].Kept = left[x.report.Layers[i].Name]
 	}
-	if x.Goal.Speed > 0 && !x.fixed(x.method) && !x.fast {
-		if ok, err := x.isFast(ctx, pruned.Subject); err != nil {
-			return err
-		} else if !ok {
-			return x.tooSlow(r.Left)
-		}
-	}
-	seen, err := x.Task.Measure(ctx, pruned.Subject, &x.Task.Reporting)
+	seen, err := x.Task.Measure(ctx, x.left, &x.Task.Reporting)
 	if err != nil {
 		return err
 	}
@@ -58,7 +39,7 @@ func (x *run) prune(ctx context.Context) error {
 	if x.Keep == nil {
 		return nil
 	}
-	return x.Keep(ctx, pruned.Subject, x.report)
+	return x.Keep(ctx, x.left, x.report)
 }
 
 // moved adds to the report how far the weights of the remaining heads are from their own in the whole model.
@@ -87,20 +68,29 @@ func (x *run) interval(seen Measured) (low, high reports.Number) {
 	return reports.Number(l), reports.Number(h)
 }
 
-// compensate returns a model with compensation for the heads that it has lost, if that lowers the loss on the selecting
-// part. A model that is trained after each removal has got it before.
-func (x *run) compensate(ctx context.Context, s *models.Probe) (*models.Probe, error) {
-	if x.FineTune > 0 {
-		return s, nil
+// make returns the model without some heads, with compensation if that lowers the loss on the selecting part, and trained
+// for a number of steps.
+func (x *run) make(ctx context.Context, removed []prune.Head, steps int) (*models.Probe, error) {
+	if len(removed) == 0 {
+		return x.Subject, nil
 	}
-	return x.repair(ctx, s)
+	s, err := x.Subject.Without(removed)
+	if err != nil {
+		return nil, err
+	}
+	if x.Compensate != "" {
+		if s, err = x.compensate(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if steps > 0 {
+		err = x.Task.Train(ctx, s, steps, x.progress("fine-tuning"))
+	}
+	return s, err
 }
 
-// repair is compensate for any model.
-func (x *run) repair(ctx context.Context, s *models.Probe) (*models.Probe, error) {
-	if x.Compensate == "" {
-		return s, nil
-	}
+// compensate returns the better of a model and its copy with compensation.
+func (x *run) compensate(ctx context.Context, s *models.Probe) (*models.Probe, error) {
 	better, err := s.Without(nil)
 	if err != nil {
 		return nil, err
@@ -119,24 +109,13 @@ func (x *run) repair(ctx context.Context, s *models.Probe) (*models.Probe, error
 	return better, err
 }
 
-// train compensates for heads that have been removed, and trains the remaining model.
-func (x *run) train(ctx context.Context, s *models.Probe) (*models.Probe, error) {
-	s, err := x.repair(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	err = x.Task.Train(ctx, s, x.FineTune, x.tuned, x.progress("fine-tuning"))
-	x.tuned++
-	return s, err
-}
-
 // control separates the effects: it measures the pruned model without compensation and fine-tuning, and the whole model
 // with the same number of training steps.
 func (x *run) control(ctx context.Context) error {
 	if x.Compensate == "" && x.FineTune == 0 || len(x.report.Result.Removed) == 0 {
 		return nil
 	}
-	raw, err := x.without(x.report.Result.Removed)
+	raw, err := x.Subject.Without(x.report.Result.Removed)
 	if err != nil {
 		return err
 	}
@@ -153,7 +132,7 @@ func (x *run) control(ctx context.Context) error {
 		return err
 	}
 	tell := x.progress("fine-tuning the whole model, to compare")
-	if err := x.Task.Train(ctx, whole, x.FineTune*(x.tuned-x.undone), 0, tell); err != nil {
+	if err := x.Task.Train(ctx, whole, x.FineTune, tell); err != nil {
 		return err
 	}
 	control, err := x.Task.Measure(ctx, whole, &x.Task.Reporting)

@@ -39,8 +39,8 @@ type Part struct {
 	whole     Measured          // the result of the whole model
 }
 
-// Train trains a model for some steps. Each round uses different examples.
-type Train func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error
+// Train trains a model for some steps.
+type Train func(ctx context.Context, p *models.Probe, steps int, tell func(done, all int)) error
 
 // Metric describes a measure of a model.
 type Metric struct {
@@ -148,9 +148,9 @@ func correlated(of func(x, y []float64) float64) func(outcome) stats.Statistic {
 // TrainProbe returns a Task.Train on the examples of a probe. rate is the largest learning rate, and smoothing that of the
 // labels.
 func TrainProbe(learn *models.Probe, rate float64, smoothing float32, seed uint64) Train {
-	return func(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error {
+	return func(ctx context.Context, p *models.Probe, steps int, tell func(done, all int)) error {
 		return tuned(train.FineTune(ctx, p, learn, train.Tuning{
-			Steps: steps, Rate: rate, Smoothing: smoothing, Seed: seed + uint64(round),
+			Steps: steps, Rate: rate, Smoothing: smoothing, Seed: seed,
 			Progress: func(step int) { tell(step, steps) },
 		}))
 	}

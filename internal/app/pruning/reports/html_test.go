@@ -254,7 +254,7 @@ func TestFineTuned(t *testing.T) {
 		t.Errorf("the summary does not tell training from pruning:\n%s", out)
 	}
 	page := written(t, r.HTML)
-	for _, want := range []string{"removed by gradient and fine-tuned: BLEU", "<td>44.1</td><td>42.9</td><td>43.8</td><td>−0.3", "scored again after every 6 heads", "200 steps after each removal",
+	for _, want := range []string{"removed by gradient and fine-tuned: BLEU", "<td>44.1</td><td>42.9</td><td>43.8</td><td>−0.3", "scored again after every 6 heads", "200 steps",
 		"After the same training the whole model has 45.6; the pruned one differs from that by −1.8.", "whole, fine-tuned", "<td>45.6</td>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)

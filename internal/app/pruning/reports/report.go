@@ -49,7 +49,7 @@ type Settings struct {
 	Step      int      `json:"step"`                      // heads removed before scoring again; 0: scored once
 	// Compensate is the compensation for removed heads; empty: none.
 	Compensate string  `json:"compensate,omitempty"`
-	FineTune   int     `json:"finetune"`              // training steps after each removal; 0: none
+	FineTune   int     `json:"finetune"`              // training steps of the pruned model; 0: none
 	Rate       float64 `json:"rate,omitempty"`        // of these steps, peak
 	Smoothing  float32 `json:"smoothing,omitempty"`   // of their labels
 	TrainData  string  `json:"train_data,omitempty"`  // empty: the scoring part

@@ -247,14 +247,14 @@ func (r *Report) Use(dir string) string {
 }
 
 // Simpler describes how the models of the curves were made if they differ from the result: their
-// heads were removed in one order without training. Otherwise it is empty.
+// heads were removed in one order, with mean outputs as the only compensation, and without training. Otherwise it is empty.
 func (r *Report) Simpler() string {
 	var how []string
 	if r.Settings.Step > 0 {
 		how = append(how, "with heads scored once")
 	}
 	if r.Settings.Compensate != "" {
-		how = append(how, "without compensation")
+		how = append(how, "with mean outputs for removed heads where layers have a bias")
 	}
 	if r.Settings.FineTune > 0 {
 		how = append(how, "without fine-tuning")
