@@ -10,15 +10,17 @@ import (
 	"github.com/attn-go/attn/prune"
 )
 
+const choosing = "choosing heads" // a stage
+
 // choose picks the best method on the selecting part: the one that can remove most heads within
 // the tolerated loss or, for other goals, the one with the best metric once the goal is reached.
 // It also determines the number of heads to remove.
 func (x *run) choose(ctx context.Context) error {
 	defer func() { x.report.Settings.Step = x.step(x.method) }()
-	tell := x.progress("choosing a method")
+	tell := x.progress(choosing)
 	var best reports.Number
 	for i := range x.Methods {
-		tell(i, len(x.Methods))
+		tell(i*x.going(i), len(x.Methods)*x.going(i))
 		n, err := x.count(ctx, i, 0)
 		if err != nil {
 			return err
@@ -37,7 +39,7 @@ func (x *run) choose(ctx context.Context) error {
 			x.method, x.removes, best = i, n, value
 		}
 	}
-	tell(len(x.Methods), len(x.Methods))
+	tell(1, 1)
 	if x.tolerates() && x.FineTune > 0 {
 		var err error
 		x.removes, err = x.count(ctx, x.method, x.FineTune)
@@ -59,12 +61,12 @@ func (x *run) path(ctx context.Context, method, n int) ([]prune.Head, error) {
 		if err != nil {
 			return nil, err
 		}
-		all, tell := total(x.layers), x.progress("scoring heads again")
+		all, tell, most := total(x.layers), x.progress(choosing), x.going(method)
 		more, err := prune.Heads(ctx, rest, prune.Options[*models.Probe]{
 			Method: x.Methods[method], Importance: prune.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
 			Keep: all - len(order), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: true,
 			Until: func(_ context.Context, p *models.Probe) (bool, error) {
-				tell(all-total(p.Layers()), n)
+				tell(method*most+all-total(p.Layers()), len(x.Methods)*most)
 				return all-total(p.Layers()) >= n, nil
 			},
 		})
@@ -88,11 +90,15 @@ func (x *run) step(method int) int {
 	if x.Step != Affordable {
 		return x.Step
 	}
-	going := len(x.order(method))
+	return affordable(x.going(method), x.scores[method].Passes)
+}
+
+// going returns the largest number of heads that a method may have to remove.
+func (x *run) going(method int) int {
 	if x.Goal.Left > 0 {
-		going = total(x.layers) - x.Goal.Left
+		return total(x.layers) - x.Goal.Left
 	}
-	return affordable(going, x.scores[method].Passes)
+	return len(x.order(method))
 }
 
 // tolerates reports whether the goal is a tolerated loss.

@@ -260,7 +260,7 @@ func TestInterruption(t *testing.T) {
 		t.Skip("slow: interrupts at every stage")
 	}
 	m, parts := trained(t)
-	for _, stage := range []string{"scoring heads", "choosing a method", "curves", "random orders"} {
+	for _, stage := range []string{"scoring heads", choosing, "curves", "random orders"} {
 		ctx, cancel := context.WithCancel(context.Background())
 		e := experiment(t, m, parts, Goal{Left: 5})
 		e.Progress = func(s string, done, _ int) {
@@ -279,7 +279,7 @@ func TestInterruption(t *testing.T) {
 		if (stage == "random orders") != (len(r.Curves) == 3) {
 			t.Errorf("interrupted in %s, there are %d curves", stage, len(r.Curves))
 		}
-		if early := stage == "scoring heads" || stage == "choosing a method"; early == r.Result.After.Loss.Known() || early == r.Result.Low.Known() {
+		if early := stage == "scoring heads" || stage == choosing; early == r.Result.After.Loss.Known() || early == r.Result.Low.Known() {
 			t.Errorf("interrupted in %s, the pruned model is said to be %+v", stage, r.Result.After)
 		}
 		if _, err := json.Marshal(r); err != nil {
