@@ -17,7 +17,7 @@ import (
 )
 
 // Probe is a model with examples, on which the importance of its heads is measured. The loss is
-// that of the model's task: see NewProbe and NewSimilarityProbe.
+// that of the model's task: see NewProbe, NewSimilarityProbe and NewVectorProbe.
 //
 // Without disables heads with gates of 0; Compact and WriteMasked remove them from the weights.
 type Probe struct {
@@ -39,6 +39,8 @@ type probeBatch struct {
 	places, targets []int
 	// For pairs of texts: the target cosine of their vectors.
 	cosines []float32
+	// For texts: their target vectors, divided by their length: [B Width].
+	vectors *tensor.Tensor
 }
 
 // batching limits the size of a batch: its tokens, padding included, pairs of tokens, and logits.

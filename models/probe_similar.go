@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
@@ -50,6 +51,54 @@ func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
 		b.x = BatchOf(append(first, second...)...)
 		return b
 	}), nil
+}
+
+// NewVectorProbe returns a probe of the model in e on texts and the vectors [N Width] that it should give: its own, to keep
+// them without some heads, or another model's. The loss of a text with vector u and target v is 1 − u·v/(‖u‖‖v‖). With e's
+// own vectors it is 0, and so are its gradients: prune.LeaveOneOut, WeightNorm and Confidence can then score heads.
+//
+// Errors: a model loaded without Options.Trainable; no texts; vectors of another shape.
+func NewVectorProbe(e *Embedder, texts []*tokenizer.Encoding, vectors *tensor.Tensor) (*Probe, error) {
+	if err := e.Model.wantTrainable("NewVectorProbe"); err != nil {
+		return nil, err
+	}
+	if len(texts) == 0 || !slices.Equal(vectors.Shape(), []int{len(texts), e.width}) {
+		return nil, fmt.Errorf("models: NewVectorProbe: %d texts and vectors %v, want one text or more and vectors [%d %d]",
+			len(texts), vectors.Shape(), len(texts), e.width)
+	}
+	targets := normalized.Forward(nil, vectors)
+	length := func(i int) int { return len(texts[i].IDs) }
+	logits := func(int) int { return e.width }
+	return newProbe(e.Model, vectorAim{similarityAim{e}}, len(texts), length, logits, longestFirst(length), func(list []int) probeBatch {
+		b := probeBatch{examples: list, terms: slices.Repeat([]int{1}, len(list)), vectors: tensor.Gather(nil, targets, list)}
+		b.x = BatchOf(pick(texts, list)...)
+		return b
+	}), nil
+}
+
+// vectorAim is the prediction of vectors.
+type vectorAim struct{ similarityAim }
+
+func (a vectorAim) onModel(m *Model) (aim, error) {
+	pairs, err := a.similarityAim.onModel(m)
+	return vectorAim{pairs.(similarityAim)}, err
+}
+
+// states are the cosines with the targets, [B].
+func (a vectorAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
+	return tensor.SumAxis(t, tensor.Mul(t, a.similarityAim.states(t, hidden, b), b.vectors), 1)
+}
+
+func (a vectorAim) outputs(_ *tensor.Tape, cosines *tensor.Tensor) *tensor.Tensor { return cosines }
+
+func (a vectorAim) loss(t *tensor.Tape, cosines *tensor.Tensor, _ *probeBatch) (*tensor.Tensor, int) {
+	return tensor.Sum(t, tensor.Sub(t, tensor.Full(1, cosines.Len()), cosines)), 1
+}
+
+func (a vectorAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *probeBatch, list []Predicted) {
+	for i, v := range cosines.Data() {
+		list[b.examples[i]] = Predicted{Terms: 1, Loss: 1 - float64(v), KL: math.NaN(), Cosine: float64(v)}
+	}
 }
 
 // similarityAim is the prediction of similarity by the cosine of two texts' vectors.

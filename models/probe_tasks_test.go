@@ -11,6 +11,8 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // similarProbe returns a probe on pairs of texts.
@@ -37,6 +39,61 @@ func similarProbe(t *testing.T, dir string, pairs [][2]string, cosine func(i int
 		t.Fatal(err)
 	}
 	return p
+}
+
+// The loss of a text is its vector's distance from the target: 0 for the model itself, and 1 minus the cosine without heads.
+func TestVectorProbe(t *testing.T) {
+	texts := []string{"the cat", "a dog sat in the sun", "who ?", "the cat sat on the mat", "a"}
+	for _, dir := range []string{"sentence_dense", "sentence_mean"} {
+		e, err := models.LoadEmbedder("testdata/"+dir, models.Options{Trainable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := make([]*tokenizer.Encoding, len(texts))
+		for i, text := range texts {
+			if list[i], _, err = e.Encode(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		vectors, err := e.Embed(context.Background(), texts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := models.NewVectorProbe(e, list, tensor.Scale(nil, vectors, 3)) // lengths do not count
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loss := lossOf(t, p); !(math.Abs(loss) <= 1e-6) {
+			t.Errorf("%s: the model is %v from itself", dir, loss)
+		}
+		less := without(t, p, gone(p.Layers(), removals["even"]))
+		_, small := writeCompact(t, less, t.TempDir(), models.Options{Trainable: true})
+		other := *e
+		other.Model = small
+		got := other.Forward(nil, models.BatchOf(list...))
+		each, err := less.Losses(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, y := range each {
+			rows := [2]*tensor.Tensor{tensor.Slice(nil, got, 0, i, i+1), tensor.Slice(nil, vectors, 0, i, i+1)}
+			dot := func(a, b *tensor.Tensor) float64 { return float64(tensor.MatMulT(nil, a, b).Item()) }
+			want := dot(rows[0], rows[1]) / math.Sqrt(dot(rows[0], rows[0])*dot(rows[1], rows[1]))
+			if !(math.Abs(y.Cosine-want) <= 1e-5) || y.Loss != 1-y.Cosine || y.Terms != 1 || want > 0.9999 {
+				t.Errorf("%s: text %d: %+v, want cosine %v", dir, i, y, want)
+			}
+		}
+		scores, err := prune.Importance(context.Background(), p, prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}})
+		if err != nil || !slices.ContainsFunc(scores[0].Flat(p.Layers()), func(v float64) bool { return v > 1e-5 }) {
+			t.Errorf("%s: no head matters: %v (%v)", dir, scores, err)
+		}
+		if _, err := models.NewVectorProbe(e, list[:4], vectors); err == nil {
+			t.Errorf("%s: 4 texts and 5 vectors", dir)
+		}
+		if _, err := models.NewVectorProbe(e, nil, tensor.Zeros(0, vectors.Dim(1))); err == nil {
+			t.Errorf("%s: no texts", dir)
+		}
+	}
 }
 
 // TestSimilarityProbe compares the loss of pairs with the cosines of the vectors of their

@@ -50,7 +50,7 @@ type Predicted struct {
 	// KL is the divergence of the probabilities q from the reference's, p, in nats, summed over
 	// all terms: Σ p·ln(p/q). It is NaN if the task has no probabilities.
 	KL     float64
-	Cosine float64 // of the vectors of a pair of texts, otherwise NaN
+	Cosine float64 // of the vectors of a pair of texts, or of a text and its target; otherwise NaN
 }
 
 // each calls visit with the states of the reference and of another probe, batch by batch.

@@ -27,7 +27,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	x, err := pruning.Prepare(m, o)
+	x, err := pruning.Prepare(ctx, m, o)
 	if err != nil {
 		return err
 	}

@@ -28,11 +28,8 @@ func (f *scoredFlags) Validate() error {
 	return nil
 }
 
-// methods returns the methods, each once.
+// methods returns the methods that are asked for, each once.
 func (f *scoredFlags) methods() ([]prune.Method, error) {
-	if len(f.Method) == 0 {
-		return slices.DeleteFunc(prune.Methods(), func(m prune.Method) bool { return m == prune.Random }), nil
-	}
 	var list []prune.Method
 	for _, name := range f.Method {
 		m, err := prune.ParseMethod(name)

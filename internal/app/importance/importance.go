@@ -26,7 +26,11 @@ type Options struct {
 // is that of ctx, and the report has the results so far: methods without a score are missing.
 func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance, error) {
 	r := reports.Importance{Model: m.Dir, Data: m.Data, Task: m.Name, Items: m.OfLines, Texts: len(m.Lines)}
-	probe, err := m.Probe(m.Data, m.Lines, o.Seed)
+	var err error
+	if o.Methods, err = m.Methods(o.Methods); err != nil {
+		return r, err
+	}
+	probe, err := m.Probe(ctx, m.Data, m.Lines, o.Seed)
 	if err != nil {
 		return r, err
 	}

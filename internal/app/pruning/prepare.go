@@ -44,9 +44,12 @@ type Prepared struct {
 //
 // Errors: *flags.Error for options that the model does not support; *input.Error for data that are wrong
 // or too few.
-func Prepare(m *tasks.Model, o Options) (*Prepared, error) {
+func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) {
 	e := o.Experiment
 	var err error
+	if e.Methods, err = m.Methods(e.Methods); err != nil {
+		return nil, err
+	}
 	if e.Goal, err = o.Target.goal(m.Attention(), &e, m.Dir); err != nil {
 		return nil, err
 	}
@@ -66,7 +69,7 @@ func Prepare(m *tasks.Model, o Options) (*Prepared, error) {
 	}
 	var probes [3]*models.Probe
 	for i, part := range parts {
-		if probes[i], err = m.Probe(m.Data, part, e.Seed); err != nil {
+		if probes[i], err = m.Probe(ctx, m.Data, part, e.Seed); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +91,7 @@ func Prepare(m *tasks.Model, o Options) (*Prepared, error) {
 			s.Rate = *o.Rate
 		}
 		s.Trained = len(learn)
-		probe, err := m.Probe(cmp.Or(o.Train, m.Data), learn, e.Seed)
+		probe, err := m.Probe(ctx, cmp.Or(o.Train, m.Data), learn, e.Seed)
 		if err != nil {
 			return nil, err
 		}

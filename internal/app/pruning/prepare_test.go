@@ -65,7 +65,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := Experiment{FineTune: 1, Seed: 1, SpeedTime: time.Second}
-		x, err := Prepare(m, Options{Experiment: e, Limit: 12, Metric: "auto", Train: file})
+		x, err := Prepare(t.Context(), m, Options{Experiment: e, Limit: 12, Metric: "auto", Train: file})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := Experiment{Seed: 1, SpeedTime: time.Second}
-	_, err = Prepare(fresh, Options{Experiment: e, Limit: 12, Metric: "auto"})
+	_, err = Prepare(t.Context(), fresh, Options{Experiment: e, Limit: 12, Metric: "auto"})
 	if err != nil || !slices.Equal(fresh.Recipe.Pruned, []int{37}) {
 		t.Errorf("the recipe has %v, want 37 dates of one pruning (%v)", fresh.Recipe.Pruned, err)
 	}

@@ -99,7 +99,10 @@ var (
 		return ratio(o.predicted, 1, func(p models.Predicted) float64 { return p.KL })
 	}}
 	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Spearman)}
-	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Pearson)}
+	Cosine   = Judge{Metric{Name: "cosine", Unit: "× 100", Least: -100}, false, func(o outcome) stats.Statistic {
+		return ratio(o.predicted, 100, func(p models.Predicted) float64 { return p.Cosine })
+	}}
+	Pearson = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Pearson)}
 )
 
 // The judges of translations.
@@ -116,7 +119,7 @@ func translated(m train.Metric) func(outcome) stats.Statistic {
 
 // judges are the judges by the values of --metric.
 var judges = map[string]Judge{
-	"loss": Loss, "accuracy": Accuracy, "spearman": Spearman, "pearson": Pearson, "bleu": BLEU, "exact": Exact,
+	"loss": Loss, "accuracy": Accuracy, "spearman": Spearman, "pearson": Pearson, "cosine": Cosine, "bleu": BLEU, "exact": Exact,
 }
 
 // ratio is a sum over the examples of a sample, divided by their number of terms.

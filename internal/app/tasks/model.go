@@ -28,7 +28,7 @@ type Model struct {
 	// NewDates is the number of dates that were requested from Recipe; 0 if the data are from a file.
 	NewDates int
 
-	embedder *models.Embedder // for the task of similarity
+	embedder *models.Embedder // of a pipeline
 	// low and high are the smallest and the largest similarity of the data.
 	low, high float64
 }
@@ -48,6 +48,11 @@ func Open(dir, data string, most Limits) (*Model, error) {
 	task, err := taskOf(dir)
 	if err != nil {
 		return nil, err
+	}
+	if task == &similarity && data != "" {
+		if lines, err := train.ReadLines(data, vectors.data, 1); err == nil && len(lines) > 0 {
+			task = &vectors
+		}
 	}
 	m := &Model{Task: *task, Data: data, Dir: dir}
 	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
@@ -71,7 +76,7 @@ func Open(dir, data string, most Limits) (*Model, error) {
 		return nil, err
 	}
 	o := models.Options{Trainable: true}
-	if task != &similarity {
+	if task != &similarity && task != &vectors {
 		if m.Model, err = models.Load(dir, o); err != nil {
 			return nil, err
 		}
@@ -81,7 +86,10 @@ func Open(dir, data string, most Limits) (*Model, error) {
 		return nil, err
 	}
 	m.Model, m.low, m.high = m.embedder.Model, math.Inf(1), math.Inf(-1)
-	if err := m.similarities(data, m.Lines); err != nil {
+	if task == &similarity {
+		err = m.similarities(data, m.Lines)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return m, WantHeads(dir, m.Model)
@@ -181,7 +189,7 @@ func (m *Model) Files() []string {
 // source is in one of the given parts.
 func (m *Model) ReadTraining(file string, without ...[]train.Line) (lines []train.Line, err error) {
 	lines, err = train.ReadLines(file, m.data, math.MaxInt)
-	if err == nil && m.example == nil {
+	if err == nil && m.Name == similarity.Name {
 		err = m.similarities(file, lines)
 	}
 	if err != nil {

@@ -81,6 +81,7 @@ func TestOpen(t *testing.T) {
 		},
 		{copyModel(t, "bert_text/*", tokenizer), "the cat\tcalm\na dog\tthe sun\tglad\n", "classes of a text", "texts", "accuracy", 2, 2, "the cat\tangry\n", `1: label "angry", want one of "calm", "glad", "sad"`},
 		{"../../../models/testdata/sentence_dense", pairs, "similarity of texts", "pairs", "spearman", 2, 4, "a\tb\tc\n", `1: similarity "c", want a number`},
+		{"../../../models/testdata/sentence_dense", "the cat\na dog\nthe cat\n", "vectors of texts", "texts", "cosine", 2, 3, "a\tb\n", "1: has 2 columns, want two texts and a number, how similar they are, or only texts, with tabs between them"},
 	} {
 		m, err := Open(c.dir, write(t, c.data), Limits{Lines: 9})
 		if err != nil {
@@ -89,7 +90,7 @@ func TestOpen(t *testing.T) {
 		if m.Name != c.name || m.Items != c.items || m.Metrics[0] != c.metric || m.Recipe != nil {
 			t.Errorf("task %q of %s by %v, want %q of %s by %s", m.Name, m.Items, m.Metrics, c.name, c.items, c.metric)
 		}
-		probe, err := m.Probe(m.Data, m.Lines, 1)
+		probe, err := m.Probe(t.Context(), m.Data, m.Lines, 1)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -117,7 +118,7 @@ func TestOpen(t *testing.T) {
 		path := write(t, c.wrong)
 		m, err = Open(c.dir, path, Limits{Lines: 9})
 		if err == nil {
-			_, err = m.Probe(path, m.Lines, 1)
+			_, err = m.Probe(t.Context(), path, m.Lines, 1)
 		}
 		want := path + ":" + c.wrongReason
 		if c.wrongReason == "" && err != nil || c.wrongReason != "" && (err == nil || err.Error() != want) {

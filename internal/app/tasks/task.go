@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tokenizer"
 	"github.com/attn-go/attn/train"
 )
@@ -32,7 +35,7 @@ type Task struct {
 
 	data    train.LineFormat
 	line    string                                                               // unit of training data
-	example func(m *Model, line train.Line, seed uint64) (models.Example, error) // nil for similarity
+	example func(m *Model, line train.Line, seed uint64) (models.Example, error) // nil for pipelines
 	texts   func(line train.Line) [][2]string                                    // to record
 }
 
@@ -83,19 +86,62 @@ func bothColumns(line train.Line) [][2]string { return [][2]string{{line.Columns
 
 var similarity = Task{
 	Name: "similarity of texts", LossUnit: "squared error of the cosine", Items: "pairs", OfLines: "pairs",
-	line: "line", data: train.LineFormat{Want: "two texts and a number, how similar they are", Least: 3, Most: 3},
+	line: "line", data: train.LineFormat{Want: "two texts and a number, how similar they are, or only texts", Least: 3, Most: 3},
 	Metrics: []string{"spearman", "pearson", "loss"},
 	Source:  func(l train.Line) string { return l.Columns[0] + "\t" + l.Columns[1] },
 	texts:   func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
 }
 
+// vectors is the task of a pipeline for which only texts are given: to keep the vectors of the model.
+var vectors = Task{
+	Name: "vectors of texts", LossUnit: "1 − cosine with the whole model's vector", Items: "texts", OfLines: "texts",
+	line: "line", data: train.LineFormat{Want: "a text", Least: 1, Most: 1},
+	Metrics: []string{"cosine", "loss"}, Source: firstColumn, texts: words.texts,
+}
+
+// DefaultMethods returns the methods that score heads if none is asked for: all but random.
+func DefaultMethods() []prune.Method {
+	return slices.DeleteFunc(prune.Methods(), func(p prune.Method) bool { return p == prune.Random })
+}
+
+// Methods returns methods to score heads with, or those of DefaultMethods that can. Methods that need gradients cannot
+// tell heads apart by a loss that is least for the whole model.
+func (m *Model) Methods(asked []prune.Method) ([]prune.Method, error) {
+	still := func(p prune.Method) bool {
+		return m.Name == vectors.Name && slices.Contains([]prune.Method{prune.Gradient, prune.Taylor, prune.Fisher}, p)
+	}
+	if len(asked) == 0 {
+		return slices.DeleteFunc(DefaultMethods(), still), nil
+	}
+	if i := slices.IndexFunc(asked, still); i >= 0 {
+		return nil, flags.Errorf("--method %v needs a loss with gradients, but with texts alone the whole model has the least: "+
+			"want leave-one-out, weight-norm or confidence, or pairs of texts with their similarity", asked[i])
+	}
+	return asked, nil
+}
+
 // Probe returns a probe of the model on lines. Errors name the file of the lines.
-func (m *Model) Probe(file string, lines []train.Line, seed uint64) (*models.Probe, error) {
+func (m *Model) Probe(ctx context.Context, file string, lines []train.Line, seed uint64) (*models.Probe, error) {
 	bad := func(line train.Line, err error) error {
 		if errors.As(err, new(*models.FormatError)) {
 			return err
 		}
 		return &input.Error{Name: file, Line: line.Number, Err: err}
+	}
+	if m.Name == vectors.Name {
+		texts, list := make([]string, len(lines)), make([]*tokenizer.Encoding, len(lines))
+		for i, line := range lines {
+			var err error
+			if list[i], err = m.encode(line.Columns[0]); err != nil {
+				return nil, bad(line, err)
+			}
+			texts[i] = line.Columns[0]
+		}
+		want, err := m.embedder.Embed(ctx, texts...)
+		if err != nil {
+			return nil, err
+		}
+		return models.NewVectorProbe(m.embedder, list, want)
 	}
 	if m.example == nil {
 		pairs := make([]models.SimilarPair, len(lines))
@@ -125,19 +171,23 @@ func (m *Model) Probe(file string, lines []train.Line, seed uint64) (*models.Pro
 func (m *Model) similarPair(line train.Line) (p models.SimilarPair, err error) {
 	var x [2]*tokenizer.Encoding
 	for i := range x {
-		e, cut, err := m.embedder.Encode(line.Columns[i])
-		if cut {
-			err = fmt.Errorf("the text has more than %d tokens, where the model truncates texts", m.embedder.MostTokens)
-		}
-		if err == nil {
-			err = m.fits(len(e.IDs))
-		}
-		if err != nil {
+		if x[i], err = m.encode(line.Columns[i]); err != nil {
 			return p, err
 		}
-		x[i] = e
 	}
 	return models.SimilarPair{First: x[0], Second: x[1], Cosine: m.cosine(line.Value)}, nil
+}
+
+// encode returns the tokens of a text of which a vector is made.
+func (m *Model) encode(text string) (*tokenizer.Encoding, error) {
+	e, cut, err := m.embedder.Encode(text)
+	if cut {
+		err = fmt.Errorf("the text has more than %d tokens, where the model truncates texts", m.embedder.MostTokens)
+	}
+	if err == nil {
+		err = m.fits(len(e.IDs))
+	}
+	return e, err
 }
 
 // fits returns an error if the weights of a layer are too large for a text of n tokens.
