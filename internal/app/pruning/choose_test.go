@@ -288,6 +288,37 @@ func TestPath(t *testing.T) {
 	}
 }
 
+// The main curve is of models made as the result was, with fewer heads removed and not trained.
+func TestAsPruned(t *testing.T) {
+	m, parts := brief(t)
+	for _, steps := range []int{0, 2} {
+		e := experiment(t, m, parts, Goal{Left: 6})
+		e.Methods, e.Orders, e.Step, e.Compensate, e.FineTune = e.Methods[1:], 0, 1, "ridge", steps
+		var r reports.Report
+		if err := e.Run(context.Background(), &r); err != nil {
+			t.Fatal(err)
+		}
+		list := r.Main().Points
+		if last := list[len(list)-1]; last.Left != 6 || (last.Loss == r.Result.After.Loss) != (steps == 0) {
+			t.Errorf("%d steps: the curve ends at %+v, the result is %+v", steps, last, r.Result.After)
+		}
+		x := until(t, e)
+		for _, p := range list[1:] {
+			removed, err := x.path(context.Background(), 0, 12-p.Left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			less, err := x.make(context.Background(), removed, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if loss, err := less.On(e.Task.Reporting.Probe).Loss(context.Background()); err != nil || math.Abs(loss-float64(p.Loss)) > 1e-5 {
+				t.Errorf("%d heads left have loss %v, want %v (%v)", p.Left, p.Loss, loss, err)
+			}
+		}
+	}
+}
+
 // What a head is worth is measured against its mean output if means are made up for.
 func TestScoredAgainstMeans(t *testing.T) {
 	m, parts := brief(t)

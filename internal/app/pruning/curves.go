@@ -51,27 +51,37 @@ func (x *run) levels(order []prune.Head) (list [][]prune.Head) {
 	return list
 }
 
-// curves measures each method's order on the reporting part, and the chosen method's order in
-// reverse.
+// curves measures each method's order on the reporting part, the chosen method's order in reverse, and, if the heads of
+// the result were removed in another way than those, what it would be with fewer heads removed.
 func (x *run) curves(ctx context.Context) error {
 	type line struct {
-		name  string
-		order []prune.Head
+		name   string
+		levels [][]prune.Head
+		after  func(context.Context, []prune.Head) (Measured, error)
 	}
 	var lines []line
-	for i, m := range x.Methods {
-		lines = append(lines, line{m.String(), x.order(i)})
+	add := func(name string, order []prune.Head, after func(context.Context, []prune.Head) (Measured, error)) {
+		lines = append(lines, line{name, x.levels(order), after})
 	}
-	lines = append(lines, line{x.Methods[x.method].String() + ", reversed", x.orderBy(reversed(x.scores[x.method]))})
-	all := total(x.layers)
-	tell := x.progress("curves")
-	done, points := 0, len(lines)*len(x.levels(lines[0].order)) // each line has about the same number of points
+	chosen := x.Methods[x.method].String()
+	if x.step(x.method) > 0 || x.Compensate != "" {
+		add(chosen+reports.AsPruned, x.report.Result.Removed, x.afterPruning)
+	}
+	for i, m := range x.Methods {
+		add(m.String(), x.order(i), x.after)
+	}
+	add(chosen+", reversed", x.orderBy(reversed(x.scores[x.method])), x.after)
+	all, tell := total(x.layers), x.progress("curves")
+	done, points := 0, 0
+	for _, l := range lines {
+		points += len(l.levels)
+	}
 	for _, l := range lines {
 		curve := reports.Curve{Name: l.name}
-		for j, gone := range x.levels(l.order) {
-			tell(min(done, points), points)
+		for j, gone := range l.levels {
+			tell(done, points)
 			done++
-			seen, err := x.after(ctx, gone)
+			seen, err := l.after(ctx, gone)
 			if err != nil {
 				if j > 0 { // keep the measurements so far
 					x.report.Curves = append(x.report.Curves, curve)
@@ -88,6 +98,18 @@ func (x *run) curves(ctx context.Context) error {
 	}
 	tell(points, points)
 	return nil
+}
+
+// afterPruning measures the model that loses some heads as the result has lost more, before training.
+func (x *run) afterPruning(ctx context.Context, removed []prune.Head) (Measured, error) {
+	m, err := x.left, error(nil)
+	if len(removed) < len(x.report.Result.Removed) || x.FineTune > 0 {
+		m, err = x.make(ctx, removed, 0)
+	}
+	if err != nil {
+		return Measured{}, err
+	}
+	return x.Task.Measure(ctx, m, &x.Task.Reporting)
 }
 
 // mostKnown limits the number of cached measurements: about 100 kB per model for 1,000 sentences.

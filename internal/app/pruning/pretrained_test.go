@@ -63,7 +63,7 @@ func TestPretrained(t *testing.T) {
 	if err := e.Run(context.Background(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Model.Heads != 6 || r.Result.Left != 3 || len(r.Result.Removed) != 3 || total(left.Layers()) != 3 || len(r.Curves) != 4 {
+	if r.Model.Heads != 6 || r.Result.Left != 3 || len(r.Result.Removed) != 3 || total(left.Layers()) != 3 || len(r.Curves) != 5 {
 		t.Errorf("%d of %d heads are left, %d removed, %d in the model; %d curves", r.Result.Left, r.Model.Heads, len(r.Result.Removed), total(left.Layers()), len(r.Curves))
 	}
 	for _, l := range r.Layers {

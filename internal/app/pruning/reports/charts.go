@@ -87,7 +87,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 		}
 		line := viz.Line{Name: curve.Name, Color: colors[method], Dashed: reversed, Markers: !reversed}
 		numbers := false
-		bars := wide && method == r.Result.Method && !reversed
+		bars := wide && curve == r.Main()
 		for _, p := range curve.Points {
 			v := m.point(p)
 			numbers = numbers || v.Known()

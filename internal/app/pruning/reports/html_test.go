@@ -242,6 +242,29 @@ func TestPageOfStored(t *testing.T) {
 	}
 }
 
+// Models that were made as the result was are on the main curve; after fine-tuning the result is beside it.
+func TestAsPruned(t *testing.T) {
+	r := filled()
+	r.Settings.Step, r.Settings.Compensate = 1, "ridge"
+	after := r.Result.After
+	r.Curves = append(r.Curves, Curve{Name: r.Result.Method + AsPruned, Points: []Point{
+		{Left: 72, Metric: r.Whole()}, {Left: 54, Metric: 43.9, Low: -0.5, High: 0.4}, {Left: 36, Metric: after.Metric, Loss: after.Loss, Low: -0.9, High: 0.2},
+	}})
+	if out := written(t, r.Summary); strings.Contains(out, "other models") || !strings.Contains(out, "\n        54   43.9") || !strings.Contains(out, "\n>       36   43.8") {
+		t.Errorf("the summary is not of the main curve:\n%s", out)
+	}
+	page := written(t, r.HTML)
+	for _, want := range []string{"The line “as pruned” is of models made as the result was, but with more heads left; the others are with heads scored once and with mean outputs", "Bars on gradient, as pruned are"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	r.Settings.FineTune = 9
+	if out := written(t, r.Summary); !strings.Contains(out, "\nother models without fine-tuning:\n        72") {
+		t.Errorf("the fine-tuned model is on the curve:\n%s", out)
+	}
+}
+
 func TestFineTuned(t *testing.T) {
 	r := filled()
 	r.Settings.FineTune, r.Settings.Step = 200, 6

@@ -25,6 +25,15 @@ func (r *Report) Curve(name string) *Curve {
 	return find(r.Curves, func(c Curve) bool { return c.Name == name && len(c.Points) > 0 })
 }
 
+// AsPruned ends the name of the curve of models that were made as the result was, but with more heads left and without
+// fine-tuning. The other curves are of models that were made in a simpler way.
+const AsPruned = ", as pruned"
+
+// Main returns the curve of the result's method, AsPruned if there is one, or nil.
+func (r *Report) Main() *Curve {
+	return cmp.Or(r.Curve(r.Result.Method+AsPruned), r.Curve(r.Result.Method))
+}
+
 // at returns the point with n heads left, or nil.
 func (c *Curve) at(left int) *Point {
 	if c == nil {

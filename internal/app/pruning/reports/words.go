@@ -183,10 +183,15 @@ type summaryRow struct {
 	Above      string // a line above the row
 }
 
-// SummaryRows returns some points of the curve by which heads were removed. If the pruned model is not one of them,
-// because heads were scored again or the model was fine-tuned, its row is above them.
+// SummaryRows returns some points of the main curve. If the pruned model is not one of them, because it was made in
+// another way, its row is above them.
 func (r *Report) SummaryRows(points []Point) (rows []summaryRow) {
 	few, others := r.FewPoints(points), r.Simpler()
+	if r.Curve(r.Result.Method+AsPruned) != nil {
+		if others = ""; r.Settings.FineTune > 0 {
+			others = "without fine-tuning"
+		}
+	}
 	on := others == "" && slices.ContainsFunc(few, func(p Point) bool { return p.Left == r.Result.Left })
 	if p := r.Result; !on {
 		after := Point{Left: p.Left, Metric: p.After.Metric, Loss: p.After.Loss, KL: p.After.KL, Low: p.Low, High: p.High}
@@ -331,7 +336,7 @@ func (r *Report) loss(p Point) Number {
 // WorseMethods returns WorseThanChance of the methods that were not chosen.
 func (r *Report) WorseMethods() (list []string) {
 	for _, c := range r.Curves {
-		if method, reversed := c.ordered(); !reversed && method != r.Result.Method {
+		if method, reversed := c.ordered(); !reversed && method != r.Result.Method && !strings.HasSuffix(method, AsPruned) {
 			if worse := r.WorseThanChance(method); worse != "" {
 				list = append(list, worse)
 			}
