@@ -18,10 +18,33 @@ type Tuning struct {
 	Steps     int
 	Rate      float64 // the largest learning rate
 	Smoothing float32 // of the labels, for a task with labels
-	Seed      uint64  // of the order of batches
+	// Params returns the parameters to train; nil means all. OutputMaps suits a few hundred steps.
+	Params func(m *models.Model) nn.Params
+	Seed   uint64 // of the order of batches
 	// Progress, if not nil, is called after each step.
 	Progress func(step int)
 }
+
+// OutputMaps returns the output maps of the attention, all biases and the scales of norms. They adapt to removed heads in
+// fewer steps than all parameters do, and with less dependence on the rate.
+func OutputMaps(m *models.Model) nn.Params {
+	maps := map[*tensor.Tensor]bool{}
+	for _, l := range m.Attention() {
+		maps[l.Out.Weight] = true
+	}
+	return func(yield func(string, *tensor.Tensor) bool) {
+		for name, p := range m.Params() {
+			if (p.Rank() == 1 || maps[p]) && !yield(name, p) {
+				return
+			}
+		}
+	}
+}
+
+// trained is the parameters that are trained, as a module.
+type trained nn.Params
+
+func (p trained) Params() nn.Params { return nn.Params(p) }
 
 // FineTune trains the model of p on the examples of another probe for the same task, one batch per step, in random
 // order: a pruned model, of any family, regains a part of what its removed heads did. It uses AdamW without weight decay,
@@ -37,19 +60,28 @@ func FineTune(ctx context.Context, p, examples *models.Probe, o Tuning) error {
 	}
 	return p.Change(func(m *models.Model) error {
 		on := p.On(examples).Smoothed(o.Smoothing)
-		optimizer := nn.NewAdamW(m)
-		optimizer.WeightDecay = 0
 		schedule := nn.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // so that the rate of the last step is not 0
 		rng := rand.New(rand.NewPCG(o.Seed, 7))
 		tape := tensor.NewTape(tensor.Eval)
 		tape.SetContext(ctx)
+		params := trained(m.Params())
+		if o.Params != nil {
+			params = trained(o.Params(m))
+			var leaves []*tensor.Tensor
+			for _, p := range params {
+				leaves = append(leaves, p)
+			}
+			tape.Only(leaves...)
+		}
+		optimizer := nn.NewAdamW(params)
+		optimizer.WeightDecay = 0
 		var order []int
 		for step := range o.Steps {
 			if len(order) == 0 {
 				order = rng.Perm(len(on.Batches()))
 			}
 			tape.Reset()
-			nn.ZeroGrad(m)
+			nn.ZeroGrad(params)
 			diverged := false
 			if err := par.Stopped(func() {
 				out := on.Run(tape, order[0], prune.Pass{})
@@ -66,7 +98,7 @@ func FineTune(ctx context.Context, p, examples *models.Probe, o Tuning) error {
 				return models.ErrDiverged
 			}
 			order = order[1:]
-			nn.ClipGradNorm(m, 1)
+			nn.ClipGradNorm(params, 1)
 			optimizer.Step(o.Rate * schedule(step+1))
 			if o.Progress != nil {
 				o.Progress(step + 1)

@@ -3,11 +3,13 @@ package train
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 )
 
 // probe returns a probe of a model on pairs.
@@ -90,6 +92,44 @@ func TestFineTune(t *testing.T) {
 		if err == nil {
 			t.Error("no error")
 		}
+	}
+}
+
+// Only the chosen parameters change, and the others take no gradient.
+func TestOutputMaps(t *testing.T) {
+	pairs, ctx := toyPairs(16), context.Background()
+	m := newToy(t, models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64}, pairs)
+	p, err := probe(t, m, pairs).Without([]prune.Head{{Layer: "encoder.0.self", Number: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned, err := p.Without(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := FineTune(ctx, tuned, p, Tuning{Steps: 5, Rate: 0.01, Params: OutputMaps}); err != nil {
+		t.Fatal(err)
+	}
+	before := map[string]*tensor.Tensor{}
+	for name, x := range m.Params() {
+		before[name] = x
+	}
+	changed, same := 0, 0
+	for name, x := range tuned.Model().Params() {
+		if strings.HasSuffix(name, ".k.bias") { // softmax does not depend on it: only rounding moves it
+			continue
+		}
+		open := x.Rank() == 1 || strings.Contains(name, ".out.") && !strings.Contains(name, ".ff.")
+		if moved := !slices.Equal(x.Data(), before[name].Data()); moved != open {
+			t.Errorf("%s: changed %v, want %v", name, moved, open)
+		} else if moved {
+			changed++
+		} else {
+			same++
+		}
+	}
+	if changed == 0 || same == 0 {
+		t.Errorf("%d parameters have changed, %d have not", changed, same)
 	}
 }
 

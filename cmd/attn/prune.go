@@ -28,8 +28,9 @@ type pruneCommand struct {
 	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
 	Compensate  string   `default:"ridge" enum:"none,mean,ridge" help:"What makes up for removed heads, without training: ridge solves the output maps again, mean adds the mean output to the bias; none. It is only used if it lowers the loss." placeholder:"NAME" group:"How"`
 	Finetune    int      `help:"Training steps of the pruned model, after compensation (default none). With --max-drop, each number of heads that is tried is trained." placeholder:"N" group:"How" want:"at least 0"`
+	Tune        string   `default:"auto" enum:"auto,all,maps" help:"What the steps train: all parameters, or only the output maps of the attention, biases and norms (maps). auto is maps for fewer than 500 steps of a model of attn train." placeholder:"NAME" group:"How" needs:"finetune" excludes:"finetune=0"`
 	Train       string   `help:"Data for the training steps, in the format of --data (default the scoring part of --data)." placeholder:"FILE" group:"How" needs:"finetune" excludes:"finetune=0"`
-	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001 for a model of attn train, 0.00005 for others). With only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
+	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001 for a model of attn train, 0.00005 for others). With --tune all and only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
 
 	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson,cosine" help:"bleu, exact or loss for translations, accuracy or loss for classes, spearman, pearson or loss for similar texts, cosine or loss for texts of a pipeline, and otherwise loss. auto is the first of these, and exact for character models of attn train." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Number of random orders to compare with." placeholder:"N" group:"Report" want:"0 to 1000"`
@@ -105,7 +106,7 @@ func (cmd *pruneCommand) options(progress func(stage string, done, all int)) (pr
 			Progress: progress,
 		},
 		Target: pruning.Target{Keep: cmd.Keep, Share: cmd.Share, MaxDrop: cmd.MaxDrop, Speed: cmd.Speed},
-		Limit:  cmd.Limit, Metric: cmd.Metric, Train: cmd.Train, Rate: cmd.Rate, Version: version(),
+		Limit:  cmd.Limit, Metric: cmd.Metric, Train: cmd.Train, Rate: cmd.Rate, Tune: cmd.Tune, Version: version(),
 	}
 	set(&o.Step, cmd.Step)
 	if cmd.Compensate != "none" {

@@ -105,7 +105,7 @@ func lossOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) float64 {
 func experiment(t testing.TB, m *models.Model, parts Parts, goal Goal) *Experiment {
 	t.Helper()
 	p := probeOf(t, m, parts.Score)
-	task := &Task{Unit: "nats per token", Judge: BLEU, Others: []Judge{Exact}, Train: TrainProbe(p, 0.001, 0, 5)}
+	task := &Task{Unit: "nats per token", Judge: BLEU, Others: []Judge{Exact}, Train: TrainProbe(p, train.Tuning{Rate: 0.001, Seed: 5})}
 	for part, pairs := range map[*Part][]seq2seq.Pair{&task.Selecting: parts.Select, &task.Reporting: parts.Report} {
 		part.Probe = probeOf(t, m, pairs)
 		var sources []string

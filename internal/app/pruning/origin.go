@@ -31,17 +31,17 @@ func identify(m *tasks.Model, r *reports.Report) (err error) {
 	return err
 }
 
-// training returns the default learning rate of fine-tuning, and the label smoothing. The rate of a pretrained model is
-// low because it has learnt much already.
-func training(m *tasks.Model) (rate float64, smoothing float32) {
-	rate = 5e-5
+// training returns how a model is fine-tuned by default. The rate of a pretrained model is low because it has learnt much
+// already.
+func training(m *tasks.Model) train.Tuning {
+	o := train.Tuning{Rate: 5e-5}
 	if _, small := m.TranslatorConfig(); small {
-		rate = 0.001
+		o.Rate = 0.001
 	}
 	if m.Recipe != nil {
-		smoothing = m.Recipe.Training.Smoothing
+		o.Smoothing = m.Recipe.Training.Smoothing
 	}
-	return rate, smoothing
+	return o
 }
 
 // formsOf returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other

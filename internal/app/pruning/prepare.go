@@ -25,8 +25,12 @@ type Options struct {
 	Metric  string   // "auto", or one of the task's Metrics
 	Train   string   // file of training data; "" for the scoring part
 	Rate    *float64 // peak learning rate; nil for the default
+	Tune    string   // what is trained: "all", "maps" for train.OutputMaps, or "auto"
 	Version string   // of attn
 }
+
+// fewSteps is the number of steps from which a model of attn train gains more if all its parameters are trained.
+const fewSteps = 500
 
 // NewDates returns the number of built-in dates for parts of at most limit sources.
 func NewDates(limit int) int { return 3*limit + 1 }
@@ -87,15 +91,25 @@ func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) 
 	}
 	if e.FineTune > 0 {
 		s := &r.Settings
-		if s.Rate, s.Smoothing = training(m); o.Rate != nil {
-			s.Rate = *o.Rate
+		tuning := training(m)
+		if o.Rate != nil {
+			tuning.Rate = *o.Rate
 		}
+		if s.Tune = o.Tune; s.Tune == "auto" {
+			if s.Tune = "all"; e.FineTune < fewSteps && m.Recipe != nil {
+				s.Tune = "maps"
+			}
+		}
+		if tuning.Seed = e.Seed; s.Tune == "maps" {
+			tuning.Params = train.OutputMaps
+		}
+		s.Rate, s.Smoothing = tuning.Rate, tuning.Smoothing
 		s.Trained = len(learn)
 		probe, err := m.Probe(ctx, cmp.Or(o.Train, m.Data), learn, e.Seed)
 		if err != nil {
 			return nil, err
 		}
-		e.Task.Train = TrainProbe(probe, s.Rate, s.Smoothing, e.Seed)
+		e.Task.Train = TrainProbe(probe, tuning)
 	}
 	if err := identify(m, r); err != nil {
 		return nil, err

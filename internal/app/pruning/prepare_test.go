@@ -79,6 +79,13 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		for steps, want := range map[int]string{fewSteps - 1: "maps", fewSteps: "all"} {
+			e.FineTune = steps
+			x, err := Prepare(t.Context(), m, Options{Experiment: e, Limit: 12, Metric: "auto", Train: file, Tune: "auto"})
+			if err != nil || x.Report.Settings.Tune != want {
+				t.Errorf("%d steps train %q, want %q (%v)", steps, x.Report.Settings.Tune, want, err)
+			}
+		}
 		if s := x.Report.Settings; s.Smoothing != 0.25 || s.Trained != want {
 			t.Errorf("labels are smoothed by %v, not as they were in training; %d pairs to train on, want %d",
 				s.Smoothing, s.Trained, want)

@@ -148,14 +148,11 @@ func correlated(of func(x, y []float64) float64) func(outcome) stats.Statistic {
 	}
 }
 
-// TrainProbe returns a Task.Train on the examples of a probe. rate is the largest learning rate, and smoothing that of the
-// labels.
-func TrainProbe(learn *models.Probe, rate float64, smoothing float32, seed uint64) Train {
+// TrainProbe returns a Task.Train on the examples of a probe.
+func TrainProbe(learn *models.Probe, o train.Tuning) Train {
 	return func(ctx context.Context, p *models.Probe, steps int, tell func(done, all int)) error {
-		return tuned(train.FineTune(ctx, p, learn, train.Tuning{
-			Steps: steps, Rate: rate, Smoothing: smoothing, Seed: seed,
-			Progress: func(step int) { tell(step, steps) },
-		}))
+		o.Steps, o.Progress = steps, func(step int) { tell(step, steps) }
+		return tuned(train.FineTune(ctx, p, learn, o))
 	}
 }
 

@@ -50,6 +50,7 @@ type Settings struct {
 	// Compensate is the compensation for removed heads; empty: none.
 	Compensate string  `json:"compensate,omitempty"`
 	FineTune   int     `json:"finetune"`              // training steps of the pruned model; 0: none
+	Tune       string  `json:"tune,omitempty"`        // what they train: "all", or "maps" for output maps, biases and norms
 	Rate       float64 `json:"rate,omitempty"`        // of these steps, peak
 	Smoothing  float32 `json:"smoothing,omitempty"`   // of their labels
 	TrainData  string  `json:"train_data,omitempty"`  // empty: the scoring part
