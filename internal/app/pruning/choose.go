@@ -12,11 +12,26 @@ import (
 
 const choosing = "choosing heads" // a stage
 
-// choose picks the best method on the selecting part: the one that can remove most heads within
-// the tolerated loss or, for other goals, the one with the best metric once the goal is reached.
-// It also determines the number of heads to remove.
-func (x *run) choose(ctx context.Context) error {
+// choose picks the best method, the number of heads to remove, and these heads.
+func (x *run) choose(ctx context.Context) (err error) {
 	defer func() { x.report.Settings.Step = x.step(x.method) }()
+	if len(x.Methods) > 1 {
+		if err := x.compare(ctx); err != nil {
+			return err
+		}
+	}
+	if len(x.Methods) == 1 || x.tolerates() && x.FineTune > 0 {
+		if x.removes, err = x.count(ctx, x.method, x.FineTune); err != nil {
+			return err
+		}
+	}
+	_, err = x.path(ctx, x.method, x.removes)
+	return err
+}
+
+// compare picks the best method on the selecting part, before training: the one that can remove most heads within the
+// tolerated loss or, for other goals, the one with the best metric once the goal is reached.
+func (x *run) compare(ctx context.Context) error {
 	tell := x.progress(choosing)
 	var best reports.Number
 	for i := range x.Methods {
@@ -24,10 +39,6 @@ func (x *run) choose(ctx context.Context) error {
 		n, err := x.count(ctx, i, 0)
 		if err != nil {
 			return err
-		}
-		if len(x.Methods) == 1 {
-			x.removes = n
-			break
 		}
 		value, err := x.selected(ctx, i, n, 0)
 		if err != nil {
@@ -40,11 +51,6 @@ func (x *run) choose(ctx context.Context) error {
 		}
 	}
 	tell(1, 1)
-	if x.tolerates() && x.FineTune > 0 {
-		var err error
-		x.removes, err = x.count(ctx, x.method, x.FineTune)
-		return err
-	}
 	return nil
 }
 
