@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -73,7 +74,7 @@ func TestTorchCases(t *testing.T) {
 	}
 	pruned := keepHeads(t, shaken(t, TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}),
 		map[string][]int{"encoder.0.self": {}, "encoder.1.self": {1}, "decoder.0.cross": {0, 2}})
-	models := map[string]*Model{"pruned": pruned}
+	models := map[string]*Model{"pruned": pruned, "compensated": compensated(t)}
 	for _, c := range toyConfigs() {
 		models[fmt.Sprintf("%s-%s-%d", c.Arch, c.Score, c.Heads)] = shaken(t, c)
 	}
@@ -84,6 +85,23 @@ func TestTorchCases(t *testing.T) {
 			loaded(t, dir)
 		})
 	}
+}
+
+// compensated returns a translator without some heads, whose output maps make up for them.
+func compensated(t *testing.T) *Model {
+	m := shaken(t, TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10})
+	p, err := NewProbe(m, examplesOf(t, m, toyPairs(5)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	less, err := p.Without([]prune.Head{{Layer: "encoder.1.self", Number: 0}, {Layer: "decoder.0.cross", Number: 2}})
+	if err == nil {
+		err = less.Compensate(t.Context(), prune.Ridge())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keepHeads(t, less.Model(), less.Kept())
 }
 
 func writeTorchCase(t *testing.T, m *Model, dir string) {
