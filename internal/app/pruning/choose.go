@@ -143,7 +143,7 @@ func (x *run) selected(ctx context.Context, method, n, steps int) (reports.Numbe
 // step.
 func (x *run) tolerated(ctx context.Context, method, steps int) (int, error) {
 	const parts = 12
-	holds := func(n int) (bool, error) {
+	fits := func(n int) (bool, error) {
 		value, err := x.selected(ctx, method, n, steps)
 		return err == nil && x.Goal.tolerates(x.metric, value, x.Task.Selecting.whole.Metric), err
 	}
@@ -151,7 +151,7 @@ func (x *run) tolerated(ctx context.Context, method, steps int) (int, error) {
 	step := max(1, most/parts)
 	good, bad := 0, most+1
 	for n := step; n < bad && n <= most; n += step {
-		if ok, err := holds(n); err != nil {
+		if ok, err := fits(n); err != nil {
 			return 0, err
 		} else if ok {
 			good = n
@@ -159,7 +159,7 @@ func (x *run) tolerated(ctx context.Context, method, steps int) (int, error) {
 			bad = n
 		}
 	}
-	return largest(good, bad, holds)
+	return largest(good, bad, fits)
 }
 
 // fastEnough returns the number of heads that a method must remove until the model is as fast as the
@@ -190,12 +190,12 @@ func (x *run) fastEnough(
 	return n + 1, err
 }
 
-// largest returns the largest number for which a test holds. It bisects, assuming that the test holds up to some number
-// and fails above: it holds for low and fails for high.
-func largest(low, high int, holds func(n int) (bool, error)) (int, error) {
+// largest returns the largest number for which a test is true. It bisects, assuming that the test is true up to some number
+// and fails above: it is true for low and fails for high.
+func largest(low, high int, fits func(n int) (bool, error)) (int, error) {
 	for high-low > 1 {
 		middle := (low + high) / 2
-		ok, err := holds(middle)
+		ok, err := fits(middle)
 		if err != nil {
 			return 0, err
 		}
