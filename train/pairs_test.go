@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -134,8 +135,9 @@ func FuzzReadPairs(f *testing.F) {
 			}
 			again.WriteString(p.Source + "\t" + p.Target + "\n")
 		}
-		// A text that starts with the mark loses it when it comes first.
-		if got, err := ReadPairs(&again, "f"); !strings.HasPrefix(pairs[0].Source, "\uFEFF") && (err != nil || !reflect.DeepEqual(got, pairs)) {
+		// A line loses one mark at its start, so a source that still starts with one loses that when it is read again.
+		marked := slices.ContainsFunc(pairs, func(p seq2seq.Pair) bool { return strings.HasPrefix(p.Source, "\uFEFF") })
+		if got, err := ReadPairs(&again, "f"); !marked && (err != nil || !reflect.DeepEqual(got, pairs)) {
 			t.Fatalf("read again: %q, %v, want %q", got, err, pairs)
 		}
 	})
