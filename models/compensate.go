@@ -3,6 +3,7 @@ package models
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -62,18 +63,17 @@ func (p *Probe) Centered(ctx context.Context) (*Probe, error) {
 	}
 	return all, all.Change(func(m *Model) error {
 		var layers []*attn.MultiHead
-		var names []string
 		sums, counts := map[string][]float64{}, map[string]int{}
 		for _, l := range m.Attention() {
 			if c := l.Config(); c.Heads > 0 && c.Heads == c.KVHeads && l.V.Bias != nil && l.Out.Bias != nil {
-				layers, names = append(layers, l), append(names, c.Name)
+				layers = append(layers, l)
 				sums[c.Name] = make([]float64, c.Heads*c.ValueSize)
 			}
 		}
 		if len(layers) == 0 {
 			return ctx.Err()
 		}
-		err := all.outputs(ctx, names, func(layer string, halves [2][]float32) {
+		err := all.outputs(ctx, slices.Collect(maps.Keys(sums)), func(layer string, halves [2][]float32) {
 			sum := sums[layer]
 			for _, rows := range halves {
 				for i, v := range rows {

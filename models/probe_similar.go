@@ -68,8 +68,7 @@ func NewVectorProbe(e *Embedder, texts []*tokenizer.Encoding, vectors *tensor.Te
 	}
 	targets := normalized.Forward(nil, vectors)
 	length := func(i int) int { return len(texts[i].IDs) }
-	logits := func(int) int { return e.width }
-	return newProbe(e.Model, vectorAim{similarityAim{e}}, len(texts), length, logits, longestFirst(length), func(list []int) probeBatch {
+	return newProbe(e.Model, vectorAim{similarityAim{e}}, len(texts), length, nil, longestFirst(length), func(list []int) probeBatch {
 		b := probeBatch{examples: list, terms: slices.Repeat([]int{1}, len(list)), vectors: tensor.Gather(nil, targets, list)}
 		b.x = BatchOf(pick(texts, list)...)
 		return b
@@ -80,8 +79,9 @@ func NewVectorProbe(e *Embedder, texts []*tokenizer.Encoding, vectors *tensor.Te
 type vectorAim struct{ similarityAim }
 
 func (a vectorAim) onModel(m *Model) (aim, error) {
-	pairs, err := a.similarityAim.onModel(m)
-	return vectorAim{pairs.(similarityAim)}, err
+	e := *a.e
+	e.Model = m
+	return vectorAim{similarityAim{&e}}, nil
 }
 
 // states are the cosines with the targets, [B].

@@ -41,11 +41,6 @@ func OutputMaps(m *models.Model) nn.Params {
 	}
 }
 
-// trained is the parameters that are trained, as a module.
-type trained nn.Params
-
-func (p trained) Params() nn.Params { return nn.Params(p) }
-
 // FineTune trains the model of p on the examples of another probe for the same task, one batch per step, in random
 // order: a pruned model, of any family, regains a part of what its removed heads did. It uses AdamW without weight decay,
 // no dropout, gradients clipped at a norm of 1, and a learning rate that grows over the first tenth of the steps and then
@@ -64,16 +59,16 @@ func FineTune(ctx context.Context, p, examples *models.Probe, o Tuning) error {
 		rng := rand.New(rand.NewPCG(o.Seed, 7))
 		tape := tensor.NewTape(tensor.Eval)
 		tape.SetContext(ctx)
-		params := trained(m.Params())
+		trained := nn.Module(m)
 		if o.Params != nil {
-			params = trained(o.Params(m))
+			trained = nn.ModuleFunc(func() nn.Params { return o.Params(m) })
 			var leaves []*tensor.Tensor
-			for _, p := range params {
+			for _, p := range trained.Params() {
 				leaves = append(leaves, p)
 			}
 			tape.Only(leaves...)
 		}
-		optimizer := nn.NewAdamW(params)
+		optimizer := nn.NewAdamW(trained)
 		optimizer.WeightDecay = 0
 		var order []int
 		for step := range o.Steps {
@@ -81,7 +76,7 @@ func FineTune(ctx context.Context, p, examples *models.Probe, o Tuning) error {
 				order = rng.Perm(len(on.Batches()))
 			}
 			tape.Reset()
-			nn.ZeroGrad(params)
+			nn.ZeroGrad(trained)
 			diverged := false
 			if err := par.Stopped(func() {
 				out := on.Run(tape, order[0], prune.Pass{})
@@ -98,7 +93,7 @@ func FineTune(ctx context.Context, p, examples *models.Probe, o Tuning) error {
 				return models.ErrDiverged
 			}
 			order = order[1:]
-			nn.ClipGradNorm(params, 1)
+			nn.ClipGradNorm(trained, 1)
 			optimizer.Step(o.Rate * schedule(step+1))
 			if o.Progress != nil {
 				o.Progress(step + 1)

@@ -72,9 +72,6 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed, Texts: cmd.Texts, Progress: shown.Update,
 	}
 	if cmd.Sums != "" {
-		if len(o.Methods) == 0 {
-			o.Methods = tasks.DefaultMethods()
-		}
 		return cmd.showMerged(c, o)
 	}
 	m, err := cmd.open(c, tasks.Limits{Lines: cmd.Limit, Dates: cmd.Limit})

@@ -14,8 +14,8 @@ import (
 
 // Options configures Measure.
 type Options struct {
-	Methods   []prune.Method
-	Normalize bool // as in prune.ImportanceOptions
+	Methods   []prune.Method // by default all but random
+	Normalize bool           // as in prune.ImportanceOptions
 	Seed      uint64
 	Texts     int // maximum number of texts on which to measure what heads attend to
 	// Progress is called with the progress of a stage.

@@ -34,6 +34,9 @@ func (f *merged) bad(format string, args ...any) error { return input.Errorf(f.p
 // Errors: *input.Error for a file of another model or of other lines.
 func Merged(path string, m *models.Model, dir, id string, complete bool, o Options) (reports.Importance, error) {
 	var r reports.Importance
+	if len(o.Methods) == 0 {
+		o.Methods = tasks.DefaultMethods()
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return r, err

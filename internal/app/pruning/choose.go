@@ -16,16 +16,14 @@ const choosing = "choosing heads" // a stage
 func (x *run) choose(ctx context.Context) (err error) {
 	defer func() { x.report.Settings.Step = x.step(x.method) }()
 	if len(x.Methods) > 1 {
-		if err := x.compare(ctx); err != nil {
-			return err
-		}
+		err = x.compare(ctx)
 	}
-	if len(x.Methods) == 1 || x.tolerates() && x.FineTune > 0 {
-		if x.removes, err = x.count(ctx, x.method, x.FineTune); err != nil {
-			return err
-		}
+	if err == nil && (len(x.Methods) == 1 || x.tolerates() && x.FineTune > 0) {
+		x.removes, err = x.count(ctx, x.method, x.FineTune)
 	}
-	_, err = x.path(ctx, x.method, x.removes)
+	if err == nil {
+		_, err = x.path(ctx, x.method, x.removes)
+	}
 	return err
 }
 

@@ -60,17 +60,14 @@ func (x *run) curves(ctx context.Context) error {
 		after  func(context.Context, []prune.Head) (Measured, error)
 	}
 	var lines []line
-	add := func(name string, order []prune.Head, after func(context.Context, []prune.Head) (Measured, error)) {
-		lines = append(lines, line{name, x.levels(order), after})
-	}
 	chosen := x.Methods[x.method].String()
 	if x.step(x.method) > 0 || x.Compensate != "" {
-		add(chosen+reports.AsPruned, x.report.Result.Removed, x.afterPruning)
+		lines = append(lines, line{chosen + reports.AsPruned, x.levels(x.report.Result.Removed), x.afterPruning})
 	}
 	for i, m := range x.Methods {
-		add(m.String(), x.order(i), x.after)
+		lines = append(lines, line{m.String(), x.levels(x.order(i)), x.after})
 	}
-	add(chosen+", reversed", x.orderBy(reversed(x.scores[x.method])), x.after)
+	lines = append(lines, line{chosen + ", reversed", x.levels(x.orderBy(reversed(x.scores[x.method]))), x.after})
 	all, tell := total(x.layers), x.progress("curves")
 	done, points := 0, 0
 	for _, l := range lines {
@@ -102,10 +99,13 @@ func (x *run) curves(ctx context.Context) error {
 
 // afterPruning measures the model that loses some heads as the result has lost more, before training.
 func (x *run) afterPruning(ctx context.Context, removed []prune.Head) (Measured, error) {
-	m, err := x.left, error(nil)
-	if len(removed) < len(x.report.Result.Removed) || x.FineTune > 0 {
-		m, err = x.make(ctx, removed, 0)
+	switch {
+	case len(removed) == 0:
+		return x.Task.Reporting.whole, ctx.Err()
+	case len(removed) == len(x.report.Result.Removed) && x.FineTune == 0:
+		return x.seen, ctx.Err()
 	}
+	m, err := x.make(ctx, removed, 0)
 	if err != nil {
 		return Measured{}, err
 	}

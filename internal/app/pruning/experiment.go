@@ -114,6 +114,7 @@ type run struct {
 	method  int            // index into Methods of the chosen method
 	removes int            // number of heads to remove
 	left    *models.Probe  // the pruned model, once it exists
+	seen    Measured       // of it
 	// known caches measurements on the reporting part by removed heads, because orders have much
 	// in common at their ends. It is limited to mostKnown models, because each measurement stores
 	// the counts of every item.

@@ -31,7 +31,7 @@ func (x *run) prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.After = seen.Quality
+	x.seen, r.After = seen, seen.Quality
 	r.Low, r.High = x.interval(seen)
 	if err := x.moved(ctx); err != nil {
 		return err

@@ -31,17 +31,27 @@ func identify(m *tasks.Model, r *reports.Report) (err error) {
 	return err
 }
 
-// training returns how a model is fine-tuned by default. The rate of a pretrained model is low because it has learnt much
+// fewSteps is the number of steps from which a model of attn train is fine-tuned in all its parameters by default.
+const fewSteps = 500
+
+// training returns how a model is fine-tuned. The default rate of a pretrained model is low because it has learnt much
 // already.
-func training(m *tasks.Model) train.Tuning {
-	o := train.Tuning{Rate: 5e-5}
-	if _, small := m.TranslatorConfig(); small {
-		o.Rate = 0.001
+func training(m *tasks.Model, o Options) train.Tuning {
+	t := train.Tuning{Rate: 5e-5, Seed: o.Seed}
+	_, small := m.TranslatorConfig()
+	if small {
+		t.Rate = 0.001
+	}
+	if o.Rate != nil {
+		t.Rate = *o.Rate
 	}
 	if m.Recipe != nil {
-		o.Smoothing = m.Recipe.Training.Smoothing
+		t.Smoothing = m.Recipe.Training.Smoothing
 	}
-	return o
+	if o.Tune == "maps" || o.Tune == "auto" && small && o.FineTune < fewSteps {
+		t.Params = train.OutputMaps
+	}
+	return t
 }
 
 // formsOf returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other

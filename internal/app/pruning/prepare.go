@@ -29,9 +29,6 @@ type Options struct {
 	Version string   // of attn
 }
 
-// fewSteps is the number of steps from which a model of attn train gains more if all its parameters are trained.
-const fewSteps = 500
-
 // NewDates returns the number of built-in dates for parts of at most limit sources.
 func NewDates(limit int) int { return 3*limit + 1 }
 
@@ -91,19 +88,10 @@ func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) 
 	}
 	if e.FineTune > 0 {
 		s := &r.Settings
-		tuning := training(m)
-		if o.Rate != nil {
-			tuning.Rate = *o.Rate
+		tuning := training(m, o)
+		if s.Rate, s.Smoothing, s.Tune = tuning.Rate, tuning.Smoothing, "all"; tuning.Params != nil {
+			s.Tune = "maps"
 		}
-		if s.Tune = o.Tune; s.Tune == "auto" {
-			if s.Tune = "all"; e.FineTune < fewSteps && m.Recipe != nil {
-				s.Tune = "maps"
-			}
-		}
-		if tuning.Seed = e.Seed; s.Tune == "maps" {
-			tuning.Params = train.OutputMaps
-		}
-		s.Rate, s.Smoothing = tuning.Rate, tuning.Smoothing
 		s.Trained = len(learn)
 		probe, err := m.Probe(ctx, cmp.Or(o.Train, m.Data), learn, e.Seed)
 		if err != nil {

@@ -45,14 +45,9 @@ type Limits struct {
 // Errors: *flags.Error if there are no data; *input.Error for data that are wrong, and for a model
 // without heads or without a task.
 func Open(dir, data string, most Limits) (*Model, error) {
-	task, err := taskOf(dir)
+	task, err := taskOf(dir, data)
 	if err != nil {
 		return nil, err
-	}
-	if task == &similarity && data != "" {
-		if lines, err := train.ReadLines(data, vectors.data, 1); err == nil && len(lines) > 0 {
-			task = &vectors
-		}
 	}
 	m := &Model{Task: *task, Data: data, Dir: dir}
 	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
@@ -76,7 +71,7 @@ func Open(dir, data string, most Limits) (*Model, error) {
 		return nil, err
 	}
 	o := models.Options{Trainable: true}
-	if task != &similarity && task != &vectors {
+	if !task.pipeline {
 		if m.Model, err = models.Load(dir, o); err != nil {
 			return nil, err
 		}
@@ -86,11 +81,10 @@ func Open(dir, data string, most Limits) (*Model, error) {
 		return nil, err
 	}
 	m.Model, m.low, m.high = m.embedder.Model, math.Inf(1), math.Inf(-1)
-	if task == &similarity {
-		err = m.similarities(data, m.Lines)
-	}
-	if err != nil {
-		return nil, err
+	if m.read != nil {
+		if err := m.read(m, data, m.Lines); err != nil {
+			return nil, err
+		}
 	}
 	return m, WantHeads(dir, m.Model)
 }
@@ -124,9 +118,12 @@ func newDates(r *train.Recipe, n int) ([]seq2seq.Pair, error) {
 	return slices.DeleteFunc(dates, func(p seq2seq.Pair) bool { return known[p.Source] }), nil
 }
 
-// taskOf returns the task of the model in a directory, whose weights are not loaded.
-func taskOf(dir string) (*Task, error) {
+// taskOf returns the task of the model in a directory, whose weights are not loaded, with a file of data.
+func taskOf(dir, data string) (*Task, error) {
 	if _, err := os.Stat(filepath.Join(dir, models.PipelineFile)); err == nil {
+		if _, err := train.ReadLines(data, vectors.data, 1); err == nil {
+			return &vectors, nil
+		}
 		return &similarity, nil
 	}
 	d, err := models.Describe(dir, models.Options{})
@@ -189,8 +186,8 @@ func (m *Model) Files() []string {
 // source is in one of the given parts.
 func (m *Model) ReadTraining(file string, without ...[]train.Line) (lines []train.Line, err error) {
 	lines, err = train.ReadLines(file, m.data, math.MaxInt)
-	if err == nil && m.Name == similarity.Name {
-		err = m.similarities(file, lines)
+	if err == nil && m.read != nil {
+		err = m.read(m, file, lines)
 	}
 	if err != nil {
 		return nil, err

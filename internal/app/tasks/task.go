@@ -33,10 +33,47 @@ type Task struct {
 	// of the data.
 	Source func(line train.Line) string
 
-	data    train.LineFormat
-	line    string                                                               // unit of training data
-	example func(m *Model, line train.Line, seed uint64) (models.Example, error) // nil for pipelines
-	texts   func(line train.Line) [][2]string                                    // to record
+	data     train.LineFormat
+	line     string                                                // unit of training data
+	pipeline bool                                                  // of an Embedder, not of a model with a head
+	still    bool                                                  // the whole model has the least loss, so all gradients are 0
+	read     func(m *Model, file string, lines []train.Line) error // what else is in the lines, or nil
+	probe    prober
+	texts    func(line train.Line) [][2]string // to record
+}
+
+// prober makes a probe of a model on the lines of a file.
+type prober func(ctx context.Context, m *Model, file string, lines []train.Line, seed uint64) (*models.Probe, error)
+
+// examples is the prober of models with a head.
+func examples(of func(m *Model, line train.Line, seed uint64) (models.Example, error)) prober {
+	return func(_ context.Context, m *Model, file string, lines []train.Line, seed uint64) (*models.Probe, error) {
+		list, err := ofLines(file, lines, func(line train.Line) (models.Example, error) {
+			e, err := of(m, line, seed)
+			if err == nil {
+				err = m.fits(max(len(e.IDs), len(e.Reads)))
+			}
+			return e, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return models.NewProbe(m.Model, list)
+	}
+}
+
+// ofLines makes something of each line. Its errors name the file and the line.
+func ofLines[T any](file string, lines []train.Line, of func(train.Line) (T, error)) ([]T, error) {
+	list := make([]T, len(lines))
+	for i, line := range lines {
+		var err error
+		if list[i], err = of(line); errors.As(err, new(*models.FormatError)) {
+			return nil, err
+		} else if err != nil {
+			return nil, &input.Error{Name: file, Line: line.Number, Err: err}
+		}
+	}
+	return list, nil
 }
 
 func firstColumn(l train.Line) string { return l.Columns[0] }
@@ -44,9 +81,9 @@ func firstColumn(l train.Line) string { return l.Columns[0] }
 var words = Task{
 	LossUnit: "nats per token", Items: "texts", OfLines: "texts", line: "line", data: train.LineFormat{Want: "a text"},
 	Metrics: []string{"loss"}, Source: firstColumn,
-	example: func(m *Model, line train.Line, seed uint64) (models.Example, error) {
+	probe: examples(func(m *Model, line train.Line, seed uint64) (models.Example, error) {
 		return m.TextExample(line.Columns[0], rand.New(rand.NewPCG(seed, uint64(line.Number))))
-	},
+	}),
 	texts: func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}} },
 }
 
@@ -55,10 +92,10 @@ var classes = Task{
 	data:    train.LineFormat{Want: "a text, or two, and a class", Least: 2, Most: 3},
 	Metrics: []string{"accuracy", "loss"},
 	Source:  func(l train.Line) string { return strings.Join(l.Columns[:len(l.Columns)-1], "\t") },
-	example: func(m *Model, line train.Line, _ uint64) (models.Example, error) {
+	probe: examples(func(m *Model, line train.Line, _ uint64) (models.Example, error) {
 		texts := classified(line)
 		return m.LabelExample(texts[0], texts[1], line.Columns[len(line.Columns)-1])
-	},
+	}),
 	texts: func(line train.Line) [][2]string { return [][2]string{classified(line)} },
 }
 
@@ -75,11 +112,10 @@ const Translation = "translation"
 var translation = Task{
 	Name: Translation, LossUnit: "nats per token", Items: "sources", OfLines: "pairs", line: "source",
 	data:    train.LineFormat{Want: "a source and its target", Least: 2, Most: math.MaxInt},
-	Metrics: []string{"bleu", "exact", "loss"}, Source: firstColumn, example: translated, texts: bothColumns,
-}
-
-func translated(m *Model, line train.Line, _ uint64) (models.Example, error) {
-	return m.TranslationExample(line.Columns[0], line.Columns[1])
+	Metrics: []string{"bleu", "exact", "loss"}, Source: firstColumn, texts: bothColumns,
+	probe: examples(func(m *Model, line train.Line, _ uint64) (models.Example, error) {
+		return m.TranslationExample(line.Columns[0], line.Columns[1])
+	}),
 }
 
 func bothColumns(line train.Line) [][2]string { return [][2]string{{line.Columns[0], line.Columns[1]}} }
@@ -90,13 +126,43 @@ var similarity = Task{
 	Metrics: []string{"spearman", "pearson", "loss"},
 	Source:  func(l train.Line) string { return l.Columns[0] + "\t" + l.Columns[1] },
 	texts:   func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
+	read:    (*Model).similarities, pipeline: true,
+	probe: func(_ context.Context, m *Model, file string, lines []train.Line, _ uint64) (*models.Probe, error) {
+		pairs, err := ofLines(file, lines, func(line train.Line) (p models.SimilarPair, err error) {
+			if p.First, err = m.encode(line.Columns[0]); err != nil {
+				return p, err
+			}
+			p.Second, err = m.encode(line.Columns[1])
+			p.Cosine = m.cosine(line.Value)
+			return p, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return models.NewSimilarityProbe(m.embedder, pairs)
+	},
 }
 
 // vectors is the task of a pipeline for which only texts are given: to keep the vectors of the model.
 var vectors = Task{
 	Name: "vectors of texts", LossUnit: "1 − cosine with the whole model's vector", Items: "texts", OfLines: "texts",
 	line: "line", data: train.LineFormat{Want: "a text", Least: 1, Most: 1},
-	Metrics: []string{"cosine", "loss"}, Source: firstColumn, texts: words.texts,
+	Metrics: []string{"cosine", "loss"}, Source: firstColumn, texts: words.texts, pipeline: true, still: true,
+	probe: func(ctx context.Context, m *Model, file string, lines []train.Line, _ uint64) (*models.Probe, error) {
+		var texts []string
+		list, err := ofLines(file, lines, func(line train.Line) (*tokenizer.Encoding, error) {
+			texts = append(texts, line.Columns[0])
+			return m.encode(line.Columns[0])
+		})
+		if err != nil {
+			return nil, err
+		}
+		want, err := m.embedder.Embed(ctx, texts...)
+		if err != nil {
+			return nil, err
+		}
+		return models.NewVectorProbe(m.embedder, list, want)
+	},
 }
 
 // DefaultMethods returns the methods that score heads if none is asked for: all but random.
@@ -104,16 +170,15 @@ func DefaultMethods() []prune.Method {
 	return slices.DeleteFunc(prune.Methods(), func(p prune.Method) bool { return p == prune.Random })
 }
 
-// Methods returns methods to score heads with, or those of DefaultMethods that can. Methods that need gradients cannot
-// tell heads apart by a loss that is least for the whole model.
-func (m *Model) Methods(asked []prune.Method) ([]prune.Method, error) {
-	still := func(p prune.Method) bool {
-		return m.Name == vectors.Name && slices.Contains([]prune.Method{prune.Gradient, prune.Taylor, prune.Fisher}, p)
+// Methods returns methods to score heads with, or those of DefaultMethods that can.
+func (t *Task) Methods(asked []prune.Method) ([]prune.Method, error) {
+	cannot := func(p prune.Method) bool {
+		return t.still && slices.Contains([]prune.Method{prune.Gradient, prune.Taylor, prune.Fisher}, p)
 	}
 	if len(asked) == 0 {
-		return slices.DeleteFunc(DefaultMethods(), still), nil
+		return slices.DeleteFunc(DefaultMethods(), cannot), nil
 	}
-	if i := slices.IndexFunc(asked, still); i >= 0 {
+	if i := slices.IndexFunc(asked, cannot); i >= 0 {
 		return nil, flags.Errorf("--method %v needs a loss with gradients, but with texts alone the whole model has the least: "+
 			"want leave-one-out, weight-norm or confidence, or pairs of texts with their similarity", asked[i])
 	}
@@ -122,60 +187,7 @@ func (m *Model) Methods(asked []prune.Method) ([]prune.Method, error) {
 
 // Probe returns a probe of the model on lines. Errors name the file of the lines.
 func (m *Model) Probe(ctx context.Context, file string, lines []train.Line, seed uint64) (*models.Probe, error) {
-	bad := func(line train.Line, err error) error {
-		if errors.As(err, new(*models.FormatError)) {
-			return err
-		}
-		return &input.Error{Name: file, Line: line.Number, Err: err}
-	}
-	if m.Name == vectors.Name {
-		texts, list := make([]string, len(lines)), make([]*tokenizer.Encoding, len(lines))
-		for i, line := range lines {
-			var err error
-			if list[i], err = m.encode(line.Columns[0]); err != nil {
-				return nil, bad(line, err)
-			}
-			texts[i] = line.Columns[0]
-		}
-		want, err := m.embedder.Embed(ctx, texts...)
-		if err != nil {
-			return nil, err
-		}
-		return models.NewVectorProbe(m.embedder, list, want)
-	}
-	if m.example == nil {
-		pairs := make([]models.SimilarPair, len(lines))
-		for i, line := range lines {
-			var err error
-			if pairs[i], err = m.similarPair(line); err != nil {
-				return nil, bad(line, err)
-			}
-		}
-		return models.NewSimilarityProbe(m.embedder, pairs)
-	}
-	list := make([]models.Example, len(lines))
-	for i, line := range lines {
-		e, err := m.example(m, line, seed)
-		if err == nil {
-			err = m.fits(max(len(e.IDs), len(e.Reads)))
-		}
-		if err != nil {
-			return nil, bad(line, err)
-		}
-		list[i] = e
-	}
-	return models.NewProbe(m.Model, list)
-}
-
-// similarPair returns the example of a line with two texts and their similarity.
-func (m *Model) similarPair(line train.Line) (p models.SimilarPair, err error) {
-	var x [2]*tokenizer.Encoding
-	for i := range x {
-		if x[i], err = m.encode(line.Columns[i]); err != nil {
-			return p, err
-		}
-	}
-	return models.SimilarPair{First: x[0], Second: x[1], Cosine: m.cosine(line.Value)}, nil
+	return m.probe(ctx, m, file, lines, seed)
 }
 
 // encode returns the tokens of a text of which a vector is made.

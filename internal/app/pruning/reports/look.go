@@ -29,10 +29,11 @@ func (r *Report) Curve(name string) *Curve {
 // fine-tuning. The other curves are of models that were made in a simpler way.
 const AsPruned = ", as pruned"
 
-// Main returns the curve of the result's method, AsPruned if there is one, or nil.
-func (r *Report) Main() *Curve {
-	return cmp.Or(r.Curve(r.Result.Method+AsPruned), r.Curve(r.Result.Method))
-}
+// Made returns the AsPruned curve, or nil.
+func (r *Report) Made() *Curve { return r.Curve(r.Result.Method + AsPruned) }
+
+// Main returns the curve of Made or, without one, that of the result's method, or nil.
+func (r *Report) Main() *Curve { return cmp.Or(r.Made(), r.Curve(r.Result.Method)) }
 
 // at returns the point with n heads left, or nil.
 func (c *Curve) at(left int) *Point {

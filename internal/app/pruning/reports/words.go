@@ -187,7 +187,7 @@ type summaryRow struct {
 // another way, its row is above them.
 func (r *Report) SummaryRows(points []Point) (rows []summaryRow) {
 	few, others := r.FewPoints(points), r.Simpler()
-	if r.Curve(r.Result.Method+AsPruned) != nil {
+	if r.Made() != nil {
 		if others = ""; r.Settings.FineTune > 0 {
 			others = "without fine-tuning"
 		}
