@@ -259,6 +259,16 @@ func TestAsPruned(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
+	worse := "is worse than random orders"
+	if got := r.WorseThanChance(r.Result.Method + AsPruned); got != "" || strings.Contains(written(t, r.Summary), worse) {
+		t.Errorf("the verdict is of another curve: %q", got)
+	}
+	main := r.Main()
+	main.Points[2].Metric = 20
+	if got := r.WorseThanChance(main.Name); !strings.HasPrefix(got, "with 36 heads left, gradient, as pruned "+worse) || strings.Contains(strings.Join(r.WorseMethods(), ""), "as pruned") {
+		t.Errorf("the pruned models are worse than chance: %q", got)
+	}
+	main.Points[2].Metric = after.Metric
 	r.Settings.FineTune = 9
 	if out := written(t, r.Summary); !strings.Contains(out, "\nother models without fine-tuning:\n        72") {
 		t.Errorf("the fine-tuned model is on the curve:\n%s", out)

@@ -278,11 +278,11 @@ func (r *Report) Repaired() string {
 	return "compensated, fine-tuned"
 }
 
-// WorseThanChance says where the curve of a method is worse than the mean of random orders, by
+// WorseThanChance says where a curve is worse than the mean of random orders, by
 // more than the 95% interval of that mean. It is empty if the curve is never worse. Of several
 // ranges it names the one with the largest loss.
-func (r *Report) WorseThanChance(method string) string {
-	c := r.Curve(method)
+func (r *Report) WorseThanChance(curve string) string {
+	c := r.Curve(curve)
 	if c == nil || r.Random.Orders < 2 {
 		return ""
 	}
@@ -304,14 +304,14 @@ func (r *Report) WorseThanChance(method string) string {
 		switch {
 		case i == from+1:
 			where = fmt.Sprintf("with %s left", quote.Counted(first.Left, "head", "heads"))
-		case i == len(c.Points):
+		case i == len(c.Points) && c != r.Made(): // that one ends at the result
 			where = fmt.Sprintf("with %d or fewer heads left", first.Left)
 		}
-		if simpler := r.Simpler(); simpler != "" {
+		if simpler := r.Simpler(); simpler != "" && c != r.Made() {
 			where = simpler + ", " + where
 		}
 		most, worst = largest, fmt.Sprintf("%s, %s is worse than random orders: %s against %s%s",
-			where, method, fixed(first.Metric, d), fixed(r.Random.At(first.Left).Metric.Mean, d), r.Unit())
+			where, curve, fixed(first.Metric, d), fixed(r.Random.At(first.Left).Metric.Mean, d), r.Unit())
 	}
 	return worst
 }
@@ -333,11 +333,11 @@ func (r *Report) loss(p Point) Number {
 	return by
 }
 
-// WorseMethods returns WorseThanChance of the methods that were not chosen.
+// WorseMethods returns WorseThanChance of the curves other than the main one.
 func (r *Report) WorseMethods() (list []string) {
-	for _, c := range r.Curves {
-		if method, reversed := c.ordered(); !reversed && method != r.Result.Method && !strings.HasSuffix(method, AsPruned) {
-			if worse := r.WorseThanChance(method); worse != "" {
+	for i := range r.Curves {
+		if name, reversed := r.Curves[i].ordered(); !reversed && &r.Curves[i] != r.Main() {
+			if worse := r.WorseThanChance(name); worse != "" {
 				list = append(list, worse)
 			}
 		}
