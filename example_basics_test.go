@@ -54,6 +54,41 @@ func ExampleMultiHead() {
 	// out.bias [32]
 }
 
+// Multi-head attention one operation at a time, and the shapes: five heads, 2 × 4 queries, 2 × 6 keys, of which 3 and 2
+// are valid. All inputs are 1, so all valid keys of a sequence get the same weight.
+func ExampleMultiHead_shapes() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 100, Heads: 5}, rng)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, y := tensor.Full(1, 2, 4, 100), tensor.Full(1, 2, 6, 100) // [B Lq D], [B Lk D]
+	split := func(a *tensor.Tensor) *tensor.Tensor {             // [B L D] to [B H L E]
+		a = tensor.Reshape(nil, a, 2, a.Dim(1), 5, 20)
+		return tensor.Transpose(nil, a, 0, 2, 1, 3)
+	}
+	q := split(layer.Q.Forward(nil, x))
+	k, v := split(layer.K.Forward(nil, y)), split(layer.V.Forward(nil, y))
+	o := attn.Options{Mask: mask.Lengths(3, 2), Weights: true}
+	heads := attn.Attend(nil, q, k, v, o)
+	joined := tensor.Reshape(nil, tensor.Transpose(nil, heads.Out, 0, 2, 1, 3), 2, 4, 100)
+	out := layer.Out.Forward(nil, joined)
+
+	fmt.Println("queries", q.Shape(), "keys", k.Shape())
+	fmt.Println("weights", heads.Weights.Shape(), "heads", heads.Out.Shape(), "out", out.Shape())
+	for b := range 2 {
+		fmt.Printf("%.3f\n", tensor.Index(nil, heads.Weights, b, 0, 0).Data())
+	}
+	whole := layer.Forward(nil, x, y, y, o).Out // the same in one call
+	fmt.Printf("%.3f, in one call %.3f\n", out.At(1, 3, 99), whole.At(1, 3, 99))
+	// Output:
+	// queries [2 5 4 20] keys [2 5 6 20]
+	// weights [2 5 4 6] heads [2 5 4 20] out [2 4 100]
+	// [0.333 0.333 0.333 0.000 0.000 0.000]
+	// [0.500 0.500 0.000 0.000 0.000 0.000]
+	// -1.193, in one call -1.193
+}
+
 // Grouped-query attention (GQA): eight query heads share two key and value heads.
 func ExampleMultiHeadConfig_groupedQuery() {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -50,11 +50,13 @@ var lessonPages = []lesson{
 		"Six ways to compare a query with keys, padding, and why scores are scaled."},
 	{3, "reverse", "Encoder and decoder",
 		"A small translator learns to write strings backwards while you watch its heads form."},
-	{4, "dates", "Multi-head attention",
+	{4, "shapes", "Shapes of multi-head attention",
+		"Every array from input to output, its axes and its numbers. Choose sizes, and colour an axis."},
+	{5, "dates", "Heads of a translator",
 		"Type a date in any of ten languages, see every head, and remove the heads that do not matter."},
-	{5, "masks", "Masks, layouts and positions",
+	{6, "masks", "Masks, layouts and positions",
 		"Which keys a query may attend to, where numbers are in memory, and what a cache saves."},
-	{6, "minilm", "A real model, opened",
+	{7, "minilm", "A real model, opened",
 		"All 72 heads of a pretrained model, and three patterns to find in them."},
 }
 

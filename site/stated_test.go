@@ -30,7 +30,7 @@ type head struct {
 	weights       [][]float64
 }
 
-// exportedHeads returns the heads of lesson 6, and the tokens of its sentence.
+// exportedHeads returns the heads of lesson 7, and the tokens of its sentence.
 func exportedHeads(t *testing.T) (list []head, tokens []string) {
 	t.Helper()
 	packed, err := os.ReadFile("assets/minilm-heads.json.gz")
@@ -74,7 +74,7 @@ func exportedHeads(t *testing.T) (list []head, tokens []string) {
 	return list, start.Records[0].Axes[0].Tokens
 }
 
-// The heads and weights that lesson 6 names are those of the page that it shows.
+// The heads and weights that lesson 7 names are those of the page that it shows.
 func TestStatedHeads(t *testing.T) {
 	list, tokens := exportedHeads(t)
 	last := len(tokens) - 1
@@ -133,7 +133,7 @@ func TestStatedHeads(t *testing.T) {
 		h[0].layer, h[0].number, it, mean[0])
 }
 
-// What lesson 5 prints is the output of the example, and lesson 1 names the steps of its program and of its figure.
+// What lesson 6 prints is the output of the example, and lesson 1 names the steps of its program and of its figure.
 func TestStatedExamples(t *testing.T) {
 	text, err := os.ReadFile("../mask/example_test.go")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestStatedExamples(t *testing.T) {
 	}
 	block := strings.TrimRight(strings.ReplaceAll(output, "\t// ", "    "), "\n")
 	if block == "" || !strings.Contains(string(lesson), "\n"+block+"\n") {
-		t.Errorf("lesson 5 does not print\n%s", block)
+		t.Errorf("lesson 6 does not print\n%s", block)
 	}
 	page, script := words(t, "pages/regression.html"), words(t, "assets/regression.js")
 	program := words(t, "../examples/regression/main.go")

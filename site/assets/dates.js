@@ -1,4 +1,4 @@
-// Lesson 4: the translator of dates. Its heads are shown, switched off, measured and removed.
+// Lesson 5: the translator of dates. Its heads are shown, switched off, measured and removed.
 
 import { ask, byId, complain, el, later, latest, number, say, sentence, state } from "./page.js";
 import { chart } from "./chart.js";

@@ -25,7 +25,8 @@ function sharpness(layer, weights) {
 export const headName = (head) => `${head.layer} head ${head.number}`;
 
 /**
- * Returns a grid of heads. Heads are {layer: name, number}; a layer is what lesson/look.go returns.
+ * Returns a grid of heads: node has the small maps and the large one beside each other, small and large are for pages that
+ * arrange them otherwise. Heads are {layer: name, number}; a layer is what lesson/look.go returns.
  * @param {{onPick?: (head: {layer: string, number: number}) => void,
  *   onToggle?: (head: {layer: string, number: number}, on: boolean) => void}} options with onToggle, each head has a switch
  */
@@ -80,7 +81,7 @@ export function headGrid({ onPick, onToggle } = {}) {
 
   const kindOf = (name) => (name.includes("cross") ? "cross" : name.startsWith("decoder") ? "decoder" : "encoder");
 
-  return { node,
+  return { node, small: grid, large,
     /** Draws the heads of a text. all are the layers with all heads, off those that are switched off. */
     show(next, all = null, without = []) {
       layers = next;

@@ -8,7 +8,7 @@ import { brokenRGB, css, legend, maskRGB, rgb, signedRGB } from "./colour.js";
 const family = "system-ui, sans-serif", letters = 12, least = 9; // sizes of labels, in pixels
 
 /** Draws cells of any size; hidden ones are hatched. */
-function cells(context, what, x0, y0, w, h, place) {
+export function cells(context, what, x0, y0, w, h, place) {
   const { weights, columns, rows, hidden } = what, [ground, stripe] = maskRGB();
   for (let i = 0; i < rows.length; i++)
     for (let j = 0; j < columns.length; j++) {
@@ -37,7 +37,7 @@ function cells(context, what, x0, y0, w, h, place) {
 }
 
 /** Returns the ends of the scale, and a function from a value to its place on it. */
-function scaleOf({ weights, hidden, scale = "own", low, high }) {
+export function scaleOf({ weights, hidden, scale = "own", low, high }) {
   const seen = weights.filter((w, i) => Number.isFinite(w) && !hidden?.[i]);
   if (scale === "signed") {
     const most = high ?? seen.reduce((m, w) => Math.max(m, Math.abs(w)), 1e-9);
@@ -138,7 +138,7 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
 
   const told = () => {
     const k = cell.i * what.columns.length + cell.j;
-    return what.hidden?.[k] ? "masked" : number(what.weights[k], digits);
+    return `${rowTitle} ${what.rows[cell.i]}, ${columnTitle} ${what.columns[cell.j]}: ${what.hidden?.[k] ? "masked" : number(what.weights[k], digits)}`;
   };
 
   function point() {
@@ -149,7 +149,7 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
     if (!cell) return;
     context.strokeStyle = getComputedStyle(node).color;
     context.strokeRect(at.left + cell.j * at.size, at.top + cell.i * at.high, at.size, at.high);
-    tip.textContent = `${told()}  ${what.rows[cell.i]} → ${what.columns[cell.j]}`;
+    tip.textContent = told();
     const x = at.left + (cell.j + 1) * at.size + 8, y = at.top + (cell.i + 1) * at.high + 6;
     tip.style.left = Math.max(0, Math.min(x, at.width - tip.offsetWidth)) + "px";
     tip.style.top = (y + tip.offsetHeight > at.height ? Math.max(0, y - tip.offsetHeight - at.high - 12) : y) + "px";
@@ -166,13 +166,15 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
     cell = under(event);
     point();
   });
-  field.addEventListener("pointerleave", () => {
+  field.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "touch") return; // what was tapped stays until another tap
     cell = null;
     if (what) point();
   });
   field.addEventListener("click", (event) => {
-    const hit = what && under(event);
-    if (hit) onPick?.(hit.i, hit.j);
+    cell = what && under(event);
+    if (what) point();
+    if (cell) onPick?.(cell.i, cell.j);
   });
   field.addEventListener("keydown", (event) => {
     const go = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
@@ -184,7 +186,7 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
       const from = cell ?? { i: go[0] ? -go[0] : 0, j: go[1] ? -go[1] : 0 };
       const clamp = (n, length) => Math.max(0, Math.min(length - 1, n));
       cell = { i: clamp(cell ? from.i + go[0] : 0, what.rows.length), j: clamp(cell ? from.j + go[1] : 0, what.columns.length) };
-      say(`${rowTitle} ${what.rows[cell.i]}, ${columnTitle} ${what.columns[cell.j]}: ${told()}`);
+      say(told());
       event.preventDefault();
     }
     point();

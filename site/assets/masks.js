@@ -1,4 +1,4 @@
-// Lesson 5: masks, relative positions, layouts and a cache.
+// Lesson 6: masks, relative positions, layouts and a cache.
 
 import { ask, byId, calm, complain, el, grouped, latest, number, onTheme, readout, say, state } from "./page.js";
 import { chart } from "./chart.js";

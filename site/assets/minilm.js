@@ -1,4 +1,4 @@
-// Lesson 6: opens heads of the exported page, which is in a frame, and keeps what is chosen there in the address.
+// Lesson 7: opens heads of the exported page, which is in a frame, and keeps what is chosen there in the address.
 
 import { byId, complain, onTheme, state, theme } from "./page.js";
 

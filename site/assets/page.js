@@ -65,7 +65,6 @@ function prepareTheme() {
     button.setAttribute("aria-label", `Colours: ${name}`);
     for (const run of themeListeners) run();
   };
-  button.hidden = false;
   button.addEventListener("click", () => {
     const order = ["", "light", "dark"], root = document.documentElement;
     const next = order[(order.indexOf(root.dataset.theme || "") + 1) % 3];

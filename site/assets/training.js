@@ -37,14 +37,16 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const values = {}, readout = el("dl", { class: "readout" }, ...[["step", "step"], ["loss", "loss, nats per token"], ["rate", "tokens per second"], ["time", "computing time"], ["output", "the model writes"]].map(([k, label]) =>
     el("div", {}, el("dt", { text: label }), (values[k] = el("dd", { text: "–" })))));
-  const curve = chart({ title: "Loss", x: "step", y: "loss (log scale)", height: 200 }), grid = headGrid({ onPick: (head) => state.set({ [name("head")]: `${head.layer}-${head.number}` }) });
+  const curve = chart({ title: "Loss", x: "step", y: "loss (log scale)", height: 230 }), grid = headGrid({ onPick: (head) => state.set({ [name("head")]: `${head.layer}-${head.number}` }) });
   const result = el("p", { class: "small", role: "status" }), check = el("button", { type: "button", text: `Test on ${test} new texts` });
   const slept = el("p", { class: "quiet small", role: "status", hidden: true });
   node.append(
     el("div", { class: "controls" }, go, one, again, el("label", { for: id("until"), text: "until step" }, until), el("label", { for: id("seed"), text: "seed" }, seed),
       ...(networks.length ? [network.label] : []), ...(scores.length ? [score.label] : [])),
     readout, slept,
-    el("div", { class: "controls" }, el("label", { for: id("text"), text: hint }, text), check), problem, result, curve.node, grid.node);
+    // The map that forms is beside the loss, or above it on a phone: it stays in sight while the model trains.
+    el("div", { class: "columns" }, grid.large, curve.node), problem,
+    el("div", { class: "controls" }, el("label", { for: id("text"), text: hint }, text), check), result, grid.small);
   curve.node.hidden = true;
 
   /** Returns the number of a box, or null and says which numbers it accepts. */

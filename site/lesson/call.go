@@ -84,25 +84,32 @@ var pause = func() {}
 // real is a number of a result. JSON has no NaN and no infinity: they become null, which the pages show as –.
 type real float64
 
-func (x real) MarshalJSON() ([]byte, error) { return appendReal(nil, float64(x), 64), nil }
+func (x real) MarshalJSON() ([]byte, error) { return appendReal(nil, float64(x), -1, 64), nil }
 
 // reals are numbers of a figure, with null for those that are not finite.
 type reals []float32
 
-func (list reals) MarshalJSON() ([]byte, error) {
+func (list reals) MarshalJSON() ([]byte, error) { return appendReals(list, -1), nil }
+
+// brief are reals with five digits, for figures that show thousands of them.
+type brief []float32
+
+func (list brief) MarshalJSON() ([]byte, error) { return appendReals(list, 5), nil }
+
+func appendReals(list []float32, digits int) []byte {
 	text := append(make([]byte, 0, 12*len(list)+2), '[')
 	for i, x := range list {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = appendReal(text, float64(x), 32)
+		text = appendReal(text, float64(x), digits, 32)
 	}
-	return append(text, ']'), nil
+	return append(text, ']')
 }
 
-func appendReal(text []byte, x float64, bits int) []byte {
+func appendReal(text []byte, x float64, digits, bits int) []byte {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return append(text, "null"...)
 	}
-	return strconv.AppendFloat(text, x, 'g', -1, bits)
+	return strconv.AppendFloat(text, x, 'g', digits, bits)
 }

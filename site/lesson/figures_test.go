@@ -167,12 +167,61 @@ func TestFiguresRefuse(t *testing.T) {
 		{"masks.build", `{"length":0}`, "want 1 to 64"},
 		{"masks.build", `{"length":6,"documents":[5,2]}`, "cumulative lengths"},
 		{"masks.cache", `{"steps":1000}`, "want 1 to 64"},
+		{"shapes.steps", `{"batch":2,"heads":2,"queries":3,"keys":0,"width":8}`, "want 1 to 64"},
 		{"masks.layouts", `{"batch":100,"length":1}`, "at most 8 of 16"},
 	} {
 		_, err := run(context.Background(), c.name, []byte(c.args), func(any) {})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v, want %q", c.name, c.args, err, c.want)
 		}
+	}
+}
+
+// The arrays of the lesson on shapes: each is computed from the one before, and their end is what the layer gives.
+func TestShapes(t *testing.T) {
+	type steps struct {
+		Arrays []struct {
+			Step, Name   string
+			Shape, Shown []int
+			Data         []*float32
+		}
+		Refused    string
+		Difference float64
+	}
+	args := object{"batch": 3, "heads": 4, "queries": 5, "keys": 6, "width": 8, "lengths": []int{2, 9}, "seed": 1}
+	s := call[steps](t, "shapes.steps", args, nil)
+	if s.Difference > 1e-6 || len(s.Arrays) != 20 {
+		t.Errorf("%d arrays, difference %g", len(s.Arrays), s.Difference)
+	}
+	for i, a := range s.Arrays {
+		n := 1
+		for _, d := range a.Shown {
+			n *= d
+		}
+		if n != len(a.Data) || a.Step == "d2l" && !slices.Equal(a.Shape, []int{12, 5, 6}) || a.Step == "d2l" && a.Shown[0] != 8 {
+			t.Errorf("array %d, %s %s: shape %v, shown %v of %d numbers", i, a.Step, a.Name, a.Shape, a.Shown, len(a.Data))
+		}
+		switch a.Step {
+		case "mask", "softmax": // of the first sequence 2 keys are valid, of the second all 6
+			for k, x := range a.Data {
+				masked := k < len(a.Data)/2 && k%6 >= 2
+				if a.Step == "mask" && (x == nil) != masked || a.Step == "softmax" && (*x == 0) != masked {
+					t.Errorf("%s: number %d is %v", a.Step, k, x)
+				}
+			}
+		case "labml": // [Lq Lk B H] of [B H Lq Lk]
+			w := s.Arrays[i-2].Data
+			for k, x := range a.Data {
+				h, b, j, i := k%4, k/4%2, k/8%6, k/48
+				if *x != *w[((b*4+h)*5+i)*6+j] {
+					t.Fatalf("weight %d is %v", k, *x)
+				}
+			}
+		}
+	}
+	args["width"] = 9
+	if s := call[steps](t, "shapes.steps", args, nil); !strings.Contains(s.Refused, "width 9 is not divisible by 4 heads") {
+		t.Errorf("width 9 and 4 heads: %q", s.Refused)
 	}
 }
 

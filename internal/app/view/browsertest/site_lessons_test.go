@@ -3,6 +3,7 @@ package browsertest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,56 @@ func TestSiteScores(t *testing.T) {
 	}
 }
 
-// Lesson 5 shows the expression of a mask, and a cache that gives the same bits.
+// Lesson 4 shows the numbers of the tutorials, an axis in every array that has it, and the library's error.
+func TestSiteShapes(t *testing.T) {
+	url := site(t)
+	w := watch(t, 1280, 900)
+	w.lesson(url + "shapes.html")
+	numbers := func() string {
+		return js[string](w.tab, `[...document.querySelectorAll("#strip .numbers")].map((e) => e.textContent).join("\n")`)
+	}
+	for _, want := range []string{"scores[0, 0, 0, :] = 0.290 0.290 0.290 −∞ −∞ −∞", "weights[0, 0, 0, :] = 0.333 0.333 0.333 0.000 0.000 0.000"} {
+		if got := numbers(); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	w.set("at-B", 1)
+	if got := numbers(); !strings.Contains(got, "weights[1, 0, 0, :] = 0.500 0.500 0.000 0.000 0.000 0.000") {
+		t.Errorf("the second sequence has\n%s", got)
+	}
+	shapes := js[[]string](w.tab, `[...document.querySelectorAll(".strip h4")].map((e) => e.querySelector("code").textContent + " " + [...e.querySelectorAll(".axis span")].map((s) => s.textContent).join(" "))`)
+	want := []string{"x 2 4 100", "y 2 6 100", "q 2 4 100", "k 2 6 100", "v 2 6 100", "q 2 4 5 20", "k 2 6 5 20", "v 2 6 5 20",
+		"q 2 5 4 20", "k 2 5 6 20", "v 2 5 6 20", "scores 2 5 4 6", "scores 2 5 4 6", "weights 2 5 4 6", "heads 2 5 4 20",
+		"joined 2 4 100", "out 2 4 100", "weights 2 5 4 6", "weights 10 4 6", "weights 4 6 2 5"}
+	if !slices.Equal(shapes, want) {
+		t.Errorf("the shapes are %q", shapes)
+	}
+	// The head size is a part of the width, so it is coloured there too.
+	w.click(`#strip [data-axis="E"]`)
+	w.set("at-H", 2)
+	if got := numbers(); !strings.Contains(got, "q[1, 0, 40:60] = ") || !strings.Contains(got, "q[1, 2, 0, :] = ") {
+		t.Errorf("the numbers of a head are\n%s", got)
+	}
+	// A tap on a cell of the first picture chooses its number.
+	js[bool](w.tab, `(() => { const c = document.querySelector("#strip canvas"), r = c.getBoundingClientRect();
+		c.dispatchEvent(new MouseEvent("click", { clientX: r.left + 16 + 0.995 * (r.width - 18), clientY: r.top + 17 })); return true; })()`)
+	w.wait(`document.getElementById("at-H").value === "4" && document.getElementById("at-E").value === "19" && document.getElementById("at-B").value === "0"`)
+	w.set("width", 101)
+	w.wait(`document.getElementById("refused").textContent === "attn: NewMultiHead: width 101 is not divisible by 5 heads"`)
+	if js[bool](w.tab, `document.getElementById("strip").checkVisibility()`) {
+		t.Error("arrays of an impossible choice are shown")
+	}
+	w.set("preset", "1")
+	w.wait(`document.getElementById("strip").textContent.includes("first 2 sequences") && document.getElementById("table").textContent.includes("[384 12 10]")`)
+	for _, bad := range []string{"b=99&h=-1&q=x&k=1e9&d=0&v0=7", "at=9,9,9,9,9&axis=Z", "at=1,2"} {
+		w.lesson(url + "shapes.html#" + bad)
+		if problem := w.text("#notes .bad"); problem != "" {
+			t.Errorf("%s: %s", bad, problem)
+		}
+	}
+}
+
+// Lesson 6 shows the expression of a mask, and a cache that gives the same bits.
 func TestSiteMasks(t *testing.T) {
 	w := watch(t, 380, 800)
 	w.lesson(site(t) + "masks.html#window=1&documents=1&position=alibi")
@@ -120,7 +170,7 @@ func TestSiteMasks(t *testing.T) {
 	}
 }
 
-// Lesson 6 opens the heads that its text names, and the exported page shows the same numbers.
+// Lesson 7 opens the heads that its text names, and the exported page shows the same numbers.
 func TestSiteModel(t *testing.T) {
 	w := watch(t, 1280, 900)
 	url := site(t)
@@ -140,7 +190,7 @@ func TestSiteModel(t *testing.T) {
 	}
 }
 
-// What is chosen in the frame of lesson 6 is in the address of the page, and a link opens it.
+// What is chosen in the frame of lesson 7 is in the address of the page, and a link opens it.
 func TestSiteFrameState(t *testing.T) {
 	url := site(t) + "minilm.html"
 	w := watch(t, 1280, 900)
@@ -204,7 +254,7 @@ func TestSiteFrameState(t *testing.T) {
 	}
 }
 
-// The frame of lesson 6 draws all heads before anybody scrolls to it: a page may be printed unread. Without its
+// The frame of lesson 7 draws all heads before anybody scrolls to it: a page may be printed unread. Without its
 // sandbox, the test can look into the frame.
 func TestSiteFrame(t *testing.T) {
 	url := site(t)

@@ -93,7 +93,7 @@ func TestSiteReverse(t *testing.T) {
 	}
 }
 
-// Lesson 4 translates what is typed, switches heads off, measures and removes them, and has its state in the address.
+// Lesson 5 translates what is typed, switches heads off, measures and removes them, and has its state in the address.
 func TestSiteDates(t *testing.T) {
 	w := watch(t, 1280, 900)
 	url := site(t)

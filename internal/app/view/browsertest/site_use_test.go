@@ -45,6 +45,15 @@ var uses = []struct {
 		w.set("reverse-until", 12)
 		w.click("#train button")
 	}, `document.querySelector("#train dd").textContent === "12 of 1,250" && location.hash.includes("step=12") && location.hash.includes("jihgf")`},
+	{"shapes", func(w *watched) {
+		w.set("preset", "2")
+		w.wait(`document.getElementById("width-out").textContent === "128"`)
+		w.set("heads", 4)
+		w.wait(`document.getElementById("preset").value === ""`)
+		w.click("#draws")
+		w.click(`#axes [data-axis="H"]`)
+		w.set("at-Lk", 2)
+	}, `document.getElementById("strip").textContent.includes("weights[0, :, 0, 2] = ") && location.hash.includes("seed=2") && location.hash.includes("axis=H")`},
 	{"dates", func(w *watched) {
 		w.set("sample", "le 1er août 1987")
 		js[bool](w.tab, `document.querySelectorAll("#grid input")[5].click(), document.querySelectorAll("#grid .head")[6].click(), true`)
