@@ -47,7 +47,7 @@ var lessonPages = []lesson{
 	{1, "regression", "Kernel regression",
 		"Attention without a network: a weighted mean. Drag points, choose a width, then learn it."},
 	{2, "scores", "Scores and the masked softmax",
-		"Six ways to compare a query with keys, padding, and why scores are scaled."},
+		"Seven ways to compare a query with keys, padding, and why scores are scaled."},
 	{3, "reverse", "Encoder and decoder",
 		"A small translator learns to write strings backwards while you watch its heads form."},
 	{4, "shapes", "Shapes of multi-head attention",

@@ -49,6 +49,29 @@ func TestSearchTitles(t *testing.T) {
 	}
 }
 
+// A lesson asks the reader to predict what its figures show, and hides the answer.
+func TestQuestions(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", lessonsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := liveComment.FindAllIndex(text, -1)
+	if len(figures) < 16 {
+		t.Fatalf("%d figures, want at least 16", len(figures))
+	}
+	end := 0
+	for _, at := range figures {
+		name := string(text[at[0]:at[1]])
+		if before := string(text[end:at[0]]); !strings.Contains(before, "<summary>Question: ") && !strings.Contains(name, "minilm") {
+			t.Errorf("no question is before %s", name)
+		}
+		end = at[1]
+	}
+	if !strings.Contains(string(text[end:]), "<summary>Answers</summary>") {
+		t.Error("the answers of the last lesson are not hidden")
+	}
+}
+
 // Every link of a page leads to a file of the site, and to an element with that name; nothing is
 // loaded from elsewhere, and nothing in a page needs a weaker policy.
 func TestLinks(t *testing.T) {

@@ -70,7 +70,7 @@ export function chart({ title = "", x: xName, y: yName, height = 260, level = "h
         }
         return [svg("path", { class: ink, d: path, stroke: "currentColor", "stroke-dasharray": l.dashed ? "5 4" : null }), ...(l.x.length === 1 && Number.isFinite(l.y[0]) && !(log && l.y[0] <= 0) ? [svg("circle", { class: ink, cx: px(l.x[0]), cy: py(l.y[0]), r: 3, fill: "currentColor" })] : [])]; // a single value is a dot
       }));
-      names.replaceChildren(...lines.map((l) => el("li", { class: `ink-${l.colour ?? 1}${l.points ? " dots" : ""}${l.dashed ? " dashes" : ""}` }, el("span", { text: l.name }))));
+      names.replaceChildren(...lines.filter((l) => l.name).map((l) => el("li", { class: `ink-${l.colour ?? 1}${l.points ? " dots" : ""}${l.dashed ? " dashes" : ""}` }, el("span", { text: l.name }))));
       picture.setAttribute("aria-label", summary ?? `${title || yName}: ` + lines.map((l) => `${l.name}, ${l.x.length} values, the last ${number(l.y.at(-1), 3)}`).join("; "));
       onDraw();
     },

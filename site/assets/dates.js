@@ -26,6 +26,7 @@ const parseHead = (text) => {
 };
 const written = (head) => `${kindOf(head)}-${head.number}`;
 const same = (a, b) => a.layer === b.layer && a.number === b.number;
+const called = (r) => `by ${r.method.replaceAll("-", " ")}${r.again ? ", measured again" : ""}`;
 const percent = (q) => `${q.exact} (${number((100 * q.exact) / q.texts, 1)}%)`;
 
 let model = null, off = [], chosen = { layer: names.cross, number: 0 }, ranking = null, drawn = 0;
@@ -121,13 +122,13 @@ byId("layer-off").onclick = () => {
 
 // Importance.
 
-const method = byId("method"), map = heatmap({ title: "Importance", rowTitle: "layer", columnTitle: "head", largest: 56, digits: 4 });
+const method = byId("method"), repeat = byId("again"), map = heatmap({ title: "Importance", rowTitle: "layer", columnTitle: "head", largest: 56, digits: 4 });
 byId("scores").append(map.node);
 map.node.hidden = true;
 method.append(...methods.map(([name]) => el("option", { value: name, text: name.replaceAll("-", " ") })));
-method.onchange = () => {
-  byId("method-words").textContent = methods.find(([name]) => name === method.value)[1];
-  if (ranking && ranking.method !== method.value) byId("rank-progress").textContent = `The numbers below are still by ${ranking.method.replaceAll("-", " ")}: measure again.`;
+method.onchange = repeat.onchange = () => {
+  byId("method-words").textContent = methods.find(([name]) => name === method.value)[1] + (repeat.checked ? " After each removal, the remaining heads are measured again." : "");
+  if (ranking && (ranking.method !== method.value || ranking.again !== repeat.checked)) byId("rank-progress").textContent = `The order below is still ${called(ranking)}: press the button.`;
   save();
 };
 
@@ -139,16 +140,17 @@ async function rank() {
   byId("rank").disabled = true;
   byId("rank-progress").textContent = "Measuring …";
   try {
-    const by = method.value, r = await ask("dates.importance", { dates, method: by }, (f) => (byId("rank-progress").textContent = `${f.done} of ${f.all} batches`), mine.signal);
+    const by = method.value, again = repeat.checked, r = await ask("dates.importance", { dates, method: by, again }, (f) => (byId("rank-progress").textContent = f.removed ? `${f.removed} of ${f.all} heads removed` : `${f.done} of ${f.all} batches`), mine.signal);
     pruning?.abort(); // it removes heads in the earlier order
-    ranking = { ...r, method: by };
+    ranking = { ...r, method: by, again };
     const weights = r.heads.map((h) => h.score), signed = weights.some((w) => w < 0);
     map.node.hidden = false;
     map.show({ weights, rows: ["encoder", "decoder", "cross-attention"], columns: ["0", "1", "2", "3"], ...(signed ? { low: Math.min(...weights) } : {}) });
-    byId("order").replaceChildren(el("h3", { text: `From least to most important, by ${by.replaceAll("-", " ")}` }), el("ol", { class: "small" },
+    byId("order").replaceChildren(el("h3", { text: `From least to most important, ${called(ranking)}${again ? " (numbers: with all heads)" : ""}` }), el("ol", { class: "small" },
       ...r.order.map((head) => el("li", { text: `${short(head)}: ${number(r.heads.find((h) => same(h, head)).score, 4)}` }))));
     byId("rank-progress").textContent = `Measured in ${duration(r.seconds)}.`;
-    curve.points = [];
+    curves = curves.filter((c) => c.name !== called(ranking)).slice(-2); // with this one, three
+    curves.push({ name: called(ranking), points: [] });
     drawCurve();
     prune();
   } catch (e) {
@@ -162,14 +164,17 @@ byId("rank").onclick = rank;
 // Pruning.
 
 const k = byId("k"), curve = chart({ title: "Right dates as heads are removed", x: "heads removed", y: "right, percent", height: 220 });
-curve.points = [];
+let curves = []; // by what was measured, the present one last
 byId("curve").append(curve.node);
 
 function drawCurve() {
-  const points = curve.points.toSorted((a, b) => a.k - b.k);
-  curve.show({ lines: [{ name: `least important first, by ${(ranking?.method ?? method.value).replaceAll("-", " ")}`, x: points.map((p) => p.k), y: points.map((p) => p.percent) },
-    { name: "measured", x: points.map((p) => p.k), y: points.map((p) => p.percent), points: true }], xRange: [0, 12], yRange: [0, 100],
-    summary: points.length ? points.map((p) => `${p.k} removed: ${number(p.percent, 1)}%`).join(", ") : "Nothing is measured yet." });
+  const inks = [2, 3, 1].slice(-Math.max(1, curves.length)), parts = [];
+  const lines = curves.flatMap(({ name, points }, n) => {
+    const list = points.toSorted((a, b) => a.k - b.k), line = { x: list.map((p) => p.k), y: list.map((p) => p.percent), colour: inks[n] };
+    if (list.length) parts.push(`${name}: ${list.map((p) => `${p.k} removed: ${number(p.percent, 1)}%`).join(", ")}`);
+    return [{ ...line, name: `least important first, ${name}` }, { ...line, points: true }];
+  });
+  curve.show({ lines, xRange: [0, 12], yRange: [0, 100], summary: parts.join("; ") || "Nothing is measured yet." });
 }
 
 let pruning = null;
@@ -179,7 +184,8 @@ async function removed(count, signal) {
   const gone = ranking.order.slice(0, count);
   const q = await ask("dates.measure", { off: gone, dates }, null, signal);
   if (!signal.aborted) {
-    curve.points = [...curve.points.filter((p) => p.k !== count), { k: count, percent: (100 * q.exact) / q.texts }];
+    const now = curves.at(-1);
+    now.points = [...now.points.filter((p) => p.k !== count), { k: count, percent: (100 * q.exact) / q.texts }];
     drawCurve();
   }
   return [gone, q];
@@ -202,8 +208,10 @@ const prune = later(200, async () => {
     byId("prune-progress").textContent = "";
     byId("parameters").textContent = `${s.parameters.toLocaleString("en")} (−${number(100 * (1 - s.parameters / s.wholeParameters), 0)}%)`;
     byId("pruned-time").textContent = duration(s.seconds);
-    byId("pruned-speed").textContent = `${number(s.wholeSeconds / s.seconds, 2)} ×`;
-    say(`${count} heads removed: ${q.exact} of ${q.texts} dates are right, ${number(s.wholeSeconds / s.seconds, 2)} times as fast.`);
+    const [times, least, most] = s.faster, spread = `${number(least, 2)} to ${number(most, 2)}`; // of the middle half of the turns
+    const faster = least <= 1 && most >= 1 ? `no difference (${spread} ×)` : `${number(times, 2)} (${spread}) ×`;
+    byId("pruned-speed").textContent = faster;
+    say(`${count} heads removed: ${q.exact} of ${q.texts} dates are right; speed: ${faster}.`);
   } catch (e) {
     if (!mine.signal.aborted) byId("prune-progress").textContent = sentence(e.message);
   }
@@ -233,7 +241,7 @@ byId("sweep").onclick = async () => {
 
 function save() {
   state.set({ text: text.value === usual ? null : text.value.slice(0, 100), off: off.length ? off.map(written).join(",") : null,
-    look: same(chosen, { layer: names.cross, number: 0 }) ? null : written(chosen), method: method.value === methods[0][0] ? null : method.value, k: Number(k.value) || null });
+    look: same(chosen, { layer: names.cross, number: 0 }) ? null : written(chosen), method: method.value === methods[0][0] ? null : method.value, again: repeat.checked ? 1 : null, k: Number(k.value) || null });
   last = location.hash;
 }
 let last = null;
@@ -246,6 +254,7 @@ async function load() {
   sample.value = samples.some(([, date]) => date === text.value) ? text.value : "";
   off = state.get("off").split(",").map(parseHead).filter((head, i, all) => head && all.findIndex((h) => h && same(h, head)) === i);
   chosen = parseHead(state.get("look")) ?? chosen;
+  repeat.checked = state.get("again") === "1";
   method.value = methods.some(([name]) => name === state.get("method")) ? state.get("method") : methods[0][0];
   k.value = byId("k-out").textContent = String(Math.max(0, Math.min(12, Math.round(state.get("k", 0)))));
   method.onchange();

@@ -6,7 +6,7 @@ import { weightTable } from "./colour.js";
 import { handle } from "./drag.js";
 import { heatmap } from "./heatmap.js";
 
-// Six scores, one query.
+// Seven scores, one query.
 
 const start = { query: [1.5, 1], keys: [[2, 1.5], [0.9, 0.4], [-1.5, 1.5], [-1.5, -1], [1, -1.8], [3.2, 2.6]] };
 const letters = "abcdef", reach = 4, side = 360;
@@ -83,7 +83,7 @@ function table() {
 function save() {
   const text = [plane.query, ...plane.keys].flat().join(",");
   state.set({ at: text === [start.query, ...start.keys].flat().join(",") ? null : text, seed: seed === 1 ? null : seed, valid: valid === 6 ? null : valid, show: byId("what").value || null,
-    lengths: lengths.join(",") === "7,4" ? null : lengths.join(","), nan: byId("nan").checked ? 1 : null, e: size === 6 ? null : 2 ** size, vectors: vectors === 1 ? null : vectors });
+    lengths: lengths.join(",") === "7,4" ? null : lengths.join(","), nan: byId("nan").checked ? 1 : null, keysonly: byId("keys-only").checked ? 1 : null, e: size === 6 ? null : 2 ** size, vectors: vectors === 1 ? null : vectors });
 }
 
 byId("what").addEventListener("change", () => {
@@ -119,14 +119,14 @@ const masked = latest(async () => {
     byId(`length-${b}`).value = n;
     byId(`length-${b}-out`).textContent = n;
   });
-  const r = await ask("scores.lengths", { lengths, nan }).catch((problem) => complain(problem.message));
+  const keysOnly = byId("keys-only").checked, r = await ask("scores.lengths", { lengths, nan, keysOnly }).catch((problem) => complain(problem.message));
   if (!r) return;
   const l = r.length, labels = (b) => Array.from({ length: l }, (_, i) => (i < lengths[b] ? String(i) : "–"));
   maps.forEach((m, n) => {
     const b = Math.floor(n / r.heads);
     m.show({ rows: labels(b), columns: labels(b), weights: r.weights.slice(n * l * l, (n + 1) * l * l), hidden: r.hidden.slice(b * l * l, (b + 1) * l * l), low: 0, high: 1 });
   });
-  byId("lengths-read").textContent = `The output of the layer sums to ${number(r.out, 4)}${nan ? ", and contains no NaN although padding does" : ""}.`;
+  byId("lengths-read").textContent = `The output for valid queries sums to ${number(r.out, 4)}${nan ? ", and contains no NaN although padding does" : ""}.` + (keysOnly ? ` ${r.broken} of ${2 * l - lengths[0] - lengths[1]} output vectors of padding contain NaN.` : "");
 });
 for (const b of [0, 1]) byId(`length-${b}`).addEventListener("input", () => {
   lengths[b] = Number(byId(`length-${b}`).value);
@@ -134,7 +134,7 @@ for (const b of [0, 1]) byId(`length-${b}`).addEventListener("input", () => {
   save();
   say(`Sequence ${b + 1} has ${lengths[b]} valid vectors.`);
 });
-byId("nan").addEventListener("change", () => {
+for (const id of ["nan", "keys-only"]) byId(id).addEventListener("change", () => {
   masked();
   save();
 });
@@ -189,6 +189,7 @@ async function load() {
   const given = state.get("lengths", "7,4").split(",").map(Number);
   lengths = given.length === 2 && given.every((n) => Number.isInteger(n) && n >= 0 && n <= 7) ? given : [7, 4];
   byId("nan").checked = state.get("nan") === "1";
+  byId("keys-only").checked = state.get("keysonly") === "1";
   size = Math.max(0, Math.min(10, Math.round(Math.log2(Math.max(1, state.get("e", 64))))));
   vectors = whole("vectors", 1, 0, 1e6);
   await Promise.all([compare(), masked(), scaling()]);

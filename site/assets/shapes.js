@@ -17,7 +17,7 @@ const steps = {
   input: ["Inputs", "x has the vectors of the queries, y those of keys and values."],
   project: ["Project", "q = x·Wq, k = y·Wk and v = y·Wv. Each map is D × D, so no shape changes."],
   split: ["Split the width into heads", "D is read as H × E. No number moves: a head is a part of each vector."],
-  order: ["Move the heads before the positions", "Now each head has a matrix of its own. Only here do numbers move."],
+  order: ["Move the heads before the positions", "Now each head has its own matrix. Only here do numbers move."],
   score: ["Scores", "q·kᵀ / √E in each head. E is summed over, and Lk appears: a number for each query and key."],
   mask: ["Mask", "Scores of keys after the valid length become −∞. One length serves all heads and queries of its sequence."],
   softmax: ["Softmax over Lk", "Each row of weights sums to 1."],

@@ -81,8 +81,13 @@ func TestScoresCompare(t *testing.T) {
 	keys := [][2]float32{{1, 0}, {0, 1}, {-1, 0}, {2, 2}}
 	args := object{"query": []float32{1, 1}, "keys": keys, "valid": 3, "seed": 1}
 	list := call[[]compared](t, "scores.compare", args, nil)
-	if len(list) != 6 {
-		t.Fatalf("%d scores, want 6", len(list))
+	if len(list) != 7 {
+		t.Fatalf("%d scores, want 7", len(list))
+	}
+	for j, s := range list[4].Scores { // vectors of size 2: the scaled bilinear score is the bilinear one / √2
+		if got := list[5].Scores[j]; math.Abs(float64(s)/math.Sqrt2-float64(got)) > 1e-6 {
+			t.Errorf("key %d: bilinear %v, scaled %v", j, s, got)
+		}
 	}
 	for _, c := range list {
 		sum := float32(0)
@@ -114,6 +119,7 @@ func TestScoresLengths(t *testing.T) {
 		Weights []float32 `json:"weights"`
 		Hidden  []bool    `json:"hidden"`
 		Out     float64   `json:"out"`
+		Broken  int       `json:"broken"`
 	}
 	plain := call[result](t, "scores.lengths", object{"lengths": []int{7, 4}}, nil)
 	nan := call[result](t, "scores.lengths", object{"lengths": []int{7, 4}, "nan": true}, nil)
@@ -121,6 +127,11 @@ func TestScoresLengths(t *testing.T) {
 		t.Error("NaN in padding changes the result, or the mask is wrong")
 	}
 	call[result](t, "scores.lengths", object{"lengths": []int{0, 0}, "nan": true}, nil)
+	// Masks of keys alone compute the queries of padding too, which changes no other.
+	keys := call[result](t, "scores.lengths", object{"lengths": []int{7, 4}, "nan": true, "keysOnly": true}, nil)
+	if keys.Out != plain.Out || keys.Broken != 3 || nan.Broken != 0 || keys.Hidden[49+4*7] || !keys.Hidden[49+4] {
+		t.Errorf("masks of keys: output %v, want %v, %d vectors with NaN, want 3", keys.Out, plain.Out, keys.Broken)
+	}
 }
 
 func TestMasks(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
@@ -27,8 +28,8 @@ type compared struct {
 	Out     reals  `json:"out"`
 }
 
-// scoresCompare compares a query in the plane with keys by six scores. The first Valid keys are
-// visible. The numbers of the additive and the bilinear score are drawn by Seed: they are not trained.
+// scoresCompare compares a query in the plane with keys by seven scores. The first Valid keys are
+// visible. The numbers of the additive and the bilinear scores are drawn by Seed: they are not trained.
 func scoresCompare(_ context.Context, a struct {
 	Query [2]float32   `json:"query"`
 	Keys  [][2]float32 `json:"keys"`
@@ -44,6 +45,7 @@ func scoresCompare(_ context.Context, a struct {
 	}
 	rng := rand.New(rand.NewPCG(a.Seed, 1))
 	options := attn.Options{Mask: mask.Lengths(a.Valid), Weights: true}
+	bilinear := score.NewBilinear(2, 2, rng)
 	var list []compared
 	for _, s := range []struct {
 		name  string
@@ -53,7 +55,8 @@ func scoresCompare(_ context.Context, a struct {
 		{"scaled", score.ScaledDot()},
 		{"cosine", &score.Cosine{}},
 		{"Gaussian", &score.Gaussian{}},
-		{"bilinear", score.NewBilinear(2, 2, rng)},
+		{"bilinear", bilinear},
+		{"scaled bilinear", &score.Bilinear{W: bilinear.W, Scaled: true}},
 		{"additive", score.NewAdditive(2, 2, 8, rng)},
 	} {
 		options.Score = s.score
@@ -67,8 +70,9 @@ func scoresCompare(_ context.Context, a struct {
 // scoresLengths runs a multi-head layer on a batch of two sequences of the given valid lengths, as
 // examples/lengths does. With NaN, padding contains NaN.
 func scoresLengths(_ context.Context, a struct {
-	Lengths [2]int `json:"lengths"`
-	NaN     bool   `json:"nan"`
+	Lengths  [2]int `json:"lengths"`
+	NaN      bool   `json:"nan"`
+	KeysOnly bool   `json:"keysOnly"` // the mask hides padded keys, but computes the rows of padded queries
 }, _ func(any)) (any, error) {
 	const batch, length, width, heads = 2, 7, 12, 3
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -88,17 +92,27 @@ func scoresLengths(_ context.Context, a struct {
 			}
 		}
 	}
-	visible := attn.And(mask.Lengths(a.Lengths[:]...), mask.QueryLengths(a.Lengths[:]...))
+	visible := mask.Lengths(a.Lengths[:]...)
+	if !a.KeysOnly {
+		visible = attn.And(visible, mask.QueryLengths(a.Lengths[:]...))
+	}
 	out := layer.Forward(nil, x, x, x, attn.Options{Mask: visible, Weights: true})
-	sum := 0.0
-	for _, v := range out.Out.Data() {
-		sum += float64(v)
+	sum, broken := 0.0, 0 // of valid queries, and the vectors of padding that contain NaN
+	for i := range batch * length {
+		row := out.Out.Data()[i*width : (i+1)*width]
+		if i%length < a.Lengths[i/length] {
+			for _, v := range row {
+				sum += float64(v)
+			}
+		} else if slices.ContainsFunc(row, func(v float32) bool { return v != v }) {
+			broken++
+		}
 	}
 	if math.IsNaN(sum) {
 		return nil, errors.New("NaN has reached the output")
 	}
 	return map[string]any{
-		"length": length, "heads": heads, "weights": reals(out.Weights.Data()), "out": real(sum),
+		"length": length, "heads": heads, "weights": reals(out.Weights.Data()), "out": real(sum), "broken": broken,
 		"hidden": hidden(visible, attn.Sizes{B: batch, Lq: length, Lk: length}),
 	}, nil
 }

@@ -3,13 +3,83 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/attn-go/attn/prune"
 )
+
+// lessons returns a function that reports what docs/lessons.md does not state.
+func lessons(t *testing.T) func(format string, args ...any) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/lessons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose := strings.Join(strings.Fields(string(text)), " ")
+	return func(format string, args ...any) {
+		t.Helper()
+		if want := fmt.Sprintf(format, args...); !strings.Contains(prose, want) {
+			t.Errorf("docs/lessons.md does not state what its page computes: %q", want)
+		}
+	}
+}
+
+// The heads that docs/lessons.md names in its answers are those that the page of the translator measures and removes.
+func TestStatedImportance(t *testing.T) {
+	stated := lessons(t)
+	type ranking struct {
+		Heads []headScore
+		Order []prune.Head
+	}
+	right := func(off []prune.Head) int {
+		args, err := json.Marshal(map[string]any{"off": off, "dates": 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, _ := answered[quality](t, "dates.measure", string(args))
+		return q.Exact
+	}
+	inCross := func(list []prune.Head) (n int) {
+		for _, h := range list {
+			if h.Layer == "decoder.0.cross" {
+				n++
+			}
+		}
+		return n
+	}
+	once, _ := answered[ranking](t, "dates.importance", `{"dates": 200, "method": "leave-one-out"}`)
+	again, _ := answered[ranking](t, "dates.importance", `{"dates": 200, "method": "leave-one-out", "again": true}`)
+	slices.SortFunc(once.Heads, func(a, b headScore) int { return cmp.Compare(b.Score, a.Score) })
+	first, second := once.Heads[0], once.Heads[1]
+	if first.Layer != "decoder.0.self" || inCross(once.Order[:6]) != 4 || inCross(again.Order[:6]) != 2 {
+		t.Errorf("the most important head is %v; removed are %v and %v", first, once.Order[:6], again.Order[:6])
+	}
+	stated("Head %d of the decoder: without it, the loss grows by %.3f nats per token. Without any other single head it "+
+		"grows by at most %.3f.", first.Number, float64(first.Score), float64(second.Score))
+	stated("of 200 new dates, %d are right then.", right(once.Order[:6]))
+	stated("two of the six are heads of cross-attention, and %d dates are right.", right(again.Order[:6]))
+
+	var off []prune.Head
+	for h := range 4 {
+		off = append(off, prune.Head{Layer: "decoder.0.cross", Number: h})
+	}
+	for _, text := range []string{"Tuesday, 5 March 2019", "le 1er août 1987"} {
+		args, err := json.Marshal(map[string]any{"off": off, "text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := answered[shown](t, "dates.look", string(args))
+		stated("The same for every text: %s.", s.Output)
+	}
+}
 
 // The numbers that docs/lessons.md states of trainings are those that its pages compute: WebAssembly has the same bits in
 // every engine. A processor rounds differently, and training amplifies the differences.
@@ -17,17 +87,7 @@ func TestStatedTrainings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains for minutes")
 	}
-	text, err := os.ReadFile("../../docs/lessons.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	prose := strings.Join(strings.Fields(string(text)), " ")
-	stated := func(format string, args ...any) {
-		t.Helper()
-		if want := fmt.Sprintf(format, args...); !strings.Contains(prose, want) {
-			t.Errorf("docs/lessons.md does not state what its page computes: %q", want)
-		}
-	}
+	stated := lessons(t)
 	var state pageState
 	start := func(args string) { state, _ = answered[pageState](t, "train.start", args) }
 	// after trains up to a step, and does what the button of the page does.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,7 +224,7 @@ func TestDates(t *testing.T) {
 		t.Errorf("%+v after %d frames, want %+v", q, len(frames), want)
 	}
 	s, _ := answered[speed](t, "dates.speed", string(args))
-	if s.Parameters != nn.Count(small) || s.WholeParameters != nn.Count(m) || s.Seconds <= 0 {
+	if s.Parameters != nn.Count(small) || s.WholeParameters != nn.Count(m) || s.Seconds <= 0 || s.Faster[1] > s.Faster[0] || s.Faster[0] > s.Faster[2] {
 		t.Errorf("%+v, want %d of %d parameters", s, nn.Count(small), nn.Count(m))
 	}
 	type ranking struct {
@@ -244,6 +245,19 @@ func TestDates(t *testing.T) {
 		for i, want := range scores[0].Flat(probe.Layers()) {
 			if float64(r.Heads[i].Score) != want {
 				t.Errorf("%s: %+v, want %v", method, r.Heads[i], want)
+			}
+		}
+		if method == prune.Gradient { // scored again after each removal
+			args := `{"dates": 20, "again": true, "method": "gradient"}`
+			again, frames := answered[ranking](t, "dates.importance", args)
+			result, err := prune.Heads(ctx, probe, prune.Options[*models.Probe]{
+				Method: method, Step: 1, Rescore: true, EmptyLayers: true,
+			})
+			if err != nil || !slices.Equal(again.Order, result.Removed) || len(again.Order) != 12 || len(frames) < 12 {
+				t.Errorf("scored again: order %v, want %v, %d frames, %v", again.Order, result.Removed, len(frames), err)
+			}
+			if slices.Equal(again.Order, r.Order) {
+				t.Error("scoring again changes nothing: the test shows nothing")
 			}
 		}
 		if len(r.Order) != 12 {

@@ -84,6 +84,8 @@ func TestSiteScores(t *testing.T) {
 	if after := w.text("#lengths-read"); !strings.HasPrefix(after, strings.TrimSuffix(before, ".")) {
 		t.Errorf("NaN in padding changes the output: %q, then %q", before, after)
 	}
+	w.set("keys-only", true)
+	w.wait(`document.querySelector("#lengths-read").textContent.includes("3 of 3 output vectors of padding contain NaN")`)
 	w.set("size", 10)
 	w.wait(`location.hash.includes("e=1024")`)
 	if len(w.requests()) == 0 {
