@@ -32,3 +32,21 @@ func TestLabels(t *testing.T) {
 		t.Errorf("labels %q, want %q", got, want)
 	}
 }
+
+// An unknown token keeps its face, with a sign; so do those of a second text.
+func TestLabelsOfUnknownTokens(t *testing.T) {
+	tok, err := tokenizer.Read(strings.NewReader(`{"version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"},
+		"model": {"type": "WordLevel", "unk_token": "<unk>", "vocab": {"<unk>": 0, "a": 1, "b": 2}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := tok.EncodePair("a 漢 ж", "é b", tokenizer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, texts := range map[string][]string{"a ⁇漢 ⁇ж ⁇é b": {"a 漢 ж", "é b"}, "a <unk> <unk> <unk> b": nil} {
+		if got := strings.Join(labels(tok, e, texts...), " "); got != want {
+			t.Errorf("labels %q, want %q", got, want)
+		}
+	}
+}

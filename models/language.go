@@ -69,9 +69,18 @@ func (m *Model) Decode(ids []int) string {
 }
 
 // labels returns the tokens for people to read. A byte-level vocabulary represents each byte by a
-// letter; if the bytes of a token are text, labels returns that text instead.
-func labels(t *tokenizer.Tokenizer, e *tokenizer.Encoding) []string {
+// letter; if the bytes of a token are text, labels returns that text instead. An unknown token has its part of the
+// texts that were encoded, after "⁇".
+func labels(t *tokenizer.Tokenizer, e *tokenizer.Encoding, texts ...string) []string {
 	list := slices.Clone(e.Tokens)
+	unknown, some := t.ID(t.UnknownToken())
+	for i, at := range e.Offsets {
+		if some && e.IDs[i] == unknown && e.Texts[i] >= 0 && e.Texts[i] < len(texts) {
+			if part := strings.TrimSpace(texts[e.Texts[i]][at.Start:at.End]); part != "" {
+				list[i] = "⁇" + part
+			}
+		}
+	}
 	_, spaces := t.ID("Ġ")
 	_, lines := t.ID("Ċ")
 	if !spaces || !lines { // every byte-level vocabulary has both

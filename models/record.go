@@ -132,7 +132,7 @@ func pick[T any](x []T, at []int) []T {
 
 // texts returns the description of a text for a Recorder.
 func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
-	texts := heads.Texts{Source: first, Target: second, SourceTokens: labels(m.tokenizer, e)}
+	texts := heads.Texts{Source: first, Target: second, SourceTokens: labels(m.tokenizer, e, first, second)}
 	for i, label := range texts.SourceTokens {
 		if e.Special[i] && !slices.Contains(texts.Special, label) {
 			texts.Special = append(texts.Special, label)

@@ -42,7 +42,7 @@ func (m *Model) recordTarget(ctx context.Context, source, target string, o heads
 		target = m.Decode(y.IDs)
 	}
 	texts := m.texts(source, target, e)
-	texts.TargetTokens = labels(m.tokenizer.Target(), y)
+	texts.TargetTokens = labels(m.tokenizer.Target(), y, target)
 	first := m.encodingOf(reads[:1]).Tokens[0]
 	texts.ReadTokens = append([]string{first}, texts.TargetTokens[:len(y.IDs)-1]...)
 	texts.Special = append(texts.Special, first)

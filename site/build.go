@@ -23,7 +23,7 @@ import (
 )
 
 // siteBudget is the size of the whole site in compressed bytes.
-const siteBudget = 5_700_000
+const siteBudget = 9_700_000
 
 //go:embed assets
 var assets embed.FS
@@ -45,7 +45,7 @@ type file struct {
 }
 
 func (b *build) all() error {
-	for _, step := range []func() error{b.shared, b.program, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
+	for _, step := range []func() error{b.shared, b.writeWords, b.program, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -114,13 +114,18 @@ func compress(data []byte) ([]byte, error) {
 
 // programs are what the worker runs: the lessons without a model, and those that train or use the translator, which
 // contain packages models and train and use the vector kernels. The first is smaller without inlining; the second is
-// faster with it, except in packages that run once per call of the page.
+// faster with it, except in packages that run once per call of the page. The third opens a model of the reader, and is
+// loaded once one is chosen.
 var programs = []struct {
 	name   string // of the file, and of the worker
 	flags  []string
 	budget int // compressed bytes of a page with it
 }{
 	{"lesson", []string{"-gcflags=all=-l"}, 1_650_000},
+	{"model", []string{
+		"-tags=model,wasmsimd", "-gcflags=encoding/...=-l", "-gcflags=fmt=-l", "-gcflags=internal/strconv=-l", "-gcflags=net/...=-l",
+		"-gcflags=crypto/...=-l", "-gcflags=os=-l", "-gcflags=reflect=-l", "-gcflags=strconv=-l", "-gcflags=time=-l",
+	}, 4_200_000},
 	{translator, []string{
 		"-tags=translator,wasmsimd", "-gcflags=encoding/...=-l", "-gcflags=fmt=-l", "-gcflags=internal/strconv=-l",
 		"-gcflags=os=-l", "-gcflags=reflect=-l", "-gcflags=strconv=-l", "-gcflags=time=-l",
@@ -246,14 +251,35 @@ type page struct {
 	Body           template.HTML
 	Scripts        []string
 	Program        string // that the worker runs
+	Hashes         policy // of a page of attn view inside this one
+	Language       language
+	Translations   []translation // of the page
+}
+
+// policy has the hashes of the scripts and styles of a page that another one contains, whose policy is its own, too.
+type policy struct{ Scripts, Styles []string }
+
+// policyOf returns the hashes in the policy of a page of attn view.
+func policyOf(page []byte) policy {
+	hashes := func(of string) []string {
+		part := regexp.MustCompile(of + ` ([^;"]*)`).FindSubmatch(page)
+		if part == nil {
+			return nil
+		}
+		return strings.Fields(string(part[1]))
+	}
+	return policy{hashes("script-src"), hashes("style-src")}
 }
 
 // Root returns the way from the page to the top of the site.
-func (p page) Root() string { return strings.Repeat("../", strings.Count(p.Path, "/")) }
+func (p page) Root() string { return upFrom(p.Path) }
 
 // render writes a page in the layout.
 func (b *build) render(p page) error {
-	layout, err := template.ParseFS(pages, "pages/layout.html")
+	if p.Language.Code == "" {
+		p.Language = languages[0]
+	}
+	layout, err := template.New("").Funcs(p.Language.functions(p.Root())).ParseFS(pages, "pages/layout.html")
 	if err != nil {
 		return err
 	}

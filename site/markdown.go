@@ -51,7 +51,7 @@ func (b *build) markdown(source []byte, from, out string) (rendered, error) {
 	ids := parser.NewContext(parser.WithIDs(&slugs{}))
 	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
 	pictures := renderer.WithNodeRenderers(util.Prioritized(blocks{b, from, out}, 100))
-	md := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify),
+	md := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify, extension.NewCJK(extension.WithEastAsianLineBreaks(extension.EastAsianLineBreaksCSS3Draft))),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(markup.WithUnsafe(), pictures)) // the repository's HTML is trusted
 	tree := md.Parser().Parse(text.NewReader(source), parser.WithContext(ids))
@@ -105,8 +105,8 @@ func (b *build) link(target []byte, from, out string) ([]byte, error) {
 	}
 	up := strings.Repeat("../", strings.Count(out, "/"))
 	switch {
-	case file == lessonsFile:
-		return []byte(up + "index.html"), nil
+	case isLessons(file):
+		return []byte(up + languageOf(file).Dir + "index.html"), nil
 	case slices.Contains(imageTypes, path.Ext(file)):
 		if b.files[file] == nil {
 			data, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(file)))
@@ -159,7 +159,7 @@ func (b *build) documents() error {
 			return err
 		}
 		source = filepath.ToSlash(source)
-		if source == lessonsFile || source == "README.md" { // they have their own pages
+		if isLessons(source) || source == "README.md" { // they have their own pages
 			continue
 		}
 		if texts[source], err = os.ReadFile(f); err != nil {
@@ -175,7 +175,7 @@ func (b *build) documents() error {
 			return err
 		}
 		p := page{Path: d.Path, Title: d.Title, Body: template.HTML(r.html), Documents: list, Source: d.Source,
-			Scripts: []string{"page.js"}}
+			Scripts: []string{"page.js"}, Language: languageOf(d.Source)}
 		for _, s := range r.sections {
 			if s.level == 2 {
 				p.Parts = append(p.Parts, s)
@@ -219,7 +219,7 @@ func plain(n ast.Node, source []byte) string {
 		}
 		return ast.WalkContinue, nil
 	})
-	return strings.Join(strings.Fields(out.String()), " ")
+	return unspaced(strings.Join(strings.Fields(out.String()), " "))
 }
 
 // slugs makes the names of headings as GitHub does, so that links work in both places.

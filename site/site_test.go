@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,7 +23,7 @@ func built(t *testing.T) *build {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []func() error{b.shared, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
+	for _, step := range []func() error{b.shared, b.writeWords, b.copyAssets, b.lessons, b.documents, b.searchIndex} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestQuestions(t *testing.T) {
 		}
 		end = at[1]
 	}
-	if !strings.Contains(string(text[end:]), "<summary>Answers</summary>") {
+	if !strings.Contains(string(text), "<summary>Answers</summary>") {
 		t.Error("the answers of the last lesson are not hidden")
 	}
 }
@@ -101,6 +102,10 @@ func TestLinks(t *testing.T) {
 				continue
 			}
 			file, anchor, _ := strings.Cut(m[1], "#")
+			anchor, err := url.PathUnescape(anchor) // headings of other languages
+			if err != nil {
+				t.Error(err)
+			}
 			target := name
 			if file != "" {
 				target = path.Join(path.Dir(name), file)

@@ -103,7 +103,7 @@ func TestStatedHeads(t *testing.T) {
 	h, mean := most(1, func(i int, row []float64) float64 { return row[i-1] })
 	stated(lesson, "The previous token is in layer %d, head %d: every token after the first gives all of its weight (%.2f)",
 		h[0].layer, h[0].number, mean[0])
-	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: each token after the first gives all of its weight`,
+	stated(script, "at: \"%d.%d\", text: t`Layer %[1]d, head %d: each token after the first gives all of its weight",
 		h[0].layer, h[0].number)
 
 	h, mean = most(0, func(_ int, row []float64) float64 { return row[0] })
@@ -112,13 +112,13 @@ func TestStatedHeads(t *testing.T) {
 	if h[1].layer != h[2].layer {
 		t.Errorf("the next sinks are in layers %d and %d", h[1].layer, h[2].layer)
 	}
-	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: on average [CLS], the first column, gets %.2f of`,
+	stated(script, "at: \"%d.%d\", text: t`Layer %[1]d, head %d: on average [CLS], the first column, gets %.2f of",
 		h[0].layer, h[0].number, mean[0])
 
 	h, mean = most(0, func(_ int, row []float64) float64 { return row[last-1] + row[last] })
 	stated(lesson, "The separator is layer %d, head %d: %.2f of the weight goes to the full stop and `[SEP]`.",
 		h[0].layer, h[0].number, mean[0])
-	stated(script, `at: "%d.%d", text: "Layer %[1]d, head %d: the full stop and [SEP], the last two columns, get %.2f of`,
+	stated(script, "at: \"%d.%d\", text: t`Layer %[1]d, head %d: the full stop and [SEP], the last two columns, get %.2f of",
 		h[0].layer, h[0].number, mean[0])
 
 	it, animal := slices.Index(tokens, "it"), slices.Index(tokens, "animal")
@@ -129,7 +129,7 @@ func TestStatedHeads(t *testing.T) {
 		return row[animal] * float64(len(tokens))
 	})
 	stated(lesson, "in layer %d, head %d, \"it\" attends to \"animal\" with %.2f.", h[0].layer, h[0].number, mean[0])
-	stated(script, `at: "%d.%d", tok: "q%d", text: "Layer %[1]d, head %d: the selected query “it” gives %.2[4]f of`,
+	stated(script, "at: \"%d.%d\", tok: \"q%d\", text: t`Layer %[1]d, head %d: the selected query “it” gives %.2[4]f of",
 		h[0].layer, h[0].number, it, mean[0])
 }
 

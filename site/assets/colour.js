@@ -2,7 +2,7 @@
 
 import colours from "./colours.js";
 import { broken, css, decode, inkOn, mask } from "./palette.js";
-import { el, number, theme } from "./page.js";
+import { el, number, t, theme } from "./page.js";
 
 export { css, inkOn };
 
@@ -32,7 +32,7 @@ export function legend(low, high, { signed: both = false, masked = false, digits
     context.fillRect(x, 0, 1, 1);
   }
   const parts = [el("span", { text: number(low, digits) }), bar, el("span", { text: number(high, digits) })];
-  if (masked) parts.push(el("i", { class: "masked", "aria-hidden": "true" }), el("span", { text: "masked" }));
+  if (masked) parts.push(el("i", { class: "masked", "aria-hidden": "true" }), el("span", { text: t`masked` }));
   return el("p", { class: "legend" }, ...parts);
 }
 

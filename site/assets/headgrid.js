@@ -1,13 +1,13 @@
 // All heads of a model for one text: a small map of each, and the chosen one large, with its numbers.
 
-import { el, number } from "./page.js";
+import { el, number, t } from "./page.js";
 import { heatmap } from "./heatmap.js";
 
-const kinds = { encoder: "Encoder", decoder: "Decoder", cross: "Cross-attention" };
+const kinds = { encoder: t`Encoder`, decoder: t`Decoder`, cross: t`Cross-attention` };
 const axes = {
-  encoder: ["character that attends", "character attended to"],
-  decoder: ["character to write", "character written before"],
-  cross: ["character to write", "character read"],
+  encoder: [t`character that attends`, t`character attended to`],
+  decoder: [t`character to write`, t`character written before`],
+  cross: [t`character to write`, t`character read`],
 };
 
 /** Returns which cells of a layer the causal mask hides. */
@@ -22,7 +22,7 @@ function sharpness(layer, weights) {
   return sum / Math.max(1, layer.queries.length);
 }
 
-export const headName = (head) => `${head.layer} head ${head.number}`;
+export const headName = (head) => t`${head.layer} head ${head.number}`;
 
 /**
  * Returns a grid of heads: node has the small maps and the large one beside each other, small and large are for pages that
@@ -47,10 +47,10 @@ export function headGrid({ onPick, onToggle } = {}) {
     grid.replaceChildren(...shape.map((l) => el("section", { "aria-label": kinds[l.kind] }, el("h3", { text: kinds[l.kind] }),
       el("div", { class: "head-row" }, ...l.all.map((n) => {
         const head = { layer: l.name, number: n }, map = heatmap({ small: true });
-        const pick = el("button", { type: "button", class: "head", onclick: () => choose(head, true) }, map.node, el("span", { text: `head ${n}` }));
+        const pick = el("button", { type: "button", class: "head", onclick: () => choose(head, true) }, map.node, el("span", { text: t`head ${n}` }));
         const box = onToggle && el("input", { type: "checkbox", checked: true, onchange: () => onToggle(head, box.checked) });
         items.set(key(head), { map, pick, box });
-        return el("div", { class: "head-item" }, pick, ...(box ? [el("label", {}, box, el("span", { text: "on" }), el("span", { class: "unseen", text: `, ${headName(head)}` }))] : []));
+        return el("div", { class: "head-item" }, pick, ...(box ? [el("label", {}, box, el("span", { text: t`on` }), el("span", { class: "unseen", text: `, ${headName(head)}` }))] : []));
       })))));
   }
 
@@ -64,10 +64,10 @@ export function headGrid({ onPick, onToggle } = {}) {
   function drawLarge() {
     if (!chosen) return;
     const layer = layers.find((l) => l.name === chosen.layer), at = layer ? layer.numbers.indexOf(chosen.number) : -1;
-    const kind = layer?.kind ?? kindOf(chosen.layer), title = `${kinds[kind]}, head ${chosen.number}`;
+    const kind = layer?.kind ?? kindOf(chosen.layer), title = t`${kinds[kind]}, head ${chosen.number}`;
     if (at < 0) {
       big = null;
-      large.replaceChildren(el("h3", { text: title }), el("p", { class: "quiet small", text: "This head is off: it adds nothing." }));
+      large.replaceChildren(el("h3", { text: title }), el("p", { class: "quiet small", text: t`This head is off: it adds nothing.` }));
       return;
     }
     if (big?.kind !== kind) {
@@ -93,11 +93,11 @@ export function headGrid({ onPick, onToggle } = {}) {
         if (item.box) item.box.checked = !isOff(head);
         item.pick.classList.toggle("off", at < 0);
         if (at < 0) {
-          item.map.show({ weights: [0], rows: [""], columns: [""], hidden: [true], label: "off" });
+          item.map.show({ weights: [0], rows: [""], columns: [""], hidden: [true], label: t`off` });
           continue;
         }
         item.map.show({ weights: layer.heads[at], rows: layer.queries, columns: layer.keys, hidden: masked(layer), scale: "one",
-          label: `largest weight of a row, on average ${number(sharpness(layer, layer.heads[at]))}` });
+          label: t`largest weight of a row, on average ${number(sharpness(layer, layer.heads[at]))}` });
       }
       const first = [...items.keys()].find((k) => k.includes("cross")) ?? [...items.keys()][0];
       if (!chosen || !items.has(key(chosen))) {

@@ -2,7 +2,7 @@
 // whose number is spoken.
 
 import { canvasFor, fillToken } from "./dom.js";
-import { el, number, onTheme, say } from "./page.js";
+import { el, number, onTheme, say, t } from "./page.js";
 import { brokenRGB, css, legend, maskRGB, rgb, signedRGB } from "./colour.js";
 
 const family = "system-ui, sans-serif", letters = 12, least = 9; // sizes of labels, in pixels
@@ -52,7 +52,7 @@ export function scaleOf({ weights, hidden, scale = "own", low, high }) {
  * @param {{title?: string, rowTitle?: string, columnTitle?: string, small?: boolean, largest?: number, digits?: number,
  *   level?: string, onPick?: (i: number, j: number) => void}} options largest is that of a cell in pixels
  */
-export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", small = false, largest = 40, digits = 3, level = "h3", onPick } = {}) {
+export function heatmap({ title = "", rowTitle = t`query`, columnTitle = t`key`, small = false, largest = 40, digits = 3, level = "h3", onPick } = {}) {
   const base = el("canvas", { "aria-hidden": "true" });
   let what = null, at = null, cell = null;
   if (small) {
@@ -73,7 +73,7 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
   }
 
   const over = el("canvas", { "aria-hidden": "true" }), tip = el("div", { class: "tip", hidden: true });
-  const field = el("div", { class: "field", tabindex: "0", role: "application", "aria-roledescription": "heat map" }, base, over, tip);
+  const field = el("div", { class: "field", tabindex: "0", role: "application", "aria-roledescription": t`heat map` }, base, over, tip);
   const key = el("div"), heading = el(level, { text: title, hidden: !title });
   const node = el("div", { class: "heat" }, heading, field, key);
 
@@ -98,7 +98,7 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
   function draw() {
     if (!what) return;
     field.hidden = what.rows.length === 0 || what.columns.length === 0;
-    if (field.hidden) return key.replaceChildren(el("p", { class: "small quiet", text: "There are no weights." }));
+    if (field.hidden) return key.replaceChildren(el("p", { class: "small quiet", text: t`There are no weights.` }));
     at = plan();
     const context = canvasFor(base, at.width, at.height), style = getComputedStyle(document.documentElement);
     canvasFor(over, at.width, at.height);
@@ -132,13 +132,14 @@ export function heatmap({ title = "", rowTitle = "query", columnTitle = "key", s
     for (let j = 0; j < columns.length; j += at.stepK)
       write(columns[j], at.left + (j + 0.5) * at.size, at.top - (at.upright ? 11 : 6), { down: !at.upright, align: at.upright ? "center" : "left", most: at.upright ? at.size * at.stepK : at.top - 24, size: at.fontK });
     key.replaceChildren(legend(scale.lo, scale.hi, { signed: what.scale === "signed", masked: what.hidden?.some(Boolean), digits: scale.hi - scale.lo < 0.05 ? 3 : 2 }));
-    field.setAttribute("aria-label", `${title ? title + ": " : ""}${rows.length} ${rowTitle} rows, ${columns.length} ${columnTitle} columns. Arrow keys read single weights.`);
+    field.setAttribute("aria-label", (title && title + ": ") + t`${rows.length} ${rowTitle} rows, ${columns.length} ${columnTitle} columns. Arrow keys read single weights.`);
     point();
   }
 
   const told = () => {
     const k = cell.i * what.columns.length + cell.j;
-    return `${rowTitle} ${what.rows[cell.i]}, ${columnTitle} ${what.columns[cell.j]}: ${what.hidden?.[k] ? "masked" : number(what.weights[k], digits)}`;
+    const called = (token) => (token === "▁" ? t`space` : token);
+    return `${rowTitle} ${called(what.rows[cell.i])}, ${columnTitle} ${called(what.columns[cell.j])}: ${what.hidden?.[k] ? t`masked` : number(what.weights[k], digits)}`;
   };
 
   function point() {

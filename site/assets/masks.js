@@ -1,6 +1,6 @@
 // Lesson 6: masks, relative positions, layouts and a cache.
 
-import { ask, byId, calm, complain, el, grouped, latest, number, onTheme, readout, say, state } from "./page.js";
+import { ask, byId, calm, complain, el, grouped, latest, number, onTheme, readout, say, state, t } from "./page.js";
 import { chart } from "./chart.js";
 import { css, inkOn, rgb } from "./colour.js";
 import { heatmap } from "./heatmap.js";
@@ -44,7 +44,7 @@ function outputs() {
 
 // Masks and positions.
 
-const map = heatmap({ title: "Weights", largest: 34 });
+const map = heatmap({ title: t`Weights`, largest: 34 });
 byId("map").append(map.node);
 
 const build = latest(async () => {
@@ -62,7 +62,7 @@ const build = latest(async () => {
   const labels = Array.from({ length: tokens }, (_, i) => String(i)), count = r.hidden.filter((h) => !h).length;
   map.show({ rows: labels, columns: labels, weights: r.weights, hidden: r.hidden });
   const alone = labels.filter((_, i) => r.hidden.slice(i * tokens, (i + 1) * tokens).every(Boolean)).length;
-  const words = `${count} of ${tokens * tokens} pairs are visible.` + (alone ? ` ${alone} ${alone === 1 ? "query sees" : "queries see"} no key: weights and output are 0.` : "");
+  const words = t`${count} of ${tokens * tokens} pairs are visible.` + (alone === 1 ? " " + t`One query sees no key: its weights and output are 0.` : alone ? " " + t`${alone} queries see no key: their weights and output are 0.` : "");
   byId("visible").textContent = words;
   const parts = [r.score && `Score: ${r.score}`, r.mask && `Mask: ${r.mask}`, r.change && `Changes: []attn.ScoreChange{${r.change}}`].filter(Boolean);
   byId("expression").textContent = `out := attn.Attend(nil, q, k, v, attn.Options{${parts.join(", ")}})`;
@@ -77,7 +77,7 @@ const layouts = latest(async () => {
   if (!r) return;
   byId("layouts").replaceChildren(...r.layouts.map((l, n) => {
     const columns = n === 0 ? length : batch;
-    const grid = el("div", { class: "memory", role: "img", "aria-label": `Order in memory: ${l.vectors.map(([b, i]) => `sequence ${b} position ${i}`).join(", ")}` });
+    const grid = el("div", { class: "memory", role: "img", "aria-label": t`Order in memory: ${l.vectors.map(([b, i]) => t`sequence ${b} position ${i}`).join(", ")}` });
     grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 60px))`;
     for (const [b, i] of l.vectors) {
       const box = el("span", { class: b === one ? "here" : "away", text: i }), colour = rgb(0.2 + (0.6 * b) / 3);
@@ -86,16 +86,16 @@ const layouts = latest(async () => {
       grid.append(box);
     }
     const places = l.vectors.flatMap(([b], at) => (b === one ? [at] : []));
-    return el("div", {}, el("h3", { text: n === 0 ? "Batch first" : "Sequence first" }), el("p", { class: "small quiet", text: `[${n === 0 ? "B L D" : "L B D"}] = [${l.shape.join(" ")}]; sequence ${one} is at ${places.join(", ")}` }), grid);
+    return el("div", {}, el("h3", { text: n === 0 ? t`Batch first` : t`Sequence first` }), el("p", { class: "small quiet", text: `[${n === 0 ? "B L D" : "L B D"}] = [${l.shape.join(" ")}]; ` + t`sequence ${one} is at ${places.join(", ")}` }), grid);
   }));
-  const text = `The outputs of one layer in both layouts differ by ${r.difference === 0 ? "nothing: the bits are the same" : number(r.difference, 9)}.`;
+  const text = r.difference === 0 ? t`The outputs of one layer in both layouts do not differ: the bits are the same.` : t`The outputs of one layer in both layouts differ by ${number(r.difference, 9)}.`;
   byId("layouts-read").textContent = text;
 });
 
 // A cache.
 
-const rows = heatmap({ title: "Weights computed so far", largest: 22 });
-const work = chart({ title: "Scores computed, all steps together", x: "tokens", y: "scores", height: 280 });
+const rows = heatmap({ title: t`Weights computed so far`, largest: 22 });
+const work = chart({ title: t`Scores computed, all steps together`, x: t`tokens`, y: t`scores`, height: 280 });
 byId("cache").append(rows.node);
 byId("work").append(work.node);
 
@@ -104,18 +104,18 @@ const grow = latest(async () => {
   if (!r) return;
   const labels = Array.from({ length: steps }, (_, i) => String(i)), most = Number(byId("steps").max);
   rows.show({ rows: labels, columns: labels, weights: r.weights, hidden: r.hidden });
-  readout(byId("cache-read"), [["keys in the cache", steps], ["scores of this step", steps], ["scores of all steps, with a cache", grouped(r.with)], ["without a cache", grouped(r.without)], ["the whole sequence at once gives", r.same ? "the same bits" : "other bits"]]);
+  readout(byId("cache-read"), [[t`keys in the cache`, steps], [t`scores of this step`, steps], [t`scores of all steps, with a cache`, grouped(r.with)], [t`without a cache`, grouped(r.without)], [t`the whole sequence at once gives`, r.same ? t`the same bits` : t`other bits`]]);
   const x = Array.from({ length: most }, (_, i) => i + 1), all = (n) => (n * (n + 1) * (n + 2)) / 6, one = (n) => (n * (n + 1)) / 2;
-  work.show({ lines: [{ name: "without a cache", x, y: x.map(all), colour: 2 }, { name: "with a cache", x, y: x.map(one), colour: 1 }, { name: "now", x: [steps, steps], y: [r.without, r.with], colour: 0, points: true }],
-    xRange: [0, most], yRange: [0, all(most)], summary: `After ${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.` });
-  say(`${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.`);
+  work.show({ lines: [{ name: t`without a cache`, x, y: x.map(all), colour: 2 }, { name: t`with a cache`, x, y: x.map(one), colour: 1 }, { name: t`now`, x: [steps, steps], y: [r.without, r.with], colour: 0, points: true }],
+    xRange: [0, most], yRange: [0, all(most)], summary: t`After ${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.` });
+  say(t`${steps} tokens: ${grouped(r.with)} scores with a cache, ${grouped(r.without)} without.`);
 });
 
 let playing = 0;
 function stop() {
   clearInterval(playing);
   playing = 0;
-  byId("play").textContent = "Play";
+  byId("play").textContent = t`Play`;
 }
 function step() {
   const box = byId("steps");
@@ -130,7 +130,7 @@ byId("step").addEventListener("click", () => {
 });
 byId("play").addEventListener("click", () => {
   if (playing) return stop();
-  byId("play").textContent = "Stop";
+  byId("play").textContent = t`Stop`;
   if (value("steps") >= Number(byId("steps").max)) byId("steps").value = 0;
   playing = setInterval(() => {
     step();

@@ -1,13 +1,14 @@
 // Lesson 7: opens heads of the exported page, which is in a frame, and keeps what is chosen there in the address.
 
-import { byId, complain, onTheme, state, theme } from "./page.js";
+import "./own.js";
+import { byId, complain, onTheme, state, t, theme } from "./page.js";
 
 // The heads and numbers are those that docs/lessons.md names.
 const patterns = {
-  previous: { at: "0.2", text: "Layer 0, head 2: each token after the first gives all of its weight to the token before it. The line is one cell below the diagonal." },
-  sink: { at: "4.5", text: "Layer 4, head 5: on average [CLS], the first column, gets 0.90 of the weight." },
-  separator: { at: "3.11", text: "Layer 3, head 11: the full stop and [SEP], the last two columns, get 0.38 of the weight." },
-  it: { at: "3.1", tok: "q10", text: "Layer 3, head 1: the selected query “it” gives 0.68 of its weight to “animal”." },
+  previous: { at: "0.2", text: t`Layer 0, head 2: each token after the first gives all of its weight to the token before it. The line is one cell below the diagonal.` },
+  sink: { at: "4.5", text: t`Layer 4, head 5: on average [CLS], the first column, gets 0.90 of the weight.` },
+  separator: { at: "3.11", text: t`Layer 3, head 11: the full stop and [SEP], the last two columns, get 0.38 of the weight.` },
+  it: { at: "3.1", tok: "q10", text: t`Layer 3, head 1: the selected query “it” gives 0.68 of its weight to “animal”.` },
 };
 
 // chosen are the settings of the page in the frame that the address contains, by name. That page checks their values.
@@ -26,7 +27,7 @@ const pattern = () => (Object.hasOwn(patterns, state.get("find")) ? patterns[sta
 function showAnswer() {
   const found = pattern();
   for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-pressed", found === patterns[button.dataset.find]);
-  byId("answer").textContent = found?.text ?? "Nothing is opened yet: look first.";
+  byId("answer").textContent = found?.text ?? t`Nothing is opened yet: look first.`;
 }
 
 function open() {
@@ -34,7 +35,7 @@ function open() {
   let values = settings(state);
   if (values.size === 0 && pattern()) values = first(pattern());
   values.set("theme", theme());
-  byId("heads").src = "assets/minilm-heads.html#" + values;
+  byId("heads").src = new URL(`minilm-heads.html#${values}`, import.meta.url);
 }
 
 // keep writes the settings of the frame into the address. Those that a pattern begins with are its name, and the page as
@@ -58,7 +59,7 @@ window.addEventListener("message", ({ source, data }) => {
   keep(settings(new URLSearchParams(data.attn)));
 });
 byId("heads").addEventListener("load", () => setTimeout(() => {
-  if (!works) complain("the heads cannot be shown: assets/minilm-heads.html is missing or damaged", true);
+  if (!works) complain(t`the heads cannot be shown: assets/minilm-heads.html is missing or damaged`, true);
 }, 5000));
 onTheme(open);
 state.onChange(open);

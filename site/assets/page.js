@@ -1,8 +1,9 @@
 // What all pages share: the worker that computes, the state in the address, elements, colours of the page.
 
 import { byId, el, later, svg } from "./dom.js"; // the page of attn view has it too
+import { t } from "./words.js";
 
-export { byId, el, later, svg };
+export { byId, el, later, svg, t };
 
 /**
  * Formats a number for the screen and for screen readers; – is a missing value.
@@ -58,11 +59,11 @@ export const theme = () => document.documentElement.dataset.theme || (dimmed.mat
 export const onTheme = (run) => themeListeners.push(run);
 
 function prepareTheme() {
-  const button = byId("theme"), names = { "": "System", light: "Light", dark: "Dark" };
+  const button = byId("theme"), names = { "": t`System`, light: t`Light`, dark: t`Dark` };
   const changed = () => {
     const name = names[document.documentElement.dataset.theme || ""];
-    button.replaceChildren(el("span", { text: "Colours: " }), name);
-    button.setAttribute("aria-label", `Colours: ${name}`);
+    button.replaceChildren(el("span", { text: t`Colours:` + " " }), name);
+    button.setAttribute("aria-label", t`Colours: ${name}`);
     for (const run of themeListeners) run();
   };
   button.addEventListener("click", () => {
@@ -125,9 +126,9 @@ const spoken = later(400, (text) => {
 export const say = (text) => spoken(text);
 
 /** Writes an error of the program as a sentence. */
-export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?。！？]$/.test(text) ? "" : /[\u3040-\u30ff\u4e00-\u9fff]$/.test(text) ? "。" : ".");
 
-const again = () => el("button", { type: "button", text: "Start again", onclick: () => location.reload() });
+const again = () => el("button", { type: "button", text: t`Start again`, onclick: () => location.reload() });
 
 /**
  * Shows an error, or hides it if there is no text. The end of the program stays on the screen.
@@ -159,7 +160,7 @@ function start() {
   let silent = 0, loading = 0, slow = null; // silent and loading are in milliseconds
   const fail = (text) => {
     if (broken) return;
-    broken = Object.assign(new Error(`The program of this lesson cannot run: ${text}`), { told: true });
+    broken = Object.assign(new Error(t`The program of this lesson cannot run: ${text}`), { told: true });
     worker.terminate();
     clearInterval(watch);
     slow?.remove();
@@ -168,15 +169,15 @@ function start() {
     waiting.clear();
   };
   const watch = setInterval(() => {
-    if (!ready && (loading += tick) === patience) slow = remark("The program of this lesson is still being loaded. ", again());
+    if (!ready && (loading += tick) === patience) slow = remark(t`The program of this lesson is still being loaded.`, " ", again());
     if (ready && waiting.size === 0) silent = 0;
-    else if ((silent += tick) > patience) fail("it has not answered for 30 seconds, and may have ended");
+    else if ((silent += tick) > patience) fail(t`it has not answered for 30 seconds, and may have ended`);
     else worker.postMessage({ ping: true });
   }, tick);
   worker = new Worker(new URL("worker.js", import.meta.url), { name: document.body.dataset.program });
   worker.onerror = (event) => {
     event.preventDefault();
-    fail(ready ? "it has stopped at an error; the memory of this tab may be full" : "worker.js is missing or damaged");
+    fail(ready ? t`it has stopped at an error; the memory of this tab may be full` : t`worker.js is missing or damaged`);
   };
   worker.onmessage = ({ data: m }) => {
     silent = 0;
@@ -184,7 +185,7 @@ function start() {
       ready = true;
       slow?.remove();
       document.documentElement.dataset.ready = "";
-    } else if (m.slow) remark(`The program runs without vectors (${m.slow}): it is several times slower, and its results may differ from those in the text.`);
+    } else if (m.slow) remark(t`The program runs without vectors (${m.slow}): it is several times slower, and its results may differ from those in the text.`);
     else if (m.failed) fail(m.failed);
     const call = waiting.get(m.id);
     if (!call) return;
@@ -194,6 +195,12 @@ function start() {
     if (m.error) call.reject(new Error(m.error));
     else call.resolve(m.result);
   };
+}
+
+/** Gives the files of a model to the program: [path, file] each. */
+export function give(files) {
+  start();
+  if (!broken) worker.postMessage({ files });
 }
 
 /**
@@ -222,6 +229,51 @@ for (const fence of document.querySelectorAll('math mo[fence="true"]')) {
   const row = fence.parentElement, inside = row.querySelector(":scope > mrow");
   if (/^[()]$/.test(fence.textContent) && inside && fence.getBoundingClientRect().height < 0.75 * inside.getBoundingClientRect().height) row.classList.add("fenced");
 }
+
+for (const link of document.querySelectorAll(".languages a")) link.addEventListener("click", () => {
+  link.hash = location.hash; // the state of the figures
+  try {
+    localStorage.setItem("attn-language", link.lang);
+  } catch {
+    // Storage is blocked: the choice is not kept.
+  }
+});
+
+// Code in Go and in PyTorch: what is chosen for one block is chosen for all.
+function choose(code) {
+  for (const block of document.querySelectorAll(".code")) {
+    block.classList.toggle("torch", code === "torch");
+    block.querySelector("details").open = code === "torch";
+    for (const b of block.querySelectorAll("[data-code]")) b.setAttribute("aria-pressed", String(b.dataset.code === code));
+  }
+}
+
+/** Copies a text; without the clipboard, as on a page without https, by the selection. */
+async function copy(node) {
+  try {
+    await navigator.clipboard.writeText(node.textContent);
+  } catch {
+    getSelection().selectAllChildren(node);
+    document.execCommand("copy");
+  }
+}
+
+for (const block of document.querySelectorAll(".code")) block.addEventListener("click", async ({ target }) => {
+  const button = target.closest(".tabs button");
+  if (!button) return;
+  if (button.dataset.code) {
+    const before = button.getBoundingClientRect().top;
+    choose(button.dataset.code);
+    scrollBy(0, button.getBoundingClientRect().top - before); // blocks above have changed, too
+    return;
+  }
+  await copy(block.querySelector(block.classList.contains("torch") ? "details code" : ":scope > pre code"));
+  say(button.dataset.copied);
+  const label = button.textContent;
+  button.textContent = button.dataset.copied;
+  button.disabled = true;
+  setTimeout(() => Object.assign(button, { textContent: label, disabled: false }), 1500);
+});
 
 document.documentElement.dataset.script = "";
 prepareTheme();

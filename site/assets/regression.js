@@ -1,14 +1,14 @@
 // Lesson 1: kernel regression. Observations are dragged, the width is set or learnt; Go computes the estimate.
 
-import { ask, byId, complain, latest, number, onTheme, readout, say, state, svg } from "./page.js";
+import { ask, byId, complain, latest, number, onTheme, readout, say, state, svg, t } from "./page.js";
 import { chart } from "./chart.js";
 import { handle, place } from "./drag.js";
 import { heatmap } from "./heatmap.js";
 
 const xRange = [0, 5], yRange = [-2, 6], steps = 300, rate = 0.5, usual = 50; // as in examples/regression
 const curve = chart({ x: "x", y: "y", height: 320, onDraw: () => drawPoints() });
-const loss = chart({ title: "Loss while learning", x: "step", y: "squared error", height: 260 });
-const map = heatmap({ title: "Weights", rowTitle: "place x (query)", columnTitle: "observation at x (key)", largest: 14 });
+const loss = chart({ title: t`Loss while learning`, x: t`step`, y: t`squared error`, height: 260 });
+const map = heatmap({ title: t`Weights`, rowTitle: t`place x (query)`, columnTitle: t`observation at x (key)`, largest: 14 });
 byId("curve").append(curve.node);
 byId("loss").append(loss.node);
 byId("weights").append(map.node);
@@ -43,7 +43,7 @@ async function load() {
 
 function controls() {
   byId("w").value = Math.log10(w);
-  byId("w").setAttribute("aria-valuetext", `w ${number(w)}, width ${number(1 / w)}`);
+  byId("w").setAttribute("aria-valuetext", t`w ${number(w)}, width ${number(1 / w)}`);
   byId("w-out").textContent = number(w);
   byId("x").value = x;
   byId("x-out").textContent = number(x);
@@ -73,12 +73,12 @@ curve.above.append(line, grips);
 /** Draws both figures from the last answer. */
 function draw() {
   const n = points.x.length, at = Math.round(x * 20);
-  const lines = shown ? [{ name: "truth", x: shown.x, y: shown.truth, colour: 0, dashed: true }, { name: "estimate", x: shown.x, y: shown.out, colour: 1 }] : [];
-  curve.show({ lines: [...lines, { name: "observations, as large as their weights", x: [], y: [], colour: 2, points: true }], xRange, yRange,
-    summary: shown ? `The estimate from ${n} observations. At ${number(x)} it is ${number(shown.out[at])}, the truth ${number(shown.truth[at])}.` : "No observations." });
+  const lines = shown ? [{ name: t`truth`, x: shown.x, y: shown.truth, colour: 0, dashed: true }, { name: t`estimate`, x: shown.x, y: shown.out, colour: 1 }] : [];
+  curve.show({ lines: [...lines, { name: t`observations, as large as their weights`, x: [], y: [], colour: 2, points: true }], xRange, yRange,
+    summary: shown ? t`The estimate from ${n} observations. At ${number(x)} it is ${number(shown.out[at])}, the truth ${number(shown.truth[at])}.` : t`No observations.` });
   const weights = points.x.map((_, j) => weight(j)), most = weights.indexOf(Math.max(...weights));
-  readout(byId("curve-read"), shown ? [["estimate at x", number(shown.out[at])], ["truth at x", number(shown.truth[at])], ["largest weight", `${number(weights[most], 3)}, at x = ${number(points.x[most])}`],
-    ["mean squared error against the truth", number(shown.error, 3)]] : [["observations", "none"], ["to add one", "double-click in the figure, or press New observations"]]);
+  readout(byId("curve-read"), shown ? [[t`estimate at x`, number(shown.out[at])], [t`truth at x`, number(shown.truth[at])], [t`largest weight`, t`${number(weights[most], 3)}, at x = ${number(points.x[most])}`],
+    [t`mean squared error against the truth`, number(shown.error, 3)]] : [[t`observations`, t`none`], [t`to add one`, t`double-click in the figure, or press New observations`]]);
   byId("learn").disabled = n === 0;
   drawLearning();
 }
@@ -104,18 +104,18 @@ function drawPoints() {
     }
     big.setAttribute("r", 3 + 13 * Math.sqrt(weight(i)));
     g.setAttribute("tabindex", i === chosen ? 0 : -1);
-    g.setAttribute("aria-label", `observation ${i + 1} of ${n}: x ${number(points.x[i])}, y ${number(points.y[i])}, weight ${number(weight(i), 3)}`);
+    g.setAttribute("aria-label", t`observation ${i + 1} of ${n}: x ${number(points.x[i])}, y ${number(points.y[i])}, weight ${number(weight(i), 3)}`);
   });
 }
 
 function drawLearning() {
-  const trap = byId("trap").checked, name = trap ? "loss, itself included" : "loss, itself left out";
+  const trap = byId("trap").checked, name = trap ? t`loss, itself included` : t`loss, itself left out`;
   const lossOf = (h) => (trap ? h.selfToo : points.x.length > 1 ? h.loss : null); // a single observation has no others
-  readout(byId("learn-read"), [["step", history.length ? history.at(-1).step : 0], ["w", number(w)], [name, shown ? number(lossOf(shown), 3) : "–"],
-    ["mean squared error against the truth", shown ? number(shown.error, 3) : "–"]]);
+  readout(byId("learn-read"), [[t`step`, history.length ? history.at(-1).step : 0], ["w", number(w)], [name, shown ? number(lossOf(shown), 3) : "–"],
+    [t`mean squared error against the truth`, shown ? number(shown.error, 3) : "–"]]);
   const list = history.length ? history : shown ? [{ step: 0, loss: shown.loss, selfToo: shown.selfToo, error: shown.error }] : [];
   loss.show({ lines: [{ name, x: list.map((h) => h.step), y: list.map(lossOf), colour: 1 },
-    { name: "against the truth", x: list.map((h) => h.step), y: list.map((h) => h.error), colour: 2 }], xRange: [0, steps], yRange: [0, Math.max(0.5, ...list.map((h) => Math.max(h.loss, h.error)))] });
+    { name: t`against the truth`, x: list.map((h) => h.step), y: list.map((h) => h.error), colour: 2 }], xRange: [0, steps], yRange: [0, Math.max(0.5, ...list.map((h) => Math.max(h.loss, h.error)))] });
   if (!shown) return map.show({ weights: [], rows: [], columns: [] });
   const n = shown.keys.x.length, every = 2; // each second place is a row
   const order = shown.keys.x.map((_, j) => j).sort((a, b) => shown.keys.x[a] - shown.keys.x[b]), rows = shown.x.filter((_, i) => i % every === 0);
@@ -123,7 +123,7 @@ function drawLearning() {
 }
 
 /** Returns the handle of observation i. */
-const grip = (i) => handle(curve.picture, { ink: "ink-2", role: "observation", end: save,
+const grip = (i) => handle(curve.picture, { ink: "ink-2", role: t`observation`, end: save,
   start() {
     stop();
     chosen = i;
@@ -140,7 +140,7 @@ function move(i, a, b) {
 }
 
 curve.picture.addEventListener("dblclick", (event) => {
-  if (points.x.length >= 200) return complain("there are already 200 observations");
+  if (points.x.length >= 200) return complain(t`there are already 200 observations`);
   stop();
   const [a, b] = curve.at().back(...place(curve.picture, event));
   points.x.push(0);
@@ -177,7 +177,7 @@ curve.picture.addEventListener("keydown", (event) => {
 function stop() {
   learning?.abort();
   learning = null;
-  byId("learn").textContent = "Learn";
+  byId("learn").textContent = t`Learn`;
 }
 
 byId("w").addEventListener("input", () => {
@@ -194,7 +194,7 @@ byId("x").addEventListener("input", () => {
   controls();
   draw();
   save();
-  if (shown) say(`At ${number(x)} the estimate is ${number(shown.out[Math.round(x * 20)])}.`);
+  if (shown) say(t`At ${number(x)} the estimate is ${number(shown.out[Math.round(x * 20)])}.`);
 });
 
 async function fresh() {
@@ -221,7 +221,7 @@ byId("clear").addEventListener("click", () => {
   history = [];
   estimate();
   save();
-  say("There are no observations. Double-click into the figure to add one, or press New observations.");
+  say(t`There are no observations. Double-click into the figure to add one, or press New observations.`);
 });
 
 byId("trap").addEventListener("change", () => {
@@ -242,7 +242,7 @@ byId("learn").addEventListener("click", async () => {
   if (learning) return stop();
   learning = new AbortController();
   const mine = learning, keys = { x: [...points.x], y: [...points.y] };
-  byId("learn").textContent = "Stop";
+  byId("learn").textContent = t`Stop`;
   if (history.length === 0 || history.at(-1).step >= steps) history = [];
   const first = history.at(-1)?.step ?? 0;
   let waiting = false;
@@ -260,7 +260,7 @@ byId("learn").addEventListener("click", async () => {
         draw();
       });
     }, mine.signal);
-    if (learning === mine) say(`Step ${history.at(-1).step}: w is ${number(w)}, the squared error against the truth is ${number(shown.error, 3)}.`);
+    if (learning === mine) say(t`Step ${history.at(-1).step}: w is ${number(w)}, the squared error against the truth is ${number(shown.error, 3)}.`);
   } catch (problem) {
     complain(problem.message);
   }

@@ -1,14 +1,14 @@
 // Lesson 3: a small encoder–decoder learns to write strings backwards.
 
-import { byId } from "./page.js";
+import { byId, t } from "./page.js";
 import { training } from "./training.js";
 
 await training(byId("train"), {
   task: "reverse",
-  networks: [["transformer", "transformer, 2 heads"], ["gru", "recurrent, 1 map"]],
-  scores: [["scaled", "scaled dot product"], ["dot", "dot product"], ["additive", "additive"], ["bilinear", "bilinear"], ["gaussian", "Gaussian"], ["cosine", "cosine"]],
+  networks: [["transformer", t`transformer, 2 heads`], ["gru", t`recurrent, 1 map`]],
+  scores: [["scaled", t`scaled dot product`], ["dot", t`dot product`], ["additive", t`additive`], ["bilinear", t`bilinear`], ["gaussian", t`Gaussian`], ["cosine", t`cosine`]],
   example: "abcdefgh",
-  hint: "string, letters a to j",
+  hint: t`string, letters a to j`,
   answer: (text) => [...text.trim()].reverse().join(""),
   test: 100,
 });

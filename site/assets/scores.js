@@ -1,6 +1,6 @@
 // Lesson 2: scores and the masked softmax.
 
-import { ask, byId, complain, el, latest, number, onTheme, say, state, svg } from "./page.js";
+import { ask, byId, complain, el, latest, number, onTheme, say, state, svg, t } from "./page.js";
 import { chart } from "./chart.js";
 import { weightTable } from "./colour.js";
 import { handle } from "./drag.js";
@@ -9,16 +9,18 @@ import { heatmap } from "./heatmap.js";
 // Seven scores, one query.
 
 const start = { query: [1.5, 1], keys: [[2, 1.5], [0.9, 0.4], [-1.5, 1.5], [-1.5, -1], [1, -1.8], [3.2, 2.6]] };
+const names = { "dot product": t`dot product`, scaled: t`scaled`, cosine: t`cosine`, Gaussian: t`Gaussian`, bilinear: t`bilinear`, "scaled bilinear": t`scaled bilinear`, additive: t`additive` };
 const letters = "abcdef", reach = 4, side = 360;
 let plane = structuredClone(start), seed = 1, valid = 6, list = null;
 
 const scale = side / (2 * reach), px = (v) => side / 2 + v * scale, py = (v) => side / 2 - v * scale;
-const arrows = svg("g"), picture = svg("svg", { viewBox: `0 0 ${side} ${side}`, role: "group", "aria-label": "A query and six keys in a plane" },
+const arrows = svg("g"), picture = svg("svg", { viewBox: `0 0 ${side} ${side}`, role: "group", "aria-label": t`A query and six keys in a plane` },
   svg("line", { class: "axis", x1: 0, x2: side, y1: side / 2, y2: side / 2 }), svg("line", { class: "axis", y1: 0, y2: side, x1: side / 2, x2: side / 2 }), arrows);
 byId("plane").append(picture);
 
 /** Returns a vector with a handle at its end. */
 function vector(name, ink, get, set, padding = () => false) {
+  const called = name === "query" ? t`query` : t`key ${name.at(-1)}`;
   const line = svg("line", { class: ink, stroke: "currentColor", "stroke-width": 2, x1: px(0), y1: py(0) });
   const dot = svg("circle", { r: 6, fill: "currentColor" }), hit = svg("circle", { r: 16, fill: "transparent" }), text = svg("text", { class: "name", text: name === "query" ? "q" : name.at(-1) });
   const limit = (v) => Math.max(-reach, Math.min(reach, Math.round(v * 100) / 100));
@@ -26,7 +28,7 @@ function vector(name, ink, get, set, padding = () => false) {
     set([limit(x), limit(y)]);
     compare();
   };
-  const grip = handle(picture, { ink, role: name, end: save, drag: (x, y) => move((x - side / 2) / scale, (side / 2 - y) / scale) }, dot, text, hit);
+  const grip = handle(picture, { ink, role: called, end: save, drag: (x, y) => move((x - side / 2) / scale, (side / 2 - y) / scale) }, dot, text, hit);
   grip.setAttribute("tabindex", "0");
   grip.addEventListener("keydown", (event) => {
     const by = event.shiftKey ? 0.5 : 0.1, go = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, by], ArrowDown: [0, -by] }[event.key];
@@ -47,7 +49,7 @@ function vector(name, ink, get, set, padding = () => false) {
     text.setAttribute("x", Math.max(8, Math.min(side - 12, px(x) + 10)));
     text.setAttribute("y", Math.max(14, Math.min(side - 4, py(y) - 8)));
     for (const node of [line, grip]) node.setAttribute("opacity", padding() ? 0.35 : 1);
-    grip.setAttribute("aria-label", `${name}: ${number(x)}, ${number(y)}${padding() ? ", padding" : ""}`);
+    grip.setAttribute("aria-label", `${called}: ${number(x)}, ${number(y)}` + (padding() ? ", " + t`padding` : ""));
   };
 }
 const draws = [...start.keys.map((_, j) => vector(`key ${letters[j]}`, "ink-2", () => plane.keys[j], (v) => (plane.keys[j] = v), () => j >= valid)),
@@ -65,7 +67,7 @@ const compare = latest(async () => {
   }
   table();
   const [dot] = list, most = dot.weights.indexOf(Math.max(...dot.weights));
-  say(valid ? `The dot product gives most weight to key ${letters[most]}: ${number(dot.weights[most])}.` : "No key is valid: all weights are 0.");
+  say(valid ? t`The dot product gives most weight to key ${letters[most]}: ${number(dot.weights[most])}.` : t`No key is valid: all weights are 0.`);
 });
 
 /** Formats a score; one of 10 and more has a digit less, so that tables fit on phones. */
@@ -75,9 +77,9 @@ function table() {
   if (!list) return;
   const columns = [...letters], hidden = [...letters].map((_, j) => j >= valid);
   if (byId("what").value === "scores")
-    byId("compare").replaceChildren(el("table", { class: "weights" }, el("caption", { class: "unseen", text: "Scores of each key" }), el("thead", {}, el("tr", {}, el("td"), ...columns.map((c) => el("th", { scope: "col", text: c })))),
-      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: s.name }), ...s.scores.map((v, j) => j < valid ? el("td", { text: short(v, 2) }) : el("td", { class: "masked", text: "−∞" })))))));
-  else byId("compare").replaceChildren(weightTable({ rows: list.map((s) => s.name), columns, weights: list.map((s) => s.weights), hidden, caption: "Weight of each key" }));
+    byId("compare").replaceChildren(el("table", { class: "weights" }, el("caption", { class: "unseen", text: t`Scores of each key` }), el("thead", {}, el("tr", {}, el("td"), ...columns.map((c) => el("th", { scope: "col", text: c })))),
+      el("tbody", {}, ...list.map((s) => el("tr", {}, el("th", { scope: "row", text: names[s.name] }), ...s.scores.map((v, j) => j < valid ? el("td", { text: short(v, 2) }) : el("td", { class: "masked", text: "−∞" })))))));
+  else byId("compare").replaceChildren(weightTable({ rows: list.map((s) => names[s.name]), columns, weights: list.map((s) => s.weights), hidden, caption: t`Weight of each key` }));
 }
 
 function save() {
@@ -110,7 +112,7 @@ byId("home").addEventListener("click", () => {
 // Valid lengths.
 
 let lengths = [7, 4];
-const maps = Array.from({ length: 6 }, (_, n) => heatmap({ title: `Sequence ${n < 3 ? 1 : 2}, head ${n % 3}`, largest: 30 }));
+const maps = Array.from({ length: 6 }, (_, n) => heatmap({ title: t`Sequence ${n < 3 ? 1 : 2}, head ${n % 3}`, largest: 30 }));
 byId("lengths").append(...maps.map((m) => m.node));
 
 const masked = latest(async () => {
@@ -126,13 +128,14 @@ const masked = latest(async () => {
     const b = Math.floor(n / r.heads);
     m.show({ rows: labels(b), columns: labels(b), weights: r.weights.slice(n * l * l, (n + 1) * l * l), hidden: r.hidden.slice(b * l * l, (b + 1) * l * l), low: 0, high: 1 });
   });
-  byId("lengths-read").textContent = `The output for valid queries sums to ${number(r.out, 4)}${nan ? ", and contains no NaN although padding does" : ""}.` + (keysOnly ? ` ${r.broken} of ${2 * l - lengths[0] - lengths[1]} output vectors of padding contain NaN.` : "");
+  byId("lengths-read").textContent = (nan ? t`The output for valid queries sums to ${number(r.out, 4)}, and contains no NaN although padding does.` : t`The output for valid queries sums to ${number(r.out, 4)}.`) +
+    (keysOnly ? " " + t`${r.broken} of ${2 * l - lengths[0] - lengths[1]} output vectors of padding contain NaN.` : "");
 });
 for (const b of [0, 1]) byId(`length-${b}`).addEventListener("input", () => {
   lengths[b] = Number(byId(`length-${b}`).value);
   masked();
   save();
-  say(`Sequence ${b + 1} has ${lengths[b]} valid vectors.`);
+  say(t`Sequence ${b + 1} has ${lengths[b]} valid vectors.`);
 });
 for (const id of ["nan", "keys-only"]) byId(id).addEventListener("change", () => {
   masked();
@@ -142,8 +145,8 @@ for (const id of ["nan", "keys-only"]) byId(id).addEventListener("change", () =>
 // What scaling does.
 
 let size = 6, vectors = 1, sizes = null;
-const largest = chart({ title: "Largest weight, mean of 64 queries", x: "E", y: "weight", height: 240 });
-const slope = chart({ title: "Gradient of the softmax, Σ w(1 − w)", x: "E", y: "gradient", height: 240 });
+const largest = chart({ title: t`Largest weight, mean of 64 queries`, x: "E", y: t`weight`, height: 240 });
+const slope = chart({ title: t`Gradient of the softmax, Σ w(1 − w)`, x: "E", y: t`gradient`, height: 240 });
 byId("largest").append(largest.node);
 byId("slope").append(slope.node);
 
@@ -158,19 +161,19 @@ function drawScaling() {
   byId("size-out").textContent = 2 ** size;
   if (!sizes) return;
   const now = sizes[size], columns = now.plain.map((_, j) => String(j));
-  byId("softmax").replaceChildren(weightTable({ corner: "key", rows: ["softmax of q·k", "softmax of q·k/√E"], columns, weights: [now.plain, now.scaled], caption: `Weights for E = ${now.e}` }));
+  byId("softmax").replaceChildren(weightTable({ corner: t`key`, rows: [t`softmax of q·k`, t`softmax of q·k/√E`], columns, weights: [now.plain, now.scaled], caption: t`Weights for E = ${now.e}` }));
   byId("softmax").firstChild.tBodies[0].prepend(el("tr", {}, el("th", { scope: "row", text: "q·k" }), ...now.scores.map((v) => el("td", { text: short(v, 1) }))));
   const lines = (of) => [{ name: "q·k", x: sizes.map((s) => s.e), y: sizes.map((s) => of(s)[0]), colour: 2 }, { name: "q·k/√E", x: sizes.map((s) => s.e), y: sizes.map((s) => of(s)[1]), colour: 1 },
-    { name: "E chosen", x: [now.e, now.e], y: of(now), colour: 0, points: true }];
-  const words = (of, what) => `${what} for E = ${now.e}: ${number(of(now)[0], 3)} unscaled, ${number(of(now)[1], 3)} scaled; for E = 1024: ${number(of(sizes.at(-1))[0], 3)} and ${number(of(sizes.at(-1))[1], 3)}.`;
-  largest.show({ lines: lines((s) => s.largest), yRange: [0, 1], logX: true, summary: words((s) => s.largest, "Largest weight") });
-  slope.show({ lines: lines((s) => s.slope), yRange: [0, 1], logX: true, summary: words((s) => s.slope, "Gradient") });
+    { name: t`E chosen`, x: [now.e, now.e], y: of(now), colour: 0, points: true }];
+  const words = (of, what) => t`${what} for E = ${now.e}: ${number(of(now)[0], 3)} unscaled, ${number(of(now)[1], 3)} scaled; for E = 1024: ${number(of(sizes.at(-1))[0], 3)} and ${number(of(sizes.at(-1))[1], 3)}.`;
+  largest.show({ lines: lines((s) => s.largest), yRange: [0, 1], logX: true, summary: words((s) => s.largest, t`Largest weight`) });
+  slope.show({ lines: lines((s) => s.slope), yRange: [0, 1], logX: true, summary: words((s) => s.slope, t`Gradient`) });
 }
 byId("size").addEventListener("input", () => {
   size = Number(byId("size").value);
   drawScaling();
   save();
-  say(`E ${2 ** size}: the largest weight, mean of 64 queries, is ${number(sizes?.[size].largest[0])} unscaled, ${number(sizes?.[size].largest[1])} scaled.`);
+  say(t`E ${2 ** size}: the largest weight, mean of 64 queries, is ${number(sizes?.[size].largest[0])} unscaled, ${number(sizes?.[size].largest[1])} scaled.`);
 });
 byId("vectors").addEventListener("click", () => {
   vectors++;

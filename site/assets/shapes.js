@@ -1,34 +1,34 @@
 // Lesson 4: the arrays of multi-head attention, their shapes and their numbers.
 
-import { ask, byId, complain, el, latest, number, onTheme, say, state } from "./page.js";
+import { ask, byId, complain, el, latest, number, onTheme, say, state, t } from "./page.js";
 import { canvasFor } from "./dom.js";
 import { cells, scaleOf } from "./heatmap.js";
 
 const ranges = { batch: "b", heads: "h", queries: "q", keys: "k", width: "d", "valid-0": "v0", "valid-1": "v1" }; // by name in the address
 const presets = [
-  ["Dive into Deep Learning: 2 × 4 × 100, 5 heads", [2, 5, 4, 6, 100, 3, 2, 1]],
-  ["64 × 12 × 300, 6 heads, 10 keys", [64, 6, 12, 10, 300, 10, 10, 0]],
-  ["width 128, 8 heads", [2, 8, 5, 7, 128, 7, 4, 0]],
-  ["labml.ai: width 512, 8 heads", [2, 8, 10, 10, 512, 10, 6, 0]],
-  ["width 100, 3 heads: impossible", [2, 3, 4, 6, 100, 3, 2, 1]],
+  [t`Dive into Deep Learning: 2 × 4 × 100, 5 heads`, [2, 5, 4, 6, 100, 3, 2, 1]],
+  [t`64 × 12 × 300, 6 heads, 10 keys`, [64, 6, 12, 10, 300, 10, 10, 0]],
+  [t`width 128, 8 heads`, [2, 8, 5, 7, 128, 7, 4, 0]],
+  [t`labml.ai: width 512, 8 heads`, [2, 8, 10, 10, 512, 10, 6, 0]],
+  [t`width 100, 3 heads: impossible`, [2, 3, 4, 6, 100, 3, 2, 1]],
 ];
-const meanings = { B: "sequences", H: "heads", Lq: "queries", Lk: "keys", D: "width", E: "size of a head" };
+const meanings = { B: t`sequences`, H: t`heads`, Lq: t`queries`, Lk: t`keys`, D: t`width`, E: t`size of a head` };
 const steps = {
-  input: ["Inputs", "x has the vectors of the queries, y those of keys and values."],
-  project: ["Project", "q = x·Wq, k = y·Wk and v = y·Wv. Each map is D × D, so no shape changes."],
-  split: ["Split the width into heads", "D is read as H × E. No number moves: a head is a part of each vector."],
-  order: ["Move the heads before the positions", "Now each head has its own matrix. Only here do numbers move."],
-  score: ["Scores", "q·kᵀ / √E in each head. E is summed over, and Lk appears: a number for each query and key."],
-  mask: ["Mask", "Scores of keys after the valid length become −∞. One length serves all heads and queries of its sequence."],
-  softmax: ["Softmax over Lk", "Each row of weights sums to 1."],
-  mix: ["Times the values", "Lk is summed over, and E is back."],
-  join: ["Join the heads", "Positions before heads again; then H × E is read as D."],
-  out: ["Output map", "out = joined·Wo, as wide as the input."],
+  input: [t`Inputs`, t`x has the vectors of the queries, y those of keys and values.`],
+  project: [t`Project`, t`q = x·Wq, k = y·Wk and v = y·Wv. Each map is D × D, so no shape changes.`],
+  split: [t`Split the width into heads`, t`D is read as H × E. No number moves: a head is a part of each vector.`],
+  order: [t`Move the heads before the positions`, t`Now each head has its own matrix. Only here do numbers move.`],
+  score: [t`Scores`, t`q·kᵀ / √E in each head. E is summed over, and Lk appears: a number for each query and key.`],
+  mask: [t`Mask`, t`Scores of keys after the valid length become −∞. One length serves all heads and queries of its sequence.`],
+  softmax: [t`Softmax over Lk`, t`Each row of weights sums to 1.`],
+  mix: [t`Times the values`, t`Lk is summed over, and E is back.`],
+  join: [t`Join the heads`, t`Positions before heads again; then H × E is read as D.`],
+  out: [t`Output map`, t`out = joined·Wo, as wide as the input.`],
 };
 const orders = {
-  attn: ["attn, PyTorch", "Sequences, heads, queries, keys."],
-  d2l: ["Dive into Deep Learning", "Heads of all sequences are one axis: a head is one more sequence to the rest of the code."],
-  labml: ["labml.ai", "Queries and keys first, heads last: the order of recurrent networks."],
+  attn: [t`attn, PyTorch`, t`Sequences, heads, queries, keys.`],
+  d2l: [t`Dive into Deep Learning`, t`Heads of all sequences are one axis: a head is one more sequence to the rest of the code.`],
+  labml: [t`labml.ai`, t`Queries and keys first, heads last: the order of recurrent networks.`],
 };
 
 let seed = 1, axis = "Lk", at = { B: 0, H: 0, Lq: 0, Lk: 0, E: 0 }, size = 1, heads = 1, result = null, figures = [];
@@ -64,7 +64,7 @@ function figure(a) {
   where.forEach((p, n) => (counts[p] = a.shown[n]));
   const canvas = el("canvas", { role: "img" }), field = el("div", { class: "array" }, canvas), numbers = el("p", { class: "numbers" });
   const chips = a.axes.map((letter, n) => chip(letter, a.shape[n]));
-  const part = a.axes.some((l, n) => a.shape[n] > a.shown[n]) ? el("span", { class: "quiet small", text: ` first ${result.sequences} sequences` }) : "";
+  const part = a.axes.some((l, n) => a.shape[n] > a.shown[n]) ? el("span", { class: "quiet small", text: " " + t`first ${result.sequences} sequences` }) : "";
   const node = el("div", { class: "one" }, el("h4", {}, el("code", { text: a.name }), el("span", { class: "shape" }, "[", ...chips, "]"), part), field, numbers);
   const weights = a.name === "weights";
   let plan = null;
@@ -138,7 +138,7 @@ function figure(a) {
     const shown = inside ? list.slice(0, 12).map((i) => read(a, here.map((x, k) => (k === n ? i : x)))) : [];
     const texts = shown.map((x) => (x === null ? "−∞" : number(x, 3)));
     numbers.replaceChildren(a.name, "[", ...parts, "] = ", n >= 0 ? el("b", { text: texts.join(" ") }) : texts.join(""), list.length > 12 ? " …" : "");
-    canvas.setAttribute("aria-label", `${a.name}, an array of ${a.axes.map((l, i) => `${meanings[l] ?? l} ${a.shape[i]}`).join(", ")}`);
+    canvas.setAttribute("aria-label", t`${a.name}, an array of ${a.axes.map((l, i) => `${meanings[l] ?? l} ${a.shape[i]}`).join(", ")}`);
   }
 
   canvas.addEventListener("click", (event) => {
@@ -161,10 +161,10 @@ function figure(a) {
 /** Returns a button that colours an axis. */
 function chip(letter, text) {
   const own = letter === "B·H" ? "H" : letter;
-  return el("button", { type: "button", class: "axis", "data-axis": own, "aria-label": `${letter} ${text}: colour this axis`, onclick: () => {
+  return el("button", { type: "button", class: "axis", "data-axis": own, "aria-label": t`${letter} ${text}: colour this axis`, onclick: () => {
     axis = own;
     choose();
-    say(`${meanings[axis]} are coloured`);
+    say(t`${meanings[axis]} are coloured`);
   } }, el("span", { text }), el("sub", { text: letter }));
 }
 
@@ -183,12 +183,12 @@ function choose() {
 
 const limits = () => ({ B: Math.min(value("batch"), result?.sequences ?? 2), H: heads, Lq: value("queries"), Lk: value("keys"), E: size });
 
-byId("axes").append(el("span", { class: "quiet small", text: "axis" }), ...Object.entries(meanings).map(([letter, words]) => {
+byId("axes").append(el("span", { class: "quiet small", text: t`axis` }), ...Object.entries(meanings).map(([letter, words]) => {
   const b = chip(letter, words);
-  b.setAttribute("aria-label", `${words}: colour this axis`);
+  b.setAttribute("aria-label", t`${words}: colour this axis`);
   return b;
 }));
-byId("chosen").append(el("span", { class: "quiet", text: "number at" }), ...[["B", "sequence"], ["H", "head"], ["Lq", "query"], ["Lk", "key"], ["E", "element"]].map(([letter, words]) =>
+byId("chosen").append(el("span", { class: "quiet", text: t`number at` }), ...[["B", t`sequence`], ["H", t`head`], ["Lq", t`query`], ["Lk", t`key`], ["E", t`element`]].map(([letter, words]) =>
   el("label", {}, words, el("input", { type: "range", id: `at-${letter}`, min: 0, max: 0, step: 1, oninput: (event) => {
     at[letter] = Number(event.target.value);
     choose();
@@ -197,15 +197,15 @@ byId("chosen").append(el("span", { class: "quiet", text: "number at" }), ...[["B
 /** Writes shapes and the place of the chosen weight, for three orders. */
 function orderTable() {
   const sizes = { B: value("batch"), H: heads, Lq: value("queries"), Lk: value("keys"), D: value("width"), E: size };
-  const rows = [["input", ["B Lq D", "B Lq D", "Lq B D"]], ["queries of the heads", ["B H Lq E", "B·H Lq E", "Lq B H E"]], ["scores and weights", ["B H Lq Lk", "B·H Lq Lk", "Lq Lk B H"]], ["output", ["B Lq D", "B Lq D", "Lq B D"]]];
+  const rows = [[t`input`, ["B Lq D", "B Lq D", "Lq B D"]], [t`queries of the heads`, ["B H Lq E", "B·H Lq E", "Lq B H E"]], [t`scores and weights`, ["B H Lq Lk", "B·H Lq Lk", "Lq Lk B H"]], [t`output`, ["B Lq D", "B Lq D", "Lq B D"]]];
   const shape = (axes) => `[${axes.split(" ").map((l) => (l === "B·H" ? sizes.B * sizes.H : sizes[l])).join(" ")}]`;
   const chosen = Object.keys(orders).map((step) => {
     const a = result.arrays.find((x) => x.step === step), here = a.axes.map(indexOf);
-    return `[${here.join(", ")}] at ${here.reduce((sum, i, n) => sum * a.shape[n] + i, 0)}`;
+    return t`[${here.join(", ")}] at ${here.reduce((sum, i, n) => sum * a.shape[n] + i, 0)}`;
   });
-  byId("table").replaceChildren(el("caption", { class: "unseen", text: "Shapes in three orders" }), el("thead", {}, el("tr", {}, el("td"), ...Object.values(orders).map(([name]) => el("th", { scope: "col", text: name })))),
+  byId("table").replaceChildren(el("caption", { class: "unseen", text: t`Shapes in three orders` }), el("thead", {}, el("tr", {}, el("td"), ...Object.values(orders).map(([name]) => el("th", { scope: "col", text: name })))),
     el("tbody", {}, ...rows.map(([name, list]) => el("tr", {}, el("th", { scope: "row", text: name }), ...list.map((axes) => el("td", {}, shape(axes), el("small", { text: axes }))))),
-      el("tr", {}, el("th", { scope: "row", text: "the chosen weight, its place in memory" }), ...chosen.map((text) => el("td", { text })))));
+      el("tr", {}, el("th", { scope: "row", text: t`the chosen weight, its place in memory` }), ...chosen.map((text) => el("td", { text })))));
 }
 
 const compute = latest(async () => {
@@ -232,12 +232,12 @@ const compute = latest(async () => {
   const list = (names) => Object.entries(names).map(([step, [title, words]], n) => {
     const own = r.arrays.filter((a) => a.step === step).map(figure);
     figures.push(...own);
-    const extra = step === "mask" ? ` Valid lengths: [${r.lengths.slice(0, 4).join(" ")}${r.lengths.length > 4 ? " …" : ""}].` : "";
+    const extra = step === "mask" ? " " + t`Valid lengths: [${r.lengths.slice(0, 4).join(" ") + (r.lengths.length > 4 ? " …" : "")}].` : "";
     return el("li", {}, el("h3", { text: title }), el("p", { class: "small", text: words + extra }), el("div", { class: `row of${own.length}` }, ...own.map((f) => f.node)));
   });
   byId("strip").replaceChildren(...list(steps));
   byId("orders").replaceChildren(...list(orders));
-  byId("whole").textContent = `The layer of attn in one call gives the same output; the largest difference is ${r.difference === 0 ? "0" : r.difference.toExponential(1).replace("e-", " × 10^−")}.`;
+  byId("whole").textContent = t`The layer of attn in one call gives the same output; the largest difference is ${r.difference === 0 ? "0" : r.difference.toExponential(1).replace("e-", " × 10^−")}.`;
   choose();
 });
 
@@ -259,7 +259,7 @@ async function load() {
   await compute();
 }
 
-byId("preset").append(el("option", { value: "", text: "your own" }), ...presets.map(([name], n) => el("option", { value: n, text: name })));
+byId("preset").append(el("option", { value: "", text: t`your own` }), ...presets.map(([name], n) => el("option", { value: n, text: name })));
 byId("preset").addEventListener("change", () => {
   const list = presets[byId("preset").value]?.[1];
   if (!list) return;

@@ -1,4 +1,4 @@
-// Runs before the page is drawn: the chosen colours, and notes for pages whose scripts do not run or fail.
+// Runs before the page is drawn: the chosen colours and language, and notes for pages whose scripts do not run or fail.
 "use strict";
 (() => {
   let theme = "";
@@ -8,6 +8,18 @@
     // Storage is blocked: the system's colours are used.
   }
   if (theme) document.documentElement.dataset.theme = theme;
+  // An English lesson that was not opened from another page leads to the chosen language, or to the browser's.
+  let language = navigator.language.slice(0, 2);
+  try {
+    language = localStorage.getItem("attn-language") || language;
+  } catch {
+    // Storage is blocked: the browser's language is used.
+  }
+  const other = document.querySelector(`link[hreflang="${CSS.escape(language)}"]`);
+  if (other && document.documentElement.lang === "en" && language !== "en" && !document.referrer.startsWith(location.origin)) {
+    location.replace(other.href + location.hash);
+    return;
+  }
   const note = (text, kind) => {
     const line = document.createElement("p");
     line.className = kind;

@@ -1,11 +1,11 @@
 // A model that trains in the page: controls, numbers, the curve of its loss, and its heads as they form.
 
-import { ask, calm, complain, el, grouped, later, number, say, sentence, state } from "./page.js";
+import { ask, calm, complain, el, grouped, later, number, say, sentence, state, t } from "./page.js";
 import { chart } from "./chart.js";
 import { headGrid } from "./headgrid.js";
 
 /** Says which characters of a text the model does not know; one that is not visible has its number instead. */
-export const unknown = (list) => `the training texts have no ${list.map((c) => (/[\p{L}\p{N}\p{P}\p{S}]/u.test(c) ? `“${c}”` : `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`)).join(" ")}: the model reads <unk> instead`;
+export const unknown = (list) => t`the training texts have no ${list.map((c) => (/[\p{L}\p{N}\p{P}\p{S}]/u.test(c) ? `“${c}”` : `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`)).join(" ")}: the model reads <unk> instead, ⁇ in the maps`;
 
 /** Returns the mean of losses; null if there are none or one is missing, because the training has diverged. */
 const mean = (list) => (list.length === 0 || list.includes(null) ? null : list.reduce((a, b) => a + b, 0) / list.length);
@@ -24,24 +24,24 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   const name = (value) => prefix + value, id = (value) => `${task}-${value}`;
   let at = 0, steps = 0, run = null, losses = [], rate = 0, seconds = 0, shown = null, queue = Promise.resolve(), drawn = 0, heard = 0, started = false, last = null, turn = 0;
 
-  const go = el("button", { type: "button", class: "main", text: "Train" });
-  const one = el("button", { type: "button", text: "One step" }), again = el("button", { type: "button", text: "Start again" });
+  const go = el("button", { type: "button", class: "main", text: t`Train` });
+  const one = el("button", { type: "button", text: t`One step` }), again = el("button", { type: "button", text: t`Start again` });
   const seed = el("input", { id: id("seed"), type: "number", min: 1, max: 999999, step: 1 });
-  const until = el("input", { id: id("until"), type: "number", min: 1, step: 1, placeholder: "last" });
-  const choice = (label, list, fallback) => {
-    const node = el("select", { id: id(label) }, ...list.map(([value, text]) => el("option", { value, text })));
-    return { node, label: el("label", { for: id(label), text: label }, node), get: () => node.value || fallback };
+  const until = el("input", { id: id("until"), type: "number", min: 1, step: 1, placeholder: t`last` });
+  const choice = (name, label, list, fallback) => {
+    const node = el("select", { id: id(name) }, ...list.map(([value, text]) => el("option", { value, text })));
+    return { node, label: el("label", { for: id(name), text: label }, node), get: () => node.value || fallback };
   };
-  const network = choice("network", networks, ""), score = choice("score", scores, "");
+  const network = choice("network", t`network`, networks, ""), score = choice("score", t`score`, scores, "");
   const text = el("input", { id: id("text"), type: "text", spellcheck: "false", autocomplete: "off", autocapitalize: "off", size: 24 });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
-  const values = {}, readout = el("dl", { class: "readout" }, ...[["step", "step"], ["loss", "loss, nats per token"], ["rate", "tokens per second"], ["time", "computing time"], ["output", "the model writes"]].map(([k, label]) =>
+  const values = {}, readout = el("dl", { class: "readout" }, ...[["step", t`step`], ["loss", t`loss, nats per token`], ["rate", t`tokens per second`], ["time", t`computing time`], ["output", t`the model writes`]].map(([k, label]) =>
     el("div", {}, el("dt", { text: label }), (values[k] = el("dd", { text: "–" })))));
-  const curve = chart({ title: "Loss", x: "step", y: "loss (log scale)", height: 230 }), grid = headGrid({ onPick: (head) => state.set({ [name("head")]: `${head.layer}-${head.number}` }) });
-  const result = el("p", { class: "small", role: "status" }), check = el("button", { type: "button", text: `Test on ${test} new texts` });
+  const curve = chart({ title: t`Loss`, x: t`step`, y: t`loss (log scale)`, height: 230 }), grid = headGrid({ onPick: (head) => state.set({ [name("head")]: `${head.layer}-${head.number}` }) });
+  const result = el("p", { class: "small", role: "status" }), check = el("button", { type: "button", text: t`Test on ${test} new texts` });
   const slept = el("p", { class: "quiet small", role: "status", hidden: true });
   node.append(
-    el("div", { class: "controls" }, go, one, again, el("label", { for: id("until"), text: "until step" }, until), el("label", { for: id("seed"), text: "seed" }, seed),
+    el("div", { class: "controls" }, go, one, again, el("label", { for: id("until"), text: t`until step` }, until), el("label", { for: id("seed"), text: t`seed` }, seed),
       ...(networks.length ? [network.label] : []), ...(scores.length ? [score.label] : [])),
     readout, slept,
     // The map that forms is beside the loss, or above it on a phone: it stays in sight while the model trains.
@@ -54,7 +54,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     const n = box.value.trim() === "" ? NaN : Number(box.value), good = Number.isInteger(n) && n >= low && n <= high;
     box.setAttribute("aria-invalid", String(!good));
     if (good) return n;
-    fail({ message: `${what} must be a whole number from ${grouped(low)} to ${grouped(high)}` });
+    fail({ message: t`${what} must be a whole number from ${grouped(low)} to ${grouped(high)}` });
     return null;
   }
   const options = () => ({ task, seed: Number(seed.value) || 1, arch: network.get(), score: score.get() });
@@ -70,7 +70,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   const inTurn = (job) => (queue = queue.then(job).then(() => fail(null), fail));
 
   function controls() {
-    go.textContent = busy() ? "Pause" : at >= steps && at > 0 ? "Trained" : at > 0 ? "Continue" : "Train";
+    go.textContent = busy() ? t`Pause` : at >= steps && at > 0 ? t`Trained` : at > 0 ? t`Continue` : t`Train`;
     go.disabled = !busy() && at >= steps && at > 0;
     one.disabled = busy() || (started && at >= steps);
     check.disabled = busy();
@@ -88,7 +88,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     const now = performance.now();
     if (busy() && heard && now - heard > 5000) {
       slept.hidden = false;
-      slept.textContent = `The browser let this tab sleep for ${duration((now - heard) / 1000)}. Nothing is lost: training continued at step ${grouped(at)}.`;
+      slept.textContent = t`The browser let this tab sleep for ${duration((now - heard) / 1000)}. Nothing is lost: training continued at step ${grouped(at)}.`;
     }
     heard = now;
     if (!keep || !busy() || now - drawn > (calm() ? 2000 : 0)) draw();
@@ -97,12 +97,12 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   function draw() {
     drawn = performance.now();
     curve.node.hidden = false;
-    values.step.textContent = `${grouped(at)} of ${grouped(steps)}`;
+    values.step.textContent = t`${grouped(at)} of ${grouped(steps)}`;
     values.loss.textContent = number(mean(losses.slice(-20)), 3);
     values.rate.textContent = rate ? grouped(Math.round(rate)) : "–";
     values.time.textContent = seconds ? duration(seconds) : "–";
     const right = shown && answer(shown.input);
-    values.output.textContent = shown ? shown.output.slice(0, 44) || "nothing" : "–";
+    values.output.textContent = shown ? shown.output.slice(0, 44) || t`nothing` : "–";
     values.output.classList.toggle("good", Boolean(right) && shown.output === right);
     const width = Math.max(1, Math.ceil(losses.length / 250)), x = [], y = [];
     for (let i = 0; i < losses.length; i += width) {
@@ -110,8 +110,8 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
       x.push(i + part.length);
       y.push(mean(part));
     }
-    curve.show({ lines: [{ name: width > 1 ? `mean of ${width} steps` : "loss of a step", x, y }], xRange: [0, Math.max(100, at)], log: true,
-      summary: y.length ? `The loss fell from ${number(y[0], 2)} to ${number(y.at(-1), 3)} in ${grouped(at)} steps.` : "No step yet." });
+    curve.show({ lines: [{ name: width > 1 ? t`mean of ${width} steps` : t`loss of a step`, x, y }], xRange: [0, Math.max(100, at)], log: true,
+      summary: y.length ? t`The loss fell from ${number(y[0], 2)} to ${number(y.at(-1), 3)} in ${grouped(at)} steps.` : t`No step yet.` });
     if (shown) grid.show(shown.layers);
   }
 
@@ -151,7 +151,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     if (mine !== turn) return; // "Start again" was pressed meanwhile
     save();
     controls();
-    say(`Step ${grouped(at)}, loss ${values.loss.textContent}, writes ${values.output.textContent}.`);
+    say(t`Step ${grouped(at)}, loss ${values.loss.textContent}, writes ${values.output.textContent}.`);
   }
 
   function save() {
@@ -179,7 +179,7 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   go.onclick = async () => {
     if (busy()) return run.abort();
     if (!(await begun())) return;
-    const to = at >= Number(until.value) && until.value !== "" ? steps : whole(until, "The last step", at + 1, steps);
+    const to = at >= Number(until.value) && until.value !== "" ? steps : whole(until, t`The last step`, at + 1, steps);
     if (to !== null) await train(to);
   };
   one.onclick = async () => (await begun()) && train(at + 1);
@@ -187,12 +187,12 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   async function begun() {
     if (started) return true;
     const mine = turn + 1;
-    return whole(seed, "The seed", 1, 999999) !== null && (await restart().then(() => mine === turn && started));
+    return whole(seed, t`The seed`, 1, 999999) !== null && (await restart().then(() => mine === turn && started));
   }
-  const anew = () => whole(seed, "The seed", 1, 999999) !== null && restart().then(save);
+  const anew = () => whole(seed, t`The seed`, 1, 999999) !== null && restart().then(save);
   again.onclick = seed.onchange = network.node.onchange = score.node.onchange = anew;
   until.onchange = () => {
-    if (whole(until, "The last step", 1, steps || 1e6) === null) return;
+    if (whole(until, t`The last step`, 1, steps || 1e6) === null) return;
     fail(null);
     if (started && !busy()) save();
   };
@@ -214,12 +214,12 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
   });
   text.oninput = retext;
   check.onclick = () => inTurn(async () => {
-    if (!started) throw new Error("train first");
+    if (!started) throw new Error(t`train first`);
     check.disabled = true;
-    result.textContent = "Testing …";
+    result.textContent = t`Testing …`;
     try {
       const q = await ask("train.measure", { texts: test });
-      result.textContent = `After step ${grouped(at)}: ${q.exact} of ${q.texts} new texts are right (${number((100 * q.exact) / q.texts, 1)}%), loss ${number(q.loss, 3)}.`;
+      result.textContent = t`After step ${grouped(at)}: ${q.exact} of ${q.texts} new texts are right (${number((100 * q.exact) / q.texts, 1)}%), loss ${number(q.loss, 3)}.`;
     } catch (e) {
       result.textContent = "";
       throw e;

@@ -1,10 +1,10 @@
 // The worker of a lesson: it runs the compiled Go of site/lesson. The page sends {id, call, args}; the answers are
 // {id, frame} any number of times, then {id, result, done: true} or {id, error, done: true}. The call "cancel" ends
 // the call whose id is its argument. {ready: true} says that Go runs, {failed: text} that it cannot, {slow: text} that
-// it runs without vectors. {ping: true} is answered by {alive: true}.
+// it runs without vectors. {ping: true} is answered by {alive: true}. {files: [path, file]…} are those of a model.
 'use strict';
 
-const translator = self.name === 'translator'; // the program with models, which uses vectors
+const figures = self.name === 'lesson'; // the program without models uses no vectors
 
 const waiting = []; // calls that arrived before Go was ready
 let started = false;
@@ -30,6 +30,7 @@ self.attnReady = () => {
 };
 self.onmessage = ({ data: m }) => {
   if (m?.ping) self.postMessage({ alive: true });
+  else if (m?.files) self.attnFiles = new Map(m.files);
   else if (started) call(m);
   else waiting.push(m);
 };
@@ -41,7 +42,7 @@ function include(script, name) {
   } catch {
     // It is missing, or is no script.
   }
-  if (typeof self[name] !== 'function') throw new Error(`${script} is missing or damaged`);
+  if (self[name] === undefined) throw new Error(`${script} is missing or damaged`);
 }
 
 /**
@@ -102,8 +103,9 @@ async function start() {
   if (typeof WebAssembly !== 'object') throw new Error('this browser has no WebAssembly');
   const name = `${self.name}.wasm.gz`, loading = load(name); // while the scripts load
   loading.catch(() => {}); // a script may fail first
+  if (self.name === 'model') include('files.js', 'attnFiles');
   include('wasm_exec.js', 'Go');
-  const go = new Go(), [program, kernels] = await Promise.all([loading, translator ? vectors() : portable]);
+  const go = new Go(), [program, kernels] = await Promise.all([loading, figures ? portable : vectors()]);
   Object.assign(go.importObject, kernels.imports);
   let instance;
   try {

@@ -180,7 +180,7 @@ func TestSiteSearch(t *testing.T) {
 	if titles := found("cross%20attention"); !slices.Contains(titles[:min(5, len(titles))], "Encoder and decoder") {
 		t.Errorf("cross attention finds %q, want the lesson on encoder and decoder among the first", titles)
 	}
-	if titles := found("multihead"); !slices.ContainsFunc(titles, func(s string) bool { return strings.Contains(s, "Multi-head") }) {
+	if titles := found("multihead"); !slices.ContainsFunc(titles, func(s string) bool { return strings.Contains(s, "multi-head") }) {
 		t.Errorf("multihead finds %q, want a section with a dash in its title", titles)
 	}
 }
