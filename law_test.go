@@ -87,6 +87,7 @@ var order = []string{
 	"examples/prune",
 	"examples/ring",
 	"examples/serve",
+	"examples/torch",
 	"cmd/attn",
 	"site/lesson",
 	"site",

@@ -72,6 +72,7 @@ def measure():
 
 
 # lesson: importance
+# The importance of a head is the increase in loss when it is removed.
 @torch.no_grad()
 def importance(layer, loss):
     columns = layer.out_proj.weight.unflatten(1, (layer.num_heads, -1))  # [D H E]
@@ -88,10 +89,11 @@ scores = importance(probe.layer, measure)
 print(scores)
 # lesson end
 # Output:
+# tensor([0.0221, 0.4042, 0.4303, 0.1455])
 
 
 # lesson: remove
-def keep(layer, heads):
+def keep(layer, heads):  # without the rows and columns of the others
     into = layer.in_proj_weight.unflatten(0, (3, layer.num_heads, -1))[:, heads].flatten(0, 2)
     out = layer.out_proj.weight.unflatten(1, (layer.num_heads, -1))[:, heads].flatten(1)
 
@@ -109,6 +111,9 @@ for n in range(1, 4):
     print(f"{4 - n} heads: loss {measure():.3f}")
 # lesson end
 # Output:
+# 3 heads: loss 0.022
+# 2 heads: loss 0.458
+# 1 heads: loss 1.407
 
 # The layer with one head computes the same as the layer with zeros for the other three.
 x, zeroed = torch.randn(2, 10, 32), copy.deepcopy(probe.layer)

@@ -89,10 +89,8 @@ cache = torch.zeros(2, 2, 9, 8, dtype=torch.bfloat16)  # keys and values, B, S p
 prompts = torch.randn(2, 7, 16)  # 7 and 4 tokens, and 3 of padding
 _, lens = extend(prompts, cache, torch.tensor([0, 0]), torch.tensor([7, 4]))
 print("prompts:", lens.tolist())
-
 _, lens = extend(torch.randn(2, 1, 16), cache, lens, 1)
 print("a step later:", lens.tolist())
-
 beam, beam_lens = cache[:, [1, 1, 1]], lens[[1, 1, 1]]
 y, beam_lens = extend(torch.randn(3, 1, 16), beam, beam_lens, 1)
 print("three continuations of the second:", beam_lens.tolist(), list(y.shape))

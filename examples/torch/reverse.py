@@ -58,7 +58,6 @@ def write(model, source):
 
 torch.manual_seed(1)
 torch.set_num_threads(1)  # the model is tiny: more threads wait for each other
-torch.set_default_dtype(torch.float64)  # the same results on every processor
 source, target = strings(4000)
 test, reverses = strings(100)
 
@@ -66,7 +65,7 @@ test, reverses = strings(100)
 model = Translator(tokens=13, width=32, heads=2, layers=1, hidden=64)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
 warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=100)
-for epoch in range(10):
+for _ in range(10):
     for batch in torch.randperm(len(source)).split(32):
         logits = model(source[batch], shifted(target[batch]))
         loss = F.cross_entropy(logits.mT, target[batch], ignore_index=PAD)
@@ -76,26 +75,27 @@ for epoch in range(10):
         optimizer.step()
         warmup.step()
 right = ((write(model, test) == reverses) | (reverses == PAD)).all(1).sum()
-print(right.item(), "of 100 new strings are right")
+print("more than 90 of 100 new strings are right:", right.item() > 90)
 # lesson end
 # Output:
-print(loss)
+# more than 90 of 100 new strings are right: True
+
 
 # lesson: record
 def record(model, source, written):
     layer, seen = model.transformer.decoder.layers[0].multihead_attn, []
     ask = {"need_weights": True, "average_attn_weights": False}
-    hooks = (
-        layer.register_forward_pre_hook(lambda _, x, given: (x, given | ask), with_kwargs=True),
-        layer.register_forward_hook(lambda _, x, out: seen.append(out[1])),
-    )
-    with hooks[0], hooks[1]:
+    before = layer.register_forward_pre_hook(lambda _, x, o: (x, o | ask), with_kwargs=True)
+    after = layer.register_forward_hook(lambda _, x, out: seen.append(out[1]))
+    with before, after:
         model(source, written)
     return seen[0]  # [B H Lq Lk]
 
 
 cross = record(model, encode(["abcdefgh"]), shifted(encode(["hgfedcba"])))
 print(list(cross.shape))
-print("most attended:", "".join("abcdefgh∎"[j] for j in cross[0].mean(0).argmax(-1)))
+print("attended most:", "".join("abcdefgh∎"[j] for j in cross[0].mean(0)[:8].argmax(-1)))
 # lesson end
 # Output:
+# [1, 2, 9, 9]
+# attended most: hgfedcba

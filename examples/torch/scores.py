@@ -41,6 +41,8 @@ for name, score in scores.items():
 # scaled dot: q·k/√E, weight of the matching key: 0.85
 # cosine, weight of the matching key: 0.16
 # Gaussian: −½|q−k|², weight of the matching key: 1.00
+# additive, weight of the matching key: 0.09
+# bilinear, weight of the matching key: 0.09
 
 length, width, heads = 7, 12, 3
 layer = nn.MultiheadAttention(width, heads, bias=False, batch_first=True)

@@ -29,11 +29,13 @@ padding = torch.arange(6) >= torch.tensor([[3], [2]])  # [B Lk]
 q, k, weights, heads, out = multi_head(layer, x, y, padding)
 print("queries", list(q.shape), "keys", list(k.shape))
 print("weights", list(weights.shape), "heads", list(heads.shape), "out", list(out.shape))
-print(weights[:, 0, 0])
+print(weights[:, 0, 0].detach())
 whole, _ = layer(x, y, y, key_padding_mask=padding)
 print("the same in one call:", torch.allclose(out, whole, atol=1e-5))
 # lesson end
 # Output:
 # queries [2, 5, 4, 20] keys [2, 5, 6, 20]
 # weights [2, 5, 4, 6] heads [2, 5, 4, 20] out [2, 4, 100]
+# tensor([[0.3333, 0.3333, 0.3333, 0.0000, 0.0000, 0.0000],
+#         [0.5000, 0.5000, 0.0000, 0.0000, 0.0000, 0.0000]])
 # the same in one call: True

@@ -18,6 +18,7 @@ async function open(list) {
   const files = list.map(([path, file]) => [inside ? path.slice(top.length) : path, file]);
   const weights = Math.round(files.reduce((sum, [path, file]) => sum + (/\.(safetensors|bin)$/.test(path) ? file.size : 0), 0) / 1e6);
   opened = false;
+  controls();
   told.textContent = "";
   fail("");
   if (!files.some(([path]) => path === "config.json")) return fail(t`this is no directory of a model: it has no config.json`);

@@ -246,7 +246,7 @@ func TestSiteWrappedCode(t *testing.T) {
 		Selected string
 		Lines    []line
 	}
-	blocks := js[[]block](w.tab, `[...document.querySelectorAll(".text pre")].map((pre) => {
+	blocks := js[[]block](w.tab, `[...document.querySelectorAll(".text pre")].filter((pre) => pre.checkVisibility()).map((pre) => {
 		getSelection().selectAllChildren(pre);
 		const edge = (line) => {
 			const range = document.createRange(), text = line.firstChild, rows = [];

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs the lessons in PyTorch, and compares them with attn; see check.py. It needs Go, Python 3.11 or later, and a
+# gigabyte or more for PyTorch, unless VENV names a virtual environment with the packages of requirements.txt.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [ -z "${VENV:-}" ]; then
+	VENV=$work/venv
+	python3 -m venv "$VENV"
+	"$VENV/bin/pip" install -q -r examples/torch/requirements.txt
+fi
+go run ./examples/torch "$work"
+export PYTHONDONTWRITEBYTECODE=1
+"$VENV/bin/python" examples/torch/check.py "$work"

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/tensor"
+)
+
+// regression draws the same observations as examples/regression.
+func regression(f *file) {
+	x, y, at := tensor.Uniform(f.rng, 0, 5, 1, 50, 1), tensor.Zeros(1, 50, 1), tensor.Zeros(1, 101, 1)
+	slices.Sort(x.Data())
+	for i, v := range x.Data() {
+		y.Data()[i] = float32(2*math.Sin(float64(v)) + math.Pow(float64(v), 0.8) + 0.5*f.rng.NormFloat64())
+	}
+	for i := range at.Data() {
+		at.Data()[i] = float32(i) / 20
+	}
+	f.put("fixed.x", x)
+	f.put("fixed.y", y)
+	f.put("fixed.at", at)
+	kernel := &score.Gaussian{W: tensor.Full(1, 1).Param()}
+	f.output("fixed", attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true}))
+
+	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
+	optimizer, tape := nn.NewAdamW(kernel), tensor.NewTape(tensor.Train)
+	for range 200 {
+		tape.Reset()
+		nn.ZeroGrad(kernel)
+		estimate := attn.Attend(tape, x, x, y, attn.Options{Score: kernel, Mask: others}).Out
+		tape.Backward(nn.MSE(tape, estimate, y), nil)
+		optimizer.Step(0.1)
+	}
+	f.params("learn", kernel)
+}
+
+func scores(f *file) {
+	q, k, v := f.random("attend.q", 1, 1, 7, 16), f.random("attend.k", 1, 1, 11, 16), f.random("attend.v", 1, 1, 11, 5)
+	additive, bilinear := score.NewAdditive(16, 16, 8, f.rng), score.NewBilinear(16, 16, f.rng)
+	f.params("additive", additive)
+	f.params("bilinear", bilinear)
+	for _, s := range []struct {
+		name  string
+		score attn.Score
+	}{
+		{"dot", score.Dot()}, {"scaled", score.ScaledDot()}, {"cosine", &score.Cosine{}},
+		{"gaussian", &score.Gaussian{}}, {"additive", additive}, {"bilinear", bilinear},
+	} {
+		f.output(s.name, attn.Attend(nil, q, k, v, attn.Options{Score: s.score, Weights: true}))
+	}
+
+	x := tensor.Randn(f.rng, 2, 7, 12)
+	for i := range 3 * 12 {
+		x.Data()[(7+4)*12+i] = float32(math.NaN())
+	}
+	valid := attn.And(mask.Lengths(7, 4), mask.QueryLengths(7, 4))
+	layer := f.layer("lengths", attn.MultiHeadConfig{Width: 12, Heads: 3})
+	f.put("lengths.x", x)
+	f.output("lengths", layer.Forward(nil, x, x, x, attn.Options{Mask: valid, Weights: true}))
+}
+
+func shapes(f *file) {
+	layer := f.layer("shapes", attn.MultiHeadConfig{Width: 100, Heads: 5})
+	x, y := f.random("shapes.x", 2, 4, 100), f.random("shapes.y", 2, 6, 100)
+	f.output("shapes", layer.Forward(nil, x, y, y, attn.Options{Mask: mask.Lengths(3, 2), Weights: true}))
+}
+
+func dates(f *file) {
+	layer := f.layer("heads", attn.MultiHeadConfig{Width: 32, Heads: 8, Bias: attn.AllProjections})
+	x, tape := f.random("heads.x", 2, 5, 32), tensor.NewTape(tensor.Train)
+	y := layer.Forward(tape, x, x, x, attn.Options{Mask: mask.Lengths(5, 3), Weights: true})
+	tape.Backward(tensor.Mean(tape, tensor.Square(tape, y.Out)), nil)
+	f.output("heads", y)
+	for name, p := range layer.Params() {
+		f.put("heads.grad."+name, p.Grad())
+	}
+
+	layer, x = f.layer("prune", attn.MultiHeadConfig{Width: 32, Heads: 4}), f.random("prune.x", 1, 10, 32)
+	p := probe{layer, x, f.put("prune.target", layer.Forward(nil, x, x, x, attn.Options{}).Out)}
+	methods := prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}}
+	list, err := prune.Importance(context.Background(), p, methods)
+	check(err)
+	f.Tensors = append(f.Tensors, safetensors.FromFloat64s("prune.scores", []int{4}, list[0].Flat(p.Layers())))
+	small, err := layer.Keep([]int{0, 2})
+	check(err)
+	f.output("prune", small.Forward(nil, x, x, x, attn.Options{}))
+}
+
+// probe measures how far the output of a layer is from its target, the output with all heads.
+type probe struct {
+	layer     *attn.MultiHead
+	x, target *tensor.Tensor
+}
+
+func (p probe) Layers() []*attn.MultiHead { return []*attn.MultiHead{p.layer} }
+func (p probe) Batches() []int            { return []int{1} }
+
+func (p probe) Run(t *tensor.Tape, _ int, pass prune.Pass) prune.Outcome {
+	var o attn.Options
+	if pass.Gates != nil {
+		o.Gates = pass.Gates("prune")
+	}
+	off := tensor.Sub(t, p.layer.Forward(t, p.x, p.x, p.x, o).Out, p.target)
+	return prune.Outcome{Loss: tensor.Sum(t, tensor.Square(t, off)), Terms: p.target.Len()}
+}
+
+func masks(f *file) {
+	q, k, v := f.random("masks.q", 1, 4, 6, 8), f.random("masks.k", 1, 4, 6, 8), f.random("masks.v", 1, 4, 6, 8)
+	packed := attn.And(mask.Documents([]int{2, 5}), mask.Causal())
+	f.output("documents", attn.Attend(nil, q, k, v, attn.Options{Mask: packed, Weights: true}))
+	alibi := []attn.ScoreChange{position.ALiBi()}
+	f.output("alibi", attn.Attend(nil, q, k, v, attn.Options{Changes: alibi, Mask: mask.Causal(), Weights: true}))
+
+	first := attn.MultiHeadConfig{Width: 16, Heads: 4, Layout: attn.SequenceFirst}
+	layer, x := f.layer("first", first), f.random("first.x", 8, 2, 16)
+	f.output("first", layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal(), Weights: true}))
+}
+
+func cache(f *file) {
+	layer := f.layer("cache", attn.MultiHeadConfig{Width: 16, Heads: 4, KVHeads: 2})
+	cache, err := layer.NewCache(2, attn.CacheConfig{})
+	check(err)
+	prompts, token := f.random("cache.prompts", 2, 7, 16), f.random("cache.token", 2, 1, 16)
+	o := attn.Options{Mask: mask.Causal(), QueryLens: []int{7, 4}}
+	f.output("cache.read", layer.Extend(nil, prompts, cache, o))
+	o.QueryLens = nil
+	f.output("cache.step", layer.Extend(nil, token, cache, o))
+	first := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Slice(nil, x, 0, 0, 1) }
+	x := tensor.Concat(nil, 1, first(prompts), first(token)) // without padding
+	f.output("cache.whole", layer.Forward(nil, x, x, x, o))
+}
