@@ -133,5 +133,5 @@ func TestStatedTrainings(t *testing.T) {
 	if after(200, 200); !regexp.MustCompile(`^\d{4}-\d\d-\d\d$`).MatchString(state.Shown.Output) {
 		t.Errorf("after 200 steps it writes %q", state.Shown.Output)
 	}
-	stated("Of 200 new dates, %d are right after 1,000 steps;", after(1000, 200).Exact)
+	stated("Of 200 new dates, %d are right after 1,000 steps.", after(1000, 200).Exact)
 }
