@@ -1,7 +1,7 @@
 // Lesson 7: opens heads of the exported page, which is in a frame, and keeps what is chosen there in the address.
 
 import "./own.js";
-import { byId, complain, onTheme, state, t, theme } from "./page.js";
+import { byId, complain, el, onTheme, state, t, theme } from "./page.js";
 
 // The heads and numbers are those that docs/lessons.md names.
 const patterns = {
@@ -10,6 +10,11 @@ const patterns = {
   separator: { at: "3.11", text: t`Layer 3, head 11: the full stop and [SEP], the last two columns, get 0.38 of the weight.` },
   it: { at: "3.1", tok: "q10", text: t`Layer 3, head 1: the selected query “it” gives 0.68 of its weight to “animal”.` },
 };
+
+// sentences are those of minilm-heads.html and, from the second on, of minilm-more.html, whose records have the numbers 0, 1, …
+const sentences = ["The animal didn't cross the street because it was too tired.", "The animal didn't cross the street because it was too wide.",
+  "She poured water from the bottle into the cup until it was full.", "Time flies like an arrow; fruit flies like a banana.", "The keys to the old cabinet are on the table."];
+const sentence = () => Math.max(0, Math.min(sentences.length - 1, Math.round(state.get("sentence", 0))));
 
 // chosen are the settings of the page in the frame that the address contains, by name. That page checks their values.
 const chosen = ["r", "a", "b", "r2", "side", "cmp", "v", "tok", "n", "hs", "c", "x", "vw", "w", "z", "g", "go", "gz", "o", "m"];
@@ -35,20 +40,28 @@ function open() {
   let values = settings(state);
   if (values.size === 0 && pattern()) values = first(pattern());
   values.set("theme", theme());
-  byId("heads").src = new URL(`minilm-heads.html#${values}`, import.meta.url);
+  byId("sentence").value = String(sentence());
+  if (sentence() > 0) values.set("r", String(sentence() - 1));
+  byId("heads").src = new URL(`${sentence() > 0 ? "minilm-more.html" : "minilm-heads.html"}#${values}`, import.meta.url);
 }
 
 // keep writes the settings of the frame into the address. Those that a pattern begins with are its name, and the page as
 // it begins has neither: the browser's back button may lead to both.
 function keep(values) {
-  const name = Object.keys(patterns).find((name) => String(first(patterns[name])) === String(values));
-  if (name || values.size === 0) state.set({ ...none, find: name });
+  if (sentence() > 0) values.delete("r"); // it follows from the sentence
+  const name = sentence() === 0 && Object.keys(patterns).find((name) => String(first(patterns[name])) === String(values));
+  if (name || values.size === 0) state.set({ ...none, find: name || null });
   else state.set({ ...none, ...Object.fromEntries(values) });
   showAnswer();
 }
 
 for (const button of document.querySelectorAll("[data-find]")) button.addEventListener("click", () => {
-  state.set({ ...none, find: button.dataset.find === state.get("find") ? null : button.dataset.find });
+  state.set({ ...none, find: button.dataset.find === state.get("find") ? null : button.dataset.find, sentence: null }); // patterns are of the first
+  open();
+});
+byId("sentence").append(...sentences.map((text, n) => el("option", { value: n, text })));
+byId("sentence").addEventListener("change", () => {
+  state.set({ ...none, find: null, sentence: Number(byId("sentence").value) || null });
   open();
 });
 let works = false; // the page in the frame, which sends its state once it is drawn

@@ -56,7 +56,7 @@ func recordOwn(ctx context.Context, a struct {
 	case len(a.Text) > most:
 		return nil, fmt.Errorf("the text has %s bytes, want at most %s", quote.Count(len(a.Text)), quote.Count(most))
 	}
-	record, err := own.Record(ctx, a.Text, "", heads.RecorderOptions{})
+	record, err := own.Record(ctx, a.Text, "", heads.RecorderOptions{ValueNorms: true, Vectors: true})
 	if err != nil {
 		return nil, err
 	}

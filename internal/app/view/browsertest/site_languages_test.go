@@ -25,7 +25,7 @@ func TestSiteLanguages(t *testing.T) {
 				const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
 				while (walk.nextNode()) {
 					const node = walk.currentNode;
-					if (/\b(the|of|and|is|to|in|weights|heads|with|step)\b/.test(node.data) && !node.parentElement.closest("pre, code, math, script, noscript, textarea, .text, h4, .numbers, [lang=en]")) found.push(node.data.trim());
+					if (/\b(the|of|and|is|to|in|weights|heads|with|step)\b/.test(node.data) && !node.parentElement.closest("pre, code, math, script, noscript, textarea, #sentence, .text, h4, .numbers, [lang=en]")) found.push(node.data.trim());
 				}
 				return found;
 			})()`)

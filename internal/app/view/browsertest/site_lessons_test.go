@@ -190,6 +190,19 @@ func TestSiteModel(t *testing.T) {
 	if got := w.text("#answer"); !strings.Contains(got, "0.90") {
 		t.Errorf("the answer is %q", got)
 	}
+	// Another sentence has its own record; a pattern leads back to the first.
+	w.set("sentence", "3")
+	w.wait(`location.hash === "#sentence=3" && document.getElementById("heads").src.includes("minilm-more.html#theme=light&r=2")`)
+	w.lesson(url + "minilm.html#sentence=3&a=1.2")
+	w.wait(`document.getElementById("sentence").value === "3" && location.hash.includes("a=1.2") && !location.hash.includes("r=")`)
+	w.click(`[data-find="sink"]`)
+	w.wait(`location.hash === "#find=sink" && document.getElementById("heads").src.includes("minilm-heads.html") && document.getElementById("sentence").value === "0"`)
+	options := js[[]string](w.tab, `[...document.getElementById("sentence").options].map((o) => o.textContent)`)
+	for n, text := range options[1:] {
+		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(fmt.Sprintf("%sassets/minilm-more.html#r=%d", url, n)))
+		w.drawn()
+		w.wait(fmt.Sprintf(`document.body.textContent.includes(%q)`, text))
+	}
 }
 
 // What is chosen in the frame of lesson 7 is in the address of the page, and a link opens it.
