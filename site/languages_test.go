@@ -103,12 +103,14 @@ func TestWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, err := os.ReadFile("lessons.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range inGo.FindAllSubmatch(code, -1) {
-		add(string(m[1]))
+	for _, path := range []string{"code.go", "lessons.go"} {
+		code, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range inGo.FindAllSubmatch(code, -1) {
+			add(string(m[1]))
+		}
 	}
 	for _, l := range lessonPages {
 		add(l.Idea)
