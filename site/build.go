@@ -356,6 +356,13 @@ func (b *build) report(w io.Writer) error {
 			over = append(over, fmt.Sprintf("%s needs %d bytes, the budget is %d", l.Path(), n, budget))
 		}
 	}
+	if model := b.files["assets/model.wasm.gz"]; model != nil { // loaded once a model is chosen
+		n, budget := model.compressed, programs[1].budget
+		fmt.Fprintf(t, "%d\t\t  to open a model; budget %d\n", n, budget)
+		if n > budget {
+			over = append(over, fmt.Sprintf("assets/model.wasm.gz has %d bytes, the budget is %d", n, budget))
+		}
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// structure matches what is the same in every language: comments that name code and figures, blocks of code and formulas,
-// levels of headings, targets of pictures, code within lines, and numbers.
+// structure matches what is the same in every language, in the same order: comments that name code and figures, blocks of
+// code and formulas, levels of headings, tables and answers.
 var structure = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^<!-- .* -->$`),
 	regexp.MustCompile("(?ms)^```.*?^```$"),
@@ -22,6 +22,7 @@ var structure = []*regexp.Regexp{
 	regexp.MustCompile(`</?(details|summary)>`),
 }
 
+// These are the same in any order: targets of pictures, code within lines, and numbers.
 var (
 	picture = regexp.MustCompile(`!\[[^\]]*\](\([^)]*\))`)
 	inCode  = regexp.MustCompile("`[^`\n]+`")

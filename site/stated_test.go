@@ -30,7 +30,8 @@ type head struct {
 	weights       [][]float64
 }
 
-// exportedHeads returns the heads of lesson 7, and the tokens of its sentence.
+// exportedHeads returns the heads of lesson 7, and the tokens of its first sentence. The other four are in
+// minilm-more.json.gz: view.Page of their records by heads.RecorderOptions{}, from all-MiniLM-L6-v2.
 func exportedHeads(t *testing.T) (list []head, tokens []string) {
 	t.Helper()
 	packed, err := os.ReadFile("assets/minilm-heads.json.gz")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the lessons in PyTorch, and compares them with attn; see check.py. It needs Go, Python 3.11 or later, and a
-# gigabyte or more for PyTorch, unless VENV names a virtual environment with the packages of requirements.txt.
+# Runs the lessons in PyTorch, and compares them with attn; see check.py. It needs Go, Python 3.11 or later, and five
+# gigabytes for PyTorch, unless VENV names a virtual environment with the packages of interop/torch/requirements.txt.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 if [ -z "${VENV:-}" ]; then
 	VENV=$work/venv
 	python3 -m venv "$VENV"
-	"$VENV/bin/pip" install -q -r examples/torch/requirements.txt
+	"$VENV/bin/pip" install -q -r interop/torch/requirements.txt
 fi
 go run ./examples/torch "$work"
 export PYTHONDONTWRITEBYTECODE=1

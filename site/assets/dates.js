@@ -141,7 +141,7 @@ async function rank() {
   byId("rank").disabled = true;
   byId("rank-progress").textContent = t`Measuring …`;
   try {
-    const by = method.value, again = repeat.checked, r = await ask("dates.importance", { dates, method: by, again }, (f) => (byId("rank-progress").textContent = f.removed ? t`${f.removed} of ${f.all} heads removed` : t`${f.done} of ${f.all} batches`), mine.signal);
+    const by = method.value, again = repeat.checked, r = await ask("dates.importance", { dates, method: by, again }, (f) => (byId("rank-progress").textContent = t`${f.done} of ${f.all} batches`), mine.signal);
     pruning?.abort(); // it removes heads in the earlier order
     ranking = { ...r, method: by, again };
     const weights = r.heads.map((h) => h.score), signed = weights.some((w) => w < 0);

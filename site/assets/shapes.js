@@ -76,7 +76,7 @@ function figure(a) {
 
   function draw() {
     const left = 16, top = 16, gap = where[2] === "C" ? 3 : 9, down = 10, wide = Math.max(120, node.clientWidth);
-    const w = Math.min(15, (wide - left - 2 - (counts.C - 1) * gap) / (counts.C * counts.c)), h = Math.max(4, Math.min(12, w * 1.2, 150 / counts.r) || 4);
+    const w = Math.min(15, (wide - left - 2 - (counts.C - 1) * gap) / (counts.C * counts.c)), h = Math.max(4, Math.min(12, w * 1.2, 150 / counts.r));
     plan = { left, top, gap, down, w, h };
     const context = canvasFor(canvas, wide, Math.ceil(top + counts.R * (counts.r * h + down) - down + 2));
     const [ink, accent, quiet] = [node, document.querySelector(".brand span"), byId("axes").firstChild].map((e) => getComputedStyle(e).color);

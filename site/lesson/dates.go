@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -245,45 +246,27 @@ func importanceOfDates(ctx context.Context, o struct {
 	if err != nil {
 		return nil, err
 	}
-	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
-		Methods: []prune.Method{method},
-		Progress: func(done, all int) {
+	r, err := prune.Heads(ctx, probe, prune.Options[*models.Probe]{
+		Method: method, Step: 1, Rescore: o.Again, EmptyLayers: true,
+		Importance: prune.ImportanceOptions{Progress: func(done, all int) {
 			frame(map[string]int{"done": done, "all": all})
 			pause()
-		},
+		}},
 	})
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, err
 	}
 	var list []headScore
 	for _, l := range probe.Layers() {
-		for h, s := range scores[0].Values[l.Config().Name] {
+		for h, s := range r.Scores[0].Values[l.Config().Name] {
 			list = append(list, headScore{prune.Head{Layer: l.Config().Name, Number: h}, real(s)})
 		}
 	}
-	order, seconds := prune.Order(probe.Layers(), scores[0], true), scores[0].Time.Seconds()
-	if o.Again {
-		done, all := 0, len(list)
-		result, err := prune.Heads(ctx, probe, prune.Options[*models.Probe]{
-			Method: method, Step: 1, Rescore: true, EmptyLayers: true,
-			Importance: prune.ImportanceOptions{Progress: func(int, int) { pause() }},
-			Within: func(context.Context, *models.Probe) (bool, error) {
-				done++
-				frame(map[string]int{"removed": done, "all": all})
-				return true, nil
-			},
-		})
-		if err != nil {
-			return nil, err
-		}
-		if order = result.Removed; ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for _, s := range result.Scores {
-			seconds += s.Time.Seconds()
-		}
+	seconds := 0.
+	for _, round := range r.Scores {
+		seconds += round.Time.Seconds()
 	}
-	return map[string]any{"heads": list, "order": order, "seconds": seconds}, nil
+	return map[string]any{"heads": list, "order": r.Removed, "seconds": seconds}, nil
 }
 
 // speed compares the whole model with the chosen one.
