@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"path"
+	"regexp"
 	"strings"
-	"unicode"
 )
 
 //go:embed words
@@ -110,18 +110,7 @@ func (b *build) writeWords() error {
 	return nil
 }
 
-// unspaced removes the spaces of line ends between characters of languages that write none between words.
-func unspaced(text string) string {
-	wide := func(r rune) bool {
-		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || strings.ContainsRune("，。；：、（）「」“”？", r)
-	}
-	var out strings.Builder
-	runes := []rune(text)
-	for i, r := range runes {
-		if r == ' ' && i > 0 && i+1 < len(runes) && wide(runes[i-1]) && wide(runes[i+1]) {
-			continue
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
-}
+// unspaced matches a line end between characters of languages that write no space between words, or after their
+// punctuation: it would become a space. What begins with other signs may be no text of the same paragraph.
+var unspaced = regexp.MustCompile(`([\p{Han}\p{Hiragana}\p{Katakana}ー])\n([\p{Han}\p{Hiragana}\p{Katakana}（「“])|` +
+	`([，。；：、？！）」”])\n([^\s#|<>\-0-9])`)

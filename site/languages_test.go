@@ -79,6 +79,21 @@ func sorted(r *regexp.Regexp, section string) (list []string) {
 	return list
 }
 
+// A line end is a space, but not between characters or after punctuation of languages without spaces.
+func TestLineEnds(t *testing.T) {
+	b := &build{files: map[string]*file{}}
+	for source, want := range map[string]string{
+		"one,\ntwo (three)\n*four* 5%\nand\n": "<p>one,\ntwo (three)\n<em>four</em> 5%\nand</p>\n",
+		"查询\n和键，\n`v` 是值。\n用 Go\n写\n":         "<p>查询和键，<code>v</code> 是值。用 Go\n写</p>\n",
+		"キー\nバリュー、\n*w*\n":                    "<p>キーバリュー、<em>w</em></p>\n",
+		"- 头。\n- 键。\n":                        "<ul>\n<li>头。</li>\n<li>键。</li>\n</ul>\n",
+	} {
+		if r, err := b.markdown([]byte(source), "docs/x.md", "docs/x.html"); err != nil || r.html != want {
+			t.Errorf("%q becomes %q, %v, want %q", source, r.html, err, want)
+		}
+	}
+}
+
 // The words of a language are the texts that pages and scripts have, no more and no fewer, with the same values.
 func TestWords(t *testing.T) {
 	used := map[string]bool{}

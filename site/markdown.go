@@ -47,11 +47,12 @@ type rendered struct {
 // markdown renders a text of the file source for the page at out. Links to files that the site
 // shows lead to their pages, links to others to the repository.
 func (b *build) markdown(source []byte, from, out string) (rendered, error) {
+	source = unspaced.ReplaceAll(source, []byte("$1$2$3$4"))
 	var r rendered
 	ids := parser.NewContext(parser.WithIDs(&slugs{}))
 	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
 	pictures := renderer.WithNodeRenderers(util.Prioritized(blocks{b, from, out}, 100))
-	md := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify, extension.NewCJK(extension.WithEastAsianLineBreaks(extension.EastAsianLineBreaksCSS3Draft))),
+	md := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(markup.WithUnsafe(), pictures)) // the repository's HTML is trusted
 	tree := md.Parser().Parse(text.NewReader(source), parser.WithContext(ids))
@@ -219,7 +220,7 @@ func plain(n ast.Node, source []byte) string {
 		}
 		return ast.WalkContinue, nil
 	})
-	return unspaced(strings.Join(strings.Fields(out.String()), " "))
+	return strings.Join(strings.Fields(out.String()), " ")
 }
 
 // slugs makes the names of headings as GitHub does, so that links work in both places.
