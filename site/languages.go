@@ -112,5 +112,5 @@ func (b *build) writeWords() error {
 
 // unspaced matches a line end between characters of languages that write no space between words, or after their
 // punctuation: it would become a space. What begins with other signs may be no text of the same paragraph.
-var unspaced = regexp.MustCompile(`([\p{Han}\p{Hiragana}\p{Katakana}ー])\n([\p{Han}\p{Hiragana}\p{Katakana}（「“])|` +
-	`([，。；：、？！）」”])\n([^\s#|<>\-0-9])`)
+var unspaced = regexp.MustCompile(`([\p{Han}\p{Hiragana}\p{Katakana}ー])\n *([\p{Han}\p{Hiragana}\p{Katakana}（「“])|` +
+	`([，。；：、？！）」”])\n *([^\s#|<>\-0-9])`)

@@ -86,7 +86,7 @@ func TestLineEnds(t *testing.T) {
 		"one,\ntwo (three)\n*four* 5%\nand\n": "<p>one,\ntwo (three)\n<em>four</em> 5%\nand</p>\n",
 		"查询\n和键，\n`v` 是值。\n用 Go\n写\n":         "<p>查询和键，<code>v</code> 是值。用 Go\n写</p>\n",
 		"キー\nバリュー、\n*w*\n":                    "<p>キーバリュー、<em>w</em></p>\n",
-		"- 头。\n- 键。\n":                        "<ul>\n<li>头。</li>\n<li>键。</li>\n</ul>\n",
+		"- 头。\n  大大\n  的的，\n  值。\n- 键。\n":     "<ul>\n<li>头。大大的的，值。</li>\n<li>键。</li>\n</ul>\n",
 	} {
 		if r, err := b.markdown([]byte(source), "docs/x.md", "docs/x.html"); err != nil || r.html != want {
 			t.Errorf("%q becomes %q, %v, want %q", source, r.html, err, want)
