@@ -55,7 +55,7 @@ var lessonPages = []lesson{
 	{4, "shapes", "Shapes of multi-head attention",
 		"Every array from input to output, its axes and its numbers. Choose sizes, and colour an axis."},
 	{5, "dates", "Heads of a translator",
-		"Type a date in any of ten languages, see every head, and remove the heads that do not matter."},
+		"Type a date in any of twelve languages, see every head, and remove the heads that do not matter."},
 	{6, "masks", "Masks, layouts and positions",
 		"Which keys a query may attend to, where numbers are in memory, and what a cache saves."},
 	{7, "minilm", "A real model, opened",

@@ -23,8 +23,8 @@ const dateCount = 36525
 // Dates makes n pairs of a date as people write it and the same date in the form 2019-03-05. This task takes minutes to
 // learn, and it is obvious which characters the model should attend to. All source texts are different, and each
 // determines its date: years are 1950 to 2049; two digits from 50 mean 19.., others 20..; in dates of numbers only, the
-// year comes first if the first number has four digits, otherwise the day does. Weekdays are correct.
-// Ten languages and all days of these years are equally likely. The same n and seed give the same pairs, and a smaller n
+// year comes first if the first number has four digits or 年 follows it, otherwise the day does. Weekdays are correct.
+// Twelve languages and all days of these years are equally likely. The same n and seed give the same pairs, and a smaller n
 // gives a prefix of them.
 //
 // Panics: n < 0 or n > MaxDates.
@@ -255,5 +255,17 @@ var dateLanguages = []dateLanguage{
 		shortMonths:   "sty lut mar kwi maj cze lip sie wrz paź lis gru",
 		styles: []string{"%W, %d %M %Y", "%W, %d %M %Y r.", "%d %M %Y", "%d %M %Y r.", "dnia %d %M %Y", "%d %m %Y", "%d %m %y", "%w, %d %m %Y",
 			"%w %D.%N.%Y", "%D.%N.%Y", "%d.%n.%Y", "%D.%N.%Y r.", "%d.%n.%y", "%Y.%N.%D"},
+	},
+	{ // Chinese
+		weekdays:      "星期日|星期天 星期一 星期二 星期三 星期四 星期五 星期六",
+		shortWeekdays: "周日 周一 周二 周三 周四 周五 周六",
+		styles: []string{"%Y年%n月%d日", "%Y年%n月%d日 %W", "%Y年%n月%d日%W", "%Y年%n月%d日（%W）", "%W，%Y年%n月%d日", "%Y年%n月%d日 %w", "%Y年%N月%D日",
+			"%Y年%n月%d号", "%Y 年 %n 月 %d 日", "%y年%n月%d日", "%Y/%n/%d", "%Y.%n.%d", "%Y-%n-%d"},
+	},
+	{ // Japanese
+		weekdays:      "日曜日 月曜日 火曜日 水曜日 木曜日 金曜日 土曜日",
+		shortWeekdays: "日 月 火 水 木 金 土",
+		styles: []string{"%Y年%n月%d日", "%Y年%n月%d日 %W", "%Y年%n月%d日%W", "%Y年%n月%d日（%W）", "%Y年%n月%d日(%w)", "%Y年%n月%d日（%w）", "%Y年%N月%D日",
+			"%Y年%N月%D日(%w)", "%y年%n月%d日", "%Y/%n/%d", "%Y/%N/%D(%w)", "%y年%n月%d日(%w)"},
 	},
 }

@@ -69,12 +69,12 @@ func copyPretrained(ts *testscript.TestScript, neg bool, args []string) {
 // small are flags for very short training.
 var small = []string{"--width", "16", "--layers", "1", "--epochs", "2", "--batch", "8"}
 
-// makePairs returns a directory with pairs.tsv.
+// makePairs returns a directory with pairs.tsv: every character is in the pairs that attn train learns.
 func makePairs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	var text strings.Builder
-	for _, p := range train.Dates(60, 1) {
+	for _, p := range train.Dates(60, 2) {
 		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "pairs.tsv"), []byte(text.String()), 0o644); err != nil {

@@ -28,7 +28,7 @@ type trainCommand struct {
 func (trainCommand) Help() string {
 	return `Examples:
 
-  attn train                                   dates in ten languages, in seconds
+  attn train                                   dates in twelve languages, in seconds
   attn train --data fra.tsv --epochs 10        your own sentence pairs
   attn train --data fra.tsv --arch gru --score additive
   attn train --resume --out runs/fra.run --epochs 20

@@ -84,7 +84,7 @@ func run(dir string) error {
 	// lesson end
 	return write(filepath.Join(dir, "prune-loss.svg"), viz.Chart{
 		Title: "Loss as heads are removed", X: "heads left", Y: "loss, nats per token", Lines: []viz.Line{line},
-		Falling: true, Bare: true, YAxis: viz.Axis{Low: 0, High: 6},
+		Falling: true, Bare: true, YAxis: viz.Axis{Low: 0, High: 4},
 	}.SVG)
 }
 

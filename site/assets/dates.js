@@ -6,9 +6,10 @@ import { heatmap } from "./heatmap.js";
 import { headGrid } from "./headgrid.js";
 import { duration, training, unknown } from "./training.js";
 
-const usual = "Tuesday, 5 March 2019", dates = 200;
-const samples = [[t`English`, usual], [t`French`, "le 1er août 1987"], [t`German`, "Montag, der 29. Februar 2016"], [t`Spanish`, "14 de septiembre de 2005"], [t`Italian`, "mercoledì 3 giugno 1992"],
-  [t`Portuguese`, "terça-feira, 9 de maio de 1978"], [t`Dutch`, "zaterdag 21 augustus 2021"], [t`Swedish`, "torsdagen den 17 juli 1969"], [t`Danish`, "den 24. december 1999"], [t`Polish`, "11 listopada 2018 r."], [t`numbers`, "07/04/76"]];
+const usual = t`Tuesday, 5 March 2019`, dates = 200;
+const samples = [[t`English`, "Tuesday, 5 March 2019"], [t`French`, "le 1er août 1987"], [t`German`, "Montag, der 29. Februar 2016"], [t`Spanish`, "14 de septiembre de 2005"], [t`Italian`, "mercoledì 3 giugno 1992"],
+  [t`Portuguese`, "terça-feira, 9 de maio de 1978"], [t`Dutch`, "zaterdag 21 augustus 2021"], [t`Swedish`, "torsdagen den 17 juli 1969"], [t`Danish`, "den 24. december 1999"], [t`Polish`, "11 listopada 2018 r."],
+  [t`Chinese`, "2019年3月5日 星期二"], [t`Japanese`, "2019年3月5日(火)"], [t`numbers`, "07/04/76"]];
 const methods = [["leave-one-out", t`The increase in loss without the head. One pass over the dates for each head, and one with all.`],
   ["gradient", t`How sensitive the loss is to a factor on the head's output. One backward pass for all heads.`],
   ["taylor", t`The first-order estimate of the change in loss without the head. The same backward pass.`],

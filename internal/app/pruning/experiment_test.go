@@ -40,7 +40,7 @@ type learnt struct {
 }
 
 var learnDates = sync.OnceValues(func() (l learnt, err error) {
-	learn, test := train.DatesSplit(300, 60, 1)
+	learn, test := train.DatesSplit(300, 60, 2)
 	var sources, targets []string
 	for _, p := range learn {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)

@@ -20,7 +20,7 @@ func newTranslator(t *testing.T) *models.Model {
 	t.Helper()
 	r := train.DatesRecipe()
 	r.Network.Width, r.Network.Hidden = 8, 3
-	source, target := train.Vocabularies(train.Dates(13, 1), r.Units, r.VocabSize)
+	source, target := train.Vocabularies(train.Dates(100, 1), r.Units, r.VocabSize)
 	m, err := models.NewTranslator(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
