@@ -193,36 +193,48 @@ func TestDecoderSteps(t *testing.T) {
 	for _, name := range fewer(decoderCases(t)) {
 		m, g := openDecoder(t, name)
 		ids := g.Ints("in.ids")
-		x := models.Batch{IDs: [][]int{ids, ids[3:10], slices.Repeat(ids[1:2], 2)}}
-		whole := logitsOf(m, x, models.Run{})
-		v, l := m.Sizes().Vocabulary, len(ids)
-		row := func(y *tensor.Tensor, b, i int) []float32 {
-			return y.Data()[(b*y.Dim(1)+i)*v:][:v]
-		}
-		for b, one := range x.IDs {
-			alone := logitsOf(m, models.Batch{IDs: [][]int{one}}, models.Run{})
-			for i := range one {
-				if !slices.Equal(row(alone, 0, i), row(whole, b, i)) {
-					t.Fatalf("%s: sequence %d alone differs from in a batch at token %d", name, b, i)
-				}
-			}
-		}
-		for _, step := range []int{1, 4, l} {
-			cache, err := models.NewCache(m, len(x.IDs), attn.CacheConfig{})
+		testSteps(t, name, m, ids)
+		for _, p := range tensor.Precisions() {
+			m, err := models.Load(m.Dir, models.Options{Tokens: m.Sizes().Positions, Precision: p})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for at := 0; at < l; at += step {
-				var part models.Batch
-				for _, one := range x.IDs {
-					part.IDs = append(part.IDs, one[min(at, len(one)):min(at+step, len(one))])
-				}
-				y := logitsOf(m, part, models.Run{State: cache})
-				for b := range x.IDs {
-					for i := range part.IDs[b] {
-						if !slices.Equal(row(y, b, i), row(whole, b, at+i)) {
-							t.Fatalf("%s: in steps of %d: sequence %d differs at token %d", name, step, b, at+i)
-						}
+			testSteps(t, fmt.Sprintf("%s in %v", name, p), m, ids)
+		}
+	}
+}
+
+func testSteps(t *testing.T, name string, m *models.Model, ids []int) {
+	t.Helper()
+	x := models.Batch{IDs: [][]int{ids, ids[3:10], slices.Repeat(ids[1:2], 2)}}
+	whole := logitsOf(m, x, models.Run{})
+	v, l := m.Sizes().Vocabulary, len(ids)
+	row := func(y *tensor.Tensor, b, i int) []float32 {
+		return y.Data()[(b*y.Dim(1)+i)*v:][:v]
+	}
+	for b, one := range x.IDs {
+		alone := logitsOf(m, models.Batch{IDs: [][]int{one}}, models.Run{})
+		for i := range one {
+			if !slices.Equal(row(alone, 0, i), row(whole, b, i)) {
+				t.Fatalf("%s: sequence %d alone differs from in a batch at token %d", name, b, i)
+			}
+		}
+	}
+	for _, step := range []int{1, 4, l} {
+		cache, err := models.NewCache(m, len(x.IDs), attn.CacheConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := 0; at < l; at += step {
+			var part models.Batch
+			for _, one := range x.IDs {
+				part.IDs = append(part.IDs, one[min(at, len(one)):min(at+step, len(one))])
+			}
+			y := logitsOf(m, part, models.Run{State: cache})
+			for b := range x.IDs {
+				for i := range part.IDs[b] {
+					if !slices.Equal(row(y, b, i), row(whole, b, at+i)) {
+						t.Fatalf("%s: in steps of %d: sequence %d differs at token %d", name, step, b, at+i)
 					}
 				}
 			}

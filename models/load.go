@@ -36,9 +36,13 @@ type Options struct {
 	// matrix. Memory bandwidth limits the speed of generation, so smaller formats that have a
 	// kernel are faster: tensor.BFloat16 and tensor.Int8.
 	Weights tensor.Numbers
+	// Precision is the precision of the products with matrices of weights, see tensor.NewReduced; 0
+	// means tensor.Float32. Attention, norms and activations are computed in float32. For another
+	// precision, Weights must be 0 or the same.
+	Precision tensor.Numbers
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights
-	// must be 0 or tensor.Float32.
+	// and Precision must be 0 or tensor.Float32.
 	Trainable bool
 }
 
@@ -195,13 +199,8 @@ func open(dir string, o Options) (*directory, Family, error) {
 	if o.Tokens < 0 || o.Tokens > mostSize {
 		return nil, family, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
 	}
-	if o.Weights != 0 {
-		if err := o.Weights.Check(); err != nil {
-			return nil, family, fmt.Errorf("models: Options.Weights is %w", err)
-		}
-		if o.Trainable && o.Weights != tensor.Float32 {
-			return nil, family, fmt.Errorf("models: Options.Weights is %v, want float32 for Options.Trainable", o.Weights)
-		}
+	if err := o.checkNumbers(); err != nil {
+		return nil, family, fmt.Errorf("models: Options.%w", err)
 	}
 	d, err := openDirectory(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.named(s); err != nil {
@@ -220,9 +219,27 @@ func open(dir string, o Options) (*directory, Family, error) {
 		return nil, family, err
 	}
 	if d.tokens = o.Tokens; !o.Trainable {
-		d.numbers = cmp.Or(o.Weights, tensor.Float32)
+		d.numbers, d.precision = cmp.Or(o.Weights, o.Precision, tensor.Float32), o.Precision
 	}
 	return d, family, nil
+}
+
+// checkNumbers returns an error if the formats are unknown or disagree.
+func (o *Options) checkNumbers() error {
+	weights, precision := cmp.Or(o.Weights, o.Precision, tensor.Float32), cmp.Or(o.Precision, tensor.Float32)
+	if all := tensor.Precisions(); !slices.Contains(all, precision) {
+		return fmt.Errorf("Precision is %v, want one of %v", precision, all)
+	}
+	if err := weights.Check(); err != nil {
+		return fmt.Errorf("Weights is %w", err)
+	}
+	if o.Trainable && weights != tensor.Float32 {
+		return fmt.Errorf("Weights is %v, want float32 for Options.Trainable", weights)
+	}
+	if precision != tensor.Float32 && weights != precision {
+		return fmt.Errorf("Weights is %v, want %v, which is Options.Precision", weights, precision)
+	}
+	return nil
 }
 
 // pickles are weight files of other programs, with a description of each.

@@ -14,7 +14,12 @@ func (b *Builder) packed() bool { return b.numbers != 0 }
 func (b *Builder) pack(name string, transposed bool, in int, outs ...int) []*tensor.Packed {
 	var parts []*tensor.Packed
 	for _, out := range outs {
-		parts = append(parts, tensor.NewPacked(out, in, b.numbers))
+		switch b.precision {
+		case 0, tensor.Float32:
+			parts = append(parts, tensor.NewPacked(out, in, b.numbers))
+		default:
+			parts = append(parts, tensor.NewReduced(out, in, b.precision))
+		}
 	}
 	b.dict = append(b.dict, nn.Entry{Name: b.prefix + name, Packed: parts, Transposed: transposed})
 	return parts

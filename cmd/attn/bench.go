@@ -29,6 +29,7 @@ type benchCommand struct {
 	Format   *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
 	JSON     bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"format"`
 
+	precisionFlag
 	bench.Work
 }
 
@@ -119,7 +120,7 @@ func (cmd *benchCommand) schedules(ctx context.Context, c console, t *bench.Tabl
 
 // model returns a call that computes the hidden states of one text.
 func (cmd *benchCommand) model(c console) (func(), error) {
-	m, err := load(c, models.Load, cmd.Model, models.Options{})
+	m, err := load(c, models.Load, cmd.Model, cmd.options())
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 )
 
 // choices returns the variables in the help and enumerations of flags. The lists are those that the
@@ -29,6 +30,9 @@ func choices() kong.Vars {
 	}
 	for _, p := range models.Poolings() {
 		lists["poolings"] = append(lists["poolings"], p.Name)
+	}
+	for _, n := range tensor.Precisions() {
+		lists["precisions"] = append(lists["precisions"], n.String())
 	}
 	vars := kong.Vars{
 		"scaled_and": listed(apply.Scaled(), "and"), "masks_help": bench.MasksHelp(), "extras_help": bench.ExtrasHelp(),

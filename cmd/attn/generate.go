@@ -19,11 +19,12 @@ type generateCommand struct {
 	TopP        float64        `help:"Sample only from the most likely tokens, as many as it takes to reach a total probability of P (nucleus sampling)." placeholder:"P" group:"Sampling" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
 	Seed        uint64         `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
 	Context     int            `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
-	Weights     tensor.Numbers `default:"float32" help:"Number format of the weights in memory: float32; bfloat16, twice as fast, and exact for bfloat16 files; float16, slower than bfloat16; int8, the fastest, with an error of up to 1/254 of the largest weight in a row." placeholder:"NAME" group:"Model"`
-	Chat        bool           `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
-	System      *string        `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
-	NoSpecial   bool           `help:"Do not add special tokens; for a prompt that already contains them." group:"Model" excludes:"chat"`
-	Prompt      *string        `arg:"" optional:"" help:"Text to continue; without it, standard input as a whole, or with --chat each line of it as a message." stdin:""`
+	Weights     tensor.Numbers `help:"Number format of the weights in memory (default that of --precision): float32; bfloat16, twice as fast, and exact for bfloat16 files; float16, slower than bfloat16; int8, the fastest, with an error of up to 1/254 of the largest weight in a row." placeholder:"NAME" group:"Model"`
+	precisionFlag
+	Chat      bool    `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
+	System    *string `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
+	NoSpecial bool    `help:"Do not add special tokens; for a prompt that already contains them." group:"Model" excludes:"chat"`
+	Prompt    *string `arg:"" optional:"" help:"Text to continue; without it, standard input as a whole, or with --chat each line of it as a message." stdin:""`
 }
 
 func (generateCommand) Help() string {
@@ -47,7 +48,12 @@ tokenizer. A template with unsupported syntax is an error.`
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
-	m, err := load(c, models.Load, cmd.Model, models.Options{Tokens: cmd.Context, Weights: cmd.Weights})
+	options := cmd.options()
+	if p := options.Precision; p != tensor.Float32 && cmd.Weights != 0 && cmd.Weights != p {
+		return usage("--weights %v, want %v, which is the --precision", cmd.Weights, p)
+	}
+	options.Tokens, options.Weights = cmd.Context, cmd.Weights
+	m, err := load(c, models.Load, cmd.Model, options)
 	if err != nil {
 		return err
 	}

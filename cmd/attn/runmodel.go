@@ -15,7 +15,8 @@ type runCommand struct {
 	In         string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE" either:"input"`
 	DecoderIDs []int   `name:"decoder-ids" help:"Token ids for the decoder of an encoder-decoder (default its start token)." placeholder:"N" excludes:"in"`
 	Pair       *string `help:"Second text of a pair." placeholder:"TEXT" needs:"text"`
-	Text       *string `arg:"" optional:"" help:"Text to run the model on." either:"input"`
+	precisionFlag
+	Text *string `arg:"" optional:"" help:"Text to run the model on." either:"input"`
 }
 
 func (runCommand) Help() string {
@@ -42,7 +43,7 @@ shape. For texts of different lengths, it also contains attention_mask of the sa
 }
 
 func (cmd *runCommand) Run(ctx context.Context, c console) error {
-	m, err := load(c, models.Load, cmd.Model, models.Options{})
+	m, err := load(c, models.Load, cmd.Model, cmd.options())
 	if err != nil {
 		return err
 	}

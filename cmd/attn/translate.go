@@ -13,14 +13,15 @@ import (
 )
 
 type translateCommand struct {
-	Model  string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Beam   int      `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N" want:"1 to 1000"`
-	Map    bool     `help:"Draw the decoder's attention weights for each translation." excludes:"json,tsv"`
-	Color  string   `default:"auto" enum:"auto,truecolor,256,16,none" help:"Colours of the map: auto, truecolor, 256, 16 or none." placeholder:"NAME"`
-	JSON   bool     `name:"json" help:"Write a JSON object for each line, with its translation." xor:"form"`
-	TSV    bool     `name:"tsv" help:"Write two columns, the translation and the error." xor:"form"`
-	Strict bool     `help:"Stop at the first line that cannot be translated."`
-	Text   []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input." stdin:""`
+	Model  string `required:"" help:"Directory of the model." placeholder:"DIR"`
+	Beam   int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N" want:"1 to 1000"`
+	Map    bool   `help:"Draw the decoder's attention weights for each translation." excludes:"json,tsv"`
+	Color  string `default:"auto" enum:"auto,truecolor,256,16,none" help:"Colours of the map: auto, truecolor, 256, 16 or none." placeholder:"NAME"`
+	JSON   bool   `name:"json" help:"Write a JSON object for each line, with its translation." xor:"form"`
+	TSV    bool   `name:"tsv" help:"Write two columns, the translation and the error." xor:"form"`
+	Strict bool   `help:"Stop at the first line that cannot be translated."`
+	precisionFlag
+	Text []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input." stdin:""`
 }
 
 func (translateCommand) Help() string {
@@ -91,5 +92,5 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[texts.Translatio
 }
 
 func (cmd *translateCommand) load(c console) (*models.Model, error) {
-	return loadTranslator(c, cmd.Model, models.Options{})
+	return loadTranslator(c, cmd.Model, cmd.options())
 }

@@ -81,6 +81,16 @@ func gemmKernel(t *tileArgs, kernel int) {
 	switch active {
 	case amx, avx512:
 		switch {
+		case kernel == kernelPairsStream:
+			gemmPairsStreamAVX512(t)
+		case kernel == kernelPairs+4:
+			gemmPairs4AVX512(t)
+		case kernel == kernelPairs+3:
+			gemmPairs3AVX512(t)
+		case kernel == kernelPairs+2:
+			gemmPairs2AVX512(t)
+		case kernel == kernelPairs+1:
+			gemmPairs1AVX512(t)
 		case kernel == kernelFloat32:
 			gemmFloat32AVX512(t)
 		case kernel == kernelInt8:

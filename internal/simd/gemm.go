@@ -109,9 +109,12 @@ func (p *Product) part(i, rows, j, cols int) Product {
 	return part
 }
 
-// sumBlock returns the number of steps in a block of a sum over depth steps: at most 384, and the
-// same for all blocks but the last.
-func sumBlock(depth int) int { return equalStep(depth, 384) }
+// sumSteps is the largest number of steps in a block of a sum.
+const sumSteps = 384
+
+// sumBlock returns the number of steps in a block of a sum over depth steps: the same for all blocks
+// but the last.
+func sumBlock(depth int) int { return equalStep(depth, sumSteps) }
 
 func (p *Product) check() {
 	count := max(p.Count, 1)

@@ -40,6 +40,10 @@ const (
 	kernelBFloat16 = 16 + iota
 	kernelInt8
 	kernelFloat32
+
+	// kernelPairs and the number of vectors is the kernel for panels of pairs of bfloat16.
+	kernelPairs       = 32
+	kernelPairsStream = kernelPairs + 5
 )
 
 // The kernels read B directly where its rows are contiguous. Copying B first is faster over many

@@ -10,6 +10,7 @@ import (
 // scratch is memory for packed matrices, for one task.
 type scratch struct {
 	a, b, row      []float32
+	half           []uint16
 	block          blockOfB
 	limbs          limbPanels // for tile units
 	strips         []limbs

@@ -12,6 +12,8 @@ type Packed struct {
 	StoredPanels
 	// Scales has a factor for each column of integers, and is nil for other formats.
 	Scales []float32
+	// Rounded rounds the inputs of products to bfloat16, which is the format of the weights.
+	Rounded bool
 }
 
 // Set sets columns j to j+n to the columns of b, which has K rows and n columns. They are rounded
@@ -39,7 +41,11 @@ func (w *Packed) set(j, n int, b unpacked) {
 	defer s.free()
 	for n > 0 && w.K > 0 {
 		cols := min(n, w.Width-j%w.Width)
-		w.setPart(j, cols, b, s)
+		if w.pairs() {
+			w.setPairs(j, cols, b, s)
+		} else {
+			w.setPart(j, cols, b, s)
+		}
 		if j, n = j+cols, n-cols; n > 0 {
 			b = b.from(0, cols)
 		}
@@ -193,6 +199,10 @@ func (w *Packed) Column(dst []float32, j int) {
 	if j < 0 || j >= w.N || len(dst) != w.K {
 		panic(fmt.Sprintf("simd: Packed.Column: column %d of %d, %d elements of %d", j, w.N, len(dst), w.K))
 	}
+	if w.pairs() {
+		w.readPairs(dst, j)
+		return
+	}
 	if w.Read(dst, w.At(0, j), w.Width); w.Scales != nil {
 		scale(dst, w.Scales[j], dst)
 	}
@@ -204,7 +214,8 @@ const fewRows = 6
 
 // Multiply computes columns j0 to j1 of C = A·B + bias, or of A·B if bias is nil, for m rows of C,
 // on the calling goroutine. j0 is a multiple of Width. An element is the sum of Multiply with
-// Blocks, bit for bit; for integers it is that sum times the scale, plus the bias.
+// Blocks, bit for bit; for integers it is that sum times the scale, plus the bias. If inputs are
+// rounded, blocks may be one step longer.
 //
 // after is the column that the caller probably multiplies by next. The weights there are
 // prefetched. It is only a hint and may be any number.
@@ -217,6 +228,15 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	}
 	c.check("C", m, j1, 1, 0)
 	a.check("A", m, w.K, 1, 0)
+	if w.Rounded && w.K > 0 {
+		inputs := scratches.Get().(*scratch)
+		defer inputs.free()
+		a = w.round(a, m, inputs)
+		if w.pairs() {
+			w.multiplyPairs(c, a, m, j0, j1, bias, after)
+			return
+		}
+	}
 	first := bias // the initial values of the sums
 	if w.Scales != nil {
 		first = nil
@@ -225,7 +245,7 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 		for r := 0; first != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], first[j0:j1])
 		}
-		multiplyStored(c.from(0, j0), a, m, &w.StoredPanels, 0, w.K, j0, j1, first != nil, sumBlock(w.K))
+		multiplyStored(c.from(0, j0), a, m, &w.StoredPanels, 0, w.K, j0, j1, first != nil, w.chain())
 	} else {
 		s := scratches.Get().(*scratch)
 		for j := j0; j < j1; j += w.Width {
@@ -253,7 +273,8 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 // in the order in which they are stored and prefetches the following ones. At the end of the panel,
 // it prefetches the panel of column next.
 func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scratch) {
-	step, chain := blockStep(w.K, depthBlock), sumBlock(w.K)
+	chain := w.chain()
+	step := chain * equalStep((w.K+chain-1)/chain, depthBlock/chain)
 	if w.Format != Float32 {
 		s.b = grow(s.b, step*w.Width)
 	}

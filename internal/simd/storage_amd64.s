@@ -349,6 +349,41 @@ loop1:
 	VZEROUPPER
 	RET
 
+// toPairsAVX512 sets the upper half of dst[i] to the bfloat16 nearest to x[2i],
+// and the lower half to that nearest to x[2i+1], for n elements of x, a
+// multiple of 16.
+//
+// func toPairsAVX512(dst, x *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·toPairsAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS c00000001<>+0(SB), Z0
+	VBROADCASTSS c00007fff<>+0(SB), Z1
+	VBROADCASTSS c00000040<>+0(SB), Z2
+
+loop1:
+	VMOVUPS   (CX), Z3
+	VPSRLD    $0x10, Z3, Z4
+	VPANDD    Z0, Z4, Z5
+	VPORD     Z2, Z4, Z4
+	VPADDD    Z1, Z5, Z5
+	VPADDD    Z3, Z5, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VCMPPS    $0x03, Z3, Z3, K1
+	VBLENDMPS Z4, Z5, K1, Z6
+	VPSLLQ    $0x10, Z6, Z3
+	VPSRLQ    $0x20, Z6, Z6
+	VPORD     Z6, Z3, Z3
+	VPMOVQD   Z3, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x10, DX
+	JNZ       loop1
+	VZEROUPPER
+	RET
+
 // toInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to
 // x[i]·inverse.
 //

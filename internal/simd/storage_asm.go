@@ -26,6 +26,13 @@ func storedPanelAsm(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumula
 }
 
 func multiplyPanelAsm(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
+	multiplyPanelWith(0, c, a, m, l, b, more, bias, chain, next)
+}
+
+// multiplyPanelWith is multiplyPanel with the kernels after first, which is 0 or kernelPairs.
+func multiplyPanelWith(
+	first int, c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored,
+) {
 	lanes := vectorLanes()
 	vectors := (l.N + lanes - 1) / lanes
 	t := tileArgs{
@@ -38,5 +45,9 @@ func multiplyPanelAsm(c, a Mat, m int, l PanelLayout, b []float32, more bool, bi
 	case bias != nil:
 		t.start, t.bias = startBias, &bias[0]
 	}
-	t.column(c, a, m, 0, l.K, chain, vectors, nil)
+	kernel := first + vectors
+	if first == kernelPairs && m <= fewRows && l.Width == panelWidth() && vectors*lanes == l.Width {
+		kernel = kernelPairsStream
+	}
+	t.column(c, a, m, 0, l.K, chain, kernel, nil)
 }

@@ -85,6 +85,32 @@ func gemmFloat32AVX512(t *tileArgs)
 //go:noescape
 func gemmFloat32AVX2(t *tileArgs)
 
+// gemmPairs1AVX512 is gemm1 for pairs of bfloat16, whose products are added to
+// a float.
+//
+//go:noescape
+func gemmPairs1AVX512(t *tileArgs)
+
+// gemmPairs2AVX512 is gemm2 for pairs of bfloat16.
+//
+//go:noescape
+func gemmPairs2AVX512(t *tileArgs)
+
+// gemmPairs3AVX512 is gemm3 for pairs of bfloat16.
+//
+//go:noescape
+func gemmPairs3AVX512(t *tileArgs)
+
+// gemmPairs4AVX512 is gemm4 for pairs of bfloat16.
+//
+//go:noescape
+func gemmPairs4AVX512(t *tileArgs)
+
+// gemmPairsStreamAVX512 is gemmFloat32 for pairs of bfloat16.
+//
+//go:noescape
+func gemmPairsStreamAVX512(t *tileArgs)
+
 // amxMultiplyAMX sets C = A·B + start for up to 32 rows of A and any number of
 // panels of B, both as limbs.
 //
@@ -230,6 +256,13 @@ func toBFloat16AVX512(dst *uint16, x *float32, n int)
 //
 //go:noescape
 func toBFloat16AVX2(dst *uint16, x *float32, n int)
+
+// toPairsAVX512 sets the upper half of dst[i] to the bfloat16 nearest to x[2i],
+// and the lower half to that nearest to x[2i+1], for n elements of x, a
+// multiple of 16.
+//
+//go:noescape
+func toPairsAVX512(dst, x *float32, n int)
 
 // toInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to
 // x[i]·inverse.

@@ -100,6 +100,10 @@ func (p *avxProduct) steps(sums [][]vec) {
 		x := p.reg()
 		VBROADCASTSS(p.rowOfA(a, a6, r), x)
 		for v := range row {
+			if t.pairs {
+				dotPairs(x, row[v], register(sums[r][v]))
+				continue
+			}
 			VFMADD231PS(x, row[v], register(sums[r][v]))
 		}
 	}

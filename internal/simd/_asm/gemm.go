@@ -43,12 +43,27 @@ func gemmStored(n stored) func(p program) {
 	}
 }
 
+// gemmPairs is gemm for pairs of bfloat16, each in the place of a float. With stream, panels are whole, and are read
+// once and from memory instead of a cache.
+func gemmPairs(vectors int, stream bool) code {
+	return only(avx512, func(p avxProgram) {
+		t := newTiles(p, vectors)
+		t.pairs = true
+		if stream {
+			t.stored = &float32s
+		}
+		t.last = p.first(t.field("last"))
+		t.write()
+	})
+}
+
 // tiles computes a column of tiles, one below the other. Its fields are the state that the code of
 // all tiles shares.
 type tiles struct {
 	arguments
 	vectors int     // of a row of a tile
 	stored  *stored // or nil for floats
+	pairs   bool    // of bfloat16 instead of floats
 	last    extent  // of the last vector of C, and of B unless it is stored
 
 	a, aRow, aCol, b, bRow, c, cRow ptr

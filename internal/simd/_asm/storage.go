@@ -161,21 +161,11 @@ func toInt8(s avxProgram) {
 // toBFloat16 writes the loop that rounds floats to their upper halves, in whole vectors of sixteen.
 func toBFloat16(s avxProgram) {
 	dst, x, n := pointer("dst"), pointer("x"), pointer("n")
-	one, half, quiet := s.bitsReg(1), s.bitsReg(0x7fff), s.bitsReg(1<<6)
+	words, halves := make([]reg.VecVirtual, 16/s.lanes), s.newHalves()
 	loop := label("loop")
 	Label(loop)
-	words := make([]reg.VecVirtual, 16/s.lanes)
 	for i := range words {
-		v, high := s.reg(), s.reg()
-		VMOVUPS(Mem{Base: x, Disp: i * s.bytes()}, v)
-		VPSRLD(U8(16), v, high)
-		round, nan := s.reg(), s.reg()
-		s.and(round, high, one)
-		s.or(nan, high, quiet)
-		VPADDD(half, round, round)
-		VPADDD(v, round, round)
-		VPSRLD(U8(16), round, round)
-		words[i] = s.blend(s.compare(unordered, v, v), nan, round)
+		words[i] = halves.of(Mem{Base: x, Disp: i * s.bytes()})
 	}
 	if s.lanes == 16 {
 		VPMOVDW(words[0], Mem{Base: dst})
@@ -184,6 +174,48 @@ func toBFloat16(s avxProgram) {
 		VPERMQ(U8(0xd8), words[0], words[0])
 		VMOVUPS(words[0], Mem{Base: dst})
 	}
+	ADDQ(U8(64), x)
+	ADDQ(U8(32), dst)
+	SUBQ(U8(16), n)
+	JNZ(LabelRef(loop))
+	s.end()
+}
+
+// halves are the constants for rounding to bfloat16.
+type halves struct {
+	avxProgram
+	one, half, quiet vec
+}
+
+func (s avxProgram) newHalves() halves {
+	return halves{s, s.bitsReg(1), s.bitsReg(0x7fff), s.bitsReg(1 << 6)}
+}
+
+// of returns a vector of floats, rounded to bfloat16 in the lower halves. The upper halves are 0.
+func (s halves) of(x Mem) reg.VecVirtual {
+	v, high := s.reg(), s.reg()
+	VMOVUPS(x, v)
+	VPSRLD(U8(16), v, high)
+	round, nan := s.reg(), s.reg()
+	s.and(round, high, s.one)
+	s.or(nan, high, s.quiet)
+	VPADDD(register(s.half), round, round)
+	VPADDD(v, round, round)
+	VPSRLD(U8(16), round, round)
+	return s.blend(s.compare(unordered, v, v), nan, round)
+}
+
+// toPairs writes the loop that rounds floats to pairs of bfloat16. Of the two in each 64 bits, the first moves to the
+// upper half of the lower 32.
+func toPairs(s avxProgram) {
+	dst, x, n, halves := pointer("dst"), pointer("x"), pointer("n"), s.newHalves()
+	loop := label("loop")
+	Label(loop)
+	second, first := halves.of(Mem{Base: x}), s.reg()
+	VPSLLQ(U8(16), second, first)
+	VPSRLQ(U8(32), second, second)
+	s.or(first, first, second)
+	VPMOVQD(first, Mem{Base: dst})
 	ADDQ(U8(64), x)
 	ADDQ(U8(32), dst)
 	SUBQ(U8(16), n)

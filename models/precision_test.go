@@ -1,0 +1,67 @@
+package models_test
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
+)
+
+// The states of encoders in lower precision are near those in float32, and a text has the same bits in any batch.
+func TestPrecision(t *testing.T) {
+	worst := map[tensor.Numbers]float64{}
+	for _, dir := range fewer(cases(t)) {
+		g := openGolden(t, dir)
+		whole, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := whole.Hidden(nil, g.x, models.Run{}).Data()
+		for p, most := range map[tensor.Numbers]float64{tensor.BFloat16: 0.02} {
+			m, err := models.Load(dir, models.Options{Precision: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			states := m.Hidden(nil, g.x, models.Run{})
+			var difference, size float64
+			for i, v := range states.Data() {
+				difference += math.Pow(float64(v-want[i]), 2)
+				size += math.Pow(float64(want[i]), 2)
+			}
+			d := math.Sqrt(difference / size)
+			if !(d <= most) || d == 0 {
+				t.Errorf("%s in %v: relative difference %v, want at most %v, and not 0", dir, p, d, most)
+			}
+			worst[p] = max(worst[p], d)
+			for b, ids := range g.x.IDs {
+				one := models.Batch{IDs: [][]int{ids}}
+				if g.x.Types != nil {
+					one.Types = g.x.Types[b : b+1]
+				}
+				alone := m.Hidden(nil, one, models.Run{}).Data()
+				if !slices.Equal(alone[:len(ids)*states.Dim(2)], states.Data()[b*states.Dim(1)*states.Dim(2):][:len(ids)*states.Dim(2)]) {
+					t.Errorf("%s in %v: text %d alone has other bits", dir, p, b)
+				}
+			}
+		}
+	}
+	t.Logf("largest relative differences: %v", worst)
+}
+
+// A precision that does not exist, or that disagrees with the weights, is refused.
+func TestPrecisionRefused(t *testing.T) {
+	for want, o := range map[string]models.Options{
+		"Options.Precision is float16, want one of": {Precision: tensor.Float16},
+		"Options.Precision is Numbers(77), want":    {Precision: 77},
+		"Options.Weights is int8, want bfloat16":    {Weights: tensor.Int8, Precision: tensor.BFloat16},
+		"Options.Weights is bfloat16, want float32": {Trainable: true, Precision: tensor.BFloat16},
+	} {
+		if _, err := models.Load(filepath.Join("testdata", "bert"), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: error %v, want %q", o, err, want)
+		}
+	}
+}
