@@ -29,15 +29,25 @@ func NewPacked(out, in int, n Numbers) *Packed {
 }
 
 // Precisions returns the precisions of products: Float32 and those of NewReduced.
-func Precisions() []Numbers { return []Numbers{Float32, BFloat16} }
+func Precisions() []Numbers { return []Numbers{Float32, BFloat16, Int8} }
 
-// NewReduced returns a matrix of zeros whose products are computed in a lower precision than float32. With BFloat16,
-// weights and inputs are rounded to it. Their products are exact in float32, where they are added; magnitudes below
-// 1.2e-38 may count as 0. An AMD EPYC with instructions for it (AVX512-BF16) computes twice as fast as in float32.
-// Elsewhere the result is the same, but for the last digits of sums, and no faster.
+// NewReduced returns a matrix of zeros whose products are computed in a lower precision than float32: weights and
+// inputs are rounded, and their products are added in float32.
+//
+//   - BFloat16 has 8 bits; magnitudes below 1.2e-38 may count as 0. On an AMD EPYC with AVX512-BF16 it is twice as fast
+//     as float32.
+//   - Int8 has integers from −127 to 127 and a scale for each group of 64 consecutive elements of a row of weights or
+//     of an input, the largest magnitude divided by 127. A group that is not finite becomes NaN. With AVX512-VNNI it is
+//     three times as fast as float32.
+//
+// Elsewhere the rounded numbers are the same, and so is the result but for the last digits of sums. BFloat16 is then as
+// fast as float32, and Int8 slower: by half for 128 inputs on AVX2, ten times for one.
+//
+// Source of the groups: Dettmers et al., "8-bit Optimizers via Block-wise Quantization", 2021,
+// https://arxiv.org/abs/2110.02861.
 func NewReduced(out, in int, precision Numbers) *Packed {
 	if precision == Float32 || !slices.Contains(Precisions(), precision) {
-		badValue("NewReduced", "precision", precision.String(), BFloat16.String())
+		badValue("NewReduced", "precision", precision.String(), BFloat16.String()+" or "+Int8.String())
 	}
 	return newPacked("NewReduced", out, in, precision, true)
 }
@@ -49,9 +59,7 @@ func newPacked(op string, out, in int, n Numbers, reduced bool) *Packed {
 	p := new(Packed)
 	p.w.PanelLayout, p.w.Format, p.w.Rounded = simd.NewPanelLayout(in, out), simd.Format(n), reduced
 	p.w.Memory = hugepages.Make[byte](p.w.Size())
-	if p.w.Format.Scaled() {
-		p.w.Scales = make([]float32, out)
-	}
+	p.w.Scales = make([]float32, p.w.Factors())
 	return p
 }
 

@@ -81,6 +81,8 @@ func gemmKernel(t *tileArgs, kernel int) {
 	switch active {
 	case amx, avx512:
 		switch {
+		case kernel == kernelQuads:
+			gemmQuadsAVX512(t)
 		case kernel == kernelPairsStream:
 			gemmPairsStreamAVX512(t)
 		case kernel == kernelPairs+4:

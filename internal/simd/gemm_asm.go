@@ -44,6 +44,7 @@ const (
 	// kernelPairs and the number of vectors is the kernel for panels of pairs of bfloat16.
 	kernelPairs       = 32
 	kernelPairsStream = kernelPairs + 5
+	kernelQuads       = kernelPairs + 6
 )
 
 // The kernels read B directly where its rows are contiguous. Copying B first is faster over many

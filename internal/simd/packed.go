@@ -12,7 +12,8 @@ type Packed struct {
 	StoredPanels
 	// Scales has a factor for each column of integers, and is nil for other formats.
 	Scales []float32
-	// Rounded rounds the inputs of products to bfloat16, which is the format of the weights.
+	// Rounded rounds the inputs of products to the format of the weights: bfloat16, or 8-bit integers. Scales then has
+	// Factors elements, see quads.go.
 	Rounded bool
 }
 
@@ -41,9 +42,12 @@ func (w *Packed) set(j, n int, b unpacked) {
 	defer s.free()
 	for n > 0 && w.K > 0 {
 		cols := min(n, w.Width-j%w.Width)
-		if w.pairs() {
-			w.setPairs(j, cols, b, s)
-		} else {
+		switch {
+		case w.words() > 0:
+			w.setWords(j, cols, b, s)
+		case w.grouped():
+			w.setGroups(j, cols, b, s)
+		default:
 			w.setPart(j, cols, b, s)
 		}
 		if j, n = j+cols, n-cols; n > 0 {
@@ -199,11 +203,17 @@ func (w *Packed) Column(dst []float32, j int) {
 	if j < 0 || j >= w.N || len(dst) != w.K {
 		panic(fmt.Sprintf("simd: Packed.Column: column %d of %d, %d elements of %d", j, w.N, len(dst), w.K))
 	}
-	if w.pairs() {
-		w.readPairs(dst, j)
+	if w.words() > 0 {
+		w.readWords(dst, j)
 		return
 	}
-	if w.Read(dst, w.At(0, j), w.Width); w.Scales != nil {
+	w.Read(dst, w.At(0, j), w.Width)
+	switch {
+	case w.grouped():
+		for k := range dst {
+			dst[k] *= w.Scales[k/groupSteps*w.N+j]
+		}
+	case len(w.Scales) > 0:
 		scale(dst, w.Scales[j], dst)
 	}
 }
@@ -214,8 +224,8 @@ const fewRows = 6
 
 // Multiply computes columns j0 to j1 of C = A·B + bias, or of A·B if bias is nil, for m rows of C,
 // on the calling goroutine. j0 is a multiple of Width. An element is the sum of Multiply with
-// Blocks, bit for bit; for integers it is that sum times the scale, plus the bias. If inputs are
-// rounded, blocks may be one step longer.
+// Blocks, bit for bit; for integers it is that sum times the scale, plus the bias. For rounded
+// inputs, see reduced.go; blocks may be one step longer.
 //
 // after is the column that the caller probably multiplies by next. The weights there are
 // prefetched. It is only a hint and may be any number.
@@ -228,6 +238,10 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	}
 	c.check("C", m, j1, 1, 0)
 	a.check("A", m, w.K, 1, 0)
+	if w.quads() && w.K > 0 {
+		w.multiplyQuads(c, a, m, j0, j1, bias)
+		return
+	}
 	if w.Rounded && w.K > 0 {
 		inputs := scratches.Get().(*scratch)
 		defer inputs.free()
@@ -238,10 +252,11 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 		}
 	}
 	first := bias // the initial values of the sums
-	if w.Scales != nil {
+	scaled := len(w.Scales) > 0 && !w.Rounded
+	if scaled {
 		first = nil
 	}
-	if m <= fewRows || w.K == 0 { // in the order in which the weights are stored
+	if (m <= fewRows && !w.grouped()) || w.K == 0 { // in the order in which the weights are stored
 		for r := 0; first != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], first[j0:j1])
 		}
@@ -257,7 +272,7 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 		}
 		s.free()
 	}
-	if w.Scales == nil {
+	if !scaled {
 		return
 	}
 	for r := range m {
@@ -292,6 +307,9 @@ func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scrat
 		}
 		part := PanelLayout{K: k1 - k0, N: n, Width: w.Width}
 		b := w.Floats(at, at+part.Panel(), s.b)
+		if w.grouped() {
+			w.scaleGroups(b, k0, j, n)
+		}
 		multiplyPanel(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, chain, w.address(ahead))
 	}
 }

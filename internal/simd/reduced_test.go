@@ -11,10 +11,10 @@ import (
 // sizesOfRounded are the depths and columns of the products in these tests.
 var sizesOfRounded = [][2]int{{1, 1}, {2, 3}, {3, 16}, {5, 17}, {31, 64}, {67, 83}, {128, 48}, {129, 131}, {384, 64}, {521, 193}, {777, 70}, {1537, 64}}
 
-// newRounded returns a matrix of random bfloat16 whose inputs are rounded. The memory around it is guarded.
-func newRounded(k, n int, r *rand.Rand) (w *Packed, columns [][]float32) {
-	w = &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, n), Stored: Stored{Format: BFloat16}}, Rounded: true}
-	w.Memory = make([]byte, w.Size())
+// newRounded returns a matrix for products in reduced precision, and random columns for it.
+func newRounded(f Format, k, n int, r *rand.Rand) (w *Packed, columns [][]float32) {
+	w = &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, n), Stored: Stored{Format: f}}, Rounded: true}
+	w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
 	for range n {
 		columns = append(columns, gaussians(r, k))
 	}
@@ -29,62 +29,118 @@ func gaussians(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-func rounded(x float32) float64 {
-	return float64(math.Float32frombits(uint32(NearestBFloat16(x)) << 16))
+// rounded returns the values of a vector as rounded: the formula of each format.
+func rounded(f Format, x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		if f == BFloat16 {
+			y[i] = float64(math.Float32frombits(uint32(NearestBFloat16(v)) << 16))
+			continue
+		}
+		most := Magnitude(x[i/64*64 : min(i/64*64+64, len(x))])
+		scale := most * (1. / 127)
+		y[i] = math.RoundToEven(float64(v*(127/most))) * float64(scale)
+	}
+	return y
 }
 
 // Products of rounded inputs are near the formula in float64; an element has the same bits in any company.
 func TestRounded(t *testing.T) {
 	onEach(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(7, 8))
-		for _, size := range sizesOfRounded {
-			k, n := size[0], size[1]
-			w, columns := newRounded(k, n, r)
-			for j, at := 0, 0; j < n; at++ { // parts of panels, then whole panels
-				cols := min(n-j, []int{1, 2, w.Width}[min(at, 2)], w.Width-j%w.Width)
-				x := slices.Concat(columns[j : j+cols]...)
-				if at%2 == 0 {
-					half := make([]uint16, len(x))
-					ToBFloat16(half, x)
-					w.SetBFloat16(j, cols, half)
-				} else {
-					w.Set(j, cols, RowMajor(x, k).T())
-				}
-				j += cols
+		for _, f := range []Format{BFloat16, Int8} {
+			r := rand.New(rand.NewPCG(7, 8))
+			for _, size := range sizesOfRounded {
+				testRounded(t, f, size[0], size[1], r)
 			}
-			column := make([]float32, k)
+		}
+	})
+}
+
+func testRounded(t *testing.T, f Format, k, n int, r *rand.Rand) {
+	t.Helper()
+	w, columns := newRounded(f, k, n, r)
+	var want [][]float64             // columns
+	for j, at := 0, 0; j < n; at++ { // parts of panels, then whole panels
+		cols := min(n-j, []int{1, 2, w.Width}[min(at, 2)], w.Width-j%w.Width)
+		x := slices.Concat(columns[j : j+cols]...)
+		half := make([]uint16, len(x))
+		ToBFloat16(half, x)
+		if at%2 == 0 {
+			w.SetBFloat16(j, cols, half)
+			FromBFloat16(x, half)
+		} else {
+			w.Set(j, cols, RowMajor(x, k).T())
+		}
+		for c := range cols {
+			want = append(want, rounded(f, x[c*k:][:k]))
+		}
+		j += cols
+	}
+	column := make([]float32, k)
+	for j := range n {
+		w.Column(column, j)
+		for i, v := range column {
+			if v != float32(want[j][i]) {
+				t.Fatalf("%d×%d: element %d of column %d is %v, want %v", k, n, i, j, v, want[j][i])
+			}
+		}
+	}
+	const rows = 14
+	a, bias := gaussians(r, rows*(k+3)), gaussians(r, n)
+	for _, b := range [][]float32{nil, bias} {
+		c, one := make([]float32, rows*n), make([]float32, n)
+		w.Multiply(RowMajor(c, n), RowMajor(a, k+3), rows, 0, n, b, 0)
+		for i := range rows {
+			x := a[i*(k+3):][:k]
+			w.Multiply(RowMajor(one, n), RowMajor(x, k), 1, 0, n, b, n)
+			if !slices.Equal(one, c[i*n:][:n]) {
+				t.Fatalf("%v %d×%d, row %d: other bits than alone", f, k, n, i)
+			}
+			inputs := rounded(f, x)
 			for j := range n {
-				w.Column(column, j)
-				for i, v := range column {
-					if float64(v) != rounded(columns[j][i]) {
-						t.Fatalf("%d×%d: element %d of column %d is %v, want %v", k, n, i, j, v, rounded(columns[j][i]))
-					}
+				sum, size := 0., 1.
+				if b != nil {
+					sum, size = float64(b[j]), 1+math.Abs(float64(b[j]))
+				}
+				for i, v := range inputs {
+					sum, size = sum+v*want[j][i], size+math.Abs(v*want[j][i])
+				}
+				if got := float64(c[i*n+j]); !(math.Abs(got-sum) <= 0x1p-22*size) {
+					t.Fatalf("%v %d×%d: element %d %d is %v, want %v", f, k, n, i, j, got, sum)
 				}
 			}
-			const rows = 14
-			a, bias := gaussians(r, rows*(k+3)), gaussians(r, n)
-			for _, b := range [][]float32{nil, bias} {
-				c := make([]float32, rows*n)
-				w.Multiply(RowMajor(c, n), RowMajor(a, k+3), rows, 0, n, b, 0)
-				one := make([]float32, n)
-				for i := range rows {
-					w.Multiply(RowMajor(one, n), RowMajor(a[i*(k+3):], k+3), 1, 0, n, b, n)
-					if !slices.Equal(one, c[i*n:][:n]) {
-						t.Fatalf("%d×%d, row %d: other bits than alone", k, n, i)
-					}
-					for j := range n {
-						want, size := 0., 0.
-						if b != nil {
-							want = float64(b[j])
-						}
-						for f := range k {
-							term := rounded(a[i*(k+3)+f]) * rounded(columns[j][f])
-							want, size = want+term, size+math.Abs(term)
-						}
-						if got := float64(c[i*n+j]); !(math.Abs(got-want) <= 0x1p-22*(size+math.Abs(want)+1)) {
-							t.Fatalf("%d×%d: element %d %d is %v, want %v", k, n, i, j, got, want)
-						}
-					}
+		}
+	}
+}
+
+// Groups of zeros, of tiny and of large numbers, and of numbers that are not finite.
+func TestQuadsOfExtremes(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		const k = 200
+		nan, inf := float32(math.NaN()), float32(math.Inf(1))
+		for name, c := range map[string]struct {
+			x    [4]float32 // element 3 of each group, the others are 0
+			want float32    // of the product with ones
+		}{
+			"zeros": {want: 0}, "tiny": {[4]float32{0x1p-140, 1}, 1}, "least": {[4]float32{0x1p-119}, 0x1p-119},
+			"large": {[4]float32{0x1p120, 0, 0, 0x1p120}, 0x1p121}, "nan": {[4]float32{1, nan}, nan}, "inf": {[4]float32{0, 1, 0, inf}, nan},
+		} {
+			w := &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, 1), Stored: Stored{Format: Int8}}, Rounded: true}
+			w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
+			x, ones, got := make([]float32, k), make([]float32, k), make([]float32, 2)
+			for i, v := range c.x {
+				x[64*i+3] = v
+			}
+			for i := range ones {
+				ones[i] = 1
+			}
+			w.Set(0, 1, RowMajor(ones, k).T())
+			w.Multiply(RowMajor(got[:1], 1), RowMajor(x, k), 1, 0, 1, nil, 0)
+			w.Set(0, 1, RowMajor(x, k).T())
+			w.Multiply(RowMajor(got[1:], 1), RowMajor(ones, k), 1, 0, 1, nil, 0)
+			for i, y := range got {
+				if !(math.Abs(float64(y-c.want)) <= 0x1p-22*float64(c.want)) && (y == y || c.want == c.want) {
+					t.Errorf("%s: product %d is %v, want %v", name, i, y, c.want)
 				}
 			}
 		}
@@ -95,14 +151,11 @@ func BenchmarkPackedMultiply(b *testing.B) {
 	benchEach(b, func(b *testing.B) {
 		const k, n = 768, 768
 		for _, rows := range []int{1, 14, 128} {
-			for _, rounded := range []bool{false, true} {
-				w := &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, n), Stored: Stored{Format: Float32}}}
-				if rounded {
-					w.Format, w.Rounded = BFloat16, true
-				}
-				w.Memory = make([]byte, w.Size())
+			for _, f := range []Format{Float32, BFloat16, Int8} {
+				w := &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, n), Stored: Stored{Format: f}}, Rounded: f != Float32}
+				w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
 				a, c := make([]float32, rows*k), make([]float32, rows*n)
-				b.Run(fmt.Sprintf("rows=%d/rounded=%t", rows, rounded), func(b *testing.B) {
+				b.Run(fmt.Sprintf("rows=%d/format=%d", rows, f), func(b *testing.B) {
 					for b.Loop() {
 						w.Multiply(RowMajor(c, n), RowMajor(a, k), rows, 0, n, nil, n)
 					}

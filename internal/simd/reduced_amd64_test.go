@@ -3,6 +3,7 @@
 package simd
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,7 +12,7 @@ import (
 // Where the processor multiplies pairs of bfloat16, products have the bits of products of floats.
 func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 	if !hasPairs {
-		t.Skip("this processor does not multiply pairs of bfloat16")
+		t.Skip("SKIPPED: this processor does not multiply pairs of bfloat16")
 	}
 	defer func() { hasPairs = true }()
 	r := rand.New(rand.NewPCG(9, 10))
@@ -19,7 +20,7 @@ func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 		k, n := size[0], size[1]
 		const rows = 9
 		a, bias := gaussians(r, rows*k), gaussians(r, n)
-		w, columns := newRounded(k, n, r)
+		w, columns := newRounded(BFloat16, k, n, r)
 		all := slices.Concat(columns...)
 		var results [2][]float32
 		for i := range results {
@@ -30,6 +31,28 @@ func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 		}
 		if !slices.Equal(results[0], results[1]) {
 			t.Errorf("%d×%d: pairs give other bits than floats", k, n)
+		}
+	}
+}
+
+// The kernel rounds groups to the bits of generic Go.
+func TestToQuads(t *testing.T) {
+	if !hasAVX512() {
+		t.Skip("SKIPPED: this processor has no AVX-512")
+	}
+	r := rand.New(rand.NewPCG(11, 12))
+	x := gaussians(r, 50*groupSteps)
+	for g := range 50 {
+		for i := range groupSteps {
+			x[g*groupSteps+i] *= float32(math.Ldexp(1, 5*g-140))
+		}
+	}
+	got, want := make([]float32, 50*groupOfA), make([]float32, 50*groupOfA)
+	toQuads(got, x, 50)
+	toQuadsGeneric(want, x, 50)
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("word %d of group %d is %08x, want %08x", i%groupOfA, i/groupOfA, math.Float32bits(got[i]), math.Float32bits(want[i]))
 		}
 	}
 }

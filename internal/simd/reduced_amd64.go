@@ -1,0 +1,105 @@
+//go:build amd64 && !purego
+
+package simd
+
+import (
+	"math"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// Pairs of bfloat16 take the place of floats, so products of pairs are products of floats of half the depth, with
+// another kernel. The first of a pair is in the upper half, which the processor adds first.
+
+// hasPairs and hasQuads report whether AVX-512 multiplies pairs of bfloat16, and fours of integers. Only tests change
+// them.
+var (
+	hasPairs = hasAVX512() && cpu.X86.HasAVX512BF16
+	hasQuads = hasAVX512() && cpu.X86.HasAVX512VNNI
+)
+
+// pairs reports whether the weights are stored in pairs.
+func (w *Packed) pairs() bool {
+	return w.Rounded && w.Format == BFloat16 && hasPairs && (active == avx512 || active == amx)
+}
+
+// quads reports whether inputs and weights are words of integers.
+func (w *Packed) quads() bool {
+	return w.Rounded && w.Format == Int8 && hasQuads && (active == avx512 || active == amx)
+}
+
+// toPairs sets dst to the pairs of x, whose last may lack its second.
+func toPairs(dst, x []float32) {
+	whole := len(x) &^ 15
+	if whole > 0 {
+		toPairsAVX512(&dst[0], &x[0], whole)
+	}
+	for k := whole; k < len(x); k += 2 {
+		pair := uint32(NearestBFloat16(x[k])) << 16
+		if k+1 < len(x) {
+			pair |= uint32(NearestBFloat16(x[k+1]))
+		}
+		dst[k/2] = math.Float32frombits(pair)
+	}
+}
+
+// multiplyPairs is Multiply for rows of pairs.
+func (w *Packed) multiplyPairs(c, a Mat, m, j0, j1 int, bias []float32, after int) {
+	l, b := w.wordLayout(), view[float32](w.Memory)
+	chain := w.chain() / 2
+	step := chain * equalStep((l.K+chain-1)/chain, depthBlock/chain)
+	for j := j0; j < j1; j += w.Width {
+		next := j + w.Width
+		if next >= j1 {
+			next = after
+		}
+		if next < 0 || next >= w.N {
+			next = j
+		}
+		part := PanelLayout{N: min(w.Width, j1-j), Width: w.Width}
+		var first []float32
+		if bias != nil {
+			first = bias[j : j+part.N]
+		}
+		for k := 0; k < l.K; k += step {
+			part.K = min(step, l.K-k)
+			at := l.At(k, j)
+			ahead := at + part.Panel()
+			if k+part.K == l.K {
+				ahead = l.At(0, next-next%w.Width)
+			}
+			multiplyPanelWith(kernelPairs, c.from(0, j), a.from(0, k), m, part, b[at:], k > 0, first, chain,
+				stored{unsafe.Pointer(&b[ahead]), Float32.Size()})
+		}
+	}
+}
+
+// toQuads rounds groups of 64 elements of x.
+func toQuads(dst, x []float32, groups int) {
+	if groups == 0 {
+		return
+	}
+	if active != avx512 && active != amx {
+		toQuadsGeneric(dst, x, groups)
+		return
+	}
+	toQuadsAVX512(&dst[0], &x[0], groups)
+}
+
+// quadsPanel computes m rows and n columns of a panel of groups.
+func quadsPanel(c, a Mat, m, n, groups int, panel, bias []float32) {
+	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: groups}
+	for j := 0; j < n; j += 2 * vectorLanes() {
+		t.last, t.b = min(2*vectorLanes(), n-j), &panel[j]
+		if bias != nil {
+			t.start, t.bias = startBias, &bias[j]
+		}
+		for i := 0; i < m; i += t.rows {
+			left := (m - i + tileRows - 1) / tileRows // tiles of nearly the same height
+			t.rows = (m - i + left - 1) / left
+			t.a, t.c = &a.Data[i*a.Row], &c.Data[i*c.Row+j]
+			gemmQuadsAVX512(&t)
+		}
+	}
+}

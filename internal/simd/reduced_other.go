@@ -1,0 +1,15 @@
+//go:build !amd64 || purego
+
+package simd
+
+// pairs and quads report that weights are not stored in words.
+func (w *Packed) pairs() bool { return false }
+func (w *Packed) quads() bool { return false }
+
+func toPairs(_, _ []float32) { panic("simd: no pairs") }
+
+func (w *Packed) multiplyPairs(_, _ Mat, _, _, _ int, _ []float32, _ int) { panic("simd: no pairs") }
+
+func toQuads(dst, x []float32, groups int) { toQuadsGeneric(dst, x, groups) }
+
+func quadsPanel(_, _ Mat, _, _, _ int, _, _ []float32) { panic("simd: no quads") }
