@@ -190,6 +190,7 @@ type packedProduct struct {
 	n, in  int // rows and columns of x
 	panels int // of all maps together
 	cut    simd.Cut
+	inputs simd.Inputs // if the maps are reduced
 	maps   []mapped
 	pieces func(lo, hi int)
 }
@@ -238,8 +239,13 @@ func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
 // compute computes the results and puts p back into the pool.
 func (p *packedProduct) compute() {
 	if p.n > 0 && p.panels > 0 {
-		p.cut = simd.NewCut(1, p.n, p.panels, p.maps[0].w.Width, p.in, blockRows)
+		w := p.maps[0].w
+		p.cut = simd.NewCut(1, p.n, p.panels, w.Width, p.in, blockRows)
+		if w.Rounded {
+			p.inputs.Reset(w, simd.RowMajor(p.x.data, p.in), p.n)
+		}
 		par.For(p.cut.Pieces, 1, p.pieces)
+		p.inputs.Free()
 	}
 	clear(p.maps) // otherwise they would keep the caller's memory alive
 	p.t, p.x, p.maps = nil, nil, p.maps[:0]
@@ -261,7 +267,12 @@ func (p *packedProduct) doPieces(lo, hi int) {
 			if w := m.w; from < m.panels && to > 0 {
 				c := simd.RowMajor(m.out[first*w.N:], w.N)
 				last := min(to, m.panels)
-				w.Multiply(c, a, end-first, max(from, 0)*w.Width, min(last*w.Width, w.N), m.bias, (last+next)*w.Width)
+				j0, j1, after := max(from, 0)*w.Width, min(last*w.Width, w.N), (last+next)*w.Width
+				if shares := p.maps[0].w; w.Rounded && shares.Rounded && w.Format == shares.Format {
+					w.MultiplyInputs(c, &p.inputs, first, end-first, j0, j1, m.bias, after)
+				} else {
+					w.Multiply(c, a, end-first, j0, j1, m.bias, after)
+				}
 			}
 			from, to = from-m.panels, to-m.panels
 		}

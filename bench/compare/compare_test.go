@@ -20,8 +20,8 @@ import (
 
 	"github.com/attn-go/attn/bench/history"
 	"github.com/attn-go/attn/internal/app/bench"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/tensor"
 )
 
 // TestMain lets this test program replace Python, depending on FAKE_PEER. With "works" it answers like the server.
@@ -157,7 +157,7 @@ func TestCompareTables(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"Operations", "Encoding", "Generation", "Loading"}; !slices.Equal(tables, want) {
+	if want := []string{"Operations", "Encoding", "Encoding in lower precision", "Prompts", "Generation", "Loading"}; !slices.Equal(tables, want) {
 		t.Errorf("tables %q, want %q", tables, want)
 	}
 }
@@ -165,7 +165,7 @@ func TestCompareTables(t *testing.T) {
 // A library whose logits of a small decoder differ from attn's is not measured.
 func TestCheckLogits(t *testing.T) {
 	for _, s := range small {
-		m, err := s.load(tensor.Float32)
+		m, err := s.load(models.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,8 +38,11 @@ var decoders = []shape{
 	{name: "Qwen2 0.5B", layers: 24, heads: 14, kvHeads: 2, width: 896, hidden: 4864, vocabulary: 151936, bias: true},
 }
 
-// formats are the number formats of weights that are compared.
+// formats are the number formats of weights that are compared, and the precisions of products.
 var formats = []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8}
+
+// prompts are the numbers of tokens of prompts.
+var prompts = []int{64, 512, 2048}
 
 // read is the number of tokens that a decoder has processed before the measured step.
 const read = 128
@@ -50,7 +53,27 @@ func encodeTasks(threads int) []task {
 	for _, s := range encoders {
 		for _, batch := range []int{1, 32} {
 			for _, length := range []int{16, 64, 128, 512} {
-				tasks = append(tasks, s.encode(threads, batch, length))
+				tasks = append(tasks, s.encode(threads, batch, length, tensor.Float32))
+			}
+		}
+	}
+	for _, s := range encoders {
+		for _, x := range [][2]int{{1, 16}, {1, 128}, {1, 512}, {32, 16}, {32, 128}} {
+			for _, precision := range formats[1:] {
+				tasks = append(tasks, s.encode(threads, x[0], x[1], precision))
+			}
+		}
+	}
+	return tasks
+}
+
+// promptTasks returns the rows for decoders that read a prompt.
+func promptTasks(threads int) []task {
+	var tasks []task
+	for _, s := range decoders {
+		for _, length := range prompts {
+			for _, precision := range formats {
+				tasks = append(tasks, s.prompt(threads, length, precision))
 			}
 		}
 	}
@@ -69,16 +92,20 @@ func generateTasks(threads int) []task {
 }
 
 // encode is a task that computes the hidden states of texts of equal length.
-func (s shape) encode(threads, batch, length int) task {
+func (s shape) encode(threads, batch, length int, precision tensor.Numbers) task {
 	name := fmt.Sprintf("encode %s B%d L%d", s.name, batch, length)
+	table := "Encoding"
+	if precision != tensor.Float32 {
+		name, table = name+" "+precision.String(), "Encoding in lower precision"
+	}
 	return task{
-		table: "Encoding", name: name, libraries: usual,
+		table: table, name: name, libraries: usual,
 		request: request{
 			Work:   bench.Work{Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width},
-			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary,
+			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: precision.String(),
 		},
 		start: func() (bench.Measurer, error) {
-			m, err := s.load(tensor.Float32)
+			m, err := s.load(models.Options{Precision: precision})
 			if err != nil {
 				return bench.Measurer{}, err
 			}
@@ -103,6 +130,41 @@ func (s shape) encode(threads, batch, length int) task {
 	}
 }
 
+// prompt is a task that reads a prompt into an empty cache and computes the logits of its last token.
+func (s shape) prompt(threads, length int, precision tensor.Numbers) task {
+	return task{
+		table: "Prompts", name: fmt.Sprintf("prompt %s L%d %s", s.name, length, precision), libraries: []string{"torch", "llama.cpp"},
+		request: request{
+			Work:   bench.Work{Op: "prompt", B: 1, H: s.heads, G: s.kvHeads, Lk: length, E: 64, Width: s.width},
+			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: precision.String(), Bias: s.bias,
+		},
+		start: func() (bench.Measurer, error) {
+			m, err := s.load(models.Options{Precision: precision})
+			if err != nil {
+				return bench.Measurer{}, err
+			}
+			cache, err := models.NewCache(m, 1, attn.CacheConfig{})
+			if err != nil {
+				return bench.Measurer{}, err
+			}
+			tape, ids := tensor.NewTape(tensor.Infer), make([]int, length)
+			for i := range ids {
+				ids[i] = rand.N(s.vocabulary)
+			}
+			logits := m.Head().Logits
+			return bench.Calls(threads, 0, func() {
+				tape.Reset()
+				x := m.Hidden(tape, models.Batch{IDs: [][]int{ids}}, models.Run{State: cache})
+				logits(tape, tensor.Slice(tape, x, 1, length-1, length))
+				for _, layer := range cache.Layers {
+					layer.Truncate(0)
+				}
+			}), nil
+		},
+		share: func(r bench.Result) string { return fmt.Sprintf("%.0f tokens/s", 1000*float64(length)/r.Median) },
+	}
+}
+
 // generate is a task that computes one token of a text, from the previous token to the logits.
 func (s shape) generate(threads int, held tensor.Numbers) task {
 	return task{
@@ -113,7 +175,7 @@ func (s shape) generate(threads int, held tensor.Numbers) task {
 			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias,
 		},
 		start: func() (bench.Measurer, error) {
-			m, err := s.load(held)
+			m, err := s.load(models.Options{Weights: held})
 			if err != nil {
 				return bench.Measurer{}, err
 			}
@@ -151,7 +213,7 @@ func (s shape) weights() int {
 }
 
 // load writes a model directory with random weights and loads it.
-func (s shape) load(held tensor.Numbers) (*models.Model, error) {
+func (s shape) load(o models.Options) (*models.Model, error) {
 	dir, err := os.MkdirTemp("", "attn-compare-")
 	if err != nil {
 		return nil, err
@@ -160,7 +222,7 @@ func (s shape) load(held tensor.Numbers) (*models.Model, error) {
 	if err := s.write(dir, safetensors.BF16, randomWeights); err != nil {
 		return nil, err
 	}
-	return models.Load(dir, models.Options{Weights: held})
+	return models.Load(dir, o)
 }
 
 // write writes config.json and weights of a type.

@@ -34,6 +34,7 @@ func allTasks(threads int) []task {
 	}
 	tasks = append(tasks, translatorTask(threads))
 	tasks = append(tasks, encodeTasks(threads)...)
+	tasks = append(tasks, promptTasks(threads)...)
 	tasks = append(tasks, generateTasks(threads)...)
 	return append(tasks, loadTasks(threads)...)
 }

@@ -108,4 +108,16 @@ def generate(w):
     return {types[w.storage].name: step}
 
 
-operations = {"generate": generate}
+def prompt(w):
+    cache = Type.F32 if w.storage == "float32" else Type.F16
+    m = load(decoders.of_work(w), types[w.storage], w.lk + 64, w.threads, type_k=cache, type_v=cache, n_batch=w.lk, n_ubatch=min(w.lk, 512))
+
+    def read():
+        m.n_tokens = 0
+        m.eval([5] * w.lk)
+        m._ctx.get_logits()
+
+    return {types[w.storage].name: read}
+
+
+operations = {"generate": generate, "prompt": prompt}

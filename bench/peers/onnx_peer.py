@@ -1,10 +1,14 @@
 """ONNX Runtime on models that are made here, one for each kernel that it has for the work."""
 
 import math
+import os
+import tempfile
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from peers import Unsupported
 
@@ -29,6 +33,7 @@ class Graph:
     def __init__(self):
         self.rng = np.random.default_rng(1)
         self.feeds, self.constants, self.nodes, self.shapes = {}, {}, [], {}
+        self.int8 = []  # operators with products of 8-bit integers, with scales of inputs found as it runs
 
     def normal(self, *shape, scale=1.0):
         return self.rng.standard_normal(shape, dtype=np.float32) * np.float32(scale)
@@ -74,6 +79,12 @@ class Graph:
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)], ir_version=11
         )
+        if self.int8:
+            with tempfile.TemporaryDirectory() as path:
+                path = os.path.join(path, "int8.onnx")
+                more = {"DefaultTensorType": TensorProto.FLOAT}  # behind operators of its own
+                quantize_dynamic(model, path, self.int8, weight_type=QuantType.QInt8, extra_options=more)
+                model = onnx.load(path)
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         values = {n: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(x)) for n, x in self.feeds.items()}
         binding = session.io_binding()
@@ -241,8 +252,13 @@ def mha(w):
 def encode(w):
     """The layers of BERT, with the operators that the library's own optimiser makes of them, and with standard ones."""
 
+    if w.storage == "bfloat16":
+        raise Unsupported("no kernels for bfloat16 on CPUs")
+
     def model(fused):
         g = Graph()
+        if w.storage == "int8":
+            g.int8 = ["MatMul", "Attention"] if fused else ["MatMul"]
         table = g.constant("table", g.normal(w.vocab, w.width, scale=0.03))
         positions = g.constant("positions", g.normal(w.lq, w.width, scale=0.03))
         ids = g.input("ids", g.rng.integers(w.vocab, size=(w.b, w.lq)))

@@ -204,6 +204,8 @@ def encode(w):
     ids, at = torch.randint(w.vocab, (w.b, w.lq)), torch.arange(w.lq)
     embed = lambda: norm(table(ids) + positions(at))
 
+    dtype = torch.bfloat16 if w.storage == "bfloat16" else torch.float32
+
     class Layer(nn.Module):
         def __init__(self):
             super().__init__()
@@ -221,6 +223,11 @@ def encode(w):
     layers = nn.Sequential(*[Layer() for _ in range(w.layers)]).eval()
     one = nn.TransformerEncoderLayer(w.width, w.h, w.hidden, 0.0, "gelu", 1e-12, batch_first=True)
     encoder = nn.TransformerEncoder(one, w.layers).eval()
+    if w.storage == "int8":
+        small = torch.ao.quantization.quantize_dynamic(layers, {nn.Linear}, dtype=torch.qint8)
+        return {"quantize_dynamic, scaled_dot_product_attention": passes(w, lambda: small(embed()), [])}
+    for m in (table, positions, norm, layers, encoder):
+        m.to(dtype)
     return {
         "nn.Linear, scaled_dot_product_attention": passes(w, lambda: layers(embed()), []),
         "nn.TransformerEncoder": passes(w, lambda: encoder(embed()), []),
@@ -228,9 +235,11 @@ def encode(w):
 
 
 class Decoder:
-    """A step of a Llama: maps are functions of x, made by `make` from the sizes of their inputs and outputs."""
+    """A Llama behind `past` tokens, for `new` more: maps are functions of x, made by `make` from the sizes of their
+    inputs and outputs."""
 
-    def __init__(self, w, make, dtype):
+    def __init__(self, w, make, dtype, past, new):
+        self.past, self.new = past, new
         self.w, e, kv = w, w.e, w.g * w.e
         self.table = torch.randn(w.vocab, w.width, dtype=dtype) / 30
         self.logits = make(w.width, w.vocab, False, self.table)
@@ -241,14 +250,14 @@ class Decoder:
                 "out": make(w.width, w.width, False),
                 "gate_up": make(w.width, 2 * w.hidden, False),
                 "down": make(w.hidden, w.width, False),
-                "k": torch.randn(1, w.g, w.lk + 1, e, dtype=dtype),
-                "v": torch.randn(1, w.g, w.lk + 1, e, dtype=dtype),
+                "k": torch.randn(1, w.g, past + new, e, dtype=dtype),
+                "v": torch.randn(1, w.g, past + new, e, dtype=dtype),
             }
             for _ in range(w.layers)
         ]
-        angle = w.lk * 1e5 ** (-torch.arange(0, e, 2) / e)
-        self.cos, self.sin = angle.cos().repeat(2).to(dtype), angle.sin().repeat(2).to(dtype)
-        self.id = torch.tensor([5])
+        angle = torch.arange(past, past + new)[:, None] * 1e5 ** (-torch.arange(0, e, 2) / e)
+        self.cos, self.sin = angle.cos().repeat(1, 2).to(dtype), angle.sin().repeat(1, 2).to(dtype)
+        self.ids = torch.randint(w.vocab, (new,))
 
     def turn(self, x):
         a, b = x.chunk(2, -1)
@@ -256,21 +265,30 @@ class Decoder:
 
     def step(self):
         w = self.w
-        x = self.table[self.id]
+        x = self.table[self.ids]
         for layer in self.layers:
             y = F.rms_norm(x, (w.width,), self.gain, 1e-5)
-            q, k, v = layer["qkv"](y).view(1, -1, w.e).split([w.h, w.g, w.g], 1)
+            q, k, v = layer["qkv"](y).view(1, self.new, -1, w.e).transpose(1, 2).split([w.h, w.g, w.g], 1)
             keys, values = layer["k"], layer["v"]
-            keys[:, :, w.lk], values[:, :, w.lk] = self.turn(k), v
-            y = F.scaled_dot_product_attention(self.turn(q).unsqueeze(2), keys, values, enable_gqa=True)
-            x = x + layer["out"](y.view(1, w.width))
+            keys[:, :, self.past :], values[:, :, self.past :] = self.turn(k), v
+            y = F.scaled_dot_product_attention(self.turn(q), keys, values, is_causal=self.new > 1, enable_gqa=True)
+            x = x + layer["out"](y.transpose(1, 2).reshape(self.new, w.width))
             gate, up = layer["gate_up"](F.rms_norm(x, (w.width,), self.gain, 1e-5)).chunk(2, -1)
             x = x + layer["down"](F.silu(gate) * up)
-        return self.logits(F.rms_norm(x, (w.width,), self.gain, 1e-5))
+        return self.logits(F.rms_norm(x[-1:], (w.width,), self.gain, 1e-5))
 
 
 def generate(w):
     """A token behind lk others, with a cache that has room for it; q, k and v are one map, and gate and up."""
+    return decoders(w, w.lk, 1)
+
+
+def prompt(w):
+    """lk tokens, and the logits of the last one."""
+    return decoders(w, 0, w.lk)
+
+
+def decoders(w, past, new):
 
     def dense(dtype):
         def make(n_in, n_out, bias, weight=None):
@@ -299,7 +317,7 @@ def generate(w):
     }
     found = {}
     for name, (make, dtype) in kinds[w.storage].items():
-        found[name] = passes(w, Decoder(w, make, dtype).step, [])
+        found[name] = passes(w, Decoder(w, make, dtype, past, new).step, [])
     return found
 
 
@@ -315,5 +333,5 @@ def load(w):
 
 operations = {
     "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha,
-    "translator": translator, "encode": encode, "generate": generate, "load": load,
+    "translator": translator, "encode": encode, "generate": generate, "prompt": prompt, "load": load,
 }  # fmt: skip

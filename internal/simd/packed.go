@@ -230,27 +230,31 @@ const fewRows = 6
 // after is the column that the caller probably multiplies by next. The weights there are
 // prefetched. It is only a hint and may be any number.
 func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	if m < 0 || j0 < 0 || j0 > j1 || j1 > w.N || j0%w.Width != 0 || bias != nil && len(bias) != w.N {
-		panic(fmt.Sprintf("simd: Packed.Multiply: m=%d, j0=%d, j1=%d of %d, %d biases", m, j0, j1, w.N, len(bias)))
-	}
+	w.check(c, m, j0, j1, bias)
 	if m == 0 || j0 == j1 {
 		return
 	}
-	c.check("C", m, j1, 1, 0)
 	a.check("A", m, w.K, 1, 0)
-	if w.quads() && w.K > 0 {
-		w.multiplyQuads(c, a, m, j0, j1, bias)
+	if !w.Rounded || w.K == 0 {
+		w.multiply(c, a, m, j0, j1, bias, after)
 		return
 	}
-	if w.Rounded && w.K > 0 {
-		inputs := scratches.Get().(*scratch)
-		defer inputs.free()
-		a = w.round(a, m, inputs)
-		if w.pairs() {
-			w.multiplyPairs(c, a, m, j0, j1, bias, after)
-			return
-		}
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	s.a = grow(s.a, m*w.inputLen())
+	w.round(s.a, a, m, s)
+	w.multiplyRounded(c, RowMajor(s.a, w.inputLen()), m, j0, j1, bias, after)
+}
+
+func (w *Packed) check(c Mat, m, j0, j1 int, bias []float32) {
+	if m < 0 || j0 < 0 || j0 > j1 || j1 > w.N || j0%w.Width != 0 || bias != nil && len(bias) != w.N {
+		panic(fmt.Sprintf("simd: Packed.Multiply: m=%d, j0=%d, j1=%d of %d, %d biases", m, j0, j1, w.N, len(bias)))
 	}
+	c.check("C", m, j1, 1, 0)
+}
+
+// multiply is Multiply for weights that are stored one by one.
+func (w *Packed) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	first := bias // the initial values of the sums
 	scaled := len(w.Scales) > 0 && !w.Rounded
 	if scaled {

@@ -79,23 +79,16 @@ func toQuadsGeneric(dst, x []float32, groups int) {
 	}
 }
 
-// multiplyQuads is Multiply for words of integers.
+// multiplyQuads is Multiply for rows of groups.
 func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
-	s := scratches.Get().(*scratch)
-	defer s.free()
-	row := groupsOf(w.K) * groupOfA
-	s.a, s.row = grow(s.a, m*row), grow(s.row, w.K)
-	for i := range m {
-		inputQuads(s.a[i*row:][:row], contiguous(s.row, a.from(i, 0)), s)
-	}
-	quads, l := RowMajor(s.a, row), w.wordLayout()
+	l := w.wordLayout()
 	for j := j0; j < j1; j += w.Width {
 		n := min(w.Width, j1-j)
 		var first []float32
 		if bias != nil {
 			first = bias[j : j+n]
 		}
-		quadsPanel(c.from(0, j), quads, m, n, groupsOf(w.K), view[float32](w.Memory)[l.At(0, j):], first)
+		quadsPanel(c.from(0, j), a, m, n, groupsOf(w.K), view[float32](w.Memory)[l.At(0, j):], first)
 	}
 }
 

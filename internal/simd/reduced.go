@@ -107,27 +107,89 @@ func (w *Packed) chain() int {
 	return sumBlock(w.K)
 }
 
-// round returns m rows of a, rounded: as pairs or as floats.
-func (w *Packed) round(a Mat, m int, s *scratch) Mat {
-	depth := w.K
-	if w.pairs() {
-		depth = w.words()
+// inputLen returns the number of floats or words of a rounded row of A.
+func (w *Packed) inputLen() int {
+	switch {
+	case w.quads():
+		return groupsOf(w.K) * groupOfA
+	case w.pairs():
+		return w.words()
 	}
-	s.a, s.row, s.half = grow(s.a, m*depth), grow(s.row, w.K), grow(s.half, w.K)
+	return w.K
+}
+
+// round sets the first m rows of dst to rows of a, rounded.
+func (w *Packed) round(dst []float32, a Mat, m int, s *scratch) {
+	n := w.inputLen()
+	s.row, s.half = grow(s.row, w.K), grow(s.half, w.K)
 	for i := range m {
-		row, x := s.a[i*depth:][:depth], contiguous(s.row, a.from(i, 0))
-		if w.pairs() {
+		row, x := dst[i*n:][:n], contiguous(s.row, a.from(i, 0))
+		switch {
+		case w.quads():
+			inputQuads(row, x, s)
+		case w.pairs():
 			toPairs(row, x)
-			continue
-		}
-		if w.grouped() {
+		case w.grouped():
 			roundToGroups(row, x, s)
-			continue
+		default:
+			toBFloat16(s.half, x)
+			fromBFloat16(row, s.half)
 		}
-		toBFloat16(s.half, x)
-		fromBFloat16(row, s.half)
 	}
-	return RowMajor(s.a, depth)
+}
+
+// Inputs are rows of A for products with weights in reduced precision. They are rounded once for all pieces of a loop,
+// by whoever needs them first.
+type Inputs struct {
+	rounded sharedCopy
+	w       *Packed
+	a       Mat
+	m       int
+}
+
+// inputRows is the number of rows that are rounded together.
+const inputRows = 2 * cutRows
+
+// Reset sets the inputs to the m rows of a, for products with w and others of the same depth and format.
+func (in *Inputs) Reset(w *Packed, a Mat, m int) {
+	in.w, in.a, in.m = w, a, m
+	in.rounded.reserve(m*w.inputLen(), (m+inputRows-1)/inputRows)
+	if in.rounded.pack == nil {
+		in.rounded.pack = in.round
+	}
+}
+
+// Free forgets the caller's memory.
+func (in *Inputs) Free() { in.w, in.a = nil, Mat{} }
+
+func (in *Inputs) round(part int) {
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	i := part * inputRows
+	in.w.round(in.rounded.mem[i*in.w.inputLen():], in.a.from(i, 0), min(inputRows, in.m-i), s)
+}
+
+// MultiplyInputs is Multiply for rows i to i+m of the inputs.
+func (w *Packed) MultiplyInputs(c Mat, in *Inputs, i, m, j0, j1 int, bias []float32, after int) {
+	w.check(c, m, j0, j1, bias)
+	if m == 0 || j0 == j1 {
+		return
+	}
+	in.rounded.prepare(i/inputRows, (i+m+inputRows-1)/inputRows)
+	n := w.inputLen()
+	w.multiplyRounded(c, RowMajor(in.rounded.mem[i*n:], n), m, j0, j1, bias, after)
+}
+
+// multiplyRounded is Multiply for rounded rows of A.
+func (w *Packed) multiplyRounded(c, a Mat, m, j0, j1 int, bias []float32, after int) {
+	switch {
+	case w.quads():
+		w.multiplyQuads(c, a, m, j0, j1, bias)
+	case w.pairs():
+		w.multiplyPairs(c, a, m, j0, j1, bias, after)
+	default:
+		w.multiply(c, a, m, j0, j1, bias, after)
+	}
 }
 
 // contiguous returns the first row of a, copied to row if its elements are apart.
