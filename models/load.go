@@ -38,8 +38,7 @@ type Options struct {
 	Weights tensor.Numbers
 	// Precision is the precision of the products with matrices of weights, see tensor.NewReduced; 0
 	// means tensor.Float32. Attention, norms and activations are computed in float32. For another
-	// precision, Weights must be 0 or the same. With tensor.Int8, embeddings of tokens, and logits
-	// that use the same matrix, are bfloat16 and multiplied in float32.
+	// precision, Weights must be 0 or the same.
 	Precision tensor.Numbers
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights

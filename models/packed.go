@@ -49,10 +49,6 @@ func (b *Builder) Words(name string, n, width int) (words, *nn.Linear) {
 		b.add(name, e)
 		return e, &nn.Linear{Weight: e.Weight}
 	}
-	if b.precision == tensor.Int8 { // a token has a single row, whose error is in all that follows
-		defer func(d directory) { b.numbers, b.precision = d.numbers, d.precision }(*b.directory)
-		b.numbers, b.precision = tensor.BFloat16, tensor.Float32
-	}
 	l := b.Matrix(name, width, n)
 	if b.packed() {
 		return packedWords{l.Packed}, l

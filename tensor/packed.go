@@ -36,15 +36,17 @@ func Precisions() []Numbers { return []Numbers{Float32, BFloat16, Int8} }
 //
 //   - BFloat16 has 8 bits; magnitudes below 1.2e-38 may count as 0. On an AMD EPYC with AVX512-BF16 it is twice as fast
 //     as float32.
-//   - Int8 has integers from −127 to 127 and a scale for each group of 64 consecutive elements of a row of weights or
-//     of an input, the largest magnitude divided by 127. A group that is not finite becomes NaN. With AVX512-VNNI it is
-//     three times as fast as float32.
+//   - Int8 has a scale for each group of 128 consecutive elements. A row of weights consists of integers from −127 to
+//     127 times the scale, the largest magnitude divided by 127. An input consists of 256 numbers, a scale apart, from
+//     its least element or 0 to its largest or 0. A group that is not finite becomes NaN. With AVX512-VNNI it is more
+//     than three times as fast as float32.
 //
 // Elsewhere the rounded numbers are the same, and so is the result but for the last digits of sums. BFloat16 is then as
 // fast as float32, and Int8 slower: by half for 128 inputs on AVX2, ten times for one.
 //
-// Source of the groups: Dettmers et al., "8-bit Optimizers via Block-wise Quantization", 2021,
-// https://arxiv.org/abs/2110.02861.
+// Sources: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
+// 2017, https://arxiv.org/abs/1712.05877; groups are from Dettmers et al., "8-bit Optimizers via Block-wise
+// Quantization", 2021, https://arxiv.org/abs/2110.02861.
 func NewReduced(out, in int, precision Numbers) *Packed {
 	if precision == Float32 || !slices.Contains(Precisions(), precision) {
 		badValue("NewReduced", "precision", precision.String(), BFloat16.String()+" or "+Int8.String())

@@ -85,7 +85,10 @@ func generateTasks(threads int) []task {
 	var tasks []task
 	for _, s := range decoders {
 		for _, held := range formats {
-			tasks = append(tasks, s.generate(threads, held))
+			tasks = append(tasks, s.generate(threads, models.Options{Weights: held}))
+		}
+		for _, precision := range formats[1:] {
+			tasks = append(tasks, s.generate(threads, models.Options{Precision: precision}))
 		}
 	}
 	return tasks
@@ -166,16 +169,20 @@ func (s shape) prompt(threads, length int, precision tensor.Numbers) task {
 }
 
 // generate is a task that computes one token of a text, from the previous token to the logits.
-func (s shape) generate(threads int, held tensor.Numbers) task {
+func (s shape) generate(threads int, o models.Options) task {
+	held, name := o.Weights, fmt.Sprintf("generate %s %s", s.name, o.Weights)
+	if o.Precision != 0 {
+		held, name = o.Precision, fmt.Sprintf("generate %s precision %s", s.name, o.Precision)
+	}
 	return task{
-		table: "Generation", name: fmt.Sprintf("generate %s %s", s.name, held),
+		table: "Generation", name: name,
 		libraries: []string{"torch", "ctranslate2", "llama.cpp"},
 		request: request{
 			Work:   bench.Work{Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width},
 			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias,
 		},
 		start: func() (bench.Measurer, error) {
-			m, err := s.load(models.Options{Weights: held})
+			m, err := s.load(o)
 			if err != nil {
 				return bench.Measurer{}, err
 			}

@@ -2,93 +2,118 @@ package simd
 
 import "math"
 
-// Products of 8-bit integers. The depth is divided into groups of 64 steps. In each, the elements of a row or of a
-// column are integers from -127 to 127 times a scale, the largest magnitude divided by 127. Sums of a group are exact:
+// Products of 8-bit integers. The depth is divided into groups of 128 steps, the last of which may be shorter. In each,
+// the elements of a column of B are integers from -127 to 127 times a scale, the largest magnitude divided by 127. Those
+// of a row of A are a scale times integers from 0 to 255, less a zero point, which are spread from the least element
+// (or 0) to the largest (or 0). Sums of integers are exact:
 //
 //	C[i][j] = Bias[j]
-//	for each group { C[i][j] += scaleA[i] * (float(Σ a[i][k]·b[k][j]) * scaleB[j]) }
+//	for each group { C[i][j] += scaleA[i] * (float(Σ a[i][k]·b[k][j]) * scaleB[j]); C[i][j] -= scaleA[i]·zero[i] * total[j] }
 //
-// A processor that cannot multiply integers multiplies and adds the values as floats. The last group is padded with
-// zeros. A group that is not finite has the scale NaN; one whose magnitudes are below 2^-119 counts as 0.
+// where total[j] is scaleB[j]·Σ b[k][j]. A processor that cannot multiply integers multiplies and adds the values as
+// floats. A group that is not finite has the scale NaN; one whose numbers are within 2^-118 counts as 0.
 //
-// A group of a row is 18 words: the scale; the integer -128·Σ a[i][k]; and 16 words of four integers each. A group of a
-// column is 17 words: the scale, and 16 words of four integers that are 128 larger, since the processor multiplies
-// signed integers by unsigned ones only.
+// A group of a row is words: the scale; -scale·zero; and four integers each. A group of a column is words: the scale,
+// the total, and four integers each. The last group is padded with zeros to a multiple of four words.
+//
+// Source of zero points: Jacob et al., "Quantization and Training of Neural Networks for Efficient
+// Integer-Arithmetic-Only Inference", 2017, https://arxiv.org/abs/1712.05877.
 const (
-	groupSteps = 64
-	groupWords = groupSteps / 4
-	groupOfA   = 2 + groupWords // words
+	groupSteps = 128
+	groupWords = groupSteps / 4 // of integers
 )
 
-func groupsOf(depth int) int { return (depth + groupSteps - 1) / groupSteps }
+// groupsOf returns the number of groups, integersOf that of words of integers, and groupedWords that of all words.
+func groupsOf(depth int) int     { return (depth + groupSteps - 1) / groupSteps }
+func integersOf(depth int) int   { return (depth + 15) / 16 * 4 }
+func groupedWords(depth int) int { return 2*groupsOf(depth) + integersOf(depth) }
 
-// inputQuads sets dst to the groups of x.
-func inputQuads(dst, x []float32, s *scratch) {
+// groupAt returns the words of the group of step k, of a row or a column.
+func groupAt(words []float32, k int) []float32 {
+	return words[k/groupSteps*(2+groupWords):][:min(2+groupWords, len(words)-k/groupSteps*(2+groupWords))]
+}
+
+// byteOf returns the integer of step k in its group.
+func byteOf(group []float32, k int) byte {
+	return byte(math.Float32bits(group[2+k%groupSteps/4]) >> (k % 4 * 8))
+}
+
+// setBytes sets the integers of a group.
+func setBytes(group []float32, integers []byte) {
+	for i := range group[2:] {
+		var word uint32
+		for b := range 4 {
+			if at := 4*i + b; at < len(integers) {
+				word |= uint32(integers[at]) << (8 * b)
+			}
+		}
+		group[2+i] = math.Float32frombits(word)
+	}
+}
+
+// inputQuads sets dst to the groups of a row x.
+func inputQuads(dst, x []float32) {
 	whole := len(x) / groupSteps
 	toQuads(dst, x, whole)
-	if rest := x[whole*groupSteps:]; len(rest) > 0 {
-		s.tile = grow(s.tile, groupSteps)
-		clear(s.tile)
-		copy(s.tile, rest)
-		toQuads(dst[whole*groupOfA:], s.tile, 1)
+	if len(x)%groupSteps > 0 {
+		inputGroup(groupAt(dst, whole*groupSteps), x[whole*groupSteps:])
 	}
+}
+
+// toQuadsGeneric sets dst to whole groups of x.
+func toQuadsGeneric(dst, x []float32, groups int) {
+	for k := 0; k < groups*groupSteps; k += groupSteps {
+		inputGroup(groupAt(dst, k), x[k:][:groupSteps])
+	}
+}
+
+// inputGroup sets dst to a group of a row.
+func inputGroup(dst, x []float32) {
+	var low, high, scale, inverse float32
+	finite := true
+	for _, v := range x {
+		low, high, finite = min(low, v), max(high, v), finite && v-v == 0
+	}
+	if width := high - low; width >= 0x1p-118 {
+		scale, inverse = width*(1./255), 255/width
+	}
+	var integers [groupSteps]byte
+	zero := 0.
+	if finite {
+		zero = math.RoundToEven(float64(float32(low * inverse)))
+		for k, v := range x {
+			integers[k] = byte(min(math.RoundToEven(float64(float32(v*inverse)))-zero, 255))
+		}
+	} else {
+		scale = float32(math.NaN())
+	}
+	dst[0], dst[1] = scale, float32(int(zero))*scale
+	setBytes(dst, integers[:len(x)])
 }
 
 // weightQuads sets dst to the groups of a column.
-func weightQuads(dst, column []float32, s *scratch) {
-	groups := groupsOf(len(column))
-	s.row = grow(s.row, groups*groupOfA)
-	inputQuads(s.row, column, s)
-	for g := range groups {
-		from, to := s.row[g*groupOfA:][:groupOfA], dst[g*(1+groupWords):][:1+groupWords]
-		to[0] = from[0]
-		for i, word := range from[2:] {
-			to[1+i] = math.Float32frombits(math.Float32bits(word) ^ 0x80808080)
-		}
-	}
-}
-
-// toQuadsGeneric rounds groups of 64 elements of x.
-func toQuadsGeneric(dst, x []float32, groups int) {
-	for g := range groups {
-		to, x := dst[g*groupOfA:][:groupOfA], x[g*groupSteps:][:groupSteps]
-		most := math.Float32frombits(math.Float32bits(magnitudeGeneric(x)))
-		scale, inverse := float32(0), float32(0)
-		switch {
+func weightQuads(dst, column []float32) {
+	var integers [groupSteps]int8
+	var bytes [groupSteps]byte
+	for k := 0; k < len(column); k += groupSteps {
+		x := column[k:min(k+groupSteps, len(column))]
+		to, scale, inverse := groupAt(dst, k), float32(0), 0.
+		switch most := Magnitude(x); {
 		case most-most != 0:
 			scale = float32(math.NaN())
 		case most >= 0x1p-119:
-			scale, inverse = most*(1./127), 127/most
+			scale, inverse = most/127, 127/float64(most)
 		}
 		sum := 0
-		var integers [groupSteps]int8
-		for k, v := range x {
-			if inverse != 0 {
-				integers[k] = int8(math.RoundToEven(float64(float32(v * inverse))))
-			}
-			sum += int(integers[k])
+		clear(integers[:])
+		if inverse != 0 {
+			toInt8(integers[:len(x)], x, inverse)
 		}
-		to[0], to[1] = scale, math.Float32frombits(uint32(int32(-128*sum)))
-		for i := range groupWords {
-			var word uint32
-			for b := range 4 {
-				word |= uint32(uint8(integers[4*i+b])) << (8 * b)
-			}
-			to[2+i] = math.Float32frombits(word)
+		for i, v := range integers[:len(x)] {
+			bytes[i], sum = byte(v), sum+int(v)
 		}
-	}
-}
-
-// multiplyQuads is Multiply for rows of groups.
-func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
-	l := w.wordLayout()
-	for j := j0; j < j1; j += w.Width {
-		n := min(w.Width, j1-j)
-		var first []float32
-		if bias != nil {
-			first = bias[j : j+n]
-		}
-		quadsPanel(c.from(0, j), a, m, n, groupsOf(w.K), view[float32](w.Memory)[l.At(0, j):], first)
+		to[0], to[1] = scale, scale*float32(sum)
+		setBytes(to, bytes[:len(x)])
 	}
 }
 
@@ -98,29 +123,24 @@ func (w *Packed) grouped() bool { return w.Rounded && w.Format == Int8 && !w.qua
 // setGroups sets columns of one panel.
 func (w *Packed) setGroups(j, cols int, b unpacked, s *scratch) {
 	integers := view[int8](w.Memory)
-	s.b, s.a = grow(s.b, w.K), grow(s.a, groupsOf(w.K)*groupOfA)
+	s.b, s.a = grow(s.b, w.K), grow(s.a, groupedWords(w.K))
 	for c := range cols {
-		inputQuads(s.a, b.column(s.b, c), s)
+		weightQuads(s.a, b.column(s.b, c))
 		for k := range w.K {
-			group := s.a[k/groupSteps*groupOfA:][:groupOfA]
-			w.Scales[k/groupSteps*w.N+j+c] = group[0]
-			integers[w.At(k, j+c)] = integerOf(group, k)
+			g := groupAt(s.a, k)
+			w.Scales[k/groupSteps*w.N+j+c] = g[0]
+			integers[w.At(k, j+c)] = int8(byteOf(g, k))
 		}
 	}
 }
 
-// integerOf returns the integer of step k in its group.
-func integerOf(group []float32, k int) int8 {
-	return int8(math.Float32bits(group[2+k%groupSteps/4]) >> (k % 4 * 8))
-}
-
 // roundToGroups sets dst to x, rounded.
 func roundToGroups(dst, x []float32, s *scratch) {
-	s.b = grow(s.b, groupsOf(len(x))*groupOfA)
-	inputQuads(s.b, x, s)
+	s.b = grow(s.b, groupedWords(len(x)))
+	inputQuads(s.b, x)
 	for k := range dst {
-		group := s.b[k/groupSteps*groupOfA:][:groupOfA]
-		dst[k] = float32(integerOf(group, k)) * group[0]
+		g := groupAt(s.b, k)
+		dst[k] = float32(byteOf(g, k))*g[0] + g[1]
 	}
 }
 

@@ -16,18 +16,18 @@ import "math"
 func (w *Packed) words() int {
 	switch {
 	case w.quads():
-		return groupsOf(w.K) * (1 + groupWords)
+		return groupedWords(w.K)
 	case w.pairs():
 		return (w.K + 1) / 2
 	}
 	return 0
 }
 
-// wordLayout is the layout of the words. The kernel for integers needs panels of full width.
+// wordLayout is the layout of the words. The kernel for integers computes panels of two vectors.
 func (w *Packed) wordLayout() PanelLayout {
 	l := PanelLayout{w.words(), w.N, w.Width}
 	if w.quads() {
-		l.Width = panelWidth()
+		l.Width = 2 * vectorLanes()
 	}
 	return l
 }
@@ -58,19 +58,21 @@ func (w *Packed) setWords(j, cols int, b unpacked, s *scratch) {
 	for c := range cols {
 		column := b.column(s.b, c)
 		if words := s.a[c*l.K:][:l.K]; w.quads() {
-			weightQuads(words, column, s)
+			weightQuads(words, column)
 		} else {
 			toPairs(words, column)
 		}
 	}
-	to, words := view[float32](w.Memory)[l.At(0, j):], RowMajor(s.a, l.K).T()
+	words, memory := RowMajor(s.a, l.K).T(), view[float32](w.Memory)
 	if j%w.Width == 0 && (cols == w.Width || j+cols == w.N) {
-		packPanel(to, words, l.K, cols, l.Width)
+		for c := 0; c < cols; c += l.Width {
+			packPanel(memory[l.At(0, j+c):], words.from(0, c), l.K, min(l.Width, cols-c), l.Width)
+		}
 		return
 	}
-	for k := range l.K {
-		for c := range cols {
-			to[k*l.Width+c] = words.Data[c*l.K+k]
+	for c := range cols {
+		for k, word := range s.a[c*l.K:][:l.K] {
+			memory[l.At(k, j+c)] = word
 		}
 	}
 }
@@ -90,9 +92,9 @@ func (w *Packed) readWords(dst []float32, j int) {
 	words := view[uint32](w.Memory)[l.At(0, j):]
 	for k := range dst {
 		if w.quads() {
-			group := words[k/groupSteps*(1+groupWords)*l.Width:]
-			word := group[(1+k%groupSteps/4)*l.Width]
-			dst[k] = float32(int(word>>(k%4*8)&0xff)-128) * math.Float32frombits(group[0])
+			group := words[k/groupSteps*(2+groupWords)*l.Width:]
+			word := group[(2+k%groupSteps/4)*l.Width]
+			dst[k] = float32(int8(word>>(k%4*8))) * math.Float32frombits(group[0])
 		} else {
 			dst[k] = math.Float32frombits(words[k/2*l.Width] << (k % 2 * 16) &^ 0xffff)
 		}
@@ -111,7 +113,7 @@ func (w *Packed) chain() int {
 func (w *Packed) inputLen() int {
 	switch {
 	case w.quads():
-		return groupsOf(w.K) * groupOfA
+		return groupedWords(w.K)
 	case w.pairs():
 		return w.words()
 	}
@@ -126,7 +128,7 @@ func (w *Packed) round(dst []float32, a Mat, m int, s *scratch) {
 		row, x := dst[i*n:][:n], contiguous(s.row, a.from(i, 0))
 		switch {
 		case w.quads():
-			inputQuads(row, x, s)
+			inputQuads(row, x)
 		case w.pairs():
 			toPairs(row, x)
 		case w.grouped():

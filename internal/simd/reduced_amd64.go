@@ -75,7 +75,7 @@ func (w *Packed) multiplyPairs(c, a Mat, m, j0, j1 int, bias []float32, after in
 	}
 }
 
-// toQuads rounds groups of 64 elements of x.
+// toQuads sets dst to whole groups of x.
 func toQuads(dst, x []float32, groups int) {
 	if groups == 0 {
 		return
@@ -87,11 +87,12 @@ func toQuads(dst, x []float32, groups int) {
 	toQuadsAVX512(&dst[0], &x[0], groups)
 }
 
-// quadsPanel computes m rows and n columns of a panel of groups.
-func quadsPanel(c, a Mat, m, n, groups int, panel, bias []float32) {
-	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: groups}
-	for j := 0; j < n; j += 2 * vectorLanes() {
-		t.last, t.b = min(2*vectorLanes(), n-j), &panel[j]
+// multiplyQuads is Multiply for rows of groups.
+func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
+	l, words := w.wordLayout(), view[float32](w.Memory)
+	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
+	for j := j0; j < j1; j += l.Width {
+		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
 		if bias != nil {
 			t.start, t.bias = startBias, &bias[j]
 		}

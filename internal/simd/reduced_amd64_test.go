@@ -47,12 +47,12 @@ func TestToQuads(t *testing.T) {
 			x[g*groupSteps+i] *= float32(math.Ldexp(1, 5*g-140))
 		}
 	}
-	got, want := make([]float32, 50*groupOfA), make([]float32, 50*groupOfA)
+	got, want := make([]float32, 50*(2+groupWords)), make([]float32, 50*(2+groupWords))
 	toQuads(got, x, 50)
 	toQuadsGeneric(want, x, 50)
 	for i := range want {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-			t.Fatalf("word %d of group %d is %08x, want %08x", i%groupOfA, i/groupOfA, math.Float32bits(got[i]), math.Float32bits(want[i]))
+			t.Fatalf("word %d of group %d is %08x, want %08x", i%(2+groupWords), i/(2+groupWords), math.Float32bits(got[i]), math.Float32bits(want[i]))
 		}
 	}
 }

@@ -12,4 +12,4 @@ func (w *Packed) multiplyPairs(_, _ Mat, _, _, _ int, _ []float32, _ int) { pani
 
 func toQuads(dst, x []float32, groups int) { toQuadsGeneric(dst, x, groups) }
 
-func quadsPanel(_, _ Mat, _, _, _ int, _, _ []float32) { panic("simd: no quads") }
+func (w *Packed) multiplyQuads(_, _ Mat, _, _, _ int, _ []float32) { panic("simd: no quads") }

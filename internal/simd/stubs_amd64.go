@@ -112,9 +112,8 @@ func gemmPairs4AVX512(t *tileArgs)
 func gemmPairsStreamAVX512(t *tileArgs)
 
 // gemmQuadsAVX512 sets C = A·B + start for groups of 8-bit integers, a tile of
-// up to six rows and two vectors. For each group, integers of A and those of B,
-// which are 128 larger, are multiplied and added as integers; the sum is
-// multiplied by the scales and added to a float.
+// up to six rows and two vectors. For each group, integers are multiplied and
+// added as integers; the sum is multiplied by the scales and added to a float.
 //
 //go:noescape
 func gemmQuadsAVX512(t *tileArgs)
@@ -272,9 +271,8 @@ func toBFloat16AVX2(dst *uint16, x *float32, n int)
 //go:noescape
 func toPairsAVX512(dst, x *float32, n int)
 
-// toQuadsAVX512 rounds n groups of 64 floats to integers. A group becomes 18
-// words: its scale, -128 times the sum of its integers, and 16 times four
-// integers.
+// toQuadsAVX512 rounds n groups of 128 floats to integers. A group becomes 34
+// words: its scale, -scale times its zero point, and 32 times four integers.
 //
 //go:noescape
 func toQuadsAVX512(dst, x *float32, n int)

@@ -6,45 +6,42 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Products of 8-bit integers, in groups of 64 steps. The layouts of rows of A and of panels of B are in package simd.
+// Products of 8-bit integers, in groups of 128 steps: words of four integers each, behind two floats. The layouts of
+// rows of A and of panels of B are in package simd.
 const (
-	groupWords = 16                   // of four integers each
-	groupOfA   = 4 * (2 + groupWords) // bytes
-	groupOfB   = 64 * 4 * (1 + groupWords)
+	groupWords = 32
+	panelBytes = 4 * 32 // of a row of a panel
 )
 
 // gemmQuads writes the kernel: tiles of up to six rows and two vectors. The twelve sums of a group are integers; twelve
-// more are the sums of the groups so far, as floats.
+// more are the sums of the groups so far, as floats. The number of words of all groups is a multiple of four.
 func gemmQuads(s avxProgram) {
 	t := arguments{s, pointer("t"), tileArg}
-	a, aRow, b, c, cRow := t.general("a"), t.general("aRow"), t.general("b"), t.general("c"), t.general("cRow")
 	columns := s.amxColumns(t.general("last"))
-	p := &avxProduct{avxProgram: s, aRow: aRow, aRow3: GP64(), aRow5: GP64()}
-	LEAQ(Mem{Base: aRow, Index: aRow, Scale: 2}, p.aRow3)
-	LEAQ(Mem{Base: aRow, Index: aRow, Scale: 4}, p.aRow5)
+	p := &avxQuads{avxProduct: avxProduct{avxProgram: s, a: t.general("a"), aRow: t.general("aRow"), aRow3: GP64(), aRow5: GP64()},
+		b: t.general("b"), left: t.general("depth")}
+	c, cRow := t.general("c"), t.general("cRow")
+	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
+	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
 	t.eachHeight(s.tiling().rows, func(rows int) {
-		var sums [6][2]reg.VecVirtual
-		for r := range rows {
-			sums[r] = [2]reg.VecVirtual{s.reg(), s.reg()}
-		}
+		sums := p.tile(rows)
 		s.ifElse(t.is("start", startBias), func() {
 			bias := t.general("bias")
 			for v := range 2 {
 				s.readAt(Mem{Base: bias, Disp: 64 * v}, &columns[v], sums[0][v])
-				for r := 1; r < rows; r++ {
-					VMOVUPS(sums[0][v], sums[r][v])
+				for _, row := range sums[1:] {
+					VMOVUPS(sums[0][v], row[v])
 				}
 			}
-		}, func() {
-			for r := range rows {
-				s.setZero(sums[r][0])
-				s.setZero(sums[r][1])
-			}
-		})
-		s.repeat(t.field("depth"), func() { p.group(a, b, sums[:rows]) })
-		for r := range rows {
-			for v := range 2 {
-				s.writeAt(sums[r][v], &columns[v], Mem{Base: c, Disp: 64 * v})
+		}, func() { p.clear(sums) })
+		group := label("group")
+		Label(group)
+		p.group(sums)
+		TESTQ(p.left, p.left)
+		JNZ(LabelRef(group))
+		for _, row := range sums {
+			for v, sum := range row {
+				s.writeAt(sum, &columns[v], Mem{Base: c, Disp: 64 * v})
 			}
 			ADDQ(cRow, c)
 		}
@@ -52,100 +49,154 @@ func gemmQuads(s avxProgram) {
 	})
 }
 
-// group writes the code for a group of steps and moves a and b behind it.
-func (p *avxProduct) group(a, b reg.GPVirtual, sums [][2]reg.VecVirtual) {
-	at := func(r, disp int) Mem {
-		m := p.rowOfA(a, nil, r)
-		m.Disp = disp
-		return m
+// avxQuads is the state of the kernel. It moves a and b.
+type avxQuads struct {
+	avxProduct
+	b, left reg.GPVirtual // left is the number of words
+}
+
+func (p *avxQuads) tile(rows int) [][2]reg.VecVirtual {
+	all := make([][2]reg.VecVirtual, rows)
+	for r := range all {
+		all[r] = [2]reg.VecVirtual{p.reg(), p.reg()}
 	}
-	var integers [6][2]reg.VecVirtual
-	for r := range sums {
-		integers[r] = [2]reg.VecVirtual{p.reg(), p.reg()}
-		VPBROADCASTD(at(r, 4), integers[r][0])
-		VMOVDQA64(integers[r][0], integers[r][1])
+	return all
+}
+
+func (p *avxQuads) clear(tile [][2]reg.VecVirtual) {
+	for _, row := range tile {
+		p.setZero(row[0])
+		p.setZero(row[1])
 	}
-	scales := [2]reg.VecVirtual{p.reg(), p.reg()}
-	for k := range groupWords {
-		row := [2]reg.VecVirtual{p.reg(), p.reg()}
-		for v := range row {
-			VMOVDQU32(Mem{Base: b, Disp: 256*(1+k) + 64*v}, row[v])
+}
+
+// word returns the address of a word of row r.
+func (p *avxQuads) word(r, n int) Mem {
+	m := p.rowOfA(p.a, nil, r)
+	m.Disp = 4 * n
+	return m
+}
+
+// row loads a row of the panel.
+func (p *avxQuads) row(n int) [2]reg.VecVirtual {
+	row := [2]reg.VecVirtual{p.reg(), p.reg()}
+	for v := range row {
+		VMOVUPS(Mem{Base: p.b, Disp: panelBytes*n + 64*v}, row[v])
+	}
+	return row
+}
+
+// group writes the code for a group.
+func (p *avxQuads) group(sums [][2]reg.VecVirtual) {
+	integers, words, size, whole, loop := p.tile(len(sums)), GP64(), GP64(), label("whole"), label("words")
+	MOVQ(p.left, words)
+	CMPQ(words, U8(groupWords))
+	JLE(LabelRef(whole))
+	MOVQ(I32(groupWords), words)
+	Label(whole)
+	SUBQ(words, p.left)
+	MOVQ(words, size)
+	p.clear(integers)
+	Label(loop)
+	for k := range 4 {
+		row := p.row(2 + k)
+		if len(sums) == 1 { // panels stream from memory, and the processor's prefetching ends at each page
+			PREFETCHT0(Mem{Base: p.b, Disp: panelBytes*k + 4096})
+			PREFETCHT0(Mem{Base: p.b, Disp: panelBytes*k + 4096 + 64})
 		}
 		for r := range sums {
 			x := p.reg()
-			VPBROADCASTD(at(r, 8+4*k), x)
+			VPBROADCASTD(p.word(r, 2+k), x)
 			for v := range row {
-				VPDPBUSD(x, row[v], integers[r][v])
+				VPDPBUSD(row[v], x, integers[r][v])
 			}
 		}
 	}
-	for v := range scales {
-		VMOVUPS(Mem{Base: b, Disp: 64 * v}, scales[v])
-	}
+	ADDQ(U8(4*4), p.a)
+	ADDQ(I32(4*panelBytes), p.b)
+	SUBQ(U8(4), words)
+	JNZ(LabelRef(loop))
+	// Back to the floats.
+	SHLQ(U8(2), size)
+	SUBQ(size, p.a)
+	SHLQ(U8(5), size)
+	SUBQ(size, p.b)
+	scales, totals := p.row(0), p.row(1)
 	for r := range sums {
-		x := p.reg()
-		VBROADCASTSS(at(r, 0), x)
+		scale, zero := p.reg(), p.reg()
+		VBROADCASTSS(p.word(r, 0), scale)
+		VBROADCASTSS(p.word(r, 1), zero)
 		for v, i := range integers[r] {
 			VCVTDQ2PS(i, i)
 			VMULPS(scales[v], i, i)
-			VFMADD231PS(x, i, sums[r][v])
+			VFMADD231PS(scale, i, sums[r][v])
+			VFMADD231PS(zero, totals[v], sums[r][v])
 		}
 	}
-	ADDQ(U8(groupOfA), a)
-	ADDQ(I32(groupOfB), b)
+	ADDQ(size, p.b)
+	SHRQ(U8(5), size)
+	ADDQ(size, p.a)
+	ADDQ(U8(8), p.a)
+	ADDQ(I32(2*panelBytes), p.b)
 }
 
-// toQuads writes the loop that rounds groups of 64 floats to integers.
+// toQuads writes the loop that rounds whole groups of floats to integers.
 func toQuads(s avxProgram) {
 	dst, x, groups := pointer("dst"), pointer("x"), pointer("n")
-	notSign, least, inverse127, most := s.bitsReg(1<<31-1), s.numReg(0x1p-119), s.numReg(1./127), s.numReg(127)
+	least, inverse255, most, nan := s.numReg(0x1p-118), s.numReg(1./255), s.numReg(255), s.bitsReg(0x7fc00000)
 	// spread combines the lanes, so that all have the result.
 	spread := func(v reg.VecVirtual, op func(a, b, dst Op)) {
 		for i := range 4 {
 			other := s.reg()
 			if i < 2 {
-				VSHUFI32X4(U8([]uint8{0x4e, 0xb1}[i]), v, v, other)
+				VSHUFF32X4(U8([]uint8{0x4e, 0xb1}[i]), v, v, other)
 			} else {
-				VPSHUFD(U8([]uint8{0x4e, 0xb1}[i-2]), v, other)
+				VPERMILPS(U8([]uint8{0x4e, 0xb1}[i-2]), v, other)
 			}
 			op(other, v, v)
 		}
 	}
 	s.repeat(groups, func() {
-		v, magnitudes := s.vecs(4), s.vecs(4)
+		v, low, high, bad := s.vecs(groupWords/4), s.reg(), s.reg(), s.reg()
+		s.setZero(low)
+		s.setZero(high)
+		s.setZero(bad)
 		for i := range v {
+			d := s.reg()
 			VMOVUPS(Mem{Base: x, Disp: 64 * i}, v[i])
-			VPANDD(notSign, v[i], magnitudes[i])
+			VSUBPS(v[i], v[i], d) // 0, or NaN
+			VPORD(d, bad, bad)
+			VMINPS(v[i], low, low)
+			VMAXPS(v[i], high, high)
 		}
-		largest := magnitudes[0]
-		for _, m := range magnitudes[1:] {
-			VPMAXSD(m, largest, largest)
-		}
-		spread(largest, func(a, b, dst Op) { VPMAXSD(a, b, dst) })
-		scale, inverse, nan, enough := s.reg(), s.reg(), s.reg(), K()
-		VCMPPS(U8(0x0d), least, largest, enough) // at least, and no NaN
-		VSUBPS(largest, largest, nan)            // 0, or NaN if a number is not finite
-		VMULPS_Z(inverse127, largest, enough, scale)
-		VADDPS(nan, scale, scale)
-		VDIVPS_Z(largest, most, enough, inverse)
+		spread(low, func(a, b, dst Op) { VMINPS(a, b, dst) })
+		spread(high, func(a, b, dst Op) { VMAXPS(a, b, dst) })
+		width, scale, inverse, zero, enough, finite := s.reg(), s.reg(), s.reg(), s.reg(), K(), label("finite")
+		VSUBPS(low, high, width)
+		VCMPPS(U8(0x0d), least, width, enough) // at least
+		VMULPS_Z(inverse255, width, enough, scale)
+		VDIVPS_Z(width, most, enough, inverse)
+		some := K()
+		VPTESTMD(bad, bad, some)
+		KORTESTW(some, some)
+		JZ(LabelRef(finite))
+		VMOVAPS(nan, scale)
+		Label(finite)
 		VMOVD(scale.AsX(), Mem{Base: dst})
+		VMULPS(inverse, low, zero)
+		VCVTPS2DQ(zero, zero) // minus the zero point
+		product := s.reg()
+		VCVTDQ2PS(zero, product)
+		VMULPS(scale, product, product)
+		VMOVD(product.AsX(), Mem{Base: dst, Disp: 4})
 		for i := range v {
 			VMULPS(inverse, v[i], v[i])
 			VCVTPS2DQ(v[i], v[i])
-			VPMOVSDB(v[i], Mem{Base: dst, Disp: 8 + 16*i})
+			VPSUBD(zero, v[i], v[i])
+			VPMOVUSDB(v[i], Mem{Base: dst, Disp: 8 + 16*i})
 		}
-		sum := v[0]
-		for _, i := range v[1:] {
-			VPADDD(i, sum, sum)
-		}
-		spread(sum, func(a, b, dst Op) { VPADDD(a, b, dst) })
-		VPSLLD(U8(7), sum, sum)
-		zero := s.reg()
-		s.setZero(zero)
-		VPSUBD(sum, zero, sum)
-		VMOVD(sum.AsX(), Mem{Base: dst, Disp: 4})
-		ADDQ(U8(groupOfA), dst)
-		ADDQ(I32(256), x)
+		ADDQ(I32(4*(2+groupWords)), dst)
+		ADDQ(I32(16*groupWords), x)
 	})
 	s.end()
 }

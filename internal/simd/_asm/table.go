@@ -201,8 +201,7 @@ registers for all steps of k.`,
 				does: "is gemmFloat32 for pairs of bfloat16."},
 			{name: "gemmQuads", asm: tileAsm, byHand: true, when: "kernel == kernelQuads", code: only(avx512, gemmQuads),
 				does: `sets C = A·B + start for groups of 8-bit integers, a tile of up to six rows and two vectors. For each group,
-integers of A and those of B, which are 128 larger, are multiplied and added as integers; the sum is multiplied by
-the scales and added to a float.`},
+integers are multiplied and added as integers; the sum is multiplied by the scales and added to a float.`},
 		},
 		drivers: []driver{
 			{name: "readsDirectly", op: "(p *Product) bool", calls: []string{"gemm1"},
@@ -311,8 +310,8 @@ other product it returns false.`},
 				does: `sets the upper half of dst[i] to the bfloat16 nearest to x[2i], and the lower half to that nearest to
 x[2i+1], for n elements of x, a multiple of 16.`},
 			{name: "toQuads", asm: "(dst, x *float32, n int)", byHand: true, code: only(avx512, toQuads),
-				does: `rounds n groups of 64 floats to integers. A group becomes 18 words: its scale, -128 times the sum of its
-integers, and 16 times four integers.`},
+				does: `rounds n groups of 128 floats to integers. A group becomes 34 words: its scale, -scale times its zero
+point, and 32 times four integers.`},
 			{name: "toInt8", op: "(dst []int8, x []float32, inverse float64)",
 				asm: "(dst *int8, x *float32, inverse float64, n int)", pieces: true, whole: 16, code: avx(toInt8),
 				does: "sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse."},
