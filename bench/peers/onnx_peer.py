@@ -82,7 +82,7 @@ class Graph:
         if self.int8:
             with tempfile.TemporaryDirectory() as path:
                 path = os.path.join(path, "int8.onnx")
-                more = {"DefaultTensorType": TensorProto.FLOAT}  # behind operators of its own
+                more = {"DefaultTensorType": TensorProto.FLOAT}  # behind operators that ONNX does not know
                 quantize_dynamic(model, path, self.int8, weight_type=QuantType.QInt8, extra_options=more)
                 model = onnx.load(path)
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

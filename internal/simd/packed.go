@@ -242,7 +242,7 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	s.a = grow(s.a, m*w.inputLen())
-	w.round(s.a, a, m, s)
+	w.roundRows(s.a, a, m, s)
 	w.multiplyRounded(c, RowMajor(s.a, w.inputLen()), m, j0, j1, bias, after)
 }
 

@@ -140,7 +140,7 @@ func roundToGroups(dst, x []float32, s *scratch) {
 	inputQuads(s.b, x)
 	for k := range dst {
 		g := groupAt(s.b, k)
-		dst[k] = float32(byteOf(g, k))*g[0] + g[1]
+		dst[k] = float32(float32(byteOf(g, k))*g[0]) + g[1]
 	}
 }
 

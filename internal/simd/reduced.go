@@ -120,8 +120,8 @@ func (w *Packed) inputLen() int {
 	return w.K
 }
 
-// round sets the first m rows of dst to rows of a, rounded.
-func (w *Packed) round(dst []float32, a Mat, m int, s *scratch) {
+// roundRows sets the first m rows of dst to rows of a, rounded.
+func (w *Packed) roundRows(dst []float32, a Mat, m int, s *scratch) {
 	n := w.inputLen()
 	s.row, s.half = grow(s.row, w.K), grow(s.half, w.K)
 	for i := range m {
@@ -141,7 +141,7 @@ func (w *Packed) round(dst []float32, a Mat, m int, s *scratch) {
 }
 
 // Inputs are rows of A for products with weights in reduced precision. They are rounded once for all pieces of a loop,
-// by whoever needs them first.
+// by the first one that needs them.
 type Inputs struct {
 	rounded sharedCopy
 	w       *Packed
@@ -168,7 +168,7 @@ func (in *Inputs) round(part int) {
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	i := part * inputRows
-	in.w.round(in.rounded.mem[i*in.w.inputLen():], in.a.from(i, 0), min(inputRows, in.m-i), s)
+	in.w.roundRows(in.rounded.mem[i*in.w.inputLen():], in.a.from(i, 0), min(inputRows, in.m-i), s)
 }
 
 // MultiplyInputs is Multiply for rows i to i+m of the inputs.

@@ -92,3 +92,18 @@ func TestWordsAreTheirComments(t *testing.T) {
 		}
 	}
 }
+
+// The encoding of an instruction for amd64 that Go's assembler lacks is that of GNU as.
+func TestEncodePairs(t *testing.T) {
+	for registers, want := range map[string]string{
+		"Z13, Z12, Z0":  "LONG $0x481ed262; WORD $0xc552",
+		"Z31, Z0, Z17":  "LONG $0x487e8262; WORD $0xcf52",
+		"Z8, Z31, Z9":   "LONG $0x40065262; WORD $0xc852",
+		"Z16, Z15, Z30": "LONG $0x48062262; WORD $0xf052",
+	} {
+		got := encodePairs("\t" + pairsOpcode + "  " + registers + "\n")
+		if !strings.Contains(got, want+" // "+pairsOpcode+" "+registers+"\n") {
+			t.Errorf("%s: %q, want %s", registers, got, want)
+		}
+	}
+}
