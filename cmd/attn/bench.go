@@ -73,6 +73,9 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	if err != nil {
 		return usage("%w", err)
 	}
+	if cmd.Model == "" && cmd.options().Precision != tensor.Float32 {
+		return usage("--precision needs --model: operations are computed in float32")
+	}
 	threads := cmp.Or(cmd.Threads, runtime.GOMAXPROCS(0))
 	t := &bench.Table{Out: c.out, Format: bench.Aligned, Machine: bench.ThisMachine(), Threads: threads, Width: c.width()}
 	set(&t.Format, cmd.Format)
