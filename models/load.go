@@ -200,7 +200,7 @@ func open(dir string, o Options) (*directory, Family, error) {
 		return nil, family, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
 	}
 	if err := o.checkNumbers(); err != nil {
-		return nil, family, fmt.Errorf("models: Options.%w", err)
+		return nil, family, err
 	}
 	d, err := openDirectory(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.named(s); err != nil {
@@ -228,16 +228,16 @@ func open(dir string, o Options) (*directory, Family, error) {
 func (o *Options) checkNumbers() error {
 	weights, precision := cmp.Or(o.Weights, o.Precision, tensor.Float32), cmp.Or(o.Precision, tensor.Float32)
 	if all := tensor.Precisions(); !slices.Contains(all, precision) {
-		return fmt.Errorf("Precision is %v, want one of %v", precision, all)
+		return fmt.Errorf("models: Options.Precision is %v, want one of %v", precision, all)
 	}
 	if err := weights.Check(); err != nil {
-		return fmt.Errorf("Weights is %w", err)
+		return fmt.Errorf("models: Options.Weights is %w", err)
 	}
 	if o.Trainable && weights != tensor.Float32 {
-		return fmt.Errorf("Weights is %v, want float32 for Options.Trainable", weights)
+		return fmt.Errorf("models: Options.Weights is %v, want float32 for Options.Trainable", weights)
 	}
 	if precision != tensor.Float32 && weights != precision {
-		return fmt.Errorf("Weights is %v, want %v, which is Options.Precision", weights, precision)
+		return fmt.Errorf("models: Options.Weights is %v, want %v, which is Options.Precision", weights, precision)
 	}
 	return nil
 }

@@ -81,12 +81,16 @@ func notes(t *history.Table) string {
 		text := "A ratio above 1 means that attn takes less time."
 		for i, p := range t.Peers {
 			var behind []string
+			none := "not measured"
 			for _, r := range t.Rows {
+				if r.Peers[i].Ratio > 0 {
+					none = "nothing"
+				}
 				if x := r.Peers[i].Ratio; x > 0 && x < 1 {
 					behind = append(behind, fmt.Sprintf("%s (%.2f×)", r.Work, x))
 				}
 			}
-			text += fmt.Sprintf(" Behind %s: %s.", p.Name, cmp.Or(strings.Join(behind, "; "), "nothing"))
+			text += fmt.Sprintf(" Behind %s: %s.", p.Name, cmp.Or(strings.Join(behind, "; "), none))
 		}
 		if slices.ContainsFunc(t.Rows, func(r history.Row) bool { return r.Unsteady }) {
 			text += " In rows with an asterisk, rounds of one side differed by more than a quarter: " +
