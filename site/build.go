@@ -121,7 +121,7 @@ var programs = []struct {
 	flags  []string
 	budget int // compressed bytes of a page with it
 }{
-	{"lesson", []string{"-gcflags=all=-l"}, 1_650_000},
+	{"lesson", []string{"-gcflags=all=-l"}, 1_700_000},
 	{"model", []string{
 		"-tags=model,wasmsimd", "-gcflags=encoding/...=-l", "-gcflags=fmt=-l", "-gcflags=internal/strconv=-l", "-gcflags=net/...=-l",
 		"-gcflags=crypto/...=-l", "-gcflags=os=-l", "-gcflags=reflect=-l", "-gcflags=strconv=-l", "-gcflags=time=-l",
