@@ -136,7 +136,7 @@ func (b *backward) means(lo, hi int) {
 		out := simd.RowMajor(b.a.Out.at(s, h, i), b.a.Out.Row)
 		mean := (*b.mean)[row:][:n]
 		if !sideBySide {
-			simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
+			simd.RowDots(mean, do, out, a.EV, a.tilesFor(a.EV))
 		}
 		if a.Dropout > 0 { // without dropout, the result of a single key is its value
 			for k, inverse := range a.Inverse[row:][:n] {
@@ -150,7 +150,7 @@ func (b *backward) means(lo, hi int) {
 				w.look(a, row+k, 1, 0, a.keys())
 				if x := a.span(w.spans, 0); x.Hi-x.Lo == 1 {
 					d := mean[k : k+1]
-					simd.RowDots(d, from(do, k), from(keys(a.V, a.source(s), h/(a.H/a.G)), x.Lo), a.EV, simd.TilesForHeads(a.EV))
+					simd.RowDots(d, from(do, k), from(keys(a.V, a.source(s), h/(a.H/a.G)), x.Lo), a.EV, a.tilesFor(a.EV))
 					a.drop(d, d, row+k, x.Lo)
 				}
 			}
@@ -191,7 +191,7 @@ func (b *backward) sideBySide() bool {
 	a := b.a
 	side := func(x Heads) bool { return x.Head == a.EV && x.Row == a.H*a.EV }
 	short := a.Lq < 64 && a.H*a.Lq <= 1<<10
-	return a.H > 1 && a.EV > 0 && short && !simd.TilesForHeads(a.EV) && side(b.g.DOut) && side(a.Out)
+	return a.H > 1 && a.EV > 0 && short && !a.tilesFor(a.EV) && side(b.g.DOut) && side(a.Out)
 }
 
 // meansOfSequences computes the products of means for whole sequences.

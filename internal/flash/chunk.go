@@ -65,12 +65,12 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	case a.Gaussian != nil:
 		w.distanceGrad.Set(k.Data, k.Row, n, a.E, a.Gaussian.factors, back.features != nil)
 	default:
-		w.keyRows.Tiles, w.keyRows.Sparse = simd.TilesForHeads(a.E), true
+		w.keyRows.Tiles, w.keyRows.Sparse = a.tilesFor(a.E), true
 		useOrCopy(&w.keyRows, k, n, a.E)
 		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || finite(k, n, a.E)
 		clearSums(w.dk, n, a.E)
 	}
-	w.valuesT.Tiles, w.valuesT.Sparse = simd.TilesForHeads(a.EV), true
+	w.valuesT.Tiles, w.valuesT.Sparse = a.tilesFor(a.EV), true
 	w.valuesT.Copy(v.T(), a.EV, n)
 	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || finite(v, n, a.EV)
 	clearSums(w.dv, n, a.EV)

@@ -38,6 +38,10 @@ type Attention struct {
 	// backward pass.
 	Pages *Pages
 
+	// Rounded rounds the factors of products to bfloat16: queries and keys of dot products, weights and values. Not
+	// supported by the backward pass.
+	Rounded bool
+
 	Scale    float32    // of the dot product; other forms have no scale
 	Additive []float32  // w [E] of the additive form wᵀ·tanh(q+k)
 	Gaussian *Gaussian  // the form −½‖(q−k)∘w‖²; if Gaussian, Additive and Given are nil, the form is the dot product
@@ -157,7 +161,10 @@ func (a *Attention) rowStride(x Heads) int {
 }
 
 // tiles reports whether some products use tile units.
-func (a *Attention) tiles() bool { return simd.TilesForHeads(a.E) || simd.TilesForHeads(a.EV) }
+func (a *Attention) tiles() bool { return a.tilesFor(a.E) || a.tilesFor(a.EV) }
+
+// tilesFor reports whether products with vectors of the given size use tile units.
+func (a *Attention) tilesFor(size int) bool { return !a.Rounded && simd.TilesForHeads(size) }
 
 // stripRows returns the number of rows of a strip if its rows may attend to different keys.
 func (a *Attention) stripRows() int {

@@ -220,12 +220,12 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	floats := p.keys.Format == simd.Float32
 	// For many rows, numbers are converted to float32 once, and not by every product. Distances are
 	// always computed on float32. On tile units, FewRows is the limit, because they split numbers
-	// into limbs.
+	// into limbs. Only numbers in bfloat16 are already rounded.
 	most := w.stripRows
 	if a.tiles() {
 		most = simd.FewRows
 	}
-	many := n > most || a.Gaussian != nil
+	many := n > most || a.Gaussian != nil || a.Rounded && p.keys.Format != simd.BFloat16
 	panels := many || floats && !a.tiles()
 	scaled := a.Gaussian != nil && w.scaleKeys != nil // keys must be scaled before distances are computed
 	if !floats {
@@ -240,7 +240,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 				simd.Scale(key, scale, key)
 			}
 		}
-		if many || simd.TilesForHeads(a.E) {
+		if many || a.tilesFor(a.E) {
 			w.keys = w.ownKeys(a)
 			w.keys.Copy(w.pageRows.T(), a.E, used)
 		}
@@ -253,7 +253,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 		w.keys.View(k, numbers)
 	default:
 		w.storedKeys = p.keys.stored(k, g*nk)
-		w.storedKeys.Tiles = simd.TilesForHeads(a.E)
+		w.storedKeys.Tiles = a.tilesFor(a.E)
 	}
 	if scaled || a.Additive != nil { // the keys are already scaled
 		w.scaleKeys = nil
@@ -263,7 +263,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 		w.values.View(v, p.values.Floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
 		w.storedValues = p.values.stored(v, g*nv)
-		w.storedValues.Tiles, w.storedValues.Sparse = simd.TilesForHeads(a.EV), true
+		w.storedValues.Tiles, w.storedValues.Sparse = a.tilesFor(a.EV), true
 	}
 	if a.Additive != nil {
 		w.keyRows = w.unpack(w.keyRows, &p.keys, p.keyAt, used, a.E)
@@ -307,8 +307,15 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
+	if a.Rounded && (careful || w.values == nil) {
+		w.factors = grow(w.factors, n*(k1-k0))
+		p = simd.RoundBFloat16(w.factors, p, n, k1-k0)
+	}
 	switch {
 	case careful:
+		if a.Rounded {
+			values = simd.RoundBFloat16(make([]float32, k1*a.EV), values, k1, a.EV)
+		}
 		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, false, accumulate)
 	case w.values == nil:
 		simd.MultiplyStored(c, p, n, &w.storedValues, k0, k1, 0, a.EV, accumulate)

@@ -20,7 +20,13 @@ func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
 // are proportional to 2^(c·score).
 func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, at int) float32 {
 	s, n, width, k0, k1 := w.scores[at:], len(spans), j1-j0, j0-w.from, j1-w.from
-	dst := simd.RowMajor(s, w.stride)
+	dst, q := simd.RowMajor(s, w.stride), simd.Mat{}
+	if a.Given == nil && a.Additive == nil && a.Gaussian == nil {
+		if q = from(t.q, r); a.Rounded && w.keys == nil {
+			w.factors = grow(w.factors, n*a.E)
+			q = simd.RoundBFloat16(w.factors, q, n, a.E)
+		}
+	}
 	switch {
 	case a.Given != nil:
 		for i := range n {
@@ -31,15 +37,15 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 	case a.Gaussian != nil:
 		w.distances(a, t, r, spans, s, j0, j1)
 	case w.keys != nil:
-		simd.MultiplyPanels(dst, from(t.q, r), n, w.keys, 0, a.E, k0, k1, false)
+		simd.MultiplyPanels(dst, q, n, w.keys, 0, a.E, k0, k1, false)
 	case w.pageRows.Data != nil:
-		simd.MultiplyRows(dst, from(t.q, r), n, from(w.pageRows, k0), width, a.E)
+		simd.MultiplyRows(dst, q, n, from(w.pageRows, k0), width, a.E)
 	default:
 		l, end := &w.storedKeys, k1
 		if !l.Tiles { // kernels compute whole panels; the scores after k1 are not read
 			end = min((k1+l.Width-1)/l.Width*l.Width, l.N)
 		}
-		simd.MultiplyStored(dst, from(t.q, r), n, l, 0, a.E, k0, end, false)
+		simd.MultiplyStored(dst, q, n, l, 0, a.E, k0, end, false)
 	}
 	if w.scaleKeys != nil {
 		for i := range n {

@@ -77,7 +77,7 @@ func (w *worker) clearWeights(first, n, k0, k1 int) {
 func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
-	if *started && !simd.TilesForHeads(a.EV) && !simd.Finite(all.acc) {
+	if *started && !a.tilesFor(a.EV) && !simd.Finite(all.acc) {
 		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 			if w.loadPage(a, t, n, b) {
@@ -161,7 +161,7 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)
 		w.mix(a, simd.RowMajor(x.acc, a.EV), p, n, part.j0, part.j1, careful, k > 0)
 	}
-	if simd.TilesForHeads(a.EV) && w.scaleValues == nil && simd.HasTiny(x.acc, a.EV, n, a.EV) {
+	if a.tilesFor(a.EV) && w.scaleValues == nil && simd.HasTiny(x.acc, a.EV, n, a.EV) {
 		w.mixAgain(a, x.acc, n, lo)
 	}
 	if *started {

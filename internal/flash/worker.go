@@ -20,6 +20,7 @@ type worker struct {
 	stages       [][]float32                 // scores before and after each change, for the backward pass
 	all, block   partial                     // of the band, and of a block of keys for one strip
 	floats       []float32                   // memory of all and block
+	factors      []float32                   // rounded, of a product with stored numbers
 	top          []float32                   // the shift of each row of a strip; 0 if it attends to no key
 	pieces       []piece                     // parts of a block that a strip attends to
 	weights      weights                     // if requested
@@ -123,13 +124,13 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 // ownKeys and ownValues return the worker's panels, to be filled with a matrix.
 func (w *worker) ownKeys(a *Attention) *simd.Panels {
 	w.own[0].Ahead = &w.ahead
-	w.own[0].Tiles = simd.TilesForHeads(a.E) && a.Gaussian == nil
+	w.own[0].Tiles, w.own[0].Rounded = a.tilesFor(a.E) && a.Gaussian == nil, a.Rounded && a.Gaussian == nil
 	return &w.own[0]
 }
 
 func (w *worker) ownValues(a *Attention) *simd.Panels {
 	w.own[1].Ahead = &w.ahead
-	w.own[1].Tiles, w.own[1].Sparse = simd.TilesForHeads(a.EV), true
+	w.own[1].Tiles, w.own[1].Sparse, w.own[1].Rounded = a.tilesFor(a.EV), true, a.Rounded
 	return &w.own[1]
 }
 

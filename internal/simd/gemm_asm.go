@@ -130,7 +130,11 @@ func tiles(c, a Mat, m, n, depth, chain int, b *blockOfB, at, start int, bias []
 				t.nextStep = min(64, int(uint(4*b.row*tileRows)/uint(m)))
 			}
 		}
-		t.column(c, a, m, j, depth, chain, vectors, ahead)
+		kernel := vectors
+		if b.pairs {
+			kernel += kernelPairs
+		}
+		t.column(c, a, m, j, depth, chain, kernel, ahead)
 	}
 }
 

@@ -43,7 +43,8 @@ type blockOfB struct {
 	step, row int
 	width     int
 	copied    bool
-	col       int // the column of B at which the first panel starts
+	pairs     bool // of bfloat16 in the places of floats
+	col       int  // the column of B at which the first panel starts
 
 	from       Mat // the block of B that was copied
 	rows, cols int

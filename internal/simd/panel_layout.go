@@ -28,16 +28,23 @@ func (l PanelLayout) Panel() int { return l.K * l.Width }
 func (l PanelLayout) At(k, j int) int { return j/l.Width*l.Panel() + k*l.Width + j%l.Width }
 
 // View sets p to a matrix that is stored in data in the layout l. It copies the matrix only if it
-// is for tile units.
+// is for tile units or rounded.
 func (p *Panels) View(l PanelLayout, data []float32) {
 	if len(data) < l.Len() {
 		panic(fmt.Sprintf("simd: Panels.View: len(data)=%d, want %d", len(data), l.Len()))
 	}
-	if p.Tiles { // tile units need a different layout
+	switch {
+	case p.Tiles: // tile units need a different layout
 		p.Reserve(l.K, l.N)
 		for j := 0; j < l.N; j += l.Width {
 			cols := min(l.Width, l.N-j)
 			p.limbs.fill(RowMajor(data[l.At(0, j):], l.Width), l.K, j, j, j+cols)
+		}
+		return
+	case p.Rounded:
+		p.Reserve(l.K, l.N)
+		for j := 0; j < l.N; j += l.Width {
+			packRounded(p.b.data[j/l.Width*p.b.step:], RowMajor(data[l.At(0, j):], l.Width), l.K, min(l.Width, l.N-j), l.Width)
 		}
 		return
 	}

@@ -20,6 +20,10 @@ type Panels struct {
 	// and SparseRight does the same for a zero of B. Only products on tile units use them.
 	Sparse, SparseRight bool
 
+	// Rounded rounds the matrix and the other factors of its products to bfloat16, see reduced.go. It must be set before
+	// the matrix. A product then starts at an even row. Distances are not for rounded panels.
+	Rounded bool
+
 	// Ahead, if not nil, is memory that products prefetch while they compute.
 	Ahead *Ahead
 
@@ -43,7 +47,11 @@ func (p *Panels) Reserve(k, n int) {
 	if n < width {
 		width = roundUp(n, vectorLanes())
 	}
-	p.b = blockOfB{width: width, row: width, step: k * width, copied: true, rows: k, cols: n}
+	words := k
+	if p.Rounded {
+		words = bfloat16Words(k)
+	}
+	p.b = blockOfB{width: width, row: width, step: words * width, copied: true, rows: words, cols: n, pairs: p.Rounded && usesPairs()}
 	if n == 0 {
 		return
 	}
@@ -65,15 +73,19 @@ func (p *Panels) Fill(b Mat, j0, j1 int) {
 		return
 	}
 	for j := j0; j < j1; j += p.b.width {
-		cols := min(p.b.width, j1-j)
-		packPanel(p.b.data[j/p.b.width*p.b.step:][:p.b.step], b.from(0, j), p.K, cols, p.b.width)
+		cols, panel := min(p.b.width, j1-j), p.b.data[j/p.b.width*p.b.step:][:p.b.step]
+		if p.Rounded {
+			packRounded(panel, b.from(0, j), p.K, cols, p.b.width)
+		} else {
+			packPanel(panel, b.from(0, j), p.K, cols, p.b.width)
+		}
 	}
 }
 
 // Use sets p to b without a copy, if the rows of b are contiguous, and reports whether it could.
 // For rows that are far apart, a copy is faster if it is used more than a few times.
 func (p *Panels) Use(b Mat, k, n int) bool {
-	if p.Tiles || b.Col != 1 || panelWidth() == genericWidth {
+	if p.Tiles || p.Rounded || b.Col != 1 || panelWidth() == genericWidth {
 		return false
 	}
 	p.K, p.N = k, n
@@ -113,6 +125,11 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 		}
 		b.limbs.multiply(c, a, m, k0, k1, j0, j1, accumulate, sides{b.Sparse, b.SparseRight}, b.Ahead)
 		return
+	}
+	if b.Rounded && k0 < k1 {
+		s := scratches.Get().(*scratch)
+		defer s.free()
+		a, k0, k1 = b.rounded(a, m, k0, k1, s)
 	}
 	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
 }

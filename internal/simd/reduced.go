@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Products in reduced precision: inputs and weights are rounded.
 //
@@ -9,8 +12,19 @@ import "math"
 //
 // To 8-bit integers, see quads.go.
 //
-// Weights may be stored in words of 32 bits that contain several steps. The words of a column are in the layout of a
+// Weights may be stored in words of 32 bits that contain several steps, and so may rounded Panels. The words of a column are in the layout of a
 // column of floats.
+
+// bfloat16Words returns the number of words of a column of rounded numbers, which are pairs or floats.
+func bfloat16Words(depth int) int {
+	if usesPairs() {
+		return (depth + 1) / 2
+	}
+	return depth
+}
+
+// pairs reports whether the weights are stored in pairs.
+func (w *Packed) pairs() bool { return w.Rounded && w.Format == BFloat16 && usesPairs() }
 
 // words returns the number of words of a column, 0 if elements are stored.
 func (w *Packed) words() int {
@@ -18,7 +32,7 @@ func (w *Packed) words() int {
 	case w.quads():
 		return groupedWords(w.K)
 	case w.pairs():
-		return (w.K + 1) / 2
+		return bfloat16Words(w.K)
 	}
 	return 0
 }
@@ -60,7 +74,7 @@ func (w *Packed) setWords(j, cols int, b unpacked, s *scratch) {
 		if words := s.a[c*l.K:][:l.K]; w.quads() {
 			weightQuads(words, column)
 		} else {
-			toPairs(words, column)
+			toWords(words, RowMajor(column, w.K), 1, w.K, s)
 		}
 	}
 	words, memory := RowMajor(s.a, l.K).T(), view[float32](w.Memory)
@@ -114,28 +128,72 @@ func (w *Packed) inputLen() int {
 	switch {
 	case w.quads():
 		return groupedWords(w.K)
-	case w.pairs():
-		return w.words()
+	case w.Format == BFloat16:
+		return bfloat16Words(w.K)
 	}
 	return w.K
+}
+
+// toWords sets rows of dst, which follow one another, to rows of m, rounded to bfloat16: pairs, or floats.
+func toWords(dst []float32, m Mat, rows, n int, s *scratch) {
+	switch {
+	case rows == 0 || n == 0:
+	case m.Col != 1:
+		s.row = grow(s.row, n)
+		for i := range rows {
+			toWords(dst[i*bfloat16Words(n):], RowMajor(contiguous(s.row, m.from(i, 0)), n), 1, n, s)
+		}
+	case usesPairs():
+		toPairs(dst, m, rows, n)
+	default:
+		RoundBFloat16(dst, m, rows, n)
+	}
+}
+
+// rounded returns m rows of A for steps k0 to k1 of a product with rounded panels, and these steps in words.
+func (p *Panels) rounded(a Mat, m, k0, k1 int, s *scratch) (Mat, int, int) {
+	if k0%2 != 0 {
+		panic(fmt.Sprintf("simd: MultiplyPanels: k0=%d of rounded panels, want an even one", k0))
+	}
+	n := bfloat16Words(k1 - k0)
+	s.a = grow(s.a, m*n)
+	toWords(s.a, a, m, k1-k0, s)
+	k0 = bfloat16Words(k0)
+	return RowMajor(s.a, n), k0, k0 + n
+}
+
+// packRounded is packPanel for numbers rounded to bfloat16, in words.
+func packRounded(dst []float32, m Mat, depth, cols, width int) {
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	words := bfloat16Words(depth)
+	switch {
+	case m.Col != 1: // columns are contiguous
+		s.a = grow(s.a, cols*words)
+		toWords(s.a, m.T(), cols, depth, s)
+		packPanel(dst, RowMajor(s.a, words).T(), words, cols, width)
+	case usesPairs():
+		packPairRows(dst, m, depth, cols, width)
+	default:
+		for k := range depth {
+			toWords(dst[k*width:], m.from(k, 0), 1, cols, s)
+		}
+	}
 }
 
 // roundRows sets the first m rows of dst to rows of a, rounded.
 func (w *Packed) roundRows(dst []float32, a Mat, m int, s *scratch) {
 	n := w.inputLen()
-	s.row, s.half = grow(s.row, w.K), grow(s.half, w.K)
+	s.row = grow(s.row, w.K)
 	for i := range m {
 		row, x := dst[i*n:][:n], contiguous(s.row, a.from(i, 0))
 		switch {
 		case w.quads():
 			inputQuads(row, x)
-		case w.pairs():
-			toPairs(row, x)
 		case w.grouped():
 			roundToGroups(row, x, s)
 		default:
-			toBFloat16(s.half, x)
-			fromBFloat16(row, s.half)
+			toWords(row, RowMajor(x, w.K), 1, w.K, s)
 		}
 	}
 }
@@ -203,4 +261,17 @@ func contiguous(row []float32, a Mat) []float32 {
 		row[k] = a.Data[k*a.Col]
 	}
 	return row
+}
+
+// RoundBFloat16 sets dst to rows of m, whose elements are contiguous, rounded to bfloat16. It returns the matrix.
+func RoundBFloat16(dst []float32, m Mat, rows, cols int) Mat {
+	m.check("m", rows, cols, 1, 0)
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	s.half = grow(s.half, cols)
+	for i := range rows {
+		toBFloat16(s.half, m.Data[i*m.Row:][:cols])
+		fromBFloat16(dst[i*cols:][:cols], s.half)
+	}
+	return RowMajor(dst, cols)
 }

@@ -19,28 +19,29 @@ var (
 	hasQuads = hasAVX512() && cpu.X86.HasAVX512VNNI
 )
 
-// pairs reports whether the weights are stored in pairs.
-func (w *Packed) pairs() bool {
-	return w.Rounded && w.Format == BFloat16 && hasPairs && (active == avx512 || active == amx)
-}
+// usesPairs reports whether products of rounded numbers are products of pairs.
+func usesPairs() bool { return hasPairs && (active == avx512 || active == amx) }
 
 // quads reports whether inputs and weights are words of integers.
 func (w *Packed) quads() bool {
 	return w.Rounded && w.Format == Int8 && hasQuads && (active == avx512 || active == amx)
 }
 
-// toPairs sets dst to the pairs of x, whose last may lack its second.
-func toPairs(dst, x []float32) {
-	whole := len(x) &^ 15
-	if whole > 0 {
-		toPairsAVX512(&dst[0], &x[0], whole)
+// toPairs sets rows of dst, which follow one another, to the pairs of rows of m, whose elements are contiguous. The
+// last pair of a row may lack its second.
+func toPairs(dst []float32, m Mat, rows, n int) {
+	toPairsAVX512(&dst[0], 4*((n+1)/2), &m.Data[0], 4*m.Row, rows, n)
+}
+
+// packPairRows sets rows of dst, width apart, to pairs of elements in the same column of two rows of m.
+func packPairRows(dst []float32, m Mat, depth, cols, width int) {
+	if depth > 1 {
+		pairRowsAVX512(&dst[0], 4*width, &m.Data[0], &m.Data[m.Row], 8*m.Row, depth/2, cols)
 	}
-	for k := whole; k < len(x); k += 2 {
-		pair := uint32(NearestBFloat16(x[k])) << 16
-		if k+1 < len(x) {
-			pair |= uint32(NearestBFloat16(x[k+1]))
+	if depth%2 > 0 {
+		for j, v := range m.Data[(depth-1)*m.Row:][:cols] {
+			dst[depth/2*width+j] = math.Float32frombits(uint32(NearestBFloat16(v)) << 16)
 		}
-		dst[k/2] = math.Float32frombits(pair)
 	}
 }
 

@@ -2,11 +2,12 @@
 
 package simd
 
-// pairs and quads report that weights are not stored in words.
-func (w *Packed) pairs() bool { return false }
+// usesPairs and quads report that numbers are not stored in words.
+func usesPairs() bool         { return false }
 func (w *Packed) quads() bool { return false }
 
-func toPairs(_, _ []float32) { panic("simd: no pairs") }
+func toPairs(_ []float32, _ Mat, _, _ int)         { panic("simd: no pairs") }
+func packPairRows(_ []float32, _ Mat, _, _, _ int) { panic("simd: no pairs") }
 
 func (w *Packed) multiplyPairs(_, _ Mat, _, _, _ int, _ []float32, _ int) { panic("simd: no pairs") }
 

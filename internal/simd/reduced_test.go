@@ -186,3 +186,46 @@ func BenchmarkPackedMultiply(b *testing.B) {
 		}
 	})
 }
+
+// Products with rounded panels have the bits of float32 products of rounded numbers, for every layout of the matrix.
+func TestRoundedPanels(t *testing.T) {
+	round := func(x []float32) []float32 {
+		y := make([]float32, len(x))
+		for i, v := range rounded(BFloat16, x) {
+			y[i] = float32(v)
+		}
+		return y
+	}
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(13, 14))
+		for _, size := range sizesOfRounded {
+			k, n := size[0], size[1]
+			const rows = 13
+			a, b := gaussians(r, rows*k), gaussians(r, k*n)
+			columns := make([]float32, n*k)
+			for i, v := range b {
+				columns[i%n*k+i/n] = v
+			}
+			layout := NewPanelLayout(k, n)
+			stored := make([]float32, layout.Len())
+			layout.SetColumns(stored, RowMajor(columns, k), n)
+			for k0 := 0; k0 < min(k, 35); k0 += 34 {
+				var plain, p Panels
+				plain.Copy(RowMajor(round(b), n), k, n)
+				want, got := make([]float32, rows*n), make([]float32, rows*n)
+				MultiplyPanels(RowMajor(want, n), RowMajor(round(a), k), rows, &plain, k0, k, 0, n, false)
+				p.Rounded = true
+				for form, set := range []func(){
+					func() { p.Copy(RowMajor(b, n), k, n) },
+					func() { p.Copy(RowMajor(columns, k).T(), k, n) },
+					func() { p.View(layout, stored) },
+				} {
+					set()
+					if MultiplyPanels(RowMajor(got, n), RowMajor(a, k), rows, &p, k0, k, 0, n, false); !slices.Equal(got, want) {
+						t.Fatalf("%d×%d from row %d, layout %d: other bits than products of rounded floats", k, n, k0, form)
+					}
+				}
+			}
+		}
+	})
+}

@@ -349,38 +349,134 @@ loop1:
 	VZEROUPPER
 	RET
 
-// toPairsAVX512 sets the upper half of dst[i] to the bfloat16 nearest to x[2i],
-// and the lower half to that nearest to x[2i+1], for n elements of x, a
-// multiple of 16.
+// toPairsAVX512 rounds rows of n floats to pairs of bfloat16. The upper half of
+// word i is nearest to x[2i], and the lower half to x[2i+1], or 0 after the
+// row. Strides are in bytes.
 //
-// func toPairsAVX512(dst, x *float32, n int)
-// Requires: AVX, AVX512F
-TEXT ·toPairsAVX512(SB), NOSPLIT, $0-24
-	MOVQ         dst+0(FP), AX
-	MOVQ         x+8(FP), CX
-	MOVQ         n+16(FP), DX
-	VBROADCASTSS c00000001<>+0(SB), Z0
-	VBROADCASTSS c00007fff<>+0(SB), Z1
-	VBROADCASTSS c00000040<>+0(SB), Z2
+// func toPairsAVX512(dst *float32, dstRow int, x *float32, xRow, rows, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·toPairsAVX512(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  x+16(FP), CX
+	MOVQ  dstRow+8(FP), DX
+	MOVQ  xRow+24(FP), BX
+	MOVQ  n+40(FP), SI
+	ANDQ  $0x1f, SI
+	INCQ  SI
+	SHRQ  $0x01, SI
+	MOVL  $-1, DI
+	BZHIL SI, DI, DI
+	KMOVW DI, K1
+	MOVQ  rows+32(FP), SI
+	MOVQ  n+40(FP), DI
+	MOVQ  DI, R8
+	ANDQ  $0x1f, R8
+	MOVQ  $-1, R9
+	BZHIQ R8, R9, R9
+	KMOVW R9, K2
+	SHRQ  $0x10, R9
+	KMOVW R9, K3
+	SUBQ  R8, DI
 
-loop1:
-	VMOVUPS   (CX), Z3
-	VPSRLD    $0x10, Z3, Z4
-	VPANDD    Z0, Z4, Z5
-	VPORD     Z2, Z4, Z4
-	VPADDD    Z1, Z5, Z5
-	VPADDD    Z3, Z5, Z5
-	VPSRLD    $0x10, Z5, Z5
-	VCMPPS    $0x03, Z3, Z3, K1
-	VBLENDMPS Z4, Z5, K1, Z6
-	VPSLLQ    $0x10, Z6, Z3
-	VPSRLQ    $0x20, Z6, Z6
-	VPORD     Z6, Z3, Z3
-	VPMOVQD   Z3, (AX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x20, AX
-	SUBQ      $0x10, DX
-	JNZ       loop1
+row1:
+	MOVQ AX, R10
+	MOVQ CX, R11
+	MOVQ DI, R9
+
+piece2:
+	TESTQ          R9, R9
+	JZ             last3
+	VMOVUPS        (CX), Z0
+	VMOVUPS        64(CX), Z1
+	LONG $0x4877f262; WORD $0xc072 // VCVTNE2PS2BF16 Z0, Z1, Z0
+	VPROLD         $0x10, Z0, Z0
+	VMOVUPS        Z0, (AX)
+	ADDQ           $+64, AX
+	ADDQ           $+128, CX
+	SUBQ           $0x20, R9
+	JMP            piece2
+
+last3:
+	TESTQ          R8, R8
+	JZ             next4
+	VMOVUPS.Z      (CX), K2, Z0
+	VMOVUPS.Z      64(CX), K3, Z1
+	LONG $0x4877f262; WORD $0xc072 // VCVTNE2PS2BF16 Z0, Z1, Z0
+	VPROLD         $0x10, Z0, Z0
+	VMOVUPS        Z0, K1, (AX)
+
+next4:
+	MOVQ R10, AX
+	ADDQ DX, AX
+	MOVQ R11, CX
+	ADDQ BX, CX
+	DECQ SI
+	JNZ  row1
+	VZEROUPPER
+	RET
+
+// pairRowsAVX512 rounds n floats of rows of x and of y to pairs of bfloat16.
+// The upper half of word i is nearest to x[i], and the lower half to y[i].
+// Strides are in bytes.
+//
+// func pairRowsAVX512(dst *float32, dstRow int, x, y *float32, xRow, rows, n int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·pairRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ      dst+0(FP), AX
+	MOVQ      x+16(FP), CX
+	MOVQ      y+24(FP), DX
+	MOVQ      xRow+32(FP), BX
+	VMOVDQU32 interleaved<>+0(SB), Z0
+	MOVQ      dstRow+8(FP), SI
+	MOVQ      rows+40(FP), DI
+	MOVQ      n+48(FP), R8
+	MOVQ      R8, R9
+	ANDQ      $0x0f, R9
+	MOVQ      $-1, R10
+	BZHIQ     R9, R10, R10
+	KMOVW     R10, K1
+	SHRQ      $0x10, R10
+	KMOVW     R10, K2
+	SUBQ      R9, R8
+
+row1:
+	MOVQ AX, R11
+	MOVQ CX, R12
+	MOVQ DX, R13
+	MOVQ R8, R10
+
+piece2:
+	TESTQ          R10, R10
+	JZ             last3
+	VMOVUPS        (CX), Z1
+	VMOVUPS        (DX), Z2
+	LONG $0x4877f262; WORD $0xca72 // VCVTNE2PS2BF16 Z2, Z1, Z1
+	VPERMW         Z1, Z0, Z1
+	VMOVUPS        Z1, (AX)
+	ADDQ           $+64, AX
+	ADDQ           $+64, CX
+	ADDQ           $+64, DX
+	SUBQ           $0x10, R10
+	JMP            piece2
+
+last3:
+	TESTQ          R9, R9
+	JZ             next4
+	VMOVUPS.Z      (CX), K1, Z1
+	VMOVUPS.Z      (DX), K1, Z2
+	LONG $0x4877f262; WORD $0xca72 // VCVTNE2PS2BF16 Z2, Z1, Z1
+	VPERMW         Z1, Z0, Z1
+	VMOVUPS        Z1, K1, (AX)
+
+next4:
+	MOVQ R11, AX
+	ADDQ SI, AX
+	MOVQ R12, CX
+	ADDQ BX, CX
+	MOVQ R13, DX
+	ADDQ BX, DX
+	DECQ DI
+	JNZ  row1
 	VZEROUPPER
 	RET
 
@@ -711,6 +807,24 @@ DATA c00000040<>+40(SB)/8, $0x0000004000000040
 DATA c00000040<>+48(SB)/8, $0x0000004000000040
 DATA c00000040<>+56(SB)/8, $0x0000004000000040
 GLOBL c00000040<>(SB), RODATA|NOPTR, $64
+
+DATA interleaved<>+0(SB)/4, $0x00100000
+DATA interleaved<>+4(SB)/4, $0x00110001
+DATA interleaved<>+8(SB)/4, $0x00120002
+DATA interleaved<>+12(SB)/4, $0x00130003
+DATA interleaved<>+16(SB)/4, $0x00140004
+DATA interleaved<>+20(SB)/4, $0x00150005
+DATA interleaved<>+24(SB)/4, $0x00160006
+DATA interleaved<>+28(SB)/4, $0x00170007
+DATA interleaved<>+32(SB)/4, $0x00180008
+DATA interleaved<>+36(SB)/4, $0x00190009
+DATA interleaved<>+40(SB)/4, $0x001a000a
+DATA interleaved<>+44(SB)/4, $0x001b000b
+DATA interleaved<>+48(SB)/4, $0x001c000c
+DATA interleaved<>+52(SB)/4, $0x001d000d
+DATA interleaved<>+56(SB)/4, $0x001e000e
+DATA interleaved<>+60(SB)/4, $0x001f000f
+GLOBL interleaved<>(SB), RODATA|NOPTR, $64
 
 DATA c04800000<>+0(SB)/8, $0x0480000004800000
 DATA c04800000<>+8(SB)/8, $0x0480000004800000

@@ -264,12 +264,19 @@ func toBFloat16AVX512(dst *uint16, x *float32, n int)
 //go:noescape
 func toBFloat16AVX2(dst *uint16, x *float32, n int)
 
-// toPairsAVX512 sets the upper half of dst[i] to the bfloat16 nearest to x[2i],
-// and the lower half to that nearest to x[2i+1], for n elements of x, a
-// multiple of 16.
+// toPairsAVX512 rounds rows of n floats to pairs of bfloat16. The upper half of
+// word i is nearest to x[2i], and the lower half to x[2i+1], or 0 after the
+// row. Strides are in bytes.
 //
 //go:noescape
-func toPairsAVX512(dst, x *float32, n int)
+func toPairsAVX512(dst *float32, dstRow int, x *float32, xRow, rows, n int)
+
+// pairRowsAVX512 rounds n floats of rows of x and of y to pairs of bfloat16.
+// The upper half of word i is nearest to x[i], and the lower half to y[i].
+// Strides are in bytes.
+//
+//go:noescape
+func pairRowsAVX512(dst *float32, dstRow int, x, y *float32, xRow, rows, n int)
 
 // toQuadsAVX512 rounds n groups of 128 floats to integers. A group becomes 34
 // words: its scale, -scale times its zero point, and 32 times four integers.

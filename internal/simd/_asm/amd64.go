@@ -68,7 +68,7 @@ func (f *family) assemblyAMD64(compiled *ir.File) string {
 		if !strings.HasPrefix(own, "// func "+name+"(") {
 			panic("avo begins a function with " + own)
 		}
-		return encodePairs(text)
+		return encodeMissing(text)
 	})
 	for _, symbol := range constants {
 		text += "\n" + printed(global(compiled, symbol))

@@ -93,17 +93,20 @@ func TestWordsAreTheirComments(t *testing.T) {
 	}
 }
 
-// The encoding of an instruction for amd64 that Go's assembler lacks is that of GNU as.
-func TestEncodePairs(t *testing.T) {
-	for registers, want := range map[string]string{
-		"Z13, Z12, Z0":  "LONG $0x481ed262; WORD $0xc552",
-		"Z31, Z0, Z17":  "LONG $0x487e8262; WORD $0xcf52",
-		"Z8, Z31, Z9":   "LONG $0x40065262; WORD $0xc852",
-		"Z16, Z15, Z30": "LONG $0x48062262; WORD $0xf052",
+// The encodings of instructions for amd64 that Go's assembler lacks are those of GNU as.
+func TestEncodeMissing(t *testing.T) {
+	for text, want := range map[string]string{
+		"VDPBF16PS Z13, Z12, Z0":       "LONG $0x481ed262; WORD $0xc552",
+		"VDPBF16PS Z31, Z0, Z17":       "LONG $0x487e8262; WORD $0xcf52",
+		"VDPBF16PS Z8, Z31, Z9":        "LONG $0x40065262; WORD $0xc852",
+		"VDPBF16PS Z16, Z15, Z30":      "LONG $0x48062262; WORD $0xf052",
+		"VCVTNE2PS2BF16 Z13, Z12, Z0":  "LONG $0x481fd262; WORD $0xc572",
+		"VCVTNE2PS2BF16 Z31, Z0, Z17":  "LONG $0x487f8262; WORD $0xcf72",
+		"VCVTNE2PS2BF16 Z8, Z31, Z9":   "LONG $0x40075262; WORD $0xc872",
+		"VCVTNE2PS2BF16 Z16, Z15, Z30": "LONG $0x48072262; WORD $0xf072",
 	} {
-		got := encodePairs("\t" + pairsOpcode + "  " + registers + "\n")
-		if !strings.Contains(got, want+" // "+pairsOpcode+" "+registers+"\n") {
-			t.Errorf("%s: %q, want %s", registers, got, want)
+		if got := encodeMissing("\t" + text + "\n"); !strings.Contains(got, want+" // "+text+"\n") {
+			t.Errorf("%s: %q, want %s", text, got, want)
 		}
 	}
 }

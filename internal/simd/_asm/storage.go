@@ -205,24 +205,6 @@ func (s halves) of(x Mem) reg.VecVirtual {
 	return s.blend(s.compare(unordered, v, v), nan, round)
 }
 
-// toPairs writes the loop that rounds floats to pairs of bfloat16. Of the two in each 64 bits, the first moves to the
-// upper half of the lower 32.
-func toPairs(s avxProgram) {
-	dst, x, n, halves := pointer("dst"), pointer("x"), pointer("n"), s.newHalves()
-	loop := label("loop")
-	Label(loop)
-	second, first := halves.of(Mem{Base: x}), s.reg()
-	VPSLLQ(U8(16), second, first)
-	VPSRLQ(U8(32), second, second)
-	s.or(first, first, second)
-	VPMOVQD(first, Mem{Base: dst})
-	ADDQ(U8(64), x)
-	ADDQ(U8(32), dst)
-	SUBQ(U8(16), n)
-	JNZ(LabelRef(loop))
-	s.end()
-}
-
 // magnitude writes the loop for the largest absolute value. It compares the bits without the sign
 // as integers, which have the same order.
 func magnitude(s avxProgram) {

@@ -306,9 +306,13 @@ other product it returns false.`},
 				does: "sets dst[i] = x[i]."},
 			{name: "toBFloat16", op: "(dst []uint16, x []float32)", pieces: true, whole: 16, code: avx(toBFloat16),
 				does: "sets dst[i] to the bfloat16 nearest to x[i]."},
-			{name: "toPairs", asm: "(dst, x *float32, n int)", byHand: true, code: only(avx512, toPairs),
-				does: `sets the upper half of dst[i] to the bfloat16 nearest to x[2i], and the lower half to that nearest to
-x[2i+1], for n elements of x, a multiple of 16.`},
+			{name: "toPairs", asm: "(dst *float32, dstRow int, x *float32, xRow, rows, n int)", byHand: true, code: only(avx512, toPairs),
+				does: `rounds rows of n floats to pairs of bfloat16. The upper half of word i is nearest to x[2i], and the lower
+half to x[2i+1], or 0 after the row. Strides are in bytes.`},
+			{name: "pairRows", asm: "(dst *float32, dstRow int, x, y *float32, xRow, rows, n int)", byHand: true,
+				code: only(avx512, pairRows),
+				does: `rounds n floats of rows of x and of y to pairs of bfloat16. The upper half of word i is nearest to x[i], and
+the lower half to y[i]. Strides are in bytes.`},
 			{name: "toQuads", asm: "(dst, x *float32, n int)", byHand: true, code: only(avx512, toQuads),
 				does: `rounds n groups of 128 floats to integers. A group becomes 34 words: its scale, -scale times its zero
 point, and 32 times four integers.`},
