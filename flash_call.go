@@ -30,6 +30,7 @@ func newCall(op string, q heads, kv KV, o *Options) *call {
 	c := &call{op: op, own: *o, q: q, kv: kv}
 	c.o = &c.own
 	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
+	c.Rounded = o.Precision == tensor.BFloat16
 	c.QueryLens, c.KeyLens, c.Layer = o.QueryLens, o.KeyLens, o.Layer
 	if kv.cache != nil {
 		c.G, c.EV = kv.cache.shape.G, kv.cache.shape.EV

@@ -205,6 +205,9 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Dropout == 0 {
 		o.Dropout = c.Dropout
 	}
+	if o.Precision == 0 {
+		o.Precision = c.Precision
+	}
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}

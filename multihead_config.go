@@ -88,6 +88,9 @@ type MultiHeadConfig struct {
 	BiasKV, ZeroKV bool
 	// Dropout is the probability of dropping a weight in training.
 	Dropout float32
+	// Precision is the precision of attention, see Options.Precision; 0 means tensor.Float32. The maps have that of
+	// their weights, see tensor.NewReduced.
+	Precision tensor.Numbers
 	// Layout is the order of the axes of inputs and output.
 	Layout Layout
 	// Init creates the four maps, and the key and value of BiasKV as matrices with one row. Nil
@@ -149,6 +152,9 @@ func (c *MultiHeadConfig) validate() error {
 	}
 	if !validDropout(c.Dropout) {
 		return fail("dropout %v is outside [0, 1)", c.Dropout)
+	}
+	if p := c.Precision; p != 0 && !validPrecision(p) {
+		return fail("precision %v, want %s", p, wantPrecision)
 	}
 	if other := c.Bias &^ AllProjections; other != 0 {
 		return fail("bias %d has unknown bits, want a combination of Query, Key, Value and Out", c.Bias)

@@ -309,6 +309,9 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if c.KVHeads == 0 {
 		c.KVHeads = max(c.Heads, 0)
 	}
+	if b.precision != 0 && b.precision != tensor.Float32 {
+		c.Precision = tensor.BFloat16
+	}
 	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
 	type part struct {
 		name    string

@@ -37,8 +37,9 @@ type Options struct {
 	// kernel are faster: tensor.BFloat16 and tensor.Int8.
 	Weights tensor.Numbers
 	// Precision is the precision of the products with matrices of weights, see tensor.NewReduced; 0
-	// means tensor.Float32. Attention, norms and activations are computed in float32. For another
-	// precision, Weights must be 0 or the same.
+	// means tensor.Float32. For another one, layers of attention compute in bfloat16, which is also the
+	// default format of their caches, and Weights must be 0 or the same. Norms and activations are
+	// computed in float32.
 	Precision tensor.Numbers
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights

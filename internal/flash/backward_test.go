@@ -72,28 +72,28 @@ func finiteOnly[F float](x []F) []F {
 func check(t *testing.T, p *problem) {
 	t.Helper()
 	want, single, got := solve[float64](p), singles(p), run(p)
-	within(t, "out", got.out, want.out, single[0].out, single[1].out)
-	within(t, "weights", got.weights, want.weights, single[0].weights, single[1].weights)
-	within(t, "log-sum-exp", finiteOnly(got.lse), finiteOnly(want.lse), finiteOnly(single[0].lse), finiteOnly(single[1].lse))
+	p.within(t, "out", got.out, want.out, single[0].out, single[1].out)
+	p.within(t, "weights", got.weights, want.weights, single[0].weights, single[1].weights)
+	p.within(t, "log-sum-exp", finiteOnly(got.lse), finiteOnly(want.lse), finiteOnly(single[0].lse), finiteOnly(single[1].lse))
 	for i, w := range want.lse {
 		if g := float64(got.lse[i]); math.IsInf(w, -1) != math.IsInf(g, -1) {
 			t.Errorf("log-sum-exp of row %d is %v, want %v", i, g, w)
 		}
 	}
 	if p.Sinks != nil {
-		within(t, "dsinks", got.dsinks, want.dsinks, single[0].dsinks, single[1].dsinks)
+		p.within(t, "dsinks", got.dsinks, want.dsinks, single[0].dsinks, single[1].dsinks)
 	}
-	within(t, "dq", got.dq, want.dq, single[0].dq, single[1].dq)
-	within(t, "dk", got.dk, want.dk, single[0].dk, single[1].dk)
-	within(t, "dv", got.dv, want.dv, single[0].dv, single[1].dv)
+	p.within(t, "dq", got.dq, want.dq, single[0].dq, single[1].dq)
+	p.within(t, "dk", got.dk, want.dk, single[0].dk, single[1].dk)
+	p.within(t, "dv", got.dv, want.dv, single[0].dv, single[1].dv)
 	if p.Bias != nil {
 		// Some of these are 0 in exact arithmetic, so the rounding error of a sum depends on its
 		// terms.
 		got, want := append(got.dbias, got.dv...), append(want.dbias, want.dv...)
-		within(t, "dbias", got, want, append(single[0].dbias, single[0].dv...), append(single[1].dbias, single[1].dv...))
+		p.within(t, "dbias", got, want, append(single[0].dbias, single[0].dv...), append(single[1].dbias, single[1].dv...))
 	}
 	if p.features() != nil {
-		within(t, "dw", got.dw, want.dw, single[0].dw, single[1].dw)
+		p.within(t, "dw", got.dw, want.dw, single[0].dw, single[1].dw)
 	}
 }
 
@@ -192,6 +192,13 @@ var features = []kind{
 		for i, v := range p.Q.Data {
 			p.Q.Data[i] = float32(math.Abs(float64(v)))
 		}
+	}},
+	{"rounded", func(p *problem) { p.Rounded = true }},
+	{"rounded and causal, with dropout and sinks", func(p *problem) {
+		p.seen = func(b, h, i, j int) bool { return j <= i+p.Lk-p.Lq }
+		p.Mask = []MaskRule{funcMask{p, true}}
+		p.Rounded, p.Dropout, p.Key = true, 0.3, 12345
+		p.Sinks = normal(rand.New(rand.NewPCG(5, 5)), p.H, 3)
 	}},
 	{"all", func(p *problem) {
 		p.seen = func(b, h, i, j int) bool { return (i*31+j*17+h*5+b)%7 < 5 && j <= i+p.Lk/2 }

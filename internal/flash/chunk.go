@@ -65,15 +65,15 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	case a.Gaussian != nil:
 		w.distanceGrad.Set(k.Data, k.Row, n, a.E, a.Gaussian.factors, back.features != nil)
 	default:
-		w.keyRows.Tiles, w.keyRows.Sparse = a.tilesFor(a.E), true
+		w.keyRows.Tiles, w.keyRows.Sparse, w.keyRows.Rounded = a.tilesFor(a.E), true, a.Rounded
 		useOrCopy(&w.keyRows, k, n, a.E)
 		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || finite(k, n, a.E)
-		clearSums(w.dk, n, a.E)
+		a.clearSums(w.dk, n, a.E)
 	}
-	w.valuesT.Tiles, w.valuesT.Sparse = a.tilesFor(a.EV), true
+	w.valuesT.Tiles, w.valuesT.Sparse, w.valuesT.Rounded = a.tilesFor(a.EV), true, a.Rounded
 	w.valuesT.Copy(v.T(), a.EV, n)
 	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || finite(v, n, a.EV)
-	clearSums(w.dv, n, a.EV)
+	a.clearSums(w.dv, n, a.EV)
 }
 
 // release returns w to the pool without references to the caller's slices.
@@ -161,10 +161,10 @@ func (w *backWorker) chunk(b *backward, s, g, c int, d *delay) {
 	case a.Gaussian != nil:
 		w.flushDistances(b, dk, b.featuresPart(s, g, c))
 	case dk.Data != nil:
-		addSums(dk, w.dk, nk, a.E)
+		a.addSums(dk, w.dk, nk, a.E)
 	}
 	if b.g.V.Data != nil {
-		addSums(from(keys(b.g.V, s, g), k0), w.dv, nk, a.EV)
+		a.addSums(from(keys(b.g.V, s, g), k0), w.dv, nk, a.EV)
 	}
 }
 
@@ -244,37 +244,38 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 
 	if b.g.V.Data != nil {
 		known := w.scans[3].finite(b.g.DOut, x.t.b, a.H, a.Lq, a.EV)
-		w.sum(w.dv, a.EV, at, simd.RowMajor(w.kept, w.stride), x, x.do, &w.upstream, known)
+		w.sum(a, w.dv, a.EV, at, simd.RowMajor(w.kept, w.stride), x, x.do, &w.upstream, known)
 	}
 }
 
 // sum adds Σ_i of_ij·rows_i to the sums of the keys of a block, which start at key number at of
 // the chunk. The row of a query has size elements. On tile units the sums are transposed, which
 // avoids transposing the matrix of, the larger one. known means that the rows are known to be finite.
-func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels,
+func (w *backWorker) sum(a *Attention, sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels,
 	known bool) {
-	if simd.TilesForHeads(size) {
+	if a.tilesFor(size) {
 		w.columns.Tiles, w.columns.SparseRight = true, true
 		w.columns.Copy(of, x.n, x.width)
 		simd.MultiplyPanels(simd.RowMajor(sums[at:], chunkKeys), rows.T(), size, &w.columns, 0, x.n, 0, x.width, true)
 		return
 	}
+	panels.Rounded = a.Rounded
 	useOrCopy(panels, rows, x.n, size)
 	known = known || finite(rows, x.n, size)
 	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, known, true)
 }
 
 // clearSums clears sums for n keys.
-func clearSums(sums []float32, n, size int) {
-	if simd.TilesForHeads(size) {
+func (a *Attention) clearSums(sums []float32, n, size int) {
+	if a.tilesFor(size) {
 		n = chunkKeys
 	}
 	clear(sums[:n*size])
 }
 
 // addSums adds the sums of n keys to a gradient.
-func addSums(to simd.Mat, sums []float32, n, size int) {
-	if simd.TilesForHeads(size) {
+func (a *Attention) addSums(to simd.Mat, sums []float32, n, size int) {
+	if a.tilesFor(size) {
 		simd.AddTransposed(to.Data, to.Row, sums, chunkKeys, n, size)
 		return
 	}
@@ -288,7 +289,7 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	ds := simd.RowMajor(w.dscores, w.stride) // gradient of q·k, [queries keys]
 	if b.g.K.Data != nil {
 		known := w.scans[0].finite(a.Q, x.t.b, a.H, a.Lq, a.E)
-		w.sum(w.dk, a.E, at, ds, x, from(x.t.q, x.r), &w.queryRows, known)
+		w.sum(a, w.dk, a.E, at, ds, x, from(x.t.q, x.r), &w.queryRows, known)
 	}
 	if b.g.Q.Data != nil {
 		multiply(simd.RowMajor(w.dq, a.E), ds, x.n, &w.keyRows, w.keysAt, at, at+x.width, 0, a.E, w.keysFinite, false)

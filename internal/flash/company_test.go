@@ -102,6 +102,8 @@ var mixtures = []struct{ b, h, g, lq, lk, e, ev int }{
 var mixtureOptions = append(append([]kind{{"plain", func(p *problem) {}}}, forms...), []kind{
 	{"large scores", func(p *problem) { p.Scale = 30 }},
 	{"soft-cap, negative scale", func(p *problem) { p.SoftCap, p.Scale = 1.5, -0.5 }},
+	{"rounded", func(p *problem) { p.Rounded = true }},
+	{"gaussian, rounded", func(p *problem) { forms[1].set(p); p.Rounded = true }},
 }...)
 
 // The result of a query depends only on the query, its keys and its mask: not on the other

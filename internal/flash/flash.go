@@ -38,8 +38,8 @@ type Attention struct {
 	// backward pass.
 	Pages *Pages
 
-	// Rounded rounds the factors of products to bfloat16: queries and keys of dot products, weights and values. Not
-	// supported by the backward pass.
+	// Rounded rounds the factors of products to bfloat16: queries and keys of dot products, weights and values, and in
+	// the backward pass the gradients that they are multiplied by.
 	Rounded bool
 
 	Scale    float32    // of the dot product; other forms have no scale

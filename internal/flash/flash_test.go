@@ -34,7 +34,7 @@ func rubbish(n int) []float32 {
 // in float32, plus a floor for results that the formula happens to compute exactly. It compares
 // root mean squares, and, with another factor of two, the largest errors, because the largest of
 // a few errors is a matter of luck.
-func within(t *testing.T, name string, got []float32, want []float64, singles ...[]float32) {
+func (p *problem) within(t *testing.T, name string, got []float32, want []float64, singles ...[]float32) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%s: %d elements, want %d", name, len(got), len(want))
@@ -58,6 +58,9 @@ func within(t *testing.T, name string, got []float32, want []float64, singles ..
 		}
 	}
 	floor := max(largest, 1) * 0x1p-19
+	if p.Rounded {
+		floor *= 0x1p11 // half of the distance between two numbers in bfloat16
+	}
 	n := float64(max(len(want), 1))
 	if budget := 4*plainWorst + floor; !(worst <= budget) {
 		t.Errorf("%s: element %d is %v, want %v: off by %.3g, allowed %.3g", name, at, got[at], want[at], worst, budget)
@@ -79,7 +82,7 @@ func TestForwardSizes(t *testing.T) {
 				p := newProblem(1, 1, 2, 1, lq, lk, e, ev)
 				want, single := solve[float64](p), singles(p)
 				out := forwardOf(p)
-				within(t, "out", out, want.out, single[0].out, single[1].out)
+				p.within(t, "out", out, want.out, single[0].out, single[1].out)
 			})
 		}
 	}

@@ -307,15 +307,12 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
-	if a.Rounded && (careful || w.values == nil) {
+	if a.Rounded && w.values == nil {
 		w.factors = grow(w.factors, n*(k1-k0))
 		p = simd.RoundBFloat16(w.factors, p, n, k1-k0)
 	}
 	switch {
 	case careful:
-		if a.Rounded {
-			values = simd.RoundBFloat16(make([]float32, k1*a.EV), values, k1, a.EV)
-		}
 		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, false, accumulate)
 	case w.values == nil:
 		simd.MultiplyStored(c, p, n, &w.storedValues, k0, k1, 0, a.EV, accumulate)

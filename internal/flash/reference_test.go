@@ -139,6 +139,12 @@ func solve[F float](p *problem) plain[F] {
 	if p.Dropout > 0 {
 		keep = 1 / (1 - F(p.Dropout))
 	}
+	rounded := func(x F) F { // the error that is allowed is that of a rounded factor
+		if single := F(1<<24)+1 == 1<<24; single {
+			x = F(p.factor(float32(x)))
+		}
+		return x
+	}
 	for b := range p.B {
 		for h := range p.H {
 			g := h / (p.H / p.G)
@@ -169,7 +175,7 @@ func solve[F float](p *problem) plain[F] {
 							d := (F(q[e]) - F(k[e])) * F(p.Gaussian.w[e])
 							x -= d * d
 						default:
-							x += F(q[e]) * F(k[e])
+							x += F(p.factor(q[e])) * F(p.factor(k[e]))
 						}
 					}
 					x *= scale
@@ -223,17 +229,25 @@ func solve[F float](p *problem) plain[F] {
 					do := p.dout[row*p.EV:][:p.EV]
 					if p.kept(b, h, i, j) {
 						dv := r.dv[((b*p.G+g)*p.Lk+j)*p.EV:]
+						mixed := rounded(w[j] * keep)
 						for e, x := range v {
-							r.out[row*p.EV+e] += w[j] * keep * F(x)
-							dv[e] += w[j] * keep * F(do[e])
-							dw[j] += F(do[e]) * F(x)
+							r.out[row*p.EV+e] += mixed * F(p.factor(x))
+							dv[e] += mixed * rounded(F(do[e]))
+							dw[j] += rounded(F(do[e])) * F(p.factor(x))
 						}
 						dw[j] *= keep
 					}
 					if p.dweights != nil {
 						dw[j] += F(p.dweights[row*p.Lk+j])
 					}
-					mean += w[j] * dw[j]
+					if mean += w[j] * dw[j]; p.Rounded { // the mean is then computed from the result, below
+						mean = 0
+					}
+				}
+				if p.Rounded && p.dweights == nil {
+					for e, do := range p.dout[row*p.EV:][:p.EV] {
+						mean += F(do) * r.out[row*p.EV+e]
+					}
 				}
 				if p.Sinks != nil {
 					r.dsinks[h] += F(math.Exp(float64(sink-top))) / sum * (dlse - mean)
@@ -247,6 +261,9 @@ func solve[F float](p *problem) plain[F] {
 						r.dbias[at] += ds
 					}
 					ds *= slope[j]
+					if p.features() == nil {
+						ds = rounded(ds)
+					}
 					k := p.K.at(b, g, j)[:p.E]
 					dk := r.dk[((b*p.G+g)*p.Lk+j)*p.E:]
 					for e := range q {
@@ -258,8 +275,8 @@ func solve[F float](p *problem) plain[F] {
 							r.dw[e] -= 2 * ds * d * d * w
 							continue
 						case p.Additive == nil:
-							r.dq[row*p.E+e] += ds * F(k[e])
-							dk[e] += ds * F(q[e])
+							r.dq[row*p.E+e] += ds * F(p.factor(k[e]))
+							dk[e] += ds * F(p.factor(q[e]))
 							continue
 						}
 						tanh := tanh[j*p.E+e]
@@ -273,6 +290,14 @@ func solve[F float](p *problem) plain[F] {
 		}
 	}
 	return r
+}
+
+// factor returns a factor of a product, rounded if those of the problem are.
+func (p *problem) factor(x float32) float32 {
+	if !p.Rounded {
+		return x
+	}
+	return simd.RoundBFloat16(make([]float32, 1), simd.RowMajor([]float32{x}, 1), 1, 1).Data[0]
 }
 
 // features returns the w of the form, or nil for the dot product.

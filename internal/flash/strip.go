@@ -216,7 +216,18 @@ func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0,
 		return
 	}
 	b.Data = b.Data[k0*b.Row+j0*b.Col:]
+	if panels != nil && panels.Rounded {
+		p, b = rounded(p, m, k1-k0), rounded(b, k1-k0, j1-j0)
+	}
 	simd.Multiply(&simd.Product{M: m, N: j1 - j0, K: k1 - k0, A: p, B: b, C: c, Accumulate: accumulate, Sparse: true})
+}
+
+// rounded returns a copy of m rounded to bfloat16.
+func rounded(m simd.Mat, rows, cols int) simd.Mat {
+	if m.Col != 1 {
+		return rounded(m.T(), cols, rows).T()
+	}
+	return simd.RoundBFloat16(make([]float32, rows*cols), m, rows, cols)
 }
 
 // exp2 returns 2^x.

@@ -155,11 +155,17 @@ func (p *Panels) rounded(a Mat, m, k0, k1 int, s *scratch) (Mat, int, int) {
 	if k0%2 != 0 {
 		panic(fmt.Sprintf("simd: MultiplyPanels: k0=%d of rounded panels, want an even one", k0))
 	}
-	n := bfloat16Words(k1 - k0)
+	n, depth := bfloat16Words(k1-k0), k1-k0
 	s.a = grow(s.a, m*n)
-	toWords(s.a, a, m, k1-k0, s)
+	words := RowMajor(s.a, n)
+	if a.Row == 1 { // columns are contiguous
+		packRounded(s.a, a.T(), depth, m, m)
+		words = RowMajor(s.a, m).T()
+	} else {
+		toWords(s.a, a, m, depth, s)
+	}
 	k0 = bfloat16Words(k0)
-	return RowMajor(s.a, n), k0, k0 + n
+	return words, k0, k0 + n
 }
 
 // packRounded is packPanel for numbers rounded to bfloat16, in words.
