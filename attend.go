@@ -32,9 +32,9 @@ type Options struct {
 	// means no dropout; in a MultiHead, 0 means the layer's dropout.
 	Dropout float32
 	// Precision is the precision of the products of queries with keys, and of weights with values. With tensor.BFloat16,
-	// their factors are rounded to bfloat16: the results have an error of about 0.4%, and gradients do not pass. All else
-	// is computed in float32: sums, the softmax, and scores that are not dot products. On a processor with AVX512-BF16
-	// it is up to 1.6 times as fast. 0 means tensor.Float32; in a MultiHead, 0 means the layer's precision.
+	// their factors are rounded to bfloat16, in the backward pass too. All else is computed in float32: sums, the
+	// softmax, and scores that are not dot products. On a processor with AVX512-BF16 it is up to 1.6 times as fast. 0
+	// means the layer's precision in a MultiHead that has one, and otherwise the tape's.
 	Precision tensor.Numbers
 	// Gates multiply the output of each head of a MultiHead before the output projection. The
 	// shape is [H], or [B H] for separate gates per sequence. Gates may require a gradient. A
@@ -90,7 +90,7 @@ type Output struct {
 //
 // Some scores accept a q and a k with different sizes E.
 //
-// In float32, gradients flow to q, k, v, Bias, Sinks, Gates and the parameters of Score and Changes,
+// Gradients flow to q, k, v, Bias, Sinks, Gates and the parameters of Score and Changes,
 // and through the returned weights and log-sum-exp.
 //
 // Attend panics with a *tensor.ShapeError if shapes or lengths do not fit, and with a

@@ -1,6 +1,7 @@
 package attn
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/attn-go/attn/internal/flash"
@@ -30,7 +31,6 @@ func newCall(op string, q heads, kv KV, o *Options) *call {
 	c := &call{op: op, own: *o, q: q, kv: kv}
 	c.o = &c.own
 	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
-	c.Rounded = o.Precision == tensor.BFloat16
 	c.QueryLens, c.KeyLens, c.Layer = o.QueryLens, o.KeyLens, o.Layer
 	if kv.cache != nil {
 		c.G, c.EV = kv.cache.shape.G, kv.cache.shape.EV
@@ -76,6 +76,7 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 // queries and keys as the score maps them.
 func (c *call) describe(t *tensor.Tape) {
 	o := c.o
+	c.Rounded = cmp.Or(o.Precision, t.Precision()) == tensor.BFloat16
 	c.Context, c.Mask = t.Context(), o.Mask.rules
 	for i, change := range o.changes(c.Sizes) {
 		x := Inputs{Sizes: c.Sizes, Queries: c.q.split, Keys: c.kv.unmappedKeys(c.op)}

@@ -88,8 +88,8 @@ type MultiHeadConfig struct {
 	BiasKV, ZeroKV bool
 	// Dropout is the probability of dropping a weight in training.
 	Dropout float32
-	// Precision is the precision of attention, see Options.Precision; 0 means tensor.Float32. The maps have that of
-	// their weights, see tensor.NewReduced.
+	// Precision is the precision of attention, see Options.Precision; 0 means the tape's. The maps have that of the
+	// tape or, if they are packed, of their weights.
 	Precision tensor.Numbers
 	// Layout is the order of the axes of inputs and output.
 	Layout Layout

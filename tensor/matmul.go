@@ -130,11 +130,11 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 		sameShape(op, "b", b, w.shape[:1])
 		bias = b.data
 	}
-	tiles := simd.TilesForLayer(in, width)
+	tiles, rounded := simd.TilesForLayer(in, width), t.Precision() == BFloat16
 	xm, wm := simd.RowMajor(x.data, in), simd.RowMajor(w.data, in)
 	simd.Multiply(&simd.Product{
 		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias,
-		Tiles: tiles, Blocks: true, Context: t.Context(),
+		Tiles: tiles, Blocks: true, Rounded: rounded, Context: t.Context(),
 	})
 	if t.Needs(x, w, b) {
 		t.Record(out, func(dout []float32) {
@@ -143,7 +143,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 			if dx, fresh := t.gradOf(x); dx != nil { // dX += dOut·W
 				simd.Multiply(&simd.Product{
 					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
-					Tiles: tiles, Blocks: true,
+					Tiles: tiles, Blocks: true, Rounded: rounded,
 				})
 			}
 			if dw, fresh := t.gradOf(w); dw != nil { // dW += dOutᵀ·X
@@ -151,6 +151,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 				// padding would change the gradients.
 				simd.Multiply(&simd.Product{
 					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
+					Rounded: rounded,
 				})
 			}
 			if db := t.GradOf(b); db != nil {

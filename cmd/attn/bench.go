@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -73,9 +74,6 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	if err != nil {
 		return usage("%w", err)
 	}
-	if cmd.Model == "" && cmd.options().Precision != tensor.Float32 {
-		return usage("--precision needs --model: operations are computed in float32")
-	}
 	threads := cmp.Or(cmd.Threads, runtime.GOMAXPROCS(0))
 	t := &bench.Table{Out: c.out, Format: bench.Aligned, Machine: bench.ThisMachine(), Threads: threads, Width: c.width()}
 	set(&t.Format, cmd.Format)
@@ -143,11 +141,17 @@ func (cmd *benchCommand) model(c console) (func(), error) {
 
 // works returns the operations to measure.
 func (cmd *benchCommand) works(parsed *kong.Context) ([]bench.Work, error) {
+	precision := cmd.options().Precision
 	if cmd.Op == nil {
+		if cmd.Model == "" && precision != tensor.Float32 {
+			return nil, errors.New("--precision needs --op or --model")
+		}
 		return bench.Usual(), nil
 	}
 	w := cmd.Work
-	w.Op = *cmd.Op
+	if w.Op = *cmd.Op; precision != tensor.Float32 {
+		w.Precision = precision
+	}
 	for _, v := range flags.Given(parsed) {
 		if v.Tag.Get("needs") == "op" && !w.Takes(v.Name) {
 			return nil, fmt.Errorf("--%s cannot be used with --op %s", v.Name, w.Op)

@@ -51,6 +51,10 @@ type Product struct {
 	// over tokens, padding between tokens would move the boundaries.
 	Blocks bool
 
+	// Rounded rounds the elements of A and B to bfloat16, see reduced.go. Count must be 0 or 1, and Tiles has no effect.
+	Rounded bool
+	pairs   bool // A and B are words
+
 	// Context ends a long product early: Multiply then panics, see par.Check. Nil never ends.
 	Context context.Context
 
@@ -84,6 +88,10 @@ func Multiply(p *Product) {
 		return
 	}
 	par.Check(p.Context)
+	if p.Rounded && p.K > 0 {
+		multiplyRounded(p)
+		return
+	}
 	m := newMultiplication(p)
 	m.run()
 	m.free()

@@ -236,7 +236,7 @@ func (m *multiplication) piece(n int, p *Product, s *scratch) {
 			a = blockOfA(p, i0, i1, j1-j0, k0, k1, s)
 		}
 		if m.b.on {
-			g.shareB(b, m.b.mem[at*g.sizeB():], k0, k1)
+			g.shareB(b, m.b.mem[at*g.sizeB():], k0, k1, p.pairs)
 		} else {
 			b.pack(p, j0, j1, k0, k1, &s.b) // reads B directly
 		}
@@ -297,7 +297,7 @@ func blockStep(depth, limit int) int {
 // lowProduct computes columns j0 to j1 of a product with at most rowBlock rows. Each panel is used
 // as soon as it is packed.
 func lowProduct(p *Product, j0, j1 int, s *scratch) {
-	if singleRow(p, j0, j1, s) {
+	if !p.pairs && singleRow(p, j0, j1, s) {
 		return
 	}
 	step, width, b := p.depthStep(depthBlock), panelWidth(), &s.block

@@ -55,7 +55,7 @@ func (b *blockOfB) count() int { return (b.cols + b.width - 1) / b.width }
 // pack prepares columns j0 to j1 of rows k0 to k1 of B. If they must be copied, pack takes the
 // memory from mem, and the caller must call packPanels next.
 func (b *blockOfB) pack(p *Product, j0, j1, k0, k1 int, mem *[]float32) {
-	b.width, b.col, b.rows, b.cols = panelWidth(), j0, k1-k0, j1-j0
+	b.width, b.col, b.rows, b.cols, b.pairs = panelWidth(), j0, k1-k0, j1-j0, p.pairs
 	b.copied = false
 	if b.rows == 0 {
 		return
@@ -166,11 +166,11 @@ func (m *multiplication) packB(part int) {
 }
 
 // shareB sets b to rows k0 to k1 of a copy of B.
-func (g *group) shareB(b *blockOfB, mem []float32, k0, k1 int) {
+func (g *group) shareB(b *blockOfB, mem []float32, k0, k1 int, pairs bool) {
 	width := panelWidth()
 	*b = blockOfB{
 		data: mem[(k0-g.k0)*width:], width: width, row: width, step: width * (g.k1 - g.k0), copied: true,
-		col: g.j0, rows: k1 - k0, cols: g.j1 - g.j0,
+		col: g.j0, rows: k1 - k0, cols: g.j1 - g.j0, pairs: pairs,
 	}
 }
 

@@ -3,6 +3,9 @@ package simd
 import (
 	"fmt"
 	"math"
+	"sync"
+
+	"github.com/attn-go/attn/internal/par"
 )
 
 // Products in reduced precision: inputs and weights are rounded.
@@ -185,6 +188,60 @@ func packRounded(dst []float32, m Mat, depth, cols, width int) {
 			toWords(dst[k*width:], m.from(k, 0), 1, cols, s)
 		}
 	}
+}
+
+// multiplyRounded is Multiply for a product with Rounded, which it rounds before it multiplies. Where a zero needs care
+// words would not do, so the factors are then floats.
+func multiplyRounded(p *Product) {
+	if p.Count > 1 {
+		panic(fmt.Sprintf("simd: Multiply: Count=%d with Rounded, want 1", p.Count))
+	}
+	one, words := *p, roundedFactors.Get().(*[2][]float32)
+	one.Rounded, one.Tiles = false, false
+	if one.pairs = usesPairs() && !p.careful(); one.pairs {
+		one.Sparse, one.K = false, bfloat16Words(p.K)
+	}
+	one.A = roundFactor(&words[0], p.A, p.M, p, one.pairs)
+	one.B = roundFactor(&words[1], p.B.T(), p.N, p, one.pairs).T()
+	Multiply(&one)
+	roundedFactors.Put(words)
+}
+
+var roundedFactors = sync.Pool{New: func() any { return new([2][]float32) }}
+
+// roundFactor rounds rows of m, as deep as p, to pairs or else to floats in memory.
+func roundFactor(memory *[]float32, m Mat, rows int, p *Product, pairs bool) Mat {
+	deep := m.Row == 1 && m.Col != 1 // columns are contiguous
+	from, length, count, each := m, p.K, rows, 1
+	if deep {
+		from, length, count = m.T(), rows, p.K
+	}
+	words := length
+	switch {
+	case pairs && deep:
+		count, each = (p.K+1)/2, 2
+	case pairs:
+		words = (p.K + 1) / 2
+	}
+	*memory = grow(*memory, count*words)
+	to := *memory
+	par.For(count, par.Chunk(count, each*length), func(lo, hi int) {
+		par.Check(p.Context)
+		s := scratches.Get().(*scratch)
+		switch part := from.from(lo*each, 0); {
+		case pairs && deep:
+			packPairRows(to[lo*words:], part, min(hi*2, p.K)-lo*2, words, words)
+		case pairs:
+			toWords(to[lo*words:], part, hi-lo, length, s)
+		default:
+			RoundBFloat16(to[lo*words:], part, hi-lo, length)
+		}
+		s.free()
+	})
+	if deep {
+		return RowMajor(to, words).T()
+	}
+	return RowMajor(to, words)
 }
 
 // roundRows sets the first m rows of dst to rows of a, rounded.

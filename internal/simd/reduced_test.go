@@ -187,15 +187,54 @@ func BenchmarkPackedMultiply(b *testing.B) {
 	})
 }
 
+// A rounded product is the product of rounded numbers, for every layout, also where zeros need care.
+func TestRoundedProducts(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(15, 16))
+		for n, size := range sizesOfRounded {
+			k, cols := size[0], size[1]
+			rows := []int{1, 13, 130}[n%3]
+			a, b, c := gaussians(r, rows*k), gaussians(r, k*cols), gaussians(r, rows*cols)
+			for layout := range 16 {
+				p := Product{M: rows, N: cols, K: k, A: RowMajor(a, k), B: RowMajor(b, cols), Accumulate: layout&4 > 0}
+				if layout&1 > 0 {
+					p.A = RowMajor(a, rows).T()
+				}
+				if layout&2 > 0 {
+					p.B = RowMajor(b, k).T()
+				}
+				if p.Sparse = layout&8 > 0; p.Sparse {
+					p.B.Data = slices.Clone(b)
+					for j := range cols {
+						p.B.Data[(k/2)*p.B.Row+j*p.B.Col] = float32(math.Inf(1))
+					}
+					p.A.Data = slices.Clone(a)
+					for i := range rows {
+						p.A.Data[i*p.A.Row+(k/2)*p.A.Col] = 0
+					}
+				}
+				want, got := p, p
+				want.C, got.C, got.Rounded = RowMajor(slices.Clone(c), cols), RowMajor(slices.Clone(c), cols), true
+				want.A.Data, want.B.Data = roundedFloats(p.A.Data), roundedFloats(p.B.Data)
+				Multiply(&want)
+				if Multiply(&got); !slices.Equal(got.C.Data, want.C.Data) {
+					t.Fatalf("%d×%d×%d, layout %d: other bits than the product of rounded floats", rows, k, cols, layout)
+				}
+			}
+		}
+	})
+}
+
+func roundedFloats(x []float32) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range rounded(BFloat16, x) {
+		y[i] = float32(v)
+	}
+	return y
+}
+
 // Products with rounded panels have the bits of float32 products of rounded numbers, for every layout of the matrix.
 func TestRoundedPanels(t *testing.T) {
-	round := func(x []float32) []float32 {
-		y := make([]float32, len(x))
-		for i, v := range rounded(BFloat16, x) {
-			y[i] = float32(v)
-		}
-		return y
-	}
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, size := range sizesOfRounded {
@@ -211,9 +250,9 @@ func TestRoundedPanels(t *testing.T) {
 			layout.SetColumns(stored, RowMajor(columns, k), n)
 			for k0 := 0; k0 < min(k, 35); k0 += 34 {
 				var plain, p Panels
-				plain.Copy(RowMajor(round(b), n), k, n)
+				plain.Copy(RowMajor(roundedFloats(b), n), k, n)
 				want, got := make([]float32, rows*n), make([]float32, rows*n)
-				MultiplyPanels(RowMajor(want, n), RowMajor(round(a), k), rows, &plain, k0, k, 0, n, false)
+				MultiplyPanels(RowMajor(want, n), RowMajor(roundedFloats(a), k), rows, &plain, k0, k, 0, n, false)
 				p.Rounded = true
 				for form, set := range []func(){
 					func() { p.Copy(RowMajor(b, n), k, n) },

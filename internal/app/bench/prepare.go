@@ -111,6 +111,7 @@ func (w Work) prepareStep(rng *rand.Rand) func() {
 	k, v := tensor.Randn(rng, w.B, w.G, w.Lq, w.E), tensor.Randn(rng, w.B, w.G, w.Lq, w.V)
 	o := w.options(rng)
 	t := tensor.NewTape(tensor.Infer)
+	t.SetPrecision(w.tapePrecision())
 	if w.fixed() {
 		cache.Append(k, v, nil)
 		return func() {
@@ -181,6 +182,7 @@ func (w Work) passes(rng *rand.Rand, params []*tensor.Tensor, forward func(*tens
 		mode = tensor.Train
 	}
 	t := tensor.NewTape(mode)
+	t.SetPrecision(w.tapePrecision())
 	t.Seed(1, 0)
 	if !w.Training() {
 		return func() {
