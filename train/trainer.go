@@ -31,6 +31,9 @@ type Settings struct {
 	Smoothing float32 `json:"smoothing"`
 	// Clip is the limit on the norm of the gradient. 0 means no limit.
 	Clip float32 `json:"clip"`
+	// Precision is that of the products of a step, see tensor.Tape.SetPrecision: tensor.Float32, which is also meant by
+	// 0, or tensor.BFloat16. An Engine has its own.
+	Precision tensor.Numbers `json:"precision,omitempty"`
 	// MaxLength is the limit on tokens per text; longer pairs are omitted. 0 means no limit.
 	MaxLength int    `json:"max_length"`
 	Seed      uint64 `json:"seed"`
@@ -57,11 +60,15 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("label smoothing %v is outside [0, 1)", s.Smoothing)
 	case !(s.Clip >= 0):
 		return fmt.Errorf("gradient clipping at %v, want at least 0", s.Clip)
+	case s.precision() != tensor.Float32 && s.precision() != tensor.BFloat16:
+		return fmt.Errorf("precision %v, want float32 or bfloat16", s.Precision)
 	case s.MaxLength < 0:
 		return fmt.Errorf("maximum length %d, want at least 0", s.MaxLength)
 	}
 	return nil
 }
+
+func (s Settings) precision() tensor.Numbers { return cmp.Or(s.Precision, tensor.Float32) }
 
 // Trainer trains a translator.
 type Trainer struct {
@@ -183,6 +190,7 @@ func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Traine
 	tr := &Trainer{
 		Settings: s, model: m, tape: tensor.NewTape(tensor.Train), schedule: nn.WarmupInvSqrt(s.Warmup),
 	}
+	tr.tape.SetPrecision(s.precision())
 	for name, p := range m.Params() {
 		tr.params = append(tr.params, nn.Var{Name: name, Tensor: p})
 	}
@@ -212,6 +220,9 @@ var ErrStop = errors.New("train: stop")
 // of report, or models.ErrDiverged, also ends training. After ErrStop, Run returns nil, and the next
 // call continues.
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
+	if tr.Engine != nil && tr.Settings.precision() != tensor.Float32 {
+		return fmt.Errorf("train: precision %v together with an Engine, want float32", tr.Settings.Precision)
+	}
 	start, before, rate := time.Now(), tr.at.Total, 0.
 	for tr.at.Epoch < tr.Settings.Epochs {
 		batches := tr.batches(tr.at.Epoch)
