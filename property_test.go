@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -390,4 +392,102 @@ func TestBits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The precision of a call, of a layer and of a tape mean the same. Attention in bfloat16 is near that in float32, has
+// gradients near its gradients, and the same bits step by step from a cache, which stores bfloat16 by default.
+func TestPrecision(t *testing.T) {
+	rng := newRand(12)
+	const b, l, width = 2, 90, 48
+	config := attn.MultiHeadConfig{Width: width, Heads: 4, KVHeads: 2}
+	layer := func(p tensor.Numbers) *attn.MultiHead {
+		c := config
+		c.Precision = p
+		m, err := attn.NewMultiHead(c, newRand(13))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	x, dout := tensor.Randn(rng, b, l, width), tensor.Randn(rng, b, l, width)
+	run := func(m *attn.MultiHead, on, o tensor.Numbers) (out, dx []float32) {
+		tape := tensor.NewTape(tensor.Eval)
+		tape.SetPrecision(on)
+		x := x.Clone().Param()
+		y := m.Forward(tape, x, x, x, attn.Options{Mask: mask.Causal(), Precision: o})
+		tape.Backward(y.Out, dout)
+		return y.Out.Clone().Data(), x.Grad().Clone().Data()
+	}
+	whole, dwhole := run(layer(0), tensor.Float32, 0)
+	out, dx := run(layer(0), tensor.Float32, tensor.BFloat16)
+	for _, d := range []float64{difference(out, whole), difference(dx, dwhole)} {
+		if !(d > 1e-4 && d < 0.01) {
+			t.Errorf("relative difference between bfloat16 and float32 %v, want 0.0001 to 0.01", d)
+		}
+	}
+	other, dother := run(layer(tensor.BFloat16), tensor.Float32, 0)
+	if !slices.Equal(other, out) || !slices.Equal(dother, dx) {
+		t.Error("the precision of a layer differs from that of a call")
+	}
+	if back, _ := run(layer(tensor.BFloat16), tensor.Float32, tensor.Float32); !slices.Equal(back, whole) {
+		t.Error("a call in float32 of a layer in bfloat16 is not in float32")
+	}
+	q, k := tensor.Randn(rng, 1, 2, 33, 24), tensor.Randn(rng, 1, 2, 70, 24)
+	tape := tensor.NewTape(tensor.Infer)
+	tape.SetPrecision(tensor.BFloat16)
+	inCall := attn.Attend(nil, q, k, k, attn.Options{Precision: tensor.BFloat16}).Out.Data()
+	if onTape := attn.Attend(tape, q, k, k, attn.Options{}).Out.Data(); !slices.Equal(onTape, inCall) {
+		t.Error("the precision of a tape differs from that of a call")
+	}
+	scores := attn.Scores(tape, q, k, attn.Options{}).Data()
+	if exact := attn.Scores(nil, q, k, attn.Options{}).Data(); slices.Equal(exact, scores) || difference(scores, exact) > 0.01 {
+		t.Errorf("relative difference of scores in bfloat16 %v, want more than 0 and at most 0.01", difference(scores, exact))
+	}
+
+	m := layer(tensor.BFloat16)
+	for _, storage := range []tensor.Numbers{0, tensor.Float32} {
+		cache, err := m.NewCache(b, attn.CacheConfig{Storage: storage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := cmp.Or(storage, tensor.BFloat16); cache.Config().Storage != want {
+			t.Errorf("the cache stores %v, want %v", cache.Config().Storage, want)
+		}
+		for n := 0; n < l; {
+			step := min(1+n%40, l-n)
+			y := m.Extend(nil, tensor.Slice(nil, x, 1, n, n+step), cache, attn.Options{Mask: mask.Causal()})
+			for i := range b {
+				if got := y.Out.Data()[i*step*width:][:step*width]; !slices.Equal(got, out[(i*l+n)*width:][:step*width]) {
+					t.Fatalf("positions %d to %d of sequence %d with a cache in %v have other bits", n, n+step, i, storage)
+				}
+			}
+			n += step
+		}
+	}
+	for what, f := range map[string]func(){
+		`attn: Attend: precision is int8, want float32 or bfloat16`: func() {
+			attn.Attend(nil, q, k, k, attn.Options{Precision: tensor.Int8})
+		},
+		`attn: NewMultiHead: precision int8, want float32 or bfloat16`: func() {
+			c := config
+			c.Precision = tensor.Int8
+			if _, err := attn.NewMultiHead(c, nil); err != nil {
+				panic(&tensor.ValueError{Op: err.Error()})
+			}
+		},
+	} {
+		if err := tensor.Catch(f); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("error %v, want %q", err, what)
+		}
+	}
+}
+
+// difference returns the relative difference of x from want, a root of mean squares.
+func difference(x, want []float32) float64 {
+	var d, size float64
+	for i, v := range want {
+		d += math.Pow(float64(x[i]-v), 2)
+		size += math.Pow(float64(v), 2)
+	}
+	return math.Sqrt(d / size)
 }

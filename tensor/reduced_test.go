@@ -67,3 +67,52 @@ func TestReduced(t *testing.T) {
 		}
 	}
 }
+
+// On a tape in bfloat16, Linear and its gradients are products of rounded factors.
+func TestTapePrecision(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	round := func(x *tensor.Tensor) *tensor.Tensor {
+		y := x.Clone()
+		for i, v := range y.Data() {
+			y.Data()[i] = roundedToBFloat16(v)
+		}
+		return y
+	}
+	x, w, b, dout := tensor.Randn(r, 3, 25, 33), tensor.Randn(r, 41, 33), tensor.Randn(r, 41), tensor.Randn(r, 3, 25, 41)
+	run := func(p tensor.Numbers, x, w, dout *tensor.Tensor) []*tensor.Tensor {
+		tape := tensor.NewTape(tensor.Train)
+		if tape.SetPrecision(p); tape.Precision() != p {
+			t.Errorf("precision %v, want %v", tape.Precision(), p)
+		}
+		tape.Reset()
+		x, w, b := x.Clone().Param(), w.Clone().Param(), b.Clone().Param()
+		y := tensor.Linear(tape, x, w, b)
+		tape.Backward(y, dout)
+		return []*tensor.Tensor{y.Clone(), x.Grad().Clone(), w.Grad().Clone()}
+	}
+	want := run(tensor.Float32, round(x), round(w), round(dout))
+	for i, got := range run(tensor.BFloat16, x, w, dout) {
+		if !slices.Equal(got.Data(), want[i].Data()) {
+			t.Errorf("result %d is not that of rounded factors", i)
+		}
+	}
+	if got := (*tensor.Tape)(nil).Precision(); got != tensor.Float32 {
+		t.Errorf("a nil tape has precision %v", got)
+	}
+	for _, f := range []func(){
+		func() { (*tensor.Tape)(nil).SetPrecision(tensor.BFloat16) },
+		func() { tensor.NewTape(tensor.Infer).SetPrecision(tensor.Int8) },
+		func() { tensor.NewTape(tensor.Infer).SetPrecision(0) },
+	} {
+		var bad *tensor.ValueError
+		if err := tensor.Catch(f); !errors.As(err, &bad) {
+			t.Errorf("error %v, want a ValueError", err)
+		}
+	}
+}
+
+// roundedToBFloat16 returns the nearest number with 8 bits of precision, ties to even.
+func roundedToBFloat16(x float32) float32 {
+	bits := math.Float32bits(x)
+	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -313,6 +314,14 @@ func TestSessionPrepare(t *testing.T) {
 		if curve.KindOf(line) == curve.KindEpoch && (json.Unmarshal(line, &e) != nil || e.ValidLoss.Known()) {
 			t.Errorf("line %d of the metrics is %s, want no loss on test pairs", i+1, line)
 		}
+	}
+}
+
+// An engine has its own precision.
+func TestEngineWithPrecision(t *testing.T) {
+	tr := &Trainer{Settings: Settings{Epochs: 1, Precision: tensor.BFloat16}, Engine: &countingEngine{}}
+	if err := tr.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "precision bfloat16 together with an Engine") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/train"
 )
 
@@ -79,9 +80,10 @@ func (f *recipeFlags) apply(r train.Recipe) (train.Recipe, error) {
 	set(&r.Training.Warmup, f.Warmup)
 	set(&r.Training.Smoothing, f.Smoothing)
 	set(&r.Training.Seed, f.Seed)
-	if f.Precision != nil {
-		if err := r.Training.Precision.UnmarshalText([]byte(*f.Precision)); err != nil {
-			return r, usage("%w", err)
+	if f.Precision != nil { // float32 is 0, as in runs that did not know the setting
+		r.Training.Precision = 0
+		if *f.Precision == tensor.BFloat16.String() {
+			r.Training.Precision = tensor.BFloat16
 		}
 	}
 	if err := r.Validate(); err != nil {
