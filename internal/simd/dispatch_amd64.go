@@ -110,6 +110,10 @@ func gemmKernel(t *tileArgs, kernel int) {
 		}
 	default:
 		switch {
+		case kernel == kernelQuadsDot:
+			gemmQuadsDotAVX2(t)
+		case kernel == kernelQuads:
+			gemmQuadsAVX2(t)
 		case kernel == kernelFloat32:
 			gemmFloat32AVX2(t)
 		case kernel == kernelInt8:

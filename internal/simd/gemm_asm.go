@@ -45,6 +45,7 @@ const (
 	kernelPairs       = 32
 	kernelPairsStream = kernelPairs + 5
 	kernelQuads       = kernelPairs + 6
+	kernelQuadsDot    = kernelPairs + 7
 )
 
 // The kernels read B directly where its rows are contiguous. Copying B first is faster over many

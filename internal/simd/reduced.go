@@ -40,11 +40,11 @@ func (w *Packed) words() int {
 	return 0
 }
 
-// wordLayout is the layout of the words. The kernel for integers computes panels of two vectors.
+// wordLayout is the layout of the words.
 func (w *Packed) wordLayout() PanelLayout {
 	l := PanelLayout{w.words(), w.N, w.Width}
 	if w.quads() {
-		l.Width = 2 * vectorLanes()
+		l.Width = quadsWidth()
 	}
 	return l
 }

@@ -12,11 +12,12 @@ import (
 // Pairs of bfloat16 take the place of floats, so products of pairs are products of floats of half the depth, with
 // another kernel. The first of a pair is in the upper half, which the processor adds first.
 
-// hasPairs and hasQuads report whether AVX-512 multiplies pairs of bfloat16, and fours of integers. Only tests change
-// them.
+// hasPairs and hasQuads report whether AVX-512 multiplies pairs of bfloat16, and fours of integers; hasShortQuads
+// reports the latter of AVX-VNNI. Only tests change them.
 var (
-	hasPairs = hasAVX512() && cpu.X86.HasAVX512BF16
-	hasQuads = hasAVX512() && cpu.X86.HasAVX512VNNI
+	hasPairs      = hasAVX512() && cpu.X86.HasAVX512BF16
+	hasQuads      = hasAVX512() && cpu.X86.HasAVX512VNNI
+	hasShortQuads = cpu.X86.HasAVXVNNI
 )
 
 // usesPairs reports whether products of rounded numbers are products of pairs.
@@ -24,7 +25,15 @@ func usesPairs() bool { return hasPairs && (active == avx512 || active == amx) }
 
 // quads reports whether inputs and weights are words of integers.
 func (w *Packed) quads() bool {
-	return w.Rounded && w.Format == Int8 && hasQuads && (active == avx512 || active == amx)
+	return w.Rounded && w.Format == Int8 && (active == avx2 || hasQuads && (active == avx512 || active == amx))
+}
+
+// quadsWidth is the number of columns of a panel of the kernel for integers.
+func quadsWidth() int {
+	if active == avx2 {
+		return vectorLanes()
+	}
+	return 2 * vectorLanes()
 }
 
 // toPairs sets rows of dst, which follow one another, to the pairs of rows of m, whose elements are contiguous. The
@@ -78,30 +87,48 @@ func (w *Packed) multiplyPairs(c, a Mat, m, j0, j1 int, bias []float32, after in
 
 // toQuads sets dst to whole groups of x.
 func toQuads(dst, x []float32, groups int) {
-	if groups == 0 {
-		return
-	}
-	if active != avx512 && active != amx {
+	switch {
+	case groups == 0:
+	case active == avx2:
+		toQuadsAVX2(&dst[0], &x[0], groups)
+	case active == avx512 || active == amx:
+		toQuadsAVX512(&dst[0], &x[0], groups)
+	default:
 		toQuadsGeneric(dst, x, groups)
-		return
 	}
-	toQuadsAVX512(&dst[0], &x[0], groups)
 }
 
 // multiplyQuads is Multiply for rows of groups.
 func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
+	kernel, highest := kernelQuads, tileRows
+	if active == avx2 && hasShortQuads {
+		kernel, highest = kernelQuadsDot, narrowRows
+	}
+	var partial [narrowRows * 32]float32
 	l, words := w.wordLayout(), view[float32](w.Memory)
-	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
+	t := tileArgs{aRow: 4 * a.Row, depth: integersOf(w.K)}
 	for j := j0; j < j1; j += l.Width {
-		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
-		if bias != nil {
-			t.start, t.bias = startBias, &bias[j]
-		}
+		t.b = &words[l.At(0, j)]
+		cols := min(l.Width, j1-j)
 		for i := 0; i < m; i += t.rows {
-			left := (m - i + tileRows - 1) / tileRows // tiles of nearly the same height
+			left := (m - i + highest - 1) / highest // tiles of nearly the same height
 			t.rows = (m - i + left - 1) / left
-			t.a, t.c = &a.Data[i*a.Row], &c.Data[i*c.Row+j]
-			gemmQuadsAVX512(&t)
+			sums := c.from(i, j)
+			if cols < l.Width {
+				sums = RowMajor(partial[:], l.Width)
+			}
+			for r := range t.rows {
+				if row := sums.Data[r*sums.Row:][:cols]; bias != nil {
+					copy(row, bias[j:])
+				} else {
+					clear(row)
+				}
+			}
+			t.a, t.c, t.cRow = &a.Data[i*a.Row], &sums.Data[0], 4*sums.Row
+			gemmKernel(&t, kernel)
+			for r := 0; cols < l.Width && r < t.rows; r++ {
+				copy(c.Data[(i+r)*c.Row+j:][:cols], sums.Data[r*sums.Row:])
+			}
 		}
 	}
 }

@@ -35,11 +35,42 @@ func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 	}
 }
 
-// The kernel rounds groups to the bits of generic Go.
-func TestToQuads(t *testing.T) {
-	if !hasAVX512() {
-		t.Skip("SKIPPED: this processor has no AVX-512")
+// All kernels for integers have the same bits.
+func TestQuadsHaveTheSameBits(t *testing.T) {
+	defer func(has bool) { hasShortQuads = has }(hasShortQuads)
+	has, kernels := hasShortQuads, 0
+	for _, size := range sizesOfRounded {
+		k, n := size[0], size[1]
+		var want []float32
+		Each(func(name string) {
+			for _, short := range []bool{false, true} {
+				if hasShortQuads = short; short && (active != avx2 || !has) {
+					continue
+				}
+				r := rand.New(rand.NewPCG(13, uint64(k)))
+				const rows = 29
+				a, bias := gaussians(r, rows*k), gaussians(r, n)
+				w, columns := newRounded(Int8, k, n, r)
+				if !w.quads() {
+					continue
+				}
+				kernels++
+				got := make([]float32, rows*n)
+				w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
+				w.Multiply(RowMajor(got, n), RowMajor(a, k), rows, 0, n, bias, 0)
+				if want == nil {
+					want = got
+				} else if !slices.Equal(got, want) {
+					t.Errorf("%d×%d: %s, AVX-VNNI %v: other bits", k, n, name, short)
+				}
+			}
+		})
 	}
+	t.Logf("%d kernels", kernels/len(sizesOfRounded))
+}
+
+// The kernels round groups to the bits of generic Go.
+func TestToQuads(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	x := gaussians(r, 50*groupSteps)
 	for g := range 50 {
@@ -47,12 +78,15 @@ func TestToQuads(t *testing.T) {
 			x[g*groupSteps+i] *= float32(math.Ldexp(1, 5*g-140))
 		}
 	}
-	got, want := make([]float32, 50*(2+groupWords)), make([]float32, 50*(2+groupWords))
-	toQuads(got, x, 50)
+	want := make([]float32, 50*(2+groupWords))
 	toQuadsGeneric(want, x, 50)
-	for i := range want {
-		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-			t.Fatalf("word %d of group %d is %08x, want %08x", i%(2+groupWords), i/(2+groupWords), math.Float32bits(got[i]), math.Float32bits(want[i]))
+	Each(func(name string) {
+		got := make([]float32, len(want))
+		toQuads(got, x, 50)
+		for i := range want {
+			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+				t.Fatalf("%s: word %d of group %d is %08x, want %08x", name, i%(2+groupWords), i/(2+groupWords), math.Float32bits(got[i]), math.Float32bits(want[i]))
+			}
 		}
-	}
+	})
 }

@@ -11,6 +11,8 @@ func packPairRows(_ []float32, _ Mat, _, _, _ int) { panic("simd: no pairs") }
 
 func (w *Packed) multiplyPairs(_, _ Mat, _, _, _ int, _ []float32, _ int) { panic("simd: no pairs") }
 
+func quadsWidth() int { panic("simd: no quads") }
+
 func toQuads(dst, x []float32, groups int) { toQuadsGeneric(dst, x, groups) }
 
 func (w *Packed) multiplyQuads(_, _ Mat, _, _, _ int, _ []float32) { panic("simd: no quads") }

@@ -111,12 +111,25 @@ func gemmPairs4AVX512(t *tileArgs)
 //go:noescape
 func gemmPairsStreamAVX512(t *tileArgs)
 
-// gemmQuadsAVX512 sets C = A·B + start for groups of 8-bit integers, a tile of
-// up to six rows and two vectors. For each group, integers are multiplied and
-// added as integers; the sum is multiplied by the scales and added to a float.
+// gemmQuadsAVX512 adds A·B to C for groups of 8-bit integers, a tile of up to
+// six rows and a whole panel. For each group, integers are multiplied and added
+// as integers; the sum is multiplied by the scales and added to a float.
 //
 //go:noescape
 func gemmQuadsAVX512(t *tileArgs)
+
+// gemmQuadsAVX2 adds A·B to C for groups of 8-bit integers, a tile of up to six
+// rows and a whole panel. For each group, integers are multiplied and added as
+// integers; the sum is multiplied by the scales and added to a float.
+//
+//go:noescape
+func gemmQuadsAVX2(t *tileArgs)
+
+// gemmQuadsDotAVX2 is gemmQuads for up to twelve rows, for processors with
+// AVX-VNNI.
+//
+//go:noescape
+func gemmQuadsDotAVX2(t *tileArgs)
 
 // amxMultiplyAMX sets C = A·B + start for up to 32 rows of A and any number of
 // panels of B, both as limbs.
@@ -283,6 +296,12 @@ func pairRowsAVX512(dst *float32, dstRow int, x, y *float32, xRow, rows, n int)
 //
 //go:noescape
 func toQuadsAVX512(dst, x *float32, n int)
+
+// toQuadsAVX2 rounds n groups of 128 floats to integers. A group becomes 34
+// words: its scale, -scale times its zero point, and 32 times four integers.
+//
+//go:noescape
+func toQuadsAVX2(dst, x *float32, n int)
 
 // toInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to
 // x[i]·inverse.

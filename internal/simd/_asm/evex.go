@@ -45,16 +45,10 @@ var missingLine = regexp.MustCompile(`(?m)^\t(` + dotOpcode + `|` + roundOpcode 
 
 // encodeMissing replaces the instructions by their codes.
 func encodeMissing(text string) string {
+	text = shortLine.ReplaceAllStringFunc(text, encodeShort)
 	return missingLine.ReplaceAllStringFunc(text, func(line string) string {
-		var z [3]byte
 		parts := missingLine.FindStringSubmatch(line)
-		for i, n := range parts[2:] {
-			register, err := strconv.Atoi(n)
-			if err != nil {
-				panic(err)
-			}
-			z[i] = byte(register)
-		}
+		z := registers(parts[2:])
 		code := codes[parts[1]]
 		rm, vvvv, r := z[0], z[1], z[2]
 		bit := func(register byte, n int) byte { return ^register >> n & 1 }
@@ -63,4 +57,39 @@ func encodeMissing(text string) string {
 		return fmt.Sprintf("\tLONG $0x%08x; WORD $0x%04x // %s Z%d, Z%d, Z%d", binary.LittleEndian.Uint32(bytes),
 			binary.LittleEndian.Uint16(bytes[4:]), parts[1], rm, vvvv, r)
 	})
+}
+
+// shortOpcode is VPDPBUSD with a VEX prefix, which processors without AVX-512 have. Go's assembler knows the instruction
+// of AVX-512.
+const shortOpcode = "VPDPBUSDVEX"
+
+// dotShort adds to each integer of sum the four products of the unsigned bytes of a and the signed bytes of b.
+func dotShort(b, a, sum operand.Op) {
+	build.Instruction(&ir.Instruction{
+		Opcode: shortOpcode, Operands: []operand.Op{b, a, sum},
+		Inputs: []operand.Op{b, a, sum}, Outputs: []operand.Op{sum},
+	})
+}
+
+var shortLine = regexp.MustCompile(`(?m)^\t` + shortOpcode + `\s+Y(\d+), Y(\d+), Y(\d+)$`)
+
+// encodeShort replaces the instruction by its code, VEX.256.66.0F38.W0 50.
+func encodeShort(line string) string {
+	y := registers(shortLine.FindStringSubmatch(line)[1:])
+	rm, vvvv, r := y[0], y[1], y[2]
+	return fmt.Sprintf("\tLONG $0x%08x; BYTE $0x%02x // %s Y%d, Y%d, Y%d", binary.LittleEndian.Uint32([]byte{
+		0xc4, (^r>>3&1)<<7 | 1<<6 | (^rm>>3&1)<<5 | 2, ^vvvv&15<<3 | 4 | 1, 0x50,
+	}), 0xc0|r&7<<3|rm&7, shortOpcode, rm, vvvv, r)
+}
+
+// registers returns the numbers of three registers.
+func registers(text []string) (z [3]byte) {
+	for i, n := range text {
+		register, err := strconv.Atoi(n)
+		if err != nil {
+			panic(err)
+		}
+		z[i] = byte(register)
+	}
+	return z
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -8,87 +10,74 @@ import (
 
 // Products of 8-bit integers, in groups of 128 steps: words of four integers each, behind two floats. The layouts of
 // rows of A and of panels of B are in package simd.
-const (
-	groupWords = 32
-	panelBytes = 4 * 32 // of a row of a panel
-)
+const groupWords = 32
 
-// gemmQuads writes the kernel: tiles of up to six rows and two vectors. The twelve sums of a group are integers; twelve
-// more are the sums of the groups so far, as floats. The number of words of all groups is a multiple of four.
-func gemmQuads(s avxProgram) {
-	t := arguments{s, pointer("t"), tileArg}
-	columns := s.amxColumns(t.general("last"))
-	p := &avxQuads{avxProduct: avxProduct{avxProgram: s, a: t.general("a"), aRow: t.general("aRow"), aRow3: GP64(), aRow5: GP64()},
-		b: t.general("b"), left: t.general("depth")}
-	c, cRow := t.general("c"), t.general("cRow")
-	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
-	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
-	t.eachHeight(s.tiling().rows, func(rows int) {
-		sums := p.tile(rows)
-		s.ifElse(t.is("start", startBias), func() {
-			bias := t.general("bias")
-			for v := range 2 {
-				s.readAt(Mem{Base: bias, Disp: 64 * v}, &columns[v], sums[0][v])
-				for _, row := range sums[1:] {
-					VMOVUPS(sums[0][v], row[v])
-				}
-			}
-		}, func() { p.clear(sums) })
-		group := label("group")
-		Label(group)
-		p.group(sums)
-		TESTQ(p.left, p.left)
-		JNZ(LabelRef(group))
-		for _, row := range sums {
-			for v, sum := range row {
-				s.writeAt(sum, &columns[v], Mem{Base: c, Disp: 64 * v})
-			}
-			ADDQ(cRow, c)
+// quadTile is the shape of the tiles of a processor, and how it multiplies.
+type quadTile struct {
+	rows, vectors int
+	// dot multiplies the four integers of each word and adds the products to sum. Nil widens integers to 16 bits, which
+	// has two vectors of sums for each vector of columns.
+	dot func(b, a, sum Op)
+}
+
+// gemmQuads writes the kernel. It adds a tile of whole vectors to C, group after group. The sums of a group are
+// integers. The number of words of all groups is a multiple of four.
+func gemmQuads(tile quadTile) func(s avxProgram) {
+	return func(s avxProgram) {
+		t := arguments{s, pointer("t"), tileArg}
+		p := &quadProduct{
+			quadTile: tile, avxProduct: avxProduct{avxProgram: s, a: t.general("a"), aRow: t.general("aRow"), aRow3: GP64(), aRow5: GP64()},
+			a6: GP64(), b: t.general("b"), left: t.general("depth"), c: t.general("c"), cRow: t.general("cRow"),
 		}
-		s.end()
-	})
+		LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
+		LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
+		LEAQ(Mem{Base: p.a, Index: p.aRow3, Scale: 2}, p.a6)
+		t.eachHeight(tile.rows, func(rows int) {
+			group := label("group")
+			Label(group)
+			p.group(rows)
+			TESTQ(p.left, p.left)
+			JNZ(LabelRef(group))
+			s.end()
+		})
+	}
 }
 
-// avxQuads is the state of the kernel. It moves a and b.
-type avxQuads struct {
+// dotLong is the instruction of AVX512-VNNI.
+func dotLong(b, a, sum Op) { VPDPBUSD(b, a, sum) }
+
+// quadProduct is the state of the kernel. It moves a, a6 and b.
+type quadProduct struct {
 	avxProduct
-	b, left reg.GPVirtual // left is the number of words
-}
-
-func (p *avxQuads) tile(rows int) [][2]reg.VecVirtual {
-	all := make([][2]reg.VecVirtual, rows)
-	for r := range all {
-		all[r] = [2]reg.VecVirtual{p.reg(), p.reg()}
-	}
-	return all
-}
-
-func (p *avxQuads) clear(tile [][2]reg.VecVirtual) {
-	for _, row := range tile {
-		p.setZero(row[0])
-		p.setZero(row[1])
-	}
+	quadTile
+	a6, b, left, c, cRow reg.GPVirtual // left is the number of words
 }
 
 // word returns the address of a word of row r.
-func (p *avxQuads) word(r, n int) Mem {
-	m := p.rowOfA(p.a, nil, r)
+func (p *quadProduct) word(r, n int) Mem {
+	m := p.rowOfA(p.a, p.a6, r)
 	m.Disp = 4 * n
 	return m
 }
 
-// row loads a row of the panel.
-func (p *avxQuads) row(n int) [2]reg.VecVirtual {
-	row := [2]reg.VecVirtual{p.reg(), p.reg()}
-	for v := range row {
-		VMOVUPS(Mem{Base: p.b, Disp: panelBytes*n + 64*v}, row[v])
-	}
-	return row
+// rowBytes returns the size of a row of the panel.
+func (p *quadProduct) rowBytes() int { return p.vectors * p.bytes() }
+
+// move moves a and b by a number of words.
+func (p *quadProduct) move(words int) {
+	ADDQ(I32(4*words), p.a)
+	ADDQ(I32(4*words), p.a6)
+	ADDQ(I32(words*p.rowBytes()), p.b)
 }
 
 // group writes the code for a group.
-func (p *avxQuads) group(sums [][2]reg.VecVirtual) {
-	integers, words, size, whole, loop := p.tile(len(sums)), GP64(), GP64(), label("whole"), label("words")
+func (p *quadProduct) group(rows int) {
+	each := p.vectors
+	if p.dot == nil {
+		each *= 2
+	}
+	sums := make([][]reg.VecVirtual, rows)
+	words, size, whole, loop := GP64(), GP64(), label("whole"), label("words")
 	MOVQ(p.left, words)
 	CMPQ(words, U8(groupWords))
 	JLE(LabelRef(whole))
@@ -96,89 +85,130 @@ func (p *avxQuads) group(sums [][2]reg.VecVirtual) {
 	Label(whole)
 	SUBQ(words, p.left)
 	MOVQ(words, size)
-	p.clear(integers)
-	Label(loop)
-	for k := range 4 {
-		row := p.row(2 + k)
-		if len(sums) == 1 { // panels stream from memory, and the processor's prefetching ends at each page
-			PREFETCHT0(Mem{Base: p.b, Disp: panelBytes*k + 4096})
-			PREFETCHT0(Mem{Base: p.b, Disp: panelBytes*k + 4096 + 64})
-		}
-		for r := range sums {
-			x := p.reg()
-			VPBROADCASTD(p.word(r, 2+k), x)
-			for v := range row {
-				VPDPBUSD(row[v], x, integers[r][v])
-			}
+	for r := range sums {
+		sums[r] = p.vecs(each)
+		for _, v := range sums[r] {
+			p.setZero(v)
 		}
 	}
-	ADDQ(U8(4*4), p.a)
-	ADDQ(I32(4*panelBytes), p.b)
+	Label(loop)
+	for k := range 4 {
+		if rows == 1 { // panels stream from memory, and the processor's prefetching ends at each page
+			for at := 0; at < p.rowBytes(); at += 64 {
+				PREFETCHT0(Mem{Base: p.b, Disp: k*p.rowBytes() + at + 4096})
+			}
+		}
+		p.step(sums, 2+k)
+	}
+	p.move(4)
 	SUBQ(U8(4), words)
 	JNZ(LabelRef(loop))
 	// Back to the floats.
 	SHLQ(U8(2), size)
 	SUBQ(size, p.a)
-	SHLQ(U8(5), size)
-	SUBQ(size, p.b)
-	scales, totals := p.row(0), p.row(1)
+	SUBQ(size, p.a6)
+	IMUL3Q(I32(p.rowBytes()/4), size, words)
+	SUBQ(words, p.b)
+	c := GP64()
+	MOVQ(p.c, c)
 	for r := range sums {
-		scale, zero := p.reg(), p.reg()
-		VBROADCASTSS(p.word(r, 0), scale)
-		VBROADCASTSS(p.word(r, 1), zero)
-		for v, i := range integers[r] {
-			VCVTDQ2PS(i, i)
-			VMULPS(scales[v], i, i)
-			VFMADD231PS(scale, i, sums[r][v])
-			VFMADD231PS(zero, totals[v], sums[r][v])
+		for v := range p.vectors {
+			sum, old, factor := sums[r][v], p.reg(), p.reg()
+			if p.dot == nil { // neighbours are the sums of a column
+				VPHADDD(sums[r][2*v+1], sums[r][2*v], sum)
+				VPERMQ(U8(0xd8), sum, sum)
+			}
+			VCVTDQ2PS(sum, sum)
+			VMULPS(Mem{Base: p.b, Disp: v * p.bytes()}, sum, sum)
+			VMOVUPS(Mem{Base: c, Disp: v * p.bytes()}, old)
+			VBROADCASTSS(p.word(r, 0), factor)
+			VFMADD231PS(factor, sum, old)
+			VBROADCASTSS(p.word(r, 1), factor)
+			VFMADD231PS(Mem{Base: p.b, Disp: p.rowBytes() + v*p.bytes()}, factor, old)
+			VMOVUPS(old, Mem{Base: c, Disp: v * p.bytes()})
+		}
+		ADDQ(p.cRow, c)
+	}
+	ADDQ(size, p.a)
+	ADDQ(size, p.a6)
+	ADDQ(words, p.b)
+	p.move(2)
+}
+
+// step adds the products of word n of the group.
+func (p *quadProduct) step(sums [][]reg.VecVirtual, n int) {
+	if p.dot == nil {
+		p.widened(sums, n)
+		return
+	}
+	columns := p.vecs(p.vectors)
+	for v := range columns {
+		VMOVUPS(Mem{Base: p.b, Disp: n*p.rowBytes() + v*p.bytes()}, columns[v])
+	}
+	for r := range sums {
+		x := p.reg()
+		VPBROADCASTD(p.word(r, n), x)
+		for v := range columns {
+			p.dot(columns[v], x, sums[r][v])
 		}
 	}
-	ADDQ(size, p.b)
-	SHRQ(U8(5), size)
-	ADDQ(size, p.a)
-	ADDQ(U8(8), p.a)
-	ADDQ(I32(2*panelBytes), p.b)
+}
+
+// widened is step with integers of 16 bits: the products of bytes could be too large for them in pairs.
+func (p *quadProduct) widened(sums [][]reg.VecVirtual, n int) {
+	columns := p.vecs(len(sums[0]))
+	for v := range columns {
+		VPMOVSXBW(Mem{Base: p.b, Disp: n*p.rowBytes() + v*p.bytes()/2}, columns[v])
+	}
+	for r := range sums {
+		x, product := p.reg(), p.reg()
+		VPBROADCASTD(p.word(r, n), x.AsX())
+		VPMOVZXBW(x.AsX(), x)
+		for v := range columns {
+			VPMADDWD(columns[v], x, product)
+			VPADDD(product, sums[r][v], sums[r][v])
+		}
+	}
 }
 
 // toQuads writes the loop that rounds whole groups of floats to integers.
 func toQuads(s avxProgram) {
 	dst, x, groups := pointer("dst"), pointer("x"), pointer("n")
-	least, inverse255, most, nan := s.numReg(0x1p-118), s.numReg(1./255), s.numReg(255), s.bitsReg(0x7fc00000)
-	// spread combines the lanes, so that all have the result.
-	spread := func(v reg.VecVirtual, op func(a, b, dst Op)) {
-		for i := range 4 {
-			other := s.reg()
-			if i < 2 {
-				VSHUFF32X4(U8([]uint8{0x4e, 0xb1}[i]), v, v, other)
-			} else {
-				VPERMILPS(U8([]uint8{0x4e, 0xb1}[i-2]), v, other)
-			}
-			op(other, v, v)
-		}
-	}
+	least, inverse255, most, nan := constant(math.Float32bits(0x1p-118)), constant(math.Float32bits(1./255)), s.numReg(255), s.bitsReg(0x7fc00000)
+	vectors := groupWords * 4 / s.lanes
 	s.repeat(groups, func() {
-		v, low, high, bad := s.vecs(groupWords/4), s.reg(), s.reg(), s.reg()
+		low, high, bad := s.reg(), s.reg(), s.reg()
 		s.setZero(low)
 		s.setZero(high)
 		s.setZero(bad)
-		for i := range v {
-			d := s.reg()
-			VMOVUPS(Mem{Base: x, Disp: 64 * i}, v[i])
-			VSUBPS(v[i], v[i], d) // 0, or NaN
-			VPORD(d, bad, bad)
-			VMINPS(v[i], low, low)
-			VMAXPS(v[i], high, high)
+		for i := range vectors {
+			v, d := s.reg(), s.reg()
+			VMOVUPS(Mem{Base: x, Disp: s.bytes() * i}, v)
+			VSUBPS(v, v, d) // 0, or NaN
+			s.or(bad, d, bad)
+			VMINPS(v, low, low)
+			VMAXPS(v, high, high)
 		}
-		spread(low, func(a, b, dst Op) { VMINPS(a, b, dst) })
-		spread(high, func(a, b, dst Op) { VMAXPS(a, b, dst) })
-		width, scale, inverse, zero, enough, finite := s.reg(), s.reg(), s.reg(), s.reg(), K(), label("finite")
+		s.everywhere(low, func(a, b, dst Op) { VMINPS(a, b, dst) })
+		s.everywhere(high, func(a, b, dst Op) { VMAXPS(a, b, dst) })
+		width, scale, inverse, zero, finite := s.reg(), s.reg(), s.reg(), s.reg(), label("finite")
 		VSUBPS(low, high, width)
-		VCMPPS(U8(0x0d), least, width, enough) // at least
-		VMULPS_Z(inverse255, width, enough, scale)
-		VDIVPS_Z(width, most, enough, inverse)
-		some := K()
-		VPTESTMD(bad, bad, some)
-		KORTESTW(some, some)
+		VMULPS(inverse255, width, scale)
+		VDIVPS(width, most, inverse)
+		if s.lanes == 16 {
+			enough, some := K(), K()
+			VCMPPS(U8(0x0d), least, width, enough) // at least
+			VMOVAPS_Z(scale, enough, scale)
+			VMOVAPS_Z(inverse, enough, inverse)
+			VPTESTMD(bad, bad, some)
+			KORTESTW(some, some)
+		} else {
+			enough := s.reg()
+			VCMPPS(U8(0x0d), least, width, enough)
+			VANDPS(enough, scale, scale)
+			VANDPS(enough, inverse, inverse)
+			VPTEST(bad, bad)
+		}
 		JZ(LabelRef(finite))
 		VMOVAPS(nan, scale)
 		Label(finite)
@@ -189,14 +219,57 @@ func toQuads(s avxProgram) {
 		VCVTDQ2PS(zero, product)
 		VMULPS(scale, product, product)
 		VMOVD(product.AsX(), Mem{Base: dst, Disp: 4})
-		for i := range v {
-			VMULPS(inverse, v[i], v[i])
-			VCVTPS2DQ(v[i], v[i])
-			VPSUBD(zero, v[i], v[i])
-			VPMOVUSDB(v[i], Mem{Base: dst, Disp: 8 + 16*i})
+		integers := func(i int) reg.VecVirtual {
+			v := s.reg()
+			VMULPS(Mem{Base: x, Disp: s.bytes() * i}, inverse, v)
+			VCVTPS2DQ(v, v)
+			VPSUBD(zero, v, v)
+			return v
+		}
+		for i := 0; i < vectors; i++ {
+			v := integers(i)
+			if s.lanes == 16 {
+				VPMOVUSDB(v, Mem{Base: dst, Disp: 8 + 16*i})
+				continue
+			}
+			second, third, fourth := integers(i+1), integers(i+2), integers(i+3)
+			VPACKSSDW(second, v, v)
+			VPACKSSDW(fourth, third, third)
+			VPACKUSWB(third, v, v) // in each half of 16 bytes, four of each vector
+			order := s.reg()
+			VMOVDQU(unpacked(), order)
+			VPERMD(v, order, v)
+			VMOVDQU(v, Mem{Base: dst, Disp: 8 + 8*i})
+			i += 3
 		}
 		ADDQ(I32(4*(2+groupWords)), dst)
 		ADDQ(I32(16*groupWords), x)
 	})
 	s.end()
+}
+
+// unpacked is a constant: the order of the words of four vectors that are packed to bytes.
+func unpacked() Mem {
+	m := GLOBL("unpacked", RODATA|NOPTR)
+	for i, at := range []int{0, 4, 1, 5, 2, 6, 3, 7} {
+		DATA(4*i, U32(at))
+	}
+	return m
+}
+
+// everywhere combines the lanes of v, so that all have the result.
+func (s avxProgram) everywhere(v reg.VecVirtual, op func(a, b, dst Op)) {
+	other := s.reg()
+	if s.lanes == 16 {
+		VSHUFF32X4(U8(0x4e), v, v, other)
+		op(other, v, v)
+		VSHUFF32X4(U8(0xb1), v, v, other)
+	} else {
+		VPERM2F128(U8(1), v, v, other)
+	}
+	op(other, v, v)
+	for _, order := range []uint8{0x4e, 0xb1} {
+		VPERMILPS(U8(order), v, other)
+		op(other, v, v)
+	}
 }
