@@ -23,17 +23,23 @@ var (
 // usesPairs reports whether products of rounded numbers are products of pairs.
 func usesPairs() bool { return hasPairs && (active == avx512 || active == amx) }
 
-// quads reports whether inputs and weights are words of integers.
-func (w *Packed) quads() bool {
-	return w.Rounded && w.Format == Int8 && (active == avx2 || hasQuads && (active == avx512 || active == amx))
+// quads reports whether inputs and weights are words of integers: wherever there is assembly.
+func (w *Packed) quads() bool { return w.Rounded && w.Format == Int8 && active != generic }
+
+// quadsKernel returns the kernel for integers, the largest number of rows of its tiles, and the columns of a panel.
+func quadsKernel() (kernel func(*tileArgs), rows, width int) {
+	switch {
+	case active != avx2 && hasQuads:
+		return gemmQuadsAVX512, tileRows, 32
+	case hasShortQuads:
+		return gemmQuadsDotAVX2, narrowRows, 8
+	}
+	return gemmQuadsAVX2, tileRows, 8
 }
 
-// quadsWidth is the number of columns of a panel of the kernel for integers.
 func quadsWidth() int {
-	if active == avx2 {
-		return vectorLanes()
-	}
-	return 2 * vectorLanes()
+	_, _, width := quadsKernel()
+	return width
 }
 
 // toPairs sets rows of dst, which follow one another, to the pairs of rows of m, whose elements are contiguous. The
@@ -100,10 +106,7 @@ func toQuads(dst, x []float32, groups int) {
 
 // multiplyQuads is Multiply for rows of groups.
 func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
-	kernel, highest := kernelQuads, tileRows
-	if active == avx2 && hasShortQuads {
-		kernel, highest = kernelQuadsDot, narrowRows
-	}
+	kernel, highest, _ := quadsKernel()
 	var partial [narrowRows * 32]float32
 	l, words := w.wordLayout(), view[float32](w.Memory)
 	t := tileArgs{aRow: 4 * a.Row, depth: integersOf(w.K)}
@@ -125,7 +128,7 @@ func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
 				}
 			}
 			t.a, t.c, t.cRow = &a.Data[i*a.Row], &sums.Data[0], 4*sums.Row
-			gemmKernel(&t, kernel)
+			kernel(&t)
 			for r := 0; cols < l.Width && r < t.rows; r++ {
 				copy(c.Data[(i+r)*c.Row+j:][:cols], sums.Data[r*sums.Row:])
 			}

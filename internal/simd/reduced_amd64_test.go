@@ -37,14 +37,14 @@ func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 
 // All kernels for integers have the same bits.
 func TestQuadsHaveTheSameBits(t *testing.T) {
-	defer func(has bool) { hasShortQuads = has }(hasShortQuads)
-	has, kernels := hasShortQuads, 0
+	defer func(short, long bool) { hasShortQuads, hasQuads = short, long }(hasShortQuads, hasQuads)
+	short, long, kernels := hasShortQuads, hasQuads, 0
 	for _, size := range sizesOfRounded {
 		k, n := size[0], size[1]
 		var want []float32
 		Each(func(name string) {
-			for _, short := range []bool{false, true} {
-				if hasShortQuads = short; short && (active != avx2 || !has) {
+			for i := range 4 {
+				if hasShortQuads, hasQuads = i&1 > 0, i&2 > 0; hasShortQuads && !short || hasQuads && !long {
 					continue
 				}
 				r := rand.New(rand.NewPCG(13, uint64(k)))
@@ -61,12 +61,12 @@ func TestQuadsHaveTheSameBits(t *testing.T) {
 				if want == nil {
 					want = got
 				} else if !slices.Equal(got, want) {
-					t.Errorf("%d×%d: %s, AVX-VNNI %v: other bits", k, n, name, short)
+					t.Errorf("%d×%d: %s, AVX-VNNI %v, AVX512-VNNI %v: other bits", k, n, name, hasShortQuads, hasQuads)
 				}
 			}
 		})
 	}
-	t.Logf("%d kernels", kernels/len(sizesOfRounded))
+	t.Logf("%d ways", kernels/len(sizesOfRounded))
 }
 
 // The kernels round groups to the bits of generic Go.
