@@ -265,6 +265,38 @@ func (b *Builder) matrix(name string, transposed bool, in, out int) *nn.Linear {
 	return l
 }
 
+// matrices returns maps without a bias whose weights are consecutive rows of one tensor, name.weight.
+func (b *Builder) matrices(name string, in int, outs ...int) []*nn.Linear {
+	maps, sum := make([]*nn.Linear, len(outs)), 0
+	for i, out := range outs {
+		maps[i], sum = new(nn.Linear), sum+out
+	}
+	switch name += ".weight"; {
+	case !b.want(name, sum, in) || b.plan:
+	case b.packed():
+		for i, w := range b.pack(name, false, in, outs...) {
+			maps[i].Packed = w
+		}
+	default:
+		var weights []*tensor.Tensor
+		for i, out := range outs {
+			maps[i] = nn.ZeroLinear(in, out, false, nil)
+			weights = append(weights, maps[i].Weight)
+		}
+		b.entry(name, false, weights...)
+	}
+	return maps
+}
+
+// gain returns a LayerNorm without a shift: name.weight.
+func (b *Builder) gain(name string, width int, eps float32) *nn.LayerNorm {
+	n := &nn.LayerNorm{Weight: b.Tensor(name+".weight", width), Eps: eps}
+	if n.Weight != nil {
+		n.Bias = tensor.Zeros(width)
+	}
+	return n
+}
+
 // LayerNorm returns a normalisation: name.weight and name.bias, which old files call gamma
 // and beta.
 func (b *Builder) LayerNorm(name string, width int, eps float32) *nn.LayerNorm {

@@ -34,7 +34,7 @@ type Table []Family
 // no model, does not contain the families.
 func Families() Table {
 	return Table{
-		bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily,
+		bertFamily, camembertFamily, distilbertFamily, modernBERTFamily, mpnetFamily, robertaFamily, xlmRobertaFamily,
 		gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family,
 		gemma3WithImages, marianFamily, t5Family, transformerFamily, recurrentFamily,
 	}

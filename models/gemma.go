@@ -129,7 +129,7 @@ func gemma3(b *Builder) rotaryDecoder {
 	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
 	all, window := gemmaSlides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
 	m.slide(all, window)
-	full, local, tokens := gemma3Ropes(b, m.Sizes)
+	full, local, tokens := twoRopes(b, m.Sizes, "rope_theta", 1e6, "rope_local_base_freq")
 	m.Positions = tokens
 	m.position = func(i int) attn.Position {
 		if all[i] {

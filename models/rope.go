@@ -18,12 +18,13 @@ func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
 	return r.position(b.tokens)
 }
 
-// gemma3Ropes returns the rotary positions of layers with full attention and of layers with a
-// sliding window, and the number of tokens that they support.
-func gemma3Ropes(b *Builder, z Sizes) (full, local attn.Position, tokens int) {
+// twoRopes returns the rotary positions of layers with full attention and of layers with a
+// sliding window, and the number of tokens that they support. Settings of earlier versions, and their
+// defaults, have the bases.
+func twoRopes(b *Builder, z Sizes, fullKey string, fullBase float64, localKey string) (full, local attn.Position, tokens int) {
 	s := b.Config
-	f := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", 1e6), sizes: z}
-	l := rotation{all: s, theta: s.base("rope_local_base_freq", 1e4), sizes: z}
+	f := rotation{all: s, scaling: ropeScaling(s), theta: s.base(fullKey, fullBase), sizes: z}
+	l := rotation{all: s, theta: s.base(localKey, 1e4), sizes: z}
 	if newer := s.Part("rope_parameters"); newer != nil {
 		f.scaling, l.scaling = newer.Part("full_attention"), newer.Part("sliding_attention")
 	}

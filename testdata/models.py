@@ -193,6 +193,19 @@ case("mpnet_text", "MPNetForSequenceClassification", MPNET | LABELS, PADDED)
 case("mpnet_tokens", "MPNetForTokenClassification", MPNET | LABELS, PADDED)
 case("mpnet_answers", "MPNetForQuestionAnswering", MPNET, PADDED)
 
+# Every query attends to a token, also in a window of five.
+NEAR = dict(ids=[[2, 17, 29, 5, 41, 11, 3], [2, 36, 8, 14, 3, 0, 0]], lens=[7, 5])
+MODERN = dict(vocab_size=43, hidden_size=12, num_hidden_layers=4, num_attention_heads=3, intermediate_size=17,
+              max_position_embeddings=64, local_attention=4, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+              rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 50.0},
+                               "sliding_attention": {"rope_type": "default", "rope_theta": 10.0}})
+case("modernbert", "ModernBertModel", MODERN, NEAR)
+case("modernbert_words", "ModernBertForMaskedLM", MODERN | dict(norm_bias=True, attention_bias=True), NEAR, dtype=torch.float32)
+case("modernbert_untied", "ModernBertForMaskedLM", MODERN | dict(tie_word_embeddings=False, decoder_bias=False), NEAR)
+case("modernbert_text", "ModernBertForSequenceClassification", MODERN | LABELS | dict(classifier_bias=True), NEAR)
+case("modernbert_tokens", "ModernBertForTokenClassification", MODERN | LABELS | dict(hidden_activation="relu"), NEAR)
+case("modernbert_answers", "ModernBertForQuestionAnswering", MODERN, NEAR)
+
 
 # ---------------------------------------------------------------- writing
 

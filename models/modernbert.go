@@ -1,0 +1,119 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/nn"
+)
+
+// modernBERTFamily is ModernBERT: BERT with rotary positions, norms before both parts of a block, gated feed-forward
+// networks, and a sliding window in two of three blocks, each with its own rotary base.
+//
+// Source: Warner et al., "Smarter, Better, Faster, Longer: A Modern Bidirectional Encoder for Fast, Memory Efficient, and
+// Long Context Finetuning and Inference", 2024, https://arxiv.org/abs/2412.13663.
+var modernBERTFamily = Family{
+	Type: "modernbert", Name: "ModernBERT", New: newModernBERT,
+	Harmless: []string{
+		"classifier_dropout", "cls_token_id", "deterministic_flash_attn", "embedding_dropout",
+		"initializer_cutoff_factor", "mlp_dropout", "pad_token_id",
+		"reference_compile", "repad_logits_with_grad", "sep_token_id", "sparse_pred_ignore_index", "sparse_prediction",
+	},
+}
+
+func newModernBERT(b *Builder) Network {
+	s, base := b.Config, b.Within("model")
+	bothWays(s)
+	z := s.oneToOne("num_attention_heads", "hidden_size", Sizes{
+		Kind:       heads.Encoder,
+		Layers:     b.Count("num_hidden_layers"),
+		Heads:      s.Size("num_attention_heads"),
+		Width:      s.Size("hidden_size"),
+		Hidden:     s.Size("intermediate_size"),
+		Vocabulary: s.Size("vocab_size"),
+		Positions:  s.Size("max_position_embeddings"),
+	})
+	eps, act := s.Eps("norm_eps", 1e-5), s.Activation("hidden_activation", "gelu")
+	shifted, biased := s.Bool("norm_bias", false), s.Bool("attention_bias", false)
+	norm := func(b *Builder, name string) Layer {
+		if shifted {
+			return b.LayerNorm(name, z.Width, eps)
+		}
+		return b.gain(name, z.Width, eps)
+	}
+	every, window := s.SizeOr("global_attn_every_n_layers", 3), s.SizeOr("local_attention", 128)/2
+	slides := slides(s, z.Layers, func(i int) bool { return i%every != 0 })
+	full, local, tokens := twoRopes(b, z, "global_rope_theta", 160000, "local_rope_theta")
+	z.Positions = tokens
+	s.Only("mlp_bias", false)
+
+	in := base.At("embeddings")
+	e := &stack{sizes: z, words: in.Embedding("tok_embeddings", z.Vocabulary, z.Width), wordsNorm: norm(in, "norm")}
+	for i := range z.Layers {
+		at := base.At(fmt.Sprintf("layers.%d", i))
+		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Position: full}
+		if biased {
+			c.Bias = attn.AllProjections
+		}
+		p := &block{}
+		if slides[i] {
+			c.Position, p.window, p.options.Mask = local, 2*window+1, mask.Window(window, window)
+		}
+		if i > 0 { // the norm of the embeddings serves the first block
+			p.selfNorm = norm(at, "attn_norm")
+		}
+		p.self = at.MultiHead(c, Maps{QKV: "attn.Wqkv", Out: "attn.Wo"})
+		p.ffNorm = norm(at, "mlp_norm")
+		gates := at.matrices("mlp.Wi", z.Width, z.Hidden, z.Hidden)
+		p.ff = &GatedFeedForward{Gate: gates[0], Up: gates[1], Down: at.Matrix("mlp.Wo", z.Hidden, z.Width), Activation: act}
+		e.blocks = append(e.blocks, p)
+	}
+	e.norm = norm(base, "final_norm")
+	e.head = modernBERTHead(b, z, e, norm, in.Name("tok_embeddings.weight"))
+	return e
+}
+
+// modernBERTHead returns the head, nil if there is none. All heads begin with a map, an activation and a norm.
+func modernBERTHead(b *Builder, z Sizes, e *stack, norm func(b *Builder, name string) Layer, embeddings string) *TaskHead {
+	const texts, tokens, answers = "SequenceClassification", "TokenClassification", "QuestionAnswering"
+	s := b.Config
+	act, tied, pooling := s.Activation("classifier_activation", "gelu"), s.Bool("tie_word_embeddings", true), s.Text("classifier_pooling", "cls")
+	shifted, linear := s.Bool("decoder_bias", true), b.Matrix
+	if s.Bool("classifier_bias", false) {
+		linear = b.Linear
+	}
+	if !b.HasAny("head.") {
+		return nil
+	}
+	dense := inTurn{linear("head.dense", z.Width, z.Width), act, norm(b, "head.norm")}
+	if !b.HasAny("classifier.") {
+		var words Layer = &nn.Linear{Weight: e.words.(*nn.Embedding).Weight}
+		switch {
+		case shifted:
+			words = b.words("decoder", "decoder.bias", e.words, embeddings, tied, z)
+		case tied:
+			b.Tied(b.Name("decoder.weight"), embeddings)
+		default:
+			words = b.Matrix("decoder", z.Width, z.Vocabulary)
+		}
+		return &TaskHead{Task: MaskedWords, Logits: append(dense, words).Forward}
+	}
+	h, labels := &TaskHead{Task: TokenClasses}, []string{"start", "end"}
+	switch b.wantClass(texts, tokens, answers) {
+	case answers:
+		h.Task = AnswerSpan
+	case texts:
+		if h.Task = TextClasses; pooling != "cls" {
+			s.Fail("classifier_pooling", "is %s, want cls", quote.Text(pooling))
+		}
+		dense = append(inTurn{Activation(first)}, dense...)
+		fallthrough
+	default:
+		labels = s.Labels()
+	}
+	h.Labels, h.Logits = labels, append(dense, b.Linear("classifier", z.Width, len(labels))).Forward
+	return h
+}
