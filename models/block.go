@@ -73,14 +73,15 @@ func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, len
 }
 
 // add returns x plus the output y of a branch, normalised by own if norms follow the branches, and the input of the
-// next branch, normalised by next if norms precede them. After the last branch, next may be nil.
+// next branch, normalised by next unless it is nil.
 func (b *block) add(t *tensor.Tape, x, y *tensor.Tensor, own, next Layer) (sum, h *tensor.Tensor) {
 	switch {
 	case b.postNorm:
 		_, h = nn.AddNorm(t, own, x, y, b.dropout)
 		return h, h
 	case next == nil:
-		return tensor.AddDropout(t, x, y, b.dropout), nil
+		sum = tensor.AddDropout(t, x, y, b.dropout)
+		return sum, sum
 	}
 	return nn.AddNorm(t, next, x, y, b.dropout)
 }

@@ -34,12 +34,17 @@ func newQwen3(b *Builder) Network {
 func qwen(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	m := llamaLike(b, usual)
-	window, from := s.SizeOr("sliding_window", 4096), s.Int("max_window_layers", 28)
-	used := s.Bool("use_sliding_window", false) && !s.null("sliding_window")
-	all := slides(s, m.Layers, func(i int) bool { return used && i >= from })
+	from := s.Int("max_window_layers", 28)
+	m.slideIfUsed(s, func(i int) bool { return i >= from })
+	return m
+}
+
+// slideIfUsed gives blocks a sliding window if use_sliding_window is set: those of layer_types, or else of usual.
+func (m *rotaryDecoder) slideIfUsed(s *Settings, usual func(block int) bool) {
+	window, used := s.SizeOr("sliding_window", 4096), s.Bool("use_sliding_window", false) && !s.null("sliding_window")
+	all := slides(s, m.Layers, func(i int) bool { return used && usual(i) })
 	if !used && slices.Contains(all, true) {
 		s.Fail("layer_types", "has sliding_attention, but no window is used, want use_sliding_window and sliding_window")
 	}
 	m.slide(all, window)
-	return m
 }

@@ -8,10 +8,10 @@ import (
 
 // rope returns the rotary positions that config.json specifies, and the number of tokens that
 // they support. The scaling of frequencies is in rope_parameters (transformers 5 and later), in
-// rope_scaling beside rope_theta (earlier versions), or absent.
-func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
+// rope_scaling beside rope_theta (earlier versions), or absent. theta is the default base.
+func rope(b *Builder, z Sizes, theta float64, partial bool) (position attn.Position, tokens int) {
 	s := b.Config
-	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", 10000), sizes: z}
+	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", theta), sizes: z, partial: partial}
 	if newer := s.Part("rope_parameters"); newer != nil {
 		r.scaling = newer
 	}
@@ -46,6 +46,7 @@ type rotation struct {
 	all     *Settings // of the model
 	scaling *Settings // of the frequencies, nil if there are none
 	theta   float64   // the base, unless scaling sets one
+	partial bool      // a part of each head may be rotated
 	sizes   Sizes     // of the model; Positions is the number in training
 }
 
@@ -53,16 +54,18 @@ type rotation struct {
 // model's own limit if longest is 0.
 func (r *rotation) position(longest int) (attn.Position, int) {
 	trained := r.sizes.Positions
-	r.all.Only("partial_rotary_factor", 1) // these families rotate all elements of a head
-	tokens := trained
+	c := position.RoPEConfig{Base: r.theta}
+	tokens, share := trained, r.share(r.all, 1)
 	if longest > 0 {
 		tokens = longest
 	}
-	c := position.RoPEConfig{Base: r.theta}
 	if s := r.scaling; s != nil {
-		s.Only("partial_rotary_factor", 1)
+		share = r.share(s, share)
 		c.Base = s.base("rope_theta", r.theta)
 		c.Scaling, tokens = r.frequencies(trained, longest, tokens)
+	}
+	if share != 1 {
+		c.Size = int(share * float64(r.sizes.HeadSize))
 	}
 	p, err := position.NewRoPE(c)
 	if err == nil {
@@ -73,6 +76,21 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 		return new(position.RoPE), tokens
 	}
 	return p, tokens
+}
+
+// share returns the part of the elements of a head that are rotated.
+func (r *rotation) share(s *Settings, usual float64) float64 {
+	const key = "partial_rotary_factor"
+	if !r.partial {
+		s.Only(key, 1)
+		return 1
+	}
+	x := s.Float(key, usual)
+	if !(x > 0 && x <= 1) {
+		s.Fail(key, "is %v, want more than 0 and at most 1", x)
+		return 1
+	}
+	return x
 }
 
 // frequencies returns the scaling of the frequencies and the number of tokens that it supports.

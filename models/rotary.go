@@ -25,13 +25,20 @@ type rotaryDecoder struct {
 
 	bias      attn.Projections
 	ffBias    bool
+	fused     bool       // the maps of queries, keys and values are one tensor, and so are the gates and what they gate
+	plain     bool       // feed-forward networks have no gates
 	queryNorm bool       // queries and keys are normalised before rotation
+	allHeads  bool       // … all heads together
 	score     attn.Score // nil means the dot product divided by √E
 	softCap   float32    // of the scores, 0 means none
 	logitCap  float32    // of the logits, 0 means none
 	scale     float32    // of the embeddings, 0 means 1
+	shrink    float32    // of the states for logits, 0 means 1
+	branch    float32    // of the output of each part of a block, 0 means 1
 	plusOne   bool       // norms multiply by 1 + weight
-	normAfter bool       // there is also a norm after each part of a block
+	shifted   bool       // norms are LayerNorms
+	normAfter bool       // there is a norm after each part of a block
+	noBefore  bool       // … and none before it
 }
 
 // rotarySizes reads the sizes from config.json. Non-zero sizes in usual are defaults; the default
@@ -89,7 +96,7 @@ func (m *rotaryDecoder) readBias(s *Settings) {
 // build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m rotaryDecoder) build(base, top *Builder) Network {
 	if m.position == nil {
-		position, tokens := rope(base, m.Sizes)
+		position, tokens := rope(base, m.Sizes, 10000, m.fused)
 		m.position, m.Positions = func(int) attn.Position { return position }, tokens
 	}
 	z := m.Sizes
@@ -97,6 +104,7 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 		sizes:   z,
 		scale:   m.scale,
 		norm:    m.norm(base, "norm", z.Width),
+		shrink:  m.shrink,
 		softCap: m.logitCap,
 	}
 	d.words, d.logits = base.Words("embed_tokens", z.Vocabulary, z.Width)
@@ -117,40 +125,70 @@ func (m rotaryDecoder) block(b *Builder, i int) *block {
 		Bias: m.bias, Score: m.score, Position: m.position(i),
 	}
 	if m.queryNorm {
-		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", z.HeadSize), m.norm(b, "self_attn.k_norm", z.HeadSize)
+		q, k := z.HeadSize, z.HeadSize
+		if c.NormProjections = m.allHeads; m.allHeads {
+			q, k = q*z.Heads, k*z.KVHeads
+		}
+		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", q), m.norm(b, "self_attn.k_norm", k)
 	}
 	window := 0
 	if m.window != nil {
 		window = m.window(i)
 	}
-	linear := b.Matrix
+	maps := Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}
+	if m.fused {
+		maps = Maps{QKV: "self_attn.qkv_proj", Out: maps.Out}
+	}
+	p := &block{window: window, options: attn.Options{Mask: decoderMask(window), SoftCap: m.softCap}}
+	if !m.noBefore {
+		p.selfNorm = m.norm(b, "input_layernorm", z.Width)
+	}
+	p.self, p.ff = b.MultiHead(b.Kept(i, c), maps), m.feedForward(b)
+	switch {
+	case !m.normAfter: // despite its name, this is the norm before the feed-forward network
+		p.ffNorm = m.norm(b, "post_attention_layernorm", z.Width)
+	case m.noBefore:
+		p.selfAfter = m.norm(b, "post_attention_layernorm", z.Width)
+		p.ffAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
+	default:
+		p.selfAfter = m.norm(b, "post_attention_layernorm", z.Width)
+		p.ffNorm = m.norm(b, "pre_feedforward_layernorm", z.Width)
+		p.ffAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
+	}
+	if m.branch != 0 {
+		scaled := Activation(func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Scale(t, x, m.branch) })
+		p.selfAfter, p.ffAfter = scaled, scaled
+	}
+	return p
+}
+
+// feedForward returns the feed-forward network of a block.
+func (m rotaryDecoder) feedForward(b *Builder) Layer {
+	z, linear := m.Sizes, b.Matrix
 	if m.ffBias {
 		linear = b.Linear
 	}
-	p := &block{
-		selfNorm: m.norm(b, "input_layernorm", z.Width),
-		self:     b.MultiHead(b.Kept(i, c), Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}),
-		ff: &GatedFeedForward{
-			Gate:       linear("mlp.gate_proj", z.Width, z.Hidden),
-			Up:         linear("mlp.up_proj", z.Width, z.Hidden),
-			Down:       linear("mlp.down_proj", z.Hidden, z.Width),
-			Activation: m.activation,
-		},
-		window:  window,
-		options: attn.Options{Mask: decoderMask(window), SoftCap: m.softCap},
+	if m.plain {
+		return &nn.FeedForward{
+			In: linear("mlp.c_fc", z.Width, z.Hidden), Activation: m.activation, Out: linear("mlp.c_proj", z.Hidden, z.Width),
+		}
 	}
-	if !m.normAfter { // despite its name, this is the norm before the feed-forward network
-		p.ffNorm = m.norm(b, "post_attention_layernorm", z.Width)
-		return p
+	ff := &GatedFeedForward{Activation: m.activation}
+	if m.fused {
+		both := b.matrices("mlp.gate_up_proj", z.Width, z.Hidden, z.Hidden)
+		ff.Gate, ff.Up = both[0], both[1]
+	} else {
+		ff.Gate, ff.Up = linear("mlp.gate_proj", z.Width, z.Hidden), linear("mlp.up_proj", z.Width, z.Hidden)
 	}
-	p.selfAfter = m.norm(b, "post_attention_layernorm", z.Width)
-	p.ffNorm = m.norm(b, "pre_feedforward_layernorm", z.Width)
-	p.ffAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
-	return p
+	ff.Down = linear("mlp.down_proj", z.Hidden, z.Width)
+	return ff
 }
 
 // norm returns a norm of the family's kind.
 func (m rotaryDecoder) norm(b *Builder, name string, width int) nn.Norm {
+	if m.shifted {
+		return b.LayerNorm(name, width, m.eps)
+	}
 	n := b.RMSNorm(name, width, m.eps)
 	if m.plusOne {
 		return plusOne{n}

@@ -37,7 +37,8 @@ import torch
 import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
-from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config, Olmo3Config, Phi3Config, Qwen2Config
+from transformers import Qwen3Config, SmolLM3Config, Starcoder2Config
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -203,6 +204,38 @@ CASES = {
                          rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
                                           "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}),
         rewrite=gemma3_before_v5),
+    "granite": Case(
+        GraniteConfig(**GEMMA, embedding_multiplier=1.5, logits_scaling=0.7, residual_multiplier=0.6,
+                      attention_multiplier=0.25, tie_word_embeddings=True)),
+    "granite_biases": Case(
+        GraniteConfig(**GEMMA, attention_bias=True, mlp_bias=True, rope_parameters=dict(PLAIN)), rewrite=before_v5),
+    "olmo2": Case(Olmo2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96)),
+    "olmo3": Case(
+        Olmo3Config(**{**SMALL, "hidden_size": 24, "num_hidden_layers": 4}, num_key_value_heads=2, sliding_window=4,
+                    max_position_embeddings=96, attention_bias=True,
+                    rope_parameters={"full_attention": dict(YARN), "sliding_attention": {"rope_type": "default", **WAVES}})),
+    "phi3": Case(
+        Phi3Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96, pad_token_id=0,
+                   sliding_window=7, rope_parameters=dict(PLAIN))),
+    "phi3_part": Case(
+        Phi3Config(**{**SMALL, "hidden_size": 32}, num_key_value_heads=2, max_position_embeddings=96, pad_token_id=0,
+                   original_max_position_embeddings=80, tie_word_embeddings=True,
+                   rope_parameters={"rope_type": "longrope", "short_factor": [1.0, 1.1], "long_factor": [2.0, 3.0],
+                                    "partial_rotary_factor": 0.5, **WAVES}),
+        length=80),
+    "smollm3": Case(SmolLM3Config(**{**SMALL, "hidden_size": 24, "num_hidden_layers": 4}, num_key_value_heads=2,
+                                  max_position_embeddings=96, pad_token_id=0)),
+    "smollm3_window": Case(
+        SmolLM3Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96, pad_token_id=0,
+                      no_rope_layers=[0, 1], use_sliding_window=True, sliding_window=4, attention_bias=True, mlp_bias=True,
+                      tie_word_embeddings=False, rope_parameters=dict(PLAIN)),
+        rewrite=before_v5),
+    "starcoder2": Case(
+        Starcoder2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96,
+                         sliding_window=5)),
+    "starcoder2_plain": Case(
+        Starcoder2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96, use_bias=False,
+                         hidden_act="gelu", tie_word_embeddings=False)),
     "gemma3_multimodal": Case(
         Gemma3TextConfig(**GEMMA, query_pre_attn_scalar=10, sliding_window=5, layer_types=ALTERNATING),
         rewrite=multimodal, names=beside_images),

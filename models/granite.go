@@ -1,0 +1,30 @@
+package models
+
+import "github.com/attn-go/attn/score"
+
+// graniteFamily is Granite: Llama with four multipliers.
+//
+// Source: Granite Team, "Granite 3.0 Language Models", 2024,
+// https://github.com/ibm-granite/granite-3.0-language-models.
+var graniteFamily = Family{Type: "granite", Name: "Granite", New: newGranite, Pruning: HeadCounts}
+
+func newGranite(b *Builder) Network {
+	s := b.Config
+	m := llamaLike(b, Sizes{})
+	m.ffBias = s.Bool("mlp_bias", false)
+	m.readBias(s)
+	m.score = score.DotScale(s.multiplier("attention_multiplier"))
+	m.scale, m.branch = s.multiplier("embedding_multiplier"), s.multiplier("residual_multiplier")
+	m.shrink = 1 / s.multiplier("logits_scaling")
+	return m.build(b.Within("model"), b)
+}
+
+// multiplier returns a positive number, 1 by default, whose inverse is in the range of float32.
+func (s *Settings) multiplier(key string) float32 {
+	x := s.Float(key, 1)
+	if !(x >= 1e-30 && x <= 1e30) {
+		s.Fail(key, "is %v, want a positive number from 1e-30 to 1e30", x)
+		return 1
+	}
+	return float32(x)
+}

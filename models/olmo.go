@@ -1,0 +1,39 @@
+package models
+
+import "github.com/attn-go/attn"
+
+// olmo2Family is OLMo 2: Llama with norms after both parts of a block instead of before, and norms of all queries and of
+// all keys of a token.
+//
+// Source: OLMo Team, "2 OLMo 2 Furious", 2025, https://arxiv.org/abs/2501.00656.
+var olmo2Family = Family{Type: "olmo2", Name: "OLMo 2", New: newOLMo2}
+
+func newOLMo2(b *Builder) Network { return olmo(b).build(b.Within("model"), b) }
+
+// olmo3Family is OLMo 3: OLMo 2 with a sliding window in three of four blocks, whose rotary frequencies are not scaled.
+//
+// Source: OLMo Team, "Olmo 3", 2025, https://arxiv.org/abs/2512.13961.
+var olmo3Family = Family{Type: "olmo3", Name: "OLMo 3", New: newOLMo3}
+
+func newOLMo3(b *Builder) Network {
+	s, m := b.Config, olmo(b)
+	all := slides(s, m.Layers, func(i int) bool { return (i+1)%4 != 0 })
+	m.slide(all, s.SizeOr("sliding_window", 4096))
+	full, local, tokens := twoRopes(b, m.Sizes, "rope_theta", 500000, "rope_theta")
+	m.Positions, m.position = tokens, func(i int) attn.Position {
+		if all[i] {
+			return local
+		}
+		return full
+	}
+	return m.build(b.Within("model"), b)
+}
+
+// olmo returns the settings common to both.
+func olmo(b *Builder) rotaryDecoder {
+	m := llamaLike(b, Sizes{})
+	m.eps = b.Config.Eps("rms_norm_eps", 1e-5)
+	m.queryNorm, m.allHeads, m.normAfter, m.noBefore = true, true, true, true
+	m.readBias(b.Config)
+	return m
+}
