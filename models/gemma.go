@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -21,6 +22,7 @@ var gemmaFamily = Family{
 }
 
 func newGemma(b *Builder) Network {
+	b.Config.Only("use_bidirectional_attention", false)
 	m := gemma(b, Sizes{HeadSize: 256})
 	// "gelu" in early files means the tanh approximation, with which the models were trained.
 	if s := b.Config; s.Text("hidden_act", "gelu") != "gelu" {
@@ -40,6 +42,7 @@ var gemma2Family = Family{
 
 func newGemma2(b *Builder) Network {
 	s := b.Config
+	s.Only("use_bidirectional_attention", false)
 	m := gemma2(b, Sizes{HeadSize: 256})
 	m.softCap, m.logitCap = s.softCap("attn_logit_softcapping", 50), s.softCap("final_logit_softcapping", 30)
 	m.slide(gemmaSlides(s, m.Layers, func(i int) bool { return i%2 == 0 }))
@@ -48,9 +51,10 @@ func newGemma2(b *Builder) Network {
 
 // gemma3Family is the text model of Gemma 3: Gemma 2 with norms of queries and keys, five blocks
 // with a sliding window to one without, and a different rotary base in the blocks with a sliding
-// window.
+// window. EmbeddingGemma is an encoder: a query attends to keys on both sides.
 //
-// Source: Gemma Team, "Gemma 3 Technical Report", 2025, https://arxiv.org/abs/2503.19786.
+// Source: Gemma Team, "Gemma 3 Technical Report", 2025, https://arxiv.org/abs/2503.19786; Vera et al.,
+// "EmbeddingGemma: Powerful and Lightweight Text Representations", 2025, https://arxiv.org/abs/2509.20354.
 var gemma3Family = Family{
 	Type: "gemma3_text", Name: "Gemma 3", New: newGemma3, Pruning: HeadCounts, Harmless: gemma2Harmless,
 }
@@ -59,7 +63,11 @@ var gemma3Family = Family{
 var gemma2Harmless = []string{"cache_implementation", "hidden_act"}
 
 func newGemma3(b *Builder) Network {
-	return gemma3(b).build(b.Within("model"), b)
+	m := gemma3(b)
+	if b.Config.Bool("use_bidirectional_attention", false) { // EmbeddingGemma
+		m.Kind = heads.Encoder
+	}
+	return m.build(b.Within("model"), b)
 }
 
 // gemma3WithImages is Gemma 3 in a file that also contains an image model, which is not read.
@@ -79,6 +87,7 @@ func newGemma3WithImages(b *Builder) Network {
 	text.Config.Only("model_type", gemma3Family.Type)
 	text.Config.Ignore(harmless...)
 	text.Config.Ignore(gemma2Harmless...)
+	text.Config.Only("use_bidirectional_attention", false)
 	m := gemma3(text)
 	m.tied = b.Config.Bool("tie_word_embeddings", m.tied)
 	if b.HasAny("language_model.") {
@@ -91,7 +100,6 @@ func newGemma3WithImages(b *Builder) Network {
 // gemma returns the settings common to all generations.
 func gemma(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
-	s.Only("use_bidirectional_attention", false)
 	m := rotaryDecoder{
 		Sizes:      rotarySizes(b, usual),
 		eps:        s.Eps("rms_norm_eps", 1e-6),

@@ -6,7 +6,6 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 )
 
@@ -44,7 +43,7 @@ func newModernBERT(b *Builder) Network {
 		}
 		return b.gain(name, z.Width, eps)
 	}
-	every, window := s.SizeOr("global_attn_every_n_layers", 3), s.SizeOr("local_attention", 128)/2
+	every, window := s.SizeOr("global_attn_every_n_layers", 3), oddWindow(s.SizeOr("local_attention", 128))
 	slides := slides(s, z.Layers, func(i int) bool { return i%every != 0 })
 	full, local, tokens := twoRopes(b, z, "global_rope_theta", 160000, "local_rope_theta")
 	z.Positions = tokens
@@ -60,7 +59,7 @@ func newModernBERT(b *Builder) Network {
 		}
 		p := &block{}
 		if slides[i] {
-			c.Position, p.window, p.options.Mask = local, 2*window+1, mask.Window(window, window)
+			c.Position, p.window, p.options.Mask = local, window, encoderMask(window)
 		}
 		if i > 0 { // the norm of the embeddings serves the first block
 			p.selfNorm = norm(at, "attn_norm")

@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// rotaryDecoder is the parameters of a decoder with rotary positions and gated feed-forward
+// rotaryDecoder is the parameters of a decoder, or of an encoder, with rotary positions and gated feed-forward
 // networks, such as Llama and its successors. Each family sets them, and build makes the layers.
 // Blocks are counted from 0.
 type rotaryDecoder struct {
@@ -113,6 +113,10 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 		d.blocks = append(d.blocks, m.block(at, i))
 		at.Unread(at.Name("self_attn.rotary_emb.inv_freq")) // the frequencies, which follow from the settings
 	}
+	if z.Kind == heads.Encoder {
+		d.logits = nil
+		return d
+	}
 	d.makeLogits(top, m.tied, base.Name("embed_tokens.weight"))
 	return d
 }
@@ -131,15 +135,19 @@ func (m rotaryDecoder) block(b *Builder, i int) *block {
 		}
 		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", q), m.norm(b, "self_attn.k_norm", k)
 	}
-	window := 0
+	window, mask := 0, decoderMask
 	if m.window != nil {
 		window = m.window(i)
+	}
+	if z.Kind == heads.Encoder {
+		c.Name, mask = encoderName(i), encoderMask
+		window = oddWindow(window)
 	}
 	maps := Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}
 	if m.fused {
 		maps = Maps{QKV: "self_attn.qkv_proj", Out: maps.Out}
 	}
-	p := &block{window: window, options: attn.Options{Mask: decoderMask(window), SoftCap: m.softCap}}
+	p := &block{window: window, options: attn.Options{Mask: mask(window), SoftCap: m.softCap}}
 	if !m.noBefore {
 		p.selfNorm = m.norm(b, "input_layernorm", z.Width)
 	}

@@ -214,6 +214,22 @@ func decoderName(block int) string { return fmt.Sprintf("decoder.%d.self", block
 // crossName is the name of the cross-attention of a decoder's block.
 func crossName(block int) string { return fmt.Sprintf("decoder.%d.cross", block) }
 
+// encoderMask lets a query attend to as many keys on either side: window keys in total, an odd number, unless it is 0.
+func encoderMask(window int) attn.Mask {
+	if window > 0 {
+		return mask.Window(window/2, window/2)
+	}
+	return attn.Mask{}
+}
+
+// oddWindow returns the total number of keys for half a window on each side, and 0 for 0.
+func oddWindow(window int) int {
+	if window == 0 {
+		return 0
+	}
+	return window/2*2 + 1
+}
+
 // decoderMask lets a query attend to itself and the keys before it: at most window keys in total,
 // unless window is 0.
 func decoderMask(window int) attn.Mask {

@@ -206,6 +206,13 @@ case("modernbert_text", "ModernBertForSequenceClassification", MODERN | LABELS |
 case("modernbert_tokens", "ModernBertForTokenClassification", MODERN | LABELS | dict(hidden_activation="relu"), NEAR)
 case("modernbert_answers", "ModernBertForQuestionAnswering", MODERN, NEAR)
 
+case("gemma3_embed", "Gemma3TextModel",
+     dict(vocab_size=43, hidden_size=12, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=10,
+          intermediate_size=17, max_position_embeddings=64, sliding_window=4, sliding_window_pattern=2, query_pre_attn_scalar=7,
+          use_bidirectional_attention=True,
+          rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 50.0},
+                           "sliding_attention": {"rope_type": "default", "rope_theta": 10.0}}), NEAR)
+
 
 # ---------------------------------------------------------------- writing
 
