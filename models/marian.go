@@ -25,13 +25,19 @@ var marianFamily = Family{
 }
 
 func newMarian(b *Builder) Network {
-	const eps = 1e-5 // not a setting
-	s, base := b.Config, b.Within("model")
-	twoStacks(s)
+	s := b.Config
 	for _, key := range []string{"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"} {
 		s.Only(key, false)
 	}
 	s.Only("static_position_embeddings", true)
+	return twoTransformers(b, s.Int("pad_token_id", 58100), false)
+}
+
+// twoTransformers builds Marian and BART, which differ in their embeddings.
+func twoTransformers(b *Builder, start int, learnt bool) Network {
+	const eps = 1e-5 // not a setting
+	s, base := b.Config, b.Within("model")
+	twoStacks(s)
 	s.Only("tie_word_embeddings", true)
 	act := s.Activation("activation_function", "gelu")
 	sizes := func(stack string) Sizes {
@@ -49,7 +55,7 @@ func newMarian(b *Builder) Network {
 	s.Only("num_hidden_layers", from.sizes.Layers) // the encoder's number, which transformers also reads from here
 	from.sizes.Kind, to.sizes.Kind = heads.Encoder, heads.Decoder
 	to.sizes.Vocabulary = s.SizeOr("decoder_vocab_size", from.sizes.Vocabulary)
-	e.start = startToken(s, s.Int("pad_token_id", 58100), to.sizes.Vocabulary)
+	e.start = startToken(s, start, to.sizes.Vocabulary)
 
 	in, out := base.Name("encoder.embed_tokens"), base.Name("decoder.embed_tokens")
 	if s.Bool("share_encoder_decoder_embeddings", true) {
@@ -70,11 +76,18 @@ func newMarian(b *Builder) Network {
 		to.shift = b.Fixed("final_logits_bias", 1, to.sizes.Vocabulary)
 	}
 
-	from.positions = marianPositions(base.At("encoder"), from.sizes)
+	for i, d := range []*stack{from, to} {
+		at := base.At([]string{"encoder", "decoder"}[i])
+		if learnt {
+			d.positions = bartPositions{at.Embedding("embed_positions", bartOffset+d.sizes.Positions, d.sizes.Width)}
+			d.wordsNorm = at.LayerNorm("layernorm_embedding", d.sizes.Width, eps)
+		} else {
+			d.positions = marianPositions(at, d.sizes)
+		}
+	}
 	for i := range from.sizes.Layers {
 		from.blocks = append(from.blocks, marianBlock(base.At(fmt.Sprintf("encoder.layers.%d", i)), encoderName(i), from.sizes, act, eps))
 	}
-	to.positions = marianPositions(base.At("decoder"), to.sizes)
 	for i := range to.sizes.Layers {
 		at := base.At(fmt.Sprintf("decoder.layers.%d", i))
 		block := marianBlock(at, decoderName(i), to.sizes, act, eps)

@@ -82,7 +82,7 @@ func TestRefusedSettings(t *testing.T) {
 		change map[string]any
 		want   string
 	}{
-		{"bert", map[string]any{"model_type": "bart"}, `models: DIR/config.json: model_type "bart" is not known, want one of bert, camembert, distilbert, `},
+		{"bert", map[string]any{"model_type": "pegasus"}, `models: DIR/config.json: model_type "pegasus" is not known, want one of bert, camembert, distilbert, `},
 		{"bert", map[string]any{"model_type": nil}, "has no model_type, want one of bert, "},
 		{"bert", map[string]any{"hidden_size": nil}, "config.json: hidden_size is missing, want a positive number"},
 		{"bert", map[string]any{"hidden_size": "15"}, `config.json: hidden_size is "15", want a positive number`},

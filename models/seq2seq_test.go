@@ -348,7 +348,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 	for _, c := range []struct{ generation, want string }{
 		{`{"bad_words_ids": [[31]]}`, "bad_words_ids has token id 31, want 0 to 30"},
 		{`{"bad_words_ids": [[]]}`, "bad_words_ids is [[]], want a list of words, each a list of token ids"},
-		{`{"forced_bos_token_id": 3}`, "forced_bos_token_id is 3, want none"},
+		{`{"forced_bos_token_id": 31}`, "forced_bos_token_id is 31, want 0 to 30"},
 		{`{"decoder_start_token_id": -1}`, "decoder_start_token_id is -1, want 0 to 30"},
 	} {
 		dir := copyDir(t, "testdata/seq2seq/marian")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -56,6 +57,13 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 			return nil, err
 		}
 		w.sources, w.begin = prompts, []int{start}
+		forced, given, err := m.generationToken("forced_bos_token_id") // BART begins each text with a token
+		if err != nil {
+			return nil, err
+		}
+		if given {
+			w.begin = append(w.begin, forced)
+		}
 	}
 	if most := z.output().Positions; most > 0 {
 		w.most = most - len(w.begin) + 1 // the last one is not read
@@ -71,28 +79,27 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 
 // startToken returns the first token of a target.
 func (m *Model) startToken() (int, error) {
-	path, value, err := m.generationSetting("forced_bos_token_id")
-	if err != nil {
-		return 0, err
-	}
-	if value != nil {
-		return 0, &FormatError{path, fmt.Errorf("forced_bos_token_id is %s, want none", quote.JSON(value))}
-	}
 	const key = "decoder_start_token_id"
-	if path, value, err = m.generationSetting(key); err != nil {
-		return 0, err
+	id, given, err := m.generationToken(key)
+	if given || err != nil {
+		return id, err
 	}
-	if value == nil {
-		if n, ok := m.Network.(interface{ StartToken() int }); ok {
-			return n.StartToken(), nil
-		}
-		return 0, &FormatError{path, fmt.Errorf("%s is missing, want a token id", key)}
+	if n, ok := m.Network.(interface{ StartToken() int }); ok {
+		return n.StartToken(), nil
 	}
-	var id int
+	return 0, &FormatError{filepath.Join(m.Dir, configFile), fmt.Errorf("%s is missing, want a token id", key)}
+}
+
+// generationToken returns a setting of generation that is a token.
+func (m *Model) generationToken(key string) (id int, given bool, err error) {
+	path, value, err := m.generationSetting(key)
+	if value == nil || err != nil {
+		return 0, false, err
+	}
 	if most := m.Sizes().output().Vocabulary - 1; json.Unmarshal(value, &id) != nil || id < 0 || id > most {
-		return 0, &FormatError{path, fmt.Errorf("%s is %s, want 0 to %d", key, quote.JSON(value), most)}
+		return 0, false, &FormatError{path, fmt.Errorf("%s is %s, want 0 to %d", key, quote.JSON(value), most)}
 	}
-	return id, nil
+	return id, true, nil
 }
 
 // logits reads the next tokens of each sequence, the same number for all, and returns the scores

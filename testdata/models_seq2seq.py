@@ -39,7 +39,7 @@ import safetensors.torch
 import torch
 import torch.nn.functional as F
 import transformers
-from transformers import MarianConfig, MarianMTModel, T5Config, T5ForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel, T5Config, T5ForConditionalGeneration
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -49,6 +49,13 @@ LENS, TARGET_LENS = [11, 5], [3, 7]
 MARGIN = 1e-3  # by which each of them is ahead of the next best, far more than float32 errs
 VOCABULARY = 31
 PAD = {"marian": VOCABULARY - 1, "t5": 0}
+
+
+def bart(**more):
+    sizes = dict(vocab_size=VOCABULARY, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,
+                 decoder_attention_heads=2, encoder_ffn_dim=17, decoder_ffn_dim=19, max_position_embeddings=61,
+                 forced_eos_token_id=None)
+    return BartConfig(**{**sizes, **more})
 
 
 def marian(**more):
@@ -74,7 +81,7 @@ class Case:
         self.rewrite = rewrite or (lambda config: config)  # changes config.json
         self.generation = generation  # of generation_config.json
         self.various = various  # different tokens among those that are generated, at least
-        self.kind = {"marian": MarianMTModel, "t5": T5ForConditionalGeneration}[config.model_type]
+        self.kind = {"bart": BartForConditionalGeneration, "marian": MarianMTModel, "t5": T5ForConditionalGeneration}[config.model_type]
 
     def untied(self):
         return self.config.model_type == "t5" and not self.config.scale_decoder_outputs
@@ -118,6 +125,8 @@ def t5_copies(tensors):
 
 
 CASES = {
+    "bart": Case(bart()),
+    "bart_scaled": Case(bart(scale_embedding=True, activation_function="relu", decoder_layers=1), generation={"forced_bos_token_id": 5}),
     "marian": Case(marian(), generation={"bad_words_ids": [[PAD["marian"]], [5, 7]], "num_beams": 6}),
     "marian_old": Case(marian(decoder_attention_heads=4, activation_function="relu", scale_embedding=False), with_copies, old_marian, various=2),
     "marian_two_vocabularies": Case(marian(decoder_vocab_size=37, share_encoder_decoder_embeddings=False, encoder_layers=3, decoder_layers=2,
@@ -163,11 +172,12 @@ def build(case, weights, dtype):
         state = model.state_dict()
         for name, x in weights.items():
             state[name].copy_(x.to(dtype))
-        if case.config.model_type == "marian":
+        if case.config.model_type != "t5":
             model.final_logits_bias = model.final_logits_bias.to(dtype)
-            for stack in model.model.encoder, model.model.decoder:  # sinusoids are float32 numbers in both
-                table = stack.embed_positions.create_weight().to(torch.float32)
-                stack.embed_positions.weight.data = table.to(dtype)
+            for stack in model.model.encoder, model.model.decoder:
+                if case.config.model_type == "marian":  # sinusoids are float32 numbers in both
+                    table = stack.embed_positions.create_weight().to(torch.float32)
+                    stack.embed_positions.weight.data = table.to(dtype)
                 stack.embed_tokens.padding_idx = None  # or else the gradient of the first token would be left out
     return model.eval()
 
@@ -175,8 +185,9 @@ def build(case, weights, dtype):
 def tensors_of(case, seed):
     """Returns the weights in float32, as the file stores them."""
     model = build(case, {}, torch.float32)
-    shapes = {name: p.shape for name, p in model.named_parameters() if "embed_positions" not in name}
-    if case.config.model_type == "marian":
+    fixed = "embed_positions" if case.config.model_type == "marian" else "none"
+    shapes = {name: p.shape for name, p in model.named_parameters() if fixed not in name}
+    if case.config.model_type != "t5":
         shapes["final_logits_bias"] = model.final_logits_bias.shape
     return {name: draw(name, shape, 1000 * seed + i, case.config.model_type == "t5").to(torch.float32) for i, (name, shape) in enumerate(shapes.items())}
 
@@ -188,20 +199,23 @@ def generate(case, model, ids):
     """
     g = model.generation_config
     start = case.config.decoder_start_token_id
-    banned = case.generation["bad_words_ids"] if case.generation else [[PAD[case.config.model_type]]] if case.rewrite is old_marian else None
-    common = dict(attention_mask=torch.ones_like(ids[None]), do_sample=False, use_cache=True, decoder_start_token_id=start, bad_words_ids=banned)
+    settings = case.generation or {}
+    forced, skip = settings.get("forced_bos_token_id"), 2 if "forced_bos_token_id" in settings else 1  # tokens not written
+    banned = settings["bad_words_ids"] if "bad_words_ids" in settings else [[PAD[case.config.model_type]]] if case.rewrite is old_marian else None
+    common = dict(attention_mask=torch.ones_like(ids[None]), do_sample=False, use_cache=True, decoder_start_token_id=start, bad_words_ids=banned,
+                  forced_bos_token_id=forced)
     with torch.no_grad():
         g.eos_token_id = g.pad_token_id = g.forced_eos_token_id = None
-        y = model.generate(ids[None], max_new_tokens=STEPS, output_scores=True, return_dict_in_generate=True, **common)
-        best = torch.stack(y.scores)[:, 0].topk(2).values
+        y = model.generate(ids[None], max_new_tokens=STEPS + skip - 1, output_scores=True, return_dict_in_generate=True, **common)
+        best = torch.stack(y.scores)[skip - 1:, 0].topk(2).values
         margin = (best[:, 0] - best[:, 1]).min().item()
-        if margin < MARGIN or y.sequences[0, 1:].unique().numel() < case.various:
+        if margin < MARGIN or y.sequences[0, skip:].unique().numel() < case.various:
             return None
         end = case.config.eos_token_id
         g.eos_token_id, g.pad_token_id = end, start
-        beam = model.generate(ids[None], max_new_tokens=12, num_beams=4, length_penalty=1.0, early_stopping=False, **common)[0]
-    beam = beam[1:].tolist()
-    return y.sequences[0, 1:], torch.tensor(beam[:beam.index(end)] if end in beam else beam)
+        beam = model.generate(ids[None], max_new_tokens=11 + skip, num_beams=4, length_penalty=1.0, early_stopping=False, **common)[0]
+    beam = beam[skip:].tolist()
+    return y.sequences[0, skip:], torch.tensor(beam[:beam.index(end)] if end in beam else beam)
 
 
 def run(case, model, ids, targets, dtype):
@@ -222,7 +236,7 @@ def run(case, model, ids, targets, dtype):
         labels = targets[:, 1:].masked_fill(~written[:, 1:], -100)
         F.cross_entropy(y.logits[:, :-1].flatten(0, 1), labels.flatten()).backward()
         for name, p in model.named_parameters():
-            if "embed_positions" in name:
+            if case.config.model_type == "marian" and "embed_positions" in name:
                 continue
             g = p.grad.flatten()
             direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
