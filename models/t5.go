@@ -24,7 +24,21 @@ import (
 // Variants Improve Transformer", 2020, https://arxiv.org/abs/2002.05202, for 1.1.
 var t5Family = Family{Type: "t5", Name: "T5", New: newT5, Harmless: []string{"dropout_rate", "n_positions"}}
 
-func newT5(b *Builder) Network {
+// mt5Family is mT5: T5 1.1 for many languages.
+//
+// Source: Xue et al., "mT5: A Massively Multilingual Pre-trained Text-to-Text Transformer", 2021,
+// https://arxiv.org/abs/2010.11934.
+var mt5Family = Family{Type: "mt5", Name: "mT5", New: newMT5, Harmless: []string{"dropout_rate", "n_positions"}}
+
+func newT5(b *Builder) Network { return t5(b, b.Config.Bool("tie_word_embeddings", true), "relu") }
+
+func newMT5(b *Builder) Network {
+	b.Config.Ignore("tie_word_embeddings") // transformers 5 says that the matrices are tied in files with two of them
+	return t5(b, false, "gated-gelu")
+}
+
+// t5 builds both. tied is the setting that the embedding matrix is also that of the logits.
+func t5(b *Builder, tied bool, feedForward string) Network {
 	s := b.Config
 	twoStacks(s)
 	if !b.HasAny("decoder.") {
@@ -49,7 +63,6 @@ func newT5(b *Builder) Network {
 	// Version 1.0 uses the embedding matrix for the logits too, after multiplying states by 1/√D;
 	// 1.1 has a separate matrix. Files from transformers 5 contain scale_decoder_outputs, and
 	// always declare the matrices tied.
-	tied := s.Bool("tie_word_embeddings", true)
 	scaled := s.Bool("scale_decoder_outputs", tied)
 	same := []string{"shared", "encoder.embed_tokens", "decoder.embed_tokens"}
 	own := !tied || !scaled && b.Has("lm_head.weight")
@@ -60,7 +73,7 @@ func newT5(b *Builder) Network {
 	if own {
 		logits = b.Matrix("lm_head", encoder.Width, encoder.Vocabulary)
 	}
-	e.source, e.target = t5Stack(b.At("encoder"), encoder, table), t5Stack(b.At("decoder"), decoders, table)
+	e.source, e.target = t5Stack(b.At("encoder"), encoder, table, feedForward), t5Stack(b.At("decoder"), decoders, table, feedForward)
 	if e.target.logits = logits; scaled {
 		e.target.shrink = float32(1 / math.Sqrt(float64(encoder.Width)))
 	}
@@ -70,7 +83,7 @@ func newT5(b *Builder) Network {
 }
 
 // t5Stack is the encoder or the decoder.
-func t5Stack(b *Builder, z Sizes, table words) *stack {
+func t5Stack(b *Builder, z Sizes, table words, feedForward string) *stack {
 	s, name, causal := b.Config, encoderName, z.Kind == heads.Decoder
 	if causal {
 		name = decoderName
@@ -106,17 +119,17 @@ func t5Stack(b *Builder, z Sizes, table words) *stack {
 			p.crossNorm, p.cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
 			last = "layer.2"
 		}
-		p.ffNorm, p.ff = at.RMSNorm(last+".layer_norm", z.Width, eps), t5FeedForward(at.At(last+".DenseReluDense"), z)
+		p.ffNorm, p.ff = at.RMSNorm(last+".layer_norm", z.Width, eps), t5FeedForward(at.At(last+".DenseReluDense"), z, feedForward)
 		d.blocks = append(d.blocks, p)
 	}
 	return d
 }
 
 // t5FeedForward is wo·act(wi·x), or wo·(act(wi_0·x)·wi_1·x) if the setting begins with
-// "gated-".
-func t5FeedForward(b *Builder, z Sizes) Layer {
+// "gated-". usual is the default of the setting.
+func t5FeedForward(b *Builder, z Sizes, usual string) Layer {
 	s := b.Config
-	kind := s.Text("feed_forward_proj", "relu")
+	kind := s.Text("feed_forward_proj", usual)
 	name, gated := strings.CutPrefix(kind, "gated-")
 	if kind == "gated-gelu" {
 		name = "gelu_new"

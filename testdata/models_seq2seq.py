@@ -39,7 +39,8 @@ import safetensors.torch
 import torch
 import torch.nn.functional as F
 import transformers
-from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel, T5Config, T5ForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel, MT5Config, MT5ForConditionalGeneration
+from transformers import T5Config, T5ForConditionalGeneration
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -66,10 +67,10 @@ def marian(**more):
     return MarianConfig(**{**sizes, **more})
 
 
-def t5(**more):
+def t5(kind=T5Config, **more):
     sizes = dict(vocab_size=VOCABULARY, d_model=12, d_kv=5, d_ff=17, num_layers=2, num_heads=3,
                  relative_attention_num_buckets=8, relative_attention_max_distance=13, decoder_start_token_id=PAD["t5"])
-    return T5Config(**{**sizes, **more})
+    return kind(**{**sizes, **more})
 
 
 class Case:
@@ -81,10 +82,12 @@ class Case:
         self.rewrite = rewrite or (lambda config: config)  # changes config.json
         self.generation = generation  # of generation_config.json
         self.various = various  # different tokens among those that are generated, at least
-        self.kind = {"bart": BartForConditionalGeneration, "marian": MarianMTModel, "t5": T5ForConditionalGeneration}[config.model_type]
+        self.kind = {"bart": BartForConditionalGeneration, "marian": MarianMTModel, "mt5": MT5ForConditionalGeneration,
+                     "t5": T5ForConditionalGeneration}[config.model_type]
+        self.t5 = config.model_type.endswith("t5")
 
     def untied(self):
-        return self.config.model_type == "t5" and not self.config.scale_decoder_outputs
+        return self.t5 and not getattr(self.config, "scale_decoder_outputs", False)
 
 
 def old_marian(config):
@@ -131,6 +134,7 @@ CASES = {
     "marian_old": Case(marian(decoder_attention_heads=4, activation_function="relu", scale_embedding=False), with_copies, old_marian, various=2),
     "marian_two_vocabularies": Case(marian(decoder_vocab_size=37, share_encoder_decoder_embeddings=False, encoder_layers=3, decoder_layers=2,
                                            activation_function="gelu", d_model=13, encoder_attention_heads=1, decoder_attention_heads=13)),
+    "mt5": Case(t5(MT5Config, tie_word_embeddings=False)),
     "t5": Case(t5(num_layers=3, num_decoder_layers=2), t5_copies, old_t5),
     "t5_1.1": Case(t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False), rewrite=old_t5),
     "t5_saved_by_5": Case(t5(feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=1)),
@@ -172,7 +176,7 @@ def build(case, weights, dtype):
         state = model.state_dict()
         for name, x in weights.items():
             state[name].copy_(x.to(dtype))
-        if case.config.model_type != "t5":
+        if not case.t5:
             model.final_logits_bias = model.final_logits_bias.to(dtype)
             for stack in model.model.encoder, model.model.decoder:
                 if case.config.model_type == "marian":  # sinusoids are float32 numbers in both
@@ -187,9 +191,9 @@ def tensors_of(case, seed):
     model = build(case, {}, torch.float32)
     fixed = "embed_positions" if case.config.model_type == "marian" else "none"
     shapes = {name: p.shape for name, p in model.named_parameters() if fixed not in name}
-    if case.config.model_type != "t5":
+    if not case.t5:
         shapes["final_logits_bias"] = model.final_logits_bias.shape
-    return {name: draw(name, shape, 1000 * seed + i, case.config.model_type == "t5").to(torch.float32) for i, (name, shape) in enumerate(shapes.items())}
+    return {name: draw(name, shape, 1000 * seed + i, case.t5).to(torch.float32) for i, (name, shape) in enumerate(shapes.items())}
 
 
 def generate(case, model, ids):
