@@ -88,6 +88,8 @@ type encoderNames struct {
 	in, out  string // of the feed-forward network
 	ffNorm   string
 	pruned   bool // config.json may list pruned heads
+
+	embedding int // size of the embeddings, 0 for that of the states
 }
 
 var bertNames = encoderNames{
@@ -106,17 +108,17 @@ var bertNames = encoderNames{
 func (n encoderNames) encoder(
 	base *Builder, z Sizes, rows int, place func(ids []int) []int, eps float32, act Activation, o attn.Options,
 ) *stack {
-	in := base.At("embeddings")
+	in, size := base.At("embeddings"), cmp.Or(n.embedding, z.Width)
 	e := &stack{
 		sizes:     z,
-		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
-		positions: in.Embedding("position_embeddings", rows, z.Width),
+		words:     in.Embedding("word_embeddings", z.Vocabulary, size),
+		positions: in.Embedding("position_embeddings", rows, size),
 		place:     place,
 	}
 	if z.Types > 0 {
-		e.types = in.Embedding("token_type_embeddings", z.Types, z.Width)
+		e.types = in.Embedding("token_type_embeddings", z.Types, size)
 	}
-	e.wordsNorm = in.LayerNorm("LayerNorm", z.Width, eps)
+	e.wordsNorm = in.LayerNorm("LayerNorm", size, eps)
 	for i := range z.Layers {
 		b := base.At(fmt.Sprintf("%s.%d", n.layers, i))
 		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections}

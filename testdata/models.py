@@ -101,6 +101,8 @@ def compute(model, given):
     for key in ("logits", "prediction_logits"):
         if key in out:
             logits = out[key]
+            if logits.shape == given["ids"].shape:  # one class of each token
+                logits = logits[..., None]
             wanted["want.logits"] = hide(logits) if logits.dim() == 3 else logits
     if "start_logits" in out:
         wanted["want.logits"] = hide(torch.stack([out.start_logits, out.end_logits], -1))
@@ -192,6 +194,13 @@ case("mpnet_words", "MPNetForMaskedLM", MPNET | dict(hidden_act="relu"), PADDED)
 case("mpnet_text", "MPNetForSequenceClassification", MPNET | LABELS, PADDED)
 case("mpnet_tokens", "MPNetForTokenClassification", MPNET | LABELS, PADDED)
 case("mpnet_answers", "MPNetForQuestionAnswering", MPNET, PADDED)
+
+ELECTRA = BERT | dict(embedding_size=9)
+case("electra", "ElectraForPreTraining", ELECTRA, TYPED)
+case("electra_words", "ElectraForMaskedLM", ELECTRA | dict(hidden_act="relu"), TYPED, dtype=torch.float32)
+case("electra_text", "ElectraForSequenceClassification", ELECTRA | LABELS | dict(embedding_size=15), TYPED)
+case("electra_tokens", "ElectraForTokenClassification", ELECTRA | LABELS, TYPED)
+case("electra_answers", "ElectraForQuestionAnswering", ELECTRA, TYPED)
 
 # Every query attends to a token, also in a window of five.
 NEAR = dict(ids=[[2, 17, 29, 5, 41, 11, 3], [2, 36, 8, 14, 3, 0, 0]], lens=[7, 5])
