@@ -26,20 +26,15 @@ func usesPairs() bool { return hasPairs && (active == avx512 || active == amx) }
 // quads reports whether inputs and weights are words of integers: wherever there is assembly.
 func (w *Packed) quads() bool { return w.Rounded && w.Format == Int8 && active != generic }
 
-// quadsKernel returns the kernel for integers, the largest number of rows of its tiles, and the columns of a panel.
-func quadsKernel() (kernel func(*tileArgs), rows, width int) {
-	switch {
-	case active != avx2 && hasQuads:
-		return gemmQuadsAVX512, tileRows, 32
-	case hasShortQuads:
-		return gemmQuadsDotAVX2, narrowRows, 8
-	}
-	return gemmQuadsAVX2, tileRows, 8
-}
+// longQuads reports whether the kernel for integers is that of AVX-512. It reads biases and writes a part of a panel.
+func longQuads() bool { return active != avx2 && hasQuads }
 
+// quadsWidth is the number of columns of a panel of integers.
 func quadsWidth() int {
-	_, _, width := quadsKernel()
-	return width
+	if longQuads() {
+		return 32
+	}
+	return 8
 }
 
 // toPairs sets rows of dst, which follow one another, to the pairs of rows of m, whose elements are contiguous. The
@@ -106,32 +101,54 @@ func toQuads(dst, x []float32, groups int) {
 
 // multiplyQuads is Multiply for rows of groups.
 func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
-	kernel, highest, _ := quadsKernel()
-	var partial [narrowRows * 32]float32
-	l, words := w.wordLayout(), view[float32](w.Memory)
-	t := tileArgs{aRow: 4 * a.Row, depth: integersOf(w.K)}
+	l, words, long := w.wordLayout(), view[float32](w.Memory), longQuads()
+	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
+	highest := tileRows
+	if !long && hasShortQuads {
+		highest = narrowRows
+	}
 	for j := j0; j < j1; j += l.Width {
-		t.b = &words[l.At(0, j)]
-		cols := min(l.Width, j1-j)
+		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
+		if bias != nil {
+			t.start, t.bias = startBias, &bias[j]
+		}
 		for i := 0; i < m; i += t.rows {
 			left := (m - i + highest - 1) / highest // tiles of nearly the same height
 			t.rows = (m - i + left - 1) / left
-			sums := c.from(i, j)
-			if cols < l.Width {
-				sums = RowMajor(partial[:], l.Width)
-			}
-			for r := range t.rows {
-				if row := sums.Data[r*sums.Row:][:cols]; bias != nil {
-					copy(row, bias[j:])
-				} else {
-					clear(row)
-				}
-			}
-			t.a, t.c, t.cRow = &a.Data[i*a.Row], &sums.Data[0], 4*sums.Row
-			kernel(&t)
-			for r := 0; cols < l.Width && r < t.rows; r++ {
-				copy(c.Data[(i+r)*c.Row+j:][:cols], sums.Data[r*sums.Row:])
+			t.a = &a.Data[i*a.Row]
+			if long {
+				t.c = &c.Data[i*c.Row+j]
+				gemmQuadsAVX512(&t)
+			} else {
+				t.addQuads(c.from(i, j), bias, j)
 			}
 		}
+	}
+}
+
+// addQuads computes a tile with kernels that add whole panels to C.
+func (t tileArgs) addQuads(c Mat, bias []float32, j int) {
+	sums, width := c, quadsWidth()
+	if t.last < width {
+		s := scratches.Get().(*scratch)
+		defer s.free()
+		s.tile = grow(s.tile, t.rows*width)
+		sums = RowMajor(s.tile, width)
+	}
+	for r := range t.rows {
+		if row := sums.Data[r*sums.Row:][:t.last]; bias != nil {
+			copy(row, bias[j:])
+		} else {
+			clear(row)
+		}
+	}
+	t.c, t.cRow = &sums.Data[0], 4*sums.Row
+	if hasShortQuads {
+		gemmQuadsDotAVX2(&t)
+	} else {
+		gemmQuadsAVX2(&t)
+	}
+	for r := 0; t.last < width && r < t.rows; r++ {
+		copy(c.Data[r*c.Row:][:t.last], sums.Data[r*sums.Row:])
 	}
 }

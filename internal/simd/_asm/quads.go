@@ -18,10 +18,13 @@ type quadTile struct {
 	// dot multiplies the four integers of each word and adds the products to sum. Nil widens integers to 16 bits, which
 	// has two vectors of sums for each vector of columns.
 	dot func(b, a, sum Op)
+	// keeps means that there are registers for the sums of the groups so far. They begin with the bias, and the columns
+	// may end within the panel. Without them, a tile of whole vectors is added to C, group after group.
+	keeps bool
 }
 
-// gemmQuads writes the kernel. It adds a tile of whole vectors to C, group after group. The sums of a group are
-// integers. The number of words of all groups is a multiple of four.
+// gemmQuads writes the kernel. The sums of a group are integers. The number of words of all groups is a multiple of
+// four.
 func gemmQuads(tile quadTile) func(s avxProgram) {
 	return func(s avxProgram) {
 		t := arguments{s, pointer("t"), tileArg}
@@ -32,12 +35,26 @@ func gemmQuads(tile quadTile) func(s avxProgram) {
 		LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
 		LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
 		LEAQ(Mem{Base: p.a, Index: p.aRow3, Scale: 2}, p.a6)
+		var columns [2]mask
+		if tile.keeps {
+			columns = s.amxColumns(t.general("last"))
+		}
 		t.eachHeight(tile.rows, func(rows int) {
+			var kept [][]reg.VecVirtual
+			if tile.keeps {
+				kept = p.begin(t, rows, columns)
+			}
 			group := label("group")
 			Label(group)
-			p.group(rows)
+			p.group(rows, kept)
 			TESTQ(p.left, p.left)
 			JNZ(LabelRef(group))
+			for _, row := range kept {
+				for v, sum := range row {
+					s.writeAt(sum, &columns[v], Mem{Base: p.c, Disp: v * s.bytes()})
+				}
+				ADDQ(p.cRow, p.c)
+			}
 			s.end()
 		})
 	}
@@ -51,6 +68,30 @@ type quadProduct struct {
 	avxProduct
 	quadTile
 	a6, b, left, c, cRow reg.GPVirtual // left is the number of words
+}
+
+// begin returns the initial sums.
+func (p *quadProduct) begin(t arguments, rows int, columns [2]mask) [][]reg.VecVirtual {
+	sums := make([][]reg.VecVirtual, rows)
+	for r := range sums {
+		sums[r] = p.vecs(p.vectors)
+	}
+	p.ifElse(t.is("start", startBias), func() {
+		bias := t.general("bias")
+		for v, first := range sums[0] {
+			p.readAt(Mem{Base: bias, Disp: v * p.bytes()}, &columns[v], first)
+			for _, row := range sums[1:] {
+				VMOVUPS(first, row[v])
+			}
+		}
+	}, func() {
+		for _, row := range sums {
+			for _, sum := range row {
+				p.setZero(sum)
+			}
+		}
+	})
+	return sums
 }
 
 // word returns the address of a word of row r.
@@ -70,8 +111,8 @@ func (p *quadProduct) move(words int) {
 	ADDQ(I32(words*p.rowBytes()), p.b)
 }
 
-// group writes the code for a group.
-func (p *quadProduct) group(rows int) {
+// group writes the code for a group, whose sums are added to those that are kept, or else to C.
+func (p *quadProduct) group(rows int, kept [][]reg.VecVirtual) {
 	each := p.vectors
 	if p.dot == nil {
 		each *= 2
@@ -113,19 +154,27 @@ func (p *quadProduct) group(rows int) {
 	MOVQ(p.c, c)
 	for r := range sums {
 		for v := range p.vectors {
-			sum, old, factor := sums[r][v], p.reg(), p.reg()
+			sum, factor := sums[r][v], p.reg()
+			var old reg.VecVirtual
+			if kept != nil {
+				old = kept[r][v]
+			} else {
+				old = p.reg()
+				VMOVUPS(Mem{Base: c, Disp: v * p.bytes()}, old)
+			}
 			if p.dot == nil { // neighbours are the sums of a column
 				VPHADDD(sums[r][2*v+1], sums[r][2*v], sum)
 				VPERMQ(U8(0xd8), sum, sum)
 			}
 			VCVTDQ2PS(sum, sum)
 			VMULPS(Mem{Base: p.b, Disp: v * p.bytes()}, sum, sum)
-			VMOVUPS(Mem{Base: c, Disp: v * p.bytes()}, old)
 			VBROADCASTSS(p.word(r, 0), factor)
 			VFMADD231PS(factor, sum, old)
 			VBROADCASTSS(p.word(r, 1), factor)
 			VFMADD231PS(Mem{Base: p.b, Disp: p.rowBytes() + v*p.bytes()}, factor, old)
-			VMOVUPS(old, Mem{Base: c, Disp: v * p.bytes()})
+			if kept == nil {
+				VMOVUPS(old, Mem{Base: c, Disp: v * p.bytes()})
+			}
 		}
 		ADDQ(p.cRow, c)
 	}

@@ -200,11 +200,11 @@ registers for all steps of k.`,
 			{name: "gemmPairsStream", asm: tileAsm, byHand: true, when: "kernel == kernelPairsStream", code: gemmPairs(4, true),
 				does: "is gemmFloat32 for pairs of bfloat16."},
 			{name: "gemmQuads", asm: tileAsm, byHand: true, when: "kernel == kernelQuads", code: code{
-				avx512: func() { gemmQuads(quadTile{6, 2, dotLong})(avxProgram{avx512}) },
-				avx2:   func() { gemmQuads(quadTile{6, 1, nil})(avxProgram{avx2}) },
+				avx512: func() { gemmQuads(quadTile{6, 2, dotLong, true})(avxProgram{avx512}) },
+				avx2:   func() { gemmQuads(quadTile{6, 1, nil, false})(avxProgram{avx2}) },
 			}, does: `adds A·B to C for groups of 8-bit integers, a tile of up to six rows and a whole panel. For each group, integers
 are multiplied and added as integers; the sum is multiplied by the scales and added to a float.`},
-			{name: "gemmQuadsDot", asm: tileAsm, byHand: true, when: "kernel == kernelQuadsDot", code: only(avx2, gemmQuads(quadTile{12, 1, dotShort})),
+			{name: "gemmQuadsDot", asm: tileAsm, byHand: true, when: "kernel == kernelQuadsDot", code: only(avx2, gemmQuads(quadTile{12, 1, dotShort, false})),
 				does: "is gemmQuads for up to twelve rows, for processors with AVX-VNNI."},
 		},
 		drivers: []driver{
