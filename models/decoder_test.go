@@ -121,6 +121,10 @@ func checkGradients(t *testing.T, m *models.Model, g *tensortest.Golden, least f
 		}
 		var all []float32
 		for _, p := range e.Parts {
+			if p.Grad() == nil && strings.Contains(e.Name, ".experts.") { // no token uses it
+				all = append(all, make([]float32, p.Len())...)
+				continue
+			}
 			if p.Grad() == nil {
 				t.Errorf("%s has no gradient", e.Name)
 				return

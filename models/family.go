@@ -36,7 +36,7 @@ func Families() Table {
 	return Table{
 		bertFamily, camembertFamily, distilbertFamily, electraFamily, modernBERTFamily, mpnetFamily, robertaFamily, xlmRobertaFamily,
 		gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family,
-		gemma3WithImages, bartFamily, graniteFamily, olmo2Family, olmo3Family, phi3Family, smolLM3Family, starCoder2Family, marianFamily, mt5Family, t5Family, transformerFamily, recurrentFamily,
+		gemma3WithImages, bartFamily, graniteFamily, olmo2Family, olmo3Family, phi3Family, mixtralFamily, qwen3MoEFamily, smolLM3Family, starCoder2Family, marianFamily, mt5Family, t5Family, transformerFamily, recurrentFamily,
 	}
 }
 
@@ -67,6 +67,43 @@ func (t Table) named(s *Settings) (Family, error) {
 	case name == "":
 		return f, fmt.Errorf("has no model_type, want one of %s", strings.Join(t.Types(), ", "))
 	default:
-		return f, fmt.Errorf("model_type %s is not known, want one of %s", quote.Text(name), strings.Join(t.Types(), ", "))
+		return f, fmt.Errorf("model_type %s is not known%s, want one of %s", quote.Text(name), t.near(name), strings.Join(t.Types(), ", "))
 	}
+}
+
+// near returns a part of a message with the type whose name is nearest, if less than half of the name differs.
+func (t Table) near(name string) string {
+	best, least := "", (len(name)+1)/2
+	for _, f := range t {
+		if n := edits(name, f.Type); n < least {
+			best, least = f.Type, n
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (the nearest is %s)", best)
+}
+
+// edits returns the number of bytes to add, remove or replace between two names.
+//
+// Source: Wagner and Fischer, "The String-to-String Correction Problem", 1974.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(before+1, row[j]+1, change)
+		}
+	}
+	return row[len(b)]
 }

@@ -83,6 +83,7 @@ func TestRefusedSettings(t *testing.T) {
 		want   string
 	}{
 		{"bert", map[string]any{"model_type": "pegasus"}, `models: DIR/config.json: model_type "pegasus" is not known, want one of bert, camembert, distilbert, `},
+		{"bert", map[string]any{"model_type": "qwen2_5"}, `model_type "qwen2_5" is not known (the nearest is qwen2), want one of bert, `},
 		{"bert", map[string]any{"model_type": nil}, "has no model_type, want one of bert, "},
 		{"bert", map[string]any{"hidden_size": nil}, "config.json: hidden_size is missing, want a positive number"},
 		{"bert", map[string]any{"hidden_size": "15"}, `config.json: hidden_size is "15", want a positive number`},
@@ -133,6 +134,14 @@ func TestRefusedSettings(t *testing.T) {
 		if got := refused(t, dir); !strings.Contains(got, c.want) {
 			t.Errorf("%s with %v:\n%s\nwant\n%s", c.dir, c.change, got, c.want)
 		}
+	}
+}
+
+// Notes of tools, and settings of null, change nothing.
+func TestHarmlessSettings(t *testing.T) {
+	dir := edit(t, "bert", map[string]any{"unsloth_fixed": true, "_model_name_or_path": "x", "quantum": nil})
+	if _, err := models.Load(dir, models.Options{}); err != nil {
+		t.Error(err)
 	}
 }
 

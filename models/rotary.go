@@ -39,6 +39,8 @@ type rotaryDecoder struct {
 	shifted   bool       // norms are LayerNorms
 	normAfter bool       // there is a norm after each part of a block
 	noBefore  bool       // … and none before it
+	// mixture is in the place of the feed-forward network, unless it or its result is nil.
+	mixture func(b *Builder, block int) Layer
 }
 
 // rotarySizes reads the sizes from config.json. Non-zero sizes in usual are defaults; the default
@@ -151,7 +153,13 @@ func (m rotaryDecoder) block(b *Builder, i int) *block {
 	if !m.noBefore {
 		p.selfNorm = m.norm(b, "input_layernorm", z.Width)
 	}
-	p.self, p.ff = b.MultiHead(b.Kept(i, c), maps), m.feedForward(b)
+	p.self = b.MultiHead(b.Kept(i, c), maps)
+	if m.mixture != nil {
+		p.ff = m.mixture(b, i)
+	}
+	if p.ff == nil {
+		p.ff = m.feedForward(b)
+	}
 	switch {
 	case !m.normAfter: // despite its name, this is the norm before the feed-forward network
 		p.ffNorm = m.norm(b, "post_attention_layernorm", z.Width)

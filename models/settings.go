@@ -224,11 +224,12 @@ func (s *Settings) Labels() []string {
 	return names
 }
 
-// unread returns the keys that have not been read, with their values.
+// unread returns the keys that have not been read, with their values. null means the default, and a tool for training
+// leaves notes that begin with unsloth_.
 func (s *Settings) unread() []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		if !s.read[key] {
+		if !s.read[key] && string(s.values[key]) != "null" && !strings.HasPrefix(key, "unsloth_") {
 			all = append(all, fmt.Sprintf("%s = %s", quote.Name(s.prefix+key), quote.JSON(s.values[key])))
 		}
 	}
@@ -242,7 +243,7 @@ func (s *Settings) unread() []string {
 // training, return values and execution of Python code, text generation (for which
 // generation_config.json is read), and the origin of the file.
 var harmless = []string{
-	"_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "_num_labels",
+	"_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_model_name_or_path", "_name_or_path", "_num_labels",
 	"add_pooling_layer", "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_implementation",
 	"auto_map", "bad_words_ids", "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
 	"classifier_dropout", "cls_token_id", "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample",

@@ -37,8 +37,8 @@ import torch
 import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
-from transformers import GraniteConfig, LlamaConfig, MistralConfig, Olmo2Config, Olmo3Config, Phi3Config, Qwen2Config
-from transformers import Qwen3Config, SmolLM3Config, Starcoder2Config
+from transformers import GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
+from transformers import Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -209,6 +209,13 @@ CASES = {
                       attention_multiplier=0.25, tie_word_embeddings=True)),
     "granite_biases": Case(
         GraniteConfig(**GEMMA, attention_bias=True, mlp_bias=True, rope_parameters=dict(PLAIN)), rewrite=before_v5),
+    "mixtral": Case(MixtralConfig(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96,
+                                  num_local_experts=5, num_experts_per_tok=2)),
+    "qwen3_moe": Case(
+        Qwen3MoeConfig(**THREE, moe_intermediate_size=9, num_experts=4, num_experts_per_tok=3, mlp_only_layers=[1])),
+    "qwen3_moe_normed": Case(
+        Qwen3MoeConfig(**GEMMA, moe_intermediate_size=9, num_experts=6, num_experts_per_tok=2, norm_topk_prob=True,
+                       decoder_sparse_step=2)),
     "olmo2": Case(Olmo2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96)),
     "olmo3": Case(
         Olmo3Config(**{**SMALL, "hidden_size": 24, "num_hidden_layers": 4}, num_key_value_heads=2, sliding_window=4,
@@ -240,6 +247,18 @@ CASES = {
         Gemma3TextConfig(**GEMMA, query_pre_attn_scalar=10, sliding_window=5, layer_types=ALTERNATING),
         rewrite=multimodal, names=beside_images),
 }
+
+
+def parts(kind, name, x):
+    """The tensors of the Hub for a parameter: transformers 5 stacks those of experts."""
+    if "mlp.experts." not in name:
+        return [(name.replace("mlp.gate.", "block_sparse_moe.gate."), x)] if kind == "mixtral" else [(name, x)]
+    at, _, of = name.rpartition(".")
+    at, maps = (at.replace("mlp.", "block_sparse_moe."), "w1 w3 w2") if kind == "mixtral" else (at, "gate_proj up_proj down_proj")
+    gate, up, down = maps.split()
+    if of == "down_proj":
+        return [(f"{at}.{n}.{down}.weight", y) for n, y in enumerate(x)]
+    return [(f"{at}.{n}.{m}.weight", z) for n, y in enumerate(x) for m, z in zip((gate, up), y.chunk(2))]
 
 
 @contextlib.contextmanager
@@ -274,7 +293,7 @@ def draw(name, shape, seed, gemma):
 
 def build(case, weights, dtype):
     with precision(dtype):
-        model = AutoModelForCausalLM.from_config(case.config, attn_implementation="eager", dtype=dtype)
+        model = AutoModelForCausalLM.from_config(case.config, attn_implementation="eager", experts_implementation="eager", dtype=dtype)
         model.load_state_dict({name: x.to(dtype) for name, x in weights.items()}, strict=False)
         model.tie_weights()
         # Buffers are created with the model, some of them with a fixed type.
@@ -304,9 +323,10 @@ def run(model, ids, dtype):
             out[f"want.weights.{n}"] = x[0]
         F.cross_entropy(y.logits[0, :-1], ids[1:]).backward()
         for name, p in model.named_parameters():
-            g = p.grad.flatten()
-            direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
-            out["grad." + name] = torch.stack([g @ direction, g.norm()])
+            for part, g in parts(model.config.model_type, name, p.grad):
+                g = g.flatten()
+                direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
+                out["grad." + part] = torch.stack([g @ direction, g.norm()])
     return {name: x.detach() for name, x in out.items()}
 
 
@@ -365,6 +385,7 @@ def write(folder, name, case):
     config["dtype"] = str(case.dtype).removeprefix("torch.")
     config = case.rewrite(config)
     (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+    stored = {part: y for n, x in stored.items() for part, y in parts(case.config.model_type, n, x)}
     write_weights(folder, {n: x.contiguous() for n, x in case.names(stored).items()}, case.shards)
 
     settings = {"case": name, "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}

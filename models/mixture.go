@@ -1,0 +1,137 @@
+package models
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// mixtralFamily is Mixtral: Mistral with a mixture of experts in each block.
+//
+// Source: Jiang et al., "Mixtral of Experts", 2024, https://arxiv.org/abs/2401.04088.
+var mixtralFamily = Family{
+	Type: "mixtral", Name: "Mixtral", New: newMixtral, Pruning: HeadCounts,
+	Harmless: []string{"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"},
+}
+
+func newMixtral(b *Builder) Network {
+	s := b.Config
+	m := llamaLike(b, Sizes{KVHeads: 8})
+	m.eps = s.Eps("rms_norm_eps", 1e-5)
+	if window := s.SizeOr("sliding_window", 4096); s.Has("sliding_window") && !s.null("sliding_window") {
+		m.window = func(int) int { return window }
+	}
+	experts, top := b.expertsOf("num_local_experts", 2)
+	m.mixture = func(b *Builder, _ int) Layer {
+		return newMixture(b.At("block_sparse_moe"), [3]string{"w1", "w3", "w2"}, m.Width, m.Hidden, experts, top, true, m.activation)
+	}
+	return m.build(b.Within("model"), b)
+}
+
+// qwen3MoEFamily is Qwen3 with mixtures of experts.
+//
+// Source: Yang et al., "Qwen3 Technical Report", 2025, https://arxiv.org/abs/2505.09388.
+var qwen3MoEFamily = Family{
+	Type: "qwen3_moe", Name: "Qwen3 MoE", New: newQwen3MoE, Pruning: HeadCounts,
+	Harmless: []string{"output_router_logits", "router_aux_loss_coef"},
+}
+
+func newQwen3MoE(b *Builder) Network {
+	s := b.Config
+	m := qwen(b, Sizes{KVHeads: 4})
+	m.queryNorm = true
+	m.readBias(s)
+	key := "num_experts"
+	if !s.Has(key) { // as transformers 5 writes it
+		key = "num_local_experts"
+	}
+	experts, top := b.expertsOf(key, 8)
+	hidden, every, normed := s.SizeOr("moe_intermediate_size", 768), s.SizeOr("decoder_sparse_step", 1), s.Bool("norm_topk_prob", false)
+	without := s.Floats("mlp_only_layers")
+	m.mixture = func(b *Builder, i int) Layer {
+		if slices.Contains(without, float64(i)) || (i+1)%every != 0 {
+			return nil
+		}
+		return newMixture(b.At("mlp"), [3]string{"gate_proj", "up_proj", "down_proj"}, m.Width, hidden, experts, top, normed, m.activation)
+	}
+	return m.build(b.Within("model"), b)
+}
+
+// expertsOf reads the number of experts of a block, and how many of them a token uses.
+func (b *Builder) expertsOf(key string, usualTop int) (all, top int) {
+	all, top = b.Count(key), b.Config.SizeOr("num_experts_per_tok", usualTop)
+	if top > all {
+		b.Config.Fail("num_experts_per_tok", "is %d, want at most %s, which is %d", top, key, all)
+		top = all
+	}
+	return all, top
+}
+
+// mixture is a mixture of experts: each token uses those with the highest probabilities, and adds their outputs, times
+// the probabilities. Experts that no token uses are not computed.
+//
+// Source: Shazeer et al., "Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer", 2017,
+// https://arxiv.org/abs/1701.06538.
+type mixture struct {
+	router  *nn.Linear
+	experts []*GatedFeedForward
+	top     int
+	normed  bool // probabilities of the experts of a token sum to 1
+}
+
+// newMixture makes a mixture; maps are the names of the maps Gate, Up and Down.
+func newMixture(b *Builder, maps [3]string, width, hidden, experts, top int, normed bool, act Activation) *mixture {
+	m := &mixture{router: b.Matrix("gate", width, experts), top: top, normed: normed}
+	for i := range experts {
+		at := b.At(fmt.Sprintf("experts.%d", i))
+		m.experts = append(m.experts, &GatedFeedForward{
+			Gate: at.Matrix(maps[0], width, hidden), Up: at.Matrix(maps[1], width, hidden), Down: at.Matrix(maps[2], hidden, width),
+			Activation: act,
+		})
+	}
+	return m
+}
+
+// Forward applies the mixture to each token. Shapes: x and out [B L D].
+func (m *mixture) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	d, k, all := x.Dim(2), m.top, len(m.experts)
+	n := x.Dim(0) * x.Dim(1)
+	if n == 0 {
+		return x
+	}
+	flat := tensor.Reshape(t, x, n, d)
+	chances := tensor.Softmax(t, m.router.Forward(t, flat))
+	tokens, slots := make([][]int, all), make([][]int, all) // of each expert; token i has slots i·k to i·k+k
+	chosen, order := make([]int, 0, n*k), stats.Numbers(all)
+	for i := range n {
+		p := chances.Data()[i*all:][:all]
+		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(p[b], p[a]), a-b) })
+		for _, e := range order[:k] {
+			tokens[e], slots[e] = append(tokens[e], i), append(slots[e], len(chosen))
+			chosen = append(chosen, i*all+e)
+		}
+	}
+	var outputs []*tensor.Tensor
+	place, done := make([]int, n*k), 0 // of each slot in outputs
+	for e, expert := range m.experts {
+		if len(tokens[e]) == 0 {
+			continue
+		}
+		outputs = append(outputs, expert.Forward(t, tensor.Gather(t, flat, tokens[e])))
+		for _, slot := range slots[e] {
+			place[slot], done = done, done+1
+		}
+	}
+	weights := tensor.Reshape(t, tensor.Gather(t, tensor.Reshape(t, chances, n*all, 1), chosen), n, k)
+	if m.normed {
+		sums := tensor.Reshape(t, tensor.SumAxis(t, weights, 1), n, 1)
+		weights = tensor.Div(t, weights, tensor.BroadcastTo(t, sums, n, k))
+	}
+	y := tensor.Gather(t, tensor.Concat(t, 0, outputs...), place)
+	y = tensor.Mul(t, y, tensor.BroadcastTo(t, tensor.Reshape(t, weights, n*k, 1), n*k, d))
+	return tensor.Reshape(t, tensor.SumAxis(t, tensor.Reshape(t, y, n, k, d), 1), x.Shape()...)
+}
