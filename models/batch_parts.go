@@ -50,6 +50,7 @@ func eachPart(t *tensor.Tape, n int, run func(own *tensor.Tape, part int)) {
 	par.For(n, 1, func(part, _ int) {
 		own := tapes.Get().(*tensor.Tape)
 		own.SetContext(t.Context())
+		own.SetPrecision(t.Precision())
 		run(own, part)
 		own.Reset()
 		own.SetContext(context.Background())
@@ -72,6 +73,24 @@ func similar(lens []int) [][]int {
 		parts, order = append(parts, order[:n]), order[n:]
 	}
 	return parts
+}
+
+// eachSimilar returns a row of the given width for each sequence of a batch, from calls of run for sequences of similar
+// lengths.
+func eachSimilar(t *tensor.Tape, x Batch, width int, run func(own *tensor.Tape, some Batch) *tensor.Tensor) *tensor.Tensor {
+	y, parts := t.Make(len(x.IDs), width), similar(x.Lens())
+	eachPart(t, len(parts), func(own *tensor.Tape, part int) {
+		list := parts[part]
+		some := Batch{IDs: pick(x.IDs, list)}
+		if x.Types != nil {
+			some.Types = pick(x.Types, list)
+		}
+		rows := run(own, some).Data()
+		for i, text := range list {
+			copy(y.Data()[text*width:][:width], rows[i*width:])
+		}
+	})
+	return y
 }
 
 // tapes are reused between parts.

@@ -99,19 +99,7 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 	if t.Recording() {
 		return e.vectors(t, x)
 	}
-	y, parts := t.Make(len(x.IDs), e.width), similar(x.Lens())
-	eachPart(t, len(parts), func(own *tensor.Tape, part int) {
-		list := parts[part]
-		some := Batch{IDs: pick(x.IDs, list)}
-		if x.Types != nil {
-			some.Types = pick(x.Types, list)
-		}
-		vectors := e.vectors(own, some).Data()
-		for i, text := range list {
-			copy(y.Data()[text*e.width:][:e.width], vectors[i*e.width:])
-		}
-	})
-	return y
+	return eachSimilar(t, x, e.width, e.vectors)
 }
 
 // vectors is Forward for the whole batch at once.

@@ -162,6 +162,7 @@ case("bert_old", "BertForPreTraining", BERT | dict(hidden_act="relu"), TYPED,
      extra=lambda state: {"bert.embeddings.position_ids": torch.arange(13)[None],
                           "cls.predictions.decoder.weight": state["bert.embeddings.word_embeddings.weight"]})
 case("bert_text", "BertForSequenceClassification", BERT | LABELS | dict(hidden_act="silu"), TYPED, dtype=torch.bfloat16)
+case("bert_rank", "BertForSequenceClassification", BERT | dict(id2label={0: "LABEL_0"}, label2id={"LABEL_0": 0}), TYPED)
 case("bert_tokens", "BertForTokenClassification", BERT | LABELS | dict(hidden_act="quick_gelu", num_attention_heads=5), TYPED)
 case("bert_answers", "BertForQuestionAnswering", BERT | dict(hidden_act="gelu_pytorch_tanh"), TYPED)
 case("bert_next", "BertForNextSentencePrediction", BERT | dict(hidden_act="swish"), TYPED)

@@ -69,7 +69,7 @@ func runStream(ctx context.Context, c console, s shards.Stream, path, invitation
 
 // errNotLines lists the commands and flags that write one line per input line.
 var errNotLines = errors.New("want translate without texts or --map, " +
-	"embed or tokenize without files or texts, or eval or heads with --per-line")
+	"embed, classify, rerank or tokenize without files or texts, or eval or heads with --per-line")
 
 // identityOf returns the identity of a job: everything that determines the output of a command.
 func identityOf(cmd lineCommand, args []string) (shards.Identity, error) {

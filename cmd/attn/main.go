@@ -45,6 +45,8 @@ type commands struct {
 	Models   modelsCommand   `cmd:"" group:"Pretrained models" help:"Describe a model directory."`
 	Run      runCommand      `cmd:"" group:"Pretrained models" help:"Run a pretrained model, and write its logits, hidden states and attention weights to a file."`
 	Embed    embedCommand    `cmd:"" group:"Pretrained models" help:"Compute an embedding vector for each text."`
+	Classify classifyCommand `cmd:"" group:"Pretrained models" help:"Predict the class of each text, or of each pair of texts."`
+	Rerank   rerankCommand   `cmd:"" group:"Pretrained models" help:"Rank texts by how well they answer a query."`
 	Generate generateCommand `cmd:"" group:"Pretrained models" help:"Generate text with a language model."`
 	Tokenize tokenizeCommand `cmd:"" group:"Pretrained models" help:"Print the tokens of texts."`
 

@@ -21,7 +21,7 @@ type shardsCommand struct {
 	Shard   *int     `help:"Number of the shard to process, from 0 (default JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all shards)." placeholder:"I" needs:"shards"`
 	Merge   bool     `help:"Check that no line is missing or duplicated, and write the outputs of all shards in order." either:"task"`
 	Sums    bool     `help:"With --merge, write the sums and means of all numbers as a JSON object instead of the lines." needs:"merge"`
-	Command []string `arg:"" optional:"" passthrough:"" help:"Command to run, with its flags, one that writes one line per input line: translate, embed, tokenize, eval --per-line or heads --per-line." either:"task" needs:"input,shards"`
+	Command []string `arg:"" optional:"" passthrough:"" help:"Command to run, with its flags, one that writes one line per input line: translate, embed, classify, rerank, tokenize, eval --per-line or heads --per-line." either:"task" needs:"input,shards"`
 }
 
 func (shardsCommand) Help() string {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+
+	"github.com/attn-go/attn/internal/app/shards"
+	"github.com/attn-go/attn/internal/app/texts"
+	"github.com/attn-go/attn/models"
+)
+
+type classifyCommand struct {
+	Model  string `required:"" help:"Directory of a pretrained model that classifies texts." placeholder:"DIR"`
+	Pairs  bool   `help:"A line is a pair, a JSON array of two texts."`
+	Strict bool   `help:"Stop at the first line that cannot be classified."`
+	precisionFlag
+	File string `arg:"" optional:"" help:"Text file with one text per line; without it, standard input." placeholder:"FILE" stdin:""`
+}
+
+func (classifyCommand) Help() string {
+	return `Examples:
+
+  attn classify --model distilbert-sst2 reviews.txt > classes.jsonl
+  attn classify --model nli-deberta --pairs premises.jsonl
+
+A line of the output has the most probable label, its probability, and the logits of all
+labels: {"label":"POSITIVE","probability":0.98,"logits":[-2.1,1.9]}. Probabilities are the
+softmax of the logits or, for a model with one label or with labels that do not exclude
+each other (problem_type in config.json), the sigmoid of each.
+
+The output has one line per input line, in the same order. A line that cannot be classified
+becomes {"error": "…"}; with --strict, it ends the run. Longer texts are truncated, of a
+pair the longer one first. See docs/scale.md for details.`
+}
+
+func (cmd *classifyCommand) Run(ctx context.Context, c console) error {
+	return runLines(ctx, c, cmd, cmd.File, "type texts to classify, one per line")
+}
+
+func (cmd *classifyCommand) streams() bool { return cmd.File == "" }
+
+func (cmd *classifyCommand) model() (string, bool) { return cmd.Model, true }
+
+func (cmd *classifyCommand) stream(c console) (shards.Stream, error) {
+	m, err := loadClassifier(c, cmd.Model, cmd.options())
+	if err != nil {
+		return nil, err
+	}
+	f := texts.Classes(m, cmd.Pairs)
+	f.Strict = cmd.Strict
+	return newStream(f, c), nil
+}
+
+type rerankCommand struct {
+	Model  string `required:"" help:"Directory of a pretrained cross-encoder." placeholder:"DIR"`
+	Strict bool   `help:"Stop at the first line that cannot be ranked."`
+	precisionFlag
+	File string `arg:"" optional:"" help:"JSON lines with a query and texts; without it, standard input." placeholder:"FILE" stdin:""`
+}
+
+func (rerankCommand) Help() string {
+	return `Example:
+
+  attn rerank --model ms-marco-MiniLM-L6-v2 found.jsonl > ranked.jsonl
+
+A line of the input has a query and the texts that a search has found:
+
+  {"query": "who keeps the cat?", "texts": ["The dog sleeps.", "Ann has a cat."]}
+
+A line of the output has the numbers of the texts, from 0, and their scores, best first:
+
+  [{"text":1,"score":5.2},{"text":0,"score":-9.8}]
+
+The score is the logit of a model with one label. Texts with equal scores keep their order.
+A line that cannot be ranked becomes {"error": "…"}; with --strict, it ends the run. Longer
+pairs are truncated, the longer text first. See docs/scale.md for details.`
+}
+
+func (cmd *rerankCommand) Run(ctx context.Context, c console) error {
+	return runLines(ctx, c, cmd, cmd.File, "type JSON lines with a query and texts")
+}
+
+func (cmd *rerankCommand) streams() bool { return cmd.File == "" }
+
+func (cmd *rerankCommand) model() (string, bool) { return cmd.Model, true }
+
+func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
+	m, err := loadClassifier(c, cmd.Model, cmd.options())
+	if err != nil {
+		return nil, err
+	}
+	f, err := texts.Ranks(m)
+	if err != nil {
+		return nil, err
+	}
+	f.Strict = cmd.Strict
+	return newStream(f, c), nil
+}
+
+// loadClassifier loads a model with a head for texts.
+func loadClassifier(c console, dir string, o models.Options) (*models.Classifier, error) {
+	m, err := load(c, models.Load, dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return models.NewClassifier(m)
+}
