@@ -33,7 +33,7 @@ func newBERT(b *Builder) Network {
 	pool := bertPooler(base, z) // of the first token; text classifiers need it
 	if b.HasAny("cls.seq_relationship.") {
 		follows := inTurn{pool, b.Linear("cls.seq_relationship", z.Width, 2)}
-		e.head = b.needs(pool, &TaskHead{NextSentence, []string{"follows", "random"}, follows.Forward})
+		e.head = b.needs(pool, &TaskHead{Task: NextSentence, Labels: []string{"follows", "random"}, Logits: follows.Forward})
 	}
 	switch {
 	case b.HasAny("cls.predictions."):
@@ -45,7 +45,7 @@ func newBERT(b *Builder) Network {
 	case b.HasAny("classifier.") && b.wantClass(texts, tokens) == texts:
 		labels := s.Labels()
 		classifier := inTurn{pool, b.Linear("classifier", z.Width, len(labels))}
-		e.head = b.needs(pool, &TaskHead{TextClasses, labels, classifier.Forward})
+		e.head = b.needs(pool, &TaskHead{Task: TextClasses, Labels: labels, Logits: classifier.Forward})
 	default:
 		e.head = cmp.Or(b.tokenHead(z), e.head)
 	}

@@ -50,7 +50,7 @@ func newDistilBERT(b *Builder) Network {
 	case b.HasAny("pre_classifier."):
 		labels := s.Labels()
 		b.wantClass("SequenceClassification")
-		e.head = &TaskHead{TextClasses, labels, inTurn{
+		e.head = &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
 			Activation(first), b.Linear("pre_classifier", z.Width, z.Width), Activation(tensor.ReLU), b.Linear("classifier", z.Width, len(labels)),
 		}.Forward}
 	default:

@@ -33,7 +33,7 @@ func newELECTRA(b *Builder) Network {
 	switch {
 	case b.HasAny("discriminator_predictions."):
 		at := b.At("discriminator_predictions")
-		e.head = &TaskHead{TokenClasses, []string{"replaced"}, inTurn{
+		e.head = &TaskHead{Task: TokenClasses, Labels: []string{"replaced"}, Logits: inTurn{
 			at.Linear("dense", z.Width, z.Width), act, at.Linear("dense_prediction", z.Width, 1),
 		}.Forward}
 	case b.HasAny("generator_predictions."):
@@ -46,7 +46,7 @@ func newELECTRA(b *Builder) Network {
 	case b.HasAny("classifier.out_proj."):
 		labels, at := s.Labels(), b.At("classifier")
 		b.wantClass("SequenceClassification")
-		e.head = &TaskHead{TextClasses, labels, inTurn{
+		e.head = &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
 			Activation(first), at.Linear("dense", z.Width, z.Width), gelu, at.Linear("out_proj", z.Width, len(labels)),
 		}.Forward}
 	default:

@@ -13,8 +13,19 @@ import (
 type TaskHead struct {
 	Task   Task
 	Labels []string // names of the classes, nil if the classes are tokens
-	// Logits maps the output of Network.Hidden to logits, in the shape given at the Task.
+	// Logits maps the output of Network.Hidden to logits, in the shape given at the Task. With a Pool, it maps what that
+	// makes of the output.
 	Logits func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor
+	// Pool combines the states of the tokens of a text; nil means that Logits reads the states of all tokens.
+	Pool *Pooling
+}
+
+// Of returns the logits of hidden states [B L D] of sequences of the given lengths. Gradients flow to hidden.
+func (h *TaskHead) Of(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
+	if h.Pool != nil {
+		hidden = h.Pool.Forward(t, hidden, lens)
+	}
+	return h.Logits(t, hidden)
 }
 
 // Task is the kind of prediction that the logits of a TaskHead make.
@@ -77,6 +88,15 @@ func (b *Builder) wantClass(classes ...string) string {
 	return class
 }
 
+// pooling returns a pooling of the table.
+func pooling(name string) *Pooling {
+	p, err := PoolingByName(name)
+	if err != nil {
+		panic(err)
+	}
+	return &p
+}
+
 // needs returns a head that needs a pooler, or records an error if the pooler is missing.
 func (b *Builder) needs(pooler Layer, h *TaskHead) *TaskHead {
 	if pooler == nil {
@@ -91,9 +111,9 @@ func (b *Builder) tokenHead(z Sizes) *TaskHead {
 	case b.HasAny("classifier."):
 		labels := b.Config.Labels()
 		b.wantClass("TokenClassification")
-		return &TaskHead{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
+		return &TaskHead{Task: TokenClasses, Labels: labels, Logits: b.Linear("classifier", z.Width, len(labels)).Forward}
 	case b.HasAny("qa_outputs."):
-		return &TaskHead{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
+		return &TaskHead{Task: AnswerSpan, Labels: []string{"start", "end"}, Logits: b.Linear("qa_outputs", z.Width, 2).Forward}
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func newModernBERT(b *Builder) Network {
 func modernBERTHead(b *Builder, z Sizes, e *stack, norm func(b *Builder, name string) Layer, embeddings string) *TaskHead {
 	const texts, tokens, answers = "SequenceClassification", "TokenClassification", "QuestionAnswering"
 	s := b.Config
-	act, tied, pooling := s.Activation("classifier_activation", "gelu"), s.Bool("tie_word_embeddings", true), s.Text("classifier_pooling", "cls")
+	act, tied, kind := s.Activation("classifier_activation", "gelu"), s.Bool("tie_word_embeddings", true), s.Text("classifier_pooling", "cls")
 	shifted, linear := s.Bool("decoder_bias", true), b.Matrix
 	if s.Bool("classifier_bias", false) {
 		linear = b.Linear
@@ -105,10 +105,11 @@ func modernBERTHead(b *Builder, z Sizes, e *stack, norm func(b *Builder, name st
 	case answers:
 		h.Task = AnswerSpan
 	case texts:
-		if h.Task = TextClasses; pooling != "cls" {
-			s.Fail("classifier_pooling", "is %s, want cls", quote.Text(pooling))
+		if h.Task = TextClasses; kind != "cls" && kind != "mean" {
+			s.Fail("classifier_pooling", "is %s, want cls or mean", quote.Text(kind))
+			kind = "cls"
 		}
-		dense = append(inTurn{Activation(first)}, dense...)
+		h.Pool = pooling(kind)
 		fallthrough
 	default:
 		labels = s.Labels()

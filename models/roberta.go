@@ -71,7 +71,7 @@ func robertaHead(b *Builder, e *stack, embeddings string, eps float32) *TaskHead
 	case b.HasAny("classifier.out_proj."):
 		labels, c := s.Labels(), b.At("classifier")
 		b.wantClass("SequenceClassification")
-		return &TaskHead{TextClasses, labels, inTurn{
+		return &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
 			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
 		}.Forward}
 	}

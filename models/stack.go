@@ -164,9 +164,15 @@ func (s *stack) Head() *TaskHead {
 
 // makeLogits adds the map to logits, lm_head, unless it is tied to the embeddings, whose full
 // name is given: the stack then has it already. The files of a bare model, such as many
-// text-embedding models, have no map to logits.
+// text-embedding models, have no map to logits. Those of a classifier of texts have score, which reads
+// the state of the last token.
 func (s *stack) makeLogits(b *Builder, tied bool, embeddings string) {
 	switch {
+	case b.Has("score.weight"):
+		labels := b.Config.Labels()
+		b.wantClass("SequenceClassification")
+		s.logits = nil
+		s.head = &TaskHead{Task: TextClasses, Labels: labels, Logits: b.Matrix("score", s.sizes.Width, len(labels)).Forward, Pool: pooling("lasttoken")}
 	case tied:
 		b.Tied(b.Name("lm_head.weight"), embeddings)
 	case b.bare() && !b.Has("lm_head.weight"):

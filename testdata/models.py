@@ -213,6 +213,7 @@ case("modernbert", "ModernBertModel", MODERN, NEAR)
 case("modernbert_words", "ModernBertForMaskedLM", MODERN | dict(norm_bias=True, attention_bias=True), NEAR, dtype=torch.float32)
 case("modernbert_untied", "ModernBertForMaskedLM", MODERN | dict(tie_word_embeddings=False, decoder_bias=False), NEAR)
 case("modernbert_text", "ModernBertForSequenceClassification", MODERN | LABELS | dict(classifier_bias=True), NEAR)
+case("modernbert_mean", "ModernBertForSequenceClassification", MODERN | LABELS | dict(classifier_pooling="mean"), NEAR)
 case("modernbert_tokens", "ModernBertForTokenClassification", MODERN | LABELS | dict(hidden_activation="relu"), NEAR)
 case("modernbert_answers", "ModernBertForQuestionAnswering", MODERN, NEAR)
 
@@ -222,6 +223,14 @@ case("gemma3_embed", "Gemma3TextModel",
           use_bidirectional_attention=True,
           rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 50.0},
                            "sliding_attention": {"rope_type": "default", "rope_theta": 10.0}}), NEAR)
+
+# Decoders that classify texts.
+DECODER = dict(vocab_size=43, hidden_size=12, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=10,
+               intermediate_size=17, max_position_embeddings=64, pad_token_id=0)
+case("llama_text", "LlamaForSequenceClassification", DECODER | LABELS, NEAR)
+case("gemma2_text", "Gemma2ForSequenceClassification", DECODER | LABELS | dict(query_pre_attn_scalar=7), NEAR, dtype=torch.bfloat16)
+case("gpt2_text", "GPT2ForSequenceClassification",
+     dict(n_embd=12, n_layer=2, n_head=3, n_positions=64, vocab_size=43, pad_token_id=0) | LABELS, NEAR)
 
 
 # ---------------------------------------------------------------- writing
