@@ -17,6 +17,10 @@ type Layer = nn.Layer
 //	x ← x + cross(crossNorm(x), source)    in the decoder of an encoder–decoder
 //	x ← x + ffAfter(ff(ffNorm(x)))
 //
+// In a parallel block both parts read the input:
+//
+//	x ← x + self(selfNorm(x)) + ff(ffNorm(x))
+//
 // The transformer of 2017 and BERT normalise each sum (postNorm):
 //
 //	x ← selfNorm(x + self(x))
@@ -27,7 +31,7 @@ type block struct {
 	ff                          Layer
 	selfNorm, crossNorm, ffNorm Layer
 	selfAfter, ffAfter          Layer
-	postNorm                    bool
+	postNorm, parallel          bool
 	dropout                     float32      // of each branch, in training
 	window                      int          // keys that a query attends to, 0 for all
 	options                     attn.Options // masks, biases, soft-cap; a Run adds to them
@@ -41,6 +45,10 @@ func (b *block) forward(
 ) (out, normed *tensor.Tensor) {
 	if h == nil {
 		h = optional(t, b.input(), x)
+	}
+	if b.parallel {
+		sum := tensor.Add(t, b.attend(t, h, r, number, lens), b.ff.Forward(t, b.ffNorm.Forward(t, x)))
+		return b.add(t, x, sum, nil, after)
 	}
 	next := b.ffNorm
 	if b.cross != nil {

@@ -325,6 +325,8 @@ type Maps struct {
 	Q, K, V, QKV, Out string
 	// Transposed means that the file stores the transposed weights, [in out].
 	Transposed bool
+	// ByHead means that QKV has the query, the key and the value of the first head, then those of the second, and so on.
+	ByHead bool
 }
 
 // MultiHead returns an attention layer. Its maps have a bias where c.Bias says so. The parameters
@@ -414,8 +416,15 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		} else {
 			b.entry(p.name+".weight", maps.Transposed, weights...)
 		}
+		together := maps.ByHead && len(p.maps) > 1
+		if together {
+			b.dict[len(b.dict)-1].Interleaved = c.Heads
+		}
 		if p.biased {
 			b.entry(p.name+".bias", false, biases...)
+			if together {
+				b.dict[len(b.dict)-1].Interleaved = c.Heads
+			}
 		}
 	}
 	return m

@@ -131,6 +131,16 @@ func checkGradients(t *testing.T, m *models.Model, g *tensortest.Golden, least f
 			}
 			all = append(all, p.Grad().Data()...)
 		}
+		if n := e.Interleaved; n > 0 {
+			var blocks []float32
+			for i := range n {
+				for _, p := range e.Parts {
+					rows := p.Len() / n
+					blocks = append(blocks, p.Grad().Data()[i*rows:][:rows]...)
+				}
+			}
+			all = blocks
+		}
 		if e.Transposed {
 			rows, columns := len(all)/e.Parts[0].Dim(1), e.Parts[0].Dim(1)
 			turned := make([]float32, len(all))
@@ -168,7 +178,7 @@ func goldenName(g *tensortest.Golden, name string) string {
 	if name == "encoder.embed_tokens.weight" && !g.Has("grad."+name) { // it represents all tied tensors
 		return "shared.weight"
 	}
-	for _, as := range [][2]string{{"", ""}, {"", "transformer."}, {"language_model.model.", "model."}, {"language_model.", ""}} {
+	for _, as := range [][2]string{{"", ""}, {"", "transformer."}, {"language_model.model.", "model."}, {"language_model.", ""}, {"embed_out.", "lm_head."}} {
 		if len(name) > len(as[0]) && name[:len(as[0])] == as[0] && g.Has("grad."+as[1]+name[len(as[0]):]) {
 			return as[1] + name[len(as[0]):]
 		}

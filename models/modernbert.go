@@ -35,6 +35,7 @@ func newModernBERT(b *Builder) Network {
 		Vocabulary: s.Size("vocab_size"),
 		Positions:  s.Size("max_position_embeddings"),
 	})
+	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	eps, act := s.Eps("norm_eps", 1e-5), s.Activation("hidden_activation", "gelu")
 	shifted, biased := s.Bool("norm_bias", false), s.Bool("attention_bias", false)
 	norm := func(b *Builder, name string) Layer {

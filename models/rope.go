@@ -1,6 +1,8 @@
 package models
 
 import (
+	"cmp"
+
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/position"
@@ -47,6 +49,7 @@ type rotation struct {
 	scaling *Settings // of the frequencies, nil if there are none
 	theta   float64   // the base, unless scaling sets one
 	partial bool      // a part of each head may be rotated
+	usual   string    // the earlier name of the setting of that part, whose default is then 1/4
 	sizes   Sizes     // of the model; Positions is the number in training
 }
 
@@ -55,16 +58,15 @@ type rotation struct {
 func (r *rotation) position(longest int) (attn.Position, int) {
 	trained := r.sizes.Positions
 	c := position.RoPEConfig{Base: r.theta}
-	tokens, share := trained, r.share(r.all, 1)
+	tokens := trained
 	if longest > 0 {
 		tokens = longest
 	}
 	if s := r.scaling; s != nil {
-		share = r.share(s, share)
 		c.Base = s.base("rope_theta", r.theta)
 		c.Scaling, tokens = r.frequencies(trained, longest, tokens)
 	}
-	if share != 1 {
+	if share := r.share(); share != 1 {
 		c.Size = int(share * float64(r.sizes.HeadSize))
 	}
 	p, err := position.NewRoPE(c)
@@ -72,22 +74,30 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 		err = p.Check(r.sizes.HeadSize)
 	}
 	if err != nil {
-		r.scaling.fail("is invalid for heads of size %d: %w", r.sizes.HeadSize, err)
+		cmp.Or(r.scaling, r.all).fail("is invalid for heads of size %d: %w", r.sizes.HeadSize, err)
 		return new(position.RoPE), tokens
 	}
 	return p, tokens
 }
 
 // share returns the part of the elements of a head that are rotated.
-func (r *rotation) share(s *Settings, usual float64) float64 {
-	const key = "partial_rotary_factor"
+func (r *rotation) share() float64 {
+	key, from, x := "partial_rotary_factor", r.all, 1.
 	if !r.partial {
-		s.Only(key, 1)
+		from.Only(key, 1)
+		if r.scaling != nil {
+			r.scaling.Only(key, 1)
+		}
 		return 1
 	}
-	x := s.Float(key, usual)
-	if !(x > 0 && x <= 1) {
-		s.Fail(key, "is %v, want more than 0 and at most 1", x)
+	switch x = from.Float(key, x); {
+	case r.scaling != nil && r.scaling.Has(key):
+		from, x = r.scaling, r.scaling.Float(key, 1)
+	case r.usual != "":
+		key, x = r.usual, from.Float(r.usual, 0.25)
+	}
+	if n := int(x * float64(r.sizes.HeadSize)); !(x > 0 && x <= 1) || n < 2 || n%2 != 0 {
+		from.Fail(key, "is %v, want more than 0, at most 1, and an even number of the %d elements of a head", x, r.sizes.HeadSize)
 		return 1
 	}
 	return x

@@ -63,18 +63,23 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 		Vocabulary: size("vocab_size", usual.Vocabulary),
 		Positions:  size("max_position_embeddings", usual.Positions),
 	}
-	z.HeadSize = s.SizeOr("head_dim", cmp.Or(usual.HeadSize, max(1, z.Width/z.Heads)))
-	const largest = 1 << 16 // largest head size: frequencies are computed before the shapes of tensors are checked
-	if z.HeadSize > largest {
-		s.Fail("head_dim", "makes heads of size %d, want at most %d", z.HeadSize, largest)
-		z.HeadSize = 2
-	}
-	if z.HeadSize%2 != 0 { // positions rotate pairs
-		s.Fail("head_dim", "makes heads of size %d, want an even number", z.HeadSize)
-		z.HeadSize++
-	}
+	z.HeadSize = s.rotated("head_dim", s.SizeOr("head_dim", cmp.Or(usual.HeadSize, max(1, z.Width/z.Heads))))
 	z.KVHeads = s.SizeOr("num_key_value_heads", cmp.Or(usual.KVHeads, z.Heads))
 	return z
+}
+
+// rotated returns a size of heads that a setting makes, or records an error if positions cannot rotate them.
+func (s *Settings) rotated(key string, size int) int {
+	const largest = 1 << 16 // frequencies are computed before the shapes of tensors are checked
+	if size > largest {
+		s.Fail(key, "makes heads of size %d, want at most %d", size, largest)
+		return 2
+	}
+	if size%2 != 0 { // positions rotate pairs
+		s.Fail(key, "makes heads of size %d, want an even number", size)
+		return size + 1
+	}
+	return size
 }
 
 // llamaLike returns the settings that Llama and its variants have in common.

@@ -167,6 +167,11 @@ func (s *stack) Head() *TaskHead {
 // text-embedding models, have no map to logits. Those of a classifier of texts have score, which reads
 // the state of the last token.
 func (s *stack) makeLogits(b *Builder, tied bool, embeddings string) {
+	s.makeLogitsAs(b, "lm_head", tied, embeddings)
+}
+
+// makeLogitsAs is makeLogits for another name of the map.
+func (s *stack) makeLogitsAs(b *Builder, name string, tied bool, embeddings string) {
 	switch {
 	case b.Has("score.weight"):
 		labels := b.Config.Labels()
@@ -174,11 +179,11 @@ func (s *stack) makeLogits(b *Builder, tied bool, embeddings string) {
 		s.logits = nil
 		s.head = &TaskHead{Task: TextClasses, Labels: labels, Logits: b.Matrix("score", s.sizes.Width, len(labels)).Forward, Pool: pooling("lasttoken")}
 	case tied:
-		b.Tied(b.Name("lm_head.weight"), embeddings)
-	case b.bare() && !b.Has("lm_head.weight"):
+		b.Tied(b.Name(name+".weight"), embeddings)
+	case b.bare() && !b.Has(name+".weight"):
 		s.logits = nil
 	default:
-		s.logits = b.Matrix("lm_head", s.sizes.Width, s.sizes.Vocabulary)
+		s.logits = b.Matrix(name, s.sizes.Width, s.sizes.Vocabulary)
 	}
 }
 

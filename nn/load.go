@@ -141,7 +141,7 @@ const pieceLength = 1 << 20
 func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	var tasks []func() error
 	for i := range d {
-		if e := &d[i]; !e.Transposed {
+		if e := &d[i]; !e.Transposed && e.Interleaved == 0 {
 			tasks = append(tasks, floatTasks(r, prefix+e.Name, pieceLength, e.Parts)...)
 			tasks = append(tasks, packedTasks(r, prefix+e.Name, e.Packed)...)
 		}
@@ -152,10 +152,13 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	var memory []float32
 	var err error
 	for i := range d {
-		if !d[i].Transposed {
-			continue
+		switch e := &d[i]; {
+		case e.Transposed:
+			memory, err = e.readTransposed(r, prefix+e.Name, memory)
+		case e.Interleaved > 0:
+			memory, err = e.readInterleaved(r, prefix+e.Name, memory)
 		}
-		if memory, err = d[i].readTransposed(r, prefix+d[i].Name, memory); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -210,6 +213,39 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 	for _, part := range e.Packed {
 		part.SetTransposed(all[first:], columns)
 		first += part.Shape()[0]
+	}
+	return memory, nil
+}
+
+// readInterleaved reads a tensor whose rows alternate between the parts. It returns its buffer for the next tensor.
+func (e *Entry) readInterleaved(r *safetensors.Reader, name string, memory []float32) ([]float32, error) {
+	shape := e.shape()
+	n := 1
+	for _, size := range shape {
+		n *= size
+	}
+	if len(memory) < n {
+		memory = hugepages.Make[float32](n)
+	}
+	all := memory[:n]
+	if err := together(floatTasks(r, name, 1<<17, []*tensor.Tensor{tensor.New(all, shape...)})); err != nil || n == 0 {
+		return memory, err
+	}
+	at, block := 0, n/e.Interleaved
+	copyOut := func(to []float32) {
+		rows := len(to) / e.Interleaved // numbers of a block
+		for i := range e.Interleaved {
+			copy(to[i*rows:][:rows], all[i*block+at:])
+		}
+		at += rows
+	}
+	for _, part := range e.Parts {
+		copyOut(part.Data())
+	}
+	for _, part := range e.Packed {
+		rows := make([]float32, part.Shape()[0]*part.Shape()[1])
+		copyOut(rows)
+		part.SetRows(0, rows)
 	}
 	return memory, nil
 }

@@ -94,6 +94,16 @@ func Stream(m Module, o SaveOptions) (*safetensors.Stream, error) {
 			parts = [][]float32{make([]float32, len(all))}
 			simd.CopyTransposed(parts[0], shape[1], all, shape[0], shape[0], shape[1])
 		}
+		if n := e.Interleaved; n > 0 {
+			var blocks [][]float32
+			for i := range n {
+				for _, part := range parts {
+					rows := len(part) / n
+					blocks = append(blocks, part[i*rows:][:rows])
+				}
+			}
+			parts = blocks
+		}
 		const most = 1 << 13 // numbers per write
 		for _, part := range parts {
 			for piece := range slices.Chunk(part, most) {

@@ -22,6 +22,9 @@ type Entry struct {
 	Packed []*tensor.Packed
 	// Transposed says that the file stores the transpose of the stacked matrix: [in out] for a linear map.
 	Transposed bool
+	// Interleaved, if positive, is the number of blocks of rows in the file: each has as many rows of the first part, then
+	// of the second, and so on. It is for maps of queries, keys and values that are stored head by head.
+	Interleaved int
 	// Refused, if not empty, says why Load rejects a file with this tensor. Such an entry has no parts, and Save does
 	// not write it.
 	Refused string
@@ -54,6 +57,11 @@ func (e *Entry) shape() []int {
 	}
 	if len(e.Parts)+len(e.Packed) == 0 {
 		panic(fmt.Sprintf("nn: StateDict: entry %q has no parts", e.Name))
+	}
+	for _, p := range e.Parts {
+		if n := e.Interleaved; n > 0 && (p.Rank() == 0 || p.Dim(0)%n != 0 || e.Transposed) {
+			wrong(p.Shape(), "rows for %d blocks, not transposed", n)
+		}
 	}
 	if len(e.Parts) == 0 {
 		return e.packedShape()

@@ -319,6 +319,7 @@ func TestStateDictPanics(t *testing.T) {
 	}{
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3), counting(0, 2, 5)}}, `nn: StateDict: entry "w" has shape [2 5], want [N [3]] as its first part`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0), counting(0)}}, `nn: StateDict: entry "w" has shape [], want [N []] as its first part`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 4), counting(0, 3)}, Interleaved: 2}, `nn: StateDict: entry "w" has shape [3], want rows for 2 blocks, not transposed`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2)}, Transposed: true}, `nn: StateDict: entry "w" has shape [2], want a matrix to transpose`},
 	} {
 		err := tensor.Catch(func() {
@@ -424,6 +425,42 @@ func TestLoadInPieces(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
 			t.Errorf("%d processors: %v from a file that ends early", procs, err)
 		}
+	}
+}
+
+// Rows of several parts that alternate in the file, as in GPT-NeoX.
+func TestInterleavedEntries(t *testing.T) {
+	a, b := tensor.New([]float32{1, 2, 3, 4, 7, 8, 9, 10}, 4, 2), tensor.New([]float32{5, 6, 11, 12}, 2, 2)
+	names := func(e nn.Entry) func(nn.Module) (nn.StateDict, error) {
+		return func(nn.Module) (nn.StateDict, error) { return nn.StateDict{e}, nil }
+	}
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	e := nn.Entry{Name: "w", Parts: []*tensor.Tensor{a, b}, Interleaved: 2}
+	if err := nn.Save(path, nil, nn.SaveOptions{Names: names(e)}); err != nil {
+		t.Fatal(err)
+	}
+	whole := tensor.Zeros(6, 2)
+	if err := nn.Load(path, nn.Vars{{Name: "w", Tensor: whole}}, nn.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range whole.Data() {
+		if v != float32(i+1) {
+			t.Fatalf("the file has %v", whole.Data())
+		}
+	}
+	a2, b2 := tensor.Zeros(4, 2), tensor.Zeros(2, 2)
+	e.Parts = []*tensor.Tensor{a2, b2}
+	packed := []*tensor.Packed{tensor.NewPacked(4, 2, tensor.Float32), tensor.NewPacked(2, 2, tensor.Float32)}
+	for _, entry := range []nn.Entry{e, {Name: "w", Packed: packed, Interleaved: 2}} {
+		if err := nn.Load(path, nil, nn.LoadOptions{Names: names(entry)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(a2.Data(), a.Data()) || !slices.Equal(b2.Data(), b.Data()) {
+		t.Errorf("loaded %v and %v", a2.Data(), b2.Data())
+	}
+	if got := packed[0].Rows(nil, []int{0, 1, 2, 3}).Data(); !slices.Equal(got, a.Data()) {
+		t.Errorf("packed %v", got)
 	}
 }
 

@@ -37,7 +37,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
-from transformers import GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
+from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
 from transformers import Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 
 torch.set_num_threads(1)
@@ -99,6 +99,12 @@ def gemma3_before_v5(config):
     config["rope_scaling"] = None if full["rope_type"] == "default" else full
     config["sliding_window_pattern"] = config.pop("_sliding_window_pattern")
     config.pop("layer_types")
+    return config
+
+
+def gpt_neox_before_v5(config):
+    rope = config.pop("rope_parameters")
+    config["rotary_emb_base"], config["rotary_pct"] = rope["rope_theta"], rope["partial_rotary_factor"]
     return config
 
 
@@ -204,6 +210,13 @@ CASES = {
                          rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
                                           "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}),
         rewrite=gemma3_before_v5),
+    "gpt_neox": Case(
+        GPTNeoXConfig(**{**SMALL, "hidden_size": 32}, max_position_embeddings=96),
+        names=lambda t: {name.replace("lm_head", "embed_out"): x for name, x in t.items()}, rewrite=gpt_neox_before_v5),
+    "gpt_neox_sequential": Case(
+        GPTNeoXConfig(**{**SMALL, "hidden_size": 32}, max_position_embeddings=96, use_parallel_residual=False,
+                      attention_bias=False, hidden_act="gelu_new",
+                      rope_parameters={"rope_type": "default", "partial_rotary_factor": 1.0, **WAVES})),
     "granite": Case(
         GraniteConfig(**GEMMA, embedding_multiplier=1.5, logits_scaling=0.7, residual_multiplier=0.6,
                       attention_multiplier=0.25, tie_word_embeddings=True)),
