@@ -9,7 +9,7 @@ import (
 )
 
 // Numbers is a number format: of the weights in a Packed, or of the keys and values in a KV cache. Computation is
-// in float32, but for the products of NewReduced.
+// in float32, but for the products of NewReduced and of a tape with SetPrecision.
 //
 // The zero value is not a format. Where a format is optional, the documentation gives the default.
 type Numbers uint8

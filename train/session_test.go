@@ -17,8 +17,8 @@ import (
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 )
 
 // toyRecipe learns toy pairs from a file in a new directory, in two epochs of eight steps.

@@ -15,8 +15,8 @@ import (
 //
 // To 8-bit integers, see quads.go.
 //
-// Weights may be stored in words of 32 bits that contain several steps, and so may rounded Panels. The words of a column are in the layout of a
-// column of floats.
+// Weights may be stored in words of 32 bits that contain several steps, and so may rounded Panels. The words of a column
+// are in the layout of a column of floats.
 
 // bfloat16Words returns the number of words of a column of rounded numbers, which are pairs or floats.
 func bfloat16Words(depth int) int {
@@ -328,7 +328,9 @@ func contiguous(row []float32, a Mat) []float32 {
 
 // RoundBFloat16 sets dst to rows of m, whose elements are contiguous, rounded to bfloat16. It returns the matrix.
 func RoundBFloat16(dst []float32, m Mat, rows, cols int) Mat {
-	m.check("m", rows, cols, 1, 0)
+	if m.check("m", rows, cols, 1, 0); m.Col != 1 {
+		panic(fmt.Sprintf("simd: RoundBFloat16: Col=%d, want 1", m.Col))
+	}
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	s.half = grow(s.half, cols)
