@@ -65,3 +65,27 @@ func TestPrecisionRefused(t *testing.T) {
 		}
 	}
 }
+
+// A batch that runs in parts has the precision of its tape.
+func TestPrecisionOfParts(t *testing.T) {
+	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{Trainable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x models.Batch
+	for i := range 40 {
+		x.IDs = append(x.IDs, []int{2, 5 + i%7, 6 + i%5, 7, 3}[:3+i%3])
+	}
+	on := func(mode tensor.Mode, p tensor.Numbers) []float32 {
+		tape := tensor.NewTape(mode)
+		tape.SetPrecision(p)
+		return slices.Clone(e.Forward(tape, x).Data())
+	}
+	got := on(tensor.Infer, tensor.BFloat16)
+	if !slices.Equal(got, on(tensor.Eval, tensor.BFloat16)) { // which runs as a whole
+		t.Error("parts have other bits than the whole")
+	}
+	if slices.Equal(got, on(tensor.Infer, tensor.Float32)) {
+		t.Error("parts are computed in float32")
+	}
+}
