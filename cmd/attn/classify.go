@@ -12,7 +12,7 @@ type classifyCommand struct {
 	Model  string `required:"" help:"Directory of a pretrained model that classifies texts." placeholder:"DIR"`
 	Pairs  bool   `help:"A line is a pair, a JSON array of two texts."`
 	Strict bool   `help:"Stop at the first line that cannot be classified."`
-	precisionFlag
+	numbersFlags
 	File string `arg:"" optional:"" help:"Text file with one text per line; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
@@ -41,7 +41,7 @@ func (cmd *classifyCommand) streams() bool { return cmd.File == "" }
 func (cmd *classifyCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *classifyCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadClassifier(c, cmd.Model, cmd.options())
+	m, err := loadClassifier(c, cmd.Model, cmd.numbersFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (cmd *classifyCommand) stream(c console) (shards.Stream, error) {
 type rerankCommand struct {
 	Model  string `required:"" help:"Directory of a pretrained cross-encoder." placeholder:"DIR"`
 	Strict bool   `help:"Stop at the first line that cannot be ranked."`
-	precisionFlag
+	numbersFlags
 	File string `arg:"" optional:"" help:"JSON lines with a query and texts; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
@@ -84,7 +84,7 @@ func (cmd *rerankCommand) streams() bool { return cmd.File == "" }
 func (cmd *rerankCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadClassifier(c, cmd.Model, cmd.options())
+	m, err := loadClassifier(c, cmd.Model, cmd.numbersFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,11 @@ func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
 }
 
 // loadClassifier loads a model with a head for texts.
-func loadClassifier(c console, dir string, o models.Options) (*models.Classifier, error) {
+func loadClassifier(c console, dir string, f numbersFlags) (*models.Classifier, error) {
+	o, err := f.numbers()
+	if err != nil {
+		return nil, err
+	}
 	m, err := load(c, models.Load, dir, o)
 	if err != nil {
 		return nil, err

@@ -8,19 +8,17 @@ import (
 	"github.com/attn-go/attn/internal/app/chat"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/tensor"
 )
 
 type generateCommand struct {
-	Model       string         `required:"" help:"Directory of a language model: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
-	MaxTokens   int            `help:"Maximum number of tokens to generate (default up to the maximum length of the model; for an encoder-decoder, 20 plus twice the number of input tokens)." placeholder:"N" want:"at least 1"`
-	Temperature float64        `default:"0" help:"Sampling temperature; 0 always picks the most likely token." placeholder:"T" group:"Sampling" want:"at least 0"`
-	TopK        int            `help:"Sample only from the K most likely tokens." placeholder:"K" group:"Sampling" want:"at least 1" needs:"temperature" excludes:"temperature=0"`
-	TopP        float64        `help:"Sample only from the most likely tokens, as many as it takes to reach a total probability of P (nucleus sampling)." placeholder:"P" group:"Sampling" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
-	Seed        uint64         `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
-	Context     int            `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
-	Weights     tensor.Numbers `help:"Number format of the weights in memory (default that of --precision): float32; bfloat16, twice as fast, and exact for bfloat16 files; float16, slower than bfloat16; int8, the fastest, with an error of up to 1/254 of the largest weight in a row." placeholder:"NAME" group:"Model"`
-	precisionFlag
+	Model       string  `required:"" help:"Directory of a language model: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
+	MaxTokens   int     `help:"Maximum number of tokens to generate (default up to the maximum length of the model; for an encoder-decoder, 20 plus twice the number of input tokens)." placeholder:"N" want:"at least 1"`
+	Temperature float64 `default:"0" help:"Sampling temperature; 0 always picks the most likely token." placeholder:"T" group:"Sampling" want:"at least 0"`
+	TopK        int     `help:"Sample only from the K most likely tokens." placeholder:"K" group:"Sampling" want:"at least 1" needs:"temperature" excludes:"temperature=0"`
+	TopP        float64 `help:"Sample only from the most likely tokens, as many as it takes to reach a total probability of P (nucleus sampling)." placeholder:"P" group:"Sampling" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
+	Seed        uint64  `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
+	Context     int     `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
+	numbersFlags
 	Chat      bool    `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
 	System    *string `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
 	NoSpecial bool    `help:"Do not add special tokens; for a prompt that already contains them." group:"Model" excludes:"chat"`
@@ -48,11 +46,11 @@ tokenizer. A template with unsupported syntax is an error.`
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
-	options := cmd.options()
-	if p := options.Precision; p != tensor.Float32 && cmd.Weights != 0 && cmd.Weights != p {
-		return usage("--weights %v, want %v, which is the --precision", cmd.Weights, p)
+	options, err := cmd.numbers()
+	if err != nil {
+		return err
 	}
-	options.Tokens, options.Weights = cmd.Context, cmd.Weights
+	options.Tokens = cmd.Context
 	m, err := load(c, models.Load, cmd.Model, options)
 	if err != nil {
 		return err

@@ -18,3 +18,19 @@ func (f precisionFlag) options() models.Options {
 	i := slices.IndexFunc(all, func(n tensor.Numbers) bool { return n.String() == f.Precision })
 	return models.Options{Precision: all[i]}
 }
+
+// numbersFlags are for commands whose weights may have another format than their products.
+type numbersFlags struct {
+	precisionFlag
+	Weights tensor.Numbers `help:"Number format of the weights in memory (default that of --precision): float32; bfloat16, exact for bfloat16 files; float16, slower than bfloat16; int8, with an error of up to 1/254 of the largest weight in a row. Smaller formats make generation faster." placeholder:"NAME" group:"Model"`
+}
+
+// numbers returns the options of Load.
+func (f numbersFlags) numbers() (models.Options, error) {
+	o := f.options()
+	if p := o.Precision; p != tensor.Float32 && f.Weights != 0 && f.Weights != p {
+		return o, usage("--weights %v, want %v, which is the --precision", f.Weights, p)
+	}
+	o.Weights = f.Weights
+	return o, nil
+}
