@@ -138,3 +138,26 @@ func TestSharedStepsCallbacks(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// Chosen receives each token with its scores, and an end token too.
+func TestChosen(t *testing.T) {
+	m, _ := openDecoder(t, "llama3")
+	var chosen []int
+	g := models.Generation{Tokens: 9, Ends: []int{}}
+	want := generate(t, m, []int{10, 25, 8}, g)
+	g.Ends = want[4:5]
+	g.Chosen = func(id int, scores []float32) {
+		chosen = append(chosen, id)
+		if len(scores) != m.Sizes().Vocabulary || scores[id] != slices.Max(scores) {
+			t.Errorf("token %d with score %v of %d, want the best one", id, scores[id], len(scores))
+		}
+	}
+	end := slices.Index(want, want[4])
+	if got := generate(t, m, []int{10, 25, 8}, g); !slices.Equal(got, want[:end]) || !slices.Equal(chosen, want[:end+1]) {
+		t.Errorf("%v, chosen %v, want %v", got, chosen, want[:end+1])
+	}
+	_, err := m.Write(t.Context(), [][]int{{1}}, g)
+	if want := "models: Write: Chosen is set, want nil: only Generate calls it"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

@@ -39,6 +39,9 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 	if err := errors.Join(g.Check(), z.Check(Batch{IDs: prompts})); err != nil {
 		return nil, err
 	}
+	if g.Chosen != nil && op != "Generate" {
+		return nil, fmt.Errorf("models: %s: Chosen is set, want nil: only Generate calls it", op)
+	}
 	if g.Tokens < 0 {
 		return nil, fmt.Errorf("models: %s: %d tokens, want at least 1, or 0 for no limit", op, g.Tokens)
 	}
@@ -145,7 +148,11 @@ func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text
 		for i, text := range active {
 			scores := logits[i*v:][:v]
 			w.ban(scores, w.written[i])
-			if id := draw[text].next(scores); !slices.Contains(g.Ends, id) && take(text, id) {
+			id := draw[text].next(scores)
+			if g.Chosen != nil {
+				g.Chosen(id, scores)
+			}
+			if !slices.Contains(g.Ends, id) && take(text, id) {
 				going, next[i] = append(going, i), []int{id}
 			}
 		}
