@@ -81,7 +81,7 @@ func ALiBiSlopes(heads int) []float32 {
 //
 // Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
 // https://arxiv.org/abs/1803.02155, eq. 4.
-func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r} }
+func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r, terms: 1} }
 
 // TransformerXLBias adds scale·(q_i + v)·r_c + scale·u·k_j to the score of query i with key j: the
 // terms b, d and c of Transformer-XL. c = clip(j − p, −K, K) is the clipped distance from the
@@ -94,11 +94,43 @@ func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r} }
 // Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
 // Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.
 func TransformerXLBias(r, u, v *tensor.Tensor) []attn.ScoreChange {
-	return []attn.ScoreChange{&relative{r: r, v: v}, keyBias{u}}
+	return []attn.ScoreChange{&relative{r: r, v: v, terms: 1}, keyBias{u}}
+}
+
+// DeBERTaBias adds scale·q_i·keys_c + scale·k_j·queries_c to the score of query i with key j: from content to position,
+// and from position to content, in disentangled attention. c = clip(j − p, −K, K) is the clipped distance from the
+// query's position p. keys and queries are [2K+1 E], or [H 2K+1 E], with one row per distance, starting with −K:
+// projected embeddings of the distances. A term whose vectors are nil is left out.
+//
+// The scale is 1/√(E·n), where n is one more than the number of terms. DeBERTa's score of q and k has the same scale:
+// use score.DotScale.
+//
+// Gradients flow to q, k, keys and queries. Attend panics with a *tensor.ShapeError if their shapes do not fit.
+//
+// Source: He et al., "DeBERTa: Decoding-enhanced BERT with Disentangled Attention", 2021,
+// https://arxiv.org/abs/2006.03654, section 3.1.
+func DeBERTaBias(keys, queries *tensor.Tensor) []attn.ScoreChange {
+	var changes []attn.ScoreChange
+	terms := 1
+	for _, r := range []*tensor.Tensor{keys, queries} {
+		if r != nil {
+			terms++
+		}
+	}
+	if keys != nil {
+		changes = append(changes, &relative{r: keys, terms: terms})
+	}
+	if queries != nil {
+		changes = append(changes, &relativeToKey{relative{r: queries, terms: terms}})
+	}
+	return changes
 }
 
 // relative is scale·(q_i + v)·r_c, for a clipped distance c.
-type relative struct{ r, v *tensor.Tensor }
+type relative struct {
+	r, v  *tensor.Tensor
+	terms int // of the score: the scale is 1/√(E·terms)
+}
 
 func (x *relative) Check(s attn.Sizes) error {
 	const arg = "vectors of relative positions"
@@ -127,7 +159,7 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	if x.v != nil {
 		q = tensor.Add(t, q, tensor.Reshape(t, x.v, 1, x.v.Dim(0), 1, e))
 	}
-	q = tensor.Scale(t, q, float32(1/math.Sqrt(float64(e))))
+	q = tensor.Scale(t, q, x.scale())
 	n := x.r.Dim(-2)
 	r := x.r
 	if r.Rank() == 2 {
@@ -137,6 +169,8 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	}
 	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
 }
+
+func (x *relative) scale() float32 { return float32(1 / math.Sqrt(float64(x.r.Dim(-1)*x.terms))) }
 
 // numbers returns the param row of a query and the index of its number for key at.Key. Each
 // following key uses the next number, up to the last.
@@ -158,6 +192,42 @@ func (x *relative) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	all, first := x.numbers(at, dparam)
 	for j, g := range grad {
 		all[min(max(first+j, 0), len(all)-1)] += g
+	}
+}
+
+// relativeToKey is scale·k_j·r_c, for a clipped distance c.
+type relativeToKey struct{ relative }
+
+// Param returns scale·r·kᵀ [B H 2K+1 Lk].
+func (x *relativeToKey) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
+	k := in.Keys(t)
+	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
+	wantHeadSize(x.r, e)
+	n := x.r.Dim(-2)
+	r := tensor.BroadcastTo(t, tensor.Scale(t, x.r, x.scale()), in.H, n, e)
+	rows := in.H / g * n // of the heads that share a key
+	r = tensor.BroadcastTo(t, tensor.Reshape(t, r, 1, g, rows, e), b, g, rows, e)
+	return tensor.Reshape(t, tensor.MatMulT(t, r, k), b, in.H, n, lk)
+}
+
+// numbers returns how many rows and columns a param of the given size has for a head, and the row for key at.Key. Each
+// following key uses the next row, up to the last.
+func (x *relativeToKey) numbers(at attn.Row, size int) (rows, columns, first int) {
+	rows = x.r.Dim(-2)
+	return rows, size / rows, at.Key - at.Position + rows/2
+}
+
+func (x *relativeToKey) Apply(at attn.Row, param, scores []float32) {
+	rows, columns, first := x.numbers(at, len(param))
+	for j := range scores {
+		scores[j] += param[min(max(first+j, 0), rows-1)*columns+at.Key+j]
+	}
+}
+
+func (x *relativeToKey) Back(at attn.Row, _, dparam, _, _, grad []float32) {
+	rows, columns, first := x.numbers(at, len(dparam))
+	for j, g := range grad {
+		dparam[min(max(first+j, 0), rows-1)*columns+at.Key+j] += g
 	}
 }
 
