@@ -1,12 +1,12 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
@@ -21,7 +21,7 @@ import (
 // Gradient-Disentangled Embedding Sharing", 2023, https://arxiv.org/abs/2111.09543.
 var debertaFamily = Family{
 	Type: "deberta-v2", Name: "DeBERTa", New: newDeBERTa,
-	Harmless: []string{"cls_dropout", "conv_act", "conv_groups", "pad_token_id", "pooler_dropout"},
+	Harmless: []string{"cls_dropout", "conv_act", "conv_groups", "legacy", "pad_token_id", "pooler_dropout"},
 }
 
 func newDeBERTa(b *Builder) Network {
@@ -36,14 +36,12 @@ func newDeBERTa(b *Builder) Network {
 	names, rows := bertNames, 0
 	names.embedding, names.project, names.pruned = s.SizeOr("embedding_size", z.Width), "embed_proj", false
 	names.maps.Q, names.maps.K, names.maps.V = "attention.self.query_proj", "attention.self.key_proj", "attention.self.value_proj"
+	base.Unread(base.Name("embeddings.position_embeddings.weight")) // unless it is used
 	if s.Bool("position_biased_input", true) {
 		rows = z.Positions
-	} else {
-		base.Unread(base.Name("embeddings.position_embeddings.weight"))
 	}
 	r := newDistances(s, z)
-	o := attn.Options{Score: score.DotScale(float32(1 / math.Sqrt(float64(z.HeadSize*r.terms))))}
-	e := names.encoder(base, z, rows, nil, eps, act, o)
+	e := names.encoder(base, z, rows, nil, eps, act, attn.Options{Score: score.DotScale(r.scale)})
 	if s.Only("norm_rel_ebd", "none", "layer_norm"); s.Text("norm_rel_ebd", "none") == "layer_norm" {
 		r.norm = base.LayerNorm("encoder.LayerNorm", z.Width, eps)
 	}
@@ -58,7 +56,7 @@ func newDeBERTa(b *Builder) Network {
 			if r.queries && !shared {
 				queries = at.Linear("pos_query_proj", z.Width, z.Width)
 			}
-			p.changes = func(t *tensor.Tape, l int) []attn.ScoreChange { return r.changes(t, l, keys, queries) }
+			p.changes = func(t *tensor.Tape, l int) []attn.ScoreChange { return r.changes(t, l, p.self, keys, queries) }
 		}
 	}
 	e.head = debertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), names.embedding, eps, act)
@@ -71,16 +69,11 @@ func debertaHead(b *Builder, e *stack, embeddings string, size int, eps float32,
 	b.Unread("mask_predictions.*") // of the discriminator in pre-training
 	tied, pool := s.Bool("tie_word_embeddings", true), s.Activation("pooler_hidden_act", "gelu")
 	s.Only("pooler_hidden_size", z.Width)
-	later := b.HasAny("lm_predictions.") // of the original code; files of transformers before 4.48 have only the other
-	if words := later || b.HasAny("cls.predictions."); s.Bool("legacy", !later) == later && words {
-		s.Fail("legacy", "is %t, want %t for the head in the file", later, !later)
-	}
 	switch {
-	case later:
+	case b.HasAny("lm_predictions."): // in files of the original code
 		at := b.At("lm_predictions.lm_head")
-		if size != z.Width {
-			s.Fail("embedding_size", "is %d, want hidden_size, which is %d, for the head in the file", size, z.Width)
-		}
+		s.Only("legacy", false)
+		s.Only("embedding_size", z.Width)
 		return &TaskHead{Task: MaskedWords, Logits: inTurn{
 			at.Linear("dense", z.Width, z.Width), act, at.LayerNorm("LayerNorm", z.Width, eps),
 			&nn.Linear{Weight: e.words.(*nn.Embedding).Weight, Bias: at.Tensor("bias", z.Vocabulary)},
@@ -88,6 +81,7 @@ func debertaHead(b *Builder, e *stack, embeddings string, size int, eps float32,
 	case b.HasAny("cls.predictions."):
 		at, small := b.At("cls.predictions"), z
 		small.Width = size
+		s.Only("legacy", true)
 		return &TaskHead{Task: MaskedWords, Logits: inTurn{
 			at.Linear("transform.dense", z.Width, size), act, at.LayerNorm("transform.LayerNorm", size, eps),
 			at.words("decoder", "bias", e.words, embeddings, tied, small),
@@ -102,79 +96,60 @@ func debertaHead(b *Builder, e *stack, embeddings string, size int, eps float32,
 	return b.tokenHead(z)
 }
 
-// distances are the vectors of relative positions, from which each layer projects keys and queries.
+// distances are vectors of relative positions, from which each layer projects keys and queries.
 type distances struct {
-	keys, queries bool // which of them are used
-	terms         int  // of a score
-	heads, size   int  // of a layer
-	buckets, most int  // of numbers of distances; 0 buckets if each distance has its own
-	span          int  // there are numbers from −span to span − 1
-	table         *tensor.Tensor
-	norm          Layer // of the table, or nil
+	keys, queries bool           // which of them the scores use
+	buckets, most int            // of numbers of distances; no buckets if each distance has its own number
+	span          int            // there are numbers from −span to span − 1
+	table         *tensor.Tensor // [2·span D]
+	norm          Layer          // of the table, or nil
+	scale         float32        // of the scores
 }
 
 func newDistances(s *Settings, z Sizes) *distances {
-	r := &distances{terms: 1, heads: z.Heads, size: z.HeadSize}
-	var kinds []string
-	if text, ok := get[any](s, "pos_att_type", "a text or a list of texts", nil).(string); ok {
-		kinds = strings.Split(strings.ReplaceAll(strings.ToLower(text), " ", ""), "|")
-	} else {
-		kinds = s.Texts("pos_att_type")
-	}
-	for _, kind := range kinds {
-		switch {
-		case kind == "c2p" && !r.keys:
-			r.keys = true
-		case kind == "p2c" && !r.queries:
-			r.queries = true
-		default:
-			s.Fail("pos_att_type", "has %s, want c2p and p2c, each at most once", quote.Text(kind))
-		}
-		r.terms++
-	}
+	s.Only("pos_att_type", "c2p", "p2c", "c2p|p2c", "p2c|c2p", []string{}, []string{"c2p"}, []string{"p2c"},
+		[]string{"c2p", "p2c"}, []string{"p2c", "c2p"})
+	used := fmt.Sprint(get[any](s, "pos_att_type", "", nil))
+	r := &distances{keys: strings.Contains(used, "c2p"), queries: strings.Contains(used, "p2c")}
+	terms := 1 + strings.Count(used, "2")
+	r.scale = float32(1 / math.Sqrt(float64(z.HeadSize*terms)))
 	if r.most = s.Int("max_relative_positions", -1); r.most < 1 {
 		r.most = z.Positions
 	}
-	r.span, r.buckets = r.most, max(0, s.Int("position_buckets", -1))
-	if r.buckets > 0 {
-		r.span = r.buckets
+	if r.buckets = max(0, s.Int("position_buckets", -1)); r.buckets == 1 || r.buckets/2 > max(0, r.most-2) {
+		s.Fail("position_buckets", "is %d, want 2 to 2·max_relative_positions − 3, which is %d", r.buckets, 2*r.most-3)
 	}
-	if r.buckets == 1 || r.buckets > 0 && r.most <= r.buckets/2+1 {
-		s.Fail("position_buckets", "is %d, want at least 2, and less than 2·(max_relative_positions − 1), which is %d", r.buckets, 2*(r.most-1))
-	}
+	r.span = cmp.Or(r.buckets, r.most)
 	return r
 }
 
 // changes returns the terms of distances for sequences of at most l tokens. Only vectors within reach are projected.
-func (r *distances) changes(t *tensor.Tape, l int, keys, queries *nn.Linear) []attn.ScoreChange {
+func (r *distances) changes(t *tensor.Tape, l int, self *attn.MultiHead, keys, queries *nn.Linear) []attn.ScoreChange {
 	reach := min(r.number(l-1)+1, r.span)
 	x := optional(t, r.norm, tensor.Slice(t, r.table, 0, r.span-reach, r.span+reach))
-	rows := make([]int, 2*l-1) // of distances from key to query, from −(l − 1)
-	for i := range rows {
-		rows[i] = min(max(reach+r.number(l-1-i), 0), 2*reach-1)
+	rows := make([]int, 2*l-1) // of keys at distances from −(l − 1) to l − 1
+	for d := range l {
+		n := r.number(d)
+		rows[l-1-d], rows[l-1+d] = min(reach+n, 2*reach-1), max(reach-n, 0)
 	}
 	project := func(used bool, by *nn.Linear) *tensor.Tensor {
 		if !used {
 			return nil
 		}
 		y := tensor.Gather(t, by.Forward(t, x), rows)
-		return tensor.Transpose(t, tensor.Reshape(t, y, len(rows), r.heads, r.size), 1, 0, 2)
+		return tensor.Transpose(t, tensor.Reshape(t, y, len(rows), self.Config().Heads, -1), 1, 0, 2)
 	}
-	return position.DeBERTaBias(project(r.keys, keys), project(r.queries, queries))
+	return position.DeBERTaBias(project(r.keys, keys), project(r.queries, queries), r.scale)
 }
 
-// number returns the number of the distance from a query back to a key. Distances of more than half of the buckets
-// share numbers, which grow with their logarithm, computed in float32 as in transformers.
+// number returns the number of a distance. Distances of more than half of the buckets share numbers, which grow with
+// their logarithm, computed in float32 as in transformers.
 func (r *distances) number(distance int) int {
-	near, far := r.buckets/2, max(distance, -distance)
-	if r.buckets == 0 || far <= near {
+	near := r.buckets / 2
+	if r.buckets == 0 || distance <= near {
 		return distance
 	}
-	log := func(x float64) float32 { return float32(math.Log(float64(float32(x)))) }
-	ratio := log(float64(far)/float64(near)) / log(float64(r.most-1)/float64(near))
-	n := near + int(min(math.Ceil(float64(ratio*float32(near-1))), 1<<30))
-	if distance < 0 {
-		return -n
-	}
-	return n
+	log := func(x float64) float32 { return float32(math.Log(float64(float32(x / float64(near))))) }
+	ratio := log(float64(distance)) / log(float64(r.most-1))
+	return near + int(min(math.Ceil(float64(ratio*float32(near-1))), 1<<30))
 }

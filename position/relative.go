@@ -1,6 +1,7 @@
 package position
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -81,7 +82,7 @@ func ALiBiSlopes(heads int) []float32 {
 //
 // Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
 // https://arxiv.org/abs/1803.02155, eq. 4.
-func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r, terms: 1} }
+func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r} }
 
 // TransformerXLBias adds scale·(q_i + v)·r_c + scale·u·k_j to the score of query i with key j: the
 // terms b, d and c of Transformer-XL. c = clip(j − p, −K, K) is the clipped distance from the
@@ -94,42 +95,36 @@ func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r, terms:
 // Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
 // Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.
 func TransformerXLBias(r, u, v *tensor.Tensor) []attn.ScoreChange {
-	return []attn.ScoreChange{&relative{r: r, v: v, terms: 1}, keyBias{u}}
+	return []attn.ScoreChange{&relative{r: r, v: v}, keyBias{u}}
 }
 
-// DeBERTaBias adds scale·q_i·keys_c + scale·k_j·queries_c to the score of query i with key j: from content to position,
-// and from position to content, in disentangled attention. c = clip(j − p, −K, K) is the clipped distance from the
-// query's position p. keys and queries are [2K+1 E], or [H 2K+1 E], with one row per distance, starting with −K:
+// DeBERTaBias adds scale·q_i·keys_c + scale·k_j·queries_c to the score of query i with key j: the terms from content to
+// position and from position to content of disentangled attention. c = clip(j − p, −K, K) is the clipped distance from
+// the query's position p. keys and queries are [2K+1 E], or [H 2K+1 E], with one row per distance, starting with −K:
 // projected embeddings of the distances. A term whose vectors are nil is left out.
 //
-// The scale is 1/√(E·n), where n is one more than the number of terms. DeBERTa's score of q and k has the same scale:
-// use score.DotScale.
+// A scale of 0 means 1/√E. DeBERTa's is 1/√(n·E) for n terms of the score, q_i·k_j included, whose scale is the same: use
+// score.DotScale.
 //
 // Gradients flow to q, k, keys and queries. Attend panics with a *tensor.ShapeError if their shapes do not fit.
 //
 // Source: He et al., "DeBERTa: Decoding-enhanced BERT with Disentangled Attention", 2021,
 // https://arxiv.org/abs/2006.03654, section 3.1.
-func DeBERTaBias(keys, queries *tensor.Tensor) []attn.ScoreChange {
-	var changes []attn.ScoreChange
-	terms := 1
-	for _, r := range []*tensor.Tensor{keys, queries} {
-		if r != nil {
-			terms++
-		}
-	}
+func DeBERTaBias(keys, queries *tensor.Tensor, scale float32) []attn.ScoreChange {
+	var terms []attn.ScoreChange
 	if keys != nil {
-		changes = append(changes, &relative{r: keys, terms: terms})
+		terms = append(terms, &relative{r: keys, scale: scale})
 	}
 	if queries != nil {
-		changes = append(changes, &relativeToKey{relative{r: queries, terms: terms}})
+		terms = append(terms, &relativeToKey{relative{r: queries, scale: scale}})
 	}
-	return changes
+	return terms
 }
 
 // relative is scale·(q_i + v)·r_c, for a clipped distance c.
 type relative struct {
 	r, v  *tensor.Tensor
-	terms int // of the score: the scale is 1/√(E·terms)
+	scale float32 // 0 means 1/√E
 }
 
 func (x *relative) Check(s attn.Sizes) error {
@@ -159,18 +154,11 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	if x.v != nil {
 		q = tensor.Add(t, q, tensor.Reshape(t, x.v, 1, x.v.Dim(0), 1, e))
 	}
-	q = tensor.Scale(t, q, x.scale())
-	n := x.r.Dim(-2)
-	r := x.r
-	if r.Rank() == 2 {
-		r = tensor.Reshape(t, r, 1, 1, n, e)
-	} else {
-		r = tensor.Reshape(t, r, 1, r.Dim(0), n, e)
-	}
-	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
+	q = tensor.Scale(t, q, x.factor())
+	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, x.r, q.Dim(0), q.Dim(1), x.r.Dim(-2), e))
 }
 
-func (x *relative) scale() float32 { return float32(1 / math.Sqrt(float64(x.r.Dim(-1)*x.terms))) }
+func (x *relative) factor() float32 { return cmp.Or(x.scale, float32(1/math.Sqrt(float64(x.r.Dim(-1))))) }
 
 // numbers returns the param row of a query and the index of its number for key at.Key. Each
 // following key uses the next number, up to the last.
@@ -201,13 +189,11 @@ type relativeToKey struct{ relative }
 // Param returns scale·r·kᵀ [B H 2K+1 Lk].
 func (x *relativeToKey) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	k := in.Keys(t)
-	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
+	b, g, e, h, n := k.Dim(0), k.Dim(1), k.Dim(3), in.H, x.r.Dim(-2)
 	wantHeadSize(x.r, e)
-	n := x.r.Dim(-2)
-	r := tensor.BroadcastTo(t, tensor.Scale(t, x.r, x.scale()), in.H, n, e)
-	rows := in.H / g * n // of the heads that share a key
-	r = tensor.BroadcastTo(t, tensor.Reshape(t, r, 1, g, rows, e), b, g, rows, e)
-	return tensor.Reshape(t, tensor.MatMulT(t, r, k), b, in.H, n, lk)
+	r := tensor.BroadcastTo(t, tensor.Scale(t, x.r, x.factor()), b, h, n, e)
+	r = tensor.Reshape(t, r, b, g, h/g*n, e) // heads that share a key
+	return tensor.Reshape(t, tensor.MatMulT(t, r, k), b, h, n, k.Dim(2))
 }
 
 // numbers returns how many rows and columns a param of the given size has for a head, and the row for key at.Key. Each
