@@ -45,8 +45,7 @@ func newDeBERTa(b *Builder) Network {
 	if s.Only("norm_rel_ebd", "none", "layer_norm"); s.Text("norm_rel_ebd", "none") == "layer_norm" {
 		r.norm = base.LayerNorm("encoder.LayerNorm", z.Width, eps)
 	}
-	shared := s.Bool("share_att_key", false)
-	if s.Bool("relative_attention", false) {
+	if shared := s.Bool("share_att_key", false); s.Bool("relative_attention", false) {
 		r.table = base.Tensor("encoder.rel_embeddings.weight", 2*r.span, z.Width)
 		for i, p := range e.blocks {
 			keys, queries, at := p.self.K, p.self.Q, base.At(fmt.Sprintf("encoder.layer.%d.attention.self", i))
@@ -103,7 +102,7 @@ type distances struct {
 	span          int            // there are numbers from −span to span − 1
 	table         *tensor.Tensor // [2·span D]
 	norm          Layer          // of the table, or nil
-	scale         float32        // of the scores
+	scale         float32        // of all terms of a score
 }
 
 func newDistances(s *Settings, z Sizes) *distances {
@@ -111,8 +110,7 @@ func newDistances(s *Settings, z Sizes) *distances {
 		[]string{"c2p", "p2c"}, []string{"p2c", "c2p"})
 	used := fmt.Sprint(get[any](s, "pos_att_type", "", nil))
 	r := &distances{keys: strings.Contains(used, "c2p"), queries: strings.Contains(used, "p2c")}
-	terms := 1 + strings.Count(used, "2")
-	r.scale = float32(1 / math.Sqrt(float64(z.HeadSize*terms)))
+	r.scale = float32(1 / math.Sqrt(float64(max(1, z.HeadSize)*(1+strings.Count(used, "2"))))) // a 2 in each term
 	if r.most = s.Int("max_relative_positions", -1); r.most < 1 {
 		r.most = z.Positions
 	}

@@ -158,7 +158,9 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, x.r, q.Dim(0), q.Dim(1), x.r.Dim(-2), e))
 }
 
-func (x *relative) factor() float32 { return cmp.Or(x.scale, float32(1/math.Sqrt(float64(x.r.Dim(-1))))) }
+func (x *relative) factor() float32 {
+	return cmp.Or(x.scale, float32(1/math.Sqrt(float64(x.r.Dim(-1)))))
+}
 
 // numbers returns the param row of a query and the index of its number for key at.Key. Each
 // following key uses the next number, up to the last.
@@ -196,8 +198,7 @@ func (x *relativeToKey) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	return tensor.Reshape(t, tensor.MatMulT(t, r, k), b, h, n, k.Dim(2))
 }
 
-// numbers returns how many rows and columns a param of the given size has for a head, and the row for key at.Key. Each
-// following key uses the next row, up to the last.
+// numbers returns the rows and columns of a head's param, and the row for key at.Key. A following key has the next row.
 func (x *relativeToKey) numbers(at attn.Row, size int) (rows, columns, first int) {
 	rows = x.r.Dim(-2)
 	return rows, size / rows, at.Key - at.Position + rows/2
