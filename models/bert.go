@@ -110,11 +110,7 @@ func (n encoderNames) encoder(
 	base *Builder, z Sizes, rows int, place func(ids []int) []int, eps float32, act Activation, o attn.Options,
 ) *stack {
 	in, size := base.At("embeddings"), cmp.Or(n.embedding, z.Width)
-	e := &stack{
-		sizes: z,
-		words: in.Embedding("word_embeddings", z.Vocabulary, size),
-		place: place,
-	}
+	e := &stack{sizes: z, words: in.Embedding("word_embeddings", z.Vocabulary, size), place: place}
 	if rows > 0 {
 		e.positions = in.Embedding("position_embeddings", rows, size)
 	}

@@ -35,7 +35,8 @@ func newDeBERTa(b *Builder) Network {
 
 	names, rows := bertNames, 0
 	names.embedding, names.project, names.pruned = s.SizeOr("embedding_size", z.Width), "embed_proj", false
-	names.maps.Q, names.maps.K, names.maps.V = "attention.self.query_proj", "attention.self.key_proj", "attention.self.value_proj"
+	const maps = "attention.self."
+	names.maps.Q, names.maps.K, names.maps.V = maps+"query_proj", maps+"key_proj", maps+"value_proj"
 	base.Unread(base.Name("embeddings.position_embeddings.weight")) // unless it is used
 	if s.Bool("position_biased_input", true) {
 		rows = z.Positions
@@ -55,7 +56,7 @@ func newDeBERTa(b *Builder) Network {
 			if r.queries && !shared {
 				queries = at.Linear("pos_query_proj", z.Width, z.Width)
 			}
-			p.changes = func(t *tensor.Tape, l int) []attn.ScoreChange { return r.changes(t, l, p.self, keys, queries) }
+			p.changes = func(t *tensor.Tape, l int) []attn.ScoreChange { return r.changes(t, max(1, l), p.self, keys, queries) }
 		}
 	}
 	e.head = debertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), names.embedding, eps, act)
