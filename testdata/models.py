@@ -210,7 +210,8 @@ DISTANT = dict(ids=[rng("deberta", "ids").integers(3, 43, 61).tolist(), rng("deb
                lens=[61, 37])
 case("deberta", "DebertaV2Model", DEBERTA, TWO)
 case("deberta_v3", "DebertaV2ForMaskedLM", V3 | dict(legacy=False, hidden_act="silu", layer_norm_eps=1e-2), TWO, dtype=torch.float32)
-case("deberta_far", "DebertaV2Model", V3 | dict(max_position_embeddings=64, num_hidden_layers=1, position_buckets=16), DISTANT)
+case("deberta_far", "DebertaV2Model",
+     V3 | dict(max_position_embeddings=64, num_hidden_layers=1, position_buckets=16, max_relative_positions=20), DISTANT)
 case("deberta_clipped", "DebertaV2Model", DEBERTA | dict(max_relative_positions=3, type_vocab_size=2, norm_rel_ebd="none"), TYPED)
 case("deberta_words", "DebertaV2ForMaskedLM",
      V3 | dict(embedding_size=9, hidden_act="gelu_new", share_att_key=False, norm_rel_ebd="none"), TWO)
