@@ -19,7 +19,7 @@ type printer struct {
 	err     error
 }
 
-// next writes a piece of the text, and reports whether the text continues. It holds back what may become a stop.
+// next writes a piece of the text, and reports whether the text continues. It keeps back what may become a stop.
 func (p *printer) next(piece string) bool {
 	p.held += piece
 	end := len(p.held)
