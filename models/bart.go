@@ -24,7 +24,11 @@ func newBART(b *Builder) Network {
 	}
 	s.Only("static_position_embeddings", false)
 	b.Unread("model.encoder.version", "model.decoder.version")
-	return twoTransformers(b, 2, true)
+	s.Only("tie_word_embeddings", true)
+	return twoTransformers(b, twoUsual{start: 2, activation: "gelu"}, func(at *Builder, d *stack) {
+		d.positions = bartPositions{at.Embedding("embed_positions", bartOffset+d.sizes.Positions, d.sizes.Width)}
+		d.wordsNorm = at.LayerNorm("layernorm_embedding", d.sizes.Width, marianEps)
+	}).shifted(b)
 }
 
 // bartOffset is the number of rows before that of position 0.

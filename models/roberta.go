@@ -37,20 +37,31 @@ func newRoBERTa(b *Builder) Network {
 
 // behindPadding sets Positions for positions that begin after pad, and returns the number of rows
 // of their table. place places tokens at pad+1, pad+2, …, and padding tokens at pad.
-func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place func(ids []int) []int) {
+func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place placing) {
 	rows = z.Positions
 	if pad < 0 || pad > rows-2 {
 		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
 		return rows, nil
 	}
 	z.Positions -= pad + 1
-	return rows, func(ids []int) []int {
-		at, n := make([]int, len(ids)), pad
+	return rows, afterPadding(pad, 0)
+}
+
+// placing returns the positions of tokens after those of the same sequence that were read in earlier runs.
+type placing func(ids []int, before int) []int
+
+// afterPadding places tokens at pad+1, pad+2, …, and padding tokens at pad. A padding token advances the position of the
+// next token by the given number, 0 or 1.
+func afterPadding(pad, advance int) placing {
+	return func(ids []int, before int) []int {
+		at, n := make([]int, len(ids)), pad+before
 		for i, id := range ids {
-			if at[i] = pad; id != pad {
-				n++
-				at[i] = n
+			if at[i] = pad; id == pad {
+				n += advance
+				continue
 			}
+			n++
+			at[i] = n
 		}
 		return at
 	}
