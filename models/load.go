@@ -60,6 +60,7 @@ type Model struct {
 
 	tokenizer *tokenizer.Tokenizer // nil if there is none
 	untokened error                // why there is no tokenizer
+	language  []int                // code of the language with which targets begin, nil if none was chosen
 	params    nn.Vars
 	dict      nn.StateDict
 	kept      map[string][]int // by layer with removed heads, the numbers of the remaining ones
@@ -142,6 +143,12 @@ func Load(dir string, o Options) (*Model, error) {
 	}
 	if err := m.wantVocabularies(); err != nil {
 		return nil, err
+	}
+	if id, given, err := m.generationToken(forcedToken); given && err == nil && t != nil {
+		code, _ := t.Token(id)
+		if other, err := m.WithLanguages("", code); err == nil { // or else it is not the code of a language
+			m = other
+		}
 	}
 	if m.limit, err = tokenizerLimit(dir); err != nil {
 		return nil, err

@@ -21,18 +21,18 @@ func newM2M100(b *Builder) Network {
 	s := b.Config
 	s.Only("decoder_vocab_size")
 	s.Only("share_encoder_decoder_embeddings", true)
+	if b.Has("final_logits_bias") {
+		b.Fail("the file has final_logits_bias, which is not a tensor of M2M100")
+	}
 	b.Unread("model.encoder.version", "model.decoder.version", "model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
-	return twoTransformers(b, twoUsual{start: 2, activation: "relu", scaled: true}, func(at *Builder, d *stack) {
+	return twoTransformers(b, 2, "relu", true, func(at *Builder, d *stack) {
 		z := d.sizes
-		if z.Width < 4 {
-			s.Fail("d_model", "is %d, want at least 4", z.Width)
-		}
 		// In a target, steps of generation count the tokens that were read, whatever they are.
 		pad, advance := s.token("pad_token_id", 1, z.Vocabulary), 0
 		if z.Kind == heads.Decoder {
 			advance = 1
 		}
-		d.place = afterPadding(pad, advance)
+		d.place = countFrom(pad+1, pad, advance)
 		d.positions = &sinusoids{width: z.Width, rows: func(n, width int) *tensor.Tensor { return m2m100Positions(n, width, pad) }}
 		d.norm = at.LayerNorm("layer_norm", z.Width, marianEps)
 	})
@@ -45,7 +45,7 @@ func newM2M100(b *Builder) Network {
 func m2m100Positions(n, width, pad int) *tensor.Tensor {
 	table, half := tensor.Zeros(n, width), width/2
 	for i := range half {
-		frequency := math.Pow(10000, -float64(i)/float64(half-1))
+		frequency := math.Pow(10000, -float64(i)/float64(max(half-1, 1)))
 		for p := range n {
 			if p != pad {
 				sin, cos := math.Sincos(float64(p) * frequency)

@@ -33,22 +33,16 @@ func newMarian(b *Builder) Network {
 	}
 	s.Only("static_position_embeddings", true)
 	s.Only("tie_word_embeddings", true)
-	return twoTransformers(b, twoUsual{start: s.Int("pad_token_id", 58100), activation: "gelu"}, marianPositions).shifted(b)
+	return twoTransformers(b, s.Int("pad_token_id", 58100), "gelu", false, marianPositions)
 }
 
-// twoUsual are the defaults of settings.
-type twoUsual struct {
-	start      int // decoder_start_token_id
-	activation string
-	scaled     bool // scale_embedding
-}
-
-// twoTransformers builds Marian, BART and M2M100. add sets the positions of a stack, and the norms that it has beside
-// those of its blocks. If it has a norm at its end, the blocks normalise before each part, otherwise after it.
-func twoTransformers(b *Builder, usual twoUsual, add func(at *Builder, d *stack)) *encoderDecoder {
+// twoTransformers builds Marian, BART and M2M100. start, activation and scaled are the defaults of settings. add sets the
+// positions of a stack and its norms outside the blocks. Blocks normalise before their parts if there is a norm after the
+// last one.
+func twoTransformers(b *Builder, start int, activation string, scaled bool, add func(at *Builder, d *stack)) Network {
 	s, base := b.Config, b.Within("model")
 	twoStacks(s)
-	act := s.Activation("activation_function", usual.activation)
+	act := s.Activation("activation_function", activation)
 	sizes := func(stack string) Sizes {
 		return s.oneToOne(stack+"_attention_heads", "d_model", Sizes{
 			Layers:     b.Count(stack + "_layers"),
@@ -64,7 +58,7 @@ func twoTransformers(b *Builder, usual twoUsual, add func(at *Builder, d *stack)
 	s.Only("num_hidden_layers", from.sizes.Layers) // the encoder's number, which transformers also reads from here
 	from.sizes.Kind, to.sizes.Kind = heads.Encoder, heads.Decoder
 	to.sizes.Vocabulary = s.SizeOr("decoder_vocab_size", from.sizes.Vocabulary)
-	e.start = s.token("decoder_start_token_id", usual.start, to.sizes.Vocabulary)
+	e.start = s.token("decoder_start_token_id", start, to.sizes.Vocabulary)
 
 	in, out := base.Name("encoder.embed_tokens"), base.Name("decoder.embed_tokens")
 	tied := s.Bool("tie_word_embeddings", true)
@@ -84,9 +78,12 @@ func twoTransformers(b *Builder, usual twoUsual, add func(at *Builder, d *stack)
 		from.words, _ = b.Words(in, from.sizes.Vocabulary, from.sizes.Width)
 		to.words, to.logits = b.shared(to.sizes.Vocabulary, to.sizes.Width, out, "lm_head")
 	}
-	if s.Bool("scale_embedding", usual.scaled) {
+	if s.Bool("scale_embedding", scaled) {
 		from.scale = float32(math.Sqrt(float64(from.sizes.Width)))
 		to.scale = from.scale
+	}
+	if b.Has("final_logits_bias") {
+		to.shift = b.Fixed("final_logits_bias", 1, to.sizes.Vocabulary)
 	}
 
 	add(base.At("encoder"), from)
@@ -100,14 +97,6 @@ func twoTransformers(b *Builder, usual twoUsual, add func(at *Builder, d *stack)
 		block.options.Mask = mask.Causal()
 		block.cross, block.crossNorm = marianAttention(at, crossName(i), "encoder_attn", to.sizes)
 		to.blocks = append(to.blocks, block)
-	}
-	return e
-}
-
-// shifted adds the numbers that a file may have to add to the logits.
-func (e *encoderDecoder) shifted(b *Builder) Network {
-	if b.Has("final_logits_bias") {
-		e.target.shift = b.Fixed("final_logits_bias", 1, e.target.sizes.Vocabulary)
 	}
 	return e
 }

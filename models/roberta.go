@@ -44,24 +44,23 @@ func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place placing) {
 		return rows, nil
 	}
 	z.Positions -= pad + 1
-	return rows, afterPadding(pad, 0)
+	return rows, countFrom(pad+1, pad, 0)
 }
 
-// placing returns the positions of tokens after those of the same sequence that were read in earlier runs.
+// placing returns the positions of tokens of a sequence, of which others were read before.
 type placing func(ids []int, before int) []int
 
-// afterPadding places tokens at pad+1, pad+2, …, and padding tokens at pad. A padding token advances the position of the
-// next token by the given number, 0 or 1.
-func afterPadding(pad, advance int) placing {
+// countFrom places tokens at first, first+1, … and padding tokens at first−1. A padding token advances the positions of
+// those after it by 0 or 1.
+func countFrom(first, pad, advance int) placing {
 	return func(ids []int, before int) []int {
-		at, n := make([]int, len(ids)), pad+before
+		at, next := make([]int, len(ids)), first+before
 		for i, id := range ids {
-			if at[i] = pad; id == pad {
-				n += advance
-				continue
+			if at[i] = next; id != pad {
+				next++
+			} else {
+				at[i], next = first-1, next+advance
 			}
-			n++
-			at[i] = n
 		}
 		return at
 	}
