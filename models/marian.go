@@ -3,7 +3,6 @@ package models
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
@@ -135,16 +134,22 @@ func marianPositions(at *Builder, d *stack) {
 		d.positions = &nn.Embedding{Weight: at.Fixed(name, d.sizes.Positions, d.sizes.Width)}
 		return
 	}
-	d.positions = &sinusoids{width: d.sizes.Width, rows: halves}
+	width := d.sizes.Width
+	d.positions = &sinusoids{width: width, rows: func(n int) *tensor.Tensor { return halves(n, width, (width+1)/2, float64(width)/2) }}
 }
 
-// halves are nn.Sinusoids with all sines before all cosines.
-func halves(n, width int) *tensor.Tensor {
-	table, sines := nn.Sinusoids(nil, 0, n, width), (width+1)/2
-	for p := range n {
-		row := table.Data()[p*width:][:width]
-		for i, v := range slices.Clone(row) {
-			row[i%2*sines+i/2] = v
+// halves are vectors of positions 0 to n−1: sines of the position times 10000^(−i/d), then the cosines for which there is
+// room.
+func halves(n, width, sines int, d float64) *tensor.Tensor {
+	table := tensor.Zeros(n, width)
+	for i := range sines {
+		frequency := math.Pow(10000, -float64(i)/d)
+		for p := range n {
+			sin, cos := math.Sincos(float64(p) * frequency)
+			row := table.Data()[p*width:][:width]
+			if row[i] = float32(sin); sines+i < width {
+				row[sines+i] = float32(cos)
+			}
 		}
 	}
 	return table

@@ -37,7 +37,7 @@ func newRoBERTa(b *Builder) Network {
 
 // behindPadding sets Positions for positions that begin after pad, and returns the number of rows
 // of their table. place places tokens at pad+1, pad+2, …, and padding tokens at pad.
-func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place placing) {
+func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place func(ids []int, before int) []int) {
 	rows = z.Positions
 	if pad < 0 || pad > rows-2 {
 		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
@@ -47,12 +47,9 @@ func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place placing) {
 	return rows, countFrom(pad+1, pad, 0)
 }
 
-// placing returns the positions of tokens of a sequence, of which others were read before.
-type placing func(ids []int, before int) []int
-
 // countFrom places tokens at first, first+1, … and padding tokens at first−1. A padding token advances the positions of
-// those after it by 0 or 1.
-func countFrom(first, pad, advance int) placing {
+// those after it by 0 or 1. before is the number of tokens of the sequence that were read in earlier runs.
+func countFrom(first, pad, advance int) func(ids []int, before int) []int {
 	return func(ids []int, before int) []int {
 		at, next := make([]int, len(ids)), first+before
 		for i, id := range ids {

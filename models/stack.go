@@ -16,12 +16,12 @@ import (
 type stack struct {
 	sizes     Sizes
 	words     words
-	scale     float32       // of the token embeddings, 0 means 1
-	types     *nn.Embedding // of token types
-	positions words         // nil if the blocks have their own
-	place     placing       // nil means 0, 1, 2, …
-	wordsNorm Layer         // of the sum of the embeddings
-	dropout   float32       // of the embeddings, in training
+	scale     float32                           // of the token embeddings, 0 means 1
+	types     *nn.Embedding                     // of token types
+	positions words                             // nil if the blocks have their own
+	place     func(ids []int, before int) []int // positions of the tokens after those before; nil means 0, 1, 2, …
+	wordsNorm Layer                             // of the sum of the embeddings
+	dropout   float32                           // of the embeddings, in training
 	blocks    []*block
 	norm      Layer
 	head      *TaskHead

@@ -39,8 +39,8 @@ func newTransformer(b *Builder) Network {
 			Kind: kind, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden, Vocabulary: vocabulary,
 		}
 		s := &stack{
-			sizes: z.oneToOne(), scale: float32(math.Sqrt(float64(c.Width))), positions: &sinusoids{width: c.Width, rows: evenOdd},
-			dropout: c.Dropout,
+			sizes: z.oneToOne(), scale: float32(math.Sqrt(float64(c.Width))), dropout: c.Dropout,
+			positions: &sinusoids{width: c.Width, rows: func(n int) *tensor.Tensor { return nn.Sinusoids(nil, 0, n, c.Width) }},
 		}
 		s.words, s.logits = b.Words(name, vocabulary, c.Width)
 		return s
@@ -84,13 +84,10 @@ func (m transformer) Operations(encoded, _, target float64) float64 {
 	return layers*2*width*hidden*(encoded+target) + target*width*float64(z.Decoder.Vocabulary)
 }
 
-// evenOdd are nn.Sinusoids.
-func evenOdd(n, width int) *tensor.Tensor { return nn.Sinusoids(nil, 0, n, width) }
-
 // sinusoids are vectors of positions, of the given width. rows returns those of positions 0 to n−1.
 type sinusoids struct {
 	width int
-	rows  func(n, width int) *tensor.Tensor
+	rows  func(n int) *tensor.Tensor
 
 	lock  sync.Mutex
 	table *tensor.Tensor // of positions 0, 1, 2, …; Forward extends it
@@ -115,6 +112,6 @@ func (s *sinusoids) upTo(position int) *tensor.Tensor {
 	for rows <= position {
 		rows *= 2
 	}
-	s.table = s.rows(rows, s.width)
+	s.table = s.rows(rows)
 	return s.table
 }

@@ -41,11 +41,10 @@ func (m *Model) forced() ([]int, error) {
 	if given || err != nil {
 		return []int{id}, err
 	}
-	if m.tokenizer != nil {
-		if codes := m.tokenizer.Languages(); len(codes) > 1 {
-			return nil, &FormatError{m.Dir, fmt.Errorf("can write %d languages, %s to %s, want one of them by --to, "+
-				"Model.WithLanguages, or %s in %s", len(codes), codes[0], codes[len(codes)-1], forcedToken, generationFile)}
-		}
+	if t := m.tokenizer; t != nil && len(t.Languages()) > 1 {
+		codes := t.Languages()
+		return nil, &FormatError{m.Dir, fmt.Errorf("can write %d languages, %s to %s, want one of them by --to "+
+			"where a command has it, Model.WithLanguages, or %s in %s", len(codes), codes[0], codes[len(codes)-1], forcedToken, generationFile)}
 	}
 	return nil, nil
 }

@@ -88,7 +88,7 @@ func TestWithLanguages(t *testing.T) {
 // TestLanguageIsMissing checks what needs the language of targets, and what does not.
 func TestLanguageIsMissing(t *testing.T) {
 	m := loadMultilingual(t, `{}`)
-	const want = "can write 5 languages, deu_Latn to zho_Hans, want one of them by --to, Model.WithLanguages, or forced_bos_token_id in generation_config.json"
+	const want = "can write 5 languages, deu_Latn to zho_Hans, want one of them by --to where a command has it, Model.WithLanguages, or forced_bos_token_id in generation_config.json"
 	_, generate := m.Generate(t.Context(), []int{27, 5, 2}, models.Generation{})
 	_, beam := m.Beam(t.Context(), []int{27, 5, 2}, 2, models.Generation{})
 	_, translate := m.Translate(t.Context(), []string{"the cat"}, 1)
