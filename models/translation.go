@@ -26,7 +26,7 @@ func (m *Model) WithLanguages(from, to string) (*Model, error) {
 		return nil, &FormatError{m.Dir, err}
 	}
 	other.tokenizer = t.WithTarget(target)
-	if id, ok := target.ID(to); ok {
+	if id, ok := target.ID(to); ok && to != "" {
 		other.language = []int{id}
 	}
 	return &other, nil

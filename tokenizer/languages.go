@@ -15,6 +15,7 @@ func (t *Tokenizer) Languages() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.added.special)), func(token string) bool { return !isLanguage(token) })
 }
 
+// isLanguage reports whether a special token is a code: 3 letters, _, 4 letters; or 2 or 3 letters between __ and __.
 func isLanguage(token string) bool {
 	language, script, _ := strings.Cut(token, "_")
 	return language >= "a" && len(language) == 3 && len(script) == 4 ||

@@ -95,8 +95,8 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 
 // languageFlags are for commands that translate.
 type languageFlags struct {
-	From string `help:"Code of the language of sources (default that of the directory)." placeholder:"CODE" group:"Languages"`
-	To   string `help:"Code of the language of targets, such as fra_Latn (NLLB) or __fr__ (M2M100)." placeholder:"CODE" group:"Languages"`
+	From string `help:"Code of the language of sources (default that of the directory)." placeholder:"CODE" group:"Languages" needs:"model"`
+	To   string `help:"Code of the language of targets, such as fra_Latn (NLLB) or __fr__ (M2M100)." placeholder:"CODE" group:"Languages" needs:"model"`
 }
 
 // choose returns a model for the languages.
