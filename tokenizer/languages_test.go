@@ -143,6 +143,12 @@ func TestLanguageCodes(t *testing.T) {
 	if e, err := one.Encode("", tokenizer.Options{}); err != nil || !slices.Equal(e.Tokens, []string{"__ast__", "</s>"}) {
 		t.Errorf("tokens %v, want the code and the end (error %v)", e.Tokens, err)
 	}
+	// transformers loses the codes of some directories; their tokenizer is refused.
+	none := strings.NewReplacer("deu_Latn", "a1", "eng_Latn", "a2", "fra_Latn", "a3", "fur_Latn", "a4", "zho_Hans", "a5").Replace(files["tokenizer.json"])
+	if _, _, err := loadFiles(t, map[string]string{"tokenizer.json": none, "tokenizer_config.json": `{"tokenizer_class": "NllbTokenizer"}`}); err == nil ||
+		!strings.HasSuffix(err.Error(), `tokenizer_config.json: src_lang: "eng_Latn" is not one of the 0 languages of the tokenizer []`) {
+		t.Errorf("error %v", err)
+	}
 	// Without the class, the template of tokenizer.json is used; with it, it needs its language.
 	mixed := g.Cases[slices.IndexFunc(g.Cases, func(c languageCase) bool { return c.Name == "mixed" })].Files
 	bare, _, err := loadFiles(t, map[string]string{"tokenizer.json": mixed["tokenizer.json"]})
