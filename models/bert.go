@@ -107,7 +107,7 @@ var bertNames = encoderNames{
 // encoder builds the embeddings and the layers. The table of positions has the given number of
 // rows, and there is none for 0; there are token types if z has some.
 func (n encoderNames) encoder(
-	base *Builder, z Sizes, rows int, place func(ids []int) []int, eps float32, act Activation, o attn.Options,
+	base *Builder, z Sizes, rows int, place func(ids []int, before int) []int, eps float32, act Activation, o attn.Options,
 ) *stack {
 	in, size := base.At("embeddings"), cmp.Or(n.embedding, z.Width)
 	e := &stack{sizes: z, words: in.Embedding("word_embeddings", z.Vocabulary, size), place: place}

@@ -37,19 +37,26 @@ func newRoBERTa(b *Builder) Network {
 
 // behindPadding sets Positions for positions that begin after pad, and returns the number of rows
 // of their table. place places tokens at pad+1, pad+2, …, and padding tokens at pad.
-func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place func(ids []int) []int) {
+func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place func(ids []int, before int) []int) {
 	rows = z.Positions
 	if pad < 0 || pad > rows-2 {
 		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
 		return rows, nil
 	}
 	z.Positions -= pad + 1
-	return rows, func(ids []int) []int {
-		at, n := make([]int, len(ids)), pad
+	return rows, countFrom(pad+1, pad, 0)
+}
+
+// countFrom places tokens at first, first+1, … and padding tokens at first−1. A padding token advances the positions of
+// those after it by 0 or 1. before is the number of tokens of the sequence that were read in earlier runs.
+func countFrom(first, pad, advance int) func(ids []int, before int) []int {
+	return func(ids []int, before int) []int {
+		at, next := make([]int, len(ids)), first+before
 		for i, id := range ids {
-			if at[i] = pad; id != pad {
-				n++
-				at[i] = n
+			if at[i] = next; id != pad {
+				next++
+			} else {
+				at[i], next = first-1, next+advance
 			}
 		}
 		return at

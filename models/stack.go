@@ -16,12 +16,12 @@ import (
 type stack struct {
 	sizes     Sizes
 	words     words
-	scale     float32               // of the token embeddings, 0 means 1
-	types     *nn.Embedding         // of token types
-	positions words                 // nil if the blocks have their own
-	place     func(ids []int) []int // positions of the tokens of a sequence; nil means 0, 1, 2, …
-	wordsNorm Layer                 // of the sum of the embeddings
-	dropout   float32               // of the embeddings, in training
+	scale     float32                           // of the token embeddings, 0 means 1
+	types     *nn.Embedding                     // of token types
+	positions words                             // nil if the blocks have their own
+	place     func(ids []int, before int) []int // positions of the tokens after those before; nil means 0, 1, 2, …
+	wordsNorm Layer                             // of the sum of the embeddings
+	dropout   float32                           // of the embeddings, in training
 	blocks    []*block
 	norm      Layer
 	head      *TaskHead
@@ -94,7 +94,7 @@ func (s *stack) places(x Batch, before []int, l int) []int {
 	for i, ids := range x.IDs {
 		row := all[i*l:][:len(ids)]
 		if s.place != nil {
-			copy(row, s.place(ids))
+			copy(row, s.place(ids, before[i]))
 			continue
 		}
 		for j := range row {

@@ -23,7 +23,7 @@ contain the vocabularies. See docs/onnx.md for Python code that translates with 
 }
 
 func (cmd *exportCommand) Run(_ context.Context, c console) error {
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true})
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true}, languageFlags{})
 	if err != nil {
 		return err
 	}
