@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"math"
 	"math/rand/v2"
@@ -105,8 +104,8 @@ func run(dir string) error {
 	weights.Panels[0].Title, weights.Panels[1].Title = charts.Charts[0].Title, charts.Charts[1].Title
 	weights.Panels[1].NewLine = false
 	return errors.Join(
-		write(filepath.Join(dir, "regression.svg"), charts.SVG),
-		write(filepath.Join(dir, "regression-weights.svg"), weights.SVG))
+		viz.WriteFile(filepath.Join(dir, "regression.svg"), charts),
+		viz.WriteFile(filepath.Join(dir, "regression-weights.svg"), weights))
 }
 
 func floats(t *tensor.Tensor) []float64 {
@@ -115,12 +114,4 @@ func floats(t *tensor.Tensor) []float64 {
 		list[i] = float64(v)
 	}
 	return list
-}
-
-func write(path string, draw func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(draw(file), file.Close())
 }
