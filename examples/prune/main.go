@@ -106,11 +106,8 @@ func trained(ctx context.Context, pairs []seq2seq.Pair) (*models.Model, error) {
 // drawScores draws a row for each layer and a column for each head.
 func drawScores(path string, p *models.Probe, s prune.Scores) error {
 	layers := p.Layers()
-	values := tensor.Zeros(len(layers), layers[0].Config().Heads)
+	values := tensor.FromFloat64s(s.Flat(layers), len(layers), layers[0].Config().Heads)
 	names := make([]string, len(layers))
-	for i, v := range s.Flat(layers) {
-		values.Data()[i] = float32(v)
-	}
 	for i, l := range layers {
 		names[i] = l.Config().Name
 	}
