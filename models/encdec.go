@@ -90,6 +90,8 @@ func (e *encoderDecoder) Sizes() Sizes {
 
 func (e *encoderDecoder) Head() *TaskHead { return e.target.Head() }
 
+func (e *encoderDecoder) FinalNorm() Layer { return e.target.norm }
+
 // StartToken returns the first token of a target.
 func (e *encoderDecoder) StartToken() int { return e.start }
 

@@ -237,6 +237,8 @@ func (m *recurrent) Head() *TaskHead {
 	return &TaskHead{Task: NextWord, Logits: m.logits.Forward}
 }
 
+func (m *recurrent) FinalNorm() Layer { return nil }
+
 // Attention returns the layer with heads, if there is one.
 func (m *recurrent) Attention() []*attn.MultiHead {
 	if m.cross == nil {

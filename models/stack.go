@@ -139,6 +139,8 @@ func (s *stack) Attention() []*attn.MultiHead {
 
 func (s *stack) Sizes() Sizes { return s.sizes }
 
+func (s *stack) FinalNorm() Layer { return s.norm }
+
 // Window returns how many keys a query of a block attends to, 0 for all.
 func (s *stack) Window(block int) int { return s.blocks[block].window }
 

@@ -25,7 +25,7 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	drawn := figures.ShortMarks(figure, record.Special) // tables have the original tokens
+	drawn := figures.Labelled(figure, record) // tables have the original tokens
 	if cmd.PNG != "" {
 		if drawn.Fonts, err = figures.Fonts(cmd.Font, drawn.Lacking()); err != nil {
 			return err

@@ -49,7 +49,37 @@ func Open(dir, data string, most Limits) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Task: *task, Data: data, Dir: dir}
+	return task.open(dir, data, nil, models.Options{Trainable: true}, most)
+}
+
+// Unscored reports whether the model in a directory has no loss, or data is a file of plain texts and the loss needs
+// more columns: then Open is an error, and OpenUnscored measures what heads attend to.
+func Unscored(dir, data string) bool {
+	if _, err := train.ReadLines(data, attention.data, 1); err != nil {
+		return false
+	}
+	task, err := taskOf(dir, data)
+	return err != nil || task.data.Least > 1
+}
+
+// OpenUnscored is Open of a model with heads that are measured and not scored: of any family, from lines in the format
+// of its task or from plain texts. An encoder-decoder generates the targets of plain texts. text, if not nil, is the
+// only line.
+func OpenUnscored(dir, data string, text *string, o models.Options, most Limits) (m *Model, err error) {
+	task := &attention
+	if text == nil && !Unscored(dir, data) {
+		if task, err = taskOf(dir, data); err != nil {
+			return nil, err
+		}
+	}
+	unscored := *task
+	unscored.probe, unscored.pipeline = nil, false
+	return unscored.open(dir, data, text, o, most)
+}
+
+// open loads the model in a directory, with its data, or with a text if it is not nil.
+func (task Task) open(dir, data string, text *string, o models.Options, most Limits) (m *Model, err error) {
+	m = &Model{Task: task, Data: data, Dir: dir}
 	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
 		return nil, err
 	}
@@ -58,6 +88,8 @@ func Open(dir, data string, most Limits) (*Model, error) {
 	}
 	dated := data == "" && m.Recipe != nil && m.Recipe.Data == ""
 	switch {
+	case text != nil:
+		m.Data, m.Lines = "the command line", []train.Line{{Columns: []string{*text}}}
 	case dated:
 		var pairs []seq2seq.Pair
 		pairs, err = newDates(m.Recipe, most.Dates)
@@ -70,7 +102,6 @@ func Open(dir, data string, most Limits) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := models.Options{Trainable: true}
 	if !task.pipeline {
 		if m.Model, err = models.Load(dir, o); err != nil {
 			return nil, err
@@ -89,8 +120,11 @@ func Open(dir, data string, most Limits) (*Model, error) {
 	return m, WantHeads(dir, m.Model)
 }
 
-// WantHeads returns an error if the model of a directory has no attention heads.
+// WantHeads returns an error if the model of a directory has no attention heads or no tokenizer.
 func WantHeads(dir string, m *models.Model) error {
+	if _, err := m.Tokenizer(); err != nil {
+		return err
+	}
 	for _, l := range m.Attention() {
 		if l.Config().Heads > 0 {
 			return nil
