@@ -234,7 +234,7 @@ func (w *stepwise) end() {
 
 // Head returns the head that predicts the next token.
 func (m *recurrent) Head() *TaskHead {
-	return &TaskHead{Task: NextWord, Logits: m.logits.Forward}
+	return &TaskHead{Task: NextWord, Layer: m.logits}
 }
 
 // Attention returns the layer with heads, if there is one.

@@ -35,25 +35,31 @@ func newRoBERTa(b *Builder) Network {
 	return e
 }
 
+// behindPadding places tokens at pad+1, pad+2, …, and tokens whose id is pad at pad.
+type behindPadding struct{ pad int }
+
+// of returns the positions of the tokens of a sequence.
+func (p *behindPadding) of(ids []int) []int {
+	at, n := make([]int, len(ids)), p.pad
+	for i, id := range ids {
+		if at[i] = p.pad; id != p.pad {
+			n++
+			at[i] = n
+		}
+	}
+	return at
+}
+
 // behindPadding sets Positions for positions that begin after pad, and returns the number of rows
-// of their table. place places tokens at pad+1, pad+2, …, and padding tokens at pad.
-func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place func(ids []int) []int) {
+// of their table.
+func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place *behindPadding) {
 	rows = z.Positions
 	if pad < 0 || pad > rows-2 {
 		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
 		return rows, nil
 	}
 	z.Positions -= pad + 1
-	return rows, func(ids []int) []int {
-		at, n := make([]int, len(ids)), pad
-		for i, id := range ids {
-			if at[i] = pad; id != pad {
-				n++
-				at[i] = n
-			}
-		}
-		return at
-	}
+	return rows, &behindPadding{pad}
 }
 
 // robertaHead is the head whose tensors are in the file. The head for masked words always uses
@@ -64,16 +70,16 @@ func robertaHead(b *Builder, e *stack, embeddings string, eps float32) *TaskHead
 	switch {
 	case b.HasAny("lm_head."):
 		lm := b.At("lm_head")
-		return &TaskHead{Task: MaskedWords, Logits: inTurn{
+		return &TaskHead{Task: MaskedWords, Layer: inTurn{
 			lm.Linear("dense", z.Width, z.Width), Activation(tensor.GELU), lm.LayerNorm("layer_norm", z.Width, eps),
 			lm.words("decoder", "bias", e.words, embeddings, tied, z),
-		}.Forward}
+		}}
 	case b.HasAny("classifier.out_proj."):
 		labels, c := s.Labels(), b.At("classifier")
 		b.wantClass("SequenceClassification")
-		return &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
-			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
-		}.Forward}
+		return &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
+			firstToken{}, c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
+		}}
 	}
 	return b.tokenHead(z)
 }
