@@ -166,9 +166,12 @@ func (m *recurrent) encode(t *tensor.Tape, x Batch, s *recurrentState) {
 	}
 }
 
-// embed returns √D times the vectors of tokens, [B L D].
+// scale is √D, the scale of the vectors of tokens.
+func (m *recurrent) scale() float32 { return float32(math.Sqrt(float64(m.config.Width))) }
+
+// embed returns the scaled vectors of tokens, [B L D].
 func (m *recurrent) embed(t *tensor.Tape, e words, x Batch) *tensor.Tensor {
-	return tensor.Scale(t, e.Forward(t, x.ids(), len(x.IDs), x.longest()), float32(math.Sqrt(float64(m.config.Width))))
+	return tensor.Scale(t, e.Forward(t, x.ids(), len(x.IDs), x.longest()), m.scale())
 }
 
 // decode reads the next tokens of the targets.

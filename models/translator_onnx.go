@@ -2,47 +2,22 @@ package models
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
-	"github.com/attn-go/attn/tensor"
 )
 
-// ONNX returns the translator as one model, which computes a step of the decoder and encodes the
-// source in the first step. The operator set version is 17 or 23; 0 means onnx.DefaultOpset.
-//
-// Inputs and outputs; the caller passes each present.X as past.X of the next step:
-//
-//	source          [batch source]   Int64, token ids followed by EOS, then padding (Pad)
-//	source_lengths  [batch]          Int64, numbers of ids including EOS
-//	target          [batch target]   Int64, the tokens that follow those read so far, BOS
-//	                                 first; one at a time for a GRU
-//	past.X                           the state before this step; in the first step zeros,
-//	                                 with 0 elements along the axes "read" and "encoded"
-//	logits          [batch target N] Float32, for the token after each token of target
-//	present.X                        the state after this step
-//
-// The metadata contain the config and the vocabularies as JSON: "config", "source_vocabulary" and
-// "target_vocabulary".
-//
-// Aliasing: the parameters are read when the ONNX model is written.
-//
-// Errors: a model that is not a translator of attn train; an unsupported version.
-func (m *Model) ONNX(opset int) (*onnx.Model, error) {
-	n, ok := m.Network.(interface{ graph() graphs })
-	c, also := m.TranslatorConfig()
-	if !ok || !also {
-		return nil, fmt.Errorf("models: ONNX: the model is a %s, want a translator of attn train", m.Family.Name)
+// translatorONNX is ONNX for a translator.
+func (m *Model) translatorONNX(opset int, n graphs) (*onnx.Model, error) {
+	c, ok := m.TranslatorConfig()
+	if !ok {
+		return nil, &FormatError{m.Dir, fmt.Errorf("is a %s model, want a translator of attn train", m.Family.Name)}
 	}
-	if err := m.wantTrainable("ONNX"); err != nil {
-		return nil, err
-	}
-	model, err := onnx.New("translator", opset)
+	model, err := m.draw("translator", opset, func(g *onnx.Graph) { stepGraph(g, c, n) })
 	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
+		return nil, err
 	}
 	model.SetMetadata("config", string(compactJSON(c)))
 	for _, f := range m.others() {
@@ -54,11 +29,7 @@ func (m *Model) ONNX(opset int) (*onnx.Model, error) {
 			model.SetMetadata(side, compacted(text.String()))
 		}
 	}
-	g := model.Graph()
-	if err := tensor.Catch(func() { stepGraph(g, c, n.graph()) }); err != nil {
-		return nil, fmt.Errorf("models: %w", err)
-	}
-	return model, model.Err()
+	return model, nil
 }
 
 // graphs builds the graphs of a network.
@@ -76,7 +47,7 @@ type graphs struct {
 		onnx.Value, []onnx.Value,
 	)
 	steps  onnx.Axis // of the tokens that are read in one step
-	target *nn.Embedding
+	logits *nn.Linear
 }
 
 // port is a named part of a decoder's state.
@@ -115,7 +86,7 @@ func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
 
 	mask := onnx.Attention{}.And(g, g.ValidLens(lengths, g.Length(source, 1)))
 	x, next := n.read(g, target, before, mask, state[:len(n.encoded)], state[len(n.encoded):])
-	g.Output("logits", g.In("target").Unembed(n.target, x), onnx.Float32, batch, n.steps, onnx.Sized(c.TargetVocab))
+	g.Output("logits", g.In("logits").Linear(n.logits, x), onnx.Float32, batch, n.steps, onnx.Sized(c.TargetVocab))
 	g.Output("present.length", g.Add(before, g.Length(target, 1)), onnx.Int64)
 	for i, v := range slices.Concat(state[:len(n.encoded)], next) {
 		axes := slices.Clone(ports[i].axes)
@@ -129,12 +100,6 @@ func stepGraph(g *onnx.Graph, c TranslatorConfig, n graphs) {
 		}
 		g.Output("present."+ports[i].name, v, onnx.Float32, axes...)
 	}
-}
-
-// embedGraph is embed as a graph.
-func embedGraph(g *onnx.Graph, name string, e *nn.Embedding, ids onnx.Value) onnx.Value {
-	x := g.In(name).Embedding(e, ids)
-	return g.Node("Mul", []onnx.Value{x, g.Scalar(float32(math.Sqrt(float64(e.Weight.Dim(1)))))})
 }
 
 // cacheAxes are the axes of a layer's keys or values.

@@ -10,7 +10,7 @@ import (
 // graph returns the graphs, which read one token at a time. The state is the source as keys and values, and the state
 // of each layer of the decoder. The initial state of the decoder is computed from the encoder's.
 func (m *recurrent) graph() graphs {
-	g := graphs{encode: m.encodeGraph, read: m.readGraph, steps: onnx.Sized(1), target: m.target.(*nn.Embedding)}
+	g := graphs{encode: m.encodeGraph, read: m.readGraph, steps: onnx.Sized(1), logits: m.logits}
 	if m.cross != nil {
 		g.encoded = kvPorts(m.cross, "encoded")
 	} else {
@@ -29,7 +29,7 @@ func (m *recurrent) graph() graphs {
 }
 
 func (m *recurrent) encodeGraph(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
-	x := embedGraph(g, "source", m.source.(*nn.Embedding), source)
+	x := wordsGraph(g.In("source"), m.source, m.scale(), source)
 	var own []onnx.Value
 	for i := range m.forward {
 		var last onnx.Value
@@ -56,7 +56,7 @@ func (m *recurrent) readGraph(
 	} else {
 		context = g.Attend(m.score, query, encoded[0], encoded[1], m.config.Width, visible)
 	}
-	embedded := embedGraph(g, "target", m.target.(*nn.Embedding), target)
+	embedded := wordsGraph(g.In("target"), m.target, m.scale(), target)
 	x := g.Node("Concat", []onnx.Value{embedded, context}, onnx.Int("axis", 2))
 	in := x
 	var next []onnx.Value

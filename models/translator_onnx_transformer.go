@@ -4,15 +4,12 @@ import (
 	"strconv"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
 )
 
 // graph returns the graphs for any batch size. The state is the keys and values of each layer that has heads.
 func (m transformer) graph() graphs {
-	g := graphs{
-		encode: m.encodeGraph, read: m.readGraph, steps: onnx.Named("target"), target: m.target.words.(*nn.Embedding),
-	}
+	g := graphs{encode: m.encodeGraph, read: m.readGraph, steps: onnx.Named("target"), logits: m.target.logits}
 	for _, b := range m.target.blocks {
 		g.encoded = append(g.encoded, kvPorts(b.cross, "encoded")...)
 		g.own = append(g.own, kvPorts(b.self, "read")...)
@@ -53,15 +50,8 @@ func takeKV(l *attn.MultiHead, list *[]onnx.Value) onnx.KV {
 
 func (m transformer) encodeGraph(g *onnx.Graph, source, lengths onnx.Value) []onnx.Value {
 	n := g.Length(source, 1)
-	x := positioned(g, "source", m.source, source, g.Count(g.Int(0), n))
 	visible := onnx.Attention{}.And(g, g.ValidLens(lengths, n))
-	for i, b := range m.source.blocks {
-		g := g.In("encoder." + strconv.Itoa(i))
-		h := norm(g, "norm1", b.selfNorm, x)
-		x = g.Add(x, g.In("self").MultiHead(b.self, h, h, h, visible))
-		x = g.Add(x, g.In("ff").FeedForward(b.ff.(*nn.FeedForward), norm(g, "norm2", b.ffNorm, x)))
-	}
-	x = norm(g, "encoder.norm", m.source.norm, x)
+	x := m.source.graph(g, source, "", g.Count(g.Int(0), n), visible)
 	var encoded []onnx.Value
 	for i, b := range m.target.blocks {
 		encoded = append(encoded, kvValues(g.In("decoder."+strconv.Itoa(i)+".cross").Project(b.cross, x, x))...)
@@ -74,26 +64,17 @@ func (m transformer) readGraph(
 ) (onnx.Value, []onnx.Value) {
 	l := g.Length(target, 1)
 	read := g.Add(before, l)
-	x := positioned(g, "target", m.target, target, g.Count(before, read))
+	x := m.target.embedGraph(g.In("target"), target, "", g.Count(before, read))
 	earlier := onnx.Attention{}.And(g, g.Causal(l, read))
 	var next []onnx.Value
 	for i, b := range m.target.blocks {
-		g := g.In("decoder." + strconv.Itoa(i))
-		y, kv := g.In("self").Extend(b.self, norm(g, "norm1", b.selfNorm, x), takeKV(b.self, &own), earlier)
-		next = append(next, kvValues(kv)...)
-		x = g.Add(x, y)
-		x = g.Add(x, g.In("cross").Query(b.cross, norm(g, "norm2", b.crossNorm, x), takeKV(b.cross, &encoded), visible))
-		x = g.Add(x, g.In("ff").FeedForward(b.ff.(*nn.FeedForward), norm(g, "norm3", b.ffNorm, x)))
+		x = b.graph(g.In("decoder."+strconv.Itoa(i)), x, func(g *onnx.Graph, h onnx.Value) onnx.Value {
+			y, kv := g.Extend(b.self, h, takeKV(b.self, &own), earlier)
+			next = append(next, kvValues(kv)...)
+			return y
+		}, func(g *onnx.Graph, h onnx.Value) onnx.Value {
+			return g.Query(b.cross, h, takeKV(b.cross, &encoded), visible)
+		})
 	}
-	return norm(g, "decoder.norm", m.target.norm, x), next
-}
-
-// norm adds a norm of the network to a graph.
-func norm(g *onnx.Graph, name string, l Layer, x onnx.Value) onnx.Value {
-	return g.In(name).LayerNorm(l.(*nn.LayerNorm), x)
-}
-
-// positioned embeds tokens at the given positions.
-func positioned(g *onnx.Graph, name string, d *stack, ids, positions onnx.Value) onnx.Value {
-	return g.Add(embedGraph(g, name, d.words.(*nn.Embedding), ids), g.Sinusoids(positions, d.sizes.Width))
+	return layerGraph(g.In("decoder.norm"), m.target.norm, x), next
 }

@@ -346,7 +346,7 @@ func TestGraph(t *testing.T) {
 		zero := tensor.Scale(nil, e, 0)
 		output("zero", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(0)})), zero, batch, length, onnx.Sized(width))
 		output("ff", g.In("ff").FeedForward(ff, x), ff.Forward(nil, e), batch, length, onnx.Sized(width))
-		output("logits", g.In("table").Unembed(table, x), tensor.Linear(nil, e, table.Weight, nil), batch, length, onnx.Sized(13))
+		output("logits", g.In("table").Linear(&nn.Linear{Weight: table.Weight}, x), tensor.Linear(nil, e, table.Weight, nil), batch, length, onnx.Sized(13))
 		output("positions", g.Sinusoids(g.Count(g.Int(5000), g.Int(5003)), width), nn.Sinusoids(nil, 5000, 3, width), onnx.Sized(3), onnx.Sized(width))
 
 		y, last := g.In("gru").GRU([]*nn.GRU{gru}, x, start, lengths)
