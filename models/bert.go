@@ -27,7 +27,7 @@ func newBERT(b *Builder) Network {
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
 	in := base.At("embeddings")
-	e := bertNames.encoder(base, z, z.Positions, nil, eps, act, attn.Options{})
+	e := bertNames.encoder(base, z, z.Positions, 0, eps, act, attn.Options{})
 
 	tied := s.Bool("tie_word_embeddings", true)
 	pool := bertPooler(base, z) // of the first token; text classifiers need it
@@ -104,16 +104,16 @@ var bertNames = encoderNames{
 }
 
 // encoder builds the embeddings and the layers. The table of positions has the given number of
-// rows; there are token types if z has some.
+// rows, of which first are before that of the first token; there are token types if z has some.
 func (n encoderNames) encoder(
-	base *Builder, z Sizes, rows int, place *behindPadding, eps float32, act Activation, o attn.Options,
+	base *Builder, z Sizes, rows int, first int, eps float32, act Activation, o attn.Options,
 ) *stack {
 	in, size := base.At("embeddings"), cmp.Or(n.embedding, z.Width)
 	e := &stack{
 		sizes:     z,
 		words:     in.Embedding("word_embeddings", z.Vocabulary, size),
 		positions: in.Embedding("position_embeddings", rows, size),
-		place:     place,
+		first:     first,
 	}
 	if z.Types > 0 {
 		e.types = in.Embedding("token_type_embeddings", z.Types, size)

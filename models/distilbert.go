@@ -38,7 +38,7 @@ func newDistilBERT(b *Builder) Network {
 	act := s.Activation("activation", "gelu")
 
 	in := base.At("embeddings")
-	e := distilbertNames.encoder(base, z, z.Positions, nil, eps, act, attn.Options{})
+	e := distilbertNames.encoder(base, z, z.Positions, 0, eps, act, attn.Options{})
 
 	tied := s.Bool("tie_word_embeddings", true)
 	switch {

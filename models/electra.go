@@ -25,7 +25,7 @@ func newELECTRA(b *Builder) Network {
 
 	names := bertNames
 	names.embedding, names.pruned = size, false
-	e := names.encoder(base, z, z.Positions, nil, eps, act, attn.Options{})
+	e := names.encoder(base, z, z.Positions, 0, eps, act, attn.Options{})
 	if size != z.Width {
 		e.wordsNorm = inTurn{e.wordsNorm, base.Linear("embeddings_project", size, z.Width)}
 	}

@@ -77,8 +77,8 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 	if err != nil {
 		return nil, false, err
 	}
-	if err := e.checkPrompt(); err != nil {
-		return nil, false, err
+	if e.leaveOut && e.Prompt != "" {
+		return nil, false, errPrompt
 	}
 	x, err = t.Encode(e.Prompt+text, atMost(e.MostTokens))
 	if err != nil {
@@ -90,13 +90,8 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 	return x, x.Truncated, nil
 }
 
-// checkPrompt returns an error if the pooling should exclude the prompt.
-func (e *Embedder) checkPrompt() error {
-	if e.leaveOut && e.Prompt != "" {
-		return errors.New("the pooling of this model excludes prompts, which is not supported, want no prompt")
-	}
-	return nil
-}
+// errPrompt is the error for a prompt that the pooling should leave out.
+var errPrompt = errors.New("the pooling of this model excludes prompts, which is not supported, want no prompt")
 
 // Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every
 // parameter of a model that was loaded with Options.Trainable.

@@ -1,27 +1,29 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
-	"github.com/attn-go/attn/tensor"
 )
 
 // ONNX returns an encoder, or a translator of attn train, as an ONNX model. The operator set version is 17 or 23; 0 means
 // onnx.DefaultOpset.
 //
-// Inputs and outputs of an encoder of B texts, padded to L tokens, are named as transformers names them:
+// Inputs and outputs of an encoder of B texts, padded to L tokens with any ids; the names are those of transformers:
 //
-//	input_ids               [B L]    Int64
-//	attention_mask          [B L]    Int64, 1 for a token and 0 for padding
-//	token_type_ids          [B L]    Int64, if the model distinguishes types
-//	last_hidden_state       [B L D]  Float32, arbitrary at padding
-//	logits                  as at the Task of the head, if the model has one
-//	start_logits, end_logits [B L]   in place of logits, for AnswerSpan
+//	input_ids          [B L]    Int64
+//	attention_mask     [B L]    Int64, 1 for a token and 0 for padding
+//	token_type_ids     [B L]    Int64, if there are several types
+//	last_hidden_state  [B L D]  Float32, arbitrary at padding
+//	logits                      Float32, of the shape at the Task of the head, if there is one
 //
-// Those of a translator; the caller passes each present.X as past.X of the next step, and a step encodes the source if it
-// is the first:
+// A translator computes a step of the decoder and encodes the source in the first step. The caller passes each
+// present.X as past.X of the next step:
 //
 //	source          [batch source]   Int64, token ids followed by EOS, then padding (Pad)
 //	source_lengths  [batch]          Int64, numbers of ids including EOS
@@ -32,115 +34,197 @@ import (
 //	logits          [batch target N] Float32, for the token after each token of target
 //	present.X                        the state after this step
 //
-// The metadata of a translator contain the config and the vocabularies as JSON: "config", "source_vocabulary" and
-// "target_vocabulary".
+// Its metadata contain the config and the vocabularies as JSON: "config", "source_vocabulary" and "target_vocabulary".
 //
 // Aliasing: the parameters are read when the ONNX model is written.
 //
-// Errors: a *FormatError for another model, or one with a layer that package onnx does not support; an unsupported version;
-// a model loaded without Options.Trainable.
+// Errors: a *FormatError for another model; an unsupported version; a model loaded without Options.Trainable.
 func (m *Model) ONNX(opset int) (*onnx.Model, error) {
 	if n, ok := m.Network.(interface{ graph() graphs }); ok {
 		return m.translatorONNX(opset, n.graph())
 	}
 	return m.encoderONNX(opset, func(g *onnx.Graph, hidden, mask onnx.Value) {
-		if h := m.Head(); h != nil {
-			h.addTo(g, hidden, mask, m.Sizes().Vocabulary)
+		h, axes := m.Head(), tokenAxes
+		if h == nil {
+			return
 		}
+		if h.Pool != nil {
+			hidden = h.Pool.graph(g, hidden, mask)
+		}
+		if !h.Task.PerToken() {
+			axes = axes[:1:1]
+		}
+		axes = append(axes, onnx.Sized(cmp.Or(len(h.Labels), m.Sizes().Vocabulary)))
+		g.Output("logits", layerGraph(g.In("head"), h.Layer, hidden), onnx.Float32, axes...)
 	})
 }
 
-// ONNX returns the model and the pooling as an ONNX model: Model.ONNX with the output "sentence_embedding" [B Width]
-// instead of logits. The tokens of the Prompt, if there is one, belong to its input.
+// ONNX returns the model, the pooling and the layers after it as an ONNX model: Model.ONNX with the output
+// "sentence_embedding" [B Width] in place of logits. The input contains the tokens of the Prompt.
 //
-// Errors: as for Model.ONNX; layers of another package; a prompt that the directory excludes from the pooling.
+// Errors: those of Model.ONNX; a custom layer; a prompt that the directory excludes from the pooling.
 func (e *Embedder) ONNX(opset int) (*onnx.Model, error) {
-	if err := e.checkPrompt(); err != nil {
-		return nil, &FormatError{e.Model.Dir, err}
+	if e.leaveOut && e.Prompt != "" {
+		return nil, &FormatError{e.Model.Dir, errPrompt}
 	}
 	return e.Model.encoderONNX(opset, func(g *onnx.Graph, hidden, mask onnx.Value) {
-		parts := make([]onnx.Value, len(e.Poolings))
-		for i, p := range e.Poolings {
-			parts[i] = p.graph(g, hidden, mask)
+		var parts []onnx.Value
+		for _, p := range e.Poolings {
+			parts = append(parts, p.graph(g, hidden, mask))
 		}
 		y := layerGraph(g.In("sentence"), inTurn(e.Layers), g.Node("Concat", parts, onnx.Int("axis", 1)))
-		g.Output("sentence_embedding", y, onnx.Float32, onnx.Named("batch_size"), onnx.Sized(e.width))
+		g.Output("sentence_embedding", y, onnx.Float32, tokenAxes[0], onnx.Sized(e.width))
 	})
 }
 
-// encoderONNX returns an encoder as an ONNX model. add adds outputs that are computed from hidden states [B L D] and the
-// attention mask [B L].
+// tokenAxes are the axes of a number for each token.
+var tokenAxes = []onnx.Axis{onnx.Named("batch_size"), onnx.Named("sequence_length")}
+
+// encoderONNX returns an encoder. add adds outputs that depend on the hidden states [B L D] and the attention mask [B L].
 func (m *Model) encoderONNX(opset int, add func(g *onnx.Graph, hidden, mask onnx.Value)) (*onnx.Model, error) {
 	s, ok := m.Network.(*stack)
 	if !ok || s.sizes.Kind != heads.Encoder {
-		return nil, &FormatError{m.Dir, fmt.Errorf("is a %s model, which cannot be exported to ONNX, want BERT, CamemBERT, DistilBERT, "+
-			"ELECTRA, ModernBERT, MPNet, RoBERTa, XLM-RoBERTa or a translator of attn train", m.Family.Name)}
+		return nil, &FormatError{m.Dir, fmt.Errorf("is a %s model, which cannot be exported to ONNX, want BERT, CamemBERT, "+
+			"DistilBERT, ELECTRA, ModernBERT, MPNet, RoBERTa, XLM-RoBERTa or a translator of attn train", m.Family.Name)}
 	}
-	return m.draw("encoder", opset, func(g *onnx.Graph) {
-		input := func(name string) onnx.Value { return g.Input(name, onnx.Int64, tokenAxes()...) }
-		ids, mask := input("input_ids"), input("attention_mask")
-		at := g.Count(g.Int(0), g.Length(ids, 1))
-		if s.place != nil {
-			at = s.place.graph(g, ids, mask)
-		}
+	return m.buildONNX("encoder", opset, func(g *onnx.Graph) {
+		ids := g.Input("input_ids", onnx.Int64, tokenAxes...)
+		mask := g.Input("attention_mask", onnx.Int64, tokenAxes...)
 		var types onnx.Value
 		if s.sizes.Types > 1 {
-			types = input("token_type_ids")
+			types = g.Input("token_type_ids", onnx.Int64, tokenAxes...)
 		}
-		seen := g.Node("Cast", []onnx.Value{mask}, onnx.Int("to", int(onnx.Bool)))
-		visible := onnx.Attention{Mask: g.Node("Unsqueeze", []onnx.Value{seen, g.Ints(1, 2)})}
+		at := g.Count(g.Int(0), g.Length(ids, 1))
+		if pad := g.Int(s.first - 1); s.first > 0 { // pad + the number of tokens up to each, or pad for padding
+			n := op(g, "Where", op(g, "Equal", ids, pad), g.Int(0), mask)
+			at = g.Add(op(g, "Mul", n, op(g, "CumSum", n, g.Int(1))), pad)
+		}
+		visible := onnx.Attention{Mask: op(g, "Unsqueeze", cast(g, mask, onnx.Bool), g.Ints(1, 2))}
 		hidden := s.graph(g, ids, types, at, visible)
-		g.Output("last_hidden_state", hidden, onnx.Float32, tokenAxes(s.sizes.Width)...)
+		g.Output("last_hidden_state", hidden, onnx.Float32, append(tokenAxes, onnx.Sized(s.sizes.Width))...)
 		add(g, hidden, mask)
 	})
 }
 
-// draw returns an ONNX model with the graph that build adds.
-func (m *Model) draw(name string, opset int, build func(*onnx.Graph)) (*onnx.Model, error) {
+// buildONNX is onnx.Build for a model with parameters.
+func (m *Model) buildONNX(name string, opset int, build func(*onnx.Graph)) (*onnx.Model, error) {
 	if err := m.wantTrainable("ONNX"); err != nil {
 		return nil, err
 	}
-	model, err := onnx.New(name, opset)
-	if err == nil {
-		err = tensor.Catch(func() { build(model.Graph()) })
-	}
+	model, err := onnx.Build(name, opset, build)
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
-	}
-	if err := model.Err(); err != nil {
-		return nil, &FormatError{m.Dir, err}
 	}
 	return model, nil
 }
 
-// tokenAxes returns the axes of numbers for each token.
-func tokenAxes(sizes ...int) []onnx.Axis {
-	axes := []onnx.Axis{onnx.Named("batch_size"), onnx.Named("sequence_length")}
-	for _, n := range sizes {
-		axes = append(axes, onnx.Sized(n))
-	}
-	return axes
+// op adds an operator without attributes.
+func op(g *onnx.Graph, name string, inputs ...onnx.Value) onnx.Value { return g.Node(name, inputs) }
+
+func cast(g *onnx.Graph, x onnx.Value, to onnx.Type) onnx.Value {
+	return g.Node("Cast", []onnx.Value{x}, onnx.Int("to", int(to)))
 }
 
-// addTo adds the logits to a graph as outputs.
-func (h *TaskHead) addTo(g *onnx.Graph, hidden, mask onnx.Value, vocabulary int) {
-	classes := len(h.Labels)
-	if h.Labels == nil {
-		classes = vocabulary
-	}
-	if h.Pool != nil {
-		hidden = h.Pool.graph(g, hidden, mask)
-	}
-	logits := layerGraph(g.In("head"), h.Layer, hidden)
-	switch {
-	case h.Task == AnswerSpan:
-		for i, label := range h.Labels {
-			one := g.Node("Gather", []onnx.Value{logits, g.Int(i)}, onnx.Int("axis", 2))
-			g.Output(label+"_logits", one, onnx.Float32, tokenAxes()...)
+// layerGraph adds a layer, the identity if it is nil.
+func layerGraph(g *onnx.Graph, l Layer, x onnx.Value) onnx.Value {
+	switch l := l.(type) {
+	case nil:
+		return x
+	case inTurn:
+		for i, l := range l {
+			x = layerGraph(g.In(strconv.Itoa(i)), l, x)
 		}
-	case h.Task.PerToken():
-		g.Output("logits", logits, onnx.Float32, tokenAxes(classes)...)
-	default:
-		g.Output("logits", logits, onnx.Float32, onnx.Named("batch_size"), onnx.Sized(classes))
+		return x
+	case Activation:
+		return g.Activation(l, x)
+	case firstToken:
+		return g.Node("Gather", []onnx.Value{x, g.Int(0)}, onnx.Int("axis", 1))
+	case *GatedFeedForward:
+		gate := g.Activation(l.Activation, g.In("gate").Linear(l.Gate, x))
+		return g.In("down").Linear(l.Down, op(g, "Mul", gate, g.In("up").Linear(l.Up, x)))
 	}
+	return g.Layer(l, x)
+}
+
+// graph is Hidden of an encoder. types are absent if there is at most one.
+//
+// Shapes: ids and types [B L], positions [L] or [B L], of type Int64; out [B L D].
+func (s *stack) graph(g *onnx.Graph, ids, types, positions onnx.Value, visible onnx.Attention) onnx.Value {
+	x, n := s.embedGraph(g, ids, types, positions), g.Length(ids, 1)
+	for i, b := range s.blocks {
+		a := visible
+		if b.window > 0 {
+			a = a.And(g, g.Window(n, b.window/2))
+		}
+		for _, c := range b.options.Changes { // at most one
+			a.Bias = g.T5Bias(c, n, s.sizes.Positions)
+		}
+		x = b.graph(g.In("encoder."+strconv.Itoa(i)), x, func(g *onnx.Graph, h onnx.Value) onnx.Value {
+			return g.MultiHead(b.self, h, h, h, a)
+		}, nil)
+	}
+	return layerGraph(g.In("encoder.norm"), s.norm, x)
+}
+
+// embedGraph is embed, with positions for those parts that have some.
+func (s *stack) embedGraph(g *onnx.Graph, ids, types, positions onnx.Value) onnx.Value {
+	x := g.In("words").Embedding(s.words.(*nn.Embedding), ids)
+	if s.scale != 0 {
+		x = op(g, "Mul", x, g.Scalar(s.scale))
+	}
+	if types != "" {
+		x = g.Add(x, g.In("types").Embedding(s.types, types))
+	} else if s.types != nil {
+		x = g.Add(x, g.In("types").Weight("weight", s.types.Weight))
+	}
+	switch p := s.positions.(type) {
+	case *nn.Embedding:
+		x = g.Add(x, g.In("positions").Embedding(p, positions))
+	case *sinusoids:
+		x = g.Add(x, g.Sinusoids(positions, p.width))
+	}
+	return layerGraph(g.In("words.norm"), s.wordsNorm, x)
+}
+
+// graph is forward of a block that is not parallel. self and cross return the attention of their input.
+func (b *block) graph(g *onnx.Graph, x onnx.Value, self, cross func(g *onnx.Graph, h onnx.Value) onnx.Value) onnx.Value {
+	add := func(name string, norm, after Layer, branch func(g *onnx.Graph, h onnx.Value) onnx.Value) {
+		g, n := g.In(name), g.In(name+".norm")
+		if b.postNorm {
+			x = layerGraph(n, norm, g.Add(x, branch(g, x)))
+			return
+		}
+		x = g.Add(x, layerGraph(g.In("after"), after, branch(g, layerGraph(n, norm, x))))
+	}
+	add("self", b.selfNorm, b.selfAfter, self)
+	if b.cross != nil {
+		add("cross", b.crossNorm, nil, cross)
+	}
+	add("ff", b.ffNorm, b.ffAfter, func(g *onnx.Graph, h onnx.Value) onnx.Value { return layerGraph(g, b.ff, h) })
+	return x
+}
+
+// graph is Forward, with a mask [B L] of type Int64 in place of lengths.
+func (p Pooling) graph(g *onnx.Graph, hidden, mask onnx.Value) onnx.Value {
+	w := cast(g, mask, onnx.Float32)
+	i, n := op(g, "CumSum", w, g.Int(1)), op(g, "ReduceSum", w, g.Ints(-1)) // tokens up to each, and all
+	switch p.Name {
+	case "cls":
+		return layerGraph(g, firstToken{}, hidden)
+	case "max":
+		h := op(g, "Where", op(g, "Unsqueeze", cast(g, mask, onnx.Bool), g.Ints(2)), hidden, g.Scalar(float32(math.Inf(-1))))
+		return op(g, "Squeeze", g.Reduce("ReduceMax", g.Node("Transpose", []onnx.Value{h}, onnx.Ints("perm", 0, 2, 1))), g.Ints(2))
+	case "mean":
+		w = op(g, "Div", w, n)
+	case "mean_sqrt_len_tokens":
+		w = op(g, "Div", w, op(g, "Sqrt", n))
+	case "weightedmean":
+		w = op(g, "Mul", w, i)
+		w = op(g, "Div", w, op(g, "ReduceSum", w, g.Ints(-1)))
+	case "lasttoken":
+		w = op(g, "Where", op(g, "Equal", i, n), w, g.Scalar(0))
+	default:
+		g.Fail("a pooling called %q, want one of Poolings", p.Name)
+	}
+	return op(g, "Squeeze", op(g, "MatMul", op(g, "Unsqueeze", w, g.Ints(1)), hidden), g.Ints(1))
 }

@@ -26,40 +26,25 @@ func newRoBERTa(b *Builder) Network {
 	bothWays(s)
 	z := bertSizes(b)
 	z.Types = s.SizeOr("type_vocab_size", 2)
-	rows, place := z.behindPadding(s, s.Int("pad_token_id", 1))
+	rows, first := z.behindPadding(s, s.Int("pad_token_id", 1))
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
-	e := bertNames.encoder(base, z, rows, place, eps, act, attn.Options{})
+	e := bertNames.encoder(base, z, rows, first, eps, act, attn.Options{})
 	bertPooler(base, z) // read so that it can be saved again; no head uses it
 	e.head = robertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), eps)
 	return e
 }
 
-// behindPadding places tokens at pad+1, pad+2, …, and tokens whose id is pad at pad.
-type behindPadding struct{ pad int }
-
-// of returns the positions of the tokens of a sequence.
-func (p *behindPadding) of(ids []int) []int {
-	at, n := make([]int, len(ids)), p.pad
-	for i, id := range ids {
-		if at[i] = p.pad; id != p.pad {
-			n++
-			at[i] = n
-		}
-	}
-	return at
-}
-
 // behindPadding sets Positions for positions that begin after pad, and returns the number of rows
-// of their table.
-func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place *behindPadding) {
+// of their table. Tokens are at first = pad+1, pad+2, …, and padding tokens at pad.
+func (z *Sizes) behindPadding(s *Settings, pad int) (rows, first int) {
 	rows = z.Positions
 	if pad < 0 || pad > rows-2 {
 		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
-		return rows, nil
+		return rows, 0
 	}
 	z.Positions -= pad + 1
-	return rows, &behindPadding{pad}
+	return rows, pad + 1
 }
 
 // robertaHead is the head whose tensors are in the file. The head for masked words always uses

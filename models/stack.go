@@ -16,12 +16,12 @@ import (
 type stack struct {
 	sizes     Sizes
 	words     words
-	scale     float32        // of the token embeddings, 0 means 1
-	types     *nn.Embedding  // of token types
-	positions words          // nil if the blocks have their own
-	place     *behindPadding // positions of the tokens of a sequence; nil means 0, 1, 2, …
-	wordsNorm Layer          // of the sum of the embeddings
-	dropout   float32        // of the embeddings, in training
+	scale     float32       // of the token embeddings, 0 means 1
+	types     *nn.Embedding // of token types
+	positions words         // nil if the blocks have their own
+	first     int           // position of the first token; the token of id first − 1, for padding, is always there
+	wordsNorm Layer         // of the sum of the embeddings
+	dropout   float32       // of the embeddings, in training
 	blocks    []*block
 	norm      Layer
 	head      *TaskHead
@@ -92,13 +92,13 @@ func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 func (s *stack) places(x Batch, before []int, l int) []int {
 	all := make([]int, len(x.IDs)*l)
 	for i, ids := range x.IDs {
-		row := all[i*l:][:len(ids)]
-		if s.place != nil {
-			copy(row, s.place.of(ids))
-			continue
-		}
-		for j := range row {
-			row[j] = before[i] + j
+		next := before[i] + s.first
+		for j, id := range ids {
+			if all[i*l+j] = next; id == s.first-1 {
+				all[i*l+j] = id
+			} else {
+				next++
+			}
 		}
 	}
 	return all

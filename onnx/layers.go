@@ -12,17 +12,19 @@ import (
 //
 // Shapes: x [… In], out [… Out].
 //
-// Errors: another layer; as for FeedForward.
+// Errors: another layer, and those of Activation. Weights that are packed for inference panic, as in Linear.
 func (g *Graph) Layer(l nn.Layer, x Value) Value {
 	switch l := l.(type) {
 	case *nn.Linear:
 		return g.Linear(l, x)
 	case *nn.FeedForward:
-		return g.FeedForward(l, x)
+		return g.In("out").Linear(l.Out, g.Activation(l.Activation, g.In("in").Linear(l.In, x)))
 	case *nn.LayerNorm:
-		return g.LayerNorm(l, x)
+		return g.Node("LayerNormalization", []Value{x, g.Weight("weight", l.Weight), g.Weight("bias", l.Bias)},
+			Int("axis", -1), Float("epsilon", l.Eps))
 	case *nn.RMSNorm:
-		return g.RMSNorm(l.Weight, l.Eps, x)
+		square := g.Add(g.Reduce("ReduceMean", g.mul(x, x)), g.Scalar(l.Eps))
+		return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", l.Weight))
 	case nn.L2Norm:
 		return g.Normalize(l.Eps, x)
 	}
@@ -78,22 +80,6 @@ func (g *Graph) Sinusoids(positions Value, width int) Value {
 	return g.cast(g.Node("Sin", []Value{angle}), Float32)
 }
 
-// LayerNorm normalises vectors to mean 0 and variance 1, then multiplies by a gain and adds a shift.
-//
-// Shapes: x and out [… D].
-func (g *Graph) LayerNorm(n *nn.LayerNorm, x Value) Value {
-	return g.Node("LayerNormalization", []Value{x, g.Weight("weight", n.Weight), g.Weight("bias", n.Bias)},
-		Int("axis", -1), Float("epsilon", n.Eps))
-}
-
-// RMSNorm is tensor.RMSNorm: gain·x/√(mean(x²) + eps).
-//
-// Shapes: gain [D], x and out [… D].
-func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
-	square := g.Add(g.Reduce("ReduceMean", g.mul(x, x)), g.Scalar(eps))
-	return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", gain))
-}
-
 // Normalize is tensor.Normalize: x/max(‖x‖, eps), and 0 for a vector of zeros. Vectors are first divided by their
 // largest element, so that no square overflows.
 //
@@ -146,15 +132,6 @@ func (g *Graph) Activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, 
 	}
 	g.Fail("the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Tanh or Sigmoid")
 	return x
-}
-
-// FeedForward is Out(activation(In(x))).
-//
-// Shapes: x [… D], out [… D], where D is the input width of In and the output width of Out.
-//
-// Errors: as for Activation.
-func (g *Graph) FeedForward(f *nn.FeedForward, x Value) Value {
-	return g.In("out").Linear(f.Out, g.Activation(f.Activation, g.In("in").Linear(f.In, x)))
 }
 
 // GRU runs one layer over sequences in one direction, or two layers of the same sizes in both directions, with

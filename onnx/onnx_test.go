@@ -337,7 +337,7 @@ func TestGraph(t *testing.T) {
 		e := table.Forward(nil, ids, 3, 4)
 		output("x", x, e, batch, length, onnx.Sized(width))
 		output("again", x, e, batch, length, onnx.Sized(width))
-		output("rms", g.In("rms").RMSNorm(gain, 0.1, x), tensor.RMSNorm(nil, e, gain, 0.1), batch, length, onnx.Sized(width))
+		output("rms", g.In("rms").Layer(&nn.RMSNorm{Weight: gain, Eps: 0.1}, x), tensor.RMSNorm(nil, e, gain, 0.1), batch, length, onnx.Sized(width))
 		output("unit", g.Normalize(0.1, x), tensor.Normalize(nil, e, 0.1), batch, length, onnx.Sized(width))
 		small := tensor.Scale(nil, e, 0.01)
 		output("small", g.Normalize(0.1, g.Node("Mul", []onnx.Value{x, g.Scalar(0.01)})), tensor.Normalize(nil, small, 0.1), batch, length, onnx.Sized(width))
@@ -345,7 +345,7 @@ func TestGraph(t *testing.T) {
 		output("large", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(1e30)})), tensor.Normalize(nil, large, 0), batch, length, onnx.Sized(width))
 		zero := tensor.Scale(nil, e, 0)
 		output("zero", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(0)})), zero, batch, length, onnx.Sized(width))
-		output("ff", g.In("ff").FeedForward(ff, x), ff.Forward(nil, e), batch, length, onnx.Sized(width))
+		output("ff", g.In("ff").Layer(ff, x), ff.Forward(nil, e), batch, length, onnx.Sized(width))
 		output("logits", g.In("table").Linear(&nn.Linear{Weight: table.Weight}, x), tensor.Linear(nil, e, table.Weight, nil), batch, length, onnx.Sized(13))
 		output("positions", g.Sinusoids(g.Count(g.Int(5000), g.Int(5003)), width), nn.Sinusoids(nil, 5000, 3, width), onnx.Sized(3), onnx.Sized(width))
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/tensor"
 )
@@ -23,8 +22,8 @@ func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 	return h
 }
 
-// T5Bias returns the numbers that position.T5Bias adds to the scores of n queries with n keys. At most most keys are
-// possible.
+// T5Bias returns the numbers that position.T5Bias adds to the scores of n queries with n keys, for n up to most. They are
+// computed now.
 //
 // Shapes: n [] of type Int64, out [H n n].
 //
@@ -99,11 +98,4 @@ func (g *Graph) rope(r *position.RoPE, x Value, e int, positions Value) Value {
 		y = g.concat(3, y, g.slice(x, 3, n, e, 1))
 	}
 	return y
-}
-
-// norm normalises heads, as QK-norm does.
-func (g *Graph) norm(n nn.Norm, h heads) heads {
-	h = g.splitHeads(h)
-	h.v = g.Layer(n, h.v)
-	return h
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/onnx"
 )
 
 type exportCommand struct {
@@ -21,27 +20,25 @@ func (exportCommand) Help() string {
   attn export --model runs/dates --onnx dates.onnx
   attn export --model runs/dates --onnx dates.onnx --opset 17
 
-An encoder has the inputs and outputs of transformers: input_ids, attention_mask,
-last_hidden_state, logits; the pipeline of a sentence-transformers directory adds
-sentence_embedding. The file does not contain the tokenizer.
-
-The ONNX model of a translator runs one decoding step, and encodes the source in the first
-step. Its metadata contain the vocabularies. See docs/onnx.md for Python code for both.`
+An encoder has the inputs and outputs of transformers, from input_ids to logits, and, for
+a sentence-transformers directory, sentence_embedding. The file has no tokenizer. The ONNX
+model of a translator runs one decoding step, and encodes the source in the first step. Its
+metadata contain the vocabularies. See docs/onnx.md for Python code for both.`
 }
 
 func (cmd *exportCommand) Run(_ context.Context, c console) error {
-	var source interface {
-		ONNX(opset int) (*onnx.Model, error)
-	}
 	o := models.Options{Trainable: true}
-	source, err := load(c, models.LoadEmbedder, cmd.Model, o)
+	e, err := load(c, models.LoadEmbedder, cmd.Model, o)
+	export := e.ONNX
 	if errors.Is(err, models.ErrNoPipeline) {
-		source, err = load(c, models.Load, cmd.Model, o)
+		var m *models.Model
+		m, err = load(c, models.Load, cmd.Model, o)
+		export = m.ONNX
 	}
 	if err != nil {
 		return err
 	}
-	model, err := source.ONNX(cmd.Opset)
+	model, err := export(cmd.Opset)
 	if err != nil {
 		return err
 	}
