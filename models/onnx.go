@@ -186,21 +186,22 @@ func (s *stack) embedGraph(g *onnx.Graph, ids, types, positions onnx.Value) onnx
 	return layerGraph(g.In("words.norm"), s.wordsNorm, x)
 }
 
-// graph is forward of a block that is not parallel. self and cross return the attention of their input.
+// graph is forward of a block without parallel branches and norms after them. self and cross return the attention of their
+// input.
 func (b *block) graph(g *onnx.Graph, x onnx.Value, self, cross func(g *onnx.Graph, h onnx.Value) onnx.Value) onnx.Value {
-	add := func(name string, norm, after Layer, branch func(g *onnx.Graph, h onnx.Value) onnx.Value) {
+	add := func(name string, norm Layer, branch func(g *onnx.Graph, h onnx.Value) onnx.Value) {
 		g, n := g.In(name), g.In(name+".norm")
 		if b.postNorm {
 			x = layerGraph(n, norm, g.Add(x, branch(g, x)))
-			return
+		} else {
+			x = g.Add(x, branch(g, layerGraph(n, norm, x)))
 		}
-		x = g.Add(x, layerGraph(g.In("after"), after, branch(g, layerGraph(n, norm, x))))
 	}
-	add("self", b.selfNorm, b.selfAfter, self)
+	add("self", b.selfNorm, self)
 	if b.cross != nil {
-		add("cross", b.crossNorm, nil, cross)
+		add("cross", b.crossNorm, cross)
 	}
-	add("ff", b.ffNorm, b.ffAfter, func(g *onnx.Graph, h onnx.Value) onnx.Value { return layerGraph(g, b.ff, h) })
+	add("ff", b.ffNorm, func(g *onnx.Graph, h onnx.Value) onnx.Value { return layerGraph(g, b.ff, h) })
 	return x
 }
 

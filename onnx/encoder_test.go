@@ -125,6 +125,23 @@ func TestONNXEncoders(t *testing.T) {
 	}
 }
 
+// The positions of RoBERTa depend on the tokens before a token, whatever the padding is and wherever it is.
+func TestONNXEncoderPaddedFirst(t *testing.T) {
+	m := trainable(t, filepath.Join(testModels, "roberta"))
+	x, in := encoderBatch(m, []int{7})
+	const padding = 3
+	for _, a := range in {
+		a.Data, a.Shape = slices.Concat(make([]float64, padding), a.Data), []int{1, padding + 7}
+	}
+	hidden := array(m.Hidden(nil, x, models.Run{}))
+	hidden.Data, hidden.Shape = slices.Concat(make([]float64, padding*hidden.Shape[2]), hidden.Data), []int{1, padding + 7, hidden.Shape[2]}
+	exported, err := m.ONNX(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkEncoder(t, exported, in, arrays{"last_hidden_state": hidden})
+}
+
 // A pipeline gives the same vectors, with every pooling.
 func TestONNXEmbedders(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(testModels, "*", models.PipelineFile))
