@@ -186,8 +186,7 @@ func (s *stack) embedGraph(g *onnx.Graph, ids, types, positions onnx.Value) onnx
 	return layerGraph(g.In("words.norm"), s.wordsNorm, x)
 }
 
-// graph is forward of a block without parallel branches and norms after them. self and cross return the attention of their
-// input.
+// graph is forward without parallel branches and norms after them. self and cross return the attention of their input.
 func (b *block) graph(g *onnx.Graph, x onnx.Value, self, cross func(g *onnx.Graph, h onnx.Value) onnx.Value) onnx.Value {
 	add := func(name string, norm Layer, branch func(g *onnx.Graph, h onnx.Value) onnx.Value) {
 		g, n := g.In(name), g.In(name+".norm")

@@ -27,7 +27,7 @@ func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 //
 // Shapes: n [] of type Int64, out [H n n].
 //
-// Errors: another change of scores.
+// Errors: another change of scores, and too few buckets.
 func (g *Graph) T5Bias(c attn.ScoreChange, n Value, most int) Value {
 	if reflect.TypeOf(c) != reflect.TypeOf(position.T5Bias(nil, position.T5Config{})) {
 		g.Fail("a change of scores of type %T, want position.T5Bias", c)
@@ -35,8 +35,8 @@ func (g *Graph) T5Bias(c attn.ScoreChange, n Value, most int) Value {
 	}
 	table := c.Param(nil, attn.Inputs{}) // [1 H buckets]
 	h, keys := table.Dim(1), 2*most-1
-	if err := c.Check(attn.Sizes{B: 1, H: h, G: h, Lq: most, Lk: most}); err != nil {
-		g.Fail("%v", err)
+	if c.Check(attn.Sizes{B: 1, H: h, G: h, Lq: most, Lk: most}) != nil {
+		g.Fail("T5Bias has %d buckets, want more, for distances below %d", table.Dim(2), most)
 		return n
 	}
 	numbers := tensor.Zeros(h, keys) // from the key most−1 before a query to the one most−1 behind it
