@@ -19,7 +19,7 @@ type stack struct {
 	scale     float32       // of the token embeddings, 0 means 1
 	types     *nn.Embedding // of token types
 	positions words         // nil if the blocks have their own
-	first     int           // position of the first token; the token of id first − 1, for padding, is always there
+	first     int           // position of the first token; a padding token, of id first − 1, has the position of its id
 	wordsNorm Layer         // of the sum of the embeddings
 	dropout   float32       // of the embeddings, in training
 	blocks    []*block
