@@ -172,7 +172,7 @@ func (r *Record) MergeWords() *Record {
 // use.
 func (r *Record) Words(tokens []string) []Word { return r.marking().words(tokens, r.Special) }
 
-// Labels returns the texts that tokens stand for, to show them: "▁" is a space, also for "Ġa", "Ċ" is a line feed, and
+// Labels returns the text of each token, to show it: "▁" is a space, also for "Ġa", "Ċ" is a line feed, and
 // marks of pieces, such as "##", are cut. The marks are those of Words. "∎" is a special token that ends the text, whose
 // name would be a tall label; beside other special tokens, as [SEP] with [CLS], it keeps its name.
 func (r *Record) Labels(tokens []string) []string {

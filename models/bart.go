@@ -22,7 +22,7 @@ func newBART(b *Builder) Network {
 	b.Unread("model.encoder.version", "model.decoder.version")
 	return twoTransformers(b, 2, "gelu", false, func(at *Builder, d *stack) {
 		const unused = 2 // rows
-		d.positions, d.place = at.Embedding("embed_positions", unused+d.sizes.Positions, d.sizes.Width), countFrom(unused, -1, 0)
+		d.positions, d.counting = at.Embedding("embed_positions", unused+d.sizes.Positions, d.sizes.Width), counting{first: unused}
 		d.wordsNorm = at.LayerNorm("layernorm_embedding", d.sizes.Width, marianEps)
 	})
 }

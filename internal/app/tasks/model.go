@@ -78,8 +78,8 @@ func OpenUnscored(dir, data string, text *string, o models.Options, most Limits)
 }
 
 // open loads the model in a directory, with its data, or with a text if it is not nil.
-func (task Task) open(dir, data string, text *string, o models.Options, most Limits) (m *Model, err error) {
-	m = &Model{Task: task, Data: data, Dir: dir}
+func (t Task) open(dir, data string, text *string, o models.Options, most Limits) (m *Model, err error) {
+	m = &Model{Task: t, Data: data, Dir: dir}
 	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
 		return nil, err
 	}
@@ -95,14 +95,14 @@ func (task Task) open(dir, data string, text *string, o models.Options, most Lim
 		pairs, err = newDates(m.Recipe, most.Dates)
 		m.Data, m.Lines, m.NewDates = "built-in dates", LinesOf(pairs), most.Dates
 	case data == "":
-		return nil, flags.Errorf("--data is needed: a file with %s on each line%s", task.data.Want, task.data.Tabs())
+		return nil, flags.Errorf("--data is needed: a file with %s on each line%s", t.data.Want, t.data.Tabs())
 	default:
-		m.Lines, err = train.ReadLines(data, task.data, most.Lines)
+		m.Lines, err = train.ReadLines(data, t.data, most.Lines)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if !task.pipeline {
+	if !t.pipeline {
 		if m.Model, err = models.Load(dir, o); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ export function visible(token) {
   return /^\p{M}/u.test(shown) ? "◌" + shown : shown;
 }
 
-// labelsOf returns the texts that the tokens of an axis stand for.
+// labelsOf returns the texts of the tokens of an axis.
 const labelsOf = (axis) => axis.labels ?? axis.tokens;
 
 // labelOf returns the label of a token: ∎ for a special token that ends the text, if the text has no other. Beside
