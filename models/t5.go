@@ -30,15 +30,42 @@ var t5Family = Family{Type: "t5", Name: "T5", New: newT5, Harmless: []string{"dr
 // https://arxiv.org/abs/2010.11934.
 var mt5Family = Family{Type: "mt5", Name: "mT5", New: newMT5, Harmless: []string{"dropout_rate", "n_positions"}}
 
-func newT5(b *Builder) Network { return t5(b, b.Config.Bool("tie_word_embeddings", true), "relu") }
+// umt5Family is UMT5: mT5 with a relative position bias in each block.
+//
+// Differs: transformers 5 divides the logits of a separate matrix by √D; transformers 4 and the original code do not.
+//
+// Source: Chung et al., "UniMax: Fairer and More Effective Language Sampling for Large-Scale Multilingual Pretraining",
+// 2023, https://arxiv.org/abs/2304.09151.
+var umt5Family = Family{Type: "umt5", Name: "UMT5", New: newUMT5, Harmless: []string{"dropout_rate", "n_positions", "scalable_attention"}}
 
-func newMT5(b *Builder) Network {
-	b.Config.Ignore("tie_word_embeddings") // transformers 5 says that the matrices are tied in files with two of them
-	return t5(b, false, "gated-gelu")
+// t5Form is what distinguishes the three.
+type t5Form struct {
+	own         bool   // whether the matrix of the logits is not that of the embeddings
+	scaled      bool   // whether states are multiplied by 1/√D before it
+	feedForward string // default of the setting
+	biases      bool   // whether each block has a table of biases, or the first has one for all
 }
 
-// t5 builds both. tied is the setting that the embedding matrix is also that of the logits.
-func t5(b *Builder, tied bool, feedForward string) Network {
+// Files from transformers 5 contain scale_decoder_outputs, and always declare the matrices tied.
+
+func newT5(b *Builder) Network {
+	tied := b.Config.Bool("tie_word_embeddings", true)
+	f := t5Form{scaled: b.Config.Bool("scale_decoder_outputs", tied), feedForward: "relu"} // unscaled in version 1.1
+	f.own = !tied || !f.scaled && b.Has("lm_head.weight")
+	return f.network(b)
+}
+
+func newMT5(b *Builder) Network {
+	b.Config.Ignore("tie_word_embeddings")
+	return t5Form{own: true, scaled: b.Config.Bool("scale_decoder_outputs", false), feedForward: "gated-gelu"}.network(b)
+}
+
+func newUMT5(b *Builder) Network {
+	own := !b.Config.Bool("tie_word_embeddings", true) || b.Has("lm_head.weight")
+	return t5Form{own: own, scaled: !own, feedForward: "gated-gelu", biases: true}.network(b)
+}
+
+func (f t5Form) network(b *Builder) Network {
 	s := b.Config
 	twoStacks(s)
 	if !b.HasAny("decoder.") {
@@ -60,21 +87,16 @@ func t5(b *Builder, tied bool, feedForward string) Network {
 	}
 	e := &encoderDecoder{start: s.token("decoder_start_token_id", s.Int("pad_token_id", 0), encoder.Vocabulary)}
 
-	// Version 1.0 uses the embedding matrix for the logits too, after multiplying states by 1/√D;
-	// 1.1 has a separate matrix. Files from transformers 5 contain scale_decoder_outputs, and
-	// always declare the matrices tied.
-	scaled := s.Bool("scale_decoder_outputs", tied)
 	same := []string{"shared", "encoder.embed_tokens", "decoder.embed_tokens"}
-	own := !tied || !scaled && b.Has("lm_head.weight")
-	if !own {
+	if !f.own {
 		same = append(same, "lm_head")
 	}
 	table, logits := b.shared(encoder.Vocabulary, encoder.Width, same...)
-	if own {
+	if f.own {
 		logits = b.Matrix("lm_head", encoder.Width, encoder.Vocabulary)
 	}
-	e.source, e.target = t5Stack(b.At("encoder"), encoder, table, feedForward), t5Stack(b.At("decoder"), decoders, table, feedForward)
-	if e.target.logits = logits; scaled {
+	e.source, e.target = f.stack(b.At("encoder"), encoder, table), f.stack(b.At("decoder"), decoders, table)
+	if e.target.logits = logits; f.scaled {
 		e.target.shrink = float32(1 / math.Sqrt(float64(encoder.Width)))
 	}
 	// Files of version 1.0 have an unused table.
@@ -82,8 +104,8 @@ func t5(b *Builder, tied bool, feedForward string) Network {
 	return e
 }
 
-// t5Stack is the encoder or the decoder.
-func t5Stack(b *Builder, z Sizes, table words, feedForward string) *stack {
+// stack is the encoder or the decoder.
+func (f t5Form) stack(b *Builder, z Sizes, table words) *stack {
 	s, name, causal := b.Config, encoderName, z.Kind == heads.Decoder
 	if causal {
 		name = decoderName
@@ -99,15 +121,18 @@ func t5Stack(b *Builder, z Sizes, table words, feedForward string) *stack {
 	default: // transformers fails at larger distances
 		d.sizes.Positions = n
 	}
-	bias := position.T5Bias(b.Tensor("block.0.layer.0.SelfAttention.relative_attention_bias.weight", buckets, z.Heads), c)
 	attention := func(b *Builder, name, at string) *attn.MultiHead {
 		return b.MultiHead(
 			attn.MultiHeadConfig{Name: name, Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Score: score.DotScale(1)},
 			Maps{Q: at + ".q", K: at + ".k", V: at + ".v", Out: at + ".o"},
 		)
 	}
+	var bias attn.ScoreChange
 	for i := range z.Layers {
 		at := b.At(fmt.Sprintf("block.%d", i))
+		if i == 0 || f.biases {
+			bias = position.T5Bias(at.Tensor("layer.0.SelfAttention.relative_attention_bias.weight", buckets, z.Heads), c)
+		}
 		p := &block{
 			selfNorm: at.RMSNorm("layer.0.layer_norm", z.Width, eps),
 			self:     attention(at, name(i), "layer.0.SelfAttention"),
@@ -119,7 +144,7 @@ func t5Stack(b *Builder, z Sizes, table words, feedForward string) *stack {
 			p.crossNorm, p.cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
 			last = "layer.2"
 		}
-		p.ffNorm, p.ff = at.RMSNorm(last+".layer_norm", z.Width, eps), t5FeedForward(at.At(last+".DenseReluDense"), z, feedForward)
+		p.ffNorm, p.ff = at.RMSNorm(last+".layer_norm", z.Width, eps), t5FeedForward(at.At(last+".DenseReluDense"), z, f.feedForward)
 		d.blocks = append(d.blocks, p)
 	}
 	return d

@@ -41,7 +41,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 from transformers import BartConfig, BartForConditionalGeneration, M2M100Config, M2M100ForConditionalGeneration, MarianConfig, MarianMTModel
-from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration
+from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration, UMT5Config, UMT5ForConditionalGeneration
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -50,7 +50,7 @@ STEPS = 50  # greedy tokens
 LENS, TARGET_LENS = [11, 5], [3, 7]
 MARGIN = 1e-3  # by which each of them is ahead of the next best, far more than float32 errs
 VOCABULARY = 31
-PAD = {"marian": VOCABULARY - 1, "t5": 0, "m2m_100": 1}
+PAD = {"marian": VOCABULARY - 1, "t5": 0, "umt5": 0, "m2m_100": 1}
 
 
 def bart(**more):
@@ -83,19 +83,20 @@ def t5(kind=T5Config, **more):
 class Case:
     """A model's configuration and the form of its files."""
 
-    def __init__(self, config, names=None, rewrite=None, generation=None, various=5):
+    def __init__(self, config, names=None, rewrite=None, generation=None, various=5, tied=False):
         self.config = config
         self.names = names or (lambda tensors: tensors)  # changes the tensors of the file
         self.rewrite = rewrite or (lambda config: config)  # changes config.json
         self.generation = generation  # of generation_config.json
         self.various = various  # different tokens among those that are generated, at least
         self.kind = {"bart": BartForConditionalGeneration, "m2m_100": M2M100ForConditionalGeneration, "marian": MarianMTModel, "mt5": MT5ForConditionalGeneration,
-                     "t5": T5ForConditionalGeneration}[config.model_type]
+                     "t5": T5ForConditionalGeneration, "umt5": UMT5ForConditionalGeneration}[config.model_type]
+        self.tied = tied or getattr(config, "scale_decoder_outputs", False)  # the matrices of a T5
         self.t5 = config.model_type.endswith("t5")
         self.m2m = config.model_type == "m2m_100"
 
     def untied(self):
-        return self.t5 and not getattr(self.config, "scale_decoder_outputs", False)
+        return self.t5 and not self.tied
 
 
 def old_marian(config):
@@ -142,6 +143,11 @@ def old_t5(config):
     return {**config, "n_positions": 512, "output_past": True, "task_specific_params": {"summarization": {"prefix": "summarize: "}}}
 
 
+def old_umt5(config):
+    """config.json in the form of umt5-small."""
+    return {**config, "tie_word_embeddings": False, "scalable_attention": True}
+
+
 def t5_copies(tensors):
     """T5's first files contain an unused table, and the embeddings only under the encoder's name."""
     unused = torch.ones(8, 3)
@@ -164,6 +170,8 @@ CASES = {
     "mt5": Case(t5(MT5Config, tie_word_embeddings=False)),
     "t5": Case(t5(num_layers=3, num_decoder_layers=2), t5_copies, old_t5),
     "t5_1.1": Case(t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False), rewrite=old_t5),
+    "umt5": Case(t5(UMT5Config), rewrite=old_umt5),
+    "umt5_tied": Case(t5(UMT5Config, num_layers=3, num_decoder_layers=1, feed_forward_proj="relu"), tied=True),
     "t5_saved_by_5": Case(t5(feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=1)),
 }
 
@@ -200,6 +208,8 @@ def build(case, weights, dtype):
         model = case.kind(config)
         if case.untied():
             model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
+            if case.config.model_type == "umt5":
+                model.config.tie_word_embeddings = False  # as in transformers 4, which does not divide its logits by √D
         state = model.state_dict()
         for name, x in weights.items():
             state[name].copy_(x.to(dtype))
