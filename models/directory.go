@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -26,8 +27,16 @@ type directory struct {
 
 // openDirectory opens a directory. check is called before the weights are opened.
 func openDirectory(dir string, check func(*Settings) error) (*directory, error) {
+	if why := modeldir.Adapter(dir); why != nil {
+		return nil, &FormatError{dir, why}
+	}
 	settings, err := openSettings(filepath.Join(dir, configFile))
 	if err != nil {
+		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
+			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
+		} else if why := modeldir.Explain(dir, configFile); why != nil {
+			err = &FormatError{dir, why}
+		}
 		return nil, err
 	}
 	if err := check(settings); err != nil {

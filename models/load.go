@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
@@ -212,11 +210,6 @@ func open(dir string, o Options) (*directory, Family, error) {
 		return nil
 	})
 	if err != nil {
-		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
-			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
-		} else if why := modeldir.Explain(dir, configFile); why != nil {
-			err = &FormatError{dir, why}
-		}
 		return nil, family, err
 	}
 	if d.tokens = o.Tokens; !o.Trainable {

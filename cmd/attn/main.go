@@ -42,6 +42,7 @@ type commands struct {
 	Prune pruneCommand `cmd:"" group:"Prune" help:"Remove the least important heads, and report the loss in quality."`
 
 	Fetch    fetchCommand    `cmd:"" group:"Pretrained models" help:"Download a pretrained model from the Hugging Face Hub."`
+	Merge    mergeCommand    `cmd:"" group:"Pretrained models" help:"Merge a LoRA adapter into its base model."`
 	Models   modelsCommand   `cmd:"" group:"Pretrained models" help:"Describe a model directory."`
 	Run      runCommand      `cmd:"" group:"Pretrained models" help:"Run a pretrained model, and write its logits, hidden states and attention weights to a file."`
 	Embed    embedCommand    `cmd:"" group:"Pretrained models" help:"Compute an embedding vector for each text."`
