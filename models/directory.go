@@ -32,11 +32,6 @@ func openDirectory(dir string, check func(*Settings) error) (*directory, error) 
 	}
 	settings, err := openSettings(filepath.Join(dir, configFile))
 	if err != nil {
-		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
-			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
-		} else if why := modeldir.Explain(dir, configFile); why != nil {
-			err = &FormatError{dir, why}
-		}
 		return nil, err
 	}
 	if err := check(settings); err != nil {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
@@ -39,6 +42,10 @@ type Options struct {
 	// default format of their caches, and Weights must be 0 or the same. Norms and activations are
 	// computed in float32.
 	Precision tensor.Numbers
+	// Allowed are names of settings in config.json that this package does not know and that have no
+	// effect on the result, such as "text_config.note": Load then ignores them (see Model.Ignored). A name that is not
+	// in the file, or is known, is an error.
+	Allowed []string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights
 	// and Precision must be 0 or tensor.Float32.
@@ -160,6 +167,9 @@ func Load(dir string, o Options) (*Model, error) {
 // tokenizer, generation settings and pipeline.
 func (m *Model) Files() []string { return slices.Clone(m.files) }
 
+// Ignored returns the settings that Options.Allowed names, and their values in config.json.
+func (m *Model) Ignored() map[string]string { return maps.Clone(m.Settings.allow) }
+
 // Params returns the parameters under their names in the file. If one tensor of the file stores
 // several parameters, their names end in ".0", ".1" and so on.
 //
@@ -207,9 +217,18 @@ func open(dir string, o Options) (*directory, Family, error) {
 		}
 		s.Ignore(harmless...)
 		s.Ignore(family.Harmless...)
+		s.allow = map[string]string{}
+		for _, name := range o.Allowed {
+			s.allow[name] = ""
+		}
 		return nil
 	})
 	if err != nil {
+		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
+			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
+		} else if why := modeldir.Explain(dir, configFile); why != nil {
+			err = &FormatError{dir, why}
+		}
 		return nil, family, err
 	}
 	if d.tokens = o.Tokens; !o.Trainable {

@@ -30,6 +30,7 @@ type Settings struct {
 	usual  map[string]json.RawMessage // for generation, if the files have no value
 	read   map[string]bool
 	parts  map[string]*Settings
+	allow  map[string]string // settings that Options.Allowed names, with their values in the file
 	wrong  *[]error
 }
 
@@ -224,19 +225,22 @@ func (s *Settings) Labels() []string {
 	return names
 }
 
-// unread returns the keys that have not been read, with their values. null means the default, and a tool for training
+// unread returns the keys that have not been read, and their values. null means the default, and a tool for training
 // leaves notes that begin with unsloth_.
-func (s *Settings) unread() []string {
-	var all []string
+func (s *Settings) unread() (all []string, values map[string]string) {
+	values = map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if !s.read[key] && string(s.values[key]) != "null" && !strings.HasPrefix(key, "unsloth_") {
-			all = append(all, fmt.Sprintf("%s = %s", quote.Name(s.prefix+key), quote.JSON(s.values[key])))
+			all = append(all, s.prefix+key)
+			values[s.prefix+key] = quote.JSON(s.values[key])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.parts)) {
-		all = append(all, s.parts[key].unread()...)
+		within, others := s.parts[key].unread()
+		all = append(all, within...)
+		maps.Copy(values, others)
 	}
-	return all
+	return all, values
 }
 
 // harmless are keys that have no effect on the model's output in any family. They concern
@@ -266,7 +270,13 @@ func (s *Settings) check() error {
 	if len(*s.wrong) > 0 {
 		return &FormatError{s.path, (*s.wrong)[0]}
 	}
-	unread := s.unread()
+	unread, values := s.unread()
+	for name := range s.allow {
+		if s.allow[name] = values[name]; values[name] == "" {
+			return &FormatError{s.path, fmt.Errorf("has no unknown setting %s that could be allowed", quote.Text(name))}
+		}
+		unread = slices.DeleteFunc(unread, func(key string) bool { return key == name })
+	}
 	if len(unread) == 0 {
 		return nil
 	}
@@ -274,10 +284,11 @@ func (s *Settings) check() error {
 	if n := len(unread) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	kind := ""
+	kind, hint := "", ""
 	if name := s.Text("model_type", ""); name != "" {
 		kind = " for model_type " + quote.Name(name)
+		hint = ", or --allow-setting " + quote.Shell(strings.Join(unread, ",")) + " if it does not"
 	}
-	return &FormatError{s.path, fmt.Errorf("setting %s%s is not known%s, and may change the result: "+
-		"want only settings that are known", unread[0], more, kind)}
+	return &FormatError{s.path, fmt.Errorf("setting %s = %s%s is not known%s, and may change the result: "+
+		"want only settings that are known%s", quote.Name(unread[0]), values[unread[0]], more, kind, hint)}
 }

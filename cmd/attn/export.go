@@ -7,6 +7,7 @@ import (
 )
 
 type exportCommand struct {
+	settingFlag
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
 	ONNX  string `required:"" name:"onnx" help:"ONNX file to write." placeholder:"FILE" writes:"file"`
 	Opset int    `default:"23" enum:"17,23" help:"ONNX opset, 23 or 17; use 17 for runtimes without the operator Attention." placeholder:"N"`
@@ -23,7 +24,7 @@ contain the vocabularies. See docs/onnx.md for Python code that translates with 
 }
 
 func (cmd *exportCommand) Run(_ context.Context, c console) error {
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true})
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
 	if err != nil {
 		return err
 	}

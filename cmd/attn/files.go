@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -86,6 +88,12 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 	if err == nil {
 		err = c.writes.Spare(dir, m.Files())
 	}
+	if m, ok := any(m).(interface{ Ignored() map[string]string }); ok && err == nil {
+		ignored := m.Ignored()
+		for _, name := range slices.Sorted(maps.Keys(ignored)) {
+			c.say("warning: %s: setting %s = %s is ignored, which may change the result", dir, name, ignored[name])
+		}
+	}
 	if err != nil {
 		var none M
 		return none, err
@@ -108,8 +116,8 @@ func loadTranslator(c console, dir string, o models.Options) (*models.Model, err
 
 // openSource loads a model whose attention can be recorded. generate is the number of tokens that a decoder adds
 // to each text.
-func openSource(dir string, c console, generate int) (s recording.Source, err error) {
-	m, err := load(c, models.Load, dir, models.Options{})
+func openSource(dir string, c console, generate int, f settingFlag) (s recording.Source, err error) {
+	m, err := load(c, models.Load, dir, models.Options{Allowed: f.AllowSetting})
 	if err != nil {
 		return s, err
 	}

@@ -35,7 +35,7 @@ func (cmd *headsCommand) model() (string, bool) { return cmd.Model, true }
 
 // translator loads a translator with heads.
 func (cmd *headsCommand) translator(c console) (*models.Model, error) {
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true})
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 // scoredFlags are the flags of the commands that score heads.
 type scoredFlags struct {
+	settingFlag
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
 	Data      string   `help:"Texts that the model was not trained on, one per line, with the columns that attn heads --help lists (default new dates, for a dates model)." placeholder:"FILE"`
 	Method    []string `enum:"${methods}" help:"${methods_or}, or several, comma-separated (default all but random)." placeholder:"NAME" group:"Importance"`
@@ -45,6 +46,6 @@ func (f *scoredFlags) methods() ([]prune.Method, error) {
 
 // open loads the model with its data.
 func (f *scoredFlags) open(c console, most tasks.Limits) (*tasks.Model, error) {
-	open := func(dir string, _ models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, most) }
-	return load(c, open, f.Model, models.Options{})
+	open := func(dir string, o models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, most, o) }
+	return load(c, open, f.Model, models.Options{Allowed: f.AllowSetting})
 }

@@ -20,7 +20,8 @@ type viewCommand struct {
 	Pair    *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text"`
 	Scores  string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
 	Steps   int      `name:"generate" help:"With a decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
-	Text    []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
+	settingFlag
+	Text []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
 }
 
 func (viewCommand) Help() string {
@@ -64,7 +65,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	}
 	var sources []recording.Source
 	for _, dir := range cmd.Model {
-		s, err := openSource(dir, c, cmd.Steps)
+		s, err := openSource(dir, c, cmd.Steps, cmd.settingFlag)
 		if err != nil {
 			return view.Options{}, err
 		}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
@@ -131,7 +133,7 @@ func (o *Output) keep(ctx context.Context, f forms, left, examples *models.Probe
 // compare loads a model and returns the largest difference between its outputs and a reference. A difference
 // that is more than rounding is an error.
 func compare(ctx context.Context, dir string, examples *models.Probe, reference *models.Reference) (float64, error) {
-	m, err := models.Load(dir, models.Options{Trainable: true})
+	m, err := models.Load(dir, models.Options{Trainable: true, Allowed: slices.Collect(maps.Keys(examples.Model().Ignored()))})
 	if err != nil {
 		return 0, err
 	}

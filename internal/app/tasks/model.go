@@ -39,13 +39,13 @@ type Limits struct {
 	Dates int // new dates for a dates model, if there is no file
 }
 
-// Open loads the model in a directory, with its data from a file. data may be empty for a model that was
+// Open loads the model in a directory as parameters, with its data from a file. data may be empty for a model that was
 // trained on the built-in dates.
 //
 // Errors: *flags.Error if there are no data; *input.Error for data that are wrong, and for a model
 // without heads or without a task.
-func Open(dir, data string, most Limits) (*Model, error) {
-	task, err := taskOf(dir, data)
+func Open(dir, data string, most Limits, o models.Options) (*Model, error) {
+	task, err := taskOf(dir, data, o)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func Open(dir, data string, most Limits) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := models.Options{Trainable: true}
+	o.Trainable = true
 	if !task.pipeline {
 		if m.Model, err = models.Load(dir, o); err != nil {
 			return nil, err
@@ -119,14 +119,14 @@ func newDates(r *train.Recipe, n int) ([]seq2seq.Pair, error) {
 }
 
 // taskOf returns the task of the model in a directory, whose weights are not loaded, with a file of data.
-func taskOf(dir, data string) (*Task, error) {
+func taskOf(dir, data string, o models.Options) (*Task, error) {
 	if _, err := os.Stat(filepath.Join(dir, models.PipelineFile)); err == nil {
 		if _, err := train.ReadLines(data, vectors.data, 1); err == nil {
 			return &vectors, nil
 		}
 		return &similarity, nil
 	}
-	d, err := models.Describe(dir, models.Options{})
+	d, err := models.Describe(dir, o)
 	if err != nil {
 		return nil, err
 	}
