@@ -294,6 +294,25 @@ func (c *Cache) Select(sequences []int) *Cache {
 	return f
 }
 
+// Join returns a fork that consists of the sequences of c followed by those of the others, for example
+// to read the next tokens of several texts together. Join panics with a *tensor.ValueError if a cache
+// is configured differently, except for its batch.
+func (c *Cache) Join(others ...*Cache) *Cache {
+	joined := c.Fork()
+	for i, o := range others {
+		own, other := c.config, o.config
+		if same := sameScore(own.Score, other.Score); same {
+			own.Score, other.Score = nil, nil
+		}
+		if other.Batch = own.Batch; own != other {
+			badValue("attn: Join", fmt.Sprintf("cache %d", i+1), fmt.Sprintf("one of %+v", other), fmt.Sprintf("one of %+v", own))
+		}
+		joined.seqs = append(joined.seqs, o.Fork().seqs...)
+	}
+	joined.config.Batch = len(joined.seqs)
+	return joined
+}
+
 // Truncate keeps the first keys of each sequence and discards the rest. lens is one length for
 // all sequences or one for each. The cache reuses the memory of the discarded keys. Truncate
 // panics with a *tensor.ShapeError if a sequence has fewer keys, or if a rolling cache has

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -191,6 +192,44 @@ func TestCacheForks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A joined cache has the sequences of all caches, and later steps of one do not change the others.
+func TestCacheJoin(t *testing.T) {
+	const h, g, e = 4, 2, 5
+	rng := newRand(9)
+	for _, window := range []int{0, 7} {
+		var caches []*attn.Cache
+		for _, n := range []int{3, 17, 600} {
+			c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: tensor.BFloat16, Window: window})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Append(tensor.Randn(rng, 1, g, n, e), tensor.Randn(rng, 1, g, n, e), nil)
+			caches = append(caches, c)
+		}
+		joined := caches[0].Join(caches[1:]...)
+		k, v, q := tensor.Randn(rng, 3, g, 1, e), tensor.Randn(rng, 3, g, 1, e), tensor.Randn(rng, 3, h, 1, e)
+		joined.Append(k, v, nil)
+		if joined.Config().Batch != 3 || caches[0].Len(0) != 3 {
+			t.Errorf("%d sequences, %d keys in the first cache, want 3 and 3", joined.Config().Batch, caches[0].Len(0))
+		}
+		got := joined.Attend(nil, q, attn.Options{}).Out
+		for b, c := range caches {
+			c.Append(pick(k, 0, b, b+1), pick(v, 0, b, b+1), nil)
+			want := c.Attend(nil, pick(q, 0, b, b+1), attn.Options{}).Out
+			tensortest.Same(t, fmt.Sprintf("sequence %d", b), pick(got, 0, b, b+1).Data(), want.Data())
+			other := joined.Select([]int{b})
+			tensortest.Same(t, "selected", other.Attend(nil, pick(q, 0, b, b+1), attn.Options{}).Out.Data(), want.Data())
+		}
+		other, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Window: window})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tensor.Catch(func() { caches[0].Join(other) }); err == nil || !strings.Contains(err.Error(), "attn: Join: cache 1 is one of {Batch:1 Heads:2 KeySize:5 ValueSize:5 Storage:float32") {
+			t.Errorf("error %v for a cache of another storage", err)
+		}
 	}
 }
 

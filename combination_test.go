@@ -253,6 +253,20 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 				o.Changes = append(o.Changes, position.TransformerXLBias(leaf("xl.r", r), leaf("xl.u", u), leaf("xl.v", v))...)
 			}
 		})
+		add(0.15, "DeBERTa", func() option {
+			r := []*tensor.Tensor{tensor.Randn(rng, s.h, 2*rng.IntN(9)+1, eq), tensor.Randn(rng, 2*rng.IntN(9)+1, eq)}
+			rng.Shuffle(len(r), func(i, j int) { r[i], r[j] = r[j], r[i] })
+			without := rng.IntN(4) // one of the terms, or neither
+			return func(o *attn.Options, leaf leaves) {
+				var terms [2]*tensor.Tensor
+				for i := range terms {
+					if i != without {
+						terms[i] = leaf(fmt.Sprint("deberta", i), r[i])
+					}
+				}
+				o.Changes = append(o.Changes, position.DeBERTaBias(terms[0], terms[1], 0.4)...)
+			}
+		})
 	}
 	add(0.25, "sinks", func() option {
 		x := tensor.Randn(rng, s.h)

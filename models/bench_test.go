@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,6 +192,38 @@ func benchmarkStep(b *testing.B, o Options) {
 	}
 	b.ReportMetric(least.Seconds()*1e3, "least-ms")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// BenchmarkTogether measures texts that are generated at the same time.
+func BenchmarkTogether(b *testing.B) {
+	eachStorage(b, func(b *testing.B, o Options) {
+		n, _ := randomLlama(b, o)
+		m := &Model{Network: n, Family: llamaFamily, Settings: &Settings{path: configFile}}
+		for _, texts := range []int{1, 2, 4, 8, 16, 32} {
+			b.Run(fmt.Sprint(texts), func(b *testing.B) {
+				written := 0
+				for b.Loop() {
+					var all sync.WaitGroup
+					var count atomic.Int64
+					for i := range texts {
+						all.Go(func() {
+							tokens, err := m.Generate(b.Context(), []int{i, 77, 1234}, Generation{Tokens: 64, Ends: []int{}})
+							if err != nil {
+								b.Error(err)
+								return
+							}
+							for range tokens {
+								count.Add(1)
+							}
+						})
+					}
+					all.Wait()
+					written += int(count.Load())
+				}
+				b.ReportMetric(float64(written)/b.Elapsed().Seconds(), "tokens/s")
+			})
+		}
+	})
 }
 
 // BenchmarkPrompt measures a prompt of 512 tokens.

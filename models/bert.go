@@ -89,7 +89,8 @@ type encoderNames struct {
 	ffNorm   string
 	pruned   bool // config.json may list pruned heads
 
-	embedding int // size of the embeddings, 0 for that of the states
+	embedding int    // size of the embeddings, 0 for that of the states
+	project   string // the map of smaller embeddings before their norm; empty if there is none
 }
 
 var bertNames = encoderNames{
@@ -104,21 +105,23 @@ var bertNames = encoderNames{
 }
 
 // encoder builds the embeddings and the layers. The table of positions has the given number of
-// rows; there are token types if z has some.
+// rows, and there is none for 0; there are token types if z has some.
 func (n encoderNames) encoder(
 	base *Builder, z Sizes, rows int, place func(ids []int) []int, eps float32, act Activation, o attn.Options,
 ) *stack {
 	in, size := base.At("embeddings"), cmp.Or(n.embedding, z.Width)
-	e := &stack{
-		sizes:     z,
-		words:     in.Embedding("word_embeddings", z.Vocabulary, size),
-		positions: in.Embedding("position_embeddings", rows, size),
-		place:     place,
+	e := &stack{sizes: z, words: in.Embedding("word_embeddings", z.Vocabulary, size), place: place}
+	if rows > 0 {
+		e.positions = in.Embedding("position_embeddings", rows, size)
 	}
 	if z.Types > 0 {
 		e.types = in.Embedding("token_type_embeddings", z.Types, size)
 	}
-	e.wordsNorm = in.LayerNorm("LayerNorm", size, eps)
+	if n.project != "" && size != z.Width {
+		e.wordsNorm = inTurn{in.Matrix(n.project, size, z.Width), in.LayerNorm("LayerNorm", z.Width, eps)}
+	} else {
+		e.wordsNorm = in.LayerNorm("LayerNorm", size, eps)
+	}
 	for i := range z.Layers {
 		b := base.At(fmt.Sprintf("%s.%d", n.layers, i))
 		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections}

@@ -35,6 +35,8 @@ type block struct {
 	dropout                     float32      // of each branch, in training
 	window                      int          // keys that a query attends to, 0 for all
 	options                     attn.Options // masks, biases, soft-cap; a Run adds to them
+	// changes, if not nil, returns Options.Changes for sequences of at most l tokens.
+	changes func(t *tensor.Tape, l int) []attn.ScoreChange
 }
 
 // forward returns the next hidden states, and their norm by after unless it is nil. number is the index of the block.
@@ -74,6 +76,9 @@ func (b *block) input() Layer {
 // attend returns self-attention of h.
 func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, lens []int) *tensor.Tensor {
 	o := r.options(b.options, b.self, lens)
+	if b.changes != nil {
+		o.Changes = b.changes(t, h.Dim(1))
+	}
 	if cache := r.cache(number); cache != nil {
 		return b.self.Extend(t, h, cache, o).Out
 	}

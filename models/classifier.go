@@ -1,8 +1,11 @@
 package models
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"path/filepath"
 
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
@@ -11,31 +14,106 @@ import (
 // Classifier predicts the class of a text, or of a pair of texts, with a model of a class …ForSequenceClassification. A
 // cross-encoder has one class; its logit says how well the second text answers the first.
 //
+// A decoder that predicts the next word can be a cross-encoder, too, as in sentence-transformers (LogitScore): it answers
+// yes or no, and its one logit is that of yes minus that of no. Such a Classifier needs a Prompt.
+//
 // Several goroutines may use a Classifier at the same time, like an Embedder.
 type Classifier struct {
 	Model *Model
+	// Prompt returns the text that a decoder reads in place of the given texts, a query and a document. Special tokens
+	// within the literal spans are text. Nil means that the tokenizer joins a pair.
+	Prompt func(texts ...string) (text string, literal []tokenizer.Span, err error)
 	// MostTokens is the length in tokens, special tokens included, to which a text is truncated, or a pair: first the
 	// longer text.
 	MostTokens int
 
+	head    *TaskHead
 	several bool // classes do not exclude each other
 }
 
-// NewClassifier returns a Classifier, or a *FormatError if the head of the model has another task.
+// NewClassifier returns a Classifier, or a *FormatError if the head of the model has another task than to classify texts
+// or to predict the next word. The tokens of a decoder's answers are those of the LogitScore in modules.json or, without
+// that, yes and no.
 func NewClassifier(m *Model) (*Classifier, error) {
 	head := m.Head()
 	if head == nil {
 		return nil, &FormatError{m.Dir, fmt.Errorf("has no head, want a head for the %s", TextClasses)}
 	}
-	if head.Task != TextClasses {
+	switch head.Task {
+	case NextWord:
+		var err error
+		if head, err = m.answers(); err != nil {
+			return nil, err
+		}
+	case TextClasses:
+	default:
 		return nil, &FormatError{m.Dir, fmt.Errorf("has a head for the %s, want one for the %s", head.Task, TextClasses)}
 	}
 	kind := m.Settings.Text("problem_type", "")
-	return &Classifier{Model: m, MostTokens: m.mostTokens(), several: kind == "multi_label_classification" || len(head.Labels) == 1}, nil
+	return &Classifier{Model: m, MostTokens: m.mostTokens(), head: head, several: kind == "multi_label_classification" || len(head.Labels) == 1}, nil
+}
+
+// answers returns a head whose logit is that of one token after a text, minus that of another, if there are two.
+func (m *Model) answers() (*TaskHead, error) {
+	ids, err := m.answerTokens()
+	if err != nil {
+		return nil, err
+	}
+	next := m.Head()
+	return &TaskHead{Task: TextClasses, Labels: []string{"yes"}, Pool: pooling("lasttoken"), Logits: func(t *tensor.Tape, last *tensor.Tensor) *tensor.Tensor {
+		logits := next.Logits(t, last)
+		y := tensor.Slice(t, logits, 1, ids[0], ids[0]+1)
+		for _, id := range ids[1:] {
+			y = tensor.Sub(t, y, tensor.Slice(t, logits, 1, id, id+1))
+		}
+		return y
+	}}, nil
+}
+
+// answerTokens returns the token of a positive answer, followed by that of a negative one if that counts.
+func (m *Model) answerTokens() ([]int, error) {
+	modules, err := readModules(m.Dir)
+	path := filepath.Join(m.Dir, PipelineFile)
+	switch {
+	case m.Sizes().Decoder != nil:
+		return nil, &FormatError{m.Dir, fmt.Errorf("is an encoder-decoder, want a decoder, or a head for the %s", TextClasses)}
+	case errors.Is(err, fs.ErrNotExist):
+		t, err := m.Tokenizer()
+		if err != nil {
+			return nil, err
+		}
+		yes, ok := t.ID("yes")
+		no, also := t.ID("no")
+		if !ok || !also {
+			return nil, &FormatError{m.Dir, fmt.Errorf("its vocabulary lacks yes or no, want these, a LogitScore in modules.json, or a head for the %s", TextClasses)}
+		}
+		return []int{yes, no}, nil
+	case err != nil:
+		return nil, err
+	case len(modules) != 2 || modules[0].Path != "" || modules[1].kind() != "LogitScore" || !filepath.IsLocal(modules[1].Path):
+		return nil, &FormatError{path, errors.New("has other modules, want a Transformer and a LogitScore")}
+	}
+	s, err := openSettings(filepath.Join(m.Dir, modules[1].Path, configFile))
+	if err != nil {
+		return nil, err
+	}
+	s.Only("module_input_name", "causal_logits")
+	var ids []int
+	for _, key := range []string{"true_token_id", "false_token_id"} {
+		if len(ids) == 1 && !s.Has(key) { // the score is one logit
+			break
+		}
+		id := s.Int(key, -1)
+		if most := m.Sizes().Vocabulary - 1; id < 0 || id > most {
+			s.Fail(key, "is %d, want 0 to %d", id, most)
+		}
+		ids = append(ids, id)
+	}
+	return ids, s.check()
 }
 
 // Labels returns the names of the classes.
-func (c *Classifier) Labels() []string { return c.Model.Head().Labels }
+func (c *Classifier) Labels() []string { return c.head.Labels }
 
 // Encode returns the tokens of a text, or of a pair; cut reports whether they were truncated.
 //
@@ -45,13 +123,26 @@ func (c *Classifier) Encode(texts ...string) (x *tokenizer.Encoding, cut bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	switch o := atMost(c.MostTokens); len(texts) {
+	o := atMost(c.MostTokens)
+	if c.Prompt != nil {
+		text, literal, err := c.Prompt(texts...)
+		if err != nil {
+			return nil, false, err
+		}
+		o.NoSpecial, o.Literal, texts = true, literal, []string{text}
+	} else if c.Model.Head().Task == NextWord {
+		return nil, false, errors.New("the model is a decoder without a Classifier.Prompt, want one")
+	}
+	switch len(texts) {
 	case 1:
 		x, err = t.Encode(texts[0], o)
 	case 2:
 		x, err = t.EncodePair(texts[0], texts[1], o)
 	default:
 		err = fmt.Errorf("%d texts, want one or two", len(texts))
+	}
+	if err == nil && c.Prompt != nil { // whose end is not to be cut
+		err = tooMany("prompt", x, c.MostTokens)
 	}
 	if err == nil {
 		err = c.Model.Sizes().Check(BatchOf(x))
@@ -67,7 +158,7 @@ func (c *Classifier) Encode(texts ...string) (x *tokenizer.Encoding, cut bool, e
 func (c *Classifier) Logits(t *tensor.Tape, x Batch) *tensor.Tensor {
 	classes := len(c.Labels())
 	return eachSimilar(t, x, classes, func(own *tensor.Tape, some Batch) *tensor.Tensor {
-		return c.Model.Head().Of(own, c.Model.Hidden(own, some, Run{}), some.Lens())
+		return c.head.Of(own, c.Model.Hidden(own, some, Run{}), some.Lens())
 	})
 }
 

@@ -99,3 +99,36 @@ func TestClassifierProbabilities(t *testing.T) {
 		}
 	}
 }
+
+// What answers a decoder gives is said by modules.json, or by the words yes and no of its vocabulary.
+func TestAnswerTokens(t *testing.T) {
+	for _, c := range []struct{ file, text, want string }{
+		{"1_LogitScore/config.json", `{"true_token_id": 99}`, "config.json: true_token_id is 99, want 0 to 18"},
+		{"1_LogitScore/config.json", `{}`, "config.json: true_token_id is -1, want 0 to 18"},
+		{"1_LogitScore/config.json", `{"true_token_id": 1, "module_input_name": "logits"}`, `module_input_name is "logits"`},
+		{"1_LogitScore/config.json", `{"true_token_id": 1, "scale": 2}`, "scale = 2 is not known"},
+		{"modules.json", `[{"path": "", "type": "sentence_transformers.models.Transformer"}]`, "modules.json: has other modules, want a Transformer and a LogitScore"},
+		{"modules.json", `[`, "modules.json: "},
+	} {
+		dir := edit(t, "reranker_score", nil)
+		write(t, filepath.Join(dir, c.file), c.text)
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := models.NewClassifier(m); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s: error %v, want %s", c.file, c.text, err, c.want)
+		}
+	}
+	for dir, want := range map[string]string{
+		"decoders/llama3": "no tokenizer", "seq2seq/marian": "is an encoder-decoder, want a decoder, or a head for the classes of a text",
+	} {
+		m, err := models.Load("testdata/"+dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := models.NewClassifier(m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", dir, err, want)
+		}
+	}
+}

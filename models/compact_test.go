@@ -397,7 +397,7 @@ func TestProbeNetwork(t *testing.T) {
 			t.Errorf("%s: %d of %d parameters", name, less.Parameters(), whole)
 		}
 	}
-	for _, name := range []string{"mpnet_words", "seq2seq/t5"} {
+	for _, name := range []string{"mpnet_words", "deberta_words", "seq2seq/t5"} {
 		p := loadProbe(t, name)
 		less := without(t, p, gone(p.Layers(), removals["uneven"]))
 		if _, ok := less.Network(); ok || less.Parameters() != nn.Count(p.Model()) {

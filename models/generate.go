@@ -25,6 +25,10 @@ type Generation struct {
 	Ends []int
 	// Cache configures how keys and values are stored. Only Storage is used.
 	Cache attn.CacheConfig
+	// Chosen, if not nil, is called by Generate with each token, before it is yielded, and with an end token, which is not.
+	// scores [V] are the scores of all tokens, from which it was chosen: the logits after bad_words_ids and before
+	// Sampling. They are valid during the call.
+	Chosen func(id int, scores []float32)
 	// Run's callbacks receive the weights and states of each step; the first step is the whole
 	// prompt. Its State is not used.
 	Run Run
@@ -44,7 +48,9 @@ type Generation struct {
 //
 // Several goroutines may call Generate of the same model; the tokens of one call belong to one of
 // them. A step uses all processors and runs within the loop, so nothing is computed ahead while the
-// caller handles a token.
+// caller handles a token. Decoders share steps: calls whose next tokens are due at the same time read
+// the weights together, in one step, which takes hardly longer than that of one call. The tokens are
+// the same. Calls with callbacks in g.Run do not take part.
 //
 // Each step reads one token and the cached keys and values of earlier tokens. The result is the
 // same as running the model on all tokens at once. Words in bad_words_ids of

@@ -75,6 +75,7 @@ type Model struct {
 	files     []string
 	sides     []side            // vocabularies that Save writes, in place of files
 	beside    []atomicfile.File // the files that Save writes besides the weights and config.json
+	shared    sharedSteps
 }
 
 // newModel returns a model that a Builder has built.

@@ -202,3 +202,16 @@ func (c *Cache) Select(sequences []int) State {
 	}
 	return all
 }
+
+// join returns a cache with the sequences of several caches of one decoder, which share memory until they differ.
+func join(caches []*Cache) *Cache {
+	all := new(Cache)
+	for i, first := range caches[0].Layers {
+		var others []*attn.Cache
+		for _, c := range caches[1:] {
+			others = append(others, c.Layers[i])
+		}
+		all.Layers = append(all.Layers, first.Join(others...))
+	}
+	return all
+}

@@ -19,7 +19,7 @@ import (
 )
 
 // probed are directories with heads of every kind.
-var probed = []string{"bert_words", "roberta_words", "bert_text", "bert_next", "decoders/llama3", "decoders/gemma2", "decoders/gpt2"}
+var probed = []string{"bert_words", "roberta_words", "bert_text", "bert_next", "deberta_words", "decoders/llama3", "decoders/gemma2", "decoders/gpt2"}
 
 // randomExamples returns examples of different lengths.
 func randomExamples(m *models.Model, n int) []models.Example {

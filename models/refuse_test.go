@@ -82,7 +82,7 @@ func TestRefusedSettings(t *testing.T) {
 		change map[string]any
 		want   string
 	}{
-		{"bert", map[string]any{"model_type": "pegasus"}, `models: DIR/config.json: model_type "pegasus" is not known, want one of bert, camembert, distilbert, `},
+		{"bert", map[string]any{"model_type": "pegasus"}, `models: DIR/config.json: model_type "pegasus" is not known, want one of bert, camembert, deberta-v2, distilbert, `},
 		{"bert", map[string]any{"model_type": "qwen2_5"}, `model_type "qwen2_5" is not known (the nearest is qwen2), want one of bert, `},
 		{"bert", map[string]any{"model_type": nil}, "has no model_type, want one of bert, "},
 		{"bert", map[string]any{"hidden_size": nil}, "config.json: hidden_size is missing, want a positive number"},
@@ -122,6 +122,27 @@ func TestRefusedSettings(t *testing.T) {
 		{"roberta", map[string]any{"pad_token_id": 12}, "pad_token_id is 12, want 0 to max_position_embeddings − 2, which is 11"},
 		{"roberta", map[string]any{"pad_token_id": -1}, "pad_token_id is -1, want 0"},
 		{"mpnet", map[string]any{"relative_attention_num_buckets": 16}, "relative_attention_num_buckets is 16, want 32 or none"},
+		{"deberta", map[string]any{"pos_att_type": []string{"c2p", "p2p"}}, `pos_att_type is ["c2p","p2p"], want "c2p" or "p2c" or "c2p|p2c" or`},
+		{"deberta", map[string]any{"pos_att_type": 1}, `pos_att_type is 1, want "c2p" or`},
+		{"deberta", map[string]any{"share_att_key": true}, `"encoder.layer.0.attention.self.pos_key_proj.weight"`},
+		{"deberta", map[string]any{"relative_attention": false}, `"encoder.layer.0.attention.self.pos_key_proj.bias", `},
+		{"deberta", map[string]any{"position_buckets": 1}, "position_buckets is 1, want 2 to 2·max_relative_positions − 3, which is 23"},
+		{"deberta", map[string]any{"position_buckets": 24}, "position_buckets is 24, want 2 to 2·max_relative_positions − 3, which is 23"},
+		{"deberta", map[string]any{"position_buckets": 23}, `"encoder.rel_embeddings.weight" has shape [26 15], want [46 15]`},
+		{"deberta", map[string]any{"max_relative_positions": 12}, `"encoder.rel_embeddings.weight" has shape [26 15], want [24 15]`},
+		{"deberta", map[string]any{"norm_rel_ebd": "layer_norm"}, `"encoder.LayerNorm.weight", `},
+		{"deberta", map[string]any{"norm_rel_ebd": "rms_norm"}, `norm_rel_ebd is "rms_norm", want "none" or "layer_norm" or none`},
+		{"deberta", map[string]any{"conv_kernel_size": 3}, "conv_kernel_size is 3, want 0 or none"},
+		{"deberta", map[string]any{"attention_head_size": 4}, "attention_head_size is 4, want 5 or none"},
+		{"deberta", map[string]any{"pooler_hidden_size": 12}, "pooler_hidden_size is 12, want 15 or none"},
+		{"deberta", map[string]any{"pooler_hidden_act": "mish"}, `pooler_hidden_act is "mish", want one of gelu, `},
+		{"deberta", map[string]any{"embedding_size": 9}, `"embeddings.word_embeddings.weight" has shape [43 15], want [43 9]`},
+		{"deberta", map[string]any{"type_vocab_size": 2}, `"embeddings.token_type_embeddings.weight"`},
+		{"deberta_v3", map[string]any{"position_biased_input": true}, `"deberta.embeddings.position_embeddings.weight"`},
+		{"deberta_v3", map[string]any{"legacy": true}, "legacy is true, want false or none"},
+		{"deberta_words", map[string]any{"legacy": false}, "legacy is false, want true or none"},
+		{"deberta_text", map[string]any{"architectures": []string{"DebertaV2ForMultipleChoice"}}, `architectures is ["DebertaV2ForMultipleChoice"], but`},
+		{"deberta", map[string]any{"pruned_heads": map[string]any{"0": []int{1}}}, `pruned_heads is {"0":[1]}, want {} or none`},
 	} {
 		dir := edit(t, c.dir, c.change)
 		if c.dir == "bert_untied" { // which only the numbers can tell

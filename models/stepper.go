@@ -26,6 +26,7 @@ type stepper struct {
 	most     int     // maximum number of tokens to write
 	badWords [][]int
 	written  [][]int // by sequence, the tokens read so far
+	round    int     // of the last shared step, if the text has not returned from it
 }
 
 // stepper returns a stepper that continues a prompt, or translates several sources, and sets the
@@ -37,6 +38,9 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 	}
 	if err := errors.Join(g.Check(), z.Check(Batch{IDs: prompts})); err != nil {
 		return nil, err
+	}
+	if g.Chosen != nil && op != "Generate" {
+		return nil, fmt.Errorf("models: %s: Chosen is set, want nil: only Generate calls it", op)
 	}
 	if g.Tokens < 0 {
 		return nil, fmt.Errorf("models: %s: %d tokens, want at least 1, or 0 for no limit", op, g.Tokens)
@@ -132,18 +136,23 @@ func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text
 	for i := range draw {
 		draw[i] = newSampler(g.Sampling)
 	}
+	defer w.m.shared.begin(w)()
 	for range w.most {
 		tape.Reset()
-		var logits *tensor.Tensor
-		if err := par.Stopped(func() { logits = w.logits(tape, next) }); err != nil {
+		logits, err := w.next(ctx, tape, next)
+		if err != nil {
 			return err
 		}
-		v := logits.Dim(1)
+		v := len(logits) / len(active)
 		var going []int
 		for i, text := range active {
-			scores := logits.Data()[i*v:][:v]
+			scores := logits[i*v:][:v]
 			w.ban(scores, w.written[i])
-			if id := draw[text].next(scores); !slices.Contains(g.Ends, id) && take(text, id) {
+			id := draw[text].next(scores)
+			if g.Chosen != nil {
+				g.Chosen(id, scores)
+			}
+			if !slices.Contains(g.Ends, id) && take(text, id) {
 				going, next[i] = append(going, i), []int{id}
 			}
 		}
@@ -156,6 +165,15 @@ func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text
 		}
 	}
 	return nil
+}
+
+// next is logits, which one text of a decoder shares with those of other calls.
+func (w *stepper) next(ctx context.Context, t *tensor.Tape, next [][]int) (scores []float32, err error) {
+	if len(next) == 1 && len(next[0]) == 1 && w.m.shared.apply(w) {
+		return w.m.shared.read(ctx, w, next[0][0])
+	}
+	err = par.Stopped(func() { scores = w.logits(t, next).Data() })
+	return scores, err
 }
 
 // ban excludes tokens that would complete a bad word.

@@ -2,6 +2,7 @@ package position_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
@@ -110,6 +111,33 @@ func ExampleTransformerXLBias() {
 	fmt.Println(project.Weight.Grad().Shape(), u.Grad().Shape(), v.Grad().Shape())
 	// Output:
 	// [8 8] [2 4] [2 4]
+}
+
+// DeBERTa: queries and keys are also compared with vectors of their distance, which each head projects from one table.
+func ExampleDeBERTaBias() {
+	const heads, size, most, width = 2, 4, 6, 8 // distances from −6 to 6
+	rng := rand.New(rand.NewPCG(1, 2))
+	table := tensor.Randn(rng, 2*most+1, width).Param()
+	tape := tensor.NewTape(tensor.Train)
+	project := func(by *nn.Linear) *tensor.Tensor {
+		r := tensor.Reshape(tape, by.Forward(tape, table), 2*most+1, heads, size)
+		return tensor.Transpose(tape, r, 1, 0, 2) // [H 2K+1 E]
+	}
+	keys, queries := project(nn.NewLinear(width, heads*size, true, rng)), project(nn.NewLinear(width, heads*size, true, rng))
+
+	x := tensor.Randn(rng, 1, heads, 5, size)
+	scale := float32(1 / math.Sqrt(3*size)) // a score has three terms
+	y := attn.Attend(tape, x, x, x, attn.Options{
+		Score: score.DotScale(scale), Changes: position.DeBERTaBias(keys, queries, scale),
+	})
+	tape.Backward(tensor.Sum(tape, tensor.Square(tape, y.Out)), nil)
+	fmt.Println("distances 0 to 5 learn:")
+	for d := range 6 {
+		fmt.Print(table.Grad().At(most+d, 0) != 0, " ")
+	}
+	// Output:
+	// distances 0 to 5 learn:
+	// true true true true true false
 }
 
 // Scalings of RoPE for sequences longer than those in training.

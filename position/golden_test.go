@@ -245,6 +245,15 @@ func goldenBias(s *sheet, name string) {
 		o.Changes = []attn.ScoreChange{position.ShawBias(s.Leaf("param.r"))}
 	case "xl":
 		o.Changes = position.TransformerXLBias(s.Leaf("param.r"), s.Leaf("param.pos_bias_u"), s.Leaf("param.pos_bias_v"))
+	case "deberta":
+		var r [2]*tensor.Tensor
+		for i, name := range []string{"param.keys", "param.queries"} {
+			if s.Has(name) {
+				r[i] = s.Leaf(name)
+			}
+		}
+		scale := float32(s.Number("scale"))
+		o.Score, o.Changes = score.DotScale(scale), position.DeBERTaBias(r[0], r[1], scale)
 	case "sinks":
 		o.Sinks = s.Leaf("in.sinks")
 		if s.Has("in.bias") {

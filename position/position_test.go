@@ -182,6 +182,9 @@ func TestPositionsRefuse(t *testing.T) {
 		"attn: Attend: bias of relative positions has head size 7, want E=6":                                                attend(position.ShawBias(tensor.Zeros(5, 7))),
 		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                             attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
 		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                               attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
+		"attn: Attend: vectors of relative positions has shape [3 6 6], want [2K+1 E] or [H=3 2K+1 E]":                      attend(position.DeBERTaBias(nil, tensor.Zeros(3, 6, 6), 1)...),
+		"attn: Attend: vectors of relative positions has shape [2 5 6], want [2K+1 E] or [H=3 2K+1 E]":                      attend(position.DeBERTaBias(tensor.Zeros(2, 5, 6), nil, 1)...),
+		"attn: Attend: bias of relative positions has head size 5, want E=6":                                                attend(position.DeBERTaBias(nil, tensor.Zeros(7, 5), 1)...),
 		"attn: Attend: sinks has shape [2], want [H=3]":                                                                     func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
 		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                   func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.Positions{Offsets: []int{1}}}) },
 	} {

@@ -1,6 +1,7 @@
 package position
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -97,8 +98,34 @@ func TransformerXLBias(r, u, v *tensor.Tensor) []attn.ScoreChange {
 	return []attn.ScoreChange{&relative{r: r, v: v}, keyBias{u}}
 }
 
+// DeBERTaBias adds scale·q_i·keys_c + scale·k_j·queries_c to the score of query i with key j: the terms from content to
+// position and from position to content of disentangled attention. c = clip(j − p, −K, K) is the clipped distance from
+// the query's position p. keys and queries are [2K+1 E], or [H 2K+1 E], with one row per distance, starting with −K:
+// projected embeddings of the distances. A term whose vectors are nil is left out.
+//
+// A scale of 0 means 1/√E. DeBERTa's is 1/√(n·E) for n terms of the score, q_i·k_j included, whose scale is the same: use
+// score.DotScale.
+//
+// Gradients flow to q, k, keys and queries. Attend panics with a *tensor.ShapeError if their shapes do not fit.
+//
+// Source: He et al., "DeBERTa: Decoding-enhanced BERT with Disentangled Attention", 2021,
+// https://arxiv.org/abs/2006.03654, section 3.1.
+func DeBERTaBias(keys, queries *tensor.Tensor, scale float32) []attn.ScoreChange {
+	var terms []attn.ScoreChange
+	if keys != nil {
+		terms = append(terms, &relative{r: keys, scale: scale})
+	}
+	if queries != nil {
+		terms = append(terms, &relativeToKey{relative{r: queries, scale: scale}})
+	}
+	return terms
+}
+
 // relative is scale·(q_i + v)·r_c, for a clipped distance c.
-type relative struct{ r, v *tensor.Tensor }
+type relative struct {
+	r, v  *tensor.Tensor
+	scale float32 // 0 means 1/√E
+}
 
 func (x *relative) Check(s attn.Sizes) error {
 	const arg = "vectors of relative positions"
@@ -127,15 +154,12 @@ func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 	if x.v != nil {
 		q = tensor.Add(t, q, tensor.Reshape(t, x.v, 1, x.v.Dim(0), 1, e))
 	}
-	q = tensor.Scale(t, q, float32(1/math.Sqrt(float64(e))))
-	n := x.r.Dim(-2)
-	r := x.r
-	if r.Rank() == 2 {
-		r = tensor.Reshape(t, r, 1, 1, n, e)
-	} else {
-		r = tensor.Reshape(t, r, 1, r.Dim(0), n, e)
-	}
-	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
+	q = tensor.Scale(t, q, x.factor())
+	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, x.r, q.Dim(0), q.Dim(1), x.r.Dim(-2), e))
+}
+
+func (x *relative) factor() float32 {
+	return cmp.Or(x.scale, float32(1/math.Sqrt(float64(x.r.Dim(-1)))))
 }
 
 // numbers returns the param row of a query and the index of its number for key at.Key. Each
@@ -158,6 +182,39 @@ func (x *relative) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	all, first := x.numbers(at, dparam)
 	for j, g := range grad {
 		all[min(max(first+j, 0), len(all)-1)] += g
+	}
+}
+
+// relativeToKey is scale·k_j·r_c, for a clipped distance c.
+type relativeToKey struct{ relative }
+
+// Param returns scale·r·kᵀ [B H 2K+1 Lk].
+func (x *relativeToKey) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
+	k := in.Keys(t)
+	b, g, e, h, n := k.Dim(0), k.Dim(1), k.Dim(3), in.H, x.r.Dim(-2)
+	wantHeadSize(x.r, e)
+	r := tensor.BroadcastTo(t, tensor.Scale(t, x.r, x.factor()), b, h, n, e)
+	r = tensor.Reshape(t, r, b, g, h/g*n, e) // heads that share a key
+	return tensor.Reshape(t, tensor.MatMulT(t, r, k), b, h, n, k.Dim(2))
+}
+
+// numbers returns the rows and columns of a head's param, and the row for key at.Key. A following key has the next row.
+func (x *relativeToKey) numbers(at attn.Row, size int) (rows, columns, first int) {
+	rows = x.r.Dim(-2)
+	return rows, size / rows, at.Key - at.Position + rows/2
+}
+
+func (x *relativeToKey) Apply(at attn.Row, param, scores []float32) {
+	rows, columns, first := x.numbers(at, len(param))
+	for j := range scores {
+		scores[j] += param[min(max(first+j, 0), rows-1)*columns+at.Key+j]
+	}
+}
+
+func (x *relativeToKey) Back(at attn.Row, _, dparam, _, _, grad []float32) {
+	rows, columns, first := x.numbers(at, len(dparam))
+	for j, g := range grad {
+		dparam[min(max(first+j, 0), rows-1)*columns+at.Key+j] += g
 	}
 }
 

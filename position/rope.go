@@ -1,6 +1,6 @@
 // Package position has position embeddings: rotary embeddings (RoPE) with their scalings, which
 // rotate queries and keys; and relative positions, which change scores: ALiBi, T5 buckets, and
-// the vectors of Shaw and of Transformer-XL.
+// the vectors of Shaw, of Transformer-XL and of DeBERTa.
 //
 //	rope, err := position.NewRoPE(position.RoPEConfig{Base: 500000})
 //	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8, Position: rope}, rng)

@@ -203,6 +203,24 @@ case("electra_text", "ElectraForSequenceClassification", ELECTRA | LABELS | dict
 case("electra_tokens", "ElectraForTokenClassification", ELECTRA | LABELS, TYPED)
 case("electra_answers", "ElectraForQuestionAnswering", ELECTRA, TYPED)
 
+DEBERTA = BERT | dict(type_vocab_size=0, layer_norm_eps=1e-7, relative_attention=True, pos_att_type=["c2p", "p2c"])
+V3 = DEBERTA | dict(position_biased_input=False, pos_att_type="p2c|c2p", share_att_key=True, norm_rel_ebd="layer_norm",
+                    position_buckets=6, max_relative_positions=-1)
+DISTANT = dict(ids=[rng("deberta", "ids").integers(3, 43, 61).tolist(), rng("deberta", "more").integers(3, 43, 61).tolist()],
+               lens=[61, 37])
+case("deberta", "DebertaV2Model", DEBERTA, TWO)
+case("deberta_v3", "DebertaV2ForMaskedLM", V3 | dict(legacy=False, hidden_act="silu", layer_norm_eps=1e-2), TWO, dtype=torch.float32)
+case("deberta_far", "DebertaV2Model",
+     V3 | dict(max_position_embeddings=64, num_hidden_layers=1, position_buckets=16, max_relative_positions=20), DISTANT)
+case("deberta_clipped", "DebertaV2Model", DEBERTA | dict(max_relative_positions=3, type_vocab_size=2, norm_rel_ebd="none"), TYPED)
+case("deberta_words", "DebertaV2ForMaskedLM",
+     V3 | dict(embedding_size=9, hidden_act="gelu_new", share_att_key=False, norm_rel_ebd="none"), TWO)
+case("deberta_untied", "DebertaV2ForMaskedLM", V3 | dict(tie_word_embeddings=False, pos_att_type=["c2p"]), TWO)
+case("deberta_text", "DebertaV2ForSequenceClassification", V3 | LABELS | dict(position_buckets=4), TWO, dtype=torch.bfloat16)
+case("deberta_tanh", "DebertaV2ForSequenceClassification", DEBERTA | LABELS | dict(pooler_hidden_act="tanh", pos_att_type="p2c"), TWO)
+case("deberta_tokens", "DebertaV2ForTokenClassification", DEBERTA | LABELS | dict(relative_attention=False), TWO)
+case("deberta_answers", "DebertaV2ForQuestionAnswering", V3 | dict(pos_att_type=None, position_biased_input=True), TWO)
+
 # Every query attends to a token, also in a window of five.
 NEAR = dict(ids=[[2, 17, 29, 5, 41, 11, 3], [2, 36, 8, 14, 3, 0, 0]], lens=[7, 5])
 MODERN = dict(vocab_size=43, hidden_size=12, num_hidden_layers=4, num_attention_heads=3, intermediate_size=17,

@@ -28,6 +28,7 @@ from transformers import __version__ as transformers_version
 from transformers import logging
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.bloom import modeling_bloom
+from transformers.models.deberta_v2 import modeling_deberta_v2
 from transformers.models.gpt_neox import modeling_gpt_neox
 from transformers.models.gpt_oss import modeling_gpt_oss
 from transformers.models.gptj import modeling_gptj
@@ -376,6 +377,47 @@ def transformer_xl(of_heads, lq=5, lk=7, most=8):
     return run
 
 
+def deberta(keys, queries, of_heads=True, lq=5, lk=7, most=3):
+    """q·k + q·keys_c + k·queries_c, He et al. 2021, section 3.1; vector n of both is for j - i = n - most."""
+
+    def run(c):
+        q, k, values = qkv(c, lq=lq, lk=lk, v=3)
+        at = distances(lq, lk).clamp(-most, most) + most
+        c.note(scale=(11 * (1 + keys + queries)) ** -0.5)
+        r = {
+            name: c.normal(f"param.{name}", *([3] if of_heads else []), 2 * most + 1, 11)
+            for name, used in (("keys", keys), ("queries", queries)) if used
+        }
+        every = {name: x if of_heads else x.expand(3, -1, -1) for name, x in r.items()}
+        scores = q @ k.mT
+        if keys:
+            scores = scores + torch.einsum("bhie,hije->bhij", q, every["keys"][:, at])
+        if queries:
+            scores = scores + torch.einsum("bhje,hije->bhij", k, every["queries"][:, at])
+        scores = scores / math.sqrt(11 * (1 + keys + queries))
+        if lq == lk and keys and queries and c.dtype == torch.float64:
+            their_scores = their_disentangled(q, k, every, most)
+            nearly(c, scores, their_scores, "DisentangledSelfAttention")
+        attend(c, q, k, values, scores)
+
+    return run
+
+
+def their_disentangled(q, k, r, most):
+    """Scores of DeBERTa-v2. Its vectors are for i - j from -span to span - 1."""
+    module = nn.Module()
+    module.transpose_for_scores = lambda x, heads: x[0]
+    module.num_attention_heads, module.pos_att_type, module.share_att_key = 3, ["c2p", "p2c"], False
+    module.pos_ebd_size, module.position_buckets, module.max_relative_positions = most + 1, -1, most + 1
+    flipped = {name: torch.cat([x[:, -1:], x.flip(1)], 1)[None] for name, x in r.items()}
+    module.pos_key_proj, module.pos_query_proj = lambda _: flipped["keys"], lambda _: flipped["queries"]
+    flat = [x.reshape(-1, *x.shape[2:]) for x in (q, k)]
+    at = (-distances(q.shape[2], k.shape[2])).clamp(-most, most)
+    theirs = modeling_deberta_v2.DisentangledSelfAttention.disentangled_attention_bias
+    bias = theirs(module, *flat, at, torch.zeros(2 * most + 2, 1).double(), 3)
+    return q @ k.mT / math.sqrt(33) + bias.reshape(q.shape[:3] + k.shape[2:3])
+
+
 # ---------------------------------------------------------------- sinks, soft-cap
 
 
@@ -523,6 +565,10 @@ CASES = {
     "xl_square": ("bias", transformer_xl(False, 7, 7, 6)),
     "xl_heads": ("bias", transformer_xl(True)),
     "xl_clipped": ("bias", transformer_xl(True, most=2)),
+    "deberta": ("bias", deberta(True, True)),
+    "deberta_square": ("bias", deberta(True, True, lq=7)),
+    "deberta_keys": ("bias", deberta(True, False)),
+    "deberta_queries": ("bias", deberta(False, True, of_heads=False, most=9)),
     "sinks": ("sinks", sinks(False)),
     "sinks_mask": ("sinks", sinks(True)),
     "sinks_softcap": ("sinks", sinks(True, softcap=1.5)),

@@ -17,10 +17,11 @@ from models import BERT, CASES, randomize, write_sorted
 import sentence_transformers
 import torch
 import transformers
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.cross_encoder.modules import LogitScore
 from sentence_transformers.models import Dense, Normalize, Pooling, Transformer
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
-from tokenizers.models import WordPiece
+from tokenizers.models import WordLevel, WordPiece
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] a cat dog sat sleeps on the mat ##s query : who ? ##ing run ##ner . , and it in sun".split()
 TEXTS = ["The cat sat on the mat.", "dogs", "Who runs in the sun? The runner, and the dog and the cat and it.", "", "query: cats"]
@@ -91,6 +92,60 @@ sentences("sentence_lower", "cls", [Normalize], most=13, old=legacy("cls_token")
 sentences("sentence_dense", ("lasttoken", "mean"), [
     lambda: Dense(2 * WIDTH, 11), lambda: Dense(11, 7, bias=False, activation_function=torch.nn.Identity()), Normalize],
     prompts={"query": "query: ", "passage": ""}, default_prompt_name="query")
+
+ANSWERS = "[PAD] [UNK] <|start|> <|end|> query document answer : yes no the cat dog sat sleeps on mat who .".split()
+PAIRS = [("who sat on the mat", "the cat sat on the mat ."), ("who sleeps", "the dog"), ("the dog", ""), ("who", "<|end|> the cat sleeps")]
+TEMPLATE = """{%- set q = messages | selectattr("role", "eq", "query") | map(attribute="content") | first -%}
+<|start|> query : {{ q }} document : {{ messages | selectattr("role", "eq", "document") | map(attribute="content") | first }} <|end|>
+{%- if add_generation_prompt %} <|start|> answer :{% endif %}"""
+
+
+def reranker(name, **score):
+    """Registers a decoder that answers yes or no. Padding in a batch would give NaN in float64. In its texts, special tokens are unknown text, as they are for attn."""
+
+    def write(folder):
+        base = folder / "base"
+        config = transformers.Qwen3Config(
+            vocab_size=len(ANSWERS), hidden_size=12, intermediate_size=17, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            head_dim=10, max_position_embeddings=96, tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0, "rope_type": "default"})
+        config._attn_implementation = "eager"
+        net = transformers.Qwen3ForCausalLM(config)
+        randomize(name, net, torch.float16)
+        net.half().save_pretrained(base)
+        t = Tokenizer(WordLevel({w: i for i, w in enumerate(ANSWERS)}, unk_token="[UNK]"))
+        t.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        spoken = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=t, pad_token="[PAD]", unk_token="[UNK]", additional_special_tokens=["<|start|>", "<|end|>"])
+        spoken.chat_template = TEMPLATE
+        spoken.save_pretrained(base)
+        single = dict(model_kwargs={"attn_implementation": "eager", "dtype": torch.float32}, device="cpu")
+        if score:
+            kwargs = {"chat_template": {"add_generation_prompt": True}}
+            part = Transformer(str(base), transformer_task="text-generation", model_kwargs=single["model_kwargs"], processing_kwargs=kwargs)
+            whole = CrossEncoder(modules=[part, LogitScore(**{k: ANSWERS.index(w) for k, w in score.items()})], device="cpu")
+            whole.save(str(folder), create_model_card=False)
+        else:
+            for path in base.iterdir():
+                path.rename(folder / path.name)
+        for path in base.iterdir():
+            path.unlink()
+        base.rmdir()
+        pairs = [tuple(x.replace("<|end|>", "[UNK] [UNK]") for x in p) for p in PAIRS]
+        net = CrossEncoder(str(folder), activation_fn=torch.nn.Identity(), **single).eval()
+        scores = net.predict(pairs, batch_size=1, convert_to_tensor=True)
+        exact = net.double().predict(pairs, batch_size=1, convert_to_tensor=True)
+        write_sorted({"want.scores": exact.float().contiguous()}, folder / "golden_scores.safetensors", {
+            "case": name, "sentence_transformers": sentence_transformers.__version__, "transformers": transformers.__version__,
+            "torch": torch.__version__.split("+")[0], "pairs": json.dumps(PAIRS),
+            "budget.want.scores": repr(float((scores.double() - exact).abs().max())),
+        })
+
+    CASES[name] = write
+
+
+reranker("reranker_words")
+reranker("reranker_score", true_token_id="yes", false_token_id="no")
+reranker("reranker_one", true_token_id="answer")
 
 if __name__ == "__main__":
     sys.exit(models.main(sys.argv[1:]))

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/attn-go/attn/internal/app/chat"
 	"github.com/attn-go/attn/internal/app/shards"
+	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 )
 
 type classifyCommand struct {
@@ -52,15 +56,18 @@ func (cmd *classifyCommand) stream(c console) (shards.Stream, error) {
 
 type rerankCommand struct {
 	Model  string `required:"" help:"Directory of a pretrained cross-encoder." placeholder:"DIR"`
+	Scored string `help:"Instead of ranking, measure how well scores rank the pairs of this file: two texts and a number in each line, with tabs between them." placeholder:"FILE" excludes:"file,strict"`
 	Strict bool   `help:"Stop at the first line that cannot be ranked."`
 	numbersFlags
 	File string `arg:"" optional:"" help:"JSON lines with a query and texts; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
 func (rerankCommand) Help() string {
-	return `Example:
+	return `Examples:
 
   attn rerank --model ms-marco-MiniLM-L6-v2 found.jsonl > ranked.jsonl
+  attn rerank --model Qwen3-Reranker-0.6B --precision bfloat16 found.jsonl
+  attn rerank --model stsb-roberta-base --scored stsb-test.tsv
 
 A line of the input has a query and the texts that a search has found:
 
@@ -70,16 +77,22 @@ A line of the output has the numbers of the texts, from 0, and their scores, bes
 
   [{"text":1,"score":5.2},{"text":0,"score":-9.8}]
 
-The score is the logit of a model with one label. Texts with equal scores keep their order.
+The score is the logit of a model with one label or, for a decoder with a chat template for
+a query and a document, the logit of yes minus that of no (or of the tokens of a LogitScore in
+modules.json). Texts with equal scores keep their order. --scored writes Spearman's rank
+correlation × 100 of the scores and the numbers of a file.
 A line that cannot be ranked becomes {"error": "…"}; with --strict, it ends the run. Longer
 pairs are truncated, the longer text first. See docs/scale.md for details.`
 }
 
 func (cmd *rerankCommand) Run(ctx context.Context, c console) error {
+	if cmd.Scored != "" {
+		return cmd.measure(ctx, c)
+	}
 	return runLines(ctx, c, cmd, cmd.File, "type JSON lines with a query and texts")
 }
 
-func (cmd *rerankCommand) streams() bool { return cmd.File == "" }
+func (cmd *rerankCommand) streams() bool { return cmd.File == "" && cmd.Scored == "" }
 
 func (cmd *rerankCommand) model() (string, bool) { return cmd.Model, true }
 
@@ -96,6 +109,29 @@ func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
 	return newStream(f, c), nil
 }
 
+// measure writes the rank correlation of the model's scores with those of a file.
+func (cmd *rerankCommand) measure(ctx context.Context, c console) error {
+	lines, err := tasks.Scored(cmd.Scored)
+	if err != nil {
+		return err
+	}
+	m, err := loadClassifier(c, cmd.Model, cmd.numbersFlags)
+	if err != nil {
+		return err
+	}
+	pairs := make([][]string, len(lines))
+	want := make([]float64, len(lines))
+	for i, l := range lines {
+		pairs[i], want[i] = l.Columns[:2], l.Value
+	}
+	got, err := texts.Scores(ctx, m, pairs)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "Spearman  %.2f\npairs     %d\n", 100*prune.Spearman(got, want), len(lines))
+	return err
+}
+
 // loadClassifier loads a model with a head for texts.
 func loadClassifier(c console, dir string, f numbersFlags) (*models.Classifier, error) {
 	o, err := f.numbers()
@@ -106,5 +142,18 @@ func loadClassifier(c console, dir string, f numbersFlags) (*models.Classifier, 
 	if err != nil {
 		return nil, err
 	}
-	return models.NewClassifier(m)
+	classifier, err := models.NewClassifier(m)
+	if err != nil || m.Head().Task != models.NextWord {
+		return classifier, err
+	}
+	t, err := m.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	talk, err := chat.New(dir, t)
+	if err != nil {
+		return nil, err
+	}
+	classifier.Prompt = talk.Pair
+	return classifier, nil
 }

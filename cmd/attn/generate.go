@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn/internal/app/chat"
 	"github.com/attn-go/attn/internal/input"
@@ -19,10 +20,12 @@ type generateCommand struct {
 	Seed        uint64  `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
 	Context     int     `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
 	numbersFlags
-	Chat      bool    `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
-	System    *string `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
-	NoSpecial bool    `help:"Do not add special tokens; for a prompt that already contains them." group:"Model" excludes:"chat"`
-	Prompt    *string `arg:"" optional:"" help:"Text to continue; without it, standard input as a whole, or with --chat each line of it as a message." stdin:""`
+	Chat      bool     `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
+	System    *string  `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
+	NoSpecial bool     `help:"Do not add special tokens; for a prompt that already contains them." group:"Model" excludes:"chat"`
+	Stop      []string `help:"End the text before this text; can be repeated." placeholder:"TEXT" sep:"none"`
+	JSON      bool     `name:"json" help:"Write each text as a JSON object, with its tokens and the logarithms of their probabilities."`
+	Prompt    *string  `arg:"" optional:"" help:"Text to continue; without it, standard input as a whole, or with --chat each line of it as a message." stdin:""`
 }
 
 func (generateCommand) Help() string {
@@ -32,10 +35,15 @@ func (generateCommand) Help() string {
   attn generate --model gpt2 --temperature 0.8 --top-p 0.95 --seed 7 "Once upon a time"
   attn generate --model Llama-3.2-1B --max-tokens 200 < prompt.txt
   attn generate --model SmolLM2-135M-Instruct --chat --system "Be brief." "Who was Ada Lovelace?"
+  attn generate --model SmolLM2-135M --stop "." --json "Attention is" > generated.jsonl
 
 The output is streamed, without the prompt. Generation stops at an end token of
 generation_config.json, or else of config.json. Other settings of generation_config.json
 are ignored.
+
+With --json, an object has text, finish (end, stop, length or interrupted), prompt_tokens, and
+of each token its id, text and logprob: the natural logarithm of the probability that the
+model gives it at temperature 1.
 
 With --chat, attn formats the prompt with the model's chat template, as transformers'
 apply_chat_template does: chat_template.jinja, or chat_template in tokenizer_config.json.
@@ -46,6 +54,9 @@ tokenizer. A template with unsupported syntax is an error.`
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
+	if slices.Contains(cmd.Stop, "") {
+		return usage(`--stop "", want a text`)
+	}
 	options, err := cmd.numbers()
 	if err != nil {
 		return err
@@ -64,7 +75,9 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	}
 	o := models.Generation{Tokens: cmd.MaxTokens}
 	o.Sampling = models.Sampling{Temperature: cmd.Temperature, TopK: cmd.TopK, TopP: cmd.TopP, Seed: cmd.Seed}
-	g := &chat.Generator{Model: m, Tokenizer: t, Options: o, Out: c.out, Plain: !isTerminal(c.out), Messages: c.err}
+	g := &chat.Generator{
+		Model: m, Tokenizer: t, Options: o, Stops: cmd.Stop, JSON: cmd.JSON, Out: c.out, Plain: !isTerminal(c.out), Messages: c.err,
+	}
 	generate := cmd.text
 	if cmd.Chat {
 		generate = cmd.conversation

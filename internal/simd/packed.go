@@ -218,9 +218,14 @@ func (w *Packed) Column(dst []float32, j int) {
 	}
 }
 
-// fewRows is the largest number of rows for which a product reads weights as they are stored. For
-// more rows, it first converts a part of them to floats that stays in a cache.
-const fewRows = 6
+// few returns the largest number of rows for which a product reads weights as they are stored. For more rows, it first
+// converts a part of them to floats that stays in a cache. No kernel reads float16, which is converted for each strip.
+func (w *Packed) few() int {
+	if w.Format == Float16 {
+		return 6
+	}
+	return 12
+}
 
 // Multiply computes columns j0 to j1 of C = A·B + bias, or of A·B if bias is nil, for m rows of C,
 // on the calling goroutine. j0 is a multiple of Width. An element is the sum of Multiply with
@@ -260,7 +265,7 @@ func (w *Packed) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	if scaled {
 		first = nil
 	}
-	if (m <= fewRows && !w.grouped()) || w.K == 0 { // in the order in which the weights are stored
+	if (m <= w.few() && !w.grouped()) || w.K == 0 { // in the order in which the weights are stored
 		for r := 0; first != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], first[j0:j1])
 		}

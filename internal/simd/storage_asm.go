@@ -46,7 +46,7 @@ func multiplyPanelWith(
 		t.start, t.bias = startBias, &bias[0]
 	}
 	kernel := first + vectors
-	if first == kernelPairs && m <= fewRows && l.Width == panelWidth() && vectors*lanes == l.Width {
+	if first == kernelPairs && m <= tileRows && l.Width == panelWidth() && vectors*lanes == l.Width {
 		kernel = kernelPairsStream
 	}
 	t.column(c, a, m, 0, l.K, chain, kernel, nil)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -26,6 +27,7 @@ type Conversation struct {
 	path     string // of the template
 	template *jinja.Template
 	names    map[string]any // special tokens by their names in templates
+	pairs    map[string]any // variables of the template for Pair
 	t        *tokenizer.Tokenizer
 	turns    []turn
 }
@@ -48,7 +50,11 @@ func New(dir string, t *tokenizer.Tokenizer) (*Conversation, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conversation{path: path, names: names, t: t}
+	pairs, err := pairSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conversation{path: path, names: names, pairs: pairs, t: t}
 	if c.template, err = jinja.Parse(src); err != nil {
 		return nil, c.bad(err)
 	}
@@ -63,11 +69,55 @@ func (c *Conversation) Say(role, content string) { c.turns = append(c.turns, tur
 // Encode renders and tokenizes the conversation, up to the start of the model's next turn. Special tokens are those of
 // the template: the text of a turn is plain text, also where the template changes it or puts it beside its own text.
 func (c *Conversation) Encode() (*tokenizer.Encoding, error) {
-	text, literal, err := c.prompt()
+	text, literal, err := c.prompt(map[string]any{"add_generation_prompt": true})
 	if err != nil {
 		return nil, err
 	}
 	return c.t.Encode(text, tokenizer.Options{NoSpecial: true, NoTruncation: true, NoPadding: true, Literal: literal})
+}
+
+// Pair renders a query and a document as the turns of these roles, as the templates of cross-encoders want it.
+//
+// Source: the class CrossEncoder of sentence-transformers.
+//
+// Errors: *input.Error.
+func (c *Conversation) Pair(texts ...string) (text string, literal []tokenizer.Span, err error) {
+	if len(texts) != 2 {
+		return "", nil, fmt.Errorf("%d texts, want a query and a document", len(texts))
+	}
+	pair := *c
+	pair.turns = []turn{{"query", texts[0]}, {"document", texts[1]}}
+	return pair.prompt(c.pairs)
+}
+
+// pairSettings returns the variables of the template for Pair, of sentence_bert_config.json.
+func pairSettings(dir string) (map[string]any, error) {
+	var config struct {
+		Processing struct {
+			Template map[string]any `json:"chat_template"`
+		} `json:"processing_kwargs"`
+	}
+	path := filepath.Join(dir, "sentence_bert_config.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := strictjson.Lenient(data, &config); err != nil {
+		return nil, input.Errorf(path, "%v", err)
+	}
+	all := config.Processing.Template
+	for name, value := range all {
+		switch v := value.(type) {
+		case bool:
+		case string:
+			all[name] = jinja.Trusted(v)
+		default:
+			return nil, input.Errorf(path, "chat_template has %s = %v, want texts, true and false", quote.Name(name), v)
+		}
+	}
+	return all, nil
 }
 
 // End returns the eos_token of the tokenizer, which ends a turn of the model.
@@ -79,8 +129,8 @@ func (c *Conversation) End() (id int, ok bool) {
 // roles are the roles that Say documents. Templates write special tokens with them, such as <|user|>.
 var roles = []string{"system", "user", "assistant"}
 
-// prompt returns the rendered conversation, and the spans that come from turns.
-func (c *Conversation) prompt() (text string, literal []tokenizer.Span, err error) {
+// prompt returns the rendered conversation, and the spans that come from turns. settings are variables of the template.
+func (c *Conversation) prompt(settings map[string]any) (text string, literal []tokenizer.Span, err error) {
 	var messages []any
 	for _, t := range c.turns {
 		var role any = t.role
@@ -89,7 +139,8 @@ func (c *Conversation) prompt() (text string, literal []tokenizer.Span, err erro
 		}
 		messages = append(messages, jinja.Map{{Key: "role", Value: role}, {Key: "content", Value: t.content}})
 	}
-	variables := map[string]any{"messages": messages, "add_generation_prompt": true, "tools": nil, "documents": nil}
+	variables := map[string]any{"messages": messages, "tools": nil, "documents": nil}
+	maps.Copy(variables, settings)
 	maps.Copy(variables, c.names)
 	text, user, err := c.template.Render(variables, time.Now())
 	if err != nil {

@@ -37,7 +37,7 @@ func TestChatProtectsTurns(t *testing.T) {
 	c.Say("user", " the cat [SEP]\n")
 	c.Say("assistant", "[CLS]")
 	c.Say("user", "\uFDD0[\uFDD0SEP][SEP]")
-	text, literal, err := c.prompt()
+	text, literal, err := c.prompt(map[string]any{"add_generation_prompt": true})
 	if want := "[CLS] the cat [SEP] [SEP][CLS] [CLS] [SEP][CLS] \uFDD0[\uFDD0SEP][SEP] [SEP]"; err != nil || text != want {
 		t.Fatalf("%q, %v, want %q", text, err, want)
 	}

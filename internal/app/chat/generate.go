@@ -3,9 +3,11 @@ package chat
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -22,6 +24,8 @@ type Generator struct {
 	Options   models.Generation
 	Out       io.Writer
 	Plain     bool      // do not replace control characters
+	Stops     []string  // a text ends before the first of these that the model writes
+	JSON      bool      // write a JSON object for each text, see written
 	Messages  io.Writer // for the speed of each text
 	Written   int       // tokens of the last text
 
@@ -125,7 +129,36 @@ func (g *Generator) fits(e *tokenizer.Encoding) error {
 	return nil
 }
 
-// Write writes the text that follows a prompt, up to an end token, and returns it.
+// written is a text as a JSON object.
+type written struct {
+	Text   string  `json:"text"`
+	Finish string  `json:"finish"`         // end (the last token ends texts), stop, length or interrupted
+	Stop   string  `json:"stop,omitempty"` // of Stops
+	Prompt int     `json:"prompt_tokens"`
+	Tokens []token `json:"tokens"`
+}
+
+// token is a token that the model has chosen. The texts of all tokens are the whole text, and a stop. A token that ends
+// within a character has no text; that of the next one contains the character.
+type token struct {
+	ID      int      `json:"id"`
+	Text    string   `json:"text"`
+	LogProb *float64 `json:"logprob"` // the natural logarithm of its probability; null if it is 0 or not a number
+}
+
+// logProb returns the logarithm of the softmax of scores at id.
+func logProb(id int, scores []float32) *float64 {
+	sum := 0.0
+	for _, v := range scores {
+		sum += math.Exp(float64(v) - float64(scores[id]))
+	}
+	if p := -math.Log(sum); p-p == 0 {
+		return &p
+	}
+	return nil
+}
+
+// Write writes the text that follows a prompt, up to an end token or one of Stops, and returns it.
 //
 // Errors: the error of ctx after an interruption.
 func (g *Generator) Write(ctx context.Context, e *tokenizer.Encoding) (string, error) {
@@ -137,11 +170,18 @@ func (g *Generator) Write(ctx context.Context, e *tokenizer.Encoding) (string, e
 	if o.Tokens == 0 && z.Decoder != nil { // an encoder-decoder could generate without end
 		o.Tokens = 2*len(e.IDs) + 20 // the limit of attn translate
 	}
+	y := written{Prompt: len(e.IDs), Tokens: []token{}}
+	p := &printer{out: g.Out, plain: g.Plain, stops: g.Stops}
+	if g.JSON {
+		p.out = io.Discard
+		o.Chosen = func(id int, scores []float32) {
+			y.Tokens = append(y.Tokens, token{ID: id, LogProb: logProb(id, scores)})
+		}
+	}
 	tokens, err := generate(ctx, e.IDs, o)
 	if err != nil {
 		return "", err
 	}
-	p := &printer{out: g.Out, plain: g.Plain}
 	stream := g.Tokenizer.Target().Stream() // of g.Tokenizer, unless that has separate source and target vocabularies
 	for _, id := range e.IDs {
 		if z.Decoder != nil || g.talk != nil { // the output is a new text
@@ -152,8 +192,11 @@ func (g *Generator) Write(ctx context.Context, e *tokenizer.Encoding) (string, e
 	speed := newPace(len(e.IDs))
 	for id := range tokens {
 		speed.token()
-		p.print(stream.Next(id))
-		if p.err != nil || ctx.Err() != nil {
+		piece := stream.Next(id)
+		if g.JSON {
+			y.Tokens[len(y.Tokens)-1].Text = piece
+		}
+		if !p.next(piece) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -161,14 +204,32 @@ func (g *Generator) Write(ctx context.Context, e *tokenizer.Encoding) (string, e
 		speed.prompt = g.session.Fresh()
 	}
 	g.Written = speed.tokens
-	p.print(stream.Rest())
+	if rest := stream.Rest(); p.stopped == "" && p.next(rest) {
+		p.rest()
+		if g.JSON && speed.tokens > 0 {
+			y.Tokens[speed.tokens-1].Text += rest
+		}
+	}
 	answer := p.text.String()
-	p.print("\n")
-	if p.err != nil {
+	if g.JSON {
+		switch y.Text, y.Stop = answer, p.stopped; {
+		case p.stopped != "":
+			y.Finish = "stop"
+		case ctx.Err() != nil:
+			y.Finish = "interrupted"
+		case len(y.Tokens) > speed.tokens:
+			y.Finish = "end"
+		default:
+			y.Finish = "length"
+		}
+		if err := json.NewEncoder(g.Out).Encode(y); err != nil {
+			return answer, err
+		}
+	} else if p.print("\n"); p.err != nil {
 		return answer, p.err
 	}
 	fmt.Fprintln(g.Messages, speed)
-	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
+	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.tokens > most && p.stopped == "" && ctx.Err() == nil {
 		fmt.Fprintf(g.Messages, "stopped at %d tokens, the maximum length of the model\n", most)
 	}
 	return answer, ctx.Err()

@@ -8,12 +8,47 @@ import (
 	"unicode"
 )
 
-// printer streams a text in pieces.
+// printer streams a text in pieces, up to the first of some texts.
 type printer struct {
-	out   io.Writer
-	plain bool            // do not replace control characters
-	text  strings.Builder // the whole text
-	err   error
+	out     io.Writer
+	plain   bool     // do not replace control characters
+	stops   []string // texts that end the output
+	held    string   // the end of the text, with which one of them may begin
+	stopped string   // the one that has ended it
+	text    strings.Builder
+	err     error
+}
+
+// next writes a piece of the text, and reports whether the text continues. It keeps back what may become a stop.
+func (p *printer) next(piece string) bool {
+	p.held += piece
+	end := len(p.held)
+	for _, stop := range p.stops {
+		if at := strings.Index(p.held, stop); at >= 0 && (at < end || p.stopped == "") {
+			end, p.stopped = at, stop
+		}
+	}
+	if p.stopped != "" {
+		p.print(p.held[:end])
+		p.held = ""
+		return false
+	}
+	for _, stop := range p.stops {
+		for n := min(len(stop)-1, len(p.held)); n > len(p.held)-end; n-- {
+			if strings.HasSuffix(p.held, stop[:n]) {
+				end = len(p.held) - n
+			}
+		}
+	}
+	p.print(p.held[:end])
+	p.held = p.held[end:]
+	return p.err == nil
+}
+
+// rest writes what was held back.
+func (p *printer) rest() {
+	p.print(p.held)
+	p.held = ""
 }
 
 // print writes a piece. Unless p.plain is set, control characters are replaced, because the output of a

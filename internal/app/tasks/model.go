@@ -153,8 +153,17 @@ func taskOf(dir, data string, o models.Options) (*Task, error) {
 	return &task, nil
 }
 
-// similarities reads the last column of lines and extends the range of similarities.
-func (m *Model) similarities(file string, lines []train.Line) error {
+// Scored reads pairs of texts with a number, how similar they are.
+func Scored(file string) ([]train.Line, error) {
+	lines, err := train.ReadLines(file, train.LineFormat{Want: "two texts and a number, how similar they are", Least: 3, Most: 3}, math.MaxInt)
+	if err == nil {
+		err = scores(file, lines)
+	}
+	return lines, err
+}
+
+// scores reads the last column of lines.
+func scores(file string, lines []train.Line) error {
 	for i, line := range lines {
 		v, err := strconv.ParseFloat(line.Columns[2], 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -162,7 +171,17 @@ func (m *Model) similarities(file string, lines []train.Line) error {
 			return &input.Error{Name: file, Line: line.Number, Err: err}
 		}
 		lines[i].Value = v
-		m.low, m.high = min(m.low, v), max(m.high, v)
+	}
+	return nil
+}
+
+// similarities reads the scores of lines and extends the range of similarities.
+func (m *Model) similarities(file string, lines []train.Line) error {
+	if err := scores(file, lines); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		m.low, m.high = min(m.low, line.Value), max(m.high, line.Value)
 	}
 	if m.low == m.high {
 		return input.Errorf(file, "every pair has similarity %g, want different ones", m.low)

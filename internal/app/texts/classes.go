@@ -57,8 +57,8 @@ type Ranked struct {
 // Ranks returns the filter that ranks the texts of each line by how well they answer its query, best first. A line is a
 // JSON object with the fields query and texts.
 func Ranks(c *models.Classifier) (filter.Filter[[]Ranked], error) {
-	if n := len(c.Labels()); n != 1 {
-		return filter.Filter[[]Ranked]{}, &models.FormatError{Path: c.Model.Dir, Err: fmt.Errorf("has %d classes, want a cross-encoder, which has one", n)}
+	if err := wantScores(c); err != nil {
+		return filter.Filter[[]Ranked]{}, err
 	}
 	s := scorer{c: c}
 	return filter.Filter[[]Ranked]{Batch: 16, Write: filter.JSON[[]Ranked], Work: func(ctx context.Context, batch []*filter.Line[[]Ranked]) error {
@@ -82,6 +82,40 @@ func Ranks(c *models.Classifier) (filter.Filter[[]Ranked], error) {
 			slices.SortStableFunc(l.Value, func(a, b Ranked) int { return cmp.Compare(b.Score, a.Score) })
 		})
 	}}, nil
+}
+
+// wantScores returns an error unless the model has one class, whose logit is a score.
+func wantScores(c *models.Classifier) error {
+	if n := len(c.Labels()); n != 1 {
+		return &models.FormatError{Path: c.Model.Dir, Err: fmt.Errorf("has %d classes, want a cross-encoder, which has one", n)}
+	}
+	return nil
+}
+
+// Scores returns the score of each pair of texts.
+func Scores(ctx context.Context, c *models.Classifier, pairs [][]string) (scores []float64, err error) {
+	if err := wantScores(c); err != nil {
+		return nil, err
+	}
+	tape := tensor.NewTape(tensor.Infer)
+	for some := range slices.Chunk(pairs, 128) {
+		encoded := make([]*tokenizer.Encoding, len(some))
+		for i, pair := range some {
+			if encoded[i], _, err = c.Encode(pair...); err != nil {
+				return nil, fmt.Errorf("pair %d: %w", len(scores)+i+1, err)
+			}
+		}
+		tape.Reset()
+		tape.SetContext(ctx)
+		if err := par.Stopped(func() {
+			for _, x := range c.Logits(tape, models.BatchOf(encoded...)).Data() {
+				scores = append(scores, float64(x))
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return scores, nil
 }
 
 // scorer is the state of a filter that computes logits.
