@@ -25,15 +25,11 @@ type Description struct {
 	Pipeline       []string            // class names of the sentence-transformers modules, nil if none
 	Unpooled       error               // why LoadEmbedder rejects these modules, nil if it supports them
 
-	files  []string
-	config *Settings
+	files []string
 }
 
 // Files returns the same paths as Model.Files of the loaded model.
 func (d *Description) Files() []string { return slices.Clone(d.files) }
-
-// Ignored returns the same settings as Model.Ignored of the loaded model.
-func (d *Description) Ignored() map[string]string { return maps.Clone(d.config.allow) }
 
 // Describe describes a model directory. It checks names, types and sizes as Load does, but reads
 // no weights.
@@ -49,7 +45,7 @@ func Describe(dir string, o Options) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Description{Family: family, config: d.settings, Sizes: n.Sizes()}
+	all := &Description{Family: family, Sizes: n.Sizes()}
 	for _, l := range n.Attention() {
 		all.Heads = append(all.Heads, l.Config().Heads)
 	}

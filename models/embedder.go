@@ -42,9 +42,6 @@ type Embedder struct {
 // Files returns the paths of the files of the pipeline, including Model.Files.
 func (e *Embedder) Files() []string { return append(e.Model.Files(), e.files...) }
 
-// Ignored returns the same settings as Model.Ignored.
-func (e *Embedder) Ignored() map[string]string { return e.Model.Ignored() }
-
 // NewEmbedder returns an Embedder for a directory without a pipeline: it pools the hidden states
 // of a model and applies further layers, such as Normalize(), to the result.
 func NewEmbedder(m *Model, poolings []Pooling, layers ...Layer) *Embedder {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -42,9 +41,8 @@ type Options struct {
 	// default format of their caches, and Weights must be 0 or the same. Norms and activations are
 	// computed in float32.
 	Precision tensor.Numbers
-	// Allowed are names of settings in config.json that this package does not know and that have no
-	// effect on the result, such as "text_config.note": Load then ignores them (see Model.Ignored). A name that is not
-	// in the file, or is known, is an error.
+	// Allowed are names of unknown settings in config.json that Load ignores, such as "text_config.note".
+	// They must have no effect on the result. A name that is not in the file, or is known, is an error.
 	Allowed []string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights
@@ -168,8 +166,8 @@ func Load(dir string, o Options) (*Model, error) {
 // tokenizer, generation settings and pipeline.
 func (m *Model) Files() []string { return slices.Clone(m.files) }
 
-// Ignored returns the settings that Options.Allowed names, and their values in config.json.
-func (m *Model) Ignored() map[string]string { return maps.Clone(m.Settings.allow) }
+// Allowed returns Options.Allowed, to load a copy of the model.
+func (m *Model) Allowed() []string { return slices.Clone(m.Settings.allow) }
 
 // Params returns the parameters under their names in the file. If one tensor of the file stores
 // several parameters, their names end in ".0", ".1" and so on.
@@ -218,10 +216,7 @@ func open(dir string, o Options) (*directory, Family, error) {
 		}
 		s.Ignore(harmless...)
 		s.Ignore(family.Harmless...)
-		s.allow = map[string]string{}
-		for _, name := range o.Allowed {
-			s.allow[name] = ""
-		}
+		s.allow = slices.Clone(o.Allowed)
 		return nil
 	})
 	if err != nil {

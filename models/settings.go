@@ -30,7 +30,7 @@ type Settings struct {
 	usual  map[string]json.RawMessage // for generation, if the files have no value
 	read   map[string]bool
 	parts  map[string]*Settings
-	allow  map[string]string // settings that Options.Allowed names, with their values in the file
+	allow  []string // Options.Allowed
 	wrong  *[]error
 }
 
@@ -225,22 +225,19 @@ func (s *Settings) Labels() []string {
 	return names
 }
 
-// unread returns the keys that have not been read, and their values. null means the default, and a tool for training
+// unread returns the keys that have not been read, with their values. null means the default, and a tool for training
 // leaves notes that begin with unsloth_.
-func (s *Settings) unread() (all []string, values map[string]string) {
-	values = map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		if !s.read[key] && string(s.values[key]) != "null" && !strings.HasPrefix(key, "unsloth_") {
-			all = append(all, s.prefix+key)
-			values[s.prefix+key] = quote.JSON(s.values[key])
+func (s *Settings) unread() map[string]string {
+	all := map[string]string{}
+	for key, v := range s.values {
+		if !s.read[key] && string(v) != "null" && !strings.HasPrefix(key, "unsloth_") {
+			all[s.prefix+key] = quote.JSON(v)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.parts)) {
-		within, others := s.parts[key].unread()
-		all = append(all, within...)
-		maps.Copy(values, others)
+	for _, part := range s.parts {
+		maps.Copy(all, part.unread())
 	}
-	return all, values
+	return all
 }
 
 // harmless are keys that have no effect on the model's output in any family. They concern
@@ -270,25 +267,25 @@ func (s *Settings) check() error {
 	if len(*s.wrong) > 0 {
 		return &FormatError{s.path, (*s.wrong)[0]}
 	}
-	unread, values := s.unread()
-	for name := range s.allow {
-		if s.allow[name] = values[name]; values[name] == "" {
+	unread := s.unread()
+	for _, name := range s.allow {
+		if unread[name] == "" {
 			return &FormatError{s.path, fmt.Errorf("has no unknown setting %s that could be allowed", quote.Text(name))}
 		}
-		unread = slices.DeleteFunc(unread, func(key string) bool { return key == name })
+		delete(unread, name)
 	}
 	if len(unread) == 0 {
 		return nil
 	}
-	more := ""
-	if n := len(unread) - 1; n > 0 {
+	names, more := slices.Sorted(maps.Keys(unread)), ""
+	if n := len(names) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	kind, hint := "", ""
 	if name := s.Text("model_type", ""); name != "" {
 		kind = " for model_type " + quote.Name(name)
-		hint = ", or --allow-setting " + quote.Shell(strings.Join(unread, ",")) + " if it does not"
+		hint = ", or --allow-setting " + quote.Shell(strings.Join(names, ",")) + " if it does not"
 	}
 	return &FormatError{s.path, fmt.Errorf("setting %s = %s%s is not known%s, and may change the result: "+
-		"want only settings that are known%s", quote.Name(unread[0]), values[unread[0]], more, kind, hint)}
+		"want only settings that are known%s", quote.Name(names[0]), unread[names[0]], more, kind, hint)}
 }

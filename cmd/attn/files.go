@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -88,15 +86,12 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 	if err == nil {
 		err = c.writes.Spare(dir, m.Files())
 	}
-	if m, ok := any(m).(interface{ Ignored() map[string]string }); ok && err == nil {
-		ignored := m.Ignored()
-		for _, name := range slices.Sorted(maps.Keys(ignored)) {
-			c.say("warning: %s: setting %s = %s is ignored, which may change the result", dir, name, ignored[name])
-		}
-	}
 	if err != nil {
 		var none M
 		return none, err
+	}
+	for _, name := range o.Allowed {
+		c.say("warning: %s: setting %s is ignored, which may change the result", dir, name)
 	}
 	return m, nil
 }
