@@ -21,15 +21,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// MergeAdapter writes a base model and a LoRA adapter of peft (adapter_config.json, adapter_model.safetensors) as one
-// model to the directory out, which it creates if necessary: W + s·B·A, where s is lora_alpha / r, or lora_alpha / √r
-// with use_rslora. Tensors that the adapter stores whole (modules_to_save) replace those of the base. Any family will
-// do. Tensors keep their types: sums are computed in float32 and rounded to nearest even. The other files are those of
-// the base, but a tokenizer and a chat template of the adapter win. One tensor at a time is in memory.
+// MergeAdapter writes a base model of any family and a LoRA adapter of peft (adapter_config.json,
+// adapter_model.safetensors) as one model to the directory out: W + s·B·A, where s is lora_alpha / r, or lora_alpha / √r
+// with use_rslora. Tensors that the adapter stores whole (modules_to_save) replace those of the base. Tensors keep their
+// types: sums are computed in float32 and rounded to nearest even. The other files are copied from the base, but the
+// tokenizer and the chat template from the adapter if it has them. One tensor at a time is in memory.
 //
-// Errors: a *FormatError about a directory or its settings, for instance if the adapter does more than the above; a
-// *safetensors.FormatError about weights, for instance a tensor of the adapter that changes none of the base; those of
-// the operating system; if ctx ends, ctx.Err(), wrapped. After an error, no file has changed.
+// Errors: a *FormatError for a directory or its settings, or an adapter that does more than the above; a
+// *safetensors.FormatError for weights, or a tensor of the adapter that changes none of the base; I/O errors; if ctx
+// ends, ctx.Err(), wrapped. After an error, no file has changed.
 //
 // Sources: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, https://arxiv.org/abs/2106.09685;
 // Kalajdzievski, "A Rank Stabilization Scaling Factor for Fine-Tuning with LoRA", 2023,
@@ -53,9 +53,8 @@ func MergeAdapter(ctx context.Context, base, adapter, out string) error {
 	own := has(tokenizerFile) || has(tokenizerConfigFile)
 	names := append([]string{configFile, generationFile}, modeldir.TokenizerFiles...)
 	for _, path := range appendPipeline(nil, base) {
-		if name, err := filepath.Rel(base, path); err == nil {
-			names = append(names, name)
-		}
+		name, _ := filepath.Rel(base, path) // below base
+		names = append(names, name)
 	}
 	var files []atomicfile.File
 	for _, name := range names {
@@ -90,9 +89,6 @@ type adapter struct {
 	*Settings
 	r *safetensors.Reader
 }
-
-// adapterPrefix begins the names of its tensors, before the name in the model.
-const adapterPrefix = "base_model.model."
 
 // openAdapter opens an adapter and checks the settings that do not concern single tensors.
 func openAdapter(dir string) (a adapter, err error) {
@@ -131,35 +127,37 @@ type change struct {
 
 // changes returns the changes of tensors of the base, by their names.
 func (a adapter) changes(base *directory) (map[string]change, error) {
-	const endA, endB = ".lora_A.weight", ".lora_B.weight"
+	const prefix, endA, endB = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
+	transposed := base.settings.Text("model_type", "") == "gpt2" // Conv1D of transformers, [in out]
+	a.Only("fan_in_fan_out", transposed)                         // shapes of square matrices do not show it
 	text := cmp.Or(base.settings.Part("text_config"), base.settings)
 	all := map[string]change{}
 	for _, x := range a.r.Tensors() {
 		module := strings.TrimSuffix(strings.TrimSuffix(x.Name, endA), endB)
-		first, hasA := a.r.Lookup(module + endA)
+		layer := strings.TrimPrefix(module, prefix)
+		_, hasA := a.r.Lookup(module + endA)
 		b, hasB := a.r.Lookup(module + endB)
-		c, name, shape := change{x: x, b: b}, x.Name, x.Shape
+		c, name, shape := change{x: x, b: b, transposed: transposed}, x.Name, x.Shape
 		if hasA && hasB {
-			if c.x = first; x.Name == b.Name {
+			if x.Name == b.Name {
 				continue
 			}
-			c.rank, c.transposed = a.number("r", "rank_pattern", module), a.Bool("fan_in_fan_out", false)
-			if c.scale = a.number("lora_alpha", "alpha_pattern", module) / c.rank; a.Bool("use_rslora", false) {
+			c.rank = a.number("r", "rank_pattern", layer)
+			if c.scale = a.number("lora_alpha", "alpha_pattern", layer) / c.rank; a.Bool("use_rslora", false) {
 				c.scale *= math.Sqrt(c.rank)
 			}
 			if len(x.Shape) == 2 && len(b.Shape) == 2 && x.Shape[0] == b.Shape[1] && float64(x.Shape[0]) == c.rank {
-				name, shape = module+".weight", []int{b.Shape[0], x.Shape[1]}
-			}
-			if c.transposed {
-				slices.Reverse(shape)
+				if name, shape = module+".weight", []int{b.Shape[0], x.Shape[1]}; transposed {
+					slices.Reverse(shape)
+				}
 			}
 		}
-		w, found := lookup(base.r, strings.TrimPrefix(name, adapterPrefix))
+		w, found := lookup(base.r, strings.TrimPrefix(name, prefix))
 		why := ""
 		switch {
 		case c.rank != 0 && name == x.Name:
 			why = fmt.Sprintf("has shape %v and its lora_B %v, want rank %v", x.Shape, b.Shape, c.rank)
-		case !found || !strings.HasPrefix(name, adapterPrefix):
+		case !found || !strings.HasPrefix(name, prefix):
 			why = "matches no tensor of the base, which must have the linear layers (lora_A and lora_B) and whole tensors of the adapter"
 		case all[w.Name].x.Name != "":
 			why = "is the second for " + quote.Text(w.Name)
@@ -202,7 +200,6 @@ func (a adapter) apply(c change, w *safetensors.Tensor) (err error) {
 
 // number returns a setting of a module: that of the pattern, an expression for the end of its name, or the usual one.
 func (a adapter) number(key, patterns, module string) float64 {
-	module = strings.TrimPrefix(module, adapterPrefix)
 	value, matched := a.Float(key, 8), false // peft's default of both
 	for p, v := range get[map[string]float64](a.Settings, patterns, "an object of numbers by module", nil) {
 		e, err := regexp.Compile(`^(.*\.)?(` + p + `)$`)
@@ -218,16 +215,14 @@ func (a adapter) number(key, patterns, module string) float64 {
 
 // lookup returns the tensor of a model by its name in another class of the same model: as in transformers, names in a
 // model with a head have one more word in front.
-func lookup(r *safetensors.Reader, name string) (found safetensors.Info, ok bool) {
-	count := 0
-	for _, x := range r.Tensors() {
-		_, inner, _ := strings.Cut(x.Name, ".")
-		_, without, _ := strings.Cut(name, ".")
-		if x.Name == name {
-			return x, true
-		} else if inner == name || x.Name == without {
-			found, count = x, count+1
-		}
+func lookup(r *safetensors.Reader, name string) (safetensors.Info, bool) {
+	if x, ok := r.Lookup(name); ok {
+		return x, true
 	}
-	return found, count == 1
+	_, without, _ := strings.Cut(name, ".")
+	near := slices.DeleteFunc(r.Tensors(), func(x safetensors.Info) bool {
+		_, inner, _ := strings.Cut(x.Name, ".")
+		return inner != name && x.Name != without
+	})
+	return append(near, safetensors.Info{})[0], len(near) == 1
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -33,6 +32,6 @@ func (cmd *mergeCommand) Run(ctx context.Context, c console) error {
 	if err := models.MergeAdapter(ctx, cmd.Base, cmd.Adapter, cmd.Out); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.err, "try: attn models %s\n", quoted(cmd.Out))
-	return err
+	c.say("try: attn models %s", quoted(cmd.Out))
+	return nil
 }
