@@ -110,10 +110,11 @@ func run(ctx context.Context, args []string, c console) int {
 
 // execute checks the files that a command line names, and runs the command.
 func execute(parsed *kong.Context, c console) (err error) {
+	missing := findModels(parsed)
 	if c.writes, err = guard.Of(parsed.Selected()).Check(c.in, c.out, runFiles()); err != nil {
 		return err
 	}
-	if err := cmp.Or(flags.CheckFormats(parsed), checkModels(modelsOf(parsed)...)); err != nil {
+	if err := cmp.Or(flags.CheckFormats(parsed), missing); err != nil {
 		return err
 	}
 	return parsed.Run(c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/attn-go/attn/internal/app/progress"
 	"github.com/attn-go/attn/internal/app/recording"
@@ -58,6 +59,15 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	return view.New(o).ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
+// modelName returns the name of a directory, or of the model that it is in the cache of the Hub.
+func modelName(dir string) string {
+	dir = filepath.Clean(dir)
+	if name, ok := strings.CutPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "models--"); ok {
+		return strings.Replace(name, "--", "/", 1)
+	}
+	return filepath.Base(dir)
+}
+
 // options loads the models, or opens the files, that the page shows.
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
@@ -71,11 +81,10 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		}
 		sources = append(sources, s)
 	}
-	name := func(i int) string { return filepath.Base(filepath.Clean(cmd.Model[i])) }
 	o := sources[0].Page()
-	o.Name = name(0)
+	o.Name = modelName(cmd.Model[0])
 	for i, s := range sources[1:] {
-		o.Others = append(o.Others, view.Model{Name: name(i + 1), Source: s})
+		o.Others = append(o.Others, view.Model{Name: modelName(cmd.Model[i+1]), Source: s})
 	}
 	var err error
 	if o.Film, err = train.ReadFilm(cmd.Model[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
