@@ -172,6 +172,27 @@ func (r *Record) MergeWords() *Record {
 // use.
 func (r *Record) Words(tokens []string) []Word { return r.marking().words(tokens, r.Special) }
 
+// Labels returns the text of each token, to show it: "▁" is a space, also for "Ġa", "Ċ" is a line feed, and
+// marks of pieces, such as "##", are cut. The marks are those of Words. "∎" is a special token that ends the text, whose
+// name would be a tall label; beside other special tokens, as [SEP] with [CLS], it keeps its name.
+func (r *Record) Labels(tokens []string) []string {
+	labels, m := slices.Clone(tokens), r.marking()
+	special := func(token string) bool { return slices.Contains(r.Special, token) }
+	for i, token := range tokens {
+		switch {
+		case m == starts:
+			body := strings.TrimLeft(token, "ĠĊ")
+			labels[i] = strings.NewReplacer("Ġ", "▁", "Ċ", "\n").Replace(token[:len(token)-len(body)]) + body
+		case m != unmarked && !special(token):
+			labels[i] = bare(token)
+		}
+	}
+	if last := len(tokens) - 1; last >= 0 && slices.IndexFunc(tokens, special) == last {
+		labels[last] = "∎"
+	}
+	return labels
+}
+
 // marking returns the marking that the record's tokens use.
 func (r *Record) marking() marking {
 	var lists [][]string

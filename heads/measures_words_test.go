@@ -45,6 +45,29 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// A label is the text of a token: marks of its vocabulary are a space, a line feed or nothing. Texts that only look like
+// marks of another vocabulary stay.
+func TestLabels(t *testing.T) {
+	for _, c := range []struct{ tokens, want []string }{
+		{[]string{"the", "Ġcat", "Ġ", "ĊĊ", "ĠĠa", "##", "###", "aĠ"}, []string{"the", "▁cat", "▁", "\n\n", "▁▁a", "##", "###", "aĠ"}},
+		{[]string{"▁the", "▁", "s", "##s"}, []string{"▁the", "▁", "s", "##s"}},
+		{[]string{"[CLS]", "cat", "##s", "#", "##", "##sep"}, []string{"[CLS]", "cat", "s", "#", "##", "##sep"}},
+		{[]string{"ca", "ts</w>"}, []string{"ca", "ts"}},
+		{[]string{"ca@@", "ts"}, []string{"ca", "ts"}},
+		{[]string{"a", "Ġ", "b"}, []string{"a", "▁", "b"}},
+		{[]string{"a", "b@", "#"}, []string{"a", "b@", "#"}},
+		{[]string{"Ġa", "b", "<eos>"}, []string{"▁a", "b", "∎"}},
+		{[]string{"[CLS]", "a", "<eos>"}, []string{"[CLS]", "a", "<eos>"}},
+		{nil, nil},
+	} {
+		r := &Record{Special: []string{"[CLS]", "##sep", "<eos>"}, Layers: []Layer{{Queries: c.tokens}}}
+		before := slices.Clone(c.tokens)
+		if got := r.Labels(c.tokens); !slices.Equal(got, c.want) || !slices.Equal(c.tokens, before) {
+			t.Errorf("%q is shown as %q, want %q", before, got, c.want)
+		}
+	}
+}
+
 func TestMergeWords(t *testing.T) {
 	weights := []float32{
 		0.5, 0.25, 0.25,

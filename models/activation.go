@@ -23,7 +23,7 @@ var activations = map[string]Activation{
 	"gelu_pytorch_tanh": tensor.TanhGELU,
 	"gelu_fast":         tensor.TanhGELU,
 	"gelu_accurate":     tensor.TanhGELU,
-	"quick_gelu":        quickGELU,
+	"quick_gelu":        tensor.QuickGELU,
 	"silu":              tensor.SiLU,
 	"swish":             tensor.SiLU,
 	"relu":              tensor.ReLU,
@@ -41,9 +41,4 @@ func (s *Settings) Activation(key, usual string) Activation {
 		return tensor.GELU
 	}
 	return f
-}
-
-// quickGELU returns x·sigmoid(1.702·x).
-func quickGELU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	return tensor.Mul(t, x, tensor.Sigmoid(t, tensor.Scale(t, x, 1.702)))
 }

@@ -1,10 +1,5 @@
 package models
 
-import (
-	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/tensor"
-)
-
 // bartFamily is BART: Marian with learnt positions and norms of the embeddings.
 //
 // Source: Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation, Translation,
@@ -23,21 +18,11 @@ func newBART(b *Builder) Network {
 		s.Only(key, value)
 	}
 	s.Only("static_position_embeddings", false)
+	s.Only("tie_word_embeddings", true)
 	b.Unread("model.encoder.version", "model.decoder.version")
-	return twoTransformers(b, 2, true)
-}
-
-// bartOffset is the number of rows before that of position 0.
-const bartOffset = 2
-
-// bartPositions are learnt positions after rows that are not used.
-type bartPositions struct{ table *nn.Embedding }
-
-// Forward looks up the positions of a batch.
-func (p bartPositions) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
-	rows := make([]int, len(at))
-	for i, n := range at {
-		rows[i] = n + bartOffset
-	}
-	return p.table.Forward(t, rows, b, l)
+	return twoTransformers(b, 2, "gelu", false, func(at *Builder, d *stack) {
+		const unused = 2 // rows
+		d.positions, d.counting = at.Embedding("embed_positions", unused+d.sizes.Positions, d.sizes.Width), counting{first: unused}
+		d.wordsNorm = at.LayerNorm("layernorm_embedding", d.sizes.Width, marianEps)
+	})
 }

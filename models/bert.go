@@ -27,25 +27,25 @@ func newBERT(b *Builder) Network {
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
 	in := base.At("embeddings")
-	e := bertNames.encoder(base, z, z.Positions, nil, eps, act, attn.Options{})
+	e := bertNames.encoder(base, z, z.Positions, counting{}, eps, act, attn.Options{})
 
 	tied := s.Bool("tie_word_embeddings", true)
 	pool := bertPooler(base, z) // of the first token; text classifiers need it
 	if b.HasAny("cls.seq_relationship.") {
 		follows := inTurn{pool, b.Linear("cls.seq_relationship", z.Width, 2)}
-		e.head = b.needs(pool, &TaskHead{Task: NextSentence, Labels: []string{"follows", "random"}, Logits: follows.Forward})
+		e.head = b.needs(pool, &TaskHead{Task: NextSentence, Labels: []string{"follows", "random"}, Layer: follows})
 	}
 	switch {
 	case b.HasAny("cls.predictions."):
 		cls := b.At("cls.predictions")
-		e.head = &TaskHead{Task: MaskedWords, Logits: inTurn{
+		e.head = &TaskHead{Task: MaskedWords, Layer: inTurn{
 			cls.Linear("transform.dense", z.Width, z.Width), act, cls.LayerNorm("transform.LayerNorm", z.Width, eps),
 			cls.words("decoder", "bias", e.words, in.Name("word_embeddings.weight"), tied, z),
-		}.Forward}
+		}}
 	case b.HasAny("classifier.") && b.wantClass(texts, tokens) == texts:
 		labels := s.Labels()
 		classifier := inTurn{pool, b.Linear("classifier", z.Width, len(labels))}
-		e.head = b.needs(pool, &TaskHead{Task: TextClasses, Labels: labels, Logits: classifier.Forward})
+		e.head = b.needs(pool, &TaskHead{Task: TextClasses, Labels: labels, Layer: classifier})
 	default:
 		e.head = cmp.Or(b.tokenHead(z), e.head)
 	}
@@ -107,10 +107,10 @@ var bertNames = encoderNames{
 // encoder builds the embeddings and the layers. The table of positions has the given number of
 // rows, and there is none for 0; there are token types if z has some.
 func (n encoderNames) encoder(
-	base *Builder, z Sizes, rows int, place func(ids []int) []int, eps float32, act Activation, o attn.Options,
+	base *Builder, z Sizes, rows int, at counting, eps float32, act Activation, o attn.Options,
 ) *stack {
 	in, size := base.At("embeddings"), cmp.Or(n.embedding, z.Width)
-	e := &stack{sizes: z, words: in.Embedding("word_embeddings", z.Vocabulary, size), place: place}
+	e := &stack{sizes: z, words: in.Embedding("word_embeddings", z.Vocabulary, size), counting: at}
 	if rows > 0 {
 		e.positions = in.Embedding("position_embeddings", rows, size)
 	}
@@ -149,5 +149,5 @@ func bertPooler(b *Builder, z Sizes) Layer {
 	if !b.HasAny("pooler.") {
 		return nil
 	}
-	return inTurn{Activation(first), b.Linear("pooler.dense", z.Width, z.Width), Activation(tensor.Tanh)}
+	return inTurn{firstToken{}, b.Linear("pooler.dense", z.Width, z.Width), Activation(tensor.Tanh)}
 }

@@ -59,15 +59,22 @@ func (m *Model) answers() (*TaskHead, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := m.Head()
-	return &TaskHead{Task: TextClasses, Labels: []string{"yes"}, Pool: pooling("lasttoken"), Logits: func(t *tensor.Tape, last *tensor.Tensor) *tensor.Tensor {
-		logits := next.Logits(t, last)
-		y := tensor.Slice(t, logits, 1, ids[0], ids[0]+1)
-		for _, id := range ids[1:] {
-			y = tensor.Sub(t, y, tensor.Slice(t, logits, 1, id, id+1))
-		}
-		return y
-	}}, nil
+	return &TaskHead{Task: TextClasses, Labels: []string{"yes"}, Pool: pooling("lasttoken"), Layer: answer{m.Head(), ids}}, nil
+}
+
+// answer is the Layer of the head of answers.
+type answer struct {
+	next *TaskHead
+	ids  []int
+}
+
+func (a answer) Forward(t *tensor.Tape, last *tensor.Tensor) *tensor.Tensor {
+	logits := a.next.Logits(t, last)
+	y := tensor.Slice(t, logits, 1, a.ids[0], a.ids[0]+1)
+	for _, id := range a.ids[1:] {
+		y = tensor.Sub(t, y, tensor.Slice(t, logits, 1, id, id+1))
+	}
+	return y
 }
 
 // answerTokens returns the token of a positive answer, followed by that of a negative one if that counts.

@@ -42,7 +42,7 @@ func newDeBERTa(b *Builder) Network {
 		rows = z.Positions
 	}
 	r := newDistances(s, z)
-	e := names.encoder(base, z, rows, nil, eps, act, attn.Options{Score: score.DotScale(r.scale)})
+	e := names.encoder(base, z, rows, counting{}, eps, act, attn.Options{Score: score.DotScale(r.scale)})
 	if s.Only("norm_rel_ebd", "none", "layer_norm"); s.Text("norm_rel_ebd", "none") == "layer_norm" {
 		r.norm = base.LayerNorm("encoder.LayerNorm", z.Width, eps)
 	}
@@ -74,24 +74,24 @@ func debertaHead(b *Builder, e *stack, embeddings string, size int, eps float32,
 		at := b.At("lm_predictions.lm_head")
 		s.Only("legacy", false)
 		s.Only("embedding_size", z.Width)
-		return &TaskHead{Task: MaskedWords, Logits: inTurn{
+		return &TaskHead{Task: MaskedWords, Layer: inTurn{
 			at.Linear("dense", z.Width, z.Width), act, at.LayerNorm("LayerNorm", z.Width, eps),
 			&nn.Linear{Weight: e.words.(*nn.Embedding).Weight, Bias: at.Tensor("bias", z.Vocabulary)},
-		}.Forward}
+		}}
 	case b.HasAny("cls.predictions."):
 		at, small := b.At("cls.predictions"), z
 		small.Width = size
 		s.Only("legacy", true)
-		return &TaskHead{Task: MaskedWords, Logits: inTurn{
+		return &TaskHead{Task: MaskedWords, Layer: inTurn{
 			at.Linear("transform.dense", z.Width, size), act, at.LayerNorm("transform.LayerNorm", size, eps),
 			at.words("decoder", "bias", e.words, embeddings, tied, small),
-		}.Forward}
+		}}
 	case b.HasAny("pooler."):
 		labels := s.Labels()
 		b.wantClass("SequenceClassification")
-		return &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
-			Activation(first), b.Linear("pooler.dense", z.Width, z.Width), pool, b.Linear("classifier", z.Width, len(labels)),
-		}.Forward}
+		return &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
+			firstToken{}, b.Linear("pooler.dense", z.Width, z.Width), pool, b.Linear("classifier", z.Width, len(labels)),
+		}}
 	}
 	return b.tokenHead(z)
 }

@@ -38,21 +38,21 @@ func newDistilBERT(b *Builder) Network {
 	act := s.Activation("activation", "gelu")
 
 	in := base.At("embeddings")
-	e := distilbertNames.encoder(base, z, z.Positions, nil, eps, act, attn.Options{})
+	e := distilbertNames.encoder(base, z, z.Positions, counting{}, eps, act, attn.Options{})
 
 	tied := s.Bool("tie_word_embeddings", true)
 	switch {
 	case b.HasAny("vocab_transform."):
-		e.head = &TaskHead{Task: MaskedWords, Logits: inTurn{
+		e.head = &TaskHead{Task: MaskedWords, Layer: inTurn{
 			b.Linear("vocab_transform", z.Width, z.Width), act, b.LayerNorm("vocab_layer_norm", z.Width, eps),
 			b.words("vocab_projector", "vocab_projector.bias", e.words, in.Name("word_embeddings.weight"), tied, z),
-		}.Forward}
+		}}
 	case b.HasAny("pre_classifier."):
 		labels := s.Labels()
 		b.wantClass("SequenceClassification")
-		e.head = &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
-			Activation(first), b.Linear("pre_classifier", z.Width, z.Width), Activation(tensor.ReLU), b.Linear("classifier", z.Width, len(labels)),
-		}.Forward}
+		e.head = &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
+			firstToken{}, b.Linear("pre_classifier", z.Width, z.Width), Activation(tensor.ReLU), b.Linear("classifier", z.Width, len(labels)),
+		}}
 	default:
 		e.head = b.tokenHead(z)
 	}

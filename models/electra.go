@@ -25,7 +25,7 @@ func newELECTRA(b *Builder) Network {
 
 	names := bertNames
 	names.embedding, names.pruned = size, false
-	e := names.encoder(base, z, z.Positions, nil, eps, act, attn.Options{})
+	e := names.encoder(base, z, z.Positions, counting{}, eps, act, attn.Options{})
 	if size != z.Width {
 		e.wordsNorm = inTurn{e.wordsNorm, base.Linear("embeddings_project", size, z.Width)}
 	}
@@ -33,22 +33,22 @@ func newELECTRA(b *Builder) Network {
 	switch {
 	case b.HasAny("discriminator_predictions."):
 		at := b.At("discriminator_predictions")
-		e.head = &TaskHead{Task: TokenClasses, Labels: []string{"replaced"}, Logits: inTurn{
+		e.head = &TaskHead{Task: TokenClasses, Labels: []string{"replaced"}, Layer: inTurn{
 			at.Linear("dense", z.Width, z.Width), act, at.Linear("dense_prediction", z.Width, 1),
-		}.Forward}
+		}}
 	case b.HasAny("generator_predictions."):
 		at, small := b.At("generator_predictions"), z
 		small.Width = size
-		e.head = &TaskHead{Task: MaskedWords, Logits: inTurn{
+		e.head = &TaskHead{Task: MaskedWords, Layer: inTurn{
 			at.Linear("dense", z.Width, size), gelu, at.LayerNorm("LayerNorm", size, eps),
 			b.words("generator_lm_head", "generator_lm_head.bias", e.words, base.Name("embeddings.word_embeddings.weight"), tied, small),
-		}.Forward}
+		}}
 	case b.HasAny("classifier.out_proj."):
 		labels, at := s.Labels(), b.At("classifier")
 		b.wantClass("SequenceClassification")
-		e.head = &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
-			Activation(first), at.Linear("dense", z.Width, z.Width), gelu, at.Linear("out_proj", z.Width, len(labels)),
-		}.Forward}
+		e.head = &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
+			firstToken{}, at.Linear("dense", z.Width, z.Width), gelu, at.Linear("out_proj", z.Width, len(labels)),
+		}}
 	default:
 		e.head = b.tokenHead(z)
 	}

@@ -78,7 +78,7 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 		return nil, false, err
 	}
 	if e.leaveOut && e.Prompt != "" {
-		return nil, false, errors.New("the pooling of this model excludes prompts, which is not supported, want no prompt")
+		return nil, false, errPrompt
 	}
 	x, err = t.Encode(e.Prompt+text, atMost(e.MostTokens))
 	if err != nil {
@@ -89,6 +89,9 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 	}
 	return x, x.Truncated, nil
 }
+
+// errPrompt is the error for a prompt that the pooling should leave out.
+var errPrompt = errors.New("the pooling of this model excludes prompts, which is not supported, want no prompt")
 
 // Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every
 // parameter of a model that was loaded with Options.Trainable.

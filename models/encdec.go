@@ -90,6 +90,8 @@ func (e *encoderDecoder) Sizes() Sizes {
 
 func (e *encoderDecoder) Head() *TaskHead { return e.target.Head() }
 
+func (e *encoderDecoder) FinalNorm() Layer { return e.target.norm }
+
 // StartToken returns the first token of a target.
 func (e *encoderDecoder) StartToken() int { return e.start }
 
@@ -117,9 +119,8 @@ func (m *memory) choose(sequences []int) *memory {
 	return chosen
 }
 
-// startToken returns the setting for the first token of a target.
-func startToken(s *Settings, usual, vocabulary int) int {
-	const key = "decoder_start_token_id"
+// token returns a setting that is a token of a vocabulary of the given size.
+func (s *Settings) token(key string, usual, vocabulary int) int {
 	id := s.Int(key, usual)
 	if id < 0 || id >= vocabulary {
 		s.Fail(key, "is %d, want 0 to %d", id, vocabulary-1)

@@ -43,6 +43,7 @@ func (n *bare) Hidden(t *tensor.Tape, x models.Batch, r models.Run) *tensor.Tens
 func (n *bare) Attention() []*attn.MultiHead { return []*attn.MultiHead{n.self} }
 func (n *bare) Sizes() models.Sizes          { return n.sizes }
 func (n *bare) Head() *models.TaskHead       { return nil }
+func (n *bare) FinalNorm() models.Layer      { return nil }
 
 // A custom family is an entry of the table.
 func ExampleFamily() {

@@ -85,3 +85,24 @@ func Example_fineTune() {
 	// who sleeps in the sun?  true
 	// a cat runs.             false
 }
+
+// A logit lens: the token that the state after each layer would predict next, if the model ended there. The last state
+// has already passed the final norm. Source: nostalgebraist, "interpreting GPT: the logit lens", 2020.
+func Example_logitLens() {
+	m, err := models.Load("testdata/decoders/gpt2", models.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	x := models.Batch{IDs: [][]int{{2, 30, 4}}} // m.Tokens makes a batch of texts
+	m.Hidden(nil, x, models.Run{States: func(layer int, h *tensor.Tensor) {
+		if layer < m.Sizes().Layers && m.FinalNorm() != nil {
+			h = m.FinalNorm().Forward(nil, h)
+		}
+		next := tensor.ArgMax(m.Head().Logits(nil, h)) // after each token
+		fmt.Println("layer", layer, "predicts", next[len(next)-1])
+	}})
+	// Output:
+	// layer 0 predicts 20
+	// layer 1 predicts 7
+	// layer 2 predicts 7
+}

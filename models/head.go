@@ -13,11 +13,16 @@ import (
 type TaskHead struct {
 	Task   Task
 	Labels []string // names of the classes, nil if the classes are tokens
-	// Logits maps the output of Network.Hidden to logits, in the shape given at the Task. With a Pool, it maps what that
+	// Layer maps the output of Network.Hidden to logits, in the shape given at the Task. With a Pool, it maps what that
 	// makes of the output.
-	Logits func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor
-	// Pool combines the states of the tokens of a text; nil means that Logits reads the states of all tokens.
+	Layer Layer
+	// Pool combines the states of the tokens of a text; nil means that Layer reads the states of all tokens.
 	Pool *Pooling
+}
+
+// Logits applies the Layer.
+func (h *TaskHead) Logits(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+	return h.Layer.Forward(t, hidden)
 }
 
 // Of returns the logits of hidden states [B L D] of sequences of the given lengths. Gradients flow to hidden.
@@ -55,8 +60,10 @@ func (list inTurn) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return x
 }
 
-// first returns the hidden state of the first token of each text: [B D] of [B L D].
-func first(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+// firstToken is the Layer that returns the hidden state of the first token of each text: [B D] of [B L D].
+type firstToken struct{}
+
+func (firstToken) Forward(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
 	return tensor.Reshape(t, tensor.Slice(t, hidden, 1, 0, 1), hidden.Dim(0), hidden.Dim(2))
 }
 
@@ -111,9 +118,9 @@ func (b *Builder) tokenHead(z Sizes) *TaskHead {
 	case b.HasAny("classifier."):
 		labels := b.Config.Labels()
 		b.wantClass("TokenClassification")
-		return &TaskHead{Task: TokenClasses, Labels: labels, Logits: b.Linear("classifier", z.Width, len(labels)).Forward}
+		return &TaskHead{Task: TokenClasses, Labels: labels, Layer: b.Linear("classifier", z.Width, len(labels))}
 	case b.HasAny("qa_outputs."):
-		return &TaskHead{Task: AnswerSpan, Labels: []string{"start", "end"}, Logits: b.Linear("qa_outputs", z.Width, 2).Forward}
+		return &TaskHead{Task: AnswerSpan, Labels: []string{"start", "end"}, Layer: b.Linear("qa_outputs", z.Width, 2)}
 	}
 	return nil
 }

@@ -42,6 +42,9 @@ func tooMany(what string, e *tokenizer.Encoding, most int) error {
 
 // encodeTarget is encode for a target text of an encoder–decoder.
 func (m *Model) encodeTarget(target string) (*tokenizer.Encoding, error) {
+	if _, err := m.forced(); err != nil { // the tokenizer would begin the target with the language of sources
+		return nil, err
+	}
 	most := m.Sizes().Decoder.Positions
 	y, err := m.tokenizer.Target().Encode(target, atMost(most))
 	if err == nil {

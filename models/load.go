@@ -63,6 +63,7 @@ type Model struct {
 
 	tokenizer *tokenizer.Tokenizer // nil if there is none
 	untokened error                // why there is no tokenizer
+	language  []int                // code of the language with which targets begin, nil if none was chosen
 	params    nn.Vars
 	dict      nn.StateDict
 	kept      map[string][]int // by layer with removed heads, the numbers of the remaining ones
@@ -73,12 +74,12 @@ type Model struct {
 	files     []string
 	sides     []side            // vocabularies that Save writes, in place of files
 	beside    []atomicfile.File // the files that Save writes besides the weights and config.json
-	shared    sharedSteps
+	shared    *sharedSteps
 }
 
 // newModel returns a model that a Builder has built.
 func newModel(n Network, b *Builder, f Family, o Options) *Model {
-	m := &Model{Network: n, Family: f, Settings: b.Config, params: b.params, dict: b.dict, kept: b.lost.kept, options: o}
+	m := &Model{Network: n, Family: f, Settings: b.Config, params: b.params, dict: b.dict, kept: b.lost.kept, options: o, shared: new(sharedSteps)}
 	for _, tie := range b.ties {
 		m.tied = append(m.tied, tie[0])
 	}
@@ -146,6 +147,12 @@ func Load(dir string, o Options) (*Model, error) {
 	}
 	if err := m.wantVocabularies(); err != nil {
 		return nil, err
+	}
+	if id, given, err := m.generationToken(forcedToken); given && err == nil && t != nil {
+		code, _ := t.Token(id)
+		if other, err := m.WithLanguages("", code); err == nil { // or else it is not the code of a language
+			m = other
+		}
 	}
 	if m.limit, err = tokenizerLimit(dir); err != nil {
 		return nil, err

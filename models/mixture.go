@@ -1,11 +1,9 @@
 package models
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
-	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -106,14 +104,10 @@ func (m *mixture) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	flat := tensor.Reshape(t, x, n, d)
 	chances := tensor.Softmax(t, m.router.Forward(t, flat))
 	tokens, slots := make([][]int, all), make([][]int, all) // of each expert; token i has slots i·k to i·k+k
-	chosen, order := make([]int, 0, n*k), stats.Numbers(all)
-	for i := range n {
-		p := chances.Data()[i*all:][:all]
-		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(p[b], p[a]), a-b) })
-		for _, e := range order[:k] {
-			tokens[e], slots[e] = append(tokens[e], i), append(slots[e], len(chosen))
-			chosen = append(chosen, i*all+e)
-		}
+	_, chosen := tensor.TopK(chances, k)
+	for slot, e := range chosen {
+		tokens[e], slots[e] = append(tokens[e], slot/k), append(slots[e], slot)
+		chosen[slot] += slot / k * all
 	}
 	var outputs []*tensor.Tensor
 	place, done := make([]int, n*k), 0 // of each slot in outputs

@@ -99,7 +99,7 @@ func modernBERTHead(b *Builder, z Sizes, e *stack, norm func(b *Builder, name st
 		default:
 			words = b.Matrix("decoder", z.Width, z.Vocabulary)
 		}
-		return &TaskHead{Task: MaskedWords, Logits: append(dense, words).Forward}
+		return &TaskHead{Task: MaskedWords, Layer: append(dense, words)}
 	}
 	h, labels := &TaskHead{Task: TokenClasses}, []string{"start", "end"}
 	switch b.wantClass(texts, tokens, answers) {
@@ -115,6 +115,6 @@ func modernBERTHead(b *Builder, z Sizes, e *stack, norm func(b *Builder, name st
 	default:
 		labels = s.Labels()
 	}
-	h.Labels, h.Logits = labels, append(dense, b.Linear("classifier", z.Width, len(labels))).Forward
+	h.Labels, h.Layer = labels, append(dense, b.Linear("classifier", z.Width, len(labels)))
 	return h
 }

@@ -27,12 +27,12 @@ func newMPNet(b *Builder) Network {
 	bothWays(s)
 	s.Only("relative_attention_num_buckets", buckets)
 	z := bertSizes(b)
-	rows, place := z.behindPadding(s, pad)
+	rows, at := z.behindPadding(s, pad)
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
 	bias := position.T5Bias(base.Tensor("encoder.relative_attention_bias.weight", buckets, z.Heads), position.T5Config{MaxDistance: 128})
 	o := attn.Options{Changes: []attn.ScoreChange{bias}}
-	e := mpnetNames.encoder(base, z, rows, place, eps, act, o)
+	e := mpnetNames.encoder(base, z, rows, at, eps, act, o)
 	bertPooler(base, z) // read so that it can be saved again; no head uses it
 	e.head = robertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), eps)
 	return e

@@ -29,6 +29,9 @@ type Network interface {
 	Sizes() Sizes
 	// Head returns the head that maps hidden states to logits, nil if there is none.
 	Head() *TaskHead
+	// FinalNorm returns the norm after the last layer, of the decoder in an encoder–decoder, nil if there is none. Of
+	// Run.States, only the last has passed it: a logit lens applies it to the others, and then Head.
+	FinalNorm() Layer
 }
 
 // Sizes are the sizes of a model.
@@ -71,7 +74,7 @@ type Run struct {
 	// names.
 	Inspect attn.Inspector
 	// States, if not nil, is called with the hidden states [B L D]: number 0 is the embeddings,
-	// followed by the output of each layer. The last is the output of the final norm if there is
+	// followed by the output of each layer. The last is the output of FinalNorm if there is
 	// one.
 	States func(number int, x *tensor.Tensor)
 	// SourceStates is called like States for the encoder of an encoder–decoder; States is then

@@ -287,13 +287,13 @@ func (e *Embedder) readPooling(dir string) error {
 }
 
 // torchActivations are the activations of dense layers, by their class in PyTorch.
-var torchActivations = map[string]Activation{
-	"torch.nn.modules.linear.Identity":    func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return x },
-	"torch.nn.modules.activation.Tanh":    tensor.Tanh,
-	"torch.nn.modules.activation.ReLU":    tensor.ReLU,
-	"torch.nn.modules.activation.GELU":    tensor.GELU,
-	"torch.nn.modules.activation.Sigmoid": tensor.Sigmoid,
-	"torch.nn.modules.activation.SiLU":    tensor.SiLU,
+var torchActivations = map[string]Layer{
+	"torch.nn.modules.linear.Identity":    inTurn{},
+	"torch.nn.modules.activation.Tanh":    Activation(tensor.Tanh),
+	"torch.nn.modules.activation.ReLU":    Activation(tensor.ReLU),
+	"torch.nn.modules.activation.GELU":    Activation(tensor.GELU),
+	"torch.nn.modules.activation.Sigmoid": Activation(tensor.Sigmoid),
+	"torch.nn.modules.activation.SiLU":    Activation(tensor.SiLU),
 }
 
 // readDense reads a dense layer. name is its folder.
@@ -317,7 +317,7 @@ func (e *Embedder) readDense(dir, name string) error {
 		if act == nil {
 			s.Fail("activation_function", "is %s, want one of %s",
 				quote.Text(class), strings.Join(slices.Sorted(maps.Keys(torchActivations)), ", "))
-			act = tensor.Tanh
+			act = Activation(tensor.Tanh)
 		}
 		linear := b.Matrix("linear", in, out)
 		if s.Bool("bias", true) {

@@ -26,9 +26,6 @@ func (m *Model) recordTarget(ctx context.Context, source, target string, o heads
 	if err != nil {
 		return nil, err
 	}
-	if len(y.IDs) == 0 {
-		return nil, errors.New("the model generates no tokens for this text")
-	}
 	reads, err := m.reads(y.IDs)
 	if err != nil {
 		return nil, err
@@ -56,8 +53,8 @@ func (m *Model) recordTarget(ctx context.Context, source, target string, o heads
 	return m.recorded(ctx, x, texts, o)
 }
 
-// written returns the tokens that the model writes for a source, including the end token if it
-// writes one.
+// written returns the tokens that the model writes for a source, including those with which it has to begin and the end
+// token if it writes one.
 func (m *Model) written(ctx context.Context, source []int) (*tokenizer.Encoding, error) {
 	g := Generation{Tokens: targetTokens(source), Ends: []int{}}
 	ends, err := m.EndTokens()
@@ -68,8 +65,11 @@ func (m *Model) written(ctx context.Context, source []int) (*tokenizer.Encoding,
 	if err != nil {
 		return nil, err
 	}
-	var ids []int
-	end := false
+	begin, err := m.forced()
+	if err != nil {
+		return nil, err
+	}
+	ids, end := slices.Clone(begin), false
 	for id := range tokens {
 		ids, end = append(ids, id), slices.Contains(ends, id)
 		if end {
@@ -79,7 +79,13 @@ func (m *Model) written(ctx context.Context, source []int) (*tokenizer.Encoding,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if len(ids) == len(begin) {
+		return nil, errors.New("the model generates no tokens for this text")
+	}
 	y := m.encodingOf(ids)
+	for i := range begin {
+		y.Special[i] = true
+	}
 	if end {
 		y.Special[len(ids)-1] = true
 	}

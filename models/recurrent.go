@@ -152,7 +152,7 @@ func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 // encode reads the sources.
 func (m *recurrent) encode(t *tensor.Tape, x Batch, s *recurrentState) {
 	s.lens, s.read = x.Lens(), make([]int, len(x.IDs))
-	h := tensor.Dropout(t, m.embed(t, m.source, x), m.config.Dropout)
+	h := tensor.Dropout(t, m.scaled(m.source).sum(t, x, nil, len(x.IDs), x.longest()), m.config.Dropout)
 	for i := range m.forward {
 		f, lastF := m.forward[i].Forward(t, h, nil, s.lens, nn.Forward)
 		r, lastR := m.backward[i].Forward(t, h, nil, s.lens, nn.Backward)
@@ -166,9 +166,9 @@ func (m *recurrent) encode(t *tensor.Tape, x Batch, s *recurrentState) {
 	}
 }
 
-// embed returns √D times the vectors of tokens, [B L D].
-func (m *recurrent) embed(t *tensor.Tape, e words, x Batch) *tensor.Tensor {
-	return tensor.Scale(t, e.Forward(t, x.ids(), len(x.IDs), x.longest()), float32(math.Sqrt(float64(m.config.Width))))
+// scaled returns √D times the vectors of tokens, as embeddings without positions.
+func (m *recurrent) scaled(e words) *stack {
+	return &stack{words: e, scale: float32(math.Sqrt(float64(m.config.Width)))}
 }
 
 // decode reads the next tokens of the targets.
@@ -187,7 +187,7 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 	if r.Gates != nil {
 		o.Gates = r.Gates(o.Layer)
 	}
-	embedded := tensor.Dropout(t, m.embed(t, m.target, y), m.config.Dropout)
+	embedded := tensor.Dropout(t, m.scaled(m.target).sum(t, y, nil, len(y.IDs), y.longest()), m.config.Dropout)
 	features := make([]*tensor.Tensor, 0, l)
 	for i := range l {
 		query := tensor.Reshape(t, s.h[len(s.h)-1], b, 1, d)
@@ -234,8 +234,10 @@ func (w *stepwise) end() {
 
 // Head returns the head that predicts the next token.
 func (m *recurrent) Head() *TaskHead {
-	return &TaskHead{Task: NextWord, Logits: m.logits.Forward}
+	return &TaskHead{Task: NextWord, Layer: m.logits}
 }
+
+func (m *recurrent) FinalNorm() Layer { return nil }
 
 // Attention returns the layer with heads, if there is one.
 func (m *recurrent) Attention() []*attn.MultiHead {

@@ -26,34 +26,45 @@ func newRoBERTa(b *Builder) Network {
 	bothWays(s)
 	z := bertSizes(b)
 	z.Types = s.SizeOr("type_vocab_size", 2)
-	rows, place := z.behindPadding(s, s.Int("pad_token_id", 1))
+	rows, at := z.behindPadding(s, s.Int("pad_token_id", 1))
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
-	e := bertNames.encoder(base, z, rows, place, eps, act, attn.Options{})
+	e := bertNames.encoder(base, z, rows, at, eps, act, attn.Options{})
 	bertPooler(base, z) // read so that it can be saved again; no head uses it
 	e.head = robertaHead(b, e, base.Name("embeddings.word_embeddings.weight"), eps)
 	return e
 }
 
 // behindPadding sets Positions for positions that begin after pad, and returns the number of rows
-// of their table. place places tokens at pad+1, pad+2, …, and padding tokens at pad.
-func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, place func(ids []int) []int) {
+// of their table.
+func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, at counting) {
 	rows = z.Positions
 	if pad < 0 || pad > rows-2 {
 		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
-		return rows, nil
+		return rows, counting{}
 	}
 	z.Positions -= pad + 1
-	return rows, func(ids []int) []int {
-		at, n := make([]int, len(ids)), pad
-		for i, id := range ids {
-			if at[i] = pad; id != pad {
-				n++
-				at[i] = n
-			}
+	return rows, counting{first: pad + 1, padded: true}
+}
+
+// counting are the positions of the tokens of a sequence: first, first+1, …
+type counting struct {
+	first   int
+	padded  bool // whether tokens of id first−1 are padding, at first−1
+	advance int  // by which a padding token moves the positions of those after it, 0 or 1
+}
+
+// of returns the positions of tokens. before is the number of tokens of the sequence that were read in earlier runs.
+func (c counting) of(ids []int, before int) []int {
+	at, next := make([]int, len(ids)), c.first+before
+	for i, id := range ids {
+		if at[i] = next; c.padded && id == c.first-1 {
+			at[i], next = id, next+c.advance
+		} else {
+			next++
 		}
-		return at
 	}
+	return at
 }
 
 // robertaHead is the head whose tensors are in the file. The head for masked words always uses
@@ -64,16 +75,16 @@ func robertaHead(b *Builder, e *stack, embeddings string, eps float32) *TaskHead
 	switch {
 	case b.HasAny("lm_head."):
 		lm := b.At("lm_head")
-		return &TaskHead{Task: MaskedWords, Logits: inTurn{
+		return &TaskHead{Task: MaskedWords, Layer: inTurn{
 			lm.Linear("dense", z.Width, z.Width), Activation(tensor.GELU), lm.LayerNorm("layer_norm", z.Width, eps),
 			lm.words("decoder", "bias", e.words, embeddings, tied, z),
-		}.Forward}
+		}}
 	case b.HasAny("classifier.out_proj."):
 		labels, c := s.Labels(), b.At("classifier")
 		b.wantClass("SequenceClassification")
-		return &TaskHead{Task: TextClasses, Labels: labels, Logits: inTurn{
-			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
-		}.Forward}
+		return &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
+			firstToken{}, c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
+		}}
 	}
 	return b.tokenHead(z)
 }

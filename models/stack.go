@@ -16,12 +16,12 @@ import (
 type stack struct {
 	sizes     Sizes
 	words     words
-	scale     float32               // of the token embeddings, 0 means 1
-	types     *nn.Embedding         // of token types
-	positions words                 // nil if the blocks have their own
-	place     func(ids []int) []int // positions of the tokens of a sequence; nil means 0, 1, 2, …
-	wordsNorm Layer                 // of the sum of the embeddings
-	dropout   float32               // of the embeddings, in training
+	scale     float32       // of the token embeddings, 0 means 1
+	types     *nn.Embedding // of token types
+	positions words         // nil if the blocks have their own
+	counting                // of positions
+	wordsNorm Layer         // of the sum of the embeddings
+	dropout   float32       // of the embeddings, in training
 	blocks    []*block
 	norm      Layer
 	head      *TaskHead
@@ -92,14 +92,7 @@ func (s *stack) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 func (s *stack) places(x Batch, before []int, l int) []int {
 	all := make([]int, len(x.IDs)*l)
 	for i, ids := range x.IDs {
-		row := all[i*l:][:len(ids)]
-		if s.place != nil {
-			copy(row, s.place(ids))
-			continue
-		}
-		for j := range row {
-			row[j] = before[i] + j
-		}
+		copy(all[i*l:], s.of(ids, before[i]))
 	}
 	return all
 }
@@ -139,6 +132,8 @@ func (s *stack) Attention() []*attn.MultiHead {
 
 func (s *stack) Sizes() Sizes { return s.sizes }
 
+func (s *stack) FinalNorm() Layer { return s.norm }
+
 // Window returns how many keys a query of a block attends to, 0 for all.
 func (s *stack) Window(block int) int { return s.blocks[block].window }
 
@@ -147,7 +142,7 @@ func (s *stack) Head() *TaskHead {
 	if s.logits == nil {
 		return s.head
 	}
-	return &TaskHead{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+	return &TaskHead{Task: NextWord, Layer: Activation(func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
 		if s.shrink != 0 {
 			hidden = tensor.Scale(t, hidden, s.shrink)
 		}
@@ -159,7 +154,7 @@ func (s *stack) Head() *TaskHead {
 			return y
 		}
 		return tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, y, 1/s.softCap)), s.softCap)
-	}}
+	})}
 }
 
 // makeLogits adds the map to logits, lm_head, unless it is tied to the embeddings, whose full
@@ -177,7 +172,7 @@ func (s *stack) makeLogitsAs(b *Builder, name string, tied bool, embeddings stri
 		labels := b.Config.Labels()
 		b.wantClass("SequenceClassification")
 		s.logits = nil
-		s.head = &TaskHead{Task: TextClasses, Labels: labels, Logits: b.Matrix("score", s.sizes.Width, len(labels)).Forward, Pool: pooling("lasttoken")}
+		s.head = &TaskHead{Task: TextClasses, Labels: labels, Layer: b.Matrix("score", s.sizes.Width, len(labels)), Pool: pooling("lasttoken")}
 	case tied:
 		b.Tied(b.Name(name+".weight"), embeddings)
 	case b.bare() && !b.Has(name+".weight"):

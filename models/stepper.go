@@ -60,13 +60,13 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 		if err != nil {
 			return nil, err
 		}
-		w.sources, w.begin = prompts, []int{start}
-		forced, given, err := m.generationToken("forced_bos_token_id") // BART begins each text with a token
+		forced, err := m.forced()
+		w.sources, w.begin = prompts, append([]int{start}, forced...)
 		if err != nil {
 			return nil, err
 		}
-		if given {
-			w.begin = append(w.begin, forced)
+		if err := z.Decoder.Check(Batch{IDs: [][]int{w.begin}}); err != nil {
+			return nil, fmt.Errorf("models: %s: the beginning of the target has %w", op, err)
 		}
 	}
 	if most := z.output().Positions; most > 0 {

@@ -58,7 +58,7 @@ func t5(b *Builder, tied bool, feedForward string) Network {
 	if decoders.Kind = heads.Decoder; s.Has("num_decoder_layers") {
 		decoders.Layers = b.Count("num_decoder_layers")
 	}
-	e := &encoderDecoder{start: startToken(s, s.Int("pad_token_id", 0), encoder.Vocabulary)}
+	e := &encoderDecoder{start: s.token("decoder_start_token_id", s.Int("pad_token_id", 0), encoder.Vocabulary)}
 
 	// Version 1.0 uses the embedding matrix for the logits too, after multiplying states by 1/√D;
 	// 1.1 has a separate matrix. Files from transformers 5 contain scale_decoder_outputs, and

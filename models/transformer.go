@@ -39,8 +39,8 @@ func newTransformer(b *Builder) Network {
 			Kind: kind, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden, Vocabulary: vocabulary,
 		}
 		s := &stack{
-			sizes: z.oneToOne(), scale: float32(math.Sqrt(float64(c.Width))), positions: &sinusoids{width: c.Width},
-			dropout: c.Dropout,
+			sizes: z.oneToOne(), scale: float32(math.Sqrt(float64(c.Width))), dropout: c.Dropout,
+			positions: &sinusoids{width: c.Width, rows: func(n int) *tensor.Tensor { return nn.Sinusoids(nil, 0, n, c.Width) }},
 		}
 		s.words, s.logits = b.Words(name, vocabulary, c.Width)
 		return s
@@ -84,10 +84,10 @@ func (m transformer) Operations(encoded, _, target float64) float64 {
 	return layers*2*width*hidden*(encoded+target) + target*width*float64(z.Decoder.Vocabulary)
 }
 
-// sinusoids are nn.Sinusoids of the given width. If halves is true, all sines are before all cosines.
+// sinusoids are vectors of positions, of the given width. rows returns those of positions 0 to n−1.
 type sinusoids struct {
-	width  int
-	halves bool
+	width int
+	rows  func(n int) *tensor.Tensor
 
 	lock  sync.Mutex
 	table *tensor.Tensor // of positions 0, 1, 2, …; Forward extends it
@@ -112,16 +112,6 @@ func (s *sinusoids) upTo(position int) *tensor.Tensor {
 	for rows <= position {
 		rows *= 2
 	}
-	table := nn.Sinusoids(nil, 0, rows, s.width)
-	if s.halves {
-		sines := (s.width + 1) / 2
-		for n := range rows {
-			row := table.Data()[n*s.width:][:s.width]
-			for i, v := range slices.Clone(row) {
-				row[i%2*sines+i/2] = v
-			}
-		}
-	}
-	s.table = table
-	return table
+	s.table = s.rows(rows)
+	return s.table
 }

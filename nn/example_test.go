@@ -192,6 +192,33 @@ func ExampleSave() {
 	// Output: true
 }
 
+// Named tensors are saved in one line, and read back with safetensors.
+func ExampleVars() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "states.safetensors")
+	queries, keys := tensor.Full(1, 2, 3), tensor.Linspace(0, 3, 4)
+
+	if err := nn.Save(path, nn.Vars{{Name: "queries", Tensor: queries}, {Name: "keys", Tensor: keys}}, nn.SaveOptions{}); err != nil {
+		log.Fatal(err)
+	}
+
+	f, err := safetensors.Read(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, x := range f.Tensors {
+		values, err := x.Float32s()
+		fmt.Println(x.Name, x.Shape, values, err)
+	}
+	// Output:
+	// keys [4] [0 1 2 3] <nil>
+	// queries [2 3] [1 1 1 1 1 1] <nil>
+}
+
 // The file has tensors that the layer does not need and lacks one that it needs; the error reports both in one line.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "")

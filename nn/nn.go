@@ -60,8 +60,8 @@ func Numbered[M Module](prefix string, list []M) []Named {
 	return named
 }
 
-// Vars is a module of single parameters: pairs of a name and a tensor. A nil tensor is an absent parameter, such as a
-// bias.
+// Vars is a module of single parameters: pairs of a name and a tensor, which Save writes to a file. A nil tensor is an
+// absent parameter, such as a bias.
 type Vars []Var
 
 // Var is a parameter with its name.

@@ -36,6 +36,14 @@ func (g *Graph) Causal(lq, lk Value) Value {
 	return g.Node("LessOrEqual", []Value{g.Count(g.Int(0), lk), queries})
 }
 
+// Window returns the mask of mask.Window with as many keys before a query as behind it, for n queries and n keys.
+//
+// Shapes: n [] of type Int64, out [n n].
+func (g *Graph) Window(n Value, side int) Value {
+	all := g.Count(g.Int(0), n)
+	return g.Node("LessOrEqual", []Value{g.abs(g.sub(all, g.unsqueeze(all, 1))), g.Int(side)})
+}
+
 // ValidLens returns the mask of mask.Lengths for lk keys.
 //
 // Shapes: lens [B] and lk [] of type Int64, out [B 1 1 Lk].

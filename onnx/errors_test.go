@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
+	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -80,7 +81,7 @@ func TestRefuses(t *testing.T) {
 		{"soft-cap NaN", with(onnx.Options{SoftCap: float32(math.NaN())}), "onnx: attention: soft-cap NaN, want a positive finite number, or 0 for none"},
 		{"widths", layer(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "onnx: attention: the layer does not know the widths of its inputs yet: call Build or Forward first"},
 		{"position", layer(func(c *attn.MultiHeadConfig) { c.Position = ownPosition{} }), "onnx: attention: a position of type onnx_test.ownPosition, want *position.RoPE"},
-		{"norm", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm = ownNorm{} }), "onnx: k_norm: a normalisation of type onnx_test.ownNorm, want *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm"},
+		{"norm", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm = ownNorm{} }), "onnx: k_norm: a layer of type onnx_test.ownNorm, want *nn.Linear, *nn.FeedForward, *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm"},
 		{"norm of all heads", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm, c.NormProjections = nn.L2Norm{}, true }), "onnx: attention: a layer with a norm over all heads together, want a norm of each head"},
 		{"score", layer(func(c *attn.MultiHeadConfig) {
 			c.Score = score.Func(func(_ *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return nil })
@@ -94,7 +95,11 @@ func TestRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			return onnx.FromEncoderLayer(l, onnx.Options{})
-		}, "onnx: ff: the activation is a custom function, want tensor.ReLU, GELU, Tanh or Sigmoid"},
+		}, "onnx: ff: the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Tanh or Sigmoid"},
+		{"change of scores", graph(func(g *onnx.Graph) { g.T5Bias(attn.SoftCap(1), g.Int(3), 3) }), "onnx: mine: a change of scores of type attn.softCap, want position.T5Bias"},
+		{"too few buckets", graph(func(g *onnx.Graph) {
+			g.T5Bias(position.T5Bias(tensor.Zeros(2, 3), position.T5Config{}), g.Int(3), 3)
+		}), "onnx: mine: T5Bias has 2 buckets, want more, for distances below 3"},
 		{"no output", graph(func(g *onnx.Graph) { input(g) }), `onnx: the graph "mine" has no output`},
 		{"input twice", graph(func(g *onnx.Graph) { input(g); input(g) }), `onnx: mine: input "x": the name is empty or taken`},
 		{"no name", graph(func(g *onnx.Graph) { g.Output("", input(g), onnx.Float32) }), `onnx: mine: output "": the name is empty or taken`},

@@ -42,7 +42,7 @@ type Options struct {
 //
 // Aliasing: the layer's parameters are read when the model is written.
 func FromMultiHead(m *attn.MultiHead, o Options) (*Model, error) {
-	return from("attention", o, func(g *Graph) {
+	return Build("attention", o.Opset, func(g *Graph) {
 		c := m.Config()
 		axes := func(length string, width int) []Axis {
 			if c.Layout == attn.SequenceFirst {
@@ -65,7 +65,7 @@ func FromMultiHead(m *attn.MultiHead, o Options) (*Model, error) {
 // FromEncoderLayer returns a model with the input "x", the inputs that o adds, and the output "out"; "x" and "out"
 // are [batch length Width]. Otherwise it works like FromMultiHead.
 func FromEncoderLayer(l *attn.EncoderLayer, o Options) (*Model, error) {
-	return from("encoder", o, func(g *Graph) {
+	return Build("encoder", o.Opset, func(g *Graph) {
 		axes := []Axis{Named("batch"), Named("length"), Sized(l.Config().Width)}
 		x := g.Input("x", Float32, axes...)
 		n := g.Length(x, 1)
@@ -73,17 +73,15 @@ func FromEncoderLayer(l *attn.EncoderLayer, o Options) (*Model, error) {
 	})
 }
 
-// from builds a model. It returns an error if a layer's parameters do not match.
-func from(name string, o Options, build func(*Graph)) (*Model, error) {
-	m, err := New(name, o.Opset)
+// Build returns the model that build adds to an empty graph, for a version of the operators as in New.
+//
+// Errors: those of New and Model.Err; a ShapeError or ValueError of package tensor with which build panics.
+func Build(name string, opset int, build func(*Graph)) (*Model, error) {
+	m, err := New(name, opset)
 	if err != nil {
 		return nil, err
 	}
-	g := m.Graph()
-	if c := float64(o.SoftCap); c < 0 || math.IsNaN(c) || math.IsInf(c, 0) {
-		g.Fail("soft-cap %v, want a positive finite number, or 0 for none", o.SoftCap)
-	}
-	if err := tensor.Catch(func() { build(g) }); err != nil {
+	if err := tensor.Catch(func() { build(m.Graph()) }); err != nil {
 		return nil, err
 	}
 	return m, m.Err()
@@ -91,6 +89,9 @@ func from(name string, o Options, build func(*Graph)) (*Model, error) {
 
 // attention adds the inputs of a mask and a bias for lq queries and lk keys.
 func (o Options) attention(g *Graph, lq, lk Value) Attention {
+	if c := float64(o.SoftCap); c < 0 || math.IsNaN(c) || math.IsInf(c, 0) {
+		g.Fail("soft-cap %v, want a positive finite number, or 0 for none", o.SoftCap)
+	}
 	a := Attention{SoftCap: o.SoftCap}
 	pairs := func(name string) []Axis { // each axis may be 1, so each has its own name
 		return []Axis{Named(name + "_batch"), Named(name + "_heads"), Named(name + "_queries"), Named(name + "_keys")}

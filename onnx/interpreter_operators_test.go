@@ -55,6 +55,7 @@ var operators = map[string]func(c *call) []*Array{
 	"Concat":             func(c *call) []*Array { return []*Array{concat(c.attr("axis", 0), c.in...)} },
 	"Slice":              slice,
 	"Gather":             gather,
+	"CumSum":             cumSum,
 	"Shape":              shape,
 	"Range":              rangeOf,
 	"LayerNormalization": layerNormalization,

@@ -97,15 +97,35 @@ func slice(c *call) []*Array {
 	return []*Array{out}
 }
 
-// gather looks up rows of a table.
+// gather looks up elements of an axis.
 func gather(c *call) []*Array {
-	table, width := c.in[0], c.in[0].Shape[1]
-	if c.attr("axis", 0) != 0 {
-		panic("axis")
+	x, at, axis := c.in[0], c.in[1], c.attr("axis", 0)
+	out := &Array{Shape: slices.Concat(x.Shape[:axis], at.Shape, x.Shape[axis+1:])}
+	size := product(x.Shape[axis+1:])
+	for block := range product(x.Shape[:axis]) {
+		for _, i := range at.Data {
+			if i < 0 || int(i) >= x.Shape[axis] {
+				panic(fmt.Sprintf("Gather of %v from axis %d of %v", i, axis, x.Shape))
+			}
+			out.Data = append(out.Data, x.Data[(block*x.Shape[axis]+int(i))*size:][:size]...)
+		}
 	}
-	out := &Array{Shape: append(slices.Clone(c.in[1].Shape), width)}
-	for _, i := range c.ints(1) {
-		out.Data = append(out.Data, table.Data[i*width:(i+1)*width]...)
+	return []*Array{out}
+}
+
+// cumSum returns the sums up to each element of the last axis.
+func cumSum(c *call) []*Array {
+	x := c.in[0]
+	if axis := int(c.in[1].Data[0]); axis != len(x.Shape)-1 || len(c.in[1].Shape) > 0 || len(c.Attributes) > 0 {
+		panic(fmt.Sprintf("axis %d, attributes %v", axis, c.Attributes))
+	}
+	out := &Array{Shape: x.Shape}
+	for row := range slices.Chunk(x.Data, x.Shape[len(x.Shape)-1]) {
+		s := 0.0
+		for _, v := range row {
+			s += v
+			out.Data = append(out.Data, s)
+		}
 	}
 	return []*Array{out}
 }

@@ -8,7 +8,32 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Linear is x·Wᵀ + b: MatMul with the transposed weight, and Add.
+// Layer is Forward of *nn.Linear, *nn.FeedForward, *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm.
+//
+// Shapes: x [… In], out [… Out].
+//
+// Errors: another layer, and those of Activation. Weights that are packed for inference panic, as in Linear.
+func (g *Graph) Layer(l nn.Layer, x Value) Value {
+	switch l := l.(type) {
+	case *nn.Linear:
+		return g.Linear(l, x)
+	case *nn.FeedForward:
+		return g.In("out").Linear(l.Out, g.Activation(l.Activation, g.In("in").Linear(l.In, x)))
+	case *nn.LayerNorm:
+		return g.Node("LayerNormalization", []Value{x, g.Weight("weight", l.Weight), g.Weight("bias", l.Bias)},
+			Int("axis", -1), Float("epsilon", l.Eps))
+	case *nn.RMSNorm:
+		square := g.Add(g.Reduce("ReduceMean", g.mul(x, x)), g.Scalar(l.Eps))
+		return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", l.Weight))
+	case nn.L2Norm:
+		return g.Normalize(l.Eps, x)
+	}
+	g.Fail("a layer of type %T, want *nn.Linear, *nn.FeedForward, *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm", l)
+	return x
+}
+
+// Linear is x·Wᵀ + b: MatMul with the transposed weight, and Add. A weight that is also the table of an Embedding is
+// stored once.
 //
 // Shapes: x [… In], out [… Out].
 //
@@ -20,7 +45,13 @@ func (g *Graph) Linear(l *nn.Linear, x Value) Value {
 			Want: "a parameter; models.Options{Trainable: true} loads parameters",
 		})
 	}
-	y := g.matmul(x, g.WeightT("weight", l.Weight))
+	w, tied := g.model.known[l.Weight]
+	if tied {
+		w = g.transpose(w, 1, 0)
+	} else {
+		w = g.WeightT("weight", l.Weight)
+	}
+	y := g.matmul(x, w)
 	if l.Bias != nil {
 		y = g.Add(y, g.Weight("bias", l.Bias))
 	}
@@ -32,13 +63,6 @@ func (g *Graph) Linear(l *nn.Linear, x Value) Value {
 // Shapes: ids [B L] of type Int64, out [B L D].
 func (g *Graph) Embedding(e *nn.Embedding, ids Value) Value {
 	return g.Node("Gather", []Value{g.Weight("weight", e.Weight), ids}, Int("axis", 0))
-}
-
-// Unembed returns the logits x·Eᵀ of tokens, with the same table as Embedding.
-//
-// Shapes: x [B L D], out [B L N].
-func (g *Graph) Unembed(e *nn.Embedding, x Value) Value {
-	return g.matmul(x, g.transpose(g.Weight("weight", e.Weight), 1, 0))
 }
 
 // Sinusoids is nn.Sinusoids for positions that are only known when the model runs. The angles have type Float64,
@@ -56,28 +80,12 @@ func (g *Graph) Sinusoids(positions Value, width int) Value {
 	return g.cast(g.Node("Sin", []Value{angle}), Float32)
 }
 
-// LayerNorm normalises vectors to mean 0 and variance 1, then multiplies by a gain and adds a shift.
-//
-// Shapes: x and out [… D].
-func (g *Graph) LayerNorm(n *nn.LayerNorm, x Value) Value {
-	return g.Node("LayerNormalization", []Value{x, g.Weight("weight", n.Weight), g.Weight("bias", n.Bias)},
-		Int("axis", -1), Float("epsilon", n.Eps))
-}
-
-// RMSNorm is tensor.RMSNorm: gain·x/√(mean(x²) + eps).
-//
-// Shapes: gain [D], x and out [… D].
-func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
-	square := g.Add(g.reduce("ReduceMean", g.mul(x, x)), g.Scalar(eps))
-	return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", gain))
-}
-
 // Normalize is tensor.Normalize: x/max(‖x‖, eps), and 0 for a vector of zeros. Vectors are first divided by their
 // largest element, so that no square overflows.
 //
 // Shapes: x and out [… D].
 func (g *Graph) Normalize(eps float32, x Value) Value {
-	size := g.reduce("ReduceMax", g.abs(x))
+	size := g.Reduce("ReduceMax", g.abs(x))
 	zero := g.Node("Equal", []Value{size, g.Scalar(0)})
 	part := g.div(x, g.where(zero, g.Scalar(1), size))
 	length := g.sqrt(g.sum(g.mul(part, part))) // at least 1, or 0
@@ -95,30 +103,35 @@ var activations = []struct {
 	{tensor.ReLU, func(g *Graph, x Value) Value { return g.Node("Relu", []Value{x}) }},
 	{tensor.Tanh, (*Graph).tanh},
 	{tensor.Sigmoid, func(g *Graph, x Value) Value { return g.Node("Sigmoid", []Value{x}) }},
+	{tensor.SiLU, func(g *Graph, x Value) Value { return g.mul(x, g.Node("Sigmoid", []Value{x})) }},
+	{tensor.QuickGELU, func(g *Graph, x Value) Value { // x·sigmoid(1.702·x)
+		return g.mul(x, g.Node("Sigmoid", []Value{g.mul(x, g.Scalar(1.702))}))
+	}},
 	{tensor.GELU, func(g *Graph, x Value) Value { // x·½(1 + erf(x/√2))
-		erf := g.Node("Erf", []Value{g.mul(x, g.Scalar(math.Sqrt2/2))})
-		return g.mul(x, g.mul(g.Scalar(0.5), g.Add(g.Scalar(1), erf)))
+		return g.gated(x, g.Node("Erf", []Value{g.mul(x, g.Scalar(math.Sqrt2/2))}))
+	}},
+	{tensor.TanhGELU, func(g *Graph, x Value) Value { // x·½(1 + tanh(√(2/π)·x·(1 + 0.044715·x²)))
+		square := g.Add(g.Scalar(1), g.mul(g.Scalar(0.044715), g.mul(x, x)))
+		return g.gated(x, g.tanh(g.mul(g.mul(x, g.Scalar(float32(math.Sqrt(2/math.Pi)))), square)))
 	}},
 }
 
-// activation applies a function of package tensor. It reports an error for any other function.
-func (g *Graph) activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, x Value) Value {
+// gated returns x·½(1 + y).
+func (g *Graph) gated(x, y Value) Value {
+	return g.mul(x, g.mul(g.Scalar(0.5), g.Add(g.Scalar(1), y)))
+}
+
+// Activation applies a function of package tensor to each element.
+//
+// Errors: a function other than tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Tanh or Sigmoid.
+func (g *Graph) Activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, x Value) Value {
 	for _, a := range activations {
 		if reflect.ValueOf(a.f).Pointer() == reflect.ValueOf(f).Pointer() {
 			return a.graph(g, x)
 		}
 	}
-	g.Fail("the activation is a custom function, want tensor.ReLU, GELU, Tanh or Sigmoid")
+	g.Fail("the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Tanh or Sigmoid")
 	return x
-}
-
-// FeedForward is Out(activation(In(x))).
-//
-// Shapes: x [… D], out [… D], where D is the input width of In and the output width of Out.
-//
-// Errors: an activation other than tensor.ReLU, GELU, Tanh or Sigmoid.
-func (g *Graph) FeedForward(f *nn.FeedForward, x Value) Value {
-	return g.In("out").Linear(f.Out, g.activation(f.Activation, g.In("in").Linear(f.In, x)))
 }
 
 // GRU runs one layer over sequences in one direction, or two layers of the same sizes in both directions, with

@@ -132,25 +132,19 @@ func (g *Graph) batchFirst(m *attn.MultiHead) (*layer, bool) {
 
 // keys maps keys at positions from, from+1, ….
 func (l *layer) keys(k, from Value) heads {
-	h := l.linear("k", l.m.K, k, l.KVHeads, l.HeadSize)
-	if l.KeyNorm != nil {
-		h = l.g.In("k_norm").norm(l.KeyNorm, h)
-	}
+	h := l.linear("k", l.m.K, k, l.KVHeads, l.HeadSize, l.KeyNorm)
 	if l.Position != nil {
 		h = l.g.placed(l.Position, h, l.g.Count(from, l.g.Add(from, l.g.Length(k, 1))))
 	}
 	return l.form.keys.apply(l.g, h)
 }
 
-func (l *layer) values(v Value) heads { return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize) }
+func (l *layer) values(v Value) heads { return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize, nil) }
 
 // query attends from q, whose positions are the last of the keys' positions.
 func (l *layer) query(q Value, k, v heads, a Attention) Value {
 	g := l.g
-	h := l.linear("q", l.m.Q, q, l.Heads, l.HeadSize)
-	if l.QueryNorm != nil {
-		h = g.In("q_norm").norm(l.QueryNorm, h)
-	}
+	h := l.linear("q", l.m.Q, q, l.Heads, l.HeadSize, l.QueryNorm)
 	if l.Position != nil {
 		axis := 1
 		if k.split {
@@ -163,8 +157,14 @@ func (l *layer) query(q Value, k, v heads, a Attention) Value {
 	return g.In("out").Linear(l.m.Out, g.join(g.attend(l.form, h, k, v, l.m.Sinks, a)))
 }
 
-func (l *layer) linear(name string, m *nn.Linear, x Value, count, size int) heads {
-	return heads{v: l.g.In(name).Linear(m, x), count: count, size: size}
+// linear maps vectors to heads, and normalises each head unless norm is nil.
+func (l *layer) linear(name string, m *nn.Linear, x Value, count, size int, norm nn.Norm) heads {
+	h := heads{v: l.g.In(name).Linear(m, x), count: count, size: size}
+	if norm != nil {
+		h = l.g.splitHeads(h)
+		h.v = l.g.In(name+"_norm").Layer(norm, h.v)
+	}
+	return h
 }
 
 // without implements a layer that has no heads: the result is the bias of its last map, for each query.
@@ -181,12 +181,12 @@ func (l *layer) without(q Value) Value {
 //
 // Shapes: x and out [B L Width].
 //
-// Errors: as for MultiHead and FeedForward.
+// Errors: as for MultiHead and Layer.
 func (g *Graph) EncoderLayer(l *attn.EncoderLayer, x Value, a Attention) Value {
 	self := func(h Value) Value { return g.In("self").MultiHead(l.Self, h, h, h, a) }
-	ff := func(h Value) Value { return g.In("ff").FeedForward(l.FF, h) }
-	norm1 := func(h Value) Value { return g.In("norm1").LayerNorm(l.Norm1, h) }
-	norm2 := func(h Value) Value { return g.In("norm2").LayerNorm(l.Norm2, h) }
+	ff := func(h Value) Value { return g.In("ff").Layer(l.FF, h) }
+	norm1 := func(h Value) Value { return g.In("norm1").Layer(l.Norm1, h) }
+	norm2 := func(h Value) Value { return g.In("norm2").Layer(l.Norm2, h) }
 	if l.Config().NormFirst {
 		x = g.Add(x, self(norm1(x)))
 		return g.Add(x, ff(norm2(x)))

@@ -64,8 +64,9 @@ func (g *Graph) sum(x Value) Value {
 	return g.Node("ReduceSum", []Value{x, g.Ints(-1)}, Int("keepdims", 1))
 }
 
-// reduce reduces the last axis, which is kept with size 1, by an operator whose axes became an input in opset 18.
-func (g *Graph) reduce(op string, x Value) Value {
+// Reduce reduces the last axis, which is kept with size 1, by an operator whose axes became an input in opset 18, such
+// as ReduceMax.
+func (g *Graph) Reduce(op string, x Value) Value {
 	if g.Opset() < 18 {
 		return g.Node(op, []Value{x}, Ints("axes", -1), Int("keepdims", 1))
 	}

@@ -2,10 +2,12 @@ package onnx
 
 import (
 	"math"
+	"reflect"
+	"slices"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/tensor"
 )
 
 // placed applies the position encoding to split heads; positions is a list of integers.
@@ -18,6 +20,34 @@ func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 		g.Fail("a position of type %T, want *position.RoPE", p)
 	}
 	return h
+}
+
+// T5Bias returns the numbers that position.T5Bias adds to the scores of n queries with n keys, for n up to most. They are
+// computed now.
+//
+// Shapes: n [] of type Int64, out [H n n].
+//
+// Errors: another change of scores, and too few buckets.
+func (g *Graph) T5Bias(c attn.ScoreChange, n Value, most int) Value {
+	if reflect.TypeOf(c) != reflect.TypeOf(position.T5Bias(nil, position.T5Config{})) {
+		g.Fail("a change of scores of type %T, want position.T5Bias", c)
+		return n
+	}
+	table := c.Param(nil, attn.Inputs{}) // [1 H buckets]
+	h, keys := table.Dim(1), 2*most-1
+	if c.Check(attn.Sizes{B: 1, H: h, G: h, Lq: most, Lk: most}) != nil {
+		g.Fail("T5Bias has %d buckets, want more, for distances below %d", table.Dim(2), most)
+		return n
+	}
+	numbers := tensor.Zeros(h, keys) // from the key most−1 before a query to the one most−1 behind it
+	for i, bucket := range slices.Collect(slices.Chunk(table.Data(), table.Dim(2))) {
+		c.Apply(attn.Row{Position: most - 1}, bucket, numbers.Data()[i*keys:][:keys])
+	}
+	all := g.Count(g.Int(0), n)
+	at := g.Add(g.sub(all, g.unsqueeze(all, 1)), g.Int(most-1)) // [n n], key − query + most − 1
+	return g.Node("Gather", []Value{g.weight([2]any{c, most}, weight{
+		name: "bias", shape: numbers.Shape(), data: numbers.Data(),
+	}), at}, Int("axis", 1))
 }
 
 // rope rotates pairs of the first elements of vectors. The angles are computed in Float64 when the model runs, so any
@@ -68,20 +98,4 @@ func (g *Graph) rope(r *position.RoPE, x Value, e int, positions Value) Value {
 		y = g.concat(3, y, g.slice(x, 3, n, e, 1))
 	}
 	return y
-}
-
-// norm normalises heads, as QK-norm does.
-func (g *Graph) norm(n nn.Norm, h heads) heads {
-	h = g.splitHeads(h)
-	switch n := n.(type) {
-	case *nn.LayerNorm:
-		h.v = g.LayerNorm(n, h.v)
-	case *nn.RMSNorm:
-		h.v = g.RMSNorm(n.Weight, n.Eps, h.v)
-	case nn.L2Norm:
-		h.v = g.Normalize(n.Eps, h.v)
-	default:
-		g.Fail("a normalisation of type %T, want *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm", n)
-	}
-	return h
 }

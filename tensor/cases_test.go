@@ -53,6 +53,10 @@ func elementwiseCases() []opCase {
 				x0 := at(x[0], i...)
 				return x0 / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x0+0.044715*x0*x0*x0)))
 			}},
+		{name: "quick_gelu", f: unary(tensor.QuickGELU), bench: long, in: [][]int{{5, 7}}, shape: []int{5, 7},
+			want: func(x []*tensor.Tensor, i []int) float64 {
+				return at(x[0], i...) / (1 + math.Exp(-1.702*at(x[0], i...)))
+			}},
 		{name: "exp", f: unary(tensor.Exp), bench: long},
 		{name: "log", f: unary(tensor.Log), bench: long, keep: 0.5, positive: true},
 		{name: "sqrt", f: unary(tensor.Sqrt), bench: long, keep: 0.3, positive: true},

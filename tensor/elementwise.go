@@ -137,6 +137,9 @@ func SiLU(t *Tape, x *Tensor) *Tensor {
 	})
 }
 
+// QuickGELU returns x·sigmoid(1.702·x), elementwise: an approximation of GELU.
+func QuickGELU(t *Tape, x *Tensor) *Tensor { return Mul(t, x, Sigmoid(t, Scale(t, x, 1.702))) }
+
 // TanhGELU returns x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), elementwise: an approximation of GELU.
 func TanhGELU(t *Tape, x *Tensor) *Tensor {
 	// It is x·sigmoid(u), where u = x·(c + k·x²) is twice the argument of tanh.

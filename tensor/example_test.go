@@ -108,3 +108,14 @@ func ExampleTape_SetPrecision() {
 	// [3.0078125]
 	// [3.01]
 }
+
+// The largest and the two largest numbers of each row, with their indices.
+func ExampleTopK() {
+	x := tensor.FromFloat64s([]float64{0.1, 0.7, 0.2, 0.5, 0.1, 0.4}, 2, 3)
+	fmt.Println(tensor.ArgMax(x))
+	values, indices := tensor.TopK(x, 2)
+	fmt.Println(values.Shape(), values.Data(), indices)
+	// Output:
+	// [1 0]
+	// [2 2] [0.7 0.2 0.5 0.4] [1 2 0 2]
+}

@@ -25,6 +25,7 @@ otherwise a test would measure how much a model amplifies rounding. Results at p
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import sys
@@ -39,8 +40,8 @@ import safetensors.torch
 import torch
 import torch.nn.functional as F
 import transformers
-from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel, MT5Config, MT5ForConditionalGeneration
-from transformers import T5Config, T5ForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration, M2M100Config, M2M100ForConditionalGeneration, MarianConfig, MarianMTModel
+from transformers import MT5Config, MT5ForConditionalGeneration, T5Config, T5ForConditionalGeneration
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -49,7 +50,7 @@ STEPS = 50  # greedy tokens
 LENS, TARGET_LENS = [11, 5], [3, 7]
 MARGIN = 1e-3  # by which each of them is ahead of the next best, far more than float32 errs
 VOCABULARY = 31
-PAD = {"marian": VOCABULARY - 1, "t5": 0}
+PAD = {"marian": VOCABULARY - 1, "t5": 0, "m2m_100": 1}
 
 
 def bart(**more):
@@ -57,6 +58,12 @@ def bart(**more):
                  decoder_attention_heads=2, encoder_ffn_dim=17, decoder_ffn_dim=19, max_position_embeddings=61,
                  forced_eos_token_id=None)
     return BartConfig(**{**sizes, **more})
+
+
+def m2m100(**more):
+    sizes = dict(vocab_size=VOCABULARY, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,
+                 decoder_attention_heads=2, encoder_ffn_dim=17, decoder_ffn_dim=19, max_position_embeddings=61)
+    return M2M100Config(**{**sizes, **more})
 
 
 def marian(**more):
@@ -82,9 +89,10 @@ class Case:
         self.rewrite = rewrite or (lambda config: config)  # changes config.json
         self.generation = generation  # of generation_config.json
         self.various = various  # different tokens among those that are generated, at least
-        self.kind = {"bart": BartForConditionalGeneration, "marian": MarianMTModel, "mt5": MT5ForConditionalGeneration,
+        self.kind = {"bart": BartForConditionalGeneration, "m2m_100": M2M100ForConditionalGeneration, "marian": MarianMTModel, "mt5": MT5ForConditionalGeneration,
                      "t5": T5ForConditionalGeneration}[config.model_type]
         self.t5 = config.model_type.endswith("t5")
+        self.m2m = config.model_type == "m2m_100"
 
     def untied(self):
         return self.t5 and not getattr(self.config, "scale_decoder_outputs", False)
@@ -99,6 +107,21 @@ def old_marian(config):
     for key in "decoder_vocab_size", "share_encoder_decoder_embeddings", "tie_word_embeddings", "is_decoder":
         del config[key]
     return config
+
+
+def old_m2m100(config):
+    """config.json in the form of m2m100_418M."""
+    del config["tie_word_embeddings"]
+    return {**config, "early_stopping": True, "gradient_checkpointing": False, "max_length": 200, "num_beams": 5,
+            "num_hidden_layers": config["encoder_layers"], "tokenizer_class": "M2M100Tokenizer"}
+
+
+def m2m100_copies(tensors):
+    """Old files contain the embeddings under each of their names, and tables of positions, which are computed."""
+    table = tensors["model.shared.weight"]
+    copies = {f"model.{stack}.embed_tokens.weight": table.clone() for stack in ("encoder", "decoder")}
+    unused = {f"model.{stack}.embed_positions.weights": torch.ones(63, table.shape[1]) for stack in ("encoder", "decoder")}
+    return {**tensors, **copies, **unused, "lm_head.weight": table.clone()}
 
 
 def with_copies(tensors):
@@ -130,6 +153,10 @@ def t5_copies(tensors):
 CASES = {
     "bart": Case(bart()),
     "bart_scaled": Case(bart(scale_embedding=True, activation_function="relu", decoder_layers=1), generation={"forced_bos_token_id": 5}),
+    "m2m100": Case(m2m100(), generation={"forced_bos_token_id": 7}),
+    "m2m100_old": Case(m2m100(encoder_layers=3, activation_function="swish", scale_embedding=False), m2m100_copies, old_m2m100,
+                       generation={"forced_bos_token_id": 9, "max_length": 200}),
+    "m2m100_untied": Case(m2m100(d_model=13, encoder_attention_heads=1, decoder_attention_heads=13, pad_token_id=4, tie_word_embeddings=False)),
     "marian": Case(marian(), generation={"bad_words_ids": [[PAD["marian"]], [5, 7]], "num_beams": 6}),
     "marian_old": Case(marian(decoder_attention_heads=4, activation_function="relu", scale_embedding=False), with_copies, old_marian, various=2),
     "marian_two_vocabularies": Case(marian(decoder_vocab_size=37, share_encoder_decoder_embeddings=False, encoder_layers=3, decoder_layers=2,
@@ -177,13 +204,26 @@ def build(case, weights, dtype):
         for name, x in weights.items():
             state[name].copy_(x.to(dtype))
         if not case.t5:
-            model.final_logits_bias = model.final_logits_bias.to(dtype)
+            if not case.m2m:
+                model.final_logits_bias = model.final_logits_bias.to(dtype)
             for stack in model.model.encoder, model.model.decoder:
                 if case.config.model_type == "marian":  # sinusoids are float32 numbers in both
                     table = stack.embed_positions.create_weight().to(torch.float32)
                     stack.embed_positions.weight.data = table.to(dtype)
+                if case.m2m:
+                    stack.embed_positions.weights = m2m100_positions(stack.embed_positions).to(torch.float32).to(dtype)
                 stack.embed_tokens.padding_idx = None  # or else the gradient of the first token would be left out
     return model.eval()
+
+
+def m2m100_positions(places):
+    """The table of positions, whose angles transformers computes in float32."""
+    n, half = places.weights.shape[0], places.embedding_dim // 2
+    angles = torch.arange(n)[:, None].double() * torch.exp(torch.arange(half).double() * (-math.log(10000) / (half - 1)))
+    table = torch.cat([angles.sin(), angles.cos(), torch.zeros(n, places.embedding_dim % 2)], 1).double()
+    assert (table - places.weights.double())[places.padding_idx + 1 :].abs().max() < 1e-5
+    table[places.padding_idx] = 0
+    return table
 
 
 def tensors_of(case, seed):
@@ -191,7 +231,7 @@ def tensors_of(case, seed):
     model = build(case, {}, torch.float32)
     fixed = "embed_positions" if case.config.model_type == "marian" else "none"
     shapes = {name: p.shape for name, p in model.named_parameters() if fixed not in name}
-    if not case.t5:
+    if not case.t5 and not case.m2m:
         shapes["final_logits_bias"] = model.final_logits_bias.shape
     return {name: draw(name, shape, 1000 * seed + i, case.t5).to(torch.float32) for i, (name, shape) in enumerate(shapes.items())}
 
@@ -242,6 +282,8 @@ def run(case, model, ids, targets, dtype):
         for name, p in model.named_parameters():
             if case.config.model_type == "marian" and "embed_positions" in name:
                 continue
+            if p.grad is None:  # the table that is shared where matrices are tied
+                continue
             g = p.grad.flatten()
             direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
             out["grad." + name] = torch.stack([g @ direction, g.norm()])
@@ -267,6 +309,9 @@ def search(name, case):
         ids = torch.randint(1, VOCABULARY - 1, (2, max(LENS)), generator=generator)
         targets = torch.randint(1, VOCABULARY - 1, (2, max(TARGET_LENS)), generator=generator)
         targets[:, 0] = case.config.decoder_start_token_id
+        if case.m2m:  # padding tokens in a source change positions; in a target, transformers counts them in two ways
+            ids[:, 2] = case.config.pad_token_id
+            targets[targets == case.config.pad_token_id] = 3
         found = generate(case, build(case, weights, torch.float32), ids[0])
         if found is None or len(found[1]) < 3:
             continue

@@ -1,14 +1,17 @@
 """Runs the ONNX files of attn with ONNX Runtime.
 
-    python onnx_check.py CASES [ATTN]
+    python onnx_check.py CASES [ATTN [MODEL...]]
 
 CASES is a folder that the Go tests have written. Every model.onnx in it is checked by
-onnx.checker and run by ONNX Runtime on the inputs in its folder. Outputs may differ from attn's by 1e-5.
+onnx.checker and run by ONNX Runtime on the inputs in its folder. Outputs may differ from attn's by 1e-5, or by 1e-5 of
+their largest number if that is above 1, as logits are.
 
 With the command ATTN, small translators are trained and exported, and the Python code of docs/onnx.md must
-give the same translations as `attn translate`.
+give the same translations as `attn translate`. The tiny pipelines of sentence-transformers in models/testdata, and those
+in the directories MODEL, are exported, and the code must give the same vectors as `attn embed`.
 """
 
+import json
 import pathlib
 import re
 import subprocess
@@ -22,6 +25,8 @@ from onnx import numpy_helper
 
 TOLERANCE = 1e-5
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# The code of docs/onnx.md for translators and for encoders.
+TRANSLATE, EMBED = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "onnx.md").read_text(), re.S)
 
 
 def tensor(path):
@@ -54,7 +59,7 @@ def check(folder):
         assert got[name].shape == w.shape, (name, got[name].shape, w.shape)
         if w.size:
             difference = np.abs(got[name] - w).max()
-            assert difference <= TOLERANCE, f"{name} differs by {difference}"  # NaN is none
+            assert difference <= TOLERANCE * max(1, np.abs(w).max()), f"{name} differs by {difference}"  # NaN is none
             worst = max(worst, float(difference))
     return worst, operators(model.graph)
 
@@ -89,7 +94,6 @@ def check_all(cases):
 
 
 def check_translators(attn):
-    code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "onnx.md").read_text(), re.S))
     texts = ["5 march 2019", "le 5 mars 2019", "tuesday, 17 october 1989", "dom., 10 de outubro de 2049", "what's this?"]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -111,14 +115,44 @@ def check_translators(attn):
                 run("export", "--model", name, "--onnx", str(file), "--opset", opset)
                 onnx.checker.check_model(str(file), full_check=True)
                 scope = {}
-                exec(code.replace("dates.onnx", str(file)), scope)
+                exec(TRANSLATE.replace("dates.onnx", str(file)), scope)
                 got = [scope["translate"](text) for text in texts]
                 if got != want:
                     sys.exit(f"FAILED: {name}, opset {opset}: {got}, want {want}")
                 print(f"{name}, opset {opset}: {len(texts)} texts as attn translates them, such as {want[0]!r}")
 
 
+def check_embedder(attn, model):
+    """Compares the vectors of texts with those of attn embed."""
+    texts = ["cat", "the cat sat on the mat", "who sleeps in the sun?", "", "a cat",
+             "Attention compares each query with all keys. " * 20, "naïve café, 東京 — 42 €"]
+
+    def run(*args):
+        return subprocess.run([attn, *args], check=True, capture_output=True, text=True, input="\n".join(texts) + "\n").stdout
+
+    want = np.array([json.loads(line) for line in run("embed", "--model", str(model)).splitlines()])
+    settings, prompts = (
+        json.loads((model / name).read_text()) for name in ("sentence_bert_config.json", "config_sentence_transformers.json")
+    )
+    prompt = prompts.get("prompts", {}).get(prompts.get("default_prompt_name"), "")
+    with tempfile.TemporaryDirectory() as folder:
+        for opset in ["17", "23"]:
+            file, scope = str(pathlib.Path(folder) / "model.onnx"), {}
+            run("export", "--model", str(model), "--onnx", file, "--opset", opset)
+            onnx.checker.check_model(file, full_check=True)
+            exec(EMBED.replace("MiniLM.onnx", file).replace("all-MiniLM-L6-v2", str(model)), scope)
+            scope["tokenizer"].enable_truncation(settings.get("max_seq_length", 13))
+            got = scope["embed"]([prompt + text for text in texts])
+            difference = np.abs(got - want).max()
+            if got.shape != want.shape or not difference <= TOLERANCE:
+                sys.exit(f"FAILED: {model.name}, opset {opset}: vectors {got.shape}, want {want.shape}, differ by {difference}")
+            print(f"{model.name}, opset {opset}: the vectors of {len(texts)} texts differ by {difference:.2g}")
+
+
 if __name__ == "__main__":
     check_all(pathlib.Path(sys.argv[1]))
     if len(sys.argv) > 2:
-        check_translators(str(pathlib.Path(sys.argv[2]).resolve()))
+        attn = str(pathlib.Path(sys.argv[2]).resolve())
+        for model in [*sorted((ROOT / "models" / "testdata").glob("sentence_*")), *map(pathlib.Path, sys.argv[3:])]:
+            check_embedder(attn, model.resolve())
+        check_translators(attn)

@@ -144,6 +144,9 @@ func (f *folder) readIfThere(name string, to any) (path string, err error) {
 // readBoth reads a tokenizer.json, and a target.json beside it.
 func readBoth(from *folder, data []byte) (*Tokenizer, error) {
 	t, err := parse(data)
+	if err == nil {
+		t, err = t.withLanguage(from)
+	}
 	if err != nil {
 		return nil, err
 	}

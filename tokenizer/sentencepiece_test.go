@@ -349,6 +349,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "add_prefix_space": false}`, `has add_dummy_prefix true, but tokenizer_config\.json add_prefix_space false`},
 		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "sp_model_kwargs": {"alpha": 1}}`, `sp_model_kwargs of tokenizer_config\.json has alpha`},
 		{"xlm-roberta", "added_tokens.json", `{"other": 0}`, `added_tokens\.json: has "other" with id 0, which is the id of "<s>"`},
+		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "NllbTokenizer"}`, `class "NllbTokenizer", want .* or a tokenizer\.json, which AutoTokenizer\.from_pretrained\(DIR\)\.save_pretrained\(DIR\) of transformers writes for most classes$`},
 		{"camembert", "config.json", `{"model_type": "mbart"}`, `belongs to a tokenizer of class ""`},
 	} {
 		all := files(c.dir)

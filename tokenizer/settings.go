@@ -188,7 +188,8 @@ func (s *settings) class(from *folder, known ...string) (string, error) {
 	}
 	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
 	return "", fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, "+
-		"or a tokenizer.json", quote.Text(s.Class), strings.Join(known, " or "))
+		"or a tokenizer.json, which AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) of transformers writes for most classes",
+		quote.Text(s.Class), strings.Join(known, " or "))
 }
 
 // onlyThese returns an error if the files of a directory have special or added tokens that are not in the list.

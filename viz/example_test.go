@@ -1,8 +1,6 @@
 package viz_test
 
 import (
-	"errors"
-	"io"
 	"log"
 	"os"
 
@@ -42,15 +40,8 @@ func ExampleChart() {
 		Lines:  []viz.Line{{Name: "gradient", X: []float64{72, 36, 6}, Y: []float64{44.1, 43.8, 21.5}, Markers: true}},
 		Levels: []viz.Level{{Name: "whole model", Y: 44.1}},
 	}
-	for name, write := range map[string]func(io.Writer) error{
-		"left.svg": c.SVG,
-		"left.png": func(w io.Writer) error { return c.PNG(w, 2) },
-	} {
-		file, err := os.Create(name)
-		if err != nil {
-			log.Fatal(err)
-		}
-		if err := errors.Join(write(file), file.Close()); err != nil {
+	for _, name := range []string{"left.svg", "left.png"} {
+		if err := viz.WriteFile(name, c); err != nil {
 			log.Fatal(err)
 		}
 	}

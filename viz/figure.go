@@ -2,7 +2,7 @@
 // that needs no network. It also writes them as CSV, JSON and NPY.
 //
 // All of these outputs are methods of Figure: its rows are queries, its columns are the keys
-// that they attend to. A Chart plots lines.
+// that they attend to. A Chart plots lines. WriteFile chooses the format by the name of a file.
 package viz
 
 import (

@@ -20,6 +20,7 @@ type evalCommand struct {
 	JSON    bool   `name:"json" help:"Write a JSON object; with --per-line, one for each line."`
 	PerLine bool   `help:"Write only the loss of each line: nats, tokens and, for a line that cannot be processed, the error."`
 	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed." needs:"per-line"`
+	languageFlags
 }
 
 func (evalCommand) Help() string {
@@ -37,7 +38,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
 		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
 	}
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting}, cmd.languageFlags)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (cmd *evalCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 func (cmd *evalCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *evalCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting}, cmd.languageFlags)
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,7 @@ func TestExitCodes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	newModel(t, "run")
 	copyModel(t, "sentence_mean", "encoder")
+	copyModel(t, "llama_text", "decoder")
 	pairs := filepath.Join(makePairs(t), "pairs.tsv")
 	if err := errors.Join(os.WriteFile("texts", []byte("a\nb\n"), 0o644), os.Rename(pairs, "pairs"), os.Mkdir("empty", 0o755)); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ func TestExitCodes(t *testing.T) {
 		"export --model texts --onnx y", "shards --output texts --merge", "train --resume --out texts",
 		// A model of the wrong kind.
 		"generate --model encoder a", "translate --model encoder a", "eval --model encoder --data pairs",
-		"export --model encoder --onnx y", "embed --model run texts", "heads --model encoder --sums texts",
+		"export --model decoder --onnx y", "embed --model run texts", "heads --model encoder --sums texts",
 	} {
 		want := exitInput
 		if strings.HasPrefix(line, "train") { // X is an output of attn train

@@ -110,8 +110,22 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 	return m, nil
 }
 
+// languageFlags are for commands that translate.
+type languageFlags struct {
+	From string `help:"Code of the language of sources (default that of the directory)." placeholder:"CODE" group:"Languages" needs:"model"`
+	To   string `help:"Code of the language of targets, such as fra_Latn (NLLB) or __fr__ (M2M100)." placeholder:"CODE" group:"Languages" needs:"model"`
+}
+
+// choose returns a model for the languages.
+func (f languageFlags) choose(m *models.Model) (*models.Model, error) {
+	if f == (languageFlags{}) {
+		return m, nil
+	}
+	return m.WithLanguages(f.From, f.To)
+}
+
 // loadTranslator loads an encoder-decoder.
-func loadTranslator(c console, dir string, o models.Options) (*models.Model, error) {
+func loadTranslator(c console, dir string, o models.Options, languages languageFlags) (*models.Model, error) {
 	m, err := load(c, models.Load, dir, o)
 	if err != nil {
 		return nil, err
@@ -119,14 +133,19 @@ func loadTranslator(c console, dir string, o models.Options) (*models.Model, err
 	if m.Sizes().Decoder == nil {
 		return nil, input.Errorf(dir, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
 	}
-	_, err = m.Tokenizer()
-	return m, err
+	if _, err = m.Tokenizer(); err != nil {
+		return nil, err
+	}
+	return languages.choose(m)
 }
 
 // openSource loads a model whose attention can be recorded. generate is the number of tokens that a decoder adds
 // to each text.
-func openSource(dir string, c console, generate int, f settingFlag) (s recording.Source, err error) {
+func openSource(dir string, c console, generate int, f settingFlag, languages languageFlags) (s recording.Source, err error) {
 	m, err := load(c, models.Load, dir, models.Options{Allowed: f.AllowSetting})
+	if err == nil {
+		m, err = languages.choose(m)
+	}
 	if err != nil {
 		return s, err
 	}

@@ -28,6 +28,9 @@ func choices() kong.Vars {
 	for _, m := range prune.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
 	}
+	for _, m := range (heads.Measures{}).List() {
+		lists["measures"] = append(lists["measures"], m.Name)
+	}
 	for _, p := range models.Poolings() {
 		lists["poolings"] = append(lists["poolings"], p.Name)
 	}

@@ -20,6 +20,7 @@ type generateCommand struct {
 	Seed        uint64  `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
 	Context     int     `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
 	numbersFlags
+	languageFlags
 	Chat      bool     `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
 	System    *string  `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
 	NoSpecial bool     `help:"Do not add special tokens; for a prompt that already contains them." group:"Model" excludes:"chat"`
@@ -63,6 +64,9 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	}
 	options.Tokens = cmd.Context
 	m, err := load(c, models.Load, cmd.Model, options)
+	if err == nil {
+		m, err = cmd.choose(m)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,14 +10,19 @@ import (
 	"github.com/attn-go/attn/internal/app/importance"
 	"github.com/attn-go/attn/internal/app/progress"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
+	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
 )
 
 type headsCommand struct {
 	scoredFlags
-	Texts int  `default:"200" help:"Number of pairs or texts on which to measure what the heads attend to." placeholder:"N" want:"at least 1"`
-	JSON  bool `name:"json" help:"Write a JSON object instead of tables."`
+	numbersFlags
+	Texts int     `default:"200" help:"Number of pairs or texts on which to measure what the heads attend to." placeholder:"N" want:"at least 1"`
+	JSON  bool    `name:"json" help:"Write a JSON object instead of tables."`
+	Sort  *string `enum:"${measures}" help:"Sort the table of measures, the largest value first: by ${measures_or}. Heads are only scored with --method." placeholder:"NAME" excludes:"top,json,per-line"`
+	Top   *string `enum:"${measures}" help:"Like --sort, with 10 heads only." placeholder:"NAME" excludes:"json,per-line"`
 
 	PerLine bool   `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance." excludes:"normalize,svg,png,html"`
 	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed." needs:"per-line"`
@@ -28,6 +33,8 @@ type headsCommand struct {
 	Color string `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width *int   `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
 	HTML  string `name:"html" help:"Write the grid as an HTML page that shows the value of each cell." placeholder:"FILE" group:"Files" writes:"file"`
+
+	Text *string `arg:"" optional:"" help:"Text to measure the heads on, instead of --data." placeholder:"TEXT" excludes:"data,method,per-line,sums"`
 }
 
 func (headsCommand) Help() string {
@@ -39,6 +46,8 @@ func (headsCommand) Help() string {
   attn heads --model runs/fra.run --per-line < corpus.tsv > measures.jsonl
   attn heads --model runs/fra.run --sums sums.json
   attn heads --model bert-base-uncased --data texts.txt --method gradient,confidence
+  attn heads --model gpt2 --data texts.txt --top induction
+  attn heads --model gpt2 "The cat sat on the mat. The cat sat"
 
 Each line of --data has these tab-separated columns:
   a text                           for a model that predicts masked words or the next word
@@ -48,6 +57,10 @@ Each line of --data has these tab-separated columns:
 15% of an encoder's tokens, selected by --seed, are masked. For two texts and their similarity,
 the loss is the squared difference between the cosine of their vectors and the similarity, after
 the similarities of the data are scaled to 0 to 1.
+
+Without --method, heads of any model are measured and not scored if --sort, --top, --weights,
+--precision or a text is given, or if --data has plain texts and the model has no loss on them.
+An encoder-decoder generates the targets of plain texts; with --per-line, it reads pairs.
 
 A higher score means a more important head. The scores of leave-one-out, gradient and
 taylor are in nats per token; see docs/heads.md for the formulas. leave-one-out is the
@@ -60,7 +73,7 @@ func (cmd *headsCommand) AdjustFiles(f *guard.Files) { f.Stdin = cmd.PerLine && 
 
 func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
-		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
+		return runLines(ctx, c, cmd, cmd.Data, "type texts, or pairs, source, tab, target, one per line")
 	}
 	methods, err := cmd.methods()
 	if err != nil {
@@ -83,10 +96,10 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	shown.Clear()
 	stopped := errors.Is(err, context.Canceled)
 	switch {
-	case err != nil && r.Layers == nil:
-		return err
 	case stopped && len(r.Scores) == 0:
 		return interrupted{"interrupted before a head was scored"}
+	case err != nil && len(r.Scores) == 0:
+		return err
 	}
 	if err := cmd.write(r, c); err != nil {
 		return err
@@ -95,6 +108,28 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		return interrupted{"interrupted; what has been measured so far is shown"}
 	}
 	return err
+}
+
+// open loads the model with its data or the text.
+func (cmd *headsCommand) open(c console, most tasks.Limits) (*tasks.Model, error) {
+	measures := cmd.Sort != nil || cmd.Top != nil || cmd.Text != nil || cmd.numbersFlags.given() || tasks.Unscored(cmd.Model, cmd.Data, cmd.options())
+	if len(cmd.Method) > 0 || !measures {
+		return cmd.scoredFlags.open(c, cmd.settingFlag, most)
+	}
+	if cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || cmd.Normalize {
+		return nil, usage("--svg, --png, --html and --normalize are for importance: want --method, and data that heads can be scored on")
+	}
+	o, err := cmd.numbers()
+	if err == nil && cmd.Text != nil {
+		err = checkText("argument", 1, *cmd.Text, recording.MaxText)
+	}
+	if err != nil {
+		return nil, err
+	}
+	open := func(dir string, o models.Options) (*tasks.Model, error) {
+		return tasks.OpenUnscored(dir, cmd.Data, cmd.Text, o, most)
+	}
+	return load(c, open, cmd.Model, o)
 }
 
 // write prints the report, or writes it to the files of the flags.
@@ -115,5 +150,8 @@ func (cmd *headsCommand) write(r reports.Importance, c console) error {
 	if !isTerminal(c.out) && cmd.Width == nil {
 		t.Width = 0 // programs read whole tables
 	}
-	return r.Write(c.out, t)
+	if cmd.Top != nil {
+		return r.Write(c.out, t, *cmd.Top, 10)
+	}
+	return r.Write(c.out, t, deref(cmd.Sort), 0)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"github.com/attn-go/attn/internal/app/shards"
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/app/texts"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/prune"
 )
 
 // Validate is called by the parser.
@@ -26,6 +27,9 @@ func (cmd *headsCommand) Validate() error {
 			}
 		}
 	}
+	if cmd.numbersFlags.given() && (len(cmd.Method) > 0 || cmd.Sums != "") {
+		return errors.New("--weights and --precision cannot be used with --method or --sums: heads are scored in float32")
+	}
 	return cmd.scoredFlags.Validate()
 }
 
@@ -33,25 +37,31 @@ func (cmd *headsCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 
 func (cmd *headsCommand) model() (string, bool) { return cmd.Model, true }
 
-// translator loads a translator with heads.
-func (cmd *headsCommand) translator(c console) (*models.Model, error) {
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
-	if err != nil {
+// load loads a model with heads, and an encoder-decoder if heads are scored.
+func (cmd *headsCommand) load(c console, o models.Options) (*models.Model, error) {
+	m, err := load(c, models.Load, cmd.Model, o)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(cmd.Method) > 0 && m.Sizes().Decoder == nil:
+		return nil, input.Errorf(cmd.Model, "is a %s model, want an encoder-decoder for --method with --per-line or --sums", m.Family.Name)
 	}
 	return m, tasks.WantHeads(cmd.Model, m)
 }
 
 func (cmd *headsCommand) stream(c console) (shards.Stream, error) {
-	m, err := cmd.translator(c)
+	methods, err := cmd.methods()
 	if err != nil {
 		return nil, err
 	}
-	var methods []prune.Method
-	if len(cmd.Method) > 0 {
-		if methods, err = cmd.methods(); err != nil {
-			return nil, err
-		}
+	o, err := cmd.numbers()
+	if err != nil {
+		return nil, err
+	}
+	o.Trainable = len(methods) > 0
+	m, err := cmd.load(c, o)
+	if err != nil {
+		return nil, err
 	}
 	f := importance.Lines(m, methods, c.err)
 	f.MaxBytes, f.Strict = texts.LongestPair, cmd.Strict
@@ -60,7 +70,7 @@ func (cmd *headsCommand) stream(c console) (shards.Stream, error) {
 
 // showMerged shows the report of lines that attn shards has added up.
 func (cmd *headsCommand) showMerged(c console, o importance.Options) error {
-	m, err := cmd.translator(c)
+	m, err := cmd.load(c, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
 	if err != nil {
 		return err
 	}

@@ -29,13 +29,14 @@ type mapCommand struct {
 	JSON    string  `name:"json" help:"Write the tokens and matrices as JSON." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	Embed   string  `name:"embed" help:"Write the page of attn view as an HTML fragment, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output" writes:"-"`
-	Film    string  `name:"film" help:"Write a WebP animation of how these heads changed during training, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" excludes:"text,target,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
+	Film    string  `name:"film" help:"Write a WebP animation of how these heads changed during training, from the recording of attn train." placeholder:"FILE" group:"Files, - for standard output" writes:"-" excludes:"text,target,from,to,pair,generate,value-weighted,scale=largest,svg,png,html,csv,json,embed,npy" stdin:""`
 	Dark    bool    `help:"Draw --png or --film on a dark ground." group:"Files, - for standard output" needs:"png|film"`
 	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png and --film beyond Latin, Greek and Cyrillic (default a system font)." placeholder:"FILE" group:"Files, - for standard output" needs:"png|film"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
 	ASCII   bool    `name:"ascii" help:"Draw with ASCII characters only, without colours." group:"On the terminal" excludes:"color=truecolor,color=256,color=16"`
 	settingFlag
+	languageFlags
 	Text *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input." needs:"model" stdin:""`
 }
 

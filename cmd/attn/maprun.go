@@ -25,7 +25,7 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	drawn := figures.ShortMarks(figure, record.Special) // tables have the original tokens
+	drawn := figures.Labelled(figure, record) // tables have the original tokens
 	if cmd.PNG != "" {
 		if drawn.Fonts, err = figures.Fonts(cmd.Font, drawn.Lacking()); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, *h
 
 // run runs the model and returns its weights.
 func (cmd *mapCommand) run(ctx context.Context, c console) (*heads.Record, error) {
-	from, err := openSource(cmd.Model, c, cmd.Steps, cmd.settingFlag)
+	from, err := openSource(cmd.Model, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,9 @@ type numbersFlags struct {
 	Weights tensor.Numbers `help:"Number format of the weights in memory (default that of --precision): float32; bfloat16, exact for bfloat16 files; float16, slower than bfloat16; int8, with an error of up to 1/254 of the largest weight in a row. Smaller formats make generation faster." placeholder:"NAME" group:"Model"`
 }
 
+// given reports whether a flag changes the numbers.
+func (f numbersFlags) given() bool { return f.Weights != 0 || f.options().Precision != tensor.Float32 }
+
 // numbers returns the options of Load.
 func (f numbersFlags) numbers() (models.Options, error) {
 	o := f.options()

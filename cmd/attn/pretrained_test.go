@@ -98,7 +98,7 @@ func TestRunModel(t *testing.T) {
 
 // The same for encoder–decoders, with targets of unequal lengths.
 func TestRunEncoderDecoder(t *testing.T) {
-	for _, name := range []string{"marian", "marian_two_vocabularies", "t5", "t5_1.1"} {
+	for _, name := range []string{"m2m100", "marian", "marian_two_vocabularies", "t5", "t5_1.1"} {
 		dir := "../../models/testdata/seq2seq/" + name
 		g := tensortest.Open(t, dir+"/golden.safetensors")
 		tokens := func(prefix, ids, lens string) []safetensors.Tensor {

@@ -11,7 +11,6 @@ import (
 
 // scoredFlags are the flags of the commands that score heads.
 type scoredFlags struct {
-	settingFlag
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
 	Data      string   `help:"Texts that the model was not trained on, one per line, with the columns that attn heads --help lists (default new dates, for a dates model)." placeholder:"FILE"`
 	Method    []string `enum:"${methods}" help:"${methods_or}, or several, comma-separated (default all but random)." placeholder:"NAME" group:"Importance"`
@@ -45,7 +44,7 @@ func (f *scoredFlags) methods() ([]prune.Method, error) {
 }
 
 // open loads the model with its data.
-func (f *scoredFlags) open(c console, most tasks.Limits) (*tasks.Model, error) {
-	open := func(dir string, o models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, most, o) }
-	return load(c, open, f.Model, models.Options{Allowed: f.AllowSetting})
+func (f *scoredFlags) open(c console, allowed settingFlag, most tasks.Limits) (*tasks.Model, error) {
+	open := func(dir string, o models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, o, most) }
+	return load(c, open, f.Model, models.Options{Allowed: allowed.AllowSetting})
 }

@@ -21,6 +21,7 @@ type translateCommand struct {
 	TSV    bool   `name:"tsv" help:"Write two columns, the translation and the error." xor:"form"`
 	Strict bool   `help:"Stop at the first line that cannot be translated."`
 	precisionFlag
+	languageFlags
 	Text []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input." stdin:""`
 }
 
@@ -31,10 +32,11 @@ func (translateCommand) Help() string {
   attn translate --model runs/dates --map "le 5 mars 2019"
   attn translate --model runs/fra.run --beam 4 < english.txt > french.txt
   attn translate --model t5-small "translate English to German: How are you?"
+  attn translate --model nllb-200-distilled-600M --to fra_Latn "How are you?"
 
-DIR contains a model of attn train or another encoder-decoder with a tokenizer, such as Marian
-or T5. T5 expects an instruction in the text. The output is limited to 20 plus twice the number
-of input tokens.
+DIR contains a model of attn train or another encoder-decoder with a tokenizer, such as Marian,
+NLLB or T5. T5 expects an instruction in the text, NLLB a language (--to). The output is limited
+to 20 plus twice the number of input tokens.
 
 The output has one line per input line, in the same order. A line that cannot be translated
 becomes {"error": "…"}; with --strict, it ends the run. A blank line stays blank. Results do not depend on how the
@@ -92,5 +94,5 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[texts.Translatio
 }
 
 func (cmd *translateCommand) load(c console) (*models.Model, error) {
-	return loadTranslator(c, cmd.Model, cmd.options())
+	return loadTranslator(c, cmd.Model, cmd.options(), cmd.languageFlags)
 }

@@ -22,6 +22,7 @@ type viewCommand struct {
 	Scores  string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
 	Steps   int      `name:"generate" help:"With a decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
 	settingFlag
+	languageFlags
 	Text []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
 }
 
@@ -75,7 +76,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	}
 	var sources []recording.Source
 	for _, dir := range cmd.Model {
-		s, err := openSource(dir, c, cmd.Steps, cmd.settingFlag)
+		s, err := openSource(dir, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
 		if err != nil {
 			return view.Options{}, err
 		}

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log"
 	"math"
@@ -54,11 +53,7 @@ func run(dir string) error {
 	}
 	fmt.Printf("weights %v, on padding %g\n", out.Weights.Shape(), onPadding)
 
-	file, err := os.Create(filepath.Join(dir, "lengths.svg"))
-	if err != nil {
-		return err
-	}
 	figure := viz.MaskedWeights(out.Weights, mask)
 	figure.Title, figure.Scale = "Multi-head attention with valid lengths 7 and 4", viz.Largest
-	return errors.Join(figure.SVG(file), file.Close())
+	return viz.WriteFile(filepath.Join(dir, "lengths.svg"), figure)
 }

@@ -5,9 +5,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log"
 	"math/rand/v2"
 	"os"
@@ -82,10 +80,10 @@ func run(dir string) error {
 		return err
 	}
 	// lesson end
-	return write(filepath.Join(dir, "prune-loss.svg"), viz.Chart{
+	return viz.WriteFile(filepath.Join(dir, "prune-loss.svg"), viz.Chart{
 		Title: "Loss as heads are removed", X: "heads left", Y: "loss, nats per token", Lines: []viz.Line{line},
 		Falling: true, Bare: true, YAxis: viz.Axis{Low: 0, High: 4},
-	}.SVG)
+	})
 }
 
 // trained returns a translator of dates with four heads in each of its three layers.
@@ -108,11 +106,8 @@ func trained(ctx context.Context, pairs []seq2seq.Pair) (*models.Model, error) {
 // drawScores draws a row for each layer and a column for each head.
 func drawScores(path string, p *models.Probe, s prune.Scores) error {
 	layers := p.Layers()
-	values := tensor.Zeros(len(layers), layers[0].Config().Heads)
+	values := tensor.FromFloat64s(s.Flat(layers), len(layers), layers[0].Config().Heads)
 	names := make([]string, len(layers))
-	for i, v := range s.Flat(layers) {
-		values.Data()[i] = float32(v)
-	}
 	for i, l := range layers {
 		names[i] = l.Config().Name
 	}
@@ -120,14 +115,5 @@ func drawScores(path string, p *models.Probe, s prune.Scores) error {
 	figure := viz.Weights(values, names, numbers)
 	figure.Title, figure.Unit, figure.Scale = "Increase in loss without each head", "loss, nats per token", viz.Largest
 	figure.RowTitle, figure.ColumnTitle = "layer", "head"
-	return write(path, figure.SVG)
-}
-
-// write writes a file.
-func write(path string, draw func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(draw(file), file.Close())
+	return viz.WriteFile(path, figure)
 }

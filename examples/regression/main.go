@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"math"
 	"math/rand/v2"
@@ -47,10 +46,7 @@ func run(dir string) error {
 	for i, v := range x.Data() {
 		y.Data()[i] = float32(truth(float64(v)) + 0.5*rng.NormFloat64())
 	}
-	at := tensor.Zeros(1, places, 1) // where the curve is estimated
-	for i := range places {
-		at.Data()[i] = 5 * float32(i) / (places - 1)
-	}
+	at := tensor.Reshape(nil, tensor.Linspace(0, 5, places), 1, places, 1) // where the curve is estimated
 
 	// The width is 1/w. It is learnt by estimating each observation from the others.
 	// lesson: fixed
@@ -76,13 +72,13 @@ func run(dir string) error {
 		c := viz.Chart{Title: title, X: "x", Y: "y", YAxis: viz.Axis{Low: -1, High: 5},
 			Lines: []viz.Line{{Name: "truth", Color: viz.Grey, Dashed: true}, {Name: "estimate", Color: 1}}}
 		for i := range c.Lines {
-			c.Lines[i].X = floats(at)
+			c.Lines[i].X = at.Float64s()
 		}
-		c.Lines[1].Y = floats(out)
+		c.Lines[1].Y = out.Float64s()
 		for _, v := range c.Lines[0].X {
 			c.Lines[0].Y = append(c.Lines[0].Y, truth(v))
 		}
-		c.Lines = append(c.Lines, viz.Line{Name: "observations", X: floats(x), Y: floats(y), Color: 2, Points: true})
+		c.Lines = append(c.Lines, viz.Line{Name: "observations", X: x.Float64s(), Y: y.Float64s(), Color: 2, Points: true})
 		return c
 	}
 	charts := viz.Multiples{Charts: []viz.Chart{curve("w = 1", fixed.Out), curve(fmt.Sprintf("w = %.1f, learnt", kernel.W.Item()), learnt.Out)}}
@@ -92,7 +88,7 @@ func run(dir string) error {
 
 	// Rows are queries, columns are observations: with the learnt width only near ones count.
 	numbers := [2][]string{} // places of the queries; indexes of the observations
-	for _, x := range floats(at) {
+	for _, x := range at.Float64s() {
 		numbers[0] = append(numbers[0], fmt.Sprintf("%.4g", x))
 	}
 	for i := range observations {
@@ -105,22 +101,6 @@ func run(dir string) error {
 	weights.Panels[0].Title, weights.Panels[1].Title = charts.Charts[0].Title, charts.Charts[1].Title
 	weights.Panels[1].NewLine = false
 	return errors.Join(
-		write(filepath.Join(dir, "regression.svg"), charts.SVG),
-		write(filepath.Join(dir, "regression-weights.svg"), weights.SVG))
-}
-
-func floats(t *tensor.Tensor) []float64 {
-	list := make([]float64, len(t.Data()))
-	for i, v := range t.Data() {
-		list[i] = float64(v)
-	}
-	return list
-}
-
-func write(path string, draw func(io.Writer) error) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(draw(file), file.Close())
+		viz.WriteFile(filepath.Join(dir, "regression.svg"), charts),
+		viz.WriteFile(filepath.Join(dir, "regression-weights.svg"), weights))
 }

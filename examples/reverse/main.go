@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -84,12 +83,8 @@ func run(dir string) error {
 	}
 	cross := record.Layer(heads.Cross, 0)
 	// lesson end
-	file, err := os.Create(filepath.Join(dir, "reverse.svg"))
-	if err != nil {
-		return err
-	}
 	weights := tensor.New(cross.Weights, cross.Heads, len(cross.Queries), len(cross.Keys))
 	figure := viz.Weights(weights, cross.Queries, cross.Keys)
 	figure.Title = "Cross-attention of a model that reverses strings"
-	return errors.Join(figure.SVG(file), file.Close())
+	return viz.WriteFile(filepath.Join(dir, "reverse.svg"), figure)
 }

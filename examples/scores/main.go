@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -59,9 +58,5 @@ func run(dir string) error {
 		figure.Panels = append(figure.Panels, panel)
 		fmt.Printf("%-22s weight of the matching key: %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
 	}
-	file, err := os.Create(filepath.Join(dir, "scores.svg"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(figure.SVG(file), file.Close())
+	return viz.WriteFile(filepath.Join(dir, "scores.svg"), figure)
 }

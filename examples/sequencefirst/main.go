@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -51,11 +50,7 @@ func run(dir string) error {
 	// lesson end
 	fmt.Println("output", out.Out.Shape())
 
-	file, err := os.Create(filepath.Join(dir, "sequencefirst.svg"))
-	if err != nil {
-		return err
-	}
 	figure := viz.MaskedWeights(seen, mask)
 	figure.Title = "A causal layer, sequence first: two sequences, four heads"
-	return errors.Join(figure.SVG(file), file.Close())
+	return viz.WriteFile(filepath.Join(dir, "sequencefirst.svg"), figure)
 }

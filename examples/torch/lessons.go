@@ -17,13 +17,10 @@ import (
 
 // regression draws the same observations as examples/regression.
 func regression(f *file) {
-	x, y, at := tensor.Uniform(f.rng, 0, 5, 1, 50, 1), tensor.Zeros(1, 50, 1), tensor.Zeros(1, 101, 1)
+	x, y, at := tensor.Uniform(f.rng, 0, 5, 1, 50, 1), tensor.Zeros(1, 50, 1), tensor.Reshape(nil, tensor.Linspace(0, 5, 101), 1, 101, 1)
 	slices.Sort(x.Data())
 	for i, v := range x.Data() {
 		y.Data()[i] = float32(2*math.Sin(float64(v)) + math.Pow(float64(v), 0.8) + 0.5*f.rng.NormFloat64())
-	}
-	for i := range at.Data() {
-		at.Data()[i] = float32(i) / 20
 	}
 	f.put("fixed.x", x)
 	f.put("fixed.y", y)

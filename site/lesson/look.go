@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -89,7 +88,7 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 		l := &record.Layers[i]
 		x := shownLayer{
 			Name: l.Name, Kind: l.Kind.String(), Numbers: m.HeadNumbers(l.Name),
-			Queries: labels(l.Queries, record.Special), Keys: labels(l.Keys, record.Special),
+			Queries: record.Labels(l.Queries), Keys: record.Labels(l.Keys),
 		}
 		for h := range l.Heads {
 			x.Heads = append(x.Heads, l.Head(h))
@@ -100,15 +99,4 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 		s.Layers = append(s.Layers, x)
 	}
 	return s, nil
-}
-
-// labels returns tokens as all pictures of attn label them: ∎ is a special token that ends the text, if the text has no
-// other.
-func labels(tokens, special []string) []string {
-	last := len(tokens) - 1
-	isSpecial := func(token string) bool { return slices.Contains(special, token) }
-	if last < 0 || slices.IndexFunc(tokens, isSpecial) != last {
-		return tokens
-	}
-	return append(slices.Clone(tokens[:last]), "∎")
 }

@@ -54,11 +54,7 @@ func (o observations) tensors() (x, y *tensor.Tensor) {
 
 // queries returns the places where the curve is estimated.
 func queries() *tensor.Tensor {
-	at := tensor.Zeros(1, places, 1)
-	for i := range places {
-		at.Data()[i] = 5 * float32(i) / (places - 1)
-	}
-	return at
+	return tensor.Reshape(nil, tensor.Linspace(0, 5, places), 1, places, 1)
 }
 
 // regressionData draws observations as examples/regression does.

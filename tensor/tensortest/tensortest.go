@@ -48,15 +48,11 @@ func Close(tb testing.TB, what string, got []float32, want []float64, budget flo
 // Near fails the test unless two tensors are equal up to rounding.
 func Near(tb testing.TB, what string, got, want *tensor.Tensor) {
 	tb.Helper()
-	exact := make([]float64, want.Len())
-	for i, v := range want.Data() {
-		exact[i] = float64(v)
-	}
 	budget := 2e-6
 	if want.Len() == 1 { // the gradient of a single factor sums over all pairs and features, with terms of both signs
 		budget *= 2
 	}
-	Close(tb, what, got.Data(), exact, budget)
+	Close(tb, what, got.Data(), want.Float64s(), budget)
 }
 
 // Same fails the test unless got and want have the same bits. All NaNs count as equal.

@@ -344,36 +344,20 @@ func New(l *heads.Layer, head int, weights []float32) viz.Panel {
 	return p
 }
 
-// EndMark replaces the special token at the end of a text.
-const EndMark = "∎"
-
-// ShortMarks returns the figure with EndMark instead of a special token that ends a text: the full
-// name would be a tall label above the map, or turn all other labels vertical. A token beside other
-// special tokens, such as [SEP] with [CLS], keeps its name.
-func ShortMarks(f viz.Figure, special []string) viz.Figure {
-	short := func(tokens []string) []string {
-		last := len(tokens) - 1
-		isMark := func(token string) bool { return slices.Contains(special, token) }
-		if last < 0 || !isMark(tokens[last]) || slices.ContainsFunc(tokens[:last], isMark) {
-			return tokens
-		}
-		return append(slices.Clone(tokens[:last]), EndMark)
-	}
+// Labelled returns the figure with the labels of the record's tokens.
+func Labelled(f viz.Figure, r *heads.Record) viz.Figure {
 	f.Panels = slices.Clone(f.Panels)
 	for i := range f.Panels {
 		p := &f.Panels[i]
-		p.Rows, p.Columns = short(p.Rows), short(p.Columns)
+		p.Rows, p.Columns = r.Labels(p.Rows), r.Labels(p.Columns)
 	}
 	return f
 }
 
-// Alignment returns a figure of the last layer of a record, averaged over its heads, for a text that both sides end with
-// the end mark.
+// Alignment returns a figure of the last layer of a record, averaged over its heads.
 func Alignment(r *heads.Record) viz.Figure {
 	l := r.Layers[len(r.Layers)-1]
-	l.Queries, l.Keys = slices.Clone(l.Queries), slices.Clone(l.Keys)
-	// The name of the mark would be a tall column label.
-	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = EndMark, EndMark
+	l.Queries, l.Keys = r.Labels(l.Queries), r.Labels(l.Keys)
 	return viz.Figure{Panels: []viz.Panel{New(&l, viz.Mean, l.Mean())}}
 }
 

@@ -13,12 +13,12 @@ import (
 )
 
 // A special token at the end of a text is shortened, unless there are other special tokens.
-func TestShortMarks(t *testing.T) {
+func TestLabelled(t *testing.T) {
 	special := []string{"[CLS]", "[SEP]", "<eos>"}
-	f := ShortMarks(viz.Figure{Panels: []viz.Panel{{
-		Rows: []string{"a", "b", "<eos>"}, Columns: []string{"[CLS]", "a", "[SEP]"},
-	}}}, special)
-	if got, want := f.Panels[0].Rows, []string{"a", "b", EndMark}; !slices.Equal(got, want) {
+	rows, columns := []string{"a", "Ġb", "<eos>"}, []string{"[CLS]", "a", "[SEP]"}
+	r := &heads.Record{Special: special, Layers: []heads.Layer{{Queries: rows, Keys: columns}}}
+	f := Labelled(viz.Figure{Panels: []viz.Panel{{Rows: rows, Columns: columns}}}, r)
+	if got, want := f.Panels[0].Rows, []string{"a", "▁b", "∎"}; !slices.Equal(got, want) {
 		t.Errorf("rows %q, want %q", got, want)
 	}
 	if got, want := f.Panels[0].Columns, []string{"[CLS]", "a", "[SEP]"}; !slices.Equal(got, want) {
@@ -41,13 +41,13 @@ func TestAffordable(t *testing.T) {
 // An alignment is the mean of the last layer; the record keeps its tokens.
 func TestAlignment(t *testing.T) {
 	tokens := []string{"a", "<eos>"}
-	r := &heads.Record{Layers: []heads.Layer{
+	r := &heads.Record{Special: tokens[1:], Layers: []heads.Layer{
 		{Name: "cross.0", Kind: heads.Cross, Heads: 1, Queries: tokens, Keys: tokens, Weights: []float32{1, 0, 0, 1}},
 		{Name: "cross.1", Kind: heads.Cross, Index: 1, Heads: 2, Queries: tokens, Keys: tokens, Weights: []float32{1, 0, 0, 1, 0, 1, 0, 1}},
 	}}
 	f := Alignment(r)
 	if p := f.Panels[0]; len(f.Panels) != 1 || p.Layer != 1 || p.Head != viz.Mean ||
-		!slices.Equal(p.Values, []float32{0.5, 0.5, 0, 1}) || !slices.Equal(p.Rows, []string{"a", EndMark}) || !slices.Equal(p.Columns, p.Rows) {
+		!slices.Equal(p.Values, []float32{0.5, 0.5, 0, 1}) || !slices.Equal(p.Rows, []string{"a", "∎"}) || !slices.Equal(p.Columns, p.Rows) {
 		t.Errorf("the figure is %+v", f)
 	}
 	if tokens[1] != "<eos>" {

@@ -123,7 +123,7 @@ func File(
 	figure := func(r *heads.Record) (viz.Figure, error) {
 		drawn, err := choice.Figure(r)
 		drawn.Fonts = have
-		return figures.ShortMarks(drawn, r.Special), err
+		return figures.Labelled(drawn, r), err
 	}
 	first, err := figure(f.Frames[0].Record)
 	if err != nil {

@@ -64,6 +64,6 @@ func Layer(record *heads.Record, layer int) (name, picture string, err error) {
 		f.Panels = append(f.Panels, p)
 	}
 	var svg strings.Builder
-	err = figures.ShortMarks(f, record.Special).SVG(&svg)
+	err = figures.Labelled(f, record).SVG(&svg)
 	return title(l), svg.String(), err
 }

@@ -3,12 +3,12 @@ package importance
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/app/tasks"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -22,8 +22,8 @@ type Options struct {
 	Progress func(stage string, done, all int)
 }
 
-// Measure scores the heads of a model on its data, and measures what they attend to. If ctx ends, the error
-// is that of ctx, and the report has the results so far: methods without a score are missing.
+// Measure scores the heads of a model on its data, unless it is unscored, and measures what they attend to. If ctx
+// ends, the error is that of ctx, and the report has the results so far: methods without a score are missing.
 func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance, error) {
 	r := reports.Importance{Model: m.Dir, Data: m.Data, Task: m.Name, Items: m.OfLines, Texts: len(m.Lines)}
 	var err error
@@ -38,23 +38,27 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 	if err != nil {
 		return r, err
 	}
+	r.Layers, r.Scores = Layers(m.Attention()), []reports.Scores{}
+	if probe != nil {
+		if r.Scores, err = score(ctx, probe, o); err != nil {
+			return r, err
+		}
+	}
+	tell := func(done, all int) { o.Progress("measuring attention", done, all) }
+	return r, measure(ctx, parts*min(o.Texts, texts), record, r.Layers, tell)
+}
+
+// score scores the heads of a probe. If ctx ends, it also returns the methods that have scores.
+func score(ctx context.Context, probe *models.Probe, o Options) ([]reports.Scores, error) {
 	layers := probe.Layers()
 	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
 		Methods: o.Methods, Normalize: o.Normalize, Seed: o.Seed,
 		Progress: func(done, all int) { o.Progress("scoring heads", done, all) },
 	})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		return r, err
-	}
 	if err != nil {
 		scores = slices.DeleteFunc(scores, func(s prune.Scores) bool {
 			return !slices.ContainsFunc(s.Flat(layers), func(v float64) bool { return !math.IsNaN(v) })
 		})
 	}
-	r.Layers, r.Scores = Layers(layers), Tabulate(layers, scores)
-	if err == nil {
-		tell := func(done, all int) { o.Progress("measuring attention", done, all) }
-		err = measure(ctx, parts*min(o.Texts, texts), record, r.Layers, tell)
-	}
-	return r, err
+	return Tabulate(layers, scores), err
 }

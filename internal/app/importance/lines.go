@@ -9,9 +9,11 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
+	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
 
@@ -32,26 +34,33 @@ type sums struct {
 	Counts map[string][]reports.Number `json:"counts"`
 }
 
-// Lines returns the filter of attn heads --per-line, which measures the heads of a translator on one pair at
-// a time. It reports unknown pieces of the texts to messages.
+// Lines returns the filter of attn heads --per-line, which measures the heads of a model on one line at a time: a
+// pair for an encoder-decoder, and a text for other models, with which methods must be empty. It reports unknown
+// pieces of the texts to messages.
 func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.Filter[Line] {
 	unknown := texts.NewUnknown(m, messages)
 	f := filter.Filter[Line]{Batch: 1, Write: filter.JSON[Line]}
 	f.Work = func(ctx context.Context, batch []*filter.Line[Line]) error {
-		pairs, of := texts.Pairs(batch)
+		pairs, of := []seq2seq.Pair{{Source: batch[0].Text}}, batch
+		if m.Sizes().Decoder != nil {
+			pairs, of = texts.Pairs(batch)
+		}
 		unknown.Pairs(pairs)
 		for i, p := range pairs {
-			r, err := m.Record(ctx, p.Source, p.Target, heads.RecorderOptions{})
+			layers := Layers(m.Attention())
+			parts, record, err := recording.Parts(m, [][2]string{{p.Source, p.Target}}, recording.MaxWeights)
+			if err == nil {
+				err = measure(ctx, parts, record, layers, func(int, int) {})
+			}
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err != nil {
-				of[i].Err = err
+			if of[i].Err = err; err != nil {
 				continue
 			}
 			of[i].Value = Line{}
-			for layer, list := range measures(r) {
-				of[i].Value[layer] = list
+			for _, l := range layers {
+				of[i].Value[l.Name] = l.Measures
 			}
 			if len(methods) == 0 {
 				continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/input"
@@ -53,6 +54,10 @@ func Merged(path string, m *models.Model, dir, id string, complete bool, o Optio
 	if err := f.measures(r.Layers); err != nil {
 		return r, err
 	}
+	if m.Sizes().Decoder == nil { // its lines have no scores
+		r.Task, r.Items, r.Scores = tasks.Attention, "texts", []reports.Scores{}
+		return r, nil
+	}
 	scores, err := f.scores(r.Layers, complete, o)
 	if err != nil {
 		return r, err
@@ -82,9 +87,9 @@ func (f *merged) measures(layers []reports.Layer) error {
 		if err := json.Unmarshal(f.Means[l.Name], &l.Measures); err != nil {
 			return f.bad("has no measures of %s, want the lines of attn heads --per-line", l.Name)
 		}
-		for name, values := range l.Measures {
-			if len(values) != l.Heads {
-				return f.bad("has %s of %d heads of %s, want %d", name, len(values), l.Name, l.Heads)
+		for _, m := range (heads.Measures{}).List() {
+			if n := len(l.Measures[m.Name]); n != l.Heads {
+				return f.bad("has %s of %d heads of %s, want %d", m.Name, n, l.Name, l.Heads)
 			}
 		}
 	}

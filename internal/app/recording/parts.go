@@ -11,6 +11,8 @@ import (
 // so that the weights of no record take more than the given number of bytes if that is possible. It
 // returns the number of records of each text. Record i, of text i/parts, has some of the layers; together
 // the records of a text have all.
+//
+// Errors: a text that the model cannot read, or that does not fit by Fits.
 func Parts(
 	m *models.Model, texts [][2]string, bytes int64,
 ) (parts int, record func(ctx context.Context, i int) (*heads.Record, error), err error) {
@@ -21,6 +23,9 @@ func Parts(
 			return 0, nil, err
 		}
 		longest = max(longest, source, target)
+	}
+	if err := Fits(m, longest); err != nil {
+		return 0, nil, err
 	}
 	layers := m.Attention()
 	all := int64(len(layers)) * LayerBytes(m, longest)

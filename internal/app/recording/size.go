@@ -2,7 +2,11 @@
 // memory.
 package recording
 
-import "github.com/attn-go/attn/models"
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/models"
+)
 
 const (
 	// MaxWeights limits the bytes of the weights of a text that are computed at once. BERT-large has 400 MB of
@@ -26,6 +30,14 @@ func LayerBytes(m *models.Model, n int) int64 {
 		heads = max(heads, y.Heads)
 	}
 	return 4 * int64(heads) * int64(n) * int64(n)
+}
+
+// Fits returns an error if the weights of a layer for a text of n tokens take more than MaxWeights.
+func Fits(m *models.Model, n int) error {
+	if bytes := LayerBytes(m, n); bytes > MaxWeights {
+		return fmt.Errorf("the weights of a layer for %d tokens take %d MB, want at most %d MB", n, bytes>>20, MaxWeights>>20)
+	}
+	return nil
 }
 
 // Lengths returns the number of tokens that a model reads of a text or a pair of texts, and the number of

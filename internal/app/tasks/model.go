@@ -44,12 +44,43 @@ type Limits struct {
 //
 // Errors: *flags.Error if there are no data; *input.Error for data that are wrong, and for a model
 // without heads or without a task.
-func Open(dir, data string, most Limits, o models.Options) (*Model, error) {
+func Open(dir, data string, o models.Options, most Limits) (*Model, error) {
 	task, err := taskOf(dir, data, o)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Task: *task, Data: data, Dir: dir}
+	o.Trainable = true
+	return task.open(dir, data, nil, o, most)
+}
+
+// Unscored reports whether the model in a directory has no loss, or data is a file of plain texts and the loss needs
+// more columns: then Open is an error, and OpenUnscored measures what heads attend to.
+func Unscored(dir, data string, o models.Options) bool {
+	if _, err := train.ReadLines(data, attention.data, 1); err != nil {
+		return false
+	}
+	task, err := taskOf(dir, data, o)
+	return err != nil || task.data.Least > 1
+}
+
+// OpenUnscored is Open of a model with heads that are measured and not scored: of any family, from lines in the format
+// of its task or from plain texts. An encoder-decoder generates the targets of plain texts. text, if not nil, is the
+// only line.
+func OpenUnscored(dir, data string, text *string, o models.Options, most Limits) (m *Model, err error) {
+	task := &attention
+	if text == nil && !Unscored(dir, data, o) {
+		if task, err = taskOf(dir, data, o); err != nil {
+			return nil, err
+		}
+	}
+	unscored := *task
+	unscored.probe, unscored.pipeline = nil, false
+	return unscored.open(dir, data, text, o, most)
+}
+
+// open loads the model in a directory, with its data, or with a text if it is not nil.
+func (t Task) open(dir, data string, text *string, o models.Options, most Limits) (m *Model, err error) {
+	m = &Model{Task: t, Data: data, Dir: dir}
 	if m.Recipe, err = train.ReadRecipe(dir); err != nil {
 		return nil, err
 	}
@@ -58,20 +89,21 @@ func Open(dir, data string, most Limits, o models.Options) (*Model, error) {
 	}
 	dated := data == "" && m.Recipe != nil && m.Recipe.Data == ""
 	switch {
+	case text != nil:
+		m.Data, m.Lines = "the command line", []train.Line{{Columns: []string{*text}}}
 	case dated:
 		var pairs []seq2seq.Pair
 		pairs, err = newDates(m.Recipe, most.Dates)
 		m.Data, m.Lines, m.NewDates = "built-in dates", LinesOf(pairs), most.Dates
 	case data == "":
-		return nil, flags.Errorf("--data is needed: a file with %s on each line%s", task.data.Want, task.data.Tabs())
+		return nil, flags.Errorf("--data is needed: a file with %s on each line%s", t.data.Want, t.data.Tabs())
 	default:
-		m.Lines, err = train.ReadLines(data, task.data, most.Lines)
+		m.Lines, err = train.ReadLines(data, t.data, most.Lines)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.Trainable = true
-	if !task.pipeline {
+	if !t.pipeline {
 		if m.Model, err = models.Load(dir, o); err != nil {
 			return nil, err
 		}
@@ -89,8 +121,11 @@ func Open(dir, data string, most Limits, o models.Options) (*Model, error) {
 	return m, WantHeads(dir, m.Model)
 }
 
-// WantHeads returns an error if the model of a directory has no attention heads.
+// WantHeads returns an error if the model of a directory has no attention heads or no tokenizer.
 func WantHeads(dir string, m *models.Model) error {
+	if _, err := m.Tokenizer(); err != nil {
+		return err
+	}
 	for _, l := range m.Attention() {
 		if l.Config().Heads > 0 {
 			return nil

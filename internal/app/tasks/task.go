@@ -51,7 +51,7 @@ func examples(of func(m *Model, line train.Line, seed uint64) (models.Example, e
 		list, err := ofLines(file, lines, func(line train.Line) (models.Example, error) {
 			e, err := of(m, line, seed)
 			if err == nil {
-				err = m.fits(max(len(e.IDs), len(e.Reads)))
+				err = recording.Fits(m.Model, max(len(e.IDs), len(e.Reads)))
 			}
 			return e, err
 		})
@@ -165,6 +165,14 @@ var vectors = Task{
 	},
 }
 
+// Attention is the name of the task of plain texts, and of models without a loss: heads are measured and not scored.
+const Attention = "attention"
+
+var attention = Task{
+	Name: Attention, Items: "texts", OfLines: "texts", line: "line", data: train.LineFormat{Want: "a text", Least: 1, Most: 1},
+	Source: firstColumn, texts: words.texts,
+}
+
 // DefaultMethods returns the methods that score heads if none is asked for: all but random.
 func DefaultMethods() []prune.Method {
 	return slices.DeleteFunc(prune.Methods(), func(p prune.Method) bool { return p == prune.Random })
@@ -185,8 +193,11 @@ func (t *Task) Methods(asked []prune.Method) ([]prune.Method, error) {
 	return asked, nil
 }
 
-// Probe returns a probe of the model on lines. Errors name the file of the lines.
+// Probe returns a probe of the model on lines, nil if heads are not scored. Errors name the file of the lines.
 func (m *Model) Probe(ctx context.Context, file string, lines []train.Line, seed uint64) (*models.Probe, error) {
+	if m.probe == nil {
+		return nil, nil
+	}
 	return m.probe(ctx, m, file, lines, seed)
 }
 
@@ -197,27 +208,22 @@ func (m *Model) encode(text string) (*tokenizer.Encoding, error) {
 		err = fmt.Errorf("the text has more than %d tokens, where the model truncates texts", m.embedder.MostTokens)
 	}
 	if err == nil {
-		err = m.fits(len(e.IDs))
+		err = recording.Fits(m.Model, len(e.IDs))
 	}
 	return e, err
-}
-
-// fits returns an error if the weights of a layer are too large for a text of n tokens.
-func (m *Model) fits(n int) error {
-	if bytes := recording.LayerBytes(m.Model, n); bytes > recording.MaxWeights {
-		return fmt.Errorf("the weights of a layer for %d tokens take %d MB, want at most %d MB",
-			n, bytes>>20, recording.MaxWeights>>20)
-	}
-	return nil
 }
 
 // Recorder returns the number of texts in the lines of the data, the number of records of each text, and
 // a function that makes them, as recording.Parts does.
 func (m *Model) Recorder() (texts, parts int, record func(ctx context.Context, i int) (*heads.Record, error), err error) {
-	var all [][2]string
-	for _, line := range m.Lines {
-		all = append(all, m.texts(line)...)
+	of, err := ofLines(m.Data, m.Lines, func(line train.Line) ([][2]string, error) {
+		_, _, err := recording.Parts(m.Model, m.texts(line), recording.MaxWeights) // an error names the line
+		return m.texts(line), err
+	})
+	if err != nil {
+		return 0, 0, nil, err
 	}
+	all := slices.Concat(of...)
 	parts, record, err = recording.Parts(m.Model, all, recording.MaxWeights)
 	return len(all), parts, record, err
 }

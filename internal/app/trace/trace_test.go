@@ -24,7 +24,7 @@ func TestGolden(t *testing.T) {
 	}
 	for dir, names := range map[string]map[string]string{
 		"bert_words": encoder, "bert_text": encoder, "roberta_tokens": encoder,
-		"seq2seq/marian": both, "seq2seq/t5": both,
+		"seq2seq/m2m100": both, "seq2seq/marian": both, "seq2seq/t5": both,
 	} {
 		t.Run(dir, func(t *testing.T) {
 			dir = filepath.Join("../../../models/testdata", dir)

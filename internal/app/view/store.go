@@ -16,8 +16,9 @@ import (
 // axis contains the tokens of one side of a matrix.
 type axis struct {
 	Tokens  []string `json:"tokens"`
-	Special []int    `json:"special"` // indices of special tokens
-	Words   [][2]int `json:"words"`   // [from, to) of each word
+	Special []int    `json:"special"`          // indices of special tokens
+	Words   [][2]int `json:"words"`            // [from, to) of each word
+	Labels  []string `json:"labels,omitempty"` // of the tokens, if they differ
 }
 
 // outline describes a record to the page without its weights.
@@ -139,6 +140,9 @@ func newAxis(tokens []string, r *heads.Record) *axis {
 		if slices.Contains(r.Special, t) {
 			a.Special = append(a.Special, i)
 		}
+	}
+	if labels := r.Labels(tokens); !slices.Equal(labels, tokens) {
+		a.Labels = labels
 	}
 	for _, s := range r.Words(tokens) {
 		a.Words = append(a.Words, [2]int{s.From, s.To})

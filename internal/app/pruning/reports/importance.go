@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
@@ -98,26 +99,31 @@ func shade(v, largest float64) string {
 	return "?" // not a number
 }
 
-// Write writes the grid of importance, followed by tables of importance and measures with a
-// line for each head. It uses the terminal's colours and width.
-func (r Importance) Write(w io.Writer, t viz.Terminal) error {
+// Write writes the grid of importance, if there are scores, followed by tables of importance and measures with a
+// line for each head. It uses the terminal's colours and width. The table of measures has the given number of rows at
+// most, and is sorted by a measure, the largest value first and heads without a value last; 0 and "" mean all heads in
+// the order of the model.
+func (r Importance) Write(w io.Writer, t viz.Terminal, measure string, most int) error {
 	d := drawing{Importance: r, t: t}
 	examples := quote.Counted(r.Texts, strings.TrimSuffix(r.Items, "s"), r.Items)
-	d.flow("importance on the "+r.Task, fmt.Sprintf("of %s of %s;", examples, r.Data), "larger is more important")
-	d.line("")
-	d.grid()
-	d.line("")
-	columns, ranks := d.methods()
-	if !ranks {
-		d.table(columns, "seconds")
+	if len(r.Scores) == 0 {
+		d.flow("what the heads attend to", fmt.Sprintf("in %s of %s", examples, r.Data))
 	} else {
-		d.table(columns, "rank correlation", "seconds")
-		d.flow("rank correlation:", "Spearman's,", "with leave-one-out")
+		d.flow("importance on the "+r.Task, fmt.Sprintf("of %s of %s;", examples, r.Data), "larger is more important")
+		d.line("")
+		d.grid()
+		d.line("")
+		if columns, ranks := d.methods(); !ranks {
+			d.table(columns, "", 0, "seconds")
+		} else {
+			d.table(columns, "", 0, "rank correlation", "seconds")
+			d.flow("rank correlation:", "Spearman's,", "with leave-one-out")
+		}
 	}
 	if len(r.Layers) > 0 && r.Layers[0].Measures != nil {
 		d.line("")
-		d.table(d.measures())
-		d.flow("uniform is the entropy", "of uniform weights, ln n;", "a dash does not apply")
+		d.table(d.measures(), measure, most)
+		d.flow("bound is the entropy", "of uniform weights, ln n;", "a dash does not apply")
 	}
 	_, err := io.WriteString(w, d.String())
 	return err
@@ -162,31 +168,39 @@ func (d *drawing) methods() (columns []column, ranks bool) {
 
 // measures returns a column for each measure.
 func (d *drawing) measures() (columns []column) {
-	for _, name := range []string{"entropy", "uniform", "distance", "confidence", "previous", "same", "next", "special"} {
-		c, key := column{name: name, format: "%.2f", full: 1}, name
-		switch name {
-		case "entropy", "distance":
+	for _, m := range (heads.Measures{}).List() {
+		c := column{name: m.Name, format: "%.2f", full: 1}
+		if m.Name == "entropy" || m.Name == "bound" || m.Name == "distance" { // they have no common limit
 			c.full = 0
-		case "uniform":
-			c.full, key = 0, "bound"
 		}
 		for _, l := range d.Layers {
-			c.values = append(c.values, l.Measures[key]...)
+			c.values = append(c.values, l.Measures[m.Name]...)
 		}
 		columns = append(columns, c)
 	}
 	return columns
 }
 
-// table writes a line for each head, followed by the lines of below. If the terminal is too narrow for all
-// columns, it writes several pieces.
-func (d *drawing) table(columns []column, below ...string) {
+// table writes a line for each head, at most the given number if it is not 0, sorted by a column if it is named,
+// followed by the lines of below. If the terminal is too narrow for all columns, it writes several pieces.
+func (d *drawing) table(columns []column, by string, most int, below ...string) {
 	head := fmt.Sprintf("%-8s %5s %4s", "kind", "layer", "head")
 	name := func(l Layer, h int) string { return fmt.Sprintf("%-8s %5d %4d", l.Kind, l.Index, h) }
 	if d.t.Width > 0 {
 		head = fmt.Sprintf("%-13s", "head")
-		name = func(l Layer, h int) string { return fmt.Sprintf("%-7s %5s", l.Kind, fmt.Sprintf("%d.%d", l.Index, h)) }
+		name = func(l Layer, h int) string { return fmt.Sprintf("%-7s %5s", l.Kind, viz.ShortHeadName(l.Index, h)) }
 	}
+	var names []string
+	var order []int
+	for _, l := range d.Layers {
+		for h := range l.Heads {
+			names, order = append(names, name(l, h)), append(order, len(order))
+		}
+	}
+	if c := find(columns, func(c column) bool { return c.name == by }); c != nil {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.values[b], c.values[a]) }) // NaN is smallest
+	}
+	order = order[:min(cmp.Or(most, len(order)), len(order))]
 	for i, piece := range pieces(columns, len(head), d.t.Width) {
 		if i > 0 {
 			d.line("")
@@ -196,16 +210,12 @@ func (d *drawing) table(columns []column, below ...string) {
 			line += fmt.Sprintf(" %*s", c.width(), c.name)
 		}
 		d.line(line)
-		at := 0
-		for _, l := range d.Layers {
-			for h := range l.Heads {
-				d.WriteString(name(l, h))
-				for _, c := range piece {
-					d.WriteString(" " + c.cell(at, d.t))
-				}
-				d.WriteByte('\n')
-				at++
+		for _, at := range order {
+			d.WriteString(names[at])
+			for _, c := range piece {
+				d.WriteString(" " + c.cell(at, d.t))
 			}
+			d.WriteByte('\n')
 		}
 		for _, text := range below {
 			line, end := text, len(head) // a long name takes the spaces before the first value

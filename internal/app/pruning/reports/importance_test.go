@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -36,8 +37,8 @@ func TestImportanceOnTerminals(t *testing.T) {
 	r := Importance{Data: "dates", Task: "translation", Items: "pairs", Texts: 20}
 	for _, kind := range []string{"encoder", "decoder", "cross"} {
 		l := Layer{Kind: kind, Name: kind, Heads: 8, Measures: map[string][]Number{}}
-		for _, m := range []string{"entropy", "bound", "distance", "confidence", "previous", "same", "next", "special"} {
-			l.Measures[m] = []Number{1, 0.5, 0.5, 0.5, 0.25, 0.5, 0.5, 12.5}
+		for _, m := range (heads.Measures{}).List() {
+			l.Measures[m.Name] = []Number{1, 0.5, 0.5, 0.5, 0.25, 0.5, 0.5, 12.5}
 		}
 		r.Layers = append(r.Layers, l)
 	}
@@ -46,10 +47,10 @@ func TestImportanceOnTerminals(t *testing.T) {
 		r.Scores = append(r.Scores, Scores{Method: method, Values: [][]Number{values, values, values}, Rank: -0.5, Seconds: 12.3})
 	}
 	heads := regexp.MustCompile(`(?m)^head  .*`)
-	for width, pieces := range map[int][]int{40: {2, 2, 2, 3, 3, 2}, 60: {3, 3, 4, 4}, 80: {6, 8}, 120: {6, 8}} {
+	for width, pieces := range map[int][]int{40: {2, 2, 2, 3, 3, 2, 2, 2}, 60: {3, 3, 4, 4, 4}, 80: {6, 6, 6}, 120: {6, 12}} {
 		for _, colors := range []viz.Colors{viz.NoColors, viz.TrueColor} {
 			var b strings.Builder
-			if err := r.Write(&b, viz.Terminal{Width: width, Colors: colors}); err != nil {
+			if err := r.Write(&b, viz.Terminal{Width: width, Colors: colors}, "", 0); err != nil {
 				t.Fatal(err)
 			}
 			text := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(b.String(), "")
@@ -68,8 +69,44 @@ func TestImportanceOnTerminals(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := r.Write(&b, viz.Terminal{}); err != nil || strings.Count(b.String(), "\nkind     layer head ") != 2 {
+	if err := r.Write(&b, viz.Terminal{}, "", 0); err != nil || strings.Count(b.String(), "\nkind     layer head ") != 2 {
 		t.Errorf("whole tables: %v\n%s", err, b.String())
+	}
+}
+
+// The table of measures is sorted, with unknown values last, and cut after its best rows.
+func TestRowsOfMeasures(t *testing.T) {
+	r := Importance{Items: "texts", Layers: []Layer{
+		{Kind: "decoder", Heads: 3, Measures: map[string][]Number{}}, {Kind: "decoder", Index: 1, Heads: 2, Measures: map[string][]Number{}},
+	}}
+	for _, m := range (heads.Measures{}).List() {
+		r.Layers[0].Measures[m.Name], r.Layers[1].Measures[m.Name] = []Number{1, 1, 1}, []Number{1, 1}
+	}
+	r.Layers[0].Measures["induction"], r.Layers[1].Measures["induction"] = []Number{0.25, NaN, -1}, []Number{0.5, 0.25}
+	for _, c := range []struct {
+		measure string
+		most    int
+		want    string
+	}{
+		{"", 0, "0 0, 0 1, 0 2, 1 0, 1 1"},
+		{"induction", 0, "1 0, 0 0, 1 1, 0 2, 0 1"},
+		{"induction", 2, "1 0, 0 0"},
+		{"entropy", 9, "0 0, 0 1, 0 2, 1 0, 1 1"},
+	} {
+		var b strings.Builder
+		if err := r.Write(&b, viz.Terminal{}, c.measure, c.most); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, line := range regexp.MustCompile(`(?m)^decoder .*`).FindAllString(b.String(), -1) {
+			fields := strings.Fields(line)
+			if got = append(got, fields[1]+" "+fields[2]); got[len(got)-1] == "0 1" && fields[len(fields)-1] != "-" {
+				t.Errorf("%q shows a value that is unknown", line)
+			}
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%d by %q: heads %s, want %s", c.most, c.measure, text, c.want)
+		}
 	}
 }
 

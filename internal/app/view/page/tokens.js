@@ -8,19 +8,19 @@ const unseen = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u
 
 export function visible(token) {
   if (token === "") return "∅";
-  const shown = token.replace(/[ \u0120▁]/gu, "▁") // a space, as tokenizers mark it
+  const shown = token.replaceAll(" ", "▁")
     .replace(unseen, (c) => ({ "\n": "⏎", "\t": "⇥" })[c] ?? "U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0"));
   return /^\p{M}/u.test(shown) ? "◌" + shown : shown;
 }
 
-// joined returns the pieces of a word as a word.
-const joined = (pieces) => visible(pieces.map((p, i) => (i > 0 ? p.replace(/^##/, "") : p)).join(""));
+// labelsOf returns the texts of the tokens of an axis.
+const labelsOf = (axis) => axis.labels ?? axis.tokens;
 
 // labelOf returns the label of a token: ∎ for a special token that ends the text, if the text has no other. Beside
 // other special tokens, as [SEP] beside [CLS], it keeps its name. Terminal, SVG and PNG do the same.
 export function labelOf(axis, at) {
   const ends = axis.special.length === 1 && axis.special[0] === at && at === axis.tokens.length - 1;
-  return ends ? "∎" : visible(axis.tokens[at]);
+  return ends ? "∎" : visible(labelsOf(axis)[at]);
 }
 
 // seen returns the visible part of an axis: spans of tokens, their labels, and marks, which is true for special tokens.
@@ -32,7 +32,7 @@ export function seen(axis) {
     return true;
   };
   if (state.x) spans = spans.filter((s) => !mark(s));
-  const label = ([from, to]) => (to - from > 1 ? joined(axis.tokens.slice(from, to)) : labelOf(axis, from));
+  const label = ([from, to]) => (to - from > 1 ? visible(labelsOf(axis).slice(from, to).join("")) : labelOf(axis, from));
   const labels = spans.map((s) => (state.w ? label(s).replace(/^▁(?=.)/u, "") : label(s))); // words need no mark of a space
   return { spans, labels, marks: spans.map(mark), block: 1 };
 }
