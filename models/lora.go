@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -66,10 +65,7 @@ func MergeAdapter(ctx context.Context, base, adapter, out string) error {
 			files = append(files, copied(from, name))
 		}
 	}
-	s := &safetensors.Stream{Metadata: maps.Clone(b.r.Metadata()), Tensors: b.r.Tensors()}
-	if own {
-		delete(s.Metadata, tokenizerFile) // of a model that attn has saved: the hash of the base's tokenizer
-	}
+	s := &safetensors.Stream{Metadata: map[string]string{"format": "pt"}, Tensors: b.r.Tensors()}                // no hashes of the base
 	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // as in rewrite
 	s.Data = func(w io.Writer, i int) error {
 		x, err := b.r.Tensor(s.Tensors[i].Name)
@@ -92,10 +88,7 @@ type adapter struct {
 
 // openAdapter opens an adapter and checks the settings that do not concern single tensors.
 func openAdapter(dir string) (a adapter, err error) {
-	const settings, weights = "adapter_config.json", "adapter_model.safetensors"
-	if a.Settings, err = openSettings(filepath.Join(dir, settings)); errors.Is(err, fs.ErrNotExist) {
-		return a, &FormatError{dir, errors.New("has no " + settings + ", want a LoRA adapter of peft")}
-	} else if err != nil {
+	if a.Settings, err = openSettings(filepath.Join(dir, "adapter_config.json")); err != nil {
 		return a, err
 	}
 	a.Only("peft_type", "LORA")
@@ -112,8 +105,8 @@ func openAdapter(dir string) (a adapter, err error) {
 	if err := a.check(); err != nil {
 		return a, err
 	}
-	if a.r, err = safetensors.Open(filepath.Join(dir, weights)); errors.Is(err, fs.ErrNotExist) {
-		err = &FormatError{dir, errors.New("has no " + weights + "; adapter_model.bin is a pickle, which is not read")}
+	if a.r, err = safetensors.Open(filepath.Join(dir, "adapter_model.safetensors")); errors.Is(err, fs.ErrNotExist) {
+		err = &FormatError{dir, errors.New("has no adapter_model.safetensors; adapter_model.bin is a pickle, which is not read")}
 	}
 	return a, err
 }

@@ -28,11 +28,10 @@ func Adapter(dir string) error {
 	if err != nil {
 		return nil
 	}
-	var a struct {
+	a := struct {
 		Type string `json:"peft_type"`
 		Base string `json:"base_model_name_or_path"`
-	}
-	a.Base = "BASE"              // if the file names none
+	}{Base: "BASE"} // if the file names none
 	_ = json.Unmarshal(data, &a) // attn merge reports errors
 	return fmt.Errorf("is a %s adapter of %s, not a model; to merge them: attn merge --base %s --adapter %s --out DIR",
 		quote.Name(strings.Replace(a.Type, "LORA", "LoRA", 1)), quote.Text(a.Base), quote.Shell(a.Base), quote.Shell(dir))
