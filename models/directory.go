@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -26,6 +27,9 @@ type directory struct {
 
 // openDirectory opens a directory. check is called before the weights are opened.
 func openDirectory(dir string, check func(*Settings) error) (*directory, error) {
+	if why := modeldir.Adapter(dir); why != nil {
+		return nil, &FormatError{dir, why}
+	}
 	settings, err := openSettings(filepath.Join(dir, configFile))
 	if err != nil {
 		return nil, err

@@ -41,6 +41,9 @@ type Options struct {
 	// default format of their caches, and Weights must be 0 or the same. Norms and activations are
 	// computed in float32.
 	Precision tensor.Numbers
+	// Allowed are names of unknown settings in config.json that Load ignores, such as "text_config.note".
+	// They must have no effect on the result. A name that is not in the file, or is known, is an error.
+	Allowed []string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights
 	// and Precision must be 0 or tensor.Float32.
@@ -170,6 +173,9 @@ func Load(dir string, o Options) (*Model, error) {
 // tokenizer, generation settings and pipeline.
 func (m *Model) Files() []string { return slices.Clone(m.files) }
 
+// Allowed returns Options.Allowed, to load a copy of the model.
+func (m *Model) Allowed() []string { return slices.Clone(m.Settings.allow) }
+
 // Params returns the parameters under their names in the file. If one tensor of the file stores
 // several parameters, their names end in ".0", ".1" and so on.
 //
@@ -217,6 +223,7 @@ func open(dir string, o Options) (*directory, Family, error) {
 		}
 		s.Ignore(harmless...)
 		s.Ignore(family.Harmless...)
+		s.allow = slices.Clone(o.Allowed)
 		return nil
 	})
 	if err != nil {

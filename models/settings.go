@@ -30,6 +30,7 @@ type Settings struct {
 	usual  map[string]json.RawMessage // for generation, if the files have no value
 	read   map[string]bool
 	parts  map[string]*Settings
+	allow  []string // Options.Allowed
 	wrong  *[]error
 }
 
@@ -226,15 +227,15 @@ func (s *Settings) Labels() []string {
 
 // unread returns the keys that have not been read, with their values. null means the default, and a tool for training
 // leaves notes that begin with unsloth_.
-func (s *Settings) unread() []string {
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		if !s.read[key] && string(s.values[key]) != "null" && !strings.HasPrefix(key, "unsloth_") {
-			all = append(all, fmt.Sprintf("%s = %s", quote.Name(s.prefix+key), quote.JSON(s.values[key])))
+func (s *Settings) unread() map[string]string {
+	all := map[string]string{}
+	for key, v := range s.values {
+		if !s.read[key] && string(v) != "null" && !strings.HasPrefix(key, "unsloth_") {
+			all[s.prefix+key] = quote.JSON(v)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.parts)) {
-		all = append(all, s.parts[key].unread()...)
+	for _, part := range s.parts {
+		maps.Copy(all, part.unread())
 	}
 	return all
 }
@@ -267,17 +268,28 @@ func (s *Settings) check() error {
 		return &FormatError{s.path, (*s.wrong)[0]}
 	}
 	unread := s.unread()
+	for _, name := range s.allow {
+		if unread[name] == "" {
+			return &FormatError{s.path, fmt.Errorf("has no unknown setting %s that could be allowed", quote.Text(name))}
+		}
+		delete(unread, name)
+	}
 	if len(unread) == 0 {
 		return nil
 	}
-	more := ""
-	if n := len(unread) - 1; n > 0 {
+	names, more := slices.Sorted(maps.Keys(unread)), ""
+	if n := len(names) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	kind := ""
+	kind, hint := "", ""
 	if name := s.Text("model_type", ""); name != "" {
 		kind = " for model_type " + quote.Name(name)
+		flag := quote.Shell(strings.Join(names, ","))
+		if len(flag) > 100 {
+			flag = "NAME"
+		}
+		hint = ", or --allow-setting " + flag + " if it does not"
 	}
-	return &FormatError{s.path, fmt.Errorf("setting %s%s is not known%s, and may change the result: "+
-		"want only settings that are known", unread[0], more, kind)}
+	return &FormatError{s.path, fmt.Errorf("setting %s = %s%s is not known%s, and may change the result: "+
+		"want only settings that are known%s", quote.Name(names[0]), unread[names[0]], more, kind, hint)}
 }

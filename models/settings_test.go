@@ -3,6 +3,7 @@ package models_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,5 +98,35 @@ func TestPipelineZeros(t *testing.T) {
 		} else if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %s", c.text, err, c.want)
 		}
+	}
+}
+
+// A setting that is allowed is ignored, also when the model is loaded again. Others are errors.
+func TestAllowedSettings(t *testing.T) {
+	dir := edit(t, "bert", map[string]any{"note": 3, "other": []int{1}})
+	o := models.Options{Trainable: true, Allowed: []string{"other", "note"}}
+	m, err := models.Load(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := models.Describe(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(m.Allowed(), o.Allowed) {
+		t.Errorf("allowed %q, want %q", m.Allowed(), o.Allowed)
+	}
+	for want, names := range map[string][]string{
+		`setting other = [1] is not known for model_type bert, and may change the result: want only settings that are known, or --allow-setting other if it does not`: {"note"},
+		`has no unknown setting "hidden_size" that could be allowed`: {"note", "other", "hidden_size"},
+		`has no unknown setting "absent" that could be allowed`:      {"note", "other", "absent"},
+	} {
+		o.Allowed = names
+		if _, err := models.Load(dir, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", names, err, want)
+		}
+	}
+	nested := edit(t, "gemma2_text", map[string]any{"rope_parameters": map[string]any{"rope_type": "linear", "factor": 2, "note": 1}})
+	if _, err := models.Load(nested, models.Options{Allowed: []string{"rope_parameters.note"}}); err != nil {
+		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 )
 
 type evalCommand struct {
+	settingFlag
 	Model   string `required:"" help:"Directory of the model." placeholder:"DIR"`
 	Data    string `help:"Tab-separated pairs, one per line (with --per-line, default standard input)." placeholder:"FILE" unless:"per-line" stdin:""`
 	Beam    int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N" want:"1 to 1000" excludes:"per-line"`
@@ -37,7 +38,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
 		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
 	}
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true}, cmd.languageFlags)
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting}, cmd.languageFlags)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (cmd *evalCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 func (cmd *evalCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *evalCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true}, cmd.languageFlags)
+	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting}, cmd.languageFlags)
 	if err != nil {
 		return nil, err
 	}

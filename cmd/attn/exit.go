@@ -66,7 +66,7 @@ func exitCode(err error) int {
 func noInput(err *fs.PathError) bool {
 	switch err.Op {
 	case "open", "stat":
-		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 	case "read":
 		info, statErr := os.Stat(err.Path)
 		return statErr == nil && info.IsDir()

@@ -77,7 +77,7 @@ func TestExitCodes(t *testing.T) {
 		"prune --model run --data X --out new", "prune --model X --data pairs --out new", "train --data X --out new", "train --data pairs --valid X --out new",
 		"train --resume --out X", "shards --input X --shards 1 --output new tokenize --model encoder",
 		"shards --input texts --shards 1 --output new tokenize --model X", "shards --output X --merge",
-		"models X", "generate --model X a", "export --model X --onnx y", "translate --model X a",
+		"models X", "merge --base X --adapter encoder --out new", "merge --base encoder --adapter X --out new", "generate --model X a", "export --model X --onnx y", "translate --model X a",
 	} {
 		for _, input := range []string{"missing", "empty"} {
 			check(exitInput, strings.Replace(line, "X", input, 1))
@@ -102,7 +102,8 @@ func TestExitCodes(t *testing.T) {
 	for line, x := range map[string]string{
 		"train --data pairs --out X": "texts", "prune --model run --data pairs --out X": "texts",
 		"shards --input texts --shards 1 --output X tokenize --model encoder": "texts", "fetch a/b --out X": "texts",
-		"map --model encoder --svg X hello": "empty", "embed --model encoder --npy X texts": "empty", "run --model encoder --out X hello": "empty",
+		"merge --base encoder --adapter encoder --out X": "texts",
+		"map --model encoder --svg X hello":              "empty", "embed --model encoder --npy X texts": "empty", "run --model encoder --out X hello": "empty",
 		"heads --model run --data pairs --svg X": "empty", "export --model run --onnx X": "empty", "apply --in texts --out X": "empty",
 		"prune --model run --data pairs --out new --report X": "empty",
 	} {

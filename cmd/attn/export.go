@@ -8,6 +8,7 @@ import (
 )
 
 type exportCommand struct {
+	settingFlag
 	Model string `required:"" help:"Directory of an encoder or of a translator of attn train." placeholder:"DIR"`
 	ONNX  string `required:"" name:"onnx" help:"ONNX file to write." placeholder:"FILE" writes:"file"`
 	Opset int    `default:"23" enum:"17,23" help:"ONNX opset, 23 or 17; use 17 for runtimes without the operator Attention." placeholder:"N"`
@@ -27,7 +28,7 @@ metadata contain the vocabularies. See docs/onnx.md for Python code for both.`
 }
 
 func (cmd *exportCommand) Run(_ context.Context, c console) error {
-	o := models.Options{Trainable: true}
+	o := models.Options{Trainable: true, Allowed: cmd.AllowSetting}
 	e, err := load(c, models.LoadEmbedder, cmd.Model, o)
 	export := e.ONNX
 	if errors.Is(err, models.ErrNoPipeline) {

@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/app/hub"
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/app/terminal"
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -54,29 +55,42 @@ func recordError(number int, err error) error {
 	return &input.Error{Name: "argument", Line: number, Err: err}
 }
 
-// modelsOf returns the directories of the models that the command line names.
-func modelsOf(parsed *kong.Context) (dirs []string) {
+// findModels replaces the names of models on the command line by their directories: names on the Hub by directories in
+// the cache of huggingface_hub. Its error names the commands that make a directory, because a first attempt is often a
+// name on the Hub.
+func findModels(parsed *kong.Context) (err error) {
 	for _, v := range flags.Given(parsed) {
-		if v.Tag.PlaceHolder == "DIR" && !v.Tag.Has("writes") && !v.Tag.Has("run") {
-			dirs = append(dirs, flags.Texts(v.Target)...)
+		if v.Tag.PlaceHolder != "DIR" || v.Tag.Has("writes") || v.Tag.Has("run") {
+			continue
+		}
+		names := flags.Texts(v.Target)
+		for i, name := range names {
+			dir, missing := models.Find(name)
+			if errors.Is(missing, fs.ErrNotExist) {
+				missing = noModel(name)
+			}
+			names[i], err = cmp.Or(dir, name), cmp.Or(err, missing)
+		}
+		if list, ok := v.Target.Addr().Interface().(*[]string); ok {
+			*list = names
+		} else {
+			v.Target.SetString(names[0])
 		}
 	}
-	return dirs
+	return err
 }
 
-// checkModels returns an error if the directory of a model does not exist. It names the commands that make one, because
-// a first attempt is often the name of a model on the Hub.
-func checkModels(dirs ...string) error {
-	for _, dir := range dirs {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !exists(dir) {
-			if why := modeldir.Explain(dir); why != nil {
-				return &input.Error{Name: dir, Err: why}
-			}
-			return input.Errorf(dir, "no such directory; "+
-				"attn fetch NAME downloads a pretrained model, attn train --out DIR trains a translator")
-		}
+// noModel returns the error for the directory of a model that does not exist.
+func noModel(name string) error {
+	if why := modeldir.Explain(name); why != nil {
+		return &input.Error{Name: name, Err: why}
 	}
-	return nil
+	fetch := name
+	if hub.CheckName(name) != nil {
+		fetch = "NAME"
+	}
+	return input.Errorf(name, "no such directory, and no model in the cache of the Hub; "+
+		"attn fetch %s downloads a pretrained model, attn train --out DIR trains a translator", fetch)
 }
 
 // load loads a model from a directory. It returns a usage error if the command would overwrite one
@@ -89,6 +103,9 @@ func load[M interface{ Files() []string }](c console, from func(string, models.O
 	if err != nil {
 		var none M
 		return none, err
+	}
+	for _, name := range o.Allowed {
+		c.say("warning: %s: setting %s is ignored, which may change the result", dir, name)
 	}
 	return m, nil
 }
@@ -124,8 +141,8 @@ func loadTranslator(c console, dir string, o models.Options, languages languageF
 
 // openSource loads a model whose attention can be recorded. generate is the number of tokens that a decoder adds
 // to each text.
-func openSource(dir string, c console, generate int, languages languageFlags) (s recording.Source, err error) {
-	m, err := load(c, models.Load, dir, models.Options{})
+func openSource(dir string, c console, generate int, f settingFlag, languages languageFlags) (s recording.Source, err error) {
+	m, err := load(c, models.Load, dir, models.Options{Allowed: f.AllowSetting})
 	if err == nil {
 		m, err = languages.choose(m)
 	}

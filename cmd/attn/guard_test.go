@@ -130,7 +130,7 @@ func TestEmptyPaths(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"train --out -", "fetch a/b --out -", "prune --model m --data d --out -", "shards --input * --shards 1 --output - tokenize"} {
+	for _, line := range []string{"train --out -", "fetch a/b --out -", "merge --base m --adapter m --out -", "prune --model m --data d --out -", "shards --input * --shards 1 --output - tokenize"} {
 		args := strings.Fields(line)
 		if code, said := quietly(args...); code != exitUsage || !strings.Contains(said, " -: want a directory, not standard output") {
 			t.Errorf("attn %s: exit code %d, %s", line, code, said)

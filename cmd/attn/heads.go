@@ -112,9 +112,9 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 
 // open loads the model with its data or the text.
 func (cmd *headsCommand) open(c console, most tasks.Limits) (*tasks.Model, error) {
-	measures := cmd.Sort != nil || cmd.Top != nil || cmd.Text != nil || cmd.numbersFlags.given() || tasks.Unscored(cmd.Model, cmd.Data)
+	measures := cmd.Sort != nil || cmd.Top != nil || cmd.Text != nil || cmd.numbersFlags.given() || tasks.Unscored(cmd.Model, cmd.Data, cmd.options())
 	if len(cmd.Method) > 0 || !measures {
-		return cmd.scoredFlags.open(c, most)
+		return cmd.scoredFlags.open(c, cmd.settingFlag, most)
 	}
 	if cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || cmd.Normalize {
 		return nil, usage("--svg, --png, --html and --normalize are for importance: want --method, and data that heads can be scored on")

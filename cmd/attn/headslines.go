@@ -70,7 +70,7 @@ func (cmd *headsCommand) stream(c console) (shards.Stream, error) {
 
 // showMerged shows the report of lines that attn shards has added up.
 func (cmd *headsCommand) showMerged(c console, o importance.Options) error {
-	m, err := cmd.load(c, models.Options{Trainable: true})
+	m, err := cmd.load(c, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -59,7 +60,7 @@ func runStream(ctx context.Context, c console, s shards.Stream, path, invitation
 	} else {
 		f, err := os.Open(path)
 		if err != nil {
-			return filter.Stats{}, err
+			return filter.Stats{}, fmt.Errorf("%w; without a file, attn reads standard input: echo TEXT | attn embed --model DIR", err)
 		}
 		defer f.Close()
 		in, name = f, path

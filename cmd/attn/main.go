@@ -42,6 +42,7 @@ type commands struct {
 	Prune pruneCommand `cmd:"" group:"Prune" help:"Remove the least important heads, and report the loss in quality."`
 
 	Fetch    fetchCommand    `cmd:"" group:"Pretrained models" help:"Download a pretrained model from the Hugging Face Hub."`
+	Merge    mergeCommand    `cmd:"" group:"Pretrained models" help:"Merge a LoRA adapter into its base model."`
 	Models   modelsCommand   `cmd:"" group:"Pretrained models" help:"Describe a model directory."`
 	Run      runCommand      `cmd:"" group:"Pretrained models" help:"Run a pretrained model, and write its logits, hidden states and attention weights to a file."`
 	Embed    embedCommand    `cmd:"" group:"Pretrained models" help:"Compute an embedding vector for each text."`
@@ -109,10 +110,11 @@ func run(ctx context.Context, args []string, c console) int {
 
 // execute checks the files that a command line names, and runs the command.
 func execute(parsed *kong.Context, c console) (err error) {
+	missing := findModels(parsed)
 	if c.writes, err = guard.Of(parsed.Selected()).Check(c.in, c.out, runFiles()); err != nil {
 		return err
 	}
-	if err := cmp.Or(flags.CheckFormats(parsed), checkModels(modelsOf(parsed)...)); err != nil {
+	if err := cmp.Or(flags.CheckFormats(parsed), missing); err != nil {
 		return err
 	}
 	return parsed.Run(c)

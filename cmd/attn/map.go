@@ -35,6 +35,7 @@ type mapCommand struct {
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
 	ASCII   bool    `name:"ascii" help:"Draw with ASCII characters only, without colours." group:"On the terminal" excludes:"color=truecolor,color=256,color=16"`
+	settingFlag
 	languageFlags
 	Text *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input." needs:"model" stdin:""`
 }

@@ -9,8 +9,9 @@ import (
 )
 
 type modelsCommand struct {
-	Dir  string `arg:"" help:"Directory of a model." placeholder:"DIR"`
+	Dir  string `arg:"" name:"model" help:"Directory of a model." placeholder:"DIR"`
 	JSON bool   `name:"json" help:"Write a JSON object."`
+	settingFlag
 }
 
 func (modelsCommand) Help() string {
@@ -25,7 +26,7 @@ the model can be loaded. Families: ` + strings.Join(models.Families().Types(), "
 }
 
 func (cmd *modelsCommand) Run(c console) error {
-	d, err := load(c, models.Describe, cmd.Dir, models.Options{})
+	d, err := load(c, models.Describe, cmd.Dir, models.Options{Allowed: cmd.AllowSetting})
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
+// settingFlag is for all commands that load a model.
+type settingFlag struct {
+	AllowSetting []string `help:"Setting of config.json that attn does not know, and that does not change results: ignore it, or several, comma-separated (default none)." placeholder:"NAME" group:"Model" needs:"model"`
+}
+
 // precisionFlag is for commands that run a model and do not change it.
 type precisionFlag struct {
+	settingFlag
 	Precision string `default:"float32" enum:"${precisions}" help:"Precision of products with the weights: float32; bfloat16, twice as fast on processors with AVX512-BF16; int8, three times as fast with AVX512-VNNI. See docs/models.md for their errors." placeholder:"NAME" group:"Model"`
 }
 
@@ -16,7 +22,7 @@ type precisionFlag struct {
 func (f precisionFlag) options() models.Options {
 	all := tensor.Precisions()
 	i := slices.IndexFunc(all, func(n tensor.Numbers) bool { return n.String() == f.Precision })
-	return models.Options{Precision: all[i]}
+	return models.Options{Precision: all[i], Allowed: f.AllowSetting}
 }
 
 // numbersFlags are for commands whose weights may have another format than their products.

@@ -13,6 +13,7 @@ import (
 )
 
 type pruneCommand struct {
+	settingFlag
 	scoredFlags
 	Out   string `required:"" help:"Directory for the pruned model and the report." placeholder:"DIR" writes:"model"`
 	Force bool   `help:"Overwrite an existing model."`

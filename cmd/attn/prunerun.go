@@ -23,7 +23,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	m, err := cmd.open(c, tasks.Limits{Lines: math.MaxInt, Dates: pruning.NewDates(cmd.Limit)})
+	m, err := cmd.open(c, cmd.settingFlag, tasks.Limits{Lines: math.MaxInt, Dates: pruning.NewDates(cmd.Limit)})
 	if err != nil {
 		return err
 	}

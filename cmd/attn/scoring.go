@@ -44,7 +44,7 @@ func (f *scoredFlags) methods() ([]prune.Method, error) {
 }
 
 // open loads the model with its data.
-func (f *scoredFlags) open(c console, most tasks.Limits) (*tasks.Model, error) {
-	open := func(dir string, _ models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, most) }
-	return load(c, open, f.Model, models.Options{})
+func (f *scoredFlags) open(c console, allowed settingFlag, most tasks.Limits) (*tasks.Model, error) {
+	open := func(dir string, o models.Options) (*tasks.Model, error) { return tasks.Open(dir, f.Data, o, most) }
+	return load(c, open, f.Model, models.Options{Allowed: allowed.AllowSetting})
 }

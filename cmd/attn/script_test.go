@@ -131,7 +131,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // checkMessage checks the standard error of a failure.
 func checkMessage(ts *testscript.TestScript, code int, text string) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "attn: ") || len(last) > 400 {
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "attn: ") || len(last) > 500 {
 		ts.Fatalf("the last line is %q, want one that says what is wrong", last)
 	}
 	for _, line := range lines[:len(lines)-1] {

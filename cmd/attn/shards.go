@@ -50,10 +50,6 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	}
 	filter, err := parseLines(c, cmd.Command)
 	if err != nil {
-		return usage("%s: %w", strings.Join(cmd.Command, " "), err)
-	}
-	dir, _ := filter.model()
-	if err := checkModels(dir); err != nil {
 		return err
 	}
 	todo, err := shards.Numbers(cmd.Shard, cmd.Shards, os.LookupEnv)
@@ -96,18 +92,19 @@ func (cmd *shardsCommand) merge(c console) error {
 	return nil
 }
 
-// parseLines parses the command line of a command that maps lines to lines.
-func parseLines(c console, args []string) (lineCommand, error) {
+// parseLines parses the command line of a command that maps lines to lines, and finds its model.
+func parseLines(c console, args []string) (cmd lineCommand, err error) {
 	parsed, exited, err := parse(context.Background(), args, console{in: c.in, out: io.Discard, err: io.Discard})
-	switch {
-	case exited >= 0:
-		return nil, errors.New("want a command, not its help")
-	case err != nil:
-		return nil, err
+	if exited >= 0 {
+		err = errors.New("want a command, not its help")
+	} else if err == nil {
+		var ok bool
+		if cmd, ok = parsed.Selected().Target.Addr().Interface().(lineCommand); !ok || !cmd.streams() {
+			err = errNotLines
+		}
 	}
-	cmd, ok := parsed.Selected().Target.Addr().Interface().(lineCommand)
-	if !ok || !cmd.streams() {
-		return nil, errNotLines
+	if err != nil {
+		return nil, usage("%s: %w", strings.Join(args, " "), err)
 	}
-	return cmd, nil
+	return cmd, findModels(parsed)
 }

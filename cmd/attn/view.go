@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/attn-go/attn/internal/app/progress"
 	"github.com/attn-go/attn/internal/app/recording"
@@ -20,6 +21,7 @@ type viewCommand struct {
 	Pair    *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text"`
 	Scores  string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
 	Steps   int      `name:"generate" help:"With a decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
+	settingFlag
 	languageFlags
 	Text []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
 }
@@ -58,6 +60,15 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	return view.New(o).ServeAt(ctx, cmd.Addr, cmd.Open, c.out, c.err)
 }
 
+// modelName returns the name of a directory, or of the model that it is in the cache of the Hub.
+func modelName(dir string) string {
+	dir = filepath.Clean(dir)
+	if name, ok := strings.CutPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "models--"); ok {
+		return strings.Replace(name, "--", "/", 1)
+	}
+	return filepath.Base(dir)
+}
+
 // options loads the models, or opens the files, that the page shows.
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
@@ -65,17 +76,16 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	}
 	var sources []recording.Source
 	for _, dir := range cmd.Model {
-		s, err := openSource(dir, c, cmd.Steps, cmd.languageFlags)
+		s, err := openSource(dir, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
 		if err != nil {
 			return view.Options{}, err
 		}
 		sources = append(sources, s)
 	}
-	name := func(i int) string { return filepath.Base(filepath.Clean(cmd.Model[i])) }
 	o := sources[0].Page()
-	o.Name = name(0)
+	o.Name = modelName(cmd.Model[0])
 	for i, s := range sources[1:] {
-		o.Others = append(o.Others, view.Model{Name: name(i + 1), Source: s})
+		o.Others = append(o.Others, view.Model{Name: modelName(cmd.Model[i+1]), Source: s})
 	}
 	var err error
 	if o.Film, err = train.ReadFilm(cmd.Model[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {

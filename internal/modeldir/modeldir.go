@@ -2,6 +2,7 @@
 package modeldir
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,29 @@ import (
 
 	"github.com/attn-go/attn/internal/quote"
 )
+
+// TokenizerFiles are the names of the files that tokenizers of models are read from.
+var TokenizerFiles = []string{
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.txt",
+	"vocab.json", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "source.spm", "target.spm",
+	"target_vocab.json",
+}
+
+// Adapter returns an error that says how to merge an adapter of peft if a directory contains one. transformers does not
+// read weights beside it either.
+func Adapter(dir string) error {
+	data, err := os.ReadFile(filepath.Join(dir, "adapter_config.json"))
+	if err != nil {
+		return nil
+	}
+	a := struct {
+		Type string `json:"peft_type"`
+		Base string `json:"base_model_name_or_path"`
+	}{Base: "BASE"} // if the file names none
+	_ = json.Unmarshal(data, &a) // attn merge reports errors
+	return fmt.Errorf("is a %s adapter of %s, not a model; to merge them: attn merge --base %s --adapter %s --out DIR",
+		quote.Name(strings.Replace(a.Type, "LORA", "LoRA", 1)), quote.Text(a.Base), quote.Shell(a.Base), quote.Shell(dir))
+}
 
 // Explain returns an error that says what a path is, and what to give in its place, if it is not a directory with one of
 // the given files. It returns nil if it is one, and if the path does not exist.
@@ -36,6 +60,9 @@ func Explain(dir string, files ...string) error {
 	}
 	if has(".") {
 		return nil
+	}
+	if why := Adapter(dir); why != nil {
+		return why
 	}
 	var within []string
 	for _, pattern := range []string{"*", "snapshots/*"} { // the cache of the hub has snapshots

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
@@ -91,12 +92,9 @@ func (m *Model) commit(ctx context.Context, revision string) (string, error) {
 }
 
 // small are the files besides the weights that models and tokenizers are read from.
-var small = []string{
-	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-	"chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model",
-	"source.spm", "target.spm", "target_vocab.json",
-	"modules.json", "config_sentence_transformers.json", "sentence_bert_config.json",
-}
+var small = append([]string{
+	"config.json", "generation_config.json", "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json",
+}, modeldir.TokenizerFiles...)
 
 // Names of weights.
 const (

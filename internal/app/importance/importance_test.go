@@ -37,7 +37,7 @@ func open(t *testing.T) (m *tasks.Model, pair string) {
 	if err := os.WriteFile(data, []byte(pair+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = tasks.Open(dir, data, tasks.Limits{Lines: 9}); err != nil {
+	if m, err = tasks.Open(dir, data, models.Options{}, tasks.Limits{Lines: 9}); err != nil {
 		t.Fatal(err)
 	}
 	return m, pair

@@ -131,7 +131,7 @@ func (o *Output) keep(ctx context.Context, f forms, left, examples *models.Probe
 // compare loads a model and returns the largest difference between its outputs and a reference. A difference
 // that is more than rounding is an error.
 func compare(ctx context.Context, dir string, examples *models.Probe, reference *models.Reference) (float64, error) {
-	m, err := models.Load(dir, models.Options{Trainable: true})
+	m, err := models.Load(dir, models.Options{Trainable: true, Allowed: examples.Model().Allowed()})
 	if err != nil {
 		return 0, err
 	}

@@ -60,7 +60,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	r.Data, r.Training.Smoothing = data, 0.25
 	writeRecipe(t, r, dir)
 	for file, want := range map[string]int{"": 12, data: 60 - 2*12} {
-		m, err := tasks.Open(dir, data, tasks.Limits{})
+		m, err := tasks.Open(dir, data, models.Options{}, tasks.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	// Built-in dates that one pruning has used are not used by the next.
 	r.Data = ""
 	writeRecipe(t, r, dir)
-	fresh, err := tasks.Open(dir, "", tasks.Limits{Dates: NewDates(12)})
+	fresh, err := tasks.Open(dir, "", models.Options{}, tasks.Limits{Dates: NewDates(12)})
 	if err != nil {
 		t.Fatal(err)
 	}

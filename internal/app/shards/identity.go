@@ -33,12 +33,13 @@ func NewIdentity(version string, args []string, dir string, weights bool) (id Id
 		}
 	}
 	id.Version = version
+	isModel := func(name string) bool { found, err := models.Find(name); return err == nil && found == dir }
 	for _, arg := range args { // the model's path may differ on another machine
-		if flag, value, ok := strings.Cut(arg, "="); ok && value == dir {
+		if flag, value, ok := strings.Cut(arg, "="); ok && isModel(value) {
 			id.Command = append(id.Command, flag)
 			arg = value
 		}
-		if arg == dir {
+		if isModel(arg) {
 			arg = "MODEL"
 		}
 		id.Command = append(id.Command, arg)

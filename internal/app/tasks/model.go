@@ -39,26 +39,27 @@ type Limits struct {
 	Dates int // new dates for a dates model, if there is no file
 }
 
-// Open loads the model in a directory, with its data from a file. data may be empty for a model that was
+// Open loads the model in a directory as parameters, with its data from a file. data may be empty for a model that was
 // trained on the built-in dates.
 //
 // Errors: *flags.Error if there are no data; *input.Error for data that are wrong, and for a model
 // without heads or without a task.
-func Open(dir, data string, most Limits) (*Model, error) {
-	task, err := taskOf(dir, data)
+func Open(dir, data string, o models.Options, most Limits) (*Model, error) {
+	task, err := taskOf(dir, data, o)
 	if err != nil {
 		return nil, err
 	}
-	return task.open(dir, data, nil, models.Options{Trainable: true}, most)
+	o.Trainable = true
+	return task.open(dir, data, nil, o, most)
 }
 
 // Unscored reports whether the model in a directory has no loss, or data is a file of plain texts and the loss needs
 // more columns: then Open is an error, and OpenUnscored measures what heads attend to.
-func Unscored(dir, data string) bool {
+func Unscored(dir, data string, o models.Options) bool {
 	if _, err := train.ReadLines(data, attention.data, 1); err != nil {
 		return false
 	}
-	task, err := taskOf(dir, data)
+	task, err := taskOf(dir, data, o)
 	return err != nil || task.data.Least > 1
 }
 
@@ -67,8 +68,8 @@ func Unscored(dir, data string) bool {
 // only line.
 func OpenUnscored(dir, data string, text *string, o models.Options, most Limits) (m *Model, err error) {
 	task := &attention
-	if text == nil && !Unscored(dir, data) {
-		if task, err = taskOf(dir, data); err != nil {
+	if text == nil && !Unscored(dir, data, o) {
+		if task, err = taskOf(dir, data, o); err != nil {
 			return nil, err
 		}
 	}
@@ -153,14 +154,14 @@ func newDates(r *train.Recipe, n int) ([]seq2seq.Pair, error) {
 }
 
 // taskOf returns the task of the model in a directory, whose weights are not loaded, with a file of data.
-func taskOf(dir, data string) (*Task, error) {
+func taskOf(dir, data string, o models.Options) (*Task, error) {
 	if _, err := os.Stat(filepath.Join(dir, models.PipelineFile)); err == nil {
 		if _, err := train.ReadLines(data, vectors.data, 1); err == nil {
 			return &vectors, nil
 		}
 		return &similarity, nil
 	}
-	d, err := models.Describe(dir, models.Options{})
+	d, err := models.Describe(dir, o)
 	if err != nil {
 		return nil, err
 	}

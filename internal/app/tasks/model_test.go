@@ -83,7 +83,7 @@ func TestOpen(t *testing.T) {
 		{"../../../models/testdata/sentence_dense", pairs, "similarity of texts", "pairs", "spearman", 2, 4, "a\tb\tc\n", `1: similarity "c", want a number`},
 		{"../../../models/testdata/sentence_dense", "the cat\na dog\nthe cat\n", "vectors of texts", "texts", "cosine", 2, 3, "a\tb\n", "1: has 2 columns, want two texts and a number, how similar they are, or only texts, with tabs between them"},
 	} {
-		m, err := Open(c.dir, write(t, c.data), Limits{Lines: 9})
+		m, err := Open(c.dir, write(t, c.data), models.Options{}, Limits{Lines: 9})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -116,7 +116,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: files %v", c.name, files)
 		}
 		path := write(t, c.wrong)
-		m, err = Open(c.dir, path, Limits{Lines: 9})
+		m, err = Open(c.dir, path, models.Options{}, Limits{Lines: 9})
 		if err == nil {
 			_, err = m.Probe(t.Context(), path, m.Lines, 1)
 		}
@@ -124,7 +124,7 @@ func TestOpen(t *testing.T) {
 		if c.wrongReason == "" && err != nil || c.wrongReason != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: error %v, want %s", c.name, err, want)
 		}
-		if _, err := Open(c.dir, "", Limits{}); !errors.As(err, new(*flags.Error)) {
+		if _, err := Open(c.dir, "", models.Options{}, Limits{}); !errors.As(err, new(*flags.Error)) {
 			t.Errorf("%s without data: %v", c.name, err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestOpenErrors(t *testing.T) {
 		"../../../models/testdata/bert":     "tokenizer: ../../../models/testdata/bert: has no tokenizer.json",
 		filepath.Join(t.TempDir(), "empty"): "no such file",
 	} {
-		if _, err := Open(dir, write(t, "a\n"), Limits{Lines: 1}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(dir, write(t, "a\n"), models.Options{}, Limits{Lines: 1}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", dir, err, want)
 		}
 	}
