@@ -146,14 +146,14 @@ func (w *writer) file() []byte {
 
 // shapes writes the widths that the drivers need.
 func (w *writer) shapes(arch string) {
-	block, tile := driverNamed("block"), driverNamed("additiveTile")
+	tile, scores := kernelNamed("gemm1"), kernelNamed("additiveTile1")
 	w.line("var shapes = [...]shape{")
 	for _, i := range implementationsOf(arch) {
 		panel, additive := "genericWidth", "additiveWidthGeneric"
-		if by := block.server(i); by != generic {
+		if by := tile.server(i); by != generic {
 			panel = fmt.Sprint(by.panel)
 		}
-		if by := tile.server(i); by != generic {
+		if by := scores.server(i); by != generic {
 			additive = fmt.Sprint(by.additive)
 		}
 		w.line("%s: {lanes: %d, panel: %s, additive: %s},", i.name, i.lanes, panel, additive)

@@ -121,14 +121,3 @@ func kernelNamed(name string) *kernel {
 	}
 	panic("no kernel " + name)
 }
-
-func driverNamed(name string) *driver {
-	for _, f := range families {
-		for i := range f.drivers {
-			if f.drivers[i].name == name {
-				return &f.drivers[i]
-			}
-		}
-	}
-	panic("no driver " + name)
-}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/simd/_asm/wasm"
@@ -118,12 +119,11 @@ func partOf(f *wasm.Func, n wasm.X, all func(), some [3]func()) {
 }
 
 func (f *wasmProgram) index(name string) int {
-	for i, p := range f.params {
-		if p.name == name {
-			return i
-		}
+	i := slices.IndexFunc(f.params, func(p param) bool { return p.name == name })
+	if i < 0 {
+		panic(f.Name() + " has no parameter " + name)
 	}
-	panic(f.Name() + " has no parameter " + name)
+	return i
 }
 
 // x returns a parameter: a pointer or an integer.
@@ -197,7 +197,7 @@ func (w *writer) imported(k *kernel) {
 		switch {
 		case p.typ == "int":
 			params, args = append(params, p.name+" int32"), append(args, "int32("+p.name+")")
-		case wasmPointers[p.typ]:
+		case foreign.MatchString(p.typ): // which an imported function cannot have
 			params, args = append(params, p.name+" unsafe.Pointer"), append(args, "unsafe.Pointer("+p.name+")")
 		default:
 			params, args = append(params, p.name+" "+p.typ), append(args, p.name)
@@ -223,9 +223,4 @@ func (w *writer) imported(k *kernel) {
 		list = "\n" + strings.Join(params, ",\n") + ",\n"
 	}
 	w.line("}\n\n//go:wasmimport attn %s\n//go:noescape\nfunc %sImport(%s) %s\n", k.name, k.name, list, result)
-}
-
-// wasmPointers are the types of pointers that an imported function cannot have.
-var wasmPointers = map[string]bool{
-	"*tileArgs": true, "*scoreArgs": true, "*gradArgs": true, "*distanceArgs": true, "*adamScalars": true,
 }
