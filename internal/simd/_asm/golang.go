@@ -40,14 +40,10 @@ func assemblyFiles(arch string, write func(f *family) string) map[string][]byte 
 // assembly returns the functions of a family for an architecture, with their comments.
 func (f *family) assembly(arch string, write func(k *kernel, i *implementation, name string) string) string {
 	var out strings.Builder
-	for _, k := range f.kernels {
-		for _, i := range implementationsOf(arch) {
-			if k.code[i] != nil {
-				name := k.name + i.suffix
-				text := write(&k, i, name)
-				fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
-			}
-		}
+	for k, i := range f.coded(arch) {
+		name := k.name + i.suffix
+		text := write(k, i, name)
+		fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
 	}
 	return out.String()
 }
@@ -56,13 +52,9 @@ func (f *family) assembly(arch string, write func(k *kernel, i *implementation, 
 func stubsFile(arch string) []byte {
 	w := newWriter(arch + " && !purego")
 	for _, f := range families {
-		for _, k := range f.kernels {
-			for _, i := range implementationsOf(arch) {
-				if k.code[i] != nil {
-					w.comment(k.name + i.suffix + " " + k.does)
-					w.line("//\n//go:noescape\nfunc %s%s%s\n", k.name, i.suffix, k.asm)
-				}
-			}
+		for k, i := range f.coded(arch) {
+			w.comment(k.name + i.suffix + " " + k.does)
+			w.line("//\n//go:noescape\nfunc %s%s%s\n", k.name, i.suffix, k.asm)
 		}
 	}
 	return w.file()

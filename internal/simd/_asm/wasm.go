@@ -39,13 +39,11 @@ func wasmFiles() map[string][]byte {
 	m := new(wasm.Module)
 	writeParts(m)
 	for _, f := range families {
-		for _, k := range f.kernels {
-			if write := k.code[wasmVectors]; write != nil {
-				s := parse(k.asm)
-				params, results := s.wasm()
-				writingWASM = &wasmProgram{m.Kernel(k.name, params, results), wasmVectors, s.params}
-				write()
-			}
+		for k, i := range f.coded("wasm") {
+			s := parse(k.asm)
+			params, results := s.wasm()
+			writingWASM = &wasmProgram{m.Kernel(k.name, params, results), i, s.params}
+			k.code[i]()
 		}
 	}
 	module, sum := m.Bytes()
@@ -180,10 +178,8 @@ func wasmStubs(sum int32) []byte {
 	w.comment("kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of the host's kernels.")
 	w.line("//\n//go:wasmimport attn available\nfunc kernelsAvailable() int32\n")
 	for _, f := range families {
-		for _, k := range f.kernels {
-			if k.code[wasmVectors] != nil {
-				w.imported(&k)
-			}
+		for k := range f.coded("wasm") {
+			w.imported(k)
 		}
 	}
 	return w.file()
