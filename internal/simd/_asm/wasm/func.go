@@ -149,13 +149,26 @@ func (f *Func) BranchIf(l Label, x X) {
 }
 
 // A value is a local.
-type value interface{ at() int }
+type value struct {
+	f     *Func
+	local int
+}
+
+func (v value) at() int { return v.local }
+
+// An operand is a value of some type.
+type operand interface{ at() int }
+
+// push pushes operands.
+func (f *Func) push(operands ...operand) {
+	for _, o := range operands {
+		f.get(o.at())
+	}
+}
 
 // Return ends the function with results.
-func (f *Func) Return(results ...value) {
-	for _, r := range results {
-		f.get(r.at())
-	}
+func (f *Func) Return(results ...operand) {
+	f.push(results...)
 	f.emit(opReturn)
 }
 
@@ -163,45 +176,38 @@ func (f *Func) Return(results ...value) {
 func (f *Func) ReturnV(v V) { f.Return(v) }
 
 // call calls a function of the same module. Its result, if it has one, is left on the stack.
-func (f *Func) call(g *Func, args ...value) {
-	for _, a := range args {
-		f.get(a.at())
-	}
+func (f *Func) call(g *Func, args ...operand) {
+	f.push(args...)
 	f.emit(opCall)
 	f.code = append(f.code, unsigned(g.index)...)
 }
 
 // Call calls a function without results of the same module.
-func (f *Func) Call(g *Func, args ...value) { f.call(g, args...) }
+func (f *Func) Call(g *Func, args ...operand) { f.call(g, args...) }
 
 // CallV calls a function of the same module whose result is a vector.
-func (f *Func) CallV(g *Func, args ...value) V {
+func (f *Func) CallV(g *Func, args ...operand) V {
 	f.call(g, args...)
 	return f.popV()
 }
 
 // An X is a local integer of 32 bits, such as an address.
-type X struct {
-	f     *Func
-	local int
-}
+type X struct{ value }
 
-func (x X) at() int { return x.local }
+// A Scalar is a local float32 or integer of 64 bits.
+type Scalar struct{ value }
 
 // ParamX returns a parameter.
-func (f *Func) ParamX(i int) X { return X{f, i} }
+func (f *Func) ParamX(i int) X { return X{value{f, i}} }
 
-// ParamF returns a parameter.
-func (f *Func) ParamF(i int) F { return F{f, i} }
-
-// ParamL returns a parameter.
-func (f *Func) ParamL(i int) L { return L{f, i} }
+// ParamScalar returns a parameter.
+func (f *Func) ParamScalar(i int) Scalar { return Scalar{value{f, i}} }
 
 // ParamV returns a parameter.
-func (f *Func) ParamV(i int) V { return V{f, i} }
+func (f *Func) ParamV(i int) V { return V{value{f, i}} }
 
 func (f *Func) popX() X {
-	x := X{f, f.local(I32)}
+	x := X{value{f, f.local(I32)}}
 	f.pop(x.local)
 	return x
 }
@@ -218,8 +224,7 @@ func (f *Func) pushInt(n int) {
 }
 
 func (x X) with(op byte, y X) X {
-	x.f.get(x.local)
-	x.f.get(y.local)
+	x.f.push(x, y)
 	x.f.emit(op)
 	return x.f.popX()
 }
@@ -280,18 +285,4 @@ func (f *Func) Load(p X, offset int) X {
 	f.emit(opI32Load, 2)
 	f.code = append(f.code, unsigned(offset)...)
 	return f.popX()
-}
-
-// An F is a local float32.
-type F struct {
-	f     *Func
-	local int
-}
-
-func (x F) at() int { return x.local }
-
-// An L is a local integer of 64 bits.
-type L struct {
-	f     *Func
-	local int
 }
