@@ -169,9 +169,6 @@ func (v V) PMax(w V) V { return v.op2(f32x4PMax, w) }
 // Sqrt returns the square roots.
 func (v V) Sqrt() V { return v.op1(f32x4Sqrt) }
 
-// Neg returns −v.
-func (v V) Neg() V { return v.op1(f32x4Neg) }
-
 // Abs returns |v|.
 func (v V) Abs() V { return v.op1(f32x4Abs) }
 
