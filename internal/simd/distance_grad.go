@@ -76,11 +76,7 @@ func (g *DistanceGrad) Queries(q []float32, row, queries int) {
 // padRows copies rows of h elements to rows of to elements, padded with 0, and reports which rows
 // are beyond distanceLimit.
 func padRows(dst []float32, beyond []bool, x []float32, row, rows, h, to int) ([]float32, []bool) {
-	dst = grow(dst, rows*to)
-	if cap(beyond) < rows {
-		beyond = make([]bool, rows)
-	}
-	beyond = beyond[:rows]
+	dst, beyond = grow(dst, rows*to), grow(beyond, rows)
 	for i := range rows {
 		d, src := dst[i*to:][:to], x[i*row:][:h]
 		copy(d, src)

@@ -204,19 +204,13 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 			if a == 0 {
 				continue
 			}
-			b := p.B.Data[k*p.B.Row:]
-			if p.B.Col != 1 {
-				s.row = grow(s.row, p.N)
-				for j := range s.row {
-					s.row[j] = b[j*p.B.Col]
-				}
-				b = s.row
-			}
+			s.row = grow(s.row, p.N)
+			b := contiguous(s.row, p.B.from(k, 0))
 			if a-a == 0 { // finite: its product with zero is zero
-				Axpy(a, b[:p.N], sums)
+				Axpy(a, b, sums)
 				continue
 			}
-			for j, v := range b[:p.N] {
+			for j, v := range b {
 				if v != 0 {
 					sums[j] += float32(a * v)
 				}
