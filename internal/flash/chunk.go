@@ -67,12 +67,12 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	default:
 		w.keyRows.Tiles, w.keyRows.Sparse, w.keyRows.Rounded = a.tilesFor(a.E), true, a.Rounded
 		useOrCopy(&w.keyRows, k, n, a.E)
-		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || finite(k, n, a.E)
+		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || k.Finite(n, a.E)
 		a.clearSums(w.dk, n, a.E)
 	}
 	w.valuesT.Tiles, w.valuesT.Sparse, w.valuesT.Rounded = a.tilesFor(a.EV), true, a.Rounded
 	w.valuesT.Copy(v.T(), a.EV, n)
-	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || finite(v, n, a.EV)
+	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || v.Finite(n, a.EV)
 	a.clearSums(w.dv, n, a.EV)
 }
 
@@ -261,7 +261,7 @@ func (w *backWorker) sum(a *Attention, sums []float32, size, at int, of simd.Mat
 	}
 	panels.Rounded = a.Rounded
 	useOrCopy(panels, rows, x.n, size)
-	known = known || finite(rows, x.n, size)
+	known = known || rows.Finite(x.n, size)
 	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, known, true)
 }
 

@@ -109,7 +109,7 @@ func (x *storedProduct) few(c, a Mat, strip limbs, m, j0, j1 int, s *scratch) {
 		x.strip(to, strip, m, j0, j1, s)
 	}
 	switch {
-	case strip.whole != nil || !to.finite(m, n):
+	case strip.whole != nil || !to.Finite(m, n):
 		x.byPanels(c, a, m, j0, j1)
 	case apart:
 		CopyRows(c.Data, c.Row, to.Data, to.Row, m, n)

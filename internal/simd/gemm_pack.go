@@ -227,11 +227,11 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 
 // careful reports whether p.Sparse makes a difference: whether an operand is not finite.
 func (p *Product) careful() bool {
-	return p.Sparse && !(p.A.finite(p.M, p.K) && p.B.finite(p.K, p.N))
+	return p.Sparse && !(p.A.Finite(p.M, p.K) && p.B.Finite(p.K, p.N))
 }
 
-// finite reports whether all elements of a matrix of the given size are finite.
-func (m Mat) finite(rows, cols int) bool {
+// Finite reports whether all elements of a matrix of the given size are finite.
+func (m Mat) Finite(rows, cols int) bool {
 	if m.Col != 1 {
 		m, rows, cols = m.T(), cols, rows
 	}
