@@ -242,9 +242,3 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 	p.recomputeTiny(i, rows, j, fewColumns)
 	return true
 }
-
-func fill(x []float32, v float32) {
-	for i := range x {
-		x[i] = v
-	}
-}

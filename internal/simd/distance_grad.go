@@ -48,9 +48,7 @@ func (g *DistanceGrad) Set(k []float32, row, keys, h int, w []float32, wantW boo
 	g.k, g.beyondK = padRows(g.k, g.beyondK, k, row, keys, h, g.row)
 	for _, x := range w {
 		if x := float32(math.Abs(float64(x))); x != 0 && !(x <= distanceLimit && x >= 1.0/distanceLimit) {
-			for j := range g.beyondK {
-				g.beyondK[j] = true
-			}
+			fill(g.beyondK, true)
 			break
 		}
 	}

@@ -35,6 +35,12 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
+func fill[T any](x []T, v T) {
+	for i := range x {
+		x[i] = v
+	}
+}
+
 // blockOfB is a block of B as the kernels read it: split into panels of width columns; the last may
 // be narrower. Row k of panel i starts at data[i*step+k*row]. It is either a copy, where each panel
 // is contiguous and the last is padded with undefined values, or B itself.
