@@ -332,15 +332,15 @@ func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 func (w *backWorker) repairNonFinite(b *backward, x block) {
 	a := b.a
 	for i := range x.n {
-		row := x.t.first + x.r + i
+		row, p := x.t.first+x.r+i, w.scores[i*w.stride:][:x.width]
 		if a.underflowed(row) {
-			w.underflowedWeights(b, row, x.j0, w.scores[i*w.stride:][:x.width])
+			exact, _, _, _ := a.exactWeights(row)
+			simd.Scale(p, a.Inverse[row], exact[x.j0:][:x.width])
 		}
 		bad := a.nonFinite(row)
 		if !bad && w.valuesFinite {
 			continue
 		}
-		p := w.scores[i*w.stride:][:x.width]
 		silent := zero(x.do.Data[i*x.do.Row:][:a.EV])
 		if b.g.DWeights != nil {
 			silent = silent && zero(b.g.DWeights[row*a.keys():][:a.keys()])
