@@ -126,6 +126,17 @@ func (s avxProgram) compare(predicate int, a Op, b reg.VecVirtual) mask {
 	return mask{y: y}
 }
 
+// testBits sets the zero flag if a and b have no bit in common.
+func (s avxProgram) testBits(a Op, b reg.VecVirtual) {
+	if s.lanes == 16 {
+		k := K()
+		VPTESTMD(a, b, k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(a, b)
+	}
+}
+
 // blend returns a in the lanes of m and b in the other lanes.
 func (s avxProgram) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
 	v := s.reg()

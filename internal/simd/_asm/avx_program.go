@@ -386,14 +386,7 @@ func (s avxProgram) spread(x reg.Register, v reg.VecVirtual, to ptr) vec {
 }
 
 func (s avxProgram) returnNone(v vec) {
-	bits := register(v)
-	if s.lanes == 16 {
-		k := K()
-		VPTESTMD(bits, bits, k)
-		KORTESTW(k, k)
-	} else {
-		VPTEST(bits, bits)
-	}
+	s.testBits(v.(Op), register(v))
 	ok := GP8()
 	SETEQ(ok)
 	Store(ok, ReturnIndex(0))

@@ -245,19 +245,17 @@ func toQuads(s avxProgram) {
 		VMULPS(inverse255, width, scale)
 		VDIVPS(width, most, inverse)
 		if s.lanes == 16 {
-			enough, some := K(), K()
+			enough := K()
 			VCMPPS(U8(0x0d), least, width, enough) // at least
 			VMOVAPS_Z(scale, enough, scale)
 			VMOVAPS_Z(inverse, enough, inverse)
-			VPTESTMD(bad, bad, some)
-			KORTESTW(some, some)
 		} else {
 			enough := s.reg()
 			VCMPPS(U8(0x0d), least, width, enough)
 			VANDPS(enough, scale, scale)
 			VANDPS(enough, inverse, inverse)
-			VPTEST(bad, bad)
 		}
+		s.testBits(bad, bad)
 		JZ(LabelRef(finite))
 		VMOVAPS(nan, scale)
 		Label(finite)
