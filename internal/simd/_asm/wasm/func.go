@@ -23,8 +23,8 @@ type Func struct {
 // Name returns the function's name.
 func (f *Func) Name() string { return f.name }
 
-func (f *Func) emit(b ...byte) {
-	f.code = append(f.code, b...)
+func (f *Func) emit(op byte, immediate ...byte) {
+	f.code = append(append(f.code, op), immediate...)
 	f.set = 0
 }
 
@@ -38,14 +38,12 @@ func (f *Func) get(local int) {
 		f.set = 0
 		return
 	}
-	f.emit(opLocalGet)
-	f.code = append(f.code, n...)
+	f.emit(opLocalGet, n...)
 }
 
 // pop sets a local to the value on the stack.
 func (f *Func) pop(local int) {
-	f.emit(opLocalSet)
-	f.code = append(f.code, unsigned(local)...)
+	f.emit(opLocalSet, unsigned(local)...)
 	f.set = len(f.code)
 }
 
@@ -137,15 +135,13 @@ func (f *Func) IfElse(x X, body, otherwise func()) {
 
 // Branch jumps to a label.
 func (f *Func) Branch(l Label) {
-	f.emit(opBr)
-	f.code = append(f.code, unsigned(f.depth-int(l))...)
+	f.emit(opBr, unsigned(f.depth-int(l))...)
 }
 
 // BranchIf jumps to a label if x is not 0.
 func (f *Func) BranchIf(l Label, x X) {
 	f.get(x.local)
-	f.emit(opBrIf)
-	f.code = append(f.code, unsigned(f.depth-int(l))...)
+	f.emit(opBrIf, unsigned(f.depth-int(l))...)
 }
 
 // A value is a local.
@@ -178,8 +174,7 @@ func (f *Func) ReturnV(v V) { f.Return(v) }
 // call calls a function of the same module. Its result, if it has one, is left on the stack.
 func (f *Func) call(g *Func, args ...operand) {
 	f.push(args...)
-	f.emit(opCall)
-	f.code = append(f.code, unsigned(g.index)...)
+	f.emit(opCall, unsigned(g.index)...)
 }
 
 // Call calls a function without results of the same module.
@@ -219,8 +214,7 @@ func (f *Func) Int(n int) X {
 }
 
 func (f *Func) pushInt(n int) {
-	f.emit(opI32Const)
-	f.code = append(f.code, signed(n)...)
+	f.emit(opI32Const, signed(n)...)
 }
 
 func (x X) with(op byte, y X) X {
@@ -282,7 +276,6 @@ func (x X) Not() X {
 // Load reads an integer.
 func (f *Func) Load(p X, offset int) X {
 	f.get(p.local)
-	f.emit(opI32Load, 2)
-	f.code = append(f.code, unsigned(offset)...)
+	f.emit(opI32Load, append([]byte{2}, unsigned(offset)...)...)
 	return f.popX()
 }

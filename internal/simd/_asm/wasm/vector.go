@@ -29,8 +29,7 @@ func (f *Func) popV() V {
 // vectorOp appends an instruction with the prefix of vectors.
 func (f *Func) vectorOp(op int, immediate []byte, operands ...operand) {
 	f.push(operands...)
-	f.emit(opVector)
-	f.code = append(append(f.code, unsigned(op)...), immediate...)
+	f.emit(opVector, append(unsigned(op), immediate...)...)
 }
 
 // vector is vectorOp for an instruction whose result is a vector.
