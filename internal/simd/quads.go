@@ -60,6 +60,7 @@ func inputQuads(dst, x []float32) {
 	}
 }
 
+// toQuadsGeneric sets dst to whole groups of x.
 func toQuadsGeneric(dst, x []float32, groups int) {
 	for k := 0; k < groups*groupSteps; k += groupSteps {
 		inputGroup(groupAt(dst, k), x[k:][:groupSteps])
