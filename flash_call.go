@@ -210,7 +210,12 @@ func (c *call) record(t *tensor.Tape) {
 	all := t.Make(1)
 	t.Record(all, func([]float32) {
 		g := c.grads(t)
-		g.DOut = c.out.in(gradOrZeros(t, c.out.x))
+		dout := gradOf(c.out.x)
+		if dout == nil { // only other results are used
+			dout = t.Floats(c.out.x.Len())
+			clear(dout)
+		}
+		g.DOut = c.out.in(dout)
 		g.DWeights, g.DLogSumExp = gradOf(c.weights), gradOf(c.logSumExp)
 		flash.Backward(&c.Attention, g)
 	})
@@ -230,16 +235,6 @@ func gradOf(x *tensor.Tensor) []float32 {
 		return g.Data()
 	}
 	return nil
-}
-
-// gradOrZeros is gradOf, but returns zeros instead of nil.
-func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
-	if g := gradOf(x); g != nil {
-		return g
-	}
-	zeros := t.Floats(x.Len())
-	clear(zeros)
-	return zeros
 }
 
 // begin tells the observers that a call begins.

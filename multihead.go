@@ -320,11 +320,7 @@ func wantInput(arg string, x *tensor.Tensor, layout Layout, length string, b, l,
 		letters[0], letters[1] = letters[1], letters[0]
 		want[0], want[1] = want[1], want[0]
 	}
-	fits := x.Rank() == len(want)
-	for a := 0; fits && a < len(want); a++ {
-		fits = want[a] < 0 || x.Dim(a) == want[a]
-	}
-	if fits {
+	if tensor.CheckShape(arg, x, "", want[:]...) == nil {
 		return
 	}
 	for a, n := range want {

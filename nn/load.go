@@ -149,17 +149,29 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	if err := together(tasks); err != nil {
 		return err
 	}
-	var memory []float32
-	var err error
+	var memory []float32 // for tensors that are read as a whole, because each row has elements of all parts
 	for i := range d {
-		switch e := &d[i]; {
-		case e.Transposed:
-			memory, err = e.readTransposed(r, prefix+e.Name, memory)
-		case e.Interleaved > 0:
-			memory, err = e.readInterleaved(r, prefix+e.Name, memory)
+		e := &d[i]
+		if !e.Transposed && e.Interleaved == 0 {
+			continue
 		}
-		if err != nil {
+		shape, n := e.shape(), 1
+		for _, size := range shape {
+			n *= size
+		}
+		if len(memory) < n {
+			memory = hugepages.Make[float32](n)
+		}
+		all := tensor.New(memory[:n], shape...)
+		if err := together(floatTasks(r, prefix+e.Name, 1<<17, []*tensor.Tensor{all})); err != nil {
 			return err
+		}
+		switch {
+		case n == 0:
+		case e.Transposed:
+			e.setTransposed(all)
+		default:
+			e.setInterleaved(all)
 		}
 	}
 	return nil
@@ -189,19 +201,9 @@ func floatTasks(r *safetensors.Reader, name string, length int, parts []*tensor.
 	return tasks
 }
 
-// readTransposed reads a tensor whose rows become columns of the parts. Each row has an element of every output, so the
-// tensor is read as a whole. It returns its buffer for the next tensor.
-func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []float32) ([]float32, error) {
-	shape := e.shape()
-	in, columns := shape[0], shape[1]
-	if len(memory) < in*columns {
-		memory = hugepages.Make[float32](in * columns)
-	}
-	all := memory[:in*columns]
-	err := together(floatTasks(r, name, 1<<17, []*tensor.Tensor{tensor.New(all, in, columns)}))
-	if err != nil || len(all) == 0 {
-		return memory, err
-	}
+// setTransposed sets the parts to columns of a matrix [in out].
+func (e *Entry) setTransposed(matrix *tensor.Tensor) {
+	all, in, columns := matrix.Data(), matrix.Dim(0), matrix.Dim(1)
 	first := 0
 	for _, part := range e.Parts {
 		y := part.Data()
@@ -214,24 +216,11 @@ func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []floa
 		part.SetTransposed(all[first:], columns)
 		first += part.Shape()[0]
 	}
-	return memory, nil
 }
 
-// readInterleaved reads a tensor whose rows alternate between the parts. It returns its buffer for the next tensor.
-func (e *Entry) readInterleaved(r *safetensors.Reader, name string, memory []float32) ([]float32, error) {
-	shape := e.shape()
-	n := 1
-	for _, size := range shape {
-		n *= size
-	}
-	if len(memory) < n {
-		memory = hugepages.Make[float32](n)
-	}
-	all := memory[:n]
-	if err := together(floatTasks(r, name, 1<<17, []*tensor.Tensor{tensor.New(all, shape...)})); err != nil || n == 0 {
-		return memory, err
-	}
-	at, block := 0, n/e.Interleaved
+// setInterleaved sets the parts to rows of a tensor, which alternate between them.
+func (e *Entry) setInterleaved(x *tensor.Tensor) {
+	all, at, block := x.Data(), 0, x.Len()/e.Interleaved
 	copyOut := func(to []float32) {
 		rows := len(to) / e.Interleaved // numbers of a block
 		for i := range e.Interleaved {
@@ -247,7 +236,6 @@ func (e *Entry) readInterleaved(r *safetensors.Reader, name string, memory []flo
 		copyOut(rows)
 		part.SetRows(0, rows)
 	}
-	return memory, nil
 }
 
 // MismatchError describes the differences between the tensors of a file and the parameters to load. It uses the names

@@ -55,40 +55,33 @@ func (e *Entry) shape() []int {
 	wrong := func(got []int, want string, args ...any) {
 		panic(&tensor.ShapeError{Op: "nn: StateDict", Arg: fmt.Sprintf("entry %q", e.Name), Got: got, Want: fmt.Sprintf(want, args...)})
 	}
-	if len(e.Parts)+len(e.Packed) == 0 {
+	var shapes [][]int
+	for _, p := range e.Parts {
+		shapes = append(shapes, p.Shape())
+	}
+	for _, p := range e.Packed {
+		shapes = append(shapes, p.Shape())
+	}
+	if len(shapes) == 0 {
 		panic(fmt.Sprintf("nn: StateDict: entry %q has no parts", e.Name))
 	}
-	for _, p := range e.Parts {
-		if n := e.Interleaved; n > 0 && (p.Rank() == 0 || p.Dim(0)%n != 0 || e.Transposed) {
-			wrong(p.Shape(), "rows for %d blocks, not transposed", n)
+	shape := slices.Clone(shapes[0])
+	for i, part := range shapes {
+		if n := e.Interleaved; n > 0 && (len(part) == 0 || part[0]%n != 0 || e.Transposed) {
+			wrong(part, "rows for %d blocks, not transposed", n)
 		}
-	}
-	if len(e.Parts) == 0 {
-		return e.packedShape()
-	}
-	shape := slices.Clone(e.Parts[0].Shape())
-	for _, p := range e.Parts[1:] {
-		if len(shape) == 0 || p.Rank() != len(shape) || !slices.Equal(p.Shape()[1:], shape[1:]) {
-			wrong(p.Shape(), "[N %v] as its first part", shape[min(1, len(shape)):])
+		if i == 0 {
+			continue
 		}
-		shape[0] += p.Dim(0)
+		if len(shape) == 0 || len(part) != len(shape) || !slices.Equal(part[1:], shape[1:]) {
+			wrong(part, "[N %v] as its first part", shape[min(1, len(shape)):])
+		}
+		shape[0] += part[0]
 	}
 	if e.Transposed {
 		if len(shape) != 2 {
 			wrong(shape, "a matrix to transpose")
 		}
-		slices.Reverse(shape)
-	}
-	return shape
-}
-
-// packedShape is shape for packed matrices.
-func (e *Entry) packedShape() []int {
-	shape := []int{0, e.Packed[0].Shape()[1]}
-	for _, p := range e.Packed {
-		shape[0] += p.Shape()[0]
-	}
-	if e.Transposed {
 		slices.Reverse(shape)
 	}
 	return shape

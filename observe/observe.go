@@ -323,7 +323,7 @@ func (r *ChosenWeights) Begin(s attn.Sizes) {
 	r.shape = [4]int{s.B, s.H, s.Lq, s.Lk}
 	r.heads, r.shape[1] = chosen("heads", r.Heads, "H", s.H)
 	r.queries, r.shape[2] = chosen("queries", r.Queries, "Lq", s.Lq)
-	r.data = make([]float32, s.B*r.shape[1]*r.shape[2]*s.Lk)
+	r.data = tensor.Zeros(r.shape[:]...).Data()
 }
 
 // chosen returns for each number below n its index in the list, or −1, and the number of selected
@@ -372,23 +372,13 @@ func Weights(tell func(layer string, weights *tensor.Tensor)) attn.Observer {
 }
 
 type gathered struct {
-	tell    func(layer string, weights *tensor.Tensor)
-	sizes   attn.Sizes
-	weights *tensor.Tensor
-}
-
-func (g *gathered) Begin(s attn.Sizes) {
-	g.sizes, g.weights = s, tensor.Zeros(s.B, s.H, s.Lq, s.Lk)
-}
-
-func (g *gathered) Row(at attn.Row, weights []float32) {
-	s := g.sizes
-	copy(g.weights.Data()[((at.Batch*s.H+at.Head)*s.Lq+at.Query)*s.Lk:], weights)
+	ChosenWeights // of all heads and queries
+	tell          func(layer string, weights *tensor.Tensor)
 }
 
 // End hands the weights over.
 func (g *gathered) End() {
-	w := g.weights
-	g.weights = nil
+	w := tensor.New(g.data, g.shape[:]...)
+	g.data = nil
 	g.tell(g.sizes.Layer, w)
 }

@@ -45,7 +45,7 @@ func (*alibi) Adds() bool { return true }
 func (r *alibi) Apply(at attn.Row, param, scores []float32) {
 	slope, d := param[0], at.Position-at.Key
 	for n := range scores {
-		scores[n] -= float32(slope * float32(abs(d-n)))
+		scores[n] -= float32(slope * float32(max(d-n, n-d)))
 	}
 }
 
@@ -251,11 +251,4 @@ func wantHeadSize(x *tensor.Tensor, e int) {
 	if got := x.Dim(-1); got != e {
 		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
 	}
-}
-
-func abs(n int) int {
-	if n < 0 {
-		return -n
-	}
-	return n
 }

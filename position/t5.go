@@ -179,7 +179,7 @@ func (r *t5Bias) runs(at attn.Row, n int, f func(bucket, lo, hi int)) {
 			f(0, lo, n)
 			return
 		}
-		i, bucket := r.bucket(abs(d))
+		i, bucket := r.bucket(max(d, -d))
 		hi := n
 		switch {
 		case d >= 0: // and the distance decreases from key to key

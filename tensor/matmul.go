@@ -83,29 +83,30 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, n)
 			sparse := !finite(dout, a.data, b.data)
-			if da, fresh := t.gradOf(a); da != nil { // dA += dOut·Bᵀ
-				simd.Multiply(&simd.Product{
-					M: m, N: k, K: n, A: d, B: bm.T(), C: simd.RowMajor(da, k),
-					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
+			t.addProduct(a, simd.Product{ // dA += dOut·Bᵀ
+				M: m, N: k, K: n, A: d, B: bm.T(), Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Sparse: sparse,
+			})
+			if transposed { // dB += dOutᵀ·A
+				t.addProduct(b, simd.Product{
+					M: n, N: k, K: m, A: d.T(), B: am, Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Sparse: sparse,
 				})
-			}
-			db, fresh := t.gradOf(b)
-			switch {
-			case db == nil:
-			case transposed: // dB += dOutᵀ·A
-				simd.Multiply(&simd.Product{
-					M: n, N: k, K: m, A: d.T(), B: am, C: simd.RowMajor(db, k),
-					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
-				})
-			default: // dB += Aᵀ·dOut
-				simd.Multiply(&simd.Product{
-					M: k, N: n, K: m, A: am.T(), B: d, C: simd.RowMajor(db, n),
-					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
+			} else { // dB += Aᵀ·dOut
+				t.addProduct(b, simd.Product{
+					M: k, N: n, K: m, A: am.T(), B: d, Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Sparse: sparse,
 				})
 			}
 		})
 	}
 	return out
+}
+
+// addProduct adds a product to the gradient of x, if one flows to it.
+func (t *Tape) addProduct(x *Tensor, p simd.Product) {
+	if dx, fresh := t.gradOf(x); dx != nil {
+		product := p // allocated only where a gradient flows
+		product.C, product.Accumulate, product.Context = simd.RowMajor(dx, x.Dim(-1)), !fresh, t.Context()
+		simd.Multiply(&product)
+	}
 }
 
 // Linear returns x·wᵀ + b, the affine map of every vector along the last axis.
@@ -140,20 +141,12 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, width)
 			sparse := !finite(dout, x.data, w.data)
-			if dx, fresh := t.gradOf(x); dx != nil { // dX += dOut·W
-				simd.Multiply(&simd.Product{
-					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
-					Tiles: tiles, Blocks: true, Rounded: rounded,
-				})
-			}
-			if dw, fresh := t.gradOf(w); dw != nil { // dW += dOutᵀ·X
-				// No tile units and no blocks here: with them, rows of zeros between other rows change the sums, so
-				// padding would change the gradients.
-				simd.Multiply(&simd.Product{
-					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse, Context: t.Context(),
-					Rounded: rounded,
-				})
-			}
+			t.addProduct(x, simd.Product{ // dX += dOut·W
+				M: n, N: in, K: width, A: d, B: wm, Sparse: sparse, Tiles: tiles, Blocks: true, Rounded: rounded,
+			})
+			// dW += dOutᵀ·X. No tile units and no blocks here: with them, rows of zeros between other rows change the
+			// sums, so padding would change the gradients.
+			t.addProduct(w, simd.Product{M: width, N: in, K: n, A: d.T(), B: xm, Sparse: sparse, Rounded: rounded})
 			if db := t.GradOf(b); db != nil {
 				sumRows(db, dout)
 			}

@@ -65,9 +65,10 @@ func AddRMSNorm(t *Tape, x, y *Tensor, p float32, gain *Tensor, eps float32) (su
 // norm is LayerNorm, or RMSNorm if shift is nil. before, unless it is empty, computes x.
 func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32, before residual) *Tensor {
 	n, d := rows(op, x)
-	sameLength(op, "gain", gain, d)
+	width := x.shape[x.Rank()-1:]
+	sameShape(op, "gain", gain, width)
 	if shift != nil {
-		sameLength(op, "shift", shift, d)
+		sameShape(op, "shift", shift, width)
 	}
 	m := normalization{
 		n: n, d: d, eps: eps, x: x, gain: gain, shift: shift, y: t.Make(x.shape...),

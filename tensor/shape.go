@@ -173,14 +173,6 @@ func sameShape(op, arg string, x *Tensor, want []int) {
 	}
 }
 
-// sameLength panics unless x is a vector of n elements.
-func sameLength(op, arg string, x *Tensor, n int) {
-	operand(op, arg, x)
-	if len(x.shape) != 1 || x.shape[0] != n {
-		badShape(op, arg, x.shape, "[%d]", n)
-	}
-}
-
 // Want panics with a *ValueError if x is nil. It is for user-defined operations.
 func Want(op, arg string, x *Tensor) {
 	if x == nil {

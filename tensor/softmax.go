@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -61,12 +62,7 @@ func softmaxRow(y, x []float32) {
 // zero reports whether all of x is zero: such an upstream gradient contributes nothing, even if the rest of its row
 // is not finite.
 func zero(x []float32) bool {
-	for _, v := range x {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(x, func(v float32) bool { return v != 0 })
 }
 
 var negInf = float32(math.Inf(-1))

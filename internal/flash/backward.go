@@ -238,12 +238,7 @@ func (b *backward) sinks() {
 
 // zero reports whether all elements of x are zero.
 func zero(x []float32) bool {
-	for _, v := range x {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(x, func(v float32) bool { return v != 0 })
 }
 
 // addsToChanges reports whether the gradient of some score change's parameters is requested.

@@ -67,12 +67,12 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	default:
 		w.keyRows.Tiles, w.keyRows.Sparse, w.keyRows.Rounded = a.tilesFor(a.E), true, a.Rounded
 		useOrCopy(&w.keyRows, k, n, a.E)
-		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || finite(k, n, a.E)
+		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || k.Finite(n, a.E)
 		a.clearSums(w.dk, n, a.E)
 	}
 	w.valuesT.Tiles, w.valuesT.Sparse, w.valuesT.Rounded = a.tilesFor(a.EV), true, a.Rounded
 	w.valuesT.Copy(v.T(), a.EV, n)
-	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || finite(v, n, a.EV)
+	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || v.Finite(n, a.EV)
 	a.clearSums(w.dv, n, a.EV)
 }
 
@@ -261,7 +261,7 @@ func (w *backWorker) sum(a *Attention, sums []float32, size, at int, of simd.Mat
 	}
 	panels.Rounded = a.Rounded
 	useOrCopy(panels, rows, x.n, size)
-	known = known || finite(rows, x.n, size)
+	known = known || rows.Finite(x.n, size)
 	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, known, true)
 }
 
@@ -332,15 +332,15 @@ func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
 func (w *backWorker) repairNonFinite(b *backward, x block) {
 	a := b.a
 	for i := range x.n {
-		row := x.t.first + x.r + i
+		row, p := x.t.first+x.r+i, w.scores[i*w.stride:][:x.width]
 		if a.underflowed(row) {
-			w.underflowedWeights(b, row, x.j0, w.scores[i*w.stride:][:x.width])
+			exact, _, _, _ := a.exactWeights(row)
+			simd.Scale(p, a.Inverse[row], exact[x.j0:][:x.width])
 		}
 		bad := a.nonFinite(row)
 		if !bad && w.valuesFinite {
 			continue
 		}
-		p := w.scores[i*w.stride:][:x.width]
 		silent := zero(x.do.Data[i*x.do.Row:][:a.EV])
 		if b.g.DWeights != nil {
 			silent = silent && zero(b.g.DWeights[row*a.keys():][:a.keys()])

@@ -226,19 +226,6 @@ func from(m simd.Mat, i int) simd.Mat {
 	return simd.Mat{Data: m.Data[i*m.Row:], Row: m.Row, Col: m.Col}
 }
 
-// finite reports whether all elements of the given rows are finite.
-func finite(m simd.Mat, rows, cols int) bool {
-	if m.Row == cols {
-		return simd.Finite(m.Data[:rows*cols])
-	}
-	for i := range rows {
-		if !simd.Finite(m.Data[i*m.Row:][:cols]) {
-			return false
-		}
-	}
-	return true
-}
-
 // split returns the sequence, head and query of a row.
 func (a *Attention) split(row int) (b, h, i int) {
 	return row / a.Lq / a.H, row / a.Lq % a.H, row % a.Lq

@@ -189,9 +189,3 @@ func (f *forward) attendUnderflowed(w *worker, row int) {
 		}
 	}
 }
-
-// underflowedWeights sets weights to the weights of a row whose scores underflow, from key j0 on.
-func (w *worker) underflowedWeights(b *backward, row, j0 int, weights []float32) {
-	p, _, _, _ := b.a.exactWeights(row)
-	simd.Scale(weights, b.a.Inverse[row], p[j0:][:len(weights)])
-}

@@ -120,7 +120,9 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		j0, j1 := j, hi
 		if a.masked() {
 			j0, j1 = live.next(j, hi)
-			w.hideRows(n, j-lo, j0-lo)
+			for k := range n { // no query attends to the keys between
+				hide(w.scores[k*w.stride:][j-lo : j0-lo])
+			}
 		}
 		w.score(a, t, r+i, spans, j0, j1, j0-lo)
 		w.pieces = append(w.pieces, piece{j0, j1})
@@ -191,13 +193,6 @@ func (w *worker) mixAgain(a *Attention, acc []float32, n, lo int) {
 
 // piece is keys j0 to j1.
 type piece struct{ j0, j1 int }
-
-// hideRows sets columns j0 to j1 of the first n rows of scores to −Inf.
-func (w *worker) hideRows(n, j0, j1 int) {
-	for k := range n {
-		hide(w.scores[k*w.stride:][j0:j1])
-	}
-}
 
 // orZero returns the shift to use for a row: 0 until the row has attended to a key.
 func orZero(m float32) float32 {

@@ -52,11 +52,7 @@ type AdditiveQueries struct {
 func (a *AdditiveQueries) Set(q []float32, row, rows, h int) {
 	checkRows("AdditiveQueries.Set", len(q), row, rows, h)
 	a.rows, a.h, a.row = rows, h, additiveRow(h)
-	a.e = grow(a.e, rows*a.row)
-	if cap(a.beyond) < rows {
-		a.beyond = make([]bool, rows)
-	}
-	a.beyond = a.beyond[:rows]
+	a.e, a.beyond = grow(a.e, rows*a.row), grow(a.beyond, rows)
 	for i := range rows {
 		x, e := q[i*row:][:h], a.e[i*a.row:][:a.row]
 		a.beyond[i] = !additiveExp(e[:h], x, additiveQueryLimit, additiveShift)

@@ -37,15 +37,9 @@ func (x *Ahead) empty() bool { return x.next == len(x.pieces) }
 // take returns the part to prefetch next and n, the number of tiles of depth steps that will
 // prefetch it. x must not be empty.
 func (x *Ahead) take(tiles, depth int) (part []float32, n int) {
-	part = x.pieces[x.next]
 	each := max(1, depth*x.step/4)
-	n = min(tiles, (len(part)+each-1)/each)
-	if n*each < len(part) {
-		x.pieces[x.next] = part[n*each:]
-	} else {
-		x.next++
-	}
-	return part, n
+	n = min(tiles, (len(x.pieces[x.next])+each-1)/each)
+	return x.takeBytes(4 * n * each), n
 }
 
 // takeBytes removes the given number of bytes to prefetch and returns the slice that begins with

@@ -109,7 +109,7 @@ func (x *storedProduct) few(c, a Mat, strip limbs, m, j0, j1 int, s *scratch) {
 		x.strip(to, strip, m, j0, j1, s)
 	}
 	switch {
-	case strip.whole != nil || !to.finite(m, n):
+	case strip.whole != nil || !to.Finite(m, n):
 		x.byPanels(c, a, m, j0, j1)
 	case apart:
 		CopyRows(c.Data, c.Row, to.Data, to.Row, m, n)
@@ -241,10 +241,4 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 	packTransposed(c.Data, Mat{Data: s.tile, Row: 1, Col: tileHeight}, rows, fewColumns, c.Row)
 	p.recomputeTiny(i, rows, j, fewColumns)
 	return true
-}
-
-func fill(x []float32, v float32) {
-	for i := range x {
-		x[i] = v
-	}
 }

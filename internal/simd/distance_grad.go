@@ -48,9 +48,7 @@ func (g *DistanceGrad) Set(k []float32, row, keys, h int, w []float32, wantW boo
 	g.k, g.beyondK = padRows(g.k, g.beyondK, k, row, keys, h, g.row)
 	for _, x := range w {
 		if x := float32(math.Abs(float64(x))); x != 0 && !(x <= distanceLimit && x >= 1.0/distanceLimit) {
-			for j := range g.beyondK {
-				g.beyondK[j] = true
-			}
+			fill(g.beyondK, true)
 			break
 		}
 	}
@@ -76,11 +74,7 @@ func (g *DistanceGrad) Queries(q []float32, row, queries int) {
 // padRows copies rows of h elements to rows of to elements, padded with 0, and reports which rows
 // are beyond distanceLimit.
 func padRows(dst []float32, beyond []bool, x []float32, row, rows, h, to int) ([]float32, []bool) {
-	dst = grow(dst, rows*to)
-	if cap(beyond) < rows {
-		beyond = make([]bool, rows)
-	}
-	beyond = beyond[:rows]
+	dst, beyond = grow(dst, rows*to), grow(beyond, rows)
 	for i := range rows {
 		d, src := dst[i*to:][:to], x[i*row:][:h]
 		copy(d, src)

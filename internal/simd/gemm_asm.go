@@ -233,14 +233,8 @@ func singleRowAsm(p *Product, j0, j1 int, s *scratch) bool {
 		return false
 	}
 	p.begin(0, j0, j1)
-	c, a := p.C.Data[:p.N], p.A.Data
-	if p.A.Col != 1 {
-		s.a = grow(s.a, p.K)
-		a = s.a
-		for k := range a {
-			a[k] = p.A.Data[k*p.A.Col]
-		}
-	}
+	s.a = grow(s.a, p.K)
+	c, a := p.C.Data[:p.N], contiguous(s.a, p.A)
 	depth := 4096 // keeps a call below about ten microseconds
 	if p.Blocks {
 		depth = sumBlock(p.K)

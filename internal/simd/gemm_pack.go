@@ -35,6 +35,12 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
+func fill[T any](x []T, v T) {
+	for i := range x {
+		x[i] = v
+	}
+}
+
 // blockOfB is a block of B as the kernels read it: split into panels of width columns; the last may
 // be narrower. Row k of panel i starts at data[i*step+k*row]. It is either a copy, where each panel
 // is contiguous and the last is padded with undefined values, or B itself.
@@ -204,19 +210,13 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 			if a == 0 {
 				continue
 			}
-			b := p.B.Data[k*p.B.Row:]
-			if p.B.Col != 1 {
-				s.row = grow(s.row, p.N)
-				for j := range s.row {
-					s.row[j] = b[j*p.B.Col]
-				}
-				b = s.row
-			}
+			s.row = grow(s.row, p.N)
+			b := contiguous(s.row, p.B.from(k, 0))
 			if a-a == 0 { // finite: its product with zero is zero
-				Axpy(a, b[:p.N], sums)
+				Axpy(a, b, sums)
 				continue
 			}
-			for j, v := range b[:p.N] {
+			for j, v := range b {
 				if v != 0 {
 					sums[j] += float32(a * v)
 				}
@@ -233,11 +233,11 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 
 // careful reports whether p.Sparse makes a difference: whether an operand is not finite.
 func (p *Product) careful() bool {
-	return p.Sparse && !(p.A.finite(p.M, p.K) && p.B.finite(p.K, p.N))
+	return p.Sparse && !(p.A.Finite(p.M, p.K) && p.B.Finite(p.K, p.N))
 }
 
-// finite reports whether all elements of a matrix of the given size are finite.
-func (m Mat) finite(rows, cols int) bool {
+// Finite reports whether all elements of a matrix of the given size are finite.
+func (m Mat) Finite(rows, cols int) bool {
 	if m.Col != 1 {
 		m, rows, cols = m.T(), cols, rows
 	}

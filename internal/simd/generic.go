@@ -5,6 +5,8 @@ import "math"
 // The conversions float32(x*y), here and wherever results are computed, prevent the compiler from
 // fusing a product with the following sum. On most architectures it would fuse them, possibly in
 // one loop and not in another. The command internal/tools/fma finds missing conversions.
+//
+// The generated functions with the same names but without Generic say what the functions compute.
 
 func maximumGeneric(x []float32) float32 {
 	m := float32(math.Inf(-1))

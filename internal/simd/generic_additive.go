@@ -3,8 +3,6 @@ package simd
 // additiveWidthGeneric is the number of keys that are adjacent in a panel.
 const additiveWidthGeneric = 8
 
-// additiveExpGeneric sets dst[i] = exp(2x[i])·factor, with x[i] clamped to ±limit, and reports
-// whether no x[i] was clamped. NaN counts as limit.
 func additiveExpGeneric(dst, x []float32, limit, factor float32) bool {
 	inside := true
 	for i, v := range x {
@@ -21,8 +19,6 @@ func additiveExpGeneric(dst, x []float32, limit, factor float32) bool {
 	return inside
 }
 
-// additiveKeysGeneric replaces k in the first half of each row of a panel by G and sets the second
-// half to w·G, for the first n keys.
 func additiveKeysGeneric(panel, w []float32, n int) {
 	for f, wf := range w {
 		row := panel[f*2*additiveWidthGeneric:][:2*additiveWidthGeneric]
@@ -33,8 +29,6 @@ func additiveKeysGeneric(panel, w []float32, n int) {
 	}
 }
 
-// additiveTileGeneric computes the scores of queries that are all within the limit and have at
-// least one feature.
 func additiveTileGeneric(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
 	for i := i0; i < i1; i++ {
 		row := q.e[i*q.row:][:q.h]
@@ -55,8 +49,6 @@ func additiveTileGeneric(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, 
 	}
 }
 
-// additiveTileGradGeneric adds to a.dk and a.sums the gradients of up to additiveRows queries, all
-// within the limit.
 func additiveTileGradGeneric(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
 	for i := i0; i < i1; i++ {
 		e := q.e[i*q.row:][:a.h]

@@ -68,6 +68,11 @@ func expSumGeneric(dst, x []float32, shift float32) float32 {
 		dst[i] = e
 		lane[i%16] += e
 	}
+	return sumOfLanes(&lane)
+}
+
+// sumOfLanes adds lanes in pairs, the furthest apart first. It changes them.
+func sumOfLanes(lane *[16]float32) float32 {
 	for half := 8; half > 0; half /= 2 {
 		for i := range half {
 			lane[i] += lane[i+half]

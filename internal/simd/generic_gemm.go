@@ -7,8 +7,6 @@ const genericWidth = 4
 // several rows of A.
 func readsDirectlyGeneric(p *Product) bool { return p.M < 4 && (p.B.Col == 1 || p.B.Row == 1) }
 
-// blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1. a and b
-// contain A and B for these steps.
 func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 	chain := k1 - k0
 	if p.Blocks {

@@ -21,7 +21,6 @@ func reluGradGeneric(dx, dy, x []float32) {
 	}
 }
 
-// softmaxMeanGeneric returns the mean of dy with weights y.
 func softmaxMeanGeneric(dy, y []float32) float32 {
 	var sum float32
 	dy = dy[:len(y)]

@@ -17,10 +17,6 @@ func hasAMX() bool {
 	return hasAVX512() && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
 }
 
-// storesPart reports whether the kernels for stored numbers support panels whose last vector of C
-// is not full.
-func storesPart() bool { return active != avx2 }
-
 // dotRows and dotColumns are the numbers of rows and columns that dots processes.
 const dotRows = 4
 

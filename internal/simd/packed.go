@@ -258,14 +258,14 @@ func (w *Packed) check(c Mat, m, j0, j1 int, bias []float32) {
 	c.check("C", m, j1, 1, 0)
 }
 
-// multiply is Multiply for weights that are stored one by one.
+// multiply is Multiply for weights that are stored one by one, or in pairs.
 func (w *Packed) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	first := bias // the initial values of the sums
 	scaled := len(w.Scales) > 0 && !w.Rounded
 	if scaled {
 		first = nil
 	}
-	if (m <= w.few() && !w.grouped()) || w.K == 0 { // in the order in which the weights are stored
+	if (m <= w.few() && !w.grouped() && !w.pairs()) || w.K == 0 { // in the order in which the weights are stored
 		for r := 0; first != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], first[j0:j1])
 		}
@@ -297,10 +297,14 @@ func (w *Packed) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 // in the order in which they are stored and prefetches the following ones. At the end of the panel,
 // it prefetches the panel of column next.
 func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scratch) {
-	chain := w.chain()
-	step := chain * equalStep((w.K+chain-1)/chain, depthBlock/chain)
-	if w.Format != Float32 {
-		s.b = grow(s.b, step*w.Width)
+	p, chain, multiply := w.StoredPanels, w.chain(), multiplyPanel
+	if w.pairs() { // in the places of floats
+		p = StoredPanels{PanelLayout: w.wordLayout(), Stored: Stored{Float32, w.Memory}}
+		chain, multiply = chain/2, multiplyPairPanel
+	}
+	step := chain * equalStep((p.K+chain-1)/chain, depthBlock/chain)
+	if p.Format != Float32 {
+		s.b = grow(s.b, step*p.Width)
 	}
 	if bias != nil {
 		bias = bias[j : j+n]
@@ -308,17 +312,17 @@ func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scrat
 	if next < 0 || next >= w.N {
 		next = j
 	}
-	for k0 := 0; k0 < w.K; k0 += step {
-		k1, at := min(k0+step, w.K), w.At(k0, j)
-		ahead := at + (k1-k0)*w.Width
-		if k1 == w.K {
-			ahead = w.At(0, next-next%w.Width)
+	for k0 := 0; k0 < p.K; k0 += step {
+		k1, at := min(k0+step, p.K), p.At(k0, j)
+		ahead := at + (k1-k0)*p.Width
+		if k1 == p.K {
+			ahead = p.At(0, next-next%p.Width)
 		}
-		part := PanelLayout{K: k1 - k0, N: n, Width: w.Width}
-		b := w.Floats(at, at+part.Panel(), s.b)
+		part := PanelLayout{K: k1 - k0, N: n, Width: p.Width}
+		b := p.Floats(at, at+part.Panel(), s.b)
 		if w.grouped() {
 			w.scaleGroups(b, k0, j, n)
 		}
-		multiplyPanel(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, chain, w.address(ahead))
+		multiply(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, chain, p.address(ahead))
 	}
 }

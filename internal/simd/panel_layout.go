@@ -33,23 +33,20 @@ func (p *Panels) View(l PanelLayout, data []float32) {
 	if len(data) < l.Len() {
 		panic(fmt.Sprintf("simd: Panels.View: len(data)=%d, want %d", len(data), l.Len()))
 	}
-	switch {
-	case p.Tiles: // tile units need a different layout
-		p.Reserve(l.K, l.N)
-		for j := 0; j < l.N; j += l.Width {
-			cols := min(l.Width, l.N-j)
-			p.limbs.fill(RowMajor(data[l.At(0, j):], l.Width), l.K, j, j, j+cols)
-		}
-		return
-	case p.Rounded:
-		p.Reserve(l.K, l.N)
-		for j := 0; j < l.N; j += l.Width {
-			packRounded(p.b.data[j/l.Width*p.b.step:], RowMajor(data[l.At(0, j):], l.Width), l.K, min(l.Width, l.N-j), l.Width)
-		}
+	if !p.Tiles && !p.Rounded {
+		p.K, p.N = l.K, l.N
+		p.b = blockOfB{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 		return
 	}
-	p.K, p.N = l.K, l.N
-	p.b = blockOfB{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
+	p.Reserve(l.K, l.N)
+	for j := 0; j < l.N; j += l.Width {
+		panel, cols := RowMajor(data[l.At(0, j):], l.Width), min(l.Width, l.N-j)
+		if p.Tiles { // tile units need a different layout
+			p.limbs.fill(panel, l.K, j, j, j+cols)
+		} else {
+			packRounded(p.b.data[j/l.Width*p.b.step:], panel, l.K, cols, l.Width)
+		}
+	}
 }
 
 // SetColumns sets the first n columns of the matrix in data to rows of x, whose elements are

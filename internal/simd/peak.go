@@ -48,8 +48,6 @@ func PeakFLOPs(threads int) float64 {
 	return flops / max(best, 1).Seconds()
 }
 
-// fmaLoopGeneric runs n rounds of independent multiply-adds and returns the number of
-// floating-point operations in a round.
 func fmaLoopGeneric(n int) float64 {
 	const factor, term = 0.5, 0.5
 	a, b, c, d := float32(term), float32(term), float32(term), float32(term)

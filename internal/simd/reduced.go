@@ -305,12 +305,9 @@ func (w *Packed) MultiplyInputs(c Mat, in *Inputs, i, m, j0, j1 int, bias []floa
 
 // multiplyRounded is Multiply for rounded rows of A.
 func (w *Packed) multiplyRounded(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	switch {
-	case w.quads():
+	if w.quads() {
 		w.multiplyQuads(c, a, m, j0, j1, bias)
-	case w.pairs():
-		w.multiplyPairs(c, a, m, j0, j1, bias, after)
-	default:
+	} else {
 		w.multiply(c, a, m, j0, j1, bias, after)
 	}
 }

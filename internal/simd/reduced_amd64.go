@@ -4,7 +4,6 @@ package simd
 
 import (
 	"math"
-	"unsafe"
 
 	"golang.org/x/sys/cpu"
 )
@@ -55,35 +54,11 @@ func packPairRows(dst []float32, m Mat, depth, cols, width int) {
 	}
 }
 
-// multiplyPairs is Multiply for rows of pairs.
-func (w *Packed) multiplyPairs(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	l, b := w.wordLayout(), view[float32](w.Memory)
-	chain := w.chain() / 2
-	step := chain * equalStep((l.K+chain-1)/chain, depthBlock/chain)
-	for j := j0; j < j1; j += w.Width {
-		next := j + w.Width
-		if next >= j1 {
-			next = after
-		}
-		if next < 0 || next >= w.N {
-			next = j
-		}
-		part := PanelLayout{N: min(w.Width, j1-j), Width: w.Width}
-		var first []float32
-		if bias != nil {
-			first = bias[j : j+part.N]
-		}
-		for k := 0; k < l.K; k += step {
-			part.K = min(step, l.K-k)
-			at := l.At(k, j)
-			ahead := at + part.Panel()
-			if k+part.K == l.K {
-				ahead = l.At(0, next-next%w.Width)
-			}
-			multiplyPanelWith(kernelPairs, c.from(0, j), a.from(0, k), m, part, b[at:], k > 0, first, chain,
-				stored{unsafe.Pointer(&b[ahead]), Float32.Size()})
-		}
-	}
+// multiplyPairPanel is multiplyPanel for a panel of pairs.
+func multiplyPairPanel(
+	c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored,
+) {
+	multiplyPanelWith(kernelPairs, c, a, m, l, b, more, bias, chain, next)
 }
 
 // toQuads sets dst to whole groups of x.

@@ -9,7 +9,9 @@ func (w *Packed) quads() bool { return false }
 func toPairs(_ []float32, _ Mat, _, _ int)         { panic("simd: no pairs") }
 func packPairRows(_ []float32, _ Mat, _, _, _ int) { panic("simd: no pairs") }
 
-func (w *Packed) multiplyPairs(_, _ Mat, _, _, _ int, _ []float32, _ int) { panic("simd: no pairs") }
+func multiplyPairPanel(_, _ Mat, _ int, _ PanelLayout, _ []float32, _ bool, _ []float32, _ int, _ stored) {
+	panic("simd: no pairs")
+}
 
 func quadsWidth() int { panic("simd: no quads") }
 

@@ -13,20 +13,12 @@ func SumRows(dst, x []float32, rows, stride int) {
 // CopyRows sets dst[r·dstStride+j] = x[r·stride+j] for rows of the given number
 // of columns. dst and x must not overlap.
 func CopyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if small(rows, cols) {
-		copyRows(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
-		return
-	}
 	eachRows(dst, dstStride, x, stride, rows, cols, copyRows)
 }
 
 // AddRows sets dst[r·dstStride+j] += x[r·stride+j] for rows of the given number of columns. The
 // rows of dst must not overlap.
 func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	if small(rows, cols) {
-		addRows(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
-		return
-	}
 	eachRows(dst, dstStride, x, stride, rows, cols, addRows)
 }
 
@@ -62,6 +54,10 @@ func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, col
 
 // eachRows splits the rows of two matrices into blocks that are small enough for a kernel.
 func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {
+	if rows > 0 && cols > 0 && cols <= mostCols && rows <= piece/cols { // one block
+		do(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
+		return
+	}
 	inBlocks(rows, cols, func(r0, r1, j0, j1 int) {
 		d, s := dst[r0*dstStride+j0:(r1-1)*dstStride+j1], x[r0*stride+j0:(r1-1)*stride+j1]
 		do(d, dstStride, s, stride, r1-r0, j1-j0)
@@ -70,11 +66,6 @@ func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int,
 
 // mostCols is the largest number of columns for a kernel.
 const mostCols = 1 << 10
-
-// small reports whether a matrix is small enough for one call of a kernel.
-func small(rows, cols int) bool {
-	return rows > 0 && cols > 0 && cols <= mostCols && rows <= piece/cols
-}
 
 // inBlocks splits a matrix into blocks that are small enough for a kernel.
 func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {

@@ -5,12 +5,13 @@ package simd
 // storedKernels is the kernel of each format, 0 if there is none.
 var storedKernels = [...]int{Float32: kernelFloat32, Float16: 0, BFloat16: kernelBFloat16, Int8: kernelInt8}
 
-// The kernels process whole panels, and do not support every format.
+// The kernels process whole panels, and do not support every format. Those of AVX2 do not support panels whose last
+// vector of C is not full.
 func storedPanelAsm(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
 	lanes := vectorLanes()
 	vectors := (n + lanes - 1) / lanes
 	kernel := storedKernels[b.Format]
-	if kernel == 0 || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && !storesPart() {
+	if kernel == 0 || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && active == avx2 {
 		return false
 	}
 	from := b.address(at)

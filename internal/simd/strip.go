@@ -16,9 +16,7 @@ import (
 func RowMax(dst, x []float32, stride, n int) {
 	checkStrip("RowMax", len(dst), len(x), stride, n)
 	if n == 0 {
-		for i := range dst {
-			dst[i] = float32(math.Inf(-1))
-		}
+		fill(dst, float32(math.Inf(-1)))
 		return
 	}
 	eachPiece(len(dst), n, func(lo, hi int) { rowMax(dst[lo:hi], x[lo*stride:], stride, n) })
@@ -144,12 +142,7 @@ func powerRowsGeneric(x []float32, stride, n int, c float32, shift, sum []float3
 			row[j] = p
 			lane[j%16] += p
 		}
-		for half := 8; half > 0; half /= 2 {
-			for l := range half {
-				lane[l] += lane[l+half]
-			}
-		}
-		sum[i] = lane[0]
+		sum[i] = sumOfLanes(&lane)
 	}
 }
 

@@ -19,14 +19,10 @@ import (
 // assemblyAMD64 returns the assembly for amd64, one file for each family.
 func assemblyAMD64() map[string][]byte {
 	for _, f := range families {
-		for _, k := range f.kernels {
-			for _, i := range implementationsOf("amd64") {
-				if write := k.code[i]; write != nil {
-					labels = 0
-					TEXT(k.name+i.suffix, NOSPLIT, "func"+foreign.ReplaceAllString(k.asm, "*byte"))
-					write()
-				}
-			}
+		for k, i := range f.coded("amd64") {
+			labels = 0
+			TEXT(k.name+i.suffix, NOSPLIT, "func"+foreign.ReplaceAllString(k.asm, "*byte"))
+			k.code[i]()
 		}
 	}
 	compiled := compile()

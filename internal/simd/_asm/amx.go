@@ -95,9 +95,8 @@ func pause(n int) {
 func amxMultiply(s avxProgram) {
 	args := pointer("t")
 	field := arguments{s, args, amxArg}.general
-	config := amxConfig()
 	at := GP64()
-	LEAQ(config, at)
+	LEAQ(inMemory("tiles", amxConfig...), at)
 	MOVQ(at, reg.RAX)
 	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
 
@@ -119,14 +118,9 @@ func amxMultiply(s avxProgram) {
 	p.loop(2)
 }
 
-// amxConfig returns the configuration of tiles: palette 1, eight tiles of 16 rows of 64
-// bytes.
-func amxConfig() Mem {
-	m := GLOBL("tiles", RODATA|NOPTR)
-	for i, word := range []uint64{1, 0, 0x0040004000400040, 0x0040004000400040, 0, 0, 0x1010101010101010, 0} {
-		DATA(8*i, U64(word))
-	}
-	return m
+// amxConfig is the configuration of tiles: palette 1, eight tiles of 16 rows of 64 bytes.
+var amxConfig = []Constant{
+	U64(1), U64(0), U64(0x0040004000400040), U64(0x0040004000400040), U64(0), U64(0), U64(0x1010101010101010), U64(0),
 }
 
 // amxColumns returns the masks of the first n of 32 columns.

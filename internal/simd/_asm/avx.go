@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -66,7 +67,7 @@ func (s avxProgram) firstLanes(n reg.GPVirtual) mask {
 		return mask{k: k}
 	}
 	table, y := GP64(), YMM()
-	LEAQ(maskTable(), table)
+	LEAQ(inMemory("masks", maskTable...), table)
 	SHLQ(U8(2), n)
 	SUBQ(n, table)
 	SHRQ(U8(2), n)
@@ -74,23 +75,9 @@ func (s avxProgram) firstLanes(n reg.GPVirtual) mask {
 	return mask{y: y}
 }
 
-// maskTable returns eight lanes of ones followed by eight of zeros: a vector read n lanes before
-// the middle has n lanes of ones.
-func maskTable() Mem {
-	if m, ok := constants["masks"]; ok {
-		return m
-	}
-	m := GLOBL("masks", RODATA|NOPTR)
-	for i := range 16 {
-		v := U32(0)
-		if i < 8 {
-			v = math.MaxUint32
-		}
-		DATA(4*i, v)
-	}
-	constants["masks"] = m
-	return m
-}
+// maskTable is eight lanes of ones followed by eight of zeros: a vector read n lanes before the middle
+// has n lanes of ones.
+var maskTable = slices.Concat(slices.Repeat([]Constant{U32(math.MaxUint32)}, 8), slices.Repeat([]Constant{U32(0)}, 8))
 
 // readAt reads the lanes of m, or all lanes if m is nil; other lanes become 0. It does not access the
 // memory of lanes that are not selected.
@@ -139,6 +126,17 @@ func (s avxProgram) compare(predicate int, a Op, b reg.VecVirtual) mask {
 	return mask{y: y}
 }
 
+// testBits sets the zero flag if a and b have no bit in common.
+func (s avxProgram) testBits(a Op, b reg.VecVirtual) {
+	if s.lanes == 16 {
+		k := K()
+		VPTESTMD(a, b, k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(a, b)
+	}
+}
+
 // blend returns a in the lanes of m and b in the other lanes.
 func (s avxProgram) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
 	v := s.reg()
@@ -150,21 +148,27 @@ func (s avxProgram) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-// constants contains the vectors in memory, by name.
+// constants contains the constants in memory, by name.
 var constants = map[string]Mem{}
 
-// constant returns sixteen copies in memory of a number given by its bits.
-func constant(bits uint32) Mem {
-	name := fmt.Sprintf("c%08x", bits)
+// inMemory returns words in memory, one after the other.
+func inMemory(name string, words ...Constant) Mem {
 	if m, ok := constants[name]; ok {
 		return m
 	}
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := range 8 {
-		DATA(8*i, U64(uint64(bits)<<32|uint64(bits)))
+	m, at := GLOBL(name, RODATA|NOPTR), 0
+	for _, word := range words {
+		DATA(at, word)
+		at += word.Bytes()
 	}
 	constants[name] = m
 	return m
+}
+
+// constant returns sixteen copies in memory of a number given by its bits.
+func constant(bits uint32) Mem {
+	two := U64(uint64(bits)<<32 | uint64(bits))
+	return inMemory(fmt.Sprintf("c%08x", bits), slices.Repeat([]Constant{two}, 8)...)
 }
 
 // bitsOp returns an operand with the number in all lanes. It can only be the first operand: on AVX2,

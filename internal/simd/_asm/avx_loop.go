@@ -14,13 +14,8 @@ func (s avxProgram) ifElse(c condition, body, otherwise func()) {
 	case c.x != nil:
 		TESTQ(base(c.x), base(c.x))
 		JZ(LabelRef(other))
-	case c.v != nil && s.lanes == 16: // only 0 and -0 have no bits other than the sign
-		k := K()
-		VPTESTMD(constant(notSign), register(c.v), k)
-		KORTESTW(k, k)
-		JZ(LabelRef(other))
-	case c.v != nil:
-		VPTEST(constant(notSign), register(c.v))
+	case c.v != nil: // only 0 and -0 have no bits other than the sign
+		s.testBits(constant(notSign), register(c.v))
 		JZ(LabelRef(other))
 	default:
 		CMPQ(mem(c.args.t).Offset(c.args.offset(c.field)), U8(c.n))

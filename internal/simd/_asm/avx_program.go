@@ -301,53 +301,45 @@ func (a arguments) general(name string) reg.GPVirtual { return base(a.field(name
 
 func (s avxProgram) quotients() func(sum, n, d vec) {
 	one, two := s.num(1), s.num(2)
-	return func(sum, n, d vec) {
-		s.addQuotient(register(n), register(d), one, two, register(sum))
-	}
-}
-
-// addQuotient adds n/d to acc. It overwrites n and d.
-func (s avxProgram) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
-	r, c := s.reg(), s.reg()
-	if s.lanes == 16 {
-		VRCP14PS(d, r)
-		VMOVUPS(two, c)
+	return func(sum, numerator, denominator vec) {
+		acc, n, d, r, c := register(sum), register(numerator), register(denominator), s.reg(), s.reg()
+		if s.lanes == 16 {
+			VRCP14PS(d, r)
+			VMOVUPS(two, c)
+			VFNMADD231PS(r, d, c)
+			VMULPS(r, n, n)
+			VFMADD231PS(c, n, acc)
+			return
+		}
+		VRCPPS(d, r)
+		VMOVUPS(one, c)
 		VFNMADD231PS(r, d, c)
+		VFMADD213PS(c, c, c) // e+e²
 		VMULPS(r, n, n)
-		VFMADD231PS(c, n, acc)
-		return
+		VFMADD213PS(n, n, c)
+		VADDPS(c, acc, acc)
 	}
-	VRCPPS(d, r)
-	VMOVUPS(one, c)
-	VFNMADD231PS(r, d, c)
-	VFMADD213PS(c, c, c) // e+e²
-	VMULPS(r, n, n)
-	VFMADD213PS(n, n, c)
-	VADDPS(c, acc, acc)
 }
 
-func (s avxProgram) inverses(one vec) func(x vec) vec {
-	two := s.num(2)
-	return func(x vec) vec { return s.oneMinusInverse(register(x), register(one), two) }
-}
-
-// oneMinusInverse returns 1-1/x. It overwrites x.
-func (s avxProgram) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtual {
-	r, c := s.reg(), s.reg()
-	if s.lanes == 16 {
-		VRCP14PS(x, r)
-		VMOVUPS(two, c)
+func (s avxProgram) inverses(ones vec) func(x vec) vec {
+	one, two := register(ones), s.num(2)
+	return func(argument vec) vec {
+		x, r, c := register(argument), s.reg(), s.reg()
+		if s.lanes == 16 {
+			VRCP14PS(x, r)
+			VMOVUPS(two, c)
+			VFNMADD231PS(r, x, c)
+			VFNMADD213PS(one, r, c)
+			return c
+		}
+		VRCPPS(x, r)
+		VMOVUPS(one, c)
 		VFNMADD231PS(r, x, c)
-		VFNMADD213PS(one, r, c)
-		return c
+		VFMADD213PS(c, c, c) // e+e²
+		VSUBPS(r, one, x)
+		VFNMADD231PS(c, r, x)
+		return x
 	}
-	VRCPPS(x, r)
-	VMOVUPS(one, c)
-	VFNMADD231PS(r, x, c)
-	VFMADD213PS(c, c, c) // e+e²
-	VSUBPS(r, one, x)
-	VFNMADD231PS(c, r, x)
-	return x
 }
 
 // total returns the total in the first lane.
@@ -394,14 +386,7 @@ func (s avxProgram) spread(x reg.Register, v reg.VecVirtual, to ptr) vec {
 }
 
 func (s avxProgram) returnNone(v vec) {
-	bits := register(v)
-	if s.lanes == 16 {
-		k := K()
-		VPTESTMD(bits, bits, k)
-		KORTESTW(k, k)
-	} else {
-		VPTEST(bits, bits)
-	}
+	s.testBits(v.(Op), register(v))
 	ok := GP8()
 	SETEQ(ok)
 	Store(ok, ReturnIndex(0))

@@ -177,14 +177,9 @@ func (s avxProgram) inRegister(m Mem) Op {
 
 // wide returns eight lanes of 64 bits in memory, with the given numbers repeated.
 func wide(x ...uint64) Mem {
-	name := fmt.Sprintf("w%016x_%d", x[len(x)-1], len(x))
-	if m, ok := constants[name]; ok {
-		return m
-	}
-	m := GLOBL(name, RODATA|NOPTR)
+	var all []Constant
 	for i := range 8 {
-		DATA(8*i, U64(x[i%len(x)]))
+		all = append(all, U64(x[i%len(x)]))
 	}
-	constants[name] = m
-	return m
+	return inMemory(fmt.Sprintf("w%016x_%d", x[len(x)-1], len(x)), all...)
 }

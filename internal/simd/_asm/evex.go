@@ -25,19 +25,16 @@ var codes = map[string][2]byte{dotOpcode: {2, 0x52}, roundOpcode: {3, 0x72}} // 
 
 // dotPairs adds to each float of sum the products of the pairs of bfloat16 in a and b: first that of the upper halves,
 // then that of the lower ones, each fused. Numbers below 2^-126 in magnitude count as 0.
-func dotPairs(a, b, sum operand.Op) {
-	build.Instruction(&ir.Instruction{
-		Opcode: dotOpcode, Operands: []operand.Op{a, b, sum},
-		Inputs: []operand.Op{a, b, sum}, Outputs: []operand.Op{sum},
-	})
-}
+func dotPairs(a, b, sum operand.Op) { missing(dotOpcode, a, b, sum, a, b, sum) }
 
 // roundVectors sets the lower half of dst to the bfloat16 nearest to the floats of low, and the upper half to those of
 // high.
-func roundVectors(low, high, dst operand.Op) {
+func roundVectors(low, high, dst operand.Op) { missing(roundOpcode, low, high, dst, low, high) }
+
+// missing writes an instruction with three operands, which sets the last one and reads the inputs.
+func missing(opcode string, a, b, dst operand.Op, inputs ...operand.Op) {
 	build.Instruction(&ir.Instruction{
-		Opcode: roundOpcode, Operands: []operand.Op{low, high, dst},
-		Inputs: []operand.Op{low, high}, Outputs: []operand.Op{dst},
+		Opcode: opcode, Operands: []operand.Op{a, b, dst}, Inputs: inputs, Outputs: []operand.Op{dst},
 	})
 }
 
@@ -64,12 +61,7 @@ func encodeMissing(text string) string {
 const shortOpcode = "VPDPBUSDVEX"
 
 // dotShort adds to each integer of sum the four products of the unsigned bytes of a and the signed bytes of b.
-func dotShort(b, a, sum operand.Op) {
-	build.Instruction(&ir.Instruction{
-		Opcode: shortOpcode, Operands: []operand.Op{b, a, sum},
-		Inputs: []operand.Op{b, a, sum}, Outputs: []operand.Op{sum},
-	})
-}
+func dotShort(b, a, sum operand.Op) { missing(shortOpcode, b, a, sum, b, a, sum) }
 
 var shortLine = regexp.MustCompile(`(?m)^\t` + shortOpcode + `\s+Y(\d+), Y(\d+), Y(\d+)$`)
 

@@ -40,14 +40,10 @@ func assemblyFiles(arch string, write func(f *family) string) map[string][]byte 
 // assembly returns the functions of a family for an architecture, with their comments.
 func (f *family) assembly(arch string, write func(k *kernel, i *implementation, name string) string) string {
 	var out strings.Builder
-	for _, k := range f.kernels {
-		for _, i := range implementationsOf(arch) {
-			if k.code[i] != nil {
-				name := k.name + i.suffix
-				text := write(&k, i, name)
-				fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
-			}
-		}
+	for k, i := range f.coded(arch) {
+		name := k.name + i.suffix
+		text := write(k, i, name)
+		fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
 	}
 	return out.String()
 }
@@ -56,13 +52,9 @@ func (f *family) assembly(arch string, write func(k *kernel, i *implementation, 
 func stubsFile(arch string) []byte {
 	w := newWriter(arch + " && !purego")
 	for _, f := range families {
-		for _, k := range f.kernels {
-			for _, i := range implementationsOf(arch) {
-				if k.code[i] != nil {
-					w.comment(k.name + i.suffix + " " + k.does)
-					w.line("//\n//go:noescape\nfunc %s%s%s\n", k.name, i.suffix, k.asm)
-				}
-			}
+		for k, i := range f.coded(arch) {
+			w.comment(k.name + i.suffix + " " + k.does)
+			w.line("//\n//go:noescape\nfunc %s%s%s\n", k.name, i.suffix, k.asm)
 		}
 	}
 	return w.file()
@@ -146,14 +138,14 @@ func (w *writer) file() []byte {
 
 // shapes writes the widths that the drivers need.
 func (w *writer) shapes(arch string) {
-	block, tile := driverNamed("block"), driverNamed("additiveTile")
+	tile, scores := kernelNamed("gemm1"), kernelNamed("additiveTile1")
 	w.line("var shapes = [...]shape{")
 	for _, i := range implementationsOf(arch) {
 		panel, additive := "genericWidth", "additiveWidthGeneric"
-		if by := block.server(i); by != generic {
+		if by := tile.server(i); by != generic {
 			panel = fmt.Sprint(by.panel)
 		}
-		if by := tile.server(i); by != generic {
+		if by := scores.server(i); by != generic {
 			additive = fmt.Sprint(by.additive)
 		}
 		w.line("%s: {lanes: %d, panel: %s, additive: %s},", i.name, i.lanes, panel, additive)

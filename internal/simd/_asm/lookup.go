@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -38,6 +39,19 @@ func implementationsOf(arch string) []*implementation {
 		}
 	}
 	return all
+}
+
+// coded returns the kernels of a family with the implementations that have code for an architecture.
+func (f *family) coded(arch string) iter.Seq2[*kernel, *implementation] {
+	return func(yield func(*kernel, *implementation) bool) {
+		for n := range f.kernels {
+			for _, i := range implementationsOf(arch) {
+				if k := &f.kernels[n]; k.code[i] != nil && !yield(k, i) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // server returns the implementation whose kernel i uses: i itself, the first fallback that has the
@@ -120,15 +134,4 @@ func kernelNamed(name string) *kernel {
 		}
 	}
 	panic("no kernel " + name)
-}
-
-func driverNamed(name string) *driver {
-	for _, f := range families {
-		for i := range f.drivers {
-			if f.drivers[i].name == name {
-				return &f.drivers[i]
-			}
-		}
-	}
-	panic("no driver " + name)
 }

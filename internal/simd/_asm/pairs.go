@@ -97,9 +97,9 @@ func pairRows(s avxProgram) {
 
 // interleaved is a constant: the places of the halves of 16 words in roundVectors.
 func interleaved() Mem {
-	m := GLOBL("interleaved", RODATA|NOPTR)
+	var all []Constant
 	for i := range 16 {
-		DATA(4*i, U32((16+i)<<16|i))
+		all = append(all, U32((16+i)<<16|i))
 	}
-	return m
+	return inMemory("interleaved", all...)
 }

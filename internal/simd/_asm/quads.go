@@ -245,19 +245,17 @@ func toQuads(s avxProgram) {
 		VMULPS(inverse255, width, scale)
 		VDIVPS(width, most, inverse)
 		if s.lanes == 16 {
-			enough, some := K(), K()
+			enough := K()
 			VCMPPS(U8(0x0d), least, width, enough) // at least
 			VMOVAPS_Z(scale, enough, scale)
 			VMOVAPS_Z(inverse, enough, inverse)
-			VPTESTMD(bad, bad, some)
-			KORTESTW(some, some)
 		} else {
 			enough := s.reg()
 			VCMPPS(U8(0x0d), least, width, enough)
 			VANDPS(enough, scale, scale)
 			VANDPS(enough, inverse, inverse)
-			VPTEST(bad, bad)
 		}
+		s.testBits(bad, bad)
 		JZ(LabelRef(finite))
 		VMOVAPS(nan, scale)
 		Label(finite)
@@ -286,7 +284,7 @@ func toQuads(s avxProgram) {
 			VPACKSSDW(fourth, third, third)
 			VPACKUSWB(third, v, v) // in each half of 16 bytes, four of each vector
 			order := s.reg()
-			VMOVDQU(unpacked(), order)
+			VMOVDQU(inMemory("unpacked", unpacked...), order)
 			VPERMD(v, order, v)
 			VMOVDQU(v, Mem{Base: dst, Disp: 8 + 8*i})
 			i += 3
@@ -297,14 +295,8 @@ func toQuads(s avxProgram) {
 	s.end()
 }
 
-// unpacked is a constant: the order of the words of four vectors that are packed to bytes.
-func unpacked() Mem {
-	m := GLOBL("unpacked", RODATA|NOPTR)
-	for i, at := range []int{0, 4, 1, 5, 2, 6, 3, 7} {
-		DATA(4*i, U32(at))
-	}
-	return m
-}
+// unpacked is the order of the words of four vectors that are packed to bytes.
+var unpacked = []Constant{U32(0), U32(4), U32(1), U32(5), U32(2), U32(6), U32(3), U32(7)}
 
 // everywhere combines the lanes of v, so that all have the result.
 func (s avxProgram) everywhere(v reg.VecVirtual, op func(a, b, dst Op)) {

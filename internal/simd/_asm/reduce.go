@@ -45,12 +45,7 @@ func maximum(s avxProgram) {
 			v = s.blend(*t.e.(*mask), v, lowest)
 		}
 		VMAXPS(v, acc[t.i], acc[t.i])
-		u := s.compare(unordered, v, v)
-		if s.lanes == 16 {
-			KORW(u.k, nan.k, nan.k)
-		} else {
-			VORPS(u.y, nan.y, nan.y)
-		}
+		s.either(s.compare(unordered, v, v), &nan)
 	})
 	v := s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) })
 	clean := label("clean")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/simd/_asm/wasm"
@@ -38,13 +39,11 @@ func wasmFiles() map[string][]byte {
 	m := new(wasm.Module)
 	writeParts(m)
 	for _, f := range families {
-		for _, k := range f.kernels {
-			if write := k.code[wasmVectors]; write != nil {
-				s := parse(k.asm)
-				params, results := s.wasm()
-				writingWASM = &wasmProgram{m.Kernel(k.name, params, results), wasmVectors, s.params}
-				write()
-			}
+		for k, i := range f.coded("wasm") {
+			s := parse(k.asm)
+			params, results := s.wasm()
+			writingWASM = &wasmProgram{m.Kernel(k.name, params, results), i, s.params}
+			k.code[i]()
 		}
 	}
 	module, sum := m.Bytes()
@@ -118,12 +117,11 @@ func partOf(f *wasm.Func, n wasm.X, all func(), some [3]func()) {
 }
 
 func (f *wasmProgram) index(name string) int {
-	for i, p := range f.params {
-		if p.name == name {
-			return i
-		}
+	i := slices.IndexFunc(f.params, func(p param) bool { return p.name == name })
+	if i < 0 {
+		panic(f.Name() + " has no parameter " + name)
 	}
-	panic(f.Name() + " has no parameter " + name)
+	return i
 }
 
 // x returns a parameter: a pointer or an integer.
@@ -180,10 +178,8 @@ func wasmStubs(sum int32) []byte {
 	w.comment("kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of the host's kernels.")
 	w.line("//\n//go:wasmimport attn available\nfunc kernelsAvailable() int32\n")
 	for _, f := range families {
-		for _, k := range f.kernels {
-			if k.code[wasmVectors] != nil {
-				w.imported(&k)
-			}
+		for k := range f.coded("wasm") {
+			w.imported(k)
 		}
 	}
 	return w.file()
@@ -197,7 +193,7 @@ func (w *writer) imported(k *kernel) {
 		switch {
 		case p.typ == "int":
 			params, args = append(params, p.name+" int32"), append(args, "int32("+p.name+")")
-		case wasmPointers[p.typ]:
+		case foreign.MatchString(p.typ): // which an imported function cannot have
 			params, args = append(params, p.name+" unsafe.Pointer"), append(args, "unsafe.Pointer("+p.name+")")
 		default:
 			params, args = append(params, p.name+" "+p.typ), append(args, p.name)
@@ -223,9 +219,4 @@ func (w *writer) imported(k *kernel) {
 		list = "\n" + strings.Join(params, ",\n") + ",\n"
 	}
 	w.line("}\n\n//go:wasmimport attn %s\n//go:noescape\nfunc %sImport(%s) %s\n", k.name, k.name, list, result)
-}
-
-// wasmPointers are the types of pointers that an imported function cannot have.
-var wasmPointers = map[string]bool{
-	"*tileArgs": true, "*scoreArgs": true, "*gradArgs": true, "*distanceArgs": true, "*adamScalars": true,
 }

@@ -10,7 +10,7 @@ type wasmDraws struct {
 }
 
 func newWasmDraws(f *wasmProgram) *wasmDraws {
-	key := f.SplatL(f.ParamL(f.index("key")))
+	key := f.SplatL(f.ParamScalar(f.index("key")))
 	// two returns the vector with i and j steps of the stream.
 	two := func(i, j uint64) wasm.V { return f.Wide(i*golden, j*golden) }
 	both := func(x uint64) wasm.V { return f.Wide(x, x) }

@@ -20,7 +20,7 @@ type wasmLanes struct {
 }
 
 func (f *wasmProgram) pointer(name string) ptr   { return f.x(name) }
-func (f *wasmProgram) broadcast(name string) vec { return f.SplatF(f.ParamF(f.index(name))) }
+func (f *wasmProgram) broadcast(name string) vec { return f.SplatF(f.ParamScalar(f.index(name))) }
 func (f *wasmProgram) vec() vec                  { return f.NewV() }
 func (f *wasmProgram) zero() vec                 { return f.Zero() }
 func (f *wasmProgram) number(x float64) vec      { return f.Num(x) }

@@ -43,15 +43,11 @@ func (s avxProgram) both(a mask, b *mask) {
 
 // ascending returns the integers from 0 to 15.
 func ascending() Mem {
-	if m, ok := constants["ascending"]; ok {
-		return m
-	}
-	m := GLOBL("ascending", RODATA|NOPTR)
+	var all []Constant
 	for i := range 16 {
-		DATA(4*i, U32(i))
+		all = append(all, U32(i))
 	}
-	constants["ascending"] = m
-	return m
+	return inMemory("ascending", all...)
 }
 
 // A gatherer writes selected lanes contiguously. AVX2 has no instruction for it, so the numbers of

@@ -39,7 +39,6 @@ func (f *Func) FMLALane(d, n, m V, lane int) {
 func (f *Func) FRECPE(d, n V)    { f.one(0x4ea1d800, "frecpe", "4s", "4s", d, n, "") }
 func (f *Func) FRECPS(d, n, m V) { f.same(0x4e20fc00, "frecps", "4s", d, n, m) }
 
-func (f *Func) FABS(d, n V)  { f.one(0x4ea0f800, "fabs", "4s", "4s", d, n, "") }
 func (f *Func) FNEG(d, n V)  { f.one(0x6ea0f800, "fneg", "4s", "4s", d, n, "") }
 func (f *Func) FSQRT(d, n V) { f.one(0x6ea1f800, "fsqrt", "4s", "4s", d, n, "") }
 
@@ -64,14 +63,14 @@ func (f *Func) SSHLLB(d, n V)   { f.one(0x0f08a400, "sxtl", "8h", "8b", d, n, ""
 func (f *Func) SSHLLB2(d, n V)  { f.one(0x4f08a400, "sxtl2", "8h", "16b", d, n, "") }
 func (f *Func) SSHLLH(d, n V)   { f.one(0x0f10a400, "sxtl", "4s", "4h", d, n, "") }
 func (f *Func) SSHLLH2(d, n V)  { f.one(0x4f10a400, "sxtl2", "4s", "8h", d, n, "") }
-func (f *Func) SHL(d, n V, by int) {
-	f.one(0x4f005400|(32+by)<<16, "shl", "4s", "4s", d, n, fmt.Sprintf(", #%d", by))
-}
-func (f *Func) SHLD(d, n V, by int) {
-	f.one(0x4f005400|(64+by)<<16, "shl", "2d", "2d", d, n, fmt.Sprintf(", #%d", by))
-}
-func (f *Func) USHRD(d, n V, by int) {
-	f.one(0x6f000400|(128-by)<<16, "ushr", "2d", "2d", d, n, fmt.Sprintf(", #%d", by))
+
+// Shifts.
+func (f *Func) SHL(d, n V, by int)   { f.shift(0x4f005400|(32+by)<<16, "shl", "4s", d, n, by) }
+func (f *Func) SHLD(d, n V, by int)  { f.shift(0x4f005400|(64+by)<<16, "shl", "2d", d, n, by) }
+func (f *Func) USHRD(d, n V, by int) { f.shift(0x6f000400|(128-by)<<16, "ushr", "2d", d, n, by) }
+
+func (f *Func) shift(bits int, name, kind string, d, n V, by int) {
+	f.one(bits, name, kind, kind, d, n, fmt.Sprintf(", #%d", by))
 }
 
 func (f *Func) long(bits int, name string, d, n, m V) {

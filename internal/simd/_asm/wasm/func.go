@@ -23,8 +23,8 @@ type Func struct {
 // Name returns the function's name.
 func (f *Func) Name() string { return f.name }
 
-func (f *Func) emit(b ...byte) {
-	f.code = append(f.code, b...)
+func (f *Func) emit(op byte, immediate ...byte) {
+	f.code = append(append(f.code, op), immediate...)
 	f.set = 0
 }
 
@@ -38,14 +38,12 @@ func (f *Func) get(local int) {
 		f.set = 0
 		return
 	}
-	f.emit(opLocalGet)
-	f.code = append(f.code, n...)
+	f.emit(opLocalGet, n...)
 }
 
 // pop sets a local to the value on the stack.
 func (f *Func) pop(local int) {
-	f.emit(opLocalSet)
-	f.code = append(f.code, unsigned(local)...)
+	f.emit(opLocalSet, unsigned(local)...)
 	f.set = len(f.code)
 }
 
@@ -137,25 +135,36 @@ func (f *Func) IfElse(x X, body, otherwise func()) {
 
 // Branch jumps to a label.
 func (f *Func) Branch(l Label) {
-	f.emit(opBr)
-	f.code = append(f.code, unsigned(f.depth-int(l))...)
+	f.emit(opBr, unsigned(f.depth-int(l))...)
 }
 
 // BranchIf jumps to a label if x is not 0.
 func (f *Func) BranchIf(l Label, x X) {
 	f.get(x.local)
-	f.emit(opBrIf)
-	f.code = append(f.code, unsigned(f.depth-int(l))...)
+	f.emit(opBrIf, unsigned(f.depth-int(l))...)
 }
 
 // A value is a local.
-type value interface{ at() int }
+type value struct {
+	f     *Func
+	local int
+}
+
+func (v value) at() int { return v.local }
+
+// An operand is a value of some type.
+type operand interface{ at() int }
+
+// push pushes operands.
+func (f *Func) push(operands ...operand) {
+	for _, o := range operands {
+		f.get(o.at())
+	}
+}
 
 // Return ends the function with results.
-func (f *Func) Return(results ...value) {
-	for _, r := range results {
-		f.get(r.at())
-	}
+func (f *Func) Return(results ...operand) {
+	f.push(results...)
 	f.emit(opReturn)
 }
 
@@ -163,45 +172,37 @@ func (f *Func) Return(results ...value) {
 func (f *Func) ReturnV(v V) { f.Return(v) }
 
 // call calls a function of the same module. Its result, if it has one, is left on the stack.
-func (f *Func) call(g *Func, args ...value) {
-	for _, a := range args {
-		f.get(a.at())
-	}
-	f.emit(opCall)
-	f.code = append(f.code, unsigned(g.index)...)
+func (f *Func) call(g *Func, args ...operand) {
+	f.push(args...)
+	f.emit(opCall, unsigned(g.index)...)
 }
 
 // Call calls a function without results of the same module.
-func (f *Func) Call(g *Func, args ...value) { f.call(g, args...) }
+func (f *Func) Call(g *Func, args ...operand) { f.call(g, args...) }
 
 // CallV calls a function of the same module whose result is a vector.
-func (f *Func) CallV(g *Func, args ...value) V {
+func (f *Func) CallV(g *Func, args ...operand) V {
 	f.call(g, args...)
 	return f.popV()
 }
 
 // An X is a local integer of 32 bits, such as an address.
-type X struct {
-	f     *Func
-	local int
-}
+type X struct{ value }
 
-func (x X) at() int { return x.local }
+// A Scalar is a local float32 or integer of 64 bits.
+type Scalar struct{ value }
 
 // ParamX returns a parameter.
-func (f *Func) ParamX(i int) X { return X{f, i} }
+func (f *Func) ParamX(i int) X { return X{value{f, i}} }
 
-// ParamF returns a parameter.
-func (f *Func) ParamF(i int) F { return F{f, i} }
-
-// ParamL returns a parameter.
-func (f *Func) ParamL(i int) L { return L{f, i} }
+// ParamScalar returns a parameter.
+func (f *Func) ParamScalar(i int) Scalar { return Scalar{value{f, i}} }
 
 // ParamV returns a parameter.
-func (f *Func) ParamV(i int) V { return V{f, i} }
+func (f *Func) ParamV(i int) V { return V{value{f, i}} }
 
 func (f *Func) popX() X {
-	x := X{f, f.local(I32)}
+	x := X{value{f, f.local(I32)}}
 	f.pop(x.local)
 	return x
 }
@@ -213,13 +214,11 @@ func (f *Func) Int(n int) X {
 }
 
 func (f *Func) pushInt(n int) {
-	f.emit(opI32Const)
-	f.code = append(f.code, signed(n)...)
+	f.emit(opI32Const, signed(n)...)
 }
 
 func (x X) with(op byte, y X) X {
-	x.f.get(x.local)
-	x.f.get(y.local)
+	x.f.push(x, y)
 	x.f.emit(op)
 	return x.f.popX()
 }
@@ -277,21 +276,6 @@ func (x X) Not() X {
 // Load reads an integer.
 func (f *Func) Load(p X, offset int) X {
 	f.get(p.local)
-	f.emit(opI32Load, 2)
-	f.code = append(f.code, unsigned(offset)...)
+	f.emit(opI32Load, append([]byte{2}, unsigned(offset)...)...)
 	return f.popX()
-}
-
-// An F is a local float32.
-type F struct {
-	f     *Func
-	local int
-}
-
-func (x F) at() int { return x.local }
-
-// An L is a local integer of 64 bits.
-type L struct {
-	f     *Func
-	local int
 }

@@ -131,11 +131,8 @@ func (m *Module) calls(sum int32) []byte {
 		for p := range k.params {
 			f.get(p)
 		}
-		f.emit(opI32Const)
-		f.code = append(f.code, signed(i)...)
-		f.emit(opCallIndirect)
-		f.code = append(f.code, unsigned(i+1)...) // its type
-		f.emit(0x00)
+		f.pushInt(i)
+		f.emit(opCallIndirect, append(unsigned(i+1), 0x00)...) // with its type
 		all = append(all, f)
 	}
 	exports := [][]byte{join(name(tableName), []byte{0x01, 0x00})}

@@ -63,7 +63,6 @@ const (
 	i64x2Add         = 0xce
 	i64x2Mul         = 0xd5
 	f32x4Abs         = 0xe0
-	f32x4Neg         = 0xe1
 	f32x4Sqrt        = 0xe3
 	f32x4Add         = 0xe4
 	f32x4Sub         = 0xe5

@@ -3,36 +3,44 @@ package wasm
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // A V is a local vector.
-type V struct {
-	f     *Func
-	local int
-}
-
-func (v V) at() int { return v.local }
+type V struct{ value }
 
 // NewV returns an undefined vector.
-func (f *Func) NewV() V { return V{f, f.local(V128)} }
+func (f *Func) NewV() V { return V{value{f, f.local(V128)}} }
 
 // Into makes v the local of the next result that is a vector. The operands of that result must exist.
 func (f *Func) Into(v V) { f.into = &v }
 
 func (f *Func) popV() V {
-	v := f.into
-	if f.into = nil; v == nil {
-		v = &V{f, f.local(V128)}
+	if f.into == nil {
+		v := f.NewV()
+		f.into = &v
 	}
+	v := *f.into
+	f.into = nil
 	f.pop(v.local)
-	return *v
+	return v
 }
 
 // vectorOp appends an instruction with the prefix of vectors.
-func (f *Func) vectorOp(op int, immediate ...byte) {
-	f.emit(opVector)
-	f.code = append(f.code, unsigned(op)...)
-	f.code = append(f.code, immediate...)
+func (f *Func) vectorOp(op int, immediate []byte, operands ...operand) {
+	f.push(operands...)
+	f.emit(opVector, append(unsigned(op), immediate...)...)
+}
+
+// vector is vectorOp for an instruction whose result is a vector.
+func (f *Func) vector(op int, immediate []byte, operands ...operand) V {
+	f.vectorOp(op, immediate, operands...)
+	return f.popV()
+}
+
+// inMemory returns the immediate of an instruction that accesses memory, for one lane or all.
+func inMemory(offset int, lane ...byte) []byte {
+	return slices.Concat([]byte{0}, unsigned(offset), lane)
 }
 
 // Bits returns a vector of four constants.
@@ -41,8 +49,7 @@ func (f *Func) Bits(lanes [4]uint32) V {
 	for _, l := range lanes {
 		b = binary.LittleEndian.AppendUint32(b, l)
 	}
-	f.vectorOp(v128Const, b...)
-	return f.popV()
+	return f.vector(v128Const, b)
 }
 
 // Spread returns a vector with the bits x in all lanes.
@@ -68,27 +75,17 @@ func (f *Func) Zeros(n int) []V {
 	return all
 }
 
-// SplatF returns a vector with x in all lanes.
-func (f *Func) SplatF(x F) V { return f.splat(f32x4Splat, x.local) }
+// SplatF returns a vector with the float x in all lanes.
+func (f *Func) SplatF(x Scalar) V { return f.vector(f32x4Splat, nil, x) }
 
 // SplatX returns a vector with x in all four lanes.
-func (f *Func) SplatX(x X) V { return f.splat(i32x4Splat, x.local) }
+func (f *Func) SplatX(x X) V { return f.vector(i32x4Splat, nil, x) }
 
-// SplatL returns a vector with x in both lanes.
-func (f *Func) SplatL(x L) V { return f.splat(i64x2Splat, x.local) }
-
-func (f *Func) splat(op, local int) V {
-	f.get(local)
-	f.vectorOp(op)
-	return f.popV()
-}
+// SplatL returns a vector with the integer x of 64 bits in both lanes.
+func (f *Func) SplatL(x Scalar) V { return f.vector(i64x2Splat, nil, x) }
 
 // load appends an instruction that reads a vector, or a part of one.
-func (f *Func) load(op int, p X, offset int) V {
-	f.get(p.local)
-	f.vectorOp(op, append([]byte{0}, unsigned(offset)...)...)
-	return f.popV()
-}
+func (f *Func) load(op int, p X, offset int) V { return f.vector(op, inMemory(offset), p) }
 
 // LoadV reads a vector.
 func (f *Func) LoadV(p X, offset int) V { return f.load(v128Load, p, offset) }
@@ -107,52 +104,29 @@ func (f *Func) LoadHalves(p X, offset int) V { return f.load(v128Load16x4U, p, o
 
 // LoadLane returns v with a lane read from memory.
 func (f *Func) LoadLane(v V, lane int, p X, offset int) V {
-	f.get(p.local)
-	f.get(v.local)
-	f.vectorOp(v128Load32Lane, append(append([]byte{0}, unsigned(offset)...), byte(lane))...)
-	return f.popV()
+	return f.vector(v128Load32Lane, inMemory(offset, byte(lane)), p, v)
 }
 
 // StoreV writes a vector.
-func (f *Func) StoreV(v V, p X, offset int) {
-	f.get(p.local)
-	f.get(v.local)
-	f.vectorOp(v128Store, append([]byte{0}, unsigned(offset)...)...)
-}
+func (f *Func) StoreV(v V, p X, offset int) { f.vectorOp(v128Store, inMemory(offset), p, v) }
 
 // StoreLane writes a lane of 32 bits.
 func (f *Func) StoreLane(v V, lane int, p X, offset int) {
-	f.storeLane(v128Store32Lane, v, lane, p, offset)
+	f.vectorOp(v128Store32Lane, inMemory(offset, byte(lane)), p, v)
 }
 
 // StoreLow writes the first 64 bits.
-func (f *Func) StoreLow(v V, p X, offset int) { f.storeLane(v128Store64Lane, v, 0, p, offset) }
-
-func (f *Func) storeLane(op int, v V, lane int, p X, offset int) {
-	f.get(p.local)
-	f.get(v.local)
-	f.vectorOp(op, append(append([]byte{0}, unsigned(offset)...), byte(lane))...)
-}
+func (f *Func) StoreLow(v V, p X, offset int) { f.vectorOp(v128Store64Lane, inMemory(offset, 0), p, v) }
 
 // op1 returns the result of an instruction with one operand.
-func (v V) op1(op int) V {
-	v.f.get(v.local)
-	v.f.vectorOp(op)
-	return v.f.popV()
-}
+func (v V) op1(op int) V { return v.f.vector(op, nil, v) }
 
-func (v V) op2(op int, w V) V {
-	v.f.get(v.local)
-	v.f.get(w.local)
-	v.f.vectorOp(op)
-	return v.f.popV()
-}
+func (v V) op2(op int, w V) V { return v.f.vector(op, nil, v, w) }
 
 func (v V) shift(op, n int) V {
-	v.f.get(v.local)
+	v.f.push(v)
 	v.f.pushInt(n)
-	v.f.vectorOp(op)
-	return v.f.popV()
+	return v.f.vector(op, nil)
 }
 
 // Set sets v to w.
@@ -194,9 +168,6 @@ func (v V) PMax(w V) V { return v.op2(f32x4PMax, w) }
 // Sqrt returns the square roots.
 func (v V) Sqrt() V { return v.op1(f32x4Sqrt) }
 
-// Neg returns −v.
-func (v V) Neg() V { return v.op1(f32x4Neg) }
-
 // Abs returns |v|.
 func (v V) Abs() V { return v.op1(f32x4Abs) }
 
@@ -219,13 +190,7 @@ func (v V) Or(w V) V { return v.op2(v128Or, w) }
 func (v V) Xor(w V) V { return v.op2(v128Xor, w) }
 
 // Where returns the bits of v where mask has ones, of w elsewhere.
-func (v V) Where(mask, w V) V {
-	v.f.get(v.local)
-	v.f.get(w.local)
-	v.f.get(mask.local)
-	v.f.vectorOp(v128Bitselect)
-	return v.f.popV()
-}
+func (v V) Where(mask, w V) V { return v.f.vector(v128Bitselect, nil, v, w, mask) }
 
 // ShlInts shifts four integers to the left.
 func (v V) ShlInts(n int) V { return v.shift(i32x4Shl, n) }
@@ -265,8 +230,7 @@ func (v V) ShrWide(n int) V { return v.shift(i64x2ShrU, n) }
 
 // Any returns whether v has a bit that is not 0.
 func (v V) Any() X {
-	v.f.get(v.local)
-	v.f.vectorOp(v128AnyTrue)
+	v.f.vectorOp(v128AnyTrue, nil, v)
 	return v.f.popX()
 }
 
@@ -278,17 +242,13 @@ func (v V) Shuffle(w V, lanes ...int) V {
 			bytes = append(bytes, byte(4*l+b))
 		}
 	}
-	v.f.get(v.local)
-	v.f.get(w.local)
-	v.f.vectorOp(i8x16Shuffle, bytes...)
-	return v.f.popV()
+	return v.f.vector(i8x16Shuffle, bytes, v, w)
 }
 
 // First returns the first lane.
-func (v V) First() F {
-	v.f.get(v.local)
-	v.f.vectorOp(f32x4ExtractLane, 0)
-	x := F{v.f, v.f.local(F32)}
+func (v V) First() Scalar {
+	v.f.vectorOp(f32x4ExtractLane, []byte{0}, v)
+	x := Scalar{value{v.f, v.f.local(F32)}}
 	v.f.pop(x.local)
 	return x
 }
