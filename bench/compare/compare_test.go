@@ -250,7 +250,7 @@ func TestCells(t *testing.T) {
 		Work: "work", Median: 2, Share: "25%", Unsteady: true,
 		Peers: []history.Figure{{Median: 0.5, Ratio: 0.25}, {Median: 123.4, Ratio: 61.7}, {Missing: "why"}},
 	}
-	if got, want := cells(&r), "| work * | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – |\n"; got != want {
+	if got, want := r.Cells(), "| work * | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – |\n"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// 2·10⁶ operations in 2 ms are 1 GFLOP/s, of a peak of 4.

@@ -270,7 +270,7 @@ func (s settings) table(
 		}
 		peers, t.Peers = append(peers, p), append(t.Peers, history.Version{Name: p.name, Version: p.version})
 	}
-	if _, err := io.WriteString(out, head(r, t)); err != nil {
+	if _, err := io.WriteString(out, r.Head(t)); err != nil {
 		return nil, err
 	}
 	for i, work := range tasks {
@@ -279,12 +279,12 @@ func (s settings) table(
 		if err != nil {
 			return nil, err
 		}
-		if _, err := io.WriteString(out, cells(&row)); err != nil {
+		if _, err := io.WriteString(out, row.Cells()); err != nil {
 			return nil, err
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	_, err := io.WriteString(out, notes(t))
+	_, err := io.WriteString(out, t.Notes())
 	return t, err
 }
 

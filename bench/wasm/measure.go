@@ -26,8 +26,8 @@ func main() {
 	only, ctx := regexp.MustCompile(os.Args[1]), context.Background()
 	r := result{Implementation: simd.Implementation(), Values: map[string]float64{}}
 	for i, measure := range []func(ctx context.Context) (float64, error){
-		func(ctx context.Context) (float64, error) { return gflops(ctx, 256, 256, 256, multiply) },
-		func(ctx context.Context) (float64, error) { return gflops(ctx, 32, 256, 256, packed) },
+		func(ctx context.Context) (float64, error) { return product(ctx, 256, 256, 256, multiply) },
+		func(ctx context.Context) (float64, error) { return product(ctx, 32, 256, 256, packed) },
 		reverse, dates, record, untilExact,
 	} {
 		name := rows[i].name
@@ -47,8 +47,8 @@ func main() {
 	fmt.Println(string(line))
 }
 
-// gflops returns the median speed of a product.
-func gflops(ctx context.Context, m, n, k int, prepare func(c, a, b []float32, m, n, k int) func()) (float64, error) {
+// product returns the median time of a product.
+func product(ctx context.Context, m, n, k int, prepare func(c, a, b []float32, m, n, k int) func()) (float64, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	numbers := func(n int) []float32 {
 		x := make([]float32, n)
@@ -58,7 +58,7 @@ func gflops(ctx context.Context, m, n, k int, prepare func(c, a, b []float32, m,
 		return x
 	}
 	s, err := bench.Measure(ctx, time.Second, prepare(make([]float32, m*n), numbers(m*k), numbers(k*n), m, n, k))
-	return 2 * float64(m*n*k) / s.Median / 1e6, err
+	return s.Median, err
 }
 
 func multiply(c, a, b []float32, m, n, k int) func() {
@@ -73,8 +73,8 @@ func packed(c, a, b []float32, m, n, k int) func() {
 	return func() { simd.MultiplyPanels(simd.RowMajor(c, n), simd.RowMajor(a, k), m, &p, 0, k, 0, n, false) }
 }
 
-// speed returns the tokens per second of a training, after its first steps.
-func speed(ctx context.Context, t *train.Trainer) (float64, error) {
+// timeOf returns the milliseconds for 1,000 tokens of a training, after its first steps.
+func timeOf(ctx context.Context, t *train.Trainer) (float64, error) {
 	const warm, most = 20, 6 * time.Second
 	var times time.Duration
 	tokens := 0
@@ -91,7 +91,7 @@ func speed(ctx context.Context, t *train.Trainer) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return float64(tokens) / times.Seconds(), nil
+	return 1e6 * times.Seconds() / float64(tokens), nil
 }
 
 // reverse trains the model of examples/reverse.
@@ -119,7 +119,7 @@ func reverse(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return speed(ctx, t)
+	return timeOf(ctx, t)
 }
 
 // dates trains on dates.
@@ -128,7 +128,7 @@ func dates(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return speed(ctx, t)
+	return timeOf(ctx, t)
 }
 
 // record returns the milliseconds of translating a date and recording all heads.
@@ -160,7 +160,7 @@ func record(ctx context.Context) (float64, error) {
 	return s.Median, err
 }
 
-// untilExact returns the seconds of training on dates until 97% of the test are translated exactly.
+// untilExact returns the milliseconds of training on dates until 97% of the test are translated exactly.
 func untilExact(ctx context.Context) (float64, error) {
 	model, t, data, err := train.DatesRecipe().New()
 	if err != nil {
@@ -184,5 +184,5 @@ func untilExact(ctx context.Context) (float64, error) {
 	if err == nil && !reached {
 		err = errors.New("fewer than 97% of the dates are exact")
 	}
-	return time.Since(start).Seconds(), err
+	return 1000 * time.Since(start).Seconds(), err
 }
