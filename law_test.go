@@ -97,7 +97,6 @@ var order = []string{
 	"bench/history", // repository tools, like those before them
 	"bench/compare",
 	"bench/beside",
-	"bench/serve",
 	"bench/wasm",
 }
 
