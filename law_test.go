@@ -96,7 +96,6 @@ var order = []string{
 	"internal/tools/words",
 	"bench/history", // repository tools, like those before them
 	"bench/compare",
-	"bench/beside",
 	"bench/wasm",
 }
 
