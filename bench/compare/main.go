@@ -18,7 +18,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -50,9 +49,6 @@ type settings struct {
 	history      string
 	save, render bool
 	gate         float64 // percent, negative for none
-	// schedule is numbers of threads for which the cut of the work is shown, with some kinds of loops.
-	schedule []int
-	loops    int
 }
 
 // Exit codes, the same as attn's.
@@ -128,17 +124,6 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		s.dirs = append(s.dirs, dir)
 		return nil
 	})
-	flags.Func("schedule", "show how the work is cut for these numbers of threads, separated by commas, without comparing", func(text string) error {
-		for n := range strings.SplitSeq(text, ",") {
-			threads, err := strconv.Atoi(n)
-			if err != nil || threads < 1 {
-				return fmt.Errorf("%q, want a number of threads", n)
-			}
-			s.schedule = append(s.schedule, threads)
-		}
-		return nil
-	})
-	flags.IntVar(&s.loops, "loops", 0, "with --schedule, also list this many kinds of loops, those that lose most time first")
 	flags.StringVar(&s.history, "history", "bench/history", "directory of earlier measurements")
 	flags.BoolVar(&s.save, "save", false, "save the measurements there")
 	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from the history, without measuring")
@@ -158,10 +143,6 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		err = fmt.Errorf("time %v, want more than 0", s.time)
 	case s.threads < 1:
 		err = fmt.Errorf("threads %d, want at least 1", s.threads)
-	case s.loops < 0:
-		err = fmt.Errorf("loops %d, want at least 0", s.loops)
-	case s.schedule != nil && s.text != "":
-		err = errors.New("--schedule and --text cannot be used together")
 	case (s.text == "") != (len(s.dirs) == 0):
 		err = errors.New("--text and --tokenizer go together")
 	}
@@ -174,9 +155,6 @@ func parse(args []string, messages io.Writer) (settings, error) {
 // compare measures and prints the tables.
 func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	all := allTasks(s.threads)
-	if s.schedule != nil {
-		return s.schedules(ctx, all, out)
-	}
 	if s.text != "" {
 		var err error
 		if all, err = tokenizerTasks(s.dirs, s.text); err != nil {
@@ -226,25 +204,6 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 		}
 	}
 	return cmp.Or(failed, slower)
-}
-
-// schedules shows how the work of tasks is cut.
-func (s settings) schedules(ctx context.Context, all []task, out io.Writer) error {
-	t := &bench.Table{Out: out, Format: bench.Markdown, Machine: bench.ThisMachine()}
-	var calls []bench.Call
-	for _, work := range all {
-		if s.only.MatchString(work.name) && work.table != "Loading" {
-			calls = append(calls, bench.Call{Name: work.name, Prepare: func() (func(), error) {
-				runtime.GC() // frees the memory of the task before
-				m, err := work.start()
-				return m.Call, err
-			}})
-		}
-	}
-	if len(calls) == 0 {
-		return fmt.Errorf("no work with a schedule matches %q", s.only)
-	}
-	return bench.Schedules(ctx, t, calls, s.schedule, s.time, s.loops)
 }
 
 // table measures tasks that are compared with the same libraries.
