@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"regexp"
 	"runtime"
@@ -40,7 +39,6 @@ type settings struct {
 	threads int
 	only    *regexp.Regexp
 	python  string
-	simd    string // the implementation to measure; empty for the current one
 	// text is a file on which the tokenizers in dirs are measured, instead of the usual work.
 	text string
 	dirs []string
@@ -70,9 +68,6 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	} else if err != nil {
 		return exitUsage // parse has printed the error
 	}
-	if s.simd != "" && s.simd != simd.Implementation() {
-		return again(ctx, s.simd, args, out, messages)
-	}
 	if s.render {
 		err = render(s.history, messages)
 	} else {
@@ -91,24 +86,6 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	return code
 }
 
-// again runs the program with another implementation, which is only chosen when a program starts. It returns the exit
-// code.
-func again(ctx context.Context, implementation string, args []string, out, messages io.Writer) int {
-	self, err := os.Executable()
-	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Env = append(os.Environ(), "ATTN_SIMD="+implementation)
-	cmd.Stdout, cmd.Stderr = out, messages
-	if err == nil {
-		err = cmd.Run()
-	}
-	if cmd.ProcessState == nil {
-		fmt.Fprintln(messages, "compare:", err)
-		return exitFailed
-	}
-	return cmd.ProcessState.ExitCode()
-}
-
 func parse(args []string, messages io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
@@ -117,7 +94,6 @@ func parse(args []string, messages io.Writer) (settings, error) {
 	flags.DurationVar(&s.time, "time", time.Second, "time of each measurement")
 	flags.IntVar(&s.threads, "threads", runtime.GOMAXPROCS(0), "processors that each library uses")
 	only := flags.String("only", "", "measure only work whose name matches this regular expression")
-	flags.StringVar(&s.simd, "simd", "", "implementation to measure, as in ATTN_SIMD; avx2 also restricts PyTorch to AVX2")
 	flags.StringVar(&s.python, "python", "python3", "Python interpreter with bench/peers/requirements.txt installed")
 	flags.StringVar(&s.text, "text", "", "measure tokenizers on the lines of this file and compare with the library tokenizers")
 	flags.Func("tokenizer", "directory with a tokenizer.json to measure with --text; may be repeated", func(dir string) error {
