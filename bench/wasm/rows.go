@@ -14,7 +14,6 @@ var rows = []struct {
 }{
 	{"product 256×256×256", 2 * 256 * 256 * 256 / 1e6, "GFLOP/s"},
 	{"packed panels 32×256×256", 2 * 32 * 256 * 256 / 1e6, "GFLOP/s"},
-	{"training reverse, width 32, 1,000 tokens", 1000, "k tokens/s"},
 	{"training dates, width 64, 1,000 tokens", 1000, "k tokens/s"},
 	{"a date translated, all heads recorded", 1000, "a second"},
 	{"training until 97% of the dates are exact", 0, ""},
