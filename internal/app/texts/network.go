@@ -71,10 +71,10 @@ func computed[V any](
 			if l.Err != nil {
 				continue
 			}
-			rows := slices.Collect(slices.Chunk(numbers[:counts[i]*n.width], n.width))
-			numbers = numbers[counts[i]*n.width:]
-			use(l, rows, cut[i])
-			if slices.ContainsFunc(slices.Concat(rows...), func(x float32) bool { return x-x != 0 }) {
+			own := numbers[:counts[i]*n.width]
+			numbers = numbers[len(own):]
+			use(l, slices.Collect(slices.Chunk(own, n.width)), cut[i])
+			if slices.ContainsFunc(own, func(x float32) bool { return x-x != 0 }) {
 				l.Err = errors.New(n.name + " is not finite")
 			}
 		}
