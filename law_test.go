@@ -87,7 +87,6 @@ var order = []string{
 	"examples/prune",
 	"examples/ring",
 	"examples/serve",
-	"examples/torch",
 	"cmd/attn",
 	"site/lesson",
 	"site",
