@@ -87,7 +87,6 @@ var order = []string{
 	"examples/prune",
 	"examples/ring",
 	"examples/serve",
-	"examples/torch",
 	"cmd/attn",
 	"site/lesson",
 	"site",
@@ -96,8 +95,6 @@ var order = []string{
 	"internal/tools/words",
 	"bench/history", // repository tools, like those before them
 	"bench/compare",
-	"bench/beside",
-	"bench/serve",
 	"bench/wasm",
 }
 

@@ -52,7 +52,7 @@ func chart(r *history.Record, t *history.Table) []byte {
 	x := func(ratio float64) float64 {
 		return chartLeft + float64(math.Log(ratio/least)/math.Log(most/least)*(chartWidth-chartLeft-chartRight))
 	}
-	on := html.EscapeString(machine(r))
+	on := html.EscapeString(r.Hardware())
 	b := new(bytes.Buffer)
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" font-family="system-ui, sans-serif" `+
 		`font-size="12" role="img" aria-label="Time of other libraries relative to attn on %s">`+"\n", chartWidth, height, on)

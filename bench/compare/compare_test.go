@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -99,14 +100,20 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// ATTN_SIMD selects the implementation, when the program starts.
 func TestCompareAnotherImplementation(t *testing.T) {
-	code, out, messages := compareWith(t, "works", "--rounds", "1", "--threads", "1", "--only", "gemm 512", "--simd", "generic")
-	if code != 0 || !strings.Contains(out, " with generic kernels, ") {
-		t.Errorf("exit code %d, %q, %q", code, out, messages)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	code, _, messages = compareWith(t, "works", "--only", "gemm 512", "--simd", "mmx")
-	if code != exitUsage || !strings.Contains(messages, "mmx") || !strings.Contains(messages, "generic") {
-		t.Errorf("exit code %d, %q", code, messages)
+	for implementation, want := range map[string]string{"generic": " with generic kernels, ", "mmx": "mmx"} {
+		cmd := exec.Command(self, "--python", self, "--time", "1ms", "--rounds", "1", "--threads", "1", "--only", "gemm 512")
+		cmd.Dir, cmd.Env = "../..", append(os.Environ(), "FAKE_PEER=works", "ATTN_SIMD="+implementation)
+		out, err := cmd.CombinedOutput()
+		text := strings.Join(strings.Fields(string(out)), " ")
+		if (err == nil) != (implementation == "generic") || !strings.Contains(text, want) {
+			t.Errorf("%s: %v, %q", implementation, err, text)
+		}
 	}
 }
 
@@ -250,7 +257,7 @@ func TestCells(t *testing.T) {
 		Work: "work", Median: 2, Share: "25%", Unsteady: true,
 		Peers: []history.Figure{{Median: 0.5, Ratio: 0.25}, {Median: 123.4, Ratio: 61.7}, {Missing: "why"}},
 	}
-	if got, want := cells(&r), "| work * | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – |\n"; got != want {
+	if got, want := r.Cells(), "| work * | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – |\n"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// 2·10⁶ operations in 2 ms are 1 GFLOP/s, of a peak of 4.

@@ -13,12 +13,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -41,7 +39,6 @@ type settings struct {
 	threads int
 	only    *regexp.Regexp
 	python  string
-	simd    string // the implementation to measure; empty for the current one
 	// text is a file on which the tokenizers in dirs are measured, instead of the usual work.
 	text string
 	dirs []string
@@ -50,9 +47,6 @@ type settings struct {
 	history      string
 	save, render bool
 	gate         float64 // percent, negative for none
-	// schedule is numbers of threads for which the cut of the work is shown, with some kinds of loops.
-	schedule []int
-	loops    int
 }
 
 // Exit codes, the same as attn's.
@@ -74,9 +68,6 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	} else if err != nil {
 		return exitUsage // parse has printed the error
 	}
-	if s.simd != "" && s.simd != simd.Implementation() {
-		return again(ctx, s.simd, args, out, messages)
-	}
 	if s.render {
 		err = render(s.history, messages)
 	} else {
@@ -95,24 +86,6 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	return code
 }
 
-// again runs the program with another implementation, which is only chosen when a program starts. It returns the exit
-// code.
-func again(ctx context.Context, implementation string, args []string, out, messages io.Writer) int {
-	self, err := os.Executable()
-	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Env = append(os.Environ(), "ATTN_SIMD="+implementation)
-	cmd.Stdout, cmd.Stderr = out, messages
-	if err == nil {
-		err = cmd.Run()
-	}
-	if cmd.ProcessState == nil {
-		fmt.Fprintln(messages, "compare:", err)
-		return exitFailed
-	}
-	return cmd.ProcessState.ExitCode()
-}
-
 func parse(args []string, messages io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
@@ -121,24 +94,12 @@ func parse(args []string, messages io.Writer) (settings, error) {
 	flags.DurationVar(&s.time, "time", time.Second, "time of each measurement")
 	flags.IntVar(&s.threads, "threads", runtime.GOMAXPROCS(0), "processors that each library uses")
 	only := flags.String("only", "", "measure only work whose name matches this regular expression")
-	flags.StringVar(&s.simd, "simd", "", "implementation to measure, as in ATTN_SIMD; avx2 also restricts PyTorch to AVX2")
 	flags.StringVar(&s.python, "python", "python3", "Python interpreter with bench/peers/requirements.txt installed")
 	flags.StringVar(&s.text, "text", "", "measure tokenizers on the lines of this file and compare with the library tokenizers")
 	flags.Func("tokenizer", "directory with a tokenizer.json to measure with --text; may be repeated", func(dir string) error {
 		s.dirs = append(s.dirs, dir)
 		return nil
 	})
-	flags.Func("schedule", "show how the work is cut for these numbers of threads, separated by commas, without comparing", func(text string) error {
-		for n := range strings.SplitSeq(text, ",") {
-			threads, err := strconv.Atoi(n)
-			if err != nil || threads < 1 {
-				return fmt.Errorf("%q, want a number of threads", n)
-			}
-			s.schedule = append(s.schedule, threads)
-		}
-		return nil
-	})
-	flags.IntVar(&s.loops, "loops", 0, "with --schedule, also list this many kinds of loops, those that lose most time first")
 	flags.StringVar(&s.history, "history", "bench/history", "directory of earlier measurements")
 	flags.BoolVar(&s.save, "save", false, "save the measurements there")
 	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from the history, without measuring")
@@ -158,10 +119,6 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		err = fmt.Errorf("time %v, want more than 0", s.time)
 	case s.threads < 1:
 		err = fmt.Errorf("threads %d, want at least 1", s.threads)
-	case s.loops < 0:
-		err = fmt.Errorf("loops %d, want at least 0", s.loops)
-	case s.schedule != nil && s.text != "":
-		err = errors.New("--schedule and --text cannot be used together")
 	case (s.text == "") != (len(s.dirs) == 0):
 		err = errors.New("--text and --tokenizer go together")
 	}
@@ -174,9 +131,6 @@ func parse(args []string, messages io.Writer) (settings, error) {
 // compare measures and prints the tables.
 func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	all := allTasks(s.threads)
-	if s.schedule != nil {
-		return s.schedules(ctx, all, out)
-	}
 	if s.text != "" {
 		var err error
 		if all, err = tokenizerTasks(s.dirs, s.text); err != nil {
@@ -228,25 +182,6 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	return cmp.Or(failed, slower)
 }
 
-// schedules shows how the work of tasks is cut.
-func (s settings) schedules(ctx context.Context, all []task, out io.Writer) error {
-	t := &bench.Table{Out: out, Format: bench.Markdown, Machine: bench.ThisMachine()}
-	var calls []bench.Call
-	for _, work := range all {
-		if s.only.MatchString(work.name) && work.table != "Loading" {
-			calls = append(calls, bench.Call{Name: work.name, Prepare: func() (func(), error) {
-				runtime.GC() // frees the memory of the task before
-				m, err := work.start()
-				return m.Call, err
-			}})
-		}
-	}
-	if len(calls) == 0 {
-		return fmt.Errorf("no work with a schedule matches %q", s.only)
-	}
-	return bench.Schedules(ctx, t, calls, s.schedule, s.time, s.loops)
-}
-
 // table measures tasks that are compared with the same libraries.
 func (s settings) table(
 	ctx context.Context, r *history.Record, tasks []task, out io.Writer, say func(i int, name string),
@@ -270,7 +205,7 @@ func (s settings) table(
 		}
 		peers, t.Peers = append(peers, p), append(t.Peers, history.Version{Name: p.name, Version: p.version})
 	}
-	if _, err := io.WriteString(out, head(r, t)); err != nil {
+	if _, err := io.WriteString(out, r.Head(t)); err != nil {
 		return nil, err
 	}
 	for i, work := range tasks {
@@ -279,12 +214,12 @@ func (s settings) table(
 		if err != nil {
 			return nil, err
 		}
-		if _, err := io.WriteString(out, cells(&row)); err != nil {
+		if _, err := io.WriteString(out, row.Cells()); err != nil {
 			return nil, err
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	_, err := io.WriteString(out, notes(t))
+	_, err := io.WriteString(out, t.Notes())
 	return t, err
 }
 

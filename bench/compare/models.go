@@ -137,34 +137,9 @@ func (s shape) encode(threads, batch, length int, precision tensor.Numbers) task
 func (s shape) prompt(threads, length int, precision tensor.Numbers) task {
 	return task{
 		table: "Prompts", name: fmt.Sprintf("prompt %s L%d %s", s.name, length, precision), libraries: []string{"torch", "llama.cpp"},
-		request: request{
-			Work:   bench.Work{Op: "prompt", B: 1, H: s.heads, G: s.kvHeads, Lk: length, E: 64, Width: s.width},
-			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: precision.String(), Bias: s.bias,
-		},
-		start: func() (bench.Measurer, error) {
-			m, err := s.load(models.Options{Precision: precision})
-			if err != nil {
-				return bench.Measurer{}, err
-			}
-			cache, err := models.NewCache(m, 1, attn.CacheConfig{})
-			if err != nil {
-				return bench.Measurer{}, err
-			}
-			tape, ids := tensor.NewTape(tensor.Infer), make([]int, length)
-			for i := range ids {
-				ids[i] = rand.N(s.vocabulary)
-			}
-			logits := m.Head().Logits
-			return bench.Calls(threads, 0, func() {
-				tape.Reset()
-				x := m.Hidden(tape, models.Batch{IDs: [][]int{ids}}, models.Run{State: cache})
-				logits(tape, tensor.Slice(tape, x, 1, length-1, length))
-				for _, layer := range cache.Layers {
-					layer.Truncate(0)
-				}
-			}), nil
-		},
-		share: func(r bench.Result) string { return fmt.Sprintf("%.0f tokens/s", 1000*float64(length)/r.Median) },
+		request: s.decoding("prompt", length, precision),
+		start:   s.reads(threads, models.Options{Precision: precision}, 0, length, 0),
+		share:   func(r bench.Result) string { return fmt.Sprintf("%.0f tokens/s", 1000*float64(length)/r.Median) },
 	}
 }
 
@@ -174,41 +149,57 @@ func (s shape) generate(threads int, o models.Options) task {
 	if o.Precision != 0 {
 		held, name = o.Precision, fmt.Sprintf("generate %s precision %s", s.name, o.Precision)
 	}
+	bytes := held.Bytes(s.weights())
 	return task{
 		table: "Generation", name: name,
 		libraries: []string{"torch", "ctranslate2", "llama.cpp"},
-		request: request{
-			Work:   bench.Work{Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width},
-			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: held.String(), Bias: s.bias,
-		},
-		start: func() (bench.Measurer, error) {
-			m, err := s.load(o)
-			if err != nil {
-				return bench.Measurer{}, err
-			}
-			cache, err := models.NewCache(m, 1, attn.CacheConfig{})
-			if err != nil {
-				return bench.Measurer{}, err
-			}
-			tape := tensor.NewTape(tensor.Infer)
-			prompt := make([]int, read)
-			for i := range prompt {
-				prompt[i] = rand.N(s.vocabulary)
-			}
-			m.Hidden(tape, models.Batch{IDs: [][]int{prompt}}, models.Run{State: cache})
-			logits := m.Head().Logits
-			return bench.Calls(threads, held.Bytes(s.weights()), func() {
-				tape.Reset()
-				logits(tape, m.Hidden(tape, models.Batch{IDs: [][]int{prompt[:1]}}, models.Run{State: cache}))
-				for _, layer := range cache.Layers {
-					layer.Truncate(read)
-				}
-			}), nil
-		},
+		request:   s.decoding("generate", read, held),
+		start:     s.reads(threads, o, read, 1, bytes),
 		share: func(r bench.Result) string {
-			read := float64(held.Bytes(s.weights())) / r.Median / 1e6
+			read := float64(bytes) / r.Median / 1e6
 			return fmt.Sprintf("%.1f tokens/s, %.0f%% of reading", 1000/r.Median, 100*read/r.PeakReadGBps)
 		},
+	}
+}
+
+// decoding returns the work of a decoder on lk tokens.
+func (s shape) decoding(op string, lk int, numbers tensor.Numbers) request {
+	return request{
+		Work:   bench.Work{Op: op, B: 1, H: s.heads, G: s.kvHeads, Lk: lk, E: 64, Width: s.width},
+		Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: numbers.String(), Bias: s.bias,
+	}
+}
+
+// reads returns the start of a task in which a decoder, whose cache contains the given number of tokens, reads more and
+// computes the logits of the last one. bytes is as in bench.Calls.
+func (s shape) reads(threads int, o models.Options, before, tokens, bytes int) func() (bench.Measurer, error) {
+	return func() (bench.Measurer, error) {
+		m, err := s.load(o)
+		if err != nil {
+			return bench.Measurer{}, err
+		}
+		cache, err := models.NewCache(m, 1, attn.CacheConfig{})
+		if err != nil {
+			return bench.Measurer{}, err
+		}
+		tape, ids := tensor.NewTape(tensor.Infer), make([]int, before+tokens)
+		for i := range ids {
+			ids[i] = rand.N(s.vocabulary)
+		}
+		hidden := func(ids []int) *tensor.Tensor {
+			return m.Hidden(tape, models.Batch{IDs: [][]int{ids}}, models.Run{State: cache})
+		}
+		if before > 0 {
+			hidden(ids[:before])
+		}
+		logits := m.Head().Logits
+		return bench.Calls(threads, bytes, func() {
+			tape.Reset()
+			logits(tape, tensor.Slice(tape, hidden(ids[before:]), 1, tokens-1, tokens))
+			for _, layer := range cache.Layers {
+				layer.Truncate(before)
+			}
+		}), nil
 	}
 }
 

@@ -51,7 +51,7 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 						}
 					}
 				})
-				return bench.Measurer{Call: m.Call, Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
+				return bench.Measurer{Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
 					r, err := m.Measure(ctx, d)
 					return r, errors.Join(err, failed)
 				}}, nil

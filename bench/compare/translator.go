@@ -43,11 +43,6 @@ func translatorTask(threads int) task {
 		start: func() (bench.Measurer, error) {
 			trainer, err := newTrainer()
 			return bench.Measurer{
-				Call: func() {
-					if err := trainer.Run(context.Background(), func(train.Progress) error { return train.ErrStop }); err != nil {
-						panic(err)
-					}
-				},
 				Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
 					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 					return measureSteps(ctx, trainer, d)

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -39,10 +38,7 @@ type Table struct {
 	// Columns and Cells are a table of another kind, as written by attn bench --format markdown.
 	Columns []string   `json:"columns,omitempty"`
 	Cells   [][]string `json:"cells,omitempty"`
-	// Programs and Speeds are a table of programs instead of libraries, as written by bench/wasm.
-	Programs []string `json:"programs,omitempty"`
-	Speeds   []Speed  `json:"speeds,omitempty"`
-	Note     string   `json:"note,omitempty"` // a paragraph after the table
+	Note    string     `json:"note,omitempty"` // a paragraph after the table
 }
 
 // Version is a library of a table.
@@ -66,20 +62,6 @@ type Figure struct {
 	Ratio   float64 `json:"ratio,omitempty"`   // the library's time divided by attn's
 	Ran     string  `json:"ran,omitempty"`     // the fastest form of the work
 	Missing string  `json:"missing,omitempty"` // the reason if there is no figure
-}
-
-// Speed is a piece of work with a value for each program of its table.
-type Speed struct {
-	Work   string  `json:"work"`
-	Unit   string  `json:"unit"`
-	Values []Value `json:"values"`
-}
-
-// Value is a measured number, 0 if there is none. Ratio says how many times faster the program is than the one that it
-// is compared with, 0 for none.
-type Value struct {
-	Value float64 `json:"value,omitempty"`
-	Ratio float64 `json:"ratio,omitempty"`
 }
 
 // New returns a record that describes this machine.
@@ -155,11 +137,6 @@ func (t *Table) validate() error {
 				row.Work, row.Median, len(row.Peers), len(t.Peers))
 		}
 	}
-	for _, s := range t.Speeds {
-		if len(s.Values) != len(t.Programs) || slices.ContainsFunc(s.Values, func(v Value) bool { return !(v.Value >= 0 && v.Ratio >= 0) }) {
-			return fmt.Errorf("%s has the values %v, want one for each of %d programs", s.Work, s.Values, len(t.Programs))
-		}
-	}
 	return nil
 }
 
@@ -184,15 +161,12 @@ func (r *Record) Save(dir string) error {
 	return atomicfile.WriteAll(atomicfile.JSON(path, r))
 }
 
-// add adds a new measurement of the same table. Rows and programs that were not measured again stay, and so does
-// text that was written by hand. Rows of other libraries or another number of threads are dropped.
+// add adds a new measurement of the same table. Rows that were not measured again stay, and so does text that was
+// written by hand. Rows of other libraries or another number of threads are dropped.
 func (t *Table) add(now *Table) {
 	old := *t
 	if old.Threads != now.Threads || !slices.Equal(old.Peers, now.Peers) {
 		old.Rows = nil
-	}
-	if old.Threads != now.Threads {
-		old.Programs, old.Speeds = nil, nil
 	}
 	*t = *now
 	t.About, t.Note, t.Rows = cmp.Or(now.About, old.About), cmp.Or(now.Note, old.Note), old.Rows
@@ -203,57 +177,4 @@ func (t *Table) add(now *Table) {
 			t.Rows = append(t.Rows, r)
 		}
 	}
-	t.Programs, t.Speeds = old.Programs, old.Speeds
-	t.addSpeeds(now.Programs, now.Speeds)
-}
-
-// addSpeeds adds columns and rows to the speeds of a table, or replaces them.
-func (t *Table) addSpeeds(programs []string, speeds []Speed) {
-	t.Programs = slices.Clone(t.Programs)
-	for _, p := range programs {
-		if !slices.Contains(t.Programs, p) {
-			t.Programs = append(t.Programs, p)
-		}
-	}
-	for _, s := range speeds {
-		if !slices.ContainsFunc(t.Speeds, func(old Speed) bool { return old.Work == s.Work }) {
-			t.Speeds = append(t.Speeds, Speed{Work: s.Work, Unit: s.Unit})
-		}
-	}
-	for i := range t.Speeds {
-		s := &t.Speeds[i]
-		s.Values = append(slices.Clone(s.Values), make([]Value, len(t.Programs)-len(s.Values))...)
-		for _, now := range speeds {
-			for p, v := range now.Values {
-				if now.Work == s.Work && v.Value > 0 {
-					s.Values[slices.Index(t.Programs, programs[p])] = v
-				}
-			}
-		}
-	}
-}
-
-// Wrap returns a text in lines of at most 120 columns. The second and later lines of a list item are indented.
-func Wrap(text string) string {
-	indent := ""
-	if strings.HasPrefix(text, "- ") {
-		indent = "  "
-	}
-	var all strings.Builder
-	width := 0
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case width+1+n > 120:
-			all.WriteString("\n" + indent)
-			width = len(indent)
-		default:
-			all.WriteByte(' ')
-			width++
-		}
-		all.WriteString(word)
-		width += n
-	}
-	return all.String() + "\n"
 }

@@ -3,7 +3,6 @@ package history
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestReadRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"2026-11-22-other.json":       `{"date": "2026-11-22", "cpu": "x", "kernels": "avx2"}`,
 		"2026-11-22-x-avx2.json":      `{"date": "2026-11-22", "cpu": "x", "kernels": "avx2", "tables": [{"title": "t", "rows": [{"work": "w", "ms": 0, "peers": []}]}]}`,
-		"2026-11-22-y-wasm.json":      `{"date": "2026-11-22", "cpu": "y", "kernels": "wasm", "tables": [{"title": "t", "programs": ["a"], "speeds": [{"work": "w", "values": []}]}]}`,
+		"2026-11-22-y-wasm.json":      `{"date": "2026-11-22", "cpu": "y", "kernels": "wasm", "tables": [{"title": "t", "peers": [{"name": "a"}], "rows": [{"work": "w", "ms": 1, "peers": []}]}]}`,
 		"2026-11-23-unknown-key.json": `{"day": "2026-11-23"}`,
 	} {
 		path := filepath.Join(dir, name)
@@ -54,35 +53,5 @@ func TestAddToTable(t *testing.T) {
 	old.add(&Table{Title: "Operations", Threads: 1, Peers: peers, Rows: []Row{measured("a", 5)}})
 	if len(old.Rows) != 1 || old.Threads != 1 {
 		t.Errorf("%d rows with %d threads, want those of the last measurement alone", len(old.Rows), old.Threads)
-	}
-}
-
-// Programs that are measured one after another fill one table; a later value replaces an earlier one.
-func TestAddSpeeds(t *testing.T) {
-	dir := t.TempDir()
-	save := func(threads int, programs []string, speeds ...Speed) *Table {
-		t.Helper()
-		r := New()
-		r.Kernels = "wasm"
-		r.Tables = []*Table{{Title: "WebAssembly", Threads: threads, Programs: programs, Speeds: speeds}}
-		if err := r.Save(dir); err != nil {
-			t.Fatal(err)
-		}
-		all, err := Read(dir)
-		if err != nil || len(all) != 1 {
-			t.Fatalf("%d records, %v", len(all), err)
-		}
-		return all[0].Find("WebAssembly")
-	}
-	save(1, []string{"portable", "vectors"}, Speed{"product", "GFLOP/s", []Value{{Value: 2}, {Value: 35}}}, Speed{"training", "tokens/s", []Value{{Value: 5}, {Value: 50}}})
-	got := save(1, []string{"page", "vectors"}, Speed{"until", "s", []Value{{Value: 56}, {}}}, Speed{"product", "GFLOP/s", []Value{{Value: 34}, {Value: 36}}})
-	if want := []string{"portable", "vectors", "page"}; !slices.Equal(got.Programs, want) {
-		t.Errorf("programs %v, want %v", got.Programs, want)
-	}
-	if want := []Speed{{"product", "GFLOP/s", []Value{{Value: 2}, {Value: 36}, {Value: 34}}}, {"training", "tokens/s", []Value{{Value: 5}, {Value: 50}, {}}}, {"until", "s", []Value{{}, {}, {Value: 56}}}}; !reflect.DeepEqual(got.Speeds, want) {
-		t.Errorf("speeds %v, want %v", got.Speeds, want)
-	}
-	if got := save(2, []string{"portable"}, Speed{"product", "GFLOP/s", []Value{{Value: 4}}}); len(got.Programs) != 1 || len(got.Speeds) != 1 {
-		t.Errorf("with two threads: %v, %v", got.Programs, got.Speeds)
 	}
 }

@@ -6,11 +6,10 @@
 //	go run ./bench/wasm
 //	go run ./bench/wasm --browser chromium
 //
-// With --save, it adds them to the history, from which --render writes the table in docs/webassembly.md.
+// With --save, it adds them to the history, from which bench/compare writes its tables.
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/attn-go/attn/bench/history"
@@ -33,7 +31,6 @@ func main() {
 	browser := flag.String("browser", "", "command that runs a browser, in whose worker to measure instead of in Node")
 	dir := flag.String("history", "bench/history", "directory of earlier measurements")
 	save := flag.Bool("save", false, "save the measurements there")
-	render := flag.Bool("render", false, "write the table in docs/webassembly.md from the history, without measuring")
 	flag.Parse()
 	var err error
 	switch {
@@ -41,17 +38,15 @@ func main() {
 		err = fmt.Errorf("unexpected argument %s", flag.Arg(0))
 	case *rounds < 1:
 		err = fmt.Errorf("rounds %d, want at least 1", *rounds)
-	case *render:
-		err = renderDocument(*dir, document)
 	default:
 		var table *history.Table
 		if table, err = measured(*node, *browser, *only, *rounds); err != nil {
 			break
 		}
-		fmt.Print(markdown(table))
+		r := history.New()
+		r.Kernels, r.Tables = "wasm", []*history.Table{table}
+		fmt.Print(r.Markdown(table))
 		if *save {
-			r := history.New()
-			r.Kernels, r.Tables = kernels, []*history.Table{table}
 			err = r.Save(*dir)
 		}
 	}
@@ -60,15 +55,20 @@ func main() {
 	}
 }
 
-// The two programs, in the order of their columns.
-var programs = []struct{ name, tags string }{{"portable Go", ""}, {"vectors", "wasmsimd"}}
+// The tags of the two programs, portable Go and vectors.
+var programs = []string{"", "wasmsimd"}
 
 // measured runs both programs in turns.
 func measured(node, browser, only string, rounds int) (*history.Table, error) {
-	engine, err := engineOf(cmp.Or(browser, node))
-	if err != nil {
-		return nil, err
+	command, title, engine := node, "WebAssembly in Node", "Node "
+	if browser != "" {
+		command, title, engine = browser, "WebAssembly in a browser", ""
 	}
+	version, err := exec.Command(command, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --version: %w", command, err)
+	}
+	engine += strings.TrimSpace(string(version))
 	simd, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
@@ -79,13 +79,13 @@ func measured(node, browser, only string, rounds int) (*history.Table, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	for i, p := range programs {
-		build := exec.Command("go", "build", "-tags", p.tags, "-o", filepath.Join(dir, fmt.Sprint(i)),
+	for i, tags := range programs {
+		build := exec.Command("go", "build", "-tags", tags, "-o", filepath.Join(dir, fmt.Sprint(i)),
 			"github.com/attn-go/attn/bench/wasm")
 		build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
-			return nil, fmt.Errorf("go build -tags %q: %w", p.tags, err)
+			return nil, fmt.Errorf("go build -tags %q: %w", tags, err)
 		}
 	}
 	measure := func(program int) (r result, err error) {
@@ -116,46 +116,25 @@ func measured(node, browser, only string, rounds int) (*history.Table, error) {
 			}
 		}
 	}
-	return tableOf(values, engine, rounds), nil
+	return tableOf(values, title, engine, rounds), nil
 }
 
-// tableOf returns the medians of the values of both programs.
-func tableOf(values []map[string][]float64, engine string, rounds int) *history.Table {
-	t := &history.Table{Title: "WebAssembly", Threads: 1, How: fmt.Sprintf("Medians of %d runs in turns.", rounds)}
-	for _, p := range programs {
-		t.Programs = append(t.Programs, p.name+", "+engine)
+// tableOf returns the medians of the times of both programs.
+func tableOf(values []map[string][]float64, title, engine string, rounds int) *history.Table {
+	t := &history.Table{
+		Title: title, Threads: 1, How: fmt.Sprintf("Medians of %d runs in turns.", rounds),
+		Peers: []history.Version{{Name: "portable Go", Version: "in " + engine}},
 	}
 	for _, row := range rows {
 		if len(values[0][row.name]) == 0 {
 			continue
 		}
 		before, after := bench.Median(values[0][row.name]), bench.Median(values[1][row.name])
-		ratio := after / before
-		if row.time {
-			ratio = 1 / ratio
+		r := history.Row{Work: row.name, Median: after, Peers: []history.Figure{{Median: before, Ratio: before / after}}}
+		if row.unit != "" {
+			r.Share = fmt.Sprintf("%.1f %s", row.amount/after, row.unit)
 		}
-		t.Speeds = append(t.Speeds, history.Speed{Work: row.name, Unit: row.unit,
-			Values: []history.Value{{Value: before}, {Value: after, Ratio: ratio}}})
+		t.Rows = append(t.Rows, r)
 	}
 	return t
-}
-
-// version finds the name and the release in what an engine prints: v20.19.5, or Chromium 156.0.7.1 built on Debian.
-var version = regexp.MustCompile(`^(?:v|(.*\S)\s+)(\d+)\.`)
-
-// engineOf returns the name of an engine and its release, such as Node 20.
-func engineOf(command string) (string, error) {
-	text, err := exec.Command(command, "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("%s --version: %w", command, err)
-	}
-	return engineName(command, string(text))
-}
-
-func engineName(command, text string) (string, error) {
-	m := version.FindStringSubmatch(strings.TrimSpace(text))
-	if m == nil {
-		return "", fmt.Errorf("%s --version prints %q, want a release such as v20.19.5 or Chromium 156.0", command, text)
-	}
-	return cmp.Or(m[1], "Node") + " " + m[2], nil
 }

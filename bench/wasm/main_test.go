@@ -3,87 +3,78 @@
 package main
 
 import (
-	"bytes"
+	"fmt"
 	"os"
-	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/bench/history"
 )
 
-// The table in the documentation is the newest measurement.
+// The ratios in the documentation are those of the newest measurement.
 func TestDocument(t *testing.T) {
-	t.Chdir("../..")
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile("../../docs/webassembly.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := rendered("bench/history", text)
+	document := strings.Join(strings.Fields(string(text)), " ")
+	records, err := history.Read("../history")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(text, want) {
-		t.Errorf("%s is not what bench/history says: go run ./bench/wasm --render", document)
-	}
-	if strings.Count(string(text), "\n| ") < 1+len(rows) {
-		t.Errorf("%s has fewer lines than there is work to measure", document)
+	for _, c := range []struct{ title, work, sentence string }{
+		{"WebAssembly in Node", rows[0].name, "%.2[1]g times as fast as in portable Go %[2]s"},
+		{"WebAssembly in a browser", rows[0].name, "%.2[1]g times %[2]s"},
+		{"WebAssembly in Node", rows[2].name, "%.2[1]g times as fast in Node"},
+		{"WebAssembly in a browser", rows[2].name, "%.2[1]g times in Chromium."},
+	} {
+		at := slices.IndexFunc(records, func(r *history.Record) bool { return r.Find(c.title) != nil })
+		if at < 0 {
+			t.Fatalf("%s is not in the history", c.title)
+		}
+		table := records[at].Find(c.title)
+		row := slices.IndexFunc(table.Rows, func(r history.Row) bool { return r.Work == c.work })
+		if row < 0 {
+			t.Fatalf("%s has no row %s", c.title, c.work)
+		}
+		want := fmt.Sprintf(c.sentence, table.Rows[row].Peers[0].Ratio, table.Peers[0].Version)
+		if !strings.Contains(document, want) {
+			t.Errorf("docs/webassembly.md lacks %q", want)
+		}
 	}
 }
 
-// Measurements are saved, read again, and rendered in the units of their rows.
-func TestMeasuredToDocument(t *testing.T) {
+// Measurements are saved, and read again with the ratio of their medians.
+func TestMeasured(t *testing.T) {
 	table := tableOf([]map[string][]float64{
-		{rows[0].name: {2.5, 2.46, 9}, rows[3].name: {5607.4}, rows[4].name: {4.71}},
-		{rows[0].name: {35.04}, rows[3].name: {43251}, rows[4].name: {1.9}},
-	}, "Node 20", 3)
-	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "x.md")
+		{rows[0].name: {15, 14.9, 99}, rows[2].name: {180}, rows[4].name: {4e6}},
+		{rows[0].name: {1}, rows[2].name: {20}, rows[4].name: {5e4}},
+	}, "WebAssembly in Node", "Node v20.19.5", 3)
+	dir := t.TempDir()
 	r := history.New()
-	r.CPU, r.Date, r.Kernels, r.Tables = "AMD EPYC", "2026-11-23", kernels, []*history.Table{table}
-	if err := os.WriteFile(path, []byte("before\n"+sectionBegin+"old\n"+sectionEnd+" after\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := renderDocument(dir, path); err == nil {
-		t.Error("rendered without a history")
-	}
+	r.Kernels, r.Tables = "wasm", []*history.Table{table}
 	if err := r.Save(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := renderDocument(dir, path); err != nil {
-		t.Fatal(err)
+	all, err := history.Read(dir)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d records, %v", len(all), err)
 	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	got := all[0].Find("WebAssembly in Node")
+	if !reflect.DeepEqual(got, table) {
+		t.Errorf("read %+v, want %+v", got, table)
 	}
-	want := `before
-## Speed
-
-On one core of AMD EPYC, 2026-11-23, with attn's ` + "`reverse` example and the settings of `attn train`" + ` for dates. Medians
-of 3 runs in turns.
-
-| | portable Go, Node 20 | vectors, Node 20 | ratio |
-|---|---|---|---|
-| product 256×256×256 | 2.5 GFLOP/s | 35 GFLOP/s | 14 × |
-| training dates, width 64 | 5,610 tokens/s | 43,300 tokens/s | 7.7 × |
-| a date translated, all heads recorded | 4.7 ms | 1.9 ms | 2.5 × |
-
-` + sectionEnd + " after\n"
-	if string(got) != want {
-		t.Errorf("rendered %s, want %s", got, want)
-	}
-	if _, err := rendered(dir, []byte("no section")); err == nil {
-		t.Error("a document without the section is rendered")
-	}
-}
-
-func TestEngineName(t *testing.T) {
-	for text, want := range map[string]string{
-		"v20.19.5\n": "Node 20", "Chromium 156.0.7.1 built on Debian\n": "Chromium 156", "Google Chrome 156.0.1": "Google Chrome 156",
-		"unknown": "", "": "",
+	markdown := r.Markdown(table)
+	for _, want := range []string{
+		", portable Go in Node v20.19.5. Medians of 3 runs in turns.",
+		"| product 256×256×256 | 1.00 | 33.6 GFLOP/s | 15.0 | 15.00× |",
+		"| training dates, width 64, 1,000 tokens | 20.0 | 50.0 k tokens/s | 180 | 9.00× |",
+		"| training until 97% of the dates are exact | 50000 |  | 4000000 | 80.00× |",
 	} {
-		if got, err := engineName("x", text); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q is %q, %v, want %q", text, got, err, want)
+		if !strings.Contains(strings.ReplaceAll(markdown, "\n", " "), want) {
+			t.Errorf("no %s in %s", want, markdown)
 		}
 	}
 }

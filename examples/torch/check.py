@@ -1,11 +1,11 @@
 """Runs the six programs of this directory, and compares their numbers with attn's.
 
-    go run ./examples/torch DIR
+    ATTN_LESSONS=DIR go test -count=1 ./examples/torch
     python examples/torch/check.py DIR
 
 1. Each program prints what its comments "# Output:" say.
-2. The functions of the lessons return the same as attn, with the inputs and parameters that main.go
-   has written.
+2. The functions of the lessons return the same as attn, with the inputs and parameters that
+   lessons_test.go has written.
 """
 
 import contextlib

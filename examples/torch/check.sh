@@ -10,6 +10,6 @@ if [ -z "${VENV:-}" ]; then
 	python3 -m venv "$VENV"
 	"$VENV/bin/pip" install -q -r interop/torch/requirements.txt
 fi
-go run ./examples/torch "$work"
+ATTN_LESSONS=$work go test -count=1 -vet=off ./examples/torch
 export PYTHONDONTWRITEBYTECODE=1
 "$VENV/bin/python" examples/torch/check.py "$work"

@@ -98,14 +98,8 @@ func pairSettings(dir string) (map[string]any, error) {
 		} `json:"processing_kwargs"`
 	}
 	path := filepath.Join(dir, "sentence_bert_config.json")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
+	if err := readConfig(path, &config); err != nil {
 		return nil, err
-	}
-	if err := strictjson.Lenient(data, &config); err != nil {
-		return nil, input.Errorf(path, "%v", err)
 	}
 	all := config.Processing.Template
 	for name, value := range all {
@@ -170,16 +164,11 @@ func Template(dir string) (path, src string, err error) {
 		Template json.RawMessage `json:"chat_template"`
 	}
 	path = filepath.Join(dir, "tokenizer_config.json")
-	if data, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
-		return "", "", nil
-	} else if err != nil {
+	if err := readConfig(path, &config); err != nil {
 		return "", "", err
 	}
 	bad := func(format string, args ...any) (string, string, error) {
 		return "", "", input.Errorf(path, format, args...)
-	}
-	if err := strictjson.Lenient(data, &config); err != nil {
-		return bad("%v", err)
 	}
 	if len(config.Template) == 0 || string(config.Template) == "null" {
 		return "", "", nil
@@ -201,6 +190,20 @@ func Template(dir string) (path, src string, err error) {
 	return bad("chat_template has the templates %s, want one with the name default", quote.Texts(names))
 }
 
+// readConfig reads a JSON file of a model. Without the file, config stays as it is.
+func readConfig(path string, config any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := strictjson.Lenient(data, config); err != nil {
+		return input.Errorf(path, "%v", err)
+	}
+	return nil
+}
+
 // specialNames returns the special tokens of tokenizer_config.json and special_tokens_map.json by
 // their names, such as bos_token.
 func specialNames(dir string) (map[string]any, error) {
@@ -208,14 +211,8 @@ func specialNames(dir string) (map[string]any, error) {
 	for _, file := range []string{"special_tokens_map.json", "tokenizer_config.json"} {
 		var config map[string]json.RawMessage
 		path := filepath.Join(dir, file)
-		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		} else if err != nil {
+		if err := readConfig(path, &config); err != nil {
 			return nil, err
-		}
-		if err := strictjson.Lenient(data, &config); err != nil {
-			return nil, input.Errorf(path, "%v", err)
 		}
 		for _, name := range []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"} {
 			raw := config[name]

@@ -1,7 +1,6 @@
 package texts
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -13,10 +12,8 @@ import (
 	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/npy"
-	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -28,48 +25,17 @@ type Vector struct {
 
 // Vectors returns the filter that embeds lines with a model and writes JSON arrays.
 func Vectors(e *models.Embedder) filter.Filter[Vector] {
+	encode := func(texts ...string) (*tokenizer.Encoding, bool, error) { return e.Encode(texts[0]) }
 	f := filter.Filter[Vector]{Batch: 128} // Forward divides it further, and needs a part for each processor
-	tape := tensor.NewTape(tensor.Infer)
-	f.Work = func(ctx context.Context, batch []*filter.Line[Vector]) error {
-		var texts []*tokenizer.Encoding
-		var of []*filter.Line[Vector]
-		for _, l := range batch {
-			x, cut, err := e.Encode(l.Text)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if err != nil { // concerns only this text
-				l.Err = err
-				continue
-			}
-			l.Value.Cut = cut
-			texts, of = append(texts, x), append(of, l)
-		}
-		if len(texts) == 0 {
-			return nil
-		}
-		tape.Reset()
-		tape.SetContext(ctx)
-		var all []float32
-		if err := par.Stopped(func() { all = e.Forward(tape, models.BatchOf(texts...)).Data() }); err != nil {
-			return err
-		}
-		width := e.Width()
-		for i, l := range of {
-			l.Value.Numbers = slices.Clone(all[i*width : (i+1)*width])
-			if slices.ContainsFunc(l.Value.Numbers, func(x float32) bool { return x-x != 0 }) {
-				l.Err = errors.New("the vector is not finite")
-			}
-		}
-		return nil
-	}
 	f.Write = func(w io.Writer, l *filter.Line[Vector]) error {
 		if l.Err != nil {
 			return filter.JSON(w, l)
 		}
 		return json.NewEncoder(w).Encode(l.Value.Numbers)
 	}
-	return f
+	return computed(network{encode, e.Forward, e.Width(), "the vector"}, f, func(l *filter.Line[Vector]) ([][]string, error) {
+		return [][]string{{l.Text}}, nil
+	}, func(l *filter.Line[Vector], rows [][]float32, cut bool) { l.Value = Vector{slices.Clone(rows[0]), cut} })
 }
 
 // Columns returns the numbers of a vector as text.

@@ -1,9 +1,15 @@
-package main
+// Package torch computes the lessons with attn. The Python programs beside it are the same lessons in PyTorch. A reader who
+// compares both must see the same numbers, so check.py computes these with the functions of those programs.
+package torch
 
 import (
 	"context"
 	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"testing"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
@@ -14,6 +20,63 @@ import (
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
+
+// TestLessons writes inputs, parameters and results into lessons.safetensors, in the directory ATTN_LESSONS if that is set.
+func TestLessons(t *testing.T) {
+	dir := os.Getenv("ATTN_LESSONS")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	f := &file{T: t, rng: rand.New(rand.NewPCG(1, 2))}
+	for _, lesson := range []func(*file){regression, scores, shapes, dates, masks, cache} {
+		lesson(f)
+	}
+	f.check(f.WriteFile(filepath.Join(dir, "lessons.safetensors")))
+}
+
+// file collects tensors. Their names begin with that of a piece of code.
+type file struct {
+	*testing.T
+	safetensors.File
+	rng *rand.Rand
+}
+
+func (f *file) check(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *file) put(name string, x *tensor.Tensor) *tensor.Tensor {
+	f.Tensors = append(f.Tensors, safetensors.FromFloat32s(name, x.Shape(), x.Data()))
+	return x
+}
+
+func (f *file) random(name string, shape ...int) *tensor.Tensor {
+	return f.put(name, tensor.Randn(f.rng, shape...))
+}
+
+func (f *file) params(name string, m nn.Module) {
+	for p, x := range m.Params() {
+		f.put(name+"."+p, x)
+	}
+}
+
+func (f *file) output(name string, o attn.Output) {
+	f.put(name+".out", o.Out)
+	if o.Weights != nil {
+		f.put(name+".weights", o.Weights)
+	}
+}
+
+func (f *file) layer(name string, c attn.MultiHeadConfig) *attn.MultiHead {
+	c.Name, c.Init = name, nn.NewLinear // draws biases too
+	layer, err := attn.NewMultiHead(c, f.rng)
+	f.check(err)
+	f.params(name, layer)
+	return layer
+}
 
 // regression draws the same observations as examples/regression.
 func regression(f *file) {
@@ -85,10 +148,10 @@ func dates(f *file) {
 	p := probe{layer, x, f.put("prune.target", layer.Forward(nil, x, x, x, attn.Options{}).Out)}
 	methods := prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}}
 	list, err := prune.Importance(context.Background(), p, methods)
-	check(err)
+	f.check(err)
 	f.Tensors = append(f.Tensors, safetensors.FromFloat64s("prune.scores", []int{4}, list[0].Flat(p.Layers())))
 	small, err := layer.Keep([]int{0, 2})
-	check(err)
+	f.check(err)
 	f.output("prune", small.Forward(nil, x, x, x, attn.Options{}))
 }
 
@@ -125,7 +188,7 @@ func masks(f *file) {
 func cache(f *file) {
 	layer := f.layer("cache", attn.MultiHeadConfig{Width: 16, Heads: 4, KVHeads: 2})
 	cache, err := layer.NewCache(2, attn.CacheConfig{})
-	check(err)
+	f.check(err)
 	prompts, token := f.random("cache.prompts", 2, 7, 16), f.random("cache.token", 2, 1, 16)
 	o := attn.Options{Mask: mask.Causal(), QueryLens: []int{7, 4}}
 	f.output("cache.read", layer.Extend(nil, prompts, cache, o))

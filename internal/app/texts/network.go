@@ -1,0 +1,84 @@
+package texts
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// network computes a row of numbers for a text or a pair: its vector, or its logits.
+type network struct {
+	encode  func(texts ...string) (x *tokenizer.Encoding, cut bool, err error)
+	forward func(t *tensor.Tape, x models.Batch) *tensor.Tensor
+	width   int
+	name    string // of a row, for errors
+}
+
+// run returns the rows of texts.
+func (n network) run(ctx context.Context, tape *tensor.Tape, texts []*tokenizer.Encoding) (rows []float32, err error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	tape.Reset()
+	tape.SetContext(ctx)
+	err = par.Stopped(func() { rows = n.forward(tape, models.BatchOf(texts...)).Data() })
+	return rows, err
+}
+
+// computed returns a filter whose values are computed by a network: read returns the texts or pairs of a line, and use
+// receives their rows, and whether a text was truncated.
+func computed[V any](
+	n network, f filter.Filter[V], read func(l *filter.Line[V]) ([][]string, error), use func(l *filter.Line[V], rows [][]float32, cut bool),
+) filter.Filter[V] {
+	tape := tensor.NewTape(tensor.Infer)
+	f.Work = func(ctx context.Context, batch []*filter.Line[V]) error {
+		var encoded []*tokenizer.Encoding
+		counts, cut := make([]int, len(batch)), make([]bool, len(batch))
+		for i, l := range batch {
+			all, err := read(l)
+			begin := len(encoded)
+			for _, texts := range all {
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					break
+				}
+				x, shorter, failed := n.encode(texts...)
+				if err = failed; err == nil {
+					encoded, cut[i] = append(encoded, x), cut[i] || shorter
+				}
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if l.Err = err; err != nil { // concerns only this line
+				encoded = encoded[:begin]
+			}
+			counts[i] = len(encoded) - begin
+		}
+		numbers, err := n.run(ctx, tape, encoded)
+		if err != nil {
+			return err
+		}
+		for i, l := range batch {
+			if l.Err != nil {
+				continue
+			}
+			own := numbers[:counts[i]*n.width]
+			numbers = numbers[len(own):]
+			use(l, slices.Collect(slices.Chunk(own, n.width)), cut[i])
+			if slices.ContainsFunc(own, func(x float32) bool { return x-x != 0 }) {
+				l.Err = errors.New(n.name + " is not finite")
+			}
+		}
+		return nil
+	}
+	return f
+}
