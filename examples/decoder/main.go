@@ -1,0 +1,152 @@
+// Command decoder trains a small Llama on lines of text, to predict each token from those before it, and writes it as a
+// directory in the format of Hugging Face. All commands of attn read it:
+//
+//	go run ./examples/decoder -train train.txt -test test.txt -out small-llama
+//	attn generate --model small-llama "I think that"
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/train"
+)
+
+// The sizes of the model.
+const layers, heads, width, hidden = 4, 8, 256, 512
+
+func main() {
+	log.SetFlags(0)
+	training := flag.String("train", "", "file of lines to learn from")
+	test := flag.String("test", "", "file of lines to measure the loss on; -train is read without them")
+	out := flag.String("out", "", "directory for the model")
+	vocabulary := flag.Int("vocabulary", 4000, "largest number of tokens")
+	steps := flag.Int("steps", 6000, "training steps, each on up to 64 lines")
+	rate := flag.Float64("rate", 0.002, "largest learning rate")
+	flag.Parse()
+	if err := run(*training, *test, *out, *vocabulary, train.Tuning{Steps: *steps, Rate: *rate, Seed: 1}); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(trainFile, testFile, dir string, vocabulary int, o train.Tuning) error {
+	test, err := read(testFile, nil)
+	if err != nil {
+		return err
+	}
+	training, err := read(trainFile, test)
+	if err != nil {
+		return err
+	}
+	if err := draw(dir, seq2seq.BuildVocabulary(training, seq2seq.BPE, vocabulary), rand.New(rand.NewPCG(1, 2))); err != nil {
+		return err
+	}
+	m, err := models.Load(dir, models.Options{Trainable: true})
+	if err != nil {
+		return err
+	}
+	learner, err := probe(m, training)
+	if err != nil {
+		return err
+	}
+	examiner, err := probe(m, test)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	report := func(step int) error {
+		loss, err := learner.On(examiner).Loss(ctx) // of the model as trained so far
+		fmt.Printf("step %5d: test loss %.3f nats per token, perplexity %.1f\n", step, loss, math.Exp(loss))
+		return err
+	}
+	o.Progress = func(step int) {
+		if step%500 == 0 || step == o.Steps {
+			err = errors.Join(err, report(step))
+		}
+	}
+	if err := errors.Join(report(0), train.FineTune(ctx, learner, learner, o), err); err != nil {
+		return err
+	}
+	return learner.Model().Save(dir)
+}
+
+// read returns the distinct lines of a file, without some.
+func read(file string, without []string) ([]string, error) {
+	data, err := os.ReadFile(file)
+	seen := map[string]bool{"": true}
+	for _, line := range without {
+		seen[line] = true
+	}
+	var lines []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); !seen[line] {
+			seen[line], lines = true, append(lines, line)
+		}
+	}
+	return lines, err
+}
+
+// probe returns lines as examples for a model, with the loss of its predictions.
+func probe(m *models.Model, lines []string) (*models.Probe, error) {
+	examples := make([]models.Example, len(lines))
+	for i, line := range lines {
+		var err error
+		if examples[i], err = m.TextExample(line, nil); err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+	}
+	return models.NewProbe(m, examples)
+}
+
+// draw writes a directory with the settings, the vocabulary and random parameters of a Llama.
+func draw(dir string, v *seq2seq.Vocabulary, rng *rand.Rand) error {
+	config := map[string]any{
+		"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "vocab_size": v.Len(),
+		"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": width, "intermediate_size": hidden,
+		"max_position_embeddings": 512, "tie_word_embeddings": true, // the map to logits is the embedding matrix
+		"bos_token_id": nil, "eos_token_id": seq2seq.EOS, "pad_token_id": seq2seq.Pad,
+	}
+	var weights safetensors.File
+	add := func(name string, x *tensor.Tensor) {
+		weights.Tensors = append(weights.Tensors, safetensors.FromFloat32s(name+".weight", x.Shape(), x.Data()))
+	}
+	matrix := func(name string, out, in int) { add(name, tensor.Scale(nil, tensor.Randn(rng, out, in), 0.02)) }
+	norm := func(name string) { add(name, tensor.Full(1, width)) }
+	matrix("model.embed_tokens", v.Len(), width)
+	for i := range layers {
+		at := fmt.Sprintf("model.layers.%d.", i)
+		for _, name := range []string{"q_proj", "k_proj", "v_proj", "o_proj"} {
+			matrix(at+"self_attn."+name, width, width)
+		}
+		matrix(at+"mlp.gate_proj", hidden, width)
+		matrix(at+"mlp.up_proj", hidden, width)
+		matrix(at+"mlp.down_proj", width, hidden)
+		norm(at + "input_layernorm")
+		norm(at + "post_attention_layernorm")
+	}
+	norm("model.norm")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), weights.WriteFile(filepath.Join(dir, models.WeightsFile))); err != nil {
+		return err
+	}
+	for name, content := range map[string]any{"config.json": config, "tokenizer.json": v} {
+		text, err := json.MarshalIndent(content, "", "  ")
+		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, name), slices.Concat(text, []byte("\n")), 0o644)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
