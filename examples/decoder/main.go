@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -16,7 +15,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/models"
@@ -32,93 +30,85 @@ const layers, heads, width, hidden = 4, 8, 256, 512
 func main() {
 	log.SetFlags(0)
 	training := flag.String("train", "", "file of lines to learn from")
-	test := flag.String("test", "", "file of lines to measure the loss on; -train is read without them")
-	out := flag.String("out", "", "directory for the model")
+	test := flag.String("test", "", "file of lines to measure the loss on, which are not learnt from")
+	out := flag.String("out", "", "new directory for the model")
 	vocabulary := flag.Int("vocabulary", 4000, "largest number of tokens")
 	steps := flag.Int("steps", 6000, "training steps, each on up to 64 lines")
 	rate := flag.Float64("rate", 0.002, "largest learning rate")
 	flag.Parse()
-	if err := run(*training, *test, *out, *vocabulary, train.Tuning{Steps: *steps, Rate: *rate, Seed: 1}); err != nil {
+	run(*training, *test, *out, *vocabulary, train.Tuning{Steps: *steps, Rate: *rate, Seed: 1})
+}
+
+func check(err error) {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(trainFile, testFile, dir string, vocabulary int, o train.Tuning) error {
-	test, err := read(testFile, nil)
-	if err != nil {
-		return err
-	}
-	training, err := read(trainFile, test)
-	if err != nil {
-		return err
-	}
-	if err := draw(dir, seq2seq.BuildVocabulary(training, seq2seq.BPE, vocabulary), rand.New(rand.NewPCG(1, 2))); err != nil {
-		return err
-	}
+func run(trainFile, testFile, dir string, vocabulary int, o train.Tuning) {
+	test := read(testFile, nil)
+	training := read(trainFile, test)
+	draw(dir, seq2seq.BuildVocabulary(training, seq2seq.BPE, vocabulary), rand.New(rand.NewPCG(1, 2)))
 	m, err := models.Load(dir, models.Options{Trainable: true})
-	if err != nil {
-		return err
-	}
-	learner, err := probe(m, training)
-	if err != nil {
-		return err
-	}
-	examiner, err := probe(m, test)
-	if err != nil {
-		return err
-	}
+	check(err)
+	learner, examiner := probe(m, training), probe(m, test)
 	ctx := context.Background()
-	report := func(step int) error {
+	report := func(step int) {
 		loss, err := learner.On(examiner).Loss(ctx) // of the model as trained so far
+		check(err)
 		fmt.Printf("step %5d: test loss %.3f nats per token, perplexity %.1f\n", step, loss, math.Exp(loss))
-		return err
 	}
+	report(0)
 	o.Progress = func(step int) {
 		if step%500 == 0 || step == o.Steps {
-			err = errors.Join(err, report(step))
+			report(step)
 		}
 	}
-	if err := errors.Join(report(0), train.FineTune(ctx, learner, learner, o), err); err != nil {
-		return err
-	}
-	return learner.Model().Save(dir)
+	check(train.FineTune(ctx, learner, learner, o))
+	check(learner.Model().Save(dir))
 }
 
 // read returns the distinct lines of a file, without some.
-func read(file string, without []string) ([]string, error) {
+func read(file string, without []string) (lines []string) {
 	data, err := os.ReadFile(file)
+	check(err)
 	seen := map[string]bool{"": true}
 	for _, line := range without {
 		seen[line] = true
 	}
-	var lines []string
 	for line := range strings.Lines(string(data)) {
 		if line = strings.TrimSpace(line); !seen[line] {
 			seen[line], lines = true, append(lines, line)
 		}
 	}
-	return lines, err
+	return lines
 }
 
 // probe returns lines as examples for a model, with the loss of its predictions.
-func probe(m *models.Model, lines []string) (*models.Probe, error) {
+func probe(m *models.Model, lines []string) *models.Probe {
 	examples := make([]models.Example, len(lines))
+	var err error
 	for i, line := range lines {
-		var err error
-		if examples[i], err = m.TextExample(line, nil); err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
-		}
+		examples[i], err = m.TextExample(line, nil)
+		check(err)
 	}
-	return models.NewProbe(m, examples)
+	p, err := models.NewProbe(m, examples)
+	check(err)
+	return p
 }
 
 // draw writes a directory with the settings, the vocabulary and random parameters of a Llama.
-func draw(dir string, v *seq2seq.Vocabulary, rng *rand.Rand) error {
-	config := map[string]any{
+func draw(dir string, v *seq2seq.Vocabulary, rng *rand.Rand) {
+	check(os.Mkdir(dir, 0o755)) // fails if the directory exists: nothing is overwritten
+	for name, content := range map[string]any{"tokenizer.json": v, "config.json": map[string]any{
 		"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "vocab_size": v.Len(),
 		"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": width, "intermediate_size": hidden,
 		"max_position_embeddings": 512, "tie_word_embeddings": true, // the map to logits is the embedding matrix
 		"bos_token_id": nil, "eos_token_id": seq2seq.EOS, "pad_token_id": seq2seq.Pad,
+	}} {
+		text, err := json.MarshalIndent(content, "", "  ")
+		check(err)
+		check(os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
 	var weights safetensors.File
 	add := func(name string, x *tensor.Tensor) {
@@ -139,14 +129,5 @@ func draw(dir string, v *seq2seq.Vocabulary, rng *rand.Rand) error {
 		norm(at + "post_attention_layernorm")
 	}
 	norm("model.norm")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), weights.WriteFile(filepath.Join(dir, models.WeightsFile))); err != nil {
-		return err
-	}
-	for name, content := range map[string]any{"config.json": config, "tokenizer.json": v} {
-		text, err := json.MarshalIndent(content, "", "  ")
-		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, name), slices.Concat(text, []byte("\n")), 0o644)); err != nil {
-			return err
-		}
-	}
-	return nil
+	check(weights.WriteFile(filepath.Join(dir, models.WeightsFile)))
 }
