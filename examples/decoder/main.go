@@ -35,8 +35,9 @@ func main() {
 	vocabulary := flag.Int("vocabulary", 4000, "largest number of tokens")
 	steps := flag.Int("steps", 6000, "training steps, each on up to 64 lines")
 	rate := flag.Float64("rate", 0.002, "largest learning rate")
+	seed := flag.Uint64("seed", 1, "of the first parameters and of the order of batches")
 	flag.Parse()
-	run(*training, *test, *out, *vocabulary, train.Tuning{Steps: *steps, Rate: *rate, Seed: 1})
+	run(*training, *test, *out, *vocabulary, train.Tuning{Steps: *steps, Rate: *rate, Seed: *seed})
 }
 
 func check(err error) {
@@ -48,7 +49,7 @@ func check(err error) {
 func run(trainFile, testFile, dir string, vocabulary int, o train.Tuning) {
 	test := read(testFile, nil)
 	training := read(trainFile, test)
-	draw(dir, seq2seq.BuildVocabulary(training, seq2seq.BPE, vocabulary), rand.New(rand.NewPCG(1, 2)))
+	draw(dir, seq2seq.BuildVocabulary(training, seq2seq.BPE, vocabulary), rand.New(rand.NewPCG(o.Seed, 2)))
 	m, err := models.Load(dir, models.Options{Trainable: true})
 	check(err)
 	learner, examiner := probe(m, training), probe(m, test)
