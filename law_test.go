@@ -85,6 +85,7 @@ var order = []string{
 	"examples/sequencefirst",
 	"examples/reverse",
 	"examples/prune",
+	"examples/decoder",
 	"examples/ring",
 	"examples/serve",
 	"cmd/attn",

@@ -123,7 +123,7 @@ func spread(x []reports.Number) reports.Spread {
 		sum += v
 	}
 	slices.Sort(x)
-	return reports.Spread{
-		Mean: sum / reports.Number(len(x)), Low: quantile(x, 0.025), High: quantile(x, 0.975), Min: x[0], Max: x[len(x)-1],
-	}
+	low, high := x[0], x[len(x)-1]
+	mean := min(max(sum/reports.Number(len(x)), low), high) // rounding must not make equal numbers worse than their mean
+	return reports.Spread{Mean: mean, Low: quantile(x, 0.025), High: quantile(x, 0.975), Min: low, Max: high}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +62,10 @@ func TestSpread(t *testing.T) {
 	}
 	if got, want := spread(x), (reports.Spread{Mean: 20, Low: 1, High: 39, Min: 0, Max: 40}); got != want {
 		t.Errorf("%v, want %v", got, want)
+	}
+	const v = reports.Number(3.262130849432028) // 20 of them divided by 20 are rounded
+	if got := spread(slices.Repeat([]reports.Number{v}, 20)); got.Mean != v {
+		t.Errorf("the mean of equal numbers is %v, want %v", got.Mean, v)
 	}
 	if got, want := spread([]reports.Number{5}), (reports.Spread{Mean: 5, Low: 5, High: 5, Min: 5, Max: 5}); got != want {
 		t.Errorf("%v, want %v", got, want)
