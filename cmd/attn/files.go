@@ -139,9 +139,9 @@ func loadTranslator(c console, dir string, o models.Options, languages languageF
 	return languages.choose(m)
 }
 
-// openSource loads a model whose attention can be recorded. generate is the number of tokens that a decoder adds
+// openRecorded loads a model whose attention can be recorded. generate is the number of tokens that a decoder adds
 // to each text.
-func openSource(dir string, c console, generate int, f settingFlag, languages languageFlags) (s recording.Source, err error) {
+func openRecorded(dir string, c console, generate int, f settingFlag, languages languageFlags) (s recording.Model, err error) {
 	m, err := load(c, models.Load, dir, models.Options{Allowed: f.AllowSetting})
 	if err == nil {
 		m, err = languages.choose(m)
@@ -149,7 +149,7 @@ func openSource(dir string, c console, generate int, f settingFlag, languages la
 	if err != nil {
 		return s, err
 	}
-	return recording.NewSource(dir, m, generate, c.err)
+	return recording.New(dir, m, generate, c.err)
 }
 
 // loadTokenizer is load for a tokenizer without its model.

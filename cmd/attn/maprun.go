@@ -85,7 +85,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, *h
 
 // run runs the model and returns its weights.
 func (cmd *mapCommand) run(ctx context.Context, c console) (*heads.Record, error) {
-	from, err := openSource(cmd.Model, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
+	from, err := openRecorded(cmd.Model, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
 	if err != nil {
 		return nil, err
 	}

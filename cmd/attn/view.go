@@ -74,18 +74,18 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	if len(cmd.Model) == 0 {
 		return cmd.files(c)
 	}
-	var sources []recording.Source
+	var recorded []recording.Model
 	for _, dir := range cmd.Model {
-		s, err := openSource(dir, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
+		s, err := openRecorded(dir, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
 		if err != nil {
 			return view.Options{}, err
 		}
-		sources = append(sources, s)
+		recorded = append(recorded, s)
 	}
-	o := sources[0].Page()
+	o := recorded[0].Page()
 	o.Name = modelName(cmd.Model[0])
-	for i, s := range sources[1:] {
-		o.Others = append(o.Others, view.Model{Name: modelName(cmd.Model[i+1]), Source: s})
+	for i, s := range recorded[1:] {
+		o.Others = append(o.Others, view.Model{Name: modelName(cmd.Model[i+1]), Recorder: s})
 	}
 	var err error
 	if o.Film, err = train.ReadFilm(cmd.Model[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		if err := checkText("argument", i+1, text, o.MaxText); err != nil {
 			return o, err
 		}
-		r, err := o.Source.Record(ctx, text, deref(cmd.Pair))
+		r, err := o.Recorder.Record(ctx, text, deref(cmd.Pair))
 		if err != nil {
 			return o, recordError(i+1, err)
 		}

@@ -54,7 +54,7 @@ func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const keep = 16 << 20
-	server := view.New(view.Options{Source: recording.Source{Model: m}, Keep: keep, MaxText: train.LongestText})
+	server := view.New(view.Options{Recorder: recording.Model{Model: m}, Keep: keep, MaxText: train.LongestText})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -26,20 +26,20 @@ type Page struct {
 	Facts  []Fact       `json:"facts"`
 	Chart  string       `json:"chart"` // SVG; empty if there is nothing to draw
 	Note   string       `json:"note"`  // about the chart
-	Film   Film         `json:"film"`
+	Film   FilmSummary  `json:"film"`
 	Sample curve.Sample `json:"sample"`
 }
 
-// Film describes the recording of the run.
-type Film struct {
-	Steps  []int          `json:"steps"` // empty if there is no recording
+// FilmSummary describes the film of the run.
+type FilmSummary struct {
+	Steps  []int          `json:"steps"` // empty if there is no film
 	Losses []curve.Number `json:"losses"`
 	Title  string         `json:"title"` // of the pictures
 	Text   string         `json:"text"`  // that the model reads and writes
 	Error  string         `json:"error,omitempty"`
 }
 
-// Frame is a frame of a Film.
+// Frame is a frame of a film.
 type Frame struct {
 	Picture string `json:"picture"` // SVG
 	Text    string `json:"text"`    // numbers of its heads

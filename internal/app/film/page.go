@@ -13,9 +13,9 @@ import (
 )
 
 // Describe describes a recording, or the error of reading it, to the page of attn follow.
-func Describe(f *heads.Film, err error) (page chart.Film) {
+func Describe(f *heads.Film, err error) (page chart.FilmSummary) {
 	if err != nil {
-		return chart.Film{Error: err.Error()}
+		return chart.FilmSummary{Error: err.Error()}
 	} else if f == nil {
 		return page
 	}

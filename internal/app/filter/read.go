@@ -10,8 +10,8 @@ import (
 	"github.com/attn-go/attn/internal/input"
 )
 
-// source is an input that is read in the background, so that an interruption need not wait for typed input.
-type source struct {
+// reader is an input that is read in the background, so that an interruption need not wait for typed input.
+type reader struct {
 	parts chan []input.Line // closed after the last line
 	end   error             // the error after the last line, io.EOF if there is none; set when parts is closed
 }
@@ -25,8 +25,8 @@ const (
 )
 
 // read starts to read lines. In strict mode, it ends at a line that is too long, because that line may have no end.
-func read(ctx context.Context, in io.Reader, most int, strict bool) *source {
-	s := &source{parts: make(chan []input.Line, readAhead)}
+func read(ctx context.Context, in io.Reader, most int, strict bool) *reader {
+	s := &reader{parts: make(chan []input.Line, readAhead)}
 	go func() {
 		defer close(s.parts)
 		r := bufio.NewReaderSize(in, partBytes)
@@ -54,7 +54,7 @@ func read(ctx context.Context, in io.Reader, most int, strict bool) *source {
 }
 
 // take returns the lines of a window, and the error after them if the input has ended.
-func (s *source) take(ctx context.Context) (lines []input.Line, end error) {
+func (s *reader) take(ctx context.Context) (lines []input.Line, end error) {
 	var patience <-chan time.Time // nil blocks until the first line arrives
 	for size := 0; len(lines) < windowLines && size < windowBytes; {
 		select {

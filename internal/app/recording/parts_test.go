@@ -39,7 +39,7 @@ func TestLongTarget(t *testing.T) {
 	}
 	// Each fits the positions of its side, and both together would not.
 	half := strings.Repeat("the cat ate ", 8)
-	r, err := Source{Model: m}.Record(t.Context(), half, half)
+	r, err := Model{Model: m}.Record(t.Context(), half, half)
 	if err != nil || len(r.Layers) != 6 {
 		t.Errorf("a source and a target of half as many tokens as the model takes: %v", err)
 	}

@@ -22,7 +22,7 @@ var paths = []string{"/", "/page/main.js", "/page/style.css", "/page/", "/page/n
 	"/api/thumbs?record=r0&layer=0", "/api/head?record=r0&layer=0&head=0", "/api/measures?record=r0&layer=0", "/api/check?record=r0&layer=0", "/api/frozen", "/api/record", "/api/nothing"}
 
 func TestEveryPathWantsTheSecret(t *testing.T) {
-	s := New(Options{Records: []*heads.Record{sample()}, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
+	s := New(Options{Records: []*heads.Record{sample()}, Recorder: recordFunc(func(context.Context, string, string) (*heads.Record, error) {
 		t.Error("a stranger has run the model")
 		return sample(), nil
 	})})
@@ -156,7 +156,7 @@ func TestSecrets(t *testing.T) {
 // Requests with the secret must meet the other conditions too.
 func TestOnlyThePageMayAsk(t *testing.T) {
 	asked := 0
-	s := New(Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
+	s := New(Options{Recorder: recordFunc(func(context.Context, string, string) (*heads.Record, error) {
 		asked++
 		return sample(), nil
 	})})

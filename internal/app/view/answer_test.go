@@ -155,7 +155,7 @@ func TestSlowReadersAreDropped(t *testing.T) {
 
 // Time limits do not include the computation of an answer.
 func TestLongQuestion(t *testing.T) {
-	overPipes(t, Options{Source: sourceFunc(func(ctx context.Context, _, _ string) (*heads.Record, error) {
+	overPipes(t, Options{Recorder: recordFunc(func(ctx context.Context, _, _ string) (*heads.Record, error) {
 		select {
 		case <-time.After(10 * time.Minute):
 			return large(331), nil
@@ -178,7 +178,7 @@ func TestLongQuestion(t *testing.T) {
 
 // A client that sends far too much before it reads gets an answer, not a broken pipe.
 func TestLongBodyIsAnswered(t *testing.T) {
-	overPipes(t, Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return sample(), nil })}, func(t *testing.T, s *Server, p *pipes) {
+	overPipes(t, Options{Recorder: recordFunc(func(context.Context, string, string) (*heads.Record, error) { return sample(), nil })}, func(t *testing.T, s *Server, p *pipes) {
 		conn := p.dial()
 		if _, err := io.WriteString(conn, request(s, "POST", "/api/record", `{"source":"`+strings.Repeat("x", 10<<20)+`"}`)); err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestLongBodyIsAnswered(t *testing.T) {
 func TestOneQuestionAtATime(t *testing.T) {
 	var running int
 	var asked []string
-	overPipes(t, Options{Source: sourceFunc(func(ctx context.Context, source, _ string) (*heads.Record, error) {
+	overPipes(t, Options{Recorder: recordFunc(func(ctx context.Context, source, _ string) (*heads.Record, error) {
 		running++
 		defer func() { running-- }()
 		if running > 1 {
@@ -235,7 +235,7 @@ func TestOneQuestionAtATime(t *testing.T) {
 
 // An open connection does not prevent the server from ending.
 func TestServeEnds(t *testing.T) {
-	overPipes(t, Options{Source: sourceFunc(func(ctx context.Context, _, _ string) (*heads.Record, error) {
+	overPipes(t, Options{Recorder: recordFunc(func(ctx context.Context, _, _ string) (*heads.Record, error) {
 		time.Sleep(time.Hour) // it ignores the context
 		return nil, ctx.Err()
 	})}, func(t *testing.T, s *Server, p *pipes) {

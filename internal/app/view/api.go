@@ -131,10 +131,10 @@ func Palette() map[string][]byte {
 
 // models returns the models of the page.
 func (s *Server) models() []Model {
-	if s.options.Source == nil {
+	if s.options.Recorder == nil {
 		return nil
 	}
-	return append([]Model{{s.options.Name, s.options.Source}}, s.options.Others...)
+	return append([]Model{{s.options.Name, s.options.Recorder}}, s.options.Others...)
 }
 
 // record records typed texts with a model.
@@ -188,7 +188,7 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 	if e := s.store.get(id); e != nil {
 		return e, nil
 	}
-	asked := s.models()[model].Source
+	asked := s.models()[model].Recorder
 	record, err := asked.Record(ctx, source, target)
 	if err != nil {
 		return nil, err

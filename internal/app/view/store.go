@@ -32,7 +32,7 @@ type outline struct {
 	// Unread reports that the weights are in a file or computed on request: the page then
 	// requests warnings layer by layer.
 	Unread bool `json:"unread,omitempty"`
-	// NoVectors is the reason why no layer has queries and keys, if the source has one.
+	// NoVectors is the reason why no layer has queries and keys, if the recorder has one.
 	NoVectors string `json:"no_vectors,omitempty"`
 }
 
@@ -118,8 +118,8 @@ func newEntry(id string, r *heads.Record) *entry {
 	return e
 }
 
-// explain sets NoVectors if no layer of a record from a source has queries and keys.
-func (e *entry) explain(of Source) {
+// explain sets NoVectors if no layer of a record from a recorder has queries and keys.
+func (e *entry) explain(of Recorder) {
 	if of != nil && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
 		e.outline.NoVectors = of.NoVectors(e.record)
 	}
@@ -176,7 +176,7 @@ func newStore(o Options, most int) *store {
 		return e
 	}
 	for _, r := range o.Records {
-		add(r).explain(o.Source)
+		add(r).explain(o.Recorder)
 	}
 	for _, f := range o.Files {
 		e := add(f.Record)

@@ -64,7 +64,7 @@ func TestEntryBytes(t *testing.T) {
 func TestTextsTakeBoundedMemory(t *testing.T) {
 	asked := map[string]int{}
 	size := newEntry("", sample()).bytes + 100
-	s := New(Options{Keep: 7 * size, Source: sourceFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
+	s := New(Options{Keep: 7 * size, Recorder: recordFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
 		asked[source]++
 		return sample(), nil
 	})})
@@ -90,7 +90,7 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 }
 
 func TestTooLargeToHold(t *testing.T) {
-	s := New(Options{Keep: 1 << 20, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return large(1031), nil })})
+	s := New(Options{Keep: 1 << 20, Recorder: recordFunc(func(context.Context, string, string) (*heads.Record, error) { return large(1031), nil })})
 	want := `{"error":"the weights of this text take 4 MB, want at most 1 MB"}`
 	if w := ask(s, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != 422 || w.Body.String() != want || s.store.typed.bytes != 0 {
 		t.Errorf("status %d and %s, want 422 and %s", w.Code, w.Body, want)

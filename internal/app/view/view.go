@@ -23,8 +23,8 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// Source records the attention of a model for given texts.
-type Source interface {
+// Recorder records the attention of a model for given texts.
+type Recorder interface {
 	// Record returns the attention of every head while the model reads source and
 	// writes target. If target is empty, the model writes its own output. The page
 	// shows the error.
@@ -34,10 +34,10 @@ type Source interface {
 	NoVectors(r *heads.Record) string
 }
 
-// Model is a source with a name.
+// Model is a Recorder with a name.
 type Model struct {
-	Name   string
-	Source Source
+	Name     string
+	Recorder Recorder
 }
 
 // Scores are numbers for heads computed elsewhere, such as their importance. The page
@@ -69,15 +69,15 @@ type Options struct {
 	Records []*heads.Record
 	// Files follow the Records. Their weights are read on request.
 	Files []*heads.File
-	// Source records typed texts; nil if there is no model.
-	Source Source
-	// Second describes the second text of Source. The zero value means a translation.
+	// Recorder records typed texts; nil if there is no model.
+	Recorder Recorder
+	// Second describes the second text of Recorder. The zero value means a translation.
 	Second Second
-	// Others are models to compare with Source.
+	// Others are models to compare with that of Recorder.
 	Others []Model
-	// Film is the recording of a training, of Source if there is one, which the page can scrub; nil if there is none.
+	// Film is the recording of a training, of that model if there is one, which the page can scrub; nil if there is none.
 	Film *heads.Film
-	// Scores are scores of the heads of the records, and of records from Source.
+	// Scores are scores of the heads of the records, and of records from Recorder.
 	Scores []Scores
 	// Keep is the number of bytes for cached records of typed texts. The least recently
 	// used are dropped and recorded again on request. 0 means 256 MB.

@@ -31,13 +31,13 @@ func sample() *heads.Record {
 	return r
 }
 
-type sourceFunc func(ctx context.Context, source, target string) (*heads.Record, error)
+type recordFunc func(ctx context.Context, source, target string) (*heads.Record, error)
 
-func (f sourceFunc) Record(ctx context.Context, source, target string) (*heads.Record, error) {
+func (f recordFunc) Record(ctx context.Context, source, target string) (*heads.Record, error) {
 	return f(ctx, source, target)
 }
 
-func (sourceFunc) NoVectors(*heads.Record) string { return "" }
+func (recordFunc) NoVectors(*heads.Record) string { return "" }
 
 // ask sends a request as a browser on the page does, with the cookie, after edit has
 // changed it.
@@ -57,7 +57,7 @@ func ask(s *Server, method, target, body string, edit func(*http.Request)) *http
 }
 
 func TestLookLimits(t *testing.T) {
-	s := New(Options{MaxText: 10, Source: sourceFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
+	s := New(Options{MaxText: 10, Recorder: recordFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
 		if source == "bad" {
 			return nil, errors.New("too many tokens")
 		}

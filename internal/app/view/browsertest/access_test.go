@@ -93,7 +93,7 @@ func TestOtherPort(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked := 0
-	address := serve(t, view.Options{Name: "one", Records: []*heads.Record{sample()}, Source: sourceFunc(func(string) *heads.Record {
+	address := serve(t, view.Options{Name: "one", Records: []*heads.Record{sample()}, Recorder: recordFunc(func(string) *heads.Record {
 		mu.Lock()
 		defer mu.Unlock()
 		asked++
@@ -136,13 +136,13 @@ Promise.all(tries).then(() => { document.title = "got:" + got.join(); });
 	b.problems = nil
 }
 
-type sourceFunc func(source string) *heads.Record
+type recordFunc func(source string) *heads.Record
 
-func (f sourceFunc) Record(_ context.Context, source, _ string) (*heads.Record, error) {
+func (f recordFunc) Record(_ context.Context, source, _ string) (*heads.Record, error) {
 	return f(source), nil
 }
 
-func (sourceFunc) NoVectors(*heads.Record) string { return "" }
+func (recordFunc) NoVectors(*heads.Record) string { return "" }
 
 // A record that the server has dropped is computed again when the screen needs it.
 func TestServerForgets(t *testing.T) {
@@ -150,7 +150,7 @@ func TestServerForgets(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}
 	// The cache has room for two texts.
-	address := serve(t, view.Options{Keep: 150 << 10, Source: sourceFunc(func(source string) *heads.Record {
+	address := serve(t, view.Options{Keep: 150 << 10, Recorder: recordFunc(func(source string) *heads.Record {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[source]++

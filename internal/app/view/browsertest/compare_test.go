@@ -100,8 +100,8 @@ func TestCompareModels(t *testing.T) {
 		return r
 	}
 	b := open(t, 1280, 900)
-	b.visit(serve(t, view.Options{Name: "whole", Source: sourceFunc(func(string) *heads.Record { return twoHeads() }), Records: []*heads.Record{twoHeads()},
-		Others: []view.Model{{Name: "pruned", Source: sourceFunc(pruned)}}}))
+	b.visit(serve(t, view.Options{Name: "whole", Recorder: recordFunc(func(string) *heads.Record { return twoHeads() }), Records: []*heads.Record{twoHeads()},
+		Others: []view.Model{{Name: "pruned", Recorder: recordFunc(pruned)}}}))
 	b.choose(`[data-state="cmp"]`, "model")
 	b.wait(`document.querySelectorAll(".panel h3").length === 2 && document.querySelectorAll(".panel h3")[1].textContent === "The other model does not have this head"`)
 	b.click(`.thumb[aria-label="cross-attention, layer 0, head 1"]`)

@@ -157,7 +157,7 @@ func TestPageDetails(t *testing.T) {
 	b := open(t, 1280, 900)
 	second := sample()
 	second.Source = "another"
-	address := serve(t, view.Options{Records: []*heads.Record{sample(), second}, Source: sourceFunc(func(string) *heads.Record { return sample() })})
+	address := serve(t, view.Options{Records: []*heads.Record{sample(), second}, Recorder: recordFunc(func(string) *heads.Record { return sample() })})
 	b.visit(address + "#m=1&cmp=text")
 	b.wait(`document.querySelectorAll("tbody tr").length === 20`)
 	// The examples are next to the text that they replace.

@@ -15,7 +15,7 @@ import (
 )
 
 // explained is a source whose records have no queries and keys, with a reason.
-type explained struct{ sourceFunc }
+type explained struct{ recordFunc }
 
 func (explained) NoVectors(*heads.Record) string { return "This text is too long for them." }
 
@@ -54,7 +54,7 @@ func (b *tab) width(selector string) float64 {
 func TestMapFillsItsCard(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
-	address := serve(t, view.Options{Records: []*heads.Record{longRecord(), shortRecord(13)}, Source: sourceFunc(func(string) *heads.Record { return sample() })})
+	address := serve(t, view.Options{Records: []*heads.Record{longRecord(), shortRecord(13)}, Recorder: recordFunc(func(string) *heads.Record { return sample() })})
 	card := func() float64 { return b.width(".panel") }
 	b.visit(address + "#r=0&a=1.2")
 	first := b.width(".field")
@@ -95,7 +95,7 @@ func TestMapFillsItsCard(t *testing.T) {
 func TestLongTextCollapses(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
-	b.visit(serve(t, view.Options{Records: []*heads.Record{longRecord(), shortRecord(3)}, Source: sourceFunc(func(string) *heads.Record { return sample() })}))
+	b.visit(serve(t, view.Options{Records: []*heads.Record{longRecord(), shortRecord(3)}, Recorder: recordFunc(func(string) *heads.Record { return sample() })}))
 	high := func() float64 { r := b.box("#text-s"); return r[3] - r[1] }
 	before, panel := high(), b.box(".panel")
 	if before > 62 {
@@ -222,7 +222,7 @@ func TestEmbeddedInAColumn(t *testing.T) {
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
-	address := serve(t, view.Options{Records: []*heads.Record{shortRecord(13), longRecord()}, Source: sourceFunc(func(string) *heads.Record { return sample() })})
+	address := serve(t, view.Options{Records: []*heads.Record{shortRecord(13), longRecord()}, Recorder: recordFunc(func(string) *heads.Record { return sample() })})
 	for record, texts := range []int{28, 20} {
 		b.visit(fmt.Sprintf("%s#theme=dark&r=%d", address, record))
 		b.width(".field")
@@ -274,7 +274,7 @@ func TestPrint(t *testing.T) {
 func TestAssistive(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
-	b.visit(serve(t, view.Options{Records: []*heads.Record{sample(), shortRecord(3)}, Source: sourceFunc(func(string) *heads.Record { return sample() })}) + "#cmp=head")
+	b.visit(serve(t, view.Options{Records: []*heads.Record{sample(), shortRecord(3)}, Recorder: recordFunc(func(string) *heads.Record { return sample() })}) + "#cmp=head")
 	if names := js[string](b, `[...document.querySelectorAll(".panel")].map((p) => document.getElementById(p.getAttribute("aria-labelledby")).textContent).join("|")`); names !=
 		"cross-attention, layer 1, head 0|cross-attention, layer 1, head 1|Difference, first − second" {
 		t.Errorf("the panels are %q", names)

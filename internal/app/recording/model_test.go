@@ -24,12 +24,12 @@ func newTranslator(t *testing.T, c models.TranslatorConfig) *models.Model {
 	return m
 }
 
-func TestTranslatorSource(t *testing.T) {
+func TestTranslator(t *testing.T) {
 	var said strings.Builder
 	m := newTranslator(t, models.TranslatorConfig{
 		Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 16,
 	})
-	s, err := NewSource("dir", m, 0, &said)
+	s, err := New("dir", m, 0, &said)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ not in the target vocabulary, read as <unk>: "z"
 	if o := s.Page(); o.MaxText != MaxText || o.Keep < maxKept || o.Second.Label != "" {
 		t.Errorf("the page has the options %+v", o)
 	}
-	if _, err := NewSource("dir", m, 3, &said); err == nil || err.Error() != "--generate requires a decoder, and dir is a transformer translator model" {
+	if _, err := New("dir", m, 3, &said); err == nil || err.Error() != "--generate requires a decoder, and dir is a transformer translator model" {
 		t.Errorf("generation by a translator: %v", err)
 	}
 }
@@ -76,7 +76,7 @@ func TestNoVectors(t *testing.T) {
 		{"scaled", strings.Repeat("x", 2000), "a shorter text has them"},
 		{"gaussian", "x", "not products"},
 	} {
-		s := Source{Model: newTranslator(t, models.TranslatorConfig{
+		s := Model{Model: newTranslator(t, models.TranslatorConfig{
 			Arch: models.Transformer, Score: c.score, Width: 256, Heads: 4, Layers: 2, Hidden: 16,
 		})}
 		r, err := s.Record(t.Context(), c.source, "x")
@@ -92,13 +92,13 @@ func TestNoVectors(t *testing.T) {
 
 // Weights that are computed on request are bit-for-bit equal to recorded weights. Queries and keys are
 // recorded for short texts.
-func TestTranslatorSourceKeepsNoWeights(t *testing.T) {
+func TestTranslatorKeepsNoWeights(t *testing.T) {
 	transformer := models.TranslatorConfig{Arch: models.Transformer, Heads: 8, Layers: 3, Hidden: 16}
 	for _, c := range []models.TranslatorConfig{
 		transformer, {Arch: models.GRU, Layers: 3}, {Arch: models.GRU, Layers: 2, Heads: 2},
 	} {
 		c.Score, c.Width = "scaled", 16
-		s := Source{Model: newTranslator(t, c)}
+		s := Model{Model: newTranslator(t, c)}
 		r, err := s.Record(t.Context(), "xxxxx", "xx")
 		if err != nil {
 			t.Fatal(err)
@@ -134,25 +134,25 @@ func recordOfSentences(t *testing.T) (*models.Model, *heads.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Source{Model: m}.Record(t.Context(), "the cats", "who ?")
+	r, err := Model{Model: m}.Record(t.Context(), "the cats", "who ?")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m, r
 }
 
-func TestPretrainedSource(t *testing.T) {
+func TestPretrained(t *testing.T) {
 	m, r := recordOfSentences(t)
 	want := "[CLS] the cat ##s [SEP] who ? [SEP]"
 	l := r.Layer(heads.Encoder, 1)
 	if r.Source != "the cats" || r.Target != "who ?" || len(r.Layers) != 2 || strings.Join(l.Keys, " ") != want {
 		t.Errorf("%q and %q in %d layers with keys %v, want %s", r.Source, r.Target, len(r.Layers), l.Keys, want)
 	}
-	s, err := NewSource("dir", m, 0, io.Discard)
+	s, err := New("dir", m, 0, io.Discard)
 	if o := s.Page(); err != nil || o.MaxText != MaxText || o.Keep < maxKept || o.Second.Label != "Second text" {
 		t.Errorf("the page has the options %+v; %v", o, err)
 	}
-	if _, err := NewSource("dir", m, 3, io.Discard); err == nil || err.Error() != "--generate requires a decoder, and dir is a BERT model" {
+	if _, err := New("dir", m, 3, io.Discard); err == nil || err.Error() != "--generate requires a decoder, and dir is a BERT model" {
 		t.Errorf("generation by an encoder: %v", err)
 	}
 	if strings.Join(r.Special, " ") != "[CLS] [SEP]" {
@@ -165,7 +165,7 @@ func TestPretrainedSource(t *testing.T) {
 
 // Weights are computed when the page requests them. For a text that is too long for this, the
 // error names the limit.
-func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
+func TestPretrainedKeepsNoWeights(t *testing.T) {
 	m, r := recordOfSentences(t)
 	kept, err := m.Record(t.Context(), "the cats", "who ?", heads.RecorderOptions{})
 	if err != nil {
@@ -184,7 +184,7 @@ func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 			}
 		}
 	}
-	long := Source{Model: m, Generate: maxTokens}
+	long := Model{Model: m, Generate: maxTokens}
 	_, err = long.Record(t.Context(), "the cats", "")
 	if err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
 		t.Errorf("a long text: %v", err)
