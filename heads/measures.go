@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"unicode"
+
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // Measures describes a head by numbers, each a mean over the queries. docs/heads.md has the formulas and
@@ -154,22 +156,15 @@ func (l *Layer) scale() scale {
 	s := scale{queries: l.QueryPlaces, keys: l.KeyPlaces, causal: l.Kind == Decoder}
 	s.sameText = s.causal || l.Kind == Encoder && (lq == lk || s.queries != nil)
 	if s.keys == nil {
-		s.keys = count(0, lk)
+		s.keys = stats.Numbers(lk)
 	}
 	if s.queries == nil {
-		// Texts end together: with a cache there are keys before the first query.
-		s.queries = count(lk-lq, lk)
+		s.queries = stats.Numbers(lq)
+		for i := range s.queries { // texts end together: with a cache there are keys before the first query
+			s.queries[i] += lk - lq
+		}
 	}
 	return s
-}
-
-// count returns the numbers from a up to but not including b.
-func count(a, b int) []int {
-	list := make([]int, 0, b-a)
-	for i := a; i < b; i++ {
-		list = append(list, i)
-	}
-	return list
 }
 
 // visible returns the number of keys that query i can attend to: the first n keys.

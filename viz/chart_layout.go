@@ -332,8 +332,7 @@ func (f frame) area(b Band) [][]point {
 			areas[i] = clipArea(areas[i], f.inside())
 		}
 	}
-	areas = slices.DeleteFunc(areas, func(area []point) bool { return len(area) == 0 })
-	return areas
+	return slices.DeleteFunc(areas, func(area []point) bool { return len(area) == 0 })
 }
 
 // legend adds a sample and the name of each line, band and level in rows below y. It returns

@@ -222,10 +222,7 @@ func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int)
 	small = p
 	small.Rows, small.Columns = every(p.Rows, down), every(p.Columns, across)
 	w := len(small.Columns)
-	small.Values = make([]float32, len(small.Rows)*w)
-	for i := range small.Values {
-		small.Values[i] = float32(math.Inf(-1))
-	}
+	small.Values = slices.Repeat([]float32{float32(math.Inf(-1))}, len(small.Rows)*w)
 	if p.Masked != nil {
 		small.Masked = slices.Repeat([]bool{true}, len(small.Values))
 	}
