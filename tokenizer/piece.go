@@ -46,6 +46,14 @@ func catchGrowth(err *error) {
 // span is a range of bytes of the original text.
 type span struct{ start, end int32 }
 
+// appendTimes appends a range or a position n times, for as many bytes.
+func appendTimes[T any](at []T, x T, n int) []T {
+	for range n {
+		at = append(at, x)
+	}
+	return at
+}
+
 // cut removes everything after n bytes.
 func (p *piece) cut(n int) {
 	p.s = p.s[:n]
@@ -75,9 +83,7 @@ func newPiece(text string) piece {
 			end = i + width
 		}
 		b.WriteRune(r)
-		for range n {
-			p.at = append(p.at, span{int32(i), int32(end)})
-		}
+		p.at = appendTimes(p.at, span{int32(i), int32(end)}, n)
 	}
 	p.s = b.String()
 	return p
@@ -116,8 +122,7 @@ func (p *piece) offsets(start, end int) Span {
 		start = min(start, len(p.s)-1)
 		end = start + 1
 	}
-	switch {
-	case p.at == nil && utf8.RuneStart(p.s[start]) && (end == len(p.s) || utf8.RuneStart(p.s[end])):
+	if p.at == nil && utf8.RuneStart(p.s[start]) && (end == len(p.s) || utf8.RuneStart(p.s[end])) {
 		return Span{p.base + start, p.base + end}
 	}
 	return Span{int(p.align(start).start), int(p.align(end - 1).end)}
@@ -164,9 +169,7 @@ func (p *piece) transform(changes []change) {
 			same = false
 		}
 		b.WriteRune(c.r)
-		for range n {
-			at = append(at, align)
-		}
+		at = appendTimes(at, align, n)
 	}
 	if !same || read < len(p.s) {
 		p.at = at
@@ -208,10 +211,7 @@ func (p *piece) rewrite(f func(rune) (rune, string)) {
 			b.WriteString(more)
 		}
 		if moves {
-			align := p.align(i)
-			for range b.Len() - start {
-				at = append(at, align)
-			}
+			at = appendTimes(at, p.align(i), b.Len()-start)
 		}
 	}
 	if moves {
@@ -226,11 +226,7 @@ func (p *piece) prepend(text string) {
 		return
 	}
 	checkGrowth(len(p.s), len(text))
-	first := p.align(0)
-	at := make([]span, 0, len(text)+len(p.s))
-	for range len(text) {
-		at = append(at, first)
-	}
+	at := appendTimes(make([]span, 0, len(text)+len(p.s)), p.align(0), len(text))
 	p.at = p.appendAlign(at, 0, len(p.s))
 	p.s = text + p.s
 }
@@ -242,10 +238,7 @@ func (p *piece) appendAlign(at []span, start, end int) []span {
 	}
 	for i := start; i < end; {
 		_, n := utf8.DecodeRuneInString(p.s[i:])
-		align := span{int32(p.base + i), int32(p.base + i + n)}
-		for range n {
-			at = append(at, align)
-		}
+		at = appendTimes(at, span{int32(p.base + i), int32(p.base + i + n)}, n)
 		i += n
 	}
 	return at
@@ -267,10 +260,7 @@ func (p *piece) replace(pat pattern, with string) {
 		at = p.appendAlign(at, read, start)
 		b.WriteString(with)
 		checkGrowth(len(p.s), b.Len())
-		align := p.align(end - 1)
-		for range len(with) {
-			at = append(at, align)
-		}
+		at = appendTimes(at, p.align(end-1), len(with))
 		read = end
 		start, end, whole = p.match(pat, read)
 	}
@@ -306,10 +296,7 @@ func (p *piece) plain() {
 	at := make([]span, 0, 2*len(p.s))
 	for i := range len(p.s) {
 		n, _ := b.WriteString(byteChars[p.s[i]])
-		align := p.align(i)
-		for range n {
-			at = append(at, align)
-		}
+		at = appendTimes(at, p.align(i), n)
 	}
 	p.s, p.at = b.String(), at
 }

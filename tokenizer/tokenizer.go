@@ -157,7 +157,7 @@ func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
 //
 // Errors: those of Encode, and a file whose template for pairs has only one text.
 func (t *Tokenizer) EncodePair(first, second string, o Options) (*Encoding, error) {
-	if !uses(t.post.pair, 1) {
+	if !slices.ContainsFunc(t.post.pair, func(s slot) bool { return s.text == 1 }) {
 		return nil, errors.New("tokenizer: the template for pairs lacks the second text")
 	}
 	return t.encode(t.post.pair, o, first, second)
@@ -168,9 +168,11 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, err
 	}
-	special := added(slots)
-	if o.NoSpecial {
-		special = 0
+	special := 0
+	for _, s := range slots {
+		if !o.NoSpecial {
+			special += len(s.special)
+		}
 	}
 	most, err := cut.room(special)
 	if err != nil {
