@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -219,10 +220,7 @@ func (m OutputMap) solve(square []float64, kept []int, strength float64) ([][]fl
 		}
 		trace += a[i*k+i]
 	}
-	penalty := strength * trace / float64(max(1, k))
-	if penalty == 0 { // all inputs are 0: the columns stay
-		penalty = 1
-	}
+	penalty := cmp.Or(strength*trace/float64(max(1, k)), 1) // if all inputs are 0, the columns stay
 	for i := range k {
 		a[i*k+i] += penalty
 	}

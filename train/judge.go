@@ -42,16 +42,10 @@ func Judge(translations []string, references [][]string) (*Judged, error) {
 func (j *Judged) Len() int { return len(j.sentences) }
 
 // Exact returns the fraction, 0 to 1, of translations that equal one of their references exactly.
-func (j *Judged) Exact() float64 {
-	s := j.all()
-	return s.share()
-}
+func (j *Judged) Exact() float64 { return j.all().share() }
 
 // Value returns a metric in per cent, 0 to 100.
-func (j *Judged) Value(m Metric) float64 {
-	s := j.all()
-	return s.value(m)
-}
+func (j *Judged) Value(m Metric) float64 { return j.all().value(m) }
 
 // all returns the sum over all sentences.
 func (j *Judged) all() (sum tally) {
@@ -71,9 +65,9 @@ func (j *Judged) Sample(m Metric, sentences []int) float64 {
 }
 
 // share returns the fraction of exact sentences.
-func (c *tally) share() float64 { return float64(c.exact) / float64(c.sentences) }
+func (c tally) share() float64 { return float64(c.exact) / float64(c.sentences) }
 
-func (c *tally) value(m Metric) float64 {
+func (c tally) value(m Metric) float64 {
 	if m == MetricExact {
 		return 100 * c.share()
 	}
