@@ -46,5 +46,5 @@ func (m *rotaryDecoder) slideIfUsed(s *Settings, usual func(block int) bool) {
 	if !used && slices.Contains(all, true) {
 		s.Fail("layer_types", "has sliding_attention, but no window is used, want use_sliding_window and sliding_window")
 	}
-	m.slide(all, window)
+	m.slides, m.window = all, window
 }
