@@ -128,13 +128,16 @@ func (p *piece) offsets(start, end int) Span {
 	return Span{int(p.align(start).start), int(p.align(end - 1).end)}
 }
 
-// A change adds a character to the normalized text.
+// A change adds a character to the normalized text, unless it is drop.
 type change struct {
 	r rune
 	// n is 0 if the character replaces one character, −k if it replaces k+1 characters, and 1 if it is new
 	// and belongs to the character before it.
 	n int
 }
+
+// drop is the change of a character that is removed.
+const drop = -1
 
 // transform rewrites the piece by changes in order.
 func (p *piece) transform(changes []change) {
@@ -146,14 +149,14 @@ func (p *piece) transform(changes []change) {
 	}
 	same, size := true, 0 // same: no byte moves
 	for _, c := range changes {
-		size += utf8.RuneLen(c.r)
+		size += max(utf8.RuneLen(c.r), 0)
 	}
 	var b strings.Builder
 	b.Grow(size)
 	at := make([]span, 0, size)
 	for _, c := range changes {
 		var align span
-		n := utf8.RuneLen(c.r)
+		n := max(utf8.RuneLen(c.r), 0)
 		switch {
 		case c.n <= 0:
 			align = p.align(read)
@@ -168,7 +171,9 @@ func (p *piece) transform(changes []change) {
 			align = span{int32(p.base), int32(p.base)}
 			same = false
 		}
-		b.WriteRune(c.r)
+		if c.r != drop {
+			b.WriteRune(c.r)
+		}
 		at = appendTimes(at, align, n)
 	}
 	if !same || read < len(p.s) {
@@ -177,47 +182,24 @@ func (p *piece) transform(changes []change) {
 	p.s = b.String()
 }
 
-// drop is the replacement of a character that rewrite removes.
-const drop = -1
-
-// rewrite replaces each character by another one and some text. All of it gets the range of the character.
+// rewrite replaces each character by another one, or drop, and some text. All of it gets the range of the character.
 func (p *piece) rewrite(f func(rune) (rune, string)) {
-	same, moves := true, false // moves: some byte gets another position
-	size := 0
-	for _, r := range p.s {
+	differs := func(r rune) bool {
 		to, more := f(r)
-		if to != drop {
-			size += utf8.RuneLen(to) + len(more)
-		}
-		if to != r || more != "" {
-			same = false
-			moves = moves || utf8.RuneLen(to) != utf8.RuneLen(r) || more != ""
-		}
+		return to != r || more != ""
 	}
-	if same {
+	if !strings.ContainsFunc(p.s, differs) {
 		return
 	}
-	var b strings.Builder
-	b.Grow(size)
-	var at []span
-	if moves {
-		at = make([]span, 0, size)
-	}
-	for i, r := range p.s {
+	changes := make([]change, 0, len(p.s))
+	for _, r := range p.s {
 		to, more := f(r)
-		start := b.Len()
-		if to != drop {
-			b.WriteRune(to)
-			b.WriteString(more)
-		}
-		if moves {
-			at = appendTimes(at, p.align(i), b.Len()-start)
+		changes = append(changes, change{to, 0})
+		for _, r := range more {
+			changes = append(changes, change{r, 1})
 		}
 	}
-	if moves {
-		p.at = at
-	}
-	p.s = b.String()
+	p.transform(changes)
 }
 
 // prepend adds a text before the piece. The text gets the range of the first character.

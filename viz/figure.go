@@ -170,10 +170,7 @@ func (f Figure) check() (extent, error) {
 		e.top = high
 	}
 	if f.Scale == Diverging {
-		e.signed = true
-		if e.top = max(high, -low); e.top == 0 {
-			e.top = 1
-		}
+		e.signed, e.top = true, cmp.Or(max(high, -low), 1)
 	}
 	e.outside = low < e.bottom() || high > e.top
 	return e, nil
