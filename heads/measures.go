@@ -63,7 +63,7 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		isSpecial[j] = slices.Contains(special, token)
 		isPunctuation[j] = punctuation(token)
 	}
-	firstSpecial, firstPunctuation := firstTrue(isSpecial), firstTrue(isPunctuation)
+	firstSpecial, firstPunctuation := slices.Index(isSpecial, true), slices.Index(isPunctuation, true)
 	following := l.followers(s)
 
 	var entropy, bound, distance, confidence, previous, same, next, first, last, marks, points, induction mean
@@ -99,10 +99,10 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		if visible == lk {
 			last.add(float64(row[lk-1]))
 		}
-		if firstSpecial < visible {
+		if firstSpecial >= 0 && firstSpecial < visible {
 			marks.add(m)
 		}
-		if firstPunctuation < visible {
+		if firstPunctuation >= 0 && firstPunctuation < visible {
 			points.add(p)
 		}
 		if !s.sameText {
@@ -213,14 +213,6 @@ func (l *Layer) followers(s scale) func(j int) []int {
 		list := followers[l.Keys[j]]
 		return list[:sort.SearchInts(list, j+1)] // followers of keys before j
 	}
-}
-
-// firstTrue returns the first true index, or an index beyond every key.
-func firstTrue(list []bool) int {
-	if i := slices.Index(list, true); i >= 0 {
-		return i
-	}
-	return math.MaxInt
 }
 
 // punctuation reports whether a token, without its word marks, is only punctuation.

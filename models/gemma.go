@@ -107,7 +107,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 		plusOne:    true,
 	}
 	m.scale = float32(math.Sqrt(float64(m.Width)))
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	return m
 }
 

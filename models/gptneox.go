@@ -33,10 +33,7 @@ func newGPTNeoX(b *Builder) Network {
 	position, tokens := r.position(b.tokens)
 	z.Positions = tokens
 	parallel := s.Bool("use_parallel_residual", true)
-	var bias attn.Projections
-	if s.Bool("attention_bias", true) {
-		bias = attn.AllProjections
-	}
+	bias := s.attentionBias(true)
 
 	base := b.Within("gpt_neox")
 	d := &stack{sizes: z, norm: base.LayerNorm("final_layer_norm", z.Width, eps)}

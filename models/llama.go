@@ -16,6 +16,6 @@ func newLlama(b *Builder) Network {
 	s.Only("rope_interleaved", false)
 	m := llamaLike(b, Sizes{})
 	m.ffBias = s.Bool("mlp_bias", false)
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	return m.build(b.Within("model"), b)
 }

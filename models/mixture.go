@@ -40,7 +40,7 @@ func newQwen3MoE(b *Builder) Network {
 	s := b.Config
 	m := qwen(b, Sizes{KVHeads: 4})
 	m.queryNorm = true
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	key := "num_experts"
 	if !s.Has(key) { // as transformers 5 writes it
 		key = "num_local_experts"

@@ -27,7 +27,7 @@ func newModernBERT(b *Builder) Network {
 	z := bertSizes(b)
 	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	eps, act := s.Eps("norm_eps", 1e-5), s.Activation("hidden_activation", "gelu")
-	shifted, biased := s.Bool("norm_bias", false), s.Bool("attention_bias", false)
+	shifted, bias := s.Bool("norm_bias", false), s.attentionBias(false)
 	norm := func(b *Builder, name string) Layer {
 		if shifted {
 			return b.LayerNorm(name, z.Width, eps)
@@ -44,9 +44,8 @@ func newModernBERT(b *Builder) Network {
 	e := &stack{sizes: z, words: in.Embedding("tok_embeddings", z.Vocabulary, z.Width), wordsNorm: norm(in, "norm")}
 	for i := range z.Layers {
 		at := base.At(fmt.Sprintf("layers.%d", i))
-		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Position: full}
-		if biased {
-			c.Bias = attn.AllProjections
+		c := attn.MultiHeadConfig{
+			Name: encoderName(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Bias: bias, Position: full,
 		}
 		p := &block{}
 		if slides[i] {

@@ -26,6 +26,6 @@ func olmo(b *Builder) rotaryDecoder {
 	m := llamaLike(b, Sizes{})
 	m.eps = b.Config.Eps("rms_norm_eps", 1e-5)
 	m.queryNorm, m.allHeads, m.normAfter, m.noBefore = true, true, true, true
-	m.readBias(b.Config)
+	m.bias = b.Config.attentionBias(false)
 	return m
 }

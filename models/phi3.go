@@ -15,7 +15,7 @@ func newPhi3(b *Builder) Network {
 	m := llamaLike(b, Sizes{})
 	m.eps, m.fused = s.Eps("rms_norm_eps", 1e-5), true
 	s.Ignore("original_max_position_embeddings") // of frequencies that are not scaled
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	if m.bias != 0 {
 		s.Fail("attention_bias", "is true, want false")
 	}

@@ -26,7 +26,7 @@ var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Pruning: H
 func newQwen3(b *Builder) Network {
 	m := qwen(b, Sizes{HeadSize: 128})
 	m.queryNorm = true
-	m.readBias(b.Config)
+	m.bias = b.Config.attentionBias(false)
 	return m.build(b.Within("model"), b)
 }
 

@@ -94,11 +94,12 @@ func llamaLike(b *Builder, usual Sizes) rotaryDecoder {
 	}
 }
 
-// readBias reads whether the maps of attention have biases.
-func (m *rotaryDecoder) readBias(s *Settings) {
-	if s.Bool("attention_bias", false) {
-		m.bias = attn.AllProjections
+// attentionBias returns which maps of attention have biases: all or none.
+func (s *Settings) attentionBias(usual bool) attn.Projections {
+	if s.Bool("attention_bias", usual) {
+		return attn.AllProjections
 	}
+	return 0
 }
 
 // build makes the layers from the tensors of base, and the map to logits from those of top.

@@ -14,8 +14,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// opsets are the supported versions of the operators: 17, without the operator Attention, and 23, the first with it. Each
-// has the version of the file format that belongs to it.
+// opsets are the supported versions of the operators, 17, without the operator Attention, and 23, the first with it, and
+// for each the version of the file format.
 var opsets = map[int]int64{17: 8, 23: 11}
 
 // DefaultOpset is the version used for 0.
@@ -99,14 +99,6 @@ func (m *Model) check() error {
 	return nil
 }
 
-// producer is the version of this module.
-func producer() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return ""
-}
-
 // WriteTo writes the model as an ONNX file: a ModelProto. See Save.
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	if err := m.check(); err != nil {
@@ -126,7 +118,9 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	var file, version message
 	file.int(1, opsets[m.opset])
 	file.string(2, "attn")
-	file.string(3, producer())
+	if module, ok := debug.ReadBuildInfo(); ok {
+		file.string(3, module.Main.Version)
+	}
 	version.int(2, int64(m.opset))
 	file.bytes(8, version)
 	for _, pair := range m.metadata {

@@ -190,12 +190,7 @@ func Ridge(strengths ...float64) Compensation {
 
 // rows returns the rows of the weight.
 func (m OutputMap) rows() [][]float32 {
-	n := len(m.Kept)
-	rows := make([][]float32, m.Weight.Dim(0))
-	for d := range rows {
-		rows[d] = m.Weight.Data()[d*n:][:n]
-	}
-	return rows
+	return slices.Collect(slices.Chunk(m.Weight.Data(), max(1, len(m.Kept))))
 }
 
 // clear sets the columns of removed heads to 0.

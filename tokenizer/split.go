@@ -19,8 +19,8 @@ type pattern interface {
 	open(s string, from int) (start, end int, whole bool)
 }
 
-// scanner is a pattern that examines no more than ahead bytes beyond the end of a match, and no more than ahead bytes to
-// find that no match begins at a position.
+// scanner is a pattern that examines no more than ahead bytes beyond the end of a match, and no more than ahead bytes
+// to find that no match begins at a position.
 type scanner struct {
 	ahead int
 	find  func(s string, from int) (start, end int, ok bool)
@@ -28,8 +28,8 @@ type scanner struct {
 
 func (p scanner) next(s string, from int) (start, end int, ok bool) { return p.find(s, from) }
 
-// open uses that in a longer text, a match that ends within the last ahead bytes of s may only become longer, or shorter
-// by some of these bytes.
+// open uses that in a longer text, a match that ends within the last ahead bytes of s may only become longer, or
+// shorter by some of these bytes.
 func (p scanner) open(s string, from int) (start, end int, whole bool) {
 	start, end, ok := p.next(s, from)
 	last := max(from, len(s)-p.ahead)

@@ -331,9 +331,7 @@ func (t *Tokenizer) Unknown(text string) (list []string) {
 	}
 	for i, at := range e.Offsets {
 		part := text[at.Start:at.End]
-		if bare := strings.TrimSpace(part); bare != "" {
-			part = bare
-		}
+		part = cmp.Or(strings.TrimSpace(part), part)
 		if e.IDs[i] == id && !slices.Contains(list, part) {
 			list = append(list, part)
 		}
@@ -386,10 +384,7 @@ func (t *Tokenizer) WithTarget(target *Tokenizer) *Tokenizer {
 // Target returns the tokenizer of the texts that a translator writes: in a directory of Marian the
 // tokenizer of target.spm, in one of attn train that of target.json, otherwise t itself.
 func (t *Tokenizer) Target() *Tokenizer {
-	if t.target != nil {
-		return t.target
-	}
-	return t
+	return cmp.Or(t.target, t)
 }
 
 // ID returns the id of a token as written in the vocabulary, such as "[MASK]".

@@ -28,12 +28,22 @@ type Judged struct{ sentences []tally }
 //
 // Errors: as for CorpusBLEU.
 func Judge(translations []string, references [][]string) (*Judged, error) {
-	if err := checkCorpus("Judge", translations, references); err != nil {
-		return nil, err
+	return judge("Judge", translations, references)
+}
+
+func judge(op string, hypotheses []string, references [][]string) (*Judged, error) {
+	if len(hypotheses) == 0 {
+		return nil, fmt.Errorf("train: %s: no hypotheses", op)
 	}
-	j := &Judged{make([]tally, len(translations))}
-	for i, translation := range translations {
-		j.sentences[i].add(translation, references[i])
+	if len(hypotheses) != len(references) {
+		return nil, fmt.Errorf("train: %s: %d hypotheses, but references for %d", op, len(hypotheses), len(references))
+	}
+	j := &Judged{make([]tally, len(hypotheses))}
+	for i, hypothesis := range hypotheses {
+		if len(references[i]) == 0 {
+			return nil, fmt.Errorf("train: %s: sentence %d has no reference", op, i)
+		}
+		j.sentences[i].add(hypothesis, references[i])
 	}
 	return j, nil
 }

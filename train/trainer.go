@@ -193,13 +193,10 @@ func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Traine
 	}
 	tr.optim = nn.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
-	for _, e := range examples {
-		if s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength {
-			tr.Skipped++
-			continue
-		}
-		tr.examples = append(tr.examples, e)
-	}
+	tr.examples = slices.DeleteFunc(slices.Clone(examples), func(e models.Example) bool {
+		return s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength
+	})
+	tr.Skipped = len(examples) - len(tr.examples)
 	switch {
 	case len(examples) == 0:
 		return nil, errors.New("train: no pairs to learn")

@@ -137,7 +137,7 @@ func (f Figure) layout() (*sheet, error) {
 	return s, nil
 }
 
-// sideBySide returns the number of columns for a grid of n panels, unless it is given: a divisor of n if that gives a good
+// sideBySide returns the given number of columns for a grid of n panels or, for 0, a divisor of n if that gives a good
 // shape.
 func sideBySide(given, n int) int {
 	switch {

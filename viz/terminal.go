@@ -39,12 +39,7 @@ func (t Terminal) check() error {
 }
 
 // most returns the number of characters on a line.
-func (t Terminal) most() int {
-	if t.Width > 0 {
-		return t.Width
-	}
-	return longestTitle
-}
+func (t Terminal) most() int { return cmp.Or(t.Width, longestTitle) }
 
 // Limits of a map with a label for every cell. Larger maps are drawn dense.
 const (
