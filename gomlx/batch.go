@@ -99,7 +99,7 @@ type rectangles struct{ source, lengths, read, write []int32 }
 func newRectangles(pairs []models.Example, n int, to lengths) rectangles {
 	b := rectangles{
 		source:  make([]int32, n*to.source),
-		lengths: make([]int32, n),
+		lengths: slices.Repeat([]int32{1}, n), // so that the softmax has a key
 		read:    make([]int32, n*to.target),
 		write:   make([]int32, n*to.target),
 	}
@@ -107,9 +107,6 @@ func newRectangles(pairs []models.Example, n int, to lengths) rectangles {
 		for i, id := range ids {
 			row[i] = int32(id)
 		}
-	}
-	for i := range b.lengths {
-		b.lengths[i] = 1 // so that the softmax has a key
 	}
 	for i, p := range pairs {
 		b.lengths[i] = int32(len(p.IDs))

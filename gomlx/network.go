@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/gomlx/compute/dtypes"
@@ -130,7 +131,7 @@ func (n *network) norm(name string, x *Node) *Node {
 func (n *network) positioned(name string, ids *Node) *Node {
 	width, l := n.config.Width, ids.Shape().Dim(1)
 	x := MulScalar(Gather(n.param(name+".weight"), ExpandAxes(ids, -1)), math.Sqrt(float64(width)))
-	positions := Const(ids.Graph(), rows(nn.Sinusoids(nil, 0, l, width).Data(), width))
+	positions := Const(ids.Graph(), slices.Collect(slices.Chunk(nn.Sinusoids(nil, 0, l, width).Data(), width)))
 	return n.dropout(Add(x, ExpandLeftToRank(positions, 3)))
 }
 
@@ -140,12 +141,3 @@ func (n *network) linear(name string, x *Node) *Node {
 
 // times returns x·wᵀ for x [… in] and w [out in].
 func times(x, w *Node) *Node { return DotGeneral(x, []int{x.Rank() - 1}, nil, w, []int{1}, nil) }
-
-// rows splits a matrix into its rows.
-func rows(x []float32, width int) [][]float32 {
-	all := make([][]float32, len(x)/width)
-	for i := range all {
-		all[i] = x[i*width:][:width]
-	}
-	return all
-}

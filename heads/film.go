@@ -158,18 +158,7 @@ var ErrNotFilm = errors.New("is not a film: its metadata do not have both " + qu
 // ReadFilm reads a film from a file that Write has written.
 //
 // Errors: ErrNotFilm, wrapped, or another error in the format, with the path; errors of the operating system.
-func ReadFilm(path string) (*Film, error) {
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	film, err := filmFrom(f)
-	if err != nil {
-		return nil, inFile(path, err)
-	}
-	return film, nil
-}
+func ReadFilm(path string) (*Film, error) { return fromPath(path, filmFrom) }
 
 func filmFrom(f *safetensors.Reader) (*Film, error) {
 	var steps []int

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"unicode"
+
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // Measures describes a head by numbers, each a mean over the queries. docs/heads.md has the formulas and
@@ -61,7 +63,7 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		isSpecial[j] = slices.Contains(special, token)
 		isPunctuation[j] = punctuation(token)
 	}
-	firstSpecial, firstPunctuation := firstTrue(isSpecial), firstTrue(isPunctuation)
+	firstSpecial, firstPunctuation := slices.Index(isSpecial, true), slices.Index(isPunctuation, true)
 	following := l.followers(s)
 
 	var entropy, bound, distance, confidence, previous, same, next, first, last, marks, points, induction mean
@@ -97,10 +99,10 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		if visible == lk {
 			last.add(float64(row[lk-1]))
 		}
-		if firstSpecial < visible {
+		if firstSpecial >= 0 && firstSpecial < visible {
 			marks.add(m)
 		}
-		if firstPunctuation < visible {
+		if firstPunctuation >= 0 && firstPunctuation < visible {
 			points.add(p)
 		}
 		if !s.sameText {
@@ -154,22 +156,15 @@ func (l *Layer) scale() scale {
 	s := scale{queries: l.QueryPlaces, keys: l.KeyPlaces, causal: l.Kind == Decoder}
 	s.sameText = s.causal || l.Kind == Encoder && (lq == lk || s.queries != nil)
 	if s.keys == nil {
-		s.keys = count(0, lk)
+		s.keys = stats.Numbers(lk)
 	}
 	if s.queries == nil {
-		// Texts end together: with a cache there are keys before the first query.
-		s.queries = count(lk-lq, lk)
+		s.queries = stats.Numbers(lq)
+		for i := range s.queries { // texts end together: with a cache there are keys before the first query
+			s.queries[i] += lk - lq
+		}
 	}
 	return s
-}
-
-// count returns the numbers from a up to but not including b.
-func count(a, b int) []int {
-	list := make([]int, 0, b-a)
-	for i := a; i < b; i++ {
-		list = append(list, i)
-	}
-	return list
 }
 
 // visible returns the number of keys that query i can attend to: the first n keys.
@@ -218,14 +213,6 @@ func (l *Layer) followers(s scale) func(j int) []int {
 		list := followers[l.Keys[j]]
 		return list[:sort.SearchInts(list, j+1)] // followers of keys before j
 	}
-}
-
-// firstTrue returns the first true index, or an index beyond every key.
-func firstTrue(list []bool) int {
-	if i := slices.Index(list, true); i >= 0 {
-		return i
-	}
-	return math.MaxInt
 }
 
 // punctuation reports whether a token, without its word marks, is only punctuation.

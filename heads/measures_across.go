@@ -31,9 +31,7 @@ func Divergence(a, b []float32, rows int) float64 {
 		d, empty := 0., true
 		for j := i * n; j < (i+1)*n; j++ {
 			x, y := float64(a[j]), float64(b[j])
-			if x != 0 || y != 0 {
-				empty = false
-			}
+			empty = empty && x == 0 && y == 0
 			m := (x + y) / 2
 			if x != 0 {
 				d += float64(x / 2 * math.Log(x/m))

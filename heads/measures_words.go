@@ -44,10 +44,8 @@ func markingOf(lists ...[]string) marking {
 		{ends, func(t string) bool { return strings.HasSuffix(t, "</w>") }},
 		{goesOn, func(t string) bool { return strings.HasSuffix(t, "@@") && len(t) > 2 }},
 	} {
-		for _, tokens := range lists {
-			if slices.ContainsFunc(tokens, m.has) {
-				return m.is
-			}
+		if slices.ContainsFunc(lists, func(tokens []string) bool { return slices.ContainsFunc(tokens, m.has) }) {
+			return m.is
 		}
 	}
 	return unmarked
@@ -216,9 +214,7 @@ func (l *Layer) merge(rows, columns []Word) Layer {
 	}
 	wordOf := make([]int, 0, len(l.Keys)) // by key
 	for w, c := range columns {
-		for range c.To - c.From {
-			wordOf = append(wordOf, w)
-		}
+		wordOf = append(wordOf, slices.Repeat([]int{w}, c.To-c.From)...)
 	}
 	m.QueryPlaces = make([]int, len(rows))
 	for i, r := range rows {

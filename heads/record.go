@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -95,10 +96,7 @@ func (l *Layer) Head(h int) []float32 {
 
 // VectorSize returns E, the size of the recorded queries and keys of a head; 0 if none were recorded.
 func (l *Layer) VectorSize() int {
-	if l.inFile.size > 0 {
-		return l.inFile.size
-	}
-	return len(l.QueryVectors) / max(1, l.Heads*len(l.Queries))
+	return cmp.Or(l.inFile.size, len(l.QueryVectors)/max(1, l.Heads*len(l.Queries)))
 }
 
 // Vectors returns the queries [Lq E] and the keys [Lk E] of a head; nil if they were not recorded or are in

@@ -150,35 +150,25 @@ const sumTolerance = 1. / 256
 // judge returns the error in a row and the offending number. A row of zeros is correct: its query attends
 // to no key.
 func judge(row []float32) (Cause, float64) {
-	if sum, most, ok := total(row); ok {
-		if most > 0 && math.Abs(sum-1) > sumTolerance {
-			return WrongSum, sum
-		}
-		return "", sum
-	}
-	sum, empty := 0., true
-	for _, w := range row {
-		v := float64(w)
-		switch {
+	sum, ok := total(row)
+	for i := 0; !ok && i < len(row); i++ {
+		switch v := float64(row[i]); {
 		case math.IsNaN(v) || math.IsInf(v, 0):
 			return NotFinite, v
 		case v < 0:
 			return Negative, v
-		case v > 0:
-			empty = false
 		}
-		sum += v
 	}
-	if !empty && math.Abs(sum-1) > sumTolerance {
+	if sum != 0 && math.Abs(sum-1) > sumTolerance {
 		return WrongSum, sum
 	}
 	return "", sum
 }
 
-// total returns the sum of a row and its largest weight. ok reports whether all weights are finite and have
-// no sign bit. Without sign bits, the bit patterns of floats are ordered like their values, and infinities
-// and NaN are beyond the largest finite number, so one maximum of the bits answers both questions.
-func total(row []float32) (sum float64, most float32, ok bool) {
+// total returns the sum of a row. ok reports whether all weights are finite and have no sign bit. Without sign
+// bits, the bit patterns of floats are ordered like their values, and infinities and NaN are beyond the largest
+// finite number, so one maximum of the bits answers both questions.
+func total(row []float32) (sum float64, ok bool) {
 	var bits uint32
 	var s0, s1, s2, s3 float64 // four sums, so that additions do not wait for one another
 	for len(row) >= 4 {
@@ -191,7 +181,7 @@ func total(row []float32) (sum float64, most float32, ok bool) {
 		bits = max(bits, math.Float32bits(w))
 		s0 += float64(w)
 	}
-	return s0 + s1 + s2 + s3, math.Float32frombits(bits), bits <= math.Float32bits(math.MaxFloat32)
+	return s0 + s1 + s2 + s3, bits <= math.Float32bits(math.MaxFloat32)
 }
 
 // Check returns the errors in the weights, at most one problem of each cause for each head: a row has a

@@ -196,13 +196,18 @@ func (l *Layer) json(t *Texts) layerJSON {
 // whose rows do not sum to 1, which Check reports. But it rejects a file without tokens in which not a
 // single row sums to 1, because such a file does not contain attention weights.
 func Read(path string) (*Record, error) {
+	return fromPath(path, fromFile)
+}
+
+// fromPath reads a file. Errors of read get the path.
+func fromPath[T any](path string, read func(f *safetensors.Reader) (*T, error)) (*T, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := fromFile(f)
-	return r, inFile(path, err)
+	x, err := read(f)
+	return x, inFile(path, err)
 }
 
 // inFile adds the path to an error, unless the error already has it.

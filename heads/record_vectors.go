@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -55,10 +56,7 @@ func (l *Layer) readParts(f *safetensors.Reader, j layerJSON) error {
 		return fmt.Errorf("its query_vectors and key_vectors have shapes %v and %v, want [%d %d E] and [%d %d E]", q, k, l.Heads, lq, l.Heads, lk)
 	}
 	l.inFile = storedVectors{j.QueryVectors, j.KeyVectors, q[2]}
-	l.ScoreScale = j.ScoreScale
-	if l.ScoreScale == 0 {
-		l.ScoreScale = float32(1 / math.Sqrt(float64(q[2])))
-	}
+	l.ScoreScale = cmp.Or(j.ScoreScale, float32(1/math.Sqrt(float64(q[2]))))
 	return nil
 }
 

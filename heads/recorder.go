@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // RecorderOptions selects the data that a Recorder keeps. The zero value keeps the weights of every head of
@@ -305,7 +306,7 @@ func (l *Layer) label(queries, keys []string, padded bool) error {
 	if lq == len(queries) && lk == len(keys) {
 		return nil
 	}
-	first := func(x []float32, n, kept int) []float32 { return chosen(x, l.Heads, n, count(0, kept)) }
+	first := func(x []float32, n, kept int) []float32 { return chosen(x, l.Heads, n, stats.Numbers(kept)) }
 	l.ValueNorms = first(l.ValueNorms, lk, len(keys))
 	l.QueryVectors, l.KeyVectors = first(l.QueryVectors, lq, len(queries)), first(l.KeyVectors, lk, len(keys))
 	whole := l.again

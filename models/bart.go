@@ -8,7 +8,7 @@ var bartFamily = Family{
 	Type: "bart", Name: "BART", New: newBART,
 	Harmless: []string{
 		"activation_dropout", "classif_dropout", "decoder_layerdrop", "encoder_layerdrop", "extra_pos_embeddings",
-		"force_bos_token_to_be_generated", "gradient_checkpointing", "init_std", "pad_token_id",
+		"force_bos_token_to_be_generated", "init_std", "pad_token_id",
 	},
 }
 

@@ -79,8 +79,8 @@ func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, len
 	if b.changes != nil {
 		o.Changes = b.changes(t, h.Dim(1))
 	}
-	if cache := r.cache(number); cache != nil {
-		return b.self.Extend(t, h, cache, o).Out
+	if r.State != nil {
+		return b.self.Extend(t, h, r.State.(*Cache).Layers[number], o).Out
 	}
 	return b.self.Forward(t, h, h, h, o).Out
 }

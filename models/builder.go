@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -340,9 +341,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		}
 		c.HeadSize = c.Width / c.Heads
 	}
-	if c.KVHeads == 0 {
-		c.KVHeads = max(c.Heads, 0)
-	}
+	c.KVHeads = cmp.Or(c.KVHeads, max(c.Heads, 0))
 	if b.precision != 0 && b.precision != tensor.Float32 {
 		c.Precision = tensor.BFloat16
 	}

@@ -41,10 +41,11 @@ func NewClassifier(m *Model) (*Classifier, error) {
 	}
 	switch head.Task {
 	case NextWord:
-		var err error
-		if head, err = m.answers(); err != nil {
+		ids, err := m.answerTokens()
+		if err != nil {
 			return nil, err
 		}
+		head = &TaskHead{Task: TextClasses, Labels: []string{"yes"}, Pool: pooling("lasttoken"), Layer: answer{head, ids}}
 	case TextClasses:
 	default:
 		return nil, &FormatError{m.Dir, fmt.Errorf("has a head for the %s, want one for the %s", head.Task, TextClasses)}
@@ -53,16 +54,7 @@ func NewClassifier(m *Model) (*Classifier, error) {
 	return &Classifier{Model: m, MostTokens: m.mostTokens(), head: head, several: kind == "multi_label_classification" || len(head.Labels) == 1}, nil
 }
 
-// answers returns a head whose logit is that of one token after a text, minus that of another, if there are two.
-func (m *Model) answers() (*TaskHead, error) {
-	ids, err := m.answerTokens()
-	if err != nil {
-		return nil, err
-	}
-	return &TaskHead{Task: TextClasses, Labels: []string{"yes"}, Pool: pooling("lasttoken"), Layer: answer{m.Head(), ids}}, nil
-}
-
-// answer is the Layer of the head of answers.
+// answer is the Layer whose logit is that of one token after a text, minus that of another, if there are two.
 type answer struct {
 	next *TaskHead
 	ids  []int

@@ -87,11 +87,7 @@ func debertaHead(b *Builder, e *stack, embeddings string, size int, eps float32,
 			at.words("decoder", "bias", e.words, embeddings, tied, small),
 		}}
 	case b.HasAny("pooler."):
-		labels := s.Labels()
-		b.wantClass("SequenceClassification")
-		return &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
-			firstToken{}, b.Linear("pooler.dense", z.Width, z.Width), pool, b.Linear("classifier", z.Width, len(labels)),
-		}}
+		return b.textHead(z, "pooler.dense", pool, "classifier")
 	}
 	return b.tokenHead(z)
 }

@@ -48,11 +48,7 @@ func newDistilBERT(b *Builder) Network {
 			b.words("vocab_projector", "vocab_projector.bias", e.words, in.Name("word_embeddings.weight"), tied, z),
 		}}
 	case b.HasAny("pre_classifier."):
-		labels := s.Labels()
-		b.wantClass("SequenceClassification")
-		e.head = &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
-			firstToken{}, b.Linear("pre_classifier", z.Width, z.Width), Activation(tensor.ReLU), b.Linear("classifier", z.Width, len(labels)),
-		}}
+		e.head = b.textHead(z, "pre_classifier", tensor.ReLU, "classifier")
 	default:
 		e.head = b.tokenHead(z)
 	}

@@ -29,7 +29,6 @@ func newELECTRA(b *Builder) Network {
 	if size != z.Width {
 		e.wordsNorm = inTurn{e.wordsNorm, base.Linear("embeddings_project", size, z.Width)}
 	}
-	gelu := Activation(tensor.GELU)
 	switch {
 	case b.HasAny("discriminator_predictions."):
 		at := b.At("discriminator_predictions")
@@ -40,15 +39,11 @@ func newELECTRA(b *Builder) Network {
 		at, small := b.At("generator_predictions"), z
 		small.Width = size
 		e.head = &TaskHead{Task: MaskedWords, Layer: inTurn{
-			at.Linear("dense", z.Width, size), gelu, at.LayerNorm("LayerNorm", size, eps),
+			at.Linear("dense", z.Width, size), Activation(tensor.GELU), at.LayerNorm("LayerNorm", size, eps),
 			b.words("generator_lm_head", "generator_lm_head.bias", e.words, base.Name("embeddings.word_embeddings.weight"), tied, small),
 		}}
 	case b.HasAny("classifier.out_proj."):
-		labels, at := s.Labels(), b.At("classifier")
-		b.wantClass("SequenceClassification")
-		e.head = &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
-			firstToken{}, at.Linear("dense", z.Width, z.Width), gelu, at.Linear("out_proj", z.Width, len(labels)),
-		}}
+		e.head = b.textHead(z, "classifier.dense", tensor.GELU, "classifier.out_proj")
 	default:
 		e.head = b.tokenHead(z)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 )
 
 // Family is a kind of model: an entry of the table of families.
@@ -89,10 +90,7 @@ func (t Table) near(name string) string {
 //
 // Source: Wagner and Fischer, "The String-to-String Correction Problem", 1974.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
+	row := stats.Numbers(len(b) + 1)
 	for i := range len(a) {
 		before := row[0]
 		row[0] = i + 1

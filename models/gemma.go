@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
@@ -45,7 +44,7 @@ func newGemma2(b *Builder) Network {
 	s.Only("use_bidirectional_attention", false)
 	m := gemma2(b, Sizes{HeadSize: 256})
 	m.softCap, m.logitCap = s.softCap("attn_logit_softcapping", 50), s.softCap("final_logit_softcapping", 30)
-	m.slide(gemmaSlides(s, m.Layers, func(i int) bool { return i%2 == 0 }))
+	m.slides, m.window = gemmaSlides(s, m.Layers, func(i int) bool { return i%2 == 0 })
 	return m.build(b.Within("model"), b)
 }
 
@@ -108,7 +107,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 		plusOne:    true,
 	}
 	m.scale = float32(math.Sqrt(float64(m.Width)))
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	return m
 }
 
@@ -135,16 +134,8 @@ func gemma3(b *Builder) rotaryDecoder {
 	s.Only("attn_logit_softcapping") // which transformers ignores
 	m.logitCap = s.softCap("final_logit_softcapping", 0)
 	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
-	all, window := gemmaSlides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
-	m.slide(all, window)
-	full, local, tokens := twoRopes(b, m.Sizes, "rope_theta", 1e6, "rope_local_base_freq")
-	m.Positions = tokens
-	m.position = func(i int) attn.Position {
-		if all[i] {
-			return local
-		}
-		return full
-	}
+	m.slides, m.window = gemmaSlides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
+	m.twoRopes(b, 1e6, "rope_local_base_freq")
 	return m
 }
 

@@ -72,6 +72,6 @@ func newGPT2(b *Builder) Network {
 		// The causal mask, and a number used for −Inf.
 		base.Unread(at.Name("attn.bias"), at.Name("attn.masked_bias"))
 	}
-	d.makeLogits(b, s.Bool("tie_word_embeddings", true), base.Name("wte.weight"))
+	d.makeLogits(b, "lm_head", s.Bool("tie_word_embeddings", true), base.Name("wte.weight"))
 	return d
 }

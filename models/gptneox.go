@@ -30,16 +30,10 @@ func newGPTNeoX(b *Builder) Network {
 	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	act, eps := s.Activation("hidden_act", "gelu"), s.Eps("layer_norm_eps", 1e-5)
 	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rotary_emb_base", 10000), sizes: z, partial: true, usual: "rotary_pct"}
-	if newer := s.Part("rope_parameters"); newer != nil {
-		r.scaling = newer
-	}
 	position, tokens := r.position(b.tokens)
 	z.Positions = tokens
 	parallel := s.Bool("use_parallel_residual", true)
-	var bias attn.Projections
-	if s.Bool("attention_bias", true) {
-		bias = attn.AllProjections
-	}
+	bias := s.attentionBias(true)
 
 	base := b.Within("gpt_neox")
 	d := &stack{sizes: z, norm: base.LayerNorm("final_layer_norm", z.Width, eps)}
@@ -65,6 +59,6 @@ func newGPTNeoX(b *Builder) Network {
 	if b.Has("lm_head.weight") { // as transformers 5 calls it
 		logits = "lm_head"
 	}
-	d.makeLogitsAs(b, logits, s.Bool("tie_word_embeddings", false), base.Name("embed_in.weight"))
+	d.makeLogits(b, logits, s.Bool("tie_word_embeddings", false), base.Name("embed_in.weight"))
 	return d
 }

@@ -12,7 +12,7 @@ func newGranite(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{})
 	m.ffBias = s.Bool("mlp_bias", false)
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	m.score = score.DotScale(s.multiplier("attention_multiplier"))
 	m.scale, m.branch = s.multiplier("embedding_multiplier"), s.multiplier("residual_multiplier")
 	m.shrink = 1 / s.multiplier("logits_scaling")

@@ -112,6 +112,15 @@ func (b *Builder) needs(pooler Layer, h *TaskHead) *TaskHead {
 	return h
 }
 
+// textHead is the head that classifies texts by the first token: a map, an activation, and a map to the classes.
+func (b *Builder) textHead(z Sizes, first string, act Activation, last string) *TaskHead {
+	labels := b.Config.Labels()
+	b.wantClass("SequenceClassification")
+	return &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
+		firstToken{}, b.Linear(first, z.Width, z.Width), act, b.Linear(last, z.Width, len(labels)),
+	}}
+}
+
 // tokenHead is the head that classifies tokens or finds where an answer begins and ends, nil if the file has neither.
 func (b *Builder) tokenHead(z Sizes) *TaskHead {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -86,10 +87,7 @@ func (m *Model) like(config []byte) (*Model, error) {
 
 // copyParams copies the parameters that have the same name and shape in both.
 func copyParams(to, from nn.Params) {
-	have := map[string]*tensor.Tensor{}
-	for name, p := range from {
-		have[name] = p
-	}
+	have := maps.Collect(iter.Seq2[string, *tensor.Tensor](from))
 	for name, p := range to {
 		if f := have[name]; f != nil && slices.Equal(f.Shape(), p.Shape()) {
 			copy(p.Data(), f.Data())

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -65,9 +66,7 @@ func (b *Builder) keptAs(key string, c attn.MultiHeadConfig) attn.MultiHeadConfi
 	if len(gone) == 0 {
 		return c
 	}
-	if c.KVHeads == 0 {
-		c.KVHeads = c.Heads
-	}
+	c.KVHeads = cmp.Or(c.KVHeads, c.Heads)
 	if c.HeadSize == 0 && c.Heads > 0 && c.Width%c.Heads == 0 {
 		c.HeadSize = c.Width / c.Heads
 	}

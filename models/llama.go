@@ -7,7 +7,7 @@ package models
 // https://arxiv.org/abs/2307.09288.
 var llamaFamily = Family{
 	Type: "llama", Name: "Llama", New: newLlama, Pruning: HeadCounts,
-	Harmless: []string{"is_llama_config", "transformers.js_config"},
+	Harmless: []string{"is_llama_config"},
 }
 
 func newLlama(b *Builder) Network {
@@ -16,6 +16,6 @@ func newLlama(b *Builder) Network {
 	s.Only("rope_interleaved", false)
 	m := llamaLike(b, Sizes{})
 	m.ffBias = s.Bool("mlp_bias", false)
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	return m.build(b.Within("model"), b)
 }

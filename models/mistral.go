@@ -9,7 +9,7 @@ func newMistral(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{})
 	if window := s.SizeOr("sliding_window", 4096); !s.null("sliding_window") {
-		m.window = func(int) int { return window }
+		m.window = window
 	}
 	return m.build(b.Within("model"), b)
 }

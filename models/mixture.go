@@ -20,9 +20,7 @@ func newMixtral(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{KVHeads: 8})
 	m.eps = s.Eps("rms_norm_eps", 1e-5)
-	if window := s.SizeOr("sliding_window", 4096); s.Has("sliding_window") && !s.null("sliding_window") {
-		m.window = func(int) int { return window }
-	}
+	m.window = s.SizeOr("sliding_window", 0)
 	experts, top := b.expertsOf("num_local_experts", 2)
 	m.mixture = func(b *Builder, _ int) Layer {
 		return newMixture(b.At("block_sparse_moe"), [3]string{"w1", "w3", "w2"}, m.Width, m.Hidden, experts, top, true, m.activation)
@@ -42,7 +40,7 @@ func newQwen3MoE(b *Builder) Network {
 	s := b.Config
 	m := qwen(b, Sizes{KVHeads: 4})
 	m.queryNorm = true
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	key := "num_experts"
 	if !s.Has(key) { // as transformers 5 writes it
 		key = "num_local_experts"

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 )
@@ -17,27 +16,18 @@ import (
 var modernBERTFamily = Family{
 	Type: "modernbert", Name: "ModernBERT", New: newModernBERT,
 	Harmless: []string{
-		"classifier_dropout", "cls_token_id", "deterministic_flash_attn", "embedding_dropout",
-		"initializer_cutoff_factor", "mlp_dropout", "pad_token_id",
-		"reference_compile", "repad_logits_with_grad", "sep_token_id", "sparse_pred_ignore_index", "sparse_prediction",
+		"deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor", "mlp_dropout", "pad_token_id",
+		"reference_compile", "repad_logits_with_grad", "sparse_pred_ignore_index", "sparse_prediction",
 	},
 }
 
 func newModernBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("model")
 	bothWays(s)
-	z := s.oneToOne("num_attention_heads", "hidden_size", Sizes{
-		Kind:       heads.Encoder,
-		Layers:     b.Count("num_hidden_layers"),
-		Heads:      s.Size("num_attention_heads"),
-		Width:      s.Size("hidden_size"),
-		Hidden:     s.Size("intermediate_size"),
-		Vocabulary: s.Size("vocab_size"),
-		Positions:  s.Size("max_position_embeddings"),
-	})
+	z := bertSizes(b)
 	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	eps, act := s.Eps("norm_eps", 1e-5), s.Activation("hidden_activation", "gelu")
-	shifted, biased := s.Bool("norm_bias", false), s.Bool("attention_bias", false)
+	shifted, bias := s.Bool("norm_bias", false), s.attentionBias(false)
 	norm := func(b *Builder, name string) Layer {
 		if shifted {
 			return b.LayerNorm(name, z.Width, eps)
@@ -54,9 +44,8 @@ func newModernBERT(b *Builder) Network {
 	e := &stack{sizes: z, words: in.Embedding("tok_embeddings", z.Vocabulary, z.Width), wordsNorm: norm(in, "norm")}
 	for i := range z.Layers {
 		at := base.At(fmt.Sprintf("layers.%d", i))
-		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Position: full}
-		if biased {
-			c.Bias = attn.AllProjections
+		c := attn.MultiHeadConfig{
+			Name: encoderName(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Bias: bias, Position: full,
 		}
 		p := &block{}
 		if slides[i] {

@@ -91,14 +91,6 @@ func (r *Run) state(number int, x *tensor.Tensor) {
 	}
 }
 
-// cache returns the cache of a layer, nil if there is none.
-func (r *Run) cache(layer int) *attn.Cache {
-	if r.State == nil {
-		return nil
-	}
-	return r.State.(*Cache).Layers[layer]
-}
-
 // options adds the settings of a run to a layer's attention options. lens are the lengths of the
 // sequences, nil if all are equal.
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {

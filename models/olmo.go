@@ -1,7 +1,5 @@
 package models
 
-import "github.com/attn-go/attn"
-
 // olmo2Family is OLMo 2: Llama with norms after both parts of a block instead of before, and norms of all queries and of
 // all keys of a token.
 //
@@ -17,15 +15,9 @@ var olmo3Family = Family{Type: "olmo3", Name: "OLMo 3", New: newOLMo3}
 
 func newOLMo3(b *Builder) Network {
 	s, m := b.Config, olmo(b)
-	all := slides(s, m.Layers, func(i int) bool { return (i+1)%4 != 0 })
-	m.slide(all, s.SizeOr("sliding_window", 4096))
-	full, local, tokens := twoRopes(b, m.Sizes, "rope_theta", 500000, "rope_theta")
-	m.Positions, m.position = tokens, func(i int) attn.Position {
-		if all[i] {
-			return local
-		}
-		return full
-	}
+	m.slides = slides(s, m.Layers, func(i int) bool { return (i+1)%4 != 0 })
+	m.window = s.SizeOr("sliding_window", 4096)
+	m.twoRopes(b, 500000, "rope_theta")
 	return m.build(b.Within("model"), b)
 }
 
@@ -34,6 +26,6 @@ func olmo(b *Builder) rotaryDecoder {
 	m := llamaLike(b, Sizes{})
 	m.eps = b.Config.Eps("rms_norm_eps", 1e-5)
 	m.queryNorm, m.allHeads, m.normAfter, m.noBefore = true, true, true, true
-	m.readBias(b.Config)
+	m.bias = b.Config.attentionBias(false)
 	return m
 }

@@ -7,7 +7,7 @@ package models
 // https://arxiv.org/abs/2404.14219; Phi-4-Mini: https://arxiv.org/abs/2503.01743.
 var phi3Family = Family{
 	Type: "phi3", Name: "Phi-3", New: newPhi3, Pruning: HeadCounts,
-	Harmless: []string{"embd_pdrop", "resid_pdrop", "auto_map"},
+	Harmless: []string{"embd_pdrop", "resid_pdrop"},
 }
 
 func newPhi3(b *Builder) Network {
@@ -15,12 +15,10 @@ func newPhi3(b *Builder) Network {
 	m := llamaLike(b, Sizes{})
 	m.eps, m.fused = s.Eps("rms_norm_eps", 1e-5), true
 	s.Ignore("original_max_position_embeddings") // of frequencies that are not scaled
-	m.readBias(s)
+	m.bias = s.attentionBias(false)
 	if m.bias != 0 {
 		s.Fail("attention_bias", "is true, want false")
 	}
-	if window := s.SizeOr("sliding_window", m.Positions); s.Has("sliding_window") && !s.null("sliding_window") {
-		m.window = func(int) int { return window }
-	}
+	m.window = s.SizeOr("sliding_window", 0)
 	return m.build(b.Within("model"), b)
 }

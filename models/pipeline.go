@@ -167,10 +167,7 @@ const (
 
 // mostTokens returns the token limit of the model or, if that is smaller, of its tokenizer.
 func (m *Model) mostTokens() int {
-	most := m.Sizes().Positions
-	if most == 0 {
-		most = math.MaxInt32
-	}
+	most := cmp.Or(m.Sizes().Positions, math.MaxInt32)
 	return int(min(float64(most), m.limit))
 }
 

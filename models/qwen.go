@@ -26,7 +26,7 @@ var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Pruning: H
 func newQwen3(b *Builder) Network {
 	m := qwen(b, Sizes{HeadSize: 128})
 	m.queryNorm = true
-	m.readBias(b.Config)
+	m.bias = b.Config.attentionBias(false)
 	return m.build(b.Within("model"), b)
 }
 
@@ -46,5 +46,5 @@ func (m *rotaryDecoder) slideIfUsed(s *Settings, usual func(block int) bool) {
 	if !used && slices.Contains(all, true) {
 		s.Fail("layer_types", "has sliding_attention, but no window is used, want use_sliding_window and sliding_window")
 	}
-	m.slide(all, window)
+	m.slides, m.window = all, window
 }

@@ -111,11 +111,7 @@ func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o head
 		}
 		l.KeyHeads = make([]int, l.Heads)
 		for h := range l.KeyHeads {
-			number := h
-			if l.Chosen != nil {
-				number = l.Chosen[h]
-			}
-			l.KeyHeads[h] = number / (c.Heads / c.KVHeads)
+			l.KeyHeads[h] = l.Number(h) / (c.Heads / c.KVHeads)
 		}
 	}
 	return r, nil

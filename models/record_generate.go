@@ -3,6 +3,7 @@ package models
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn/heads"
 )
@@ -30,10 +31,7 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	if err != nil {
 		return nil, err
 	}
-	var ids []int
-	for id := range tokens {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(tokens)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

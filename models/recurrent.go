@@ -201,7 +201,9 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 		features = append(features, tensor.Concat(t, 2, x, in))
 	}
 	for _, w := range steps {
-		w.end()
+		if e, ok := w.Observer.(interface{ End() }); ok {
+			e.End()
+		}
 	}
 	out := tensor.Tanh(t, m.readout.Forward(t, tensor.Concat(t, 1, features...))) // [B l D]
 	return tensor.Dropout(t, out, m.config.Dropout)
@@ -223,13 +225,6 @@ func (w *stepwise) Begin(s attn.Sizes) {
 func (w *stepwise) Row(at attn.Row, weights []float32) {
 	at.Query += w.done - 1
 	w.Observer.Row(at, weights)
-}
-
-// end ends the call.
-func (w *stepwise) end() {
-	if e, ok := w.Observer.(interface{ End() }); ok {
-		e.End()
-	}
 }
 
 // Head returns the head that predicts the next token.

@@ -80,11 +80,7 @@ func robertaHead(b *Builder, e *stack, embeddings string, eps float32) *TaskHead
 			lm.words("decoder", "bias", e.words, embeddings, tied, z),
 		}}
 	case b.HasAny("classifier.out_proj."):
-		labels, c := s.Labels(), b.At("classifier")
-		b.wantClass("SequenceClassification")
-		return &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
-			firstToken{}, c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
-		}}
+		return b.textHead(z, "classifier.dense", tensor.Tanh, "classifier.out_proj")
 	}
 	return b.tokenHead(z)
 }

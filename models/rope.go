@@ -14,9 +14,6 @@ import (
 func rope(b *Builder, z Sizes, theta float64, partial bool) (position attn.Position, tokens int) {
 	s := b.Config
 	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", theta), sizes: z, partial: partial}
-	if newer := s.Part("rope_parameters"); newer != nil {
-		r.scaling = newer
-	}
 	return r.position(b.tokens)
 }
 
@@ -35,12 +32,12 @@ func twoRopes(b *Builder, z Sizes, fullKey string, fullBase float64, localKey st
 	return full, local, min(tokens, most)
 }
 
-// ropeScaling returns the settings of rope_scaling, nil if there are none.
+// ropeScaling returns the settings of rope_parameters or rope_scaling, nil if there are none.
 func ropeScaling(s *Settings) *Settings {
 	if s.Has("rope_scaling") && s.Has("rope_parameters") {
 		s.Fail("rope_scaling", "and rope_parameters are both set, want one of them")
 	}
-	return s.Part("rope_scaling")
+	return cmp.Or(s.Part("rope_parameters"), s.Part("rope_scaling"))
 }
 
 // rotation is the settings of rotary positions.
@@ -58,10 +55,7 @@ type rotation struct {
 func (r *rotation) position(longest int) (attn.Position, int) {
 	trained := r.sizes.Positions
 	c := position.RoPEConfig{Base: r.theta}
-	tokens := trained
-	if longest > 0 {
-		tokens = longest
-	}
+	tokens := cmp.Or(longest, trained)
 	if s := r.scaling; s != nil {
 		c.Base = s.base("rope_theta", r.theta)
 		c.Scaling, tokens = r.frequencies(trained, longest, tokens)

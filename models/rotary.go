@@ -18,7 +18,8 @@ import (
 type rotaryDecoder struct {
 	Sizes
 	position   func(block int) attn.Position // nil means that config.json has one for all blocks
-	window     func(block int) int           // keys that a query attends to, 0 for all; nil means all in all blocks
+	window     int                           // keys that a query attends to, 0 for all
+	slides     []bool                        // which blocks have the window, nil for all of them
 	eps        float32                       // of the norms
 	activation Activation
 	tied       bool // the map to logits is the embedding matrix
@@ -93,11 +94,12 @@ func llamaLike(b *Builder, usual Sizes) rotaryDecoder {
 	}
 }
 
-// readBias reads whether the maps of attention have biases.
-func (m *rotaryDecoder) readBias(s *Settings) {
-	if s.Bool("attention_bias", false) {
-		m.bias = attn.AllProjections
+// attentionBias returns which maps of attention have biases: all or none.
+func (s *Settings) attentionBias(usual bool) attn.Projections {
+	if s.Bool("attention_bias", usual) {
+		return attn.AllProjections
 	}
+	return 0
 }
 
 // build makes the layers from the tensors of base, and the map to logits from those of top.
@@ -124,7 +126,7 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 		d.logits = nil
 		return d
 	}
-	d.makeLogits(top, m.tied, base.Name("embed_tokens.weight"))
+	d.makeLogits(top, "lm_head", m.tied, base.Name("embed_tokens.weight"))
 	return d
 }
 
@@ -142,9 +144,9 @@ func (m rotaryDecoder) block(b *Builder, i int) *block {
 		}
 		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", q), m.norm(b, "self_attn.k_norm", k)
 	}
-	window, mask := 0, decoderMask
-	if m.window != nil {
-		window = m.window(i)
+	window, mask := m.window, decoderMask
+	if m.slides != nil && !m.slides[i] {
+		window = 0
 	}
 	if z.Kind == heads.Encoder {
 		c.Name, mask = encoderName(i), encoderMask
@@ -225,13 +227,16 @@ func (n plusOne) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.RMSNorm(t, x, tensor.Shift(t, n.Weight, 1), n.Eps)
 }
 
-// slide gives the blocks marked in slides a sliding window of size keys.
-func (m *rotaryDecoder) slide(slides []bool, size int) {
-	m.window = func(i int) int {
+// twoRopes gives the blocks with a sliding window other rotary positions than those with full attention. usual and
+// localKey are the default of the base of the latter, and the setting of that of the former.
+func (m *rotaryDecoder) twoRopes(b *Builder, usual float64, localKey string) {
+	full, local, tokens := twoRopes(b, m.Sizes, "rope_theta", usual, localKey)
+	slides := m.slides
+	m.Positions, m.position = tokens, func(i int) attn.Position {
 		if slides[i] {
-			return size
+			return local
 		}
-		return 0
+		return full
 	}
 }
 

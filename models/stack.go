@@ -157,16 +157,11 @@ func (s *stack) Head() *TaskHead {
 	})}
 }
 
-// makeLogits adds the map to logits, lm_head, unless it is tied to the embeddings, whose full
+// makeLogits adds the map to logits, of the given name, unless it is tied to the embeddings, whose full
 // name is given: the stack then has it already. The files of a bare model, such as many
 // text-embedding models, have no map to logits. Those of a classifier of texts have score, which reads
 // the state of the last token.
-func (s *stack) makeLogits(b *Builder, tied bool, embeddings string) {
-	s.makeLogitsAs(b, "lm_head", tied, embeddings)
-}
-
-// makeLogitsAs is makeLogits for another name of the map.
-func (s *stack) makeLogitsAs(b *Builder, name string, tied bool, embeddings string) {
+func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string) {
 	switch {
 	case b.Has("score.weight"):
 		labels := b.Config.Labels()

@@ -24,8 +24,6 @@ func newStarCoder2(b *Builder) Network {
 	if m.ffBias = s.Bool("use_bias", true); m.ffBias {
 		m.bias = attn.AllProjections
 	}
-	if window := s.SizeOr("sliding_window", m.Positions); s.Has("sliding_window") && !s.null("sliding_window") {
-		m.window = func(int) int { return window }
-	}
+	m.window = s.SizeOr("sliding_window", 0)
 	return m.build(b.Within("model"), b)
 }

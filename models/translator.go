@@ -12,6 +12,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
@@ -249,13 +250,8 @@ func (c TranslatorConfig) Equal(d TranslatorConfig) bool {
 
 // others returns the numbers below n that are not in an ascending list.
 func others(list []int, n int) []int {
-	rest := make([]int, 0, n-len(list))
-	for i := range n {
-		if len(list) > 0 && list[0] == i {
-			list = list[1:]
-		} else {
-			rest = append(rest, i)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(stats.Numbers(n), func(i int) bool {
+		_, listed := slices.BinarySearch(list, i)
+		return listed
+	})
 }

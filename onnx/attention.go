@@ -300,6 +300,7 @@ func (g *Graph) differences(w *tensor.Tensor, factor float32, each func(g *Graph
 		if w != nil {
 			d = g.mul(d, g.Weight("w", w))
 		}
-		return g.mul(g.sumAway(each(g, d)), g.Scalar(factor))
+		sums := g.Node("ReduceSum", []Value{each(g, d), g.Ints(-1)}, Int("keepdims", 0))
+		return g.mul(sums, g.Scalar(factor))
 	}
 }

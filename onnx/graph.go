@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,10 +138,7 @@ func joined(scope, name string) string { return strings.Trim(scope+"."+name, "."
 // Fail stores an error for Model.Err, prefixed by the name that In has set, unless an error is already stored.
 func (g *Graph) Fail(format string, args ...any) {
 	if g.model.err == nil {
-		at := g.scope
-		if at == "" {
-			at = g.model.main.name
-		}
+		at := cmp.Or(g.scope, g.model.main.name)
 		g.model.err = fmt.Errorf("onnx: %s: %s", at, fmt.Sprintf(format, args...))
 	}
 }

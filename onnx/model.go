@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -13,8 +14,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// opsets are the supported versions of the operators: 17, without the operator Attention, and 23, the first with it.
-var opsets = []int{17, 23}
+// opsets are the supported versions of the operators, 17, without the operator Attention, and 23, the first with it, and
+// for each the version of the file format.
+var opsets = map[int]int64{17: 8, 23: 11}
 
 // DefaultOpset is the version used for 0.
 const DefaultOpset = 23
@@ -35,10 +37,8 @@ type Model struct {
 
 // New returns an empty model for a version of the operators, 17 or 23; 0 means DefaultOpset.
 func New(name string, opset int) (*Model, error) {
-	if opset == 0 {
-		opset = DefaultOpset
-	}
-	if !slices.Contains(opsets, opset) {
+	opset = cmp.Or(opset, DefaultOpset)
+	if opsets[opset] == 0 {
 		return nil, fmt.Errorf("onnx: opset %d, want 17 or 23", opset)
 	}
 	return &Model{
@@ -99,14 +99,6 @@ func (m *Model) check() error {
 	return nil
 }
 
-// producer is the version of this module.
-func producer() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.Main.Version
-	}
-	return ""
-}
-
 // WriteTo writes the model as an ONNX file: a ModelProto. See Save.
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	if err := m.check(); err != nil {
@@ -124,9 +116,11 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	}
 
 	var file, version message
-	file.int(1, m.ir())
+	file.int(1, opsets[m.opset])
 	file.string(2, "attn")
-	file.string(3, producer())
+	if module, ok := debug.ReadBuildInfo(); ok {
+		file.string(3, module.Main.Version)
+	}
 	version.int(2, int64(m.opset))
 	file.bytes(8, version)
 	for _, pair := range m.metadata {
@@ -144,14 +138,6 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 		w.write(to)
 	}
 	return to.n, to.err
-}
-
-// ir returns the version of the file format that belongs to the opset.
-func (m *Model) ir() int64 {
-	if m.opset >= 23 {
-		return 11
-	}
-	return 8
 }
 
 // named returns the name of a value in the file.

@@ -94,8 +94,3 @@ func (g *Graph) Count(from, to Value) Value {
 
 // negativeInfinity is the score of a hidden key.
 var negativeInfinity = float32(math.Inf(-1))
-
-// sumAway returns the sums along the last axis, which is removed.
-func (g *Graph) sumAway(x Value) Value {
-	return g.Node("ReduceSum", []Value{x, g.Ints(-1)}, Int("keepdims", 0))
-}

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"slices"
@@ -59,10 +60,7 @@ func (g *Graph) T5Bias(c attn.ScoreChange, n Value, most int) Value {
 // Shapes: x and out [B H L e], positions [L].
 func (g *Graph) rope(r *position.RoPE, x Value, e int, positions Value) Value {
 	c := r.Config()
-	n := c.Size
-	if n == 0 {
-		n = e
-	}
+	n := cmp.Or(c.Size, e)
 	frequencies, factor := make([]float64, n/2), 1.0
 	for i := range frequencies {
 		frequencies[i] = math.Pow(c.Base, -2*float64(i)/float64(n))

@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -189,12 +190,7 @@ func Ridge(strengths ...float64) Compensation {
 
 // rows returns the rows of the weight.
 func (m OutputMap) rows() [][]float32 {
-	n := len(m.Kept)
-	rows := make([][]float32, m.Weight.Dim(0))
-	for d := range rows {
-		rows[d] = m.Weight.Data()[d*n:][:n]
-	}
-	return rows
+	return slices.Collect(slices.Chunk(m.Weight.Data(), max(1, len(m.Kept))))
 }
 
 // clear sets the columns of removed heads to 0.
@@ -219,10 +215,7 @@ func (m OutputMap) solve(square []float64, kept []int, strength float64) ([][]fl
 		}
 		trace += a[i*k+i]
 	}
-	penalty := strength * trace / float64(max(1, k))
-	if penalty == 0 { // all inputs are 0: the columns stay
-		penalty = 1
-	}
+	penalty := cmp.Or(strength*trace/float64(max(1, k)), 1) // if all inputs are 0, the columns stay
 	for i := range k {
 		a[i*k+i] += penalty
 	}

@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -14,9 +15,7 @@ import (
 //
 // Aliasing: shape and x are copied.
 func FromFloat32s(name string, shape []int, x []float32) Tensor {
-	return encodeAll("FromFloat32s", name, F32, shape, x, func(b []byte, v float32) []byte {
-		return little.AppendUint32(b, math.Float32bits(v))
-	})
+	return encodeAll("FromFloat32s", name, F32, shape, x)
 }
 
 // FromFloat64s returns a tensor of type F64.
@@ -25,9 +24,7 @@ func FromFloat32s(name string, shape []int, x []float32) Tensor {
 //
 // Aliasing: shape and x are copied.
 func FromFloat64s(name string, shape []int, x []float64) Tensor {
-	return encodeAll("FromFloat64s", name, F64, shape, x, func(b []byte, v float64) []byte {
-		return little.AppendUint64(b, math.Float64bits(v))
-	})
+	return encodeAll("FromFloat64s", name, F64, shape, x)
 }
 
 // FromInts returns a tensor of type I64.
@@ -36,9 +33,11 @@ func FromFloat64s(name string, shape []int, x []float64) Tensor {
 //
 // Aliasing: shape and x are copied.
 func FromInts(name string, shape []int, x []int) Tensor {
-	return encodeAll("FromInts", name, I64, shape, x, func(b []byte, v int) []byte {
-		return little.AppendUint64(b, uint64(v))
-	})
+	all := make([]int64, len(x))
+	for i, v := range x {
+		all[i] = int64(v)
+	}
+	return encodeAll("FromInts", name, I64, shape, all)
 }
 
 // FromBools returns a tensor of type BOOL.
@@ -47,15 +46,10 @@ func FromInts(name string, shape []int, x []int) Tensor {
 //
 // Aliasing: shape and x are copied.
 func FromBools(name string, shape []int, x []bool) Tensor {
-	return encodeAll("FromBools", name, BOOL, shape, x, func(b []byte, v bool) []byte {
-		if v {
-			return append(b, 1)
-		}
-		return append(b, 0)
-	})
+	return encodeAll("FromBools", name, BOOL, shape, x)
 }
 
-func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func([]byte, T) []byte) Tensor {
+func encodeAll[T float32 | float64 | int64 | bool](op, name string, d DType, shape []int, x []T) Tensor {
 	size, err := byteSize(d, shape)
 	if err != nil {
 		panic(fmt.Sprintf("safetensors: %s: tensor %s: %v", op, quote.Text(name), err))
@@ -64,10 +58,7 @@ func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func(
 		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v",
 			op, quote.Text(name), len(x), want, shape))
 	}
-	data := make([]byte, 0, size)
-	for _, v := range x {
-		data = encode(data, v)
-	}
+	data, _ := binary.Append(make([]byte, 0, size), little, x) // these types cannot fail
 	return Tensor{Name: name, DType: d, Shape: append([]int{}, shape...), Data: data}
 }
 
@@ -78,9 +69,7 @@ func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func(
 func AppendFloat32s(b []byte, d DType, x []float32) ([]byte, error) {
 	switch d {
 	case F32:
-		for _, v := range x {
-			b = little.AppendUint32(b, math.Float32bits(v))
-		}
+		return binary.Append(b, little, x)
 	case F64:
 		for _, v := range x {
 			b = little.AppendUint64(b, math.Float64bits(float64(v)))

@@ -37,10 +37,9 @@ func openIndex(path string) (*Reader, error) {
 	if err != nil {
 		return nil, bad(err)
 	}
-	r, err := join(path, files, func(name string) (*shard, error) {
+	return join(path, files, func(name string) (*shard, error) {
 		return openShard(filepath.Join(filepath.Dir(path), name))
 	})
-	return r, err
 }
 
 // parseIndex parses the JSON of an index and returns the file of each tensor.
@@ -53,8 +52,11 @@ func parseIndex(text []byte) (map[string]string, error) {
 	names := map[string]bool{}
 	err := h.object("index", func(key string) error {
 		if key != "weight_map" {
-			// Such as sizes, which the files themselves contain.
-			return h.skip()
+			var other json.RawMessage // such as sizes, which the files themselves contain
+			if err := h.dec.Decode(&other); err != nil {
+				return h.notJSON(err)
+			}
+			return nil
 		}
 		files = map[string]string{}
 		return h.object(key, func(name string) error {
@@ -88,15 +90,6 @@ func parseIndex(text []byte) (map[string]string, error) {
 		return nil, errors.New("index has no weight_map, or one without tensors")
 	}
 	return files, nil
-}
-
-// skip reads and discards any value.
-func (h *header) skip() error {
-	var value json.RawMessage
-	if err := h.dec.Decode(&value); err != nil {
-		return h.notJSON(err)
-	}
-	return nil
 }
 
 // checkShardName rejects any name but that of a file in the index's folder: an untrusted index must not open files

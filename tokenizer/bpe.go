@@ -17,11 +17,10 @@ type bpe struct {
 	ascii  [utf8.RuneSelf]int32
 	chars  map[rune]int32 // tokens of one character; ASCII characters are in the table ascii
 
-	prefix, suffix string // prefix of characters after the first in a word, suffix of the last
-	unknown        string
-	hasUnknown     bool
-	fuseUnknown    bool // one token for consecutive unknown characters
-	ignoreMerges   bool // a word that is in the vocabulary is one token
+	prefix, suffix string  // prefix of characters after the first in a word, suffix of the last
+	unknown        *string // nil if unknown characters are dropped
+	fuseUnknown    bool    // one token for consecutive unknown characters
+	ignoreMerges   bool    // a word that is in the vocabulary is one token
 	// fallback has the tokens <0x00> to <0xFF> for unknown characters, or none for a missing token. It is
 	// nil without byte fallback.
 	fallback []int
@@ -50,10 +49,8 @@ type bpeSettings struct {
 
 func (s bpeSettings) finish() (model, error) {
 	m := &bpe{
-		vocabulary: s.Vocab, prefix: s.Prefix, suffix: s.Suffix, fuseUnknown: s.FuseUnknown, ignoreMerges: s.IgnoreMerges,
-	}
-	if s.Unknown != nil {
-		m.unknown, m.hasUnknown = *s.Unknown, true
+		vocabulary: s.Vocab, prefix: s.Prefix, suffix: s.Suffix, unknown: s.Unknown,
+		fuseUnknown: s.FuseUnknown, ignoreMerges: s.IgnoreMerges,
 	}
 	if s.Dropout != 0 {
 		return nil, fmt.Errorf("dropout is %g, want 0: tokens would be random", s.Dropout)
@@ -69,10 +66,7 @@ func (s bpeSettings) finish() (model, error) {
 func byteTokens(v *vocabulary) []int {
 	ids := make([]int, 256)
 	for i := range ids {
-		ids[i] = none
-		if id, ok := v.id(fmt.Sprintf("<0x%02X>", i)); ok {
-			ids[i] = id
-		}
+		ids[i] = v.idOr(fmt.Sprintf("<0x%02X>", i))
 	}
 	return ids
 }
@@ -95,10 +89,10 @@ func splitMerges(lines []string) (mergeList, error) {
 }
 
 func (m *bpe) unk() int {
-	if !m.hasUnknown {
+	if m.unknown == nil {
 		return none
 	}
-	return m.idOr(m.unknown)
+	return m.idOr(*m.unknown)
 }
 
 func (m *bpe) setMerges(merges mergeList) error {
@@ -302,7 +296,7 @@ func (m *bpe) addChars(s *bpeScratch, word string, open bool) error {
 	unknown := int32(0) // number of unknown bytes that are not yet added
 	flush := func() {
 		if unknown > 0 {
-			s.add(int32(m.ids[m.unknown]), unknown)
+			s.add(int32(m.ids[*m.unknown]), unknown)
 			unknown = 0
 		}
 	}
@@ -322,9 +316,7 @@ func (m *bpe) addChars(s *bpeScratch, word string, open bool) error {
 			if !last {
 				char += m.suffix
 			}
-			if n, ok := m.id(char); ok {
-				id = int32(n)
-			}
+			id = int32(m.idOr(char))
 		}
 		if id != none {
 			flush()
@@ -335,12 +327,12 @@ func (m *bpe) addChars(s *bpeScratch, word string, open bool) error {
 		if m.fallback != nil && s.addBytes(m.fallback, char, before, n) {
 			continue
 		}
-		if !m.hasUnknown {
+		if m.unknown == nil {
 			continue
 		}
-		if _, ok := m.id(m.unknown); !ok {
+		if _, ok := m.id(*m.unknown); !ok {
 			return fmt.Errorf("%s is not in the vocabulary, and neither is unk_token %s",
-				quote.Text(char), quote.Text(m.unknown))
+				quote.Text(char), quote.Text(*m.unknown))
 		}
 		if !m.fuseUnknown {
 			flush()

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -187,9 +188,7 @@ func (byteFallback) decode(tokens []string) []string {
 				out = append(out, string(bytes))
 			}
 		} else {
-			for range bytes {
-				out = append(out, "\ufffd")
-			}
+			out = append(out, slices.Repeat([]string{"\ufffd"}, len(bytes))...)
 		}
 		bytes = bytes[:0]
 	}

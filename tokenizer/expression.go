@@ -17,14 +17,14 @@ import (
 // scanners are the expressions with handwritten scanners.
 func scanners() map[string]pattern {
 	return map[string]pattern{
-		`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2{},
+		`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2,
 		cl100k(`\p{N}{1,3}`):  wordsAndDigits{3},
 		cl100k(`\p{N}`):       wordsAndDigits{1},
-		anySpaces:             spaceRun{},
-		wordParts:             wordPart{},
+		anySpaces:             spaceRun,
+		wordParts:             wordPart,
 		wordExpression(false): wordCutter{false},
 		wordExpression(true):  wordCutter{true},
-		blanks:                blankRun{},
+		blanks:                blankRun,
 	}
 }
 
@@ -128,9 +128,7 @@ func leaveOne(s string, start, end int) int {
 }
 
 // gpt2 splits like GPT-2.
-type gpt2 struct{}
-
-func (gpt2) next(s string, from int) (start, end int, ok bool) {
+var gpt2 = &scanner{utf8.UTFMax, func(s string, from int) (start, end int, ok bool) {
 	if from == len(s) {
 		return 0, 0, false
 	}
@@ -142,11 +140,7 @@ func (gpt2) next(s string, from int) (start, end int, ok bool) {
 		return from, end, true
 	}
 	return from, leaveOne(s, from, runOf(table, s, from, space)), true
-}
-
-func (g gpt2) open(s string, from int) (start, end int, whole bool) {
-	return openMatch(g, utf8.UTFMax, s, from)
-}
+}}
 
 // wordsAndDigits splits like Llama 3 and Qwen: numbers have a maximum length, and a word may begin with one sign.
 type wordsAndDigits struct{ digits int }
@@ -198,7 +192,7 @@ func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
 
 // open considers that white space up to the end may have a line break further on, which the match then includes.
 func (w wordsAndDigits) open(s string, from int) (start, end int, whole bool) {
-	start, end, whole = openMatch(w, utf8.UTFMax, s, from)
+	start, end, whole = scanner{utf8.UTFMax, w.next}.open(s, from)
 	return start, end, whole && strings.TrimLeftFunc(s[end:], isSpace) != ""
 }
 

@@ -232,12 +232,11 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 	if s.Lower != nil {
 		return *s.Lower, nil
 	}
-	specials := map[string]bool{}
-	for _, t := range added {
-		specials[t.Content] = true
+	isSpecial := func(token string) bool {
+		return slices.ContainsFunc(added, func(t addedToken) bool { return t.Content == token })
 	}
 	for _, token := range sorted(ids) {
-		if strings.ContainsFunc(token, unicode.IsUpper) && !specials[token] && !strings.HasPrefix(token, "[unused") {
+		if strings.ContainsFunc(token, unicode.IsUpper) && !isSpecial(token) && !strings.HasPrefix(token, "[unused") {
 			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not set do_lower_case",
 				quote.Text(token))
 		}

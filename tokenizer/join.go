@@ -1,5 +1,7 @@
 package tokenizer
 
+import "slices"
+
 // symbol is a part of a word. id is its token, or none after it was merged into the symbol before it.
 type symbol struct {
 	id         int32
@@ -87,13 +89,7 @@ func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, boo
 		consider(left.prev, c.pos)
 		consider(c.pos, left.next)
 	}
-	kept := list[:0]
-	for _, part := range list {
-		if part.id != none {
-			kept = append(kept, part)
-		}
-	}
-	s.list = kept
+	s.list = slices.DeleteFunc(list, func(part symbol) bool { return part.id == none })
 }
 
 // candidate is a pair that may be merged: the symbol at pos and the symbol after it.

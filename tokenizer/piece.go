@@ -46,6 +46,14 @@ func catchGrowth(err *error) {
 // span is a range of bytes of the original text.
 type span struct{ start, end int32 }
 
+// appendTimes appends a range or a position n times, for as many bytes.
+func appendTimes[T any](at []T, x T, n int) []T {
+	for range n {
+		at = append(at, x)
+	}
+	return at
+}
+
 // cut removes everything after n bytes.
 func (p *piece) cut(n int) {
 	p.s = p.s[:n]
@@ -75,9 +83,7 @@ func newPiece(text string) piece {
 			end = i + width
 		}
 		b.WriteRune(r)
-		for range n {
-			p.at = append(p.at, span{int32(i), int32(end)})
-		}
+		p.at = appendTimes(p.at, span{int32(i), int32(end)}, n)
 	}
 	p.s = b.String()
 	return p
@@ -116,20 +122,22 @@ func (p *piece) offsets(start, end int) Span {
 		start = min(start, len(p.s)-1)
 		end = start + 1
 	}
-	switch {
-	case p.at == nil && utf8.RuneStart(p.s[start]) && (end == len(p.s) || utf8.RuneStart(p.s[end])):
+	if p.at == nil && utf8.RuneStart(p.s[start]) && (end == len(p.s) || utf8.RuneStart(p.s[end])) {
 		return Span{p.base + start, p.base + end}
 	}
 	return Span{int(p.align(start).start), int(p.align(end - 1).end)}
 }
 
-// A change adds a character to the normalized text.
+// A change adds a character to the normalized text, unless it is drop.
 type change struct {
 	r rune
 	// n is 0 if the character replaces one character, −k if it replaces k+1 characters, and 1 if it is new
 	// and belongs to the character before it.
 	n int
 }
+
+// drop is the change of a character that is removed.
+const drop = -1
 
 // transform rewrites the piece by changes in order.
 func (p *piece) transform(changes []change) {
@@ -141,14 +149,14 @@ func (p *piece) transform(changes []change) {
 	}
 	same, size := true, 0 // same: no byte moves
 	for _, c := range changes {
-		size += utf8.RuneLen(c.r)
+		size += max(utf8.RuneLen(c.r), 0)
 	}
 	var b strings.Builder
 	b.Grow(size)
 	at := make([]span, 0, size)
 	for _, c := range changes {
 		var align span
-		n := utf8.RuneLen(c.r)
+		n := max(utf8.RuneLen(c.r), 0)
 		switch {
 		case c.n <= 0:
 			align = p.align(read)
@@ -163,10 +171,10 @@ func (p *piece) transform(changes []change) {
 			align = span{int32(p.base), int32(p.base)}
 			same = false
 		}
-		b.WriteRune(c.r)
-		for range n {
-			at = append(at, align)
+		if c.r != drop {
+			b.WriteRune(c.r)
 		}
+		at = appendTimes(at, align, n)
 	}
 	if !same || read < len(p.s) {
 		p.at = at
@@ -174,50 +182,24 @@ func (p *piece) transform(changes []change) {
 	p.s = b.String()
 }
 
-// drop is the replacement of a character that rewrite removes.
-const drop = -1
-
-// rewrite replaces each character by another one and some text. All of it gets the range of the character.
+// rewrite replaces each character by another one, or drop, and some text. All of it gets the range of the character.
 func (p *piece) rewrite(f func(rune) (rune, string)) {
-	same, moves := true, false // moves: some byte gets another position
-	size := 0
-	for _, r := range p.s {
+	differs := func(r rune) bool {
 		to, more := f(r)
-		if to != drop {
-			size += utf8.RuneLen(to) + len(more)
-		}
-		if to != r || more != "" {
-			same = false
-			moves = moves || utf8.RuneLen(to) != utf8.RuneLen(r) || more != ""
-		}
+		return to != r || more != ""
 	}
-	if same {
+	if !strings.ContainsFunc(p.s, differs) {
 		return
 	}
-	var b strings.Builder
-	b.Grow(size)
-	var at []span
-	if moves {
-		at = make([]span, 0, size)
-	}
-	for i, r := range p.s {
+	changes := make([]change, 0, len(p.s))
+	for _, r := range p.s {
 		to, more := f(r)
-		start := b.Len()
-		if to != drop {
-			b.WriteRune(to)
-			b.WriteString(more)
-		}
-		if moves {
-			align := p.align(i)
-			for range b.Len() - start {
-				at = append(at, align)
-			}
+		changes = append(changes, change{to, 0})
+		for _, r := range more {
+			changes = append(changes, change{r, 1})
 		}
 	}
-	if moves {
-		p.at = at
-	}
-	p.s = b.String()
+	p.transform(changes)
 }
 
 // prepend adds a text before the piece. The text gets the range of the first character.
@@ -226,11 +208,7 @@ func (p *piece) prepend(text string) {
 		return
 	}
 	checkGrowth(len(p.s), len(text))
-	first := p.align(0)
-	at := make([]span, 0, len(text)+len(p.s))
-	for range len(text) {
-		at = append(at, first)
-	}
+	at := appendTimes(make([]span, 0, len(text)+len(p.s)), p.align(0), len(text))
 	p.at = p.appendAlign(at, 0, len(p.s))
 	p.s = text + p.s
 }
@@ -242,10 +220,7 @@ func (p *piece) appendAlign(at []span, start, end int) []span {
 	}
 	for i := start; i < end; {
 		_, n := utf8.DecodeRuneInString(p.s[i:])
-		align := span{int32(p.base + i), int32(p.base + i + n)}
-		for range n {
-			at = append(at, align)
-		}
+		at = appendTimes(at, span{int32(p.base + i), int32(p.base + i + n)}, n)
 		i += n
 	}
 	return at
@@ -267,10 +242,7 @@ func (p *piece) replace(pat pattern, with string) {
 		at = p.appendAlign(at, read, start)
 		b.WriteString(with)
 		checkGrowth(len(p.s), b.Len())
-		align := p.align(end - 1)
-		for range len(with) {
-			at = append(at, align)
-		}
+		at = appendTimes(at, p.align(end-1), len(with))
 		read = end
 		start, end, whole = p.match(pat, read)
 	}
@@ -306,10 +278,7 @@ func (p *piece) plain() {
 	at := make([]span, 0, 2*len(p.s))
 	for i := range len(p.s) {
 		n, _ := b.WriteString(byteChars[p.s[i]])
-		align := p.align(i)
-		for range n {
-			at = append(at, align)
-		}
+		at = appendTimes(at, p.align(i), n)
 	}
 	p.s, p.at = b.String(), at
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -183,20 +182,6 @@ func (n templates) slots(parts []templatePart, texts int) (slots []slot, err err
 		}
 	}
 	return slots, nil
-}
-
-// added returns the number of special tokens in a template.
-func added(slots []slot) int {
-	n := 0
-	for _, s := range slots {
-		n += len(s.special)
-	}
-	return n
-}
-
-// uses reports whether a template contains a text.
-func uses(slots []slot, text int) bool {
-	return slices.ContainsFunc(slots, func(s slot) bool { return s.text == text })
 }
 
 // apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the tokenizer added.

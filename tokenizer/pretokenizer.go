@@ -25,7 +25,7 @@ func preTokenizerStage() stage[preTokenizer] {
 			"ByteLevel":        as(func() preTokenizer { return &byteLevel{Words: true} }),
 			"Metaspace":        from(func(s metaspaceSettings) (preTokenizer, error) { return s.finish() }),
 			"Split":            as(func() preTokenizer { return new(splitter) }),
-			"Whitespace":       fixed[preTokenizer](splitter{place{wordsAndSigns{}}, removed, true}),
+			"Whitespace":       fixed[preTokenizer](splitter{place{wordsAndSigns}, removed, true}),
 			"WhitespaceSplit":  fixed[preTokenizer](atSpaces),
 			"Digits": from(func(s struct { // each digit separately, or a run of digits as a whole
 				Individual bool `json:"individual_digits"`
@@ -100,7 +100,7 @@ func (b byteLevel) preTokenize(out []piece, p piece) []piece {
 	}
 	first := len(out)
 	if b.Words {
-		out = splitter{At: place{gpt2{}}}.preTokenize(out, p)
+		out = splitter{At: place{gpt2}}.preTokenize(out, p)
 	} else {
 		out = append(out, p)
 	}

@@ -317,9 +317,7 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	}
 	at := w.at[:len(kept)]
 	if dummy && n.suffix && !p.open {
-		for range len(w.space) {
-			at = append(at, end)
-		}
+		at = appendTimes(at, end, len(w.space))
 		kept += w.space
 	}
 	at = append(at, end)
@@ -342,9 +340,7 @@ func (w *pieceWriter) put(text string, from int32) {
 	}
 	text = strings.ReplaceAll(text, " ", w.space)
 	w.s.WriteString(text)
-	for range len(text) {
-		w.at = append(w.at, from)
-	}
+	w.at = appendTimes(w.at, from, len(text))
 }
 
 // next returns the normalized form of the beginning of a text, and the length of that beginning. more reports whether

@@ -166,15 +166,11 @@ func readPieceFile(data []byte) (*pieceFile, error) {
 	if len(p.pieces) == 0 {
 		return nil, errors.New("is not a model of SentencePiece: it has no pieces")
 	}
-	if p.denormalizer != nil && p.denormalizer.chars.units == nil {
+	if p.denormalizer == nil || p.denormalizer.chars.units == nil {
 		p.denormalizer = nil // as in the reference
+		return p, nil
 	}
-	if p.denormalizer != nil {
-		if err := p.denormalizer.checkDecoding(); err != nil {
-			return nil, within("denormalizer_spec", err)
-		}
-	}
-	return p, nil
+	return p, within("denormalizer_spec", p.denormalizer.checkDecoding())
 }
 
 // checkDecoding limits the length of decoded texts, because Decode cannot fail.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,12 +169,7 @@ func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedTok
 	if err := s.alsoSpecial(m, byID); err != nil {
 		return nil, err
 	}
-	list = list[:0]
-	for _, token := range byID {
-		list = append(list, token)
-	}
-	slices.SortFunc(list, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
-	return list, nil
+	return slices.SortedFunc(maps.Values(byID), func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
 // alsoSpecial marks the tokens as special that the settings list only by their texts.

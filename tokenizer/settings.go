@@ -194,7 +194,7 @@ func (s *settings) class(from *folder, known ...string) (string, error) {
 
 // onlyThese returns an error if the files of a directory have special or added tokens that are not in the list.
 func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
-	all, err := s.addedTo(from, m, slices.Clone(list))
+	all, err := s.addedTo(from, m, list)
 	if err != nil {
 		return err
 	}

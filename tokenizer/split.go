@@ -19,12 +19,20 @@ type pattern interface {
 	open(s string, from int) (start, end int, whole bool)
 }
 
-// openMatch implements pattern.open for a pattern that examines no more than ahead bytes beyond the end of a match,
-// and no more than ahead bytes to find that no match begins at a position. In a longer text, a match
-// that ends within the last ahead bytes of s may only become longer, or shorter by some of these bytes.
-func openMatch(p pattern, ahead int, s string, from int) (start, end int, whole bool) {
+// scanner is a pattern that examines no more than ahead bytes beyond the end of a match, and no more than ahead bytes
+// to find that no match begins at a position.
+type scanner struct {
+	ahead int
+	find  func(s string, from int) (start, end int, ok bool)
+}
+
+func (p scanner) next(s string, from int) (start, end int, ok bool) { return p.find(s, from) }
+
+// open uses that in a longer text, a match that ends within the last ahead bytes of s may only become longer, or
+// shorter by some of these bytes.
+func (p scanner) open(s string, from int) (start, end int, whole bool) {
 	start, end, ok := p.next(s, from)
-	last := max(from, len(s)-ahead)
+	last := max(from, len(s)-p.ahead)
 	for last > from && last < len(s) && !utf8.RuneStart(s[last]) {
 		last--
 	}
@@ -61,7 +69,7 @@ func (l literal) next(s string, from int) (start, end int, ok bool) {
 }
 
 func (l literal) open(s string, from int) (start, end int, whole bool) {
-	return openMatch(l, max(len(l)-1, 0), s, from)
+	return scanner{max(len(l)-1, 0), l.next}.open(s, from)
 }
 
 // oneOf matches each character of a class.
@@ -77,12 +85,12 @@ func (c oneOf) next(s string, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-func (c oneOf) open(s string, from int) (start, end int, whole bool) { return openMatch(c, 0, s, from) }
+func (c oneOf) open(s string, from int) (start, end int, whole bool) {
+	return scanner{0, c.next}.open(s, from)
+}
 
 // wordsAndSigns matches \w+|[^\w\s]+.
-type wordsAndSigns struct{}
-
-func (wordsAndSigns) next(s string, from int) (start, end int, ok bool) {
+var wordsAndSigns = &scanner{1, func(s string, from int) (start, end int, ok bool) {
 	table := classes()
 	var kind class
 	for i, r := range s[from:] {
@@ -102,11 +110,7 @@ func (wordsAndSigns) next(s string, from int) (start, end int, ok bool) {
 		}
 	}
 	return start, len(s), kind != 0
-}
-
-func (w wordsAndSigns) open(s string, from int) (start, end int, whole bool) {
-	return openMatch(w, 1, s, from)
-}
+}}
 
 // A behavior determines what happens to the matches when a text is split.
 type behavior int

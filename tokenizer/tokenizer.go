@@ -157,7 +157,7 @@ func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
 //
 // Errors: those of Encode, and a file whose template for pairs has only one text.
 func (t *Tokenizer) EncodePair(first, second string, o Options) (*Encoding, error) {
-	if !uses(t.post.pair, 1) {
+	if !slices.ContainsFunc(t.post.pair, func(s slot) bool { return s.text == 1 }) {
 		return nil, errors.New("tokenizer: the template for pairs lacks the second text")
 	}
 	return t.encode(t.post.pair, o, first, second)
@@ -168,9 +168,11 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, err
 	}
-	special := added(slots)
-	if o.NoSpecial {
-		special = 0
+	special := 0
+	for _, s := range slots {
+		if !o.NoSpecial {
+			special += len(s.special)
+		}
 	}
 	most, err := cut.room(special)
 	if err != nil {
@@ -329,9 +331,7 @@ func (t *Tokenizer) Unknown(text string) (list []string) {
 	}
 	for i, at := range e.Offsets {
 		part := text[at.Start:at.End]
-		if bare := strings.TrimSpace(part); bare != "" {
-			part = bare
-		}
+		part = cmp.Or(strings.TrimSpace(part), part)
 		if e.IDs[i] == id && !slices.Contains(list, part) {
 			list = append(list, part)
 		}
@@ -384,10 +384,7 @@ func (t *Tokenizer) WithTarget(target *Tokenizer) *Tokenizer {
 // Target returns the tokenizer of the texts that a translator writes: in a directory of Marian the
 // tokenizer of target.spm, in one of attn train that of target.json, otherwise t itself.
 func (t *Tokenizer) Target() *Tokenizer {
-	if t.target != nil {
-		return t.target
-	}
-	return t
+	return cmp.Or(t.target, t)
 }
 
 // ID returns the id of a token as written in the vocabulary, such as "[MASK]".

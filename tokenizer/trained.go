@@ -132,17 +132,17 @@ func newTrained(words string, special, end int, tokens []string, merges [][2]int
 	} else if t.model, err = (bpeSettings{Vocab: vocab, Merges: pairs, Unknown: &unknown}).finish(); err != nil {
 		return nil, err
 	}
-	normal := normalizers{&replace{place{spaceRun{}}, " "}, &strip{Left: true, Right: true}}
+	normal := normalizers{&replace{place{spaceRun}, " "}, &strip{Left: true, Right: true}}
 	if words != "char" {
 		normal = append(normal, &prepend{" "})
-		t.preTokenizer = preTokenizers{&splitter{At: place{wordCutter{words == "word"}}}, &splitter{At: place{wordPart{}}}}
+		t.preTokenizer = preTokenizers{&splitter{At: place{wordCutter{words == "word"}}}, &splitter{At: place{wordPart}}}
 	}
 	t.normalizer = normal
 	var decode decoders
 	for _, token := range tokens[:special] {
 		decode = append(decode, &replace{place{literal(token)}, ""})
 	}
-	t.decoder = append(decode, fuse{}, &replace{place{blankRun{}}, " "}, &stripDecoder{Char: " ", Start: 1})
+	t.decoder = append(decode, fuse{}, &replace{place{blankRun}, " "}, &stripDecoder{Char: " ", Start: 1})
 	t.added, err = newAddedTokens(nil, t.model, t.normalizer)
 	return t, err
 }
@@ -173,22 +173,14 @@ func wordExpression(each bool) string {
 }
 
 // spaceRun matches \s+.
-type spaceRun struct{}
-
-func (spaceRun) next(s string, from int) (start, end int, ok bool) {
+var spaceRun = &scanner{1, func(s string, from int) (start, end int, ok bool) {
 	table := classes()
 	start, end, ok = oneOf(space).next(s, from)
 	return start, runOf(table, s, end, space), ok
-}
-
-func (r spaceRun) open(s string, from int) (start, end int, whole bool) {
-	return openMatch(r, 1, s, from)
-}
+}}
 
 // blankRun matches the expression blanks.
-type blankRun struct{}
-
-func (blankRun) next(s string, from int) (start, end int, ok bool) {
+var blankRun = &scanner{1, func(s string, from int) (start, end int, ok bool) {
 	start = strings.IndexByte(s[from:], ' ') + from
 	if start < from {
 		return 0, 0, false
@@ -196,16 +188,10 @@ func (blankRun) next(s string, from int) (start, end int, ok bool) {
 	for end = start; end < len(s) && s[end] == ' '; end++ {
 	}
 	return start, end, true
-}
-
-func (r blankRun) open(s string, from int) (start, end int, whole bool) {
-	return openMatch(r, 1, s, from)
-}
+}}
 
 // wordPart matches the first characters of a word, with an optional space before them.
-type wordPart struct{}
-
-func (wordPart) next(s string, from int) (start, end int, ok bool) {
+var wordPart = &scanner{1, func(s string, from int) (start, end int, ok bool) {
 	for start = from; start < len(s); start++ {
 		end = afterSpace(s, start)
 		for n := 0; n < 64 && end < len(s) && s[end] != ' '; n++ {
@@ -217,11 +203,7 @@ func (wordPart) next(s string, from int) (start, end int, ok bool) {
 		}
 	}
 	return 0, 0, false
-}
-
-func (w wordPart) open(s string, from int) (start, end int, whole bool) {
-	return openMatch(w, 1, s, from)
-}
+}}
 
 // wordCutter splits texts whose words begin with a space.
 type wordCutter struct{ each bool } // each ideograph is a word
@@ -240,7 +222,7 @@ func (w wordCutter) next(s string, from int) (start, end int, ok bool) {
 
 // open considers an apostrophe after a word, and the letter after that.
 func (w wordCutter) open(s string, from int) (start, end int, whole bool) {
-	return openMatch(w, 2*utf8.UTFMax, s, from)
+	return scanner{2 * utf8.UTFMax, w.next}.open(s, from)
 }
 
 const (

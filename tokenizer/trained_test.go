@@ -80,7 +80,7 @@ func TestBlanks(t *testing.T) {
 		var got strings.Builder
 		at := 0
 		for {
-			start, end, ok := (blankRun{}).next(b.String(), at)
+			start, end, ok := blankRun.next(b.String(), at)
 			if !ok {
 				break
 			}

@@ -19,14 +19,10 @@ func (n unicodeForm) normalize(p *piece) {
 	if isASCII(p.s) || norm.Form(n).IsNormalString(p.s) {
 		return
 	}
-	var changes []change
-	switch form := norm.Form(n); form {
-	case norm.NFC:
-		changes = compose(decompose(norm.NFD, p.s))
-	case norm.NFKC:
-		changes = compose(decompose(norm.NFKD, p.s))
-	default:
-		changes = decompose(form, p.s)
+	form := decomposing(norm.Form(n))
+	changes := decompose(form, p.s)
+	if form != norm.Form(n) {
+		changes = compose(changes)
 	}
 	p.transform(changes)
 }
@@ -34,11 +30,7 @@ func (n unicodeForm) normalize(p *piece) {
 // lastStart returns the position of the last character that is independent of the characters before it: its first
 // part begins a sequence of marks, and never combines with a previous character.
 func lastStart(form norm.Form, s string) int {
-	if form == norm.NFC {
-		form = norm.NFD
-	} else if form == norm.NFKC {
-		form = norm.NFKD
-	}
+	form = decomposing(form)
 	for end := len(s); end > 0; {
 		r, n := utf8.DecodeLastRuneInString(s[:end])
 		end -= n
@@ -51,6 +43,17 @@ func lastStart(form norm.Form, s string) int {
 		}
 	}
 	return 0
+}
+
+// decomposing returns the form that decomposes the characters of a form in the same way.
+func decomposing(form norm.Form) norm.Form {
+	switch form {
+	case norm.NFC:
+		return norm.NFD
+	case norm.NFKC:
+		return norm.NFKD
+	}
+	return form
 }
 
 // decompose decomposes characters and sorts marks by their combining class. Changes move with their characters.

@@ -44,30 +44,11 @@ func (b BLEU) String() string {
 //
 // Source: Papineni et al. 2002; the smoothing is method 3 of Chen and Cherry 2014; Post 2018 for the tokens.
 func CorpusBLEU(hypotheses []string, references [][]string) (BLEU, error) {
-	if err := checkCorpus("CorpusBLEU", hypotheses, references); err != nil {
+	j, err := judge("CorpusBLEU", hypotheses, references)
+	if err != nil {
 		return BLEU{}, err
 	}
-	var sum tally
-	for i, hypothesis := range hypotheses {
-		sum.add(hypothesis, references[i])
-	}
-	return sum.score(), nil
-}
-
-// checkCorpus returns an error unless there are references for each hypothesis.
-func checkCorpus(op string, hypotheses []string, references [][]string) error {
-	if len(hypotheses) == 0 {
-		return fmt.Errorf("train: %s: no hypotheses", op)
-	}
-	if len(hypotheses) != len(references) {
-		return fmt.Errorf("train: %s: %d hypotheses, but references for %d", op, len(hypotheses), len(references))
-	}
-	for i := range references {
-		if len(references[i]) == 0 {
-			return fmt.Errorf("train: %s: sentence %d has no reference", op, i)
-		}
-	}
-	return nil
+	return j.all().score(), nil
 }
 
 // tally has the counts of some sentences that their metrics are computed from.
@@ -146,7 +127,7 @@ func (c *tally) plus(o *tally) {
 
 func abs(n int) int { return max(n, -n) }
 
-func (c *tally) score() BLEU {
+func (c tally) score() BLEU {
 	b := BLEU{BrevityPenalty: 1, HypothesisLength: c.hypothesis, ReferenceLength: c.reference}
 	if c.reference > 0 {
 		b.Ratio = float64(c.hypothesis) / float64(c.reference)

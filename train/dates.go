@@ -73,12 +73,9 @@ func (r *dateRand) below(n int) int {
 }
 
 // pick chooses one of the alternatives of a table entry, which are separated by bars.
-func (r *dateRand) pick(entry string) string {
-	alternatives := strings.Split(entry, "|")
-	return alternatives[r.below(len(alternatives))]
-}
+func (r *dateRand) pick(entry string) string { return r.oneOf(strings.Split(entry, "|")) }
 
-func (r *dateRand) style(styles []string) string { return styles[r.below(len(styles))] }
+func (r *dateRand) oneOf(list []string) string { return list[r.below(len(list))] }
 
 // dateLanguage describes how a language writes dates. Lists have one word per month or weekday, Sunday first, separated by
 // spaces; a bar separates synonyms. Styles contain these verbs:
@@ -95,10 +92,9 @@ type dateLanguage struct {
 // write writes a date in a style of the language, mostly with its usual capitals.
 func (l *dateLanguage) write(date time.Time, rng *dateRand) string {
 	entry := func(list string, i int) string { return rng.pick(strings.Fields(list)[i]) }
-	number := func(n, digits int) string { return fmt.Sprintf("%0*d", digits, n) }
-	style := rng.style(l.styles)
+	style := rng.oneOf(l.styles)
 	if !strings.Contains(style, "%M") && !strings.Contains(style, "%m") {
-		style = rng.style(l.styles) // dates of numbers only teach the least, so they must be drawn twice
+		style = rng.oneOf(l.styles) // dates of numbers only teach the least, so they must be drawn twice
 	}
 	var out strings.Builder
 	for i := 0; i < len(style); i++ {
@@ -118,18 +114,8 @@ func (l *dateLanguage) write(date time.Time, rng *dateRand) string {
 			out.WriteString(entry(l.shortMonths, int(date.Month())-1))
 		case 'o':
 			out.WriteString(l.ordinal(date.Day()))
-		case 'd':
-			out.WriteString(number(date.Day(), 1))
-		case 'D':
-			out.WriteString(number(date.Day(), 2))
-		case 'n':
-			out.WriteString(number(int(date.Month()), 1))
-		case 'N':
-			out.WriteString(number(int(date.Month()), 2))
-		case 'Y':
-			out.WriteString(number(date.Year(), 4))
-		case 'y':
-			out.WriteString(number(date.Year()%100, 2))
+		default:
+			out.WriteString(date.Format(dateLayouts[style[i]]))
 		}
 	}
 	switch text := out.String(); rng.below(10) {
@@ -144,6 +130,9 @@ func (l *dateLanguage) write(date time.Time, rng *dateRand) string {
 		return text
 	}
 }
+
+// dateLayouts are the layouts of package time for the verbs of numbers.
+var dateLayouts = map[byte]string{'d': "2", 'D': "02", 'n': "1", 'N': "01", 'Y': "2006", 'y': "06"}
 
 func englishOrdinal(day int) string {
 	suffix := "th"

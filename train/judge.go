@@ -28,12 +28,22 @@ type Judged struct{ sentences []tally }
 //
 // Errors: as for CorpusBLEU.
 func Judge(translations []string, references [][]string) (*Judged, error) {
-	if err := checkCorpus("Judge", translations, references); err != nil {
-		return nil, err
+	return judge("Judge", translations, references)
+}
+
+func judge(op string, hypotheses []string, references [][]string) (*Judged, error) {
+	if len(hypotheses) == 0 {
+		return nil, fmt.Errorf("train: %s: no hypotheses", op)
 	}
-	j := &Judged{make([]tally, len(translations))}
-	for i, translation := range translations {
-		j.sentences[i].add(translation, references[i])
+	if len(hypotheses) != len(references) {
+		return nil, fmt.Errorf("train: %s: %d hypotheses, but references for %d", op, len(hypotheses), len(references))
+	}
+	j := &Judged{make([]tally, len(hypotheses))}
+	for i, hypothesis := range hypotheses {
+		if len(references[i]) == 0 {
+			return nil, fmt.Errorf("train: %s: sentence %d has no reference", op, i)
+		}
+		j.sentences[i].add(hypothesis, references[i])
 	}
 	return j, nil
 }
@@ -42,16 +52,10 @@ func Judge(translations []string, references [][]string) (*Judged, error) {
 func (j *Judged) Len() int { return len(j.sentences) }
 
 // Exact returns the fraction, 0 to 1, of translations that equal one of their references exactly.
-func (j *Judged) Exact() float64 {
-	s := j.all()
-	return s.share()
-}
+func (j *Judged) Exact() float64 { return j.all().share() }
 
 // Value returns a metric in per cent, 0 to 100.
-func (j *Judged) Value(m Metric) float64 {
-	s := j.all()
-	return s.value(m)
-}
+func (j *Judged) Value(m Metric) float64 { return j.all().value(m) }
 
 // all returns the sum over all sentences.
 func (j *Judged) all() (sum tally) {
@@ -71,9 +75,9 @@ func (j *Judged) Sample(m Metric, sentences []int) float64 {
 }
 
 // share returns the fraction of exact sentences.
-func (c *tally) share() float64 { return float64(c.exact) / float64(c.sentences) }
+func (c tally) share() float64 { return float64(c.exact) / float64(c.sentences) }
 
-func (c *tally) value(m Metric) float64 {
+func (c tally) value(m Metric) float64 {
 	if m == MetricExact {
 		return 100 * c.share()
 	}

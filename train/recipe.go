@@ -87,10 +87,7 @@ func (r Recipe) Validate() error {
 	case network.Arch == models.GRU && network.Hidden != 0:
 		return errors.New("--hidden requires --arch transformer")
 	}
-	if err := network.Validate(); err != nil {
-		return err
-	}
-	return r.Training.Validate()
+	return cmp.Or(network.Validate(), r.Training.Validate())
 }
 
 // Continues reports whether r can resume a run of the recipe old: only the number of epochs may

@@ -100,9 +100,6 @@ type Engine interface {
 	Read() error
 }
 
-// tokensOf returns the number of source and target tokens of an example.
-func tokensOf(e models.Example) int { return len(e.IDs) + len(e.Targets) }
-
 // position is the progress of training.
 type position struct {
 	Epoch int `json:"epoch"` // epochs completed
@@ -196,13 +193,10 @@ func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Traine
 	}
 	tr.optim = nn.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
-	for _, e := range examples {
-		if s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength {
-			tr.Skipped++
-			continue
-		}
-		tr.examples = append(tr.examples, e)
-	}
+	tr.examples = slices.DeleteFunc(slices.Clone(examples), func(e models.Example) bool {
+		return s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength
+	})
+	tr.Skipped = len(examples) - len(tr.examples)
 	switch {
 	case len(examples) == 0:
 		return nil, errors.New("train: no pairs to learn")
@@ -238,9 +232,7 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 			p.Step, p.Steps = tr.at.Step, len(batches)
 			p.EpochDone = p.Step == p.Steps
 			now := float64(p.Tokens) / p.Time.Seconds()
-			if rate == 0 {
-				rate = now
-			}
+			rate = cmp.Or(rate, now)
 			rate += float64(0.05 * (now - rate))
 			p.Rate = rate
 			p.Left = time.Duration(float64(time.Since(start)) * float64(p.Epochs*p.Steps-p.Total) / float64(p.Total-before))
@@ -267,7 +259,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
 	examples, tokens, targets := tr.pick(batch), 0, 0
 	for _, e := range examples {
-		tokens += tokensOf(e)
+		tokens += len(e.IDs) + len(e.Targets)
 		targets += len(e.Targets)
 	}
 	p := Progress{Tokens: tokens, Total: tr.at.Total + 1}
@@ -304,11 +296,7 @@ func (tr *Trainer) update(number int, lr float64, batch []models.Example) (loss,
 	mean := nn.CrossEntropy(t, logits, write, models.Ignore, tr.Settings.Smoothing)
 	nn.ZeroGrad(tr.params)
 	t.Backward(mean, nil)
-	limit := tr.Settings.Clip
-	if limit == 0 {
-		limit = float32(math.Inf(1))
-	}
-	loss, norm = mean.Item(), nn.ClipGradNorm(tr.params, limit)
+	loss, norm = mean.Item(), nn.ClipGradNorm(tr.params, cmp.Or(tr.Settings.Clip, float32(math.Inf(1))))
 	if !diverged(loss, norm) {
 		tr.optim.Step(lr)
 	}

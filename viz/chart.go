@@ -145,23 +145,11 @@ func checkColor(color int, name string) error {
 }
 
 func (c Chart) size() (width, height float64) {
-	width, height = c.Width, c.Height
-	if width == 0 {
-		width = usualWidth
-	}
-	if height == 0 {
-		height = usualHeight
-	}
-	return width, height
+	return cmp.Or(c.Width, usualWidth), cmp.Or(c.Height, usualHeight)
 }
 
 // color returns the colour of line i.
-func (c Chart) color(i int) int {
-	if chosen := c.Lines[i].Color; chosen != 0 {
-		return chosen
-	}
-	return i%paletteSize + 1
-}
+func (c Chart) color(i int) int { return cmp.Or(c.Lines[i].Color, i%paletteSize+1) }
 
 // spans returns the ranges of the numbers on both axes, in axis coordinates. Points outside
 // the limits of the x axis do not count for y.

@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
@@ -54,12 +55,7 @@ func rgb(v uint32) color.RGBA { return color.RGBA{uint8(v >> 16), uint8(v >> 8),
 
 func lineTint(color int) tint { return lineTints[max(color, 0)] } // the entry of Grey is at 0
 
-func (b Band) color() int {
-	if b.Color == 0 {
-		return Grey
-	}
-	return b.Color
-}
+func (b Band) color() int { return cmp.Or(b.Color, Grey) }
 
 const bandOpacity = 0.22
 

@@ -206,11 +206,8 @@ func (s *sheet) xAxis(c Chart, f frame) {
 		half := textWidth(texts[i], tickSize)/2 + 3
 		at = min(at, s.width-half) // at the end of the axis
 		room := span{at - half, at + half}
-		free := true
-		for _, t := range taken {
-			free = free && (room.high < t.low || t.high < room.low)
-		}
-		if free {
+		meets := func(t span) bool { return room.high >= t.low && t.high >= room.low }
+		if !slices.ContainsFunc(taken, meets) {
 			taken = append(taken, room)
 			s.texts = append(s.texts, caption{text: texts[i], x: at, y: bottom + 6 + tickSize, size: tickSize, anchor: middle, grey: true})
 		}
@@ -332,8 +329,7 @@ func (f frame) area(b Band) [][]point {
 			areas[i] = clipArea(areas[i], f.inside())
 		}
 	}
-	areas = slices.DeleteFunc(areas, func(area []point) bool { return len(area) == 0 })
-	return areas
+	return slices.DeleteFunc(areas, func(area []point) bool { return len(area) == 0 })
 }
 
 // legend adds a sample and the name of each line, band and level in rows below y. It returns

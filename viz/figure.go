@@ -170,10 +170,7 @@ func (f Figure) check() (extent, error) {
 		e.top = high
 	}
 	if f.Scale == Diverging {
-		e.signed = true
-		if e.top = max(high, -low); e.top == 0 {
-			e.top = 1
-		}
+		e.signed, e.top = true, cmp.Or(max(high, -low), 1)
 	}
 	e.outside = low < e.bottom() || high > e.top
 	return e, nil
@@ -222,10 +219,7 @@ func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int)
 	small = p
 	small.Rows, small.Columns = every(p.Rows, down), every(p.Columns, across)
 	w := len(small.Columns)
-	small.Values = make([]float32, len(small.Rows)*w)
-	for i := range small.Values {
-		small.Values[i] = float32(math.Inf(-1))
-	}
+	small.Values = slices.Repeat([]float32{float32(math.Inf(-1))}, len(small.Rows)*w)
 	if p.Masked != nil {
 		small.Masked = slices.Repeat([]bool{true}, len(small.Values))
 	}

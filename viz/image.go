@@ -29,7 +29,12 @@ func (s *sheet) cells() int {
 // picture returns a panel as an image with n×n pixels per cell. Masked cells look like 0.
 func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 	w, h := len(p.Columns), len(p.Rows)
-	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette(s.extent, on))
+	var palette color.Palette // 255 shades and the colour of holes
+	colors := s.colors(on)
+	for _, c := range append(colors[:254:254], colors[255], holeTint.on(on)) {
+		palette = append(palette, c)
+	}
+	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette)
 	for i := range h {
 		line := img.Pix[i*n*img.Stride:][:w*n]
 		for j := range w {
@@ -51,14 +56,4 @@ func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 		}
 	}
 	return img
-}
-
-// palette returns the colours of images: 255 shades and the colour of holes.
-func palette(e extent, on Ground) color.Palette {
-	var list color.Palette
-	colors := e.colors(on)
-	for _, c := range colors[:254] {
-		list = append(list, c)
-	}
-	return append(list, colors[255], holeTint.on(on))
 }

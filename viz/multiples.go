@@ -30,10 +30,7 @@ func (m Multiples) layout() (*sheet, error) {
 	if len(m.Charts) == 0 {
 		return nil, (Chart{}).check() // the same error
 	}
-	columns := m.Columns
-	if columns <= 0 {
-		columns = sideBySide(len(m.Charts))
-	}
+	columns := sideBySide(m.Columns, len(m.Charts))
 	all := &sheet{title: m.Charts[0].Title, inline: m.Charts[0].Inline}
 	margins := make([]float64, columns) // of each column
 	for i, c := range m.Charts {

@@ -94,11 +94,7 @@ func (f Figure) layout() (*sheet, error) {
 		return nil, err
 	}
 	s := &sheet{title: f.Title, extent: e, unit: f.unit(), inline: f.Inline, fonts: f.Fonts}
-	columns := f.Columns
-	if columns <= 0 {
-		columns = sideBySide(len(f.Panels))
-	}
-	columns = min(columns, len(f.Panels))
+	columns := min(sideBySide(f.Columns, len(f.Panels)), len(f.Panels))
 	// The largest side of a panel: a single one fills a page, several share it.
 	side := 620.
 	if len(f.Panels) > 1 {
@@ -141,9 +137,13 @@ func (f Figure) layout() (*sheet, error) {
 	return s, nil
 }
 
-// sideBySide returns the number of columns for a grid of n panels: a divisor of n if that gives a good shape.
-func sideBySide(n int) int {
-	if n <= 3 {
+// sideBySide returns the given number of columns for a grid of n panels or, for 0, a divisor of n if that gives a good
+// shape.
+func sideBySide(given, n int) int {
+	switch {
+	case given > 0:
+		return given
+	case n <= 3:
 		return n
 	}
 	root := int(math.Ceil(math.Sqrt(float64(n))))

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,10 +166,7 @@ func darkRest(zero color.RGBA) string {
 
 // DarkFigures returns a style sheet with the colours of Inline figures on a dark ground. It corresponds to DarkCharts.
 func DarkFigures() string {
-	var used [256]bool
-	for shade := range used {
-		used[shade] = true
-	}
+	used := [256]bool(slices.Repeat([]bool{true}, 256))
 	plain, signed := extent{top: 1}, extent{top: 1, signed: true}
 	return plain.darkShades(used) + signed.darkShades(used) + darkRest(plain.colors(OnDark)[plain.paper()])
 }
@@ -278,10 +276,14 @@ func svgShape(b *bytes.Buffer, p shape) {
 		return
 	}
 	fmt.Fprintf(b, `<path class="%s" color="%s"`, p.tint.class, hex(p.tint.light))
+	ends := "round"
+	if p.dash != nil {
+		ends = "butt" // others would change the lengths of dashes
+	}
 	if p.filled {
 		b.WriteString(` fill="currentColor"`)
 	} else {
-		fmt.Fprintf(b, ` fill="none" stroke="currentColor" stroke-width="%s" stroke-linejoin="round" stroke-linecap="%s"`, number(p.width), p.cap())
+		fmt.Fprintf(b, ` fill="none" stroke="currentColor" stroke-width="%s" stroke-linejoin="round" stroke-linecap="%s"`, number(p.width), ends)
 	}
 	if p.opacity != 0 {
 		fmt.Fprintf(b, ` opacity="%s"`, number(p.opacity))
@@ -306,14 +308,6 @@ func svgShape(b *bytes.Buffer, p shape) {
 		return
 	}
 	fmt.Fprintf(b, "\"><title>%s</title></path>\n", escape(cells.Label(p.title, longestTitle)))
-}
-
-// cap returns the shape of line ends: round, but not for dashes, whose lengths it would change.
-func (p shape) cap() string {
-	if p.dash != nil {
-		return "butt"
-	}
-	return "round"
 }
 
 // svgText writes a caption.

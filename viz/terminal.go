@@ -1,9 +1,11 @@
 package viz
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/cells"
@@ -19,10 +21,12 @@ type Terminal struct {
 }
 
 // shades are characters with five degrees of ink, for weights up to 1/8, 1/4, 1/2, 3/4 and above.
-var shades = []struct {
-	below float32
-	ink   string
-}{{1. / 8, "··"}, {1. / 4, "░░"}, {1. / 2, "▒▒"}, {3. / 4, "▓▓"}, {2, "██"}}
+var shades = []shade{{1. / 8, "·", "."}, {1. / 4, "░", ":"}, {1. / 2, "▒", "+"}, {3. / 4, "▓", "#"}, {2, "█", "@"}}
+
+type shade struct {
+	below        float32
+	whole, ascii string
+}
 
 // narrowest is the least width for drawing, in characters.
 const narrowest = 24
@@ -35,12 +39,7 @@ func (t Terminal) check() error {
 }
 
 // most returns the number of characters on a line.
-func (t Terminal) most() int {
-	if t.Width > 0 {
-		return t.Width
-	}
-	return longestTitle
-}
+func (t Terminal) most() int { return cmp.Or(t.Width, longestTitle) }
 
 // Limits of a map with a label for every cell. Larger maps are drawn dense.
 const (
@@ -189,32 +188,25 @@ func (d *drawing) stroke() string {
 	return "╱"
 }
 
-// asciiInk maps the characters of shades to ASCII.
-var asciiInk = map[string]string{"·": ".", "░": ":", "▒": "+", "▓": "#", "█": "@"}
-
-// ink returns the characters of a value.
+// ink returns the character of a value, on a signed scale that of its absolute value.
 func (d *drawing) ink(v float32) string {
-	if !isNumber(v) {
-		return "?"
-	}
-	return d.half(ink(float32(min(d.size(v)/d.top, 1))))
-}
-
-// size returns the value that ink shows: on a signed scale the absolute value.
-func (d *drawing) size(v float32) float64 {
+	size := float64(v)
 	if d.signed {
-		return math.Abs(float64(v))
+		size = math.Abs(size)
 	}
-	return float64(v)
+	weight := float32(min(size/d.top, 1))
+	if at := slices.IndexFunc(shades, func(s shade) bool { return weight < s.below }); at >= 0 && isNumber(v) {
+		return d.character(shades[at])
+	}
+	return "?"
 }
 
-// half returns one of the two characters of an ink.
-func (d *drawing) half(ink string) string {
-	one := ink[:len(ink)/2]
+// character returns the character of a shade.
+func (d *drawing) character(s shade) string {
 	if d.t.ASCII {
-		return asciiInk[one]
+		return s.ascii
 	}
-	return one
+	return s.whole
 }
 
 // small draws a row of a panel with one character per cell; with colours it draws two rows.
@@ -262,10 +254,7 @@ func (d *drawing) step() int {
 // dense draws a panel with many tokens, thinned out to the width of the terminal and to about
 // two screens of lines. Column numbers are above it; row numbers and tokens are at the left.
 func (d *drawing) dense(p Panel) {
-	width := d.t.Width
-	if width == 0 {
-		width = 2 * mostRows
-	}
+	width := cmp.Or(d.t.Width, 2*mostRows)
 	digits := len(fmt.Sprint(len(p.Rows) - 1))
 	margin := min(d.marginOf(p.Rows, d.longest()), 8)
 	left := digits + 1 + margin + 1
@@ -300,7 +289,7 @@ func (d *drawing) legend() {
 		var parts []string
 		from := 0.
 		for _, s := range shades {
-			parts = append(parts, fmt.Sprintf("%s from %.3g", strings.Repeat(d.half(s.ink), 2), from*d.top))
+			parts = append(parts, fmt.Sprintf("%s from %.3g", strings.Repeat(d.character(s), 2), from*d.top))
 			from = float64(s.below)
 		}
 		d.notes = append(parts, d.notes...)
@@ -367,16 +356,6 @@ func writeHeads(b *strings.Builder, columns []string, margin, most int) {
 		}
 		b.WriteByte('\n')
 	}
-}
-
-// ink returns the characters of a weight's shade.
-func ink(weight float32) string {
-	for _, s := range shades {
-		if weight < s.below {
-			return s.ink
-		}
-	}
-	return "??" // NaN, or not a weight
 }
 
 func pad(b *strings.Builder, n int) {

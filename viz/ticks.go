@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -27,9 +28,7 @@ func (s span) opened(room float64) span {
 	}
 	size := max(math.Abs(s.low), math.Abs(s.high))
 	if s.high-s.low <= 1e-9*size {
-		if size == 0 {
-			size = 10
-		}
+		size = cmp.Or(size, 10)
 		return span{s.low - size/10, s.high + size/10}
 	}
 	room *= s.high - s.low
