@@ -59,8 +59,8 @@ func (t *truncation) room(special int) (int, error) {
 	return t.Max - special, nil
 }
 
-// source is a text that is encoded.
-type source struct {
+// reading is a text that is encoded, as far as it is tokenized.
+type reading struct {
 	text    string
 	literal []Span  // the user's ranges
 	read    int     // bytes of the beginning that were tokenized
@@ -70,20 +70,20 @@ type source struct {
 // firstBytes is the number of bytes that are read of a text for each token up to the limit. Few texts need more.
 const firstBytes = 8
 
-// readSources tokenizes texts, of which at most a number of tokens are kept, as far as necessary. Each time it reads
+// readTexts tokenizes texts, of which at most a number of tokens are kept, as far as necessary. Each time it reads
 // four times as much, from the beginning. A text that continues is an open piece, of which each component returns
 // what is certain.
-func (t *Tokenizer) readSources(sources []source, cut *truncation, most int) error {
-	ranges := make([]*literals, len(sources))
-	for i, s := range sources {
+func (t *Tokenizer) readTexts(readings []reading, cut *truncation, most int) error {
+	ranges := make([]*literals, len(readings))
+	for i, s := range readings {
 		var err error
 		if ranges[i], err = t.literalsOf(s); err != nil {
 			return err
 		}
 	}
-	for i := 0; i < len(sources); i++ {
-		s, l := &sources[i], ranges[i]
-		if !cut.needs(sources, i, most) {
+	for i := 0; i < len(readings); i++ {
+		s, l := &readings[i], ranges[i]
+		if !cut.needs(readings, i, most) {
 			continue
 		}
 		next := 4 * s.read
@@ -106,7 +106,7 @@ func (t *Tokenizer) readSources(sources []source, cut *truncation, most int) err
 }
 
 // literalsOf returns the user's ranges of a text with its markers, or nil.
-func (t *Tokenizer) literalsOf(s source) (l *literals, err error) {
+func (t *Tokenizer) literalsOf(s reading) (l *literals, err error) {
 	defer catchGrowth(&err)
 	if err := checkLength(s.text); err != nil {
 		return nil, err
@@ -132,14 +132,14 @@ func checkLength(text string) error {
 }
 
 // needs reports whether truncation depends on more tokens of a text than those that were read.
-func (t *truncation) needs(sources []source, i, most int) bool {
-	s, other := &sources[i], &sources[len(sources)-1-i]
+func (t *truncation) needs(readings []reading, i, most int) bool {
+	s, other := &readings[i], &readings[len(readings)-1-i]
 	switch {
 	case s.read == len(s.text):
 		return false
 	case len(s.tokens) <= most:
 		return true
-	case len(sources) == 1 || t.Strategy != LongestFirst:
+	case len(readings) == 1 || t.Strategy != LongestFirst:
 		return false
 	case other.read < len(other.text): // of an odd number, the longer text gets one token more
 		return most%2 == 1

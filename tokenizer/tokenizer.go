@@ -178,24 +178,24 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
-	sources := make([]source, len(texts))
+	readings := make([]reading, len(texts))
 	for i, text := range texts {
 		if !utf8.ValidString(text) {
 			return nil, errors.New("tokenizer: the text is invalid UTF-8")
 		}
-		sources[i] = source{text: text}
+		readings[i] = reading{text: text}
 		switch {
 		case o.SpecialAsText:
-			sources[i].literal = []Span{{0, len(text)}}
+			readings[i].literal = []Span{{0, len(text)}}
 		case i == 0:
-			sources[i].literal = o.Literal
+			readings[i].literal = o.Literal
 		}
 	}
-	if err := t.readSources(sources, cut, most); err != nil {
+	if err := t.readTexts(readings, cut, most); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	parts, total := make([][]token, len(texts)), 0
-	for i, s := range sources {
+	for i, s := range readings {
 		parts[i] = s.tokens
 		total += len(s.tokens)
 	}

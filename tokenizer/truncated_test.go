@@ -166,7 +166,7 @@ func TestBeginnings(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, uint64(len(name))))
 			for range texts {
 				text := drawText(rng, 1+rng.IntN(24))
-				s := source{text: text}
+				s := reading{text: text}
 				if rng.IntN(4) == 0 {
 					s.literal = []Span{{0, len(text)}}
 				}

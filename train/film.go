@@ -42,17 +42,17 @@ func filmed(step, total int) bool {
 	return step == unit*root*root
 }
 
-// film records the attention of a run.
-type film struct {
+// camera records the attention of a run as a film.
+type camera struct {
 	heads.Film
 	pair seq2seq.Pair
 	keep map[string]bool // names of the recorded layers
 }
 
-// newFilm returns the recording of a session, with the saved frames of a resumed run. It returns nil
+// newCamera returns the camera of a session, with the saved frames of a resumed run. It returns nil
 // if the model has no attention that can be recorded.
-func (s *Session) newFilm() (*film, error) {
-	f := &film{pair: s.Data.example(), keep: map[string]bool{}}
+func (s *Session) newCamera() (*camera, error) {
+	f := &camera{pair: s.Data.example(), keep: map[string]bool{}}
 	if s.resumed {
 		if err := f.read(s.Dir, s.Trainer.Total()); err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ func (s *Session) newFilm() (*film, error) {
 
 // read reads the saved frames of a resumed run, up to its current step. They keep their
 // text if the test pairs have changed.
-func (f *film) read(dir string, step int) error {
+func (f *camera) read(dir string, step int) error {
 	saved, err := ReadFilm(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the run was started by a version that did not record
@@ -99,7 +99,7 @@ func (f *film) read(dir string, step int) error {
 }
 
 // check returns an error if the saved frames are of another model.
-func (f *film) check(s *Session) error {
+func (f *camera) check(s *Session) error {
 	if len(f.Frames) == 0 {
 		return nil
 	}
@@ -116,13 +116,13 @@ func (f *film) check(s *Session) error {
 }
 
 // wrong returns the error for saved frames that the session cannot continue.
-func (f *film) wrong(s *Session, err error) error {
+func (f *camera) wrong(s *Session, err error) error {
 	return input.Errorf(filepath.Join(s.Dir, FilmFile), "was made with another model or text: %v", err)
 }
 
 // record returns the current attention of a model. An interrupted run also records its frames: a resumed run has the
 // same film.
-func (f *film) record(m *models.Model) (*heads.Record, error) {
+func (f *camera) record(m *models.Model) (*heads.Record, error) {
 	return m.Record(context.Background(), f.pair.Source, f.pair.Target, heads.RecorderOptions{Layers: func(name string) bool { return f.keep[name] }})
 }
 

@@ -219,7 +219,7 @@ func TestFilmedLayers(t *testing.T) {
 	defer s.Close()
 	s.Data.Test[0].Source = strings.Repeat(s.Data.Test[0].Source+" ", 200)[:140] // 2 heads · 140² weights of a layer of the encoder
 	s.Data.Test = s.Data.Test[:1]
-	f, err := s.newFilm()
+	f, err := s.newCamera()
 	if err != nil || f == nil {
 		t.Fatalf("no film, %v", err)
 	}
@@ -230,7 +230,7 @@ func TestFilmedLayers(t *testing.T) {
 	}
 	s.Data.Test[0].Target = strings.Repeat("a ", 2000)
 	s.Data.Test[0].Source = strings.Repeat("a ", 2000)
-	if f, err := s.newFilm(); f != nil || err != nil {
+	if f, err := s.newCamera(); f != nil || err != nil {
 		t.Errorf("a film of a text that is too long, %v", err)
 	}
 }

@@ -35,7 +35,7 @@ type Session struct {
 	options Options
 	resumed bool
 	metrics metrics
-	film    *film   // nil if there is nothing to record
+	film    *camera // nil if there is nothing to record
 	loss    float64 // of the last point of the curve, or NaN
 	store   *atomicfile.Dir
 	unsaved int       // steps since the last save
@@ -126,7 +126,7 @@ func Create(dir string, r Recipe, o Options) (*Session, error) {
 	if s.Model, s.Trainer, s.Data, err = r.New(); err != nil {
 		return nil, err
 	}
-	if s.film, err = s.newFilm(); err != nil {
+	if s.film, err = s.newCamera(); err != nil {
 		return nil, err
 	}
 	if err := s.lock(); err != nil {
@@ -195,7 +195,7 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 		s.loss = float64(points[len(points)-1].TrainLoss)
 	}
 	if !s.options.Prepared {
-		s.film, err = s.newFilm()
+		s.film, err = s.newCamera()
 	}
 	return err
 }
