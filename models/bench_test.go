@@ -198,7 +198,7 @@ func benchmarkStep(b *testing.B, o Options) {
 func BenchmarkTogether(b *testing.B) {
 	eachStorage(b, func(b *testing.B, o Options) {
 		n, _ := randomLlama(b, o)
-		m := &Model{Network: n, Family: llamaFamily, Settings: &Settings{path: configFile}}
+		m := &Model{Network: n, Family: llamaFamily, Settings: &Settings{path: configFile}, shared: new(sharedSteps)}
 		for _, texts := range []int{1, 2, 4, 8, 16, 32} {
 			b.Run(fmt.Sprint(texts), func(b *testing.B) {
 				written := 0

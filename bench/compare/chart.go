@@ -6,6 +6,7 @@ import (
 	"html"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/bench/history"
 )
@@ -13,13 +14,13 @@ import (
 // This file draws the chart of README: for each row of a table, the time of the other libraries relative to attn, on
 // a logarithmic axis. It shows every row, including those in which attn is slower.
 
-// picture is the file of the chart. pictured returns its table and the record with it: the AVX-512 table, because most
-// servers have AVX-512.
+// picture is the file of the chart. pictured returns its table and the record with it: the AVX-512 table of an Intel
+// processor, because most servers have AVX-512, and oneMKL, for products in PyTorch, uses it on Intel only.
 const picture = "docs/performance.svg"
 
 func pictured(records []*history.Record) (*history.Record, *history.Table) {
 	for _, r := range records {
-		if t := r.Find("Operations"); t != nil && r.Kernels == "avx512" {
+		if t := r.Find("Operations"); t != nil && r.Kernels == "avx512" && strings.Contains(r.CPU, "Intel") {
 			return r, t
 		}
 	}
