@@ -15,7 +15,7 @@ import (
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
 var bertFamily = Family{
-	Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, Harmless: []string{"pad_token_id"},
+	Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, graph: true, Harmless: []string{"pad_token_id"},
 }
 
 func newBERT(b *Builder) Network {

@@ -10,7 +10,7 @@ import (
 //
 // Source: Sanh et al., "DistilBERT, a distilled version of BERT", 2019,
 // https://arxiv.org/abs/1910.01108.
-var distilbertFamily = Family{Type: "distilbert", Name: "DistilBERT", New: newDistilBERT, Pruning: PrunedHeads, Harmless: []string{
+var distilbertFamily = Family{Type: "distilbert", Name: "DistilBERT", New: newDistilBERT, Pruning: PrunedHeads, graph: true, Harmless: []string{
 	"pad_token_id", "qa_dropout", "seq_classif_dropout",
 	"sinusoidal_pos_embds", // only initialises the position table, which the file contains
 }}

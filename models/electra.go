@@ -11,7 +11,7 @@ import (
 // Source: Clark et al., "ELECTRA: Pre-training Text Encoders as Discriminators Rather Than Generators", 2020,
 // https://arxiv.org/abs/2003.10555.
 var electraFamily = Family{
-	Type: "electra", Name: "ELECTRA", New: newELECTRA,
+	Type: "electra", Name: "ELECTRA", New: newELECTRA, graph: true,
 	Harmless: []string{"pad_token_id", "summary_activation", "summary_last_dropout", "summary_type", "summary_use_proj"},
 }
 

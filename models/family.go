@@ -25,6 +25,8 @@ type Family struct {
 	Search Search
 	// Harmless are settings of this family that have no effect on the model's output.
 	Harmless []string
+	// graph says that Model.ONNX exports what New builds: stack.graph has all of it.
+	graph bool
 }
 
 // Table is a list of families of different types.

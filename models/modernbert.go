@@ -14,7 +14,7 @@ import (
 // Source: Warner et al., "Smarter, Better, Faster, Longer: A Modern Bidirectional Encoder for Fast, Memory Efficient, and
 // Long Context Finetuning and Inference", 2024, https://arxiv.org/abs/2412.13663.
 var modernBERTFamily = Family{
-	Type: "modernbert", Name: "ModernBERT", New: newModernBERT,
+	Type: "modernbert", Name: "ModernBERT", New: newModernBERT, graph: true,
 	Harmless: []string{
 		"deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor", "mlp_dropout", "pad_token_id",
 		"reference_compile", "repad_logits_with_grad", "sparse_pred_ignore_index", "sparse_prediction",

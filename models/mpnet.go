@@ -10,7 +10,7 @@ import (
 //
 // Source: Song et al., "MPNet: Masked and Permuted Pre-training for Language Understanding",
 // 2020, https://arxiv.org/abs/2004.09297.
-var mpnetFamily = Family{Type: "mpnet", Name: "MPNet", New: newMPNet, Harmless: []string{"pad_token_id"}}
+var mpnetFamily = Family{Type: "mpnet", Name: "MPNet", New: newMPNet, graph: true, Harmless: []string{"pad_token_id"}}
 
 var mpnetNames = encoderNames{
 	layers:   "encoder.layer",

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"reflect"
-	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
 )
@@ -86,9 +83,15 @@ var tokenAxes = []onnx.Axis{onnx.Named("batch_size"), onnx.Named("sequence_lengt
 // encoderONNX returns an encoder. add adds outputs that depend on the hidden states [B L D] and the attention mask [B L].
 func (m *Model) encoderONNX(opset int, add func(g *onnx.Graph, hidden, mask onnx.Value)) (*onnx.Model, error) {
 	s, ok := m.Network.(*stack)
-	if !ok || s.sizes.Kind != heads.Encoder || slices.ContainsFunc(s.blocks, (*block).beyondGraph) {
-		return nil, &FormatError{m.Dir, fmt.Errorf("is a %s model, which cannot be exported to ONNX, want BERT, CamemBERT, "+
-			"DistilBERT, ELECTRA, ModernBERT, MPNet, RoBERTa, XLM-RoBERTa or a translator of attn train", m.Family.Name)}
+	if !ok || !m.Family.graph {
+		var names []string
+		for _, f := range Families() {
+			if f.graph {
+				names = append(names, f.Name)
+			}
+		}
+		return nil, &FormatError{m.Dir, fmt.Errorf("is a %s model, which cannot be exported to ONNX, want %s or a translator of attn train",
+			m.Family.Name, strings.Join(names, ", "))}
 	}
 	return m.buildONNX("encoder", opset, func(g *onnx.Graph) {
 		ids := g.Input("input_ids", onnx.Int64, tokenAxes...)
@@ -187,16 +190,6 @@ func (s *stack) embedGraph(g *onnx.Graph, ids, types, positions onnx.Value) onnx
 		x = g.Add(x, g.Sinusoids(positions, p.width))
 	}
 	return layerGraph(g.In("words.norm"), s.wordsNorm, x)
-}
-
-// beyondGraph reports whether a block of an encoder has what its graph lacks.
-func (b *block) beyondGraph() bool {
-	o := b.options
-	o.Changes = nil
-	if b.window > 0 {
-		o.Mask = attn.Mask{}
-	}
-	return b.parallel || b.selfAfter != nil || b.ffAfter != nil || b.changes != nil || !reflect.ValueOf(o).IsZero()
 }
 
 // graph is forward without parallel branches and norms after them. self and cross return the attention of their input.

@@ -10,16 +10,16 @@ import (
 //
 // Source: Liu et al., "RoBERTa: A Robustly Optimized BERT Pretraining Approach", 2019,
 // https://arxiv.org/abs/1907.11692.
-var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa, Pruning: PrunedHeads}
+var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa, Pruning: PrunedHeads, graph: true}
 
 // xlmRobertaFamily is RoBERTa with the vocabulary of a hundred languages.
 //
 // Source: Conneau et al., "Unsupervised Cross-lingual Representation Learning at Scale",
 // 2020, https://arxiv.org/abs/1911.02116.
-var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa, Pruning: PrunedHeads}
+var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa, Pruning: PrunedHeads, graph: true}
 
 // camembertFamily is RoBERTa in French.
-var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa, Pruning: PrunedHeads}
+var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa, Pruning: PrunedHeads, graph: true}
 
 func newRoBERTa(b *Builder) Network {
 	s, base := b.Config, b.Within("roberta")
@@ -49,18 +49,20 @@ func (z *Sizes) behindPadding(s *Settings, pad int) (rows int, at counting) {
 
 // counting are the positions of the tokens of a sequence: first, first+1, …
 type counting struct {
-	first   int
-	padded  bool // whether tokens of id first−1 are padding, at first−1
-	advance int  // by which a padding token moves the positions of those after it, 0 or 1
+	first  int
+	padded bool // whether tokens of id first−1 are padding, at first−1
+	counts bool // whether a padding token takes a position from those after it
 }
 
 // of returns the positions of tokens. before is the number of tokens of the sequence that were read in earlier runs.
 func (c counting) of(ids []int, before int) []int {
 	at, next := make([]int, len(ids)), c.first+before
 	for i, id := range ids {
-		if at[i] = next; c.padded && id == c.first-1 {
-			at[i], next = id, next+c.advance
-		} else {
+		padding := c.padded && id == c.first-1
+		if at[i] = next; padding {
+			at[i] = id
+		}
+		if !padding || c.counts {
 			next++
 		}
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// sharedSteps lets texts that a decoder writes at the same time read their next tokens in one step. A step takes about
-// as long as reading the weights, for one text or for several. A text gets the same bits in any company.
+// sharedSteps lets texts that a decoder writes at the same time read their next tokens in one step, which reads the weights
+// once. With few texts it takes little longer than with one; with many, multiply-adds are the limit. A text gets the same
+// bits in any company.
 type sharedSteps struct {
 	mu      sync.Mutex
 	texts   int     // that are being written

@@ -60,7 +60,7 @@ func runStream(ctx context.Context, c console, s shards.Stream, path, invitation
 	} else {
 		f, err := os.Open(path)
 		if err != nil {
-			return filter.Stats{}, fmt.Errorf("%w; without a file, attn reads standard input: echo TEXT | attn embed --model DIR", err)
+			return filter.Stats{}, fmt.Errorf("%w; without a file, attn reads standard input: echo TEXT | attn …", err)
 		}
 		defer f.Close()
 		in, name = f, path
