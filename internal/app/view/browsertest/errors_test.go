@@ -40,7 +40,7 @@ func TestFailedText(t *testing.T) {
 	map_ := `document.querySelector("main").getClientRects().length > 0`
 	for _, width := range []int{1280, 390} {
 		b := open(t, width, 844)
-		b.visit(serve(t, view.Options{Name: "one", Source: reader{}, MaxText: 1000}))
+		b.visit(serve(t, view.Options{Name: "one", Recorder: reader{}, MaxText: 1000}))
 		enter := func(id, text string) {
 			b.Helper()
 			b.do(chromedp.Focus(chromedp.CSS("#"+id)), chromedp.Evaluate[chromedp.Void](`document.activeElement.select()`),
@@ -110,7 +110,7 @@ func TestDamagedAnswers(t *testing.T) {
 		{"start", "/api/start", "The server's answer is damaged.", text(200, "{")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := view.New(view.Options{Name: "one", Source: reader{}})
+			s := view.New(view.Options{Name: "one", Recorder: reader{}})
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == c.path {
 					c.answer(w)

@@ -301,7 +301,7 @@ func TestNeuronsSayWhyNot(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 800)
 	record := shortRecord(5)
-	address := serve(t, view.Options{Records: []*heads.Record{record}, Source: explained{func(string) *heads.Record { return record }}})
+	address := serve(t, view.Options{Records: []*heads.Record{record}, Recorder: explained{func(string) *heads.Record { return record }}})
 	tab := `document.querySelector('[data-view="neurons"]')`
 	for _, at := range []string{"", "#s=typed"} {
 		b.visit(address + at)
