@@ -220,7 +220,7 @@ func TestSeq2seqSaves(t *testing.T) {
 }
 
 // TestSeq2seqInBFloat16 loads weights as bfloat16. The logits have the bits of a model whose matrices were
-// rounded in the file, except on tile units, which also round the other operand.
+// rounded in the file.
 func TestSeq2seqInBFloat16(t *testing.T) {
 	for _, dir := range seq2seqCases(t) {
 		m, _, x := openSeq2seq(t, dir)
@@ -248,7 +248,7 @@ func TestSeq2seqInBFloat16(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, want := logitsOf(half, x, models.Run{}).Data(), logitsOf(rounded, x, models.Run{}).Data()
-			if kernels != "amx" && !slices.Equal(got, want) {
+			if !slices.Equal(got, want) {
 				t.Errorf("%s/%s: logits in bfloat16 are not those of rounded weights", dir, kernels)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 )
 
 // TestDefaultIsPacked: without options, the matrices of a model are packed for inference, and the results have the bits
-// of parameters, except on tile units.
+// of parameters.
 func TestDefaultIsPacked(t *testing.T) {
 	packed, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
 	if err != nil {

@@ -131,21 +131,21 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 		sameShape(op, "b", b, w.shape[:1])
 		bias = b.data
 	}
-	tiles, rounded := simd.TilesForLayer(in, width), t.Precision() == BFloat16
+	rounded := t.Precision() == BFloat16
 	xm, wm := simd.RowMajor(x.data, in), simd.RowMajor(w.data, in)
 	simd.Multiply(&simd.Product{
 		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias,
-		Tiles: tiles, Blocks: true, Rounded: rounded, Context: t.Context(),
+		Blocks: true, Rounded: rounded, Context: t.Context(),
 	})
 	if t.Needs(x, w, b) {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, width)
 			sparse := !finite(dout, x.data, w.data)
 			t.addProduct(x, simd.Product{ // dX += dOut·W
-				M: n, N: in, K: width, A: d, B: wm, Sparse: sparse, Tiles: tiles, Blocks: true, Rounded: rounded,
+				M: n, N: in, K: width, A: d, B: wm, Sparse: sparse, Blocks: true, Rounded: rounded,
 			})
-			// dW += dOutᵀ·X. No tile units and no blocks here: with them, rows of zeros between other rows change the
-			// sums, so padding would change the gradients.
+			// dW += dOutᵀ·X. No blocks here: with them, rows of zeros between other rows change the sums, so
+			// padding would change the gradients.
 			t.addProduct(w, simd.Product{M: width, N: in, K: n, A: d.T(), B: xm, Sparse: sparse, Rounded: rounded})
 			if db := t.GradOf(b); db != nil {
 				sumRows(db, dout)

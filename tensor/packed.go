@@ -15,9 +15,8 @@ import (
 // not by every product. A step of a decoder reads every weight once, so its speed is limited by memory: weights in
 // bfloat16 take half of the time of float32, and int8 takes less.
 //
-// For formats without a scale, products equal the products of a Tensor with the same numbers, bit for bit. The
-// exception is a matrix with 512 or more rows and columns that Linear multiplies on tile units: its last digits
-// differ. For int8, the sums are computed the same way, and each is then multiplied by its scale.
+// For formats without a scale, products equal the products of a Tensor with the same numbers, bit for bit. For
+// int8, the sums are computed the same way, and each is then multiplied by its scale.
 type Packed struct{ w simd.Packed }
 
 // NewPacked returns a matrix of zeros.

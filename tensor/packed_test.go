@@ -73,8 +73,7 @@ func TestPacked(t *testing.T) {
 							t.Fatalf("%s: %v: shape %v, want %v", kernels, size, got.Shape(), want.Shape())
 						}
 						for i, v := range got.Data() {
-							d := math.Abs(float64(v - want.Data()[i]))
-							if kernels != "amx" && math.Float32bits(v) != math.Float32bits(want.Data()[i]) || !(d < 1e-3) {
+							if math.Float32bits(v) != math.Float32bits(want.Data()[i]) {
 								t.Fatalf("%s: %v, %v: element %d is %v, want %v", kernels, size, numbers, i, v, want.Data()[i])
 							}
 						}

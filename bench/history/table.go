@@ -10,7 +10,7 @@ import (
 
 // Hardware returns the processor and the instruction set, such as "Intel Xeon, AVX-512".
 func (r *Record) Hardware() string {
-	set := map[string]string{"avx2": "AVX2", "avx512": "AVX-512", "amx": "AMX", "neon": "NEON"}[r.Kernels]
+	set := map[string]string{"avx2": "AVX2", "avx512": "AVX-512", "neon": "NEON"}[r.Kernels]
 	return r.Processor() + ", " + cmp.Or(set, r.Kernels)
 }
 

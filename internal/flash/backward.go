@@ -11,14 +11,8 @@ import (
 // chunkKeys is the number of keys of a chunk. One task of the backward pass computes one chunk.
 const chunkKeys = 256
 
-// chunkRows returns the number of queries that a task combines with its keys at a time, a multiple of
-// the rows of a tile.
-func (a *Attention) chunkRows() int {
-	if a.tiles() {
-		return 2 * unitRows
-	}
-	return 5 * vectorRows
-}
+// chunkRows is the number of queries that a task combines with its keys at a time.
+const chunkRows = 5 * TileRows
 
 // Grads are the gradients of the results, which the backward pass reads, and the gradients of the
 // inputs, which it adds to. A gradient of an input without data is not computed.
@@ -69,11 +63,6 @@ func newBackward(a *Attention, g *Grads) *backward {
 		b.keep = b.keep || !a.Changes[i].Rule.Adds()
 	}
 	b.count = a.queryBlocks(a.Q, a.Out, g.DOut)
-	if a.tiles() {
-		// Sums over queries are computed in groups. The groups must not depend on the number of
-		// queries of preceding heads.
-		b.count = a.H / a.G
-	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
 	if b.featuresGrad() != nil {
 		b.features = borrowFloats(a.B * a.G * b.nChunks * a.E)
@@ -136,7 +125,7 @@ func (b *backward) means(lo, hi int) {
 		out := simd.RowMajor(b.a.Out.at(s, h, i), b.a.Out.Row)
 		mean := (*b.mean)[row:][:n]
 		if !sideBySide {
-			simd.RowDots(mean, do, out, a.EV, a.tilesFor(a.EV))
+			simd.RowDots(mean, do, out, a.EV)
 		}
 		if a.Dropout > 0 { // without dropout, the result of a single key is its value
 			for k, inverse := range a.Inverse[row:][:n] {
@@ -150,7 +139,7 @@ func (b *backward) means(lo, hi int) {
 				w.look(a, row+k, 1, 0, a.keys())
 				if x := a.span(w.spans, 0); x.Hi-x.Lo == 1 {
 					d := mean[k : k+1]
-					simd.RowDots(d, from(do, k), from(keys(a.V, a.source(s), h/(a.H/a.G)), x.Lo), a.EV, a.tilesFor(a.EV))
+					simd.RowDots(d, from(do, k), from(keys(a.V, a.source(s), h/(a.H/a.G)), x.Lo), a.EV)
 					a.drop(d, d, row+k, x.Lo)
 				}
 			}
@@ -191,7 +180,7 @@ func (b *backward) sideBySide() bool {
 	a := b.a
 	side := func(x Heads) bool { return x.Head == a.EV && x.Row == a.H*a.EV }
 	short := a.Lq < 64 && a.H*a.Lq <= 1<<10
-	return a.H > 1 && a.EV > 0 && short && !a.tilesFor(a.EV) && side(b.g.DOut) && side(a.Out)
+	return a.H > 1 && a.EV > 0 && short && side(b.g.DOut) && side(a.Out)
 }
 
 // meansOfSequences computes the products of means for whole sequences.
@@ -202,7 +191,7 @@ func (b *backward) meansOfSequences(lo, hi int) {
 	for ; lo < hi; lo += n {
 		s, mean := lo/n, (*b.mean)[lo:][:n]
 		do, out := simd.RowMajor(b.g.DOut.at(s, 0, 0), a.EV), simd.RowMajor(a.Out.at(s, 0, 0), a.EV)
-		simd.RowDots(*byQuery, do, out, a.EV, false)
+		simd.RowDots(*byQuery, do, out, a.EV)
 		for h := range a.H {
 			to := mean[h*a.Lq:][:a.Lq]
 			for i := range to {

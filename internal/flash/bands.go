@@ -19,8 +19,7 @@ func (f *forward) part() int {
 	// A task costs as much as some more rows: it begins, and moves keys and values into its caches. The loop takes at
 	// most (rows + more·tasks)/threads and the time of a task. This is least for the following number of rows.
 	more := 4 + 1<<16/(each+1)
-	strip := f.stripRows()
-	part := int(math.Sqrt(float64(rows*more/threads)))/strip*strip + strip
+	part := int(math.Sqrt(float64(rows*more/threads)))/TileRows*TileRows + TileRows
 	if part >= rows/heads {
 		return 0
 	}

@@ -12,7 +12,6 @@ type backWorker struct {
 	worker
 	valuesT, keyRows    simd.Panels // Vᵀ and K of the chunk
 	queryRows, upstream simd.Panels // Q and dOut of the block
-	columns             simd.Panels // on tile units: the matrices to multiply with these
 	keysAt              simd.Mat
 	additiveGrad        simd.AdditiveKeysGrad // of the chunk, in the additive form
 	distanceGrad        simd.DistanceGrad     // the same in the Gaussian form
@@ -32,12 +31,11 @@ var backWorkers = sync.Pool{New: func() any { return new(backWorker) }}
 func (b *backward) worker() *backWorker {
 	w := backWorkers.Get().(*backWorker)
 	a := b.a
-	rows := a.chunkRows()
-	w.prepare(a, rows, rows, chunkKeys)
-	w.dscores = grow(w.dscores, rows*w.stride)
+	w.prepare(a, chunkRows, chunkRows, chunkKeys)
+	w.dscores = grow(w.dscores, chunkRows*w.stride)
 	w.stages = w.stages[:0]
 	if b.keep {
-		n := rows * w.stride
+		n := chunkRows * w.stride
 		w.stageMemory = grow(w.stageMemory, (len(a.Changes)+1)*n)
 		for m := range len(a.Changes) + 1 {
 			w.stages = append(w.stages, w.stageMemory[m*n:][:n])
@@ -45,10 +43,10 @@ func (b *backward) worker() *backWorker {
 	}
 	w.kept = w.scores
 	if a.Dropout > 0 {
-		w.keptMemory = grow(w.keptMemory, rows*w.stride)
+		w.keptMemory = grow(w.keptMemory, chunkRows*w.stride)
 		w.kept = w.keptMemory
 	}
-	w.dq = grow(w.dq, rows*a.E)
+	w.dq = grow(w.dq, chunkRows*a.E)
 	w.dk, w.dv = grow(w.dk, chunkKeys*a.E), grow(w.dv, chunkKeys*a.EV)
 	return w
 }
@@ -65,15 +63,15 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	case a.Gaussian != nil:
 		w.distanceGrad.Set(k.Data, k.Row, n, a.E, a.Gaussian.factors, back.features != nil)
 	default:
-		w.keyRows.Tiles, w.keyRows.Sparse, w.keyRows.Rounded = a.tilesFor(a.E), true, a.Rounded
+		w.keyRows.Rounded = a.Rounded
 		useOrCopy(&w.keyRows, k, n, a.E)
 		w.keysAt, w.keysFinite = k, w.scans[1].finite(a.K, b, a.G, a.keys(), a.E) || k.Finite(n, a.E)
-		a.clearSums(w.dk, n, a.E)
+		clear(w.dk[:n*a.E])
 	}
-	w.valuesT.Tiles, w.valuesT.Sparse, w.valuesT.Rounded = a.tilesFor(a.EV), true, a.Rounded
+	w.valuesT.Rounded = a.Rounded
 	w.valuesT.Copy(v.T(), a.EV, n)
 	w.valuesAt, w.valuesFinite = v, w.scans[2].finite(a.V, b, a.G, a.keys(), a.EV) || v.Finite(n, a.EV)
-	a.clearSums(w.dv, n, a.EV)
+	clear(w.dv[:n*a.EV])
 }
 
 // release returns w to the pool without references to the caller's slices.
@@ -99,7 +97,7 @@ type scan struct {
 // whose heads are side by side, with everything between their rows: one call for a sequence instead
 // of one for each row of a head.
 func (s *scan) finite(x Heads, b, heads, length, size int) bool {
-	if heads == 1 || size == 0 || x.Head != size || length*x.Row > scanned || simd.TilesForHeads(size) {
+	if heads == 1 || size == 0 || x.Head != size || length*x.Row > scanned {
 		return false
 	}
 	all := x.at(b, 0, 0)[:(length-1)*x.Row+heads*size]
@@ -127,14 +125,14 @@ func (w *backWorker) chunk(b *backward, s, g, c int, d *delay) {
 	a := b.a
 	k0 := c * chunkKeys
 	k1 := min(k0+chunkKeys, a.keys())
-	nk, rows, grain := k1-k0, a.chunkRows(), w.grain(a)
+	nk, grain := k1-k0, w.grain(a)
 	loaded := false
 	for i := range b.count {
 		t := a.queryBlock(s, g, i, b.count)
 		do := a.rows(b.g.DOut, s, t.h)
-		for r := 0; r < t.n; r += rows {
+		for r := 0; r < t.n; r += chunkRows {
 			par.Check(a.Context)
-			n := min(rows, t.n-r)
+			n := min(chunkRows, t.n-r)
 			lo, hi := w.look(a, t.first+r, n, k0, k1)
 			if lo >= hi {
 				continue
@@ -161,10 +159,11 @@ func (w *backWorker) chunk(b *backward, s, g, c int, d *delay) {
 	case a.Gaussian != nil:
 		w.flushDistances(b, dk, b.featuresPart(s, g, c))
 	case dk.Data != nil:
-		a.addSums(dk, w.dk, nk, a.E)
+		simd.AddRows(dk.Data, dk.Row, w.dk, a.E, nk, a.E)
 	}
 	if b.g.V.Data != nil {
-		a.addSums(from(keys(b.g.V, s, g), k0), w.dv, nk, a.EV)
+		dv := from(keys(b.g.V, s, g), k0)
+		simd.AddRows(dv.Data, dv.Row, w.dv, a.EV, nk, a.EV)
 	}
 }
 
@@ -249,37 +248,13 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 }
 
 // sum adds Σ_i of_ij·rows_i to the sums of the keys of a block, which start at key number at of
-// the chunk. The row of a query has size elements. On tile units the sums are transposed, which
-// avoids transposing the matrix of, the larger one. known means that the rows are known to be finite.
+// the chunk. The row of a query has size elements. known means that the rows are known to be finite.
 func (w *backWorker) sum(a *Attention, sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels,
 	known bool) {
-	if a.tilesFor(size) {
-		w.columns.Tiles, w.columns.SparseRight = true, true
-		w.columns.Copy(of, x.n, x.width)
-		simd.MultiplyPanels(simd.RowMajor(sums[at:], chunkKeys), rows.T(), size, &w.columns, 0, x.n, 0, x.width, true)
-		return
-	}
 	panels.Rounded = a.Rounded
 	useOrCopy(panels, rows, x.n, size)
 	known = known || rows.Finite(x.n, size)
 	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, known, true)
-}
-
-// clearSums clears sums for n keys.
-func (a *Attention) clearSums(sums []float32, n, size int) {
-	if a.tilesFor(size) {
-		n = chunkKeys
-	}
-	clear(sums[:n*size])
-}
-
-// addSums adds the sums of n keys to a gradient.
-func (a *Attention) addSums(to simd.Mat, sums []float32, n, size int) {
-	if a.tilesFor(size) {
-		simd.AddTransposed(to.Data, to.Row, sums, chunkKeys, n, size)
-		return
-	}
-	simd.AddRows(to.Data, to.Row, sums, size, n, size)
 }
 
 // dotGrad sets w.dq and adds to w.dk for dot products. The block starts at key number at of the

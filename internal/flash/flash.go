@@ -94,16 +94,14 @@ func (r *Results) nonFinite(row int) bool {
 func (r *Results) underflowed(row int) bool { return r.Shift[row] == negInf }
 
 const (
-	vectorRows = 12  // rows of a strip with vector instructions: two register tiles of six rows
-	unitRows   = 32  // rows of a strip on tile units (AMX)
-	bandRows   = 96  // rows that are combined with a block of keys before the next block
-	blockKeys  = 512 // keys that a strip is combined with at a time
+	bandRows  = 96  // rows that are combined with a block of keys before the next block
+	blockKeys = 512 // keys that a strip is combined with at a time
 )
 
 // TileRows and TileKeys are the numbers of queries and keys of a tile of scores. A tile in which
 // no query attends to any key is skipped.
 const (
-	TileRows = vectorRows
+	TileRows = 12 // two register tiles of six rows
 	TileKeys = 64
 )
 
@@ -160,28 +158,14 @@ func (a *Attention) rowStride(x Heads) int {
 	return x.Row
 }
 
-// tiles reports whether some products use tile units.
-func (a *Attention) tiles() bool { return a.tilesFor(a.E) || a.tilesFor(a.EV) }
-
-// tilesFor reports whether products with vectors of the given size use tile units.
-func (a *Attention) tilesFor(size int) bool { return !a.Rounded && simd.TilesForHeads(size) }
-
-// stripRows returns the number of rows of a strip if its rows may attend to different keys.
-func (a *Attention) stripRows() int {
-	if a.tiles() {
-		return unitRows
-	}
-	return vectorRows
-}
-
 // highStrip returns the number of rows of a strip if all its rows attend to the same keys. With
 // few keys, the strip has more rows, as many as have scores that fit in the L1 cache, because each
 // strip has a fixed cost and fewer tiles are partly empty.
 func (a *Attention) highStrip() int {
-	if a.tiles() || a.Pages != nil {
-		return a.stripRows()
+	if a.Pages != nil {
+		return TileRows
 	}
-	return min(max(1, blockKeys/a.keys())*vectorRows, bandRows)
+	return min(max(1, blockKeys/a.keys())*TileRows, bandRows)
 }
 
 // queryBlocks returns the number of blocks into which the queries of a key head are divided, for

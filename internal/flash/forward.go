@@ -153,15 +153,14 @@ func (f *forward) returned() weights {
 // If weights are requested, it is smaller, so that they are still in a cache when they are
 // divided by their sums.
 func (f *forward) band() int {
-	strip := f.stripRows()
 	switch {
 	case f.Row == nil && f.Weights == nil || f.apart:
 		return bandRows
 	case f.keys() <= blockKeys:
-		return strip
+		return TileRows
 	}
 	const floats = 1 << 15 // of weights, which use a part of the L2 cache
-	return min(max(floats/f.keys()/strip, 2)*strip, bandRows)
+	return min(max(floats/f.keys()/TileRows, 2)*TileRows, bandRows)
 }
 
 // attend combines rows r0 to r1 of a query block with keys k0 to k1, where k0 is a multiple of
@@ -187,7 +186,7 @@ func (f *forward) attend(w *worker, t queryBlock, r0, r1, k0, k1 int) {
 		if w.weights.data != nil && a.masked() {
 			w.clearWeights(t.first+r, n, k0, k1)
 		}
-		w.stripRows = a.stripRows()
+		w.stripRows = TileRows
 		if !a.masked() || sameInterval(w.spans[:n]) {
 			w.stripRows = a.highStrip()
 		}

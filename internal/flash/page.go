@@ -219,14 +219,9 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	used := min(a.keys()-k0, p.cap)
 	floats := p.keys.Format == simd.Float32
 	// For many rows, numbers are converted to float32 once, and not by every product. Distances are
-	// always computed on float32. On tile units, FewRows is the limit, because they split numbers
-	// into limbs. Only numbers in bfloat16 are already rounded.
-	most := w.stripRows
-	if a.tiles() {
-		most = simd.FewRows
-	}
-	many := n > most || a.Gaussian != nil || a.Rounded && p.keys.Format != simd.BFloat16
-	panels := many || floats && !a.tiles()
+	// always computed on float32. Only numbers in bfloat16 are already rounded.
+	many := n > w.stripRows || a.Gaussian != nil || a.Rounded && p.keys.Format != simd.BFloat16
+	panels := many || floats
 	scaled := a.Gaussian != nil && w.scaleKeys != nil // keys must be scaled before distances are computed
 	if !floats {
 		w.wide = grow(w.wide, nk+nv)
@@ -240,7 +235,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 				simd.Scale(key, scale, key)
 			}
 		}
-		if many || a.tilesFor(a.E) {
+		if many {
 			w.keys = w.ownKeys(a)
 			w.keys.Copy(w.pageRows.T(), a.E, used)
 		}
@@ -253,7 +248,6 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 		w.keys.View(k, numbers)
 	default:
 		w.storedKeys = p.keys.stored(k, g*nk)
-		w.storedKeys.Tiles = a.tilesFor(a.E)
 	}
 	if scaled || a.Additive != nil { // the keys are already scaled
 		w.scaleKeys = nil
@@ -263,7 +257,6 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 		w.values.View(v, p.values.Floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
 		w.storedValues = p.values.stored(v, g*nv)
-		w.storedValues.Tiles, w.storedValues.Sparse = a.tilesFor(a.EV), true
 	}
 	if a.Additive != nil {
 		w.keyRows = w.unpack(w.keyRows, &p.keys, p.keyAt, used, a.E)
@@ -301,7 +294,7 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 	values := w.valuesAt
 	switch {
 	case w.scaleValues != nil:
-		w.scale(p, n, k0, k1, careful || a.tiles()) // afterwards all factors are finite
+		w.scale(p, n, k0, k1, careful) // afterwards all factors are finite
 		careful = false
 	case careful && w.page != nil:
 		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)

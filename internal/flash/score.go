@@ -41,10 +41,8 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 	case w.pageRows.Data != nil:
 		simd.MultiplyRows(dst, q, n, from(w.pageRows, k0), width, a.E)
 	default:
-		l, end := &w.storedKeys, k1
-		if !l.Tiles { // kernels compute whole panels; the scores after k1 are not read
-			end = min((k1+l.Width-1)/l.Width*l.Width, l.N)
-		}
+		l := &w.storedKeys
+		end := min((k1+l.Width-1)/l.Width*l.Width, l.N) // kernels compute whole panels; the scores after k1 are not read
 		simd.MultiplyStored(dst, q, n, l, 0, a.E, k0, end, false)
 	}
 	if w.scaleKeys != nil {

@@ -14,7 +14,7 @@ func Scores(a *Attention, to []float32) {
 	count := a.queryBlocks(a.Q)
 	par.For(a.B*a.G, 1, func(lo, hi int) {
 		w := workers.Get().(*worker)
-		rows := a.stripRows()
+		const rows = TileRows
 		w.prepare(a, rows, rows, min(blockKeys, (a.keys()+63)&^63))
 		for z := lo; z < hi; z++ {
 			b, g := z/a.G, z%a.G

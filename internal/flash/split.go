@@ -9,7 +9,7 @@ import (
 
 // fewRows is the largest number of queries of a head for which the keys are split between
 // processors. A step of a decoder has too few queries to split these instead.
-const fewRows = 4 * vectorRows
+const fewRows = 4 * TileRows
 
 // splitKeys gives each task a block of the keys of a head. The last task of a head merges the results in the order in
 // which a single task would compute them, so the result has the same bits.

@@ -77,7 +77,7 @@ func (w *worker) clearWeights(first, n, k0, k1 int) {
 func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
-	if *started && !a.tilesFor(a.EV) && !simd.Finite(all.acc) {
+	if *started && !simd.Finite(all.acc) {
 		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 			if w.loadPage(a, t, n, b) {
@@ -163,32 +163,10 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)
 		w.mix(a, simd.RowMajor(x.acc, a.EV), p, n, part.j0, part.j1, careful, k > 0)
 	}
-	if a.tilesFor(a.EV) && w.scaleValues == nil && simd.HasTiny(x.acc, a.EV, n, a.EV) {
-		w.mixAgain(a, x.acc, n, lo)
-	}
 	if *started {
 		w.all.rows(i, n, a.EV).merge(x, c, a.EV)
 	}
 	*started = true
-}
-
-// mixAgain recomputes elements of acc that are close to 0 with vector instructions, because tile
-// units lack the digits. The scores start at key lo.
-func (w *worker) mixAgain(a *Attention, acc []float32, n, lo int) {
-	values := w.valuesAt
-	if w.page != nil {
-		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, w.pieces[len(w.pieces)-1].j1-w.from, a.EV)
-		values = simd.RowMajor(w.valueRows, a.EV)
-	}
-	again := make([]float32, n*a.EV)
-	for _, part := range w.pieces {
-		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)
-		simd.Multiply(&simd.Product{
-			M: n, N: a.EV, K: part.j1 - part.j0, A: p, B: from(values, part.j0-w.from), C: simd.RowMajor(again, a.EV),
-			Accumulate: true, Sparse: true,
-		})
-	}
-	simd.ReplaceTiny(acc, a.EV, again, a.EV, n, a.EV)
 }
 
 // piece is keys j0 to j1.
@@ -204,9 +182,9 @@ func orZero(m float32) float32 {
 
 // multiply is simd.MultiplyPanels for a matrix that is stored in panels and, unpacked, at b. If the
 // matrix is not finite, multiply uses b and skips products with zeros of p, so that 0·NaN adds
-// nothing. Panels for tile units do this themselves, so they need no special case.
+// nothing.
 func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0, j1 int, finite, accumulate bool) {
-	if finite || panels != nil && panels.Tiles {
+	if finite {
 		simd.MultiplyPanels(c, p, m, panels, k0, k1, j0, j1, accumulate)
 		return
 	}

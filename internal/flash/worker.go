@@ -17,18 +17,18 @@ type worker struct {
 	valuesAt     simd.Mat  // V from that key on
 	scores       []float32 // rows of a block, stride apart
 	stride       int
-	stages       [][]float32                 // scores before and after each change, for the backward pass
-	all, block   partial                     // of the band, and of a block of keys for one strip
-	floats       []float32                   // memory of all and block
-	factors      []float32                   // rounded, of a product with stored numbers
-	top          []float32                   // the shift of each row of a strip; 0 if it attends to no key
-	pieces       []piece                     // parts of a block that a strip attends to
-	weights      weights                     // if requested
-	bandWeights  []float32                   // if the caller does not keep the weights
-	direct       bool                        // scores of a strip become weights in bandWeights
-	shifts       []float32                   // shifts of the blocks of keys, bandRows each
-	stripRows    int                         // rows per strip of the band
-	started      [bandRows / vectorRows]bool // whether a strip has been combined with keys
+	stages       [][]float32               // scores before and after each change, for the backward pass
+	all, block   partial                   // of the band, and of a block of keys for one strip
+	floats       []float32                 // memory of all and block
+	factors      []float32                 // rounded, of a product with stored numbers
+	top          []float32                 // the shift of each row of a strip; 0 if it attends to no key
+	pieces       []piece                   // parts of a block that a strip attends to
+	weights      weights                   // if requested
+	bandWeights  []float32                 // if the caller does not keep the weights
+	direct       bool                      // scores of a strip become weights in bandWeights
+	shifts       []float32                 // shifts of the blocks of keys, bandRows each
+	stripRows    int                       // rows per strip of the band
+	started      [bandRows / TileRows]bool // whether a strip has been combined with keys
 	spans        []Span
 	masked       bool // spans refer to memory of the mask
 	seen         []bool
@@ -66,7 +66,7 @@ const denseKeys = 128
 // plainDots reports whether the scores are dot products that are computed in place by vector
 // kernels. Others write whole panels of scores.
 func (a *Attention) plainDots() bool {
-	return a.Given == nil && a.Additive == nil && a.Gaussian == nil && a.Pages == nil && !a.tiles()
+	return a.Given == nil && a.Additive == nil && a.Gaussian == nil && a.Pages == nil
 }
 
 // prepare allocates memory for the given numbers of queries, of queries with scores at a time,
@@ -124,13 +124,13 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 // ownKeys and ownValues return the worker's panels, to be filled with a matrix.
 func (w *worker) ownKeys(a *Attention) *simd.Panels {
 	w.own[0].Ahead = &w.ahead
-	w.own[0].Tiles, w.own[0].Rounded = a.tilesFor(a.E) && a.Gaussian == nil, a.Rounded && a.Gaussian == nil
+	w.own[0].Rounded = a.Rounded && a.Gaussian == nil
 	return &w.own[0]
 }
 
 func (w *worker) ownValues(a *Attention) *simd.Panels {
 	w.own[1].Ahead = &w.ahead
-	w.own[1].Tiles, w.own[1].Sparse, w.own[1].Rounded = a.tilesFor(a.EV), true, a.Rounded
+	w.own[1].Rounded = a.Rounded
 	return &w.own[1]
 }
 

@@ -6,13 +6,11 @@ package simd
 
 // candidates lists the implementations in order of preference.
 var candidates = []candidate{
-	{amx, hasAMX},
 	{avx512, hasAVX512},
 	{avx2, hasAVX2},
 }
 
 var shapes = [...]shape{
-	amx:     {lanes: 16, panel: 64, additive: 32},
 	avx512:  {lanes: 16, panel: 64, additive: 32},
 	avx2:    {lanes: 8, panel: 16, additive: 8},
 	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
@@ -79,7 +77,7 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 // gemmKernel calls the kernel for the given number of vectors, or for stored numbers.
 func gemmKernel(t *tileArgs, kernel int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		switch {
 		case kernel == kernelQuads:
 			gemmQuadsAVX512(t)
@@ -137,7 +135,7 @@ func gemmKernel(t *tileArgs, kernel int) {
 // others are undefined. The distances of rows are in bytes.
 func transposeKernel(dst *float32, dstRow int, src *float32, srcRow, rows, depth int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		transposeAVX512(dst, dstRow, src, srcRow, rows, depth)
 	default:
 		transposeAVX2(dst, dstRow, src, srcRow, rows, depth)
@@ -148,7 +146,7 @@ func transposeKernel(dst *float32, dstRow int, src *float32, srcRow, rows, depth
 // 2·pairs.
 func transposeBFloat16Kernel(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		transposeBFloat16AVX512(dst, dstRow, src, srcRow, rows, pairs)
 	default:
 		transposeBFloat16AVX2(dst, dstRow, src, srcRow, rows, pairs)
@@ -158,7 +156,7 @@ func transposeBFloat16Kernel(dst *uint16, dstRow int, src *uint16, srcRow, rows,
 // transposeWidenKernel is transposeBFloat16 but writes floats.
 func transposeWidenKernel(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		transposeWidenAVX512(dst, dstRow, src, srcRow, rows, pairs)
 	default:
 		transposeWidenAVX2(dst, dstRow, src, srcRow, rows, pairs)
@@ -169,7 +167,7 @@ func transposeWidenKernel(dst *float32, dstRow int, src *uint16, srcRow, rows, p
 // < last, where rows of b are bRow bytes apart.
 func gemvTransposedKernel(t *tileArgs) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		gemvTransposedAVX512(t)
 	default:
 		gemvTransposedAVX2(t)
@@ -180,7 +178,7 @@ func gemvTransposedKernel(t *tileArgs) {
 // and j < last, for at most four rows and one vector of columns.
 func dotsKernel(t *tileArgs) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		dotsAVX512(t)
 	default:
 		dotsAVX2(t)
@@ -248,7 +246,7 @@ func fromBFloat16(dst []float32, x []uint16) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case amx, avx512:
+		case avx512:
 			fromBFloat16AVX512(&dst[0], &x[0], n)
 		default:
 			fromBFloat16AVX2(&dst[0], &x[0], n)
@@ -263,7 +261,7 @@ func fromFloat16(dst []float32, x []uint16) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case amx, avx512:
+		case avx512:
 			fromFloat16AVX512(&dst[0], &x[0], n)
 		default:
 			fromFloat16AVX2(&dst[0], &x[0], n)
@@ -278,7 +276,7 @@ func fromInt8(dst []float32, x []int8) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case amx, avx512:
+		case avx512:
 			fromInt8AVX512(&dst[0], &x[0], n)
 		default:
 			fromInt8AVX2(&dst[0], &x[0], n)
@@ -293,7 +291,7 @@ func toBFloat16(dst []uint16, x []float32) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case amx, avx512:
+		case avx512:
 			toBFloat16AVX512(&dst[0], &x[0], n)
 		default:
 			toBFloat16AVX2(&dst[0], &x[0], n)
@@ -308,7 +306,7 @@ func toInt8(dst []int8, x []float32, inverse float64) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case amx, avx512:
+		case avx512:
 			toInt8AVX512(&dst[0], &x[0], inverse, n)
 		default:
 			toInt8AVX2(&dst[0], &x[0], inverse, n)
@@ -324,7 +322,7 @@ func mulToInt8(dst []int8, x, y []float32) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case amx, avx512:
+		case avx512:
 			mulToInt8AVX512(&dst[0], &x[0], &y[0], n)
 		default:
 			mulToInt8AVX2(&dst[0], &x[0], &y[0], n)
@@ -343,7 +341,7 @@ func axpy(a float32, x, y []float32) {
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			axpyAVX512(a, &x[0], &y[0], n)
 		default:
 			axpyAVX2(a, &x[0], &y[0], n)
@@ -361,7 +359,7 @@ func scale(dst []float32, a float32, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			scaleAVX512(&dst[0], a, &x[0], n)
 		default:
 			scaleAVX2(&dst[0], a, &x[0], n)
@@ -379,7 +377,7 @@ func scaleShift(dst []float32, a float32, x []float32, b float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			scaleShiftAVX512(&dst[0], a, &x[0], b, n)
 		default:
 			scaleShiftAVX2(&dst[0], a, &x[0], b, n)
@@ -397,7 +395,7 @@ func add(dst, x, y []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			addAVX512(&dst[0], &x[0], &y[0], n)
 		default:
 			addAVX2(&dst[0], &x[0], &y[0], n)
@@ -415,7 +413,7 @@ func mul(dst, x, y []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			mulAVX512(&dst[0], &x[0], &y[0], n)
 		default:
 			mulAVX2(&dst[0], &x[0], &y[0], n)
@@ -433,7 +431,7 @@ func mulAdd(dst, x, y []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			mulAddAVX512(&dst[0], &x[0], &y[0], n)
 		default:
 			mulAddAVX2(&dst[0], &x[0], &y[0], n)
@@ -448,7 +446,7 @@ func sum(x []float32) float32 {
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			total += sumAVX512(&x[0], n)
 		case avx2:
 			total += sumAVX2(&x[0], n)
@@ -466,7 +464,7 @@ func dot(x, y []float32) float32 {
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			total += dotAVX512(&x[0], &y[0], n)
 		case avx2:
 			total += dotAVX2(&x[0], &y[0], n)
@@ -481,7 +479,7 @@ func dot(x, y []float32) float32 {
 // maximum returns the largest x[i], and NaN if any is NaN.
 func maximum(x []float32) float32 {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		return maximumAVX512(&x[0], len(x))
 	case avx2:
 		return maximumAVX2(&x[0], len(x))
@@ -500,7 +498,7 @@ func finite(x []float32) bool {
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			if !finiteAVX512(&x[0], n) {
 				all = false
 			}
@@ -517,7 +515,7 @@ func finite(x []float32) bool {
 // magnitude returns the largest |x[i]|, and NaN if any is NaN.
 func magnitude(x []float32) float32 {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		return magnitudeAVX512(&x[0], len(x))
 	case avx2:
 		return magnitudeAVX2(&x[0], len(x))
@@ -535,7 +533,7 @@ func exp(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			expAVX512(&dst[0], &x[0], n)
 		default:
 			expAVX2(&dst[0], &x[0], n)
@@ -551,7 +549,7 @@ func expSum(dst, x []float32, shift float32) float32 {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			total += expSumAVX512(&dst[0], &x[0], n, shift)
 		case avx2:
 			total += expSumAVX2(&dst[0], &x[0], n, shift)
@@ -572,7 +570,7 @@ func sigmoid(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			sigmoidAVX512(&dst[0], &x[0], n)
 		default:
 			sigmoidAVX2(&dst[0], &x[0], n)
@@ -591,7 +589,7 @@ func tanh(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			tanhAVX512(&dst[0], &x[0], n)
 		default:
 			tanhAVX2(&dst[0], &x[0], n)
@@ -609,7 +607,7 @@ func gelu(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			geluAVX512(&dst[0], &x[0], n)
 		default:
 			geluAVX2(&dst[0], &x[0], n)
@@ -627,7 +625,7 @@ func geluGrad(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			geluGradAVX512(&dst[0], &x[0], n)
 		default:
 			geluGradAVX2(&dst[0], &x[0], n)
@@ -646,7 +644,7 @@ func additiveExp(dst, x []float32, limit, factor float32) bool {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			if !additiveExpAVX512(&dst[0], &x[0], n, limit, factor) {
 				all = false
 			}
@@ -665,7 +663,7 @@ func additiveExp(dst, x []float32, limit, factor float32) bool {
 // panel.
 func additiveKeysKernel(panel, w *float32, h, vectors int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		additiveKeysAVX512(panel, w, h, vectors)
 	default:
 		additiveKeysAVX2(panel, w, h, vectors)
@@ -681,7 +679,7 @@ func additiveKeysKernel(panel, w *float32, h, vectors int) {
 //	dw[i][f] += ds[i][j]·T
 func additiveTileGradKernel(t *gradArgs) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		additiveTileGradAVX512(t)
 	default:
 		additiveTileGradAVX2(t)
@@ -721,7 +719,7 @@ func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQ
 // additiveTileKernel calls the kernel for the given number of vectors, or for stored numbers.
 func additiveTileKernel(t *scoreArgs, vectors int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		switch {
 		case vectors == 2:
 			additiveTile2AVX512(t)
@@ -745,7 +743,7 @@ func additiveTileKernel(t *scoreArgs, vectors int) {
 //	dw[i][f] += ds[i][j]·d²   if dw is not nil
 func distanceGradKernel(t *gradArgs) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		distanceGradAVX512(t)
 	default:
 		distanceGradAVX2(t)
@@ -774,7 +772,7 @@ func distanceGrad(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
 // distanceKernel calls the kernel for the given number of vectors, or for stored numbers.
 func distanceKernel(t *distanceArgs, vectors int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		switch {
 		case vectors == 4:
 			distance4AVX512(t)
@@ -798,7 +796,7 @@ func distanceKernel(t *distanceArgs, vectors int) {
 // rowMax sets dst[i] to the largest element of row i of x. It may ignore NaN.
 func rowMax(dst, x []float32, stride, n int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		rowMaxAVX512(&dst[0], &x[0], 4*stride, len(dst), n)
 	case avx2:
 		rowMaxAVX2(&dst[0], &x[0], 4*stride, len(dst), n)
@@ -811,7 +809,7 @@ func rowMax(dst, x []float32, stride, n int) {
 // row i. Element j is added to lane j%16.
 func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		powerRowsAVX512(&x[0], 4*stride, len(sum), n, c, &shift[0], &sum[0])
 	case avx2:
 		powerRowsAVX2(&x[0], 4*stride, len(sum), n, c, &shift[0], &sum[0])
@@ -825,7 +823,7 @@ func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 // elsewhere. keyRow is step·golden.
 func powerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		powerDropRowsAVX512(&x[0], 4*stride, len(sum), n, c, &shift[0], &sum[0], d.Key+uint64(d.First)*golden, uint64(d.Step)*golden, d.Threshold, d.Keep)
 	default:
 		powerDropRowsGeneric(x, stride, n, c, shift, sum, d)
@@ -835,7 +833,7 @@ func powerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, 
 // weightRows sets x[i][j] = 2^(c·(x[i][j] - shift[i]))·factor[i].
 func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		weightRowsAVX512(&x[0], 4*stride, len(factor), n, c, &shift[0], &factor[0])
 	case avx2:
 		weightRowsAVX2(&x[0], 4*stride, len(factor), n, c, &shift[0], &factor[0])
@@ -848,7 +846,7 @@ func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 // w[i][j] is 0.
 func gradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		gradRowsAVX512(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0], factor)
 	case avx2:
 		gradRowsAVX2(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0], factor)
@@ -860,7 +858,7 @@ func gradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 // scaleRows sets dst[i][j] = factor[i]·src[i][j].
 func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		scaleRowsAVX512(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
 	case avx2:
 		scaleRowsAVX2(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
@@ -873,7 +871,7 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 // multiple of 64 bytes; AVX2 and AVX-512 bypass the caches.
 func streamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		streamRowsAVX512(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
 	case avx2:
 		streamRowsAVX2(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
@@ -887,7 +885,7 @@ func hide(x []float32, seen []bool) {
 	for len(x) >= 16 && active != generic {
 		n := min(len(x), piece) / 16 * 16
 		switch active {
-		case amx, avx512:
+		case avx512:
 			hideAVX512(&x[0], &seen[0], n)
 		default:
 			hideAVX2(&x[0], &seen[0], n)
@@ -900,7 +898,7 @@ func hide(x []float32, seen []bool) {
 // packBits sets bit k of dst[i] to seen[64·i+k], for n words of dst.
 func packBits(dst []uint64, seen []bool) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		packBitsAVX512(&dst[0], &seen[0], len(dst))
 	case avx2:
 		packBitsAVX2(&dst[0], &seen[0], len(dst))
@@ -913,7 +911,7 @@ func packBits(dst []uint64, seen []bool) {
 // their number. It may write up to one vector beyond them.
 func above(x []float32, least float32, first int32, dst []int32) int {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		return aboveAVX512(&x[0], len(x), least, first, &dst[0])
 	case avx2:
 		return aboveAVX2(&x[0], len(x), least, first, &dst[0])
@@ -926,7 +924,7 @@ func above(x []float32, least float32, first int32, dst []int32) int {
 // with j < i. It is for few elements.
 func ranks(dst []int32, x []float32) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		ranksAVX512(&dst[0], &x[0], len(dst))
 	case avx2:
 		ranksAVX2(&dst[0], &x[0], len(dst))
@@ -944,7 +942,7 @@ func entropy(x []float32) float32 {
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			total += entropyAVX512(&x[0], n)
 		case avx2:
 			total += entropyAVX2(&x[0], n)
@@ -965,7 +963,7 @@ func relu(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			reluAVX512(&dst[0], &x[0], n)
 		default:
 			reluAVX2(&dst[0], &x[0], n)
@@ -983,7 +981,7 @@ func reluGrad(dx, dy, x []float32) {
 	for len(dx) > 0 {
 		n := min(len(dx), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			reluGradAVX512(&dx[0], &dy[0], &x[0], n)
 		default:
 			reluGradAVX2(&dx[0], &dy[0], &x[0], n)
@@ -998,7 +996,7 @@ func softmaxMean(dy, y []float32) float32 {
 	for len(dy) > 0 {
 		n := min(len(dy), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			total += softmaxMeanAVX512(&dy[0], &y[0], n)
 		case avx2:
 			total += softmaxMeanAVX2(&dy[0], &y[0], n)
@@ -1019,7 +1017,7 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 	for len(dx) > 0 {
 		n := min(len(dx), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			softmaxGradAVX512(&dx[0], &dy[0], &y[0], n, mean)
 		default:
 			softmaxGradAVX2(&dx[0], &dy[0], &y[0], n, mean)
@@ -1034,7 +1032,7 @@ func sumSquaresAbout(x []float32, mean float32) float32 {
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			total += sumSquaresAboutAVX512(&x[0], n, mean)
 		case avx2:
 			total += sumSquaresAboutAVX2(&x[0], n, mean)
@@ -1055,7 +1053,7 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			normAVX512(&dst[0], &x[0], &gain[0], &shift[0], n, mean, inv)
 		default:
 			normAVX2(&dst[0], &x[0], &gain[0], &shift[0], n, mean, inv)
@@ -1068,7 +1066,7 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 // 1 to piece elements.
 func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		return normSumsAVX512(&dy[0], &x[0], &gain[0], len(dy), mean, inv)
 	case avx2:
 		return normSumsAVX2(&dy[0], &x[0], &gain[0], len(dy), mean, inv)
@@ -1086,7 +1084,7 @@ func normGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 	for len(dx) > 0 {
 		n := min(len(dx), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			normGradAVX512(&dx[0], &dy[0], &x[0], &gain[0], n, mean, inv, flat, along)
 		default:
 			normGradAVX2(&dx[0], &dy[0], &x[0], &gain[0], n, mean, inv, flat, along)
@@ -1104,7 +1102,7 @@ func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 		return
 	}
 	switch active {
-	case amx, avx512:
+	case avx512:
 		layerNormAVX512(&dst[0], &x[0], &gain[0], &shift[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)), eps)
 	case avx2:
 		layerNormAVX2(&dst[0], &x[0], &gain[0], &shift[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)), eps)
@@ -1122,7 +1120,7 @@ func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 		return
 	}
 	switch active {
-	case amx, avx512:
+	case avx512:
 		layerNormGradAVX512(&dx[0], &dy[0], &x[0], &gain[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)))
 	case avx2:
 		layerNormGradAVX2(&dx[0], &dy[0], &x[0], &gain[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)))
@@ -1134,7 +1132,7 @@ func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.
 func sumRows(dst, x []float32, rows, stride int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		sumRowsAVX512(&dst[0], &x[0], len(dst), rows, stride)
 	case avx2:
 		sumRowsAVX2(&dst[0], &x[0], len(dst), rows, stride)
@@ -1146,7 +1144,7 @@ func sumRows(dst, x []float32, rows, stride int) {
 // copyRows sets dst[r·dstStride+j] = x[r·stride+j].
 func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		copyRowsAVX512(&dst[0], dstStride, &x[0], cols, rows, stride)
 	case avx2:
 		copyRowsAVX2(&dst[0], dstStride, &x[0], cols, rows, stride)
@@ -1158,7 +1156,7 @@ func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 // addRows sets dst[r·dstStride+j] += x[r·stride+j].
 func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		addRowsAVX512(&dst[0], dstStride, &x[0], cols, rows, stride)
 	case avx2:
 		addRowsAVX2(&dst[0], dstStride, &x[0], cols, rows, stride)
@@ -1173,7 +1171,7 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 //	dshift[j] += dy[r·stride+j]
 func normGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		normGainsAVX512(&dgain[0], &dshift[0], &dy[0], &x[0], len(dgain), &mean[0], &inv[0], len(mean), stride)
 	case avx2:
 		normGainsAVX2(&dgain[0], &dshift[0], &dy[0], &x[0], len(dgain), &mean[0], &inv[0], len(mean), stride)
@@ -1192,7 +1190,7 @@ func dropout(dst, x []float32, key uint64, threshold uint32, keep float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			dropoutAVX512(&dst[0], &x[0], n, key, threshold, keep)
 		default:
 			dropoutAVX2(&dst[0], &x[0], n, key, threshold, keep)
@@ -1212,7 +1210,7 @@ func dropoutAdd(dst, x, y []float32, key uint64, threshold uint32, keep float32)
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			dropoutAddAVX512(&dst[0], &x[0], &y[0], n, key, threshold, keep)
 		default:
 			dropoutAddAVX2(&dst[0], &x[0], &y[0], n, key, threshold, keep)
@@ -1235,7 +1233,7 @@ func adamW(p, grad, m, v []float32, s *adamScalars) {
 	for len(p) > 0 {
 		n := min(len(p), piece)
 		switch active {
-		case amx, avx512:
+		case avx512:
 			adamWAVX512(&p[0], &grad[0], &m[0], &v[0], n, s)
 		default:
 			adamWAVX2(&p[0], &grad[0], &m[0], &v[0], n, s)
@@ -1247,7 +1245,7 @@ func adamW(p, grad, m, v []float32, s *adamScalars) {
 // fmaLoopKernel runs n rounds of 24 independent multiply-adds of vectors.
 func fmaLoopKernel(n int) {
 	switch active {
-	case amx, avx512:
+	case avx512:
 		fmaLoopAVX512(n)
 	default:
 		fmaLoopAVX2(n)

@@ -19,7 +19,7 @@ import "fmt"
 //	w  [k.K], or nil
 func Distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
 	if m < 0 || j0 < 0 || j0 > j1 || j1 > k.N || j0%panelAlign() != 0 ||
-		k.Tiles || c.Col != 1 || q.Col != 1 || w != nil && len(w) != k.K {
+		c.Col != 1 || q.Col != 1 || w != nil && len(w) != k.K {
 		panic(fmt.Sprintf("simd: Distances: m=%d, j0=%d, j1=%d of %d, len(w)=%d of %d", m, j0, j1, k.N, len(w), k.K))
 	}
 	if m == 0 || j0 == j1 {

@@ -5,7 +5,7 @@
 // specification. Kernels written in assembly for AVX2 with FMA, for AVX-512 and for NEON replace it
 // on processors that support them. The best implementation for the machine is chosen when the
 // program starts. The environment variable ATTN_SIMD overrides the choice: generic, avx2, avx512,
-// amx (tile units), neon or wasm. If the machine does not support the named implementation, the
+// neon or wasm. If the machine does not support the named implementation, the
 // program exits at its start with status 2. The build tag purego leaves the assembly out.
 //
 // A program for WebAssembly has vectors if it is built with the tag wasmsimd and its host supplies

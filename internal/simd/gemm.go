@@ -51,16 +51,12 @@ type Product struct {
 	// over tokens, padding between tokens would move the boundaries.
 	Blocks bool
 
-	// Rounded rounds the elements of A and B to bfloat16, see reduced.go. Count must be 0 or 1, and Tiles has no effect.
+	// Rounded rounds the elements of A and B to bfloat16, see reduced.go. Count must be 0 or 1.
 	Rounded bool
 	pairs   bool // A and B are words
 
 	// Context ends a long product early: Multiply then panics, see par.Check. Nil never ends.
 	Context context.Context
-
-	// Tiles computes the product on tile units if TilesForLayer allows it for the sizes of a layer.
-	// The order of the sums then differs.
-	Tiles bool
 }
 
 // Multiply computes the products that p describes, on all processors.

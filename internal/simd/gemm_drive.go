@@ -29,8 +29,6 @@ type multiplication struct {
 	a, b  sharedCopy // for the pieces of a loop
 
 	products, pieces func(lo, hi int)
-
-	tiling tiling
 }
 
 // A group is what a loop computes: some products, rows, columns and steps of k.
@@ -51,7 +49,6 @@ func newMultiplication(p *Product) *multiplication {
 	m := multiplications.Get().(*multiplication)
 	m.all = *p
 	m.all.Count = max(p.Count, 1)
-	m.all.Tiles = p.Tiles && p.K > 0
 	m.all.fold()
 	m.all.turnColumn()
 	return m
@@ -81,7 +78,7 @@ func (p *Product) fold() {
 // turnColumn transposes a product whose result is a column, because the kernels are made for rows:
 // Cᵀ = Bᵀ·Aᵀ, with the same terms.
 func (p *Product) turnColumn() {
-	if p.Tiles || p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil {
+	if p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil {
 		return
 	}
 	p.M, p.N = 1, p.M
@@ -99,10 +96,6 @@ func (p *Product) product(one *Product, i int) {
 // run computes the products in one loop, unless the copies that its pieces share would be too large.
 func (m *multiplication) run() {
 	p := &m.all
-	if p.Tiles {
-		m.runTiles()
-		return
-	}
 	width := panelWidth()
 	panels := (p.N + width - 1) / width
 	cut := NewCut(p.Count, p.M, panels, width, max(p.K, 1), rowBlock)
@@ -260,8 +253,6 @@ func (m *multiplication) doProducts(lo, hi int) {
 // compute computes a product on the calling goroutine.
 func (p *Product) compute(s *scratch) {
 	switch {
-	case p.Tiles:
-		p.onTiles(s)
 	case p.careful():
 		sparseRows(p, 0, p.M, s)
 	case p.M <= rowBlock:

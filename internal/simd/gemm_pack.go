@@ -9,13 +9,11 @@ import (
 
 // scratch is memory for packed matrices, for one task.
 type scratch struct {
-	a, b, row      []float32
-	half           []uint16
-	block          blockOfB
-	limbs          limbPanels // for tile units
-	strips         []limbs
-	tile, fewLimbs []float32
-	one            Product
+	a, b, row []float32
+	half      []uint16
+	block     blockOfB
+	tile      []float32
+	one       Product
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -23,7 +21,6 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // free returns s to the pool, without the caller's slices.
 func (s *scratch) free() {
 	s.block.data, s.block.from.Data = nil, nil
-	s.limbs.release()
 	scratches.Put(s)
 }
 

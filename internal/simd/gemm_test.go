@@ -20,9 +20,6 @@ func reference(p *Product, i int) []float32 {
 		b.Data = b.Data[i*p.StepB:]
 	}
 	c.Data = c.Data[i*p.StepC:]
-	if p.Tiles {
-		return tileReference(p, a, b, c)
-	}
 	out := make([]float32, p.M*p.N)
 	for i := range p.M {
 		for j := range p.N {

@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -61,9 +60,6 @@ var active = initial()
 func initial() implementation {
 	name := os.Getenv("ATTN_SIMD")
 	i, err := choose(name, impls)
-	if err == nil && name == amx.String() && !permitTiles() {
-		err = errors.New(`attn: ATTN_SIMD is "amx", but the system does not let this program use tile units`)
-	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -87,22 +83,15 @@ func choose(name string, has []implementation) (implementation, error) {
 		name, strings.Join(known, ", "))
 }
 
-// Implementation returns the name of the implementation in use: "generic", "avx2", "avx512", "amx",
-// "neon" or "wasm". If the system does not grant tile units, it returns "avx512" instead of "amx".
-func Implementation() string {
-	if active == amx && !hasTiles() {
-		return avx512.String()
-	}
-	return active.String()
-}
+// Implementation returns the name of the implementation in use: "generic", "avx2", "avx512",
+// "neon" or "wasm".
+func Implementation() string { return active.String() }
 
 // Each calls f once for each implementation that this machine supports, with that implementation
 // active. It is for tests of packages that import this one; nothing else may compute meanwhile.
 func Each(f func(name string)) {
 	best := active
-	head, layer := minHeadTile, minLayerTile
-	defer func() { active, minHeadTile, minLayerTile = best, head, layer }()
-	minHeadTile, minLayerTile = 1, 1
+	defer func() { active = best }()
 	for _, active = range impls {
 		f(active.String())
 	}

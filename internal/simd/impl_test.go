@@ -7,15 +7,12 @@ import (
 	"testing"
 )
 
-// onEach runs f as a subtest for each implementation that this machine supports, except tile units,
-// whose few kernels have separate tests.
+// onEach runs f as a subtest for each implementation that this machine supports.
 func onEach(t *testing.T, f func(t *testing.T)) {
 	best := active
 	defer func() { active = best }()
 	for _, active = range impls {
-		if active != amx {
-			t.Run(active.String(), f)
-		}
+		t.Run(active.String(), f)
 	}
 }
 

@@ -6,7 +6,6 @@ const (
 	generic implementation = iota // plain Go
 	avx2                          // AVX2, FMA and BMI2
 	avx512                        // AVX-512 with F, BW, DQ and VL
-	amx                           // AVX-512 and tile units for bfloat16, on Linux
 	neon                          // any arm64 processor
 	wasm                          // vectors of WebAssembly
 )
@@ -15,7 +14,6 @@ var names = [...]string{
 	generic: "generic",
 	avx2:    "avx2",
 	avx512:  "avx512",
-	amx:     "amx",
 	neon:    "neon",
 	wasm:    "wasm",
 }

@@ -11,12 +11,6 @@ func hasAVX512() bool {
 	return hasAVX2() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL
 }
 
-// hasAMX reports whether the processor multiplies tiles of bfloat16 and the system lets programs
-// request tile units, which permitTiles does.
-func hasAMX() bool {
-	return hasAVX512() && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
-}
-
 // dotRows and dotColumns are the numbers of rows and columns that dots processes.
 const dotRows = 4
 

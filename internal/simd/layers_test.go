@@ -192,13 +192,13 @@ func TestRows(t *testing.T) {
 			for i := range rows {
 				for j := range cols {
 					turned[j*rows+i] = x.x[i*stride+j]
-					sum[i*dstStride+j] += x.x[i*stride+j]
 				}
 			}
-			AddTransposed(dst.x, dstStride, turned, rows, rows, cols)
-			if !same(dst.x, sum) || !dst.intact() {
-				t.Errorf("AddTransposed: %d rows of %d: wrong", rows, cols)
+			CopyTransposed(dst.x, dstStride, turned, rows, rows, cols)
+			if !same(dst.x, moved) || !dst.intact() {
+				t.Errorf("CopyTransposed: %d rows of %d: wrong", rows, cols)
 			}
+			copy(dst.x, sum)
 			CopyRows(dst.x, dstStride, x.x, stride, rows, cols)
 			if !same(dst.x, moved) || !dst.intact() || !x.intact() {
 				t.Errorf("CopyRows: %d rows of %d: wrong", rows, cols)

@@ -28,12 +28,12 @@ func (l PanelLayout) Panel() int { return l.K * l.Width }
 func (l PanelLayout) At(k, j int) int { return j/l.Width*l.Panel() + k*l.Width + j%l.Width }
 
 // View sets p to a matrix that is stored in data in the layout l. It copies the matrix only if it
-// is for tile units or rounded.
+// is rounded.
 func (p *Panels) View(l PanelLayout, data []float32) {
 	if len(data) < l.Len() {
 		panic(fmt.Sprintf("simd: Panels.View: len(data)=%d, want %d", len(data), l.Len()))
 	}
-	if !p.Tiles && !p.Rounded {
+	if !p.Rounded {
 		p.K, p.N = l.K, l.N
 		p.b = blockOfB{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 		return
@@ -41,11 +41,7 @@ func (p *Panels) View(l PanelLayout, data []float32) {
 	p.Reserve(l.K, l.N)
 	for j := 0; j < l.N; j += l.Width {
 		panel, cols := RowMajor(data[l.At(0, j):], l.Width), min(l.Width, l.N-j)
-		if p.Tiles { // tile units need a different layout
-			p.limbs.fill(panel, l.K, j, j, j+cols)
-		} else {
-			packRounded(p.b.data[j/l.Width*p.b.step:], panel, l.K, cols, l.Width)
-		}
+		packRounded(p.b.data[j/l.Width*p.b.step:], panel, l.K, cols, l.Width)
 	}
 }
 

@@ -12,22 +12,12 @@ type Panels struct {
 	b    blockOfB
 	mem  []float32 // of copies
 
-	// Tiles computes products on tile units, where TilesForHeads allows it. It must be set before
-	// the matrix. A product then starts at a multiple of 32 of K.
-	Tiles bool
-
-	// Sparse makes a zero on the left contribute nothing, even against a NaN or an infinity of B,
-	// and SparseRight does the same for a zero of B. Only products on tile units use them.
-	Sparse, SparseRight bool
-
 	// Rounded rounds the matrix and the other factors of its products to bfloat16, see reduced.go. It must be set before
 	// the matrix. A product then starts at an even row. Distances are not for rounded panels.
 	Rounded bool
 
 	// Ahead, if not nil, is memory that products prefetch while they compute.
 	Ahead *Ahead
-
-	limbs limbPanels
 }
 
 // Copy sets p to a copy of b, which has k rows and n columns.
@@ -39,10 +29,6 @@ func (p *Panels) Copy(b Mat, k, n int) {
 // Reserve allocates memory for k rows and n columns, which the caller must then fill with Fill.
 func (p *Panels) Reserve(k, n int) {
 	p.K, p.N = k, n
-	if p.Tiles {
-		p.limbs.reserve(k, n)
-		return
-	}
 	width := p.Width()
 	if n < width {
 		width = roundUp(n, vectorLanes())
@@ -68,10 +54,6 @@ func (p *Panels) Fill(b Mat, j0, j1 int) {
 	if p.K == 0 {
 		return
 	}
-	if p.Tiles {
-		p.limbs.fill(b, p.K, 0, j0, j1)
-		return
-	}
 	for j := j0; j < j1; j += p.b.width {
 		cols, panel := min(p.b.width, j1-j), p.b.data[j/p.b.width*p.b.step:][:p.b.step]
 		if p.Rounded {
@@ -85,7 +67,7 @@ func (p *Panels) Fill(b Mat, j0, j1 int) {
 // Use sets p to b without a copy, if the rows of b are contiguous, and reports whether it could.
 // For rows that are far apart, a copy is faster if it is used more than a few times.
 func (p *Panels) Use(b Mat, k, n int) bool {
-	if p.Tiles || p.Rounded || b.Col != 1 || panelWidth() == genericWidth {
+	if p.Rounded || b.Col != 1 || panelWidth() == genericWidth {
 		return false
 	}
 	p.K, p.N = k, n
@@ -108,10 +90,10 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 //	C = A·B[k0:k1, j0:j1], or C += … if accumulate
 //
 // as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is a multiple of 16 or
-// of b.Width(); on tile units, of b.Width().
+// of b.Width().
 func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
 	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N ||
-		uint(j0)%uint(panelAlign()) != 0 || b.Tiles && j0%panelWidth() != 0 {
+		uint(j0)%uint(panelAlign()) != 0 {
 		panic(fmt.Sprintf("simd: MultiplyPanels: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
 	}
 	if m == 0 || j0 == j1 {
@@ -119,13 +101,6 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	}
 	c.check("C", m, j1-j0, 1, 0)
 	a.check("A", m, k1-k0, 1, 0)
-	if b.Tiles {
-		if k0%32 != 0 || k0 == k1 {
-			panic(fmt.Sprintf("simd: MultiplyPanels: k0=%d and k1=%d on tile units, want a multiple of 32 and more", k0, k1))
-		}
-		b.limbs.multiply(c, a, m, k0, k1, j0, j1, accumulate, sides{b.Sparse, b.SparseRight}, b.Ahead)
-		return
-	}
 	if b.Rounded && k0 < k1 {
 		s := scratches.Get().(*scratch)
 		defer s.free()
@@ -155,14 +130,10 @@ func MultiplyRows(c, a Mat, m int, b Mat, n, depth int) {
 }
 
 // RowDots sets dst[i] to the product of row i of x and row i of y, of n elements each. The result
-// equals an element of Multiply, bit for bit; if tiles, an element of Multiply on tile units.
-func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
+// equals an element of Multiply, bit for bit.
+func RowDots(dst []float32, x, y Mat, n int) {
 	x.check("x", len(dst), n, 1, 0)
 	y.check("y", len(dst), n, 1, 0)
-	if tiles && len(dst) > 0 && n > 0 {
-		rowDotsOnTiles(dst, x, y, n)
-		return
-	}
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	// Rows side by side, because each sum is a chain whose additions must wait for one another. More

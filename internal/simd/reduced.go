@@ -197,7 +197,7 @@ func multiplyRounded(p *Product) {
 		panic(fmt.Sprintf("simd: Multiply: Count=%d with Rounded, want 1", p.Count))
 	}
 	one, words := *p, roundedFactors.Get().(*[2][]float32)
-	one.Rounded, one.Tiles = false, false
+	one.Rounded = false
 	if one.pairs = usesPairs() && !p.careful(); one.pairs {
 		one.Sparse, one.K = false, bfloat16Words(p.K)
 	}

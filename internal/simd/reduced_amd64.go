@@ -20,7 +20,7 @@ var (
 )
 
 // usesPairs reports whether products of rounded numbers are products of pairs.
-func usesPairs() bool { return hasPairs && (active == avx512 || active == amx) }
+func usesPairs() bool { return hasPairs && active == avx512 }
 
 // quads reports whether inputs and weights are words of integers: wherever there is assembly.
 func (w *Packed) quads() bool { return w.Rounded && w.Format == Int8 && active != generic }
@@ -67,7 +67,7 @@ func toQuads(dst, x []float32, groups int) {
 	case groups == 0:
 	case active == avx2:
 		toQuadsAVX2(&dst[0], &x[0], groups)
-	case active == avx512 || active == amx:
+	case active == avx512:
 		toQuadsAVX512(&dst[0], &x[0], groups)
 	default:
 		toQuadsGeneric(dst, x, groups)

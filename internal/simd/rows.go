@@ -22,35 +22,24 @@ func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 	eachRows(dst, dstStride, x, stride, rows, cols, addRows)
 }
 
-// AddTransposed sets dst[r·dstStride+j] += x[j·stride+r]: it adds the transpose of x, which
-// has cols rows.
-func AddTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	eachTransposed(dst, dstStride, x, stride, rows, cols, AddRows)
-}
-
 // CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r]: it copies the transpose of x, which has
 // cols rows. dst and x must not overlap.
 func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
-	eachTransposed(dst, dstStride, x, stride, rows, cols, CopyRows)
-}
-
-// A rowsFunc is CopyRows or AddRows.
-type rowsFunc func(dst []float32, dstStride int, x []float32, stride, rows, cols int)
-
-// eachTransposed transposes x in parts that stay in a cache.
-func eachTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {
-	const side = 64
+	const side = 64 // the parts stay in a cache
 	s := scratches.Get().(*scratch)
 	s.b = grow(s.b, side*side)
 	for r := 0; r < rows; r += side {
 		for j := 0; j < cols; j += side {
 			n, width := min(side, rows-r), min(side, cols-j)
 			packPanel(s.b, RowMajor(x[j*stride+r:], stride).T(), n, width, side)
-			do(dst[r*dstStride+j:], dstStride, s.b, side, n, width)
+			CopyRows(dst[r*dstStride+j:], dstStride, s.b, side, n, width)
 		}
 	}
 	s.free()
 }
+
+// A rowsFunc is copyRows or addRows.
+type rowsFunc func(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 
 // eachRows splits the rows of two matrices into blocks that are small enough for a kernel.
 func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {

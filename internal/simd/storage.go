@@ -40,9 +40,6 @@ func Magnitude(x []float32) float32 {
 type StoredPanels struct {
 	PanelLayout
 	Stored
-
-	// Tiles and Sparse are the same as in Panels.
-	Tiles, Sparse bool
 }
 
 // stored is the address of stored numbers and the size of one in bytes.
@@ -57,11 +54,6 @@ func (b *StoredPanels) address(at int) stored {
 	return stored{unsafe.Pointer(&b.Memory[at*size]), size}
 }
 
-// FewRows is the largest number of rows for which a product on tile units splits numbers into limbs
-// while it reads them, once for every sixteen rows. For more rows, it splits them once for all
-// rows.
-const FewRows = 48
-
 // MultiplyStored is MultiplyPanels for stored numbers. The result is the same as for their values
 // as floats. It reads the numbers once for every six rows, so it is for few rows.
 func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool) {
@@ -73,14 +65,10 @@ func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 	}
 	c.check("C", m, j1-j0, 1, 0)
 	a.check("A", m, k1-k0, 1, 0)
-	if b.Tiles {
-		multiplyStoredOnTiles(c, a, m, b, k0, k1, j0, j1, accumulate)
-		return
-	}
 	multiplyStored(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
 }
 
-// multiplyStored is MultiplyStored on vectors, in chains of chain steps.
+// multiplyStored is MultiplyStored in chains of chain steps.
 func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	for j := j0; j < j1; j += b.Width {
 		to, n, at := c.from(0, j-j0), min(b.Width, j1-j), b.At(k0, j)

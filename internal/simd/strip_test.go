@@ -268,7 +268,7 @@ func TestRowDots(t *testing.T) {
 			for _, n := range []int{0, 1, 5, 16, 33, 64, 100} {
 				x, y := RowMajor(newGuarded(r, rows*(n+2)).x, n+2), RowMajor(newGuarded(r, rows*n).x, n)
 				got, want := newGuarded(r, rows), make([]float32, 1)
-				RowDots(got.x, x, y, n, false)
+				RowDots(got.x, x, y, n)
 				for i, v := range got.x {
 					Multiply(&Product{M: 1, N: 1, K: n, A: x.from(i, 0), B: Mat{y.from(i, 0).Data, 1, 1}, C: RowMajor(want, 1)})
 					if !same([]float32{v}, want) {

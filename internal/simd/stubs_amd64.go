@@ -131,53 +131,6 @@ func gemmQuadsAVX2(t *tileArgs)
 //go:noescape
 func gemmQuadsDotAVX2(t *tileArgs)
 
-// amxMultiplyAMX sets C = A·B + start for up to 32 rows of A and any number of
-// panels of B, both as limbs.
-//
-//go:noescape
-func amxMultiplyAMX(t *amxArgs)
-
-// amxRowLimbsAMX splits up to 32 rows of n elements, row bytes apart, into
-// limbs, padded with zeros to a whole step. It reports whether all are finite
-// as bfloat16.
-//
-//go:noescape
-func amxRowLimbsAMX(dst, src *float32, row, rows, n int) bool
-
-// amxColumnLimbsAMX is amxRowLimbs for depth rows of up to 32 columns of B.
-//
-//go:noescape
-func amxColumnLimbsAMX(dst, src *float32, row, depth, cols int) bool
-
-// amxTinyAMX reports whether some rows have an element that is not 0 but below
-// 2^-96 in magnitude.
-//
-//go:noescape
-func amxTinyAMX(x *float32, row, rows, cols int) bool
-
-// amxFewFloat32AMX sets C = A·B, or C += A·B, for up to 16 rows of A as limbs
-// and for whole panels of B, whose numbers it splits into limbs. A sum with a
-// number that is not finite as bfloat16 becomes NaN or an infinity.
-//
-//go:noescape
-func amxFewFloat32AMX(t *amxFewArgs)
-
-// amxFewBFloat16AMX is amxFewFloat32 for bfloat16, which are limbs already.
-//
-//go:noescape
-func amxFewBFloat16AMX(t *amxFewArgs)
-
-// amxFewInt8AMX is amxFewFloat32 for integers.
-//
-//go:noescape
-func amxFewInt8AMX(t *amxFewArgs)
-
-// amxFewColumnsAMX is amxFewFloat32 for a B whose columns are contiguous, 64 at
-// a time, and a C that is transposed: consecutive rows of 16 elements.
-//
-//go:noescape
-func amxFewColumnsAMX(t *amxFewArgs)
-
 // transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
 // vector and k < depth. src has only rows values of i; the results for the
 // others are undefined. The distances of rows are in bytes.

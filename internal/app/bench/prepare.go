@@ -22,7 +22,7 @@ func (w Work) prepare() func() {
 		a, b, c := tensor.Randn(rng, w.Lq, w.E), tensor.Randn(rng, w.E, w.Lk), tensor.Zeros(w.Lq, w.Lk)
 		p := &simd.Product{
 			M: w.Lq, N: w.Lk, K: w.E,
-			A: simd.RowMajor(a.Data(), w.E), B: simd.RowMajor(b.Data(), w.Lk), C: simd.RowMajor(c.Data(), w.Lk), Tiles: simd.TilesForLayer(w.E, w.Lk),
+			A: simd.RowMajor(a.Data(), w.E), B: simd.RowMajor(b.Data(), w.Lk), C: simd.RowMajor(c.Data(), w.Lk),
 		}
 		return func() { simd.Multiply(p) }
 	case "mha":

@@ -56,6 +56,17 @@ type mask struct {
 	others bool // y has ones in the other lanes; only for keep and addWhere
 }
 
+// twoVectors returns the masks of the first n of 32 floats.
+func (s avxProgram) twoVectors(n reg.GPVirtual) [2]mask {
+	bits, k0, k1 := GP64(), K(), K()
+	MOVQ(I32(-1), bits)
+	BZHIQ(n, bits, bits)
+	KMOVW(bits.As32(), k0)
+	SHRQ(U8(16), bits)
+	KMOVW(bits.As32(), k1)
+	return [2]mask{{k: k0}, {k: k1}}
+}
+
 // firstLanes returns the mask of the first n lanes, for 0 <= n <= lanes.
 func (s avxProgram) firstLanes(n reg.GPVirtual) mask {
 	if s.lanes == 16 {

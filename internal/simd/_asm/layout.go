@@ -14,8 +14,6 @@ var (
 	scoreArg    = layout("scoreArgs")
 	gradArg     = layout("gradArgs")
 	distanceArg = layout("distanceArgs")
-	amxArg      = layout("amxArgs")
-	fewArg      = layout("amxFewArgs")
 )
 
 // layout returns the offsets of the fields of a struct of package simd, by name.
@@ -45,7 +43,7 @@ var drivers = func() *types.Package {
 	}
 	var files []*ast.File
 	set := token.NewFileSet()
-	for _, name := range append(names, "../amx_few.go") {
+	for _, name := range names {
 		file, err := parser.ParseFile(set, name, nil, 0)
 		if err != nil {
 			panic(err)

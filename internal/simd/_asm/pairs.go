@@ -16,7 +16,7 @@ func (s avxProgram) eachRow(width int, moves []movement, body func(left [2]*mask
 	rest, left := GP64(), GP64()
 	MOVQ(n, rest)
 	ANDQ(U8(width-1), rest)
-	columns := s.amxColumns(rest)
+	columns := s.twoVectors(rest)
 	SUBQ(rest, n)
 	row, piece, last, next := label("row"), label("piece"), label("last"), label("next")
 	Label(row)

@@ -37,7 +37,7 @@ func gemmQuads(tile quadTile) func(s avxProgram) {
 		LEAQ(Mem{Base: p.a, Index: p.aRow3, Scale: 2}, p.a6)
 		var columns [2]mask
 		if tile.keeps {
-			columns = s.amxColumns(t.general("last"))
+			columns = s.twoVectors(t.general("last"))
 		}
 		t.eachHeight(tile.rows, func(rows int) {
 			var kept [][]reg.VecVirtual

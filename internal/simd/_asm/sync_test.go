@@ -77,8 +77,8 @@ func TestFallback(t *testing.T) {
 	for arch, parts := range map[string][]string{
 		"amd64": {
 			"wider, hasWider", // the best first
-			"case wider, wide:\n\t\t\taddWide(&dst[0], &x[0], &y[0], n)\n\t\tcase amx, avx512:\n\t\t\taddAVX512(",
-			"case wider, wide, amx, avx512:\n\t\t\tmulAVX512(&dst[0], &x[0], &y[0], n)\n\t\tdefault:\n\t\t\tmulAVX2(",
+			"case wider, wide:\n\t\t\taddWide(&dst[0], &x[0], &y[0], n)\n\t\tcase avx512:\n\t\t\taddAVX512(",
+			"case wider, wide, avx512:\n\t\t\tmulAVX512(&dst[0], &x[0], &y[0], n)\n\t\tdefault:\n\t\t\tmulAVX2(",
 			"wider: {lanes: 16, panel: 64, additive: 32}", // the values of AVX-512, whose kernels it calls
 			"if active == generic {\n\t\tblockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)\n\t\treturn\n\t}\n\tblockAsm(",
 		},

@@ -24,9 +24,6 @@ var (
 	avx512 = &implementation{name: "avx512", suffix: "AVX512", goarch: "amd64", or: avx2,
 		needs: "AVX-512 with F, BW, DQ and VL", lanes: 16, panel: 4 * 16, additive: 2 * 16}
 
-	amx = &implementation{name: "amx", suffix: "AMX", goarch: "amd64", or: avx512,
-		needs: "AVX-512 and tile units for bfloat16, on Linux", lanes: 16, panel: 4 * 16, additive: 2 * 16}
-
 	neon = &implementation{name: "neon", suffix: "NEON", goarch: "arm64", or: generic,
 		needs: "any arm64 processor", lanes: 4, panel: 4 * 4, additive: 2 * 4}
 
@@ -36,7 +33,7 @@ var (
 
 // implementations lists all implementations, generic first. Within an architecture, better ones
 // come later.
-var implementations = []*implementation{generic, avx2, avx512, amx, neon, wasmVectors}
+var implementations = []*implementation{generic, avx2, avx512, neon, wasmVectors}
 
 // A tiling contains the sizes of the tiles whose sums are kept in registers. avxProduct, neonProduct
 // and wasmProduct say why. The drivers in package simd use the same sizes.
@@ -226,33 +223,6 @@ are computed in chains of chain rows. It reports whether it could.`},
 these are nil, and are computed in chains of chain steps. It prefetches the numbers at next, as many as b has.`},
 			{name: "multiplyPanels", op: mulPanels, calls: []string{"gemm1"},
 				does: "is MultiplyPanels, for m and j1-j0 that are not 0, in chains of chain steps."},
-		},
-	},
-	{
-		name: "amx",
-		about: `Products on tile units, of floats split into three bfloat16. The kernels are called for at least one
-row, one column and one step.`,
-		kernels: []kernel{
-			{name: "amxMultiply", asm: "(t *amxArgs)", byHand: true, code: only(amx, amxMultiply),
-				does: "sets C = A·B + start for up to 32 rows of A and any number of panels of B, both as limbs."},
-			{name: "amxRowLimbs", asm: "(dst, src *float32, row, rows, n int) bool", byHand: true,
-				code: only(amx, amxRowLimbs),
-				does: `splits up to 32 rows of n elements, row bytes apart, into limbs, padded with zeros to a whole step. It
-reports whether all are finite as bfloat16.`},
-			{name: "amxColumnLimbs", asm: "(dst, src *float32, row, depth, cols int) bool", byHand: true,
-				code: only(amx, amxColumnLimbs), does: `is amxRowLimbs for depth rows of up to 32 columns of B.`},
-			{name: "amxTiny", asm: "(x *float32, row, rows, cols int) bool", byHand: true, code: only(amx, amxTiny),
-				does: "reports whether some rows have an element that is not 0 but below 2^-96 in magnitude."},
-			{name: "amxFewFloat32", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(float32s, false)),
-				does: `sets C = A·B, or C += A·B, for up to 16 rows of A as limbs and for whole panels of B, whose
-numbers it splits into limbs. A sum with a number that is not finite as bfloat16 becomes NaN or an infinity.`},
-			{name: "amxFewBFloat16", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(bfloat16, false)),
-				does: "is amxFewFloat32 for bfloat16, which are limbs already."},
-			{name: "amxFewInt8", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(int8s, false)),
-				does: "is amxFewFloat32 for integers."},
-			{name: "amxFewColumns", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(float32s, true)),
-				does: `is amxFewFloat32 for a B whose columns are contiguous, 64 at a time, and a C that is transposed:
-consecutive rows of 16 elements.`},
 		},
 	},
 	{
