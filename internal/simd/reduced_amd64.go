@@ -58,6 +58,10 @@ func packPairRows(dst []float32, m Mat, depth, cols, width int) {
 func multiplyPairPanel(
 	c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored,
 ) {
+	if usesTiles() {
+		multiplyOnTiles(c, a, m, l, b, more, bias, chain)
+		return
+	}
 	multiplyPanelWith(kernelPairs, c, a, m, l, b, more, bias, chain, next)
 }
 

@@ -9,12 +9,13 @@ import (
 	"testing"
 )
 
-// Where the processor multiplies pairs of bfloat16, products have the bits of products of floats.
+// Where vectors multiply pairs of bfloat16, products have the bits of products of floats.
 func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 	if !hasPairs {
 		t.Skip("SKIPPED: this processor does not multiply pairs of bfloat16")
 	}
-	defer func() { hasPairs = true }()
+	defer func(tiles bool) { hasPairs, hasTiles = true, tiles }(hasTiles)
+	hasTiles = false
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, size := range sizesOfRounded {
 		k, n := size[0], size[1]
@@ -89,4 +90,55 @@ func TestToQuads(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Products on tile units have the bits of the formula in tile_units_asm.go, whatever the number of rows.
+func TestTileUnits(t *testing.T) {
+	if !usesTiles() {
+		t.Skip("SKIPPED: this processor has no tile units for bfloat16, or the system does not grant them")
+	}
+	r := rand.New(rand.NewPCG(21, 22))
+	for _, size := range append(sizesOfRounded, [2]int{776, 33}) {
+		k, n := size[0], size[1]
+		w, columns := newRounded(BFloat16, k, n, r)
+		w.Memory = make([]byte, w.Size())
+		w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
+		for j := range columns {
+			w.Column(columns[j], j) // rounded
+		}
+		for _, rows := range []int{1, 15, 16, 17, 32, 33, 70} {
+			a, bias, c := gaussians(r, rows*k), gaussians(r, n), newGuarded(r, (rows-1)*(n+3)+n)
+			between := c.x[n:min(n+3, len(c.x))]
+			before := slices.Clone(between)
+			w.Multiply(RowMajor(c.x, n+3), RowMajor(a, k), rows, 0, n, bias, 0)
+			if !c.intact() || !slices.Equal(before, between) {
+				t.Fatalf("%d×%d, %d rows: wrote outside", k, n, rows)
+			}
+			RoundBFloat16(a, RowMajor(slices.Clone(a), k), rows, k)
+			for i := range rows {
+				for j := range n {
+					want := onTileUnits(bias[j], a[i*k:][:k], columns[j], w.chain())
+					if got := c.x[i*(n+3)+j]; got != want {
+						t.Fatalf("%d×%d, %d rows: element %d %d is %v, want %v", k, n, rows, i, j, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// onTileUnits is the formula for an element of C.
+func onTileUnits(c float32, a, b []float32, block int) float32 {
+	for len(a) > 0 {
+		n := min(block, len(a))
+		for k := 0; k < n; k += 2 * tileSide {
+			var sums [2]float32
+			for i := k; i < min(k+2*tileSide, n); i++ {
+				sums[i%2] = float32(float64(sums[i%2]) + float64(a[i])*float64(b[i]))
+			}
+			c += float32(sums[0] + sums[1])
+		}
+		a, b = a[n:], b[n:]
+	}
+	return c
 }

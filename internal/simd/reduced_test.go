@@ -103,7 +103,7 @@ func testRounded(t *testing.T, f Format, k, n int, r *rand.Rand) {
 			}
 		}
 	}
-	const rows = 14
+	const rows = 37
 	a, bias := gaussians(r, rows*(k+3)), gaussians(r, n)
 	for _, b := range [][]float32{nil, bias} {
 		c, one := make([]float32, rows*n), make([]float32, n)

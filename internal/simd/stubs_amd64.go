@@ -131,6 +131,11 @@ func gemmQuadsAVX2(t *tileArgs)
 //go:noescape
 func gemmQuadsDotAVX2(t *tileArgs)
 
+// addTilesAVX512 sets C += A·B.
+//
+//go:noescape
+func addTilesAVX512(t *tileUnitArgs)
+
 // transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
 // vector and k < depth. src has only rows values of i; the results for the
 // others are undefined. The distances of rows are in bytes.

@@ -14,6 +14,7 @@ var (
 	scoreArg    = layout("scoreArgs")
 	gradArg     = layout("gradArgs")
 	distanceArg = layout("distanceArgs")
+	tileUnitArg = layout("tileUnitArgs")
 )
 
 // layout returns the offsets of the fields of a struct of package simd, by name.

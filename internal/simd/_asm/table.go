@@ -226,6 +226,13 @@ these are nil, and are computed in chains of chain steps. It prefetches the numb
 		},
 	},
 	{
+		name:  "tile_units",
+		about: "Products of pairs of bfloat16 on tile units.",
+		kernels: []kernel{
+			{name: "addTiles", asm: "(t *tileUnitArgs)", byHand: true, code: only(avx512, addTiles), does: "sets C += A·B."},
+		},
+	},
+	{
 		name: "transpose",
 		about: `Matrices whose columns are contiguous. They are transposed in registers, square by square. The
 result is either written as rows or multiplied at once.`,

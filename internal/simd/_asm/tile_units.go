@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The instructions on tiles, which neither avo nor Go's assembler supports, are written as bytes. Their operands in
+// general registers are fixed.
+var (
+	tilesOfA, strideOfA = reg.RAX, reg.RCX // strides are in bytes, from row to row
+	tilesOfB, strideOfB = reg.RBX, reg.RSI
+	tilesOfC, strideOfC = reg.RDX, reg.RDI
+	lowerTilesOfA       = reg.RDX // while there are sums in the tiles of C
+)
+
+// emit writes an instruction that reads the given registers.
+func emit(text string, code []byte, uses ...Op) {
+	Comment(text)
+	for i, b := range code {
+		next := &ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(b)}}
+		if i == len(code)-1 {
+			next.Inputs = uses
+		}
+		Instruction(next)
+	}
+}
+
+// vex returns the code of an instruction on tiles. prefix is the last byte of its VEX prefix.
+func vex(prefix, opcode byte, rest ...byte) []byte {
+	return append([]byte{0xc4, 0xe2, prefix, opcode}, rest...)
+}
+
+// sib returns ModRM, SIB and displacement for tile t at disp(base)(index*1).
+func sib(t int, disp uint32, base, index reg.Physical) []byte {
+	return []byte{0x84 | byte(t)<<3, encoded(index)<<3 | encoded(base), byte(disp), byte(disp >> 8), byte(disp >> 16), byte(disp >> 24)}
+}
+
+// encoded returns the number of a general register in instructions.
+func encoded(r reg.Physical) byte {
+	return map[reg.Physical]byte{reg.RAX: 0, reg.RCX: 1, reg.RDX: 2, reg.RBX: 3, reg.RSI: 6, reg.RDI: 7}[r]
+}
+
+// tileLoad reads the tile at base+disp.
+func tileLoad(t, disp int, base, stride reg.GPPhysical) {
+	text := fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t)
+	emit(text, vex(0x7b, 0x4b, sib(t, uint32(disp), base, stride)...), base, stride)
+}
+
+func tileStore(t, disp int, base, stride reg.GPPhysical) {
+	text := fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm())
+	emit(text, vex(0x7a, 0x4b, sib(t, uint32(disp), base, stride)...), base, stride)
+}
+
+// tileDot adds to tile c the products of pairs of tiles a and b.
+func tileDot(c, a, b int) {
+	emit(fmt.Sprintf("TDPBF16PS T%d, T%d, T%d", b, a, c), vex(0x02|byte(^b&15)<<3, 0x5c, 0xc0|byte(c)<<3|byte(a)))
+}
+
+// apart is the number of other instructions between two instructions on tiles. Shared machines run
+// tile units slowly for long periods: an instruction on tiles right after another takes 16 ns, and
+// 10 ns after eight instructions of any kind; fewer than seven do not help. Where tile units run at
+// full speed, 7 ns for each instruction, eight instructions cost nothing.
+const apart = 8
+
+// pause writes NOP instructions.
+func pause() {
+	for range apart {
+		Instruction(&ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(0x90)}})
+	}
+}
+
+// addTiles writes the kernel. Tiles 0 to 3 are sums: upper left, upper right, lower left, lower right. Tiles 4 and 5 are
+// of A, 6 and 7 of B.
+func addTiles(avxProgram) {
+	args := pointer("t")
+	at := func(field string) Mem { return Mem{Base: args, Disp: tileUnitArg(field)} }
+	LEAQ(at("config"), reg.RAX)
+	emit("LDTILECFG (AX)", vex(0x78, 0x49, 0x00), reg.RAX)
+	flat, narrow, narrowFlat := label("flat"), label("narrow"), label("narrow")
+	CMPQ(at("high"), U8(1))
+	JE(LabelRef(flat))
+	CMPQ(at("wide"), U8(1))
+	JE(LabelRef(narrow))
+	addTilesOf(at, 2, 2)
+	Label(narrow)
+	addTilesOf(at, 2, 1)
+	Label(flat)
+	CMPQ(at("wide"), U8(1))
+	JE(LabelRef(narrowFlat))
+	addTilesOf(at, 1, 2)
+	Label(narrowFlat)
+	addTilesOf(at, 1, 1)
+}
+
+// addTilesOf writes the kernel for a number of tiles of rows and of columns.
+func addTilesOf(at func(field string) Mem, high, wide int) {
+	eachSum := func(do func(t, disp int, base, stride reg.GPPhysical)) {
+		MOVQ(at("c"), tilesOfC)
+		MOVQ(at("cRow"), strideOfC)
+		for i := range high {
+			if i > 0 { // the next 16 rows
+				SHLQ(U8(4), strideOfC)
+				ADDQ(strideOfC, tilesOfC)
+				SHRQ(U8(4), strideOfC)
+			}
+			for j := range wide {
+				do(2*i+j, 64*j, tilesOfC, strideOfC)
+			}
+		}
+	}
+	eachSum(tileLoad)
+	steps, next := GP64(), GP64()
+	MOVQ(at("steps"), steps)
+	MOVQ(at("a"), tilesOfA)
+	MOVQ(at("aRow"), strideOfA)
+	MOVQ(at("b"), tilesOfB)
+	MOVQ(at("bRow"), strideOfB)
+	MOVQ(strideOfB, next)
+	SHLQ(U8(4), next)
+	if high > 1 {
+		MOVQ(strideOfA, lowerTilesOfA)
+		SHLQ(U8(4), lowerTilesOfA)
+		ADDQ(tilesOfA, lowerTilesOfA)
+	}
+	loop := label("step")
+	Label(loop)
+	for i, from := range []reg.GPPhysical{tilesOfA, lowerTilesOfA}[:high] {
+		tileLoad(4+i, 0, from, strideOfA)
+		pause()
+	}
+	for j := range wide {
+		tileLoad(6+j, 64*j, tilesOfB, strideOfB)
+		pause()
+	}
+	for i := range high {
+		for j := range wide {
+			tileDot(2*i+j, 4+i, 6+j)
+			pause()
+		}
+	}
+	ADDQ(I32(64), tilesOfA)
+	if high > 1 {
+		ADDQ(I32(64), lowerTilesOfA)
+	}
+	ADDQ(next, tilesOfB)
+	DECQ(steps)
+	JNZ(LabelRef(loop))
+	eachSum(tileStore)
+	emit("TILERELEASE", vex(0x78, 0x49, 0xc0))
+	RET()
+}
