@@ -80,6 +80,10 @@ func toQuads(dst, x []float32, groups int) {
 
 // multiplyQuads is Multiply for rows of groups.
 func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
+	if m >= tileQuadRows && longQuads() && usesTiles() {
+		w.multiplyQuadsOnTiles(c, a, m, j0, j1, bias)
+		return
+	}
 	l, words, long := w.wordLayout(), view[float32](w.Memory), longQuads()
 	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
 	highest := tileRows

@@ -38,18 +38,19 @@ func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 
 // All kernels for integers have the same bits.
 func TestQuadsHaveTheSameBits(t *testing.T) {
-	defer func(short, long bool) { hasShortQuads, hasQuads = short, long }(hasShortQuads, hasQuads)
-	short, long, kernels := hasShortQuads, hasQuads, 0
+	short, long, tiles, kernels := hasShortQuads, hasQuads, hasTiles, 0
+	defer func() { hasShortQuads, hasQuads, hasTiles = short, long, tiles }()
 	for _, size := range sizesOfRounded {
 		k, n := size[0], size[1]
 		var want []float32
 		Each(func(name string) {
-			for i := range 4 {
-				if hasShortQuads, hasQuads = i&1 > 0, i&2 > 0; hasShortQuads && !short || hasQuads && !long {
+			for i := range 8 {
+				hasShortQuads, hasQuads, hasTiles = i&1 > 0, i&2 > 0, i&4 > 0
+				if hasShortQuads && !short || hasQuads && !long || hasTiles && !tiles {
 					continue
 				}
 				r := rand.New(rand.NewPCG(13, uint64(k)))
-				const rows = 29
+				const rows = 37
 				a, bias := gaussians(r, rows*k), gaussians(r, n)
 				w, columns := newRounded(Int8, k, n, r)
 				if !w.quads() {
@@ -62,7 +63,7 @@ func TestQuadsHaveTheSameBits(t *testing.T) {
 				if want == nil {
 					want = got
 				} else if !slices.Equal(got, want) {
-					t.Errorf("%d×%d: %s, AVX-VNNI %v, AVX512-VNNI %v: other bits", k, n, name, hasShortQuads, hasQuads)
+					t.Errorf("%d×%d: %s, AVX-VNNI %v, AVX512-VNNI %v, tile units %v: other bits", k, n, name, hasShortQuads, hasQuads, hasTiles)
 				}
 			}
 		})

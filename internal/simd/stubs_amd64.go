@@ -131,10 +131,22 @@ func gemmQuadsAVX2(t *tileArgs)
 //go:noescape
 func gemmQuadsDotAVX2(t *tileArgs)
 
-// addTilesAVX512 sets C += A·B.
+// addPairTilesAVX512 sets C += A·B for pairs of bfloat16.
 //
 //go:noescape
-func addTilesAVX512(t *tileUnitArgs)
+func addPairTilesAVX512(t *tileUnitArgs)
+
+// addQuadTilesAVX512 sets C += A·B for fours of integers.
+//
+//go:noescape
+func addQuadTilesAVX512(t *tileUnitArgs)
+
+// addGroupAVX512 adds to rows of C the products of a group, whose sums of
+// integers are in rows of 32. a and b start with the two floats of each row and
+// column; b is a panel of 32 columns. Strides are in bytes.
+//
+//go:noescape
+func addGroupAVX512(c *float32, cRow int, sums, a *float32, aRow int, b *float32, rows, cols int)
 
 // transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
 // vector and k < depth. src has only rows values of i; the results for the

@@ -4,10 +4,11 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-// Products of pairs of bfloat16 on the tile units of Xeons (AMX). An instruction multiplies 16 rows by 16 columns, 16
-// pairs deep. Rows of A and panels of B are in the order that vectors read, too.
+// Products of words on the tile units of Xeons (AMX): pairs of bfloat16, and fours of integers. An instruction multiplies
+// 16 rows by 16 columns, 16 words deep. Rows of A and panels of B are in the order that vectors read, too.
 //
-// An element of C is, from the bias or 0 on, for every 16 pairs of a block of the sum, of which the last may be fewer:
+// Sums of integers are exact, so they have the bits of vectors. An element of C of pairs is, from the bias or 0 on, for
+// every 16 pairs of a block of the sum, of which the last may be fewer:
 //
 //	first, second = 0, 0
 //	for each pair { first += a.first·b.first; second += a.second·b.second } // each rounded once
@@ -17,11 +18,11 @@ import "golang.org/x/sys/cpu"
 // Attention and products with parameters use vectors everywhere: the former should not depend on whether keys are in a
 // cache, and the gradients of the latter not on padding.
 
-// hasTiles reports whether the processor has tile units for bfloat16 and the system saves their registers. Only tests
-// change it.
-var hasTiles = hasPairs && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
+// hasTiles reports whether the processor has tile units for both kinds of words and the system saves their registers.
+// Only tests change it.
+var hasTiles = hasPairs && hasQuads && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && cpu.X86.HasAMXInt8 && offersTiles()
 
-// usesTiles reports whether products of packed pairs are computed on tile units.
+// usesTiles reports whether products of packed words may be computed on tile units.
 func usesTiles() bool { return hasTiles && permitTiles() }
 
 // tileUnitArgs is the argument of the kernel: up to 32 rows of A and columns of B. Strides are in bytes. The generator
@@ -46,7 +47,7 @@ type tileConfig struct {
 	rows    [16]uint8
 }
 
-const tileSide = 16 // rows, columns and pairs of a tile
+const tileSide = 16 // rows, columns and words of a tile
 
 // set sets the size of a tile. A tile without rows or columns is not used.
 func (c *tileConfig) set(tile, rows, words int) {
@@ -57,12 +58,8 @@ func (c *tileConfig) set(tile, rows, words int) {
 
 // multiplyOnTiles is multiplyPairPanel on tile units.
 func multiplyOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int) {
-	for i := 0; i < m && !more; i++ {
-		if row := c.Data[i*c.Row:][:l.N]; bias != nil {
-			copy(row, bias)
-		} else {
-			clear(row)
-		}
+	if !more {
+		beginRows(c, m, l.N, bias)
 	}
 	if chain%tileSide == 0 {
 		chain = l.K // blocks consist of whole steps
@@ -71,42 +68,74 @@ func multiplyOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool, bia
 		for j := 0; j < l.N; j += 2 * tileSide {
 			rows, cols := min(2*tileSide, m-i), min(2*tileSide, l.N-j)
 			for k := 0; k < l.K; k += chain {
-				n := min(chain, l.K-k)
-				rest := n % tileSide
-				addOnTiles(c.from(i, j), a.from(i, k), rows, cols, (n-rest)/tileSide, tileSide, b[k*l.Width+j:], l.Width)
-				if rest > 0 {
-					k := k + n - rest
-					addOnTiles(c.from(i, j), a.from(i, k), rows, cols, 1, rest, b[k*l.Width+j:], l.Width)
-				}
+				addOnTiles(c.from(i, j), a.from(i, k), rows, cols, min(chain, l.K-k), b[k*l.Width+j:], l.Width, false)
 			}
 		}
 	}
 }
 
-// addOnTiles adds to up to 32 rows and columns of C the products of some steps of pairs each. Rows of B are width apart.
-func addOnTiles(c, a Mat, rows, cols, steps, pairs int, b []float32, width int) {
-	if steps == 0 {
-		return
+// tileQuadRows is the least number of rows for which fours are multiplied on tile units. For fewer, vectors wait for memory.
+const tileQuadRows = 8
+
+// multiplyQuadsOnTiles is multiplyQuads on tile units. A panel has 32 columns.
+func (w *Packed) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) {
+	l, words := w.wordLayout(), view[float32](w.Memory)
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	s.tile = grow(s.tile, 4*tileSide*tileSide)
+	sums := RowMajor(s.tile, 2*tileSide)
+	for j := j0; j < j1; j += l.Width {
+		cols := min(l.Width, j1-j)
+		var first []float32
+		if bias != nil {
+			first = bias[j:]
+		}
+		for i := 0; i < m; i += 2 * tileSide {
+			rows, to := min(2*tileSide, m-i), c.from(i, j)
+			beginRows(to, rows, cols, first)
+			for k := 0; k < l.K; k += 2 + groupWords {
+				clear(sums.Data)
+				x, y := a.from(i, k), words[l.At(k, j):]
+				addOnTiles(sums, x.from(0, 2), rows, cols, min(groupWords, l.K-k-2), y[2*l.Width:], l.Width, true)
+				addGroupAVX512(&to.Data[0], 4*to.Row, &sums.Data[0], &x.Data[0], 4*x.Row, &y[0], rows, cols)
+			}
+		}
 	}
-	t := tileUnitArgs{
-		a: &a.Data[0], aRow: 4 * a.Row, b: &b[0], bRow: 4 * width, c: &c.Data[0], cRow: 4 * c.Row,
-		steps: steps, high: 1, wide: 1,
+}
+
+// beginRows sets rows of C to the first biases, or to 0.
+func beginRows(c Mat, rows, cols int, bias []float32) {
+	for i := range rows {
+		if row := c.Data[i*c.Row:][:cols]; bias != nil {
+			copy(row, bias)
+		} else {
+			clear(row)
+		}
 	}
+}
+
+// addOnTiles adds to up to 32 rows and columns of C the products of n words of each: pairs, or fours if integers, whose
+// sums are integers in the places of floats. Rows of B are width apart.
+func addOnTiles(c, a Mat, rows, cols, n int, b []float32, width int, integers bool) {
+	t := tileUnitArgs{aRow: 4 * a.Row, bRow: 4 * width, c: &c.Data[0], cRow: 4 * c.Row}
 	t.config.palette = 1
 	upper, left := min(rows, tileSide), min(cols, tileSide)
 	lower, right := rows-upper, cols-left
-	if lower > 0 {
-		t.high = 2
+	t.high, t.wide = 1+min(lower, 1), 1+min(right, 1)
+	for k := 0; k < n; k += t.steps * tileSide {
+		words := min(tileSide, n-k)
+		t.a, t.b, t.steps = &a.Data[k], &b[k*width], max(1, (n-k)/tileSide)
+		for i, height := range [2]int{upper, lower} {
+			t.config.set(2*i, height, left) // sums
+			t.config.set(2*i+1, height, right)
+			t.config.set(4+i, height, words) // A
+		}
+		t.config.set(6, words, left) // B
+		t.config.set(7, words, right)
+		if integers {
+			addQuadTilesAVX512(&t)
+		} else {
+			addPairTilesAVX512(&t)
+		}
 	}
-	if right > 0 {
-		t.wide = 2
-	}
-	for i, height := range [2]int{upper, lower} {
-		t.config.set(2*i, height, left) // sums
-		t.config.set(2*i+1, height, right)
-		t.config.set(4+i, height, pairs) // A
-	}
-	t.config.set(6, pairs, left) // B
-	t.config.set(7, pairs, right)
-	addTilesAVX512(&t)
 }

@@ -227,9 +227,16 @@ these are nil, and are computed in chains of chain steps. It prefetches the numb
 	},
 	{
 		name:  "tile_units",
-		about: "Products of pairs of bfloat16 on tile units.",
+		about: "Products of words on tile units.",
 		kernels: []kernel{
-			{name: "addTiles", asm: "(t *tileUnitArgs)", byHand: true, code: only(avx512, addTiles), does: "sets C += A·B."},
+			{name: "addPairTiles", asm: "(t *tileUnitArgs)", byHand: true, code: only(avx512, addTiles(tileDotPairs)),
+				does: "sets C += A·B for pairs of bfloat16."},
+			{name: "addQuadTiles", asm: "(t *tileUnitArgs)", byHand: true, code: only(avx512, addTiles(tileDotQuads)),
+				does: "sets C += A·B for fours of integers."},
+			{name: "addGroup", asm: "(c *float32, cRow int, sums, a *float32, aRow int, b *float32, rows, cols int)",
+				byHand: true, code: only(avx512, addGroup),
+				does: `adds to rows of C the products of a group, whose sums of integers are in rows of 32. a and b start with
+the two floats of each row and column; b is a panel of 32 columns. Strides are in bytes.`},
 		},
 	},
 	{

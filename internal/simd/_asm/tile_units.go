@@ -56,9 +56,17 @@ func tileStore(t, disp int, base, stride reg.GPPhysical) {
 	emit(text, vex(0x7a, 0x4b, sib(t, uint32(disp), base, stride)...), base, stride)
 }
 
-// tileDot adds to tile c the products of pairs of tiles a and b.
-func tileDot(c, a, b int) {
+// tileDot is an instruction that adds to tile c the products of words of tiles a and b.
+type tileDot func(c, a, b int)
+
+// tileDotPairs is for pairs of bfloat16.
+func tileDotPairs(c, a, b int) {
 	emit(fmt.Sprintf("TDPBF16PS T%d, T%d, T%d", b, a, c), vex(0x02|byte(^b&15)<<3, 0x5c, 0xc0|byte(c)<<3|byte(a)))
+}
+
+// tileDotQuads is for four bytes of A without and of B with a sign.
+func tileDotQuads(c, a, b int) {
+	emit(fmt.Sprintf("TDPBUSD T%d, T%d, T%d", b, a, c), vex(0x01|byte(^b&15)<<3, 0x5e, 0xc0|byte(c)<<3|byte(a)))
 }
 
 // apart is the number of other instructions between two instructions on tiles. Shared machines run
@@ -76,7 +84,11 @@ func pause() {
 
 // addTiles writes the kernel. Tiles 0 to 3 are sums: upper left, upper right, lower left, lower right. Tiles 4 and 5 are
 // of A, 6 and 7 of B.
-func addTiles(avxProgram) {
+func addTiles(dot tileDot) func(avxProgram) {
+	return func(avxProgram) { addEachTiles(dot) }
+}
+
+func addEachTiles(dot tileDot) {
 	args := pointer("t")
 	at := func(field string) Mem { return Mem{Base: args, Disp: tileUnitArg(field)} }
 	LEAQ(at("config"), reg.RAX)
@@ -86,19 +98,19 @@ func addTiles(avxProgram) {
 	JE(LabelRef(flat))
 	CMPQ(at("wide"), U8(1))
 	JE(LabelRef(narrow))
-	addTilesOf(at, 2, 2)
+	addTilesOf(dot, at, 2, 2)
 	Label(narrow)
-	addTilesOf(at, 2, 1)
+	addTilesOf(dot, at, 2, 1)
 	Label(flat)
 	CMPQ(at("wide"), U8(1))
 	JE(LabelRef(narrowFlat))
-	addTilesOf(at, 1, 2)
+	addTilesOf(dot, at, 1, 2)
 	Label(narrowFlat)
-	addTilesOf(at, 1, 1)
+	addTilesOf(dot, at, 1, 1)
 }
 
 // addTilesOf writes the kernel for a number of tiles of rows and of columns.
-func addTilesOf(at func(field string) Mem, high, wide int) {
+func addTilesOf(dot tileDot, at func(field string) Mem, high, wide int) {
 	eachSum := func(do func(t, disp int, base, stride reg.GPPhysical)) {
 		MOVQ(at("c"), tilesOfC)
 		MOVQ(at("cRow"), strideOfC)
@@ -139,7 +151,7 @@ func addTilesOf(at func(field string) Mem, high, wide int) {
 	}
 	for i := range high {
 		for j := range wide {
-			tileDot(2*i+j, 4+i, 6+j)
+			dot(2*i+j, 4+i, 6+j)
 			pause()
 		}
 	}
@@ -153,4 +165,35 @@ func addTilesOf(at func(field string) Mem, high, wide int) {
 	eachSum(tileStore)
 	emit("TILERELEASE", vex(0x78, 0x49, 0xc0))
 	RET()
+}
+
+// addGroup writes the kernel that scales sums of integers and adds them to C, in the order of gemmQuads.
+func addGroup(s avxProgram) {
+	c, cRow, sums := pointer("c"), pointer("cRow"), pointer("sums")
+	a, aRow, b, rows := pointer("a"), pointer("aRow"), pointer("b"), pointer("rows")
+	columns := s.twoVectors(pointer("cols"))
+	var scales, totals [2]reg.VecVirtual
+	for v := range columns {
+		scales[v], totals[v] = s.reg(), s.reg()
+		VMOVUPS(Mem{Base: b, Disp: 64 * v}, scales[v])
+		VMOVUPS(Mem{Base: b, Disp: 128 + 64*v}, totals[v])
+	}
+	s.repeat(rows, func() {
+		scale, zero := s.reg(), s.reg()
+		VBROADCASTSS(Mem{Base: a}, scale)
+		VBROADCASTSS(Mem{Base: a, Disp: 4}, zero)
+		for v := range columns {
+			sum, old := s.reg(), s.reg()
+			VCVTDQ2PS(Mem{Base: sums, Disp: 64 * v}, sum)
+			VMULPS(scales[v], sum, sum)
+			s.readAt(Mem{Base: c, Disp: 64 * v}, &columns[v], old)
+			VFMADD231PS(scale, sum, old)
+			VFMADD231PS(totals[v], zero, old)
+			s.writeAt(old, &columns[v], Mem{Base: c, Disp: 64 * v})
+		}
+		ADDQ(I32(128), sums)
+		ADDQ(cRow, c)
+		ADDQ(aRow, a)
+	})
+	s.end()
 }
