@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakePeer takes 3 ms for everything and cannot train.
+// fakePeer takes 3 ms for everything. ONNX Runtime cannot train, and OpenVINO is not installed.
 func fakePeer(library string) {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -57,6 +57,8 @@ func fakePeer(library string) {
 			panic(err)
 		}
 		switch {
+		case library == "openvino":
+			fmt.Println(`{"missing": "ModuleNotFoundError: No module named 'openvino'"}`)
 		case r.Op == "version":
 			fmt.Println(`{"version": "1.2.3+cpu"}`)
 		case strings.HasSuffix(r.Op, "-train") && library == "onnxruntime":
@@ -164,14 +166,14 @@ func TestCompareTables(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"Operations", "Encoding", "Encoding in lower precision", "Prompts", "Generation", "Loading"}; !slices.Equal(tables, want) {
+	if want := []string{"Operations", "Encoding", "Encoding in lower precision", "Encoding in Go", "Prompts", "Generation", "Loading"}; !slices.Equal(tables, want) {
 		t.Errorf("tables %q, want %q", tables, want)
 	}
 }
 
-// A library whose logits of a small decoder differ from attn's is not measured.
-func TestCheckLogits(t *testing.T) {
-	for _, s := range small {
+// A library whose outputs of a small model differ from attn's is not measured.
+func TestCheckOutputs(t *testing.T) {
+	for _, s := range append(smallEncoders, smallDecoders...) {
 		m, err := s.load(models.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -182,17 +184,17 @@ func TestCheckLogits(t *testing.T) {
 	}
 	want := []float32{1, 2, 3, 4, 5, 6}
 	for text, got := range map[string][]float32{
-		"":                             {1, 2, 3, 4, 5.0009, 6},
-		"llama.cpp has 5 logits, want": {1, 2, 3, 4, 5},
-		"llama.cpp computes something else: logit 1 of token 1 is 5.0100, want 5.0000": {1, 2, 3, 4, 5.01, 6},
-		"logit 2 of token 0 is NaN": {1, 2, float32(math.NaN()), 4, 5, 6},
+		"":                              {1, 2, 3, 4, 5.0009, 6},
+		"llama.cpp has 5 outputs, want": {1, 2, 3, 4, 5},
+		"llama.cpp computes something else: output 1 of token 1 is 5.0100, want 5.0000": {1, 2, 3, 4, 5.01, 6},
+		"output 2 of token 0 is NaN": {1, 2, float32(math.NaN()), 4, 5, 6},
 	} {
-		if err := sameLogits("llama.cpp", got, want, 3); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+		if err := sameOutputs("llama.cpp", got, want, 3); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("error %v, want %q", err, text)
 		}
 	}
 	code, _, messages := compareWith(t, "works", "--only", "generate Llama 135M int8")
-	if want := "a small Llama: CTranslate2 has 0 logits, want 1111"; code != exitFailed || !strings.Contains(messages, want) {
+	if want := "a small Llama: CTranslate2 has 0 outputs, want 1111"; code != exitFailed || !strings.Contains(messages, want) {
 		t.Errorf("exit code %d, no %q in %q", code, want, messages)
 	}
 }

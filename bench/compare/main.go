@@ -198,10 +198,8 @@ func (s settings) table(
 			return nil, err
 		}
 		defer p.stop()
-		if p.checked && p.missing == "" {
-			if err := checkLogits(p, s.threads); err != nil {
-				return nil, err
-			}
+		if err := checkOutputs(p, s.threads); err != nil {
+			return nil, err
 		}
 		peers, t.Peers = append(peers, p), append(t.Peers, history.Version{Name: p.name, Version: p.version})
 	}

@@ -67,6 +67,30 @@ func encodeTasks(threads int) []task {
 	return tasks
 }
 
+// goTasks returns the rows for an encoder beside other libraries in Go, which read its directory.
+func goTasks(threads int) []task {
+	var tasks []task
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-go", os.Getpid()))
+	for _, x := range [][2]int{{1, 16}, {1, 128}, {32, 128}} {
+		t := encoders[0].encode(threads, x[0], x[1], tensor.Float32)
+		t.table, t.name = "Encoding in Go", strings.Replace(t.name, "encode", "encode in Go", 1)
+		t.libraries, t.request.File = []string{"hugot", "cybertron"}, dir
+		start := t.start
+		t.start = func() (bench.Measurer, error) {
+			if err := os.Mkdir(dir, 0o777); err != nil {
+				return bench.Measurer{}, err
+			}
+			if err := encoders[0].write(dir, safetensors.F32, randomWeights); err != nil {
+				return bench.Measurer{}, err
+			}
+			return start()
+		}
+		t.end = func() error { return os.RemoveAll(dir) }
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
 // promptTasks returns the rows for decoders that read a prompt.
 func promptTasks(threads int) []task {
 	var tasks []task
@@ -102,7 +126,7 @@ func (s shape) encode(threads, batch, length int, precision tensor.Numbers) task
 		name, table = name+" "+precision.String(), "Encoding in lower precision"
 	}
 	return task{
-		table: table, name: name, libraries: usual,
+		table: table, name: name, libraries: []string{"torch", "onnxruntime", "openvino"},
 		request: request{
 			Work:   bench.Work{Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width},
 			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: precision.String(),
@@ -136,10 +160,11 @@ func (s shape) encode(threads, batch, length int, precision tensor.Numbers) task
 // prompt is a task that reads a prompt into an empty cache and computes the logits of its last token.
 func (s shape) prompt(threads, length int, precision tensor.Numbers) task {
 	return task{
-		table: "Prompts", name: fmt.Sprintf("prompt %s L%d %s", s.name, length, precision), libraries: []string{"torch", "llama.cpp"},
-		request: s.decoding("prompt", length, precision),
-		start:   s.reads(threads, models.Options{Precision: precision}, 0, length, 0),
-		share:   func(r bench.Result) string { return fmt.Sprintf("%.0f tokens/s", 1000*float64(length)/r.Median) },
+		table: "Prompts", name: fmt.Sprintf("prompt %s L%d %s", s.name, length, precision),
+		libraries: []string{"torch", "llama.cpp", "openvino"},
+		request:   s.decoding("prompt", length, precision),
+		start:     s.reads(threads, models.Options{Precision: precision}, 0, length, 0),
+		share:     func(r bench.Result) string { return fmt.Sprintf("%.0f tokens/s", 1000*float64(length)/r.Median) },
 	}
 }
 

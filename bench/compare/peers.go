@@ -18,16 +18,19 @@ import (
 // server is the path of the server for other libraries, relative to the root of the repository.
 const server = "bench/peers/peers.py"
 
+// goServer is the directory of the server for libraries in Go, which is a separate module.
+const goServer = "bench/peers/go"
+
 // install explains how to install the requirements of the server.
 const install = `install PyTorch and ONNX Runtime with
     python3 -m venv bench/peers/.venv
     bench/peers/.venv/bin/pip install -r bench/peers/requirements.txt
 and say --python bench/peers/.venv/bin/python`
 
-// held are environment variables that restrict PyTorch and CTranslate2 to the instructions that attn uses: variables
-// of the libraries themselves, of oneDNN and of MKL. Other libraries have no such variable.
+// held are environment variables that restrict PyTorch, CTranslate2, OpenVINO and hugot to the instructions that attn
+// uses: variables of the libraries themselves, of oneDNN, of MKL and of GoMLX. Other libraries have no such variable.
 var held = map[string][]string{
-	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2", "CT2_FORCE_CPU_ISA=AVX2"},
+	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2", "CT2_FORCE_CPU_ISA=AVX2", "GOMLX_SIMD_AVX512=0"},
 }
 
 // library is a library that attn is compared with.
@@ -35,18 +38,25 @@ type library struct {
 	name string // the usual name
 	// where explains how to install an optional library; without it, its figures are missing.
 	where string
-	// checked libraries read a decoder that attn reads too, and must compute the same logits.
-	checked bool
+	// checked are models that the library reads from a directory; it must compute the same as attn.
+	checked []shape
+	inGo    bool // the server for it is the program in goServer
 }
 
-const generateRequirements = "pip install -r bench/peers/generate_requirements.txt"
+const (
+	generateRequirements = "pip install -r bench/peers/generate_requirements.txt"
+	openvinoRequirements = "pip install -r bench/peers/openvino_requirements.txt"
+)
 
 var libraries = map[string]library{
 	"torch":       {name: "PyTorch"},
 	"onnxruntime": {name: "ONNX Runtime"},
 	"tokenizers":  {name: "tokenizers"},
-	"ctranslate2": {name: "CTranslate2", where: generateRequirements, checked: true},
-	"llama.cpp":   {name: "llama.cpp", where: generateRequirements, checked: true},
+	"ctranslate2": {name: "CTranslate2", where: generateRequirements, checked: smallDecoders},
+	"llama.cpp":   {name: "llama.cpp", where: generateRequirements, checked: smallDecoders},
+	"openvino":    {name: "OpenVINO", where: openvinoRequirements, checked: append(smallEncoders, smallDecoders...)},
+	"hugot":       {name: "hugot", inGo: true, checked: smallEncoders},
+	"cybertron":   {name: "cybertron", inGo: true, checked: smallEncoders},
 }
 
 // peer is a library that runs in a separate process.
@@ -67,7 +77,7 @@ type answer struct {
 	Unsupported string    `json:"unsupported"`
 	Error       string    `json:"error"`
 	Missing     string    `json:"missing"`
-	Logits      []float32 `json:"logits"`
+	Outputs     []float32 `json:"outputs"`
 	Version     string    `json:"version"`
 }
 
@@ -86,8 +96,12 @@ func startPeer(ctx context.Context, python, name string) (*peer, error) {
 	}
 	p := &peer{library: libraries[name], said: new(bytes.Buffer)}
 	p.cmd = exec.CommandContext(ctx, python, server, name)
-	p.cmd.Stderr = p.said
-	p.cmd.Env = append(os.Environ(), held[simd.Implementation()]...)
+	env := append(os.Environ(), held[simd.Implementation()]...)
+	if p.inGo {
+		p.cmd = exec.CommandContext(ctx, "go", "-C", goServer, "run", ".", name)
+		env = append(env, "GOEXPERIMENT=simd") // without which hugot's products have no vectors
+	}
+	p.cmd.Stderr, p.cmd.Env = p.said, env
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -101,6 +115,10 @@ func startPeer(ctx context.Context, python, name string) (*peer, error) {
 		return nil, fmt.Errorf("start %s: %w\n%s", p.name, err, install)
 	}
 	a, err := p.exchange(map[string]string{"op": "version"})
+	if err != nil && p.inGo { // its modules cannot be downloaded, or need another release of Go
+		p.version, p.missing = "not built", err.Error()
+		return p, nil
+	}
 	if err != nil {
 		p.stop()
 		return nil, fmt.Errorf("%w\n%s", err, install)

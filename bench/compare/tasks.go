@@ -34,6 +34,7 @@ func allTasks(threads int) []task {
 	}
 	tasks = append(tasks, translatorTask(threads))
 	tasks = append(tasks, encodeTasks(threads)...)
+	tasks = append(tasks, goTasks(threads)...)
 	tasks = append(tasks, promptTasks(threads)...)
 	tasks = append(tasks, generateTasks(threads)...)
 	return append(tasks, loadTasks(threads)...)
@@ -60,9 +61,9 @@ type request struct {
 	Clip      float64 `json:"clip,omitempty"`
 	Storage   string  `json:"storage,omitempty"` // this and the following for a decoder
 	Bias      bool    `json:"bias,omitempty"`
-	File      string  `json:"file,omitempty"` // for a tokenizer
+	File      string  `json:"file,omitempty"` // for a tokenizer, or a library in Go
 	Text      string  `json:"text,omitempty"`
-	IDs       []int   `json:"ids,omitempty"` // text for the comparison of logits, with the decoder in File
+	IDs       []int   `json:"ids,omitempty"` // text for the comparison of outputs, with the model in File
 	Threads   int     `json:"threads"`
 	Time      float64 `json:"time"` // seconds
 }

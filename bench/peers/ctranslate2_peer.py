@@ -49,8 +49,8 @@ def load(d, storage, threads):
         return ctranslate2.Generator(path, device="cpu", compute_type=storage, intra_threads=threads)
 
 
-def logits(w):
-    """What follows each of a text's tokens."""
+def outputs(w):
+    """The logits of what follows each of a text's tokens."""
     return np.array(load(decoders.of_directory(w.file), "float32", w.threads).forward_batch([w.ids]))[0]
 
 

@@ -40,22 +40,25 @@ class Decoder:
         return self.tensor("model.embed_tokens.weight", self.vocab, self.width)
 
 
-def of_work(w):
+def drawn():
     """Random numbers of about 0.03, and 1 for the gains of norms; the same few again and again, which is faster."""
     some = (np.random.default_rng(1).standard_normal(1 << 20) / 30).astype(np.float32)
 
     def tensor(name, *shape):
-        if "norm" in name:
+        if "norm" in name.lower() and name.endswith("weight"):
             return np.ones(shape, np.float32)
         return np.resize(some, math.prod(shape)).reshape(shape)
 
-    return Decoder(w.layers, w.h, w.g, w.width, w.hidden, w.vocab, 1e5, 1e-5, w.bias, tensor)
+    return tensor
 
 
-def of_directory(path):
-    """The decoder in a directory in the form of Hugging Face, whose weights are float32."""
+def of_work(w):
+    return Decoder(w.layers, w.h, w.g, w.width, w.hidden, w.vocab, 1e5, 1e-5, w.bias, drawn())
+
+
+def read(path):
+    """What config.json says in a directory in the form of Hugging Face, and its tensors, which are float32."""
     path = pathlib.Path(path)
-    c = json.loads((path / "config.json").read_text())
     data = (path / "model.safetensors").read_bytes()
     end = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:end])
@@ -67,6 +70,12 @@ def of_directory(path):
         begin, stop = info["data_offsets"]
         return np.frombuffer(data[end + begin : end + stop], np.float32).reshape(shape)
 
+    return json.loads((path / "config.json").read_text()), tensor
+
+
+def of_directory(path):
+    """The decoder in a directory."""
+    c, tensor = read(path)
     return Decoder(
         c["num_hidden_layers"], c["num_attention_heads"], c["num_key_value_heads"], c["hidden_size"],
         c["intermediate_size"], c["vocab_size"], c["rope_theta"], c["rms_norm_eps"], c["model_type"] == "qwen2", tensor,

@@ -88,8 +88,8 @@ def load(d, kind, tokens, threads, **options):
         return llama_cpp.Llama(path, n_ctx=tokens, n_threads=threads, n_threads_batch=threads, verbose=False, **options)
 
 
-def logits(w):
-    """What follows each of a text's tokens."""
+def outputs(w):
+    """The logits of what follows each of a text's tokens."""
     m = load(decoders.of_directory(w.file), Type.F32, 64, w.threads, logits_all=True, type_k=Type.F32, type_v=Type.F32)
     m.eval(w.ids)
     return m.scores[: len(w.ids)]

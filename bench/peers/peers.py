@@ -1,17 +1,17 @@
 """Measures another library on the work that `attn bench` measures.
 
-    python peers.py torch|onnxruntime|ctranslate2|llama.cpp|tokenizers
+    python peers.py torch|onnxruntime|ctranslate2|llama.cpp|openvino|tokenizers
 
 A server on standard input and output: each line is a JSON object with op, b, h, g, lq, lk, e, v, width, causal, mask,
 dropout, weights as `attn bench --json` prints them, threads, and time in seconds; it is answered by a line with ms_median,
 ms_min, ms_max and form, which says what was run, or unsupported, or error. {"op": "version"} is answered by version,
-or missing where the library is not installed, and {"op": "logits"} with the file of a decoder and ids by logits, so
-that the caller can check that both compute the same. So a caller can take turns and pays for the imports
-once.
+or missing where the library is not installed, and {"op": "outputs"} with the directory of a model and ids by outputs,
+the hidden states of an encoder or the logits of a decoder, so that the caller can check that both compute the same. So
+a caller can take turns and pays for the imports once.
 
 The module of a library has its version; operations, functions by the names of what they do, which take a Work and
 return ways to do it: functions that do it once, by their names; where something comes before each of them, prepare;
-and for decoders, logits. Where there are several ways, each is tried shortly and the fastest is measured.
+and where they can be checked, outputs. Where there are several ways, each is tried shortly and the fastest is measured.
 """
 
 import gc
@@ -122,8 +122,8 @@ class Server:
         try:
             if request["op"] == "version":
                 return {"version": self.peer.version}
-            if request["op"] == "logits":
-                return {"logits": [float(x) for x in self.peer.logits(Work(request)).flat]}
+            if request["op"] == "outputs":
+                return {"outputs": [float(x) for x in self.peer.outputs(Work(request)).flat]}
             seconds = request.pop("time", 1.0)
             self.prepare(request, seconds)
             times = timed(self.call, seconds)
@@ -137,7 +137,7 @@ class Server:
 def main():
     names = {
         "torch": "torch_peer", "onnxruntime": "onnx_peer", "ctranslate2": "ctranslate2_peer", "llama.cpp": "llama_peer",
-        "tokenizers": "tokenizers_peer",
+        "openvino": "openvino_peer", "tokenizers": "tokenizers_peer",
     }  # fmt: skip
     if len(sys.argv) != 2 or sys.argv[1] not in names:
         print("usage: python peers.py " + "|".join(names), file=sys.stderr)
