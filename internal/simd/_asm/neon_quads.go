@@ -7,9 +7,10 @@ import (
 )
 
 // gemmQuads writes the kernel for tiles of up to six rows by four vectors, which are 24 sums of integers. It needs the
-// dot-product extension, which multiplies bytes with sign: those of A are reduced by 128, and the sums of a column
-// begin with 128·Σ b. That Σ b is the integer nearest to the quotient of the total and the scale, because it is
-// less than 2¹⁴ and each was rounded to 24 bits. If the total has overflowed, the result is not finite anyway.
+// dot-product extension, whose SDOT multiplies bytes with sign: the kernel subtracts 128 from those of A, and begins the
+// sums of a column with 128·Σ b. It divides the total by the scale and rounds, which gives Σ b: this is below 2¹⁴, and
+// total and quotient are each rounded to 24 bits. For a column of zeros 0/0 becomes 0. If the total has overflowed, the
+// result is not finite anyway. USDOT multiplies bytes without sign by bytes with sign, but fewer processors have it.
 func (f *neonProgram) gemmQuads() {
 	t := newArguments(f, tileArg)
 	q := &neonQuads{neonProgram: f, offset: f.X(), b: t.field("b").(a64.X), left: t.field("depth").(a64.X), most: f.X()}
@@ -42,19 +43,19 @@ const quadVectors = 4
 
 // group writes the code for a group, whose sums are added to C. It moves b and offset to the next one.
 func (q *neonQuads) group() {
-	words, at, b, loop := q.X(), q.X(), q.X(), q.NewLabel("words")
+	words, bytes, b, loop := q.X(), q.X(), q.X(), q.NewLabel("words")
 	q.Do("CMP", q.most, q.left)
 	q.Do("CSEL", "LT", q.left, q.most, words)
 	q.Do("SUB", words, q.left)
-	q.Do("ADD", 8, q.offset, at)
+	q.Do("ADD", 8, q.offset, bytes)
 	q.Do("ADD", 2*quadVectors*vectorBytes, q.b, b)
 	sums := q.begin()
 	q.Bind(loop)
-	q.four(sums, at, b)
+	q.four(sums, bytes, b)
 	q.Do("SUBS", 4, words, words)
 	q.Do("BNE", loop)
 	q.finish(sums)
-	q.Do("MOVD", at, q.offset)
+	q.Do("MOVD", bytes, q.offset)
 	q.Do("MOVD", b, q.b)
 }
 
@@ -80,15 +81,15 @@ func (q *neonQuads) begin() [][]a64.V {
 	return sums
 }
 
-// four adds the products of four words, and moves at and b behind them.
-func (q *neonQuads) four(sums [][]a64.V, row, b a64.X) {
+// four adds the products of four words, at bytes into the rows and at b of the panel, and moves both behind the words.
+func (q *neonQuads) four(sums [][]a64.V, bytes, b a64.X) {
 	top := q.y[0]
 	q.TopBits(top)
 	for r, x := range q.x {
-		q.LDRQ(x, a64.Indexed(q.a[r], row))
+		q.LDRQ(x, a64.Indexed(q.a[r], bytes))
 		q.EOR(x, x, top) // less 128
 	}
-	q.Do("ADD", vectorBytes, row)
+	q.Do("ADD", vectorBytes, bytes)
 	for n := range 4 * quadVectors {
 		y := q.y[n%2]
 		q.LDRQ(y, at(b, n))
@@ -154,22 +155,27 @@ func (f *neonProgram) toQuads() {
 		f.FMUL(v[0], v[0], scale)
 		f.STRS(scale, a64.At(dst, 0))
 		f.STRS(v[0], a64.At(dst, 4))
-		f.Do("ADD", 8, dst)
-		for i := range groupWords {
-			f.LDRQ(v[i%4], at(x, i))
-			f.FMUL(v[i%4], v[i%4], inverse)
-			f.FCVTNS(v[i%4], v[i%4])
-			f.SUB(v[i%4], v[i%4], zero)
-			if i%4 == 3 {
-				f.UZP1H(v[0], v[0], v[1])
-				f.UZP1H(v[2], v[2], v[3])
-				f.UQXTNH(v[0], v[0])
-				f.UQXTNH2(v[0], v[2])
-				f.STRQ(v[0], at(dst, i/4))
-			}
-		}
+		f.move(8, dst)
+		f.toIntegers(dst, x, inverse, zero, v)
 		f.move(4*groupWords, dst)
-		f.move(16*groupWords, x)
+		f.move(vectorBytes*groupWords, x)
 	})
 	f.Return()
+}
+
+// toIntegers writes the integers nearest to x·inverse, less zero and at most 255, as bytes. It overwrites v.
+func (f *neonProgram) toIntegers(dst, x a64.X, inverse, zero a64.V, v []a64.V) {
+	for i := range groupWords / len(v) {
+		for n, y := range v {
+			f.LDRQ(y, at(x, len(v)*i+n))
+			f.FMUL(y, y, inverse)
+			f.FCVTNS(y, y)
+			f.SUB(y, y, zero)
+		}
+		f.UZP1H(v[0], v[0], v[1])
+		f.UZP1H(v[2], v[2], v[3])
+		f.UQXTNH(v[0], v[0])
+		f.UQXTNH2(v[0], v[2])
+		f.STRQ(v[0], at(dst, i))
+	}
 }
