@@ -62,23 +62,32 @@ func quadsFormula(a, bias []float32, columns [][]float32) (c []float32) {
 	return c
 }
 
-// The kernels round groups to the bits of generic Go.
+// The kernels round groups to the bits of generic Go. Of a group that is not finite, only the scale counts.
 func TestToQuads(t *testing.T) {
+	const groups = 54
 	r := rand.New(rand.NewPCG(11, 12))
-	x := gaussians(r, 50*groupSteps)
-	for g := range 50 {
-		for i := range groupSteps {
-			x[g*groupSteps+i] *= float32(math.Ldexp(1, 5*g-140))
-		}
+	x := gaussians(r, groups*groupSteps)
+	for i := range x {
+		x[i] *= float32(math.Ldexp(1, min(5*(i/groupSteps), 245)-140))
 	}
-	want := make([]float32, 50*(2+groupWords))
-	toQuadsGeneric(want, x, 50)
+	for g, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32} {
+		x[(50+g)*groupSteps+77] = float32(v)
+	}
+	x[53*groupSteps+1] = -math.MaxFloat32
+	want := make([]float32, groups*(2+groupWords))
+	toQuadsGeneric(want, x, groups)
 	Each(func(name string) {
 		got := make([]float32, len(want))
-		toQuads(got, x, 50)
-		for i := range want {
-			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-				t.Fatalf("%s: word %d of group %d is %08x, want %08x", name, i%(2+groupWords), i/(2+groupWords), math.Float32bits(got[i]), math.Float32bits(want[i]))
+		toQuads(got, x, groups)
+		for g := range groups {
+			a, b := groupAt(got, g*groupSteps), groupAt(want, g*groupSteps)
+			if !same(a[:2], b[:2]) {
+				t.Fatalf("%s: scale and offset of group %d are %v, want %v", name, g, a[:2], b[:2])
+			}
+			for i := 2; i < len(a) && b[0] == b[0]; i++ {
+				if v, w := math.Float32bits(a[i]), math.Float32bits(b[i]); v != w {
+					t.Fatalf("%s: word %d of group %d is %08x, want %08x", name, i, g, v, w)
+				}
 			}
 		}
 	})
