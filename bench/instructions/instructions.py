@@ -26,9 +26,10 @@ WORK = [
     ("the same, bfloat16", "internal/simd", "BenchmarkPackedMultiply/{}/rows=128/format=3$", 128 * 768**2),
     ("the same, int8", "internal/simd", "BenchmarkPackedMultiply/{}/rows=128/format=4$", 128 * 768**2),
     ("layer 768 × 768, one row, float32", "internal/simd", "BenchmarkPackedMultiply/{}/rows=1$/format=1$", 768**2),
+    ("the same, int8", "internal/simd", "BenchmarkPackedMultiply/{}/rows=1$/format=4$", 768**2),
     ("attention, 12 heads of 512 tokens", "internal/flash", "BenchmarkForward/1_12_512_512_64", 2 * 12 * 512 * 512 * 64),
 ]
-MACHINES = {"neon": ("arm64", "qemu-aarch64", []), "avx2": ("amd64", "qemu-x86_64", ["-cpu", "max"])}
+MACHINES = {"neon": ("arm64", "qemu-aarch64", ["-cpu", "max"]), "avx2": ("amd64", "qemu-x86_64", ["-cpu", "max"])}
 
 
 def count(qemu, plugin, binary, kernel, pattern, times):

@@ -75,6 +75,8 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 // gemmKernel calls the kernel for the given number of vectors, or for stored numbers.
 func gemmKernel(t *tileArgs, kernel int) {
 	switch {
+	case kernel == kernelQuads:
+		gemmQuadsNEON(t)
 	case kernel == kernelInt8:
 		gemmInt8NEON(t)
 	case kernel == kernelBFloat16:
@@ -187,6 +189,21 @@ func fromInt8(dst []float32, x []int8) {
 // toBFloat16 sets dst[i] to the bfloat16 nearest to x[i].
 func toBFloat16(dst []uint16, x []float32) {
 	toBFloat16Generic(dst, x)
+}
+
+// toQuads rounds n groups of 128 floats to integers. A group becomes 34 words:
+// its scale, -scale times its zero point, and 32 times four integers.
+func toQuads(dst, x []float32, groups int) {
+	if groups == 0 {
+		toQuadsGeneric(dst, x, groups)
+		return
+	}
+	switch active {
+	case neon:
+		toQuadsNEON(&dst[0], &x[0], groups)
+	default:
+		toQuadsGeneric(dst, x, groups)
+	}
 }
 
 // toInt8 sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse.

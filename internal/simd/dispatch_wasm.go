@@ -183,6 +183,12 @@ func toBFloat16(dst []uint16, x []float32) {
 	toBFloat16Generic(dst, x)
 }
 
+// toQuads rounds n groups of 128 floats to integers. A group becomes 34 words:
+// its scale, -scale times its zero point, and 32 times four integers.
+func toQuads(dst, x []float32, groups int) {
+	toQuadsGeneric(dst, x, groups)
+}
+
 // toInt8 sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse.
 func toInt8(dst []int8, x []float32, inverse float64) {
 	toInt8Generic(dst, x, inverse)

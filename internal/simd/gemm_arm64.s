@@ -24534,3 +24534,1439 @@ startDone341:
 	SUBS $1, R9, R9
 	BNE repeat321
 	RET
+
+// gemmQuadsNEON adds A·B to C for groups of 8-bit integers, a tile of up to six
+// rows and a whole panel. For each group, integers are multiplied and added as
+// integers; the sum is multiplied by the scales and added to a float.
+//
+// func gemmQuadsNEON(t *tileArgs)
+TEXT ·gemmQuadsNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 24(R0), R2
+	MOVD 56(R0), R3
+	MOVD (R0), R5
+	MOVD 8(R0), R6
+	MOVD 40(R0), R7
+	MOVD 48(R0), R8
+	MOVD $0, R1
+	MOVD $32, R4
+	MOVD 64(R0), R9
+	CMP $6, R9
+	BNE rowsElse1
+	MOVD R5, R9
+	ADD R6, R9
+	MOVD R9, R10
+	ADD R6, R10
+	MOVD R10, R11
+	ADD R6, R11
+	MOVD R11, R12
+	ADD R6, R12
+	MOVD R12, R13
+	ADD R6, R13
+	MOVD R7, R14
+	ADD R8, R14
+	MOVD R14, R15
+	ADD R8, R15
+	MOVD R15, R16
+	ADD R8, R16
+	MOVD R16, R17
+	ADD R8, R17
+	MOVD R17, R19
+	ADD R8, R19
+
+group2:
+	CMP R4, R3
+	CSEL LT, R3, R4, R20
+	SUB R20, R3
+	ADD $8, R1, R21
+	ADD $128, R2, R22
+	WORD $0x3dc00046 // ldr q6, [x2]
+	WORD $0x3dc01048 // ldr q8, [x2, #64]
+	WORD $0x6e26fd08 // fdiv v8.4s, v8.4s, v6.4s
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x4f275508 // shl v8.4s, v8.4s, #7
+	WORD $0x4ea81d0c // mov v12.16b, v8.16b
+	WORD $0x4ea81d10 // mov v16.16b, v8.16b
+	WORD $0x4ea81d14 // mov v20.16b, v8.16b
+	WORD $0x4ea81d18 // mov v24.16b, v8.16b
+	WORD $0x4ea81d1c // mov v28.16b, v8.16b
+	WORD $0x3dc00447 // ldr q7, [x2, #16]
+	WORD $0x3dc01449 // ldr q9, [x2, #80]
+	WORD $0x6e27fd29 // fdiv v9.4s, v9.4s, v7.4s
+	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
+	WORD $0x4f275529 // shl v9.4s, v9.4s, #7
+	WORD $0x4ea91d2d // mov v13.16b, v9.16b
+	WORD $0x4ea91d31 // mov v17.16b, v9.16b
+	WORD $0x4ea91d35 // mov v21.16b, v9.16b
+	WORD $0x4ea91d39 // mov v25.16b, v9.16b
+	WORD $0x4ea91d3d // mov v29.16b, v9.16b
+	WORD $0x3dc00846 // ldr q6, [x2, #32]
+	WORD $0x3dc0184a // ldr q10, [x2, #96]
+	WORD $0x6e26fd4a // fdiv v10.4s, v10.4s, v6.4s
+	WORD $0x4e21a94a // fcvtns v10.4s, v10.4s
+	WORD $0x4f27554a // shl v10.4s, v10.4s, #7
+	WORD $0x4eaa1d4e // mov v14.16b, v10.16b
+	WORD $0x4eaa1d52 // mov v18.16b, v10.16b
+	WORD $0x4eaa1d56 // mov v22.16b, v10.16b
+	WORD $0x4eaa1d5a // mov v26.16b, v10.16b
+	WORD $0x4eaa1d5e // mov v30.16b, v10.16b
+	WORD $0x3dc00c47 // ldr q7, [x2, #48]
+	WORD $0x3dc01c4b // ldr q11, [x2, #112]
+	WORD $0x6e27fd6b // fdiv v11.4s, v11.4s, v7.4s
+	WORD $0x4e21a96b // fcvtns v11.4s, v11.4s
+	WORD $0x4f27556b // shl v11.4s, v11.4s, #7
+	WORD $0x4eab1d6f // mov v15.16b, v11.16b
+	WORD $0x4eab1d73 // mov v19.16b, v11.16b
+	WORD $0x4eab1d77 // mov v23.16b, v11.16b
+	WORD $0x4eab1d7b // mov v27.16b, v11.16b
+	WORD $0x4eab1d7f // mov v31.16b, v11.16b
+
+words3:
+	WORD $0x4f04e406 // movi v6.16b, #0x80
+	WORD $0x3cf568a0 // ldr q0, [x5, x21]
+	WORD $0x6e261c00 // eor v0.16b, v0.16b, v6.16b
+	WORD $0x3cf56921 // ldr q1, [x9, x21]
+	WORD $0x6e261c21 // eor v1.16b, v1.16b, v6.16b
+	WORD $0x3cf56942 // ldr q2, [x10, x21]
+	WORD $0x6e261c42 // eor v2.16b, v2.16b, v6.16b
+	WORD $0x3cf56963 // ldr q3, [x11, x21]
+	WORD $0x6e261c63 // eor v3.16b, v3.16b, v6.16b
+	WORD $0x3cf56984 // ldr q4, [x12, x21]
+	WORD $0x6e261c84 // eor v4.16b, v4.16b, v6.16b
+	WORD $0x3cf569a5 // ldr q5, [x13, x21]
+	WORD $0x6e261ca5 // eor v5.16b, v5.16b, v6.16b
+	ADD $16, R21
+	WORD $0x3dc002c6 // ldr q6, [x22]
+	WORD $0x4f80e0c8 // sdot v8.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0cc // sdot v12.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0d0 // sdot v16.4s, v6.16b, v2.4b[0]
+	WORD $0x4f83e0d4 // sdot v20.4s, v6.16b, v3.4b[0]
+	WORD $0x4f84e0d8 // sdot v24.4s, v6.16b, v4.4b[0]
+	WORD $0x4f85e0dc // sdot v28.4s, v6.16b, v5.4b[0]
+	WORD $0x3dc006c7 // ldr q7, [x22, #16]
+	WORD $0x4f80e0e9 // sdot v9.4s, v7.16b, v0.4b[0]
+	WORD $0x4f81e0ed // sdot v13.4s, v7.16b, v1.4b[0]
+	WORD $0x4f82e0f1 // sdot v17.4s, v7.16b, v2.4b[0]
+	WORD $0x4f83e0f5 // sdot v21.4s, v7.16b, v3.4b[0]
+	WORD $0x4f84e0f9 // sdot v25.4s, v7.16b, v4.4b[0]
+	WORD $0x4f85e0fd // sdot v29.4s, v7.16b, v5.4b[0]
+	WORD $0x3dc00ac6 // ldr q6, [x22, #32]
+	WORD $0x4f80e0ca // sdot v10.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0ce // sdot v14.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0d2 // sdot v18.4s, v6.16b, v2.4b[0]
+	WORD $0x4f83e0d6 // sdot v22.4s, v6.16b, v3.4b[0]
+	WORD $0x4f84e0da // sdot v26.4s, v6.16b, v4.4b[0]
+	WORD $0x4f85e0de // sdot v30.4s, v6.16b, v5.4b[0]
+	WORD $0x3dc00ec7 // ldr q7, [x22, #48]
+	WORD $0x4f80e0eb // sdot v11.4s, v7.16b, v0.4b[0]
+	WORD $0x4f81e0ef // sdot v15.4s, v7.16b, v1.4b[0]
+	WORD $0x4f82e0f3 // sdot v19.4s, v7.16b, v2.4b[0]
+	WORD $0x4f83e0f7 // sdot v23.4s, v7.16b, v3.4b[0]
+	WORD $0x4f84e0fb // sdot v27.4s, v7.16b, v4.4b[0]
+	WORD $0x4f85e0ff // sdot v31.4s, v7.16b, v5.4b[0]
+	WORD $0x3dc012c6 // ldr q6, [x22, #64]
+	WORD $0x4fa0e0c8 // sdot v8.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0cc // sdot v12.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0d0 // sdot v16.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa3e0d4 // sdot v20.4s, v6.16b, v3.4b[1]
+	WORD $0x4fa4e0d8 // sdot v24.4s, v6.16b, v4.4b[1]
+	WORD $0x4fa5e0dc // sdot v28.4s, v6.16b, v5.4b[1]
+	WORD $0x3dc016c7 // ldr q7, [x22, #80]
+	WORD $0x4fa0e0e9 // sdot v9.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0ed // sdot v13.4s, v7.16b, v1.4b[1]
+	WORD $0x4fa2e0f1 // sdot v17.4s, v7.16b, v2.4b[1]
+	WORD $0x4fa3e0f5 // sdot v21.4s, v7.16b, v3.4b[1]
+	WORD $0x4fa4e0f9 // sdot v25.4s, v7.16b, v4.4b[1]
+	WORD $0x4fa5e0fd // sdot v29.4s, v7.16b, v5.4b[1]
+	WORD $0x3dc01ac6 // ldr q6, [x22, #96]
+	WORD $0x4fa0e0ca // sdot v10.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0ce // sdot v14.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0d2 // sdot v18.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa3e0d6 // sdot v22.4s, v6.16b, v3.4b[1]
+	WORD $0x4fa4e0da // sdot v26.4s, v6.16b, v4.4b[1]
+	WORD $0x4fa5e0de // sdot v30.4s, v6.16b, v5.4b[1]
+	WORD $0x3dc01ec7 // ldr q7, [x22, #112]
+	WORD $0x4fa0e0eb // sdot v11.4s, v7.16b, v0.4b[1]
+	WORD $0x4fa1e0ef // sdot v15.4s, v7.16b, v1.4b[1]
+	WORD $0x4fa2e0f3 // sdot v19.4s, v7.16b, v2.4b[1]
+	WORD $0x4fa3e0f7 // sdot v23.4s, v7.16b, v3.4b[1]
+	WORD $0x4fa4e0fb // sdot v27.4s, v7.16b, v4.4b[1]
+	WORD $0x4fa5e0ff // sdot v31.4s, v7.16b, v5.4b[1]
+	WORD $0x3dc022c6 // ldr q6, [x22, #128]
+	WORD $0x4f80e8c8 // sdot v8.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8cc // sdot v12.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8d0 // sdot v16.4s, v6.16b, v2.4b[2]
+	WORD $0x4f83e8d4 // sdot v20.4s, v6.16b, v3.4b[2]
+	WORD $0x4f84e8d8 // sdot v24.4s, v6.16b, v4.4b[2]
+	WORD $0x4f85e8dc // sdot v28.4s, v6.16b, v5.4b[2]
+	WORD $0x3dc026c7 // ldr q7, [x22, #144]
+	WORD $0x4f80e8e9 // sdot v9.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8ed // sdot v13.4s, v7.16b, v1.4b[2]
+	WORD $0x4f82e8f1 // sdot v17.4s, v7.16b, v2.4b[2]
+	WORD $0x4f83e8f5 // sdot v21.4s, v7.16b, v3.4b[2]
+	WORD $0x4f84e8f9 // sdot v25.4s, v7.16b, v4.4b[2]
+	WORD $0x4f85e8fd // sdot v29.4s, v7.16b, v5.4b[2]
+	WORD $0x3dc02ac6 // ldr q6, [x22, #160]
+	WORD $0x4f80e8ca // sdot v10.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8ce // sdot v14.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8d2 // sdot v18.4s, v6.16b, v2.4b[2]
+	WORD $0x4f83e8d6 // sdot v22.4s, v6.16b, v3.4b[2]
+	WORD $0x4f84e8da // sdot v26.4s, v6.16b, v4.4b[2]
+	WORD $0x4f85e8de // sdot v30.4s, v6.16b, v5.4b[2]
+	WORD $0x3dc02ec7 // ldr q7, [x22, #176]
+	WORD $0x4f80e8eb // sdot v11.4s, v7.16b, v0.4b[2]
+	WORD $0x4f81e8ef // sdot v15.4s, v7.16b, v1.4b[2]
+	WORD $0x4f82e8f3 // sdot v19.4s, v7.16b, v2.4b[2]
+	WORD $0x4f83e8f7 // sdot v23.4s, v7.16b, v3.4b[2]
+	WORD $0x4f84e8fb // sdot v27.4s, v7.16b, v4.4b[2]
+	WORD $0x4f85e8ff // sdot v31.4s, v7.16b, v5.4b[2]
+	WORD $0x3dc032c6 // ldr q6, [x22, #192]
+	WORD $0x4fa0e8c8 // sdot v8.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8cc // sdot v12.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8d0 // sdot v16.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa3e8d4 // sdot v20.4s, v6.16b, v3.4b[3]
+	WORD $0x4fa4e8d8 // sdot v24.4s, v6.16b, v4.4b[3]
+	WORD $0x4fa5e8dc // sdot v28.4s, v6.16b, v5.4b[3]
+	WORD $0x3dc036c7 // ldr q7, [x22, #208]
+	WORD $0x4fa0e8e9 // sdot v9.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8ed // sdot v13.4s, v7.16b, v1.4b[3]
+	WORD $0x4fa2e8f1 // sdot v17.4s, v7.16b, v2.4b[3]
+	WORD $0x4fa3e8f5 // sdot v21.4s, v7.16b, v3.4b[3]
+	WORD $0x4fa4e8f9 // sdot v25.4s, v7.16b, v4.4b[3]
+	WORD $0x4fa5e8fd // sdot v29.4s, v7.16b, v5.4b[3]
+	WORD $0x3dc03ac6 // ldr q6, [x22, #224]
+	WORD $0x4fa0e8ca // sdot v10.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8ce // sdot v14.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8d2 // sdot v18.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa3e8d6 // sdot v22.4s, v6.16b, v3.4b[3]
+	WORD $0x4fa4e8da // sdot v26.4s, v6.16b, v4.4b[3]
+	WORD $0x4fa5e8de // sdot v30.4s, v6.16b, v5.4b[3]
+	WORD $0x3dc03ec7 // ldr q7, [x22, #240]
+	WORD $0x4fa0e8eb // sdot v11.4s, v7.16b, v0.4b[3]
+	WORD $0x4fa1e8ef // sdot v15.4s, v7.16b, v1.4b[3]
+	WORD $0x4fa2e8f3 // sdot v19.4s, v7.16b, v2.4b[3]
+	WORD $0x4fa3e8f7 // sdot v23.4s, v7.16b, v3.4b[3]
+	WORD $0x4fa4e8fb // sdot v27.4s, v7.16b, v4.4b[3]
+	WORD $0x4fa5e8ff // sdot v31.4s, v7.16b, v5.4b[3]
+	ADD $256, R22
+	SUBS $4, R20, R20
+	BNE words3
+	WORD $0xfc6168a0 // ldr d0, [x5, x1]
+	WORD $0xfc616921 // ldr d1, [x9, x1]
+	WORD $0xfc616942 // ldr d2, [x10, x1]
+	WORD $0xfc616963 // ldr d3, [x11, x1]
+	WORD $0xfc616984 // ldr d4, [x12, x1]
+	WORD $0xfc6169a5 // ldr d5, [x13, x1]
+	WORD $0x3dc00046 // ldr q6, [x2]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x6e26dd08 // fmul v8.4s, v8.4s, v6.4s
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x6e26dd8c // fmul v12.4s, v12.4s, v6.4s
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e26de10 // fmul v16.4s, v16.4s, v6.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x6e26de94 // fmul v20.4s, v20.4s, v6.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x6e26df18 // fmul v24.4s, v24.4s, v6.4s
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x6e26df9c // fmul v28.4s, v28.4s, v6.4s
+	WORD $0x3dc01046 // ldr q6, [x2, #64]
+	WORD $0x3dc000e7 // ldr q7, [x7]
+	WORD $0x4f801107 // fmla v7.4s, v8.4s, v0.s[0]
+	WORD $0x4fa010c7 // fmla v7.4s, v6.4s, v0.s[1]
+	WORD $0x3d8000e7 // str q7, [x7]
+	WORD $0x3dc001c7 // ldr q7, [x14]
+	WORD $0x4f811187 // fmla v7.4s, v12.4s, v1.s[0]
+	WORD $0x4fa110c7 // fmla v7.4s, v6.4s, v1.s[1]
+	WORD $0x3d8001c7 // str q7, [x14]
+	WORD $0x3dc001e7 // ldr q7, [x15]
+	WORD $0x4f821207 // fmla v7.4s, v16.4s, v2.s[0]
+	WORD $0x4fa210c7 // fmla v7.4s, v6.4s, v2.s[1]
+	WORD $0x3d8001e7 // str q7, [x15]
+	WORD $0x3dc00207 // ldr q7, [x16]
+	WORD $0x4f831287 // fmla v7.4s, v20.4s, v3.s[0]
+	WORD $0x4fa310c7 // fmla v7.4s, v6.4s, v3.s[1]
+	WORD $0x3d800207 // str q7, [x16]
+	WORD $0x3dc00227 // ldr q7, [x17]
+	WORD $0x4f841307 // fmla v7.4s, v24.4s, v4.s[0]
+	WORD $0x4fa410c7 // fmla v7.4s, v6.4s, v4.s[1]
+	WORD $0x3d800227 // str q7, [x17]
+	WORD $0x3dc00267 // ldr q7, [x19]
+	WORD $0x4f851387 // fmla v7.4s, v28.4s, v5.s[0]
+	WORD $0x4fa510c7 // fmla v7.4s, v6.4s, v5.s[1]
+	WORD $0x3d800267 // str q7, [x19]
+	WORD $0x3dc00446 // ldr q6, [x2, #16]
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x6e26dd29 // fmul v9.4s, v9.4s, v6.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x6e26ddad // fmul v13.4s, v13.4s, v6.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e26de31 // fmul v17.4s, v17.4s, v6.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x6e26deb5 // fmul v21.4s, v21.4s, v6.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x6e26df39 // fmul v25.4s, v25.4s, v6.4s
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x6e26dfbd // fmul v29.4s, v29.4s, v6.4s
+	WORD $0x3dc01446 // ldr q6, [x2, #80]
+	WORD $0x3dc004e7 // ldr q7, [x7, #16]
+	WORD $0x4f801127 // fmla v7.4s, v9.4s, v0.s[0]
+	WORD $0x4fa010c7 // fmla v7.4s, v6.4s, v0.s[1]
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	WORD $0x3dc005c7 // ldr q7, [x14, #16]
+	WORD $0x4f8111a7 // fmla v7.4s, v13.4s, v1.s[0]
+	WORD $0x4fa110c7 // fmla v7.4s, v6.4s, v1.s[1]
+	WORD $0x3d8005c7 // str q7, [x14, #16]
+	WORD $0x3dc005e7 // ldr q7, [x15, #16]
+	WORD $0x4f821227 // fmla v7.4s, v17.4s, v2.s[0]
+	WORD $0x4fa210c7 // fmla v7.4s, v6.4s, v2.s[1]
+	WORD $0x3d8005e7 // str q7, [x15, #16]
+	WORD $0x3dc00607 // ldr q7, [x16, #16]
+	WORD $0x4f8312a7 // fmla v7.4s, v21.4s, v3.s[0]
+	WORD $0x4fa310c7 // fmla v7.4s, v6.4s, v3.s[1]
+	WORD $0x3d800607 // str q7, [x16, #16]
+	WORD $0x3dc00627 // ldr q7, [x17, #16]
+	WORD $0x4f841327 // fmla v7.4s, v25.4s, v4.s[0]
+	WORD $0x4fa410c7 // fmla v7.4s, v6.4s, v4.s[1]
+	WORD $0x3d800627 // str q7, [x17, #16]
+	WORD $0x3dc00667 // ldr q7, [x19, #16]
+	WORD $0x4f8513a7 // fmla v7.4s, v29.4s, v5.s[0]
+	WORD $0x4fa510c7 // fmla v7.4s, v6.4s, v5.s[1]
+	WORD $0x3d800667 // str q7, [x19, #16]
+	WORD $0x3dc00846 // ldr q6, [x2, #32]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x6e26dd4a // fmul v10.4s, v10.4s, v6.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x6e26ddce // fmul v14.4s, v14.4s, v6.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x6e26de52 // fmul v18.4s, v18.4s, v6.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x6e26ded6 // fmul v22.4s, v22.4s, v6.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x6e26df5a // fmul v26.4s, v26.4s, v6.4s
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x6e26dfde // fmul v30.4s, v30.4s, v6.4s
+	WORD $0x3dc01846 // ldr q6, [x2, #96]
+	WORD $0x3dc008e7 // ldr q7, [x7, #32]
+	WORD $0x4f801147 // fmla v7.4s, v10.4s, v0.s[0]
+	WORD $0x4fa010c7 // fmla v7.4s, v6.4s, v0.s[1]
+	WORD $0x3d8008e7 // str q7, [x7, #32]
+	WORD $0x3dc009c7 // ldr q7, [x14, #32]
+	WORD $0x4f8111c7 // fmla v7.4s, v14.4s, v1.s[0]
+	WORD $0x4fa110c7 // fmla v7.4s, v6.4s, v1.s[1]
+	WORD $0x3d8009c7 // str q7, [x14, #32]
+	WORD $0x3dc009e7 // ldr q7, [x15, #32]
+	WORD $0x4f821247 // fmla v7.4s, v18.4s, v2.s[0]
+	WORD $0x4fa210c7 // fmla v7.4s, v6.4s, v2.s[1]
+	WORD $0x3d8009e7 // str q7, [x15, #32]
+	WORD $0x3dc00a07 // ldr q7, [x16, #32]
+	WORD $0x4f8312c7 // fmla v7.4s, v22.4s, v3.s[0]
+	WORD $0x4fa310c7 // fmla v7.4s, v6.4s, v3.s[1]
+	WORD $0x3d800a07 // str q7, [x16, #32]
+	WORD $0x3dc00a27 // ldr q7, [x17, #32]
+	WORD $0x4f841347 // fmla v7.4s, v26.4s, v4.s[0]
+	WORD $0x4fa410c7 // fmla v7.4s, v6.4s, v4.s[1]
+	WORD $0x3d800a27 // str q7, [x17, #32]
+	WORD $0x3dc00a67 // ldr q7, [x19, #32]
+	WORD $0x4f8513c7 // fmla v7.4s, v30.4s, v5.s[0]
+	WORD $0x4fa510c7 // fmla v7.4s, v6.4s, v5.s[1]
+	WORD $0x3d800a67 // str q7, [x19, #32]
+	WORD $0x3dc00c46 // ldr q6, [x2, #48]
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x6e26dd6b // fmul v11.4s, v11.4s, v6.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e26ddef // fmul v15.4s, v15.4s, v6.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x6e26de73 // fmul v19.4s, v19.4s, v6.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x6e26def7 // fmul v23.4s, v23.4s, v6.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x6e26df7b // fmul v27.4s, v27.4s, v6.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	WORD $0x6e26dfff // fmul v31.4s, v31.4s, v6.4s
+	WORD $0x3dc01c46 // ldr q6, [x2, #112]
+	WORD $0x3dc00ce7 // ldr q7, [x7, #48]
+	WORD $0x4f801167 // fmla v7.4s, v11.4s, v0.s[0]
+	WORD $0x4fa010c7 // fmla v7.4s, v6.4s, v0.s[1]
+	WORD $0x3d800ce7 // str q7, [x7, #48]
+	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
+	WORD $0x4f8111e7 // fmla v7.4s, v15.4s, v1.s[0]
+	WORD $0x4fa110c7 // fmla v7.4s, v6.4s, v1.s[1]
+	WORD $0x3d800dc7 // str q7, [x14, #48]
+	WORD $0x3dc00de7 // ldr q7, [x15, #48]
+	WORD $0x4f821267 // fmla v7.4s, v19.4s, v2.s[0]
+	WORD $0x4fa210c7 // fmla v7.4s, v6.4s, v2.s[1]
+	WORD $0x3d800de7 // str q7, [x15, #48]
+	WORD $0x3dc00e07 // ldr q7, [x16, #48]
+	WORD $0x4f8312e7 // fmla v7.4s, v23.4s, v3.s[0]
+	WORD $0x4fa310c7 // fmla v7.4s, v6.4s, v3.s[1]
+	WORD $0x3d800e07 // str q7, [x16, #48]
+	WORD $0x3dc00e27 // ldr q7, [x17, #48]
+	WORD $0x4f841367 // fmla v7.4s, v27.4s, v4.s[0]
+	WORD $0x4fa410c7 // fmla v7.4s, v6.4s, v4.s[1]
+	WORD $0x3d800e27 // str q7, [x17, #48]
+	WORD $0x3dc00e67 // ldr q7, [x19, #48]
+	WORD $0x4f8513e7 // fmla v7.4s, v31.4s, v5.s[0]
+	WORD $0x4fa510c7 // fmla v7.4s, v6.4s, v5.s[1]
+	WORD $0x3d800e67 // str q7, [x19, #48]
+	MOVD R21, R1
+	MOVD R22, R2
+	CBNZ R3, group2
+	RET
+
+rowsElse1:
+	MOVD 64(R0), R9
+	CMP $5, R9
+	BNE rowsElse4
+	MOVD R5, R9
+	ADD R6, R9
+	MOVD R9, R10
+	ADD R6, R10
+	MOVD R10, R11
+	ADD R6, R11
+	MOVD R11, R12
+	ADD R6, R12
+	MOVD R7, R13
+	ADD R8, R13
+	MOVD R13, R14
+	ADD R8, R14
+	MOVD R14, R15
+	ADD R8, R15
+	MOVD R15, R16
+	ADD R8, R16
+
+group5:
+	CMP R4, R3
+	CSEL LT, R3, R4, R17
+	SUB R17, R3
+	ADD $8, R1, R19
+	ADD $128, R2, R20
+	WORD $0x3dc00045 // ldr q5, [x2]
+	WORD $0x3dc01047 // ldr q7, [x2, #64]
+	WORD $0x6e25fce7 // fdiv v7.4s, v7.4s, v5.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	WORD $0x4f2754e7 // shl v7.4s, v7.4s, #7
+	WORD $0x4ea71ceb // mov v11.16b, v7.16b
+	WORD $0x4ea71cef // mov v15.16b, v7.16b
+	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
+	WORD $0x4ea71cf7 // mov v23.16b, v7.16b
+	WORD $0x3dc00446 // ldr q6, [x2, #16]
+	WORD $0x3dc01448 // ldr q8, [x2, #80]
+	WORD $0x6e26fd08 // fdiv v8.4s, v8.4s, v6.4s
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x4f275508 // shl v8.4s, v8.4s, #7
+	WORD $0x4ea81d0c // mov v12.16b, v8.16b
+	WORD $0x4ea81d10 // mov v16.16b, v8.16b
+	WORD $0x4ea81d14 // mov v20.16b, v8.16b
+	WORD $0x4ea81d18 // mov v24.16b, v8.16b
+	WORD $0x3dc00845 // ldr q5, [x2, #32]
+	WORD $0x3dc01849 // ldr q9, [x2, #96]
+	WORD $0x6e25fd29 // fdiv v9.4s, v9.4s, v5.4s
+	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
+	WORD $0x4f275529 // shl v9.4s, v9.4s, #7
+	WORD $0x4ea91d2d // mov v13.16b, v9.16b
+	WORD $0x4ea91d31 // mov v17.16b, v9.16b
+	WORD $0x4ea91d35 // mov v21.16b, v9.16b
+	WORD $0x4ea91d39 // mov v25.16b, v9.16b
+	WORD $0x3dc00c46 // ldr q6, [x2, #48]
+	WORD $0x3dc01c4a // ldr q10, [x2, #112]
+	WORD $0x6e26fd4a // fdiv v10.4s, v10.4s, v6.4s
+	WORD $0x4e21a94a // fcvtns v10.4s, v10.4s
+	WORD $0x4f27554a // shl v10.4s, v10.4s, #7
+	WORD $0x4eaa1d4e // mov v14.16b, v10.16b
+	WORD $0x4eaa1d52 // mov v18.16b, v10.16b
+	WORD $0x4eaa1d56 // mov v22.16b, v10.16b
+	WORD $0x4eaa1d5a // mov v26.16b, v10.16b
+
+words6:
+	WORD $0x4f04e405 // movi v5.16b, #0x80
+	WORD $0x3cf368a0 // ldr q0, [x5, x19]
+	WORD $0x6e251c00 // eor v0.16b, v0.16b, v5.16b
+	WORD $0x3cf36921 // ldr q1, [x9, x19]
+	WORD $0x6e251c21 // eor v1.16b, v1.16b, v5.16b
+	WORD $0x3cf36942 // ldr q2, [x10, x19]
+	WORD $0x6e251c42 // eor v2.16b, v2.16b, v5.16b
+	WORD $0x3cf36963 // ldr q3, [x11, x19]
+	WORD $0x6e251c63 // eor v3.16b, v3.16b, v5.16b
+	WORD $0x3cf36984 // ldr q4, [x12, x19]
+	WORD $0x6e251c84 // eor v4.16b, v4.16b, v5.16b
+	ADD $16, R19
+	WORD $0x3dc00285 // ldr q5, [x20]
+	WORD $0x4f80e0a7 // sdot v7.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0ab // sdot v11.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0af // sdot v15.4s, v5.16b, v2.4b[0]
+	WORD $0x4f83e0b3 // sdot v19.4s, v5.16b, v3.4b[0]
+	WORD $0x4f84e0b7 // sdot v23.4s, v5.16b, v4.4b[0]
+	WORD $0x3dc00686 // ldr q6, [x20, #16]
+	WORD $0x4f80e0c8 // sdot v8.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0cc // sdot v12.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0d0 // sdot v16.4s, v6.16b, v2.4b[0]
+	WORD $0x4f83e0d4 // sdot v20.4s, v6.16b, v3.4b[0]
+	WORD $0x4f84e0d8 // sdot v24.4s, v6.16b, v4.4b[0]
+	WORD $0x3dc00a85 // ldr q5, [x20, #32]
+	WORD $0x4f80e0a9 // sdot v9.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0ad // sdot v13.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0b1 // sdot v17.4s, v5.16b, v2.4b[0]
+	WORD $0x4f83e0b5 // sdot v21.4s, v5.16b, v3.4b[0]
+	WORD $0x4f84e0b9 // sdot v25.4s, v5.16b, v4.4b[0]
+	WORD $0x3dc00e86 // ldr q6, [x20, #48]
+	WORD $0x4f80e0ca // sdot v10.4s, v6.16b, v0.4b[0]
+	WORD $0x4f81e0ce // sdot v14.4s, v6.16b, v1.4b[0]
+	WORD $0x4f82e0d2 // sdot v18.4s, v6.16b, v2.4b[0]
+	WORD $0x4f83e0d6 // sdot v22.4s, v6.16b, v3.4b[0]
+	WORD $0x4f84e0da // sdot v26.4s, v6.16b, v4.4b[0]
+	WORD $0x3dc01285 // ldr q5, [x20, #64]
+	WORD $0x4fa0e0a7 // sdot v7.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0ab // sdot v11.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0af // sdot v15.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa3e0b3 // sdot v19.4s, v5.16b, v3.4b[1]
+	WORD $0x4fa4e0b7 // sdot v23.4s, v5.16b, v4.4b[1]
+	WORD $0x3dc01686 // ldr q6, [x20, #80]
+	WORD $0x4fa0e0c8 // sdot v8.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0cc // sdot v12.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0d0 // sdot v16.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa3e0d4 // sdot v20.4s, v6.16b, v3.4b[1]
+	WORD $0x4fa4e0d8 // sdot v24.4s, v6.16b, v4.4b[1]
+	WORD $0x3dc01a85 // ldr q5, [x20, #96]
+	WORD $0x4fa0e0a9 // sdot v9.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0ad // sdot v13.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0b1 // sdot v17.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa3e0b5 // sdot v21.4s, v5.16b, v3.4b[1]
+	WORD $0x4fa4e0b9 // sdot v25.4s, v5.16b, v4.4b[1]
+	WORD $0x3dc01e86 // ldr q6, [x20, #112]
+	WORD $0x4fa0e0ca // sdot v10.4s, v6.16b, v0.4b[1]
+	WORD $0x4fa1e0ce // sdot v14.4s, v6.16b, v1.4b[1]
+	WORD $0x4fa2e0d2 // sdot v18.4s, v6.16b, v2.4b[1]
+	WORD $0x4fa3e0d6 // sdot v22.4s, v6.16b, v3.4b[1]
+	WORD $0x4fa4e0da // sdot v26.4s, v6.16b, v4.4b[1]
+	WORD $0x3dc02285 // ldr q5, [x20, #128]
+	WORD $0x4f80e8a7 // sdot v7.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8ab // sdot v11.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8af // sdot v15.4s, v5.16b, v2.4b[2]
+	WORD $0x4f83e8b3 // sdot v19.4s, v5.16b, v3.4b[2]
+	WORD $0x4f84e8b7 // sdot v23.4s, v5.16b, v4.4b[2]
+	WORD $0x3dc02686 // ldr q6, [x20, #144]
+	WORD $0x4f80e8c8 // sdot v8.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8cc // sdot v12.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8d0 // sdot v16.4s, v6.16b, v2.4b[2]
+	WORD $0x4f83e8d4 // sdot v20.4s, v6.16b, v3.4b[2]
+	WORD $0x4f84e8d8 // sdot v24.4s, v6.16b, v4.4b[2]
+	WORD $0x3dc02a85 // ldr q5, [x20, #160]
+	WORD $0x4f80e8a9 // sdot v9.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8ad // sdot v13.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8b1 // sdot v17.4s, v5.16b, v2.4b[2]
+	WORD $0x4f83e8b5 // sdot v21.4s, v5.16b, v3.4b[2]
+	WORD $0x4f84e8b9 // sdot v25.4s, v5.16b, v4.4b[2]
+	WORD $0x3dc02e86 // ldr q6, [x20, #176]
+	WORD $0x4f80e8ca // sdot v10.4s, v6.16b, v0.4b[2]
+	WORD $0x4f81e8ce // sdot v14.4s, v6.16b, v1.4b[2]
+	WORD $0x4f82e8d2 // sdot v18.4s, v6.16b, v2.4b[2]
+	WORD $0x4f83e8d6 // sdot v22.4s, v6.16b, v3.4b[2]
+	WORD $0x4f84e8da // sdot v26.4s, v6.16b, v4.4b[2]
+	WORD $0x3dc03285 // ldr q5, [x20, #192]
+	WORD $0x4fa0e8a7 // sdot v7.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8ab // sdot v11.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8af // sdot v15.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa3e8b3 // sdot v19.4s, v5.16b, v3.4b[3]
+	WORD $0x4fa4e8b7 // sdot v23.4s, v5.16b, v4.4b[3]
+	WORD $0x3dc03686 // ldr q6, [x20, #208]
+	WORD $0x4fa0e8c8 // sdot v8.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8cc // sdot v12.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8d0 // sdot v16.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa3e8d4 // sdot v20.4s, v6.16b, v3.4b[3]
+	WORD $0x4fa4e8d8 // sdot v24.4s, v6.16b, v4.4b[3]
+	WORD $0x3dc03a85 // ldr q5, [x20, #224]
+	WORD $0x4fa0e8a9 // sdot v9.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8ad // sdot v13.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8b1 // sdot v17.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa3e8b5 // sdot v21.4s, v5.16b, v3.4b[3]
+	WORD $0x4fa4e8b9 // sdot v25.4s, v5.16b, v4.4b[3]
+	WORD $0x3dc03e86 // ldr q6, [x20, #240]
+	WORD $0x4fa0e8ca // sdot v10.4s, v6.16b, v0.4b[3]
+	WORD $0x4fa1e8ce // sdot v14.4s, v6.16b, v1.4b[3]
+	WORD $0x4fa2e8d2 // sdot v18.4s, v6.16b, v2.4b[3]
+	WORD $0x4fa3e8d6 // sdot v22.4s, v6.16b, v3.4b[3]
+	WORD $0x4fa4e8da // sdot v26.4s, v6.16b, v4.4b[3]
+	ADD $256, R20
+	SUBS $4, R17, R17
+	BNE words6
+	WORD $0xfc6168a0 // ldr d0, [x5, x1]
+	WORD $0xfc616921 // ldr d1, [x9, x1]
+	WORD $0xfc616942 // ldr d2, [x10, x1]
+	WORD $0xfc616963 // ldr d3, [x11, x1]
+	WORD $0xfc616984 // ldr d4, [x12, x1]
+	WORD $0x3dc00045 // ldr q5, [x2]
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x6e25dce7 // fmul v7.4s, v7.4s, v5.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x6e25dd6b // fmul v11.4s, v11.4s, v5.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e25ddef // fmul v15.4s, v15.4s, v5.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x6e25de73 // fmul v19.4s, v19.4s, v5.4s
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x6e25def7 // fmul v23.4s, v23.4s, v5.4s
+	WORD $0x3dc01045 // ldr q5, [x2, #64]
+	WORD $0x3dc000e6 // ldr q6, [x7]
+	WORD $0x4f8010e6 // fmla v6.4s, v7.4s, v0.s[0]
+	WORD $0x4fa010a6 // fmla v6.4s, v5.4s, v0.s[1]
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3dc001a6 // ldr q6, [x13]
+	WORD $0x4f811166 // fmla v6.4s, v11.4s, v1.s[0]
+	WORD $0x4fa110a6 // fmla v6.4s, v5.4s, v1.s[1]
+	WORD $0x3d8001a6 // str q6, [x13]
+	WORD $0x3dc001c6 // ldr q6, [x14]
+	WORD $0x4f8211e6 // fmla v6.4s, v15.4s, v2.s[0]
+	WORD $0x4fa210a6 // fmla v6.4s, v5.4s, v2.s[1]
+	WORD $0x3d8001c6 // str q6, [x14]
+	WORD $0x3dc001e6 // ldr q6, [x15]
+	WORD $0x4f831266 // fmla v6.4s, v19.4s, v3.s[0]
+	WORD $0x4fa310a6 // fmla v6.4s, v5.4s, v3.s[1]
+	WORD $0x3d8001e6 // str q6, [x15]
+	WORD $0x3dc00206 // ldr q6, [x16]
+	WORD $0x4f8412e6 // fmla v6.4s, v23.4s, v4.s[0]
+	WORD $0x4fa410a6 // fmla v6.4s, v5.4s, v4.s[1]
+	WORD $0x3d800206 // str q6, [x16]
+	WORD $0x3dc00445 // ldr q5, [x2, #16]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x6e25dd08 // fmul v8.4s, v8.4s, v5.4s
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x6e25dd8c // fmul v12.4s, v12.4s, v5.4s
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e25de10 // fmul v16.4s, v16.4s, v5.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x6e25de94 // fmul v20.4s, v20.4s, v5.4s
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x6e25df18 // fmul v24.4s, v24.4s, v5.4s
+	WORD $0x3dc01445 // ldr q5, [x2, #80]
+	WORD $0x3dc004e6 // ldr q6, [x7, #16]
+	WORD $0x4f801106 // fmla v6.4s, v8.4s, v0.s[0]
+	WORD $0x4fa010a6 // fmla v6.4s, v5.4s, v0.s[1]
+	WORD $0x3d8004e6 // str q6, [x7, #16]
+	WORD $0x3dc005a6 // ldr q6, [x13, #16]
+	WORD $0x4f811186 // fmla v6.4s, v12.4s, v1.s[0]
+	WORD $0x4fa110a6 // fmla v6.4s, v5.4s, v1.s[1]
+	WORD $0x3d8005a6 // str q6, [x13, #16]
+	WORD $0x3dc005c6 // ldr q6, [x14, #16]
+	WORD $0x4f821206 // fmla v6.4s, v16.4s, v2.s[0]
+	WORD $0x4fa210a6 // fmla v6.4s, v5.4s, v2.s[1]
+	WORD $0x3d8005c6 // str q6, [x14, #16]
+	WORD $0x3dc005e6 // ldr q6, [x15, #16]
+	WORD $0x4f831286 // fmla v6.4s, v20.4s, v3.s[0]
+	WORD $0x4fa310a6 // fmla v6.4s, v5.4s, v3.s[1]
+	WORD $0x3d8005e6 // str q6, [x15, #16]
+	WORD $0x3dc00606 // ldr q6, [x16, #16]
+	WORD $0x4f841306 // fmla v6.4s, v24.4s, v4.s[0]
+	WORD $0x4fa410a6 // fmla v6.4s, v5.4s, v4.s[1]
+	WORD $0x3d800606 // str q6, [x16, #16]
+	WORD $0x3dc00845 // ldr q5, [x2, #32]
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x6e25dd29 // fmul v9.4s, v9.4s, v5.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x6e25ddad // fmul v13.4s, v13.4s, v5.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e25de31 // fmul v17.4s, v17.4s, v5.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x6e25deb5 // fmul v21.4s, v21.4s, v5.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x6e25df39 // fmul v25.4s, v25.4s, v5.4s
+	WORD $0x3dc01845 // ldr q5, [x2, #96]
+	WORD $0x3dc008e6 // ldr q6, [x7, #32]
+	WORD $0x4f801126 // fmla v6.4s, v9.4s, v0.s[0]
+	WORD $0x4fa010a6 // fmla v6.4s, v5.4s, v0.s[1]
+	WORD $0x3d8008e6 // str q6, [x7, #32]
+	WORD $0x3dc009a6 // ldr q6, [x13, #32]
+	WORD $0x4f8111a6 // fmla v6.4s, v13.4s, v1.s[0]
+	WORD $0x4fa110a6 // fmla v6.4s, v5.4s, v1.s[1]
+	WORD $0x3d8009a6 // str q6, [x13, #32]
+	WORD $0x3dc009c6 // ldr q6, [x14, #32]
+	WORD $0x4f821226 // fmla v6.4s, v17.4s, v2.s[0]
+	WORD $0x4fa210a6 // fmla v6.4s, v5.4s, v2.s[1]
+	WORD $0x3d8009c6 // str q6, [x14, #32]
+	WORD $0x3dc009e6 // ldr q6, [x15, #32]
+	WORD $0x4f8312a6 // fmla v6.4s, v21.4s, v3.s[0]
+	WORD $0x4fa310a6 // fmla v6.4s, v5.4s, v3.s[1]
+	WORD $0x3d8009e6 // str q6, [x15, #32]
+	WORD $0x3dc00a06 // ldr q6, [x16, #32]
+	WORD $0x4f841326 // fmla v6.4s, v25.4s, v4.s[0]
+	WORD $0x4fa410a6 // fmla v6.4s, v5.4s, v4.s[1]
+	WORD $0x3d800a06 // str q6, [x16, #32]
+	WORD $0x3dc00c45 // ldr q5, [x2, #48]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x6e25dd4a // fmul v10.4s, v10.4s, v5.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x6e25ddce // fmul v14.4s, v14.4s, v5.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x6e25de52 // fmul v18.4s, v18.4s, v5.4s
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x6e25ded6 // fmul v22.4s, v22.4s, v5.4s
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x6e25df5a // fmul v26.4s, v26.4s, v5.4s
+	WORD $0x3dc01c45 // ldr q5, [x2, #112]
+	WORD $0x3dc00ce6 // ldr q6, [x7, #48]
+	WORD $0x4f801146 // fmla v6.4s, v10.4s, v0.s[0]
+	WORD $0x4fa010a6 // fmla v6.4s, v5.4s, v0.s[1]
+	WORD $0x3d800ce6 // str q6, [x7, #48]
+	WORD $0x3dc00da6 // ldr q6, [x13, #48]
+	WORD $0x4f8111c6 // fmla v6.4s, v14.4s, v1.s[0]
+	WORD $0x4fa110a6 // fmla v6.4s, v5.4s, v1.s[1]
+	WORD $0x3d800da6 // str q6, [x13, #48]
+	WORD $0x3dc00dc6 // ldr q6, [x14, #48]
+	WORD $0x4f821246 // fmla v6.4s, v18.4s, v2.s[0]
+	WORD $0x4fa210a6 // fmla v6.4s, v5.4s, v2.s[1]
+	WORD $0x3d800dc6 // str q6, [x14, #48]
+	WORD $0x3dc00de6 // ldr q6, [x15, #48]
+	WORD $0x4f8312c6 // fmla v6.4s, v22.4s, v3.s[0]
+	WORD $0x4fa310a6 // fmla v6.4s, v5.4s, v3.s[1]
+	WORD $0x3d800de6 // str q6, [x15, #48]
+	WORD $0x3dc00e06 // ldr q6, [x16, #48]
+	WORD $0x4f841346 // fmla v6.4s, v26.4s, v4.s[0]
+	WORD $0x4fa410a6 // fmla v6.4s, v5.4s, v4.s[1]
+	WORD $0x3d800e06 // str q6, [x16, #48]
+	MOVD R19, R1
+	MOVD R20, R2
+	CBNZ R3, group5
+	RET
+
+rowsElse4:
+	MOVD 64(R0), R9
+	CMP $4, R9
+	BNE rowsElse7
+	MOVD R5, R9
+	ADD R6, R9
+	MOVD R9, R10
+	ADD R6, R10
+	MOVD R10, R11
+	ADD R6, R11
+	MOVD R7, R12
+	ADD R8, R12
+	MOVD R12, R13
+	ADD R8, R13
+	MOVD R13, R14
+	ADD R8, R14
+
+group8:
+	CMP R4, R3
+	CSEL LT, R3, R4, R15
+	SUB R15, R3
+	ADD $8, R1, R16
+	ADD $128, R2, R17
+	WORD $0x3dc00044 // ldr q4, [x2]
+	WORD $0x3dc01046 // ldr q6, [x2, #64]
+	WORD $0x6e24fcc6 // fdiv v6.4s, v6.4s, v4.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
+	WORD $0x4f2754c6 // shl v6.4s, v6.4s, #7
+	WORD $0x4ea61cca // mov v10.16b, v6.16b
+	WORD $0x4ea61cce // mov v14.16b, v6.16b
+	WORD $0x4ea61cd2 // mov v18.16b, v6.16b
+	WORD $0x3dc00445 // ldr q5, [x2, #16]
+	WORD $0x3dc01447 // ldr q7, [x2, #80]
+	WORD $0x6e25fce7 // fdiv v7.4s, v7.4s, v5.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	WORD $0x4f2754e7 // shl v7.4s, v7.4s, #7
+	WORD $0x4ea71ceb // mov v11.16b, v7.16b
+	WORD $0x4ea71cef // mov v15.16b, v7.16b
+	WORD $0x4ea71cf3 // mov v19.16b, v7.16b
+	WORD $0x3dc00844 // ldr q4, [x2, #32]
+	WORD $0x3dc01848 // ldr q8, [x2, #96]
+	WORD $0x6e24fd08 // fdiv v8.4s, v8.4s, v4.4s
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x4f275508 // shl v8.4s, v8.4s, #7
+	WORD $0x4ea81d0c // mov v12.16b, v8.16b
+	WORD $0x4ea81d10 // mov v16.16b, v8.16b
+	WORD $0x4ea81d14 // mov v20.16b, v8.16b
+	WORD $0x3dc00c45 // ldr q5, [x2, #48]
+	WORD $0x3dc01c49 // ldr q9, [x2, #112]
+	WORD $0x6e25fd29 // fdiv v9.4s, v9.4s, v5.4s
+	WORD $0x4e21a929 // fcvtns v9.4s, v9.4s
+	WORD $0x4f275529 // shl v9.4s, v9.4s, #7
+	WORD $0x4ea91d2d // mov v13.16b, v9.16b
+	WORD $0x4ea91d31 // mov v17.16b, v9.16b
+	WORD $0x4ea91d35 // mov v21.16b, v9.16b
+
+words9:
+	WORD $0x4f04e404 // movi v4.16b, #0x80
+	WORD $0x3cf068a0 // ldr q0, [x5, x16]
+	WORD $0x6e241c00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x3cf06921 // ldr q1, [x9, x16]
+	WORD $0x6e241c21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x3cf06942 // ldr q2, [x10, x16]
+	WORD $0x6e241c42 // eor v2.16b, v2.16b, v4.16b
+	WORD $0x3cf06963 // ldr q3, [x11, x16]
+	WORD $0x6e241c63 // eor v3.16b, v3.16b, v4.16b
+	ADD $16, R16
+	WORD $0x3dc00224 // ldr q4, [x17]
+	WORD $0x4f80e086 // sdot v6.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e08a // sdot v10.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e08e // sdot v14.4s, v4.16b, v2.4b[0]
+	WORD $0x4f83e092 // sdot v18.4s, v4.16b, v3.4b[0]
+	WORD $0x3dc00625 // ldr q5, [x17, #16]
+	WORD $0x4f80e0a7 // sdot v7.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0ab // sdot v11.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0af // sdot v15.4s, v5.16b, v2.4b[0]
+	WORD $0x4f83e0b3 // sdot v19.4s, v5.16b, v3.4b[0]
+	WORD $0x3dc00a24 // ldr q4, [x17, #32]
+	WORD $0x4f80e088 // sdot v8.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e08c // sdot v12.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e090 // sdot v16.4s, v4.16b, v2.4b[0]
+	WORD $0x4f83e094 // sdot v20.4s, v4.16b, v3.4b[0]
+	WORD $0x3dc00e25 // ldr q5, [x17, #48]
+	WORD $0x4f80e0a9 // sdot v9.4s, v5.16b, v0.4b[0]
+	WORD $0x4f81e0ad // sdot v13.4s, v5.16b, v1.4b[0]
+	WORD $0x4f82e0b1 // sdot v17.4s, v5.16b, v2.4b[0]
+	WORD $0x4f83e0b5 // sdot v21.4s, v5.16b, v3.4b[0]
+	WORD $0x3dc01224 // ldr q4, [x17, #64]
+	WORD $0x4fa0e086 // sdot v6.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e08a // sdot v10.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e08e // sdot v14.4s, v4.16b, v2.4b[1]
+	WORD $0x4fa3e092 // sdot v18.4s, v4.16b, v3.4b[1]
+	WORD $0x3dc01625 // ldr q5, [x17, #80]
+	WORD $0x4fa0e0a7 // sdot v7.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0ab // sdot v11.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0af // sdot v15.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa3e0b3 // sdot v19.4s, v5.16b, v3.4b[1]
+	WORD $0x3dc01a24 // ldr q4, [x17, #96]
+	WORD $0x4fa0e088 // sdot v8.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e08c // sdot v12.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e090 // sdot v16.4s, v4.16b, v2.4b[1]
+	WORD $0x4fa3e094 // sdot v20.4s, v4.16b, v3.4b[1]
+	WORD $0x3dc01e25 // ldr q5, [x17, #112]
+	WORD $0x4fa0e0a9 // sdot v9.4s, v5.16b, v0.4b[1]
+	WORD $0x4fa1e0ad // sdot v13.4s, v5.16b, v1.4b[1]
+	WORD $0x4fa2e0b1 // sdot v17.4s, v5.16b, v2.4b[1]
+	WORD $0x4fa3e0b5 // sdot v21.4s, v5.16b, v3.4b[1]
+	WORD $0x3dc02224 // ldr q4, [x17, #128]
+	WORD $0x4f80e886 // sdot v6.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e88a // sdot v10.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e88e // sdot v14.4s, v4.16b, v2.4b[2]
+	WORD $0x4f83e892 // sdot v18.4s, v4.16b, v3.4b[2]
+	WORD $0x3dc02625 // ldr q5, [x17, #144]
+	WORD $0x4f80e8a7 // sdot v7.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8ab // sdot v11.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8af // sdot v15.4s, v5.16b, v2.4b[2]
+	WORD $0x4f83e8b3 // sdot v19.4s, v5.16b, v3.4b[2]
+	WORD $0x3dc02a24 // ldr q4, [x17, #160]
+	WORD $0x4f80e888 // sdot v8.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e88c // sdot v12.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e890 // sdot v16.4s, v4.16b, v2.4b[2]
+	WORD $0x4f83e894 // sdot v20.4s, v4.16b, v3.4b[2]
+	WORD $0x3dc02e25 // ldr q5, [x17, #176]
+	WORD $0x4f80e8a9 // sdot v9.4s, v5.16b, v0.4b[2]
+	WORD $0x4f81e8ad // sdot v13.4s, v5.16b, v1.4b[2]
+	WORD $0x4f82e8b1 // sdot v17.4s, v5.16b, v2.4b[2]
+	WORD $0x4f83e8b5 // sdot v21.4s, v5.16b, v3.4b[2]
+	WORD $0x3dc03224 // ldr q4, [x17, #192]
+	WORD $0x4fa0e886 // sdot v6.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e88a // sdot v10.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e88e // sdot v14.4s, v4.16b, v2.4b[3]
+	WORD $0x4fa3e892 // sdot v18.4s, v4.16b, v3.4b[3]
+	WORD $0x3dc03625 // ldr q5, [x17, #208]
+	WORD $0x4fa0e8a7 // sdot v7.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8ab // sdot v11.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8af // sdot v15.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa3e8b3 // sdot v19.4s, v5.16b, v3.4b[3]
+	WORD $0x3dc03a24 // ldr q4, [x17, #224]
+	WORD $0x4fa0e888 // sdot v8.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e88c // sdot v12.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e890 // sdot v16.4s, v4.16b, v2.4b[3]
+	WORD $0x4fa3e894 // sdot v20.4s, v4.16b, v3.4b[3]
+	WORD $0x3dc03e25 // ldr q5, [x17, #240]
+	WORD $0x4fa0e8a9 // sdot v9.4s, v5.16b, v0.4b[3]
+	WORD $0x4fa1e8ad // sdot v13.4s, v5.16b, v1.4b[3]
+	WORD $0x4fa2e8b1 // sdot v17.4s, v5.16b, v2.4b[3]
+	WORD $0x4fa3e8b5 // sdot v21.4s, v5.16b, v3.4b[3]
+	ADD $256, R17
+	SUBS $4, R15, R15
+	BNE words9
+	WORD $0xfc6168a0 // ldr d0, [x5, x1]
+	WORD $0xfc616921 // ldr d1, [x9, x1]
+	WORD $0xfc616942 // ldr d2, [x10, x1]
+	WORD $0xfc616963 // ldr d3, [x11, x1]
+	WORD $0x3dc00044 // ldr q4, [x2]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x6e24dcc6 // fmul v6.4s, v6.4s, v4.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x6e24dd4a // fmul v10.4s, v10.4s, v4.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x6e24ddce // fmul v14.4s, v14.4s, v4.4s
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x6e24de52 // fmul v18.4s, v18.4s, v4.4s
+	WORD $0x3dc01044 // ldr q4, [x2, #64]
+	WORD $0x3dc000e5 // ldr q5, [x7]
+	WORD $0x4f8010c5 // fmla v5.4s, v6.4s, v0.s[0]
+	WORD $0x4fa01085 // fmla v5.4s, v4.4s, v0.s[1]
+	WORD $0x3d8000e5 // str q5, [x7]
+	WORD $0x3dc00185 // ldr q5, [x12]
+	WORD $0x4f811145 // fmla v5.4s, v10.4s, v1.s[0]
+	WORD $0x4fa11085 // fmla v5.4s, v4.4s, v1.s[1]
+	WORD $0x3d800185 // str q5, [x12]
+	WORD $0x3dc001a5 // ldr q5, [x13]
+	WORD $0x4f8211c5 // fmla v5.4s, v14.4s, v2.s[0]
+	WORD $0x4fa21085 // fmla v5.4s, v4.4s, v2.s[1]
+	WORD $0x3d8001a5 // str q5, [x13]
+	WORD $0x3dc001c5 // ldr q5, [x14]
+	WORD $0x4f831245 // fmla v5.4s, v18.4s, v3.s[0]
+	WORD $0x4fa31085 // fmla v5.4s, v4.4s, v3.s[1]
+	WORD $0x3d8001c5 // str q5, [x14]
+	WORD $0x3dc00444 // ldr q4, [x2, #16]
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x6e24dce7 // fmul v7.4s, v7.4s, v4.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x6e24dd6b // fmul v11.4s, v11.4s, v4.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e24ddef // fmul v15.4s, v15.4s, v4.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x6e24de73 // fmul v19.4s, v19.4s, v4.4s
+	WORD $0x3dc01444 // ldr q4, [x2, #80]
+	WORD $0x3dc004e5 // ldr q5, [x7, #16]
+	WORD $0x4f8010e5 // fmla v5.4s, v7.4s, v0.s[0]
+	WORD $0x4fa01085 // fmla v5.4s, v4.4s, v0.s[1]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	WORD $0x3dc00585 // ldr q5, [x12, #16]
+	WORD $0x4f811165 // fmla v5.4s, v11.4s, v1.s[0]
+	WORD $0x4fa11085 // fmla v5.4s, v4.4s, v1.s[1]
+	WORD $0x3d800585 // str q5, [x12, #16]
+	WORD $0x3dc005a5 // ldr q5, [x13, #16]
+	WORD $0x4f8211e5 // fmla v5.4s, v15.4s, v2.s[0]
+	WORD $0x4fa21085 // fmla v5.4s, v4.4s, v2.s[1]
+	WORD $0x3d8005a5 // str q5, [x13, #16]
+	WORD $0x3dc005c5 // ldr q5, [x14, #16]
+	WORD $0x4f831265 // fmla v5.4s, v19.4s, v3.s[0]
+	WORD $0x4fa31085 // fmla v5.4s, v4.4s, v3.s[1]
+	WORD $0x3d8005c5 // str q5, [x14, #16]
+	WORD $0x3dc00844 // ldr q4, [x2, #32]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x6e24dd08 // fmul v8.4s, v8.4s, v4.4s
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x6e24dd8c // fmul v12.4s, v12.4s, v4.4s
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e24de10 // fmul v16.4s, v16.4s, v4.4s
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x6e24de94 // fmul v20.4s, v20.4s, v4.4s
+	WORD $0x3dc01844 // ldr q4, [x2, #96]
+	WORD $0x3dc008e5 // ldr q5, [x7, #32]
+	WORD $0x4f801105 // fmla v5.4s, v8.4s, v0.s[0]
+	WORD $0x4fa01085 // fmla v5.4s, v4.4s, v0.s[1]
+	WORD $0x3d8008e5 // str q5, [x7, #32]
+	WORD $0x3dc00985 // ldr q5, [x12, #32]
+	WORD $0x4f811185 // fmla v5.4s, v12.4s, v1.s[0]
+	WORD $0x4fa11085 // fmla v5.4s, v4.4s, v1.s[1]
+	WORD $0x3d800985 // str q5, [x12, #32]
+	WORD $0x3dc009a5 // ldr q5, [x13, #32]
+	WORD $0x4f821205 // fmla v5.4s, v16.4s, v2.s[0]
+	WORD $0x4fa21085 // fmla v5.4s, v4.4s, v2.s[1]
+	WORD $0x3d8009a5 // str q5, [x13, #32]
+	WORD $0x3dc009c5 // ldr q5, [x14, #32]
+	WORD $0x4f831285 // fmla v5.4s, v20.4s, v3.s[0]
+	WORD $0x4fa31085 // fmla v5.4s, v4.4s, v3.s[1]
+	WORD $0x3d8009c5 // str q5, [x14, #32]
+	WORD $0x3dc00c44 // ldr q4, [x2, #48]
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x6e24dd29 // fmul v9.4s, v9.4s, v4.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x6e24ddad // fmul v13.4s, v13.4s, v4.4s
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x6e24de31 // fmul v17.4s, v17.4s, v4.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x6e24deb5 // fmul v21.4s, v21.4s, v4.4s
+	WORD $0x3dc01c44 // ldr q4, [x2, #112]
+	WORD $0x3dc00ce5 // ldr q5, [x7, #48]
+	WORD $0x4f801125 // fmla v5.4s, v9.4s, v0.s[0]
+	WORD $0x4fa01085 // fmla v5.4s, v4.4s, v0.s[1]
+	WORD $0x3d800ce5 // str q5, [x7, #48]
+	WORD $0x3dc00d85 // ldr q5, [x12, #48]
+	WORD $0x4f8111a5 // fmla v5.4s, v13.4s, v1.s[0]
+	WORD $0x4fa11085 // fmla v5.4s, v4.4s, v1.s[1]
+	WORD $0x3d800d85 // str q5, [x12, #48]
+	WORD $0x3dc00da5 // ldr q5, [x13, #48]
+	WORD $0x4f821225 // fmla v5.4s, v17.4s, v2.s[0]
+	WORD $0x4fa21085 // fmla v5.4s, v4.4s, v2.s[1]
+	WORD $0x3d800da5 // str q5, [x13, #48]
+	WORD $0x3dc00dc5 // ldr q5, [x14, #48]
+	WORD $0x4f8312a5 // fmla v5.4s, v21.4s, v3.s[0]
+	WORD $0x4fa31085 // fmla v5.4s, v4.4s, v3.s[1]
+	WORD $0x3d800dc5 // str q5, [x14, #48]
+	MOVD R16, R1
+	MOVD R17, R2
+	CBNZ R3, group8
+	RET
+
+rowsElse7:
+	MOVD 64(R0), R9
+	CMP $3, R9
+	BNE rowsElse10
+	MOVD R5, R9
+	ADD R6, R9
+	MOVD R9, R10
+	ADD R6, R10
+	MOVD R7, R11
+	ADD R8, R11
+	MOVD R11, R12
+	ADD R8, R12
+
+group11:
+	CMP R4, R3
+	CSEL LT, R3, R4, R13
+	SUB R13, R3
+	ADD $8, R1, R14
+	ADD $128, R2, R15
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x3dc01045 // ldr q5, [x2, #64]
+	WORD $0x6e23fca5 // fdiv v5.4s, v5.4s, v3.4s
+	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
+	WORD $0x4f2754a5 // shl v5.4s, v5.4s, #7
+	WORD $0x4ea51ca9 // mov v9.16b, v5.16b
+	WORD $0x4ea51cad // mov v13.16b, v5.16b
+	WORD $0x3dc00444 // ldr q4, [x2, #16]
+	WORD $0x3dc01446 // ldr q6, [x2, #80]
+	WORD $0x6e24fcc6 // fdiv v6.4s, v6.4s, v4.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
+	WORD $0x4f2754c6 // shl v6.4s, v6.4s, #7
+	WORD $0x4ea61cca // mov v10.16b, v6.16b
+	WORD $0x4ea61cce // mov v14.16b, v6.16b
+	WORD $0x3dc00843 // ldr q3, [x2, #32]
+	WORD $0x3dc01847 // ldr q7, [x2, #96]
+	WORD $0x6e23fce7 // fdiv v7.4s, v7.4s, v3.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	WORD $0x4f2754e7 // shl v7.4s, v7.4s, #7
+	WORD $0x4ea71ceb // mov v11.16b, v7.16b
+	WORD $0x4ea71cef // mov v15.16b, v7.16b
+	WORD $0x3dc00c44 // ldr q4, [x2, #48]
+	WORD $0x3dc01c48 // ldr q8, [x2, #112]
+	WORD $0x6e24fd08 // fdiv v8.4s, v8.4s, v4.4s
+	WORD $0x4e21a908 // fcvtns v8.4s, v8.4s
+	WORD $0x4f275508 // shl v8.4s, v8.4s, #7
+	WORD $0x4ea81d0c // mov v12.16b, v8.16b
+	WORD $0x4ea81d10 // mov v16.16b, v8.16b
+
+words12:
+	WORD $0x4f04e403 // movi v3.16b, #0x80
+	WORD $0x3cee68a0 // ldr q0, [x5, x14]
+	WORD $0x6e231c00 // eor v0.16b, v0.16b, v3.16b
+	WORD $0x3cee6921 // ldr q1, [x9, x14]
+	WORD $0x6e231c21 // eor v1.16b, v1.16b, v3.16b
+	WORD $0x3cee6942 // ldr q2, [x10, x14]
+	WORD $0x6e231c42 // eor v2.16b, v2.16b, v3.16b
+	ADD $16, R14
+	WORD $0x3dc001e3 // ldr q3, [x15]
+	WORD $0x4f80e065 // sdot v5.4s, v3.16b, v0.4b[0]
+	WORD $0x4f81e069 // sdot v9.4s, v3.16b, v1.4b[0]
+	WORD $0x4f82e06d // sdot v13.4s, v3.16b, v2.4b[0]
+	WORD $0x3dc005e4 // ldr q4, [x15, #16]
+	WORD $0x4f80e086 // sdot v6.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e08a // sdot v10.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e08e // sdot v14.4s, v4.16b, v2.4b[0]
+	WORD $0x3dc009e3 // ldr q3, [x15, #32]
+	WORD $0x4f80e067 // sdot v7.4s, v3.16b, v0.4b[0]
+	WORD $0x4f81e06b // sdot v11.4s, v3.16b, v1.4b[0]
+	WORD $0x4f82e06f // sdot v15.4s, v3.16b, v2.4b[0]
+	WORD $0x3dc00de4 // ldr q4, [x15, #48]
+	WORD $0x4f80e088 // sdot v8.4s, v4.16b, v0.4b[0]
+	WORD $0x4f81e08c // sdot v12.4s, v4.16b, v1.4b[0]
+	WORD $0x4f82e090 // sdot v16.4s, v4.16b, v2.4b[0]
+	WORD $0x3dc011e3 // ldr q3, [x15, #64]
+	WORD $0x4fa0e065 // sdot v5.4s, v3.16b, v0.4b[1]
+	WORD $0x4fa1e069 // sdot v9.4s, v3.16b, v1.4b[1]
+	WORD $0x4fa2e06d // sdot v13.4s, v3.16b, v2.4b[1]
+	WORD $0x3dc015e4 // ldr q4, [x15, #80]
+	WORD $0x4fa0e086 // sdot v6.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e08a // sdot v10.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e08e // sdot v14.4s, v4.16b, v2.4b[1]
+	WORD $0x3dc019e3 // ldr q3, [x15, #96]
+	WORD $0x4fa0e067 // sdot v7.4s, v3.16b, v0.4b[1]
+	WORD $0x4fa1e06b // sdot v11.4s, v3.16b, v1.4b[1]
+	WORD $0x4fa2e06f // sdot v15.4s, v3.16b, v2.4b[1]
+	WORD $0x3dc01de4 // ldr q4, [x15, #112]
+	WORD $0x4fa0e088 // sdot v8.4s, v4.16b, v0.4b[1]
+	WORD $0x4fa1e08c // sdot v12.4s, v4.16b, v1.4b[1]
+	WORD $0x4fa2e090 // sdot v16.4s, v4.16b, v2.4b[1]
+	WORD $0x3dc021e3 // ldr q3, [x15, #128]
+	WORD $0x4f80e865 // sdot v5.4s, v3.16b, v0.4b[2]
+	WORD $0x4f81e869 // sdot v9.4s, v3.16b, v1.4b[2]
+	WORD $0x4f82e86d // sdot v13.4s, v3.16b, v2.4b[2]
+	WORD $0x3dc025e4 // ldr q4, [x15, #144]
+	WORD $0x4f80e886 // sdot v6.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e88a // sdot v10.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e88e // sdot v14.4s, v4.16b, v2.4b[2]
+	WORD $0x3dc029e3 // ldr q3, [x15, #160]
+	WORD $0x4f80e867 // sdot v7.4s, v3.16b, v0.4b[2]
+	WORD $0x4f81e86b // sdot v11.4s, v3.16b, v1.4b[2]
+	WORD $0x4f82e86f // sdot v15.4s, v3.16b, v2.4b[2]
+	WORD $0x3dc02de4 // ldr q4, [x15, #176]
+	WORD $0x4f80e888 // sdot v8.4s, v4.16b, v0.4b[2]
+	WORD $0x4f81e88c // sdot v12.4s, v4.16b, v1.4b[2]
+	WORD $0x4f82e890 // sdot v16.4s, v4.16b, v2.4b[2]
+	WORD $0x3dc031e3 // ldr q3, [x15, #192]
+	WORD $0x4fa0e865 // sdot v5.4s, v3.16b, v0.4b[3]
+	WORD $0x4fa1e869 // sdot v9.4s, v3.16b, v1.4b[3]
+	WORD $0x4fa2e86d // sdot v13.4s, v3.16b, v2.4b[3]
+	WORD $0x3dc035e4 // ldr q4, [x15, #208]
+	WORD $0x4fa0e886 // sdot v6.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e88a // sdot v10.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e88e // sdot v14.4s, v4.16b, v2.4b[3]
+	WORD $0x3dc039e3 // ldr q3, [x15, #224]
+	WORD $0x4fa0e867 // sdot v7.4s, v3.16b, v0.4b[3]
+	WORD $0x4fa1e86b // sdot v11.4s, v3.16b, v1.4b[3]
+	WORD $0x4fa2e86f // sdot v15.4s, v3.16b, v2.4b[3]
+	WORD $0x3dc03de4 // ldr q4, [x15, #240]
+	WORD $0x4fa0e888 // sdot v8.4s, v4.16b, v0.4b[3]
+	WORD $0x4fa1e88c // sdot v12.4s, v4.16b, v1.4b[3]
+	WORD $0x4fa2e890 // sdot v16.4s, v4.16b, v2.4b[3]
+	ADD $256, R15
+	SUBS $4, R13, R13
+	BNE words12
+	WORD $0xfc6168a0 // ldr d0, [x5, x1]
+	WORD $0xfc616921 // ldr d1, [x9, x1]
+	WORD $0xfc616942 // ldr d2, [x10, x1]
+	WORD $0x3dc00043 // ldr q3, [x2]
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x6e23dca5 // fmul v5.4s, v5.4s, v3.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x6e23dd29 // fmul v9.4s, v9.4s, v3.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x6e23ddad // fmul v13.4s, v13.4s, v3.4s
+	WORD $0x3dc01043 // ldr q3, [x2, #64]
+	WORD $0x3dc000e4 // ldr q4, [x7]
+	WORD $0x4f8010a4 // fmla v4.4s, v5.4s, v0.s[0]
+	WORD $0x4fa01064 // fmla v4.4s, v3.4s, v0.s[1]
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3dc00164 // ldr q4, [x11]
+	WORD $0x4f811124 // fmla v4.4s, v9.4s, v1.s[0]
+	WORD $0x4fa11064 // fmla v4.4s, v3.4s, v1.s[1]
+	WORD $0x3d800164 // str q4, [x11]
+	WORD $0x3dc00184 // ldr q4, [x12]
+	WORD $0x4f8211a4 // fmla v4.4s, v13.4s, v2.s[0]
+	WORD $0x4fa21064 // fmla v4.4s, v3.4s, v2.s[1]
+	WORD $0x3d800184 // str q4, [x12]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x6e23dcc6 // fmul v6.4s, v6.4s, v3.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x6e23dd4a // fmul v10.4s, v10.4s, v3.4s
+	WORD $0x4e21d9ce // scvtf v14.4s, v14.4s
+	WORD $0x6e23ddce // fmul v14.4s, v14.4s, v3.4s
+	WORD $0x3dc01443 // ldr q3, [x2, #80]
+	WORD $0x3dc004e4 // ldr q4, [x7, #16]
+	WORD $0x4f8010c4 // fmla v4.4s, v6.4s, v0.s[0]
+	WORD $0x4fa01064 // fmla v4.4s, v3.4s, v0.s[1]
+	WORD $0x3d8004e4 // str q4, [x7, #16]
+	WORD $0x3dc00564 // ldr q4, [x11, #16]
+	WORD $0x4f811144 // fmla v4.4s, v10.4s, v1.s[0]
+	WORD $0x4fa11064 // fmla v4.4s, v3.4s, v1.s[1]
+	WORD $0x3d800564 // str q4, [x11, #16]
+	WORD $0x3dc00584 // ldr q4, [x12, #16]
+	WORD $0x4f8211c4 // fmla v4.4s, v14.4s, v2.s[0]
+	WORD $0x4fa21064 // fmla v4.4s, v3.4s, v2.s[1]
+	WORD $0x3d800584 // str q4, [x12, #16]
+	WORD $0x3dc00843 // ldr q3, [x2, #32]
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x6e23dce7 // fmul v7.4s, v7.4s, v3.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x6e23dd6b // fmul v11.4s, v11.4s, v3.4s
+	WORD $0x4e21d9ef // scvtf v15.4s, v15.4s
+	WORD $0x6e23ddef // fmul v15.4s, v15.4s, v3.4s
+	WORD $0x3dc01843 // ldr q3, [x2, #96]
+	WORD $0x3dc008e4 // ldr q4, [x7, #32]
+	WORD $0x4f8010e4 // fmla v4.4s, v7.4s, v0.s[0]
+	WORD $0x4fa01064 // fmla v4.4s, v3.4s, v0.s[1]
+	WORD $0x3d8008e4 // str q4, [x7, #32]
+	WORD $0x3dc00964 // ldr q4, [x11, #32]
+	WORD $0x4f811164 // fmla v4.4s, v11.4s, v1.s[0]
+	WORD $0x4fa11064 // fmla v4.4s, v3.4s, v1.s[1]
+	WORD $0x3d800964 // str q4, [x11, #32]
+	WORD $0x3dc00984 // ldr q4, [x12, #32]
+	WORD $0x4f8211e4 // fmla v4.4s, v15.4s, v2.s[0]
+	WORD $0x4fa21064 // fmla v4.4s, v3.4s, v2.s[1]
+	WORD $0x3d800984 // str q4, [x12, #32]
+	WORD $0x3dc00c43 // ldr q3, [x2, #48]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x6e23dd08 // fmul v8.4s, v8.4s, v3.4s
+	WORD $0x4e21d98c // scvtf v12.4s, v12.4s
+	WORD $0x6e23dd8c // fmul v12.4s, v12.4s, v3.4s
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x6e23de10 // fmul v16.4s, v16.4s, v3.4s
+	WORD $0x3dc01c43 // ldr q3, [x2, #112]
+	WORD $0x3dc00ce4 // ldr q4, [x7, #48]
+	WORD $0x4f801104 // fmla v4.4s, v8.4s, v0.s[0]
+	WORD $0x4fa01064 // fmla v4.4s, v3.4s, v0.s[1]
+	WORD $0x3d800ce4 // str q4, [x7, #48]
+	WORD $0x3dc00d64 // ldr q4, [x11, #48]
+	WORD $0x4f811184 // fmla v4.4s, v12.4s, v1.s[0]
+	WORD $0x4fa11064 // fmla v4.4s, v3.4s, v1.s[1]
+	WORD $0x3d800d64 // str q4, [x11, #48]
+	WORD $0x3dc00d84 // ldr q4, [x12, #48]
+	WORD $0x4f821204 // fmla v4.4s, v16.4s, v2.s[0]
+	WORD $0x4fa21064 // fmla v4.4s, v3.4s, v2.s[1]
+	WORD $0x3d800d84 // str q4, [x12, #48]
+	MOVD R14, R1
+	MOVD R15, R2
+	CBNZ R3, group11
+	RET
+
+rowsElse10:
+	MOVD 64(R0), R9
+	CMP $2, R9
+	BNE rowsElse13
+	MOVD R5, R9
+	ADD R6, R9
+	MOVD R7, R10
+	ADD R8, R10
+
+group14:
+	CMP R4, R3
+	CSEL LT, R3, R4, R11
+	SUB R11, R3
+	ADD $8, R1, R12
+	ADD $128, R2, R13
+	WORD $0x3dc00042 // ldr q2, [x2]
+	WORD $0x3dc01044 // ldr q4, [x2, #64]
+	WORD $0x6e22fc84 // fdiv v4.4s, v4.4s, v2.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x4f275484 // shl v4.4s, v4.4s, #7
+	WORD $0x4ea41c88 // mov v8.16b, v4.16b
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x3dc01445 // ldr q5, [x2, #80]
+	WORD $0x6e23fca5 // fdiv v5.4s, v5.4s, v3.4s
+	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
+	WORD $0x4f2754a5 // shl v5.4s, v5.4s, #7
+	WORD $0x4ea51ca9 // mov v9.16b, v5.16b
+	WORD $0x3dc00842 // ldr q2, [x2, #32]
+	WORD $0x3dc01846 // ldr q6, [x2, #96]
+	WORD $0x6e22fcc6 // fdiv v6.4s, v6.4s, v2.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
+	WORD $0x4f2754c6 // shl v6.4s, v6.4s, #7
+	WORD $0x4ea61cca // mov v10.16b, v6.16b
+	WORD $0x3dc00c43 // ldr q3, [x2, #48]
+	WORD $0x3dc01c47 // ldr q7, [x2, #112]
+	WORD $0x6e23fce7 // fdiv v7.4s, v7.4s, v3.4s
+	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
+	WORD $0x4f2754e7 // shl v7.4s, v7.4s, #7
+	WORD $0x4ea71ceb // mov v11.16b, v7.16b
+
+words15:
+	WORD $0x4f04e402 // movi v2.16b, #0x80
+	WORD $0x3cec68a0 // ldr q0, [x5, x12]
+	WORD $0x6e221c00 // eor v0.16b, v0.16b, v2.16b
+	WORD $0x3cec6921 // ldr q1, [x9, x12]
+	WORD $0x6e221c21 // eor v1.16b, v1.16b, v2.16b
+	ADD $16, R12
+	WORD $0x3dc001a2 // ldr q2, [x13]
+	WORD $0x4f80e044 // sdot v4.4s, v2.16b, v0.4b[0]
+	WORD $0x4f81e048 // sdot v8.4s, v2.16b, v1.4b[0]
+	WORD $0x3dc005a3 // ldr q3, [x13, #16]
+	WORD $0x4f80e065 // sdot v5.4s, v3.16b, v0.4b[0]
+	WORD $0x4f81e069 // sdot v9.4s, v3.16b, v1.4b[0]
+	WORD $0x3dc009a2 // ldr q2, [x13, #32]
+	WORD $0x4f80e046 // sdot v6.4s, v2.16b, v0.4b[0]
+	WORD $0x4f81e04a // sdot v10.4s, v2.16b, v1.4b[0]
+	WORD $0x3dc00da3 // ldr q3, [x13, #48]
+	WORD $0x4f80e067 // sdot v7.4s, v3.16b, v0.4b[0]
+	WORD $0x4f81e06b // sdot v11.4s, v3.16b, v1.4b[0]
+	WORD $0x3dc011a2 // ldr q2, [x13, #64]
+	WORD $0x4fa0e044 // sdot v4.4s, v2.16b, v0.4b[1]
+	WORD $0x4fa1e048 // sdot v8.4s, v2.16b, v1.4b[1]
+	WORD $0x3dc015a3 // ldr q3, [x13, #80]
+	WORD $0x4fa0e065 // sdot v5.4s, v3.16b, v0.4b[1]
+	WORD $0x4fa1e069 // sdot v9.4s, v3.16b, v1.4b[1]
+	WORD $0x3dc019a2 // ldr q2, [x13, #96]
+	WORD $0x4fa0e046 // sdot v6.4s, v2.16b, v0.4b[1]
+	WORD $0x4fa1e04a // sdot v10.4s, v2.16b, v1.4b[1]
+	WORD $0x3dc01da3 // ldr q3, [x13, #112]
+	WORD $0x4fa0e067 // sdot v7.4s, v3.16b, v0.4b[1]
+	WORD $0x4fa1e06b // sdot v11.4s, v3.16b, v1.4b[1]
+	WORD $0x3dc021a2 // ldr q2, [x13, #128]
+	WORD $0x4f80e844 // sdot v4.4s, v2.16b, v0.4b[2]
+	WORD $0x4f81e848 // sdot v8.4s, v2.16b, v1.4b[2]
+	WORD $0x3dc025a3 // ldr q3, [x13, #144]
+	WORD $0x4f80e865 // sdot v5.4s, v3.16b, v0.4b[2]
+	WORD $0x4f81e869 // sdot v9.4s, v3.16b, v1.4b[2]
+	WORD $0x3dc029a2 // ldr q2, [x13, #160]
+	WORD $0x4f80e846 // sdot v6.4s, v2.16b, v0.4b[2]
+	WORD $0x4f81e84a // sdot v10.4s, v2.16b, v1.4b[2]
+	WORD $0x3dc02da3 // ldr q3, [x13, #176]
+	WORD $0x4f80e867 // sdot v7.4s, v3.16b, v0.4b[2]
+	WORD $0x4f81e86b // sdot v11.4s, v3.16b, v1.4b[2]
+	WORD $0x3dc031a2 // ldr q2, [x13, #192]
+	WORD $0x4fa0e844 // sdot v4.4s, v2.16b, v0.4b[3]
+	WORD $0x4fa1e848 // sdot v8.4s, v2.16b, v1.4b[3]
+	WORD $0x3dc035a3 // ldr q3, [x13, #208]
+	WORD $0x4fa0e865 // sdot v5.4s, v3.16b, v0.4b[3]
+	WORD $0x4fa1e869 // sdot v9.4s, v3.16b, v1.4b[3]
+	WORD $0x3dc039a2 // ldr q2, [x13, #224]
+	WORD $0x4fa0e846 // sdot v6.4s, v2.16b, v0.4b[3]
+	WORD $0x4fa1e84a // sdot v10.4s, v2.16b, v1.4b[3]
+	WORD $0x3dc03da3 // ldr q3, [x13, #240]
+	WORD $0x4fa0e867 // sdot v7.4s, v3.16b, v0.4b[3]
+	WORD $0x4fa1e86b // sdot v11.4s, v3.16b, v1.4b[3]
+	ADD $256, R13
+	SUBS $4, R11, R11
+	BNE words15
+	WORD $0xfc6168a0 // ldr d0, [x5, x1]
+	WORD $0xfc616921 // ldr d1, [x9, x1]
+	WORD $0x3dc00042 // ldr q2, [x2]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x6e22dd08 // fmul v8.4s, v8.4s, v2.4s
+	WORD $0x3dc01042 // ldr q2, [x2, #64]
+	WORD $0x3dc000e3 // ldr q3, [x7]
+	WORD $0x4f801083 // fmla v3.4s, v4.4s, v0.s[0]
+	WORD $0x4fa01043 // fmla v3.4s, v2.4s, v0.s[1]
+	WORD $0x3d8000e3 // str q3, [x7]
+	WORD $0x3dc00143 // ldr q3, [x10]
+	WORD $0x4f811103 // fmla v3.4s, v8.4s, v1.s[0]
+	WORD $0x4fa11043 // fmla v3.4s, v2.4s, v1.s[1]
+	WORD $0x3d800143 // str q3, [x10]
+	WORD $0x3dc00442 // ldr q2, [x2, #16]
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x6e22dca5 // fmul v5.4s, v5.4s, v2.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x6e22dd29 // fmul v9.4s, v9.4s, v2.4s
+	WORD $0x3dc01442 // ldr q2, [x2, #80]
+	WORD $0x3dc004e3 // ldr q3, [x7, #16]
+	WORD $0x4f8010a3 // fmla v3.4s, v5.4s, v0.s[0]
+	WORD $0x4fa01043 // fmla v3.4s, v2.4s, v0.s[1]
+	WORD $0x3d8004e3 // str q3, [x7, #16]
+	WORD $0x3dc00543 // ldr q3, [x10, #16]
+	WORD $0x4f811123 // fmla v3.4s, v9.4s, v1.s[0]
+	WORD $0x4fa11043 // fmla v3.4s, v2.4s, v1.s[1]
+	WORD $0x3d800543 // str q3, [x10, #16]
+	WORD $0x3dc00842 // ldr q2, [x2, #32]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x6e22dcc6 // fmul v6.4s, v6.4s, v2.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x6e22dd4a // fmul v10.4s, v10.4s, v2.4s
+	WORD $0x3dc01842 // ldr q2, [x2, #96]
+	WORD $0x3dc008e3 // ldr q3, [x7, #32]
+	WORD $0x4f8010c3 // fmla v3.4s, v6.4s, v0.s[0]
+	WORD $0x4fa01043 // fmla v3.4s, v2.4s, v0.s[1]
+	WORD $0x3d8008e3 // str q3, [x7, #32]
+	WORD $0x3dc00943 // ldr q3, [x10, #32]
+	WORD $0x4f811143 // fmla v3.4s, v10.4s, v1.s[0]
+	WORD $0x4fa11043 // fmla v3.4s, v2.4s, v1.s[1]
+	WORD $0x3d800943 // str q3, [x10, #32]
+	WORD $0x3dc00c42 // ldr q2, [x2, #48]
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x6e22dce7 // fmul v7.4s, v7.4s, v2.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	WORD $0x6e22dd6b // fmul v11.4s, v11.4s, v2.4s
+	WORD $0x3dc01c42 // ldr q2, [x2, #112]
+	WORD $0x3dc00ce3 // ldr q3, [x7, #48]
+	WORD $0x4f8010e3 // fmla v3.4s, v7.4s, v0.s[0]
+	WORD $0x4fa01043 // fmla v3.4s, v2.4s, v0.s[1]
+	WORD $0x3d800ce3 // str q3, [x7, #48]
+	WORD $0x3dc00d43 // ldr q3, [x10, #48]
+	WORD $0x4f811163 // fmla v3.4s, v11.4s, v1.s[0]
+	WORD $0x4fa11043 // fmla v3.4s, v2.4s, v1.s[1]
+	WORD $0x3d800d43 // str q3, [x10, #48]
+	MOVD R12, R1
+	MOVD R13, R2
+	CBNZ R3, group14
+	RET
+
+rowsElse13:
+
+group16:
+	CMP R4, R3
+	CSEL LT, R3, R4, R9
+	SUB R9, R3
+	ADD $8, R1, R10
+	ADD $128, R2, R11
+	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x3dc01043 // ldr q3, [x2, #64]
+	WORD $0x6e21fc63 // fdiv v3.4s, v3.4s, v1.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4f275463 // shl v3.4s, v3.4s, #7
+	WORD $0x3dc00442 // ldr q2, [x2, #16]
+	WORD $0x3dc01444 // ldr q4, [x2, #80]
+	WORD $0x6e22fc84 // fdiv v4.4s, v4.4s, v2.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x4f275484 // shl v4.4s, v4.4s, #7
+	WORD $0x3dc00841 // ldr q1, [x2, #32]
+	WORD $0x3dc01845 // ldr q5, [x2, #96]
+	WORD $0x6e21fca5 // fdiv v5.4s, v5.4s, v1.4s
+	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
+	WORD $0x4f2754a5 // shl v5.4s, v5.4s, #7
+	WORD $0x3dc00c42 // ldr q2, [x2, #48]
+	WORD $0x3dc01c46 // ldr q6, [x2, #112]
+	WORD $0x6e22fcc6 // fdiv v6.4s, v6.4s, v2.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
+	WORD $0x4f2754c6 // shl v6.4s, v6.4s, #7
+
+words17:
+	WORD $0x4f04e401 // movi v1.16b, #0x80
+	WORD $0x3cea68a0 // ldr q0, [x5, x10]
+	WORD $0x6e211c00 // eor v0.16b, v0.16b, v1.16b
+	ADD $16, R10
+	WORD $0x3dc00161 // ldr q1, [x11]
+	WORD $0x4f80e023 // sdot v3.4s, v1.16b, v0.4b[0]
+	WORD $0x3dc00562 // ldr q2, [x11, #16]
+	WORD $0x4f80e044 // sdot v4.4s, v2.16b, v0.4b[0]
+	WORD $0x3dc00961 // ldr q1, [x11, #32]
+	WORD $0x4f80e025 // sdot v5.4s, v1.16b, v0.4b[0]
+	WORD $0x3dc00d62 // ldr q2, [x11, #48]
+	WORD $0x4f80e046 // sdot v6.4s, v2.16b, v0.4b[0]
+	WORD $0x3dc01161 // ldr q1, [x11, #64]
+	WORD $0x4fa0e023 // sdot v3.4s, v1.16b, v0.4b[1]
+	WORD $0x3dc01562 // ldr q2, [x11, #80]
+	WORD $0x4fa0e044 // sdot v4.4s, v2.16b, v0.4b[1]
+	WORD $0x3dc01961 // ldr q1, [x11, #96]
+	WORD $0x4fa0e025 // sdot v5.4s, v1.16b, v0.4b[1]
+	WORD $0x3dc01d62 // ldr q2, [x11, #112]
+	WORD $0x4fa0e046 // sdot v6.4s, v2.16b, v0.4b[1]
+	WORD $0x3dc02161 // ldr q1, [x11, #128]
+	WORD $0x4f80e823 // sdot v3.4s, v1.16b, v0.4b[2]
+	WORD $0x3dc02562 // ldr q2, [x11, #144]
+	WORD $0x4f80e844 // sdot v4.4s, v2.16b, v0.4b[2]
+	WORD $0x3dc02961 // ldr q1, [x11, #160]
+	WORD $0x4f80e825 // sdot v5.4s, v1.16b, v0.4b[2]
+	WORD $0x3dc02d62 // ldr q2, [x11, #176]
+	WORD $0x4f80e846 // sdot v6.4s, v2.16b, v0.4b[2]
+	WORD $0x3dc03161 // ldr q1, [x11, #192]
+	WORD $0x4fa0e823 // sdot v3.4s, v1.16b, v0.4b[3]
+	WORD $0x3dc03562 // ldr q2, [x11, #208]
+	WORD $0x4fa0e844 // sdot v4.4s, v2.16b, v0.4b[3]
+	WORD $0x3dc03961 // ldr q1, [x11, #224]
+	WORD $0x4fa0e825 // sdot v5.4s, v1.16b, v0.4b[3]
+	WORD $0x3dc03d62 // ldr q2, [x11, #240]
+	WORD $0x4fa0e846 // sdot v6.4s, v2.16b, v0.4b[3]
+	ADD $256, R11
+	SUBS $4, R9, R9
+	BNE words17
+	WORD $0xfc6168a0 // ldr d0, [x5, x1]
+	WORD $0x3dc00041 // ldr q1, [x2]
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x6e21dc63 // fmul v3.4s, v3.4s, v1.4s
+	WORD $0x3dc01041 // ldr q1, [x2, #64]
+	WORD $0x3dc000e2 // ldr q2, [x7]
+	WORD $0x4f801062 // fmla v2.4s, v3.4s, v0.s[0]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x3dc00441 // ldr q1, [x2, #16]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
+	WORD $0x3dc01441 // ldr q1, [x2, #80]
+	WORD $0x3dc004e2 // ldr q2, [x7, #16]
+	WORD $0x4f801082 // fmla v2.4s, v4.4s, v0.s[0]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	WORD $0x3d8004e2 // str q2, [x7, #16]
+	WORD $0x3dc00841 // ldr q1, [x2, #32]
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	WORD $0x3dc01841 // ldr q1, [x2, #96]
+	WORD $0x3dc008e2 // ldr q2, [x7, #32]
+	WORD $0x4f8010a2 // fmla v2.4s, v5.4s, v0.s[0]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	WORD $0x3d8008e2 // str q2, [x7, #32]
+	WORD $0x3dc00c41 // ldr q1, [x2, #48]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x6e21dcc6 // fmul v6.4s, v6.4s, v1.4s
+	WORD $0x3dc01c41 // ldr q1, [x2, #112]
+	WORD $0x3dc00ce2 // ldr q2, [x7, #48]
+	WORD $0x4f8010c2 // fmla v2.4s, v6.4s, v0.s[0]
+	WORD $0x4fa01022 // fmla v2.4s, v1.4s, v0.s[1]
+	WORD $0x3d800ce2 // str q2, [x7, #48]
+	MOVD R10, R1
+	MOVD R11, R2
+	CBNZ R3, group16
+	RET

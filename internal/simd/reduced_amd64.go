@@ -25,15 +25,27 @@ func usesPairs() bool { return hasPairs && active == avx512 }
 // quads reports whether inputs and weights are words of integers: wherever there is assembly.
 func (w *Packed) quads() bool { return w.Rounded && w.Format == Int8 && active != generic }
 
-// longQuads reports whether the kernel for integers is that of AVX-512. It reads biases and writes a part of a panel.
-func longQuads() bool { return active != avx2 && hasQuads }
-
-// quadsWidth is the number of columns of a panel of integers.
-func quadsWidth() int {
-	if longQuads() {
-		return 32
+// quadTile returns the tiles of the kernel for integers.
+func quadTile() quadShape {
+	switch {
+	case active == avx512 && hasQuads:
+		return quadShape{tileRows, 32, true}
+	case hasShortQuads:
+		return quadShape{narrowRows, 8, false}
 	}
-	return 8
+	return quadShape{tileRows, 8, false}
+}
+
+// gemmQuads calls the kernel for integers.
+func gemmQuads(t *tileArgs) {
+	switch {
+	case quadTile().keeps:
+		gemmQuadsAVX512(t)
+	case hasShortQuads:
+		gemmQuadsDotAVX2(t)
+	default:
+		gemmQuadsAVX2(t)
+	}
 }
 
 // toPairs sets rows of dst, which follow one another, to the pairs of rows of m, whose elements are contiguous. The
@@ -63,75 +75,4 @@ func multiplyPairPanel(
 		return
 	}
 	multiplyPanelWith(kernelPairs, c, a, m, l, b, more, bias, chain, next)
-}
-
-// toQuads sets dst to whole groups of x.
-func toQuads(dst, x []float32, groups int) {
-	switch {
-	case groups == 0:
-	case active == avx2:
-		toQuadsAVX2(&dst[0], &x[0], groups)
-	case active == avx512:
-		toQuadsAVX512(&dst[0], &x[0], groups)
-	default:
-		toQuadsGeneric(dst, x, groups)
-	}
-}
-
-// multiplyQuads is Multiply for rows of groups.
-func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
-	if m >= tileQuadRows && longQuads() && usesTiles() {
-		w.multiplyQuadsOnTiles(c, a, m, j0, j1, bias)
-		return
-	}
-	l, words, long := w.wordLayout(), view[float32](w.Memory), longQuads()
-	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
-	highest := tileRows
-	if !long && hasShortQuads {
-		highest = narrowRows
-	}
-	for j := j0; j < j1; j += l.Width {
-		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
-		if bias != nil {
-			t.start, t.bias = startBias, &bias[j]
-		}
-		for i := 0; i < m; i += t.rows {
-			left := (m - i + highest - 1) / highest // tiles of nearly the same height
-			t.rows = (m - i + left - 1) / left
-			t.a = &a.Data[i*a.Row]
-			if long {
-				t.c = &c.Data[i*c.Row+j]
-				gemmQuadsAVX512(&t)
-			} else {
-				t.addQuads(c.from(i, j), bias, j)
-			}
-		}
-	}
-}
-
-// addQuads computes a tile with kernels that add whole panels to C.
-func (t tileArgs) addQuads(c Mat, bias []float32, j int) {
-	sums, width := c, quadsWidth()
-	if t.last < width {
-		s := scratches.Get().(*scratch)
-		defer s.free()
-		s.tile = grow(s.tile, t.rows*width)
-		sums = RowMajor(s.tile, width)
-	}
-	for r := range t.rows {
-		if row := sums.Data[r*sums.Row:][:t.last]; bias != nil {
-			copy(row, bias[j:])
-		} else {
-			clear(row)
-		}
-	}
-	t.c, t.cRow = &sums.Data[0], 4*sums.Row
-	if hasShortQuads {
-		gemmQuadsDotAVX2(&t)
-	} else {
-		gemmQuadsAVX2(&t)
-	}
-	for r := 0; t.last < width && r < t.rows; r++ {
-		copy(c.Data[r*c.Row:][:t.last], sums.Data[r*sums.Row:])
-	}
 }

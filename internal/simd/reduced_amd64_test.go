@@ -3,7 +3,7 @@
 package simd
 
 import (
-	"math"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,61 +36,16 @@ func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 	}
 }
 
-// All kernels for integers have the same bits.
-func TestQuadsHaveTheSameBits(t *testing.T) {
-	short, long, tiles, kernels := hasShortQuads, hasQuads, hasTiles, 0
+// eachQuads calls f with each kernel for integers that this processor has for the implementation in use.
+func eachQuads(f func(kernel string)) {
+	short, long, tiles := hasShortQuads, hasQuads, hasTiles
 	defer func() { hasShortQuads, hasQuads, hasTiles = short, long, tiles }()
-	for _, size := range sizesOfRounded {
-		k, n := size[0], size[1]
-		var want []float32
-		Each(func(name string) {
-			for i := range 8 {
-				hasShortQuads, hasQuads, hasTiles = i&1 > 0, i&2 > 0, i&4 > 0
-				if hasShortQuads && !short || hasQuads && !long || hasTiles && !tiles {
-					continue
-				}
-				r := rand.New(rand.NewPCG(13, uint64(k)))
-				const rows = 37
-				a, bias := gaussians(r, rows*k), gaussians(r, n)
-				w, columns := newRounded(Int8, k, n, r)
-				if !w.quads() {
-					continue
-				}
-				kernels++
-				got := make([]float32, rows*n)
-				w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
-				w.Multiply(RowMajor(got, n), RowMajor(a, k), rows, 0, n, bias, 0)
-				if want == nil {
-					want = got
-				} else if !slices.Equal(got, want) {
-					t.Errorf("%d×%d: %s, AVX-VNNI %v, AVX512-VNNI %v, tile units %v: other bits", k, n, name, hasShortQuads, hasQuads, hasTiles)
-				}
-			}
-		})
-	}
-	t.Logf("%d ways", kernels/len(sizesOfRounded))
-}
-
-// The kernels round groups to the bits of generic Go.
-func TestToQuads(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 12))
-	x := gaussians(r, 50*groupSteps)
-	for g := range 50 {
-		for i := range groupSteps {
-			x[g*groupSteps+i] *= float32(math.Ldexp(1, 5*g-140))
+	for i := range 8 {
+		hasShortQuads, hasQuads, hasTiles = i&1 > 0, i&2 > 0, i&4 > 0
+		if (short || !hasShortQuads) && (long || !hasQuads) && (tiles || !hasTiles) {
+			f(fmt.Sprintf("AVX-VNNI %v, AVX512-VNNI %v, tile units %v", hasShortQuads, hasQuads, hasTiles))
 		}
 	}
-	want := make([]float32, 50*(2+groupWords))
-	toQuadsGeneric(want, x, 50)
-	Each(func(name string) {
-		got := make([]float32, len(want))
-		toQuads(got, x, 50)
-		for i := range want {
-			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-				t.Fatalf("%s: word %d of group %d is %08x, want %08x", name, i%(2+groupWords), i/(2+groupWords), math.Float32bits(got[i]), math.Float32bits(want[i]))
-			}
-		}
-	})
 }
 
 // Products on tile units have the bits of the formula in tile_units_asm.go, whatever the number of rows.

@@ -81,3 +81,340 @@ loop1:
 after2:
 	ADD $16, R3
 	RET
+
+// toQuadsNEON rounds n groups of 128 floats to integers. A group becomes 34
+// words: its scale, -scale times its zero point, and 32 times four integers.
+//
+// func toQuadsNEON(dst, x *float32, n int)
+TEXT ·toQuadsNEON(SB), NOSPLIT, $0-24
+	MOVD $constants<>(SB), R26
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+16(FP), R2
+	WORD $0x3dc00340 // ldr q0, [x26]
+	WORD $0x3dc00741 // ldr q1, [x26, #16]
+	WORD $0x3dc00b42 // ldr q2, [x26, #32]
+	WORD $0x3dc00f43 // ldr q3, [x26, #48]
+
+repeat1:
+	WORD $0x4f000404 // movi v4.4s, #0x0
+	WORD $0x4f000405 // movi v5.4s, #0x0
+	WORD $0x4f000406 // movi v6.4s, #0x0
+	WORD $0x4f000407 // movi v7.4s, #0x0
+	WORD $0x4f000408 // movi v8.4s, #0x0
+	WORD $0x4f000409 // movi v9.4s, #0x0
+	WORD $0x4f00040a // movi v10.4s, #0x0
+	WORD $0x4f00040b // movi v11.4s, #0x0
+	WORD $0x3dc00030 // ldr q16, [x1]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc00431 // ldr q17, [x1, #16]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc00832 // ldr q18, [x1, #32]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc00c33 // ldr q19, [x1, #48]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x3dc01030 // ldr q16, [x1, #64]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc01431 // ldr q17, [x1, #80]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc01832 // ldr q18, [x1, #96]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc01c33 // ldr q19, [x1, #112]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x3dc02030 // ldr q16, [x1, #128]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc02431 // ldr q17, [x1, #144]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc02832 // ldr q18, [x1, #160]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc02c33 // ldr q19, [x1, #176]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x3dc03030 // ldr q16, [x1, #192]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc03431 // ldr q17, [x1, #208]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc03832 // ldr q18, [x1, #224]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc03c33 // ldr q19, [x1, #240]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x3dc04030 // ldr q16, [x1, #256]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc04431 // ldr q17, [x1, #272]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc04832 // ldr q18, [x1, #288]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc04c33 // ldr q19, [x1, #304]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x3dc05030 // ldr q16, [x1, #320]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc05431 // ldr q17, [x1, #336]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc05832 // ldr q18, [x1, #352]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc05c33 // ldr q19, [x1, #368]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x3dc06030 // ldr q16, [x1, #384]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc06431 // ldr q17, [x1, #400]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc06832 // ldr q18, [x1, #416]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc06c33 // ldr q19, [x1, #432]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x3dc07030 // ldr q16, [x1, #448]
+	WORD $0x4eb0f484 // fmin v4.4s, v4.4s, v16.4s
+	WORD $0x4e30f508 // fmax v8.4s, v8.4s, v16.4s
+	WORD $0x3dc07431 // ldr q17, [x1, #464]
+	WORD $0x4eb1f4a5 // fmin v5.4s, v5.4s, v17.4s
+	WORD $0x4e31f529 // fmax v9.4s, v9.4s, v17.4s
+	WORD $0x3dc07832 // ldr q18, [x1, #480]
+	WORD $0x4eb2f4c6 // fmin v6.4s, v6.4s, v18.4s
+	WORD $0x4e32f54a // fmax v10.4s, v10.4s, v18.4s
+	WORD $0x3dc07c33 // ldr q19, [x1, #496]
+	WORD $0x4eb3f4e7 // fmin v7.4s, v7.4s, v19.4s
+	WORD $0x4e33f56b // fmax v11.4s, v11.4s, v19.4s
+	WORD $0x4ea6f484 // fmin v4.4s, v4.4s, v6.4s
+	WORD $0x4ea7f4a5 // fmin v5.4s, v5.4s, v7.4s
+	WORD $0x4ea5f484 // fmin v4.4s, v4.4s, v5.4s
+	WORD $0x6e044094 // ext v20.16b, v4.16b, v4.16b, #8
+	WORD $0x4eb4f484 // fmin v4.4s, v4.4s, v20.4s
+	WORD $0x6e042094 // ext v20.16b, v4.16b, v4.16b, #4
+	WORD $0x4eb4f484 // fmin v4.4s, v4.4s, v20.4s
+	WORD $0x4e040484 // dup v4.4s, v4.s[0]
+	WORD $0x4e2af508 // fmax v8.4s, v8.4s, v10.4s
+	WORD $0x4e2bf529 // fmax v9.4s, v9.4s, v11.4s
+	WORD $0x4e29f508 // fmax v8.4s, v8.4s, v9.4s
+	WORD $0x6e084114 // ext v20.16b, v8.16b, v8.16b, #8
+	WORD $0x4e34f508 // fmax v8.4s, v8.4s, v20.4s
+	WORD $0x6e082114 // ext v20.16b, v8.16b, v8.16b, #4
+	WORD $0x4e34f508 // fmax v8.4s, v8.4s, v20.4s
+	WORD $0x4e040508 // dup v8.4s, v8.s[0]
+	WORD $0x4ea4d50c // fsub v12.4s, v8.4s, v4.4s
+	WORD $0x6e23dd8d // fmul v13.4s, v12.4s, v3.4s
+	WORD $0x6e2cfc2e // fdiv v14.4s, v1.4s, v12.4s
+	WORD $0x6eace410 // fcmgt v16.4s, v0.4s, v12.4s
+	WORD $0x4e701dad // bic v13.16b, v13.16b, v16.16b
+	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
+	WORD $0x4ea8d508 // fsub v8.4s, v8.4s, v8.4s
+	WORD $0x4ea4d490 // fsub v16.4s, v4.4s, v4.4s
+	WORD $0x4eb01d08 // orr v8.16b, v8.16b, v16.16b
+	WORD $0x4ea0d908 // fcmeq v8.4s, v8.4s, #0.0
+	WORD $0x6ee81c4d // bif v13.16b, v2.16b, v8.16b
+	WORD $0x6e24ddcf // fmul v15.4s, v14.4s, v4.4s
+	WORD $0x4e21a9ef // fcvtns v15.4s, v15.4s
+	WORD $0x4e21d9f0 // scvtf v16.4s, v15.4s
+	WORD $0x6e2dde10 // fmul v16.4s, v16.4s, v13.4s
+	WORD $0xbd00000d // str s13, [x0]
+	WORD $0xbd000410 // str s16, [x0, #4]
+	ADD $8, R0
+	WORD $0x3dc00030 // ldr q16, [x1]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc00431 // ldr q17, [x1, #16]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc00832 // ldr q18, [x1, #32]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc00c33 // ldr q19, [x1, #48]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d800010 // str q16, [x0]
+	WORD $0x3dc01030 // ldr q16, [x1, #64]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc01431 // ldr q17, [x1, #80]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc01832 // ldr q18, [x1, #96]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc01c33 // ldr q19, [x1, #112]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d800410 // str q16, [x0, #16]
+	WORD $0x3dc02030 // ldr q16, [x1, #128]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc02431 // ldr q17, [x1, #144]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc02832 // ldr q18, [x1, #160]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc02c33 // ldr q19, [x1, #176]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d800810 // str q16, [x0, #32]
+	WORD $0x3dc03030 // ldr q16, [x1, #192]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc03431 // ldr q17, [x1, #208]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc03832 // ldr q18, [x1, #224]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc03c33 // ldr q19, [x1, #240]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d800c10 // str q16, [x0, #48]
+	WORD $0x3dc04030 // ldr q16, [x1, #256]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc04431 // ldr q17, [x1, #272]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc04832 // ldr q18, [x1, #288]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc04c33 // ldr q19, [x1, #304]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d801010 // str q16, [x0, #64]
+	WORD $0x3dc05030 // ldr q16, [x1, #320]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc05431 // ldr q17, [x1, #336]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc05832 // ldr q18, [x1, #352]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc05c33 // ldr q19, [x1, #368]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d801410 // str q16, [x0, #80]
+	WORD $0x3dc06030 // ldr q16, [x1, #384]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc06431 // ldr q17, [x1, #400]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc06832 // ldr q18, [x1, #416]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc06c33 // ldr q19, [x1, #432]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d801810 // str q16, [x0, #96]
+	WORD $0x3dc07030 // ldr q16, [x1, #448]
+	WORD $0x6e2ede10 // fmul v16.4s, v16.4s, v14.4s
+	WORD $0x4e21aa10 // fcvtns v16.4s, v16.4s
+	WORD $0x6eaf8610 // sub v16.4s, v16.4s, v15.4s
+	WORD $0x3dc07431 // ldr q17, [x1, #464]
+	WORD $0x6e2ede31 // fmul v17.4s, v17.4s, v14.4s
+	WORD $0x4e21aa31 // fcvtns v17.4s, v17.4s
+	WORD $0x6eaf8631 // sub v17.4s, v17.4s, v15.4s
+	WORD $0x3dc07832 // ldr q18, [x1, #480]
+	WORD $0x6e2ede52 // fmul v18.4s, v18.4s, v14.4s
+	WORD $0x4e21aa52 // fcvtns v18.4s, v18.4s
+	WORD $0x6eaf8652 // sub v18.4s, v18.4s, v15.4s
+	WORD $0x3dc07c33 // ldr q19, [x1, #496]
+	WORD $0x6e2ede73 // fmul v19.4s, v19.4s, v14.4s
+	WORD $0x4e21aa73 // fcvtns v19.4s, v19.4s
+	WORD $0x6eaf8673 // sub v19.4s, v19.4s, v15.4s
+	WORD $0x4e511a10 // uzp1 v16.8h, v16.8h, v17.8h
+	WORD $0x4e531a52 // uzp1 v18.8h, v18.8h, v19.8h
+	WORD $0x2e214a10 // uqxtn v16.8b, v16.8h
+	WORD $0x6e214a50 // uqxtn2 v16.16b, v18.8h
+	WORD $0x3d801c10 // str q16, [x0, #112]
+	ADD $128, R0
+	ADD $512, R1
+	SUBS $1, R2, R2
+	BNE repeat1
+	RET
+
+DATA constants<>+0(SB)/8, $0x0480000004800000
+DATA constants<>+8(SB)/8, $0x0480000004800000
+DATA constants<>+16(SB)/8, $0x437f0000437f0000
+DATA constants<>+24(SB)/8, $0x437f0000437f0000
+DATA constants<>+32(SB)/8, $0x7fc000007fc00000
+DATA constants<>+40(SB)/8, $0x7fc000007fc00000
+DATA constants<>+48(SB)/8, $0x3b8080813b808081
+DATA constants<>+56(SB)/8, $0x3b8080813b808081
+GLOBL constants<>(SB), RODATA|NOPTR, $64

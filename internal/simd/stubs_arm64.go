@@ -62,6 +62,13 @@ func gemmBFloat16NEON(t *tileArgs)
 //go:noescape
 func gemmInt8NEON(t *tileArgs)
 
+// gemmQuadsNEON adds A·B to C for groups of 8-bit integers, a tile of up to six
+// rows and a whole panel. For each group, integers are multiplied and added as
+// integers; the sum is multiplied by the scales and added to a float.
+//
+//go:noescape
+func gemmQuadsNEON(t *tileArgs)
+
 // transposeNEON sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
 // vector and k < depth. src has only rows values of i; the results for the
 // others are undefined. The distances of rows are in bytes.
@@ -84,6 +91,12 @@ func fromBFloat16NEON(dst *float32, x *uint16, n int)
 //
 //go:noescape
 func fromInt8NEON(dst *float32, x *int8, n int)
+
+// toQuadsNEON rounds n groups of 128 floats to integers. A group becomes 34
+// words: its scale, -scale times its zero point, and 32 times four integers.
+//
+//go:noescape
+func toQuadsNEON(dst, x *float32, n int)
 
 // axpyNEON sets y[i] += a·x[i].
 //

@@ -77,8 +77,11 @@ func multiplyOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool, bia
 // tileQuadRows is the least number of rows for which fours are multiplied on tile units. For fewer, vectors wait for memory.
 const tileQuadRows = 8
 
-// multiplyQuadsOnTiles is multiplyQuads on tile units. A panel has 32 columns.
-func (w *Packed) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) {
+// multiplyQuadsOnTiles is multiplyQuads on tile units, whose panels have 32 columns. It reports whether it could.
+func (w *Packed) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) bool {
+	if m < tileQuadRows || !quadTile().keeps || !usesTiles() {
+		return false
+	}
 	l, words := w.wordLayout(), view[float32](w.Memory)
 	s := scratches.Get().(*scratch)
 	defer s.free()
@@ -101,17 +104,7 @@ func (w *Packed) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) {
 			}
 		}
 	}
-}
-
-// beginRows sets rows of C to the first biases, or to 0.
-func beginRows(c Mat, rows, cols int, bias []float32) {
-	for i := range rows {
-		if row := c.Data[i*c.Row:][:cols]; bias != nil {
-			copy(row, bias)
-		} else {
-			clear(row)
-		}
-	}
+	return true
 }
 
 // addOnTiles adds to up to 32 rows and columns of C the products of n words of each: pairs, or fours if integers, whose

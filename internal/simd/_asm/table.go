@@ -199,7 +199,7 @@ registers for all steps of k.`,
 			{name: "gemmQuads", asm: tileAsm, byHand: true, when: "kernel == kernelQuads", code: code{
 				avx512: func() { gemmQuads(quadTile{6, 2, dotLong, true})(avxProgram{avx512}) },
 				avx2:   func() { gemmQuads(quadTile{6, 1, nil, false})(avxProgram{avx2}) },
-			}, does: `adds A·B to C for groups of 8-bit integers, a tile of up to six rows and a whole panel. For each group, integers
+			}.neon((*neonProgram).gemmQuads), does: `adds A·B to C for groups of 8-bit integers, a tile of up to six rows and a whole panel. For each group, integers
 are multiplied and added as integers; the sum is multiplied by the scales and added to a float.`},
 			{name: "gemmQuadsDot", asm: tileAsm, byHand: true, when: "kernel == kernelQuadsDot", code: only(avx2, gemmQuads(quadTile{12, 1, dotShort, false})),
 				does: "is gemmQuads for up to twelve rows, for processors with AVX-VNNI."},
@@ -301,7 +301,8 @@ half to x[2i+1], or 0 after the row. Strides are in bytes.`},
 				code: only(avx512, pairRows),
 				does: `rounds n floats of rows of x and of y to pairs of bfloat16. The upper half of word i is nearest to x[i], and
 the lower half to y[i]. Strides are in bytes.`},
-			{name: "toQuads", asm: "(dst, x *float32, n int)", byHand: true, code: avx(toQuads),
+			{name: "toQuads", op: "(dst, x []float32, groups int)", asm: "(dst, x *float32, n int)",
+				with: map[string]string{"n": "groups"}, unless: "groups == 0", code: avx(toQuads).neon((*neonProgram).toQuads),
 				does: `rounds n groups of 128 floats to integers. A group becomes 34 words: its scale, -scale times its zero
 point, and 32 times four integers.`},
 			{name: "toInt8", op: "(dst []int8, x []float32, inverse float64)",

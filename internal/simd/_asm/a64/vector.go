@@ -29,9 +29,15 @@ func (f *Func) FMAXNM(d, n, m V) { f.same(0x4e20c400, "fmaxnm", "4s", d, n, m) }
 func (f *Func) FMLA(d, n, m V) { f.same(0x4e20cc00, "fmla", "4s", d, n, m) }
 func (f *Func) FMLS(d, n, m V) { f.same(0x4ea0cc00, "fmls", "4s", d, n, m) }
 
-// FMLALane sets d to d + n·m[lane], rounded once.
-func (f *Func) FMLALane(d, n, m V, lane int) {
-	f.word(0x4f801000|lane&1<<21|lane>>1<<11|int(m)<<16|int(n)<<5|int(d), "fmla v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
+// FMLALane sets d to d + n·m[lane], rounded once. SDOTLane, of the dot-product extension, adds to each integer of d the
+// products of four bytes of n and of the four bytes of m[lane], with sign.
+func (f *Func) FMLALane(d, n, m V, lane int) { f.byLane(0x4f801000, "fmla", "4s", "s", d, n, m, lane) }
+func (f *Func) SDOTLane(d, n, m V, lane int) {
+	f.byLane(0x4f80e000, "sdot", "16b", "4b", d, n, m, lane)
+}
+
+func (f *Func) byLane(bits int, name, kind, of string, d, n, m V, lane int) {
+	f.word(bits|lane&1<<21|lane>>1<<11|int(m)<<16|int(n)<<5|int(d), "%s v%d.4s, v%d.%s, v%d.%s[%d]", name, d, n, kind, m, of, lane)
 }
 
 // FRECPE sets d to 1/n, to eight bits. FRECPS sets d to 2 - n·m, rounded once. Multiplying an
@@ -53,11 +59,15 @@ func (f *Func) CMHS(d, n, m V)  { f.same(0x6ea03c00, "cmhs", "4s", d, n, m) } //
 func (f *Func) CMEQ0B(d, n V)   { f.one(0x4e209800, "cmeq", "16b", "16b", d, n, ", #0") }
 func (f *Func) UMAXV(d, n V)    { f.word(0x6eb0a800|int(n)<<5|int(d), "umaxv s%d, v%d.4s", d, n) } // the largest lane
 func (f *Func) SCVTF(d, n V)    { f.one(0x4e21d800, "scvtf", "4s", "4s", d, n, "") }               // integers as floats
+func (f *Func) FCVTNS(d, n V)   { f.one(0x4e21a800, "fcvtns", "4s", "4s", d, n, "") }              // the nearest integers
+func (f *Func) SUB(d, n, m V)   { f.same(0x6ea08400, "sub", "4s", d, n, m) }
 func (f *Func) MUL(d, n, m V)   { f.same(0x4ea09c00, "mul", "4s", d, n, m) }
 func (f *Func) ADDD(d, n, m V)  { f.same(0x4ee08400, "add", "2d", d, n, m) }
-func (f *Func) UADDLP(d, n V)   { f.one(0x6ea02800, "uaddlp", "2d", "4s", d, n, "") } // sums of pairs
-func (f *Func) UMLAL(d, n, m V) { f.long(0x2ea08000, "umlal", d, n, m) }              // d += n·m, of the lower halves
-func (f *Func) XTN(d, n V)      { f.one(0x0ea12800, "xtn", "2s", "2d", d, n, "") }    // the lower half of each
+func (f *Func) UADDLP(d, n V)   { f.one(0x6ea02800, "uaddlp", "2d", "4s", d, n, "") }  // sums of pairs
+func (f *Func) UMLAL(d, n, m V) { f.long(0x2ea08000, "umlal", d, n, m) }               // d += n·m, of the lower halves
+func (f *Func) XTN(d, n V)      { f.one(0x0ea12800, "xtn", "2s", "2d", d, n, "") }     // the lower half of each
+func (f *Func) UQXTNH(d, n V)   { f.one(0x2e214800, "uqxtn", "8b", "8h", d, n, "") }   // at most 255
+func (f *Func) UQXTNH2(d, n V)  { f.one(0x6e214800, "uqxtn2", "16b", "8h", d, n, "") } // to the upper half of d
 func (f *Func) SHLL(d, n V)     { f.one(0x2e613800, "shll", "4s", "4h", d, n, ", #16") }
 func (f *Func) SSHLLB(d, n V)   { f.one(0x0f08a400, "sxtl", "8h", "8b", d, n, "") } // with sign
 func (f *Func) SSHLLB2(d, n V)  { f.one(0x4f08a400, "sxtl2", "8h", "16b", d, n, "") }
@@ -95,6 +105,9 @@ func (f *Func) MOV(d, n V) {
 // Clear sets d to zeros.
 func (f *Func) Clear(d V) { f.word(0x4f000400|int(d), "movi v%d.4s, #0x0", d) }
 
+// TopBits sets all bytes of d to 128.
+func (f *Func) TopBits(d V) { f.word(0x4f04e400|int(d), "movi v%d.16b, #0x80", d) }
+
 // Positions of lanes. EXT returns 16 bytes of the concatenation of n and m, starting at a byte of
 // n.
 func (f *Func) EXT(d, n, m V, at int) {
@@ -104,6 +117,7 @@ func (f *Func) TRN1(d, n, m V)  { f.same(0x4e802800, "trn1", "4s", d, n, m) }
 func (f *Func) TRN2(d, n, m V)  { f.same(0x4e806800, "trn2", "4s", d, n, m) }
 func (f *Func) TRN1D(d, n, m V) { f.same(0x4ec02800, "trn1", "2d", d, n, m) }
 func (f *Func) TRN2D(d, n, m V) { f.same(0x4ec06800, "trn2", "2d", d, n, m) }
+func (f *Func) UZP1H(d, n, m V) { f.same(0x4e401800, "uzp1", "8h", d, n, m) }
 func (f *Func) UZP2(d, n, m V)  { f.same(0x4e805800, "uzp2", "4s", d, n, m) }
 
 // DUP sets all lanes of d to one lane of n, DUPW to the lower half of x, DUPX to x.

@@ -1,0 +1,70 @@
+//go:build (amd64 || arm64) && !purego
+
+package simd
+
+// A quadShape is the shape of the tiles of a kernel for integers: the most rows, and the columns of a panel. A kernel
+// that keeps its sums over all groups reads biases and writes a part of a panel. Others add whole panels to C.
+type quadShape struct {
+	rows, width int
+	keeps       bool
+}
+
+// quadsWidth is the number of columns of a panel of integers.
+func quadsWidth() int { return quadTile().width }
+
+// multiplyQuads is Multiply for rows of groups.
+func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
+	if w.multiplyQuadsOnTiles(c, a, m, j0, j1, bias) {
+		return
+	}
+	l, words, tile := w.wordLayout(), view[float32](w.Memory), quadTile()
+	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
+	for j := j0; j < j1; j += l.Width {
+		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
+		if bias != nil {
+			t.start, t.bias = startBias, &bias[j]
+		}
+		for i := 0; i < m; i += t.rows {
+			left := (m - i + tile.rows - 1) / tile.rows // tiles of nearly the same height
+			t.rows = (m - i + left - 1) / left
+			t.a = &a.Data[i*a.Row]
+			if tile.keeps {
+				t.c = &c.Data[i*c.Row+j]
+				gemmQuads(&t)
+			} else {
+				t.addQuads(c.from(i, j), bias, j)
+			}
+		}
+	}
+}
+
+// addQuads computes a tile with a kernel that adds whole panels to C.
+func (t tileArgs) addQuads(c Mat, bias []float32, j int) {
+	sums, width := c, quadsWidth()
+	if t.last < width {
+		s := scratches.Get().(*scratch)
+		defer s.free()
+		s.tile = grow(s.tile, t.rows*width)
+		sums = RowMajor(s.tile, width)
+	}
+	if bias != nil {
+		bias = bias[j:]
+	}
+	beginRows(sums, t.rows, t.last, bias)
+	t.c, t.cRow = &sums.Data[0], 4*sums.Row
+	gemmQuads(&t)
+	for r := 0; t.last < width && r < t.rows; r++ {
+		copy(c.Data[r*c.Row:][:t.last], sums.Data[r*sums.Row:])
+	}
+}
+
+// beginRows sets rows of C to the first biases, or to 0.
+func beginRows(c Mat, rows, cols int, bias []float32) {
+	for i := range rows {
+		if row := c.Data[i*c.Row:][:cols]; bias != nil {
+			copy(row, bias)
+		} else {
+			clear(row)
+		}
+	}
+}

@@ -1,0 +1,10 @@
+//go:build !(amd64 || arm64) || purego
+
+package simd
+
+// quads reports that integers are not stored in words.
+func (w *Packed) quads() bool { return false }
+
+func quadsWidth() int { panic("simd: no quads") }
+
+func (w *Packed) multiplyQuads(_, _ Mat, _, _, _ int, _ []float32) { panic("simd: no quads") }

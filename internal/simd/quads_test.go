@@ -1,0 +1,94 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// All kernels for integers have the bits of the formula, so those of different processors have the same bits.
+func TestQuadsHaveTheSameBits(t *testing.T) {
+	kernels := 0
+	for _, size := range sizesOfRounded {
+		k, n := size[0], size[1]
+		r := rand.New(rand.NewPCG(13, uint64(k)))
+		const rows = 29
+		a, bias := gaussians(r, rows*k), gaussians(r, n)
+		w, columns := newRounded(Int8, k, n, r)
+		var want []float32
+		Each(func(name string) {
+			eachQuads(func(kernel string) {
+				if !w.quads() {
+					return
+				}
+				if kernels++; want == nil {
+					want = quadsFormula(a, bias, columns)
+				}
+				got := make([]float32, rows*n)
+				w.Memory = make([]byte, w.Size())
+				w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
+				w.Multiply(RowMajor(got, n), RowMajor(a, k), rows, 0, n, bias, 0)
+				if !slices.Equal(got, want) {
+					t.Errorf("%d×%d: %s, %s: other bits", k, n, name, kernel)
+				}
+			})
+		})
+	}
+	t.Logf("%d ways", kernels/len(sizesOfRounded))
+}
+
+// quadsFormula is the formula in quads.go, whose last two sums are rounded once each.
+func quadsFormula(a, bias []float32, columns [][]float32) (c []float32) {
+	k := len(columns[0])
+	x, y := make([]float32, groupedWords(k)), make([]float32, groupedWords(k))
+	c = make([]float32, len(a)/k*len(columns))
+	for j, column := range columns {
+		weightQuads(y, column)
+		for i := range len(a) / k {
+			inputQuads(x, a[i*k:][:k])
+			at := &c[i*len(columns)+j]
+			*at = bias[j]
+			for g := 0; g < k; g += groupSteps {
+				p, q, sum := groupAt(x, g), groupAt(y, g), 0
+				for s := g; s < min(g+groupSteps, k); s++ {
+					sum += int(byteOf(p, s)) * int(int8(byteOf(q, s)))
+				}
+				*at = fma32(p[0], float32(sum)*q[0], *at)
+				*at = fma32(p[1], q[1], *at)
+			}
+		}
+	}
+	return c
+}
+
+// The kernels round groups to the bits of generic Go. Of a group that is not finite, only the scale counts.
+func TestToQuads(t *testing.T) {
+	const groups = 54
+	r := rand.New(rand.NewPCG(11, 12))
+	x := gaussians(r, groups*groupSteps)
+	for i := range x {
+		x[i] *= float32(math.Ldexp(1, min(5*(i/groupSteps), 245)-140))
+	}
+	for g, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32} {
+		x[(50+g)*groupSteps+77] = float32(v)
+	}
+	x[53*groupSteps+1] = -math.MaxFloat32
+	want := make([]float32, groups*(2+groupWords))
+	toQuadsGeneric(want, x, groups)
+	Each(func(name string) {
+		got := make([]float32, len(want))
+		toQuads(got, x, groups)
+		for g := range groups {
+			a, b := groupAt(got, g*groupSteps), groupAt(want, g*groupSteps)
+			if !same(a[:2], b[:2]) {
+				t.Fatalf("%s: scale and offset of group %d are %v, want %v", name, g, a[:2], b[:2])
+			}
+			for i := 2; i < len(a) && b[0] == b[0]; i++ {
+				if v, w := math.Float32bits(a[i]), math.Float32bits(b[i]); v != w {
+					t.Fatalf("%s: word %d of group %d is %08x, want %08x", name, i, g, v, w)
+				}
+			}
+		}
+	})
+}
