@@ -1,5 +1,6 @@
 """A Llama or a Qwen2 of any size: its shape, and its tensors by the names that a model.safetensors has."""
 
+import itertools
 import json
 import math
 import pathlib
@@ -41,13 +42,15 @@ class Decoder:
 
 
 def drawn():
-    """Random numbers of about 0.03, and 1 for the gains of norms; the same few again and again, which is faster."""
+    """Random numbers of about 0.03, and 1 for the gains of norms; the same few again and again, which is faster. Each
+    tensor begins elsewhere among them: a library would compute products with equal weights only once."""
     some = (np.random.default_rng(1).standard_normal(1 << 20) / 30).astype(np.float32)
+    begin = itertools.count(step=99_991)  # a prime number, so that the beginnings differ
 
     def tensor(name, *shape):
         if "norm" in name.lower() and name.endswith("weight"):
             return np.ones(shape, np.float32)
-        return np.resize(some, math.prod(shape)).reshape(shape)
+        return np.resize(np.roll(some, next(begin)), math.prod(shape)).reshape(shape)
 
     return tensor
 
