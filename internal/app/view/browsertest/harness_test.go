@@ -180,10 +180,20 @@ func (b *tab) text(selector string) string {
 	return js[string](b, fmt.Sprintf("document.querySelector(%q)?.textContent ?? ''", selector))
 }
 
-// click clicks the first element that matches a selector.
+// click clicks the first element that matches a selector. The page may replace it between the steps of a click, as when
+// it sorts heads; then nothing was clicked, and it is found again.
 func (b *tab) click(selector string) {
 	b.Helper()
-	b.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
+	for {
+		err := chromedp.Do(b.ctx, chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "Could not find node with given id") {
+			b.shoot("failure")
+			b.Fatal(err)
+		}
+	}
 }
 
 // choose selects an option as a user does.
