@@ -15,8 +15,8 @@ import (
 // not by every product. A step of a decoder reads every weight once, so its speed is limited by memory: weights in
 // bfloat16 take half of the time of float32, and int8 takes less.
 //
-// For formats without a scale, products equal the products of a Tensor with the same numbers, bit for bit. For
-// int8, the sums are computed the same way, and each is then multiplied by its scale.
+// For formats without a scale, products equal the products of a Tensor with the same numbers, bit for bit. For int8, the
+// sums are computed the same way, and each is then multiplied by its scale.
 type Packed struct{ w simd.Packed }
 
 // NewPacked returns a matrix of zeros.
@@ -42,7 +42,7 @@ func Precisions() []Numbers { return []Numbers{Float32, BFloat16, Int8} }
 //
 // Elsewhere the rounded numbers are the same, and so is the result but for the last digits of sums. With AVX-VNNI Int8 is
 // 2.3 to 2.9 times as fast as float32, and on AVX2 1 to 1.2 times, 2.8 times for one input; with the dot-product
-// extension of arm64 it is tested under emulation, speed not measured. BFloat16 takes up to 1.1 times as long as float32
+// extension of arm64 it is tested under emulation, speed not measured, as both are on tile units (AMX). BFloat16 takes up to 1.1 times as long as float32
 // on AVX2. On other processors both take longer.
 //
 // Sources: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",

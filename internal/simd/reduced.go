@@ -11,8 +11,8 @@ import (
 // Products in reduced precision: inputs and weights are rounded.
 //
 // To bfloat16: the products are exact in float32, where they are added. So the result is that of floats with the same
-// values, bit for bit, and processors that multiply pairs of bfloat16 need half of the steps. Tile units add them in another
-// order.
+// values, bit for bit, and processors that multiply pairs of bfloat16 need half of the steps. Tile units add the
+// products of packed weights in another order.
 //
 // To 8-bit integers, see quads.go.
 //

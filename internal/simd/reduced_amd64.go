@@ -71,7 +71,7 @@ func multiplyPairPanel(
 	c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored,
 ) {
 	if usesTiles() {
-		multiplyOnTiles(c, a, m, l, b, more, bias, chain)
+		multiplyPairsOnTiles(c, a, m, l, b, more, bias, chain)
 		return
 	}
 	multiplyPanelWith(kernelPairs, c, a, m, l, b, more, bias, chain, next)

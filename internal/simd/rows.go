@@ -38,11 +38,9 @@ func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, col
 	s.free()
 }
 
-// A rowsFunc is copyRows or addRows.
-type rowsFunc func(dst []float32, dstStride int, x []float32, stride, rows, cols int)
-
-// eachRows splits the rows of two matrices into blocks that are small enough for a kernel.
-func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do rowsFunc) {
+// eachRows splits the rows of two matrices into blocks that are small enough for do, which is copyRows or addRows.
+func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int,
+	do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {
 	if rows > 0 && cols > 0 && cols <= mostCols && rows <= piece/cols { // one block
 		do(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
 		return

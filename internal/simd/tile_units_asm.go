@@ -56,8 +56,8 @@ func (c *tileConfig) set(tile, rows, words int) {
 	}
 }
 
-// multiplyOnTiles is multiplyPairPanel on tile units.
-func multiplyOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int) {
+// multiplyPairsOnTiles is multiplyPairPanel on tile units.
+func multiplyPairsOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int) {
 	if !more {
 		beginRows(c, m, l.N, bias)
 	}
@@ -74,7 +74,8 @@ func multiplyOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool, bia
 	}
 }
 
-// tileQuadRows is the least number of rows for which fours are multiplied on tile units. For fewer, vectors wait for memory.
+// tileQuadRows is the least number of rows for which fours are multiplied on tile units. For fewer, vectors wait for
+// memory.
 const tileQuadRows = 8
 
 // multiplyQuadsOnTiles is multiplyQuads on tile units, whose panels have 32 columns. It reports whether it could.

@@ -85,28 +85,26 @@ func pause() {
 // addTiles writes the kernel. Tiles 0 to 3 are sums: upper left, upper right, lower left, lower right. Tiles 4 and 5 are
 // of A, 6 and 7 of B.
 func addTiles(dot tileDot) func(avxProgram) {
-	return func(avxProgram) { addEachTiles(dot) }
-}
-
-func addEachTiles(dot tileDot) {
-	args := pointer("t")
-	at := func(field string) Mem { return Mem{Base: args, Disp: tileUnitArg(field)} }
-	LEAQ(at("config"), reg.RAX)
-	emit("LDTILECFG (AX)", vex(0x78, 0x49, 0x00), reg.RAX)
-	flat, narrow, narrowFlat := label("flat"), label("narrow"), label("narrow")
-	CMPQ(at("high"), U8(1))
-	JE(LabelRef(flat))
-	CMPQ(at("wide"), U8(1))
-	JE(LabelRef(narrow))
-	addTilesOf(dot, at, 2, 2)
-	Label(narrow)
-	addTilesOf(dot, at, 2, 1)
-	Label(flat)
-	CMPQ(at("wide"), U8(1))
-	JE(LabelRef(narrowFlat))
-	addTilesOf(dot, at, 1, 2)
-	Label(narrowFlat)
-	addTilesOf(dot, at, 1, 1)
+	return func(avxProgram) {
+		args := pointer("t")
+		at := func(field string) Mem { return Mem{Base: args, Disp: tileUnitArg(field)} }
+		LEAQ(at("config"), reg.RAX)
+		emit("LDTILECFG (AX)", vex(0x78, 0x49, 0x00), reg.RAX)
+		flat, narrow, narrowFlat := label("flat"), label("narrow"), label("narrow")
+		CMPQ(at("high"), U8(1))
+		JE(LabelRef(flat))
+		CMPQ(at("wide"), U8(1))
+		JE(LabelRef(narrow))
+		addTilesOf(dot, at, 2, 2)
+		Label(narrow)
+		addTilesOf(dot, at, 2, 1)
+		Label(flat)
+		CMPQ(at("wide"), U8(1))
+		JE(LabelRef(narrowFlat))
+		addTilesOf(dot, at, 1, 2)
+		Label(narrowFlat)
+		addTilesOf(dot, at, 1, 1)
+	}
 }
 
 // addTilesOf writes the kernel for a number of tiles of rows and of columns.
