@@ -98,32 +98,19 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 	if m.Sizes().Decoder == nil {
 		return Example{}, fmt.Errorf("models: TranslationExample: %s is not an encoder-decoder; use TextExample", m.Family.Name)
 	}
-	e, err := m.Encode(source, "")
+	r := Reading{First: source, Second: target, model: m}
+	var err error
+	if r.Tokens, err = m.Encode(source, ""); err != nil {
+		return Example{}, err
+	}
+	if r.Target, err = m.encodeTarget(target); err != nil {
+		return Example{}, err
+	}
+	x, err := r.batch()
 	if err != nil {
 		return Example{}, err
 	}
-	y, err := m.encodeTarget(target)
-	if err != nil {
-		return Example{}, err
-	}
-	reads, err := m.reads(y.IDs)
-	if err != nil {
-		return Example{}, err
-	}
-	if err := m.Sizes().Decoder.Check(Batch{IDs: [][]int{reads}}); err != nil {
-		return Example{}, fmt.Errorf("the target has %w", err)
-	}
-	return Example{IDs: exampleOf(e).IDs, Reads: reads, Targets: y.IDs}, nil
-}
-
-// reads returns the input of a decoder that predicts a target: the start token, and the target
-// without its last token.
-func (m *Model) reads(target []int) ([]int, error) {
-	start, err := m.startToken()
-	if err != nil {
-		return nil, err
-	}
-	return append([]int{start}, target[:len(target)-1]...), nil
+	return Example{IDs: x.IDs[0], Reads: x.Targets[0], Targets: r.Target.IDs}, nil
 }
 
 // exampleOf returns the tokens of a text.

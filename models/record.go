@@ -49,23 +49,6 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 	return BatchOf(all...), nil
 }
 
-// Record runs the model on a text, or on a pair of texts if second is not empty, and returns the
-// attention weights of all its layers. In an encoder–decoder, second is the target; if it is empty,
-// the model generates the target.
-//
-// Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate; ctx.Err() if
-// ctx ends.
-func (m *Model) Record(ctx context.Context, first, second string, o heads.RecorderOptions) (*heads.Record, error) {
-	if m.Sizes().Decoder != nil {
-		return m.recordTarget(ctx, first, second, o)
-	}
-	e, err := m.Encode(first, second)
-	if err != nil {
-		return nil, err
-	}
-	return m.recorded(ctx, BatchOf(e), m.texts(first, second, e), o)
-}
-
 // recorded runs the model and returns the record, in which heads have their numbers from the
 // unpruned model and their shared key/value heads.
 func (m *Model) recorded(ctx context.Context, x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
@@ -124,15 +107,4 @@ func pick[T any](x []T, at []int) []T {
 		y[i] = x[n]
 	}
 	return y
-}
-
-// texts returns the description of a text for a Recorder.
-func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
-	texts := heads.Texts{Source: first, Target: second, SourceTokens: labels(m.tokenizer, e, first, second)}
-	for i, label := range texts.SourceTokens {
-		if e.Special[i] && !slices.Contains(texts.Special, label) {
-			texts.Special = append(texts.Special, label)
-		}
-	}
-	return texts
 }

@@ -205,7 +205,7 @@ func (w *stepper) choose(sequences []int) {
 func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
 	limit := func(int) int { return g.Tokens }
 	if m.Sizes().Decoder != nil && g.Tokens == 0 {
-		limit = func(i int) int { return targetTokens(sources[i]) }
+		limit = func(i int) int { return targetTokens(len(sources[i])) }
 	}
 	written := make([][]int, len(sources))
 	for i := 0; g.Beam > 1 && i < len(sources); i++ { // the beam forms the batch

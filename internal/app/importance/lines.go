@@ -48,8 +48,9 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 		unknown.Pairs(pairs)
 		for i, p := range pairs {
 			layers := Layers(m.Attention())
-			parts, record, err := recording.Parts(m, [][2]string{{p.Source, p.Target}}, recording.MaxWeights)
+			in, err := recording.Read(m, p.Source, p.Target)
 			if err == nil {
+				parts, record := recording.Parts(m, []models.Reading{in}, recording.MaxWeights)
 				err = measure(ctx, parts, record, layers, func(int, int) {})
 			}
 			if ctx.Err() != nil {

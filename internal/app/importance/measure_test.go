@@ -16,13 +16,17 @@ func TestInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := [][2]string{{"the cat sat on the mat"}, {"a dog", "the sun"}}
-	var measured [2]string
-	for i, most := range []int64{1 << 20, 1000} {
-		parts, record, err := recording.Parts(m, texts, most)
+	var texts []models.Reading
+	for _, t2 := range [][2]string{{"the cat sat on the mat"}, {"a dog", "the sun"}} {
+		in, err := recording.Read(m, t2[0], t2[1])
 		if err != nil {
 			t.Fatal(err)
 		}
+		texts = append(texts, in)
+	}
+	var measured [2]string
+	for i, most := range []int64{1 << 20, 1000} {
+		parts, record := recording.Parts(m, texts, most)
 		if parts != 1+i {
 			t.Errorf("%d parts, want %d", parts, 1+i)
 		}

@@ -57,6 +57,10 @@ func (m Model) Page() view.Options {
 //
 // Errors: a text that the model cannot read; one that would take too much memory.
 func (m Model) Record(ctx context.Context, first, second string) (*heads.Record, error) {
+	in, err := m.Model.Read(first, second)
+	if err != nil {
+		return nil, err
+	}
 	z := m.Model.Sizes()
 	if m.Unknown != nil {
 		m.Unknown.Source(first)
@@ -66,10 +70,7 @@ func (m Model) Record(ctx context.Context, first, second string) (*heads.Record,
 			m.Unknown.Source(second)
 		}
 	}
-	source, target, err := Lengths(m.Model, first, second)
-	if err != nil {
-		return nil, err
-	}
+	source, target := lengths(in)
 	n := max(source, target) + m.Generate
 	if n > maxTokens {
 		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, maxTokens)
@@ -82,20 +83,31 @@ func (m Model) Record(ctx context.Context, first, second string) (*heads.Record,
 	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*bytes <= maxVectors}
 	switch {
 	case m.Generate == 0:
-		return m.Model.Record(ctx, first, second, o)
+		return in.Record(ctx, o)
 	case second != "":
 		return nil, errors.New("a second text and --generate exclude each other")
 	case z.Positions > 0 && n > z.Positions:
 		return nil, fmt.Errorf("the text has %d tokens, to which --generate adds %d, want at most %d in total",
 			source, m.Generate, z.Positions)
 	}
-	return m.Model.RecordGenerated(ctx, first, models.Generation{Tokens: m.Generate}, o)
+	if in, err = in.Generate(ctx, models.Generation{Tokens: m.Generate}); err != nil {
+		return nil, err
+	}
+	return in.Record(ctx, o)
 }
 
 // NoVectors returns why a record has no queries and keys, as a sentence for the page.
 func (m Model) NoVectors(r *heads.Record) string {
-	source, target, err := Lengths(m.Model, r.Source, r.Target)
-	if err == nil && 2*keptBytes(m.Model.Sizes(), source, target) <= maxVectors {
+	tokens := map[heads.Kind]int{} // of the source and of the target
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		tokens[l.Kind] = len(l.Keys)
+	}
+	source := max(tokens[heads.Encoder], tokens[heads.Cross])
+	if m.Model.Sizes().Decoder == nil {
+		source = max(source, tokens[heads.Decoder])
+	}
+	if 2*keptBytes(m.Model.Sizes(), source, tokens[heads.Decoder]) <= maxVectors {
 		return "The scores of this model are not products of queries and keys."
 	}
 	return fmt.Sprintf("The queries and keys of this text take more than %d MB; a shorter text has them.", maxVectors>>20)

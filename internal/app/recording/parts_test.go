@@ -28,13 +28,14 @@ func TestLongTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := max(len(e.IDs), len(e.Reads))
-		n, target, err := Lengths(m, text[0], text[1])
+		in, err := Read(m, text[0], text[1])
+		n, target := lengths(in)
 		if err != nil || n != len(e.IDs) || target != len(e.Reads) || want < 2*min(n, target) {
 			t.Errorf("%q: %d and %d tokens (%v), want %d and %d", text, n, target, err, len(e.IDs), len(e.Reads))
 		}
 		layers := len(m.Attention())
-		if parts, _, err := Parts(m, [][2]string{text}, LayerBytes(m, want)); err != nil || parts != layers {
-			t.Errorf("%q: %d parts (%v), want one for each of %d layers", text, parts, err, layers)
+		if parts, _ := Parts(m, []models.Reading{in}, LayerBytes(m, want)); parts != layers {
+			t.Errorf("%q: %d parts, want one for each of %d layers", text, parts, layers)
 		}
 	}
 	// Each fits the positions of its side, and both together would not.
@@ -43,8 +44,8 @@ func TestLongTarget(t *testing.T) {
 	if err != nil || len(r.Layers) != 6 {
 		t.Errorf("a source and a target of half as many tokens as the model takes: %v", err)
 	}
-	if n, _, err := Lengths(m, half, ""); err != nil || 2*n <= m.Sizes().Positions {
-		t.Errorf("a source of %d tokens (%v), want more than half of %d", n, err, m.Sizes().Positions)
+	if e, err := m.Encode(half, ""); err != nil || 2*len(e.IDs) <= m.Sizes().Positions {
+		t.Errorf("the source is %v (%v), want more than half of %d tokens", e, err, m.Sizes().Positions)
 	}
 	if got := LayerBytes(m, 1<<20); got != int64(4*m.Sizes().Heads)<<40 {
 		t.Errorf("weights of a layer take %d bytes", got)

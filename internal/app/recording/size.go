@@ -40,18 +40,26 @@ func Fits(m *models.Model, n int) error {
 	return nil
 }
 
-// Lengths returns the number of tokens that a model reads of a text or a pair of texts, and the number of
-// target tokens. In an encoder-decoder, second is the target; an empty one counts as long as the source.
-func Lengths(m *models.Model, first, second string) (source, target int, err error) {
-	if m.Sizes().Decoder == nil || second == "" {
-		e, err := m.Encode(first, second)
-		if err != nil {
-			return 0, 0, err
-		}
-		return len(e.IDs), len(e.IDs), nil
+// Read returns a text, or a pair, as a model reads it.
+//
+// Errors: a text that the model cannot read, or that does not fit by Fits.
+func Read(m *models.Model, first, second string) (models.Reading, error) {
+	in, err := m.Read(first, second)
+	if err == nil {
+		source, target := lengths(in)
+		err = Fits(m, max(source, target))
 	}
-	e, err := m.TranslationExample(first, second)
-	return len(e.IDs), len(e.Reads), err
+	return in, err
+}
+
+// lengths returns the numbers of source and target tokens. A target that the model has still to write counts as long as
+// the source.
+func lengths(in models.Reading) (source, target int) {
+	source = len(in.Tokens.IDs)
+	if in.Target == nil {
+		return source, source
+	}
+	return source, len(in.Target.IDs)
 }
 
 // keptBytes returns the approximate size of a record that computes weights on request, for the given

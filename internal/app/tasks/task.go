@@ -216,14 +216,20 @@ func (m *Model) encode(text string) (*tokenizer.Encoding, error) {
 // Recorder returns the number of texts in the lines of the data, the number of records of each text, and
 // a function that makes them, as recording.Parts does.
 func (m *Model) Recorder() (texts, parts int, record func(ctx context.Context, i int) (*heads.Record, error), err error) {
-	of, err := ofLines(m.Data, m.Lines, func(line train.Line) ([][2]string, error) {
-		_, _, err := recording.Parts(m.Model, m.texts(line), recording.MaxWeights) // an error names the line
-		return m.texts(line), err
+	of, err := ofLines(m.Data, m.Lines, func(line train.Line) (of []models.Reading, err error) {
+		for _, t := range m.texts(line) {
+			in, err := recording.Read(m.Model, t[0], t[1])
+			if err != nil {
+				return nil, err
+			}
+			of = append(of, in)
+		}
+		return of, nil
 	})
 	if err != nil {
 		return 0, 0, nil, err
 	}
 	all := slices.Concat(of...)
-	parts, record, err = recording.Parts(m.Model, all, recording.MaxWeights)
-	return len(all), parts, record, err
+	parts, record = recording.Parts(m.Model, all, recording.MaxWeights)
+	return len(all), parts, record, nil
 }

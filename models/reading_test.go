@@ -56,12 +56,24 @@ func stepByStep(t *testing.T, m *models.Model, prompt string, n int) *heads.Reco
 	return r
 }
 
+// recordGenerated returns the weights of a text and of what a model generates after it.
+func recordGenerated(ctx context.Context, m *models.Model, text string, g models.Generation) (*heads.Record, error) {
+	in, err := m.Read(text, "")
+	if err != nil {
+		return nil, err
+	}
+	if in, err = in.Generate(ctx, g); err != nil {
+		return nil, err
+	}
+	return in.Record(ctx, heads.RecorderOptions{})
+}
+
 // TestRecordGenerated compares the weights of steps with those of all tokens at once.
 func TestRecordGenerated(t *testing.T) {
 	for _, name := range []string{"gpt2", "llama3", "mistral", "gemma3"} {
 		m := withWords(t, name)
 		const prompt, n = "w10 w25 w8 w14", 9
-		got, err := m.RecordGenerated(context.Background(), prompt, models.Generation{Tokens: n, Ends: []int{}}, heads.RecorderOptions{})
+		got, err := recordGenerated(t.Context(), m, prompt, models.Generation{Tokens: n, Ends: []int{}})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -102,16 +114,16 @@ func TestRecordGenerated(t *testing.T) {
 		want string
 	}{
 		{"", 3, "the text has no tokens, want one or more"},
-		{"w1 w2", 0, "models: RecordGenerated: 0 tokens, want at least 1"},
-		{"w1 w2", 95, "models: RecordGenerated: 95 tokens after 2, want at most 96 in all"},
+		{"w1 w2", 0, "models: Generate: 0 tokens, want at least 1"},
+		{"w1 w2", 95, "models: Generate: 95 tokens after 2, want at most 96 in all"},
 	} {
-		if _, err := m.RecordGenerated(context.Background(), c.text, models.Generation{Tokens: c.n}, heads.RecorderOptions{}); err == nil || err.Error() != c.want {
+		if _, err := recordGenerated(t.Context(), m, c.text, models.Generation{Tokens: c.n}); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := m.RecordGenerated(ctx, "w1", models.Generation{Tokens: 3, Ends: []int{}}, heads.RecorderOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := recordGenerated(ctx, m, "w1", models.Generation{Tokens: 3, Ends: []int{}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 }

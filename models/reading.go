@@ -1,0 +1,173 @@
+package models
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Reading is a text, or two, as a model reads them; see Model.Read.
+type Reading struct {
+	// First is the text. Second is the second text of a pair, the target of an encoder–decoder, or what Generate has
+	// added; empty if there is none.
+	First, Second string
+	// Tokens are those of First, or of both texts of a pair.
+	Tokens *tokenizer.Encoding
+	// Target are the tokens of a target, or those that Generate has added; nil if there are none.
+	Target *tokenizer.Encoding
+
+	model *Model
+}
+
+// Read returns the tokens of a text, or of a pair of texts if second is not empty. In an encoder–decoder, second is the
+// target.
+//
+// Errors: those of Encode, for each text.
+func (m *Model) Read(first, second string) (Reading, error) {
+	r := Reading{First: first, Second: second, model: m}
+	pair := second
+	if m.Sizes().Decoder != nil {
+		pair = ""
+	}
+	var err error
+	if r.Tokens, err = m.Encode(first, pair); err == nil && pair != second {
+		r.Target, err = m.encodeTarget(second)
+	}
+	return r, err
+}
+
+// Record is Read and Reading.Record.
+func (m *Model) Record(ctx context.Context, first, second string, o heads.RecorderOptions) (*heads.Record, error) {
+	r, err := m.Read(first, second)
+	if err != nil {
+		return nil, err
+	}
+	return r.Record(ctx, o)
+}
+
+// Generate returns the reading with the tokens that the model generates. A decoder continues the text by at most g.Tokens
+// tokens. An encoder–decoder writes the target, including its end; a limit of 0 depends on the text.
+//
+// Errors: those of Model.Generate; a reading with a second text; in a decoder, a limit that is not positive or leaves
+// the model's positions; in an encoder–decoder, a target without tokens; the error of a ctx that ends.
+func (r Reading) Generate(ctx context.Context, g Generation) (Reading, error) {
+	m, n := r.model, len(r.Tokens.IDs)
+	var begin, ends []int
+	var err error
+	switch z := m.Sizes(); {
+	case r.Second != "":
+		return r, errors.New("models: Generate: the text is followed by another")
+	case z.Decoder != nil:
+		if begin, err = m.forced(); err != nil {
+			return r, err
+		}
+		if ends = g.Ends; ends == nil {
+			if ends, err = m.EndTokens(); err != nil {
+				return r, err
+			}
+		}
+		g.Tokens, g.Ends = cmp.Or(g.Tokens, targetTokens(n)), []int{} // the end is a token of the target
+	case g.Tokens < 1:
+		return r, fmt.Errorf("models: Generate: %d tokens, want at least 1", g.Tokens)
+	case z.Positions > 0 && g.Tokens > z.Positions-n:
+		return r, fmt.Errorf("models: Generate: %d tokens after %d, want at most %d in all", g.Tokens, n, z.Positions)
+	}
+	tokens, err := m.Generate(ctx, r.Tokens.IDs, g)
+	if err != nil {
+		return r, err
+	}
+	ids, ended := slices.Clone(begin), false
+	for id := range tokens {
+		if ids, ended = append(ids, id), slices.Contains(ends, id); ended {
+			break
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return r, err
+	}
+	if m.Sizes().Decoder != nil && len(ids) == len(begin) {
+		return r, errors.New("the model generates no tokens for this text")
+	}
+	r.Second, r.Target = m.Decode(ids), m.encodingOf(ids)
+	for i := range r.Target.Special {
+		r.Target.Special[i] = i < len(begin) || ended && i == len(ids)-1
+	}
+	return r, nil
+}
+
+// targetTokens is the default limit of the tokens of a target, for a source of n tokens.
+func targetTokens(n int) int { return 2*n + 20 }
+
+// Record runs the model and returns the attention weights of all its layers. An encoder–decoder without a target
+// generates it first. Tokens that a decoder has generated have the weights of the step that read them.
+//
+// Errors: those of heads.Recorder and, without a target, of Generate; too many tokens; ctx.Err() if ctx ends.
+func (r Reading) Record(ctx context.Context, o heads.RecorderOptions) (*heads.Record, error) {
+	var err error
+	if r.Target == nil && r.model.Sizes().Decoder != nil {
+		if r, err = r.Generate(ctx, Generation{}); err != nil {
+			return nil, err
+		}
+	}
+	x, err := r.batch()
+	if err != nil {
+		return nil, err
+	}
+	return r.model.recorded(ctx, x, r.texts(), o)
+}
+
+// batch returns what the model reads.
+func (r Reading) batch() (Batch, error) {
+	x := BatchOf(r.Tokens)
+	if r.Target == nil {
+		return x, nil
+	}
+	y := r.model.Sizes().Decoder
+	if y == nil { // one run over all tokens gives the same weights as single steps, bit for bit
+		return Batch{IDs: [][]int{append(x.IDs[0], r.Target.IDs...)}}, nil
+	}
+	start, err := r.model.startToken()
+	if err != nil {
+		return x, err
+	}
+	x.Targets = [][]int{append([]int{start}, r.Target.IDs[:len(r.Target.IDs)-1]...)}
+	if err := y.Check(Batch{IDs: x.Targets}); err != nil {
+		return x, fmt.Errorf("the target has %w", err)
+	}
+	return x, nil
+}
+
+// texts returns the description of the texts for a Recorder.
+func (r Reading) texts() heads.Texts {
+	m := r.model
+	t := heads.Texts{Source: r.First, Target: r.Second, SourceTokens: labels(m.tokenizer, r.Tokens, r.First, r.Second)}
+	special := func(e *tokenizer.Encoding, labels []string) {
+		for i, label := range labels {
+			if e.Special[i] && !slices.Contains(t.Special, label) {
+				t.Special = append(t.Special, label)
+			}
+		}
+	}
+	special(r.Tokens, t.SourceTokens)
+	if r.Target == nil {
+		return t
+	}
+	target := labels(m.tokenizer.Target(), r.Target, r.Second)
+	if m.Sizes().Decoder == nil {
+		t.SourceTokens = append(t.SourceTokens, target...)
+		return t
+	}
+	start, _ := m.startToken() // batch has checked it
+	first := m.encodingOf([]int{start})
+	first.Special[0] = true
+	t.TargetTokens, t.ReadTokens = target, append(first.Tokens, target[:len(target)-1]...)
+	special(first, first.Tokens)
+	special(r.Target, target)
+	slices.Sort(t.Special)
+	return t
+}
