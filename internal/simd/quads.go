@@ -55,8 +55,12 @@ func setBytes(group []float32, integers []byte) {
 func inputQuads(dst, x []float32) {
 	whole := len(x) / groupSteps
 	toQuads(dst, x, whole)
-	if len(x)%groupSteps > 0 {
-		inputGroup(groupAt(dst, whole*groupSteps), x[whole*groupSteps:])
+	if rest := x[whole*groupSteps:]; len(rest) > 0 {
+		var padded [groupSteps]float32 // zeros change neither scale nor zero point
+		var words [2 + groupWords]float32
+		copy(padded[:], rest)
+		toQuads(words[:], padded[:], 1)
+		copy(groupAt(dst, whole*groupSteps), words[:])
 	}
 }
 

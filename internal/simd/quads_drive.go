@@ -2,6 +2,8 @@
 
 package simd
 
+import "unsafe"
+
 // A quadShape is the shape of the tiles of a kernel for integers: the most rows, and the columns of a panel. A kernel
 // that keeps its sums over all groups reads biases and writes a part of a panel. Others add whole panels to C.
 type quadShape struct {
@@ -13,13 +15,23 @@ type quadShape struct {
 func quadsWidth() int { return quadTile().width }
 
 // multiplyQuads is Multiply for rows of groups.
-func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
+func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	if w.multiplyQuadsOnTiles(c, a, m, j0, j1, bias) {
 		return
 	}
 	l, words, tile := w.wordLayout(), view[float32](w.Memory), quadTile()
 	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
+	steps := (m + tile.rows - 1) / tile.rows * t.depth / 4 // in which the tiles of a panel prefetch the next
+	t.nextStep = min(64, 4*l.Panel()/(steps+1)+1)
 	for j := j0; j < j1; j += l.Width {
+		next := j + l.Width
+		if next >= j1 {
+			next = after
+		}
+		if next < 0 || next >= w.N {
+			next = j
+		}
+		t.next = uintptr(unsafe.Pointer(&words[l.At(0, next-next%l.Width)]))
 		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
 		if bias != nil {
 			t.start, t.bias = startBias, &bias[j]
@@ -34,6 +46,7 @@ func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32) {
 			} else {
 				t.addQuads(c.from(i, j), bias, j)
 			}
+			t.next += uintptr(t.depth / 4 * t.nextStep)
 		}
 	}
 }

@@ -7,4 +7,4 @@ func (w *Packed) quads() bool { return false }
 
 func quadsWidth() int { panic("simd: no quads") }
 
-func (w *Packed) multiplyQuads(_, _ Mat, _, _, _ int, _ []float32) { panic("simd: no quads") }
+func (w *Packed) multiplyQuads(_, _ Mat, _, _, _ int, _ []float32, _ int) { panic("simd: no quads") }

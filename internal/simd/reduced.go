@@ -307,7 +307,7 @@ func (w *Packed) MultiplyInputs(c Mat, in *Inputs, i, m, j0, j1 int, bias []floa
 // multiplyRounded is Multiply for rounded rows of A.
 func (w *Packed) multiplyRounded(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	if w.quads() {
-		w.multiplyQuads(c, a, m, j0, j1, bias)
+		w.multiplyQuads(c, a, m, j0, j1, bias, after)
 	} else {
 		w.multiply(c, a, m, j0, j1, bias, after)
 	}

@@ -29,7 +29,10 @@ func gemmQuads(tile quadTile) func(s avxProgram) {
 	return func(s avxProgram) {
 		t := arguments{s, pointer("t"), tileArg}
 		p := &quadProduct{
-			quadTile: tile, avxProduct: avxProduct{avxProgram: s, a: t.general("a"), aRow: t.general("aRow"), aRow3: GP64(), aRow5: GP64()},
+			quadTile: tile, args: t,
+			avxProduct: avxProduct{
+				avxProgram: s, a: t.general("a"), aRow: t.general("aRow"), aRow3: GP64(), aRow5: GP64(), next: t.general("next"),
+			},
 			a6: GP64(), b: t.general("b"), left: t.general("depth"), c: t.general("c"), cRow: t.general("cRow"),
 		}
 		LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
@@ -67,6 +70,7 @@ func dotLong(b, a, sum Op) { VPDPBUSD(b, a, sum) }
 type quadProduct struct {
 	avxProduct
 	quadTile
+	args                 arguments
 	a6, b, left, c, cRow reg.GPVirtual // left is the number of words
 }
 
@@ -142,6 +146,10 @@ func (p *quadProduct) group(rows int, kept [][]reg.VecVirtual) {
 		p.step(sums, 2+k)
 	}
 	p.move(4)
+	if rows > 1 { // each tile prefetches a part of the next panel, which a tile multiplies faster than memory delivers it
+		PREFETCHT1(Mem{Base: p.next})
+		ADDQ(mem(p.args.t).Offset(tileArg("nextStep")), p.next)
+	}
 	SUBQ(U8(4), words)
 	JNZ(LabelRef(loop))
 	// Back to the floats.
