@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -135,7 +136,7 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	if err != nil {
 		b.Fatal(err)
 	}
-	n, builder, err := build(&directory{settings: s, r: r, numbers: o.Weights}, family)
+	n, builder, err := build(&directory{settings: s, r: r, numbers: cmp.Or(o.Weights, o.Precision), precision: o.Precision}, family)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -155,6 +156,9 @@ func eachStorage(b *testing.B, f func(*testing.B, Options)) {
 	b.Run("parameters", func(b *testing.B) { f(b, Options{}) })
 	for _, s := range tensor.NumberFormats() {
 		b.Run(s.String(), func(b *testing.B) { f(b, Options{Weights: s}) })
+	}
+	for _, p := range []tensor.Numbers{tensor.BFloat16, tensor.Int8} {
+		b.Run("in "+p.String(), func(b *testing.B) { f(b, Options{Precision: p}) })
 	}
 }
 
@@ -256,10 +260,12 @@ func BenchmarkEncode(b *testing.B) {
 			config := fmt.Sprintf(`{"model_type": "bert", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d,
 				"num_attention_heads": %d, "vocab_size": %d, "max_position_embeddings": %d}`,
 				z.Width, z.Hidden, z.Layers, z.Heads, z.Vocabulary, z.Positions)
-			n, _ := randomModel(b, newBERT, config, bertTensors(z), Options{Weights: tensor.Float32})
-			for _, batch := range []int{1, 32} {
-				for _, length := range []int{16, 64, 128, 512} {
-					b.Run(fmt.Sprintf("B%d/L%d", batch, length), func(b *testing.B) { benchmarkEncode(b, n, batch, length) })
+			for _, p := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+				n, _ := randomModel(b, newBERT, config, bertTensors(z), Options{Weights: tensor.Float32, Precision: p})
+				for _, batch := range []int{1, 32} {
+					for _, length := range []int{16, 64, 128, 512} {
+						b.Run(fmt.Sprintf("%v/B%d/L%d", p, batch, length), func(b *testing.B) { benchmarkEncode(b, n, batch, length) })
+					}
 				}
 			}
 		})
