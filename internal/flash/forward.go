@@ -68,11 +68,7 @@ func (f *forward) wholeHeads() {
 			for n, end := f.blocksOf(z); n < end; n++ {
 				t := f.block(n)
 				if f.prefetches() {
-					next := z + 1
-					if next == from+hi { // the next head, if all tasks are equally fast
-						next += (procs - 1) * chunk
-					}
-					f.prefetch(w, t, next, to)
+					f.prefetch(w, t, z+1, to)
 				}
 				f.attend(w, t, 0, t.n, 0, a.keys())
 			}

@@ -12,7 +12,7 @@ import (
 func (b *backward) splitKeys() {
 	heads := b.a.B * b.a.G
 	b.orders, b.delays = orderPool.borrow(heads), delayPool.borrow(heads*b.nChunks)
-	par.For(heads*b.nChunks, 1, func(lo, hi int) {
+	par.InOrder(heads*b.nChunks, 1, func(lo, hi int) {
 		w := b.worker()
 		for u := lo; u < hi; u++ {
 			b.chunk(w, u%heads, u/heads)

@@ -47,6 +47,20 @@ func TestForCoversTheRangeInFixedChunks(t *testing.T) {
 	})
 }
 
+// Threads claim chunks of short loops at the same moments. A thread that finds nothing left must not keep another from the
+// chunk that it has just claimed.
+func TestForRunsEachChunkOnce(t *testing.T) {
+	var times [7]atomic.Int32
+	for i := range int32(50_000) {
+		For(len(times), 1, func(lo, hi int) { times[lo].Add(1) })
+		for c := range times {
+			if n := times[c].Load(); n != i+1 {
+				t.Fatalf("after %d loops, chunk %d has run %d times", i+1, c, n)
+			}
+		}
+	}
+}
+
 func TestForNested(t *testing.T) {
 	withProcs(t, func(t *testing.T) {
 		var total atomic.Int64

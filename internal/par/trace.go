@@ -18,7 +18,9 @@ type Schedule struct {
 // Loop is a call of For.
 type Loop struct {
 	Caller string          // the function that called For
-	Chunks []time.Duration // in the order in which they are claimed
+	Chunks []time.Duration // in the order of the range
+
+	ordered bool // a call of InOrder
 }
 
 // tracing is the running call of Trace, or nil.
@@ -73,13 +75,13 @@ func shortest(best, list []time.Duration) {
 }
 
 // loop is For during Trace.
-func (t *tracer) loop(n, chunk int, body func(lo, hi int)) {
+func (t *tracer) loop(n, chunk int, ordered bool, body func(lo, hi int)) {
 	if t.inside {
 		serial(n, chunk, body)
 		return
 	}
 	gap, begin, before := time.Since(t.since), time.Now(), len(t.Loops)
-	l := Loop{Caller: "a loop of one chunk", Chunks: make([]time.Duration, 0, (n-1)/chunk+1)}
+	l := Loop{Caller: "a loop of one chunk", Chunks: make([]time.Duration, 0, (n-1)/chunk+1), ordered: ordered}
 	if n <= chunk { // the body may call For; if it does, those calls are the loops
 		body(0, n)
 		if before < len(t.Loops) {
@@ -88,7 +90,7 @@ func (t *tracer) loop(n, chunk int, body func(lo, hi int)) {
 		l.Chunks = append(l.Chunks, time.Since(begin))
 	} else {
 		var caller [1]uintptr
-		runtime.Callers(3, caller[:])
+		runtime.Callers(4, caller[:])
 		frame, _ := runtime.CallersFrames(caller[:]).Next()
 		l.Caller = frame.Function
 		t.inside = true
@@ -102,17 +104,23 @@ func (t *tracer) loop(n, chunk int, body func(lo, hi int)) {
 	t.gaps, t.Loops, t.since = append(t.gaps, gap), append(t.Loops, l), time.Now()
 }
 
-// Span returns the time of the loop on p threads that claim its chunks in order. Waking and waiting take no time.
+// Span returns the time of the loop on p threads that claim its chunks. Waking and waiting take no time.
 func (l *Loop) Span(p int) time.Duration {
 	free := make([]time.Duration, p) // the time at which each thread has no work
-	for _, d := range l.Chunks {
-		first := 0
-		for i, at := range free {
-			if at < free[first] {
-				first = i
-			}
+	chunks := len(l.Chunks)
+	ranges := ranges(p, chunks, l.ordered)
+	left := make([][]time.Duration, ranges)
+	for r := range left {
+		left[r] = l.Chunks[begin(r, ranges, chunks):begin(r+1, ranges, chunks)]
+	}
+	for range chunks {
+		thread := slices.Index(free, slices.Min(free))
+		r := thread % ranges
+		for len(left[r]) == 0 {
+			r = (r + 1) % ranges
 		}
-		free[first] += d
+		free[thread] += left[r][0]
+		left[r] = left[r][1:]
 	}
 	return slices.Max(free)
 }

@@ -34,9 +34,12 @@ func TestTrace(t *testing.T) {
 
 func TestSchedule(t *testing.T) {
 	ms := time.Millisecond
-	s := Schedule{Threads: 2, Serial: 2 * ms, Loops: []Loop{{Chunks: []time.Duration{3 * ms, 1 * ms, 1 * ms, 4 * ms}}, {Chunks: []time.Duration{ms}}}}
-	// Two threads claim 3, 1 and 1, and 4 ms: one has 3, the other 1 + 1 + 4.
-	if one, two, few := s.Time(1), s.Time(2), s.Few(); one != 12*ms || two != 9*ms || few != 1 {
+	s := Schedule{Threads: 2, Serial: 2 * ms, Loops: []Loop{
+		{Chunks: []time.Duration{3 * ms, 1 * ms, 1 * ms, 4 * ms}, ordered: true}, // in order: one has 3, the other 1 + 1 + 4
+		{Chunks: []time.Duration{1 * ms, 1 * ms, 4 * ms, 4 * ms}},                // one has its own 1 + 1, and then the other's second 4
+		{Chunks: []time.Duration{ms}},
+	}}
+	if one, two, few := s.Time(1), s.Time(2), s.Few(); one != 22*ms || two != 15*ms || few != 1 {
 		t.Errorf("%v, %v on two threads, %d loops with too few chunks", one, two, few)
 	}
 }

@@ -107,10 +107,10 @@ func (w *worker) work(i int32) {
 	}()
 	for next := int32(0); ; {
 		if j := w.state.Swap(busy) - called; j >= 0 && jobs[j].join() {
-			jobs[j].help()
+			jobs[j].help(i)
 		}
 		for j := joinAny(next); j >= 0; j = joinAny(next) {
-			jobs[j].help()
+			jobs[j].help(i)
 			next = j + 1
 		}
 		if !w.wait(i) {

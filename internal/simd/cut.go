@@ -15,6 +15,7 @@ type Cut struct {
 	threads              int
 	count, rows, panels  int // rows and panels of a product
 	rowParts, panelParts int
+	byRows               bool // whether consecutive pieces have the same rows, not the same panels
 }
 
 // Costs in multiplications, of which a thread of a processor with AVX2 does up to 46 in a nanosecond. Those of pieces
@@ -64,6 +65,7 @@ func divided(count, rows, panels, width, depth, block int) Cut {
 		c.divide(width, depth)
 	}
 	c.Pieces = count * c.rowParts * c.panelParts
+	c.byRows = rows >= threadRows*c.threads
 	return c
 }
 
@@ -107,19 +109,38 @@ func (c *Cut) cost(width, depth int) int64 {
 	return cost
 }
 
+// threadRows is the least number of rows for each thread that are worth reading all of B for: they are in the thread's
+// caches, and stay there for the next operation.
+const threadRows = 64
+
 // Piece returns the product, the rows i0 to i1 and the panels j0 to j1 of piece n. Consecutive pieces use the same
-// panels, so that they stay in a cache.
+// panels or, if there are many, the same rows, so that they stay in a cache.
 func (c *Cut) Piece(n int) (product, i0, i1, j0, j1 int) {
-	n, row := n/c.rowParts, n%c.rowParts
-	product, part := n/c.panelParts, n%c.panelParts
-	i0, i1 = c.tiles()*row/c.rowParts*cutRows, c.tiles()*(row+1)/c.rowParts*cutRows
-	return product, i0, min(i1, c.rows),
-		c.panels * part / c.panelParts, c.panels * (part + 1) / c.panelParts
+	row, part := c.rowPart(n), n/c.rowParts%c.panelParts
+	if c.byRows {
+		part = n % c.panelParts
+	}
+	i0, i1 = c.partRows(row)
+	return row / c.rowParts, i0, i1, c.panels * part / c.panelParts, c.panels * (part + 1) / c.panelParts
 }
 
-// Next returns the first panel of the piece that the thread of piece n computes next if all threads take turns.
+// rowPart returns the number of the rows of piece n, among those of all products.
+func (c *Cut) rowPart(n int) int {
+	if c.byRows {
+		return n / c.panelParts
+	}
+	return n/(c.rowParts*c.panelParts)*c.rowParts + n%c.rowParts
+}
+
+// partRows returns the rows with a number of rowPart.
+func (c *Cut) partRows(n int) (i0, i1 int) {
+	n %= c.rowParts
+	return c.tiles() * n / c.rowParts * cutRows, min(c.tiles()*(n+1)/c.rowParts*cutRows, c.rows)
+}
+
+// Next returns the first panel of the piece that the thread of piece n probably computes next.
 func (c *Cut) Next(n int) int {
-	if n += c.threads; n >= c.Pieces {
+	if n++; n >= c.Pieces {
 		return c.panels
 	}
 	_, _, _, j, _ := c.Piece(n)

@@ -50,10 +50,15 @@ func coversProducts(t *testing.T, count, rows, panels, depth, threads int) {
 				seen[(at*rows+i)*panels+j]++
 			}
 		}
-		if next := c.Next(n); n+threads < c.Pieces {
-			if _, _, _, j, _ := c.Piece(n + threads); next != j {
-				t.Errorf("piece %d of %+v: panel %d is next, want %d", n, c, next, j)
-			}
+		if n+1 == c.Pieces {
+			continue
+		}
+		also, k0, _, l0, _ := c.Piece(n + 1)
+		if next := c.Next(n); next != l0 {
+			t.Errorf("piece %d of %+v: panel %d is next, want %d", n, c, next, l0)
+		}
+		if many := rows >= 64*threads; also == at && (many && k0 < i0 || !many && l0 < j0) {
+			t.Errorf("piece %d of %+v starts at row %d and panel %d, the next at %d and %d", n, c, i0, j0, k0, l0)
 		}
 	}
 	if slices.Min(seen) != 1 || slices.Max(seen) != 1 {

@@ -199,7 +199,7 @@ func (m *multiplication) piece(n int, p *Product, s *scratch) {
 	sparse := len(m.sparse) > 0 && m.sparse[g.first+at]
 	if !sparse {
 		if m.a.on {
-			row := at*g.cut.rowParts + n%g.cut.rowParts
+			row := g.cut.rowPart(n)
 			m.a.prepare(row*g.copySteps(), (row+1)*g.copySteps())
 		}
 		if m.b.on {

@@ -150,7 +150,8 @@ func (g *group) sizeB() int { return g.panels() * panelWidth() * (g.k1 - g.k0) }
 func (m *multiplication) packA(part int) {
 	g, stride := &m.group, m.group.strideA()
 	row, k := part/g.copySteps(), part%g.copySteps()*copyStep
-	at, i0, i1, _, _ := g.cut.Piece(row/g.cut.rowParts*g.cut.panelParts*g.cut.rowParts + row%g.cut.rowParts)
+	at := row / g.cut.rowParts
+	i0, i1 := g.cut.partRows(row)
 	a := m.all.A
 	a.Data = a.Data[(g.first+at)*m.all.StepA:]
 	packPanel(m.a.mem[at*g.sizeA()+i0*stride+k:], a.from(g.i0+i0, g.k0+k), i1-i0, min(copyStep, g.k1-g.k0-k), stride)
