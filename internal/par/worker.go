@@ -10,7 +10,7 @@ const (
 	// patience is the time that a worker spins without work before it parks.
 	patience = time.Millisecond
 	// breathing is the time after which a worker that has no work lets Go poll the network. It costs 6 µs.
-	breathing = 500 * time.Microsecond
+	breathing = 250 * time.Microsecond
 )
 
 // worker is a goroutine that helps with loops.
