@@ -65,7 +65,7 @@ live tile: a block of queries and keys in which some query attends to some key. 
 is the inverse of the ratio.
 
 With --schedule, one thread runs the work as it is cut for other numbers of threads, several
-times, and the shortest time of each chunk counts. Threads then claim the chunks in order. The
+times, and the shortest time of each chunk counts. Threads then claim the chunks as they would. The
 serial time is outside of loops. A loop with fewer chunks than threads leaves some of them idle.`
 }
 
