@@ -129,7 +129,7 @@ func (r Reading) batch() (Batch, error) {
 	}
 	y := r.model.Sizes().Decoder
 	if y == nil { // one run over all tokens gives the same weights as single steps, bit for bit
-		return Batch{IDs: [][]int{append(x.IDs[0], r.Target.IDs...)}}, nil
+		return Batch{IDs: [][]int{slices.Concat(x.IDs[0], r.Target.IDs)}}, nil
 	}
 	start, err := r.model.startToken()
 	if err != nil {

@@ -4,7 +4,7 @@
 // one by one. The bounds of the chunks depend only on the arguments, so a computation that stays
 // within its chunk gives the same bits with any number of threads.
 //
-// Each thread begins with chunks of its own, at the same part of every loop: the rows that a thread writes in one loop
+// Each thread begins with its own chunks, at the same part of every loop: the rows that a thread writes in one loop
 // are in its caches when it reads them in the next. It then claims chunks of the others.
 //
 // Waking an idle processor takes on the order of 100 µs on a virtual machine, longer than most
@@ -155,7 +155,7 @@ func ranges(threads, chunks int, ordered bool) int {
 // begin returns the first chunk of range r.
 func begin(r, ranges, chunks int) int { return r * chunks / ranges }
 
-// counter is a number on a cache line of its own.
+// counter is a number on its own cache line.
 type counter struct {
 	atomic.Int64
 	_ [120]byte
