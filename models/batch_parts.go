@@ -47,7 +47,7 @@ func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.T
 // eachPart calls run for each of n parts, on all processors, with an empty tape that has the context
 // of t.
 func eachPart(t *tensor.Tape, n int, run func(own *tensor.Tape, part int)) {
-	par.InOrder(n, 1, func(part, _ int) { // the longest come first
+	par.InOrder(n, 1, func(part, _ int) { // those of eachSimilar begin with the longest
 		own := tapes.Get().(*tensor.Tape)
 		own.SetContext(t.Context())
 		own.SetPrecision(t.Precision())

@@ -98,12 +98,8 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 	if m.Sizes().Decoder == nil {
 		return Example{}, fmt.Errorf("models: TranslationExample: %s is not an encoder-decoder; use TextExample", m.Family.Name)
 	}
-	r := Reading{First: source, Second: target, model: m}
-	var err error
-	if r.Tokens, err = m.Encode(source, ""); err != nil {
-		return Example{}, err
-	}
-	if r.Target, err = m.encodeTarget(target); err != nil {
+	r, err := m.readTarget(source, target)
+	if err != nil {
 		return Example{}, err
 	}
 	x, err := r.batch()

@@ -29,14 +29,19 @@ type Reading struct {
 //
 // Errors: those of Encode, for each text.
 func (m *Model) Read(first, second string) (Reading, error) {
-	r := Reading{First: first, Second: second, model: m}
-	pair := second
-	if m.Sizes().Decoder != nil {
-		pair = ""
+	if second != "" && m.Sizes().Decoder != nil {
+		return m.readTarget(first, second)
 	}
+	e, err := m.Encode(first, second)
+	return Reading{First: first, Second: second, Tokens: e, model: m}, err
+}
+
+// readTarget is Read for a source and its target, which may be empty.
+func (m *Model) readTarget(source, target string) (Reading, error) {
+	r := Reading{First: source, Second: target, model: m}
 	var err error
-	if r.Tokens, err = m.Encode(first, pair); err == nil && pair != second {
-		r.Target, err = m.encodeTarget(second)
+	if r.Tokens, err = m.Encode(source, ""); err == nil {
+		r.Target, err = m.encodeTarget(target)
 	}
 	return r, err
 }
@@ -118,7 +123,7 @@ func (r Reading) Record(ctx context.Context, o heads.RecorderOptions) (*heads.Re
 	if err != nil {
 		return nil, err
 	}
-	return r.model.recorded(ctx, x, r.texts(), o)
+	return r.model.recorded(ctx, x, r.texts(x), o)
 }
 
 // batch returns what the model reads.
@@ -142,8 +147,8 @@ func (r Reading) batch() (Batch, error) {
 	return x, nil
 }
 
-// texts returns the description of the texts for a Recorder.
-func (r Reading) texts() heads.Texts {
+// texts returns the description of the texts for a Recorder of a run on x, which is of batch.
+func (r Reading) texts(x Batch) heads.Texts {
 	m := r.model
 	t := heads.Texts{Source: r.First, Target: r.Second, SourceTokens: labels(m.tokenizer, r.Tokens, r.First, r.Second)}
 	special := func(e *tokenizer.Encoding, labels []string) {
@@ -162,8 +167,7 @@ func (r Reading) texts() heads.Texts {
 		t.SourceTokens = append(t.SourceTokens, target...)
 		return t
 	}
-	start, _ := m.startToken() // batch has checked it
-	first := m.encodingOf([]int{start})
+	first := m.encodingOf(x.Targets[0][:1])
 	first.Special[0] = true
 	t.TargetTokens, t.ReadTokens = target, append(first.Tokens, target[:len(target)-1]...)
 	special(first, first.Tokens)

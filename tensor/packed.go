@@ -40,10 +40,10 @@ func Precisions() []Numbers { return []Numbers{Float32, BFloat16, Int8} }
 //     its least element or 0 to its largest or 0. A group that is not finite becomes NaN. With AVX512-VNNI it is more
 //     than three times as fast as float32.
 //
-// Elsewhere the rounded numbers are the same, and so is the result but for the last digits of sums. With AVX-VNNI Int8 is
-// 2.3 to 2.9 times as fast as float32, and on AVX2 1 to 1.2 times, 2.8 times for one input; with the dot-product
-// extension of arm64 it is tested under emulation, speed not measured, as both are on tile units (AMX). BFloat16 takes up to 1.1 times as long as float32
-// on AVX2. On other processors both take longer.
+// Elsewhere the rounded numbers are the same, and so is the result but for the last digits of sums. With AVX-VNNI Int8
+// is 2.3 to 2.9 times as fast as float32, and on AVX2 1 to 1.2 times, 2.8 times for one input; with the dot-product
+// extension of arm64 it is tested under emulation, as are both on tile units (AMX), and its speed is not measured.
+// BFloat16 takes up to 1.1 times as long as float32 on AVX2. On other processors both take longer.
 //
 // Sources: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 // 2017, https://arxiv.org/abs/1712.05877; groups are from Dettmers et al., "8-bit Optimizers via Block-wise

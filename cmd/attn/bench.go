@@ -65,8 +65,8 @@ live tile: a block of queries and keys in which some query attends to some key. 
 is the inverse of the ratio.
 
 With --schedule, one thread runs the work as it is cut for other numbers of threads, several
-times, and the shortest time of each chunk counts. Threads then claim the chunks as they would. The
-serial time is outside of loops. A loop with fewer chunks than threads leaves some of them idle.`
+times, and the shortest time of each chunk counts. Threads then claim these chunks. The serial
+time is outside of loops. A loop with fewer chunks than threads leaves some of them idle.`
 }
 
 func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c console) error {

@@ -273,11 +273,7 @@ func (w *Packed) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	} else {
 		s := scratches.Get().(*scratch)
 		for j := j0; j < j1; j += w.Width {
-			next := j + w.Width
-			if next >= j1 {
-				next = after
-			}
-			w.panel(c, a, m, j, min(w.Width, j1-j), first, next, s)
+			w.panel(c, a, m, j, min(w.Width, j1-j), first, w.following(j, w.Width, j1, after), s)
 		}
 		s.free()
 	}
@@ -291,6 +287,19 @@ func (w *Packed) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 			add(y, y, bias[j0:j1])
 		}
 	}
+}
+
+// following returns the first column of the panel to prefetch during that of column j: the next one or, at j1, that of
+// after. It returns j if there is none.
+func (w *Packed) following(j, width, j1, after int) int {
+	next := j + width
+	if next >= j1 {
+		next = after
+	}
+	if next < 0 || next >= w.N {
+		return j
+	}
+	return next - next%width
 }
 
 // panel computes m rows of the columns j to j+n of one panel, without scales. It reads the weights
@@ -309,14 +318,11 @@ func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scrat
 	if bias != nil {
 		bias = bias[j : j+n]
 	}
-	if next < 0 || next >= w.N {
-		next = j
-	}
 	for k0 := 0; k0 < p.K; k0 += step {
 		k1, at := min(k0+step, p.K), p.At(k0, j)
 		ahead := at + (k1-k0)*p.Width
 		if k1 == p.K {
-			ahead = p.At(0, next-next%p.Width)
+			ahead = p.At(0, next)
 		}
 		part := PanelLayout{K: k1 - k0, N: n, Width: p.Width}
 		b := p.Floats(at, at+part.Panel(), s.b)

@@ -24,14 +24,7 @@ func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32, after in
 	steps := (m + tile.rows - 1) / tile.rows * t.depth / 4 // in which the tiles of a panel prefetch the next
 	t.nextStep = min(64, 4*l.Panel()/(steps+1)+1)
 	for j := j0; j < j1; j += l.Width {
-		next := j + l.Width
-		if next >= j1 {
-			next = after
-		}
-		if next < 0 || next >= w.N {
-			next = j
-		}
-		t.next = uintptr(unsafe.Pointer(&words[l.At(0, next-next%l.Width)]))
+		t.next = uintptr(unsafe.Pointer(&words[l.At(0, w.following(j, l.Width, j1, after))]))
 		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
 		if bias != nil {
 			t.start, t.bias = startBias, &bias[j]
