@@ -44,9 +44,9 @@
 // # Tasks
 //
 // Forward and Backward are one loop each, because all threads wait at the end of a loop. If there
-// are many heads, a task computes whole heads. Otherwise a head has several tasks. In Forward, a
-// task has some rows of a query block (see splitRows) or, if there are few queries, a block of keys
-// (see splitKeys); in Backward, a chunk of keys.
+// are many heads, a task computes whole heads, and short ones together (see together). Otherwise a
+// head has several tasks. In Forward, a task has some rows of a query block (see splitRows) or, if
+// there are few queries, a block of keys (see splitKeys); in Backward, a chunk of keys.
 //
 // The tasks of a head do some work together, such as packing its keys, piece by piece; each waits
 // only for pieces that others have begun (see team). The last task merges the results of blocks of

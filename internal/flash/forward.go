@@ -61,20 +61,34 @@ func (f *forward) wholeHeads() {
 	from, to := f.heads()
 	each := f.height*f.count*a.keys()*(a.E+a.EV) + 1<<12 // work per head
 	chunk := max(1, min(1<<20/each, max(1<<14/each, (to-from)/(4*procs))))
+	together := f.together()
 	par.For(to-from, chunk, func(lo, hi int) {
 		w := f.worker()
-		for z := from + lo; z < from+hi; z++ {
-			w.load(a, z/a.G, z%a.G, 0, a.keys())
-			for n, end := f.blocksOf(z); n < end; n++ {
-				t := f.block(n)
-				if f.prefetches() {
-					f.prefetch(w, t, z+1, to)
-				}
-				f.attend(w, t, 0, t.n, 0, a.keys())
+		for z, end := from+lo, from+hi; z < end; {
+			if n := min(together, end-z); n > 0 && f.computeHeads(w, z, n, to) {
+				z += n
+				continue
+			}
+			for range max(1, min(together, end-z)) {
+				f.wholeHead(w, z, to)
+				z++
 			}
 		}
 		w.release()
 	})
+}
+
+// wholeHead computes all rows of head z of keys. The next one may be prefetched, if it is before end.
+func (f *forward) wholeHead(w *worker, z, end int) {
+	a := f.Attention
+	w.load(a, z/a.G, z%a.G, 0, a.keys())
+	for n, last := f.blocksOf(z); n < last; n++ {
+		t := f.block(n)
+		if f.prefetches() {
+			f.prefetch(w, t, z+1, end)
+		}
+		f.attend(w, t, 0, t.n, 0, a.keys())
+	}
 }
 
 // prefetches reports whether the memory of the next head is prefetched: only if a head takes long

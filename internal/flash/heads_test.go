@@ -40,6 +40,58 @@ func TestHeadsAreIndependent(t *testing.T) {
 	}
 }
 
+// Heads that are computed together have the same bits as one by one, which a request for weights causes.
+func TestHeadsTogether(t *testing.T) {
+	tested := 0
+	for n, s := range []way{{5, 3, 3, 12, 10, 50, 50}, {2, 6, 2, 5, 30, 16, 24}, {3, 2, 1, 7, 64, 8, 70}, {9, 1, 1, 1, 33, 4, 4}, {4, 2, 2, 30, 90, 8, 8}} {
+		for _, k := range append(features, []kind{
+			{"NaN and infinite", func(p *problem) {
+				p.Q.Data[s.e+1], p.K.Data[len(p.K.Data)-1], p.V.Data[2] = float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))
+			}},
+			{"padding with NaN", func(p *problem) {
+				p.QueryLens, p.KeyLens = make([]int, s.b), make([]int, s.b)
+				for b := range s.b {
+					p.QueryLens[b], p.KeyLens[b] = (b*3+1)%(s.lq+1), (b*7+5)%(s.lk+1)
+					for j := p.KeyLens[b]; j < s.lk; j++ {
+						p.K.at(b, 0, j)[0], p.V.at(b, 0, j)[s.ev-1] = float32(math.NaN()), float32(math.NaN())
+					}
+				}
+			}},
+			{"padding, holes and dropout", func(p *problem) {
+				p.KeyLens = make([]int, s.b)
+				p.seen = func(b, h, i, j int) bool { return (i+j*5+h)%4 > 0 }
+				p.Mask, p.Dropout, p.Key = []MaskRule{funcMask{p, false}}, 0.4, 99
+				for b := range s.b {
+					p.KeyLens[b] = s.lk - b%s.lk
+				}
+			}},
+			{"extra keys", func(p *problem) { p.Extra, p.Lk = 2, p.Lk-2 }},
+			{"rounded", func(p *problem) { p.Rounded = true }},
+		}...) {
+			p := newProblem(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+			k.set(p)
+			name := fmt.Sprintf("%v, %s", s, k.name)
+			got := forwardOf(p)
+			f := forward{Attention: &p.Attention, count: 1, height: p.H / p.G * p.Lq}
+			if f.together() > 0 {
+				tested++
+			}
+			one := p.Attention
+			out := rubbish(len(got))
+			one.Results = one.rubbishResults(headFirst(out, p.H, p.Lq, p.EV))
+			one.Row = func(Row, []float32) {}
+			Forward(&one)
+			sameBits(t, name, got, out)
+			sameBits(t, name+": shift", p.Shift, one.Shift)
+			sameBits(t, name+": inverse", p.Inverse, one.Inverse)
+			sameBits(t, name+": log-sum-exp", p.LogSumExp, one.LogSumExp)
+		}
+	}
+	if tested < 60 {
+		t.Errorf("only %d calls computed heads together", tested)
+	}
+}
+
 // A search of a sequence covers all heads, and its result is not used for another sequence.
 func TestScan(t *testing.T) {
 	const b, heads, length, size = 2, 3, 4, 5

@@ -101,9 +101,13 @@ func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 		return // loadPage loads them
 	}
 	w.loadKeys(a, b, g, k0, k1)
-	v := from(keys(a.V, a.source(b), g), k0)
-	w.values, w.valuesAt = w.ownValues(a), v
-	useOrCopy(w.values, v, k1-k0, a.EV)
+	w.loadValues(a, b, g, k0, k1)
+}
+
+// loadValues is load for the values only.
+func (w *worker) loadValues(a *Attention, b, g, k0, k1 int) {
+	w.values, w.valuesAt = w.ownValues(a), from(keys(a.V, a.source(b), g), k0)
+	useOrCopy(w.values, w.valuesAt, k1-k0, a.EV)
 }
 
 // loadKeys is load for the keys only.
