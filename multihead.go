@@ -117,7 +117,7 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 func (m *MultiHead) positionKeys(t *tensor.Tape, k heads, at Positions) heads {
 	k = m.normed(t, m.config.KeyNorm, k)
 	if p := m.config.Position; p != nil {
-		k = applyPosition(t, opMultiHead, p, k, Key, at)
+		k = applyPosition(t, opMultiHead, p, k, Key, at, true)
 	}
 	return k
 }
@@ -126,7 +126,7 @@ func (m *MultiHead) positionKeys(t *tensor.Tape, k heads, at Positions) heads {
 func (m *MultiHead) positionQueries(t *tensor.Tape, q heads, s Sizes, at Positions) heads {
 	q = m.normed(t, m.config.QueryNorm, q)
 	if p := m.config.Position; p != nil {
-		q = applyPosition(t, opMultiHead, p, q, Query, at.ends(s))
+		q = applyPosition(t, opMultiHead, p, q, Query, at.ends(s), true)
 	}
 	return q
 }

@@ -89,10 +89,10 @@ func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections,
 	switch x.Rank() {
 	case 3:
 		x = withHeadAxis(t, op, "x", x)
-		y := applyPosition(t, op, p, headFirst(x), of, at).x
+		y := applyPosition(t, op, p, headFirst(x), of, at, false).x
 		return tensor.Reshape(t, y, x.Dim(0), x.Dim(2), x.Dim(3))
 	case 4:
-		return applyPosition(t, op, p, headFirst(x), of, at).x
+		return applyPosition(t, op, p, headFirst(x), of, at, false).x
 	}
 	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
 }
@@ -113,10 +113,14 @@ func (p Positions) ends(s Sizes) Positions {
 	return Positions{Offsets: offsets}
 }
 
-// applyPosition returns the heads with their vectors moved to their positions.
-func applyPosition(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
+// applyPosition returns the heads with their vectors moved to their positions: in the memory of x if it is ours and no
+// gradient needs it, which is then in a cache.
+func applyPosition(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions, ours bool) heads {
 	panicAs(op, "position", p.Check(x.size))
-	m := movement{p, of, at, x, x.like(t, x.size), x.length()}
+	m := movement{p, of, at, x, x, x.length()}
+	if !ours || t.Needs(x.x) {
+		m.y = x.like(t, x.size)
+	}
 	at.check(op, "positions", x.batches(), m.length)
 	if n := x.batches() * m.length; n <= m.chunk(n) { // without a closure, for a step of a decoder
 		m.apply(0, n)

@@ -118,5 +118,5 @@ type GatedFeedForward struct {
 // Forward applies the network to each position. Shapes: x and out [… D].
 func (f *GatedFeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	y := nn.Linears(t, x, f.Gate, f.Up)
-	return f.Down.Forward(t, tensor.Mul(t, f.Activation(t, y[0]), y[1]))
+	return f.Down.Forward(t, tensor.GateOver(t, f.Activation, y[0], y[1]))
 }

@@ -2,7 +2,9 @@ package tensor
 
 import (
 	"math"
+	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -116,10 +118,7 @@ func GELU(t *Tape, x *Tensor) *Tensor {
 // Source: Elfwing, Uchibe and Doya, "Sigmoid-Weighted Linear Units for Neural Network Function Approximation in
 // Reinforcement Learning", 2017, https://arxiv.org/abs/1702.03118.
 func SiLU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "SiLU", costExp, x, func(y, x []float32) {
-		simd.Sigmoid(y, x)
-		simd.Mul(y, x, y)
-	}, func(dx, dy, x, _ []float32) { // with s = sigmoid(x): dx += dy·s + dy·x·s·(1−s)
+	return unary(t, "SiLU", costExp, x, silu, func(dx, dy, x, _ []float32) { // with s = sigmoid(x): dx += dy·s + dy·x·s·(1−s)
 		var s, ds [256]float32
 		for len(x) > 0 {
 			n := min(len(x), len(s))
@@ -137,29 +136,22 @@ func SiLU(t *Tape, x *Tensor) *Tensor {
 	})
 }
 
+func silu(y, x []float32) {
+	simd.Sigmoid(y, x)
+	simd.Mul(y, x, y)
+}
+
 // QuickGELU returns x·sigmoid(1.702·x), elementwise: an approximation of GELU.
 func QuickGELU(t *Tape, x *Tensor) *Tensor { return Mul(t, x, Sigmoid(t, Scale(t, x, 1.702))) }
 
 // TanhGELU returns x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), elementwise: an approximation of GELU.
 func TanhGELU(t *Tape, x *Tensor) *Tensor {
-	// It is x·sigmoid(u), where u = x·(c + k·x²) is twice the argument of tanh.
-	const c, k = 2 * math.Sqrt2 / math.SqrtPi, 0.044715 * (2 * math.Sqrt2 / math.SqrtPi)
-	factor := func(y, x []float32) { // c + k·x²
-		simd.Mul(y, x, x)
-		simd.Scale(y, k, y)
-		simd.ScaleShift(y, 1, y, c)
-	}
-	return unary(t, "TanhGELU", 2*costExp, x, func(y, x []float32) {
-		factor(y, x)
-		simd.Mul(y, x, y)
-		simd.Sigmoid(y, y)
-		simd.Mul(y, x, y)
-	}, func(dx, dy, x, _ []float32) {
+	return unary(t, "TanhGELU", 2*costExp, x, tanhGELU, func(dx, dy, x, _ []float32) {
 		var f, s, ds, du, df [256]float32 // the factor, sigmoid(u), and gradients
 		for len(x) > 0 {
 			n := min(len(x), len(f))
 			dx0, dy0, x0, f, s, ds, du, df := dx[:n], dy[:n], x[:n], f[:n], s[:n], ds[:n], du[:n], df[:n]
-			factor(f, x0)
+			tanhGELUFactor(f, x0)
 			simd.Mul(s, x0, f)
 			simd.Sigmoid(s, s)
 			addProduct(dx0, dy0, s)
@@ -173,7 +165,7 @@ func TanhGELU(t *Tape, x *Tensor) *Tensor {
 			addProduct(dx0, du, f)
 			clear(df)
 			addProduct(df, du, x0)
-			simd.Scale(df, k, df)
+			simd.Scale(df, tanhGELUCube, df)
 			for i, v := range df {
 				if v != 0 {
 					dx0[i] += float32(2 * x0[i] * v)
@@ -183,6 +175,76 @@ func TanhGELU(t *Tape, x *Tensor) *Tensor {
 		}
 	})
 }
+
+// tanhGELU is x·sigmoid(u), where u = x·(c + k·x²) is twice the argument of tanh.
+func tanhGELU(y, x []float32) {
+	tanhGELUFactor(y, x)
+	simd.Mul(y, x, y)
+	simd.Sigmoid(y, y)
+	simd.Mul(y, x, y)
+}
+
+const tanhGELUCube = 0.044715 * (2 * math.Sqrt2 / math.SqrtPi) // k
+
+// tanhGELUFactor sets y to c + k·x².
+func tanhGELUFactor(y, x []float32) {
+	const c = 2 * math.Sqrt2 / math.SqrtPi
+	simd.Mul(y, x, x)
+	simd.Scale(y, tanhGELUCube, y)
+	simd.ScaleShift(y, 1, y, c)
+}
+
+// GateOver returns f(x)·y, elementwise, where f is a function of each element: the gate of a feed-forward network. x and y
+// have the same shape. It may write the result over x, so nothing may use x or a view of it afterwards. It does so on a tape
+// of mode Infer on which x was made, if f is ReLU, GELU, TanhGELU, SiLU, Tanh or Sigmoid: in one pass over memory, and with
+// the bits of Mul and f.
+//
+// Source: Shazeer, "GLU Variants Improve Transformer", 2020, https://arxiv.org/abs/2002.05202.
+func GateOver(t *Tape, f func(*Tape, *Tensor) *Tensor, x, y *Tensor) *Tensor {
+	const op = "GateOver"
+	operand(op, "x", x)
+	sameShape(op, "y", y, x.shape)
+	known := values[code(f)]
+	if known == nil || t == nil || t.Recording() || x.home != t {
+		return Mul(t, f(t, x), y)
+	}
+	g := gate{known, x.data, y.data}
+	if n, chunk := len(x.data), par.ChunkOfNumbers(len(x.data), costExp); n > chunk {
+		g.computeLong(chunk)
+	} else { // without a closure, as in unary
+		g.compute(0, n)
+	}
+	return x
+}
+
+// gate replaces x by f(x)·y.
+type gate struct {
+	f    func(y, x []float32)
+	x, y []float32
+}
+
+func (g gate) computeLong(chunk int) { par.For(len(g.x), chunk, g.compute) }
+
+// compute replaces elements lo to hi, in pieces that stay in a cache.
+func (g *gate) compute(lo, hi int) {
+	piece := pieces.Get().(*[1 << 10]float32)
+	for ; lo < hi; lo += len(piece) {
+		end := min(lo+len(piece), hi)
+		g.f(piece[:end-lo], g.x[lo:end])
+		simd.Mul(g.x[lo:end], piece[:end-lo], g.y[lo:end])
+	}
+	pieces.Put(piece)
+}
+
+var pieces = sync.Pool{New: func() any { return new([1 << 10]float32) }}
+
+// values are functions of this package, for slices.
+var values = map[uintptr]func(y, x []float32){
+	code(ReLU): simd.ReLU, code(GELU): simd.GELU, code(TanhGELU): tanhGELU, code(SiLU): silu, code(Tanh): simd.Tanh, code(Sigmoid): simd.Sigmoid,
+}
+
+// code identifies a function that is not a closure.
+func code(f func(*Tape, *Tensor) *Tensor) uintptr { return reflect.ValueOf(f).Pointer() }
 
 // Exp returns exp x, elementwise.
 func Exp(t *Tape, x *Tensor) *Tensor {

@@ -61,6 +61,11 @@ func TestFusedOperations(t *testing.T) {
 		}, func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
 			return []*tensor.Tensor{tensor.SiLU(t, x[0])}
 		}},
+		{"GateOver", func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
+			return []*tensor.Tensor{tensor.Mul(t, tensor.TanhGELU(t, x[0]), x[1])}
+		}, func(t *tensor.Tape, x []*tensor.Tensor) []*tensor.Tensor {
+			return []*tensor.Tensor{tensor.GateOver(t, tensor.TanhGELU, x[0], x[1])}
+		}},
 	} {
 		for uses := 1; uses < 4; uses++ { // bit i: result i is used
 			for _, infinite := range []bool{false, true} {
@@ -144,5 +149,41 @@ func TestLoopsOfNorms(t *testing.T) {
 	// Clearing and setting the gradient of y, the rows, the gain.
 	if fmt.Sprint(back) != "[14 14 80 8]" {
 		t.Errorf("chunks %v of the loops backward", back)
+	}
+}
+
+// GateOver has the bits of Mul and the activation. It writes over its first factor only for inference, only if that was
+// made on the tape, and only for functions that it knows: others may need it twice.
+func TestGateOver(t *testing.T) {
+	twice := func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Add(t, tensor.SiLU(t, x), x) }
+	for i, f := range []func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{
+		tensor.ReLU, tensor.GELU, tensor.TanhGELU, tensor.SiLU, tensor.Tanh, tensor.Sigmoid, tensor.QuickGELU, twice,
+	} {
+		for _, n := range []int{1, 1023, 1024, 100_001} {
+			rng := rand.New(rand.NewPCG(5, uint64(n)))
+			x, y := tensor.Randn(rng, n), tensor.Randn(rng, n)
+			x.Data()[n/2] = float32(math.Inf(-1))
+			want := tensor.Mul(nil, f(nil, x), y).Data()
+			for _, mode := range []tensor.Mode{tensor.Infer, tensor.Eval} {
+				tape := tensor.NewTape(mode)
+				for _, made := range []bool{false, true} {
+					from := x
+					if made {
+						from = tensor.Scale(tape, x, 1)
+					}
+					var got *tensor.Tensor
+					par.Trace(3, 1, func() { got = tensor.GateOver(tape, f, from, y) })
+					name := fmt.Sprintf("function %d of %d elements, mode %v, made on the tape: %v", i, n, mode, made)
+					for j, w := range want {
+						if g := got.Data()[j]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+							t.Fatalf("%s: element %d is %v, want %v", name, j, g, w)
+						}
+					}
+					if over, want := &got.Data()[0] == &from.Data()[0], made && mode == tensor.Infer && i < 6; over != want {
+						t.Errorf("%s: written over x: %v, want %v", name, over, want)
+					}
+				}
+			}
+		}
 	}
 }
