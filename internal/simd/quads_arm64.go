@@ -13,6 +13,14 @@ func (w *Packed) quads() bool { return w.Rounded && w.Format == Int8 && active !
 // quadTile returns the tiles of the kernel for integers.
 func quadTile() quadShape { return quadShape{tileRows, panelWidth(), false} }
 
+// Reduced returns the names of the instructions by which products in bfloat16 and int8 are faster than in float32.
+func Reduced() (names []string) {
+	if hasQuads && active != generic {
+		names = append(names, "DOTPROD")
+	}
+	return names
+}
+
 // gemmQuads calls the kernel for integers.
 func gemmQuads(t *tileArgs) { gemmQuadsNEON(t) }
 

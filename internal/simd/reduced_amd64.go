@@ -48,6 +48,23 @@ func gemmQuads(t *tileArgs) {
 	}
 }
 
+// Reduced returns the names of the instructions by which products in bfloat16 and int8 are faster than in float32.
+func Reduced() (names []string) {
+	if usesPairs() {
+		names = append(names, "AVX512-BF16")
+	}
+	switch {
+	case quadTile().keeps:
+		names = append(names, "AVX512-VNNI")
+	case hasShortQuads && active != generic:
+		names = append(names, "AVX-VNNI")
+	}
+	if usesPairs() && usesTiles() {
+		names = append(names, "AMX")
+	}
+	return names
+}
+
 // toPairs sets rows of dst, which follow one another, to the pairs of rows of m, whose elements are contiguous. The
 // last pair of a row may lack its second.
 func toPairs(dst []float32, m Mat, rows, n int) {

@@ -12,18 +12,20 @@ import (
 
 // Machine describes where and with which software results were measured.
 type Machine struct {
-	CPU     string `json:"cpu"`     // model name, or the architecture if the system does not provide it
-	OS      string `json:"os"`      // such as linux/amd64
-	Kernels string `json:"kernels"` // the implementation: generic, avx2 or avx512
-	Go      string `json:"go"`      // version
-	Attn    string `json:"attn"`    // version
+	CPU     string `json:"cpu"`               // model name, or the architecture if the system does not provide it
+	OS      string `json:"os"`                // such as linux/amd64
+	Kernels string `json:"kernels"`           // the implementation: generic, avx2, avx512, neon or wasm
+	Reduced string `json:"reduced,omitempty"` // the instructions of products in bfloat16 and int8, such as AVX512-VNNI
+	Go      string `json:"go"`                // version
+	Attn    string `json:"attn"`              // version
 }
 
 // ThisMachine describes the machine and the program that runs on it.
 func ThisMachine() Machine {
 	m := Machine{
 		CPU: CPUName(), OS: runtime.GOOS + "/" + runtime.GOARCH,
-		Kernels: simd.Implementation(), Go: runtime.Version(), Attn: Version(),
+		Kernels: simd.Implementation(), Reduced: strings.Join(simd.Reduced(), " "),
+		Go: runtime.Version(), Attn: Version(),
 	}
 	if m.CPU == "" {
 		m.CPU = runtime.GOARCH
