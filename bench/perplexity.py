@@ -225,7 +225,8 @@ def openvino(make, precision):
         import decoders
         import openvino_peer
 
-        texts = [np.array([ids]) for ids in read_windows(model, args.windows, args.windows + CALIBRATION)]
+        windows = len(json.loads((model.parent / "windows.json").read_text()))
+        texts = [np.array([ids]) for ids in read_windows(model, windows, windows + CALIBRATION)]
         graph = openvino_peer.decoder(decoders.of_directory(model), LENGTH, False)
         request = openvino_peer.compiled(make(graph, texts), THREADS, precision)
         return lambda ids: request.infer([np.array([ids])])[0][0]
@@ -294,6 +295,10 @@ def row(name, losses, exact):
 
 
 def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("folder", type=pathlib.Path)
+    p.add_argument("--windows", type=int, default=64)
+    args = p.parse_args()
     folder = args.folder.resolve()
     folder.mkdir(exist_ok=True)
     if not (folder / "model").exists():
@@ -312,8 +317,4 @@ def main():
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--windows", type=int, default=64)
-    args = parser.parse_args()
     main()

@@ -129,20 +129,8 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		j = j1
 	}
 	width := hi - lo
-	c, _ := a.exponent()
-	simd.RowMax(x.shift, w.scores, w.stride, width)
-	for k, m := range x.shift {
-		if m-m != 0 { // infinite, or NaN, which RowMax may have ignored
-			m = simd.Max(w.scores[k*w.stride:][:width])
-		}
-		w.top[k], x.shift[k] = orZero(m), m
-	}
 	early := a.Dropout > 0 && w.weights.data == nil // the weights before dropout are not needed
-	if early {
-		simd.PowerDropRows(w.scores, w.stride, width, c, w.top[:n], x.sum, a.drops(t.first+r+i, lo))
-	} else {
-		simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
-	}
+	c := w.powers(a, x, t.first+r+i, lo, width, early)
 	for k, sum := range x.sum {
 		if sum != sum && !(x.shift[k] > math.MaxFloat32) { // merge must not drop NaN as a sum far below another
 			x.shift[k] = sum
@@ -167,6 +155,26 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 		w.all.rows(i, n, a.EV).merge(x, c, a.EV)
 	}
 	*started = true
+}
+
+// powers sets the shifts of rows to their largest scores with width keys from key lo on, replaces the scores by
+// 2^(c·(score − shift)), and sets the sums of the rows, whose first has number row. With drop, dropout follows.
+func (w *worker) powers(a *Attention, x partial, row, lo, width int, drop bool) (c float32) {
+	top := w.top[:len(x.shift)]
+	simd.RowMax(x.shift, w.scores, w.stride, width)
+	for k, m := range x.shift {
+		if m-m != 0 { // infinite, or NaN, which RowMax may have ignored
+			m = simd.Max(w.scores[k*w.stride:][:width])
+		}
+		top[k], x.shift[k] = orZero(m), m
+	}
+	c, _ = a.exponent()
+	if drop {
+		simd.PowerDropRows(w.scores, w.stride, width, c, top, x.sum, a.drops(row, lo))
+	} else {
+		simd.PowerRows(w.scores, w.stride, width, c, top, x.sum)
+	}
+	return c
 }
 
 // piece is keys j0 to j1.

@@ -53,16 +53,8 @@ func (f *forward) computeHeads(w *worker, z, n, end int) bool {
 		}
 		b, g = a.nextHead(b, g)
 	}
-	x, top := w.all.rows(0, n*height, a.EV), w.top[:n*height]
-	simd.RowMax(x.shift, w.scores, w.stride, keys)
-	for r, m := range x.shift {
-		top[r] = orZero(m)
-	}
-	if c, _ := a.exponent(); a.Dropout > 0 {
-		simd.PowerDropRows(w.scores, w.stride, keys, c, top, x.sum, a.drops(first, 0))
-	} else {
-		simd.PowerRows(w.scores, w.stride, keys, c, top, x.sum)
-	}
+	x := w.all.rows(0, n*height, a.EV)
+	w.powers(a, x, first, 0, keys, a.Dropout > 0)
 	for i, b, g := 0, z/a.G, z%a.G; i < n; i++ {
 		w.loadValues(a, b, g, 0, keys)
 		acc, p := simd.RowMajor(x.acc[i*height*a.EV:], a.EV), simd.RowMajor(w.scores[i*height*w.stride:], w.stride)
