@@ -202,16 +202,20 @@ func benchmarkStep(b *testing.B, o Options) {
 func BenchmarkTogether(b *testing.B) {
 	eachStorage(b, func(b *testing.B, o Options) {
 		n, _ := randomLlama(b, o)
-		m := &Model{Network: n, Family: llamaFamily, Settings: &Settings{path: configFile}, shared: new(sharedSteps)}
+		m := &Model{Network: n, Family: llamaFamily, Settings: &Settings{path: configFile}}
 		for _, texts := range []int{1, 2, 4, 8, 16, 32} {
 			b.Run(fmt.Sprint(texts), func(b *testing.B) {
 				written := 0
+				together, err := m.NewBatcher(attn.CacheConfig{})
+				if err != nil {
+					b.Fatal(err)
+				}
 				for b.Loop() {
 					var all sync.WaitGroup
 					var count atomic.Int64
 					for i := range texts {
 						all.Go(func() {
-							tokens, err := m.Generate(b.Context(), []int{i, 77, 1234}, Generation{Tokens: 64, Ends: []int{}})
+							tokens, err := together.Generate(b.Context(), []int{i, 77, 1234}, Generation{Tokens: 64, Ends: []int{}})
 							if err != nil {
 								b.Error(err)
 								return

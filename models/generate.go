@@ -48,9 +48,7 @@ type Generation struct {
 //
 // Several goroutines may call Generate of the same model; the tokens of one call belong to one of
 // them. A step uses all processors and runs within the loop, so nothing is computed ahead while the
-// caller handles a token. Decoders share steps: the next tokens of calls that are due at the same time
-// are computed in one step, which reads the weights once. The tokens are the same. Calls with
-// callbacks in g.Run do not take part.
+// caller handles a token. A Batcher reads the next tokens of several texts in one step, which is faster.
 //
 // Each step reads one token and the cached keys and values of earlier tokens. The result is the
 // same as running the model on all tokens at once. Words in bad_words_ids of

@@ -74,12 +74,11 @@ type Model struct {
 	files     []string
 	sides     []side            // vocabularies that Save writes, in place of files
 	beside    []atomicfile.File // the files that Save writes besides the weights and config.json
-	shared    *sharedSteps
 }
 
 // newModel returns a model that a Builder has built.
 func newModel(n Network, b *Builder, f Family, o Options) *Model {
-	m := &Model{Network: n, Family: f, Settings: b.Config, params: b.params, dict: b.dict, kept: b.lost.kept, options: o, shared: new(sharedSteps)}
+	m := &Model{Network: n, Family: f, Settings: b.Config, params: b.params, dict: b.dict, kept: b.lost.kept, options: o}
 	for _, tie := range b.ties {
 		m.tied = append(m.tied, tie[0])
 	}

@@ -13,12 +13,13 @@ import (
 // caches the keys and values of the tokens read so far, so each call only reads new tokens.
 //
 // Only one goroutine at a time may use a Session. Several sessions of a model may generate at the same
-// time; they share the processors.
+// time; they share the processors, and those of a Batcher also the steps.
 type Session struct {
-	m     *Model
-	cache *Cache
-	read  []int // the tokens whose keys and values are cached; nil if unknown
-	fresh int   // tokens of the last prompt that were read
+	m       *Model
+	batcher *Batcher // nil if its texts are read alone
+	cache   *Cache
+	read    []int // the tokens whose keys and values are cached; nil if unknown
+	fresh   int   // tokens of the last prompt that were read
 }
 
 // NewSession returns an empty session. c configures how keys and values are stored; only Storage
@@ -42,13 +43,19 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 // end before the next call. If ctx ends, the tokens end as in Model.Generate, and the session can
 // be used again.
 //
-// Errors: those of Model.Generate.
+// Errors: those of Model.Generate; callbacks in g.Run in a session of a Batcher.
 func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tokens iter.Seq[int], err error) {
 	w, err := s.m.stepper("Generate", [][]int{prompt}, &g, s.cache)
 	if err != nil {
 		return nil, err
 	}
+	if r := &g.Run; s.batcher != nil && (r.Observers != nil || r.Inspect != nil || r.States != nil || r.Gates != nil) {
+		return nil, errors.New("models: Generate: Run has a callback, want none in a Batcher: its steps read several texts")
+	}
 	return func(yield func(int) bool) {
+		if w.batcher = s.batcher; w.batcher != nil {
+			defer w.batcher.end(w)
+		}
 		n := s.rewind(prompt)
 		s.fresh, s.read = len(prompt)-n, nil // during a step, some layers have read more than others
 		w.begin, w.written = prompt[n:], [][]int{prompt[:n:n]}

@@ -25,8 +25,8 @@ type stepper struct {
 	begin    []int   // tokens to read first
 	most     int     // maximum number of tokens to write
 	badWords [][]int
-	written  [][]int // by sequence, the tokens read so far
-	round    int     // of the last shared step, if the text has not returned from it
+	written  [][]int  // by sequence, the tokens read so far
+	batcher  *Batcher // nil if the text is read alone
 }
 
 // stepper returns a stepper that continues a prompt, or translates several sources, and sets the
@@ -136,10 +136,9 @@ func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text
 	for i := range draw {
 		draw[i] = newSampler(g.Sampling)
 	}
-	defer w.m.shared.begin(w)()
-	for range w.most {
+	for step := range w.most {
 		tape.Reset()
-		logits, err := w.next(ctx, tape, next)
+		logits, err := w.next(ctx, tape, next, step == 0)
 		if err != nil {
 			return err
 		}
@@ -167,10 +166,10 @@ func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text
 	return nil
 }
 
-// next is logits, which one text of a decoder shares with those of other calls.
-func (w *stepper) next(ctx context.Context, t *tensor.Tape, next [][]int) (scores []float32, err error) {
-	if len(next) == 1 && len(next[0]) == 1 && w.m.shared.apply(w) {
-		return w.m.shared.read(ctx, w, next[0][0])
+// next is logits, in which a text with a batcher takes part after its prompt.
+func (w *stepper) next(ctx context.Context, t *tensor.Tape, next [][]int, prompt bool) (scores []float32, err error) {
+	if w.batcher != nil && !prompt {
+		return w.batcher.read(ctx, t, w, next[0][0])
 	}
 	err = par.Stopped(func() { scores = w.logits(t, next).Data() })
 	return scores, err
