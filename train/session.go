@@ -51,9 +51,6 @@ type Options struct {
 	Reserved []string
 	// Prepare says that Session.Prepare will be called: the files that it writes must not exist.
 	Prepare bool
-	// Prepared says that Reopen takes the pairs from the file that Session.Prepare has written, so that the files of the
-	// recipe are not needed. There are then no test pairs: epochs are not evaluated, and no heads are recorded.
-	Prepared bool
 	// Every is how often the run is saved within an epoch.
 	Every Interval
 	// JSON receives the lines of metrics.jsonl as they are saved and, if Steps is set, a
@@ -176,12 +173,10 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	if s.Model, err = models.Load(s.Dir, models.Options{Trainable: true}); err != nil {
 		return err
 	}
-	if s.options.Prepared {
-		s.Trainer, err = preparedTrainer(s.Dir, s.Model, s.Recipe.Training)
-	} else if s.Data, err = s.Recipe.Pairs(); err == nil {
-		s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, s.Recipe.Training)
+	if s.Data, err = s.Recipe.Pairs(); err != nil {
+		return err
 	}
-	if err != nil {
+	if s.Trainer, err = NewTrainer(s.Model, s.Data.Learn, s.Recipe.Training); err != nil {
 		return err
 	}
 	if err := s.Trainer.Resume(s.Dir); err != nil {
@@ -194,9 +189,7 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	if points := curve.Parse(s.metrics.lines).Steps; len(points) > 0 {
 		s.loss = float64(points[len(points)-1].TrainLoss)
 	}
-	if !s.options.Prepared {
-		s.film, err = s.newCamera()
-	}
+	s.film, err = s.newCamera()
 	return err
 }
 
@@ -252,11 +245,6 @@ func (s *Session) Prepare() error {
 
 // save writes everything that resuming needs, together with other files.
 func (s *Session) save(others ...atomicfile.File) error {
-	if e := s.Trainer.Engine; e != nil {
-		if err := e.Read(); err != nil {
-			return err
-		}
-	}
 	film, err := s.recording()
 	if err != nil {
 		return err
@@ -272,7 +260,7 @@ func (s *Session) save(others ...atomicfile.File) error {
 func (s *Session) write(files ...atomicfile.File) error {
 	files = append(files, s.metrics.file())
 	gone := []string{EarlierFile} // files of an earlier run that this one does not replace
-	if s.film == nil && !s.options.Prepared {
+	if s.film == nil {
 		gone = append(gone, FilmFile)
 	}
 	if draw := s.options.Picture; draw != nil && curve.Parse(s.metrics.lines).Drawable() {
@@ -300,7 +288,7 @@ func (s *Session) write(files ...atomicfile.File) error {
 // If ctx ends, Train finishes the current step, saves, and returns the context's error unless no
 // epoch is left. It does not save a new run that has made no step.
 func (s *Session) Train(ctx context.Context, w Watcher) error {
-	if e, ok := s.metrics.unmeasured(); ok && !s.options.Prepared { // interrupted during its evaluation
+	if e, ok := s.metrics.unmeasured(); ok { // interrupted during its evaluation
 		_, err := s.epoch(ctx, e)
 		if err == nil && ctx.Err() == nil {
 			err = s.save()
@@ -408,12 +396,8 @@ func (s *Session) tell(p Progress) error {
 	return nil
 }
 
-// epoch evaluates after an epoch. It returns the loss, NaN if it was interrupted or if there are no test pairs.
+// epoch evaluates after an epoch. It returns the loss, NaN if it was interrupted.
 func (s *Session) epoch(ctx context.Context, e curve.Epoch) (float64, error) {
-	if s.options.Prepared {
-		e.ValidLoss = Number(math.NaN())
-		return math.NaN(), s.metrics.add(e)
-	}
 	loss, err := Loss(ctx, s.Model, s.Data.Test)
 	switch {
 	case ctx.Err() != nil:

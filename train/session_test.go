@@ -3,7 +3,6 @@ package train
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -16,9 +15,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
-	"github.com/attn-go/attn/tensor"
 )
 
 // toyRecipe learns toy pairs from a file in a new directory, in two epochs of eight steps.
@@ -279,107 +276,6 @@ func TestSessionPrepare(t *testing.T) {
 	_, err = Reopen(s.Dir, func(r Recipe) (Recipe, error) { r.Training.Seed++; return r, nil }, Options{})
 	if err == nil || !strings.Contains(err.Error(), "was made with other settings") {
 		t.Errorf("with another seed: %v", err)
-	}
-
-	// Another program needs only the directory, and computes the same steps as attn.
-	var trained [2]*Session
-	for i, prepared := range []bool{false, true} {
-		dir := filepath.Join(t.TempDir(), "run")
-		if err := os.CopyFS(dir, os.DirFS(s.Dir)); err != nil {
-			t.Fatal(err)
-		}
-		if prepared {
-			if err := os.Remove(s.Recipe.Data); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if trained[i], err = Reopen(dir, same, Options{Prepared: prepared}); err != nil {
-			t.Fatal(err)
-		}
-		defer trained[i].Close()
-		engine := &countingEngine{Trainer: trained[i].Trainer}
-		if prepared {
-			trained[i].Trainer.Engine = engine
-		}
-		if err := trained[i].Train(t.Context(), &watch{}); err != nil {
-			t.Fatal(err)
-		}
-		if n := trained[i].Trainer.Total(); prepared && (engine.steps != n || engine.reads < s.Recipe.Training.Epochs) {
-			t.Errorf("the engine made %d of %d steps and was read %d times", engine.steps, n, engine.reads)
-		}
-	}
-	sameParams(t, trained[1].Model, trained[0].Model)
-	for i, line := range trained[1].Metrics() {
-		var e curve.Epoch
-		if curve.KindOf(line) == curve.KindEpoch && (json.Unmarshal(line, &e) != nil || e.ValidLoss.Known()) {
-			t.Errorf("line %d of the metrics is %s, want no loss on test pairs", i+1, line)
-		}
-	}
-}
-
-// An engine has its own precision.
-func TestEngineWithPrecision(t *testing.T) {
-	tr := &Trainer{Settings: Settings{Epochs: 1, Precision: tensor.BFloat16}, Engine: &countingEngine{}}
-	if err := tr.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "precision bfloat16 together with an Engine") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// countingEngine makes the steps as a Trainer without an Engine does.
-type countingEngine struct {
-	*Trainer
-	steps, reads int
-}
-
-func (e *countingEngine) Step(number int, lr float64, batch []models.Example) (loss, norm float32, err error) {
-	e.steps++
-	return e.update(number, lr, batch)
-}
-
-func (e *countingEngine) Read() error {
-	e.reads++
-	return nil
-}
-
-// A file of other pairs, or one that is not complete, is not trained on.
-func TestWrongExamples(t *testing.T) {
-	s, err := Create(t.TempDir(), toyRecipe(t), Options{Prepare: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Prepare(); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	path := filepath.Join(s.Dir, ExamplesFile)
-	for want, change := range map[string]func(ids, lengths *safetensors.Tensor){
-		"was saved for other training pairs":              func(ids, _ *safetensors.Tensor) { ids.Data[0] ^= 1 },
-		"pair 1 does not match the ids or the vocabulary": func(ids, _ *safetensors.Tensor) { ids.Data[3] = 0x80 },
-		"pair 2 does not match the ids or the vocabulary": func(_, lengths *safetensors.Tensor) { lengths.Data[8] = 0 },
-		"has no tensor lengths; run attn train --pr":      func(_, lengths *safetensors.Tensor) { lengths.Name = "l" },
-		"has more ids than its lengths say": func(_, lengths *safetensors.Tensor) {
-			lengths.Shape[0]--
-			lengths.Data = lengths.Data[:8*lengths.Shape[0]]
-		},
-	} {
-		good, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := safetensors.Parse(slices.Clone(good))
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(file.Lookup("ids"), file.Lookup("lengths"))
-		if err := file.WriteFile(path); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Reopen(s.Dir, same, Options{Prepared: true}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-		if err := os.WriteFile(path, good, 0o666); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

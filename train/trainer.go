@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -32,7 +31,7 @@ type Settings struct {
 	// Clip is the limit on the norm of the gradient. 0 means no limit.
 	Clip float32 `json:"clip"`
 	// Precision is that of the products of a step, see tensor.Tape.SetPrecision: tensor.Float32, which is also meant by
-	// 0, or tensor.BFloat16. An Engine has its own.
+	// 0, or tensor.BFloat16.
 	Precision tensor.Numbers `json:"precision,omitempty"`
 	// MaxLength is the limit on tokens per text; longer pairs are omitted. 0 means no limit.
 	MaxLength int    `json:"max_length"`
@@ -75,8 +74,6 @@ type Trainer struct {
 	Settings Settings
 	// Skipped is the number of pairs that were omitted because of MaxLength.
 	Skipped int
-	// Engine, if it is not nil, makes the steps instead of this package.
-	Engine Engine
 
 	model       *models.Model
 	lastBatches [][]int // the last result of batches: Run needs it for each call
@@ -88,16 +85,6 @@ type Trainer struct {
 	schedule nn.Schedule
 	tape     *tensor.Tape
 	at       position
-}
-
-// Engine trains the parameters of a Trainer elsewhere, such as on other devices. Batches, schedule, metrics and
-// checkpoints stay those of the Trainer.
-type Engine interface {
-	// Step makes one update with the examples of a batch. number counts the steps of all epochs, from 1. It returns the
-	// mean loss over the target tokens, and the norm of the gradient before clipping.
-	Step(number int, lr float64, batch []models.Example) (loss, norm float32, err error)
-	// Read copies the numbers of Trainer.State back. It is called before a Session is saved.
-	Read() error
 }
 
 // position is the progress of training.
@@ -177,10 +164,6 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 		}
 		examples = append(examples, e)
 	}
-	return newTrainer(m, examples, s)
-}
-
-func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Trainer, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -193,12 +176,12 @@ func newTrainer(m *models.Model, examples []models.Example, s Settings) (*Traine
 	}
 	tr.optim = nn.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
-	tr.examples = slices.DeleteFunc(slices.Clone(examples), func(e models.Example) bool {
+	tr.examples = slices.DeleteFunc(examples, func(e models.Example) bool {
 		return s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength
 	})
-	tr.Skipped = len(examples) - len(tr.examples)
+	tr.Skipped = len(pairs) - len(tr.examples)
 	switch {
-	case len(examples) == 0:
+	case len(pairs) == 0:
 		return nil, errors.New("train: no pairs to learn")
 	case len(tr.examples) == 0:
 		return nil, errors.New("train: every pair is longer than the maximum length")
@@ -214,9 +197,6 @@ var ErrStop = errors.New("train: stop")
 // of report, or models.ErrDiverged, also ends training. After ErrStop, Run returns nil, and the next
 // call continues.
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
-	if tr.Engine != nil && tr.Settings.precision() != tensor.Float32 {
-		return fmt.Errorf("train: precision %v together with an Engine, want float32", tr.Settings.Precision)
-	}
 	start, before, rate := time.Now(), tr.at.Total, 0.
 	for tr.at.Epoch < tr.Settings.Epochs {
 		batches := tr.batches(tr.at.Epoch)
@@ -264,16 +244,8 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	}
 	p := Progress{Tokens: tokens, Total: tr.at.Total + 1}
 	p.LR = tr.Settings.LR * tr.schedule(p.Total)
-	step, loss := tr.update, float32(0)
-	if tr.Engine != nil {
-		step = tr.Engine.Step
-	}
-	var err error
-	loss, p.Norm, err = step(p.Total, p.LR, examples)
-	switch {
-	case err != nil:
-		return Progress{}, err
-	case diverged(loss, p.Norm):
+	var loss float32
+	if loss, p.Norm = tr.update(p.Total, p.LR, examples); diverged(loss, p.Norm) {
 		return Progress{}, models.ErrDiverged
 	}
 	tr.at.Step++
@@ -287,8 +259,10 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	return p, nil
 }
 
-// update is Engine.Step on this machine. It leaves the parameters as they are if the result has diverged.
-func (tr *Trainer) update(number int, lr float64, batch []models.Example) (loss, norm float32, err error) {
+// update makes one update with the examples of a batch. number counts the steps of all epochs, from 1. It returns the mean
+// loss over the target tokens, and the norm of the gradient before clipping. It leaves the parameters as they are if the
+// result has diverged.
+func (tr *Trainer) update(number int, lr float64, batch []models.Example) (loss, norm float32) {
 	t := tr.tape
 	t.Reset()
 	t.Seed(tr.Settings.Seed, number-1)
@@ -300,7 +274,7 @@ func (tr *Trainer) update(number int, lr float64, batch []models.Example) (loss,
 	if !diverged(loss, norm) {
 		tr.optim.Step(lr)
 	}
-	return loss, norm, nil
+	return loss, norm
 }
 
 // diverged reports whether a loss or a gradient is not finite. The norm is finite only if every element of the
@@ -330,17 +304,6 @@ func (tr *Trainer) window(epochDone bool) *Window {
 // steps returns the number of batches of an epoch.
 func (tr *Trainer) steps() int {
 	return (len(tr.examples) + tr.Settings.Batch - 1) / tr.Settings.Batch
-}
-
-// Batches returns the pairs of each step of an epoch, numbered from 0, so that an Engine can prepare for their lengths.
-func (tr *Trainer) Batches(epoch int) iter.Seq[[]models.Example] {
-	return func(yield func([]models.Example) bool) {
-		for _, batch := range tr.batches(epoch) {
-			if !yield(tr.pick(batch)) {
-				return
-			}
-		}
-	}
 }
 
 // pick returns the examples of a batch.
