@@ -9,10 +9,6 @@ import (
 // BlockKeys is the number of positions of a full page: a block of keys.
 const BlockKeys = blockKeys
 
-// rowKeys is the largest capacity of a page that stores keys in rows. With so few keys, transposing
-// a new key would take a large part of the time of attention.
-const rowKeys = 16
-
 // PageShape is the shape that all pages of a cache share.
 type PageShape struct {
 	G, E, EV int // heads, and sizes of a key and a value
@@ -20,8 +16,7 @@ type PageShape struct {
 }
 
 // Page stores the keys and values of consecutive positions of a sequence, for all heads. Both are in
-// the panels that the kernels read, and keys are transposed. A short page stores keys in rows
-// instead.
+// the panels that the kernels read, and keys are transposed.
 //
 // Several sequences may share a page; each sequence records how many of its positions it uses. A
 // position that some sequence uses is never overwritten.
@@ -39,20 +34,9 @@ type Page struct {
 func NewPage(shape *PageShape, n int) *Page {
 	p := &Page{shape: shape, cap: n}
 	p.keyLayout, p.valueLayout = simd.NewPanelLayout(shape.E, n), simd.NewPanelLayout(n, shape.EV)
-	p.keys = newVectorStore(shape.Format, shape.G*p.keyLength(), shape.G*n)
+	p.keys = newVectorStore(shape.Format, shape.G*p.keyLayout.Len(), shape.G*n)
 	p.values = newVectorStore(shape.Format, shape.G*p.valueLayout.Len(), shape.G*n)
 	return p
-}
-
-// inRows reports whether keys are stored in rows.
-func (p *Page) inRows() bool { return p.cap <= rowKeys }
-
-// keyLength returns the number of elements of the keys of a head.
-func (p *Page) keyLength() int {
-	if p.inRows() {
-		return p.cap * p.shape.E
-	}
-	return p.keyLayout.Len()
 }
 
 // Bytes returns the memory of the page.
@@ -75,12 +59,7 @@ func (p *Page) Claim(at, n int) bool {
 }
 
 // Copy returns a page of capacity n with the first at positions of p, which are claimed in the copy.
-// If the keys of p are transposed, the capacity is at least large enough that those of the copy are,
-// too.
 func (p *Page) Copy(at, n int) *Page {
-	if !p.inRows() {
-		n = max(n, min(p.cap, 2*rowKeys))
-	}
 	c := NewPage(p.shape, n)
 	c.used.Store(int64(at))
 	for g := range p.shape.G {
@@ -95,28 +74,18 @@ func (p *Page) Copy(at, n int) *Page {
 	return c
 }
 
-// copyKeys copies the first at keys of head g from another page. If p stores keys in rows, src
-// must too.
+// copyKeys copies the first at keys of head g from another page. Only a page of one panel has narrower panels than
+// others, so a panel of the one with fewer keys is a part of a panel of the other.
 func (p *Page) copyKeys(src *Page, g, at int) {
-	e, to, from := p.shape.E, g*p.keyLength(), g*src.keyLength()
 	was, is := src.keyLayout, p.keyLayout
-	switch {
-	case p.inRows():
-		p.keys.Copy(to, src.keys.Stored, from, at*e)
-		return
-	case src.inRows():
-		memory := borrowFloats(at * e)
-		p.keys.transpose(to, is, simd.RowMajor(src.keys.Floats(from, from+at*e, *memory), e), at)
-		returnFloats(memory)
-		return
-	}
+	to, from := g*is.Len(), g*was.Len()
 	for j := 0; j < at; j += was.Width {
 		from, to := from+was.At(0, j), to+is.At(0, j)
 		if at-j >= was.Width && was.Width == is.Width { // a whole panel
 			p.keys.Copy(to, src.keys.Stored, from, was.Panel())
 			continue
 		}
-		for i := range e {
+		for i := range p.shape.E {
 			p.keys.Copy(to+i*is.Width, src.keys.Stored, from+i*was.Width, min(was.Width, at-j))
 		}
 	}
@@ -125,9 +94,6 @@ func (p *Page) copyKeys(src *Page, g, at int) {
 // keyAt and valueAt return the location of position i of a head.
 func (p *Page) keyAt(g, i int) vectorLayout {
 	l := p.keyLayout
-	if p.inRows() {
-		return vectorLayout{at: (g*p.cap + i) * l.K, run: l.K, step: 1}
-	}
 	return vectorLayout{at: g*l.Len() + l.At(0, i), run: l.K, step: l.Width}
 }
 
@@ -141,7 +107,7 @@ func (p *Page) valueAt(g, i int) vectorLayout {
 func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHead int) {
 	s := p.shape
 	key, value := p.keyAt(0, i), p.valueAt(0, i) // once, because they need divisions
-	keyLength, valueLength := p.keyLength(), p.valueLayout.Len()
+	keyLength, valueLength := p.keyLayout.Len(), p.valueLayout.Len()
 	for g := range s.G {
 		p.keys.put(g*p.cap+i, key, keys[g*keyHead:][:s.E])
 		p.values.put(g*p.cap+i, value, values[g*valueHead:][:s.EV])
@@ -189,7 +155,6 @@ type paged struct {
 	page                     *Page
 	head                     int
 	storedKeys, storedValues simd.StoredPanels // the page's panels, used if the worker's keys or values are nil
-	pageRows                 simd.Mat          // the page's keys in rows, used if the page stores rows
 	scaleKeys, scaleValues   []float32         // scales of the block's vectors; nil means 1
 	wide                     []float32         // the page's numbers converted to float32
 	keyRows, valueRows       []float32         // unpacked vectors, one per row
@@ -213,9 +178,9 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	w.page, w.head, w.from = p, g, k0
 	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
 	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
-	w.keys, w.values, w.pageRows = nil, nil, simd.Mat{}
+	w.keys, w.values = nil, nil
 	k, v := p.keyLayout, p.valueLayout
-	nk, nv := p.keyLength(), v.Len()
+	nk, nv := k.Len(), v.Len()
 	used := min(a.keys()-k0, p.cap)
 	floats := p.keys.Format == simd.Float32
 	// For many rows, numbers are converted to float32 once, and not by every product. Distances are
@@ -226,27 +191,14 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	if !floats {
 		w.wide = grow(w.wide, nk+nv)
 	}
-	switch {
-	case p.inRows():
-		w.pageRows = simd.RowMajor(p.keys.Floats(g*nk, g*nk+used*a.E, w.wide), a.E)
-		if scaled {
-			for i, scale := range w.scaleKeys[:used] {
-				key := w.pageRows.Data[i*a.E:][:a.E]
-				simd.Scale(key, scale, key)
-			}
-		}
-		if many {
-			w.keys = w.ownKeys(a)
-			w.keys.Copy(w.pageRows.T(), a.E, used)
-		}
-	case panels:
+	if panels {
 		numbers := p.keys.Floats(g*nk, (g+1)*nk, w.wide)
 		if scaled {
 			scaleColumns(k, numbers, w.scaleKeys)
 		}
 		w.keys = w.ownKeys(a)
 		w.keys.View(k, numbers)
-	default:
+	} else {
 		w.storedKeys = p.keys.stored(k, g*nk)
 	}
 	if scaled || a.Additive != nil { // the keys are already scaled

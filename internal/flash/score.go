@@ -38,8 +38,6 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 		w.distances(a, t, r, spans, s, j0, j1)
 	case w.keys != nil:
 		simd.MultiplyPanels(dst, q, n, w.keys, 0, a.E, k0, k1, false)
-	case w.pageRows.Data != nil:
-		simd.MultiplyRows(dst, q, n, from(w.pageRows, k0), width, a.E)
 	default:
 		l := &w.storedKeys
 		end := min((k1+l.Width-1)/l.Width*l.Width, l.N) // kernels compute whole panels; the scores after k1 are not read

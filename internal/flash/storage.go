@@ -65,20 +65,6 @@ func (r *vectorStore) get(n int, p vectorLayout, x []float32) {
 	}
 }
 
-// transpose stores the first n rows of x as the columns of a matrix in layout l, from index at on. It
-// does not apply scales.
-func (r *vectorStore) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
-	memory := borrowFloats(l.Len())
-	l.SetColumns(*memory, x, n)
-	for j := 0; j < n; j += l.Width {
-		for k := range l.K {
-			from := l.At(k, j)
-			r.Round(at+from, 1, (*memory)[from:][:min(l.Width, n-j)], 1)
-		}
-	}
-	returnFloats(memory)
-}
-
 // copyScales copies n scales of src, from vector from on, to the scales from vector at on. Both stores
 // have the same format.
 func (r *vectorStore) copyScales(at int, src *vectorStore, from, n int) {

@@ -158,7 +158,7 @@ func (w *worker) forget() {
 		clear(w.spans)
 	}
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
-	w.storedKeys, w.storedValues, w.pageRows = simd.StoredPanels{}, simd.StoredPanels{}, simd.Mat{}
+	w.storedKeys, w.storedValues = simd.StoredPanels{}, simd.StoredPanels{}
 	w.ahead.Reset()
 	w.own[0].Release()
 	w.own[1].Release()

@@ -174,17 +174,6 @@ func gemvTransposedKernel(t *tileArgs) {
 	}
 }
 
-// dotsKernel adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
-// and j < last, for at most four rows and one vector of columns.
-func dotsKernel(t *tileArgs) {
-	switch active {
-	case avx512:
-		dotsAVX512(t)
-	default:
-		dotsAVX2(t)
-	}
-}
-
 // packPanel copies a matrix of rows×cols to rows that are width apart.
 func packPanel(dst []float32, m Mat, rows, cols, width int) {
 	if active == generic {
@@ -229,16 +218,6 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 		return singleRowGeneric(p, j0, j1, s)
 	}
 	return singleRowAsm(p, j0, j1, s)
-}
-
-// multiplyRows adds to c the product of m rows of a and n rows of b, of depth
-// elements each.
-func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
-	if active == generic {
-		multiplyRowsGeneric(c, a, m, b, n, depth)
-		return
-	}
-	multiplyRowsAsm(c, a, m, b, n, depth)
 }
 
 // fromBFloat16 sets dst[i] to the float whose upper half is x[i].

@@ -151,16 +151,6 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 	return singleRowAsm(p, j0, j1, s)
 }
 
-// multiplyRows adds to c the product of m rows of a and n rows of b, of depth
-// elements each.
-func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
-	if active == generic {
-		multiplyRowsGeneric(c, a, m, b, n, depth)
-		return
-	}
-	multiplyRowsAsm(c, a, m, b, n, depth)
-}
-
 // fromBFloat16 sets dst[i] to the float whose upper half is x[i].
 func fromBFloat16(dst []float32, x []uint16) {
 	for len(dst) >= 16 && active != generic {

@@ -263,20 +263,3 @@ func singleRowAsm(p *Product, j0, j1 int, s *scratch) bool {
 	}
 	return true
 }
-
-// B is transposed in registers: copying it to panels would take longer than using it once.
-func multiplyRowsAsm(c, a Mat, m int, b Mat, n, depth int) {
-	const step = 4096 // keeps a call below about ten microseconds
-	width := dotColumns()
-	t := tileArgs{aRow: 4 * a.Row, bRow: 4 * b.Row, cRow: 4 * c.Row}
-	for j := 0; j < n; j += width {
-		t.last = min(width, n-j)
-		for i := 0; i < m; i += dotRows {
-			t.rows, t.c = min(dotRows, m-i), &c.Data[i*c.Row+j]
-			for k := 0; k < depth; k += step {
-				t.a, t.b, t.depth = &a.Data[i*a.Row+k], &b.Data[j*b.Row+k], min(step, depth-k)
-				dotsKernel(&t)
-			}
-		}
-	}
-}

@@ -208,16 +208,3 @@ func packWidenGeneric(dst []float32, x []uint16, stride, depth, cols, width int)
 	}
 	packPanel(dst, RowMajor(s.a, depth).T(), depth, cols, width)
 }
-
-func multiplyRowsGeneric(c, a Mat, m int, b Mat, n, depth int) {
-	if depth == 0 {
-		return
-	}
-	blockDirect(a, c, m, n, depth, b.T())
-	for i := range m {
-		row := c.Data[i*c.Row:][:n]
-		for j := range row {
-			row[j] += 0
-		}
-	}
-}

@@ -10,8 +10,3 @@ func hasAVX512() bool {
 	x := &cpu.X86
 	return hasAVX2() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL
 }
-
-// dotRows and dotColumns are the numbers of rows and columns that dots processes.
-const dotRows = 4
-
-func dotColumns() int { return vectorLanes() }

@@ -44,11 +44,3 @@ func (p *Panels) View(l PanelLayout, data []float32) {
 		packRounded(p.b.data[j/l.Width*p.b.step:], panel, l.K, cols, l.Width)
 	}
 }
-
-// SetColumns sets the first n columns of the matrix in data to rows of x, whose elements are
-// contiguous. The columns after them, up to the end of a vector, become undefined.
-func (l PanelLayout) SetColumns(data []float32, x Mat, n int) {
-	for j := 0; j < n; j += l.Width {
-		packPanel(data[l.At(0, j):], x.from(j, 0).T(), l.K, min(n-j, l.Width), l.Width)
-	}
-}

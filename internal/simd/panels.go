@@ -109,26 +109,6 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
 }
 
-// MultiplyRows computes C = A·Bᵀ on the calling goroutine, for m rows of A and n rows of B, of
-// depth elements each. All rows must be contiguous. The bits are the same as with MultiplyPanels.
-// It is for a few rows of A, where packing B into panels would take longer.
-func MultiplyRows(c, a Mat, m int, b Mat, n, depth int) {
-	if m < 0 || n < 0 || depth < 0 || c.Col != 1 || a.Col != 1 || b.Col != 1 {
-		panic(fmt.Sprintf("simd: MultiplyRows: m=%d, n=%d, depth=%d, C.Col=%d, A.Col=%d, B.Col=%d",
-			m, n, depth, c.Col, a.Col, b.Col))
-	}
-	c.check("C", m, n, 1, 0)
-	a.check("A", m, depth, 1, 0)
-	b.check("B", n, depth, 1, 0)
-	if m == 0 || n == 0 {
-		return
-	}
-	for i := range m {
-		clear(c.Data[i*c.Row:][:n])
-	}
-	multiplyRows(c, a, m, b, n, depth)
-}
-
 // RowDots sets dst[i] to the product of row i of x and row i of y, of n elements each. The result
 // equals an element of Multiply, bit for bit.
 func RowDots(dst []float32, x, y Mat, n int) {

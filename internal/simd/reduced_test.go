@@ -246,7 +246,9 @@ func TestRoundedPanels(t *testing.T) {
 			}
 			layout := NewPanelLayout(k, n)
 			stored := make([]float32, layout.Len())
-			layout.SetColumns(stored, RowMajor(columns, k), n)
+			for i, v := range b {
+				stored[layout.At(i/n, i%n)] = v
+			}
 			for k0 := 0; k0 < min(k, 35); k0 += 34 {
 				var plain, p Panels
 				plain.Copy(RowMajor(roundedFloats(b), n), k, n)

@@ -195,18 +195,6 @@ func gemvTransposedAVX512(t *tileArgs)
 //go:noescape
 func gemvTransposedAVX2(t *tileArgs)
 
-// dotsAVX512 adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
-// and j < last, for at most four rows and one vector of columns.
-//
-//go:noescape
-func dotsAVX512(t *tileArgs)
-
-// dotsAVX2 adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
-// and j < last, for at most four rows and one vector of columns.
-//
-//go:noescape
-func dotsAVX2(t *tileArgs)
-
 // fromBFloat16AVX512 sets dst[i] to the float whose upper half is x[i].
 //
 //go:noescape

@@ -257,9 +257,6 @@ rows values of i; the results for the others are undefined. The distances of row
 				code: avx(gemvTransposed).neon((*neonProgram).gemvTransposed).wasm((*wasmProgram).gemvTransposed),
 				does: `adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where rows of b are bRow
 bytes apart.`},
-			{name: "dots", asm: tileAsm, code: avx(dots),
-				does: `adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows and j < last, for at most four rows
-and one vector of columns.`},
 		},
 		drivers: []driver{
 			{name: "packPanel", op: "(dst []float32, m Mat, rows, cols, width int)",
@@ -276,8 +273,6 @@ and one vector of columns.`},
 			{name: "singleRow", op: "(p *Product, j0, j1 int, s *scratch) bool", calls: []string{"gemvTransposed"},
 				does: `computes columns j0 to j1 of a product whose A is one row and whose B has contiguous columns. For any
 other product it returns false.`},
-			{name: "multiplyRows", op: "(c, a Mat, m int, b Mat, n, depth int)", calls: []string{"gemvTransposed"},
-				does: "adds to c the product of m rows of a and n rows of b, of depth elements each."},
 		},
 	},
 	{

@@ -17,7 +17,7 @@ func transpose(s avxProgram) {
 	ahead := pointer("srcRow")
 	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
 	rows := s.rowTable(s.lanes, pointer("src"), pointer("srcRow"), pointer("rows"))
-	s.squares(rows, 1, true, pointer("depth"), func(_, _ int, column reg.VecVirtual) {
+	s.squares(rows, 1, pointer("depth"), func(_, _ int, column reg.VecVirtual) {
 		VMOVUPS(column, Mem{Base: dst})
 		ADDQ(dstRow, dst)
 	}, func() {
@@ -53,7 +53,7 @@ func transposePairs(floats bool) func(avxProgram) {
 			VPERMQ(U8(0xd8), v, v)
 			VMOVDQU(v.AsX(), Mem{Base: dst})
 		}
-		s.squares(rows, 1, true, pointer("pairs"), func(_, _ int, column reg.VecVirtual) {
+		s.squares(rows, 1, pointer("pairs"), func(_, _ int, column reg.VecVirtual) {
 			second := s.reg()
 			if floats {
 				s.and(second, column, highs)
@@ -105,7 +105,7 @@ func gemvTransposed(s avxProgram) {
 	}
 	eachGroup(func(g int, m mask, c Mem) { s.readAt(c, &m, acc[g]) })
 	a := field("a")
-	s.squares(rows, groups, true, field("depth"), func(g, k int, column reg.VecVirtual) {
+	s.squares(rows, groups, field("depth"), func(g, k int, column reg.VecVirtual) {
 		x := s.reg()
 		VBROADCASTSS(Mem{Base: a, Disp: 4 * k}, x)
 		VFMADD231PS(x, column, acc[g])
@@ -135,8 +135,7 @@ func (s avxProgram) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 
 // squares writes the loop that transposes groups of rows, one square of each at a time, and calls
 // use for the columns of group g in their order. After the squares of all groups it calls next.
-// With quarters, a square takes fewer shuffles and more loads.
-func (s avxProgram) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual,
+func (s avxProgram) squares(rows Mem, groups int, depth reg.GPVirtual,
 	use func(g, k int, column reg.VecVirtual), next func()) {
 	offset := GP64()
 	XORQ(offset, offset)
@@ -150,17 +149,7 @@ func (s avxProgram) squares(rows Mem, groups int, quarters bool, depth reg.GPVir
 	JL(LabelRef(rest))
 	Label(loop)
 	for g := range groups {
-		if quarters {
-			s.fullSquare(func(i int) Mem { return row(g, i) }, func(k int, c reg.VecVirtual) { use(g, k, c) })
-			continue
-		}
-		square := s.vecs(s.lanes)
-		for i, v := range square {
-			VMOVUPS(row(g, i), v)
-		}
-		for k, c := range s.transposeSquare(square) {
-			use(g, k, c)
-		}
+		s.fullSquare(func(i int) Mem { return row(g, i) }, func(k int, c reg.VecVirtual) { use(g, k, c) })
 	}
 	next()
 	ADDQ(I32(s.bytes()), offset)
