@@ -352,7 +352,7 @@ func hide(s []float32) {
 // grain is the alignment of the first key of a strip, in keys: a vector, or a panel if the
 // kernels need one.
 func (w *worker) grain(a *Attention) int {
-	if a.Additive != nil || a.Pages != nil && w.keys == nil {
+	if a.Additive != nil || a.Pages != nil && w.keys.Whole() {
 		return 64
 	}
 	return 16

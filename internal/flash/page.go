@@ -152,12 +152,11 @@ func (x *Pages) live(blocks int) []int {
 
 // paged is the part of a worker's state that belongs to the page it reads.
 type paged struct {
-	page                     *Page
-	head                     int
-	storedKeys, storedValues simd.StoredPanels // the page's panels, used if the worker's keys or values are nil
-	scaleKeys, scaleValues   []float32         // scales of the block's vectors; nil means 1
-	wide                     []float32         // the page's numbers converted to float32
-	keyRows, valueRows       []float32         // unpacked vectors, one per row
+	page                   *Page
+	head                   int
+	scaleKeys, scaleValues []float32 // scales of the block's vectors; nil means 1
+	wide                   []float32 // the page's numbers converted to float32
+	keyRows, valueRows     []float32 // unpacked vectors, one per row
 }
 
 // loadPage prepares the keys and values of a block for n rows. It returns false if the sequence has
@@ -178,7 +177,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	w.page, w.head, w.from = p, g, k0
 	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
 	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
-	w.keys, w.values = nil, nil
+	w.keys, w.values = w.ownKeys(a), w.ownValues(a)
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := k.Len(), v.Len()
 	used := min(a.keys()-k0, p.cap)
@@ -196,19 +195,17 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 		if scaled {
 			scaleColumns(k, numbers, w.scaleKeys)
 		}
-		w.keys = w.ownKeys(a)
 		w.keys.View(k, numbers)
 	} else {
-		w.storedKeys = p.keys.stored(k, g*nk)
+		w.keys.ViewStored(k, p.keys.Part(g*nk, (g+1)*nk))
 	}
 	if scaled || a.Additive != nil { // the keys are already scaled
 		w.scaleKeys = nil
 	}
 	if panels {
-		w.values = w.ownValues(a)
 		w.values.View(v, p.values.Floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
-		w.storedValues = p.values.stored(v, g*nv)
+		w.values.ViewStored(v, p.values.Part(g*nv, (g+1)*nv))
 	}
 	if a.Additive != nil {
 		w.keyRows = w.unpack(w.keyRows, &p.keys, p.keyAt, used, a.E)
@@ -252,18 +249,7 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
-	if a.Rounded && w.values == nil {
-		w.factors = grow(w.factors, n*(k1-k0))
-		p = simd.RoundBFloat16(w.factors, p, n, k1-k0)
-	}
-	switch {
-	case careful:
-		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, false, accumulate)
-	case w.values == nil:
-		simd.MultiplyStored(c, p, n, &w.storedValues, k0, k1, 0, a.EV, accumulate)
-	default:
-		simd.MultiplyPanels(c, p, n, w.values, k0, k1, 0, a.EV, accumulate)
-	}
+	multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, !careful, accumulate)
 }
 
 // scale multiplies weights by the scales of values k0 to k1 of the block. careful means that scales

@@ -20,13 +20,6 @@ func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
 // are proportional to 2^(c·score).
 func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, at int) float32 {
 	s, n, width, k0, k1 := w.scores[at:], len(spans), j1-j0, j0-w.from, j1-w.from
-	dst, q := simd.RowMajor(s, w.stride), simd.Mat{}
-	if a.Given == nil && a.Additive == nil && a.Gaussian == nil {
-		if q = from(t.q, r); a.Rounded && w.keys == nil {
-			w.factors = grow(w.factors, n*a.E)
-			q = simd.RoundBFloat16(w.factors, q, n, a.E)
-		}
-	}
 	switch {
 	case a.Given != nil:
 		for i := range n {
@@ -36,12 +29,8 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, k0, k1)
 	case a.Gaussian != nil:
 		w.distances(a, t, r, spans, s, j0, j1)
-	case w.keys != nil:
-		simd.MultiplyPanels(dst, q, n, w.keys, 0, a.E, k0, k1, false)
-	default:
-		l := &w.storedKeys
-		end := min((k1+l.Width-1)/l.Width*l.Width, l.N) // kernels compute whole panels; the scores after k1 are not read
-		simd.MultiplyStored(dst, q, n, l, 0, a.E, k0, end, false)
+	default: // the scores after k1 are not read
+		simd.MultiplyPanels(simd.RowMajor(s, w.stride), from(t.q, r), n, w.keys, 0, a.E, k0, w.keys.Reach(k1), false)
 	}
 	if w.scaleKeys != nil {
 		for i := range n {

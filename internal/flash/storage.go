@@ -73,11 +73,6 @@ func (r *vectorStore) copyScales(at int, src *vectorStore, from, n int) {
 	}
 }
 
-// stored returns the matrix in layout l that starts at index at, without converting its numbers.
-func (r *vectorStore) stored(l simd.PanelLayout, at int) simd.StoredPanels {
-	return simd.StoredPanels{PanelLayout: l, Stored: r.Part(at, at+l.Len())}
-}
-
 // scales returns the scales of vectors lo to hi; nil means 1.
 func (r *vectorStore) scales(lo, hi int) []float32 {
 	if r.scale == nil {

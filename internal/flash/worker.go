@@ -20,7 +20,6 @@ type worker struct {
 	stages       [][]float32               // scores before and after each change, for the backward pass
 	all, block   partial                   // of the band, and of a block of keys for one strip
 	floats       []float32                 // memory of all and block
-	factors      []float32                 // rounded, of a product with stored numbers
 	top          []float32                 // the shift of each row of a strip; 0 if it attends to no key
 	pieces       []piece                   // parts of a block that a strip attends to
 	weights      weights                   // if requested
@@ -158,7 +157,6 @@ func (w *worker) forget() {
 		clear(w.spans)
 	}
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
-	w.storedKeys, w.storedValues = simd.StoredPanels{}, simd.StoredPanels{}
 	w.ahead.Reset()
 	w.own[0].Release()
 	w.own[1].Release()

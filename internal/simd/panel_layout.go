@@ -34,7 +34,7 @@ func (p *Panels) View(l PanelLayout, data []float32) {
 		panic(fmt.Sprintf("simd: Panels.View: len(data)=%d, want %d", len(data), l.Len()))
 	}
 	if !p.Rounded {
-		p.K, p.N = l.K, l.N
+		p.K, p.N, p.stored = l.K, l.N, Stored{}
 		p.b = blockOfB{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 		return
 	}
@@ -43,4 +43,25 @@ func (p *Panels) View(l PanelLayout, data []float32) {
 		panel, cols := RowMajor(data[l.At(0, j):], l.Width), min(l.Width, l.N-j)
 		packRounded(p.b.data[j/l.Width*p.b.step:], panel, l.K, cols, l.Width)
 	}
+}
+
+// ViewStored sets p to a matrix of numbers in the layout l, without a copy unless the format is Float32 and p is rounded.
+func (p *Panels) ViewStored(l PanelLayout, s Stored) {
+	if s.Format == Float32 {
+		p.View(l, view[float32](s.Memory))
+		return
+	}
+	p.K, p.N, p.stored = l.K, l.N, s.Part(0, l.Len())
+	p.b = blockOfB{width: l.Width}
+}
+
+// Whole reports whether kernels compute whole panels, as those for formats other than Float32 do.
+func (p *Panels) Whole() bool { return p.stored.Memory != nil }
+
+// Reach returns the end of the columns to compute for a product that needs those before j.
+func (p *Panels) Reach(j int) int {
+	if p.Whole() {
+		return min(roundUp(j, p.b.width), p.N)
+	}
+	return j
 }

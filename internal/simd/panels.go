@@ -8,9 +8,10 @@ import "fmt"
 //
 // The zero value has no rows. Panels reuse their memory for the next matrix.
 type Panels struct {
-	K, N int
-	b    blockOfB
-	mem  []float32 // of copies
+	K, N   int
+	b      blockOfB
+	mem    []float32 // of copies
+	stored Stored    // the numbers, if their format is not Float32; b then has only their layout
 
 	// Rounded rounds the matrix and the other factors of its products to bfloat16, see reduced.go. It must be set before
 	// the matrix. A product then starts at an even row. Distances are not for rounded panels.
@@ -28,7 +29,7 @@ func (p *Panels) Copy(b Mat, k, n int) {
 
 // Reserve allocates memory for k rows and n columns, which the caller must then fill with Fill.
 func (p *Panels) Reserve(k, n int) {
-	p.K, p.N = k, n
+	p.K, p.N, p.stored = k, n, Stored{}
 	width := p.Width()
 	if n < width {
 		width = roundUp(n, vectorLanes())
@@ -70,13 +71,13 @@ func (p *Panels) Use(b Mat, k, n int) bool {
 	if p.Rounded || b.Col != 1 || panelWidth() == genericWidth {
 		return false
 	}
-	p.K, p.N = k, n
+	p.K, p.N, p.stored = k, n, Stored{}
 	p.b = blockOfB{data: b.Data, width: panelWidth(), step: panelWidth(), row: b.Row, rows: k, cols: n, from: b}
 	return true
 }
 
 // Release drops the references to the caller's matrix.
-func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, blockOfB{} }
+func (p *Panels) Release() { p.K, p.N, p.b, p.stored = 0, 0, blockOfB{}, Stored{} }
 
 // panelAlign returns the alignment of the first column of a product with Panels: whole vectors, and
 // the same number for all kernels.
@@ -90,7 +91,8 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 //	C = A·B[k0:k1, j0:j1], or C += … if accumulate
 //
 // as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is a multiple of 16 or
-// of b.Width().
+// of b.Width(), of the latter if b is stored in another format than Float32. The result is then the same
+// as for its values as floats; it reads the numbers once for every six rows, so it is for few rows.
 func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
 	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N ||
 		uint(j0)%uint(panelAlign()) != 0 {
@@ -101,6 +103,10 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	}
 	c.check("C", m, j1-j0, 1, 0)
 	a.check("A", m, k1-k0, 1, 0)
+	if b.Whole() {
+		b.multiplyStored(c, a, m, k0, k1, j0, j1, accumulate)
+		return
+	}
 	if b.Rounded && k0 < k1 {
 		s := scratches.Get().(*scratch)
 		defer s.free()

@@ -54,21 +54,21 @@ func (b *StoredPanels) address(at int) stored {
 	return stored{unsafe.Pointer(&b.Memory[at*size]), size}
 }
 
-// MultiplyStored is MultiplyPanels for stored numbers. The result is the same as for their values
-// as floats. It reads the numbers once for every six rows, so it is for few rows.
-func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool) {
-	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelWidth() != 0 {
-		panic(fmt.Sprintf("simd: MultiplyStored: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
+// multiplyStored is MultiplyPanels for numbers in another format than Float32.
+func (p *Panels) multiplyStored(c, a Mat, m, k0, k1, j0, j1 int, accumulate bool) {
+	if j0%p.b.width != 0 {
+		panic(fmt.Sprintf("simd: MultiplyPanels: j0=%d of stored panels, want a multiple of %d", j0, p.b.width))
 	}
-	if m == 0 || j0 == j1 {
-		return
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	if p.Rounded {
+		s.a = grow(s.a, m*(k1-k0))
+		a = RoundBFloat16(s.a, a, m, k1-k0)
 	}
-	c.check("C", m, j1-j0, 1, 0)
-	a.check("A", m, k1-k0, 1, 0)
-	multiplyStored(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
+	multiplyStored(c, a, m, &StoredPanels{PanelLayout{p.K, p.N, p.b.width}, p.stored}, k0, k1, j0, j1, accumulate, k1-k0)
 }
 
-// multiplyStored is MultiplyStored in chains of chain steps.
+// multiplyStored is a product with stored numbers, in chains of chain steps.
 func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	for j := j0; j < j1; j += b.Width {
 		to, n, at := c.from(0, j-j0), min(b.Width, j1-j), b.At(k0, j)

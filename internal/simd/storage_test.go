@@ -116,7 +116,7 @@ func TestPanelLayout(t *testing.T) {
 
 // A product with stored numbers equals the product with their values as floats, and touches nothing
 // else.
-func TestMultiplyStored(t *testing.T) {
+func TestStoredPanels(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(35, 36))
 		for _, m := range []int{1, 2, 3, 4, 5, 6, 7, 11, 13} {
@@ -125,8 +125,9 @@ func TestMultiplyStored(t *testing.T) {
 				l := NewPanelLayout(k, n)
 				for f := Float32; f <= Int8; f++ {
 					b, floats := storedPanels(r, l, f)
-					var p Panels
+					var p, q Panels
 					p.View(l, floats)
+					q.ViewStored(l, b.Stored)
 					k0, j0 := r.IntN(k), r.IntN(n)/panelWidth()*panelWidth()
 					k1, j1 := k0+r.IntN(k-k0)+1, j0+r.IntN(n-j0)+1
 					if r.IntN(2) == 0 {
@@ -135,7 +136,7 @@ func TestMultiplyStored(t *testing.T) {
 					a, c := newGuarded(r, m*(k1-k0)), newGuarded(r, m*(j1-j0))
 					want := clone(c.x)
 					for _, accumulate := range []bool{true, false} {
-						MultiplyStored(RowMajor(c.x, j1-j0), RowMajor(a.x, k1-k0), m, &b, k0, k1, j0, j1, accumulate)
+						MultiplyPanels(RowMajor(c.x, j1-j0), RowMajor(a.x, k1-k0), m, &q, k0, k1, j0, j1, accumulate)
 						MultiplyPanels(RowMajor(want, j1-j0), RowMajor(a.x, k1-k0), m, &p, k0, k1, j0, j1, accumulate)
 						if !same(c.x, want) || !c.intact() {
 							t.Fatalf("format %d, %d rows, [%d %d) of %d by [%d %d) of %d, accumulate %v: the product differs", f, m, k0, k1, k, j0, j1, n, accumulate)
