@@ -31,11 +31,11 @@ type Options struct {
 	// Dropout is the probability of dropping a weight on a training tape; it is less than 1. 0
 	// means no dropout; in a MultiHead, 0 means the layer's dropout.
 	Dropout float32
-	// Precision is the precision of the products of queries with keys, and of weights with values. With tensor.BFloat16,
+	// Format is the format of the products of queries with keys, and of weights with values. With tensor.BFloat16,
 	// their factors are rounded to bfloat16, in the backward pass too. All else is computed in float32: sums, the
 	// softmax, and scores that are not dot products. On a processor with AVX512-BF16 it is up to 1.6 times as fast. 0
-	// means the layer's precision in a MultiHead that has one, and otherwise the tape's.
-	Precision tensor.Numbers
+	// means the layer's format in a MultiHead that has one, and otherwise the tape's.
+	Format tensor.Format
 	// Gates multiply the output of each head of a MultiHead before the output projection. The
 	// shape is [H], or [B H] for separate gates per sequence. Gates may require a gradient. A
 	// gate of 0 removes the head exactly. Nil means 1 for every head.
@@ -152,8 +152,8 @@ func (o *Options) score() Score {
 func (c *call) check() {
 	op, o := c.op, c.o
 	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
-	if p := o.Precision; p != 0 && !validPrecision(p) {
-		badValue(op, "precision", p.String(), wantPrecision)
+	if p := o.Format; p != 0 && !validFormat(p) {
+		badValue(op, "format", p.String(), wantFormat)
 	}
 	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || validCap(o.SoftCap), "a positive finite number, or 0 for none")
 	for _, change := range o.changes(c.Sizes) {
@@ -204,10 +204,10 @@ func badValue(op, arg, got, want string) {
 
 func validDropout(p float32) bool { return p >= 0 && p < 1 }
 
-// validPrecision reports whether attention can be computed in the given precision.
-func validPrecision(p tensor.Numbers) bool { return p == tensor.Float32 || p == tensor.BFloat16 }
+// validFormat reports whether attention can be computed in the given format.
+func validFormat(p tensor.Format) bool { return p == tensor.Float32 || p == tensor.BFloat16 }
 
-const wantPrecision = "float32 or bfloat16"
+const wantFormat = "float32 or bfloat16"
 
 // wantNumber panics with a *tensor.ValueError unless x is in range.
 func wantNumber(op, arg string, x float32, ok bool, want string) {

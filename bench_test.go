@@ -102,7 +102,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, s := range storages {
 		for _, keys := range []int{1, 64, 512, 2048, 8192} {
 			rng := newRand(1)
-			cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: s.storage})
+			cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Format: s.storage})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func BenchmarkGenerate(b *testing.B) {
 			rng := newRand(1)
 			q, kv := tensor.Randn(rng, 1, h, 1, e), tensor.Randn(rng, 1, g, 1, e)
 			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: mask.Causal()}
-			config := attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: s.storage}
+			config := attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Format: s.storage}
 			b.Run(fmt.Sprintf("%s/%d/append", s.name, tokens), func(b *testing.B) {
 				for b.Loop() {
 					cache, err := attn.NewCache(config)

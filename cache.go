@@ -17,8 +17,9 @@ type CacheConfig struct {
 	Heads     int // heads of keys and values, G
 	KeySize   int // elements of a key, E
 	ValueSize int // elements of a value, V; 0 means KeySize
-	// Storage is the number format of the stored keys and values. 0 means tensor.Float32.
-	Storage tensor.Numbers
+	// Format is the number format of the stored keys and values: tensor.Float32, which is also meant by 0,
+	// tensor.BFloat16 or tensor.Int8.
+	Format tensor.Format
 	// Score is the score that queries of this cache use. If it maps keys, as Additive and Cosine
 	// do, the cache stores the mapped keys: each key is mapped once, when it is appended, instead
 	// of at every step. Nil means that Options.Score selects the score.
@@ -41,7 +42,7 @@ type CacheConfig struct {
 // use the length of each sequence. With tensor.Float32, the results are bit for bit those of the
 // whole sequence with a causal mask, however many positions each call appends.
 //
-// A position takes G·(Storage.Bytes(E) + Storage.Bytes(V)) bytes. V is rounded up to whole SIMD
+// A position takes G·(Format.Bytes(E) + Format.Bytes(V)) bytes. V is rounded up to whole SIMD
 // vectors, and above 64 to a multiple of 64; E is the size of a key after the mapping of the
 // Score. Memory is allocated in pages of 512 positions for all heads of a sequence. The last page
 // of a sequence starts with 16 positions and doubles when it is full.
@@ -72,11 +73,11 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.ValueSize == 0 {
 		c.ValueSize = c.KeySize
 	}
-	if c.Storage == 0 {
-		c.Storage = tensor.Float32
+	if c.Format == 0 {
+		c.Format = tensor.Float32
 	}
-	if err := c.Storage.Check(); err != nil {
-		return nil, fmt.Errorf("attn: NewCache: storage is %w", err)
+	if err := c.Format.CheckStorage(); err != nil {
+		return nil, fmt.Errorf("attn: NewCache: format is %w", err)
 	}
 	for _, f := range []struct {
 		name        string
@@ -90,7 +91,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		}
 	}
 	vectors := float64(c.Batch) * float64(c.Capacity) * float64(c.Heads)
-	bytes := vectors * float64(c.Storage.Bytes(c.KeySize)+c.Storage.Bytes(c.ValueSize))
+	bytes := vectors * float64(c.Format.Bytes(c.KeySize)+c.Format.Bytes(c.ValueSize))
 	if c.Window == 0 && bytes > 4*mostWeights {
 		return nil, fmt.Errorf("attn: NewCache: capacity %d takes %.3g bytes, want at most %.3g", c.Capacity, bytes, float64(4*mostWeights))
 	}
@@ -118,7 +119,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 // newCache returns a cache for keys that have size elements after mapping.
 func newCache(c CacheConfig, m keyMap, size int) *Cache {
 	x := &Cache{config: c, keyMap: m, seqs: make([]cached, c.Batch)}
-	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Storage)}
+	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Format)}
 	if c.Window > 0 {
 		return x // a rolling cache may need less memory than its capacity
 	}

@@ -23,7 +23,7 @@ import (
 // storages are the number formats of a cache, with their effect on a vector.
 var storages = []struct {
 	name    string
-	storage tensor.Numbers
+	storage tensor.Format
 	exact   bool // whether results have the same bits as with the rounded vectors
 	store   func(x []float32) []float32
 }{
@@ -33,15 +33,6 @@ var storages = []struct {
 		for i, v := range x {
 			b := math.Float32bits(v)
 			y[i] = math.Float32frombits((b + 0x7fff + b>>16&1) &^ 0xffff)
-		}
-		return y
-	}},
-	{"float16", tensor.Float16, true, func(x []float32) []float32 {
-		y := make([]float32, len(x))
-		for i, v := range x { // below 2⁻¹⁴ the format has fewer bits; error tests cover this
-			_, e := math.Frexp(float64(v))
-			unit := math.Ldexp(1, max(e-11, -24))
-			y[i] = float32(math.RoundToEven(float64(v)/unit) * unit)
 		}
 		return y
 	}},
@@ -91,7 +82,7 @@ func TestCacheForks(t *testing.T) {
 	for _, s := range storages {
 		t.Run(s.name, func(t *testing.T) {
 			rng := newRand(307)
-			first, err := attn.NewCache(attn.CacheConfig{Batch: 3, Heads: g, KeySize: e, ValueSize: v, Storage: s.storage})
+			first, err := attn.NewCache(attn.CacheConfig{Batch: 3, Heads: g, KeySize: e, ValueSize: v, Format: s.storage})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +193,7 @@ func TestCacheJoin(t *testing.T) {
 	for _, window := range []int{0, 7} {
 		var caches []*attn.Cache
 		for _, n := range []int{3, 17, 600} {
-			c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: tensor.BFloat16, Window: window})
+			c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Format: tensor.BFloat16, Window: window})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,8 +218,8 @@ func TestCacheJoin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := tensor.Catch(func() { caches[0].Join(other) }); err == nil || !strings.Contains(err.Error(), "attn: Join: cache 1 is one of {Batch:1 Heads:2 KeySize:5 ValueSize:5 Storage:float32") {
-			t.Errorf("error %v for a cache of another storage", err)
+		if err := tensor.Catch(func() { caches[0].Join(other) }); err == nil || !strings.Contains(err.Error(), "attn: Join: cache 1 is one of {Batch:1 Heads:2 KeySize:5 ValueSize:5 Format:float32") {
+			t.Errorf("error %v for a cache of another format", err)
 		}
 	}
 }
@@ -334,7 +325,7 @@ func TestHiddenInCache(t *testing.T) {
 			hidden := func(j int) bool { return j%11 == 3 }
 			mask := mask.AllowFunc(func(_, _, _, j int) bool { return !hidden(j) })
 			attend := func(mask attn.Mask) []float32 {
-				c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 8, ValueSize: 5, Storage: s.storage})
+				c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 8, ValueSize: 5, Format: s.storage})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -574,7 +565,7 @@ func TestStorageErrors(t *testing.T) {
 	const n, size = 97, 64
 	for _, s := range storages {
 		for _, scale := range []float32{1, 1e-20, 1e20} {
-			c, err := attn.NewCache(attn.CacheConfig{Batch: n, Heads: 1, KeySize: 2, ValueSize: size, Storage: s.storage})
+			c, err := attn.NewCache(attn.CacheConfig{Batch: n, Heads: 1, KeySize: 2, ValueSize: size, Format: s.storage})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -592,15 +583,6 @@ func TestStorageErrors(t *testing.T) {
 				case tensor.Float32:
 					if worst > 0 {
 						t.Errorf("float32: an error of %v", worst)
-					}
-				case tensor.Float16:
-					switch {
-					case most > 65504:
-						if !math.IsInf(worst, 1) && worst < most {
-							t.Errorf("float16: %v of at most %v is finite", worst, most)
-						}
-					case scale == 1 && worst > 0x1p-25 && relative > 0x1p-11 || worst > max(0x1p-25, most*0x1p-11):
-						t.Errorf("float16: an error of %v, %v of the element", worst, relative)
 					}
 				case tensor.BFloat16:
 					if relative > 0x1p-8 {
@@ -625,7 +607,7 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: NewCache: batch -1, want at least 0`, func(c *attn.CacheConfig) { c.Batch = -1 }},
 		{`attn: NewCache: heads 0, want at least 1`, func(c *attn.CacheConfig) { c.Heads = 0 }},
 		{`attn: NewCache: key size 0, want at least 1`, func(c *attn.CacheConfig) { c.KeySize = 0 }},
-		{`attn: NewCache: storage is Numbers\(9\), want float32, float16, bfloat16, int8`, func(c *attn.CacheConfig) { c.Storage = 9 }},
+		{`attn: NewCache: format is Format\(9\), want float32, bfloat16, int8`, func(c *attn.CacheConfig) { c.Format = 9 }},
 		{`attn: NewCache: capacity -3, want at least 0`, func(c *attn.CacheConfig) { c.Capacity = -3 }},
 		{`attn: NewCache: capacity 1048577 takes 4\.4e\+12 bytes, want at most .*`, func(c *attn.CacheConfig) {
 			c.Batch, c.Heads, c.KeySize, c.ValueSize, c.Capacity = 1, 1<<10, 512, 512, 1<<20+1 // 4 TiB and 4 MiB
@@ -704,7 +686,7 @@ func TestCacheErrors(t *testing.T) {
 // A cache takes the documented memory, and a fork takes no additional memory until it grows.
 func TestCacheBytes(t *testing.T) {
 	for _, s := range storages {
-		c, err := attn.NewCache(attn.CacheConfig{Batch: 2, Heads: 3, KeySize: 64, ValueSize: 128, Storage: s.storage, Capacity: 1024})
+		c, err := attn.NewCache(attn.CacheConfig{Batch: 2, Heads: 3, KeySize: 64, ValueSize: 128, Format: s.storage, Capacity: 1024})
 		if err != nil {
 			t.Fatal(err)
 		}

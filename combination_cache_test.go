@@ -51,7 +51,7 @@ func drawCacheCombination(seed uint64) *cacheCombination {
 	c.store = storage.store
 	c.config = attn.CacheConfig{
 		Batch: 1 + rng.IntN(3), Heads: 1 + rng.IntN(3), KeySize: 1 + rng.IntN(19), ValueSize: 1 + rng.IntN(9),
-		Storage: storage.storage,
+		Format: storage.storage,
 	}
 	c.h = c.config.Heads * (1 + rng.IntN(3))
 	c.eq = c.config.KeySize

@@ -193,7 +193,7 @@ func ExampleMultiHead_Extend() {
 // here without a layer.
 func ExampleCache_Attend() {
 	cache, err := attn.NewCache(attn.CacheConfig{
-		Batch: 1, Heads: 2, KeySize: 8, Window: 1023, Sinks: 4, Storage: tensor.Int8,
+		Batch: 1, Heads: 2, KeySize: 8, Window: 1023, Sinks: 4, Format: tensor.Int8,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -222,7 +222,7 @@ func ExampleCache() {
 	if err != nil {
 		panic(err)
 	}
-	cache, err := layer.NewCache(2, attn.CacheConfig{Storage: tensor.BFloat16})
+	cache, err := layer.NewCache(2, attn.CacheConfig{Format: tensor.BFloat16})
 	if err != nil {
 		panic(err)
 	}

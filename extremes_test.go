@@ -264,7 +264,7 @@ func TestInfiniteScoresOnEveryWay(t *testing.T) {
 					if keys && s.storage == tensor.Int8 {
 						continue // which stores no infinite numbers
 					}
-					cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: c.k.Dim(3), ValueSize: 5, Storage: s.storage})
+					cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: c.k.Dim(3), ValueSize: 5, Format: s.storage})
 					if err != nil {
 						t.Fatal(err)
 					}

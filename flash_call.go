@@ -76,7 +76,7 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 // queries and keys as the score maps them.
 func (c *call) describe(t *tensor.Tape) {
 	o := c.o
-	c.Rounded = cmp.Or(o.Precision, t.Precision()) == tensor.BFloat16
+	c.Rounded = cmp.Or(o.Format, t.Format()) == tensor.BFloat16
 	c.Context, c.Mask = t.Context(), o.Mask.rules
 	for i, change := range o.changes(c.Sizes) {
 		x := Inputs{Sizes: c.Sizes, Queries: c.q.split, Keys: c.kv.unmappedKeys(c.op)}

@@ -262,7 +262,7 @@ func TestWeightsAgain(t *testing.T) {
 // After a cache has grown, recomputed weights are still the weights of the earlier step.
 func TestWeightsAgainOfCache(t *testing.T) {
 	for name, c := range map[string]attn.CacheConfig{
-		"float32": {}, "int8": {Storage: tensor.Int8}, "window": {Window: 5, Sinks: 1}, "long": {},
+		"float32": {}, "int8": {Format: tensor.Int8}, "window": {Window: 5, Sinks: 1}, "long": {},
 	} {
 		rng := newRand(7)
 		layer := mustMultiHead(t, attn.MultiHeadConfig{Width: 22, Heads: 6, KVHeads: 3, HeadSize: 7})

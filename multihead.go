@@ -205,8 +205,8 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Dropout == 0 {
 		o.Dropout = c.Dropout
 	}
-	if o.Precision == 0 {
-		o.Precision = c.Precision
+	if o.Format == 0 {
+		o.Format = c.Format
 	}
 	if o.Layer == "" {
 		o.Layer = c.Name

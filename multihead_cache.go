@@ -9,8 +9,8 @@ import (
 )
 
 // NewCache returns an empty cache for the keys and values of this layer, for batch sequences. c
-// configures the storage; its heads, sizes and score must be zero or equal to those of the layer.
-// Storage 0 means the layer's precision.
+// configures the format; its heads, sizes and score must be zero or equal to those of the layer.
+// Format 0 means the layer's format.
 // NewCache returns an error if c is invalid.
 func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	m.wantMade()
@@ -34,7 +34,7 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	if c.Score != nil && !sameScore(c.Score, own.Score) {
 		return nil, fmt.Errorf("attn: NewCache: score has type %T, want nil or the layer's score", c.Score)
 	}
-	c.Storage = cmp.Or(c.Storage, own.Precision)
+	c.Format = cmp.Or(c.Format, own.Format)
 	if own.Heads > 0 {
 		c.Score = keyMapping(own.Score)
 		return NewCache(c)

@@ -88,9 +88,9 @@ type MultiHeadConfig struct {
 	BiasKV, ZeroKV bool
 	// Dropout is the probability of dropping a weight in training.
 	Dropout float32
-	// Precision is the precision of attention, see Options.Precision; 0 means the tape's. The maps have that of the
+	// Format is the format of the products of attention, see Options.Format; 0 means the tape's. The maps have that of the
 	// tape or, if they are packed, of their weights.
-	Precision tensor.Numbers
+	Format tensor.Format
 	// Layout is the order of the axes of inputs and output.
 	Layout Layout
 	// Init creates the four maps, and the key and value of BiasKV as matrices with one row. Nil
@@ -153,8 +153,8 @@ func (c *MultiHeadConfig) validate() error {
 	if !validDropout(c.Dropout) {
 		return fail("dropout %v is outside [0, 1)", c.Dropout)
 	}
-	if p := c.Precision; p != 0 && !validPrecision(p) {
-		return fail("precision %v, want %s", p, wantPrecision)
+	if p := c.Format; p != 0 && !validFormat(p) {
+		return fail("format %v, want %s", p, wantFormat)
 	}
 	if other := c.Bias &^ AllProjections; other != 0 {
 		return fail("bias %d has unknown bits, want a combination of Query, Key, Value and Out", c.Bias)

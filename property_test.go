@@ -394,15 +394,15 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// The precision of a call, of a layer and of a tape mean the same. Attention in bfloat16 is near that in float32, has
+// The format of a call, of a layer and of a tape mean the same. Attention in bfloat16 is near that in float32, has
 // gradients near its gradients, and the same bits step by step from a cache, which stores bfloat16 by default.
-func TestPrecision(t *testing.T) {
+func TestFormats(t *testing.T) {
 	rng := newRand(12)
 	const b, l, width = 2, 90, 48
 	config := attn.MultiHeadConfig{Width: width, Heads: 4, KVHeads: 2}
-	layer := func(p tensor.Numbers) *attn.MultiHead {
+	layer := func(p tensor.Format) *attn.MultiHead {
 		c := config
-		c.Precision = p
+		c.Format = p
 		m, err := attn.NewMultiHead(c, newRand(13))
 		if err != nil {
 			t.Fatal(err)
@@ -410,11 +410,11 @@ func TestPrecision(t *testing.T) {
 		return m
 	}
 	x, dout := tensor.Randn(rng, b, l, width), tensor.Randn(rng, b, l, width)
-	run := func(m *attn.MultiHead, on, o tensor.Numbers) (out, dx []float32) {
+	run := func(m *attn.MultiHead, on, o tensor.Format) (out, dx []float32) {
 		tape := tensor.NewTape(tensor.Eval)
-		tape.SetPrecision(on)
+		tape.SetFormat(on)
 		x := x.Clone().Param()
-		y := m.Forward(tape, x, x, x, attn.Options{Mask: mask.Causal(), Precision: o})
+		y := m.Forward(tape, x, x, x, attn.Options{Mask: mask.Causal(), Format: o})
 		tape.Backward(y.Out, dout)
 		return y.Out.Clone().Data(), x.Grad().Clone().Data()
 	}
@@ -427,17 +427,17 @@ func TestPrecision(t *testing.T) {
 	}
 	other, dother := run(layer(tensor.BFloat16), tensor.Float32, 0)
 	if !slices.Equal(other, out) || !slices.Equal(dother, dx) {
-		t.Error("the precision of a layer differs from that of a call")
+		t.Error("the format of a layer differs from that of a call")
 	}
 	if back, _ := run(layer(tensor.BFloat16), tensor.Float32, tensor.Float32); !slices.Equal(back, whole) {
 		t.Error("a call in float32 of a layer in bfloat16 is not in float32")
 	}
 	q, k := tensor.Randn(rng, 1, 2, 33, 24), tensor.Randn(rng, 1, 2, 70, 24)
 	tape := tensor.NewTape(tensor.Infer)
-	tape.SetPrecision(tensor.BFloat16)
-	inCall := attn.Attend(nil, q, k, k, attn.Options{Precision: tensor.BFloat16}).Out.Data()
+	tape.SetFormat(tensor.BFloat16)
+	inCall := attn.Attend(nil, q, k, k, attn.Options{Format: tensor.BFloat16}).Out.Data()
 	if onTape := attn.Attend(tape, q, k, k, attn.Options{}).Out.Data(); !slices.Equal(onTape, inCall) {
-		t.Error("the precision of a tape differs from that of a call")
+		t.Error("the format of a tape differs from that of a call")
 	}
 	scores := attn.Scores(tape, q, k, attn.Options{}).Data()
 	if exact := attn.Scores(nil, q, k, attn.Options{}).Data(); slices.Equal(exact, scores) || difference(scores, exact) > 0.01 {
@@ -445,13 +445,13 @@ func TestPrecision(t *testing.T) {
 	}
 
 	m := layer(tensor.BFloat16)
-	for _, storage := range []tensor.Numbers{0, tensor.Float32} {
-		cache, err := m.NewCache(b, attn.CacheConfig{Storage: storage})
+	for _, storage := range []tensor.Format{0, tensor.Float32} {
+		cache, err := m.NewCache(b, attn.CacheConfig{Format: storage})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := cmp.Or(storage, tensor.BFloat16); cache.Config().Storage != want {
-			t.Errorf("the cache stores %v, want %v", cache.Config().Storage, want)
+		if want := cmp.Or(storage, tensor.BFloat16); cache.Config().Format != want {
+			t.Errorf("the cache stores %v, want %v", cache.Config().Format, want)
 		}
 		for n := 0; n < l; {
 			step := min(1+n%40, l-n)
@@ -465,12 +465,12 @@ func TestPrecision(t *testing.T) {
 		}
 	}
 	for what, f := range map[string]func(){
-		`attn: Attend: precision is int8, want float32 or bfloat16`: func() {
-			attn.Attend(nil, q, k, k, attn.Options{Precision: tensor.Int8})
+		`attn: Attend: format is int8, want float32 or bfloat16`: func() {
+			attn.Attend(nil, q, k, k, attn.Options{Format: tensor.Int8})
 		},
-		`attn: NewMultiHead: precision int8, want float32 or bfloat16`: func() {
+		`attn: NewMultiHead: format int8, want float32 or bfloat16`: func() {
 			c := config
-			c.Precision = tensor.Int8
+			c.Format = tensor.Int8
 			if _, err := attn.NewMultiHead(c, nil); err != nil {
 				panic(&tensor.ValueError{Op: err.Error()})
 			}

@@ -223,7 +223,7 @@ def similarities(args, texts):
     import numpy as np
 
     def vectors(precision):
-        side = Attn(args.attn, args.model, os.cpu_count(), "--precision", precision)
+        side = Attn(args.attn, args.model, os.cpu_count(), "--format", precision)
         v = np.array(side.vectors(texts))
         side.close()
         return v / np.linalg.norm(v, axis=1, keepdims=True)
@@ -248,8 +248,8 @@ def measure(args, texts, threads):
 
     sides = {
         "attn": Attn(args.attn, args.model, threads),
-        "attn, bfloat16": Attn(args.attn, args.model, threads, "--precision", "bfloat16"),
-        "attn, int8": Attn(args.attn, args.model, threads, "--precision", "int8"),
+        "attn, bfloat16": Attn(args.attn, args.model, threads, "--format", "bfloat16"),
+        "attn, int8": Attn(args.attn, args.model, threads, "--format", "int8"),
     } | {name: Peer(name, args.model, threads) for name in PEERS}
     times = {name: [] for name in sides}
     for number in range(args.rounds + 1):

@@ -132,7 +132,7 @@ func inspect(ctx context.Context) error {
 }
 
 func generate(ctx context.Context) error {
-	m, err := models.Load("SmolLM2-135M", models.Options{Weights: tensor.BFloat16})
+	m, err := models.Load("SmolLM2-135M", models.Options{Format: tensor.BFloat16Weights})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func eachPart(t *tensor.Tape, n int, run func(own *tensor.Tape, part int)) {
 	par.InOrder(n, 1, func(part, _ int) { // those of eachSimilar begin with the longest
 		own := tapes.Get().(*tensor.Tape)
 		own.SetContext(t.Context())
-		own.SetPrecision(t.Precision())
+		own.SetFormat(t.Format())
 		run(own, part)
 		own.Reset()
 		own.SetContext(context.Background())

@@ -28,8 +28,8 @@ type writer struct {
 // writers returns every way in which a model writes, after prompts of several lengths, with every format of caches.
 func writers(t *testing.T, m *models.Model) (all []writer) {
 	t.Helper()
-	for _, storage := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
-		cache := attn.CacheConfig{Storage: storage}
+	for _, storage := range []tensor.Format{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+		cache := attn.CacheConfig{Format: storage}
 		var together *models.Batcher
 		if m.Sizes().Decoder == nil {
 			var err error
@@ -118,9 +118,9 @@ func writingModels(t *testing.T) []string {
 // end at any moment. Each text and each error is that of the same call alone.
 func TestWritingAtOnce(t *testing.T) {
 	for _, dir := range fewer(writingModels(t)) {
-		for _, o := range []models.Options{{}, {Weights: tensor.Int8}, {Precision: tensor.BFloat16}, {Precision: tensor.Int8}} {
-			t.Run(fmt.Sprint(filepath.Base(dir), o.Weights, o.Precision), func(t *testing.T) {
-				m, err := models.Load(dir, o)
+		for _, format := range tensor.Formats() {
+			t.Run(fmt.Sprint(filepath.Base(dir), " ", format), func(t *testing.T) {
+				m, err := models.Load(dir, models.Options{Format: format})
 				if err != nil {
 					t.Fatal(err)
 				}

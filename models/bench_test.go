@@ -1,7 +1,6 @@
 package models
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -136,7 +135,7 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	if err != nil {
 		b.Fatal(err)
 	}
-	n, builder, err := build(&directory{settings: s, r: r, numbers: cmp.Or(o.Weights, o.Precision), precision: o.Precision}, family)
+	n, builder, err := build(&directory{settings: s, r: r, format: o.Format}, family)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -152,20 +151,17 @@ func randomModel(b *testing.B, family func(*Builder) Network, config string, ten
 	return n, bytes
 }
 
-func eachStorage(b *testing.B, f func(*testing.B, Options)) {
+func eachFormat(b *testing.B, f func(*testing.B, Options)) {
 	b.Run("parameters", func(b *testing.B) { f(b, Options{}) })
-	for _, s := range tensor.NumberFormats() {
-		b.Run(s.String(), func(b *testing.B) { f(b, Options{Weights: s}) })
-	}
-	for _, p := range []tensor.Numbers{tensor.BFloat16, tensor.Int8} {
-		b.Run("in "+p.String(), func(b *testing.B) { f(b, Options{Precision: p}) })
+	for _, s := range tensor.Formats() {
+		b.Run(s.String(), func(b *testing.B) { f(b, Options{Format: s}) })
 	}
 }
 
 // BenchmarkStep measures one token of a Llama with 135M parameters after 128 tokens. Bytes per second count
 // all weights, each of which a step reads once.
 func BenchmarkStep(b *testing.B) {
-	eachStorage(b, benchmarkStep)
+	eachFormat(b, benchmarkStep)
 }
 
 func benchmarkStep(b *testing.B, o Options) {
@@ -200,7 +196,7 @@ func benchmarkStep(b *testing.B, o Options) {
 
 // BenchmarkTogether measures texts that are generated at the same time.
 func BenchmarkTogether(b *testing.B) {
-	eachStorage(b, func(b *testing.B, o Options) {
+	eachFormat(b, func(b *testing.B, o Options) {
 		n, _ := randomLlama(b, o)
 		m := &Model{Network: n, Family: llamaFamily, Settings: &Settings{path: configFile}}
 		for _, texts := range []int{1, 2, 4, 8, 16, 32} {
@@ -236,7 +232,7 @@ func BenchmarkTogether(b *testing.B) {
 
 // BenchmarkPrompt measures a prompt of 512 tokens.
 func BenchmarkPrompt(b *testing.B) {
-	eachStorage(b, benchmarkPrompt)
+	eachFormat(b, benchmarkPrompt)
 }
 
 func benchmarkPrompt(b *testing.B, o Options) {
@@ -264,8 +260,8 @@ func BenchmarkEncode(b *testing.B) {
 			config := fmt.Sprintf(`{"model_type": "bert", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d,
 				"num_attention_heads": %d, "vocab_size": %d, "max_position_embeddings": %d}`,
 				z.Width, z.Hidden, z.Layers, z.Heads, z.Vocabulary, z.Positions)
-			for _, p := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
-				n, _ := randomModel(b, newBERT, config, bertTensors(z), Options{Weights: tensor.Float32, Precision: p})
+			for _, p := range []tensor.Format{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+				n, _ := randomModel(b, newBERT, config, bertTensors(z), Options{Format: p})
 				for _, batch := range []int{1, 32} {
 					for _, length := range []int{16, 64, 128, 512} {
 						b.Run(fmt.Sprintf("%v/B%d/L%d", p, batch, length), func(b *testing.B) { benchmarkEncode(b, n, batch, length) })

@@ -342,8 +342,8 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		c.HeadSize = c.Width / c.Heads
 	}
 	c.KVHeads = cmp.Or(c.KVHeads, max(c.Heads, 0))
-	if b.precision != 0 && b.precision != tensor.Float32 {
-		c.Precision = tensor.BFloat16
+	if b.format == tensor.BFloat16 || b.format == tensor.Int8 {
+		c.Format = tensor.BFloat16
 	}
 	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
 	type part struct {

@@ -18,11 +18,10 @@ import (
 
 // directory is a model directory: its settings, and the headers of its tensors.
 type directory struct {
-	settings  *Settings // config.json
-	r         *safetensors.Reader
-	tokens    int            // Options.Tokens: most tokens of a sequence, 0 for the limit in the settings
-	numbers   tensor.Numbers // format of packed matrices; 0 for parameters
-	precision tensor.Numbers // of their products; 0 for float32
+	settings *Settings // config.json
+	r        *safetensors.Reader
+	tokens   int           // Options.Tokens: most tokens of a sequence, 0 for the limit in the settings
+	format   tensor.Format // of packed matrices; 0 for parameters
 }
 
 // openDirectory opens a directory. check is called before the weights are opened.

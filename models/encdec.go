@@ -48,11 +48,11 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	return m
 }
 
-// lasting returns a tape for a state that must outlive the memory of t. It has the context and the precision of t.
+// lasting returns a tape for a state that must outlive the memory of t. It has the context and the format of t.
 func lasting(t *tensor.Tape) *tensor.Tape {
 	own := tensor.NewTape(tensor.Infer)
 	own.SetContext(t.Context())
-	own.SetPrecision(t.Precision())
+	own.SetFormat(t.Format())
 	return own
 }
 

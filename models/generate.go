@@ -23,7 +23,7 @@ type Generation struct {
 	Beam int
 	// Ends are the tokens at which a text ends. Nil means EndTokens.
 	Ends []int
-	// Cache configures how keys and values are stored. Only Storage is used.
+	// Cache configures how keys and values are stored. Only Format is used.
 	Cache attn.CacheConfig
 	// Chosen, if not nil, is called by Generate with each token, before it is yielded, and with an end token, which is not.
 	// scores [V] are the scores of all tokens, from which it was chosen: the logits after bad_words_ids and before

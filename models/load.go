@@ -30,23 +30,18 @@ type Options struct {
 	// the limit, which may differ from the length in training. 0 means the limit in config.json,
 	// which for "longrope" is the length before scaling.
 	Tokens int
-	// Weights is the number format of matrices in memory; 0 means tensor.Float32. Matrices are
-	// packed for inference and for the current processor. Weights from a file of the same type are
-	// exact; others are rounded as described at tensor.Numbers, where a vector is a row of a
-	// matrix. Memory bandwidth limits the speed of generation, so smaller formats that have a
-	// kernel are faster: tensor.BFloat16 and tensor.Int8.
-	Weights tensor.Numbers
-	// Precision is the precision of the products with matrices of weights, see tensor.NewReduced; 0
-	// means tensor.Float32. For another one, layers of attention compute in bfloat16, which is also the
-	// default format of their caches, and Weights must be 0 or the same. Norms and activations are
-	// computed in float32.
-	Precision tensor.Numbers
+	// Format is the number format of the matrices of weights and of their products; 0 means tensor.Float32. Matrices are
+	// packed for inference and for the current processor. Memory limits the speed of generation, and multiply-adds that
+	// of prompts and encoders: tensor.BFloat16Weights makes the former faster, tensor.BFloat16 and tensor.Int8 both, see
+	// tensor.Packed. With the latter two, layers of attention compute in bfloat16, which is also the default format of
+	// their caches. Norms and activations are computed in float32.
+	Format tensor.Format
 	// Allowed are names of unknown settings in config.json that Load ignores, such as "text_config.note".
 	// They must have no effect on the result. A name that is not in the file, or is known, is an error.
 	Allowed []string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
-	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Weights
-	// and Precision must be 0 or tensor.Float32.
+	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Format must be 0 or
+	// tensor.Float32.
 	Trainable bool
 }
 
@@ -213,8 +208,12 @@ func open(dir string, o Options) (*directory, Family, error) {
 	if o.Tokens < 0 || o.Tokens > mostSize {
 		return nil, family, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
 	}
-	if err := o.checkNumbers(); err != nil {
-		return nil, family, err
+	format := cmp.Or(o.Format, tensor.Float32)
+	if err := format.Check(); err != nil {
+		return nil, family, fmt.Errorf("models: Options.Format is %w", err)
+	}
+	if o.Trainable && format != tensor.Float32 {
+		return nil, family, fmt.Errorf("models: Options.Format is %v, want float32 for Options.Trainable", format)
 	}
 	d, err := openDirectory(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.named(s); err != nil {
@@ -234,27 +233,9 @@ func open(dir string, o Options) (*directory, Family, error) {
 		return nil, family, err
 	}
 	if d.tokens = o.Tokens; !o.Trainable {
-		d.numbers, d.precision = cmp.Or(o.Weights, o.Precision, tensor.Float32), o.Precision
+		d.format = format
 	}
 	return d, family, nil
-}
-
-// checkNumbers returns an error if the formats are unknown or disagree.
-func (o *Options) checkNumbers() error {
-	weights, precision := cmp.Or(o.Weights, o.Precision, tensor.Float32), cmp.Or(o.Precision, tensor.Float32)
-	if all := tensor.Precisions(); !slices.Contains(all, precision) {
-		return fmt.Errorf("models: Options.Precision is %v, want one of %v", precision, all)
-	}
-	if err := weights.Check(); err != nil {
-		return fmt.Errorf("models: Options.Weights is %w", err)
-	}
-	if o.Trainable && weights != tensor.Float32 {
-		return fmt.Errorf("models: Options.Weights is %v, want float32 for Options.Trainable", weights)
-	}
-	if precision != tensor.Float32 && weights != precision {
-		return fmt.Errorf("models: Options.Weights is %v, want %v, which is Options.Precision", weights, precision)
-	}
-	return nil
 }
 
 // pickles are weight files of other programs, with a description of each.

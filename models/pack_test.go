@@ -50,7 +50,7 @@ func TestMatricesInTasks(t *testing.T) {
 		name string
 	}{{whole, name}, {inFloats, name}, {inFloats, "turned"}}
 	indices := []int{0, 1, 63, 64, 1000, first - 1}
-	for _, numbers := range tensor.NumberFormats() {
+	for _, numbers := range tensor.Formats() {
 		at := 0
 		for part, out := range []int{first, second} {
 			want := tensor.NewPacked(out, in, numbers)
@@ -59,7 +59,7 @@ func TestMatricesInTasks(t *testing.T) {
 			for i, file := range files {
 				procs := []int{1, 2, 7}[i]
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-				b := &Builder{building: &building{directory: &directory{r: file.r, numbers: numbers}}}
+				b := &Builder{building: &building{directory: &directory{r: file.r, format: numbers}}}
 				b.Unread(name, "turned")
 				got := b.pack(file.name, file.name == "turned", in, first, second)[part]
 				if err := b.load(); err != nil {
@@ -81,7 +81,7 @@ func TestMatricesInTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Builder{building: &building{directory: &directory{r: short, numbers: tensor.Int8}}}
+	b := &Builder{building: &building{directory: &directory{r: short, format: tensor.Int8}}}
 	b.pack(name, false, in, first, second)
 	if err := b.load(); err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
 		t.Errorf("%v from a file that ends early", err)

@@ -8,18 +8,13 @@ import (
 )
 
 // packed reports whether matrices are packed.
-func (b *Builder) packed() bool { return b.numbers != 0 }
+func (b *Builder) packed() bool { return b.format != 0 }
 
 // pack returns the packed parts of a matrix whose shape has been checked.
 func (b *Builder) pack(name string, transposed bool, in int, outs ...int) []*tensor.Packed {
 	var parts []*tensor.Packed
 	for _, out := range outs {
-		switch b.precision {
-		case 0, tensor.Float32:
-			parts = append(parts, tensor.NewPacked(out, in, b.numbers))
-		default:
-			parts = append(parts, tensor.NewReduced(out, in, b.precision))
-		}
+		parts = append(parts, tensor.NewPacked(out, in, b.format))
 	}
 	b.dict = append(b.dict, nn.Entry{Name: b.prefix + name, Packed: parts, Transposed: transposed})
 	return parts

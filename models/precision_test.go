@@ -11,9 +11,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// The states of encoders in lower precision are near those in float32, and a text has the same bits in any batch.
-func TestPrecision(t *testing.T) {
-	worst := map[tensor.Numbers]float64{}
+// The states of encoders in other formats are near those in float32, and a text has the same bits in any batch.
+func TestFormats(t *testing.T) {
+	worst := map[tensor.Format]float64{}
 	for _, dir := range fewer(cases(t)) {
 		g := openGolden(t, dir)
 		whole, err := models.Load(dir, models.Options{})
@@ -21,8 +21,8 @@ func TestPrecision(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := whole.Hidden(nil, g.x, models.Run{}).Data()
-		for p, most := range map[tensor.Numbers]float64{tensor.BFloat16: 0.02, tensor.Int8: 0.06} {
-			m, err := models.Load(dir, models.Options{Precision: p})
+		for p, most := range map[tensor.Format]float64{tensor.BFloat16: 0.02, tensor.Int8: 0.06} {
+			m, err := models.Load(dir, models.Options{Format: p})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,13 +52,11 @@ func TestPrecision(t *testing.T) {
 	t.Logf("largest relative differences: %v", worst)
 }
 
-// A precision that does not exist, or that disagrees with the weights, is refused.
-func TestPrecisionRefused(t *testing.T) {
+// A format that does not exist, or that parameters cannot have, is refused.
+func TestFormatRefused(t *testing.T) {
 	for want, o := range map[string]models.Options{
-		"Options.Precision is float16, want one of": {Precision: tensor.Float16},
-		"Options.Precision is Numbers(77), want":    {Precision: 77},
-		"Options.Weights is int8, want bfloat16":    {Weights: tensor.Int8, Precision: tensor.BFloat16},
-		"Options.Weights is bfloat16, want float32": {Trainable: true, Precision: tensor.BFloat16},
+		"Options.Format is Format(77), want float32, bfloat16, int8, bfloat16-weights": {Format: 77},
+		"Options.Format is bfloat16, want float32 for Options.Trainable":               {Trainable: true, Format: tensor.BFloat16},
 	} {
 		if _, err := models.Load(filepath.Join("testdata", "bert"), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want %q", o, err, want)
@@ -66,8 +64,8 @@ func TestPrecisionRefused(t *testing.T) {
 	}
 }
 
-// A batch that runs in parts has the precision of its tape.
-func TestPrecisionOfParts(t *testing.T) {
+// A batch that runs in parts has the format of its tape.
+func TestFormatOfParts(t *testing.T) {
 	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
@@ -76,9 +74,9 @@ func TestPrecisionOfParts(t *testing.T) {
 	for i := range 40 {
 		x.IDs = append(x.IDs, []int{2, 5 + i%7, 6 + i%5, 7, 3}[:3+i%3])
 	}
-	on := func(mode tensor.Mode, p tensor.Numbers) []float32 {
+	on := func(mode tensor.Mode, p tensor.Format) []float32 {
 		tape := tensor.NewTape(mode)
-		tape.SetPrecision(p)
+		tape.SetFormat(p)
 		return slices.Clone(e.Forward(tape, x).Data())
 	}
 	got := on(tensor.Infer, tensor.BFloat16)

@@ -243,7 +243,7 @@ func TestSeq2seqInBFloat16(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			half, err := models.Load(dir, models.Options{Weights: tensor.BFloat16})
+			half, err := models.Load(dir, models.Options{Format: tensor.BFloat16Weights})
 			if err != nil {
 				t.Fatal(err)
 			}

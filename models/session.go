@@ -22,7 +22,7 @@ type Session struct {
 	fresh   int   // tokens of the last prompt that were read
 }
 
-// NewSession returns an empty session. c configures how keys and values are stored; only Storage
+// NewSession returns an empty session. c configures how keys and values are stored; only Format
 // is used.
 //
 // Errors: a model that is not a decoder; an encoder–decoder, whose prompts are sources.
@@ -30,7 +30,7 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 	if m.Sizes().Decoder != nil {
 		return nil, errors.New("models: NewSession: the model is an encoder-decoder, want a decoder")
 	}
-	cache, err := NewCache(m, 1, attn.CacheConfig{Storage: c.Storage})
+	cache, err := NewCache(m, 1, attn.CacheConfig{Format: c.Format})
 	if err != nil {
 		return nil, err
 	}

@@ -88,12 +88,12 @@ func slides(m *models.Model) bool {
 // After a panic in the loop, the session reads the whole text again.
 func TestSessionAfterPanic(t *testing.T) {
 	m, g := openDecoder(t, "llama3")
-	s, err := m.NewSession(attn.CacheConfig{Storage: tensor.BFloat16})
+	s, err := m.NewSession(attn.CacheConfig{Format: tensor.BFloat16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids := g.Ints("in.ids")
-	o := models.Generation{Tokens: 9, Ends: []int{}, Cache: attn.CacheConfig{Storage: tensor.BFloat16}}
+	o := models.Generation{Tokens: 9, Ends: []int{}, Cache: attn.CacheConfig{Format: tensor.BFloat16}}
 	want := generate(t, m, ids, o)
 	loop := func(o models.Generation) (got []int) {
 		tokens, err := s.Generate(t.Context(), ids, o)

@@ -76,7 +76,7 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 		w.most = min(w.most, g.Tokens)
 	}
 	if w.run.State = state; state == nil {
-		w.run.State, err = NewState(m, len(prompts), attn.CacheConfig{Storage: g.Cache.Storage})
+		w.run.State, err = NewState(m, len(prompts), attn.CacheConfig{Format: g.Cache.Format})
 	}
 	return w, err
 }

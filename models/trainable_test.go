@@ -28,7 +28,7 @@ func TestDefaultIsPacked(t *testing.T) {
 	}
 	for _, l := range packed.Model.Attention() {
 		for _, m := range []*nn.Linear{l.Q, l.K, l.V, l.Out} {
-			if m.Weight != nil || m.Packed == nil || m.Packed.Numbers() != tensor.Float32 {
+			if m.Weight != nil || m.Packed == nil || m.Packed.Format() != tensor.Float32 {
 				t.Fatalf("%s has a map that is not packed in float32", l.Config().Name)
 			}
 		}
@@ -94,11 +94,11 @@ func TestPackedRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want one that says how to load parameters", name, err)
 		}
 	}
-	want := "models: Options.Weights is int8, want float32 for Options.Trainable"
-	if _, err := models.Load("testdata/bert", models.Options{Weights: tensor.Int8, Trainable: true}); err == nil || err.Error() != want {
+	want := "models: Options.Format is int8, want float32 for Options.Trainable"
+	if _, err := models.Load("testdata/bert", models.Options{Format: tensor.Int8, Trainable: true}); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if _, err := models.Load("testdata/bert", models.Options{Weights: tensor.Float32, Trainable: true}); err != nil {
+	if _, err := models.Load("testdata/bert", models.Options{Format: tensor.Float32, Trainable: true}); err != nil {
 		t.Error(err)
 	}
 }

@@ -315,8 +315,8 @@ func TestLoadPackedTranslator(t *testing.T) {
 		if err := m.Save(dir); err != nil {
 			t.Fatal(err)
 		}
-		for _, weights := range []tensor.Numbers{0, tensor.Float32, tensor.BFloat16, tensor.Int8} {
-			got, err := Load(dir, Options{Weights: weights})
+		for _, weights := range append(tensor.Formats(), 0) {
+			got, err := Load(dir, Options{Format: weights})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,7 +37,8 @@ type someRows struct {
 // float16 is converted to bfloat16 block by block, and float32 is rounded while it is packed.
 func (s *someRows) read(r *safetensors.Reader) error {
 	info, _ := r.Lookup(s.name)
-	if info.DType == safetensors.BF16 || info.DType == safetensors.F16 && s.to.Numbers() == tensor.BFloat16 {
+	half := s.to.Format() == tensor.BFloat16 || s.to.Format() == tensor.BFloat16Weights
+	if info.DType == safetensors.BF16 || info.DType == safetensors.F16 && half {
 		return readRows(s, r.ReadBFloat16s, s.to.SetRowsBFloat16)
 	}
 	return readRows(s, r.ReadFloat32s, s.to.SetRows)

@@ -180,8 +180,8 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 				if dropout > 0 {
 					continue
 				}
-				for _, storage := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} { // float16 ends at 65,504
-					c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: e, ValueSize: v, Score: o.Score, Storage: storage})
+				for _, storage := range []tensor.Format{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+					c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: e, ValueSize: v, Score: o.Score, Format: storage})
 					if err != nil {
 						t.Fatal(err)
 					}

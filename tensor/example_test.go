@@ -98,9 +98,9 @@ func ExampleAddTo() {
 }
 
 // Products of Linear and of attention on this tape round their factors to bfloat16, here 1.01 to 1.0078125.
-func ExampleTape_SetPrecision() {
+func ExampleTape_SetFormat() {
 	tape := tensor.NewTape(tensor.Infer)
-	tape.SetPrecision(tensor.BFloat16)
+	tape.SetFormat(tensor.BFloat16)
 	x, w := tensor.New([]float32{1.01, 2}, 1, 2), tensor.New([]float32{1, 1}, 1, 2)
 	fmt.Println(tensor.Linear(tape, x, w, nil).Data())
 	fmt.Println(tensor.Linear(nil, x, w, nil).Data())

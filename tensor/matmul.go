@@ -131,7 +131,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 		sameShape(op, "b", b, w.shape[:1])
 		bias = b.data
 	}
-	rounded := t.Precision() == BFloat16
+	rounded := t.Format() == BFloat16
 	xm, wm := simd.RowMajor(x.data, in), simd.RowMajor(w.data, in)
 	simd.Multiply(&simd.Product{
 		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias,

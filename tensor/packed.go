@@ -2,7 +2,7 @@ package tensor
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"sync"
 
 	"github.com/attn-go/attn/internal/hugepages"
@@ -10,57 +10,39 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Packed is a matrix [Out In] of weights for inference: float32, bfloat16, or quantised weights (int8, with a scale
-// per row), stored in the order in which products read them. The weights are rearranged once, when they are set, and
-// not by every product. A step of a decoder reads every weight once, so its speed is limited by memory: weights in
-// bfloat16 take half of the time of float32, and int8 takes less.
+// Packed is a matrix [Out In] of weights for inference, stored in the order in which products read them. The weights are
+// rearranged once, when they are set, and not by every product. A step of a decoder reads every weight once, so its speed
+// is limited by memory: weights of 2 bytes take half of the time of float32, and those of 1 byte less.
 //
-// For formats without a scale, products equal the products of a Tensor with the same numbers, bit for bit. For int8, the
-// sums are computed the same way, and each is then multiplied by its scale.
-type Packed struct{ w simd.Packed }
-
-// NewPacked returns a matrix of zeros.
-func NewPacked(out, in int, n Numbers) *Packed {
-	if !n.known() {
-		badValue("NewPacked", "numbers", n.String(), wantNumbers())
-	}
-	return newPacked("NewPacked", out, in, n, false)
-}
-
-// Precisions returns the precisions of products: Float32 and those of NewReduced.
-func Precisions() []Numbers { return []Numbers{Float32, BFloat16, Int8} }
-
-// NewReduced returns a matrix of zeros whose products are computed in a lower precision than float32: weights and
-// inputs are rounded, and their products are added in float32.
+// With Float32 and BFloat16Weights, products equal the products of a Tensor with the same numbers, bit for bit.
 //
-//   - BFloat16 has 8 bits; magnitudes below 1.2e-38 may count as 0. On an AMD EPYC with AVX512-BF16 it is twice as fast
-//     as float32.
-//   - Int8 has a scale for each group of 128 consecutive elements. A row of weights consists of integers from −127 to
-//     127 times the scale, the largest magnitude divided by 127. An input consists of 256 numbers, a scale apart, from
-//     its least element or 0 to its largest or 0. A group that is not finite becomes NaN. With AVX512-VNNI it is more
-//     than three times as fast as float32.
-//
-// Elsewhere the rounded numbers are the same, and so is the result but for the last digits of sums. With AVX-VNNI Int8
-// is 2.3 to 2.9 times as fast as float32, and on AVX2 1 to 1.2 times, 2.8 times for one input; with the dot-product
-// extension of arm64 it is tested under emulation, as are both on tile units (AMX), and its speed is not measured.
-// BFloat16 takes up to 1.1 times as long as float32 on AVX2. On other processors both take longer.
+// On an AMD EPYC with AVX-512, products in BFloat16 (AVX512-BF16) are twice as fast as in Float32, and in Int8
+// (AVX512-VNNI) more than three times. With AVX-VNNI, Int8 is 2.3 to 2.9 times as fast as Float32, and on AVX2 1 to 1.2
+// times, 2.8 times for one input; BFloat16 takes up to 1.1 times as long as Float32 on AVX2. With the dot-product
+// extension of arm64 and on tile units (AMX) they are tested under emulation, and their speed is not measured. On other
+// processors both take longer. The rounded numbers are the same everywhere, and so is the result but for the last digits
+// of sums.
 //
 // Sources: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 // 2017, https://arxiv.org/abs/1712.05877; groups are from Dettmers et al., "8-bit Optimizers via Block-wise
 // Quantization", 2021, https://arxiv.org/abs/2110.02861.
-func NewReduced(out, in int, precision Numbers) *Packed {
-	if precision == Float32 || !slices.Contains(Precisions(), precision) {
-		badValue("NewReduced", "precision", precision.String(), BFloat16.String()+" or "+Int8.String())
-	}
-	return newPacked("NewReduced", out, in, precision, true)
+type Packed struct {
+	w      simd.Packed
+	format Format
 }
 
-func newPacked(op string, out, in int, n Numbers, reduced bool) *Packed {
-	if out < 1 || in < 1 {
-		badShape(op, "matrix", []int{out, in}, "positive sizes")
+// NewPacked returns a matrix of zeros. It panics with a *ValueError or a *ShapeError if the format is unknown or a size
+// is not positive.
+func NewPacked(out, in int, f Format) *Packed {
+	if err := f.Check(); err != nil {
+		_, want, _ := strings.Cut(err.Error(), ", want ")
+		badValue("NewPacked", "format", f.String(), want)
 	}
-	p := new(Packed)
-	p.w.PanelLayout, p.w.Format, p.w.Rounded = simd.NewPanelLayout(in, out), simd.Format(n), reduced
+	if out < 1 || in < 1 {
+		badShape("NewPacked", "matrix", []int{out, in}, "positive sizes")
+	}
+	p := &Packed{format: f}
+	p.w.PanelLayout, p.w.Format, p.w.Rounded = simd.NewPanelLayout(in, out), formats[f].stored, formats[f].rounded
 	p.w.Memory = hugepages.Make[byte](p.w.Size())
 	p.w.Scales = make([]float32, p.w.Factors())
 	return p
@@ -69,16 +51,8 @@ func newPacked(op string, out, in int, n Numbers, reduced bool) *Packed {
 // Shape returns [Out In].
 func (p *Packed) Shape() []int { return []int{p.w.N, p.w.K} }
 
-// Precision returns the precision of products.
-func (p *Packed) Precision() Numbers {
-	if p.w.Rounded {
-		return p.Numbers()
-	}
-	return Float32
-}
-
-// Numbers returns the format.
-func (p *Packed) Numbers() Numbers { return Numbers(p.w.Format) }
+// Format returns the format.
+func (p *Packed) Format() Format { return p.format }
 
 // Bytes returns the memory of the weights, in bytes.
 func (p *Packed) Bytes() int { return len(p.w.Memory) + 4*len(p.w.Scales) }

@@ -24,13 +24,13 @@ func TestReduced(t *testing.T) {
 		return x
 	}
 	x := tensor.New(random(rows*in), rows, in)
-	for p, most := range map[tensor.Numbers]float64{tensor.BFloat16: 0.01, tensor.Int8: 0.02} {
+	for p, most := range map[tensor.Format]float64{tensor.BFloat16: 0.01, tensor.Int8: 0.02} {
 		var maps []tensor.Affine
 		var exact []*tensor.Tensor
 		for _, out := range []int{70, 300, 16} {
-			w, exactly := tensor.NewReduced(out, in, p), tensor.NewPacked(out, in, tensor.Float32)
-			if w.Precision() != p || w.Numbers() != p || exactly.Precision() != tensor.Float32 {
-				t.Fatalf("precision %v of weights in %v, want %v; and %v", w.Precision(), w.Numbers(), p, exactly.Precision())
+			w, exactly := tensor.NewPacked(out, in, p), tensor.NewPacked(out, in, tensor.Float32)
+			if w.Format() != p || exactly.Format() != tensor.Float32 {
+				t.Fatalf("formats %v and %v, want %v and float32", w.Format(), exactly.Format(), p)
 			}
 			data, bias := random(out*in), tensor.New(random(out), out)
 			w.SetRows(0, data)
@@ -59,17 +59,10 @@ func TestReduced(t *testing.T) {
 			runtime.GOMAXPROCS(before)
 		}
 	}
-	for _, p := range []tensor.Numbers{0, tensor.Float32, tensor.Float16, 77} {
-		err := tensor.Catch(func() { tensor.NewReduced(2, 2, p) })
-		var bad *tensor.ValueError
-		if !errors.As(err, &bad) || bad.Want != "bfloat16 or int8" {
-			t.Errorf("%v: %v", p, err)
-		}
-	}
 }
 
 // On a tape in bfloat16, Linear and its gradients are products of rounded factors.
-func TestTapePrecision(t *testing.T) {
+func TestTapeFormat(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	round := func(x *tensor.Tensor) *tensor.Tensor {
 		y := x.Clone()
@@ -79,10 +72,10 @@ func TestTapePrecision(t *testing.T) {
 		return y
 	}
 	x, w, b, dout := tensor.Randn(r, 3, 25, 33), tensor.Randn(r, 41, 33), tensor.Randn(r, 41), tensor.Randn(r, 3, 25, 41)
-	run := func(p tensor.Numbers, x, w, dout *tensor.Tensor) []*tensor.Tensor {
+	run := func(p tensor.Format, x, w, dout *tensor.Tensor) []*tensor.Tensor {
 		tape := tensor.NewTape(tensor.Train)
-		if tape.SetPrecision(p); tape.Precision() != p {
-			t.Errorf("precision %v, want %v", tape.Precision(), p)
+		if tape.SetFormat(p); tape.Format() != p {
+			t.Errorf("format %v, want %v", tape.Format(), p)
 		}
 		tape.Reset()
 		x, w, b := x.Clone().Param(), w.Clone().Param(), b.Clone().Param()
@@ -96,13 +89,13 @@ func TestTapePrecision(t *testing.T) {
 			t.Errorf("result %d is not that of rounded factors", i)
 		}
 	}
-	if got := (*tensor.Tape)(nil).Precision(); got != tensor.Float32 {
-		t.Errorf("a nil tape has precision %v", got)
+	if got := (*tensor.Tape)(nil).Format(); got != tensor.Float32 {
+		t.Errorf("a nil tape has format %v", got)
 	}
 	for _, f := range []func(){
-		func() { (*tensor.Tape)(nil).SetPrecision(tensor.BFloat16) },
-		func() { tensor.NewTape(tensor.Infer).SetPrecision(tensor.Int8) },
-		func() { tensor.NewTape(tensor.Infer).SetPrecision(0) },
+		func() { (*tensor.Tape)(nil).SetFormat(tensor.BFloat16) },
+		func() { tensor.NewTape(tensor.Infer).SetFormat(tensor.Int8) },
+		func() { tensor.NewTape(tensor.Infer).SetFormat(0) },
 	} {
 		var bad *tensor.ValueError
 		if err := tensor.Catch(f); !errors.As(err, &bad) {

@@ -28,7 +28,7 @@ const (
 // tape at a time. A nil tape is valid everywhere and means inference with garbage-collected memory.
 type Tape struct {
 	mode    Mode
-	rounded bool // whether SetPrecision has set BFloat16
+	rounded bool // whether SetFormat has set BFloat16
 	seeded  bool // whether Seed has been called
 	seed    uint64
 	draws   uint64 // random streams used since Seed
@@ -97,10 +97,9 @@ func (t *Tape) Context() context.Context {
 	return t.shared
 }
 
-// SetPrecision sets the precision of the products of the following operations: those of Linear and of attention, and
-// of their backward passes. With BFloat16, both factors of a product are rounded to bfloat16, and products are added
-// in float32. Packed weights have their own precision. Everything else stays float32: parameters, results, norms,
-// softmax, and the state of an optimizer. The default is Float32.
+// SetFormat sets the format of the products of the following operations, Float32 or BFloat16: those of Linear and of
+// attention, and of their backward passes. Packed weights have their own format. Everything else stays float32:
+// parameters, results, norms, softmax, and the state of an optimizer. The default is Float32.
 //
 // A rounded factor has an error of at most 0.4%; magnitudes below 1.2e-38 may count as 0. On a processor with
 // AVX512-BF16 a product takes about half of the time of float32, on others slightly longer than float32.
@@ -108,18 +107,18 @@ func (t *Tape) Context() context.Context {
 // It panics with a *ValueError on a nil tape, which has no state, and for other formats.
 //
 // Source: Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", 2019, https://arxiv.org/abs/1905.12322.
-func (t *Tape) SetPrecision(n Numbers) {
+func (t *Tape) SetFormat(f Format) {
 	switch {
 	case t == nil:
-		badValue("SetPrecision", "tape", "nil", "one of NewTape")
-	case n != Float32 && n != BFloat16:
-		badValue("SetPrecision", "precision", n.String(), Float32.String()+" or "+BFloat16.String())
+		badValue("SetFormat", "tape", "nil", "one of NewTape")
+	case f != Float32 && f != BFloat16:
+		badValue("SetFormat", "format", f.String(), Float32.String()+" or "+BFloat16.String())
 	}
-	t.rounded = n == BFloat16
+	t.rounded = f == BFloat16
 }
 
-// Precision returns the precision of products: Float32, or that of SetPrecision.
-func (t *Tape) Precision() Numbers {
+// Format returns the format of products: Float32, or that of SetFormat.
+func (t *Tape) Format() Format {
 	if t != nil && t.rounded {
 		return BFloat16
 	}

@@ -30,9 +30,9 @@ type Settings struct {
 	Smoothing float32 `json:"smoothing"`
 	// Clip is the limit on the norm of the gradient. 0 means no limit.
 	Clip float32 `json:"clip"`
-	// Precision is that of the products of a step, see tensor.Tape.SetPrecision: tensor.Float32, which is also meant by
-	// 0, or tensor.BFloat16.
-	Precision tensor.Numbers `json:"precision,omitempty"`
+	// Format is that of the products of a step, see tensor.Tape.SetFormat: tensor.Float32, which is also meant by 0, or
+	// tensor.BFloat16.
+	Format tensor.Format `json:"format,omitempty"`
 	// MaxLength is the limit on tokens per text; longer pairs are omitted. 0 means no limit.
 	MaxLength int    `json:"max_length"`
 	Seed      uint64 `json:"seed"`
@@ -59,15 +59,15 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("label smoothing %v is outside [0, 1)", s.Smoothing)
 	case !(s.Clip >= 0):
 		return fmt.Errorf("gradient clipping at %v, want at least 0", s.Clip)
-	case s.precision() != tensor.Float32 && s.precision() != tensor.BFloat16:
-		return fmt.Errorf("precision %v, want float32 or bfloat16", s.Precision)
+	case s.format() != tensor.Float32 && s.format() != tensor.BFloat16:
+		return fmt.Errorf("format %v, want float32 or bfloat16", s.Format)
 	case s.MaxLength < 0:
 		return fmt.Errorf("maximum length %d, want at least 0", s.MaxLength)
 	}
 	return nil
 }
 
-func (s Settings) precision() tensor.Numbers { return cmp.Or(s.Precision, tensor.Float32) }
+func (s Settings) format() tensor.Format { return cmp.Or(s.Format, tensor.Float32) }
 
 // Trainer trains a translator.
 type Trainer struct {
@@ -170,7 +170,7 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 	tr := &Trainer{
 		Settings: s, model: m, tape: tensor.NewTape(tensor.Train), schedule: nn.WarmupInvSqrt(s.Warmup),
 	}
-	tr.tape.SetPrecision(s.precision())
+	tr.tape.SetFormat(s.format())
 	for name, p := range m.Params() {
 		tr.params = append(tr.params, nn.Var{Name: name, Tensor: p})
 	}

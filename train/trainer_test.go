@@ -363,7 +363,7 @@ func TestSettingsValidate(t *testing.T) {
 		{"label smoothing 1 is outside [0, 1)", func(s *Settings) { s.Smoothing = 1 }},
 		{"gradient clipping at -1, want at least 0", func(s *Settings) { s.Clip = -1 }},
 		{"gradient clipping at NaN", func(s *Settings) { s.Clip = float32(math.NaN()) }},
-		{"precision int8, want float32 or bfloat16", func(s *Settings) { s.Precision = tensor.Int8 }},
+		{"format int8, want float32 or bfloat16", func(s *Settings) { s.Format = tensor.Int8 }},
 		{"maximum length -1", func(s *Settings) { s.MaxLength = -1 }},
 	} {
 		s := good

@@ -193,7 +193,7 @@ func TestCheckOutputs(t *testing.T) {
 			t.Errorf("error %v, want %q", err, text)
 		}
 	}
-	code, _, messages := compareWith(t, "works", "--only", "generate Llama 135M int8")
+	code, _, messages := compareWith(t, "works", "--only", "generate Llama 135M precision int8")
 	if want := "a small Llama: CTranslate2 has 0 outputs, want 1111"; code != exitFailed || !strings.Contains(messages, want) {
 		t.Errorf("exit code %d, no %q in %q", code, want, messages)
 	}

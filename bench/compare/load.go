@@ -26,7 +26,7 @@ import (
 func loadTasks(threads int) []task {
 	var tasks []task
 	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
-		for _, held := range []string{"parameters", "float32", "bfloat16", "int8"} {
+		for _, held := range []string{"parameters", "float32", "bfloat16-weights", "int8"} {
 			tasks = append(tasks, decoders[0].loading(threads, file, held))
 		}
 	}
@@ -125,7 +125,7 @@ func measureLoad(args []string) (o once, err error) {
 	runtime.GOMAXPROCS(threads)
 	options := models.Options{Trainable: args[1] == "parameters"}
 	if !options.Trainable {
-		if err := options.Weights.UnmarshalText([]byte(args[1])); err != nil {
+		if err := options.Format.UnmarshalText([]byte(args[1])); err != nil {
 			return o, err
 		}
 	}
@@ -141,7 +141,7 @@ func measureLoad(args []string) (o once, err error) {
 		return o, err
 	}
 	if after := memoryPeak(); before > 0 {
-		o.Memory = float64(after-before) / float64(weightBytes(m, options.Weights))
+		o.Memory = float64(after-before) / float64(weightBytes(m, options.Format))
 	}
 	file, err := os.Stat(path)
 	if err != nil {
@@ -152,7 +152,7 @@ func measureLoad(args []string) (o once, err error) {
 }
 
 // weightBytes returns the size of a decoder's weights in bytes.
-func weightBytes(m *models.Model, s tensor.Numbers) int {
+func weightBytes(m *models.Model, s tensor.Format) int {
 	z := m.Sizes()
 	held := shape{
 		layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary,

@@ -38,8 +38,8 @@ var decoders = []shape{
 	{name: "Qwen2 0.5B", layers: 24, heads: 14, kvHeads: 2, width: 896, hidden: 4864, vocabulary: 151936, bias: true},
 }
 
-// formats are the number formats of weights that are compared, and the precisions of products.
-var formats = []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8}
+// formats are the number formats of products that are compared.
+var formats = []tensor.Format{tensor.Float32, tensor.BFloat16, tensor.Int8}
 
 // prompts are the numbers of tokens of prompts.
 var prompts = []int{64, 512, 2048}
@@ -59,8 +59,8 @@ func encodeTasks(threads int) []task {
 	}
 	for _, s := range encoders {
 		for _, x := range [][2]int{{1, 16}, {1, 128}, {1, 512}, {32, 16}, {32, 128}} {
-			for _, precision := range formats[1:] {
-				tasks = append(tasks, s.encode(threads, x[0], x[1], precision))
+			for _, format := range formats[1:] {
+				tasks = append(tasks, s.encode(threads, x[0], x[1], format))
 			}
 		}
 	}
@@ -96,8 +96,8 @@ func promptTasks(threads int) []task {
 	var tasks []task
 	for _, s := range decoders {
 		for _, length := range prompts {
-			for _, precision := range formats {
-				tasks = append(tasks, s.prompt(threads, length, precision))
+			for _, format := range formats {
+				tasks = append(tasks, s.prompt(threads, length, format))
 			}
 		}
 	}
@@ -108,31 +108,28 @@ func promptTasks(threads int) []task {
 func generateTasks(threads int) []task {
 	var tasks []task
 	for _, s := range decoders {
-		for _, held := range formats {
-			tasks = append(tasks, s.generate(threads, models.Options{Weights: held}))
-		}
-		for _, precision := range formats[1:] {
-			tasks = append(tasks, s.generate(threads, models.Options{Precision: precision}))
+		for _, format := range []tensor.Format{tensor.Float32, tensor.BFloat16Weights, tensor.BFloat16, tensor.Int8} {
+			tasks = append(tasks, s.generate(threads, format))
 		}
 	}
 	return tasks
 }
 
 // encode is a task that computes the hidden states of texts of equal length.
-func (s shape) encode(threads, batch, length int, precision tensor.Numbers) task {
+func (s shape) encode(threads, batch, length int, format tensor.Format) task {
 	name := fmt.Sprintf("encode %s B%d L%d", s.name, batch, length)
 	table := "Encoding"
-	if precision != tensor.Float32 {
-		name, table = name+" "+precision.String(), "Encoding in lower precision"
+	if format != tensor.Float32 {
+		name, table = name+" "+format.String(), "Encoding in lower precision"
 	}
 	return task{
 		table: table, name: name, libraries: []string{"torch", "onnxruntime", "openvino"},
 		request: request{
 			Work:   bench.Work{Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width},
-			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: precision.String(),
+			Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: format.String(),
 		},
 		start: func() (bench.Measurer, error) {
-			m, err := s.load(models.Options{Precision: precision})
+			m, err := s.load(models.Options{Format: format})
 			if err != nil {
 				return bench.Measurer{}, err
 			}
@@ -158,28 +155,29 @@ func (s shape) encode(threads, batch, length int, precision tensor.Numbers) task
 }
 
 // prompt is a task that reads a prompt into an empty cache and computes the logits of its last token.
-func (s shape) prompt(threads, length int, precision tensor.Numbers) task {
+func (s shape) prompt(threads, length int, format tensor.Format) task {
 	return task{
-		table: "Prompts", name: fmt.Sprintf("prompt %s L%d %s", s.name, length, precision),
+		table: "Prompts", name: fmt.Sprintf("prompt %s L%d %s", s.name, length, format),
 		libraries: []string{"torch", "llama.cpp", "openvino"},
-		request:   s.decoding("prompt", length, precision),
-		start:     s.reads(threads, models.Options{Precision: precision}, 0, length, 0),
+		request:   s.decoding("prompt", length, format.String()),
+		start:     s.reads(threads, models.Options{Format: format}, 0, length, 0),
 		share:     func(r bench.Result) string { return fmt.Sprintf("%.0f tokens/s", 1000*float64(length)/r.Median) },
 	}
 }
 
 // generate is a task that computes one token of a text, from the previous token to the logits.
-func (s shape) generate(threads int, o models.Options) task {
-	held, name := o.Weights, fmt.Sprintf("generate %s %s", s.name, o.Weights)
-	if o.Precision != 0 {
-		held, name = o.Precision, fmt.Sprintf("generate %s precision %s", s.name, o.Precision)
+func (s shape) generate(threads int, format tensor.Format) task {
+	stored := strings.TrimSuffix(format.String(), "-weights")
+	name := fmt.Sprintf("generate %s %s", s.name, stored) // as in the records of earlier measurements
+	if format == tensor.BFloat16 || format == tensor.Int8 {
+		name = fmt.Sprintf("generate %s precision %s", s.name, stored)
 	}
-	bytes := held.Bytes(s.weights())
+	bytes := format.Bytes(s.weights())
 	return task{
 		table: "Generation", name: name,
 		libraries: []string{"torch", "ctranslate2", "llama.cpp"},
-		request:   s.decoding("generate", read, held),
-		start:     s.reads(threads, o, read, 1, bytes),
+		request:   s.decoding("generate", read, stored),
+		start:     s.reads(threads, models.Options{Format: format}, read, 1, bytes),
 		share: func(r bench.Result) string {
 			read := float64(bytes) / r.Median / 1e6
 			return fmt.Sprintf("%.1f tokens/s, %.0f%% of reading", 1000/r.Median, 100*read/r.PeakReadGBps)
@@ -188,10 +186,10 @@ func (s shape) generate(threads int, o models.Options) task {
 }
 
 // decoding returns the work of a decoder on lk tokens.
-func (s shape) decoding(op string, lk int, numbers tensor.Numbers) request {
+func (s shape) decoding(op string, lk int, stored string) request {
 	return request{
 		Work:   bench.Work{Op: op, B: 1, H: s.heads, G: s.kvHeads, Lk: lk, E: 64, Width: s.width},
-		Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: numbers.String(), Bias: s.bias,
+		Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Storage: stored, Bias: s.bias,
 	}
 }
 

@@ -35,7 +35,7 @@ type Table struct {
 	How     string    `json:"how"` // rounds and times
 	Peers   []Version `json:"peers,omitempty"`
 	Rows    []Row     `json:"rows,omitempty"`
-	// Columns and Cells are a table of another kind, as written by attn bench --format markdown.
+	// Columns and Cells are a table of another kind, as written by attn bench --as markdown.
 	Columns []string   `json:"columns,omitempty"`
 	Cells   [][]string `json:"cells,omitempty"`
 	Note    string     `json:"note,omitempty"` // a paragraph after the table

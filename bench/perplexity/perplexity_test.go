@@ -1,4 +1,4 @@
-// Package perplexity measures the perplexity of a decoder in each precision, and with each format of its KV cache. See
+// Package perplexity measures the perplexity of a decoder in each format, and with each format of its KV cache. See
 // bench/perplexity.py.
 package perplexity
 
@@ -38,17 +38,16 @@ func BenchmarkPerplexity(b *testing.B) {
 	for _, c := range []struct {
 		name    string
 		options models.Options
-		cache   tensor.Numbers // 0 is the default of the options
+		cache   tensor.Format // 0 is the default of the options
 	}{
 		{"float32", models.Options{}, 0}, // the first is what the others are compared with
 		{"cache=bfloat16", models.Options{}, tensor.BFloat16},
 		{"cache=int8", models.Options{}, tensor.Int8},
-		{"weights=bfloat16", models.Options{Weights: tensor.BFloat16}, 0},
-		{"weights=int8", models.Options{Weights: tensor.Int8}, 0},
-		{"precision=bfloat16", models.Options{Precision: tensor.BFloat16}, 0},
-		{"precision=bfloat16,cache=int8", models.Options{Precision: tensor.BFloat16}, tensor.Int8},
-		{"precision=int8", models.Options{Precision: tensor.Int8}, 0},
-		{"precision=int8,cache=int8", models.Options{Precision: tensor.Int8}, tensor.Int8},
+		{"weights=bfloat16", models.Options{Format: tensor.BFloat16Weights}, 0},
+		{"precision=bfloat16", models.Options{Format: tensor.BFloat16}, 0},
+		{"precision=bfloat16,cache=int8", models.Options{Format: tensor.BFloat16}, tensor.Int8},
+		{"precision=int8", models.Options{Format: tensor.Int8}, 0},
+		{"precision=int8,cache=int8", models.Options{Format: tensor.Int8}, tensor.Int8},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			m, err := models.Load(*dir, c.options)
@@ -70,8 +69,8 @@ func BenchmarkPerplexity(b *testing.B) {
 }
 
 // loss returns the mean cross-entropy of the tokens of a text after its first, in nats.
-func loss(b *testing.B, m *models.Model, ids []int, storage tensor.Numbers) float64 {
-	cache, err := models.NewCache(m, 1, attn.CacheConfig{Storage: storage})
+func loss(b *testing.B, m *models.Model, ids []int, storage tensor.Format) float64 {
+	cache, err := models.NewCache(m, 1, attn.CacheConfig{Format: storage})
 	if err != nil {
 		b.Fatal(err)
 	}

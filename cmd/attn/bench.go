@@ -23,14 +23,14 @@ type benchCommand struct {
 	Ratios   bool          `help:"Measure the cost of a feature by running the operation with and without it. The feature is the first of these that the operation has: the extras of --with, dropout or weights, a mask, appending to the cache. Without --op, a table of common features."`
 	Threads  int           `help:"Number of threads (default all processors)." placeholder:"N" want:"1 to 4096"`
 	Schedule []int         `help:"Show how the work is cut into loops and chunks for these numbers of threads, and how much faster than one thread they would be if waking and waiting took no time. It works on any number of processors (default: measure instead)." placeholder:"N,…" want:"1 to 4096" excludes:"ratios,threads"`
-	Loops    int           `help:"Also list this many kinds of loops, those that lose most time first (default 0)." placeholder:"N" want:"at least 0" needs:"schedule" excludes:"json,format=csv,format=markdown"`
+	Loops    int           `help:"Also list this many kinds of loops, those that lose most time first (default 0)." placeholder:"N" want:"at least 0" needs:"schedule" excludes:"json,as=csv,as=markdown"`
 	Model    string        `help:"Show the schedule of a pretrained model on one text (default: of operations)." placeholder:"DIR" needs:"schedule" excludes:"op"`
 	Tokens   int           `default:"128" help:"Number of tokens of the text for --model." placeholder:"N" want:"at least 1" needs:"model"`
 	Time     time.Duration `default:"1s" help:"Time to measure each operation, for at least five calls." placeholder:"TIME" want:"more than 0"`
-	Format   *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
-	JSON     bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"format"`
+	As       *string       `enum:"${tables}" help:"Write a ${tables_or} (default table)." placeholder:"NAME"`
+	JSON     bool          `name:"json" help:"Write a JSON object for each measurement." excludes:"as"`
 
-	precisionFlag
+	formatFlag
 	bench.Work
 }
 
@@ -42,7 +42,7 @@ func (benchCommand) Help() string {
   attn bench --op mha-train --b 8 --lq 128 --width 768 --h 12 --json
   attn bench --op gemm --lq 512 --lk 512 --e 512    a matrix product 512×512×512
   attn bench --op decode --h 32 --g 8 --lk 8192 --e 128
-  attn bench --ratios --format markdown             cost of positions, masks, caches and results
+  attn bench --ratios --as markdown                 cost of positions, masks, caches and results
   attn bench --ratios --op sdpa --lq 512 --with top-keys
   attn bench --schedule 16,64 --op mha --loops 5    how the work of a call is cut for 16 and 64 threads
 
@@ -76,7 +76,7 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	}
 	threads := cmp.Or(cmd.Threads, runtime.GOMAXPROCS(0))
 	t := &bench.Table{Out: c.out, Format: bench.Aligned, Machine: bench.ThisMachine(), Threads: threads, Width: c.width()}
-	set(&t.Format, cmd.Format)
+	set(&t.Format, cmd.As)
 	if cmd.JSON {
 		t.Format = bench.JSON
 	}
@@ -141,17 +141,14 @@ func (cmd *benchCommand) model(c console) (func(), error) {
 
 // works returns the operations to measure.
 func (cmd *benchCommand) works(parsed *kong.Context) ([]bench.Work, error) {
-	precision := cmd.options().Precision
 	if cmd.Op == nil {
-		if cmd.Model == "" && precision != tensor.Float32 {
-			return nil, errors.New("--precision needs --op or --model")
+		if cmd.Model == "" && cmd.formatFlag.Format != 0 {
+			return nil, errors.New("--format needs --op or --model")
 		}
 		return bench.Usual(), nil
 	}
 	w := cmd.Work
-	if w.Op = *cmd.Op; precision != tensor.Float32 {
-		w.Precision = precision
-	}
+	w.Op, w.Format = *cmd.Op, cmd.formatFlag.Format
 	for _, v := range flags.Given(parsed) {
 		if v.Tag.Get("needs") == "op" && !w.Takes(v.Name) {
 			return nil, fmt.Errorf("--%s cannot be used with --op %s", v.Name, w.Op)

@@ -16,7 +16,7 @@ type classifyCommand struct {
 	Model  string `required:"" help:"Directory of a pretrained model that classifies texts." placeholder:"DIR"`
 	Pairs  bool   `help:"A line is a pair, a JSON array of two texts."`
 	Strict bool   `help:"Stop at the first line that cannot be classified."`
-	numbersFlags
+	formatFlag
 	File string `arg:"" optional:"" help:"Text file with one text per line; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
@@ -45,7 +45,7 @@ func (cmd *classifyCommand) streams() bool { return cmd.File == "" }
 func (cmd *classifyCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *classifyCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadClassifier(c, cmd.Model, cmd.numbersFlags)
+	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ type rerankCommand struct {
 	Model  string `required:"" help:"Directory of a pretrained cross-encoder." placeholder:"DIR"`
 	Scored string `help:"Instead of ranking, measure how well scores rank the pairs of this file: two texts and a number in each line, with tabs between them." placeholder:"FILE" excludes:"file,strict"`
 	Strict bool   `help:"Stop at the first line that cannot be ranked."`
-	numbersFlags
+	formatFlag
 	File string `arg:"" optional:"" help:"JSON lines with a query and texts; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
@@ -66,7 +66,7 @@ func (rerankCommand) Help() string {
 	return `Examples:
 
   attn rerank --model ms-marco-MiniLM-L6-v2 found.jsonl > ranked.jsonl
-  attn rerank --model Qwen3-Reranker-0.6B --precision bfloat16 found.jsonl
+  attn rerank --model Qwen3-Reranker-0.6B --format bfloat16 found.jsonl
   attn rerank --model stsb-roberta-base --scored stsb-test.tsv
 
 A line of the input has a query and the texts that a search has found:
@@ -97,7 +97,7 @@ func (cmd *rerankCommand) streams() bool { return cmd.File == "" && cmd.Scored =
 func (cmd *rerankCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadClassifier(c, cmd.Model, cmd.numbersFlags)
+	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (cmd *rerankCommand) measure(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	m, err := loadClassifier(c, cmd.Model, cmd.numbersFlags)
+	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag)
 	if err != nil {
 		return err
 	}
@@ -133,12 +133,8 @@ func (cmd *rerankCommand) measure(ctx context.Context, c console) error {
 }
 
 // loadClassifier loads a model with a head for texts.
-func loadClassifier(c console, dir string, f numbersFlags) (*models.Classifier, error) {
-	o, err := f.numbers()
-	if err != nil {
-		return nil, err
-	}
-	m, err := load(c, models.Load, dir, o)
+func loadClassifier(c console, dir string, f formatFlag) (*models.Classifier, error) {
+	m, err := load(c, models.Load, dir, f.options())
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type embedCommand struct {
 	Safetensors string `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form" writes:"file"`
 	Strict      bool   `help:"Stop at the first line that cannot be embedded."`
 	texts.Embedding
-	numbersFlags
+	formatFlag
 	File string `arg:"" optional:"" help:"Text file with one text per line; without it, standard input." placeholder:"FILE" stdin:""`
 }
 
@@ -98,9 +98,5 @@ func embeddingStream(f filter.Filter[texts.Vector], e *models.Embedder, c consol
 
 // embedder loads the model.
 func (cmd *embedCommand) embedder(c console) (*models.Embedder, error) {
-	o, err := cmd.numbers()
-	if err != nil {
-		return nil, err
-	}
-	return load(c, cmd.Embedding.Load, cmd.Model, o)
+	return load(c, cmd.Embedding.Load, cmd.Model, cmd.options())
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
-	"github.com/attn-go/attn/tensor"
 )
 
 // choices returns the variables in the help and enumerations of flags. The lists are those that the
@@ -23,7 +22,7 @@ func choices() kong.Vars {
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"ops":   bench.Ops(), "masks": bench.Masks(),
-		"formats": {bench.Aligned, bench.Markdown, bench.CSV},
+		"tables": {bench.Aligned, bench.Markdown, bench.CSV},
 	}
 	for _, m := range prune.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
@@ -33,9 +32,6 @@ func choices() kong.Vars {
 	}
 	for _, p := range models.Poolings() {
 		lists["poolings"] = append(lists["poolings"], p.Name)
-	}
-	for _, n := range tensor.Precisions() {
-		lists["precisions"] = append(lists["precisions"], n.String())
 	}
 	vars := kong.Vars{
 		"scaled_and": listed(apply.Scaled(), "and"), "masks_help": bench.MasksHelp(), "extras_help": bench.ExtrasHelp(),

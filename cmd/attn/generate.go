@@ -19,7 +19,7 @@ type generateCommand struct {
 	TopP        float64 `help:"Sample only from the most likely tokens, as many as it takes to reach a total probability of P (nucleus sampling)." placeholder:"P" group:"Sampling" want:"0 to 1" needs:"temperature" excludes:"temperature=0"`
 	Seed        uint64  `default:"1" help:"Random seed." placeholder:"N" group:"Sampling"`
 	Context     int     `help:"Maximum length of prompt and output together, in tokens (default from config.json)." placeholder:"N" group:"Model" want:"at least 1"`
-	numbersFlags
+	formatFlag
 	languageFlags
 	Chat      bool     `help:"Apply the model's chat template, with the prompt as the user's message." group:"Chat"`
 	System    *string  `help:"System message at the start of the conversation." placeholder:"TEXT" group:"Chat" needs:"chat"`
@@ -58,10 +58,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if slices.Contains(cmd.Stop, "") {
 		return usage(`--stop "", want a text`)
 	}
-	options, err := cmd.numbers()
-	if err != nil {
-		return err
-	}
+	options := cmd.options()
 	options.Tokens = cmd.Context
 	m, err := load(c, models.Load, cmd.Model, options)
 	if err == nil {

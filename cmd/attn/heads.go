@@ -18,7 +18,7 @@ import (
 
 type headsCommand struct {
 	scoredFlags
-	numbersFlags
+	formatFlag
 	Texts int     `default:"200" help:"Number of pairs or texts on which to measure what the heads attend to." placeholder:"N" want:"at least 1"`
 	JSON  bool    `name:"json" help:"Write a JSON object instead of tables."`
 	Sort  *string `enum:"${measures}" help:"Sort the table of measures, the largest value first: by ${measures_or}. Heads are only scored with --method." placeholder:"NAME" excludes:"top,json,per-line"`
@@ -58,8 +58,8 @@ Each line of --data has these tab-separated columns:
 the loss is the squared difference between the cosine of their vectors and the similarity, after
 the similarities of the data are scaled to 0 to 1.
 
-Without --method, heads of any model are measured and not scored if --sort, --top, --weights,
---precision or a text is given, or if --data has plain texts and the model has no loss on them.
+Without --method, heads of any model are measured and not scored if --sort, --top, --format or
+a text is given, or if --data has plain texts and the model has no loss on them.
 An encoder-decoder generates the targets of plain texts; with --per-line, it reads pairs.
 
 A higher score means a more important head. The scores of leave-one-out, gradient and
@@ -112,24 +112,22 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 
 // open loads the model with its data or the text.
 func (cmd *headsCommand) open(c console, most tasks.Limits) (*tasks.Model, error) {
-	measures := cmd.Sort != nil || cmd.Top != nil || cmd.Text != nil || cmd.numbersFlags.given() || tasks.Unscored(cmd.Model, cmd.Data, cmd.options())
+	measures := cmd.Sort != nil || cmd.Top != nil || cmd.Text != nil || cmd.Format != 0 || tasks.Unscored(cmd.Model, cmd.Data, cmd.options())
 	if len(cmd.Method) > 0 || !measures {
 		return cmd.scoredFlags.open(c, cmd.settingFlag, most)
 	}
 	if cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || cmd.Normalize {
 		return nil, usage("--svg, --png, --html and --normalize are for importance: want --method, and data that heads can be scored on")
 	}
-	o, err := cmd.numbers()
-	if err == nil && cmd.Text != nil {
-		err = checkText("argument", 1, *cmd.Text, recording.MaxText)
-	}
-	if err != nil {
-		return nil, err
+	if cmd.Text != nil {
+		if err := checkText("argument", 1, *cmd.Text, recording.MaxText); err != nil {
+			return nil, err
+		}
 	}
 	open := func(dir string, o models.Options) (*tasks.Model, error) {
 		return tasks.OpenUnscored(dir, cmd.Data, cmd.Text, o, most)
 	}
-	return load(c, open, cmd.Model, o)
+	return load(c, open, cmd.Model, cmd.options())
 }
 
 // write prints the report, or writes it to the files of the flags.

@@ -27,8 +27,8 @@ func (cmd *headsCommand) Validate() error {
 			}
 		}
 	}
-	if cmd.numbersFlags.given() && (len(cmd.Method) > 0 || cmd.Sums != "") {
-		return errors.New("--weights and --precision cannot be used with --method or --sums: heads are scored in float32")
+	if cmd.Format != 0 && (len(cmd.Method) > 0 || cmd.Sums != "") {
+		return errors.New("--format cannot be used with --method or --sums: heads are scored in float32")
 	}
 	return cmd.scoredFlags.Validate()
 }
@@ -54,10 +54,7 @@ func (cmd *headsCommand) stream(c console) (shards.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := cmd.numbers()
-	if err != nil {
-		return nil, err
-	}
+	o := cmd.options()
 	o.Trainable = len(methods) > 0
 	m, err := cmd.load(c, o)
 	if err != nil {

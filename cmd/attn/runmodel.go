@@ -15,7 +15,7 @@ type runCommand struct {
 	In         string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE" either:"input"`
 	DecoderIDs []int   `name:"decoder-ids" help:"Token ids for the decoder of an encoder-decoder (default its start token)." placeholder:"N" excludes:"in"`
 	Pair       *string `help:"Second text of a pair." placeholder:"TEXT" needs:"text"`
-	precisionFlag
+	formatFlag
 	Text *string `arg:"" optional:"" help:"Text to run the model on." either:"input"`
 }
 

@@ -32,7 +32,7 @@ type recipeFlags struct {
 	LR        *float64 `name:"lr" help:"Peak learning rate (default 0.002, for dates 0.003)." placeholder:"RATE" group:"Training"`
 	Warmup    *int     `help:"Warm-up steps, until the learning rate reaches its peak (default 400)." placeholder:"N" group:"Training"`
 	Smoothing *float32 `help:"Label smoothing (default 0.1, for dates 0)." placeholder:"P" group:"Training"`
-	Precision *string  `enum:"float32,bfloat16" help:"Precision of products: float32, or bfloat16, which is faster on processors with AVX512-BF16; sums and parameters stay float32 (default float32)." placeholder:"NAME" group:"Training"`
+	Format    *string  `enum:"float32,bfloat16" help:"Number format of products: float32, or bfloat16, which is faster on processors with AVX512-BF16; sums and parameters stay float32 (default float32)." placeholder:"NAME" group:"Training"`
 	Seed      *uint64  `help:"Random seed (default 1)." placeholder:"N" group:"Training"`
 }
 
@@ -80,10 +80,10 @@ func (f *recipeFlags) apply(r train.Recipe) (train.Recipe, error) {
 	set(&r.Training.Warmup, f.Warmup)
 	set(&r.Training.Smoothing, f.Smoothing)
 	set(&r.Training.Seed, f.Seed)
-	if f.Precision != nil { // float32 is 0, as in runs that did not know the setting
-		r.Training.Precision = 0
-		if *f.Precision == tensor.BFloat16.String() {
-			r.Training.Precision = tensor.BFloat16
+	if f.Format != nil { // float32 is 0, as in runs that did not know the setting
+		r.Training.Format = 0
+		if *f.Format == tensor.BFloat16.String() {
+			r.Training.Format = tensor.BFloat16
 		}
 	}
 	if err := r.Validate(); err != nil {

@@ -20,7 +20,7 @@ type translateCommand struct {
 	JSON   bool   `name:"json" help:"Write a JSON object for each line, with its translation." xor:"form"`
 	TSV    bool   `name:"tsv" help:"Write two columns, the translation and the error." xor:"form"`
 	Strict bool   `help:"Stop at the first line that cannot be translated."`
-	precisionFlag
+	formatFlag
 	languageFlags
 	Text []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input." stdin:""`
 }

@@ -36,7 +36,7 @@ func TestPages(t *testing.T) {
 	simd.Each(func(name string) {
 		for n, s := range mixtures {
 			for _, k := range mixtureOptions {
-				for _, storage := range []simd.Format{simd.Float32, simd.Float16, simd.BFloat16, simd.Int8} {
+				for _, storage := range []simd.Format{simd.Float32, simd.BFloat16, simd.Int8} {
 					m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
 					k.set(&m.problem)
 					m.changes()
@@ -92,7 +92,7 @@ func TestPages(t *testing.T) {
 func TestCopiedPages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	simd.Each(func(name string) {
-		for _, format := range []simd.Format{simd.Float32, simd.Float16, simd.BFloat16, simd.Int8} {
+		for _, format := range []simd.Format{simd.Float32, simd.BFloat16, simd.Int8} {
 			shape := &PageShape{G: 2, E: 20, EV: 7, Format: format}
 			vectors := func() (k, v []float32) { return normal(r, 2*20, 1), normal(r, 2*7, 1) }
 			for _, room := range []int{16, 32, 64, BlockKeys} {

@@ -201,12 +201,6 @@ func toInt8(dst []int8, x []float32, inverse float64) {
 	toInt8Generic(dst, x, inverse)
 }
 
-// mulToInt8 sets dst[i] to the integer from -127 to 127 nearest to the float
-// x[i]·y[i], which is below 2³¹.
-func mulToInt8(dst []int8, x, y []float32) {
-	mulToInt8Generic(dst, x, y)
-}
-
 // axpy sets y[i] += a·x[i].
 func axpy(a float32, x, y []float32) {
 	if active == generic {

@@ -2,23 +2,19 @@ package simd
 
 import (
 	"fmt"
-	"math"
-	"slices"
 )
 
 // Packed is a matrix B of weights in the order in which products read it. It is written once, when
 // a model is loaded, and then read by every product with its inputs.
 type Packed struct {
 	StoredPanels
-	// Scales has a factor for each column of integers, and is nil for other formats.
-	Scales []float32
-	// Rounded rounds the inputs of products to the format of the weights: bfloat16, or 8-bit integers. Scales then has
-	// Factors elements, see quads.go.
+	// Rounded rounds the inputs of products to the format of the weights, bfloat16 or 8-bit integers. It is set for the
+	// latter, see quads.go.
 	Rounded bool
+	Scales  []float32 // Factors elements
 }
 
-// Set sets columns j to j+n to the columns of b, which has K rows and n columns. They are rounded
-// to the nearest bfloat16, or to integers from −127 to 127 times a scale of the column. Different
+// Set sets columns j to j+n to the columns of b, which has K rows and n columns, rounded to the format. Different
 // panels may be set concurrently.
 func (w *Packed) Set(j, n int, b Mat) {
 	if j < 0 || n < 0 || j+n > w.N {
@@ -101,9 +97,6 @@ func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 	}
 	step := min(w.K, max(1, setFloats/w.Width))
 	s.b = grow(s.b, step*w.Width)
-	if w.Format.Scaled() {
-		w.scale(j, cols, b, s, step)
-	}
 	for k := 0; k < w.K; k += step {
 		rows := min(step, w.K-k)
 		floats := s.b[:rows*w.Width]
@@ -114,88 +107,9 @@ func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 		}
 		to := at + k*w.Width
 		for i := 0; i < len(floats); i += each {
-			from, to := floats[i:][:n], to+i
-			if part := w.Part(to, to+n); part.Format.Scaled() {
-				mulToInt8(view[int8](part.Memory), from, s.row[i:i+n])
-			} else {
-				part.round(from, 1)
-			}
+			w.Part(to+i, to+i+n).round(floats[i:][:n], 1)
 		}
 	}
-	if w.Format.Scaled() {
-		w.clearUnscaled(j, cols)
-	}
-}
-
-// scale chooses the scales of columns. It also fills s.row with their inverses, repeated for the
-// given number of rows, for the conversion to integers.
-func (w *Packed) scale(j, cols int, b unpacked, s *scratch, rows int) {
-	s.row = grow(s.row, rows*w.Width)
-	clear(s.row)
-	var down []uint32
-	if b.bfloat16 == nil && b.floats.Row != 1 {
-		down = b.floats.columnMagnitudes(w.K, cols)
-	}
-	for c := range cols {
-		var most float32
-		if down != nil {
-			most = math.Float32frombits(down[c])
-		} else {
-			most = b.magnitude(c, w.K, s)
-		}
-		switch unit := most / 127; {
-		case most-most != 0: // not finite: all its products are NaN
-			w.Scales[j+c] = float32(math.NaN())
-		case unit < 0x1p-126: // too small for a factor
-			w.Scales[j+c] = 0
-		default:
-			w.Scales[j+c], s.row[c] = unit, 1/unit
-		}
-	}
-	for at := w.Width; at < len(s.row); at *= 2 {
-		copy(s.row[at:], s.row[:at])
-	}
-}
-
-// clearUnscaled sets the integers of columns without a scale to 0, because the integers converted
-// from NaN and infinities are undefined.
-func (w *Packed) clearUnscaled(j, cols int) {
-	data := view[int8](w.Memory)
-	for c := j; c < j+cols; c++ {
-		if scale := w.Scales[c]; scale != scale || scale == 0 {
-			for k, at := 0, w.At(0, c); k < w.K; k++ {
-				data[at+k*w.Width] = 0
-			}
-		}
-	}
-}
-
-// magnitude returns the largest absolute value of a column whose elements are contiguous, and NaN
-// if it contains one.
-func (b unpacked) magnitude(c, rows int, s *scratch) float32 {
-	if b.bfloat16 != nil {
-		var most uint32 // absolute values compare like their bits
-		s.a = grow(s.a, min(rows, setFloats))
-		for x := range slices.Chunk(b.bfloat16[c*b.depth:][:rows], setFloats) {
-			FromBFloat16(s.a[:len(x)], x)
-			most = max(most, math.Float32bits(Magnitude(s.a[:len(x)])))
-		}
-		return math.Float32frombits(most)
-	}
-	return Magnitude(b.floats.Data[c*b.floats.Col:][:rows])
-}
-
-// columnMagnitudes returns the bits of the largest absolute value of each column. It reads row by
-// row, because the elements of a column are far apart.
-func (m Mat) columnMagnitudes(rows, cols int) []uint32 {
-	most := make([]uint32, cols)
-	for k := range rows {
-		row := m.Data[k*m.Row:]
-		for c := range most {
-			most[c] = max(most[c], math.Float32bits(row[c*m.Col])&^(1<<31))
-		}
-	}
-	return most
 }
 
 // Column sets dst to the weights of column j.
@@ -208,29 +122,18 @@ func (w *Packed) Column(dst []float32, j int) {
 		return
 	}
 	w.Read(dst, w.At(0, j), w.Width)
-	switch {
-	case w.grouped():
-		for k := range dst {
-			dst[k] *= w.Scales[k/groupSteps*w.N+j]
-		}
-	case len(w.Scales) > 0:
-		scale(dst, w.Scales[j], dst)
+	for k := 0; w.grouped() && k < w.K; k++ {
+		dst[k] *= w.Scales[k/groupSteps*w.N+j]
 	}
 }
 
-// few returns the largest number of rows for which a product reads weights as they are stored. For more rows, it first
-// converts a part of them to floats that stays in a cache. No kernel reads float16, which is converted for each strip.
-func (w *Packed) few() int {
-	if w.Format == Float16 {
-		return 6
-	}
-	return 12
-}
+// fewRows is the largest number of rows for which a product reads weights as they are stored. For more rows, it first
+// converts a part of them to floats that stays in a cache.
+const fewRows = 12
 
 // Multiply computes columns j0 to j1 of C = A·B + bias, or of A·B if bias is nil, for m rows of C,
 // on the calling goroutine. j0 is a multiple of Width. An element is the sum of Multiply with
-// Blocks, bit for bit; for integers it is that sum times the scale, plus the bias. For rounded
-// inputs, see reduced.go; blocks may be one step longer.
+// Blocks, bit for bit. For rounded inputs, see reduced.go; blocks may be one step longer.
 //
 // after is the column that the caller probably multiplies by next. The weights there are
 // prefetched. It is only a hint and may be any number.
@@ -260,33 +163,18 @@ func (w *Packed) check(c Mat, m, j0, j1 int, bias []float32) {
 
 // multiply is Multiply for weights that are stored one by one, or in pairs.
 func (w *Packed) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	first := bias // the initial values of the sums
-	scaled := len(w.Scales) > 0 && !w.Rounded
-	if scaled {
-		first = nil
-	}
-	if (m <= w.few() && !w.grouped() && !w.pairs()) || w.K == 0 { // in the order in which the weights are stored
-		for r := 0; first != nil && r < m; r++ {
-			copy(c.Data[r*c.Row+j0:], first[j0:j1])
+	if (m <= fewRows && !w.grouped() && !w.pairs()) || w.K == 0 { // in the order in which the weights are stored
+		for r := 0; bias != nil && r < m; r++ {
+			copy(c.Data[r*c.Row+j0:], bias[j0:j1])
 		}
-		multiplyStored(c.from(0, j0), a, m, &w.StoredPanels, 0, w.K, j0, j1, first != nil, w.chain())
-	} else {
-		s := scratches.Get().(*scratch)
-		for j := j0; j < j1; j += w.Width {
-			w.panel(c, a, m, j, min(w.Width, j1-j), first, w.following(j, w.Width, j1, after), s)
-		}
-		s.free()
-	}
-	if !scaled {
+		multiplyStored(c.from(0, j0), a, m, &w.StoredPanels, 0, w.K, j0, j1, bias != nil, w.chain())
 		return
 	}
-	for r := range m {
-		y := c.Data[r*c.Row+j0:][:j1-j0]
-		mul(y, y, w.Scales[j0:j1])
-		if bias != nil {
-			add(y, y, bias[j0:j1])
-		}
+	s := scratches.Get().(*scratch)
+	for j := j0; j < j1; j += w.Width {
+		w.panel(c, a, m, j, min(w.Width, j1-j), bias, w.following(j, w.Width, j1, after), s)
 	}
+	s.free()
 }
 
 // following returns the first column of the panel to prefetch during that of column j: the next one or, at j1, that of
@@ -302,7 +190,7 @@ func (w *Packed) following(j, width, j1, after int) int {
 	return next - next%width
 }
 
-// panel computes m rows of the columns j to j+n of one panel, without scales. It reads the weights
+// panel computes m rows of the columns j to j+n of one panel. It reads the weights
 // in the order in which they are stored and prefetches the following ones. At the end of the panel,
 // it prefetches the panel of column next.
 func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scratch) {

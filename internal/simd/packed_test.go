@@ -40,44 +40,17 @@ func TestFromFloat16(t *testing.T) {
 	})
 }
 
-// Products are rounded to the nearest 8-bit integers, ties to even.
-func TestMulToInt8(t *testing.T) {
-	onEach(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(39, 40))
-		for _, n := range lengths {
-			x, y, dst := make([]float32, n), make([]float32, n), make([]int8, n+1)
-			for i := range x {
-				x[i], y[i] = float32(r.IntN(511)-255), []float32{0.5, 0.49, 0.25, 0, 3}[r.IntN(5)]
-			}
-			dst[n] = 77
-			mulToInt8(dst[:n], x, y)
-			for i := range x {
-				if want := int8(max(-127, min(127, math.RoundToEven(float64(x[i]*y[i]))))); dst[i] != want {
-					t.Fatalf("%v·%v, %d of %d: %d, want %d", x[i], y[i], i, n, dst[i], want)
-				}
-			}
-			if dst[n] != 77 {
-				t.Fatalf("%d products: written beyond the end", n)
-			}
-		}
-	})
-}
-
-// packedForms returns k×n matrices of weights in all formats, and a function that reports whether
-// the memory around them is unchanged.
+// packedForms returns k×n matrices of weights in all formats without groups, and a function that reports whether the
+// memory around them is unchanged.
 func packedForms(k, n int) (forms []*Packed, intact func() bool) {
 	const around = 32
 	l := NewPanelLayout(k, n)
 	size := l.Len()
-	memories := make([][]byte, 0, Int8)
-	for f := Float32; f <= Int8; f++ {
+	memories := make([][]byte, 0, BFloat16)
+	for f := Float32; f <= BFloat16; f++ {
 		memory := bytes.Repeat([]byte{0x77}, (size+2*around)*f.Size())
 		memories = append(memories, memory)
-		w := &Packed{StoredPanels: StoredPanels{PanelLayout: l, Stored: Stored{f, memory}.Part(around, around+size)}}
-		if f.Scaled() {
-			w.Scales = make([]float32, n)
-		}
-		forms = append(forms, w)
+		forms = append(forms, &Packed{StoredPanels: StoredPanels{PanelLayout: l, Stored: Stored{f, memory}.Part(around, around+size)}})
 	}
 	return forms, func() bool {
 		for i, memory := range memories {
@@ -102,7 +75,7 @@ func TestPackedSetBFloat16(t *testing.T) {
 			k, n := size[0], size[1]
 			x := make([]uint16, k*n)
 			for i := range x {
-				x[i] = uint16(r.Uint32()) & 0xbfff // magnitudes of at most 2, so that most columns have a scale
+				x[i] = uint16(r.Uint32()) & 0xbfff // magnitudes of at most 2
 				if r.IntN(5*k) == 0 {
 					x[i] = nan
 				}
@@ -130,7 +103,7 @@ func TestPackedSetBFloat16(t *testing.T) {
 						t.Fatalf("%d×%d, form %d: column %d is %v, want %v", k, n, form, j, a, b)
 					}
 					for i, v := range x[j*k:][:k] {
-						if f := got[form].Format; (f == Float32 || f == BFloat16) && math.Float32bits(a[i]) != uint32(v)<<16 {
+						if math.Float32bits(a[i]) != uint32(v)<<16 {
 							t.Fatalf("%d×%d, form %d: element %d of column %d is %v, want %04x", k, n, form, i, j, a[i], v)
 						}
 					}
@@ -151,7 +124,7 @@ func BenchmarkPackedSetBFloat16(b *testing.B) {
 			x[i] = uint16(i)&0x7fff | 0x3c00
 		}
 		forms, _ := packedForms(k, n)
-		for i, name := range []string{"float32", "float16", "bfloat16", "int8"} {
+		for i, name := range []string{"float32", "bfloat16"} {
 			b.Run(name, func(b *testing.B) {
 				b.SetBytes(2 * k * n)
 				for b.Loop() {

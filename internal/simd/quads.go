@@ -122,7 +122,7 @@ func weightQuads(dst, column []float32) {
 }
 
 // grouped reports whether weights are integers that are stored one by one, with a scale for each group of a column.
-func (w *Packed) grouped() bool { return w.Rounded && w.Format == Int8 && !w.quads() }
+func (w *Packed) grouped() bool { return w.Format == Int8 && !w.quads() }
 
 // setGroups sets columns of one panel.
 func (w *Packed) setGroups(j, cols int, b unpacked, s *scratch) {

@@ -8,7 +8,7 @@ import "golang.org/x/sys/cpu"
 var hasQuads = cpu.ARM64.HasASIMDDP
 
 // quads reports whether inputs and weights are words of integers.
-func (w *Packed) quads() bool { return w.Rounded && w.Format == Int8 && active != generic && hasQuads }
+func (w *Packed) quads() bool { return w.Format == Int8 && active != generic && hasQuads }
 
 // quadTile returns the tiles of the kernel for integers.
 func quadTile() quadShape { return quadShape{tileRows, panelWidth(), false} }

@@ -60,11 +60,8 @@ func (w *Packed) Size() int {
 
 // Factors returns the number of scales.
 func (w *Packed) Factors() int {
-	switch {
-	case w.grouped():
+	if w.grouped() {
 		return groupsOf(w.K) * w.N
-	case w.Format.Scaled() && !w.Rounded:
-		return w.N
 	}
 	return 0
 }

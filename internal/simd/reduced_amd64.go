@@ -23,7 +23,7 @@ var (
 func usesPairs() bool { return hasPairs && active == avx512 }
 
 // quads reports whether inputs and weights are words of integers: wherever there is assembly.
-func (w *Packed) quads() bool { return w.Rounded && w.Format == Int8 && active != generic }
+func (w *Packed) quads() bool { return w.Format == Int8 && active != generic }
 
 // quadTile returns the tiles of the kernel for integers.
 func quadTile() quadShape {

@@ -131,15 +131,6 @@ func toInt8Generic(dst []int8, x []float32, inverse float64) {
 	}
 }
 
-func mulToInt8Generic(dst []int8, x, y []float32) {
-	const round = 0x1.8p23 // like in toInt8Generic
-	dst, y = dst[:len(x)], y[:len(x)]
-	for i, v := range x {
-		product := min(max(float32(v*y[i]), -127), 127)
-		dst[i] = int8(int32(float32(product+round) - round))
-	}
-}
-
 func magnitudeGeneric(x []float32) float32 {
 	var most uint32
 	for _, v := range x {

@@ -882,66 +882,6 @@ loop1:
 	VZEROUPPER
 	RET
 
-// mulToInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to the
-// float x[i]·y[i], which is below 2³¹.
-//
-// func mulToInt8AVX512(dst *int8, x, y *float32, n int)
-// Requires: AVX, AVX512F
-TEXT ·mulToInt8AVX512(SB), NOSPLIT, $0-32
-	MOVQ         dst+0(FP), AX
-	MOVQ         x+8(FP), CX
-	MOVQ         y+16(FP), DX
-	MOVQ         n+24(FP), BX
-	VBROADCASTSS cffffff81<>+0(SB), Z0
-
-loop1:
-	VMOVUPS   (CX), Z1
-	VMULPS    (DX), Z1, Z1
-	VCVTPS2DQ Z1, Z1
-	VPMAXSD   Z0, Z1, Z1
-	VPMOVSDB  Z1, (AX)
-	ADDQ      $0x40, CX
-	ADDQ      $0x40, DX
-	ADDQ      $0x10, AX
-	SUBQ      $0x10, BX
-	JNZ       loop1
-	VZEROUPPER
-	RET
-
-// mulToInt8AVX2 sets dst[i] to the integer from -127 to 127 nearest to the
-// float x[i]·y[i], which is below 2³¹.
-//
-// func mulToInt8AVX2(dst *int8, x, y *float32, n int)
-// Requires: AVX, AVX2
-TEXT ·mulToInt8AVX2(SB), NOSPLIT, $0-32
-	MOVQ         dst+0(FP), AX
-	MOVQ         x+8(FP), CX
-	MOVQ         y+16(FP), DX
-	MOVQ         n+24(FP), BX
-	VBROADCASTSS cffffff81<>+0(SB), Y0
-
-loop1:
-	VMOVUPS      (CX), Y1
-	VMULPS       (DX), Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VPMAXSD      Y0, Y1, Y1
-	VMOVUPS      32(CX), Y2
-	VMULPS       32(DX), Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VPMAXSD      Y0, Y2, Y2
-	VPACKSSDW    Y2, Y1, Y1
-	VPERMQ       $0xd8, Y1, Y1
-	VEXTRACTI128 $0x01, Y1, X2
-	VPACKSSWB    X2, X1, X2
-	VMOVDQU      X2, (AX)
-	ADDQ         $0x40, CX
-	ADDQ         $0x40, DX
-	ADDQ         $0x10, AX
-	SUBQ         $0x10, BX
-	JNZ          loop1
-	VZEROUPPER
-	RET
-
 DATA c00007fff<>+0(SB)/8, $0x00007fff00007fff
 DATA c00007fff<>+8(SB)/8, $0x00007fff00007fff
 DATA c00007fff<>+16(SB)/8, $0x00007fff00007fff

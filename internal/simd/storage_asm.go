@@ -2,16 +2,14 @@
 
 package simd
 
-// storedKernels is the kernel of each format, 0 if there is none.
-var storedKernels = [...]int{Float32: kernelFloat32, Float16: 0, BFloat16: kernelBFloat16, Int8: kernelInt8}
+// storedKernels is the kernel of each format.
+var storedKernels = [...]int{Float32: kernelFloat32, BFloat16: kernelBFloat16, Int8: kernelInt8}
 
-// The kernels process whole panels, and do not support every format. Those of AVX2 do not support panels whose last
-// vector of C is not full.
+// The kernels process whole panels. Those of AVX2 do not support panels whose last vector of C is not full.
 func storedPanelAsm(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
 	lanes := vectorLanes()
 	vectors := (n + lanes - 1) / lanes
-	kernel := storedKernels[b.Format]
-	if kernel == 0 || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && active == avx2 {
+	if depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && active == avx2 {
 		return false
 	}
 	from := b.address(at)
@@ -22,7 +20,7 @@ func storedPanelAsm(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumula
 	if accumulate {
 		t.start = startC
 	}
-	t.column(c, a, m, 0, depth, chain, kernel, nil)
+	t.column(c, a, m, 0, depth, chain, storedKernels[b.Format], nil)
 	return true
 }
 

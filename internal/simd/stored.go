@@ -5,19 +5,17 @@ import (
 )
 
 // Format is a number format of stored numbers. A new format needs a constant, a size, and cases in
-// Stored.Floats and Stored.round; until it has a kernel, products convert it to floats panel by
-// panel.
+// Stored.Floats and Stored.round.
 type Format uint8
 
 // The formats. 0 is not a format.
 const (
-	Float32 Format = iota + 1
-	Float16
-	BFloat16 // the upper half of a float32: 8 bits of precision
-	Int8     // −127 to 127, times a scale of each vector: its largest element/127
+	Float32  Format = iota + 1
+	BFloat16        // the upper half of a float32: 8 bits of precision
+	Int8            // −127 to 127, times a scale of each vector: its largest element/127
 )
 
-var sizes = [...]int{Float32: 4, Float16: 2, BFloat16: 2, Int8: 1}
+var sizes = [...]int{Float32: 4, BFloat16: 2, Int8: 1}
 
 // Size returns the size of an element in bytes.
 func (f Format) Size() int { return sizes[f] }
@@ -67,8 +65,6 @@ func (s Stored) Floats(lo, hi int, scratch []float32) []float32 {
 	}
 	scratch = scratch[:hi-lo]
 	switch s.Format {
-	case Float16:
-		fromFloat16(scratch, view[uint16](s.Memory))
 	case BFloat16:
 		fromBFloat16(scratch, view[uint16](s.Memory))
 	case Int8:
@@ -82,8 +78,6 @@ func (s Stored) round(x []float32, inverse float64) {
 	switch s.Format {
 	case Float32:
 		copy(view[float32](s.Memory), x)
-	case Float16:
-		toFloat16(view[uint16](s.Memory), x)
 	case BFloat16:
 		toBFloat16(view[uint16](s.Memory), x)
 	case Int8:
@@ -146,14 +140,5 @@ func (s Stored) spread(at, step int, src Stored, from, srcStep, n int) {
 func spread[T any](dst []T, step int, x []T, xStep, n int) {
 	for i := range n {
 		dst[i*step] = x[i*xStep]
-	}
-}
-
-// toFloat16 sets dst[i] to the half nearest to x[i]. It has no kernel, because a step of a decoder
-// rounds only one vector but reads all of them.
-func toFloat16(dst []uint16, x []float32) {
-	dst = dst[:len(x)]
-	for i, v := range x {
-		dst[i] = NearestFloat16(v)
 	}
 }

@@ -273,18 +273,6 @@ func toInt8AVX512(dst *int8, x *float32, inverse float64, n int)
 //go:noescape
 func toInt8AVX2(dst *int8, x *float32, inverse float64, n int)
 
-// mulToInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to the
-// float x[i]·y[i], which is below 2³¹.
-//
-//go:noescape
-func mulToInt8AVX512(dst *int8, x, y *float32, n int)
-
-// mulToInt8AVX2 sets dst[i] to the integer from -127 to 127 nearest to the
-// float x[i]·y[i], which is below 2³¹.
-//
-//go:noescape
-func mulToInt8AVX2(dst *int8, x, y *float32, n int)
-
 // axpyAVX512 sets y[i] += a·x[i].
 //
 //go:noescape

@@ -87,7 +87,7 @@ func TestComplete(t *testing.T) {
 		{Work{Op: "mha-train", H: 8, E: 5}, "mha-train width 768 B1 H8 L512 E5"},
 		{Work{Op: "decode"}, "decode B1 H32 Lq1 Lk8192 E128"},
 		{Work{Op: "decode", Lk: 100, Storage: tensor.Int8}, "decode B1 H32 Lq1 Lk100 E128 int8"},
-		{Work{Op: "decode", Storage: 9}, `storage Numbers(9), want float32, float16, bfloat16, int8`},
+		{Work{Op: "decode", Storage: 9}, `storage Format(9), want float32, bfloat16, int8`},
 		{Work{Op: "decode", Lq: 3, Lk: 2}, "lq 3, want at most lk 2"},
 		{Work{Op: "generate", Storage: tensor.Int8}, "generate B1 H8 Lk8192 E64 int8"},
 		{Work{Op: "read", G: 8}, "read B1 G8 Lk8192 E128"},
@@ -165,7 +165,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			if w.Takes("storage") {
-				w.Storage = map[string]tensor.Numbers{"padding": tensor.BFloat16, "bool": tensor.Int8}[mask]
+				w.Storage = map[string]tensor.Format{"padding": tensor.BFloat16, "bool": tensor.Int8}[mask]
 			}
 			w, err := w.Complete()
 			if err != nil {

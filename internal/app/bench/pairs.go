@@ -78,7 +78,7 @@ func Features() []Pair {
 	}
 	const append = 1.15
 	shares := []struct { // expected fractions of the read speed, by storage format
-		storage tensor.Numbers
+		storage tensor.Format
 		share   float64
 	}{{tensor.Float32, 0.80}, {tensor.BFloat16, 0.75}, {tensor.Int8, 0.65}}
 	for _, s := range shares {

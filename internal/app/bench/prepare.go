@@ -85,7 +85,7 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 
 // newCache returns an empty cache.
 func (w Work) newCache() *attn.Cache {
-	cache, err := attn.NewCache(attn.CacheConfig{Batch: w.B, Heads: w.G, KeySize: w.E, ValueSize: w.V, Storage: w.Storage})
+	cache, err := attn.NewCache(attn.CacheConfig{Batch: w.B, Heads: w.G, KeySize: w.E, ValueSize: w.V, Format: w.Storage})
 	if err != nil {
 		panic(err) // Complete has checked it
 	}
@@ -111,7 +111,7 @@ func (w Work) prepareStep(rng *rand.Rand) func() {
 	k, v := tensor.Randn(rng, w.B, w.G, w.Lq, w.E), tensor.Randn(rng, w.B, w.G, w.Lq, w.V)
 	o := w.options(rng)
 	t := tensor.NewTape(tensor.Infer)
-	t.SetPrecision(w.tapePrecision())
+	t.SetFormat(w.format())
 	if w.fixed() {
 		cache.Append(k, v, nil)
 		return func() {
@@ -182,7 +182,7 @@ func (w Work) passes(rng *rand.Rand, params []*tensor.Tensor, forward func(*tens
 		mode = tensor.Train
 	}
 	t := tensor.NewTape(mode)
-	t.SetPrecision(w.tapePrecision())
+	t.SetFormat(w.format())
 	t.Seed(1, 0)
 	if !w.Training() {
 		return func() {

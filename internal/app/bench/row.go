@@ -49,24 +49,24 @@ func (r Result) cells() []string {
 func (r Result) object(m Machine) any {
 	o := struct {
 		Work
-		Causal       *bool           `json:"causal,omitempty"`
-		Mask         *string         `json:"mask,omitempty"`
-		Dropout      *float64        `json:"dropout,omitempty"`
-		Weights      *bool           `json:"weights,omitempty"`
-		Storage      *tensor.Numbers `json:"storage,omitempty"`
-		Threads      int             `json:"threads"`
-		Median       float64         `json:"ms_median"`
-		Min          float64         `json:"ms_min"`
-		Max          float64         `json:"ms_max"`
-		GFLOPS       float64         `json:"gflops"`
-		PeakGFLOPS   float64         `json:"peak_gflops"`
-		PeakShare    float64         `json:"peak_share"`
-		Bytes        float64         `json:"bytes_per_op"`
-		GTriples     float64         `json:"gtriples,omitempty"`
-		ReadGBps     float64         `json:"read_gbps,omitempty"`
-		PeakReadGBps float64         `json:"peak_read_gbps,omitempty"`
-		ReadShare    float64         `json:"read_share,omitempty"`
-		Machine      Machine         `json:"machine"`
+		Causal       *bool          `json:"causal,omitempty"`
+		Mask         *string        `json:"mask,omitempty"`
+		Dropout      *float64       `json:"dropout,omitempty"`
+		Weights      *bool          `json:"weights,omitempty"`
+		Storage      *tensor.Format `json:"storage,omitempty"`
+		Threads      int            `json:"threads"`
+		Median       float64        `json:"ms_median"`
+		Min          float64        `json:"ms_min"`
+		Max          float64        `json:"ms_max"`
+		GFLOPS       float64        `json:"gflops"`
+		PeakGFLOPS   float64        `json:"peak_gflops"`
+		PeakShare    float64        `json:"peak_share"`
+		Bytes        float64        `json:"bytes_per_op"`
+		GTriples     float64        `json:"gtriples,omitempty"`
+		ReadGBps     float64        `json:"read_gbps,omitempty"`
+		PeakReadGBps float64        `json:"peak_read_gbps,omitempty"`
+		ReadShare    float64        `json:"read_share,omitempty"`
+		Machine      Machine        `json:"machine"`
 	}{
 		Work: r.Work, Threads: r.Threads, Machine: m, Median: r.Median, Min: r.Min, Max: r.Max, Bytes: r.Bytes,
 		GFLOPS: r.GFLOPS(), PeakGFLOPS: r.PeakGFLOPS, PeakShare: r.PeakShare(), GTriples: r.GTriples(),

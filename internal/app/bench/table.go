@@ -84,7 +84,7 @@ func (t *Table) Begin(columns []Column) error {
 			}
 		}
 		if missing != nil {
-			line += "\nno room for: " + strings.Join(missing, ", ") + "; --format csv has them"
+			line += "\nno room for: " + strings.Join(missing, ", ") + "; --as csv has them"
 		}
 	}
 	if _, err := fmt.Fprintln(t.Out, line); err != nil {

@@ -33,9 +33,9 @@ type Work struct {
 	// With has names of Extras.
 	With []string `json:"with,omitempty" help:"Extras, separated by commas: ${extras_help} (default none)." placeholder:"NAMES" group:"Attention" needs:"op"`
 	// Storage is the format of a cache; 0 means float32.
-	Storage tensor.Numbers `json:"storage" help:"Number format of keys and values in a cache: float32, float16, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention" needs:"op"`
-	// Precision is that of the tape; 0 means float32.
-	Precision tensor.Numbers `json:"precision,omitempty" kong:"-"`
+	Storage tensor.Format `json:"storage" help:"Number format of keys and values in a cache: float32, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention" needs:"op"`
+	// Format is that of the tape; 0 means float32.
+	Format tensor.Format `json:"format,omitempty" kong:"-"`
 }
 
 // An operation uses some of the fields of Work and has defaults for its sizes.
@@ -45,7 +45,7 @@ type operation struct {
 	defaults Work
 }
 
-const attends = "b h g lq lk e v causal mask dropout weights with precision"
+const attends = "b h g lq lk e v causal mask dropout weights with format"
 
 var operations = []operation{
 	{"gemm", "lq lk e", Work{Lq: 1024}},
@@ -57,8 +57,8 @@ var operations = []operation{
 	{"gaussian-train", attends, Work{B: 8, H: 1, Lq: 512, E: 128}},
 	{"mha", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
 	{"mha-train", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
-	{"decode", "b h g lq lk e v causal mask weights storage with precision", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
-	{"decode-fixed", "b h g lq lk e v causal mask weights storage with precision", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
+	{"decode", "b h g lq lk e v causal mask weights storage with format", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
+	{"decode-fixed", "b h g lq lk e v causal mask weights storage with format", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
 	{"generate", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
 	{"generate-fixed", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
 	{"read", "b g lk e v storage", Work{B: 1, G: 32, Lk: 8192, E: 128}},
@@ -143,8 +143,8 @@ func (w Work) Complete() (Work, error) {
 	return w, w.validate()
 }
 
-// tapePrecision returns the precision of the tape.
-func (w Work) tapePrecision() tensor.Numbers { return cmp.Or(w.Precision, tensor.Float32) }
+// format returns the format of the tape.
+func (w Work) format() tensor.Format { return cmp.Or(w.Format, tensor.Float32) }
 
 func (w Work) validate() error {
 	for _, f := range w.sizes() {
@@ -157,15 +157,15 @@ func (w Work) validate() error {
 		return fmt.Errorf("h %d is not divisible by g %d", w.H, w.G)
 	case !slices.Contains(Masks(), w.Mask):
 		return fmt.Errorf("mask %q, want %s", w.Mask, strings.Join(Masks(), ", "))
-	case w.Storage.Check() != nil:
-		return fmt.Errorf("storage %w", w.Storage.Check())
+	case w.Storage.CheckStorage() != nil:
+		return fmt.Errorf("storage %w", w.Storage.CheckStorage())
 	case w.base() == "decode" && w.Lq > w.Lk:
 		return fmt.Errorf("lq %d, want at most lk %d: queries are its last positions", w.Lq, w.Lk)
 	case !(w.Dropout >= 0 && w.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", w.Dropout)
 	}
-	if p := w.tapePrecision(); p != tensor.Float32 && (p != tensor.BFloat16 || !w.Takes("precision")) {
-		return fmt.Errorf("precision %v cannot be used with op %s, want float32, or bfloat16 for attention", p, w.Op)
+	if f := w.format(); f != tensor.Float32 && (f != tensor.BFloat16 || !w.Takes("format")) {
+		return fmt.Errorf("format %v cannot be used with op %s, want float32, or bfloat16 for attention", f, w.Op)
 	}
 	for _, name := range w.With {
 		x, err := findExtra(name)
@@ -267,8 +267,8 @@ func (w Work) Name() string {
 	if w.Storage != tensor.Float32 {
 		add("%v", w.Storage)
 	}
-	if w.tapePrecision() != tensor.Float32 {
-		add("precision %v", w.Precision)
+	if w.format() != tensor.Float32 {
+		add("format %v", w.Format)
 	}
 	if w.Weights {
 		add("weights")

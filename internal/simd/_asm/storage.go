@@ -71,37 +71,6 @@ func fromFloat16(s avxProgram) {
 	s.end()
 }
 
-// mulToInt8 writes the loop that rounds products to 8-bit integers, in whole vectors of sixteen.
-func mulToInt8(s avxProgram) {
-	dst, x, y, n := pointer("dst"), pointer("x"), pointer("y"), pointer("n")
-	bound := s.bitsReg(0xffffff81) // -127
-	loop := label("loop")
-	Label(loop)
-	all := s.vecs(16 / s.lanes)
-	for i, v := range all {
-		VMOVUPS(Mem{Base: x, Disp: i * s.bytes()}, v)
-		VMULPS(Mem{Base: y, Disp: i * s.bytes()}, v, v)
-		VCVTPS2DQ(v, v)
-		VPMAXSD(bound, v, v)
-	}
-	if s.lanes == 16 {
-		VPMOVSDB(all[0], Mem{Base: dst})
-	} else {
-		VPACKSSDW(all[1], all[0], all[0])
-		VPERMQ(U8(0xd8), all[0], all[0])
-		high := YMM()
-		VEXTRACTI128(U8(1), all[0], high.AsX())
-		VPACKSSWB(high.AsX(), all[0].AsX(), high.AsX())
-		VMOVDQU(high.AsX(), Mem{Base: dst})
-	}
-	ADDQ(U8(64), x)
-	ADDQ(U8(64), y)
-	ADDQ(U8(16), dst)
-	SUBQ(U8(16), n)
-	JNZ(LabelRef(loop))
-	s.end()
-}
-
 // toInt8 writes the loop that divides by a scale and rounds to 8-bit integers, in whole vectors of
 // sixteen. It computes in float64, because float32 cannot represent the inverse of a scale.
 func toInt8(s avxProgram) {

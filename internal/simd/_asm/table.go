@@ -303,8 +303,6 @@ point, and 32 times four integers.`},
 			{name: "toInt8", op: "(dst []int8, x []float32, inverse float64)",
 				asm: "(dst *int8, x *float32, inverse float64, n int)", pieces: true, whole: 16, code: avx(toInt8),
 				does: "sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse."},
-			{name: "mulToInt8", op: "(dst []int8, x, y []float32)", pieces: true, whole: 16, code: avx(mulToInt8),
-				does: "sets dst[i] to the integer from -127 to 127 nearest to the float x[i]·y[i], which is below 2³¹."},
 		},
 	},
 	{
