@@ -27,9 +27,9 @@ var order = []string{
 	"internal/simd",
 	"internal/flash",
 	"internal/quote",
-	"internal/modeldir",
 	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
+	"internal/modeldir",
 	"internal/exact",
 	"internal/npy",
 	"internal/strictjson",

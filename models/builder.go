@@ -132,6 +132,10 @@ func (b *Builder) Tied(name, same string) {
 // Name returns the full name of a tensor, for Tied.
 func (b *Builder) Name(name string) string { return b.prefix + name }
 
+// hopeless is the panic value of want when more tensors are missing than the file has. Each count in config.json is at most
+// the number of tensors, see Count, but the product of two, such as layers and experts, may be without bounds.
+type hopeless struct{}
+
 // want checks the shape of a tensor against the file and reports whether it fits.
 func (b *Builder) want(name string, shape ...int) bool {
 	name = b.prefix + name
@@ -152,6 +156,9 @@ func (b *Builder) want(name string, shape ...int) bool {
 	switch {
 	case !there:
 		b.mismatch.Missing = append(b.mismatch.Missing, name)
+		if len(b.mismatch.Missing) > max(1000, len(b.r.Tensors())) {
+			panic(hopeless{})
+		}
 	case !slices.Equal(info.Shape, shape):
 		b.mismatch.Misshapen = append(b.mismatch.Misshapen, nn.Misshapen{Name: name, Got: info.Shape, Want: shape})
 	default:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -76,7 +75,7 @@ func (s *directory) files(t *tokenizer.Tokenizer, untokened error) []string {
 
 // openSettings reads a settings file.
 func openSettings(path string) (*Settings, error) {
-	data, err := atomicfile.Read(path, os.ReadFile)
+	data, err := atomicfile.ReadFile(path, atomicfile.Small)
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}
@@ -89,7 +88,7 @@ func openSettings(path string) (*Settings, error) {
 
 // readLenient decodes a JSON file.
 func readLenient(path string, to any) error {
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.ReadFile(path, atomicfile.Small)
 	if err != nil {
 		return fmt.Errorf("models: %w", err)
 	}
@@ -121,12 +120,11 @@ func optionalSettings(path string) (*Settings, error) {
 func plan[T any](s *directory, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s, true)
-	x := construct(b)
-	b.checkLost(s.settings)
-	if err := s.settings.check(); err != nil {
+	x, err := attempt(b, construct)
+	if err != nil {
 		return none, nil, err
 	}
-	err := b.finish()
+	err = b.finish()
 	var mismatch *nn.MismatchError
 	switch {
 	case err == nil:
@@ -137,6 +135,20 @@ func plan[T any](s *directory, construct func(*Builder) T) (T, *Builder, error) 
 		return none, nil, &safetensors.FormatError{Path: s.r.Path(), Err: mismatch}
 	}
 	return none, nil, &FormatError{s.settings.path, err}
+}
+
+// attempt calls a constructor and checks that all settings have been read, unless the tensors are those of another model.
+func attempt[T any](b *Builder, construct func(*Builder) T) (x T, err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil, hopeless: // finish has an error
+		default:
+			panic(e)
+		}
+	}()
+	x = construct(b)
+	b.checkLost(b.settings)
+	return x, b.settings.check()
 }
 
 // build calls a constructor again after plan has succeeded, and reads the tensors.

@@ -3,7 +3,6 @@ package models
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -26,7 +25,7 @@ func readTokenizer(dir, family string, about map[string]string) (
 	}
 	for i, name := range []string{sourceFile, targetFile} {
 		path := filepath.Join(dir, name)
-		data, err := atomicfile.Read(path, os.ReadFile)
+		data, err := atomicfile.ReadFile(path, atomicfile.Large)
 		if err != nil {
 			return nil, nil, nil, nil, fmt.Errorf("models: %w", err)
 		}

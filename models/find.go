@@ -29,7 +29,7 @@ func Find(name string) (string, error) {
 	cache := cmp.Or(os.Getenv("HF_HUB_CACHE"), filepath.Join(home, "hub"))
 	dir := filepath.Join(cache, "models--"+strings.ReplaceAll(name, "/", "--"))
 	commit := "*"
-	if main, err := os.ReadFile(filepath.Join(dir, "refs", "main")); err == nil {
+	if main, err := atomicfile.ReadFile(filepath.Join(dir, "refs", "main"), 1<<10); err == nil {
 		commit = strings.TrimSpace(string(main))
 	}
 	found, _ := fs.Glob(os.DirFS(dir), "snapshots/"+commit)

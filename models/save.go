@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -172,7 +171,7 @@ func difference(s, t *Settings) string {
 // copied returns a file of a directory, to be saved in another.
 func copied(dir, name string) atomicfile.File {
 	return atomicfile.File{Path: name, Write: func(w io.Writer) error {
-		f, err := atomicfile.Read(filepath.Join(dir, name), os.Open)
+		f, err := atomicfile.Open(filepath.Join(dir, name))
 		if err != nil {
 			return err
 		}

@@ -110,7 +110,7 @@ type folder struct {
 // read reads a file and also returns its path.
 func (f *folder) read(name string) (path string, data []byte, err error) {
 	path = filepath.Join(f.path, name)
-	data, err = atomicfile.Read(path, os.ReadFile)
+	data, err = atomicfile.ReadFile(path, atomicfile.Large)
 	if err == nil {
 		f.files = append(f.files, path)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -32,7 +31,7 @@ type metrics struct {
 // readMetrics reads the metrics of the run in a directory, up to the step of its saved state: the
 // lines after that step will be written again.
 func readMetrics(dir string, step int) (m metrics, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, curve.File))
+	data, err := atomicfile.ReadFile(filepath.Join(dir, curve.File), atomicfile.Large)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -100,7 +99,7 @@ func (r Recipe) Continues(old Recipe) bool {
 // ReadRecipe returns the recipe of the run in a directory, or nil if there is none.
 func ReadRecipe(dir string) (*Recipe, error) {
 	path := filepath.Join(dir, RecipeFile)
-	data, err := atomicfile.Read(path, os.ReadFile)
+	data, err := atomicfile.ReadFile(path, atomicfile.Small)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

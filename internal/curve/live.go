@@ -64,7 +64,7 @@ func Read(dir string) (r Run, err error) {
 	// Read this file before the metrics. If a save happens in between, some points appear twice and
 	// the second is skipped. In the other order they would be missing.
 	path := filepath.Join(dir, liveFile)
-	text, err := os.ReadFile(path)
+	text, err := atomicfile.ReadFile(path, atomicfile.Large)
 	switch {
 	case err == nil:
 		r.Live = new(Live)
@@ -74,7 +74,7 @@ func Read(dir string) (r Run, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return r, err
 	}
-	data, err := atomicfile.Read(filepath.Join(dir, File), os.ReadFile)
+	data, err := atomicfile.ReadFile(filepath.Join(dir, File), atomicfile.Large)
 	if err != nil && !(r.Live != nil && errors.Is(err, fs.ErrNotExist)) {
 		return r, err
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/quote"
 )
 
@@ -24,7 +25,7 @@ var TokenizerFiles = []string{
 // Adapter returns an error that says how to merge an adapter of peft if a directory contains one. transformers does not
 // read weights beside it either.
 func Adapter(dir string) error {
-	data, err := os.ReadFile(filepath.Join(dir, "adapter_config.json"))
+	data, err := atomicfile.ReadFile(filepath.Join(dir, "adapter_config.json"), atomicfile.Small)
 	if err != nil {
 		return nil
 	}

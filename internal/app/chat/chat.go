@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/app/jinja"
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -149,7 +149,7 @@ func (c *Conversation) prompt(settings map[string]any) (text string, literal []t
 // Template returns the chat template of a directory and the path of its file, or "".
 func Template(dir string) (path, src string, err error) {
 	path = filepath.Join(dir, "chat_template.jinja")
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.ReadFile(path, atomicfile.Small)
 	if err == nil {
 		for i, line := range bytes.Split(data, []byte("\n")) {
 			if !utf8.Valid(line) {
@@ -192,7 +192,7 @@ func Template(dir string) (path, src string, err error) {
 
 // readConfig reads a JSON file of a model. Without the file, config stays as it is.
 func readConfig(path string, config any) error {
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.ReadFile(path, atomicfile.Small)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {

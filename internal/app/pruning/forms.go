@@ -80,7 +80,7 @@ func otherFiles(dir string, modelFiles []string) (files []atomicfile.File, err e
 }
 
 func copyFile(w io.Writer, path string) error {
-	f, err := os.Open(path)
+	f, err := atomicfile.Open(path)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func NewIdentity(version string, args []string, dir string, weights bool) (id Id
 	h := sha256.New()
 	for _, name := range files {
 		path := filepath.Join(dir, name)
-		f, err := atomicfile.Read(path, os.Open)
+		f, err := atomicfile.Open(path)
 		if err != nil {
 			return id, notRead(path, err)
 		}

@@ -146,7 +146,7 @@ func whole(list []*Manifest, dir string) error {
 // copy copies the output of a shard to out.
 func (m *Manifest) copy(dir string, out io.Writer) error {
 	path := filepath.Join(dir, folder(m.Shard, m.Shards), OutputFile)
-	f, err := atomicfile.Read(path, os.Open)
+	f, err := atomicfile.Open(path)
 	if err != nil {
 		return err
 	}

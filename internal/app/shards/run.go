@@ -210,7 +210,7 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 // readManifest returns the manifest of a shard's folder.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
-	data, err := atomicfile.Read(path, os.ReadFile)
+	data, err := atomicfile.ReadFile(path, atomicfile.Large)
 	if err != nil {
 		return nil, err
 	}
