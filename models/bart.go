@@ -8,18 +8,21 @@ var bartFamily = Family{
 	Type: "bart", Name: "BART", New: newBART,
 	Harmless: []string{
 		"activation_dropout", "classif_dropout", "decoder_layerdrop", "encoder_layerdrop", "extra_pos_embeddings",
-		"force_bos_token_to_be_generated", "init_std", "pad_token_id",
+		"force_bos_token_to_be_generated", "init_std", "pad_token_id", "save_step",
 	},
 }
 
 func newBART(b *Builder) Network {
 	s := b.Config
-	for key, value := range map[string]bool{"normalize_before": false, "normalize_embedding": true, "add_final_layer_norm": false, "add_bias_logits": false} {
-		s.Only(key, value)
+	s.Only("normalize_embedding", true)
+	for _, key := range []string{
+		"normalize_before", "add_final_layer_norm", "add_bias_logits", "do_blenderbot_90_layernorm",
+		"static_position_embeddings",
+	} {
+		s.Only(key, false)
 	}
-	s.Only("static_position_embeddings", false)
 	s.Only("tie_word_embeddings", true)
-	b.Unread("model.encoder.version", "model.decoder.version")
+	b.Unread("*coder.version")
 	return twoTransformers(b, 2, "gelu", false, func(at *Builder, d *stack) {
 		const unused = 2 // rows
 		d.positions, d.counting = at.Embedding("embed_positions", unused+d.sizes.Positions, d.sizes.Width), counting{first: unused}

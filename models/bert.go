@@ -24,6 +24,8 @@ func newBERT(b *Builder) Network {
 	bothWays(s)
 	z := bertSizes(b)
 	z.Types = s.SizeOr("type_vocab_size", 2)
+	s.Only("emb_size", z.Width)
+	s.Only("embedding_size", z.Width)
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
 	in := base.At("embeddings")

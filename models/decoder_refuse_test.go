@@ -25,7 +25,6 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"gpt2", object{"activation_function": "swiglu"}, `activation_function is "swiglu", want one of gelu`},
 		{"gpt2", object{"n_positions": 1 << 23}, `"transformer.wpe.weight" has shape [64 12], want [8388608 12]`},
 		{"gpt2", object{"tie_word_embeddings": false}, `tensor "lm_head.weight" is missing`},
-		{"llama2", object{"pretraining_tp": 2}, "pretraining_tp is 2, want 1 or none"},
 		{"llama2", object{"num_experts": 8}, "setting num_experts = 8 is not known for model_type llama"},
 		{"llama2", object{"head_dim": 1 << 24}, "head_dim makes heads of size 16777216, want at most 65536"},
 		{"llama2", object{"head_dim": 3}, "head_dim makes heads of size 3, want an even number"},

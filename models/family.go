@@ -25,6 +25,8 @@ type Family struct {
 	Search Search
 	// Harmless are settings of this family that have no effect on the model's output.
 	Harmless []string
+	// Code are the classes of custom code, in auto_map of config.json, that compute what New builds.
+	Code []string
 	// graph says that Model.ONNX exports what New builds: stack.graph has all of it.
 	graph bool
 }

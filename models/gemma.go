@@ -45,6 +45,7 @@ func newGemma2(b *Builder) Network {
 	m := gemma2(b, Sizes{HeadSize: 256})
 	m.softCap, m.logitCap = s.softCap("attn_logit_softcapping", 50), s.softCap("final_logit_softcapping", 30)
 	m.slides, m.window = gemmaSlides(s, m.Layers, func(i int) bool { return i%2 == 0 })
+	s.Only("sliding_window_size", m.window)
 	return m.build(b.Within("model"), b)
 }
 

@@ -18,14 +18,15 @@ import (
 var gpt2Family = Family{
 	Type: "gpt2", Name: "GPT-2", New: newGPT2, Pruning: PrunedHeads,
 	Harmless: []string{
-		"attn_pdrop", "embd_pdrop", "n_ctx", "reorder_and_upcast_attn", "resid_pdrop", "summary_activation",
-		"summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
+		"attn_pdrop", "embd_pdrop", "n_ctx", "predict_special_tokens", "reorder_and_upcast_attn", "resid_pdrop",
+		"summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
 	},
 }
 
 func newGPT2(b *Builder) Network {
 	s := b.Config
 	oneWay(s)
+	s.Only("n_special", 0)
 	z := s.oneToOne("n_head", "n_embd", Sizes{
 		Kind:       heads.Decoder,
 		Layers:     b.Count("n_layer"),

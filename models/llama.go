@@ -7,14 +7,14 @@ package models
 // https://arxiv.org/abs/2307.09288.
 var llamaFamily = Family{
 	Type: "llama", Name: "Llama", New: newLlama, Pruning: HeadCounts,
-	Harmless: []string{"is_llama_config"},
+	Harmless: []string{"is_llama_config", "pretraining_tp"}, // which once split matrix products
 }
 
 func newLlama(b *Builder) Network {
 	s := b.Config
-	s.Only("pretraining_tp", 1) // larger values split matrix products
 	s.Only("rope_interleaved", false)
 	m := llamaLike(b, Sizes{})
+	s.Only("max_sequence_length", m.Positions)
 	m.ffBias = s.Bool("mlp_bias", false)
 	m.bias = s.attentionBias(false)
 	return m.build(b.Within("model"), b)

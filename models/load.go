@@ -216,13 +216,8 @@ func open(dir string, o Options) (*directory, Family, error) {
 		return nil, family, fmt.Errorf("models: Options.Format is %v, want float32 for Options.Trainable", format)
 	}
 	d, err := openDirectory(dir, func(s *Settings) (err error) {
-		if family, err = o.Families.named(s); err != nil {
-			return err
-		}
-		s.Ignore(harmless...)
-		s.Ignore(family.Harmless...)
-		s.allow = slices.Clone(o.Allowed)
-		return nil
+		family, err = o.familyOf(s)
+		return err
 	})
 	if err != nil {
 		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
@@ -236,6 +231,16 @@ func open(dir string, o Options) (*directory, Family, error) {
 		d.format = format
 	}
 	return d, family, nil
+}
+
+// familyOf returns the family that settings name, and marks those as read that have no effect in it.
+func (o *Options) familyOf(s *Settings) (Family, error) {
+	family, err := o.Families.named(s)
+	s.Ignore(harmless...)
+	s.Ignore(family.Harmless...)
+	s.ignoreCode(family.Code)
+	s.allow = slices.Clone(o.Allowed)
+	return family, err
 }
 
 // pickles are weight files of other programs, with a description of each.

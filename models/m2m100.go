@@ -24,7 +24,7 @@ func newM2M100(b *Builder) Network {
 	if b.Has("final_logits_bias") {
 		b.Fail("the file has final_logits_bias, which is not a tensor of M2M100")
 	}
-	b.Unread("model.encoder.version", "model.decoder.version", "model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
+	b.Unread("*coder.version", "*coder.embed_positions.weights")
 	return twoTransformers(b, 2, "relu", true, func(at *Builder, d *stack) {
 		pad, width := s.token("pad_token_id", 1, d.sizes.Vocabulary), d.sizes.Width
 		// A padding token in a target counts, as in a step of generation, which knows only the number of earlier tokens.

@@ -27,7 +27,9 @@ var marianFamily = Family{
 
 func newMarian(b *Builder) Network {
 	s := b.Config
-	for _, key := range []string{"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"} {
+	for _, key := range []string{
+		"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits", "do_blenderbot_90_layernorm",
+	} {
 		s.Only(key, false)
 	}
 	s.Only("static_position_embeddings", true)

@@ -41,6 +41,9 @@ func newQwen3MoE(b *Builder) Network {
 	m := qwen(b, Sizes{KVHeads: 4})
 	m.queryNorm = true
 	m.bias = s.attentionBias(false)
+	s.Only("use_qk_norm", true)
+	s.Only("qkv_bias", false)
+	s.Only("shared_expert_intermediate_size", 0)
 	key := "num_experts"
 	if !s.Has(key) { // as transformers 5 writes it
 		key = "num_local_experts"

@@ -23,10 +23,12 @@ var modernBERTFamily = Family{
 
 func newModernBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("model")
-	bothWays(s)
+	bothWays(s, "sans_pos") // beside the rotary positions, which no file can switch off
+	s.Only("causal_mask", false)
 	z := bertSizes(b)
 	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	eps, act := s.Eps("norm_eps", 1e-5), s.Activation("hidden_activation", "gelu")
+	s.Only("layer_norm_eps", eps) // which published files also have, and transformers ignores
 	shifted, bias := s.Bool("norm_bias", false), s.attentionBias(false)
 	norm := func(b *Builder, name string) Layer {
 		if shifted {

@@ -8,6 +8,7 @@ package models
 var phi3Family = Family{
 	Type: "phi3", Name: "Phi-3", New: newPhi3, Pruning: HeadCounts,
 	Harmless: []string{"embd_pdrop", "resid_pdrop"},
+	Code:     []string{"Phi3ForCausalLM"}, // older than the class of this name in transformers
 }
 
 func newPhi3(b *Builder) Network {
@@ -15,6 +16,10 @@ func newPhi3(b *Builder) Network {
 	m := llamaLike(b, Sizes{})
 	m.eps, m.fused = s.Eps("rms_norm_eps", 1e-5), true
 	s.Ignore("original_max_position_embeddings") // of frequencies that are not scaled
+	s.Only("full_attn_mod", 1)
+	s.Only("interpolate_factor", 1)
+	s.Only("lm_head_bias", false)
+	s.Only("mlp_bias", false)
 	m.bias = s.attentionBias(false)
 	if m.bias != 0 {
 		s.Fail("attention_bias", "is true, want false")

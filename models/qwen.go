@@ -34,6 +34,7 @@ func newQwen3(b *Builder) Network {
 func qwen(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	m := llamaLike(b, usual)
+	s.Only("use_mrope", false)
 	from := s.Int("max_window_layers", 28)
 	m.slideIfUsed(s, func(i int) bool { return i >= from })
 	return m

@@ -246,12 +246,14 @@ func (s *Settings) unread() map[string]string {
 var harmless = []string{
 	"_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_model_name_or_path", "_name_or_path", "_num_labels",
 	"add_pooling_layer", "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_implementation",
-	"auto_map", "bad_words_ids", "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
-	"classifier_dropout", "cls_token_id", "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample",
-	"dropout", "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
+	"author", "bad_words_ids", "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
+	"classifier_dropout", "cls_token_id", "created_date", "custom_pipelines",
+	"decoder_start_token_id", "directionality", "diversity_penalty", "do_sample",
+	"dropout", "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id", "eos_token_ids",
 	"exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
 	"gradient_checkpointing", "hidden_dropout_prob", "id2label", "initializer_factor", "initializer_range",
-	"keys_to_ignore_at_inference", "label2id", "language", "length_penalty", "mask_token_id", "max_length",
+	"internal_version", "keys_to_ignore_at_inference", "kobart_version", "label2id", "language", "length_penalty",
+	"license", "mask_token_id", "max_length",
 	"min_length", "model_max_length", "model_type", "name", "no_repeat_ngram_size", "num_beam_groups", "num_beams",
 	"num_labels", "num_return_sequences", "output_attentions", "output_hidden_states", "output_past", "output_scores",
 	"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
@@ -260,6 +262,16 @@ var harmless = []string{
 	"task_specific_params", "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p", "torch_dtype",
 	"torchscript", "transformers.js_config", "transformers_version", "typical_p", "unk_token_id", "use_bfloat16",
 	"use_cache",
+}
+
+// ignoreCode marks auto_map as read unless it names custom code for a model, of other classes than the known ones.
+func (s *Settings) ignoreCode(known []string) {
+	for auto, class := range get[map[string]any](s, "auto_map", "an object of classes", nil) {
+		name := fmt.Sprint(class)
+		if strings.HasPrefix(auto, "AutoModel") && !slices.Contains(known, name[strings.LastIndex(name, ".")+1:]) {
+			s.read["auto_map"] = false
+		}
+	}
 }
 
 // check returns a *FormatError for an error in the settings: an invalid value, or a key that has not been read.

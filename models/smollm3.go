@@ -7,7 +7,10 @@ import "github.com/attn-go/attn"
 // Source: Bakouch et al., "SmolLM3: smol, multilingual, long-context reasoner", 2025,
 // https://huggingface.co/blog/smollm3; Yang et al., "Rope to Nope and Back Again: A New Hybrid Attention Strategy", 2025,
 // https://arxiv.org/abs/2501.18795.
-var smolLM3Family = Family{Type: "smollm3", Name: "SmolLM3", New: newSmolLM3, Pruning: HeadCounts}
+var smolLM3Family = Family{
+	Type: "smollm3", Name: "SmolLM3", New: newSmolLM3, Pruning: HeadCounts,
+	Harmless: []string{"max_window_layers", "pretraining_tp"},
+}
 
 func newSmolLM3(b *Builder) Network {
 	s := b.Config

@@ -178,16 +178,18 @@ func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string
 }
 
 // bothWays rejects settings that add causal attention or cross-attention to an encoder.
-func bothWays(s *Settings) {
+func bothWays(s *Settings, positions ...any) {
 	s.Only("is_decoder", false)
+	s.Only("is_causal", false)
 	s.Only("is_encoder_decoder", false)
 	noCross(s)
-	s.Only("position_embedding_type", "absolute")
+	s.Only("position_embedding_type", append(positions, "absolute")...)
 }
 
 // oneWay rejects settings that add an encoder or cross-attention to a decoder.
 func oneWay(s *Settings) {
 	s.Ignore("is_decoder", "pad_token_id")
+	s.Only("is_causal", true)
 	s.Only("is_encoder_decoder", false)
 	noCross(s)
 }

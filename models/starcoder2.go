@@ -21,6 +21,11 @@ func newStarCoder2(b *Builder) Network {
 		plain:      true,
 		shifted:    true,
 	}
+	// Published files repeat these under other names, which transformers ignores.
+	s.Only("activation_function", "gelu", "gelu_pytorch_tanh")
+	s.Only("rms_norm_eps", m.eps)
+	s.Only("norm_type", "layer_norm")
+	s.Only("mlp_type", "default")
 	if m.ffBias = s.Bool("use_bias", true); m.ffBias {
 		m.bias = attn.AllProjections
 	}
