@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -15,7 +17,8 @@ import (
 // cross-encoder has one class; its logit says how well the second text answers the first.
 //
 // A decoder that predicts the next word can be a cross-encoder, too, as in sentence-transformers (LogitScore): it answers
-// yes or no, and its one logit is that of yes minus that of no. Such a Classifier needs a Prompt.
+// with one of two tokens, such as yes and no, and its one logit is that of the first minus that of the second. Such a
+// Classifier needs a Prompt.
 //
 // Several goroutines may use a Classifier at the same time, like an Embedder.
 type Classifier struct {
@@ -32,21 +35,26 @@ type Classifier struct {
 }
 
 // NewClassifier returns a Classifier, or a *FormatError if the head of the model has another task than to classify texts
-// or to predict the next word. The tokens of a decoder's answers are those of the LogitScore in modules.json or, without
-// that, yes and no.
-func NewClassifier(m *Model) (*Classifier, error) {
+// or to predict the next word. answers are the tokens with which a decoder answers, such as "yes" and "no", or only the
+// positive one; without them, they are those of the LogitScore in modules.json, which is then necessary.
+//
+// Differs: sentence-transformers uses yes and no for every decoder without a LogitScore.
+func NewClassifier(m *Model, answers ...string) (*Classifier, error) {
 	head := m.Head()
 	if head == nil {
 		return nil, &FormatError{m.Dir, fmt.Errorf("has no head, want a head for the %s", TextClasses)}
 	}
 	switch head.Task {
 	case NextWord:
-		ids, err := m.answerTokens()
+		ids, err := m.answerTokens(answers)
 		if err != nil {
 			return nil, err
 		}
 		head = &TaskHead{Task: TextClasses, Labels: []string{"yes"}, Pool: pooling("lasttoken"), Layer: answer{head, ids}}
 	case TextClasses:
+		if len(answers) > 0 {
+			return nil, &FormatError{m.Dir, fmt.Errorf("has a head for the %s, want no answers", TextClasses)}
+		}
 	default:
 		return nil, &FormatError{m.Dir, fmt.Errorf("has a head for the %s, want one for the %s", head.Task, TextClasses)}
 	}
@@ -69,24 +77,32 @@ func (a answer) Forward(t *tensor.Tape, last *tensor.Tensor) *tensor.Tensor {
 	return y
 }
 
-// answerTokens returns the token of a positive answer, followed by that of a negative one if that counts.
-func (m *Model) answerTokens() ([]int, error) {
-	modules, err := readModules(m.Dir)
-	path := filepath.Join(m.Dir, PipelineFile)
-	switch {
-	case m.Sizes().Decoder != nil:
+// answerTokens returns the token of a positive answer, followed by that of a negative one if that counts: those of the
+// given names, or else those of the LogitScore.
+func (m *Model) answerTokens(names []string) (ids []int, err error) {
+	if m.Sizes().Decoder != nil {
 		return nil, &FormatError{m.Dir, fmt.Errorf("is an encoder-decoder, want a decoder, or a head for the %s", TextClasses)}
-	case errors.Is(err, fs.ErrNotExist):
+	}
+	if len(names) > 0 {
 		t, err := m.Tokenizer()
 		if err != nil {
 			return nil, err
 		}
-		yes, ok := t.ID("yes")
-		no, also := t.ID("no")
-		if !ok || !also {
-			return nil, &FormatError{m.Dir, fmt.Errorf("its vocabulary lacks yes or no, want these, a LogitScore in modules.json, or a head for the %s", TextClasses)}
+		for _, name := range names {
+			id, ok := t.ID(name)
+			if !ok || len(names) > 2 {
+				return nil, &FormatError{m.Dir, fmt.Errorf("has no answers %s, want one or two tokens of its vocabulary", quote.Text(strings.Join(names, ",")))}
+			}
+			ids = append(ids, id)
 		}
-		return []int{yes, no}, nil
+		return ids, nil
+	}
+	modules, err := readModules(m.Dir)
+	path := filepath.Join(m.Dir, PipelineFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &FormatError{m.Dir, fmt.Errorf("is a decoder, and no modules.json with a LogitScore names the tokens of its answers, "+
+			"want it, or the tokens, such as --answers yes,no of attn rerank, or a head for the %s", TextClasses)}
 	case err != nil:
 		return nil, err
 	case len(modules) != 2 || modules[0].Path != "" || modules[1].kind() != "LogitScore" || !filepath.IsLocal(modules[1].Path):
@@ -97,7 +113,6 @@ func (m *Model) answerTokens() ([]int, error) {
 		return nil, err
 	}
 	s.Only("module_input_name", "causal_logits")
-	var ids []int
 	for _, key := range []string{"true_token_id", "false_token_id"} {
 		if len(ids) == 1 && !s.Has(key) { // the score is one logit
 			break

@@ -100,7 +100,8 @@ func TestClassifierProbabilities(t *testing.T) {
 	}
 }
 
-// What answers a decoder gives is said by modules.json, or by the words yes and no of its vocabulary.
+// The answers of a decoder are the tokens of the LogitScore in modules.json, or those that the caller names. Without
+// either, a model that answers with other tokens than yes and no would get wrong scores.
 func TestAnswerTokens(t *testing.T) {
 	for _, c := range []struct{ file, text, want string }{
 		{"1_LogitScore/config.json", `{"true_token_id": 99}`, "config.json: true_token_id is 99, want 0 to 18"},
@@ -121,7 +122,8 @@ func TestAnswerTokens(t *testing.T) {
 		}
 	}
 	for dir, want := range map[string]string{
-		"decoders/llama3": "no tokenizer", "seq2seq/marian": "is an encoder-decoder, want a decoder, or a head for the classes of a text",
+		"decoders/llama3": "is a decoder, and no modules.json with a LogitScore names the tokens of its answers, want it, or the tokens, such as --answers yes,no",
+		"reranker_words":  "is a decoder, and no modules.json with a LogitScore names the tokens of its answers", "seq2seq/marian": "is an encoder-decoder, want a decoder, or a head for the classes of a text",
 	} {
 		m, err := models.Load("testdata/"+dir, models.Options{})
 		if err != nil {
@@ -129,6 +131,31 @@ func TestAnswerTokens(t *testing.T) {
 		}
 		if _, err := models.NewClassifier(m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", dir, err, want)
+		}
+	}
+}
+
+// Named answers win over those in the files, and must be tokens.
+func TestNamedAnswers(t *testing.T) {
+	for _, c := range []struct {
+		dir     string
+		answers []string
+		want    string
+	}{
+		{"reranker_words", []string{"yes", "no"}, ""},
+		{"reranker_words", []string{"answer"}, ""},
+		{"reranker_score", []string{"no", "yes"}, ""},
+		{"reranker_words", []string{"1", "0"}, `has no answers "1,0", want one or two tokens of its vocabulary`},
+		{"reranker_words", []string{"yes", "no", "who"}, `has no answers "yes,no,who", want one or two tokens of its vocabulary`},
+		{"decoders/llama3", []string{"yes", "no"}, "no tokenizer"},
+		{"bert_rank", []string{"yes", "no"}, "has a head for the classes of a text, want no answers"},
+	} {
+		m, err := models.Load("testdata/"+c.dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := models.NewClassifier(m, c.answers...); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s with %q: error %v, want %s", c.dir, c.answers, err, c.want)
 		}
 	}
 }

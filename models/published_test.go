@@ -258,3 +258,23 @@ func TestPublishedPipelines(t *testing.T) {
 		}
 	}
 }
+
+// docs/models.md lists the repositories.
+func TestPublishedAreListed(t *testing.T) {
+	data, err := os.ReadFile("../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(data), "## Published configurations")
+	words := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(" \n,;", r) })
+	for _, f := range Families() {
+		if strings.HasPrefix(f.Type, "attn-") || f.Type == "olmo3" {
+			continue
+		}
+		for _, p := range readPublished(t, f.Type) {
+			if name := p.Repository; !strings.Contains(name, " ") && !slices.Contains(words, name) && !slices.Contains(words, name+".") {
+				t.Errorf("docs/models.md does not list %s", name)
+			}
+		}
+	}
+}

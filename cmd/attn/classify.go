@@ -55,9 +55,10 @@ func (cmd *classifyCommand) stream(c console) (shards.Stream, error) {
 }
 
 type rerankCommand struct {
-	Model  string `required:"" help:"Directory of a pretrained cross-encoder." placeholder:"DIR"`
-	Scored string `help:"Instead of ranking, measure how well scores rank the pairs of this file: two texts and a number in each line, with tabs between them." placeholder:"FILE" excludes:"file,strict"`
-	Strict bool   `help:"Stop at the first line that cannot be ranked."`
+	Model   string   `required:"" help:"Directory of a pretrained cross-encoder." placeholder:"DIR"`
+	Answers []string `help:"Tokens with which a decoder answers, such as yes,no, if its files do not name them." placeholder:"TOKEN"`
+	Scored  string   `help:"Instead of ranking, measure how well scores rank the pairs of this file: two texts and a number in each line, with tabs between them." placeholder:"FILE" excludes:"file,strict"`
+	Strict  bool     `help:"Stop at the first line that cannot be ranked."`
 	formatFlag
 	File string `arg:"" optional:"" help:"JSON lines with a query and texts; without it, standard input." placeholder:"FILE" stdin:""`
 }
@@ -67,6 +68,7 @@ func (rerankCommand) Help() string {
 
   attn rerank --model ms-marco-MiniLM-L6-v2 found.jsonl > ranked.jsonl
   attn rerank --model Qwen3-Reranker-0.6B --format bfloat16 found.jsonl
+  attn rerank --model Qwen3-Reranker-4B --answers yes,no found.jsonl
   attn rerank --model stsb-roberta-base --scored stsb-test.tsv
 
 A line of the input has a query and the texts that a search has found:
@@ -78,9 +80,10 @@ A line of the output has the numbers of the texts, from 0, and their scores, bes
   [{"text":1,"score":5.2},{"text":0,"score":-9.8}]
 
 The score is the logit of a model with one label or, for a decoder with a chat template for
-a query and a document, the logit of yes minus that of no (or of the tokens of a LogitScore in
-modules.json). Texts with equal scores keep their order. --scored writes Spearman's rank
-correlation × 100 of the scores and the numbers of a file.
+a query and a document, the logit of a positive answer minus that of a negative one: of the
+tokens of a LogitScore in modules.json, or of --answers. Texts with equal scores keep their
+order. --scored writes Spearman's rank correlation × 100 of the scores and the numbers of a
+file.
 A line that cannot be ranked becomes {"error": "…"}; with --strict, it ends the run. Longer
 pairs are truncated, the longer text first. See docs/scale.md for details.`
 }
@@ -97,7 +100,7 @@ func (cmd *rerankCommand) streams() bool { return cmd.File == "" && cmd.Scored =
 func (cmd *rerankCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag)
+	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +118,7 @@ func (cmd *rerankCommand) measure(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag)
+	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
 	if err != nil {
 		return err
 	}
@@ -132,13 +135,13 @@ func (cmd *rerankCommand) measure(ctx context.Context, c console) error {
 	return err
 }
 
-// loadClassifier loads a model with a head for texts.
-func loadClassifier(c console, dir string, f formatFlag) (*models.Classifier, error) {
+// loadClassifier loads a model with a head for texts, or a decoder with the tokens of its answers.
+func loadClassifier(c console, dir string, f formatFlag, answers ...string) (*models.Classifier, error) {
 	m, err := load(c, models.Load, dir, f.options())
 	if err != nil {
 		return nil, err
 	}
-	classifier, err := models.NewClassifier(m)
+	classifier, err := models.NewClassifier(m, answers...)
 	if err != nil || m.Head().Task != models.NextWord {
 		return classifier, err
 	}

@@ -23,7 +23,11 @@ func TestPair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := models.NewClassifier(m)
+		var answers []string
+		if name == "reranker_words" { // whose files do not name them
+			answers = []string{"yes", "no"}
+		}
+		c, err := models.NewClassifier(m, answers...)
 		if err != nil {
 			t.Fatal(err)
 		}
