@@ -30,6 +30,7 @@ func newGPTNeoX(b *Builder) Network {
 	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	act, eps := s.Activation("hidden_act", "gelu"), s.Eps("layer_norm_eps", 1e-5)
 	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rotary_emb_base", 10000), sizes: z, partial: true, usual: "rotary_pct"}
+	s.Only("rope_theta", r.theta) // saved beside it by transformers 4.48, not read
 	position, tokens := r.position(b.tokens)
 	z.Positions = tokens
 	parallel := s.Bool("use_parallel_residual", true)

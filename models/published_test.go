@@ -114,6 +114,7 @@ func TestPublishedSettingsOtherValues(t *testing.T) {
 		{"gpt2", "is_causal", false, "is_causal is false, want true or none"},
 		{"llama", "max_sequence_length", 1024, "max_sequence_length is 1024, want 2048 or none"},
 		{"llama", "is_causal", false, "is_causal is false, want true or none"},
+		{"gpt_neox", "rope_theta", 1e6, "rope_theta is 1000000, want 10000 or none"},
 		{"qwen2", "use_mrope", true, "use_mrope is true, want false or none"},
 		{"qwen3", "is_causal", false, "is_causal is false, want true or none"},
 		{"qwen3_moe", "qkv_bias", true, "qkv_bias is true, want false or none"},
