@@ -92,6 +92,7 @@ var order = []string{
 	"site/lesson",
 	"site",
 	"internal/tools/fma",
+	"internal/tools/mutants",
 	"internal/tools/targets",
 	"internal/tools/words",
 	"bench/history", // repository tools, like those before them
