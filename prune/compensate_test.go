@@ -222,3 +222,12 @@ func TestRidgeOfOddInputs(t *testing.T) {
 		t.Errorf("NaN: error %v", err)
 	}
 }
+
+// A singular matrix has no factor: a pivot of 0 would make solutions of NaN.
+func TestCholeskySingular(t *testing.T) {
+	for _, a := range [][]float64{{0}, {4, 2, 2, 1}} {
+		if err := cholesky(slices.Clone(a), int(math.Sqrt(float64(len(a))))); !errors.Is(err, errNotFinite) {
+			t.Errorf("%v: error %v", a, err)
+		}
+	}
+}

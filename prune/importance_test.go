@@ -307,24 +307,29 @@ func TestImportanceOfNaN(t *testing.T) {
 	}
 }
 
-// broken is a model whose loss is NaN although its gradients are finite.
-type broken struct{ *toy }
+// broken is a model whose loss is NaN or infinite although its gradients are finite.
+type broken struct {
+	*toy
+	added float64
+}
 
 func (m broken) Run(t *tensor.Tape, i int, p Pass) Outcome {
 	o := m.toy.Run(t, i, p)
-	o.Loss = tensor.Shift(t, o.Loss, float32(nan))
+	o.Loss = tensor.Shift(t, o.Loss, float32(m.added))
 	return o
 }
 
 // If the loss is not finite, the scores from gradients are NaN, even where the gradients are finite.
 func TestImportanceOfBrokenLoss(t *testing.T) {
-	m := broken{paper(t, 1, 1)}
-	list, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{Gradient, Taylor, Fisher}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range list {
-		wantScores(t, s.Method.String(), s.Values, map[string][]float64{"a": {nan, nan}, "b": {nan, nan}}, 0)
+	for _, added := range []float64{nan, math.Inf(1), math.Inf(-1)} {
+		m := broken{paper(t, 1, 1), added}
+		list, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{Gradient, Taylor, Fisher}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			wantScores(t, s.Method.String(), s.Values, map[string][]float64{"a": {nan, nan}, "b": {nan, nan}}, 0)
+		}
 	}
 }
 

@@ -68,7 +68,9 @@ func run(packages []string, clean bool) error {
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if *only != "" {
 		all = slices.DeleteFunc(all, func(m *mutant) bool { return m.id() != *only })
-		equivalent, done = nil, nil
+		if equivalent, done = nil, nil; len(all) == 0 {
+			return fmt.Errorf("no mutant of %s has the name %s", strings.Join(packages, " "), *only)
+		}
 	}
 	tried, killed, same := 0, 0, 0
 	for _, m := range all {
