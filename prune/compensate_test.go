@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
 )
 
 // lossy is an output map of 4 heads of 3, with outputs that depend on each other, so that the remaining heads can make up
@@ -229,5 +230,42 @@ func TestCholeskySingular(t *testing.T) {
 		if err := cholesky(slices.Clone(a), int(math.Sqrt(float64(len(a))))); !errors.Is(err, errNotFinite) {
 			t.Errorf("%v: error %v", a, err)
 		}
+	}
+}
+
+// Without strengths, Ridge chooses among those that its comment names, each of which is best for some data; without data
+// to choose by it takes the largest.
+func TestRidgeStrengths(t *testing.T) {
+	kept := keptOf(true, false, true, true)
+	strengths := []float64{1e-4, 1e-3, 1e-2, 0.1, 1}
+	chosen := map[float64]bool{}
+	for rows := range 40 {
+		solve := func(strengths ...float64) []float32 {
+			l := newLossy(rand.New(rand.NewPCG(uint64(rows), 3)), kept, true)
+			l.Fit, l.Check = NewMoments(12), NewMoments(12)
+			l.Fit.Add(slices.Concat(l.x[:rows]...)) // few: a penalty helps
+			l.Check.Add(slices.Concat(l.x[40 : 40+rows]...))
+			if rows == 0 {
+				l.Fit.Add(slices.Concat(l.x[:40]...))
+			}
+			if err := Ridge(strengths...)(l.OutputMap); err != nil {
+				t.Fatal(err)
+			}
+			return l.Weight.Data()
+		}
+		got := solve()
+		if rows == 0 {
+			tensortest.Same(t, "without data to choose by", got, solve(1))
+			continue
+		}
+		tensortest.Same(t, "default", got, solve(strengths...))
+		for _, s := range strengths {
+			if slices.Equal(got, solve(s)) {
+				chosen[s] = true
+			}
+		}
+	}
+	if len(chosen) != len(strengths) {
+		t.Errorf("chosen are only %v", chosen)
 	}
 }
