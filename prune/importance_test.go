@@ -375,6 +375,16 @@ func TestImportanceInterrupted(t *testing.T) {
 	}
 }
 
+// A subject that does not use the tape is not run after an interruption.
+func TestImportanceInterruptedWithoutTape(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := &talker{layer: paper(t).layers[0]}
+	if _, err := Importance(ctx, m, ImportanceOptions{Methods: []Method{Confidence}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+}
+
 // deaf is a model that ignores the gates and the observer of a Pass.
 type deaf struct{ *toy }
 

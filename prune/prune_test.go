@@ -52,6 +52,7 @@ func TestOrder(t *testing.T) {
 		{[]float64{nan, -1, nan}, []float64{2, nan, 9, 9}, "a1 b2 b3 a0", "a1 b2 b3 a0 a2 b0 b1"},
 		{nil, []float64{0, 0}, "b0 b1 a0 a1", "b0 b1 a0 a1 a2 b2 b3"},
 		{[]float64{math.Inf(-1), 0, 1}, []float64{1, -9, 1, -9}, "a0 b0 b1 a1", "a0 b0 b1 b2 b3 a1 a2"},
+		{[]float64{3e-20, 1e-20, 2e-20}, []float64{1, 1, 1, 1}, "a1 a2 b0 b1", "a1 a2 a0 b0 b1 b2 b3"}, // tiny scores
 	} {
 		s := Scores{Values: map[string][]float64{"a": c.a, "b": c.b}}
 		if got := list(Order(layers, s, false)); got != c.order {

@@ -36,6 +36,20 @@ func TestLargeFloats(t *testing.T) {
 	}
 }
 
+// A slice that is too short is replaced by a longer one, so that rounds with growing requests keep only the last.
+func TestLargeFloatsThatGrow(t *testing.T) {
+	const large = 500_009
+	tape := tensor.NewTape(tensor.Infer)
+	var longest *float32
+	for n := large; n <= 8*large; n *= 2 {
+		longest = &tape.Floats(n)[0]
+		tape.Reset()
+	}
+	if &tape.Floats(large)[0] != longest {
+		t.Error("a shorter slice was kept beside the longest")
+	}
+}
+
 func TestFloatsAreApart(t *testing.T) {
 	tape := tensor.NewTape(tensor.Infer)
 	for range 2 {
