@@ -19,7 +19,7 @@ func TestReadLines(t *testing.T) {
 		most   int
 		want   string // columns separated by |, lines by /; or an error
 	}{
-		{text, "\uFEFFa\tb \r\n\n  c\n\uFEFFd\n", 9, "a\tb/c/d"},
+		{text, "\uFEFFa\tb \r\n\n  c\n\uFEFFd\t\uFEFFe\n", 9, "a\tb/c/d\te"},
 		{text, "a\nb\nc\n", 2, "a/b"},
 		{classes, " a \tyes\nb\tc\tno\t\n", 9, "a|yes/b|c|no"},
 		{pairs, "a\tb\tfrom there\t\n", 9, "a|b|from there"},

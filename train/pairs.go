@@ -19,8 +19,8 @@ const LongestText = 4000
 func TooLong(p seq2seq.Pair) bool { return max(len(p.Source), len(p.Target)) > LongestText }
 
 // ReadPairs reads sentence pairs, one per line: source, a tab, target, in UTF-8. It ignores further columns, because the
-// collections of manythings.org have a licence there. It trims white space around a text, and skips blank lines, a byte
-// order mark at the start of a line and carriage returns before newlines. Lines end in LF or CRLF: a carriage return
+// collections of manythings.org have a licence there. It trims white space around a text, and skips blank lines, byte
+// order marks at the start of a line or column, and carriage returns before newlines. Lines end in LF or CRLF: a carriage return
 // anywhere else is an error, because a file with lines ending in CR would be read as a single pair.
 //
 // Errors: invalid content gives a *seq2seq.InputError with name and the line number; an error of r itself is

@@ -28,6 +28,7 @@ func TestReadPairs(t *testing.T) {
 		{"carriage returns", "Go.\tVa !\r\nRun!\tCours !\r\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
 		{"a carriage return too many", "Go.\tVa !\r\r\nRun!\tCours !\r", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
 		{"byte order marks", "\uFEFFGo.\tVa !\n\uFEFFRun!\tCours !\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
+		{"in columns", "\uFEFFGo.\t\uFEFF\uFEFFVa !\t\uFEFFCC\nRun!\t\uFEFFCours !\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}, {Source: "Run!", Target: "Cours !"}}},
 		{"blank lines", "\n  \nGo.\tVa !\n\r\n\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
 		{"white space around", " Go. \t Va !\u00a0\n", []seq2seq.Pair{{Source: "Go.", Target: "Va !"}}},
 		{"long line", long + "\t" + long, []seq2seq.Pair{{Source: long, Target: long}}},
@@ -135,8 +136,10 @@ func FuzzReadPairs(f *testing.F) {
 			}
 			again.WriteString(p.Source + "\t" + p.Target + "\n")
 		}
-		// A line loses one mark at its start, so a source that still starts with one loses that when it is read again.
-		marked := slices.ContainsFunc(pairs, func(p seq2seq.Pair) bool { return strings.HasPrefix(p.Source, "\uFEFF") })
+		// A mark after white space is removed when the trimmed text is read again.
+		marked := slices.ContainsFunc(pairs, func(p seq2seq.Pair) bool {
+			return strings.HasPrefix(p.Source, "\uFEFF") || strings.HasPrefix(p.Target, "\uFEFF")
+		})
 		if got, err := ReadPairs(&again, "f"); !marked && (err != nil || !reflect.DeepEqual(got, pairs)) {
 			t.Fatalf("read again: %q, %v, want %q", got, err, pairs)
 		}

@@ -15,10 +15,30 @@ type Line struct {
 	Err  error  // why the line is invalid
 }
 
-// ParseLine checks a line of text, which may have the given number of bytes. It removes the line ending, LF or CRLF, and
-// a byte order mark at the start: any line may have one, because files are concatenated and cut into shards.
+const mark = "\uFEFF" // byte order mark
+
+// Unmark removes byte order marks at the start of each line and column of a text. They are inside of files because
+// files are concatenated, cut into shards, and joined column by column.
+func Unmark(text string) string {
+	if !strings.Contains(text, mark) {
+		return text
+	}
+	kept := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		n := len(kept)
+		if strings.HasPrefix(text[i:], mark) && (n == 0 || kept[n-1] == '\n' || kept[n-1] == '\t') {
+			i += len(mark) - 1
+		} else {
+			kept = append(kept, text[i])
+		}
+	}
+	return string(kept)
+}
+
+// ParseLine checks a line of text, which may have the given number of bytes, without the line ending, LF or CRLF, and
+// without byte order marks (Unmark).
 func ParseLine(line string, most int) Line {
-	text := strings.TrimPrefix(strings.TrimRight(strings.TrimSuffix(line, "\n"), "\r"), "\uFEFF")
+	text := Unmark(strings.TrimRight(strings.TrimSuffix(line, "\n"), "\r"))
 	err := valid(text, most)
 	if err == nil && strings.Contains(text, "\r") { // would turn one line into several
 		err = errors.New("carriage return inside the line, want lines that end in LF or CRLF")
@@ -43,7 +63,7 @@ func ReadLine(r *bufio.Reader, most int, strict bool) (l Line, there bool, err e
 		piece, err = r.ReadSlice('\n')
 		there = there || len(piece) > 0
 		// A line that is too long is discarded; it is longer by its line ending and a byte order mark at most.
-		if long = long || len(b)+len(piece) > most+len("\uFEFF\r\n"); !long {
+		if long = long || len(b)+len(piece) > most+len(mark+"\r\n"); !long {
 			b = append(b, piece...)
 		} else if b = nil; strict {
 			return Line{Err: tooLong(most)}, true, errTooLong

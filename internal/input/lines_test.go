@@ -10,14 +10,16 @@ import (
 	"testing/iotest"
 )
 
-// Lines are numbered and checked, and a byte order mark is removed from the start of each.
+// Lines are numbered and checked, and a byte order mark is removed from the start of each line and column.
 func TestEachLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                                 "[] <nil>",
 		"a\nb":                             "[1:a 2:b] <nil>",
 		"\n\na\r\r\n \n":                   "[1: 2: 3:a 4: ] <nil>",
 		"\ufeffa\n\ufeffb\n\ufeff\n\ufeff": "[1:a 2:b 3: 4:] <nil>",
-		"a\ufeff\n\ufeff\ufeffb":           "[1:a\ufeff 2:\ufeffb] <nil>",
+		"a\ufeff\n\ufeff\ufeffb":           "[1:a\ufeff 2:b] <nil>",
+		"a\t\ufeffb\n\ufeff\t\ufeff\tc":    "[1:a\tb 2:\t\tc] <nil>",
+		"\t\ufeff\xff":                     "[] in:1: invalid UTF-8",
 		"\ufeffabcdef\r\n\ufeffabcdef":     "[1:abcdef 2:abcdef] <nil>",
 		"a\nabcdefg":                       "[1:a] in:2: longer than 6 bytes",
 		"a\n\xef\xbb\xbe\xff":              "[1:a] in:2: invalid UTF-8",

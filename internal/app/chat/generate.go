@@ -106,7 +106,7 @@ func (g *Generator) AnswerLines(ctx context.Context, name string, in io.Reader) 
 	return cmp.Or(failed, err)
 }
 
-// ReadPrompt reads an input as one prompt, without a byte order mark at its start and the line breaks at its end.
+// ReadPrompt reads an input as one prompt, without byte order marks and the line breaks at its end.
 func ReadPrompt(name string, in io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(in, LongestPrompt+1))
 	switch {
@@ -115,7 +115,7 @@ func ReadPrompt(name string, in io.Reader) (string, error) {
 	case len(data) > LongestPrompt:
 		return "", input.Errorf(name, "more than %d bytes, want a prompt", LongestPrompt)
 	}
-	return strings.TrimPrefix(strings.TrimRight(string(data), "\r\n"), "\uFEFF"), nil
+	return input.Unmark(strings.TrimRight(string(data), "\r\n")), nil
 }
 
 // fits returns an error if a prompt is too long for the model.

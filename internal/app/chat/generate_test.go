@@ -123,7 +123,7 @@ func TestConverse(t *testing.T) {
 }
 
 func TestReadPrompt(t *testing.T) {
-	if text, err := ReadPrompt("input", strings.NewReader("\ufeffa\nb \r\n\n")); text != "a\nb " || err != nil {
+	if text, err := ReadPrompt("input", strings.NewReader("\ufeffa\n\ufeffb \r\n\n")); text != "a\nb " || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := ReadPrompt("input", strings.NewReader(strings.Repeat("a", LongestPrompt+1))); err == nil {
