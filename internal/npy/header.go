@@ -22,10 +22,9 @@ type array struct {
 	count   int // number of elements
 }
 
-// The dictionary of a header, with spaces between any two tokens and its keys in any order. A number may end in L, as
-// Python 2 wrote it.
+// The dictionary of a header, with spaces between any two tokens and its keys in any order.
 const (
-	number = ` *(?:0|[1-9][0-9]*)L? *`
+	number = ` *(?:0|[1-9][0-9]*) *`
 	descr  = `(?:'descr'|"descr") *: *(?:'([^'\\\n]*)'|"([^"\\\n]*)"|(\[[^\]\n]*\]))`
 	order  = `(?:'fortran_order'|"fortran_order") *: *(True|False)`
 	shape  = `(?:'shape'|"shape") *: *\(( *|(?:` + number + `,)+(?:` + number + `| *))\)`
@@ -77,7 +76,7 @@ func parseHeader(text string) (h array, err error) {
 	h.fortran = *found[3] == "True"
 	h.shape = []int{}
 	for axis := range strings.SplitSeq(*found[4], ",") {
-		if axis = strings.TrimSuffix(strings.Trim(axis, " "), "L"); axis == "" {
+		if axis = strings.Trim(axis, " "); axis == "" {
 			continue // after the last comma
 		}
 		n, err := strconv.ParseUint(axis, 10, strconv.IntSize-1)

@@ -25,8 +25,8 @@ import (
 
 const (
 	magic     = "\x93NUMPY"
-	maxRank   = 64 // NumPy's limit
-	maxHeader = math.MaxUint16
+	maxRank   = 64     // NumPy's limits
+	maxHeader = 10_000 // bytes
 
 	// maxCount is far above any real array. Axes of size zero are not counted, so that the product of any axes does
 	// not overflow.
