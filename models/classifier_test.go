@@ -53,7 +53,7 @@ func TestClassifier(t *testing.T) {
 	}
 	got := c.Logits(tensor.NewTape(tensor.Infer), together)
 	for i, one := range all {
-		want := c.Model.Head().Of(nil, c.Model.Hidden(nil, one, models.Run{}), one.Lens()).Data()
+		want := c.Model.Head().Of(nil, c.Model.Hidden(nil, one, models.Run{}), one).Data()
 		if row := got.Data()[i*3:][:3]; !slices.Equal(row, want) {
 			t.Errorf("logits %d are %v, alone %v", i, row, want)
 		}

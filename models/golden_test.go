@@ -144,7 +144,7 @@ func outputs(m *models.Model, x models.Batch) map[string]*tensor.Tensor {
 		States: func(n int, x *tensor.Tensor) { all[fmt.Sprintf("want.hidden.%d", n)] = x.Clone() },
 	})
 	if h := m.Head(); h != nil {
-		all["want.logits"] = h.Of(nil, hidden, x.Lens())
+		all["want.logits"] = h.Of(nil, hidden, x)
 	}
 	return all
 }

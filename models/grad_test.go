@@ -25,7 +25,7 @@ func TestGradients(t *testing.T) {
 		}
 		g := openGolden(t, dir)
 		logits := func(tape *tensor.Tape) *tensor.Tensor {
-			return m.Head().Of(tape, m.Hidden(tape, g.x, models.Run{}), g.x.Lens())
+			return m.Head().Of(tape, m.Hidden(tape, g.x, models.Run{}), g.x)
 		}
 		tape := tensor.NewTape(tensor.Eval)
 		tape.Backward(tensor.Sum(tape, tensor.Square(tape, logits(tape))), nil)

@@ -18,6 +18,9 @@ type TaskHead struct {
 	Layer Layer
 	// Pool combines the states of the tokens of a text; nil means that Layer reads the states of all tokens.
 	Pool *Pooling
+	// Padding are tokens that Pool leaves out at the end of a text, even if the tokenizer appends them: transformers
+	// takes the pad_token_id of a decoder for padding there, also where it is the end token.
+	Padding []int
 }
 
 // Logits applies the Layer.
@@ -25,9 +28,15 @@ func (h *TaskHead) Logits(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor 
 	return h.Layer.Forward(t, hidden)
 }
 
-// Of returns the logits of hidden states [B L D] of sequences of the given lengths. Gradients flow to hidden.
-func (h *TaskHead) Of(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
+// Of returns the logits of the hidden states [B L D] of a batch. Gradients flow to hidden.
+func (h *TaskHead) Of(t *tensor.Tape, hidden *tensor.Tensor, x Batch) *tensor.Tensor {
 	if h.Pool != nil {
+		lens := x.Lens()
+		for i, ids := range x.IDs {
+			for lens[i] > 1 && slices.Contains(h.Padding, ids[lens[i]-1]) {
+				lens[i]--
+			}
+		}
 		hidden = h.Pool.Forward(t, hidden, lens)
 	}
 	return h.Logits(t, hidden)

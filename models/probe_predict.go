@@ -202,7 +202,7 @@ func (a headAim) onModel(m *Model) (aim, error) {
 // each has many logits. If a text has one row of logits, states are these logits.
 func (a headAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
 	if !a.head.Task.PerToken() {
-		return a.head.Of(t, hidden, b.x.Lens())
+		return a.head.Of(t, hidden, b.x)
 	}
 	rows := tensor.Reshape(t, hidden, hidden.Dim(0)*hidden.Dim(1), hidden.Dim(2))
 	if len(b.places) < rows.Dim(0) { // otherwise all rows count, in order

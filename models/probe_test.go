@@ -77,7 +77,7 @@ func TestProbeLoss(t *testing.T) {
 		m := p.Model()
 		want, terms := 0., 0
 		for _, e := range randomExamples(m, 23) {
-			logits := m.Head().Of(nil, m.Hidden(nil, models.Batch{IDs: [][]int{e.IDs}}, models.Run{}), []int{len(e.IDs)})
+			logits := m.Head().Of(nil, m.Hidden(nil, models.Batch{IDs: [][]int{e.IDs}}, models.Run{}), models.Batch{IDs: [][]int{e.IDs}})
 			width := logits.Dim(-1)
 			for i, target := range e.Targets {
 				if target == models.Ignore {

@@ -121,7 +121,7 @@ func TestReference(t *testing.T) {
 
 // rightOf returns the number of targets of an example for which no class is more likely.
 func rightOf(m *Model, e Example) int {
-	logits := m.Head().Of(nil, m.Hidden(nil, Batch{IDs: [][]int{e.IDs}}, Run{}), []int{len(e.IDs)})
+	logits := m.Head().Of(nil, m.Hidden(nil, Batch{IDs: [][]int{e.IDs}}, Run{}), Batch{IDs: [][]int{e.IDs}})
 	classes := logits.Dim(logits.Rank() - 1)
 	n := 0
 	for i, target := range e.Targets {

@@ -167,7 +167,10 @@ func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string
 		labels := b.Config.Labels()
 		b.wantClass("SequenceClassification")
 		s.logits = nil
-		s.head = &TaskHead{Task: TextClasses, Labels: labels, Layer: b.Matrix("score", s.sizes.Width, len(labels)), Pool: pooling("lasttoken")}
+		s.head = &TaskHead{
+			Task: TextClasses, Labels: labels, Layer: b.Matrix("score", s.sizes.Width, len(labels)),
+			Pool: pooling("lasttoken"), Padding: padding(b.Config),
+		}
 	case tied:
 		b.Tied(b.Name(name+".weight"), embeddings)
 	case b.bare() && !b.Has(name+".weight"):
@@ -175,6 +178,20 @@ func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string
 	default:
 		s.logits = b.Matrix(name, s.sizes.Width, s.sizes.Vocabulary)
 	}
+}
+
+// padding returns the pad_token_id of a decoder, or nothing. null means that there is none; a file without it has that of
+// its family.
+//
+// Source: the configuration classes of transformers.
+func padding(s *Settings) []int {
+	usual, given := map[string]int{
+		"gemma": 0, "gemma2": 0, "gemma3_text": 0, "olmo2": 1, "olmo3": 1, "phi3": 32000, "smollm3": 128004,
+	}[s.Text("model_type", "")]
+	if s.null("pad_token_id") || !given && !s.Has("pad_token_id") {
+		return nil
+	}
+	return []int{s.Int("pad_token_id", usual)}
 }
 
 // bothWays rejects settings that add causal attention or cross-attention to an encoder.

@@ -250,6 +250,12 @@ case("gemma2_text", "Gemma2ForSequenceClassification", DECODER | LABELS | dict(q
 case("gpt2_text", "GPT2ForSequenceClassification",
      dict(n_embd=12, n_layer=2, n_head=3, n_positions=64, vocab_size=43, pad_token_id=0) | LABELS, NEAR)
 
+# The padding token also ends texts, is within one, and is all of another.
+ENDED = dict(ids=[[2, 17, 3, 5, 41, 11, 3], [2, 36, 8, 3, 3, 3, 3], [3, 3, 3, 3, 3, 3, 3], [2, 17, 3, 5, 3, 3, 3]], lens=[7, 5, 2, 4])
+case("llama_ended", "LlamaForSequenceClassification", DECODER | LABELS | dict(pad_token_id=3), ENDED)
+case("gpt2_ended", "GPT2ForSequenceClassification",
+     dict(n_embd=12, n_layer=2, n_head=3, n_positions=64, vocab_size=43, pad_token_id=3) | LABELS, ENDED)
+
 
 # ---------------------------------------------------------------- writing
 

@@ -79,7 +79,7 @@ func Run(ctx context.Context, m *models.Model, x models.Batch) (*safetensors.Fil
 			if !h.Task.PerToken() {
 				written = nil
 			}
-			add("logits", h.Of(tape, hidden, x.Lens()), written)
+			add("logits", h.Of(tape, hidden, x), written)
 		}
 	}); err != nil {
 		return nil, err
