@@ -33,6 +33,7 @@ type Builder struct {
 type building struct {
 	*directory
 	plan     bool       // only names and shapes are checked; no tensor is read
+	tensors  int        // of the file
 	rng      *rand.Rand // draws the parameters, in the second call without files
 	size     int        // numbers in the tensors so far, without files
 	model    *Model     // which has the tensors that the new model may have, without files
@@ -47,7 +48,11 @@ type building struct {
 }
 
 func newBuilder(s *directory, plan bool) *Builder {
-	return &Builder{Config: s.settings, building: &building{directory: s, plan: plan, read: map[string]bool{}}}
+	b := &building{directory: s, plan: plan, read: map[string]bool{}}
+	if s.r != nil {
+		b.tensors = len(s.r.Tensors())
+	}
+	return &Builder{Config: s.settings, building: b}
 }
 
 // At returns a Builder that adds prefix and a dot to all tensor names. If prefix is empty, it
@@ -105,8 +110,8 @@ func (b *Builder) Count(key string) int {
 	if b.r == nil {
 		return n
 	}
-	if most := len(b.r.Tensors()); n > most {
-		b.Config.Fail(key, "is %d, but the file has %d tensors", n, most)
+	if n > b.tensors {
+		b.Config.Fail(key, "is %d, but the file has %d tensors", n, b.tensors)
 		return 1
 	}
 	return n
@@ -156,7 +161,7 @@ func (b *Builder) want(name string, shape ...int) bool {
 	switch {
 	case !there:
 		b.mismatch.Missing = append(b.mismatch.Missing, name)
-		if len(b.mismatch.Missing) > max(1000, len(b.r.Tensors())) {
+		if len(b.mismatch.Missing) > max(1000, b.tensors) {
 			panic(hopeless{})
 		}
 	case !slices.Equal(info.Shape, shape):
