@@ -238,3 +238,17 @@ func TestPositionedSequenceFirst(t *testing.T) {
 		tensortest.Same(t, name+": weights", got.Weights.Data(), want.Weights.Data())
 	}
 }
+
+// A position does not change the caller's tensor, of either rank.
+func TestApplyPositionKeepsItsArgument(t *testing.T) {
+	for _, shape := range [][]int{{2, 3, 5, 8}, {2, 5, 8}} {
+		x := tensor.Randn(newRand(3), shape...)
+		before := slices.Clone(x.Data())
+		for _, tape := range []*tensor.Tape{nil, tensor.NewTape(tensor.Infer), tensor.NewTape(tensor.Eval)} {
+			y := attn.ApplyPosition(tape, &position.RoPE{}, x, attn.Query, attn.Positions{Offsets: []int{7}})
+			if !slices.Equal(x.Data(), before) || slices.Equal(y.Data(), before) {
+				t.Errorf("%v: the argument has changed, or the result is equal to it", shape)
+			}
+		}
+	}
+}

@@ -491,3 +491,29 @@ func difference(x, want []float32) float64 {
 	}
 	return math.Sqrt(d / size)
 }
+
+// The results of a query, subnormal ones included, do not depend on whether another query or its result is infinite.
+// Where the processor multiplies pairs of bfloat16, it flushes subnormal numbers, and products that need care do not.
+func TestInfiniteNeighbours(t *testing.T) {
+	rng := newRand(21)
+	for _, format := range []tensor.Format{tensor.Float32, tensor.BFloat16} {
+		q, k, v := tensor.Randn(rng, 1, 1, 9, 32), tensor.Randn(rng, 1, 1, 40, 32), tensor.Randn(rng, 1, 1, 40, 32)
+		for i := range v.Data() {
+			v.Data()[i] *= 1e-38
+		}
+		run := func(q *tensor.Tensor) []float32 {
+			return attn.Attend(nil, q, k, v, attn.Options{Format: format}).Out.Data()
+		}
+		want := run(q)
+		for _, bad := range []float32{float32(math.Inf(1)), float32(math.NaN())} {
+			other := q.Clone()
+			other.Data()[5*32+3] = bad
+			got := run(other)
+			for i := range want {
+				if i/32 != 5 && math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+					t.Fatalf("%v: element %d of query %d is %g beside a query with %v, want %g", format, i%32, i/32, got[i], bad, want[i])
+				}
+			}
+		}
+	}
+}

@@ -114,10 +114,14 @@ func (m *Moments) mean() []float64 {
 // https://arxiv.org/abs/2312.11983.
 func Mean() Compensation {
 	return func(m OutputMap) error {
-		if m.Bias == nil {
+		all, err := m.both()
+		switch {
+		case err != nil:
+			return err
+		case m.Bias == nil:
 			return m.clear()
 		}
-		mean := m.Fit.and(m.Check).mean()
+		mean := all.mean()
 		for d, row := range m.rows() {
 			sum := 0.
 			for j, w := range row {
@@ -143,7 +147,11 @@ func Ridge(strengths ...float64) Compensation {
 		strengths = []float64{1e-4, 1e-3, 1e-2, 0.1, 1}
 	}
 	return func(m OutputMap) error {
-		all, kept := m.Fit.and(m.Check), []int{}
+		all, err := m.both()
+		if err != nil {
+			return err
+		}
+		kept := []int{}
 		for j, k := range m.Kept {
 			if k {
 				kept = append(kept, j)
@@ -186,6 +194,22 @@ func Ridge(strengths ...float64) Compensation {
 		}
 		return nil
 	}
+}
+
+// both returns the moments of both halves, or an error if they are not finite.
+func (m OutputMap) both() (*Moments, error) {
+	all := m.Fit.and(m.Check)
+	total := 0.
+	for i := range all.size {
+		total += all.sum[i] - all.sum[i] // 0, or NaN
+		for _, v := range all.square[i*all.size:][:i+1] {
+			total += v - v
+		}
+	}
+	if total != 0 {
+		return nil, errors.New("the outputs of its heads are not finite")
+	}
+	return all, nil
 }
 
 // rows returns the rows of the weight.

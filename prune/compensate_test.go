@@ -269,3 +269,26 @@ func TestRidgeStrengths(t *testing.T) {
 		t.Errorf("chosen are only %v", chosen)
 	}
 }
+
+// Outputs that are not finite are an error of every compensation, also where no head remains, and change nothing.
+func TestCompensationOfInfinities(t *testing.T) {
+	for how, compensate := range Compensations() {
+		for _, kept := range [][]bool{{true, false}, {false, false}} {
+			for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+				m := OutputMap{
+					Weight: tensor.New([]float32{1, 2, 3, 4}, 2, 2), Bias: tensor.New([]float32{5, 6}, 2), Kept: kept,
+					Fit: NewMoments(2), Check: NewMoments(2),
+				}
+				m.Fit.Add([]float32{1, 2, 3, bad})
+				m.Check.Add([]float32{1, 2, 3, 4})
+				const want = "the outputs of its heads are not finite"
+				if err := compensate(m); err == nil || err.Error() != want {
+					t.Errorf("%s of %v, kept %v: error %v, want %s", how, bad, kept, err, want)
+				}
+				if !slices.Equal(m.Weight.Data(), []float32{1, 2, 3, 4}) || !slices.Equal(m.Bias.Data(), []float32{5, 6}) {
+					t.Errorf("%s of %v, kept %v: the map has changed", how, bad, kept)
+				}
+			}
+		}
+	}
+}

@@ -109,3 +109,22 @@ func roundedToBFloat16(x float32) float32 {
 	bits := math.Float32bits(x)
 	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
 }
+
+// Maps of several formats in one call do not share rounded inputs.
+func TestLinearsOfSeveralFormats(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	x := tensor.Randn(r, 5, 140)
+	for _, first := range tensor.Formats() {
+		var maps []tensor.Affine
+		for _, f := range append([]tensor.Format{first}, tensor.Formats()...) {
+			w := tensor.NewPacked(33, 140, f)
+			w.SetRows(0, tensor.Randn(r, 33, 140).Data())
+			maps = append(maps, tensor.Affine{Weight: w})
+		}
+		for i, y := range tensor.Linears(nil, x, maps) {
+			if want := maps[i].Weight.Linear(nil, x, nil); !slices.Equal(y.Data(), want.Data()) {
+				t.Errorf("%v after %v: other bits than alone", maps[i].Weight.Format(), first)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package flash
 
 import (
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -78,6 +79,16 @@ func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
 	if *started && !simd.Finite(all.acc) {
+		// Other rows keep their results: in bfloat16, careful products do not flush subnormal numbers as others may.
+		before := partial{slices.Clone(all.shift), slices.Clone(all.sum), slices.Clone(all.acc)}
+		defer func() {
+			for k := range n {
+				if acc := before.acc[k*a.EV:][:a.EV]; simd.Finite(acc) {
+					all.shift[k], all.sum[k] = before.shift[k], before.sum[k]
+					copy(all.acc[k*a.EV:], acc)
+				}
+			}
+		}()
 		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 			if w.loadPage(a, t, n, b) {

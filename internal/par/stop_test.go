@@ -46,3 +46,52 @@ func TestStopped(t *testing.T) {
 	}()
 	_ = par.Stopped(func() { panic("other") })
 }
+
+// A context that has ended before Share has ended for workers at once.
+func TestShareAfterTheEnd(t *testing.T) {
+	for range 1000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if shared, stop := par.Share(ctx); !errors.Is(shared.Err(), context.Canceled) || stop == nil {
+			t.Fatalf("error %v of a context that has ended", shared.Err())
+		}
+	}
+}
+
+// There are no more threads than processors.
+func TestThreadsAreUsable(t *testing.T) {
+	defer func(usable, procs int) { par.Usable = usable; runtime.GOMAXPROCS(procs) }(par.Usable, runtime.GOMAXPROCS(7))
+	for usable, want := range map[int]int{3: 3, 7: 7, 12: 7} {
+		if par.Usable = usable; par.Threads() != want {
+			t.Errorf("%d threads on %d processors with GOMAXPROCS 7, want %d", par.Threads(), usable, want)
+		}
+	}
+}
+
+// After a panic, no further chunk starts: only those in progress on other threads end.
+func TestNoChunkAfterAPanic(t *testing.T) {
+	const n, procs = 1000, 4
+	defer func(usable, procs int) { par.Usable = usable; runtime.GOMAXPROCS(procs) }(par.Usable, runtime.GOMAXPROCS(procs))
+	par.Usable = procs
+	for name, loop := range map[string]func(n, chunk int, body func(lo, hi int)){"For": par.For, "InOrder": par.InOrder} {
+		var after, failed atomic.Int64
+		func() {
+			defer func() { _ = recover() }()
+			loop(n, 1, func(lo, _ int) {
+				if failed.Load() == 1 {
+					after.Add(1)
+				}
+				if lo == 3 {
+					failed.Store(1)
+					panic("in a chunk")
+				}
+				for i := 0; i < 1000 && failed.Load() == 0; i++ { // until the panic, or long enough
+					runtime.Gosched()
+				}
+			})
+		}()
+		if after.Load() > 5*procs {
+			t.Errorf("%s: %d chunks started after the panic", name, after.Load())
+		}
+	}
+}

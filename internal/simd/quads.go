@@ -11,7 +11,8 @@ import "math"
 //	for each group { C[i][j] += scaleA[i] * (float(Σ a[i][k]·b[k][j]) * scaleB[j]); C[i][j] -= scaleA[i]·zero[i] * total[j] }
 //
 // where total[j] is scaleB[j]·Σ b[k][j]. A processor that cannot multiply integers multiplies and adds the values as
-// floats. A group that is not finite has the scale NaN; one whose numbers are within 2^-118 counts as 0.
+// floats. A group that is not finite has the scale NaN, and so has one of B with a magnitude of 2^113 or more, whose sum
+// times its scale could overflow; one whose numbers are within 2^-118 counts as 0.
 //
 // A group of a row is words: the scale; -scale·zero; and four integers each. A group of a column is words: the scale,
 // the total, and four integers each. The last group is padded with zeros to a multiple of four words.
@@ -103,7 +104,7 @@ func weightQuads(dst, column []float32) {
 		x := column[k:min(k+groupSteps, len(column))]
 		to, scale, inverse := groupAt(dst, k), float32(0), 0.
 		switch most := Magnitude(x); {
-		case most-most != 0:
+		case !(most < 0x1p113): // also NaN
 			scale = float32(math.NaN())
 		case most >= 0x1p-119:
 			scale, inverse = most/127, 127/float64(most)

@@ -92,3 +92,53 @@ func TestToQuads(t *testing.T) {
 		}
 	})
 }
+
+// What rounding does at its limits, on every implementation: the integer of the largest input of a symmetric row, which
+// rounds up to 256, is 255; groups of tiny numbers are 0 and those above them are not; and huge weights become NaN
+// rather than a sum that overflows.
+func TestQuadsAtTheirLimits(t *testing.T) {
+	Each(func(name string) {
+		x, words := make([]float32, groupSteps), make([]float32, 2+groupWords)
+		x[0], x[5] = -1, 1
+		if toQuads(words, x, 1); byteOf(words, 5) != 255 || byteOf(words, 0) != 0 {
+			t.Errorf("%s: -1 and 1 are %d and %d, want 0 and 255", name, byteOf(words, 0), byteOf(words, 5))
+		}
+		for _, c := range []struct {
+			width float32
+			zero  bool
+		}{{0x1p-118, false}, {0x1.fffffep-119, true}, {0x1p-149, true}} {
+			clear(x)
+			x[7] = c.width
+			if toQuads(words, x, 1); (words[0] == 0) != c.zero || !c.zero && byteOf(words, 7) != 255 {
+				t.Errorf("%s: an input of %g has the scale %g", name, c.width, words[0])
+			}
+		}
+		for _, c := range []struct {
+			most      float32
+			zero, nan bool
+		}{{0x1p-119, false, false}, {0x1.fffffep-120, true, false}, {0x1.fffffep112, false, false}, {0x1p113, false, true}} {
+			clear(x)
+			x[7] = -c.most
+			weightQuads(words, x)
+			if scale := words[0]; (scale == 0) != c.zero || (scale != scale) != c.nan || !c.zero && !c.nan && int8(byteOf(words, 7)) != -127 {
+				t.Errorf("%s: a weight of %g has the scale %g", name, c.most, scale)
+			}
+		}
+		// The largest sum is finite, with every kernel.
+		const k, n = groupSteps, 3
+		w, columns := newRounded(Int8, k, n, rand.New(rand.NewPCG(1, 2)))
+		a, got := make([]float32, k), make([]float32, n)
+		fill(a, 1)
+		for _, column := range columns {
+			fill(column, 0x1.fffffep112)
+		}
+		w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
+		w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
+		w.Multiply(RowMajor(got, n), RowMajor(a, k), 1, 0, n, nil, 0)
+		for _, v := range got {
+			if math.Abs(float64(v)/0x1p120-1) > 1e-5 {
+				t.Errorf("%s: the sum of 128 weights of 2^113 is %g", name, v)
+			}
+		}
+	})
+}

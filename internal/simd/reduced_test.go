@@ -143,7 +143,7 @@ func TestQuadsOfExtremes(t *testing.T) {
 			want float32    // of the product with ones
 		}{
 			"zeros": {want: 0}, "tiny": {[2]float32{0x1p-140, 1}, 1}, "least": {[2]float32{0x1p-118}, 0x1p-118},
-			"large": {[2]float32{0x1p120, 0x1p120}, 0x1p121}, "nan": {[2]float32{1, nan}, nan}, "inf": {[2]float32{1, inf}, nan},
+			"large": {[2]float32{0x1p112, 0x1p112}, 0x1p113}, "nan": {[2]float32{1, nan}, nan}, "inf": {[2]float32{1, inf}, nan},
 		} {
 			w := &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, 1), Stored: Stored{Format: Int8}}, Rounded: true}
 			w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
