@@ -323,6 +323,7 @@ func TestHiddenInCache(t *testing.T) {
 			k, v := tensor.Randn(rng, 1, 1, keys, 8), tensor.Randn(rng, 1, 1, keys, 5)
 			q := tensor.Randn(rng, 1, 2, 3, 8)
 			hidden := func(j int) bool { return j%11 == 3 }
+			onlySecond := mask.AllowFunc(func(_, _, i, j int) bool { return i == 1 || !hidden(j) })
 			mask := mask.AllowFunc(func(_, _, _, j int) bool { return !hidden(j) })
 			attend := func(mask attn.Mask) []float32 {
 				c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 8, ValueSize: 5, Format: s.storage})
@@ -339,6 +340,11 @@ func TestHiddenInCache(t *testing.T) {
 				}
 			}
 			tensortest.Same(t, fmt.Sprintf("%s, %d keys", s.name, keys), attend(mask), want)
+			for i, x := range attend(onlySecond) { // [1 2 3 5]
+				if second := i/5%3 == 1; second != (x != x) || !second && x != want[i] {
+					t.Errorf("%s, %d keys: if the second query attends to NaN, output %d is %v", s.name, keys, i, x)
+				}
+			}
 			for _, x := range attend(attn.Mask{}) {
 				if x == x {
 					t.Errorf("%s, %d keys: attending to NaN gives %v", s.name, keys, x)

@@ -62,4 +62,7 @@ func TestNormalizeOfExtremes(t *testing.T) {
 	tape.Backward(y, tensor.Full(1, 2, d))
 	tensortest.Same(t, "no direction", y.Data(), make([]float32, 2*d))
 	tensortest.Same(t, "gradient of no direction", zero.Grad().Data(), make([]float32, 2*d))
+
+	y = tensor.Normalize(nil, tensor.New([]float32{math.MaxFloat32, 0}, 1, 2), math.MaxFloat32)
+	tensortest.Same(t, "the largest eps", y.Data(), []float32{1, 0})
 }

@@ -196,6 +196,30 @@ func TestEmptyTensors(t *testing.T) {
 	}
 }
 
+// A product of no matrices is recorded only if it has a gradient.
+func TestEmptyProducts(t *testing.T) {
+	for _, tape := range []*tensor.Tape{nil, tensor.NewTape(tensor.Train)} {
+		y := tensor.MatMul(tape, tensor.Zeros(0, 2, 5), tensor.Zeros(0, 5, 3))
+		if !slices.Equal(y.Shape(), []int{0, 2, 3}) || y.NeedsGrad() {
+			t.Errorf("shape %v, needs a gradient: %v", y.Shape(), y.NeedsGrad())
+		}
+	}
+}
+
+// A tensor may have 64 axes, of which the last is the first of the result.
+func TestTransposeOfManyAxes(t *testing.T) {
+	shape, order := make([]int, 64), make([]int, 64)
+	for a := range shape {
+		shape[a], order[a] = 1, a
+	}
+	shape[0], shape[63] = 2, 3
+	order[0], order[63] = 63, 0
+	y := tensor.Transpose(nil, tensor.New([]float32{1, 2, 3, 4, 5, 6}, shape...), order...)
+	if want := []float32{1, 4, 2, 5, 3, 6}; !slices.Equal(y.Data(), want) || y.Dim(0) != 3 || y.Dim(63) != 2 {
+		t.Errorf("%v of shape %v, want %v", y.Data(), y.Shape(), want)
+	}
+}
+
 // A parameter without elements reports so, and is given elements once.
 func TestUninitialized(t *testing.T) {
 	x := tensor.Uninitialized(2, -1)
