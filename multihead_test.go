@@ -81,10 +81,11 @@ func TestSelect(t *testing.T) {
 // Selected sequences share memory with the originals. They give the same results and gradients as
 // copies, on every path.
 func TestSelectShares(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))   // 3 does not divide the number of heads
+	lengths := [][2]int{{3, 11}, {3, 700}, {60, 300}} // heads one by one, blocks of keys, all threads on one head
 	if testing.Short() {
-		t.Skip("slow: TestCacheCombinations selects, too")
+		lengths = lengths[:1]
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // 3 does not divide the number of heads
 	rng := newRand(359)
 	r, u, v := tensor.Randn(rng, 5, 4), tensor.Randn(rng, 6, 4), tensor.Randn(rng, 6, 4)
 	first, second := []int{2, 0, 2, 1, 1}, []int{4, 0, 1, 3, 2, 0, 0}
@@ -100,7 +101,7 @@ func TestSelectShares(t *testing.T) {
 		"bias by keys, masked": {o: attn.Options{Changes: position.TransformerXLBias(r, u, v), Mask: mask.Lengths(3, 7, 11, 0, 5, 2, 9)}},
 		"lengths":              {o: attn.Options{KeyLens: []int{3, 7, 11, 0, 5, 2, 9}, Mask: mask.Causal()}},
 	} {
-		for _, l := range [][2]int{{3, 11}, {3, 700}, {60, 300}} { // heads one by one, blocks of keys, all threads on one head
+		for _, l := range lengths {
 			length := l[1]
 			c.config.Width, c.config.Heads, c.config.KVHeads = 24, 6, 2
 			m := mustMultiHead(t, c.config)
