@@ -3,13 +3,11 @@ package models_test
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -67,38 +65,5 @@ func TestMergeAdapterIntoTiedByDefault(t *testing.T) {
 		if want := "which may be tied"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("tie_word_embeddings %v: error %v, want one with %s", value, err, want)
 		}
-	}
-}
-
-// Maps are solved on the even examples and checked on the odd ones, whatever the order in which batches have them, and
-// only those of layers that have lost heads.
-func TestCompensateHalves(t *testing.T) {
-	m, err := models.Load("testdata/bert_words", models.Options{Trainable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	long := models.Example{IDs: []int{2, 7, 9, 4, 11, 5, 3}, Targets: []int{7, models.Ignore, 9, 4, 11, 5, 3}}
-	short := models.Example{IDs: []int{2, 6, 3}, Targets: []int{models.Ignore, 6, models.Ignore}}
-	halves := func(examples ...models.Example) (fit, check *prune.Moments) {
-		p, err := models.NewProbe(m, examples)
-		if err != nil {
-			t.Fatal(err)
-		}
-		layers := p.Layers()
-		less := without(t, p, []prune.Head{{Layer: layers[1].Config().Name, Number: 0}})
-		calls := 0
-		if err := less.Compensate(t.Context(), func(o prune.OutputMap) error {
-			calls++
-			fit, check = o.Fit, o.Check
-			return nil
-		}); err != nil || calls != 1 {
-			t.Errorf("%d maps solved, %v, want that of one layer", calls, err)
-		}
-		return fit, check
-	}
-	fit, check := halves(long, short)
-	again, other := halves(short, long)
-	if !reflect.DeepEqual(fit, other) || !reflect.DeepEqual(check, again) || reflect.DeepEqual(fit, check) {
-		t.Error("the halves do not change with the order of the examples")
 	}
 }
