@@ -207,7 +207,7 @@ func (m OutputMap) both() (*Moments, error) {
 		}
 	}
 	if total != 0 {
-		return nil, errors.New("the outputs of its heads are not finite")
+		return nil, errNotFinite
 	}
 	return all, nil
 }
