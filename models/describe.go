@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // Description describes a model directory; its weights are not read.
@@ -75,13 +76,10 @@ func Describe(dir string, o Options) (*Description, error) {
 	case errors.As(err, new(*FormatError)):
 		return nil, err
 	}
-	t, _, earlier, untokened, err := readTokenizer(dir, family.Type, d.r.Metadata())
-	if err != nil {
-		return nil, err
-	}
+	t, untokened := tokenizer.Load(dir)
 	if all.TokenizerError = untokened; t != nil {
 		all.Tokens = t.Size()
 	}
-	all.files = append(d.files(t, untokened), earlier...)
+	all.files = d.files(t, untokened)
 	return all, nil
 }

@@ -81,7 +81,7 @@ func (m *Model) like(config []byte) (*Model, error) {
 	}
 	small := newModel(n, b, m.Family, m.options)
 	small.tokenizer, small.untokened, small.limit = m.tokenizer, m.untokened, m.limit
-	small.sides, small.beside = m.sides, m.beside
+	small.beside = m.beside
 	return small, nil
 }
 

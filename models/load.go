@@ -67,7 +67,6 @@ type Model struct {
 	limit     float64          // tokens to which the tokenizer truncates
 	changed   map[string]bool  // tensors of the file that differ from those in the directory
 	files     []string
-	sides     []side            // vocabularies that Save writes, in place of files
 	beside    []atomicfile.File // the files that Save writes besides the weights and config.json
 }
 
@@ -132,18 +131,12 @@ func Load(dir string, o Options) (*Model, error) {
 	}
 	m := newModel(network, b, family, o)
 	m.Dir = dir
-	t, sides, earlier, untokened, err := readTokenizer(dir, family.Type, d.r.Metadata())
-	if err != nil {
-		return nil, err
-	}
-	if m.tokenizer, m.untokened = t, untokened; sides != nil {
-		m.setVocabularies(sides[0], sides[1])
-	}
+	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	if err := m.wantVocabularies(); err != nil {
 		return nil, err
 	}
-	if id, given, err := m.generationToken(forcedToken); given && err == nil && t != nil {
-		code, _ := t.Token(id)
+	if id, given, err := m.generationToken(forcedToken); given && err == nil && m.tokenizer != nil {
+		code, _ := m.tokenizer.Token(id)
 		if other, err := m.WithLanguages("", code); err == nil { // or else it is not the code of a language
 			m = other
 		}
@@ -151,12 +144,11 @@ func Load(dir string, o Options) (*Model, error) {
 	if m.limit, err = tokenizerLimit(dir); err != nil {
 		return nil, err
 	}
-	m.files = append(d.files(m.tokenizer, m.untokened), earlier...)
+	m.files = d.files(m.tokenizer, m.untokened)
 	for _, path := range m.files[1:] { // after config.json
 		name, err := filepath.Rel(dir, path)
-		known := sides != nil && (name == sourceFile || name == targetFile)
 		weights := name == WeightsFile || strings.HasSuffix(name, ".safetensors.index.json") || slices.Contains(d.r.Files(), path)
-		if err == nil && !known && !weights {
+		if err == nil && !weights {
 			m.beside = append(m.beside, copied(dir, name))
 		}
 	}

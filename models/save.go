@@ -53,7 +53,7 @@ func (m *Model) Saved(folder string) []atomicfile.File {
 		}
 		return err
 	}}}
-	for _, f := range m.others() {
+	for _, f := range m.beside {
 		files = append(files, atomicfile.File{Path: filepath.Join(folder, f.Path), Write: f.Write})
 	}
 	return append(files, atomicfile.File{Path: filepath.Join(folder, WeightsFile), Write: func(w io.Writer) error {
@@ -63,15 +63,6 @@ func (m *Model) Saved(folder string) []atomicfile.File {
 		}
 		return nn.SaveTo(w, m, nn.SaveOptions{Names: StateDict, Metadata: about})
 	}})
-}
-
-// others returns the files that Save writes besides the weights and config.json.
-func (m *Model) others() []atomicfile.File {
-	files := m.beside
-	for i, v := range m.sides {
-		files = append(files, v.file([]string{tokenizerFile, targetFile}[i]))
-	}
-	return files
 }
 
 // configKey is the entry of the weights' metadata with the config.json of the model. Entries with the names of tokenizers
@@ -86,7 +77,7 @@ func (m *Model) identity() (map[string]string, error) {
 		return nil, err
 	}
 	about := map[string]string{"format": "pt", configKey: compacted(string(config))}
-	for _, f := range m.others() {
+	for _, f := range m.beside {
 		if f.Path != tokenizerFile && f.Path != targetFile {
 			continue
 		}
@@ -132,7 +123,7 @@ func (m *Model) checkIdentity(about map[string]string) error {
 			return bad(configFile, "%s, but the weights in %s are of a network with %s", mine, WeightsFile, its)
 		}
 	}
-	for _, f := range m.others() {
+	for _, f := range m.beside {
 		sum, ok := about[f.Path]
 		if !ok {
 			continue

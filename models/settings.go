@@ -36,17 +36,7 @@ type Settings struct {
 
 func (s *Settings) parse(data []byte) error {
 	s.data, s.read, s.parts = data, map[string]bool{}, map[string]*Settings{}
-	if err := strictjson.Lenient(data, &s.values); err != nil {
-		return err
-	}
-	arch, old := s.values["arch"]
-	var name string
-	if old && !s.Has("model_type") && json.Unmarshal(arch, &name) == nil { // of a translator of an earlier version
-		delete(s.values, "arch")
-		s.values["model_type"] = compactJSON(translatorType + name)
-		s.data, _ = plainJSON(s.values) // just parsed
-	}
-	return nil
+	return strictjson.Lenient(data, &s.values)
 }
 
 // Fail records that a setting is invalid.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -216,8 +217,25 @@ func NewTranslator(c TranslatorConfig, source, target *seq2seq.Vocabulary, rng *
 	}
 	family, _ := translatorFamilies.Find(translatorType + c.Arch)
 	m := newModel(n, b, family, Options{Trainable: true})
-	m.setVocabularies(source, target)
+	m.tokenizer = source.Tokenizer().WithTarget(target.Tokenizer())
+	m.beside = []atomicfile.File{atomicfile.JSON(tokenizerFile, source), atomicfile.JSON(targetFile, target)}
 	return m, nil
+}
+
+// wantVocabularies returns an error unless a translator of attn train has the tokenizers of its vocabularies.
+func (m *Model) wantVocabularies() error {
+	c, ok := m.TranslatorConfig()
+	switch {
+	case !ok:
+		return nil
+	case m.untokened != nil:
+		return m.untokened
+	}
+	if n, k := m.tokenizer.Size(), m.tokenizer.Target().Size(); c.SourceVocab != n || c.TargetVocab != k {
+		return &FormatError{m.Settings.path, fmt.Errorf("vocabularies of %d and %d entries, but the tokenizers have %d and %d",
+			c.SourceVocab, c.TargetVocab, n, k)}
+	}
+	return nil
 }
 
 // TranslatorConfig returns the configuration of a translator of attn train. ok is false for other models.

@@ -225,6 +225,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"no weights", m, WeightsFile, remove, ".", "has no model.safetensors"},
 		{"empty config", m, configFile, content(""), "", "is empty, want JSON"},
 		{"config of nothing", m, configFile, content("null"), "", "has no model_type"},
+		{"config without a type", m, configFile, editing(`"model_type": "attn-transformer"`, `"arch": "transformer"`), "", "has no model_type"},
 		{"config with a field too many", m, configFile, editing(`"width"`, `"depth": 3, "width"`), "", "setting depth = 3 is not known for model_type attn-transformer"},
 		{"config twice", m, configFile, editing("}", "}{}"), "", "something follows the JSON value"},
 		{"width not divisible", m, configFile, editing(`"heads": 3`, `"heads": 5`), "", "width 12 is not divisible by 5 heads"},

@@ -18,7 +18,7 @@ func (m *Model) translatorONNX(opset int, n graphs) (*onnx.Model, error) {
 		return nil, err
 	}
 	model.SetMetadata("config", string(compactJSON(c)))
-	for _, f := range m.others() {
+	for _, f := range m.beside {
 		side := map[string]string{tokenizerFile: "source_vocabulary", targetFile: "target_vocabulary"}[f.Path]
 		if text := new(strings.Builder); side != "" {
 			if err := f.Write(text); err != nil {

@@ -28,7 +28,7 @@ func TestLearnBPEIsDeterministic(t *testing.T) {
 	texts := englishLike(300)
 	first := BuildVocabulary(texts, BPE, 400)
 	for range 3 {
-		if again := BuildVocabulary(texts, BPE, 400); first.Hash() != again.Hash() {
+		if again := BuildVocabulary(texts, BPE, 400); !slices.Equal(first.pieces, again.pieces) || !slices.Equal(first.merges, again.merges) {
 			t.Fatal("two runs differ")
 		}
 	}

@@ -1,18 +1,14 @@
 package seq2seq
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -62,7 +58,7 @@ const (
 // decoding returns the text exactly. [tokenizer.Trained] documents how texts are split.
 //
 // Texts are not normalized: an accented letter as one character differs from the letter and a combining
-// accent. A Vocabulary is immutable and thread-safe. The zero value is only for UnmarshalJSON.
+// accent. A Vocabulary is immutable and thread-safe.
 type Vocabulary struct {
 	units  Units
 	pieces []string
@@ -136,7 +132,6 @@ func mustVocabulary(units Units, pieces []string, merges [][2]int32) *Vocabulary
 	return v
 }
 
-// newVocabulary checks its arguments, because they may come from a file.
 func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary, error) {
 	if _, err := ParseUnits(string(units)); err != nil {
 		return nil, fmt.Errorf("unknown units %s", quote.Text(string(units)))
@@ -168,11 +163,6 @@ func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary
 	}
 	tokens, err := tokenizer.NewTrained(string(units), specials, EOS, pieces, merges)
 	return &Vocabulary{units, pieces, merges, tokens}, err
-}
-
-// file returns the vocabulary as a tokenizer.json file.
-func (v *Vocabulary) file() []byte {
-	return tokenizer.Trained(string(v.units), specials, EOS, v.pieces, v.merges)
 }
 
 // checkPiece returns an error if no text can contain the piece.
@@ -208,6 +198,11 @@ func checkMerges(pieces []string, ids map[string]int, merges [][2]int32) error {
 	}
 	seen := map[[2]int32]bool{}
 	for i, m := range merges {
+		for _, id := range m {
+			if id < specials || int(id) >= len(pieces) {
+				return fmt.Errorf("merge %d refers to piece %d, want %d to %d", i, id, specials, len(pieces)-1)
+			}
+		}
 		a, b := pieces[m[0]], pieces[m[1]]
 		id, known := ids[a+b]
 		switch {
@@ -266,124 +261,6 @@ func (v *Vocabulary) Decode(ids []int) string {
 
 // MarshalJSON writes the vocabulary as a tokenizer.json, which other programs can read: see
 // [tokenizer.Trained].
-func (v Vocabulary) MarshalJSON() ([]byte, error) { return v.file(), nil }
-
-// UnmarshalJSON reads the output of MarshalJSON, including that of earlier versions.
-//
-// Errors: any other data, including unknown fields. An error leaves v unchanged.
-func (v *Vocabulary) UnmarshalJSON(data []byte) error {
-	read, err := ParseVocabulary(data)
-	if err != nil {
-		return fmt.Errorf("seq2seq: vocabulary: %w", err)
-	}
-	*v = *read
-	return nil
-}
-
-// ParseVocabulary is UnmarshalJSON for callers that add the file's name to the error.
-func ParseVocabulary(data []byte) (*Vocabulary, error) {
-	var file struct {
-		Version      string
-		PreTokenizer json.RawMessage `json:"pre_tokenizer"`
-		Model        struct {
-			Type   string
-			Vocab  map[string]int
-			Merges [][2]string
-		}
-	}
-	if strictjson.Lenient(data, &file) != nil || file.Version == "" {
-		return readOld(data)
-	}
-	units := BPE
-	if file.Model.Type == "WordLevel" {
-		units = Words
-	} else if string(file.PreTokenizer) == "null" {
-		units = Chars
-	}
-	return readFile(data, units, file.Model.Vocab, file.Model.Merges)
-}
-
-// readFile builds a vocabulary from the ids and merges of a tokenizer.json.
-func readFile(data []byte, units Units, ids map[string]int, pairs [][2]string) (*Vocabulary, error) {
-	pieces := make([]string, len(ids))
-	for piece, id := range ids {
-		if id < 0 || id >= len(ids) {
-			return nil, fmt.Errorf("piece %s has id %d, want 0 to %d", quote.Text(piece), id, len(ids)-1)
-		}
-		pieces[id] = piece
-	}
-	var merges [][2]int32
-	for i, p := range pairs {
-		a, knownA := ids[p[0]]
-		b, knownB := ids[p[1]]
-		if !knownA || !knownB {
-			return nil, fmt.Errorf("merge %d of %s and %s is not of two pieces", i, quote.Text(p[0]), quote.Text(p[1]))
-		}
-		merges = append(merges, [2]int32{int32(a), int32(b)})
-	}
-	v, err := newVocabulary(units, pieces, merges)
-	if err != nil {
-		return nil, err
-	}
-	var got, want map[string]any
-	if err := strictjson.Unmarshal(data, &got); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(v.file(), &want); err != nil {
-		return nil, err
-	}
-	if got["post_processor"] == nil { // of an earlier version
-		want["post_processor"] = nil
-	}
-	if !reflect.DeepEqual(got, want) {
-		return nil, errors.New("is a tokenizer.json whose settings differ from a translator's")
-	}
-	return v, nil
-}
-
-// oldVocabulary is the format of earlier versions. Translators still identify a vocabulary by the hash of
-// this format.
-type oldVocabulary struct {
-	Units  Units    `json:"units"`
-	Pieces []string `json:"pieces"`
-	Merges [][]int  `json:"merges,omitempty"` // two ids each
-}
-
-func readOld(data []byte) (*Vocabulary, error) {
-	var in oldVocabulary
-	if err := strictjson.Unmarshal(data, &in); err != nil {
-		return nil, err
-	}
-	var merges [][2]int32
-	for i, m := range in.Merges {
-		if len(m) != 2 {
-			return nil, fmt.Errorf("merge %d has %d parts, want 2", i, len(m))
-		}
-		for _, id := range m {
-			if id < specials || id >= len(in.Pieces) {
-				return nil, fmt.Errorf("merge %d refers to piece %d, want %d to %d", i, id, specials, len(in.Pieces)-1)
-			}
-		}
-		merges = append(merges, [2]int32{int32(m[0]), int32(m[1])})
-	}
-	return newVocabulary(in.Units, in.Pieces, merges)
-}
-
-// Hash returns the SHA-256 that identifies the vocabulary in the metadata of weights. It is the hash of the
-// format of earlier versions, so that their weights still match.
-func (v *Vocabulary) Hash() string {
-	text, err := json.Marshal(v.old())
-	if err != nil {
-		panic("seq2seq: " + err.Error())
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(text))
-}
-
-// old returns the vocabulary in the format of earlier versions.
-func (v *Vocabulary) old() oldVocabulary {
-	out := oldVocabulary{Units: v.units, Pieces: v.pieces}
-	for _, m := range v.merges {
-		out.Merges = append(out.Merges, []int{int(m[0]), int(m[1])})
-	}
-	return out
+func (v Vocabulary) MarshalJSON() ([]byte, error) {
+	return tokenizer.Trained(string(v.units), specials, EOS, v.pieces, v.merges), nil
 }

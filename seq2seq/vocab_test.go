@@ -1,6 +1,7 @@
 package seq2seq
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/quote/hostile"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -173,6 +175,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// MarshalJSON writes what the package tokenizer reads, with the ids of the vocabulary.
 func TestVocabularyJSON(t *testing.T) {
 	texts := []string{"the cat sat on the mat <pad> & \u2028", "là, l'été ▁ \x00 漢字漢字 " + string(scripts)}
 	for _, units := range allUnits {
@@ -181,12 +184,15 @@ func TestVocabularyJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var read Vocabulary
-		if err := json.Unmarshal(data, &read); err != nil {
+		read, err := tokenizer.Read(bytes.NewReader(data))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if read.Hash() != v.Hash() {
-			t.Errorf("%s: read %+v, want %+v", units, read, v)
+		for _, text := range texts {
+			e, err := read.Encode(text, tokenizer.Options{NoSpecial: true})
+			if err != nil || !slices.Equal(e.IDs, v.Encode(text)) {
+				t.Errorf("%s: %q is read as %v, %v, want %v", units, text, e.IDs, err, v.Encode(text))
+			}
 		}
 		if byValue, err := json.Marshal(struct{ V Vocabulary }{*v}); err != nil || string(byValue) != `{"V":`+string(data)+`}` {
 			t.Errorf("%s by value: %s, %v", units, byValue, err)
@@ -194,77 +200,45 @@ func TestVocabularyJSON(t *testing.T) {
 	}
 }
 
-// The format of earlier versions can be read, and translators identify the vocabulary by its hash.
-func TestVocabularyOfBefore(t *testing.T) {
-	for _, units := range allUnits {
-		v := BuildVocabulary([]string{"l'été 漢字 aab aab"}, units, 0)
-		data, err := json.Marshal(v.old())
-		var read Vocabulary
-		if err == nil {
-			err = json.Unmarshal(data, &read)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if read.Hash() != v.Hash() || !strings.HasPrefix(string(data), fmt.Sprintf(`{"units":%q,"pieces":["\u003cpad\u003e",`, units)) {
-			t.Errorf("%s: %s is read as %+v, want %+v", units, data, read, v)
-		}
-	}
-	v := Vocabulary{units: BPE, pieces: append(specialNames[:4:4], "a", "b", "ab"), merges: [][2]int32{{4, 5}}}
-	if got, want := v.Hash(), "29ed3d28656e3eabd19d0fc8804eee6592af34b6787b03cb55b6dd75577c584e"; got != want {
-		t.Errorf("hash %s, want %s", got, want)
-	}
-}
-
-func TestVocabularyJSONRefuses(t *testing.T) {
-	const four = `"<pad>","<bos>","<eos>","<unk>"`
-	for _, c := range []struct{ in, want string }{
-		{`[]`, "has an array where an object is wanted"},
-		{`{}`, `unknown units ""`},
-		{`{"units":"char"}`, "0 pieces, want 4 to"},
-		{`{"units":"chars","pieces":[` + four + `]}`, `unknown units "chars"`},
-		{`{"units":"char","pieces":[` + four + `],"size":4}`, `unknown field "size"`},
-		{`{"units":"char","pieces":["<pad>","<bos>","<eos>"]}`, "3 pieces"},
-		{`{"units":"char","pieces":["<bos>","<pad>","<eos>","<unk>"]}`, `piece 0 is "<bos>", want "<pad>"`},
-		{`{"units":"char","pieces":[` + four + `,"a","b","a"]}`, `piece 6, "a", is a duplicate of piece 4`},
-		{`{"units":"char","pieces":[` + four + `,"ab"]}`, "not one character"},
-		{`{"units":"char","pieces":[` + four + `,""]}`, "not one character"},
-		{`{"units":"char","pieces":[` + four + `,"\n"]}`, "white space inside"},
-		{`{"units":"char","pieces":[` + four + `,null]}`, "not one character"},
-		{`{"units":"char","pieces":[` + four + `,7]}`, `field "pieces[4]" has a number where a string is wanted`},
-		{`{"units":"char","pieces":{"a":4}}`, `field "pieces" has an object where an array is wanted`},
-		{`{"units":"word","pieces":[` + four + `," "]}`, "empty"},
-		{`{"units":"word","pieces":[` + four + `,"  a"]}`, "white space inside"},
-		{`{"units":"word","pieces":[` + four + `,"a b"]}`, "white space inside"},
-		{`{"units":"word","pieces":[` + four + `,"` + strings.Repeat("a", maxWord+1) + `"]}`, "longer than 64 characters"},
-		{`{"units":"word","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5]]}`, `1 merges, but units are "word"`},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"]}`, `no merge gives piece 6, "ab"`},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5,6]]}`, "merge 0 has 3 parts"},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4]]}`, "merge 0 has 1 parts"},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,7]]}`, "merge 0 refers to piece 7, want 4 to 6"},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[-1,4]]}`, "merge 0 refers to piece -1"},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[3,4]]}`, "merge 0 refers to piece 3"},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[5,4]]}`, `merge 1 of "b" and "a" gives no piece`},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[4,5]]}`, "merge 1 is a duplicate"},
-		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab","abb"],"merges":[[6,5],[4,5]]}`, "merge 0 joins pieces 6 and 5 before both exist"},
-		{`{"version":"1.0"}`, "0 pieces, want 4 to"},
-		{`{"version":"1.0","model":{"type":"BPE","vocab":{"a":1}}}`, `piece "a" has id 1, want 0 to 0`},
-		{`{"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":[["a","b"]]}}`, `merge 0 of "a" and "b" is not of two pieces`},
-		{strings.Replace(string(BuildVocabulary(nil, Words, 0).file()), "{1,64}", "{1,65}", 1), "whose settings differ from a translator"},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges[0][0]" has 4.5 where a whole number is wanted`},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges[0][0]" has 99999999999999999999 where a whole number is wanted`},
+func TestNewVocabularyErrors(t *testing.T) {
+	four := specialNames[:]
+	with := func(pieces ...string) []string { return append(slices.Clone(four), pieces...) }
+	for _, c := range []struct {
+		units  Units
+		pieces []string
+		merges [][2]int32
+		want   string
+	}{
+		{"", four, nil, `unknown units ""`},
+		{"chars", four, nil, `unknown units "chars"`},
+		{Chars, nil, nil, "0 pieces, want 4 to"},
+		{Chars, four[:3], nil, "3 pieces"},
+		{Chars, []string{"<bos>", "<pad>", "<eos>", "<unk>"}, nil, `piece 0 is "<bos>", want "<pad>"`},
+		{Chars, with("a", "b", "a"), nil, `piece 6, "a", is a duplicate of piece 4`},
+		{Chars, with("ab"), nil, "not one character"},
+		{Chars, with(""), nil, "not one character"},
+		{Chars, with("\n"), nil, "white space inside"},
+		{Chars, with("\xff"), nil, "invalid UTF-8"},
+		{Words, with(" "), nil, "empty"},
+		{Words, with("  a"), nil, "white space inside"},
+		{Words, with("a b"), nil, "white space inside"},
+		{Words, with(strings.Repeat("a", maxWord+1)), nil, "longer than 64 characters"},
+		{Words, with("a", "b", "ab"), [][2]int32{{4, 5}}, `1 merges, but units are "word"`},
+		{BPE, with("a", "b", "ab"), nil, `no merge gives piece 6, "ab"`},
+		{BPE, with("a", "b", "ab"), [][2]int32{{4, 7}}, "merge 0 refers to piece 7, want 4 to 6"},
+		{BPE, with("a", "b", "ab"), [][2]int32{{-1, 4}}, "merge 0 refers to piece -1"},
+		{BPE, with("a", "b", "ab"), [][2]int32{{3, 4}}, "merge 0 refers to piece 3"},
+		{BPE, with("a", "b", "ab"), [][2]int32{{4, 5}, {5, 4}}, `merge 1 of "b" and "a" gives no piece`},
+		{BPE, with("a", "b", "ab"), [][2]int32{{4, 5}, {4, 5}}, "merge 1 is a duplicate"},
+		{BPE, with("a", "b", "ab", "abb"), [][2]int32{{6, 5}, {4, 5}}, "merge 0 joins pieces 6 and 5 before both exist"},
 	} {
-		v := BuildVocabulary([]string{"keep me"}, Words, 0)
-		err := json.Unmarshal([]byte(c.in), v)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s:\n got %v\nwant %s", c.in, err, c.want)
-		}
-		if v.Decode(v.Encode("keep me")) != "keep me" || v.Len() != 6 {
-			t.Errorf("%s: an error has changed the vocabulary", c.in)
+		_, err := NewVocabulary(c.units, c.pieces, c.merges)
+		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: vocabulary: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q %v:\n got %v\nwant %s", c.units, c.pieces, c.merges, err, c.want)
 		}
 	}
-	if err := new(Vocabulary).UnmarshalJSON([]byte(`{"units":"char","pieces":[` + four + `]} {}`)); err == nil {
-		t.Error("a second object was ignored")
+	if _, err := NewVocabulary(BPE, with("a", "b", "ab"), [][2]int32{{4, 5}}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -285,53 +259,16 @@ func TestVocabularyConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-func FuzzVocabularyJSON(f *testing.F) {
-	for _, units := range allUnits {
-		data, err := json.Marshal(BuildVocabulary([]string{"l'été 漢字 aab aab", "\x00"}, units, 0))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data, "l'été aabaa\xff")
-	}
-	f.Add([]byte(`{"units":"bpe","pieces":["<pad>","<bos>","<eos>","<unk>","a","aa"],"merges":[[4,4],[4,4]]}`), "aaa")
-	f.Fuzz(func(t *testing.T, data []byte, text string) {
-		var v Vocabulary
-		if json.Unmarshal(data, &v) != nil {
-			return
-		}
-		again, err := json.Marshal(v)
-		var read Vocabulary
-		if err == nil {
-			err = json.Unmarshal(again, &read)
-		}
-		if err != nil || read.Hash() != v.Hash() {
-			t.Fatalf("%s does not come back: %v", again, err)
-		}
-		ids := v.Encode(text)
-		for _, id := range ids {
-			if id < UNK || id >= v.Len() {
-				t.Fatalf("id %d of %d", id, v.Len())
-			}
-		}
-		if got := v.Decode(ids); !slices.Contains(ids, UNK) && got != plain(strings.ToValidUTF8(text, "\uFFFD")) {
-			t.Fatalf("%q came back as %q", text, got)
-		}
-	})
-}
-
-// An error about any content of a model's files is one line without control characters for a terminal.
+// An error about any piece is one line without control characters for a terminal.
 func TestHostileText(t *testing.T) {
-	for file, read := range map[string]func([]byte) error{
-		`{"units": "bpe", "pieces": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "ab"], "merges": [[4, 5]]}`: func(data []byte) error {
-			return json.Unmarshal(data, new(Vocabulary))
-		},
-	} {
-		for _, text := range []string{hostile.Text, hostile.Long} {
-			for changed := range hostile.Files([]byte(file), text) {
-				if err := read(changed); err != nil {
-					if bad := hostile.Check(err.Error()); bad != nil {
-						t.Error(bad)
-					}
+	for _, text := range []string{hostile.Text, hostile.Long} {
+		for _, units := range append(allUnits, Units(text)) {
+			for _, pieces := range [][]string{{text}, {text, text}, {"a", "b", text}} {
+				_, err := NewVocabulary(units, append(slices.Clone(specialNames[:]), pieces...), [][2]int32{{4, 5}})
+				if err == nil {
+					t.Errorf("%s: no error for %q", units, pieces)
+				} else if bad := hostile.Check(err.Error()); bad != nil {
+					t.Error(bad)
 				}
 			}
 		}

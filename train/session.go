@@ -193,9 +193,6 @@ func (s *Session) reopen(change func(Recipe) (Recipe, error)) error {
 	return err
 }
 
-// EarlierFile is a file of runs of earlier versions that has become a part of another one.
-const EarlierFile = "source.json"
-
 // vacant returns an error if the run would replace a file without Force, or if the directory has
 // a reserved file.
 func (s *Session) vacant() error {
@@ -259,7 +256,7 @@ func (s *Session) save(others ...atomicfile.File) error {
 // write replaces files, together with the metrics.
 func (s *Session) write(files ...atomicfile.File) error {
 	files = append(files, s.metrics.file())
-	gone := []string{EarlierFile} // files of an earlier run that this one does not replace
+	var gone []string // files of an earlier run that this one does not replace
 	if s.film == nil {
 		gone = append(gone, FilmFile)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/train"
 )
 
 // forms are the files of a pruned model: its compact form and, in a folder, its masked form; or the masked
@@ -59,7 +58,7 @@ func otherFiles(dir string, modelFiles []string) (files []atomicfile.File, err e
 	for _, entry := range entries {
 		name := entry.Name()
 		known := slices.Contains([]string{".json", ".txt", ".model", ".spm", ".jinja"}, strings.ToLower(filepath.Ext(name)))
-		if known && !strings.HasSuffix(name, ".index.json") && name != ReportFile && name != UnfinishedFile && name != train.EarlierFile {
+		if known && !strings.HasSuffix(name, ".index.json") && name != ReportFile && name != UnfinishedFile {
 			paths = append(paths, name)
 		}
 	}

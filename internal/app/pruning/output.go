@@ -82,7 +82,7 @@ func (o *Output) saveUnfinished(r *reports.Report) error {
 // always belongs to the model beside it.
 func (o *Output) write(f forms) error {
 	gone := f.gone
-	for _, name := range []string{models.WeightsFile + ".index.json", train.EarlierFile, ReportFile, PageFile} {
+	for _, name := range []string{models.WeightsFile + ".index.json", ReportFile, PageFile} {
 		gone = append(gone, name, filepath.Join(MaskedDir, name))
 	}
 	return o.store.Replace(f.files, existing(o.dir, gone)...)

@@ -15,7 +15,6 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/train"
 )
 
 // NewIdentity returns the identity of a job: the version of the program, the command line, and the hash of the
@@ -23,11 +22,7 @@ import (
 // they determine the output.
 func NewIdentity(version string, args []string, dir string, weights bool) (id Identity, err error) {
 	files := models.TranslatorFiles()
-	has := func(name string) bool { return atomicfile.Exists(filepath.Join(dir, name)) }
-	switch tokens, target := files[1], files[2]; {
-	case has(train.EarlierFile) && !has(tokens): // a translator of an earlier version
-		files[1] = train.EarlierFile
-	case !has(target) && atomicfile.Exists(dir):
+	if target := filepath.Join(dir, files[2]); !atomicfile.Exists(target) && atomicfile.Exists(dir) {
 		if files, err = pretrainedFiles(dir, weights); err != nil {
 			return id, err
 		}

@@ -53,8 +53,6 @@ def load(directory):
     saved = metadata(weights).get("config")
     if saved is not None and json.loads(saved) != fields:
         raise ValueError(f"{directory}: config.json differs from the configuration with which {WEIGHTS} was saved")
-    if "arch" in fields:  # of an earlier version
-        fields["model_type"] = "attn-" + fields.pop("arch")
     kind = fields.get("model_type")
     if kind not in NETWORKS:
         raise ValueError(f"{directory}: model_type {kind!r}, want {' or '.join(NETWORKS)}")
