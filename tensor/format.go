@@ -25,8 +25,8 @@ const (
 	// Int8 stores integers from −127 to 127, in 1 byte each, and scales: the largest magnitude of a vector divided by 127.
 	// The error is at most half of the scale for magnitudes from 1e-36. A vector that is not finite becomes NaN. A key or
 	// value in a cache is a vector; products with it are in float32. A row of weights has a vector for each group of 128
-	// consecutive elements, which becomes NaN from a magnitude of 1e34 on. Inputs of products with weights consist of 256 numbers, a scale apart, from the least element
-	// of a group, or 0, to its largest, or 0.
+	// consecutive elements, which becomes NaN from a magnitude of 1e34 on. Inputs of products with weights are rounded to
+	// one of 256 numbers, a scale apart, from the least element of a group, or 0, to its largest, or 0.
 	Int8
 	// BFloat16Weights stores the weights of a Packed as BFloat16 does, but products and their inputs are in float32. So
 	// weights from a file in bfloat16 are exact.

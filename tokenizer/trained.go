@@ -83,8 +83,8 @@ func Trained(words string, special, end int, tokens []string, merges [][2]int32)
 // NewTrained returns the tokenizer that Read returns for the file of Trained. A program that calls NewTrained and not
 // Read or Load is smaller, because it does not contain the components of other files.
 //
-// Errors: another kind of words than those of Trained; no special token, or an end that is not one; a token that occurs twice; merges of tokens
-// that do not exist, or that make none; merges of another kind of words than "bpe".
+// Errors: another kind of words than those of Trained; no special token, or an end that is not one; a token that occurs
+// twice; merges of tokens that do not exist, or that make none; merges of another kind of words than "bpe".
 func NewTrained(words string, special, end int, tokens []string, merges [][2]int32) (*Tokenizer, error) {
 	t, err := newTrained(words, special, end, tokens, merges)
 	if err != nil {

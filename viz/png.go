@@ -154,7 +154,9 @@ func (c *canvas) legend(s *sheet) {
 	}
 	c.frame(s.bar)
 	for _, x := range s.ticks {
-		c.fill(c.pixels(rectangle{x - 0.25, s.bar.y + s.bar.h, 0.5, tickLength}).Union(c.pixels(rectangle{x, s.bar.y + s.bar.h, 1 / c.scale, tickLength})), frameGrey)
+		y := s.bar.y + s.bar.h
+		wide, pixel := rectangle{x - 0.25, y, 0.5, tickLength}, rectangle{x, y, 1 / c.scale, tickLength}
+		c.fill(c.pixels(wide).Union(c.pixels(pixel)), frameGrey)
 	}
 	if s.holes {
 		c.fill(c.pixels(s.swatch), holeTint.on(c.on))

@@ -285,10 +285,12 @@ func (s *sheet) addPanel(b box, x, top, y float64) {
 		top = y - b.above
 	}
 	if b.columnTitle != "" {
-		add(caption{text: fit(b.columnTitle, legendSize, max(b.width(), leastTitle)), x: b.x + b.width()/2, y: top + legendSize - 1, size: legendSize, anchor: middle, grey: true})
+		text, at := fit(b.columnTitle, legendSize, max(b.width(), leastTitle)), top+legendSize-1
+		add(caption{text: text, x: b.x + b.width()/2, y: at, size: legendSize, anchor: middle, grey: true})
 	}
 	if b.rowTitle != "" {
-		add(caption{text: fit(b.rowTitle, legendSize, max(b.height(), leastTitle)), x: x + legendSize - 1, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
+		text, at := fit(b.rowTitle, legendSize, max(b.height(), leastTitle)), x+legendSize-1
+		add(caption{text: text, x: at, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
 	}
 	if b.rows.size == 0 {
 		return
