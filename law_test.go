@@ -31,12 +31,12 @@ var order = []string{
 	"internal/atomicfile",
 	"internal/modeldir",
 	"internal/exact",
-	"internal/npy",
 	"internal/strictjson",
 	"safetensors",
 	"internal/input",
 	"tensor",
 	"tensor/tensortest", // for tests only
+	"npy",
 	"nn",
 	".", // attn itself
 	"mask",

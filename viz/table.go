@@ -3,6 +3,7 @@ package viz
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/cells"
-	"github.com/attn-go/attn/internal/npy"
+	"github.com/attn-go/attn/npy"
 )
 
 // CSV writes the weights as a table with the columns layer, head, kind, query, key, i, j and weight, one line per
@@ -149,7 +150,7 @@ func (m matrix) MarshalJSON() ([]byte, error) {
 }
 
 // NPY writes the weights as a NumPy array of float32 [panels rows columns], without tokens.
-// All panels must have the same shape. For a tensor use tensor.WriteNPY.
+// All panels must have the same shape. For a tensor use npy.Write.
 func (f Figure) NPY(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err
@@ -161,9 +162,9 @@ func (f Figure) NPY(w io.Writer) error {
 				i, len(p.Rows), len(p.Columns), len(first.Rows), len(first.Columns))
 		}
 	}
-	values := make([][]float32, len(f.Panels))
-	for i, p := range f.Panels {
-		values[i] = p.Values
+	_, err := w.Write(npy.Header([]int{len(f.Panels), len(first.Rows), len(first.Columns)}))
+	for i := 0; i < len(f.Panels) && err == nil; i++ {
+		err = binary.Write(w, binary.LittleEndian, f.Panels[i].Values)
 	}
-	return npy.Write(w, []int{len(f.Panels), len(first.Rows), len(first.Columns)}, values...)
+	return err
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/npy"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
@@ -39,14 +39,14 @@ func TestEmbedKeepsTheOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	npy := filepath.Join(t.TempDir(), "v.npy")
-	command(t, "embed", "--model", dir, "--npy", npy, path)
-	file, err := os.Open(npy)
+	saved := filepath.Join(t.TempDir(), "v.npy")
+	command(t, "embed", "--model", dir, "--npy", saved, path)
+	file, err := os.Open(saved)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	array, err := tensor.ReadNPY(file)
+	array, err := npy.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}

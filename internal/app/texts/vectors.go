@@ -11,8 +11,8 @@ import (
 
 	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/npy"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/npy"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"
 )

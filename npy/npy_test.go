@@ -14,9 +14,10 @@ import (
 	"testing/iotest"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/tensor"
 )
 
-const golden = "../../testdata/npy/" // written by NumPy
+const golden = "../testdata/npy/" // written by NumPy
 
 func goldenFile(tb testing.TB, name string) []byte {
 	tb.Helper()
@@ -39,62 +40,47 @@ func count(first float32, n int) []float32 {
 var (
 	inf      = float32(math.Inf(1))
 	nan      = float32(math.NaN())
-	zero     = float32(0)
-	halves   = []float32{0, -zero, 1.5, inf, -inf, nan, 0x1p-24, 0x1p-14, 65504}
-	singles  = []float32{0, -zero, 1.5, inf, -inf, nan, 0x1p-149, 0x1p-126, math.MaxFloat32}
 	accepted = map[string]struct {
 		shape []int
 		data  []float32
 	}{
-		"scalar":           {[]int{}, []float32{2.5}},
-		"empty":            {[]int{0}, nil},
-		"no_rows":          {[]int{0, 3}, nil},
-		"no_columns":       {[]int{3, 0}, nil},
-		"no_rows_fortran":  {[]int{0, 3, 2}, nil},
-		"vector":           {[]int{7}, count(0, 7)},
-		"matrix":           {[]int{3, 5}, count(0, 15)},
-		"matrix_fortran":   {[]int{3, 5}, count(0, 15)},
-		"cube_fortran_big": {[]int{2, 3, 5}, count(0, 30)},
-		"version2":         {[]int{3, 5}, count(0, 15)},
-		"version3":         {[]int{3, 5}, count(0, 15)},
-		"half":             {[]int{9}, halves},
-		"half_big":         {[]int{9}, halves},
-		"single":           {[]int{9}, singles},
-		"single_big":       {[]int{9}, singles},
-		"double":           {[]int{6}, []float32{0.1, -1. / 3, 0, 1 << 24, inf, nan}},
-		"bool":             {[]int{2, 3}, []float32{1, 0, 1, 0, 0, 1}},
-		"i1":               {[]int{5}, count(-2, 5)},
-		"u1":               {[]int{5}, count(251, 5)},
-		"i2":               {[]int{5}, count(-2, 5)},
-		"u2_big":           {[]int{5}, count(65531, 5)},
-		"i4_big":           {[]int{5}, count(-2, 5)},
-		"u4":               {[]int{4}, []float32{0, 1, 1 << 31, 0xFFFFFF00}},
-		"i8":               {[]int{6}, []float32{-1 << 63, -1, 0, 1 << 24, -1 << 24, 1 << 62}},
-		"u8_big":           {[]int{4}, []float32{0, 1, 1 << 63, 0xFFFFFF << 40}},
+		"scalar":     {nil, []float32{2.5}},
+		"empty":      {[]int{0}, nil},
+		"no_rows":    {[]int{0, 3}, nil},
+		"no_columns": {[]int{3, 0}, nil},
+		"no_cubes":   {[]int{0, 3, 2}, nil},
+		"vector":     {[]int{7}, count(0, 7)},
+		"matrix":     {[]int{3, 5}, count(0, 15)},
+		"single": {
+			[]int{9},
+			[]float32{0, float32(math.Copysign(0, -1)), 1.5, inf, -inf, nan, 0x1p-149, 0x1p-126, math.MaxFloat32},
+		},
+		"double": {[]int{6}, []float32{0.1, -1. / 3, 0, 1 << 24, inf, nan}},
 	}
 	refused = map[string]string{
-		"inexact_i4":  "npy: element 1 is 16777217, which a float32 does not represent exactly",
-		"inexact_u8":  "npy: element 2 is 18446744073709551615, which a float32 does not represent exactly",
 		"huge_double": "npy: element 1 is 1e+300, which is beyond the largest float32",
-		"complex":     `npy: header: descr is "<c8", want one type of numbers: bool, an integer, or float16, float32 or float64`,
-		"text":        `npy: header: descr is "<U2", want one type of numbers…`,
-		"fields":      `npy: header: descr is "[('a', '<f4'), ('b', '<i4')]", want one type of numbers…`,
-		"time":        `npy: header: descr is "<M8[D]", want one type of numbers…`,
+		"fortran":     "npy: header: fortran_order is True, want False, as numpy.ascontiguousarray returns arrays",
+		"version2":    "npy: version is 2.0, want 1.0, which numpy.save writes for numbers",
+		"version3":    "npy: version is 3.0, want 1.0, which numpy.save writes for numbers",
+		"single_big":  `npy: header: descr is ">f4", ` + wantType,
+		"half":        `npy: header: descr is "<f2", ` + wantType,
+		"bool":        `npy: header: descr is "|b1", ` + wantType,
+		"i4":          `npy: header: descr is "<i4", ` + wantType,
+		"complex":     `npy: header: descr is "<c8", ` + wantType,
+		"text":        `npy: header: descr is "<U2", ` + wantType,
+		"fields":      `npy: header: descr is "[('a', '<f4'), ('b', '<i4')]", ` + wantType,
+		"time":        `npy: header: descr is "<M8[D]", ` + wantType,
 	}
 )
 
-func init() {
-	for _, x := range [][]float32{halves, singles} {
-		x[1] = float32(math.Copysign(0, -1))
-	}
-}
+const wantType = `want "<f4" or "<f8", to which astype converts in NumPy`
 
 // same fails the test unless the bits agree; all NaNs count as equal.
-func same(t *testing.T, what string, shape []int, data []float32, wantShape []int, want []float32) {
+func same(t *testing.T, what string, x *tensor.Tensor, shape []int, want []float32) {
 	t.Helper()
 	equal := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }
-	if shape == nil || !slices.Equal(shape, wantShape) || !slices.EqualFunc(data, want, equal) {
-		t.Errorf("%s: got %v %v, want %v %v", what, shape, data, wantShape, want)
+	if !slices.Equal(x.Shape(), shape) || !slices.EqualFunc(x.Data(), want, equal) || x.NeedsGrad() {
+		t.Errorf("%s: got %v %v, want %v %v", what, x.Shape(), x.Data(), shape, want)
 	}
 }
 
@@ -106,22 +92,23 @@ func TestFilesOfNumPy(t *testing.T) {
 	}
 	for name, want := range accepted {
 		file := goldenFile(t, name)
-		for how, r := range map[string]io.Reader{"": bytes.NewReader(file), ", byte by byte": iotest.OneByteReader(bytes.NewReader(file))} {
-			shape, data, err := Read(r)
+		slow := iotest.OneByteReader(bytes.NewReader(file))
+		for how, r := range map[string]io.Reader{"": bytes.NewReader(file), ", byte by byte": slow} {
+			x, err := Read(r)
 			if err != nil {
 				t.Errorf("%s%s: %v", name, how, err)
 				continue
 			}
-			same(t, name+how, shape, data, want.shape, want.data)
+			same(t, name+how, x, want.shape, want.data)
 		}
 		for n := range file { // truncated anywhere
-			if _, _, err := Read(bytes.NewReader(file[:n])); err == nil || errors.Is(err, io.EOF) != (n == 0) {
+			if _, err := Read(bytes.NewReader(file[:n])); err == nil || errors.Is(err, io.EOF) != (n == 0) {
 				t.Errorf("%s cut off after %d bytes: error %v", name, n, err)
 			}
 		}
 	}
 	for name, want := range refused {
-		_, _, err := Read(bytes.NewReader(goldenFile(t, name)))
+		_, err := Read(bytes.NewReader(goldenFile(t, name)))
 		matches(t, name, err, want)
 	}
 }
@@ -137,10 +124,10 @@ func matches(t *testing.T, what string, err error, want string) {
 
 // Write writes the same bytes as NumPy.
 func TestWriteAsNumPy(t *testing.T) {
-	for _, name := range []string{"scalar", "empty", "no_rows", "no_columns", "no_rows_fortran", "vector", "matrix", "single"} {
+	for _, name := range []string{"scalar", "empty", "no_rows", "no_columns", "no_cubes", "vector", "matrix", "single"} {
 		var b bytes.Buffer
 		want := accepted[name]
-		if err := Write(&b, want.shape, want.data); err != nil {
+		if err := Write(&b, tensor.New(want.data, want.shape...)); err != nil {
 			t.Fatal(err)
 		}
 		file := goldenFile(t, name)
@@ -154,40 +141,43 @@ func TestWriteAsNumPy(t *testing.T) {
 func TestArraysInOneFile(t *testing.T) {
 	r := bytes.NewReader(goldenFile(t, "two"))
 	for _, want := range []string{"vector", "matrix"} {
-		shape, data, err := Read(r)
+		x, err := Read(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, want, shape, data, accepted[want].shape, accepted[want].data)
+		same(t, want, x, accepted[want].shape, accepted[want].data)
 	}
-	_, _, err := Read(r)
+	_, err := Read(r)
 	if matches(t, "after the last", err, "npy: nothing is left to read: EOF"); !errors.Is(err, io.EOF) {
 		t.Error("the error is not io.EOF")
 	}
 }
 
-// Arrays longer than the buffers, written in several parts, are read back unchanged.
-func TestManyNumbers(t *testing.T) {
-	const rows, columns = 251, 257
-	x := count(-1000, rows*columns)
-	var b bytes.Buffer
-	if err := Write(&b, []int{rows, columns}, x[:7], nil, x[7:60_000], x[60_000:]); err != nil {
-		t.Fatal(err)
+// Tensors of any shape, of views, and of more numbers than the buffers have are read back unchanged.
+func TestWrite(t *testing.T) {
+	all := tensor.New(count(0, 12), 2, 3, 2)
+	for _, x := range []*tensor.Tensor{
+		all, tensor.Reshape(nil, all, 12), all.Rows(1, 2), tensor.Index(nil, all, 1, 2), tensor.Full(7), tensor.Zeros(3, 0),
+		tensor.New(count(-1000, 251*257), 251, 257),
+	} {
+		var b bytes.Buffer
+		if err := Write(&b, x); err != nil {
+			t.Fatal(err)
+		}
+		y, err := Read(iotest.HalfReader(&b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "written and read", y, x.Shape(), x.Data())
 	}
-	shape, data, err := Read(iotest.HalfReader(&b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "many", shape, data, []int{rows, columns}, x)
 }
 
 func TestWriteErrors(t *testing.T) {
-	matches(t, "rank", Write(io.Discard, make([]int, 65)), "npy: shape has 65 axes, want at most 64")
-	matches(t, "too few", Write(io.Discard, []int{2, 3}, count(0, 5)), "npy: 5 numbers, want 6 for shape [2 3]")
+	matches(t, "rank", Write(io.Discard, tensor.Zeros(make([]int, 65)...)), "npy: shape has 65 axes, want at most 64")
 	broken := errors.New("broken")
 	for n := range 4 { // in the header, and in each buffer of the numbers
 		w := &failing{after: n, err: broken}
-		if err := Write(w, []int{10_000}, count(0, 10_000)); !errors.Is(err, broken) {
+		if err := Write(w, tensor.Zeros(10_000)); !errors.Is(err, broken) {
 			t.Errorf("write %d fails: error %v", n, err)
 		}
 	}
@@ -228,15 +218,36 @@ var hostile = []struct {
 	file []byte
 	want string
 }{
-	{"another file", []byte("{\"q\": 1}"), `npy: file is no array of NumPy: it begins with "{\"q\": ", want "\x93NUMPY"`},
-	{"a short other file", []byte("\x93N!"), `npy: file is no array of NumPy: it begins with "\x93N!", want "\x93NUMPY"`},
-	{"archive", []byte("PK\x03\x04\x14\x00\x00\x00"), "npy: file is a zip archive, perhaps an .npz: want one of the .npy files in it"},
-	{"version 0", []byte(magic + "\x00\x00\x00\x00"), "npy: version is 0.0, want 1.0, 2.0 or 3.0"},
-	{"version 4", []byte(magic + "\x04\x00\x00\x00"), "npy: version is 4.0, want 1.0, 2.0 or 3.0"},
-	{"version 1.1", []byte(magic + "\x01\x01\x00\x00"), "npy: version is 1.1, want 1.0, 2.0 or 3.0"},
+	{
+		"another file", []byte("{\"q\": 1}"),
+		`npy: file is no array of NumPy: it begins with "{\"q\": ", want "\x93NUMPY"`,
+	},
+	{
+		"a short other file", []byte("\x93N!"),
+		`npy: file is no array of NumPy: it begins with "\x93N!", want "\x93NUMPY"`,
+	},
+	{
+		"archive", []byte("PK\x03\x04\x14\x00\x00\x00"),
+		"npy: file is a zip archive, perhaps an .npz: want one of the .npy files in it",
+	},
+	{
+		"version 0", []byte(magic + "\x00\x00\x00\x00"),
+		"npy: version is 0.0, want 1.0, which numpy.save writes for numbers",
+	},
+	{
+		"version 4", []byte(magic + "\x04\x00\x00\x00"),
+		"npy: version is 4.0, want 1.0, which numpy.save writes for numbers",
+	},
+	{
+		"version 1.1", []byte(magic + "\x01\x01\x00\x00"),
+		"npy: version is 1.1, want 1.0, which numpy.save writes for numbers",
+	},
 	{"no header", []byte(magic + "\x01\x00"), "npy: file ends inside its header"},
-	{"huge header", []byte(magic + "\x02\x00\xff\xff\xff\xff"), "npy: header has 4294967295 bytes, want at most 10000"},
-	{"header beyond NumPy's limit", file(strings.TrimSpace(shaped("(1,)"))+strings.Repeat(" ", 10_000), 4), "npy: header has 10057 bytes, want at most 10000"},
+	{"huge header", []byte(magic + "\x01\x00\xff\xff"), "npy: header has 65535 bytes, want at most 10000"},
+	{
+		"header beyond NumPy's limit", file(strings.TrimSpace(shaped("(1,)"))+strings.Repeat(" ", 10_000), 4),
+		"npy: header has 10057 bytes, want at most 10000",
+	},
 	{"empty header", file("", 4), malformed},
 	{"spaces", file("   ", 4), malformed},
 	{"list", file("[]", 4), malformed},
@@ -260,13 +271,13 @@ var hostile = []struct {
 	{"not ASCII", file("{'d\xe9scr': 1}", 4), malformed},
 	{"kilobytes of a key", file("{'"+strings.Repeat("a", 9_000)+"': 1}", 4), malformed},
 
-	{"objects", file(dict("'|O'", "False", "(1,)"), 8), `npy: header: descr is "|O", want one type of numbers…`},
-	{"no type", file(dict("''", "False", "(1,)"), 8), `npy: header: descr is "", want one type of numbers…`},
-	{"only an order", file(dict("'<'", "False", "(1,)"), 8), `npy: header: descr is "<", want one type of numbers…`},
-	{"no byte order", file(dict("'f4'", "False", "(1,)"), 8), `npy: header: descr is "f4", want one type of numbers…`},
-	{"native byte order", file(dict("'=f4'", "False", "(1,)"), 8), `npy: header: descr is "=f4", want a byte order, '<' or '>', in front of f4`},
-	{"order that does not apply", file(dict("'|f4'", "False", "(1,)"), 8), `npy: header: descr is "|f4", want a byte order, '<' or '>', in front of f4`},
-	{"quadruple", file(dict("'<f16'", "False", "(1,)"), 16), `npy: header: descr is "<f16", want one type of numbers…`},
+	{"objects", file(dict("'|O'", "False", "(1,)"), 8), `npy: header: descr is "|O", ` + wantType},
+	{"no type", file(dict("''", "False", "(1,)"), 8), `npy: header: descr is "", ` + wantType},
+	{"only an order", file(dict("'<'", "False", "(1,)"), 8), `npy: header: descr is "<", ` + wantType},
+	{"no byte order", file(dict("'f4'", "False", "(1,)"), 8), `npy: header: descr is "f4", ` + wantType},
+	{"native byte order", file(dict("'=f4'", "False", "(1,)"), 8), `npy: header: descr is "=f4", ` + wantType},
+	{"order that does not apply", file(dict("'|f4'", "False", "(1,)"), 8), `npy: header: descr is "|f4", ` + wantType},
+	{"quadruple", file(dict("'<f16'", "False", "(1,)"), 16), `npy: header: descr is "<f16", ` + wantType},
 	{"type is a number", file(dict("4", "False", "(1,)"), 8), malformed},
 	{"code in place of a type", file(dict("__import__('os')", "False", "(1,)"), 8), malformed},
 
@@ -287,16 +298,32 @@ var hostile = []struct {
 	{"two commas in the shape", file(shaped("(2,,3)"), 24), malformed},
 	{"no commas in the shape", file(shaped("(2, 3 5)"), 24), malformed},
 	{"unclosed shape", file("{'shape': (2, 3", 24), malformed},
-	{"axis overflows", file(shaped("(9223372036854775808,)"), 4), `npy: header: shape has an axis of "9223372036854775808", which overflows`},
-	{"shape overflows", file(shaped("(4294967296, 4294967296)"), 4), "npy: header: shape [4294967296 4294967296] is that of more than 1099511627776 numbers"},
-	{"shape overflows beside a zero", file(shaped("(4294967296, 4294967296, 0)"), 4), "npy: header: shape [4294967296 4294967296 0] is that of more than 1099511627776 numbers"},
-	{"too large", file(dict("'|u1'", "False", "(1099511627777,)"), 4), "npy: header: shape [1099511627777] is that of more than 1099511627776 numbers"},
-	{"too many axes", file(shaped("("+strings.Repeat("1,", 65)+")"), 4), "npy: header: shape has more than 64 axes"},
+	{
+		"axis overflows", file(shaped("(9223372036854775808,)"), 4),
+		`npy: header: shape has an axis of "9223372036854775808", which overflows`,
+	},
+	{
+		"shape overflows", file(shaped("(4294967296, 4294967296)"), 4),
+		"npy: header: shape [4294967296 4294967296] is that of more than 1099511627776 numbers",
+	},
+	{
+		"shape overflows beside a zero", file(shaped("(4294967296, 4294967296, 0)"), 4),
+		"npy: header: shape [4294967296 4294967296 0] is that of more than 1099511627776 numbers",
+	},
+	{
+		"too large", file(dict("'<f8'", "False", "(1099511627777,)"), 4),
+		"npy: header: shape [1099511627777] is that of more than 1099511627776 numbers",
+	},
+	{
+		"too many axes", file(shaped("("+strings.Repeat("1,", 65)+")"), 4),
+		"npy: header: shape has 65 axes, want at most 64",
+	},
 
 	{"more numbers than bytes", file(shaped("(3,)"), 11), "npy: file ends inside its numbers, want 3 of them"},
-	{"a terabyte that is not there", file(shaped("(274877906944,)"), 100), "npy: file ends inside its numbers, want 274877906944 of them"},
-	{"a terabyte in Fortran's order", file(dict("'<f4'", "True", "(524288, 524288)"), 100), "npy: file ends inside its numbers, want 274877906944 of them"},
-	{"no bool", append(file(dict("'|b1'", "False", "(2,)"), 1), 2), "npy: element 1 is the byte 2, want 0 or 1 for a bool"},
+	{
+		"a terabyte that is not there", file(shaped("(274877906944,)"), 100),
+		"npy: file ends inside its numbers, want 274877906944 of them",
+	},
 }
 
 // hostileTo32Bits are the errors on machines where an int has 32 bits, by file name.
@@ -305,7 +332,6 @@ var hostileTo32Bits = map[string]string{
 	"shape overflows beside a zero": `npy: header: shape has an axis of "4294967296", which overflows`,
 	"too large":                     `npy: header: shape has an axis of "1099511627777", which overflows`,
 	"a terabyte that is not there":  `npy: header: shape has an axis of "274877906944", which overflows`,
-	"a terabyte in Fortran's order": "npy: header: shape [524288 524288] is that of more than 268435455 numbers",
 }
 
 func TestHostileFiles(t *testing.T) {
@@ -313,25 +339,26 @@ func TestHostileFiles(t *testing.T) {
 		if want, ok := hostileTo32Bits[c.name]; ok && math.MaxInt == math.MaxInt32 {
 			c.want = want
 		}
-		shape, data, err := Read(bytes.NewReader(c.file))
+		x, err := Read(bytes.NewReader(c.file))
 		if err == nil {
-			t.Errorf("%s: accepted as %v with %d numbers", c.name, shape, len(data))
+			t.Errorf("%s: accepted as %v", c.name, x.Shape())
 			continue
 		}
 		if c.want == malformed {
-			c.want = "npy: header: it is " + quote.Text(string(c.file[len(magic)+4:][:binary.LittleEndian.Uint16(c.file[len(magic)+2:])])) +
+			size := binary.LittleEndian.Uint16(c.file[len(magic)+2:])
+			c.want = "npy: header: it is " + quote.Text(string(c.file[len(magic)+4:][:size])) +
 				", want {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } or the like"
 		}
 		matches(t, c.name, err, c.want)
 	}
 	broken := errors.New("broken")
-	if _, _, err := Read(iotest.ErrReader(broken)); !errors.Is(err, broken) {
+	if _, err := Read(iotest.ErrReader(broken)); !errors.Is(err, broken) {
 		t.Errorf("error %v, want that of the reader", err)
 	}
 	whole := goldenFile(t, "vector")
 	for n := range whole {
 		r := io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(broken))
-		if _, _, err := Read(r); !errors.Is(err, broken) {
+		if _, err := Read(r); !errors.Is(err, broken) {
 			t.Errorf("error %v after %d bytes, want that of the reader", err, n)
 		}
 	}
@@ -345,32 +372,21 @@ func TestOtherHeaders(t *testing.T) {
 		`  { "shape" : ( 2 , 3 , ) , "descr" : "<f4" , "fortran_order" : False , }    ` + "\n",
 		strings.TrimSpace(shaped("(2, 3)")) + strings.Repeat(" ", 10_000-60) + "\n",
 	} {
-		shape, data, err := Read(bytes.NewReader(file(header, 24)))
+		x, err := Read(bytes.NewReader(file(header, 24)))
 		if err != nil {
 			t.Errorf("%s: %v", header, err)
 			continue
 		}
-		same(t, header, shape, data, []int{2, 3}, make([]float32, 6))
-	}
-	for _, descr := range []string{"<b1", ">i1", "|u1"} { // the byte order of a single byte is ignored
-		shape, data, err := Read(bytes.NewReader(file(dict("'"+descr+"'", "True", "(0, 5)"), 0)))
-		if err != nil {
-			t.Errorf("%s: %v", descr, err)
-			continue
-		}
-		same(t, descr, shape, data, []int{0, 5}, nil)
+		same(t, header, x, []int{2, 3}, make([]float32, 6))
 	}
 }
 
 // The memory of an array has no spare capacity.
 func TestMemory(t *testing.T) {
-	h, err := parseHeader(shaped("(1000000,)"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := h.read(bytes.NewReader(make([]byte, 4*h.count)))
-	if err != nil || len(data) != h.count || cap(data) != h.count {
-		t.Errorf("%d numbers in memory for %d, %v, want %d", len(data), cap(data), err, h.count)
+	const n = 1_000_000
+	data, err := readNumbers(bytes.NewReader(make([]byte, 4*n)), 4, n)
+	if err != nil || len(data) != n || cap(data) != n {
+		t.Errorf("%d numbers in memory for %d, %v, want %d", len(data), cap(data), err, n)
 	}
 }
 
@@ -392,7 +408,7 @@ func FuzzRead(f *testing.F) {
 func FuzzHeader(f *testing.F) {
 	for _, shape := range []string{"()", "(3,)", "(2, 3)", "(0, 3)"} {
 		f.Add(shaped(shape), 24)
-		f.Add(dict("'>i2'", "True", shape), 12)
+		f.Add(dict("'<f8'", "False", shape), 48)
 	}
 	f.Fuzz(func(t *testing.T, header string, size int) {
 		if size < 0 || size > 1<<12 || len(header) > maxHeader {
@@ -404,34 +420,34 @@ func FuzzHeader(f *testing.F) {
 
 // survives fails the test unless Read returns an error, or an array that is in the file and can be written.
 func survives(t *testing.T, input []byte) {
-	shape, data, err := Read(bytes.NewReader(input))
+	x, err := Read(bytes.NewReader(input))
 	if err != nil {
-		if shape != nil || data != nil || len(err.Error()) > 1000 {
-			t.Fatalf("got %v, %d numbers and an error of %d bytes", shape, len(data), len(err.Error()))
+		if x != nil || len(err.Error()) > 1000 {
+			t.Fatalf("got %v and an error of %d bytes", x, len(err.Error()))
 		}
 		return
 	}
-	if len(data) > len(input) {
-		t.Fatalf("%d numbers out of %d bytes", len(data), len(input))
+	if x.Len() > len(input) {
+		t.Fatalf("%d numbers out of %d bytes", x.Len(), len(input))
 	}
 	var b bytes.Buffer
-	if err := Write(&b, shape, data); err != nil {
+	if err := Write(&b, x); err != nil {
 		t.Fatalf("what Read read is not written: %v", err)
 	}
-	again, numbers, err := Read(&b)
+	again, err := Read(&b)
 	if err != nil {
 		t.Fatalf("what Write wrote is refused: %v", err)
 	}
-	same(t, "written and read", again, numbers, shape, data)
+	same(t, "written and read", again, x.Shape(), x.Data())
 }
 
 func BenchmarkRead(b *testing.B) {
-	for _, descr := range []string{"<f4", ">f8", "<i8"} {
+	for _, descr := range []string{"<f4", "<f8"} {
 		b.Run(descr, func(b *testing.B) {
 			input := file(dict("'"+descr+"'", "False", "(1000000,)"), 8_000_000)
 			b.SetBytes(4_000_000)
 			for b.Loop() {
-				if _, _, err := Read(bytes.NewReader(input)); err != nil {
+				if _, err := Read(bytes.NewReader(input)); err != nil {
 					b.Fatal(err)
 				}
 			}
