@@ -27,7 +27,7 @@ import (
 // 2017, https://arxiv.org/abs/1712.05877; groups are from Dettmers et al., "8-bit Optimizers via Block-wise
 // Quantization", 2021, https://arxiv.org/abs/2110.02861.
 type Packed struct {
-	w      simd.Packed
+	w      *simd.Panels
 	format Format
 }
 
@@ -41,11 +41,7 @@ func NewPacked(out, in int, f Format) *Packed {
 	if out < 1 || in < 1 {
 		badShape("NewPacked", "matrix", []int{out, in}, "positive sizes")
 	}
-	p := &Packed{format: f}
-	p.w.PanelLayout, p.w.Format, p.w.Rounded = simd.NewPanelLayout(in, out), formats[f].stored, formats[f].rounded
-	p.w.Memory = hugepages.Make[byte](p.w.Size())
-	p.w.Scales = make([]float32, p.w.Factors())
-	return p
+	return &Packed{simd.NewPanels(in, out, formats[f].stored, formats[f].rounded, hugepages.Make[byte]), f}
 }
 
 // Shape returns [Out In].
@@ -174,7 +170,7 @@ type packedProduct struct {
 
 // mapped is a map with the data of its bias and its result.
 type mapped struct {
-	w      *simd.Packed
+	w      *simd.Panels
 	bias   []float32
 	out    []float32
 	panels int
@@ -195,7 +191,7 @@ func takeProduct(t *Tape, x *Tensor) *packedProduct {
 
 // add adds a map and returns its result, which compute fills in.
 func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
-	w := &weight.w
+	w := weight.w
 	if p.in != w.K {
 		badShape(opLinears, "x", p.x.shape, "[… In=%d]", w.K)
 	}

@@ -76,11 +76,13 @@ func (p *packing) share(w *worker, a *Attention, z int) bool {
 	b, g := z/a.G, z%a.G
 	if p.packed == nil || !p.together(p.values+p.keys, func(n int) {
 		if n < p.values {
-			p.packed.values.Fill(keys(a.V, a.source(b), g), n*packedValues, min((n+1)*packedValues, a.EV))
+			j := n * packedValues
+			p.packed.values.Set(j, min(packedValues, a.EV-j), from(keys(a.V, a.source(b), g).T(), j).T())
 		} else if n -= p.values; a.Additive != nil {
 			p.packed.loadKeys(a, b, g, 0, a.keys())
 		} else {
-			p.packed.keys.Fill(keys(a.K, a.source(b), g).T(), n*packedKeys, min((n+1)*packedKeys, a.keys()))
+			j := n * packedKeys
+			p.packed.keys.Set(j, min(packedKeys, a.keys()-j), from(keys(a.K, a.source(b), g), j).T())
 		}
 	}) {
 		return false

@@ -44,7 +44,7 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *blockOfB) {
 // storedPanel computes m rows and n columns of C from depth rows of a panel of
 // b. The first row is at index at. The sums are computed in chains of chain
 // rows. It reports whether it could.
-func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
+func storedPanel(c, a Mat, m, n, depth int, b *Panels, at int, accumulate bool, chain int) bool {
 	if active == generic {
 		return storedPanelGeneric(c, a, m, n, depth, b, at, accumulate, chain)
 	}

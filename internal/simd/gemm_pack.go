@@ -53,6 +53,9 @@ type blockOfB struct {
 	rows, cols int
 }
 
+// at returns the place of row k of a column.
+func (b *blockOfB) at(k, j int) int { return j/b.width*b.step + k*b.row + j%b.width }
+
 func (b *blockOfB) count() int { return (b.cols + b.width - 1) / b.width }
 
 // pack prepares columns j0 to j1 of rows k0 to k1 of B. If they must be copied, pack takes the

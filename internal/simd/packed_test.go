@@ -42,15 +42,15 @@ func TestFromFloat16(t *testing.T) {
 
 // packedForms returns k×n matrices of weights in all formats without groups, and a function that reports whether the
 // memory around them is unchanged.
-func packedForms(k, n int) (forms []*Packed, intact func() bool) {
+func packedForms(k, n int) (forms []*Panels, intact func() bool) {
 	const around = 32
-	l := NewPanelLayout(k, n)
-	size := l.Len()
 	memories := make([][]byte, 0, BFloat16)
 	for f := Float32; f <= BFloat16; f++ {
-		memory := bytes.Repeat([]byte{0x77}, (size+2*around)*f.Size())
-		memories = append(memories, memory)
-		forms = append(forms, &Packed{StoredPanels: StoredPanels{PanelLayout: l, Stored: Stored{f, memory}.Part(around, around+size)}})
+		forms = append(forms, NewPanels(k, n, f, false, func(size int) []byte {
+			memory := bytes.Repeat([]byte{0x77}, size+2*around*f.Size())
+			memories = append(memories, memory)
+			return memory[around*f.Size():][:size]
+		}))
 	}
 	return forms, func() bool {
 		for i, memory := range memories {

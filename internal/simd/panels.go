@@ -2,67 +2,93 @@ package simd
 
 import "fmt"
 
-// Panels is a matrix B, of K rows and N columns, prepared for products with a few rows of A at a
-// time. It is for callers that keep both in the caches and do other work between two products, as
-// attention does. Other callers should use Multiply.
+// Panels is a matrix B, of K rows and N columns, in the order in which products read it: the keys of a call of attention,
+// a page of a KV cache, the weights of a model. Width columns form a panel. See form for what Memory contains.
 //
-// The zero value has no rows. Panels reuse their memory for the next matrix.
+// The zero value has no rows. Panels that are Reserved reuse their memory for the next matrix.
 type Panels struct {
-	K, N   int
-	b      blockOfB
-	mem    []float32 // of copies
-	stored Stored    // the numbers, if their format is not Float32; b then has only their layout
+	PanelLayout
+	Format Format // of the numbers
+	form   form
 
-	// Rounded rounds the matrix and the other factors of its products to bfloat16, see reduced.go. It must be set before
-	// the matrix. A product then starts at an even row. Distances are not for rounded panels.
+	// Rounded rounds the other factors of products to the format, or to bfloat16 where it is Float32, see reduced.go. It
+	// must be set before the matrix. A product then starts at an even row. Distances are not for rounded panels.
 	Rounded bool
 
-	// Ahead, if not nil, is memory that products prefetch while they compute.
+	// Ahead, if not nil, is memory that MultiplyPanels prefetches while it computes.
 	Ahead *Ahead
+
+	Memory []byte
+	Scales []float32 // of inGroups: one for each group of a column
+	b      blockOfB  // the places of the numbers or words, and the memory of those that kernels read as floats
+	own    []float32 // memory that is reused
+}
+
+// A form is what the memory of Panels contains on this processor, and so which kernels multiply by it.
+type form uint8
+
+const (
+	inFloats   form = iota // float32. MultiplyPanels computes any columns
+	inPairs                // words of two steps of bfloat16: the processor multiplies both at once. The same columns
+	inHalves               // bfloat16, widened by products. MultiplyPanels computes whole panels from here on
+	inIntegers             // Int8 that the caller multiplies by scales of vectors
+	inGroups               // Int8 with Scales, multiplied as floats, see quads.go
+	inQuads                // words of four steps of Int8, with their scales: the processor multiplies integers
+)
+
+// NewPanels returns a matrix of k rows and n columns, to be written with Set. It takes its memory from allocate.
+func NewPanels(k, n int, f Format, rounded bool, allocate func(bytes int) []byte) *Panels {
+	p := &Panels{Rounded: rounded}
+	p.lay(k, n, f)
+	p.Memory = allocate((n + p.b.width - 1) / p.b.width * p.b.step * p.numbers().Format.Size())
+	if p.form == inGroups {
+		p.Scales = make([]float32, groupsOf(k)*n)
+	}
+	return p
+}
+
+// lay sets the size, the format and the form.
+func (p *Panels) lay(k, n int, f Format) {
+	p.PanelLayout, p.Format, p.form, p.Memory = NewPanelLayout(k, n), f, inFloats, nil
+	rows, width := k, p.Width
+	switch {
+	case f == BFloat16 && p.Rounded && usesPairs():
+		p.form, rows = inPairs, bfloat16Words(k)
+	case f == BFloat16:
+		p.form = inHalves
+	case f == Int8 && !p.Rounded:
+		p.form = inIntegers
+	case f == Int8 && usesQuads():
+		p.form, rows, width = inQuads, groupedWords(k), quadsWidth()
+	case f == Int8:
+		p.form = inGroups
+	}
+	p.b = blockOfB{width: width, row: width, step: rows * width, copied: true, rows: rows, cols: n, pairs: p.form == inPairs}
+}
+
+// numbers returns the memory as numbers, or as words in the places of floats.
+func (p *Panels) numbers() Stored {
+	if p.form == inPairs || p.form == inQuads {
+		return Stored{Float32, p.Memory}
+	}
+	return Stored{p.Format, p.Memory}
 }
 
 // Copy sets p to a copy of b, which has k rows and n columns.
 func (p *Panels) Copy(b Mat, k, n int) {
 	p.Reserve(k, n)
-	p.Fill(b, 0, n)
+	p.Set(0, n, b)
 }
 
-// Reserve allocates memory for k rows and n columns, which the caller must then fill with Fill.
+// Reserve allocates memory for k rows and n columns, which the caller must then write with Set.
 func (p *Panels) Reserve(k, n int) {
-	p.K, p.N, p.stored = k, n, Stored{}
-	width := p.Width()
-	if n < width {
-		width = roundUp(n, vectorLanes())
+	f := Float32
+	if p.Rounded && usesPairs() {
+		f = BFloat16
 	}
-	words := k
-	if p.Rounded {
-		words = bfloat16Words(k)
-	}
-	p.b = blockOfB{width: width, row: width, step: words * width, copied: true, rows: words, cols: n, pairs: p.Rounded && usesPairs()}
-	if n == 0 {
-		return
-	}
-	p.mem = grow(p.mem, p.b.count()*p.b.step)
-	p.b.data = p.mem
-}
-
-// Width returns the number of columns in a panel. Fill works on multiples of it.
-func (p *Panels) Width() int { return panelWidth() }
-
-// Fill copies columns j0 to j1 from b, where j0 is a multiple of Width and j1 is a multiple of it
-// or N. Different columns may be filled concurrently.
-func (p *Panels) Fill(b Mat, j0, j1 int) {
-	if p.K == 0 {
-		return
-	}
-	for j := j0; j < j1; j += p.b.width {
-		cols, panel := min(p.b.width, j1-j), p.b.data[j/p.b.width*p.b.step:][:p.b.step]
-		if p.Rounded {
-			packRounded(panel, b.from(0, j), p.K, cols, p.b.width)
-		} else {
-			packPanel(panel, b.from(0, j), p.K, cols, p.b.width)
-		}
-	}
+	p.lay(k, n, f)
+	p.own = grow(p.own, p.b.count()*p.b.step)
+	p.b.data, p.Memory = p.own, bytesOf(p.own)
 }
 
 // Use sets p to b without a copy, if the rows of b are contiguous, and reports whether it could.
@@ -71,102 +97,82 @@ func (p *Panels) Use(b Mat, k, n int) bool {
 	if p.Rounded || b.Col != 1 || panelWidth() == genericWidth {
 		return false
 	}
-	p.K, p.N, p.stored = k, n, Stored{}
-	p.b = blockOfB{data: b.Data, width: panelWidth(), step: panelWidth(), row: b.Row, rows: k, cols: n, from: b}
+	width := panelWidth()
+	p.PanelLayout, p.Format, p.form, p.Memory = PanelLayout{k, n, width}, Float32, inFloats, nil
+	p.b = blockOfB{data: b.Data, width: width, step: width, row: b.Row, rows: k, cols: n, from: b}
 	return true
 }
 
-// Release drops the references to the caller's matrix.
-func (p *Panels) Release() { p.K, p.N, p.b, p.stored = 0, 0, blockOfB{}, Stored{} }
+// View sets p to a matrix that is stored in data in the layout l. It copies the matrix only if it
+// is rounded.
+func (p *Panels) View(l PanelLayout, data []float32) {
+	if len(data) < l.Len() {
+		panic(fmt.Sprintf("simd: Panels.View: len(data)=%d, want %d", len(data), l.Len()))
+	}
+	if p.Rounded {
+		p.Reserve(l.K, l.N)
+		for j := 0; j < l.N; j += l.Width {
+			p.Set(j, min(l.Width, l.N-j), RowMajor(data[l.At(0, j):], l.Width))
+		}
+		return
+	}
+	p.ViewStored(l, Stored{Float32, bytesOf(data)})
+}
 
-// panelAlign returns the alignment of the first column of a product with Panels: whole vectors, and
-// the same number for all kernels.
-func panelAlign() int { return min(16, panelWidth()) }
+// ViewStored sets p to a matrix of numbers in the layout l, without a copy unless the format is Float32 and p is rounded.
+func (p *Panels) ViewStored(l PanelLayout, s Stored) {
+	if s.Format == Float32 && p.Rounded {
+		p.View(l, view[float32](s.Memory))
+		return
+	}
+	p.PanelLayout, p.Format, p.Memory, p.form = l, s.Format, s.Part(0, l.Len()).Memory, storedForms[s.Format]
+	p.b = blockOfB{width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
+	if p.form == inFloats {
+		p.b.data = view[float32](p.Memory)
+	}
+}
+
+// storedForms are the forms of numbers that products do not round.
+var storedForms = [...]form{Float32: inFloats, BFloat16: inHalves, Int8: inIntegers}
+
+// Whole reports whether kernels compute whole panels, as those for formats other than Float32 do.
+func (p *Panels) Whole() bool { return p.form >= inHalves }
+
+// Reach returns the end of the columns to compute for a product that needs those before j.
+func (p *Panels) Reach(j int) int {
+	if p.Whole() {
+		return min(roundUp(j, p.Width), p.N)
+	}
+	return j
+}
+
+// Release drops the references to the caller's matrix.
+func (p *Panels) Release() { p.PanelLayout, p.b, p.Memory = PanelLayout{}, blockOfB{}, nil }
+
+// PanelLayout describes the places of the elements of a K×N matrix that is stored as Panels from
+// the start: in contiguous panels of Width columns. A matrix that is written once and multiplied
+// often, such as a KV cache, then needs no copy for each product. The layout depends on the
+// implementation in use.
+type PanelLayout struct{ K, N, Width int }
+
+// NewPanelLayout returns the layout of k rows and n columns.
+func NewPanelLayout(k, n int) PanelLayout {
+	return PanelLayout{k, n, max(1, min(panelWidth(), roundUp(n, vectorLanes())))}
+}
+
+// Len returns the number of elements, including the padding of the last panel.
+func (l PanelLayout) Len() int {
+	if l.N == 0 {
+		return 0
+	}
+	return (l.N + l.Width - 1) / l.Width * l.Panel()
+}
+
+// Panel returns the number of elements in a panel, which is also the distance between panels.
+func (l PanelLayout) Panel() int { return l.K * l.Width }
+
+// At returns the index of an element. The next row is Width further on.
+func (l PanelLayout) At(k, j int) int { return j/l.Width*l.Panel() + k*l.Width + j%l.Width }
 
 // roundUp returns n rounded up to a multiple of m.
 func roundUp(n, m int) int { return (n + m - 1) / m * m }
-
-// MultiplyPanels computes on the calling goroutine
-//
-//	C = A·B[k0:k1, j0:j1], or C += … if accumulate
-//
-// as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is a multiple of 16 or
-// of b.Width(), of the latter if b is stored in another format than Float32. The result is then the same
-// as for its values as floats; it reads the numbers once for every six rows, so it is for few rows.
-func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
-	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N ||
-		uint(j0)%uint(panelAlign()) != 0 {
-		panic(fmt.Sprintf("simd: MultiplyPanels: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
-	}
-	if m == 0 || j0 == j1 {
-		return
-	}
-	c.check("C", m, j1-j0, 1, 0)
-	a.check("A", m, k1-k0, 1, 0)
-	if b.Whole() {
-		b.multiplyStored(c, a, m, k0, k1, j0, j1, accumulate)
-		return
-	}
-	if b.Rounded && k0 < k1 {
-		s := scratches.Get().(*scratch)
-		defer s.free()
-		a, k0, k1 = b.rounded(a, m, k0, k1, s)
-	}
-	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
-}
-
-// RowDots sets dst[i] to the product of row i of x and row i of y, of n elements each. The result
-// equals an element of Multiply, bit for bit.
-func RowDots(dst []float32, x, y Mat, n int) {
-	x.check("x", len(dst), n, 1, 0)
-	y.check("y", len(dst), n, 1, 0)
-	s := scratches.Get().(*scratch)
-	defer s.free()
-	// Rows side by side, because each sum is a chain whose additions must wait for one another. More
-	// short rows need fewer calls.
-	width := 16
-	if n <= 64 {
-		width = 64
-	}
-	s.a, s.b = grow(s.a, n*width), grow(s.b, n*width)
-	for i := 0; i < len(dst) && n > 0; i += width {
-		rows := min(width, len(dst)-i)
-		packRows(s.a, x.from(i, 0), rows, n, width)
-		packRows(s.b, y.from(i, 0), rows, n, width)
-		sums := dst[i : i+rows]
-		clear(sums)
-		for k := range n {
-			mulAdd(sums, s.a[k*width:][:rows], s.b[k*width:][:rows])
-		}
-		for k := range sums {
-			sums[k] += 0 // like Multiply
-		}
-	}
-	if n == 0 {
-		clear(dst)
-	}
-}
-
-// packRows copies rows of n elements to columns; rows of dst are width apart.
-func packRows(dst []float32, m Mat, rows, n, width int) { packPanel(dst, m.T(), n, rows, width) }
-
-func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
-	panelsInChains(c, a, m, b, k0, k1, j0, j1, accumulate, chain, false)
-}
-
-// panelsInChains is multiplyPanelsGeneric with chains like blockInChains.
-func panelsInChains(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int, apart bool) {
-	depth := k1 - k0
-	part := b.b
-	part.col, part.cols, part.rows = 0, j1-j0, depth
-	if depth > 0 {
-		part.data = part.data[j0/part.width*part.step+k0*part.row:]
-	}
-	p := Product{M: m, N: j1 - j0, K: depth, A: a, C: c, Accumulate: accumulate}
-	if a.Col != 1 {
-		s := scratches.Get().(*scratch)
-		a = blockOfAGeneric(&p, 0, m, p.N, 0, depth, s)
-		defer s.free()
-	}
-	blockInChains(&p, a, 0, m, 0, j1-j0, 0, depth, &part, chain, apart)
-}

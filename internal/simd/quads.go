@@ -122,23 +122,6 @@ func weightQuads(dst, column []float32) {
 	}
 }
 
-// grouped reports whether weights are integers that are stored one by one, with a scale for each group of a column.
-func (w *Packed) grouped() bool { return w.Format == Int8 && !w.quads() }
-
-// setGroups sets columns of one panel.
-func (w *Packed) setGroups(j, cols int, b unpacked, s *scratch) {
-	integers := view[int8](w.Memory)
-	s.b, s.a = grow(s.b, w.K), grow(s.a, groupedWords(w.K))
-	for c := range cols {
-		weightQuads(s.a, b.column(s.b, c))
-		for k := range w.K {
-			g := groupAt(s.a, k)
-			w.Scales[k/groupSteps*w.N+j+c] = g[0]
-			integers[w.At(k, j+c)] = int8(byteOf(g, k))
-		}
-	}
-}
-
 // roundToGroups sets dst to x, rounded.
 func roundToGroups(dst, x []float32, s *scratch) {
 	s.b = grow(s.b, groupedWords(len(x)))
@@ -146,12 +129,5 @@ func roundToGroups(dst, x []float32, s *scratch) {
 	for k := range dst {
 		g := groupAt(s.b, k)
 		dst[k] = float32(float32(byteOf(g, k))*g[0]) + g[1]
-	}
-}
-
-// scaleGroups multiplies rows k0, k0+1, … of a panel by their scales.
-func (w *Packed) scaleGroups(rows []float32, k0, j, n int) {
-	for k := k0; len(rows) > 0; k, rows = k+1, rows[w.Width:] {
-		mul(rows[:n], rows[:n], w.Scales[k/groupSteps*w.N+j:][:n])
 	}
 }

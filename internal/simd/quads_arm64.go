@@ -7,8 +7,8 @@ import "golang.org/x/sys/cpu"
 // hasQuads reports whether the processor multiplies fours of integers (the dot-product extension). Only tests change it.
 var hasQuads = cpu.ARM64.HasASIMDDP
 
-// quads reports whether inputs and weights are words of integers.
-func (w *Packed) quads() bool { return w.Format == Int8 && active != generic && hasQuads }
+// usesQuads reports whether inputs and weights are words of integers.
+func usesQuads() bool { return active != generic && hasQuads }
 
 // quadTile returns the tiles of the kernel for integers.
 func quadTile() quadShape { return quadShape{tileRows, panelWidth(), false} }
@@ -24,4 +24,4 @@ func Reduced() (names []string) {
 // gemmQuads calls the kernel for integers.
 func gemmQuads(t *tileArgs) { gemmQuadsNEON(t) }
 
-func (w *Packed) multiplyQuadsOnTiles(_, _ Mat, _, _, _ int, _ []float32) bool { return false }
+func (p *Panels) multiplyQuadsOnTiles(_, _ Mat, _, _, _ int, _ []float32) bool { return false }

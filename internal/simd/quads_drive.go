@@ -15,17 +15,17 @@ type quadShape struct {
 func quadsWidth() int { return quadTile().width }
 
 // multiplyQuads is Multiply for rows of groups.
-func (w *Packed) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	if w.multiplyQuadsOnTiles(c, a, m, j0, j1, bias) {
+func (p *Panels) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32, after int) {
+	if p.multiplyQuadsOnTiles(c, a, m, j0, j1, bias) {
 		return
 	}
-	l, words, tile := w.wordLayout(), view[float32](w.Memory), quadTile()
-	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(w.K)}
+	l, words, tile := &p.b, view[float32](p.Memory), quadTile()
+	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(p.K)}
 	steps := (m + tile.rows - 1) / tile.rows * t.depth / 4 // in which the tiles of a panel prefetch the next
-	t.nextStep = min(64, 4*l.Panel()/(steps+1)+1)
-	for j := j0; j < j1; j += l.Width {
-		t.next = uintptr(unsafe.Pointer(&words[l.At(0, w.following(j, l.Width, j1, after))]))
-		t.last, t.b = min(l.Width, j1-j), &words[l.At(0, j)]
+	t.nextStep = min(64, 4*l.step/(steps+1)+1)
+	for j := j0; j < j1; j += l.width {
+		t.next = uintptr(unsafe.Pointer(&words[l.at(0, p.following(j, l.width, j1, after))]))
+		t.last, t.b = min(l.width, j1-j), &words[l.at(0, j)]
 		if bias != nil {
 			t.start, t.bias = startBias, &bias[j]
 		}

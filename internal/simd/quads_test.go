@@ -15,18 +15,18 @@ func TestQuadsHaveTheSameBits(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, uint64(k)))
 		const rows = 37 // more than a kernel computes at a time
 		a, bias := gaussians(r, rows*k), gaussians(r, n)
-		w, columns := newRounded(Int8, k, n, r)
+		_, columns := newRounded(Int8, k, n, r)
 		var want []float32
 		Each(func(name string) {
 			eachQuads(func(kernel string) {
-				if !w.quads() {
+				w := NewPanels(k, n, Int8, true, newBytes)
+				if w.form != inQuads {
 					return
 				}
 				if kernels++; want == nil {
 					want = quadsFormula(a, bias, columns)
 				}
 				got := make([]float32, rows*n)
-				w.Memory = make([]byte, w.Size())
 				w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
 				w.Multiply(RowMajor(got, n), RowMajor(a, k), rows, 0, n, bias, 0)
 				if !slices.Equal(got, want) {
@@ -132,7 +132,6 @@ func TestQuadsAtTheirLimits(t *testing.T) {
 		for _, column := range columns {
 			fill(column, 0x1.fffffep112)
 		}
-		w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
 		w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
 		w.Multiply(RowMajor(got, n), RowMajor(a, k), 1, 0, n, nil, 0)
 		for _, v := range got {

@@ -22,8 +22,8 @@ var (
 // usesPairs reports whether products of rounded numbers are products of pairs.
 func usesPairs() bool { return hasPairs && active == avx512 }
 
-// quads reports whether inputs and weights are words of integers: wherever there is assembly.
-func (w *Packed) quads() bool { return w.Format == Int8 && active != generic }
+// usesQuads reports whether inputs and weights are words of integers: wherever there is assembly.
+func usesQuads() bool { return active != generic }
 
 // quadTile returns the tiles of the kernel for integers.
 func quadTile() quadShape {

@@ -21,12 +21,13 @@ func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 		k, n := size[0], size[1]
 		const rows = 9
 		a, bias := gaussians(r, rows*k), gaussians(r, n)
-		w, columns := newRounded(BFloat16, k, n, r)
+		_, columns := newRounded(BFloat16, k, n, r)
 		all := slices.Concat(columns...)
 		var results [2][]float32
 		for i := range results {
 			hasPairs = i == 0
-			w.Memory, results[i] = make([]byte, w.Size()), make([]float32, rows*n)
+			w := NewPanels(k, n, BFloat16, true, newBytes)
+			results[i] = make([]float32, rows*n)
 			w.Set(0, n, RowMajor(all, k).T())
 			w.Multiply(RowMajor(results[i], n), RowMajor(a, k), rows, 0, n, bias, 0)
 		}
@@ -57,7 +58,6 @@ func TestTileUnits(t *testing.T) {
 	for _, size := range append(sizesOfRounded, [2]int{776, 33}) {
 		k, n := size[0], size[1]
 		w, columns := newRounded(BFloat16, k, n, r)
-		w.Memory = make([]byte, w.Size())
 		w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
 		for j := range columns {
 			w.Column(columns[j], j) // rounded

@@ -12,14 +12,15 @@ import (
 var sizesOfRounded = [][2]int{{1, 1}, {2, 3}, {3, 16}, {5, 17}, {31, 64}, {67, 83}, {128, 48}, {129, 131}, {384, 64}, {521, 193}, {777, 70}, {1537, 64}}
 
 // newRounded returns a matrix for products in reduced precision, and random columns for it.
-func newRounded(f Format, k, n int, r *rand.Rand) (w *Packed, columns [][]float32) {
-	w = &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, n), Stored: Stored{Format: f}}, Rounded: true}
-	w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
+func newRounded(f Format, k, n int, r *rand.Rand) (w *Panels, columns [][]float32) {
+	w = NewPanels(k, n, f, true, newBytes)
 	for range n {
 		columns = append(columns, gaussians(r, k))
 	}
 	return w, columns
 }
+
+func newBytes(n int) []byte { return make([]byte, n) }
 
 func gaussians(r *rand.Rand, n int) []float32 {
 	x := make([]float32, n)
@@ -145,8 +146,7 @@ func TestQuadsOfExtremes(t *testing.T) {
 			"zeros": {want: 0}, "tiny": {[2]float32{0x1p-140, 1}, 1}, "least": {[2]float32{0x1p-118}, 0x1p-118},
 			"large": {[2]float32{0x1p112, 0x1p112}, 0x1p113}, "nan": {[2]float32{1, nan}, nan}, "inf": {[2]float32{1, inf}, nan},
 		} {
-			w := &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, 1), Stored: Stored{Format: Int8}}, Rounded: true}
-			w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
+			w := NewPanels(k, 1, Int8, true, newBytes)
 			x, ones, got := make([]float32, k), make([]float32, k), make([]float32, 2)
 			for i, v := range c.x {
 				x[128*i+3] = v
@@ -172,8 +172,7 @@ func BenchmarkPackedMultiply(b *testing.B) {
 		const k, n = 768, 768
 		for _, rows := range []int{1, 14, 128} {
 			for _, f := range []Format{Float32, BFloat16, Int8} {
-				w := &Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(k, n), Stored: Stored{Format: f}}, Rounded: f != Float32}
-				w.Memory, w.Scales = make([]byte, w.Size()), make([]float32, w.Factors())
+				w := NewPanels(k, n, f, f != Float32, newBytes)
 				a, c := make([]float32, rows*k), make([]float32, rows*n)
 				b.Run(fmt.Sprintf("rows=%d/format=%d", rows, f), func(b *testing.B) {
 					for b.Loop() {

@@ -65,3 +65,38 @@ func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
 		}
 	}
 }
+
+// RowDots sets dst[i] to the product of row i of x and row i of y, of n elements each. The result
+// equals an element of Multiply, bit for bit.
+func RowDots(dst []float32, x, y Mat, n int) {
+	x.check("x", len(dst), n, 1, 0)
+	y.check("y", len(dst), n, 1, 0)
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	// Rows side by side, because each sum is a chain whose additions must wait for one another. More
+	// short rows need fewer calls.
+	width := 16
+	if n <= 64 {
+		width = 64
+	}
+	s.a, s.b = grow(s.a, n*width), grow(s.b, n*width)
+	for i := 0; i < len(dst) && n > 0; i += width {
+		rows := min(width, len(dst)-i)
+		packRows(s.a, x.from(i, 0), rows, n, width)
+		packRows(s.b, y.from(i, 0), rows, n, width)
+		sums := dst[i : i+rows]
+		clear(sums)
+		for k := range n {
+			mulAdd(sums, s.a[k*width:][:rows], s.b[k*width:][:rows])
+		}
+		for k := range sums {
+			sums[k] += 0 // like Multiply
+		}
+	}
+	if n == 0 {
+		clear(dst)
+	}
+}
+
+// packRows copies rows of n elements to columns; rows of dst are width apart.
+func packRows(dst []float32, m Mat, rows, n, width int) { packPanel(dst, m.T(), n, rows, width) }

@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"fmt"
 	"math"
 	"unsafe"
 )
@@ -36,12 +35,6 @@ func Magnitude(x []float32) float32 {
 	return math.Float32frombits(most)
 }
 
-// StoredPanels is a matrix of stored numbers in the layout of Panels.
-type StoredPanels struct {
-	PanelLayout
-	Stored
-}
-
 // stored is the address of stored numbers and the size of one in bytes.
 type stored struct {
 	at   unsafe.Pointer
@@ -49,40 +42,9 @@ type stored struct {
 }
 
 // address returns the address of the numbers from index at on.
-func (b *StoredPanels) address(at int) stored {
-	size := b.Format.Size()
-	return stored{unsafe.Pointer(&b.Memory[at*size]), size}
-}
-
-// multiplyStored is MultiplyPanels for numbers in another format than Float32.
-func (p *Panels) multiplyStored(c, a Mat, m, k0, k1, j0, j1 int, accumulate bool) {
-	if j0%p.b.width != 0 {
-		panic(fmt.Sprintf("simd: MultiplyPanels: j0=%d of stored panels, want a multiple of %d", j0, p.b.width))
-	}
-	s := scratches.Get().(*scratch)
-	defer s.free()
-	if p.Rounded {
-		s.a = grow(s.a, m*(k1-k0))
-		a = RoundBFloat16(s.a, a, m, k1-k0)
-	}
-	multiplyStored(c, a, m, &StoredPanels{PanelLayout{p.K, p.N, p.b.width}, p.stored}, k0, k1, j0, j1, accumulate, k1-k0)
-}
-
-// multiplyStored is a product with stored numbers, in chains of chain steps.
-func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool, chain int) {
-	for j := j0; j < j1; j += b.Width {
-		to, n, at := c.from(0, j-j0), min(b.Width, j1-j), b.At(k0, j)
-		if storedPanel(to, a, m, n, k1-k0, b, at, accumulate, chain) {
-			continue
-		}
-		s := scratches.Get().(*scratch)
-		l := PanelLayout{K: k1 - k0, N: n, Width: b.Width}
-		s.b = grow(s.b, l.Len())
-		var p Panels
-		p.View(l, b.Floats(at, at+l.Len(), s.b))
-		multiplyPanels(to, a, m, &p, 0, k1-k0, 0, n, accumulate, chain)
-		s.free()
-	}
+func (s Stored) address(at int) stored {
+	size := s.Format.Size()
+	return stored{unsafe.Pointer(&s.Memory[at*size]), size}
 }
 
 // NearestBFloat16 returns the bfloat16 nearest to x, and the even one of two equally near. NaN
@@ -140,7 +102,7 @@ func magnitudeGeneric(x []float32) float32 {
 }
 
 // storedPanelGeneric has no kernel.
-func storedPanelGeneric(_, _ Mat, _, _, _ int, _ *StoredPanels, _ int, _ bool, _ int) bool {
+func storedPanelGeneric(_, _ Mat, _, _, _ int, _ *Panels, _ int, _ bool, _ int) bool {
 	return false
 }
 

@@ -6,13 +6,13 @@ package simd
 var storedKernels = [...]int{Float32: kernelFloat32, BFloat16: kernelBFloat16, Int8: kernelInt8}
 
 // The kernels process whole panels. Those of AVX2 do not support panels whose last vector of C is not full.
-func storedPanelAsm(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
+func storedPanelAsm(c, a Mat, m, n, depth int, b *Panels, at int, accumulate bool, chain int) bool {
 	lanes := vectorLanes()
 	vectors := (n + lanes - 1) / lanes
 	if depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && active == avx2 {
 		return false
 	}
-	from := b.address(at)
+	from := b.numbers().address(at)
 	t := tileArgs{
 		aRow: 4 * a.Row, aCol: 4 * a.Col, b: (*float32)(from.at), bRow: from.size * b.Width, cRow: 4 * c.Row,
 		last: n - (vectors-1)*lanes,

@@ -127,7 +127,7 @@ func TestStoredPanels(t *testing.T) {
 					b, floats := storedPanels(r, l, f)
 					var p, q Panels
 					p.View(l, floats)
-					q.ViewStored(l, b.Stored)
+					q.ViewStored(l, b)
 					k0, j0 := r.IntN(k), r.IntN(n)/panelWidth()*panelWidth()
 					k1, j1 := k0+r.IntN(k-k0)+1, j0+r.IntN(n-j0)+1
 					if r.IntN(2) == 0 {
@@ -149,8 +149,8 @@ func TestStoredPanels(t *testing.T) {
 }
 
 // storedPanels returns random numbers in a format, and their values as floats.
-func storedPanels(r *rand.Rand, l PanelLayout, f Format) (StoredPanels, []float32) {
-	b := StoredPanels{PanelLayout: l, Stored: Stored{f, make([]byte, l.Len()*f.Size())}}
+func storedPanels(r *rand.Rand, l PanelLayout, f Format) (Stored, []float32) {
+	b := Stored{f, make([]byte, l.Len()*f.Size())}
 	floats := make([]float32, l.Len())
 	for i := range floats {
 		floats[i] = float32(r.NormFloat64())

@@ -121,8 +121,10 @@ func (s Stored) Read(x []float32, at, step int) {
 	}
 }
 
-func bytesOf(x []uint64) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 8*len(x))
+// bytesOf returns the memory of x.
+func bytesOf[T any](x []T) []byte {
+	var one T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(one)))
 }
 
 // spread sets n numbers, step apart, to numbers of src, srcStep apart, which has the same format.

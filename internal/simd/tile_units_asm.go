@@ -79,17 +79,17 @@ func multiplyPairsOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool
 const tileQuadRows = 8
 
 // multiplyQuadsOnTiles is multiplyQuads on tile units, whose panels have 32 columns. It reports whether it could.
-func (w *Packed) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) bool {
+func (p *Panels) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) bool {
 	if m < tileQuadRows || !quadTile().keeps || !usesTiles() {
 		return false
 	}
-	l, words := w.wordLayout(), view[float32](w.Memory)
+	l, words := &p.b, view[float32](p.Memory)
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	s.tile = grow(s.tile, 4*tileSide*tileSide)
 	sums := RowMajor(s.tile, 2*tileSide)
-	for j := j0; j < j1; j += l.Width {
-		cols := min(l.Width, j1-j)
+	for j := j0; j < j1; j += l.width {
+		cols := min(l.width, j1-j)
 		var first []float32
 		if bias != nil {
 			first = bias[j:]
@@ -97,10 +97,10 @@ func (w *Packed) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) b
 		for i := 0; i < m; i += 2 * tileSide {
 			rows, to := min(2*tileSide, m-i), c.from(i, j)
 			beginRows(to, rows, cols, first)
-			for k := 0; k < l.K; k += 2 + groupWords {
+			for k := 0; k < l.rows; k += 2 + groupWords {
 				clear(sums.Data)
-				x, y := a.from(i, k), words[l.At(k, j):]
-				addOnTiles(sums, x.from(0, 2), rows, cols, min(groupWords, l.K-k-2), y[2*l.Width:], l.Width, true)
+				x, y := a.from(i, k), words[l.at(k, j):]
+				addOnTiles(sums, x.from(0, 2), rows, cols, min(groupWords, l.rows-k-2), y[2*l.width:], l.width, true)
 				addGroupAVX512(&to.Data[0], 4*to.Row, &sums.Data[0], &x.Data[0], 4*x.Row, &y[0], rows, cols)
 			}
 		}

@@ -212,7 +212,7 @@ are multiplied and added as integers; the sum is multiplied by the scales and ad
 				does: `computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1. a and b contain A and B for
 these steps.`},
 			{name: "storedPanel",
-				op:    "(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool",
+				op:    "(c, a Mat, m, n, depth int, b *Panels, at int, accumulate bool, chain int) bool",
 				calls: []string{"gemm1"},
 				does: `computes m rows and n columns of C from depth rows of a panel of b. The first row is at index at. The sums
 are computed in chains of chain rows. It reports whether it could.`},
