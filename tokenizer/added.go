@@ -19,6 +19,7 @@ type addedToken struct {
 	RStrip     bool   `json:"rstrip"`      // includes the white space after it
 	Normalized bool   `json:"normalized"`  // is searched for in the normalized text
 	Special    bool   `json:"special"`     // is left out when decoding
+	free       bool   // has no id yet
 }
 
 func (t addedToken) token() token { return specialToken(t.ID, t.Content) }
@@ -64,6 +65,9 @@ func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, err
 				id = next
 				next++
 			}
+		}
+		if t.free {
+			t.ID, t.free = id, false
 		}
 		if id != t.ID {
 			return nil, fmt.Errorf("added token %s has id %d, want %d, which follows from the vocabulary",

@@ -81,6 +81,7 @@ func Load(dir string) (*Tokenizer, error) {
 			}
 		}
 		t.files = from.files
+		t.follow(from.configured)
 		return t, nil
 	}
 	files := []string{"config.json"} // of a model without a tokenizer
@@ -103,8 +104,9 @@ func (t *Tokenizer) Files() []string { return slices.Clone(t.files) }
 
 // folder is the directory of a tokenizer.
 type folder struct {
-	path  string
-	files []string // files that were read
+	path       string
+	files      []string  // files that were read
+	configured *settings // of tokenizer_config.json, nil if it was not read
 }
 
 // read reads a file and also returns its path.
@@ -145,7 +147,7 @@ func (f *folder) readIfThere(name string, to any) (path string, err error) {
 func readBoth(from *folder, data []byte) (*Tokenizer, error) {
 	t, err := parse(data)
 	if err == nil {
-		t, err = t.withLanguage(from)
+		t, err = t.configured(from)
 	}
 	if err != nil {
 		return nil, err
@@ -175,7 +177,8 @@ func (f *folder) modelType() string {
 	var config struct {
 		Type string `json:"model_type"`
 	}
-	_, _ = f.readIfThere("config.json", &config) // loading the model reports its errors
+	own := folder{path: f.path}
+	_, _ = own.readIfThere("config.json", &config) // loading the model reports its errors
 	return config.Type
 }
 
@@ -228,7 +231,7 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 
 // lowerCase reports whether a tokenizer converts texts to lower case. Without a setting, it does if the
 // vocabulary has no capital letters.
-func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error) {
+func lowerCase(s *settings, ids map[string]int, added []addedToken) (bool, error) {
 	if s.Lower != nil {
 		return *s.Lower, nil
 	}

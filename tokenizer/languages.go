@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,20 +51,3 @@ func (t *Tokenizer) in(code string, last bool) (*Tokenizer, error) {
 
 // isCode reports whether a part of a template is the code of a language.
 func isCode(s slot) bool { return len(s.special) == 1 && isLanguage(s.special[0].text) }
-
-// withLanguage places the code of NLLB by tokenizer_config.json, as transformers does, whatever tokenizer.json says.
-func (t *Tokenizer) withLanguage(from *folder) (*Tokenizer, error) {
-	var s struct {
-		Class  any    `json:"tokenizer_class"` // of another type in a file that does not need it
-		Source string `json:"src_lang"`
-		Legacy bool   `json:"legacy_behaviour"`
-	}
-	path, err := from.readIfThere("tokenizer_config.json", &s)
-	if class, _ := s.Class.(string); err != nil || strings.TrimSuffix(class, "Fast") != "NllbTokenizer" {
-		return t, err
-	}
-	if t, err = t.in(cmp.Or(s.Source, "eng_Latn"), s.Legacy); err != nil {
-		err = &FormatError{path, fmt.Errorf("src_lang: %w", err)}
-	}
-	return t, err
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,6 +18,16 @@ type postProcessor struct {
 	single, pair []slot
 	trims        []trim
 	hasTemplate  bool
+}
+
+// untype gives all tokens the type 0.
+func (p *postProcessor) untype() {
+	for _, slots := range []*[]slot{&p.single, &p.pair} {
+		*slots = slices.Clone(*slots)
+		for i := range *slots {
+			(*slots)[i].kind = 0
+		}
+	}
 }
 
 // plainPair adds no special tokens.

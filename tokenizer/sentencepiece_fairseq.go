@@ -25,7 +25,7 @@ var fairseqClasses = map[string]fairseqClass{
 }
 
 // specials renumbers the pieces, and adds <s> and </s> around texts.
-func (c fairseqClass) specials(s settings, t *Tokenizer) ([]addedToken, error) {
+func (c fairseqClass) specials(s *settings, t *Tokenizer) ([]addedToken, error) {
 	m, err := c.number(t.model, t.decoder.(*pieceDecoder).model)
 	if err != nil {
 		return nil, err

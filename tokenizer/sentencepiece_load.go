@@ -49,8 +49,8 @@ func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 }
 
 // pieceClasses are functions that set up the special tokens of tokenizers with one SentencePiece model.
-func pieceClasses() map[string]func(s settings, t *Tokenizer) ([]addedToken, error) {
-	return map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
+func pieceClasses() map[string]func(s *settings, t *Tokenizer) ([]addedToken, error) {
+	return map[string]func(s *settings, t *Tokenizer) ([]addedToken, error){
 		"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
 		"XLMRobertaTokenizer": fairseqClasses["XLMRobertaTokenizer"].specials,
 		"CamembertTokenizer":  fairseqClasses["CamembertTokenizer"].specials,
@@ -98,7 +98,7 @@ func (s *settings) usual() error {
 
 // t5Specials adds </s> after each text. The tokens <extra_id_0>, … mark gaps to fill in. They follow the
 // pieces in descending order.
-func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
+func t5Specials(s *settings, t *Tokenizer) ([]addedToken, error) {
 	list, err := s.specials(t.model, use{"eos_token", "</s>"}, use{"unk_token", "<unk>"}, use{"pad_token", "<pad>"})
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
 }
 
 // llamaSpecials adds <s> before each text.
-func llamaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
+func llamaSpecials(s *settings, t *Tokenizer) ([]addedToken, error) {
 	// In transformers, a text after a special token is treated like the beginning of a text if legacy is
 	// true. If it is false, no space is added before it.
 	t.normalizer.(*pieceNormalizer).firstOnly = s.Legacy == nil || !*s.Legacy
@@ -129,7 +129,7 @@ func llamaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
 		use{"bos_token", "<s>"}, use{"eos_token", "</s>"}, use{"unk_token", "<unk>"})
 }
 
-func gemmaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
+func gemmaSpecials(s *settings, t *Tokenizer) ([]addedToken, error) {
 	return s.bounds(t, s.AddBos == nil || *s.AddBos,
 		use{"bos_token", "<bos>"}, use{"eos_token", "<eos>"}, use{"unk_token", "<unk>"})
 }
@@ -141,17 +141,17 @@ func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedTok
 	for _, token := range list {
 		byID[token.ID] = token
 	}
-	for key, token := range s.Added {
-		id, err := strconv.Atoi(key)
-		if err != nil {
-			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has the id %s", quote.Text(key))
-		}
-		if old, there := byID[id]; there && old.Content != token.Content {
+	declared, err := s.added()
+	if err != nil {
+		return nil, err
+	}
+	for _, token := range declared {
+		if old, there := byID[token.ID]; there && old.Content != token.Content {
 			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has %s with id %d, want %s",
-				quote.Text(token.Content), id, quote.Text(old.Content))
+				quote.Text(token.Content), token.ID, quote.Text(old.Content))
 		}
-		token.ID, token.Normalized = id, false
-		byID[id] = token
+		token.Normalized = false
+		byID[token.ID] = token
 	}
 	var ids map[string]int
 	path, err := from.readIfThere("added_tokens.json", &ids)
@@ -172,12 +172,20 @@ func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedTok
 	return slices.SortedFunc(maps.Values(byID), func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-// alsoSpecial marks the tokens as special that the settings list only by their texts.
-func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
-	ids := map[string]int{}
-	for id, token := range byID {
-		ids[token.Content] = id
+// added returns the tokens of added_tokens_decoder by their ids.
+func (s *settings) added() (list []addedToken, err error) {
+	for key, token := range s.Added {
+		if token.ID, err = strconv.Atoi(key); err != nil {
+			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has the id %s", quote.Text(key))
+		}
+		list = append(list, token)
 	}
+	slices.SortFunc(list, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+// allSpecial returns the special tokens that the settings list by their texts.
+func (s *settings) allSpecial() (list []addedToken, err error) {
 	more := []json.RawMessage{s.Unknown, s.Bos, s.Eos, s.Cls, s.Sep, s.Pad, s.Mask}
 	more = append(slices.DeleteFunc(more, absent), s.Additional...)
 	if !absent(s.Extra) {
@@ -185,7 +193,7 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 		var named map[string]json.RawMessage
 		if strictjson.Lenient(s.Extra, &extra) != nil {
 			if err := strictjson.Lenient(s.Extra, &named); err != nil {
-				return fmt.Errorf("extra_special_tokens of tokenizer_config.json: %w", err)
+				return nil, fmt.Errorf("extra_special_tokens of tokenizer_config.json: %w", err)
 			}
 		}
 		for _, name := range sorted(named) {
@@ -196,16 +204,31 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 	for _, raw := range more {
 		token, err := special(raw, "")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		text := token.Content
-		id, ok := ids[text]
+		list = append(list, token)
+	}
+	return list, nil
+}
+
+// alsoSpecial marks the tokens as special that the settings list only by their texts.
+func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
+	ids := map[string]int{}
+	for id, token := range byID {
+		ids[token.Content] = id
+	}
+	all, err := s.allSpecial()
+	if err != nil {
+		return err
+	}
+	for _, token := range all {
+		id, ok := ids[token.Content]
 		if !ok {
-			id, ok = m.id(text)
+			id, ok = m.id(token.Content)
 		}
 		if !ok {
 			return fmt.Errorf("has no id for the special token %s, want one in added_tokens_decoder of tokenizer_config.json",
-				quote.Text(text))
+				quote.Text(token.Content))
 		}
 		if old, there := byID[id]; there {
 			token = old
@@ -265,7 +288,7 @@ func readMarian(from *folder, source []byte) (*Tokenizer, error) {
 }
 
 // marianSide returns the tokenizer of the source or of the target.
-func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer, error) {
+func marianSide(from *folder, s *settings, words string, data []byte) (*Tokenizer, error) {
 	t, err := pieceTokenizer(data)
 	if err != nil {
 		return nil, err

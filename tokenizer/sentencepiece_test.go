@@ -327,7 +327,7 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"t5", "tokenizer_config.json", `{}`, `belongs to a tokenizer of class ""`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "extra_ids": -1}`, `extra_ids of tokenizer_config\.json is -1`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "sp_model_kwargs": {"enable_sampling": true}}`, `sp_model_kwargs of tokenizer_config\.json has enable_sampling, want none`},
-		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "split_special_tokens": true}`, `split_special_tokens of tokenizer_config\.json is true`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "split_special_tokens": true}`, `split_special_tokens is true`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "eos_token": "<end>"}`, `lacks the special token "<end>"`},
 		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "additional_special_tokens": ["<extra_id_0>", "<more>"]}`, `has no id for the special token "<more>", want one in added_tokens_decoder`},
 		{"t5", "special_tokens_map.json", `{"additional_special_tokens": ["<more>"]}`, `has no id for the special token "<more>"`},

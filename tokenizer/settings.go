@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +13,9 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// settings are the settings in tokenizer_config.json that affect tokenizers without a tokenizer.json.
+// settings are the settings in tokenizer_config.json that affect tokens.
 type settings struct {
-	Class       string          `json:"tokenizer_class"`
+	Class       any             `json:"tokenizer_class"` // of another type in a file that does not need it
 	Lower       *bool           `json:"do_lower_case"`
 	Accents     *bool           `json:"strip_accents"`
 	Chinese     *bool           `json:"tokenize_chinese_chars"`
@@ -36,17 +37,67 @@ type settings struct {
 	Extra      json.RawMessage       `json:"extra_special_tokens"`
 	Added      map[string]addedToken `json:"added_tokens_decoder"`
 
+	Inputs []string `json:"model_input_names"`
+	Side   string   `json:"truncation_side"`
+
+	// For models with languages:
+	Source     string `json:"src_lang"`
+	LegacyCode bool   `json:"legacy_behaviour"`
+
 	// For models of SentencePiece:
 	ExtraIDs *int                       `json:"extra_ids"`
 	Legacy   *bool                      `json:"legacy"`
 	Separate bool                       `json:"separate_vocabs"`
 	Library  map[string]json.RawMessage `json:"sp_model_kwargs"`
+
+	all map[string]json.RawMessage // every key
+}
+
+// settings reads tokenizer_config.json, if it exists.
+func (f *folder) settings() (s *settings, path string, err error) {
+	s = &settings{all: map[string]json.RawMessage{}}
+	var raw json.RawMessage
+	if path, err = f.readIfThere("tokenizer_config.json", &raw); err != nil || raw == nil {
+		return s, path, err
+	}
+	err = cmp.Or(strictjson.Lenient(raw, &s.all), strictjson.Lenient(raw, s))
+	switch {
+	case err != nil:
+	case s.Split:
+		err = errors.New("split_special_tokens is true, want false")
+	case s.Side != "" && s.Side != "left" && s.Side != "right":
+		err = fmt.Errorf("truncation_side is %s, want left or right", quote.Text(s.Side))
+	}
+	if err != nil {
+		err = &FormatError{path, err}
+	}
+	f.configured = s
+	return s, path, err
+}
+
+// follow applies the settings that concern tokenizers of every format; s may be nil.
+func (t *Tokenizer) follow(s *settings) {
+	if s == nil {
+		return
+	}
+	if s.Inputs != nil && !slices.Contains(s.Inputs, "token_type_ids") {
+		t.post.untype()
+	}
+	if s.Side != "" {
+		t.side = strings.ToUpper(s.Side[:1]) + s.Side[1:]
+	}
+}
+
+// class returns the name of the class of transformers, without Fast.
+func (s *settings) class() string {
+	name, _ := s.Class.(string)
+	return strings.TrimSuffix(name, "Fast")
 }
 
 // readSettings reads tokenizer_config.json and special_tokens_map.json, if they exist, and returns the class of the
 // tokenizer, one of known.
-func readSettings(from *folder, known ...string) (s settings, class string, err error) {
-	if _, err := from.readIfThere("tokenizer_config.json", &s); err != nil {
+func readSettings(from *folder, known ...string) (s *settings, class string, err error) {
+	if s, _, err = from.settings(); err != nil {
 		return s, "", err
 	}
 	var m map[string]json.RawMessage
@@ -59,10 +110,7 @@ func readSettings(from *folder, known ...string) (s settings, class string, err 
 			return s, "", &FormatError{path, err}
 		}
 	}
-	if s.Split {
-		return s, "", errors.New("split_special_tokens of tokenizer_config.json is true, want false")
-	}
-	class, err = s.class(from, known...)
+	class, err = s.known(from, known...)
 	return s, class, err
 }
 
@@ -176,10 +224,10 @@ func (s *settings) bounds(t *Tokenizer, addBos bool, uses ...use) (list []addedT
 	return list, nil
 }
 
-// class returns the class of a tokenizer. It returns an error unless the class is one of known. If the
+// known returns the class of a tokenizer. It returns an error unless the class is one of known. If the
 // settings have no class, the family of the model determines it.
-func (s *settings) class(from *folder, known ...string) (string, error) {
-	class := strings.TrimSuffix(s.Class, "Fast")
+func (s *settings) known(from *folder, known ...string) (string, error) {
+	class := s.class()
 	if class == "" && !slices.Contains(known, "") {
 		class = families[from.modelType()]
 	}
@@ -189,7 +237,7 @@ func (s *settings) class(from *folder, known ...string) (string, error) {
 	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
 	return "", fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, "+
 		"or a tokenizer.json, which AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) of transformers writes for most classes",
-		quote.Text(s.Class), strings.Join(known, " or "))
+		quote.Text(fmt.Sprint(cmp.Or(s.Class, any("")))), strings.Join(known, " or "))
 }
 
 // onlyThese returns an error if the files of a directory have special or added tokens that are not in the list.

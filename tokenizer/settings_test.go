@@ -48,14 +48,14 @@ func TestSettings(t *testing.T) {
 		{gpt2, `"extra_special_tokens": {"image_token": "<s>"}`, "", `has the added token "<s>"`},
 		{gpt2, `"extra_special_tokens": ["<s>"]`, "", `has the added token "<s>"`},
 		{gpt2, `"extra_special_tokens": 7`, "", "extra_special_tokens of tokenizer_config.json: "},
-		{gpt2, `"split_special_tokens": true`, "", "split_special_tokens of tokenizer_config.json is true, want false"},
+		{gpt2, `"split_special_tokens": true`, "", "split_special_tokens is true, want false"},
 
 		{roberta, `"add_bos_token": false, "add_eos_token": false`, "a <mask> b",
 			"<s> a  <mask> Ġb </s>|<s> a  <mask> Ġb </s> </s> b </s>|a b"},
 		{roberta, flagged("mask_token", "<mask>", "rstrip"), "a <mask> b",
 			"<s> a Ġ <mask>  b </s>|<s> a Ġ <mask>  b </s> </s> b </s>|a b"},
 		{roberta, flagged("cls_token", "<s>", "lstrip"), "a <s>", "<s> a  <s> </s>|<s> a  <s> </s> </s> b </s>|a"},
-		{roberta, `"split_special_tokens": true`, "", "split_special_tokens of tokenizer_config.json is true, want false"},
+		{roberta, `"split_special_tokens": true`, "", "split_special_tokens is true, want false"},
 		{roberta, `"cls_token": null`, "", "cls_token of tokenizer_config.json is null, want a text"},
 
 		{bert, `"add_bos_token": true, "add_eos_token": true`, "a", "[CLS] a [SEP]|[CLS] a [SEP] [UNK] [SEP]|a"},
@@ -66,7 +66,7 @@ func TestSettings(t *testing.T) {
 			"[CLS] [UNK] [UNK] [UNK] a [SEP]|[CLS] [UNK] [UNK] [UNK] a [SEP] [UNK] [SEP]|a"},
 		{bert, flagged("mask_token", "[MASK]", "normalized"), "a[mask]",
 			"[CLS] a [mask] [SEP]|[CLS] a [mask] [SEP] [UNK] [SEP]|a [mask]"},
-		{bert, `"split_special_tokens": true`, "", "split_special_tokens of tokenizer_config.json is true, want false"},
+		{bert, `"split_special_tokens": true`, "", "split_special_tokens is true, want false"},
 	} {
 		files := settingsFiles(c.class)
 		config := `{"tokenizer_class": "` + c.class + `", "do_lower_case": true, ` + c.settings

@@ -27,6 +27,7 @@ type Tokenizer struct {
 	added        *addedTokens
 	truncation   *truncation
 	padding      *padding
+	side         string     // of truncation, Left or Right; empty for that of the file
 	target       *Tokenizer // tokenizer of the texts that the model writes; nil if it is the same
 	files        []string   // files that Load has read
 }
@@ -250,6 +251,9 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	cut := truncation{Direction: "Right", Strategy: LongestFirst}
 	if t.truncation != nil {
 		cut = *t.truncation
+	}
+	if t.side != "" {
+		cut.Direction = t.side
 	}
 	if o.MaxLength > 0 {
 		cut.Max = o.MaxLength
