@@ -36,6 +36,7 @@ type build struct {
 	root, out string
 	files     map[string]*file // by path below out
 	search    []section
+	lagging   []string // translations whose English text has changed
 }
 
 // file is a file of the site.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"html/template"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,18 +95,11 @@ func outputOf(path, name string) (string, error) {
 var torchBlock = regexp.MustCompile(`(<pre tabindex="0"><code>(?:[^<]|<span[^>]*>|</span>)*</code></pre>\n)<details><summary>PyTorch</summary>\n((?s:.*?)</details>)`)
 
 // tabs puts Go and PyTorch behind two tabs, with a button that copies. Without a script, PyTorch can be unfolded.
-func (l language) tabs(page string) (string, error) {
-	var failed error
-	text := func(english string) template.HTML {
-		text, err := l.text(english)
-		failed = errors.Join(failed, err)
-		return text
-	}
+func (l language) tabs(page string) string {
 	list := fmt.Sprintf(`<div class="tabs" role="group" aria-label="%s"><button type="button" aria-pressed="true" data-code="go">Go</button>`+
 		`<button type="button" aria-pressed="false" data-code="torch">PyTorch</button>`+
-		`<button type="button" data-copied="%s">%s</button></div>`, text("Code"), text("Copied"), text("Copy"))
-	page = torchBlock.ReplaceAllString(page, "<div class=\"code\">"+list+"\n$1<details><summary>PyTorch</summary>\n$2\n</div>")
-	return page, failed
+		`<button type="button" data-copied="%s">%s</button></div>`, l.text("Code"), l.text("Copied"), l.text("Copy"))
+	return torchBlock.ReplaceAllString(page, "<div class=\"code\">"+list+"\n$1<details><summary>PyTorch</summary>\n$2\n</div>")
 }
 
 // region returns the lines of a file between "// lesson: NAME" and "// lesson end", or the body of

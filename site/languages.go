@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ type language struct {
 	Dir        string // of its pages: "", or its tag with a slash
 	tag        string // in names of files, such as docs/lessons.zh.md; "" for English
 	words      map[string]string
+	missing    map[string]bool // texts of pages that words lacks
 }
 
 // languages are those of the lessons. Adding one begins here: it needs docs/lessons.TAG.md and words/TAG.json, which has
@@ -34,6 +36,7 @@ func init() {
 		if l.tag == "" {
 			continue
 		}
+		languages[i].missing = map[string]bool{}
 		data, err := dictionaries.ReadFile(path.Join("words", l.tag+".json"))
 		if err == nil {
 			err = json.Unmarshal(data, &languages[i].words)
@@ -44,16 +47,18 @@ func init() {
 	}
 }
 
-// text returns the text of a page in the language. Line ends in English count as spaces.
-func (l language) text(english string) (template.HTML, error) {
+// text returns the text of a page in the language, or in English if it is not translated. Line ends in English count as
+// spaces.
+func (l language) text(english string) template.HTML {
 	key := strings.Join(strings.Fields(english), " ")
-	if l.tag == "" {
-		return template.HTML(english), nil
+	text, ok := l.words[key]
+	if !ok {
+		text = english
+		if l.tag != "" {
+			l.missing[key] = true
+		}
 	}
-	if text, ok := l.words[key]; ok {
-		return template.HTML(text), nil
-	}
-	return "", fmt.Errorf("words/%s.json has no text for %q", l.tag, key)
+	return template.HTML(text)
 }
 
 // file returns the name of a Markdown file in the language: docs/lessons.zh.md for docs/lessons.md.
@@ -72,6 +77,48 @@ func languageOf(file string) language {
 		}
 	}
 	return languages[0]
+}
+
+// follows is the comment of a translated section with the day and the hash of the English text that it follows.
+var follows = regexp.MustCompile(`(?m)^<!-- english: (\d{4}-\d\d-\d\d) ([0-9a-f]{12}) -->\n\n?`)
+
+// sectionsOf splits a Markdown file: what precedes the first lesson, and each lesson. Files without lessons are one section.
+func sectionsOf(text []byte) (list [][]byte) {
+	begin := 0
+	for _, at := range lessonHeading.FindAllIndex(text, -1) {
+		list, begin = append(list, text[begin:at[0]]), at[0]
+	}
+	return append(list, text[begin:])
+}
+
+// hashOf returns the hash of an English section, without the code that --update copies into all languages.
+func hashOf(english []byte) string {
+	return fmt.Sprintf("%x", sha256.Sum256(codeComment.ReplaceAll(english, nil)))[:12]
+}
+
+// note returns the note above a section of a file in the language, "" unless the English text has changed since.
+func (b *build) note(l language, file string, section, english []byte) (template.HTML, error) {
+	title, _, _ := strings.Cut(string(section), "\n")
+	m := follows.FindSubmatch(section)
+	switch hash := hashOf(english); {
+	case m == nil:
+		return "", fmt.Errorf("%s: %q has no comment <!-- english: DAY %s -->", file, title, hash)
+	case string(m[2]) != hash:
+		b.lagging = append(b.lagging, fmt.Sprintf("%s: %q follows the English text of %s; that of today is %s", file, title, m[1], hash))
+		note := l.text("This page follows the English text of {0}, which has changed since.")
+		return template.HTML("<p class=\"note follows\">" + strings.Replace(string(note), "{0}", string(m[1]), 1) + "</p>\n"), nil
+	}
+	return "", nil
+}
+
+// warnings says what translations lack.
+func (b *build) warnings() (list []string) {
+	for _, l := range languages[1:] {
+		if n := len(l.missing); n > 0 {
+			list = append(list, fmt.Sprintf("words/%s.json lacks %d texts of pages, which are in English", l.tag, n))
+		}
+	}
+	return append(list, b.lagging...)
 }
 
 // functions are what the templates of a page in the language call.

@@ -81,10 +81,7 @@ func (b *build) lessons() error {
 		if err != nil {
 			return err
 		}
-		words, err := in.text("Attention for Go: lessons that compute in the browser, and documentation.")
-		if err != nil {
-			return err
-		}
+		words := in.text("Attention for Go: lessons that compute in the browser, and documentation.")
 		err = b.render(page{Path: in.Dir + "index.html", Title: "attn", Lessons: list, Body: install, Scripts: []string{"page.js"},
 			Description: string(words), Language: in, Translations: in.translations(upFrom(in.Dir), "index.html")})
 		if err != nil {
@@ -94,8 +91,8 @@ func (b *build) lessons() error {
 	return nil
 }
 
-// lessonsIn renders the lessons in a language and returns them with their titles.
-func (b *build) lessonsIn(in language) ([]lesson, error) {
+// lessonSections returns the sections of the file of lessons in a language.
+func (b *build) lessonSections(in language) ([][]byte, error) {
 	file := in.file(lessonsFile)
 	text, err := os.ReadFile(filepath.Join(b.root, file))
 	if err != nil {
@@ -106,31 +103,57 @@ func (b *build) lessonsIn(in language) ([]lesson, error) {
 	} else if !bytes.Equal(updated, text) {
 		return nil, fmt.Errorf("%s differs from the examples: go run ./site --update", file)
 	}
-	heads := lessonHeading.FindAllSubmatchIndex(text, -1)
-	if len(heads) != len(lessonPages) {
-		return nil, fmt.Errorf("%s has %d lessons, want %d", file, len(heads), len(lessonPages))
+	list := sectionsOf(text)
+	if n := len(list) - 1; n > len(lessonPages) || in.tag == "" && n < len(lessonPages) {
+		return nil, fmt.Errorf("%s has %d lessons, want %d", file, n, len(lessonPages))
 	}
+	return list, nil
+}
+
+// lessonsIn renders the lessons in a language and returns them with their titles. Lessons that are not translated are in
+// English; above those whose English text has changed is the day of the text that they follow.
+func (b *build) lessonsIn(in language) ([]lesson, error) {
+	english, err := b.lessonSections(languages[0])
+	if err != nil {
+		return nil, err
+	}
+	sections, err := b.lessonSections(in)
+	if err != nil {
+		return nil, err
+	}
+	notes := make([]template.HTML, len(sections))
+	for i, section := range sections {
+		if in.tag == "" {
+			break
+		}
+		if notes[i], err = b.note(in, in.file(lessonsFile), section, english[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := len(sections); i < len(english); i++ {
+		sections = append(sections, english[i])
+		notes = append(notes, "<p class=\"note follows\">"+in.text("This lesson is not translated yet.")+"</p>\n")
+	}
+	sections, notes = sections[1:], notes[1:]
 	list := slices.Clone(lessonPages)
-	for i, at := range heads {
-		title := string(text[at[2]:at[3]])
+	for i, section := range sections {
+		title := string(lessonHeading.FindSubmatch(section)[1])
 		if in.tag == "" && title != list[i].Title {
-			return nil, fmt.Errorf("%s: lesson %d is called %q, want %q", file, i+1, title, list[i].Title)
+			return nil, fmt.Errorf("%s: lesson %d is called %q, want %q", lessonsFile, i+1, title, list[i].Title)
 		}
-		idea, err := in.text(list[i].Idea)
-		if err != nil {
-			return nil, err
-		}
-		list[i].Title, list[i].Idea = title, string(idea)
+		list[i].Title, list[i].Idea = title, string(in.text(list[i].Idea))
 	}
-	for i, at := range heads {
-		l, end := list[i], len(text)
-		if next := anyHeading.FindIndex(text[at[1]:]); next != nil {
-			end = at[1] + next[0]
+	for i, section := range sections {
+		l := list[i]
+		_, text, _ := bytes.Cut(section, []byte("\n"))
+		if other := anyHeading.FindIndex(text); other != nil {
+			text = text[:other[0]]
 		}
-		body, err := b.lessonBody(l, in, text[at[1]:end])
+		body, err := b.lessonBody(l, in, text)
 		if err != nil {
 			return nil, err
 		}
+		body = notes[i] + body
 		p := page{Path: in.Dir + l.Path(), Title: l.Title, Name: l.Name, Lesson: true, Body: body, Lessons: list,
 			Description: l.Idea, Program: l.program(), Scripts: []string{"page.js", l.Name + ".js"},
 			Language: in, Translations: in.translations(upFrom(in.Dir), l.Path())}
@@ -195,11 +218,7 @@ func (b *build) lessonBody(l lesson, in language, text []byte) (template.HTML, e
 			part.sections[i].Title = strings.TrimSuffix(l.Title+" › "+s.Title, " › ")
 		}
 		b.search = append(b.search, part.sections...)
-		html, err := in.tabs(part.html)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&out, "<div class=\"text\">\n%s</div>\n", html)
+		fmt.Fprintf(&out, "<div class=\"text\">\n%s</div>\n", in.tabs(part.html))
 		return nil
 	}
 	for {

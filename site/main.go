@@ -55,6 +55,9 @@ func run(out, serve string, check, update bool, args []string) error {
 	if err := b.all(); err != nil {
 		return err
 	}
+	for _, warning := range b.warnings() {
+		log.Print("site: warning: ", warning)
+	}
 	// Sizes depend on the release of Go, so a page over its budget is no reason not to build it.
 	if err := b.report(os.Stdout); err != nil {
 		if _, ok := errors.AsType[overBudget](err); !ok || check {

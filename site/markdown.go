@@ -47,7 +47,7 @@ type rendered struct {
 // markdown renders a text of the file source for the page at out. Links to files that the site
 // shows lead to their pages, links to others to the repository.
 func (b *build) markdown(source []byte, from, out string) (rendered, error) {
-	source = unspaced.ReplaceAll(source, []byte("$1$2$3$4"))
+	source = unspaced.ReplaceAll(follows.ReplaceAll(source, nil), []byte("$1$2$3$4"))
 	var r rendered
 	ids := parser.NewContext(parser.WithIDs(&slugs{}))
 	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
@@ -175,7 +175,11 @@ func (b *build) documents() error {
 		if err != nil {
 			return err
 		}
-		p := page{Path: d.Path, Title: d.Title, Body: template.HTML(r.html), Documents: list, Source: d.Source,
+		note, err := b.documentNote(d.Source, texts[d.Source])
+		if err != nil {
+			return err
+		}
+		p := page{Path: d.Path, Title: d.Title, Body: note + template.HTML(r.html), Documents: list, Source: d.Source,
 			Scripts: []string{"page.js"}, Language: languageOf(d.Source)}
 		for _, s := range r.sections {
 			if s.level == 2 {
@@ -193,6 +197,20 @@ func (b *build) documents() error {
 		}
 	}
 	return b.render(page{Path: "search.html", Title: "Search", Scripts: []string{"page.js", "search.js"}})
+}
+
+// documentNote returns the note of a translated document whose English text has changed.
+func (b *build) documentNote(source string, text []byte) (template.HTML, error) {
+	in := languageOf(source)
+	if in.tag == "" {
+		return "", nil
+	}
+	original := strings.TrimSuffix(source, "."+in.tag+".md") + ".md"
+	english, err := os.ReadFile(filepath.Join(b.root, original))
+	if err != nil {
+		return "", err
+	}
+	return b.note(in, source, text, english)
 }
 
 // plain returns the text of a node without markup.
