@@ -50,11 +50,12 @@ func TestModelsAreSpared(t *testing.T) {
 	}
 	// The other arguments of each command.
 	lines := map[string]map[string]string{
-		"map":    {"pipeline": "--model pipeline hello", "run": "--model run hello"},
-		"run":    {"pipeline": "--model pipeline hello", "shards": "--model shards --ids 1,2"},
-		"embed":  {"pipeline": "--model pipeline texts"},
-		"heads":  {"pipeline": "--model pipeline --data similar", "run": "--model run --data pairs"},
-		"prune":  {"pipeline": "--model pipeline --data similar --limit 10 --out new", "run": "--model run --data pairs --out new"},
+		"map":   {"pipeline": "--model pipeline hello", "run": "--model run hello"},
+		"run":   {"pipeline": "--model pipeline hello", "shards": "--model shards --ids 1,2"},
+		"embed": {"pipeline": "--model pipeline texts"},
+		"heads": {"pipeline": "--model pipeline --data similar", "run": "--model run --data pairs"},
+		"prune": {"pipeline": "--model pipeline --data similar --limit 10 --experiment --out new",
+			"run": "--model run --data pairs --experiment --out new"},
 		"export": {"run": "--model run"},
 		"train":  {"run": "--resume --out run"},
 		"apply":  {"shards": "--in texts --heads 2 --layer shards"},

@@ -33,14 +33,16 @@ type pruneCommand struct {
 	Train       string   `help:"Data for the training steps, in the format of --data (default the scoring part of --data)." placeholder:"FILE" group:"How" needs:"finetune" excludes:"finetune=0"`
 	Rate        *float64 `help:"Peak learning rate of the training steps (default 0.001 for a model of attn train, 0.00005 for others). With --tune all and only a few hundred steps, 0.0003 is better for a translator of attn train." placeholder:"RATE" group:"How" want:"more than 0 and at most 1" needs:"finetune" excludes:"finetune=0"`
 
-	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson,cosine" help:"bleu, exact or loss for translations, accuracy or loss for classes, spearman, pearson or loss for similar texts, cosine or loss for texts of a pipeline, and otherwise loss. auto is the first of these, and exact for character models of attn train." placeholder:"NAME" group:"Report"`
-	Orders    int           `default:"20" help:"Number of random orders to compare with." placeholder:"N" group:"Report" want:"0 to 1000"`
-	Resamples int           `default:"1000" help:"Number of bootstrap resamples." placeholder:"N" group:"Report" want:"100 to 1000000"`
-	SpeedTime time.Duration `default:"1s" help:"Time to measure the speed of each kind of work, up to three times as long for slow work. There are up to 14 kinds, so this is a large part of a short run: 0 skips the measurement." placeholder:"TIME" group:"Report" want:"0 to 1h"`
-	Report    string        `help:"HTML report to write (default report.html in the directory)." placeholder:"FILE" group:"Report" writes:"file"`
-	SVG       string        `name:"svg" help:"Write the curves of the metric as an SVG image." placeholder:"FILE" group:"Report" writes:"file"`
-	PNG       string        `name:"png" help:"Write the curves of the metric as a PNG image." placeholder:"FILE" group:"Report" writes:"file"`
-	JSON      bool          `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
+	Metric    string `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson,cosine" help:"bleu, exact or loss for translations, accuracy or loss for classes, spearman, pearson or loss for similar texts, cosine or loss for texts of a pipeline, and otherwise loss. auto is the first of these, and exact for character models of attn train." placeholder:"NAME" group:"Report"`
+	Resamples int    `default:"1000" help:"Number of bootstrap resamples." placeholder:"N" group:"Report" want:"100 to 1000000"`
+	Report    string `help:"HTML report to write (default report.html in the directory)." placeholder:"FILE" group:"Report" writes:"file"`
+	JSON      bool   `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
+
+	Experiment bool          `help:"Also measure curves: the quality with other numbers of heads, by each method, in reverse and in random orders; and the speed of up to 14 kinds of work. This takes most of the time." group:"Experiment"`
+	Orders     int           `default:"20" help:"Number of random orders to compare with." placeholder:"N" group:"Experiment" want:"0 to 1000" needs:"experiment"`
+	SpeedTime  time.Duration `default:"1s" help:"Time to measure the speed of each kind of work, up to three times as long for slow work; 0 skips the measurement." placeholder:"TIME" group:"Experiment" want:"0 to 1h" needs:"experiment|speed"`
+	SVG        string        `name:"svg" help:"Write the curves of the metric as an SVG image." placeholder:"FILE" group:"Experiment" writes:"file" needs:"experiment"`
+	PNG        string        `name:"png" help:"Write the curves of the metric as a PNG image." placeholder:"FILE" group:"Experiment" writes:"file" needs:"experiment"`
 }
 
 func (pruneCommand) Help() string {
@@ -48,7 +50,7 @@ func (pruneCommand) Help() string {
 
   attn prune --model runs/dates --out runs/small
   attn prune --model runs/fra.run --data valid.tsv --out small --max-drop 0.01
-  attn prune --model runs/fra.run --data valid.tsv --out small --share 0.5 --method gradient
+  attn prune --model runs/fra.run --data valid.tsv --out small --share 0.5 --experiment --svg curves.svg
   attn prune --model runs/fra.run --data valid.tsv --out small --keep 36 --finetune 300 --train fra.tsv
   attn prune --model bert-base-uncased --data texts.txt --out small --share 0.25 --method gradient
 
@@ -56,8 +58,8 @@ The data are split into three parts without common sources: heads are scored on 
 the method and the number of heads are chosen on the second, and all reported results are
 measured on the third. The directory contains the pruned model, which all commands can load;
 masked/, the same model with the shapes of the original; pruning.json; and report.html.
-After Ctrl-C, unfinished.json contains the results so far. The speed is measured last; with
---speed-time 0, it is not.
+--experiment measures more than the result, last: the quality with other numbers of heads, beside random
+orders, and the speed. After Ctrl-C, unfinished.json contains the results so far.
 
 --data has the format that attn heads --help describes. The metric is BLEU for translations,
 exact match for character models of attn train, accuracy for classifiers, Spearman's
@@ -103,7 +105,7 @@ func (cmd *pruneCommand) options(progress func(stage string, done, all int)) (pr
 	o := pruning.Options{
 		Experiment: pruning.Experiment{
 			Methods: methods, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Even: cmd.Even, Step: pruning.Affordable,
-			FineTune: cmd.Finetune, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
+			FineTune: cmd.Finetune, Compare: cmd.Experiment, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 			Progress: progress,
 		},
 		Target: pruning.Target{Keep: cmd.Keep, Share: cmd.Share, MaxDrop: cmd.MaxDrop, Speed: cmd.Speed},

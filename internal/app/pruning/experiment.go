@@ -41,11 +41,14 @@ type Experiment struct {
 	Compensate string
 	// FineTune is the number of training steps of the pruned model, after compensation. 0 means none.
 	FineTune int
-	// Orders is the number of random orders, and Resamples the number of bootstrap samples.
-	Orders, Resamples int
-	Seed              uint64
-	// SpeedTime is the duration for which each kind of work is measured. 0 skips speed; a goal of
-	// speed requires more than 0.
+	// Resamples is the number of bootstrap samples.
+	Resamples int
+	Seed      uint64
+	// Compare measures more than the result: the curves of Methods, Orders random orders, and all kinds of work.
+	Compare bool
+	Orders  int
+	// SpeedTime is the duration for which a kind of work is measured, with Compare or a goal of speed. 0 skips speed; a
+	// goal of speed requires more than 0.
 	SpeedTime time.Duration
 	// Progress, if not nil, is called with the progress of a stage.
 	Progress func(stage string, done, all int)
@@ -136,9 +139,11 @@ func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	x := e.start(r)
 	x.describe()
-	for _, stage := range []func(context.Context) error{
-		x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed,
-	} {
+	stages := []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.control}
+	if x.Compare {
+		stages = append(stages, x.curves, x.randomBand)
+	}
+	for _, stage := range append(stages, x.speed) {
 		if err := stage(ctx); err != nil {
 			return err
 		}
@@ -179,7 +184,10 @@ func (x *run) describe() {
 	s.Metric, s.Unit, s.Lower, s.Least = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least
 	s.LossUnit = x.Task.Unit
 	s.Compensate = x.Compensate
-	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
+	s.Step, s.FineTune, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Resamples, x.Seed
+	if x.Compare {
+		s.Orders = x.Orders
+	}
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())
 	}

@@ -119,7 +119,8 @@ func experiment(t testing.TB, m *models.Model, parts Parts, goal Goal) *Experime
 		}
 	}
 	return &Experiment{
-		Subject: p, Task: task, Goal: goal, Methods: []prune.Method{prune.WeightNorm, prune.LeaveOneOut}, Orders: 3, Resamples: 100, Seed: 5,
+		Subject: p, Task: task, Goal: goal, Methods: []prune.Method{prune.WeightNorm, prune.LeaveOneOut}, Compare: true, Orders: 3,
+		Resamples: 100, Seed: 5,
 	}
 }
 

@@ -42,7 +42,7 @@ func ofWords(t *testing.T, dir string) *Experiment {
 	}
 	return &Experiment{
 		Subject: part(), Task: &Task{Judge: Loss, Others: []Judge{Accuracy}, Unit: "nats", Selecting: Part{Probe: part()}, Reporting: Part{Probe: part()}},
-		Methods: []prune.Method{prune.Random, prune.LeaveOneOut, prune.Gradient}, Goal: Goal{Left: 3}, Step: Affordable, Orders: 5, Resamples: 100, Seed: 1,
+		Methods: []prune.Method{prune.Random, prune.LeaveOneOut, prune.Gradient}, Goal: Goal{Left: 3}, Step: Affordable, Compare: true, Orders: 5, Resamples: 100, Seed: 1,
 	}
 }
 

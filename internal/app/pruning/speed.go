@@ -6,12 +6,16 @@ import (
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 )
 
-// speed compares the speed of the pruned and the whole model, in alternation.
+// speed compares the speed of the pruned and the whole model, in alternation: with Compare that of all works, otherwise
+// that of a goal of speed.
 func (x *run) speed(ctx context.Context) error {
-	if x.SpeedTime <= 0 || x.left == nil {
+	if x.SpeedTime <= 0 || x.left == nil || !x.Compare && x.Goal.Speed == 0 {
 		return nil
 	}
 	list := x.Task.Works()
+	if !x.Compare {
+		list = list[:1]
+	}
 	stage := "speed"
 	if x.Goal.Speed == 0 { // which needs the measurement
 		stage += " (--speed-time 0 skips it)"

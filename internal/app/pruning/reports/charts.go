@@ -1,82 +1,20 @@
 package reports
 
 import (
-	"bytes"
-	"html/template"
 	"math"
-	"strings"
 
 	"github.com/attn-go/attn/viz"
 )
 
-// measure is a quantity that is plotted.
-type measure struct {
-	title, unit string
-	say         string // an explanation; empty for the metric
-	point       func(Point) Number
-	spread      func(BandPoint) Spread
-	whole       Number
-}
-
-// measures returns the quantities to plot: the metric, the loss and the divergence.
-func (r *Report) measures() []measure {
-	unit := "higher is better"
+// Chart returns the curves of the metric; it has no lines if there are none.
+func (r *Report) Chart() viz.Chart {
+	unit, whole := "higher is better", r.Result.Before.Metric
 	if u := r.Settings.Unit; u != "" {
 		unit = u + ", " + unit
 	}
-	loss := measure{"Loss", r.LossUnit() + ", lower is better",
-		"The loss shows damage earlier than the metric. The lines are the same as above.",
-		func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss}
-	of := "KL, nats"
-	if strings.HasPrefix(r.LossUnit(), "nats") { // both are means over the same items
-		of = "KL, " + r.LossUnit()
-	}
-	kl := measure{"Divergence from the whole model", of + ", lower is better",
-		"How far the predictions differ from the whole model’s, correct or not. The lines are the same as above.",
-		func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, NaN}
-	metric := measure{r.Metric(), unit, "",
-		func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.Whole()}
+	c := viz.Chart{Title: r.Settings.Metric, X: "heads left", Y: unit, Falling: true, Width: 500, Height: 250, Ticks: r.ticks()}
 	if r.Settings.Lower { // the metric is the loss
-		metric.title, metric.unit = loss.title, loss.unit
-		return []measure{metric, kl}
-	}
-	return []measure{metric, loss, kl}
-}
-
-// Chart returns the curves of the metric.
-func (r *Report) Chart() viz.Chart { return r.chart(r.measures()[0], true) }
-
-// figure is a chart of the page; Say is empty for the metric.
-type figure struct {
-	viz.Chart
-	Picture template.HTML
-	Say     string
-}
-
-// Charts returns the charts of all measures that have numbers.
-func (r *Report) Charts() (list []figure, err error) {
-	for i, m := range r.measures() {
-		c := r.chart(m, i == 0)
-		if len(c.Lines) == 0 {
-			continue
-		}
-		c.Inline = true // the page's content security policy blocks other style elements
-		var b bytes.Buffer
-		if err := c.SVG(&b); err != nil {
-			return nil, err
-		}
-		list = append(list, figure{c, template.HTML(b.String()), m.say})
-	}
-	return list, nil
-}
-
-// chart returns the chart of a measure; it has no lines if there are no numbers.
-func (r *Report) chart(m measure, wide bool) viz.Chart {
-	c := viz.Chart{
-		Title: m.title, X: "heads left", Y: m.unit, Falling: true, Width: 460, Height: 230, Bare: !wide, Ticks: r.ticks(),
-	}
-	if wide {
-		c.Width, c.Height = 500, 250
+		c.Title, c.Y = "Loss", r.Settings.LossUnit+", lower is better"
 	}
 	colors := map[string]int{}
 	for i := range r.Curves {
@@ -87,14 +25,12 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 		}
 		line := viz.Line{Name: curve.Name, Color: colors[method], Dashed: reversed, Markers: !reversed}
 		numbers := false
-		bars := wide && curve == r.Main()
 		for _, p := range curve.Points {
-			v := m.point(p)
-			numbers = numbers || v.Known()
-			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(v))
-			if bars {
-				low, high := float64(r.possible(m.whole+p.Low)), float64(r.possible(m.whole+p.High))
-				if p.Left == r.Heads() { // a difference from itself
+			numbers = numbers || p.Metric.Known()
+			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(p.Metric))
+			if curve == r.Main() {
+				low, high := float64(r.possible(whole+p.Low)), float64(r.possible(whole+p.High))
+				if p.Left == r.Model.Heads { // a difference from itself
 					low, high = math.NaN(), math.NaN()
 				}
 				line.Low, line.High = append(line.Low, low), append(line.High, high)
@@ -108,16 +44,15 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 	band := viz.Band{Name: "random, 95%"}
 	numbers := false
 	for _, b := range r.Random.Points {
-		s := m.spread(b)
-		numbers = numbers || s.Mean.Known()
-		mean.X, mean.Y = append(mean.X, float64(b.Left)), append(mean.Y, float64(s.Mean))
-		band.X, band.Low, band.High = mean.X, append(band.Low, float64(s.Low)), append(band.High, float64(s.High))
+		numbers = numbers || b.Metric.Mean.Known()
+		mean.X, mean.Y = append(mean.X, float64(b.Left)), append(mean.Y, float64(b.Metric.Mean))
+		band.X, band.Low, band.High = mean.X, append(band.Low, float64(b.Metric.Low)), append(band.High, float64(b.Metric.High))
 	}
 	if numbers {
 		c.Lines, c.Bands = append(c.Lines, mean), []viz.Band{band}
 	}
-	if m.whole.Known() && len(c.Lines) > 0 {
-		c.Levels = []viz.Level{{Name: "whole model", Y: float64(m.whole)}}
+	if whole.Known() && len(c.Lines) > 0 {
+		c.Levels = []viz.Level{{Name: "whole model", Y: float64(whole)}}
 	}
 	return c
 }
@@ -125,7 +60,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 // ticks returns sixths, eighths or quarters of the heads if these are whole numbers.
 func (r *Report) ticks() (list []float64) {
 	for _, n := range []int{6, 8, 4} {
-		if all := r.Heads(); all > 0 && all%n == 0 {
+		if all := r.Model.Heads; all > 0 && all%n == 0 {
 			for i := n; i >= 0; i-- {
 				list = append(list, float64(all/n*i))
 			}

@@ -21,7 +21,7 @@ func filled() *Report {
 	r := &Report{
 		Version: "v0.9.0", Started: "2026-11-20T14:03:05Z", Seconds: 1834.2,
 		Settings: Settings{
-			Methods: []string{"gradient", "leave-one-out", "norm", "entropy"}, Goal: "keep 36 heads", Metric: "BLEU", Normalize: true,
+			Methods: []string{"gradient", "leave-one-out", "norm", "entropy"}, Goal: "keep 36 heads", Metric: "BLEU", LossUnit: "nats per token", Normalize: true,
 			Empty: true, Orders: 20, Resamples: 1000, Seed: 7,
 		},
 		Model:   Model{Dir: "runs/fra.run", SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Arch: "transformer translator", Task: "translation", Heads: 72, Parameters: 7412736},

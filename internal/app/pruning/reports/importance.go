@@ -56,6 +56,14 @@ func (r Importance) Figure() viz.Figure {
 	return f
 }
 
+// of returns the value of a head in a list by layer and head; NaN if it was not measured.
+func of(list [][]Number, layer, head int) Number {
+	if layer >= len(list) || head >= len(list[layer]) {
+		return NaN
+	}
+	return list[layer][head]
+}
+
 // widest returns the largest number of heads in a layer.
 func (k kind) widest() (n int) {
 	for _, l := range k.Layers {

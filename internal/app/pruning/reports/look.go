@@ -2,15 +2,13 @@ package reports
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/viz"
 )
 
-// The methods below are called by templates. A report may come from a file: missing parts are
-// NaN or empty and must not cause a panic.
+// The methods below are called by templates. Parts that were not measured are NaN or empty.
 
 // find returns the first element of a list for which is returns true, or nil.
 func find[T any](list []T, is func(T) bool) *T {
@@ -35,38 +33,9 @@ func (r *Report) Made() *Curve { return r.Curve(r.Result.Method + AsPruned) }
 // Main returns the curve of Made or, without one, that of the result's method, or nil.
 func (r *Report) Main() *Curve { return cmp.Or(r.Made(), r.Curve(r.Result.Method)) }
 
-// at returns the point with n heads left, or nil.
-func (c *Curve) at(left int) *Point {
-	if c == nil {
-		return nil
-	}
-	return find(c.Points, func(p Point) bool { return p.Left == left })
-}
-
 // At returns the point with n heads left, or nil.
 func (b *Band) At(left int) *BandPoint {
 	return find(b.Points, func(p BandPoint) bool { return p.Left == left })
-}
-
-// PointOf returns the point of a method's curve with as many heads left as the result, or nil.
-func (r *Report) PointOf(method string) *Point { return r.Curve(method).at(r.Result.Left) }
-
-// MeasuredLeft reports whether PointOf returns a point for any method.
-func (r *Report) MeasuredLeft() bool {
-	return slices.ContainsFunc(r.Scores, func(s Scores) bool { return r.PointOf(s.Method) != nil })
-}
-
-// RandomLeft returns the metric of random orders with as many heads left as the result, or nil.
-func (r *Report) RandomLeft() *Spread {
-	if p := r.Random.At(r.Result.Left); p != nil && p.Metric.Mean.Known() {
-		return &p.Metric
-	}
-	return nil
-}
-
-// HasPoints reports whether any curve has points.
-func (r *Report) HasPoints() bool {
-	return len(r.Random.Points) > 0 || slices.ContainsFunc(r.Curves, func(c Curve) bool { return len(c.Points) > 0 })
 }
 
 const reversedSuffix = ", reversed"
@@ -76,34 +45,6 @@ const reversedSuffix = ", reversed"
 func (c *Curve) ordered() (method string, reversed bool) {
 	return strings.CutSuffix(c.Name, reversedSuffix)
 }
-
-// Whole returns the metric of the whole model.
-func (r *Report) Whole() Number {
-	if r.Result.Before.Metric.Known() {
-		return r.Result.Before.Metric
-	}
-	for _, c := range r.Curves {
-		if p := c.at(r.Heads()); p != nil {
-			return p.Metric
-		}
-	}
-	return NaN
-}
-
-// Heads returns the number of heads of the whole model.
-func (r *Report) Heads() int {
-	if r.Model.Heads > 0 {
-		return r.Model.Heads
-	}
-	n := 0
-	for _, l := range r.Layers {
-		n += l.Heads
-	}
-	return n
-}
-
-// Metric is the name of the metric that pruning should preserve.
-func (r *Report) Metric() string { return cmp.Or(r.Settings.Metric, "metric") }
 
 // Unit is written after metrics outside tables, whose heads name the unit.
 func (r *Report) Unit() string {
@@ -131,12 +72,6 @@ func (r *Report) possible(n Number) Number {
 	return min(n, 100)
 }
 
-// LossUnit is the unit of the loss.
-func (r *Report) LossUnit() string { return cmp.Or(r.Settings.LossUnit, "nats per token") }
-
-// Items is the unit of the data.
-func (r *Report) Items() string { return cmp.Or(r.Data.Items, "sources") }
-
 // Known reports whether the interval of the difference is known.
 func (r Result) Known() bool { return r.Low.Known() && r.High.Known() }
 
@@ -149,14 +84,6 @@ func (r Result) Fewer() Number {
 		return Number(100 * float64(before-after) / float64(before))
 	}
 	return 0
-}
-
-// Harm returns how much worse the model may be by its interval; 0 or less if it is better.
-func (r *Report) Harm() Number {
-	if r.Settings.Lower {
-		return r.Result.High
-	}
-	return -r.Result.Low
 }
 
 // kind has the layers of one kind of attention.
@@ -185,79 +112,6 @@ func kindsOf(layers []Layer) []kind {
 	return slices.DeleteFunc(kinds, func(k kind) bool { return k.Layers == nil })
 }
 
-// Kinds returns the layers of each kind and, if there are several kinds, of all of them.
-func (r *Report) Kinds() []kind {
-	kinds := kindsOf(r.Layers)
-	if len(kinds) < 2 {
-		return kinds
-	}
-	all := kind{Name: "all"}
-	for _, k := range kinds {
-		all.Layers = append(all.Layers, k.Layers...)
-	}
-	return append(kinds, all)
-}
-
-// Heads returns how many heads the layers had.
-func (k kind) Heads() (n int) {
-	for _, l := range k.Layers {
-		n += l.Heads
-	}
-	return n
-}
-
-// Lost returns how many heads were removed.
-func (k kind) Lost() (n int) {
-	for _, l := range k.Layers {
-		n += l.lost()
-	}
-	return n
-}
-
-// Left returns how many heads are left.
-func (k kind) Left() int { return k.Heads() - k.Lost() }
-
-// Share returns the percentage of heads that were removed.
-func (k kind) Share() Number { return Number(100 * float64(k.Lost()) / float64(k.Heads())) }
-
-// Bar returns the fraction of heads that is left, in 24ths.
-func (k kind) Bar() int {
-	if k.Heads() <= 0 {
-		return 0
-	}
-	return (24*k.Left() + k.Heads()/2) / k.Heads()
-}
-
-// Emptied returns the names of layers that lost all their heads.
-func (r *Report) Emptied() (names []string) {
-	for _, k := range kindsOf(r.Layers) {
-		for _, l := range k.Layers {
-			if l.Heads > 0 && l.lost() == l.Heads {
-				names = append(names, l.Name)
-			}
-		}
-	}
-	return names
-}
-
-func (l *Layer) kept(head int) bool { return slices.Contains(l.Kept, head) }
-
-// lost returns how many heads were removed from a layer.
-func (l *Layer) lost() int {
-	n := 0
-	for head := range l.Heads {
-		if !l.kept(head) {
-			n++
-		}
-	}
-	return n
-}
-
-// turn returns the position of a head in the order of removal, from 1; 0 if it was not removed.
-func (r *Report) turn(layer string, head int) int {
-	return 1 + slices.Index(r.Result.Removed, prune.Head{Layer: layer, Number: head})
-}
-
 // wholeWork names the works that use the whole model.
 var wholeWork = map[string]string{"translate": "translation", "encode": "encoding", "read": "reading"}
 
@@ -272,15 +126,6 @@ func (s Speed) Result() bool { return s.Known() && (s.Low > 1 || s.High < 1) }
 
 // Change returns the ratio in words, such as "12% faster".
 func (s Speed) Change() string { return faster(float64(s.Ratio)) }
-
-// Gained returns the percentage of the possible gain in speed that was reached: 100 for all of it,
-// 0 for none. It is unknown if the interval of the ratio includes 1.
-func (s Speed) Gained() Number {
-	if !s.Result() || !(s.Bound > 1.005) { // nothing to gain, or unknown
-		return Number(math.NaN())
-	}
-	return 100 * (s.Ratio - 1) / (s.Bound - 1)
-}
 
 // MainSpeed returns the speed of the whole model, otherwise the first measurement, or nil.
 func (r *Report) MainSpeed() *Speed {
@@ -298,4 +143,35 @@ func (r *Report) Works() (list []Speed) {
 		}
 	}
 	return list
+}
+
+// Moved is the name of the measure that a pruned model's remaining heads have in Layer.Measures: the Jensen–Shannon
+// divergence of their weights from those in the whole model, in nats, averaged over queries.
+const Moved = "moved"
+
+// movement sums up Moved over the heads.
+type movement struct {
+	Mean, Most Number
+	Head       string // whose weights have moved most
+}
+
+// Movement returns nil if it was not measured.
+func (r *Report) Movement() *movement {
+	m, n := movement{}, Number(0)
+	for _, l := range r.Layers {
+		for head, v := range l.Measures[Moved] {
+			if !v.Known() {
+				continue
+			}
+			if n++; v >= m.Most {
+				m.Most, m.Head = v, viz.HeadName(l.Kind, l.Index, head)
+			}
+			m.Mean += v
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	m.Mean /= n
+	return &m
 }

@@ -197,16 +197,6 @@ type Named struct {
 	Value Number `json:"value"`
 }
 
-// other returns the value of a further metric.
-func (q Quality) other(name string) Number {
-	for _, n := range q.Others {
-		if n.Name == name {
-			return n.Value
-		}
-	}
-	return NaN
-}
-
 // Speed is the time of one kind of work before and after pruning, measured alternately.
 type Speed struct {
 	Work    string `json:"work"` // "translate", "encode", "read", "decode one token", "attention layers"

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"text/template"
-	"time"
 
 	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/internal/quote"
@@ -24,21 +23,9 @@ const none = "–"
 // functions are the functions that templates call, in addition to methods of a report.
 var functions = map[string]any{
 	"fixed": fixed, "signed": signed, "three": three, "between": between(fixed), "betweenSigned": between(signed),
-	"lasted": lasted, "faster": faster, "moment": moment, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
-	"minus":    func(text string) string { return strings.ReplaceAll(text, "-", "−") },
-	"add":      func(a, b int) int { return a + b },
-	"less":     func(a, b Number) Number { return a - b },
-	"passes":   func(n float64) string { return strings.TrimSuffix(fixed(Number(n), 1), ".0") },
-	"join":     strings.Join,
-	"singular": func(name string) string { return strings.TrimSuffix(name, "s") },
-	"capital":  func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
-	"facts":    newFacts,
-	"choose": func(which bool, yes, no string) string {
-		if which {
-			return yes
-		}
-		return no
-	},
+	"faster": faster, "count": quote.Count, "counted": quote.Counted, "quoted": quote.Name,
+	"less":    func(a, b Number) Number { return a - b },
+	"capital": func(text string) string { return strings.ToUpper(text[:1]) + text[1:] },
 }
 
 // fixed writes a number with the given decimals and a true minus sign.
@@ -102,40 +89,6 @@ func three(v Number) string {
 	return fixed(v, 3)
 }
 
-// lasted writes a duration.
-func lasted(seconds float64) string {
-	switch {
-	case !Number(seconds).Known():
-		return none
-	case seconds < 1:
-		return fixed(Number(seconds), 2) + " s"
-	case seconds < 10:
-		return fixed(Number(seconds), 1) + " s"
-	case seconds < 60:
-		return fixed(Number(seconds), 0) + " s"
-	case seconds < 3600:
-		whole := int(math.Round(seconds))
-		return fmt.Sprintf("%d min %d s", whole/60, whole%60)
-	}
-	whole := int(min(math.Round(seconds/60), 1e9))
-	return fmt.Sprintf("%d h %d min", whole/60, whole%60)
-}
-
-// moment writes a time of RFC 3339 for people. It does not change other texts.
-func moment(text string) string {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return text
-	}
-	return t.Format("2 January 2006, 15:04 MST")
-}
-
-// superscript writes an exponent.
-func superscript(n int) string {
-	digits := []rune("⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-	return strings.Map(func(c rune) rune { return digits[strings.IndexRune("-0123456789", c)] }, strconv.Itoa(n))
-}
-
 // summaryWidth is the width of an ordinary terminal.
 const summaryWidth = 80
 
@@ -156,20 +109,24 @@ func (r *Report) say(name string) (string, error) {
 // Verdict describes the result in one sentence, and in another if random orders are better.
 func (r *Report) Verdict() (string, error) { return r.say("verdict") }
 
-// VerdictLines returns the verdict as lines for a terminal.
-func (r *Report) VerdictLines() ([]string, error) {
-	text, err := r.Verdict()
-	return cells.Lines(strings.Fields(quote.Name(text)), " ", summaryWidth), err
+// Numbers returns the curve beside random orders, the speed, and the paths of all files.
+func (r *Report) Numbers() (string, error) {
+	text, err := r.say("numbers")
+	return strings.Trim(trailing.ReplaceAllString(text, ""), "\n"), err
 }
 
-// Summary writes the main results: the verdict, some points of the curve beside those of random
-// orders, the speed, and the paths of all files.
+// Summary writes the verdict and the numbers.
 func (r *Report) Summary(w io.Writer) error {
-	text, err := r.say("summary")
+	verdict, err := r.Verdict()
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, trailing.ReplaceAllString(text, ""))
+	lines := cells.Lines(strings.Fields(quote.Name(verdict)), " ", summaryWidth)
+	numbers, err := r.Numbers()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n\n%s\n", strings.Join(lines, "\n"), numbers)
 	return err
 }
 
@@ -183,72 +140,28 @@ type summaryRow struct {
 	Above      string // a line above the row
 }
 
-// SummaryRows returns some points of the main curve. If the pruned model is not one of them, because it was made in
+// SummaryRows returns the points of the main curve. If the pruned model is not one of them, because it was made in
 // another way, its row is above them.
-func (r *Report) SummaryRows(points []Point) (rows []summaryRow) {
-	few, others := r.FewPoints(points), r.Simpler()
+func (r *Report) SummaryRows() (rows []summaryRow) {
+	points, others := r.Main().Points, r.Simpler()
 	if r.Made() != nil {
 		if others = ""; r.Settings.FineTune > 0 {
 			others = "without fine-tuning"
 		}
 	}
-	on := others == "" && slices.ContainsFunc(few, func(p Point) bool { return p.Left == r.Result.Left })
+	on := others == "" && slices.ContainsFunc(points, func(p Point) bool { return p.Left == r.Result.Left })
 	if p := r.Result; !on {
 		after := Point{Left: p.Left, Metric: p.After.Metric, Loss: p.After.Loss, KL: p.After.KL, Low: p.Low, High: p.High}
 		rows = append(rows, summaryRow{Point: after, Pruned: true})
 	}
-	for i, p := range few {
-		row := summaryRow{Point: p, Pruned: on && p.Left == r.Result.Left, Comparable: p.Left != r.Heads()}
+	for i, p := range points {
+		row := summaryRow{Point: p, Pruned: on && p.Left == r.Result.Left, Comparable: p.Left != r.Model.Heads}
 		if i == 0 && !on {
 			row.Above = strings.TrimSpace("other models "+others) + ":"
 		}
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// FewPoints returns five points of a curve in their order: the first, the last, the one whose
-// number of heads is nearest to the result's, and points that fill the largest gaps.
-func (r *Report) FewPoints(points []Point) []Point {
-	const n = 5
-	if len(points) <= n {
-		return points
-	}
-	near := 0
-	far := func(i int) int { return max(points[i].Left-r.Result.Left, r.Result.Left-points[i].Left) }
-	for i := range points {
-		if far(i) < far(near) {
-			near = i
-		}
-	}
-	chosen := []int{0, near, len(points) - 1}
-	for slices.Sort(chosen); ; slices.Sort(chosen) {
-		chosen = slices.Compact(chosen)
-		if len(chosen) >= n {
-			break
-		}
-		widest := 1
-		for i := 2; i < len(chosen); i++ {
-			if chosen[i]-chosen[i-1] > chosen[widest]-chosen[widest-1] {
-				widest = i
-			}
-		}
-		chosen = append(chosen, (chosen[widest]+chosen[widest-1])/2)
-	}
-	few := make([]Point, len(chosen))
-	for i, at := range chosen {
-		few[i] = points[at]
-	}
-	return few
-}
-
-// Use returns how to load a model: a command and a line of Go.
-func (r *Report) Use(dir string) string {
-	command := "translate"
-	if r.Model.Task != "" && r.Model.Task != "translation" {
-		command = "view"
-	}
-	return fmt.Sprintf("attn %s --model %s \"…\"\nm, err := models.Load(%q, models.Options{})", command, quote.Shell(dir), dir)
 }
 
 // Simpler describes how the models of the curves were made if they differ from the result: their
@@ -267,53 +180,28 @@ func (r *Report) Simpler() string {
 	return strings.Join(how, " and ")
 }
 
-// Repaired describes what was done to the model after heads had been removed.
-func (r *Report) Repaired() string {
-	switch s := r.Settings; {
-	case s.Compensate == "":
-		return "fine-tuned"
-	case s.FineTune == 0:
-		return "compensated"
-	}
-	return "compensated, fine-tuned"
-}
-
-// WorseThanChance says where a curve is worse than the mean of random orders, by
-// more than the 95% interval of that mean. It is empty if the curve is never worse. Of several
-// ranges it names the one with the largest loss.
-func (r *Report) WorseThanChance(curve string) string {
-	c := r.Curve(curve)
+// WorseThanChance says where the main curve is worse than the mean of random orders by more than the 95% interval of
+// that mean: where the difference is largest. It is empty if the curve is never worse.
+func (r *Report) WorseThanChance() string {
+	c := r.Main()
 	if c == nil || r.Random.Orders < 2 {
 		return ""
 	}
-	d, most, worst := r.Digits(), Number(0), ""
-	for i := 0; i < len(c.Points); i++ {
-		from, largest := i, Number(0)
-		for ; i < len(c.Points); i++ {
-			by := r.loss(c.Points[i])
-			if by == 0 {
-				break
-			}
-			largest = max(largest, by)
+	most, worst := Number(0), Point{}
+	for _, p := range c.Points {
+		if by := r.loss(p); by > most {
+			most, worst = by, p
 		}
-		if largest <= most {
-			continue
-		}
-		first := c.Points[from]
-		where := fmt.Sprintf("with %d to %d heads left", first.Left, c.Points[i-1].Left)
-		switch {
-		case i == from+1:
-			where = fmt.Sprintf("with %s left", quote.Counted(first.Left, "head", "heads"))
-		case i == len(c.Points) && c != r.Made(): // that one ends at the result
-			where = fmt.Sprintf("with %d or fewer heads left", first.Left)
-		}
-		if simpler := r.Simpler(); simpler != "" && c != r.Made() {
-			where = simpler + ", " + where
-		}
-		most, worst = largest, fmt.Sprintf("%s, %s is worse than random orders: %s against %s%s",
-			where, curve, fixed(first.Metric, d), fixed(r.Random.At(first.Left).Metric.Mean, d), r.Unit())
 	}
-	return worst
+	if most == 0 {
+		return ""
+	}
+	where := fmt.Sprintf("with %s left", quote.Counted(worst.Left, "head", "heads"))
+	if simpler := r.Simpler(); simpler != "" && c != r.Made() {
+		where = simpler + ", " + where
+	}
+	return fmt.Sprintf("%s, %s is worse than random orders: %s against %s%s", where, c.Name,
+		fixed(worst.Metric, r.Digits()), fixed(r.Random.At(worst.Left).Metric.Mean, r.Digits()), r.Unit())
 }
 
 // loss returns how much worse a point is than the mean of random orders. It is 0 within the 95%
@@ -331,16 +219,4 @@ func (r *Report) loss(p Point) Number {
 		return 0
 	}
 	return by
-}
-
-// WorseMethods returns WorseThanChance of the curves other than the main one.
-func (r *Report) WorseMethods() (list []string) {
-	for i := range r.Curves {
-		if name, reversed := r.Curves[i].ordered(); !reversed && &r.Curves[i] != r.Main() {
-			if worse := r.WorseThanChance(name); worse != "" {
-				list = append(list, worse)
-			}
-		}
-	}
-	return list
 }
