@@ -60,7 +60,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"gemma2", object{"attn_logit_softcapping": 1e-40}, "attn_logit_softcapping is 1e-40, want a positive number in the range of float32"},
 		{"gemma2", object{"final_logit_softcapping": 1e-60}, "final_logit_softcapping is 1e-60, want a positive number in the range of float32"},
 		{"gemma3", object{"attn_logit_softcapping": 50}, "attn_logit_softcapping is 50, want none"},
-		{"gemma3", rope(object{"rope_type": "default", "rope_theta": 1e4}), "setting rope_parameters.rope_theta = 10000 (and 1 more) is not known"},
+		{"gemma3", rope(object{"rope_type": "default", "rope_theta": 1e4}), "rope_parameters.rope_theta is 10000, want 1000000 or none"},
 		{"gemma3_multimodal", object{"text_config": nil}, "text_config is missing, want an object"},
 		{"gemma3_multimodal", object{"text_config": object{"model_type": "gemma2"}}, `text_config.model_type is "gemma2", want "gemma3_text" or none`},
 	} {

@@ -136,7 +136,7 @@ func gemma3(b *Builder) rotaryDecoder {
 	m.logitCap = s.softCap("final_logit_softcapping", 0)
 	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
 	m.slides, m.window = gemmaSlides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
-	m.twoRopes(b, 1e6, "rope_local_base_freq")
+	m.twoRopes(b, s.base("rope_theta", 1e6), s.base("rope_local_base_freq", 1e4))
 	return m
 }
 

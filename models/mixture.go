@@ -19,7 +19,7 @@ var mixtralFamily = Family{
 func newMixtral(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{KVHeads: 8})
-	m.eps = s.Eps("rms_norm_eps", 1e-5)
+	m.eps, m.base = s.Eps("rms_norm_eps", 1e-5), 1e6
 	m.window = s.SizeOr("sliding_window", 0)
 	experts, top := b.expertsOf("num_local_experts", 2)
 	m.mixture = func(b *Builder, _ int) Layer {

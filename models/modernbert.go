@@ -38,7 +38,12 @@ func newModernBERT(b *Builder) Network {
 	}
 	every, window := s.SizeOr("global_attn_every_n_layers", 3), oddWindow(s.SizeOr("local_attention", 128))
 	slides := slides(s, z.Layers, func(i int) bool { return i%every != 0 })
-	full, local, tokens := twoRopes(b, z, "global_rope_theta", 160000, "local_rope_theta")
+	s.Only("rope_scaling")
+	fullBase, localBase := s.base("global_rope_theta", 160000), s.base("local_rope_theta", 10000)
+	if s.null("local_rope_theta") {
+		localBase = fullBase
+	}
+	full, local, tokens := twoRopes(b, z, fullBase, localBase)
 	z.Positions = tokens
 	s.Only("mlp_bias", false)
 

@@ -17,7 +17,11 @@ func newOLMo3(b *Builder) Network {
 	s, m := b.Config, olmo(b)
 	m.slides = slides(s, m.Layers, func(i int) bool { return (i+1)%4 != 0 })
 	m.window = s.SizeOr("sliding_window", 4096)
-	m.twoRopes(b, 500000, "rope_theta")
+	const base = 500000
+	if s.Only("rope_theta", base); !s.Has("rope_theta") && !s.Has("rope_parameters") {
+		s.Fail("rope_theta", "is missing, want %d: versions of transformers differ in its default", base)
+	}
+	m.twoRopes(b, base, base)
 	return m.build(b.Within("model"), b)
 }
 

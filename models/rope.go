@@ -2,6 +2,8 @@ package models
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
@@ -17,15 +19,22 @@ func rope(b *Builder, z Sizes, theta float64, partial bool) (position attn.Posit
 	return r.position(b.tokens)
 }
 
-// twoRopes returns the rotary positions of layers with full attention and of layers with a
-// sliding window, and the number of tokens that they support. Settings of earlier versions, and their
-// defaults, have the bases.
-func twoRopes(b *Builder, z Sizes, fullKey string, fullBase float64, localKey string) (full, local attn.Position, tokens int) {
+// twoRopes returns the rotary positions of layers with full attention and of layers with a sliding window, and the number
+// of tokens that they support. fullBase and localBase are the bases according to settings of earlier versions. transformers
+// ignores settings for all layers in rope_parameters, and saves them again.
+func twoRopes(b *Builder, z Sizes, fullBase, localBase float64) (full, local attn.Position, tokens int) {
 	s := b.Config
-	f := rotation{all: s, scaling: ropeScaling(s), theta: s.base(fullKey, fullBase), sizes: z}
-	l := rotation{all: s, theta: s.base(localKey, 1e4), sizes: z}
+	f := rotation{all: s, scaling: ropeScaling(s), theta: fullBase, sizes: z}
+	if older := s.Part("rope_scaling"); older != nil { // transformers 5 takes another kind than that of type, which 4 uses
+		older.Only("type", older.Text("rope_type", "default"))
+	}
+	l := rotation{all: s, theta: localBase, sizes: z}
 	if newer := s.Part("rope_parameters"); newer != nil {
-		f.scaling, l.scaling = newer.Part("full_attention"), newer.Part("sliding_attention")
+		if f.scaling, l.scaling = newer.Part("full_attention"), newer.Part("sliding_attention"); f.scaling == nil && l.scaling == nil {
+			newer.Only("rope_type", "default")
+			newer.Only("rope_theta", fullBase)
+		}
+		newer.Ignore(slices.Collect(maps.Keys(newer.values))...)
 	}
 	full, tokens = f.position(b.tokens)
 	local, most := l.position(b.tokens)

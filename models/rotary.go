@@ -18,6 +18,7 @@ import (
 type rotaryDecoder struct {
 	Sizes
 	position   func(block int) attn.Position // nil means that config.json has one for all blocks
+	base       float64                       // … whose default base is this one, 0 means 10,000
 	window     int                           // keys that a query attends to, 0 for all
 	slides     []bool                        // which blocks have the window, nil for all of them
 	eps        float32                       // of the norms
@@ -105,7 +106,7 @@ func (s *Settings) attentionBias(usual bool) attn.Projections {
 // build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m rotaryDecoder) build(base, top *Builder) Network {
 	if m.position == nil {
-		position, tokens := rope(base, m.Sizes, 10000, m.fused)
+		position, tokens := rope(base, m.Sizes, cmp.Or(m.base, 10000), m.fused)
 		m.position, m.Positions = func(int) attn.Position { return position }, tokens
 	}
 	z := m.Sizes
@@ -227,10 +228,9 @@ func (n plusOne) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.RMSNorm(t, x, tensor.Shift(t, n.Weight, 1), n.Eps)
 }
 
-// twoRopes gives the blocks with a sliding window other rotary positions than those with full attention. usual and
-// localKey are the default of the base of the latter, and the setting of that of the former.
-func (m *rotaryDecoder) twoRopes(b *Builder, usual float64, localKey string) {
-	full, local, tokens := twoRopes(b, m.Sizes, "rope_theta", usual, localKey)
+// twoRopes gives the blocks with a sliding window other rotary positions than those with full attention.
+func (m *rotaryDecoder) twoRopes(b *Builder, fullBase, localBase float64) {
+	full, local, tokens := twoRopes(b, m.Sizes, fullBase, localBase)
 	slides := m.slides
 	m.Positions, m.position = tokens, func(i int) attn.Position {
 		if slides[i] {

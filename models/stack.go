@@ -201,6 +201,9 @@ func bothWays(s *Settings, positions ...any) {
 	s.Only("is_encoder_decoder", false)
 	noCross(s)
 	s.Only("position_embedding_type", append(positions, "absolute")...)
+	if s.null("position_embedding_type") { // some versions of transformers then add no positions
+		s.Fail("position_embedding_type", "is null, want \"absolute\" or none")
+	}
 }
 
 // oneWay rejects settings that add an encoder or cross-attention to a decoder.

@@ -32,8 +32,6 @@ var mt5Family = Family{Type: "mt5", Name: "mT5", New: newMT5, Harmless: []string
 
 // umt5Family is UMT5: mT5 with a relative position bias in each block.
 //
-// Differs: transformers 5 divides the logits of a separate matrix by √D; transformers 4 and the original code do not.
-//
 // Source: Chung et al., "UniMax: Fairer and More Effective Language Sampling for Large-Scale Multilingual Pretraining",
 // 2023, https://arxiv.org/abs/2304.09151.
 var umt5Family = Family{Type: "umt5", Name: "UMT5", New: newUMT5, Harmless: []string{"dropout_rate", "n_positions", "scalable_attention"}}
@@ -46,23 +44,39 @@ type t5Form struct {
 	biases      bool   // whether each block has a table of biases, or the first has one for all
 }
 
-// Files from transformers 5 contain scale_decoder_outputs, and always declare the matrices tied.
+// Files from transformers 5 contain scale_decoder_outputs, and always declare the matrices tied; those of mT5 are then not
+// scaled, which transformers 4 does.
 
 func newT5(b *Builder) Network {
-	tied := b.Config.Bool("tie_word_embeddings", true)
-	f := t5Form{scaled: b.Config.Bool("scale_decoder_outputs", tied), feedForward: "relu"} // unscaled in version 1.1
+	f := t5Form{feedForward: "relu"} // unscaled in version 1.1
+	tied := f.logits(b)
 	f.own = !tied || !f.scaled && b.Has("lm_head.weight")
 	return f.network(b)
 }
 
 func newMT5(b *Builder) Network {
-	b.Config.Ignore("tie_word_embeddings")
-	return t5Form{own: true, scaled: b.Config.Bool("scale_decoder_outputs", false), feedForward: "gated-gelu"}.network(b)
+	f := t5Form{feedForward: "gated-gelu"}
+	tied := f.logits(b)
+	f.scaled = false
+	b.Config.Only("scale_decoder_outputs", false)
+	if tied && strings.HasPrefix(b.Config.Text("transformers_version", ""), "4.") && b.Config.Has("tie_word_embeddings") {
+		b.Config.Fail("tie_word_embeddings", "is true, want false in a file from transformers 4, which scales tied logits and 5 does not")
+	}
+	return f.network(b)
 }
 
 func newUMT5(b *Builder) Network {
-	own := !b.Config.Bool("tie_word_embeddings", true) || b.Has("lm_head.weight")
-	return t5Form{own: own, scaled: !own, feedForward: "gated-gelu", biases: true}.network(b)
+	f := t5Form{feedForward: "gated-gelu", biases: true}
+	f.logits(b)
+	return f.network(b)
+}
+
+// logits reads how the logits are made, and returns whether the file declares the matrices tied.
+func (f *t5Form) logits(b *Builder) bool {
+	tied := b.Config.Bool("tie_word_embeddings", true)
+	f.own = !tied || b.Has("lm_head.weight")
+	f.scaled = b.Config.Bool("scale_decoder_outputs", tied)
+	return tied
 }
 
 func (f t5Form) network(b *Builder) Network {
