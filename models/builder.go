@@ -345,7 +345,7 @@ type Maps struct {
 // MultiHead returns an attention layer. Its maps have a bias where c.Bias says so. The parameters
 // of norms, score and position in c are also read from b, by their own names.
 func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
-	none := new(attn.MultiHead) // returned in the first call, or after an error
+	none := new(attn.MultiHead) // returned after an error
 	if c.HeadSize == 0 {
 		if c.Heads < 1 || c.Width%c.Heads != 0 {
 			b.Fail("width %d is not divisible by %d heads", c.Width, c.Heads)
@@ -357,88 +357,114 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if b.format == tensor.BFloat16 || b.format == tensor.Int8 {
 		c.Format = tensor.BFloat16
 	}
-	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
-	type part struct {
-		name    string
-		in, out int
-		biased  bool
-		maps    []attn.Projections
-	}
-	parts := []part{
-		{maps.Q, c.Width, q, c.Bias&attn.Query != 0, []attn.Projections{attn.Query}},
-		{maps.K, c.Width, kv, c.Bias&attn.Key != 0, []attn.Projections{attn.Key}},
-		{maps.V, c.Width, kv, c.Bias&attn.Value != 0, []attn.Projections{attn.Value}},
-		{maps.Out, q, c.Width, c.Bias&attn.Out != 0, []attn.Projections{attn.Out}},
-	}
-	if maps.QKV != "" {
-		one := part{maps.QKV, c.Width, q + 2*kv, parts[0].biased, []attn.Projections{attn.Query, attn.Key, attn.Value}}
-		parts = []part{one, parts[3]}
-	}
 	if b.rng != nil {
 		return b.drawHeads(c, maps)
 	}
-	fits := true
-	for _, p := range parts {
-		shape := []int{p.out, p.in}
-		if maps.Transposed {
-			slices.Reverse(shape)
-		}
-		fits = b.want(p.name+".weight", shape...) && fits
-		if p.biased {
-			fits = b.want(p.name+".bias", p.out) && fits
-		}
-	}
-	if !fits {
+	parts := maps.parts(c)
+	if !b.wantHeads(parts, maps) {
 		return none
 	}
-	checked, packed := c, b.packed() && c.Heads > 0 // layers without heads are not packed
-	if b.plan {
-		checked.Bias = attn.NoProjection
-	}
-	if b.plan || packed {
-		checked.Init = func(_, out int, bias bool, _ *rand.Rand) *nn.Linear {
-			return &nn.Linear{Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
-		}
-	} else {
-		checked.Init = nn.ZeroLinear
-	}
-	m, err := attn.NewMultiHead(checked, nil)
+	m, err := b.emptyHeads(c)
 	if err != nil {
 		b.Fail("%w", err)
 		return none
 	}
-	if b.plan {
-		return m
-	}
-	linear := map[attn.Projections]*nn.Linear{attn.Query: m.Q, attn.Key: m.K, attn.Value: m.V, attn.Out: m.Out}
-	for _, p := range parts {
-		var weights, biases []*tensor.Tensor
-		for _, which := range p.maps {
-			weights, biases = append(weights, linear[which].Weight), append(biases, linear[which].Bias)
-		}
-		if packed {
-			sizes := []int{p.out}
-			if len(p.maps) > 1 {
-				sizes = []int{q, kv, kv}
-			}
-			for i, w := range b.pack(p.name+".weight", maps.Transposed, p.in, sizes...) {
-				linear[p.maps[i]].Packed = w
-			}
-		} else {
-			b.entry(p.name+".weight", maps.Transposed, weights...)
-		}
-		together := maps.ByHead && len(p.maps) > 1
-		if together {
-			b.dict[len(b.dict)-1].Interleaved = c.Heads
-		}
-		if p.biased {
-			b.entry(p.name+".bias", false, biases...)
-			if together {
-				b.dict[len(b.dict)-1].Interleaved = c.Heads
-			}
+	if !b.plan {
+		for _, p := range parts {
+			b.readHeads(m, p, maps)
 		}
 	}
 	return m
+}
+
+// headPart is a tensor of an attention layer in the file: a map, or those of queries, keys and values.
+type headPart struct {
+	name string
+	in   int
+	outs []int // by map
+	maps []attn.Projections
+	bias bool
+}
+
+// out is the number of rows of a tensor.
+func (p headPart) out() (sum int) {
+	for _, n := range p.outs {
+		sum += n
+	}
+	return sum
+}
+
+// parts returns the tensors of a layer.
+func (m Maps) parts(c attn.MultiHeadConfig) []headPart {
+	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
+	one := func(name string, in, out int, which attn.Projections) headPart {
+		return headPart{name, in, []int{out}, []attn.Projections{which}, c.Bias&which != 0}
+	}
+	out := one(m.Out, q, c.Width, attn.Out)
+	if m.QKV != "" {
+		which := []attn.Projections{attn.Query, attn.Key, attn.Value}
+		return []headPart{{m.QKV, c.Width, []int{q, kv, kv}, which, c.Bias&attn.Query != 0}, out}
+	}
+	return []headPart{one(m.Q, c.Width, q, attn.Query), one(m.K, c.Width, kv, attn.Key), one(m.V, c.Width, kv, attn.Value), out}
+}
+
+// wantHeads checks the tensors of a layer and reports whether all fit.
+func (b *Builder) wantHeads(parts []headPart, maps Maps) bool {
+	fits := true
+	for _, p := range parts {
+		shape := []int{p.out(), p.in}
+		if maps.Transposed {
+			slices.Reverse(shape)
+		}
+		fits = b.want(p.name+".weight", shape...) && fits
+		if p.bias {
+			fits = b.want(p.name+".bias", p.out()) && fits
+		}
+	}
+	return fits
+}
+
+// packsHeads reports whether the maps of a layer are packed, which those of a layer without heads are not.
+func (b *Builder) packsHeads(c attn.MultiHeadConfig) bool { return b.packed() && c.Heads > 0 }
+
+// emptyHeads returns a layer to read into, in the first call of a Family.New one without tensors.
+func (b *Builder) emptyHeads(c attn.MultiHeadConfig) (*attn.MultiHead, error) {
+	if c.Init = nn.ZeroLinear; b.plan || b.packsHeads(c) {
+		c.Init = func(_, out int, bias bool, _ *rand.Rand) *nn.Linear {
+			return &nn.Linear{Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
+		}
+	}
+	if b.plan {
+		c.Bias = attn.NoProjection
+	}
+	return attn.NewMultiHead(c, nil)
+}
+
+// readHeads registers or packs the maps of a tensor.
+func (b *Builder) readHeads(m *attn.MultiHead, p headPart, maps Maps) {
+	all := map[attn.Projections]*nn.Linear{attn.Query: m.Q, attn.Key: m.K, attn.Value: m.V, attn.Out: m.Out}
+	var linear []*nn.Linear
+	var weights, biases []*tensor.Tensor
+	for _, which := range p.maps {
+		l := all[which]
+		linear, weights, biases = append(linear, l), append(weights, l.Weight), append(biases, l.Bias)
+	}
+	begin := len(b.dict)
+	if b.packsHeads(m.Config()) {
+		for i, w := range b.pack(p.name+".weight", maps.Transposed, p.in, p.outs...) {
+			linear[i].Packed = w
+		}
+	} else {
+		b.entry(p.name+".weight", maps.Transposed, weights...)
+	}
+	if p.bias {
+		b.entry(p.name+".bias", false, biases...)
+	}
+	if maps.ByHead && len(linear) > 1 {
+		for i := range b.dict[begin:] {
+			b.dict[begin+i].Interleaved = m.Config().Heads
+		}
+	}
 }
 
 // drawHeads is MultiHead for a new model.
