@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -44,8 +45,7 @@ func newGemma2(b *Builder) Network {
 	s.Only("use_bidirectional_attention", false)
 	m := gemma2(b, Sizes{HeadSize: 256})
 	m.softCap, m.logitCap = s.softCap("attn_logit_softcapping", 50), s.softCap("final_logit_softcapping", 30)
-	m.slides, m.window = gemmaSlides(s, m.Layers, func(i int) bool { return i%2 == 0 })
-	s.Only("sliding_window_size", m.window)
+	s.Only("sliding_window_size", m.slideSome(s, func(i int) bool { return i%2 == 0 }))
 	return m.build(b.Within("model"), b)
 }
 
@@ -100,13 +100,10 @@ func newGemma3WithImages(b *Builder) Network {
 // gemma returns the settings common to all generations.
 func gemma(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
-	m := rotaryDecoder{
-		Sizes:      rotarySizes(b, usual),
-		eps:        s.Eps("rms_norm_eps", 1e-6),
-		activation: tensor.TanhGELU,
-		tied:       s.Bool("tie_word_embeddings", true),
-		plusOne:    true,
-	}
+	m := newRotary(b, usual)
+	m.activation, m.tied = tensor.TanhGELU, s.Bool("tie_word_embeddings", true)
+	eps := s.Eps("rms_norm_eps", 1e-6)
+	m.norm = func(b *Builder, name string, width int) nn.Norm { return plusOne{b.RMSNorm(name, width, eps)} }
 	m.scale = float32(math.Sqrt(float64(m.Width)))
 	m.bias = s.attentionBias(false)
 	return m
@@ -116,7 +113,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 func gemma2(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	m := gemma(b, usual)
-	m.activation, m.normAfter = s.Activation("hidden_activation", "gelu_pytorch_tanh"), true
+	m.activation, m.norms = s.Activation("hidden_activation", "gelu_pytorch_tanh"), normsAround
 	perRoot := s.Float("query_pre_attn_scalar", 256)
 	if !(perRoot >= 1e-30 && perRoot <= 1e30) { // so that its root is in the range of float32
 		s.Fail("query_pre_attn_scalar", "is %v, want a positive number from 1e-30 to 1e30", perRoot)
@@ -131,20 +128,28 @@ func gemma3(b *Builder) rotaryDecoder {
 	s := b.Config
 	// Files with images omit settings that have their default.
 	m := gemma2(b, Sizes{Heads: 8, KVHeads: 4, HeadSize: 256, Vocabulary: 262208, Positions: 131072})
-	m.queryNorm = true
+	m.headNorms = eachHead
 	s.Only("attn_logit_softcapping") // which transformers ignores
 	m.logitCap = s.softCap("final_logit_softcapping", 0)
 	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
-	m.slides, m.window = gemmaSlides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
+	m.slideSome(s, func(i int) bool { return (i+1)%period != 0 })
 	m.twoRopes(b, s.base("rope_theta", 1e6), s.base("rope_local_base_freq", 1e4))
 	return m
 }
 
-// gemmaSlides returns which blocks have a sliding window, and to how many keys a query of them attends.
-func gemmaSlides(s *Settings, layers int, usual func(block int) bool) (all []bool, window int) {
-	all = slides(s, layers, usual)
-	if s.null("sliding_window") && slices.Contains(all, true) {
+// slideSome gives blocks a sliding window: those of layer_types, or else of usual. It returns the window.
+func (m *rotaryDecoder) slideSome(s *Settings, usual func(block int) bool) int {
+	window := s.SizeOr("sliding_window", 4096)
+	if m.slide(window, slides(s, m.Layers, usual)); s.null("sliding_window") && slices.Max(m.windows) > 0 {
 		s.Fail("sliding_window", "is null, want a number for the layers that have one")
 	}
-	return all, s.SizeOr("sliding_window", 4096)
+	return window
+}
+
+// plusOne is an RMSNorm that multiplies by 1 + weight.
+type plusOne struct{ *nn.RMSNorm }
+
+// Forward normalises x.
+func (n plusOne) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.RMSNorm(t, x, tensor.Shift(t, n.Weight, 1), n.Eps)
 }

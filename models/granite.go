@@ -11,7 +11,7 @@ var graniteFamily = Family{Type: "granite", Name: "Granite", New: newGranite, Pr
 func newGranite(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{})
-	m.ffBias = s.Bool("mlp_bias", false)
+	m.linear = s.biased("mlp_bias")
 	m.bias = s.attentionBias(false)
 	m.score = score.DotScale(s.multiplier("attention_multiplier"))
 	m.scale, m.branch = s.multiplier("embedding_multiplier"), s.multiplier("residual_multiplier")

@@ -19,10 +19,10 @@ var mixtralFamily = Family{
 func newMixtral(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{KVHeads: 8})
-	m.eps, m.base = s.Eps("rms_norm_eps", 1e-5), 1e6
-	m.window = s.SizeOr("sliding_window", 0)
+	m.norm, m.base = s.rmsNorm(1e-5), 1e6
+	m.slide(s.SizeOr("sliding_window", 0), everyBlock)
 	experts, top := b.expertsOf("num_local_experts", 2)
-	m.mixture = func(b *Builder, _ int) Layer {
+	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {
 		return newMixture(b.At("block_sparse_moe"), [3]string{"w1", "w3", "w2"}, m.Width, m.Hidden, experts, top, true, m.activation)
 	}
 	return m.build(b.Within("model"), b)
@@ -39,7 +39,7 @@ var qwen3MoEFamily = Family{
 func newQwen3MoE(b *Builder) Network {
 	s := b.Config
 	m := qwen(b, Sizes{KVHeads: 4})
-	m.queryNorm = true
+	m.headNorms = eachHead
 	m.bias = s.attentionBias(false)
 	s.Only("use_qk_norm", true)
 	s.Only("qkv_bias", false)
@@ -51,9 +51,9 @@ func newQwen3MoE(b *Builder) Network {
 	experts, top := b.expertsOf(key, 8)
 	hidden, every, normed := s.SizeOr("moe_intermediate_size", 768), s.SizeOr("decoder_sparse_step", 1), s.Bool("norm_topk_prob", false)
 	without := s.Floats("mlp_only_layers")
-	m.mixture = func(b *Builder, i int) Layer {
+	m.feedForward = func(m *rotaryDecoder, b *Builder, i int) Layer {
 		if slices.Contains(without, float64(i)) || (i+1)%every != 0 {
-			return nil
+			return m.gated(b, i)
 		}
 		return newMixture(b.At("mlp"), [3]string{"gate_proj", "up_proj", "down_proj"}, m.Width, hidden, experts, top, normed, m.activation)
 	}

@@ -55,7 +55,7 @@ func newModernBERT(b *Builder) Network {
 			Name: encoderName(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Bias: bias, Position: full,
 		}
 		p := &block{}
-		if slides[i] {
+		if slides(i) {
 			c.Position, p.window, p.options.Mask = local, window, encoderMask(window)
 		}
 		if i > 0 { // the norm of the embeddings serves the first block

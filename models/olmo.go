@@ -6,7 +6,10 @@ package models
 // Source: OLMo Team, "2 OLMo 2 Furious", 2025, https://arxiv.org/abs/2501.00656.
 var olmo2Family = Family{Type: "olmo2", Name: "OLMo 2", New: newOLMo2}
 
-func newOLMo2(b *Builder) Network { return olmo(b).build(b.Within("model"), b) }
+func newOLMo2(b *Builder) Network {
+	m := olmo(b)
+	return m.build(b.Within("model"), b)
+}
 
 // olmo3Family is OLMo 3: OLMo 2 with a sliding window in three of four blocks, whose rotary frequencies are not scaled.
 //
@@ -15,8 +18,7 @@ var olmo3Family = Family{Type: "olmo3", Name: "OLMo 3", New: newOLMo3}
 
 func newOLMo3(b *Builder) Network {
 	s, m := b.Config, olmo(b)
-	m.slides = slides(s, m.Layers, func(i int) bool { return (i+1)%4 != 0 })
-	m.window = s.SizeOr("sliding_window", 4096)
+	m.slide(s.SizeOr("sliding_window", 4096), slides(s, m.Layers, func(i int) bool { return (i+1)%4 != 0 }))
 	const base = 500000
 	if s.Only("rope_theta", base); !s.Has("rope_theta") && !s.Has("rope_parameters") {
 		s.Fail("rope_theta", "is missing, want %d: versions of transformers differ in its default", base)
@@ -28,8 +30,7 @@ func newOLMo3(b *Builder) Network {
 // olmo returns the settings common to both.
 func olmo(b *Builder) rotaryDecoder {
 	m := llamaLike(b, Sizes{})
-	m.eps = b.Config.Eps("rms_norm_eps", 1e-5)
-	m.queryNorm, m.allHeads, m.normAfter, m.noBefore = true, true, true, true
+	m.norm, m.norms, m.headNorms = b.Config.rmsNorm(1e-5), normsAfter, headsAsWhole
 	m.bias = b.Config.attentionBias(false)
 	return m
 }

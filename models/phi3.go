@@ -1,5 +1,7 @@
 package models
 
+import "github.com/attn-go/attn"
+
 // phi3Family is Phi-3, Phi-3.5 and Phi-4: Llama with fused maps, and rotary positions that may leave a part of each head
 // as it is.
 //
@@ -14,7 +16,7 @@ var phi3Family = Family{
 func newPhi3(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{})
-	m.eps, m.fused = s.Eps("rms_norm_eps", 1e-5), true
+	m.norm, m.maps, m.feedForward = s.rmsNorm(1e-5), Maps{QKV: "self_attn.qkv_proj", Out: m.maps.Out}, phi3FeedForward
 	s.Ignore("original_max_position_embeddings") // of frequencies that are not scaled
 	s.Only("full_attn_mod", 1)
 	s.Only("interpolate_factor", 1)
@@ -24,6 +26,14 @@ func newPhi3(b *Builder) Network {
 	if m.bias != 0 {
 		s.Fail("attention_bias", "is true, want false")
 	}
-	m.window = s.SizeOr("sliding_window", 0)
+	m.slide(s.SizeOr("sliding_window", 0), everyBlock)
+	position, tokens := rope(b, m.Sizes, m.base, true)
+	m.Positions, m.position = tokens, func(int) attn.Position { return position }
 	return m.build(b.Within("model"), b)
+}
+
+// phi3FeedForward has the gates and what they gate in one tensor.
+func phi3FeedForward(m *rotaryDecoder, b *Builder, _ int) Layer {
+	both := b.matrices("mlp.gate_up_proj", m.Width, m.Hidden, m.Hidden)
+	return &GatedFeedForward{Gate: both[0], Up: both[1], Down: b.Matrix("mlp.down_proj", m.Hidden, m.Width), Activation: m.activation}
 }

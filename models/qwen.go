@@ -25,7 +25,7 @@ var qwen3Family = Family{Type: "qwen3", Name: "Qwen3", New: newQwen3, Pruning: H
 
 func newQwen3(b *Builder) Network {
 	m := qwen(b, Sizes{HeadSize: 128})
-	m.queryNorm = true
+	m.headNorms = eachHead
 	m.bias = b.Config.attentionBias(false)
 	return m.build(b.Within("model"), b)
 }
@@ -43,9 +43,8 @@ func qwen(b *Builder, usual Sizes) rotaryDecoder {
 // slideIfUsed gives blocks a sliding window if use_sliding_window is set: those of layer_types, or else of usual.
 func (m *rotaryDecoder) slideIfUsed(s *Settings, usual func(block int) bool) {
 	window, used := s.SizeOr("sliding_window", 4096), s.Bool("use_sliding_window", false) && !s.null("sliding_window")
-	all := slides(s, m.Layers, func(i int) bool { return used && usual(i) })
-	if !used && slices.Contains(all, true) {
+	m.slide(window, slides(s, m.Layers, func(i int) bool { return used && usual(i) }))
+	if !used && slices.Max(m.windows) > 0 {
 		s.Fail("layer_types", "has sliding_attention, but no window is used, want use_sliding_window and sliding_window")
 	}
-	m.slides, m.window = all, window
 }

@@ -12,37 +12,70 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// rotaryDecoder is the parameters of a decoder, or of an encoder, with rotary positions and gated feed-forward
-// networks, such as Llama and its successors. Each family sets them, and build makes the layers.
-// Blocks are counted from 0.
+// rotaryDecoder is the parameters of a decoder, or of an encoder, with rotary positions, such as Llama and its successors.
+// Each family sets them, and build makes the layers. Blocks are counted from 0. What differs from Llama is a value in its
+// place: a function that makes a part, or the names of its tensors.
 type rotaryDecoder struct {
 	Sizes
-	position   func(block int) attn.Position // nil means that config.json has one for all blocks
-	base       float64                       // … whose default base is this one, 0 means 10,000
-	window     int                           // keys that a query attends to, 0 for all
-	slides     []bool                        // which blocks have the window, nil for all of them
-	eps        float32                       // of the norms
-	activation Activation
-	tied       bool // the map to logits is the embedding matrix
+	position func(block int) attn.Position // nil means that config.json has one for all blocks
+	base     float64                       // … whose default base is this one
+	windows  []int                         // for each block, keys that a query attends to, 0 for all; nil for all of them
 
-	bias      attn.Projections
-	ffBias    bool
-	fused     bool       // the maps of queries, keys and values are one tensor, and so are the gates and what they gate
-	plain     bool       // feed-forward networks have no gates
-	queryNorm bool       // queries and keys are normalised before rotation
-	allHeads  bool       // … all heads together
-	score     attn.Score // nil means the dot product divided by √E
-	softCap   float32    // of the scores, 0 means none
-	logitCap  float32    // of the logits, 0 means none
-	scale     float32    // of the embeddings, 0 means 1
-	shrink    float32    // of the states for logits, 0 means 1
-	branch    float32    // of the output of each part of a block, 0 means 1
-	plusOne   bool       // norms multiply by 1 + weight
-	shifted   bool       // norms are LayerNorms
-	normAfter bool       // there is a norm after each part of a block
-	noBefore  bool       // … and none before it
-	// mixture is in the place of the feed-forward network, unless it or its result is nil.
-	mixture func(b *Builder, block int) Layer
+	norm        func(b *Builder, name string, width int) nn.Norm // makes a norm
+	norms       blockNorms                                       // where there are norms
+	headNorms   headNorms                                        // of queries and keys, before rotation
+	maps        Maps                                             // of attention
+	bias        attn.Projections
+	score       attn.Score // nil means the dot product divided by √E
+	linear      linear     // makes a map of the feed-forward network
+	activation  Activation
+	feedForward func(m *rotaryDecoder, b *Builder, block int) Layer
+	branch      float32 // of the output of each part of a block, 0 means 1
+
+	softCap  float32 // of the scores, 0 means none
+	tied     bool    // the map to logits is the embedding matrix
+	logitCap float32 // of the logits, 0 means none
+	scale    float32 // of the embeddings, 0 means 1
+	shrink   float32 // of the states for logits, 0 means 1
+}
+
+// blockNorms are the names of the norms of a block: before and after attention, before and after the feed-forward network.
+// There is none where the name is empty.
+type blockNorms struct{ self, selfAfter, ff, ffAfter string }
+
+var (
+	normsBefore = blockNorms{self: "input_layernorm", ff: "post_attention_layernorm"}
+	normsAfter  = blockNorms{selfAfter: "post_attention_layernorm", ffAfter: "post_feedforward_layernorm"}
+	normsAround = blockNorms{
+		self: "input_layernorm", selfAfter: "post_attention_layernorm",
+		ff: "pre_feedforward_layernorm", ffAfter: "post_feedforward_layernorm",
+	}
+)
+
+// headNorms are the vectors of a token that are normalised as one.
+type headNorms uint8
+
+const (
+	noHeadNorms  headNorms = iota
+	eachHead               // the query and the key of each head
+	headsAsWhole           // the queries of all heads, and the keys of all heads
+)
+
+// linear makes a map: Builder.Matrix or Builder.Linear.
+type linear = func(b *Builder, name string, in, out int) *nn.Linear
+
+// biased returns what makes maps with a bias if a setting says so.
+func (s *Settings) biased(key string) linear {
+	if s.Bool(key, false) {
+		return (*Builder).Linear
+	}
+	return (*Builder).Matrix
+}
+
+// rmsNorm makes norms without a shift, with the eps of a setting.
+func (s *Settings) rmsNorm(usual float32) func(b *Builder, name string, width int) nn.Norm {
+	eps := s.Eps("rms_norm_eps", usual)
+	return func(b *Builder, name string, width int) nn.Norm { return b.RMSNorm(name, width, eps) }
 }
 
 // rotarySizes reads the sizes from config.json. Non-zero sizes in usual are defaults; the default
@@ -86,12 +119,20 @@ func (s *Settings) rotated(key string, size int) int {
 
 // llamaLike returns the settings that Llama and its variants have in common.
 func llamaLike(b *Builder, usual Sizes) rotaryDecoder {
-	s := b.Config
+	s, m := b.Config, newRotary(b, usual)
+	m.norm, m.activation, m.tied = s.rmsNorm(1e-6), s.Activation("hidden_act", "silu"), s.Bool("tie_word_embeddings", false)
+	return m
+}
+
+// newRotary returns the parameters that most families have in common; norm, activation and tied are not set.
+func newRotary(b *Builder, usual Sizes) rotaryDecoder {
 	return rotaryDecoder{
-		Sizes:      rotarySizes(b, usual),
-		eps:        s.Eps("rms_norm_eps", 1e-6),
-		activation: s.Activation("hidden_act", "silu"),
-		tied:       s.Bool("tie_word_embeddings", false),
+		Sizes:       rotarySizes(b, usual),
+		base:        10000,
+		norms:       normsBefore,
+		maps:        Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"},
+		linear:      (*Builder).Matrix,
+		feedForward: (*rotaryDecoder).gated,
 	}
 }
 
@@ -104,9 +145,9 @@ func (s *Settings) attentionBias(usual bool) attn.Projections {
 }
 
 // build makes the layers from the tensors of base, and the map to logits from those of top.
-func (m rotaryDecoder) build(base, top *Builder) Network {
+func (m *rotaryDecoder) build(base, top *Builder) Network {
 	if m.position == nil {
-		position, tokens := rope(base, m.Sizes, cmp.Or(m.base, 10000), m.fused)
+		position, tokens := rope(base, m.Sizes, m.base, false)
 		m.position, m.Positions = func(int) attn.Position { return position }, tokens
 	}
 	z := m.Sizes
@@ -132,53 +173,31 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 }
 
 // block makes block number i.
-func (m rotaryDecoder) block(b *Builder, i int) *block {
+func (m *rotaryDecoder) block(b *Builder, i int) *block {
 	z := m.Sizes
 	c := attn.MultiHeadConfig{
 		Name: decoderName(i), Width: z.Width, Heads: z.Heads, KVHeads: z.KVHeads, HeadSize: z.HeadSize,
 		Bias: m.bias, Score: m.score, Position: m.position(i),
 	}
-	if m.queryNorm {
-		q, k := z.HeadSize, z.HeadSize
-		if c.NormProjections = m.allHeads; m.allHeads {
-			q, k = q*z.Heads, k*z.KVHeads
-		}
-		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", q), m.norm(b, "self_attn.k_norm", k)
-	}
-	window, mask := m.window, decoderMask
-	if m.slides != nil && !m.slides[i] {
-		window = 0
+	window, mask := 0, decoderMask
+	if m.windows != nil {
+		window = m.windows[i]
 	}
 	if z.Kind == heads.Encoder {
 		c.Name, mask = encoderName(i), encoderMask
 		window = oddWindow(window)
 	}
-	maps := Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}
-	if m.fused {
-		maps = Maps{QKV: "self_attn.qkv_proj", Out: maps.Out}
+	m.normHeads(b, &c)
+	norm := func(name string) Layer {
+		if name == "" {
+			return nil
+		}
+		return m.norm(b, name, z.Width)
 	}
-	p := &block{window: window, options: attn.Options{Mask: mask(window), SoftCap: m.softCap}}
-	if !m.noBefore {
-		p.selfNorm = m.norm(b, "input_layernorm", z.Width)
-	}
-	p.self = b.MultiHead(b.Kept(i, c), maps)
-	if m.mixture != nil {
-		p.ff = m.mixture(b, i)
-	}
-	if p.ff == nil {
-		p.ff = m.feedForward(b)
-	}
-	switch {
-	case !m.normAfter: // despite its name, this is the norm before the feed-forward network
-		p.ffNorm = m.norm(b, "post_attention_layernorm", z.Width)
-	case m.noBefore:
-		p.selfAfter = m.norm(b, "post_attention_layernorm", z.Width)
-		p.ffAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
-	default:
-		p.selfAfter = m.norm(b, "post_attention_layernorm", z.Width)
-		p.ffNorm = m.norm(b, "pre_feedforward_layernorm", z.Width)
-		p.ffAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
-	}
+	p := &block{window: window, options: attn.Options{Mask: mask(window), SoftCap: m.softCap}, selfNorm: norm(m.norms.self)}
+	p.self = b.MultiHead(b.Kept(i, c), m.maps)
+	p.ff = m.feedForward(m, b, i)
+	p.selfAfter, p.ffNorm, p.ffAfter = norm(m.norms.selfAfter), norm(m.norms.ff), norm(m.norms.ffAfter)
 	if m.branch != 0 {
 		scaled := Activation(func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Scale(t, x, m.branch) })
 		p.selfAfter, p.ffAfter = scaled, scaled
@@ -186,79 +205,67 @@ func (m rotaryDecoder) block(b *Builder, i int) *block {
 	return p
 }
 
-// feedForward returns the feed-forward network of a block.
-func (m rotaryDecoder) feedForward(b *Builder) Layer {
-	z, linear := m.Sizes, b.Matrix
-	if m.ffBias {
-		linear = b.Linear
+// normHeads adds the norms of queries and keys to a layer.
+func (m *rotaryDecoder) normHeads(b *Builder, c *attn.MultiHeadConfig) {
+	q, k := c.HeadSize, c.HeadSize
+	switch m.headNorms {
+	case noHeadNorms:
+		return
+	case headsAsWhole:
+		q, k, c.NormProjections = q*c.Heads, k*c.KVHeads, true
 	}
-	if m.plain {
-		return &nn.FeedForward{
-			In: linear("mlp.c_fc", z.Width, z.Hidden), Activation: m.activation, Out: linear("mlp.c_proj", z.Hidden, z.Width),
-		}
-	}
-	ff := &GatedFeedForward{Activation: m.activation}
-	if m.fused {
-		both := b.matrices("mlp.gate_up_proj", z.Width, z.Hidden, z.Hidden)
-		ff.Gate, ff.Up = both[0], both[1]
-	} else {
-		ff.Gate, ff.Up = linear("mlp.gate_proj", z.Width, z.Hidden), linear("mlp.up_proj", z.Width, z.Hidden)
-	}
-	ff.Down = linear("mlp.down_proj", z.Hidden, z.Width)
-	return ff
+	c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", q), m.norm(b, "self_attn.k_norm", k)
 }
 
-// norm returns a norm of the family's kind.
-func (m rotaryDecoder) norm(b *Builder, name string, width int) nn.Norm {
-	if m.shifted {
-		return b.LayerNorm(name, width, m.eps)
+// gated is a feed-forward network with gates.
+func (m *rotaryDecoder) gated(b *Builder, _ int) Layer {
+	return &GatedFeedForward{
+		Gate: m.linear(b, "mlp.gate_proj", m.Width, m.Hidden), Up: m.linear(b, "mlp.up_proj", m.Width, m.Hidden),
+		Down: m.linear(b, "mlp.down_proj", m.Hidden, m.Width), Activation: m.activation,
 	}
-	n := b.RMSNorm(name, width, m.eps)
-	if m.plusOne {
-		return plusOne{n}
-	}
-	return n
-}
-
-// plusOne is an RMSNorm that multiplies by 1 + weight.
-type plusOne struct{ *nn.RMSNorm }
-
-// Forward normalises x.
-func (n plusOne) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	return tensor.RMSNorm(t, x, tensor.Shift(t, n.Weight, 1), n.Eps)
 }
 
 // twoRopes gives the blocks with a sliding window other rotary positions than those with full attention.
 func (m *rotaryDecoder) twoRopes(b *Builder, fullBase, localBase float64) {
 	full, local, tokens := twoRopes(b, m.Sizes, fullBase, localBase)
-	slides := m.slides
 	m.Positions, m.position = tokens, func(i int) attn.Position {
-		if slides[i] {
+		if m.windows[i] != 0 {
 			return local
 		}
 		return full
 	}
 }
 
-// slides returns which blocks have a sliding window, according to layer_types or, if that is
-// absent, to usual.
-func slides(s *Settings, layers int, usual func(block int) bool) []bool {
-	types, all := s.Texts("layer_types"), make([]bool, layers)
-	if types != nil && len(types) != layers {
-		s.Fail("layer_types", "has %d types, want %d, one for each layer", len(types), layers)
-		return all
-	}
-	for i := range all {
-		switch {
-		case types == nil:
-			all[i] = usual(i)
-		case types[i] == "sliding_attention":
-			all[i] = true
-		case types[i] != "full_attention":
-			s.Fail("layer_types", "has %s, want full_attention or sliding_attention", quote.Text(types[i]))
+// slide gives blocks a sliding window.
+func (m *rotaryDecoder) slide(window int, slides func(block int) bool) {
+	m.windows = make([]int, m.Layers)
+	for i := range m.windows {
+		if slides(i) {
+			m.windows[i] = window
 		}
 	}
-	return all
+}
+
+// everyBlock is for slide.
+func everyBlock(int) bool { return true }
+
+// slides returns which blocks have a sliding window, according to layer_types or, if that is
+// absent, to usual.
+func slides(s *Settings, layers int, usual func(block int) bool) func(block int) bool {
+	types := s.Texts("layer_types")
+	if types == nil {
+		return usual
+	}
+	if len(types) != layers {
+		s.Fail("layer_types", "has %d types, want %d, one for each layer", len(types), layers)
+		return usual
+	}
+	for _, kind := range types {
+		if kind != "sliding_attention" && kind != "full_attention" {
+			s.Fail("layer_types", "has %s, want full_attention or sliding_attention", quote.Text(kind))
+		}
+	}
+	return func(i int) bool { return types[i] == "sliding_attention" }
 }
 
 // null reports whether a key has the value null, which for some keys differs from an absent key.

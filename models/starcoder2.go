@@ -1,6 +1,9 @@
 package models
 
-import "github.com/attn-go/attn"
+import (
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+)
 
 // starCoder2Family is StarCoder2: Llama with LayerNorm, biases, feed-forward networks without gates, and a sliding window
 // in every block.
@@ -13,22 +16,23 @@ var starCoder2Family = Family{
 
 func newStarCoder2(b *Builder) Network {
 	s := b.Config
-	m := rotaryDecoder{
-		Sizes:      rotarySizes(b, Sizes{KVHeads: 2}),
-		eps:        s.Eps("norm_epsilon", 1e-5),
-		activation: s.Activation("hidden_act", "gelu_pytorch_tanh"),
-		tied:       s.Bool("tie_word_embeddings", true),
-		plain:      true,
-		shifted:    true,
+	eps := s.Eps("norm_epsilon", 1e-5)
+	m := newRotary(b, Sizes{KVHeads: 2})
+	m.norm = func(b *Builder, name string, width int) nn.Norm { return b.LayerNorm(name, width, eps) }
+	m.activation, m.tied = s.Activation("hidden_act", "gelu_pytorch_tanh"), s.Bool("tie_word_embeddings", true)
+	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {
+		return &nn.FeedForward{
+			In: m.linear(b, "mlp.c_fc", m.Width, m.Hidden), Activation: m.activation, Out: m.linear(b, "mlp.c_proj", m.Hidden, m.Width),
+		}
 	}
 	// Published files repeat these under other names, which transformers ignores.
 	s.Only("activation_function", "gelu", "gelu_pytorch_tanh")
-	s.Only("rms_norm_eps", m.eps)
+	s.Only("rms_norm_eps", eps)
 	s.Only("norm_type", "layer_norm")
 	s.Only("mlp_type", "default")
-	if m.ffBias = s.Bool("use_bias", true); m.ffBias {
-		m.bias = attn.AllProjections
+	if s.Bool("use_bias", true) {
+		m.linear, m.bias = (*Builder).Linear, attn.AllProjections
 	}
-	m.window = s.SizeOr("sliding_window", 0)
+	m.slide(s.SizeOr("sliding_window", 0), everyBlock)
 	return m.build(b.Within("model"), b)
 }
