@@ -2,15 +2,23 @@
 package docs
 
 import (
+	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/tensor"
 )
 
 // pages returns the Markdown files of the repository, by their paths from its root.
@@ -151,6 +159,109 @@ func flat(code string) string {
 		}
 	}
 	return "\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// TestNumbers: README counts what the packages have.
+func TestNumbers(t *testing.T) {
+	var stored []tensor.Format
+	for _, f := range tensor.Formats() {
+		if f.CheckStorage() == nil {
+			stored = append(stored, f)
+		}
+	}
+	want := fmt.Sprintf("%d scores, %d kinds of pretrained models, KV caches in %d number formats",
+		len(score.Kinds()), len(pretrained()), len(stored))
+	if !strings.Contains(pages(t)["README.md"], want) {
+		t.Errorf("README does not say: %s", want)
+	}
+}
+
+// pretrained returns the families of pretrained models by name.
+func pretrained() map[string]models.Family {
+	all := map[string]models.Family{}
+	for _, f := range models.Families() {
+		if !strings.HasPrefix(f.Type, "attn-") {
+			all[f.Name] = f
+		}
+	}
+	return all
+}
+
+// TestFamilies: models.md has a row for each family, and pruning.md each in the row of its way.
+func TestFamilies(t *testing.T) {
+	all := pages(t)
+	for name, f := range pretrained() {
+		if !strings.Contains(all["docs/models.md"], "`"+f.Type+"`") {
+			t.Errorf("docs/models.md has no row for %s", name)
+		}
+	}
+	for how, mark := range map[models.HeadPruning]string{
+		models.PrunedHeads: "attn, transformers before version 5 |", models.HeadCounts: "| `num_attention_heads` |",
+		models.NoPruning: "| nothing: the directory gets the masked form |",
+	} {
+		before, _, found := strings.Cut(all["docs/pruning.md"], mark)
+		row := before[strings.LastIndex(before, "\n")+1:]
+		row, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(row), "| "), " |")
+		listed := map[string]bool{}
+		for name := range strings.SplitSeq(row, ", ") {
+			name, _, _ = strings.Cut(name, " (")
+			listed[name] = true
+		}
+		for name, f := range pretrained() {
+			if !found || listed[name] != (f.Pruning == how) {
+				t.Errorf("docs/pruning.md: %s in the row %q: %v", name, mark, listed[name])
+			}
+		}
+	}
+}
+
+// TestFirstCommand: every page of docs begins with a command.
+func TestFirstCommand(t *testing.T) {
+	for page, text := range pages(t) {
+		if path.Dir(page) != "docs" || page == "docs/README.md" {
+			continue
+		}
+		if first, _, _ := strings.Cut(text, "\n## "); !regexp.MustCompile(`(?m)^    \S+ `).MatchString(first) {
+			t.Errorf("%s does not begin with a command", page)
+		}
+	}
+}
+
+// TestSizes: DESIGN's table of parts, and what webassembly.md says of its module, are about right.
+func TestSizes(t *testing.T) {
+	lines := map[string]int{}
+	walk(t, ".go", func(file, text string) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(text, "// Code generated") {
+			return
+		}
+		for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+			lines[dir] += strings.Count(text, "\n")
+		}
+	})
+	all, rows := pages(t), 0
+	near := func(what string, got float64, said string) {
+		n, err := strconv.ParseFloat(strings.ReplaceAll(said, ",", ""), 64)
+		if rows++; err != nil || math.Abs(got-n) > n/8 {
+			t.Errorf("%s: %s, but there are %.0f", what, said, got)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| ((?:`[\\w/]+`(?:, )?)+) \\| ([\\d,]+) \\|").FindAllStringSubmatch(all["DESIGN.md"], -1) {
+		sum := 0
+		for part := range strings.SplitSeq(m[1], ", ") {
+			sum += lines[strings.Trim(part, "`")]
+		}
+		near("DESIGN.md, lines of "+m[1], float64(sum), m[2])
+	}
+	info, err := os.Stat("../internal/simd/wasm/kernels.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("`kernels.wasm` \\((\\d+) kB").FindAllStringSubmatch(all["docs/webassembly.md"], -1) {
+		near("docs/webassembly.md, kB of kernels.wasm", float64(info.Size())/1000, m[1])
+	}
+	if rows < 7 {
+		t.Errorf("%d numbers, want those of both pages", rows)
+	}
 }
 
 // TestWidth: lines have at most 120 columns, but for tables and the targets of links.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/json"
@@ -91,9 +92,10 @@ func sectionsOf(text []byte) (list [][]byte) {
 	return append(list, text[begin:])
 }
 
-// hashOf returns the hash of an English section, without the code that --update copies into all languages.
+// hashOf returns the hash of the words of an English section, without the code that --update copies into all languages.
 func hashOf(english []byte) string {
-	return fmt.Sprintf("%x", sha256.Sum256(codeComment.ReplaceAll(english, nil)))[:12]
+	words := bytes.Fields(codeComment.ReplaceAll(english, nil))
+	return fmt.Sprintf("%x", sha256.Sum256(bytes.Join(words, []byte(" "))))[:12]
 }
 
 // note returns the note above a section of a file in the language, "" unless the English text has changed since.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -13,6 +14,16 @@ import (
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
+
+// pruned returns the names of the families whose config.json describes removed heads in a way.
+func pruned(how models.HeadPruning) (names []string) {
+	for _, f := range models.Families() {
+		if f.Pruning == how && !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
 
 // choices returns the variables in the help and enumerations of flags. The lists are those that the
 // packages check values against.

@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/guard"
 	"github.com/attn-go/attn/internal/app/pruning"
+	"github.com/attn-go/attn/models"
 )
 
 type pruneCommand struct {
@@ -25,7 +26,7 @@ type pruneCommand struct {
 
 	Step        *int     `help:"Number of heads to remove before scoring again; 0 scores once (default 1, or more if scoring would take more than 120 passes over its data)." placeholder:"N" group:"How" want:"at least 0"`
 	Kind        []string `enum:"${kinds}" help:"Remove heads only from these kinds of attention: ${kinds_or}, or several, comma-separated (default all)." placeholder:"NAME" group:"How"`
-	Even        bool     `help:"Remove the same number of heads from each layer, as many as the goal allows. A pruned Llama, Mistral, Qwen or Gemma then loads wherever the original does." group:"How"`
+	Even        bool     `help:"Remove the same number of heads from each layer, as many as the goal allows. A pruned Llama or related decoder then loads wherever the original does." group:"How"`
 	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
 	Compensate  string   `default:"ridge" enum:"none,mean,ridge" help:"What makes up for removed heads, without training: ridge solves the output maps again, mean adds the mean output to the bias; none. It is only used if it lowers the loss. With mean and ridge, heads are scored against their mean outputs." placeholder:"NAME" group:"How"`
 	Finetune    int      `help:"Training steps of the pruned model, after compensation (default none). With --max-drop, each number of heads that is tried is trained." placeholder:"N" group:"How" want:"at least 0"`
@@ -63,13 +64,14 @@ orders, and the speed. After Ctrl-C, unfinished.json contains the results so far
 
 --data has the format that attn heads --help describes. The metric is BLEU for translations,
 exact match for character models of attn train, accuracy for classifiers, Spearman's
-correlation for similar texts, and otherwise the loss. Heads that share keys and values are removed together. In masked/, the weights of
-removed heads are zero, and every program that loads the original can load the model. In
-the pruned model, removed heads are absent. For models of attn train, BERT, DistilBERT, RoBERTa
-and GPT-2, config.json lists them as pruned_heads, which transformers before version 5 supports for the last four.
-For Llama, Mistral, Qwen and Gemma, a model with the same number of heads in all layers, as with
---even, is a normal model; otherwise only attn can load it. For MPNet, Marian and T5, there
-is no pruned model: the directory contains the masked model.`
+correlation for similar texts, and otherwise the loss. Heads that share keys and values are
+removed together. In masked/, the weights of removed heads are zero, and every program that
+loads the original can load the model. In the pruned model, removed heads are absent. For ` +
+		listed(pruned(models.PrunedHeads), "and") + `, config.json lists them as pruned_heads,
+which transformers before version 5 supports; for models of attn train too, which only attn loads.
+For ` + listed(pruned(models.HeadCounts), "and") + `, a model with the same number of
+heads in all layers, as with --even, is a normal model; otherwise only attn can load it. For
+other families, there is no pruned model: the directory contains the masked model.`
 }
 
 // Names of files that other commands must not overwrite.
