@@ -1,4 +1,5 @@
-// Program serve is an HTTP service that embeds texts with a model from a directory. docs/serve.md shows and explains it.
+// Program serve is an HTTP service that embeds and ranks texts with models from directories. docs/serve.md shows and
+// explains it.
 package main
 
 import (
@@ -7,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
@@ -15,20 +15,24 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/models"
-)
-
-const (
-	mostBytes = 1 << 20 // of a request
-	mostTexts = 256     // in a request
+	"github.com/attn-go/attn/tokenizer"
 )
 
 func main() {
-	address := flag.String("address", "127.0.0.1:8080", "address to listen on")
+	address := flag.String("address", "127.0.0.1:8080", "`HOST:PORT` to listen on")
+	rerank := flag.String("rerank", "", "`DIR` of a cross-encoder for /rerank")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: serve [flags] DIR\n\nDIR contains the model of /embed. Flags:")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
-	e, err := models.LoadEmbedder(flag.Arg(0), models.Options{})
+	if flag.NArg() != 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	handler, err := open(flag.Arg(0), *rerank)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +43,7 @@ func main() {
 	log.Printf("listening on http://%s", listener.Addr())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	server := &http.Server{Handler: handler(newBatcher(e)), ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	server := &http.Server{Handler: handler, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Fatal(err)
@@ -53,38 +57,97 @@ func main() {
 	}
 }
 
-// handler answers POST /embed: the body is a JSON array of texts, the answer an array of their vectors.
-func handler(b *batcher) http.Handler {
+// open loads the models. Without a directory of a cross-encoder, there is no /rerank.
+func open(embed, rerank string) (http.Handler, error) {
+	e, err := models.LoadEmbedder(embed, models.Options{})
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /embed", func(w http.ResponseWriter, r *http.Request) {
-		var texts []string
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
-		if err == nil && !utf8.Valid(body) { // which package json would replace
-			err = errors.New("the body is invalid UTF-8")
-		}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("POST /embed", handleEmbed(embedding(e)))
+	if rerank == "" {
+		return mux, nil
+	}
+	m, err := models.Load(rerank, models.Options{})
+	if err != nil {
+		return nil, err
+	}
+	c, err := models.NewClassifier(m)
+	if err == nil && len(c.Labels()) != 1 {
+		err = fmt.Errorf("%s: %d labels, want 1", rerank, len(c.Labels()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	mux.HandleFunc("POST /rerank", handleRerank(newBatcher(c.MostTokens, c.Encode, c.Logits)))
+	return mux, nil
+}
+
+// embedding returns the batcher of an embedder.
+func embedding(e *models.Embedder) *batcher {
+	encode := func(texts ...string) (*tokenizer.Encoding, bool, error) { return e.Encode(texts[0]) }
+	return newBatcher(e.MostTokens, encode, e.Forward)
+}
+
+// handleEmbed reads a JSON array of texts, and answers with an array of their vectors.
+func handleEmbed(b *batcher) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		texts, err := readTexts(w, r)
+		var vectors [][]float32
 		if err == nil {
-			err = json.Unmarshal(body, &texts)
+			inputs := make([][]string, len(texts))
+			for i, text := range texts {
+				inputs[i] = []string{text}
+			}
+			vectors, err = b.run(r.Context(), inputs)
 		}
-		if err == nil && (len(texts) == 0 || len(texts) > mostTexts) {
-			err = fmt.Errorf("%d texts, want 1 to %d", len(texts), mostTexts)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		vectors, err := b.embed(r.Context(), texts)
-		switch {
-		case r.Context().Err() != nil: // the client has left
-		case errors.Is(err, errBusy):
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusBadRequest)
-		default:
-			w.Header().Set("Content-Type", "application/json")
-			if err := json.NewEncoder(w).Encode(vectors); err != nil {
-				log.Print(err)
+		reply(w, r, vectors, err)
+	}
+}
+
+// handleRerank reads {"query": "…", "texts": ["…"]}, and answers with an array of the scores of the texts: the higher,
+// the better a text fits the query.
+func handleRerank(b *batcher) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		query, texts, err := readQuery(w, r)
+		var scores []float32
+		if err == nil {
+			inputs := make([][]string, len(texts))
+			for i, text := range texts {
+				inputs[i] = []string{query, text}
+			}
+			var rows [][]float32
+			rows, err = b.run(r.Context(), inputs)
+			for _, row := range rows {
+				scores = append(scores, row[0])
 			}
 		}
-	})
-	return mux
+		reply(w, r, scores, err)
+	}
+}
+
+// reply writes a result or, as {"error": "…"}, what is wrong with the request.
+func reply(w http.ResponseWriter, r *http.Request, result any, err error) {
+	var large *http.MaxBytesError
+	switch {
+	case r.Context().Err() != nil: // the client has left
+	case err == nil:
+		answer(w, http.StatusOK, result)
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "1") // second
+		answer(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
+	case errors.As(err, &large):
+		answer(w, http.StatusRequestEntityTooLarge, map[string]string{"error": err.Error()})
+	default:
+		answer(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+	}
+}
+
+func answer(w http.ResponseWriter, status int, result any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(result); err != nil {
+		log.Print(err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,9 +24,11 @@ import (
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
 )
 
-const model = "../../models/testdata/sentence_mean"
+const testdata = "../../models/testdata/"
+const model = testdata + "sentence_mean"
 
 // The test's program is also the service of TestShutdown.
 func TestMain(m *testing.M) {
@@ -70,8 +73,8 @@ func load(t *testing.T) (plain, gated *models.Embedder, g *gate) {
 }
 
 // post sends a request, and returns the status and the body of the answer.
-func post(ctx context.Context, address, body string) (int, string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/embed", strings.NewReader(body))
+func post(ctx context.Context, address, path, body string) (int, string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
@@ -86,7 +89,11 @@ func post(ctx context.Context, address, body string) (int, string, error) {
 
 func TestAnswers(t *testing.T) {
 	e, _, _ := load(t)
-	server := httptest.NewServer(handler(newBatcher(e)))
+	h, err := open(model, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
 	defer server.Close()
 	var clients sync.WaitGroup
 	for i := range 20 {
@@ -98,7 +105,7 @@ func TestAnswers(t *testing.T) {
 				return
 			}
 			body, _ := json.Marshal(texts)
-			status, answer, err := post(t.Context(), server.URL, string(body))
+			status, answer, err := post(t.Context(), server.URL, "/embed", string(body))
 			var got [][]float32
 			if err = errors.Join(err, json.Unmarshal([]byte(answer), &got)); err != nil || status != http.StatusOK || !slices.Equal(slices.Concat(got...), want.Data()) {
 				t.Errorf("%d texts: status %d, %v, or other vectors than those of Embed", len(texts), status, err)
@@ -106,22 +113,109 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 	clients.Wait()
-	for body, want := range map[string]string{
-		"":            "unexpected end of JSON input",
-		`"a text"`:    "json: cannot unmarshal string into Go value of type []string",
-		`["a"] more`:  "invalid character 'm' after top-level value",
-		"[\"a\xff\"]": "the body is invalid UTF-8",
-		`[]`:          "0 texts, want 1 to 256",
-		"[" + strings.Repeat(`"",`, mostTexts) + `""]`: "257 texts, want 1 to 256",
-		`["` + strings.Repeat("a", mostBytes) + `"]`:   "http: request body too large",
-	} {
-		status, answer, err := post(t.Context(), server.URL, body)
-		if err != nil || status != http.StatusBadRequest || answer != want+"\n" {
-			t.Errorf("%.20s: status %d, %q, %v, want %q", body, status, answer, err, want)
-		}
-	}
 	if a, err := http.Get(server.URL + "/embed"); err != nil || a.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %v, %v", a, err)
+	}
+	if a, err := http.Get(server.URL + "/healthz"); err != nil || a.StatusCode != http.StatusOK {
+		t.Errorf("GET /healthz: %v, %v", a, err)
+	}
+}
+
+// ranker returns the directory of a cross-encoder with a tokenizer.
+func ranker(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := os.CopyFS(dir, os.DirFS(testdata+"bert_rank"))
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		data, failed := os.ReadFile(filepath.Join(model, name))
+		err = errors.Join(err, failed, os.WriteFile(filepath.Join(dir, name), data, 0o644))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestRerank(t *testing.T) {
+	dir := ranker(t)
+	h, err := open(model, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := models.NewClassifier(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []float32
+	for _, text := range []string{"the cat sat.", "a dog runs."} {
+		x, _, err := c.Encode("who?", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, c.Logits(nil, models.BatchOf(x)).Data()...)
+	}
+	status, answer, err := post(t.Context(), server.URL, "/rerank", `{"texts": ["the cat sat.", "a dog runs."], "query": "who?"}`)
+	var got []float32
+	if err = errors.Join(err, json.Unmarshal([]byte(answer), &got)); err != nil || status != http.StatusOK || !slices.Equal(got, want) {
+		t.Errorf("status %d, %v, scores %v, want %v", status, err, got, want)
+	}
+	if _, err := open(model, testdata+"bert_text"); err == nil || !strings.HasSuffix(err.Error(), " labels, want 1") {
+		t.Errorf("error %v of a classifier with several labels", err)
+	}
+}
+
+// A request that is wrong gets an error that says what is wrong, as JSON.
+func TestRefused(t *testing.T) {
+	h, err := open(model, ranker(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"/embed", "", 400, "unexpected end of JSON input"},
+		{"/embed", `"a text"`, 400, "json: cannot unmarshal string into Go value of type []*string"},
+		{"/embed", `["a"] more`, 400, "invalid character 'm' after top-level value"},
+		{"/embed", "[\"a\xff\"]", 400, "the body is invalid UTF-8"},
+		{"/embed", `[]`, 400, "0 texts, want 1 to 256"},
+		{"/embed", "[" + strings.Repeat(`"",`, mostTexts) + `""]`, 400, "257 texts, want 1 to 256"},
+		{"/embed", `["` + strings.Repeat("a", mostBytes) + `"]`, 413, "http: request body too large"},
+		{"/embed", `["a", null]`, 400, "text 1 is null, want a string"},
+		{"/embed", `["a", "\ud83d"]`, 400, `\ud83d is half of a surrogate pair, want both halves`},
+		{"/embed", `["\uDE00\ud83d"]`, 400, `\uDE00 is half of a surrogate pair, want both halves`},
+		{"/embed", `["\\\ud83d"]`, 400, `\ud83d is half of a surrogate pair, want both halves`},
+		{"/embed", `["\ud83d\ud83d\ude00"]`, 400, `\ud83d is half of a surrogate pair, want both halves`},
+		{"/rerank", `[]`, 400, "json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
+		{"/rerank", `null`, 400, "no query, want a string"},
+		{"/rerank", `{"query": null, "texts": ["a"]}`, 400, "no query, want a string"},
+		{"/rerank", `{"query": 3, "texts": ["a"]}`, 400, `key "query": json: cannot unmarshal number into Go value of type string`},
+		{"/rerank", `{"query": "a", "texts": ["a"], "query": "b"}`, 400, `key "query": is there twice`},
+		{"/rerank", `{"query": "a", "texts": ["a"], "texts": []}`, 400, `key "texts": is there twice`},
+		{"/rerank", `{"query": "a", "Texts": ["a"]}`, 400, `key "Texts": is unknown, want query and texts`},
+		{"/rerank", `{"query": "a"}`, 400, "0 texts, want 1 to 256"},
+		{"/rerank", `{"query": "\udc00", "texts": [""]}`, 400, `\udc00 is half of a surrogate pair, want both halves`},
+	} {
+		status, answer, err := post(t.Context(), server.URL, c.path, c.body)
+		var got struct{ Error string }
+		if err = errors.Join(err, json.Unmarshal([]byte(answer), &got)); err != nil || status != c.status || got.Error != c.want {
+			t.Errorf("%s %.40s: status %d, %q, %v, want %d, %q", c.path, c.body, status, answer, err, c.status, c.want)
+		}
+	}
+	// What looks like a half and is none.
+	for _, body := range []string{`["\ud83d\uDE00"]`, `["\\ud83d"]`, `["\ufffd", "\ufffd"]`} {
+		if status, answer, err := post(t.Context(), server.URL, "/embed", body); err != nil || status != http.StatusOK {
+			t.Errorf("%s: status %d, %q, %v", body, status, answer, err)
+		}
 	}
 }
 
@@ -129,16 +223,16 @@ func TestAnswers(t *testing.T) {
 // model stops when all of its clients have left.
 func TestBatches(t *testing.T) {
 	e, gated, g := load(t)
-	b := newBatcher(gated)
+	b := embedding(gated)
 	first, leave := context.WithCancel(t.Context())
-	go func() { _, _ = b.embed(first, []string{"who?"}) }()
+	go func() { _, _ = b.run(first, [][]string{{"who?"}}) }()
 	<-g.started
 	var clients sync.WaitGroup
 	texts := []string{"the cat", "who?", "a dog runs."}
 	for _, text := range texts {
 		clients.Go(func() {
 			want, _ := e.Embed(t.Context(), text)
-			if got, err := b.embed(t.Context(), []string{text}); err != nil || !slices.Equal(slices.Concat(got...), want.Data()) {
+			if got, err := b.run(t.Context(), [][]string{{text}}); err != nil || !slices.Equal(slices.Concat(got...), want.Data()) {
 				t.Errorf("%s: %v, or another vector than that of Embed", text, err)
 			}
 		})
@@ -146,7 +240,7 @@ func TestBatches(t *testing.T) {
 	away, gone := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
-		_, err := b.embed(away, []string{"mat"})
+		_, err := b.run(away, [][]string{{"mat"}})
 		left <- err
 	}()
 	for len(b.waiting) < len(texts)+1 {
@@ -165,17 +259,95 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// A client that left while its request was the first to wait gets no run of the model.
+func TestFirstHasLeft(t *testing.T) {
+	_, gated, g := load(t)
+	b := embedding(gated)
+	running := make(chan error)
+	go func() {
+		_, err := b.run(t.Context(), [][]string{{"who?"}})
+		running <- err
+	}()
+	<-g.started
+	away, gone := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		_, err := b.run(away, [][]string{{"mat"}})
+		left <- err
+	}()
+	for len(b.waiting) == 0 {
+		runtime.Gosched()
+	}
+	gone()
+	<-left
+	close(g.open)
+	if err := <-running; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.run(t.Context(), [][]string{{"the cat"}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.runs.Load(); n != 2 || b.tokens.Load() != 0 {
+		t.Errorf("%d runs of the model, want 2: none for the client that has left; %d tokens wait", n, b.tokens.Load())
+	}
+}
+
+// Beyond the limits of requests and of tokens that wait, clients are told at once to try again later. A request that waits
+// alone may be larger.
 func TestBusy(t *testing.T) {
 	e, _, _ := load(t)
-	b := &batcher{e, make(chan request, 1)} // without run
-	b.waiting <- request{}
-	if _, err := b.embed(t.Context(), []string{"who?"}); !errors.Is(err, errBusy) {
-		t.Errorf("error %v", err)
-	}
-	server := httptest.NewServer(handler(b))
+	b := &batcher{mostTokens: e.MostTokens, encode: func(texts ...string) (*tokenizer.Encoding, bool, error) {
+		return e.Encode(texts[0])
+	}, waiting: make(chan request, 3)} // without loop
+	server := httptest.NewServer(handleEmbed(b))
 	defer server.Close()
-	if status, _, err := post(t.Context(), server.URL, `["who?"]`); err != nil || status != http.StatusServiceUnavailable {
-		t.Errorf("status %d, %v", status, err)
+	busy := func(what string) {
+		t.Helper()
+		a, err := http.Post(server.URL, "application/json", strings.NewReader(`["who?"]`))
+		if err != nil || a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %v, %v", what, a, err)
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	wait := func(inputs ...[]string) {
+		waiting := len(b.waiting)
+		clients.Go(func() {
+			if _, err := b.run(ctx, inputs); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		for len(b.waiting) == waiting {
+			runtime.Gosched()
+		}
+	}
+	b.mostTokens = mostTokens + 1
+	wait([]string{strings.Repeat("a ", mostTokens)})
+	busy("tokens")
+	if n := b.tokens.Load(); n != mostTokens+1 {
+		t.Errorf("%d tokens wait, want %d", n, mostTokens+1)
+	}
+	b.take(nil, models.Batch{}, <-b.waiting)
+	for range cap(b.waiting) {
+		wait([]string{"who?"})
+	}
+	busy("requests")
+	if n := b.tokens.Load(); n != 3*int64(len("who?")+3) {
+		t.Errorf("%d tokens wait, want those of three texts", n)
+	}
+	leave()
+	clients.Wait()
+}
+
+// Without a directory, the program says how it is used.
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{}, {model, model}} {
+		program := exec.Command(os.Args[0], args...)
+		program.Env = append(os.Environ(), "SERVE=1")
+		out, err := program.CombinedOutput()
+		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.HasPrefix(string(out), "usage: serve [flags] DIR\n") {
+			t.Errorf("%q: %v, %s", args, err, out)
+		}
 	}
 }
 
@@ -234,7 +406,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"main.go", "batch.go"} {
+	for _, file := range []string{"main.go", "request.go", "batch.go"} {
 		code, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
