@@ -21,6 +21,7 @@ func newMixtral(b *Builder) Network {
 	m := llamaLike(b, Sizes{KVHeads: 8})
 	m.norm, m.base = s.rmsNorm(1e-5), 1e6
 	m.slide(s.SizeOr("sliding_window", 0), everyBlock)
+	s.Only("pretraining_tp", 1)
 	experts, top := b.expertsOf("num_local_experts", 2)
 	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {
 		return newMixture(b.At("block_sparse_moe"), [3]string{"w1", "w3", "w2"}, m.Width, m.Hidden, experts, top, true, m.activation)

@@ -77,7 +77,7 @@ func checkSettings(t *testing.T, config map[string]any, allowed ...string) error
 // does.
 func TestPublishedSettings(t *testing.T) {
 	for _, f := range Families() {
-		if strings.HasPrefix(f.Type, "attn-") || f.Type == "olmo3" { // attn's own; not collected
+		if strings.HasPrefix(f.Type, "attn-") { // attn's own; not collected
 			continue
 		}
 		for _, p := range readPublished(t, f.Type) {
@@ -269,7 +269,7 @@ func TestPublishedAreListed(t *testing.T) {
 	_, list, _ := strings.Cut(string(data), "## Published configurations")
 	words := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(" \n,;", r) })
 	for _, f := range Families() {
-		if strings.HasPrefix(f.Type, "attn-") || f.Type == "olmo3" {
+		if strings.HasPrefix(f.Type, "attn-") {
 			continue
 		}
 		for _, p := range readPublished(t, f.Type) {

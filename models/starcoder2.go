@@ -28,6 +28,7 @@ func newStarCoder2(b *Builder) Network {
 	// Published files repeat these under other names, which transformers ignores.
 	s.Only("activation_function", "gelu", "gelu_pytorch_tanh")
 	s.Only("rms_norm_eps", eps)
+	s.Only("layer_norm_epsilon", eps)
 	s.Only("norm_type", "layer_norm")
 	s.Only("mlp_type", "default")
 	if s.Bool("use_bias", true) {
