@@ -117,6 +117,59 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// The entries of equivalent.txt and tests.txt are of today's code. If you have changed a line that equivalent.txt names,
+// see whether its reason is still true: correct the entry then, and remove it otherwise.
+func TestLists(t *testing.T) {
+	t.Chdir("../../..")
+	entries, err := parseEquivalent(equivalentList)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkEquivalent(entries); err != nil {
+		t.Error(err)
+	}
+	if err := checkTests(testList); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestListErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"p.go": source, "p_test.go": "package p\n\nfunc TestRoom(t *testing.T) {}\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []place{
+		{"p.go", "list.room", "n--", "without it"}, {"p.go", "list.room", "*", "min → max"}, {"p.go", "-", "const size = 4", "*"},
+	} {
+		if err := checkEquivalent([]place{p}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range []place{
+		{"q.go", "list.room", "n--", "without it"}, {"p.go", "list.rooms", "n--", "without it"},
+		{"p.go", "list.room", "n---", "without it"}, {"p.go", "list.room", "n--", "-- → +++"},
+	} {
+		if err := checkEquivalent([]place{p}); err == nil || !strings.Contains(err.Error(), p.file+" has no mutant") {
+			t.Errorf("%v: error %v", p, err)
+		}
+	}
+	if err := checkTests("# comment\n\n.: . -run Room\n.: .\n"); err != nil {
+		t.Error(err)
+	}
+	for line, want := range map[string]string{
+		".: ./q":                "./q has no tests",
+		"q: .":                  "q has no tests",
+		".: . -run Room|Absent": "no test of . matches Absent",
+		"without":               "want package",
+	} {
+		if err := checkTests(line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", line, err, want)
+		}
+	}
+}
+
 // A test kills what it notices, an entry of equivalent.txt is not run, and nothing that does not compile is counted.
 func TestRun(t *testing.T) {
 	if testing.Short() {
