@@ -47,7 +47,7 @@ func Merge(t *tensor.Tape, parts ...Output) Output {
 	const op = "attn: Merge"
 	checkParts(op, parts)
 	rows := parts[0].LogSumExp.Shape()
-	keys := len(rows) // the axis along which the parts are concatenated
+	axis := len(rows) // the one along which the parts are concatenated
 	outs, sums := make([]*tensor.Tensor, len(parts)), make([]*tensor.Tensor, len(parts))
 	weighted := true
 	for p, part := range parts {
@@ -55,15 +55,15 @@ func Merge(t *tensor.Tape, parts ...Output) Output {
 		weighted = weighted && part.Weights != nil
 	}
 	// The result is a softmax over the parts, as a part is a softmax over its keys.
-	all := tensor.Concat(t, keys, sums...) // [B H Lq parts]
+	all := tensor.Concat(t, axis, sums...) // [B H Lq parts]
 	share := tensor.Softmax(t, all)
 	y := Output{Out: weightedSum(t, share, outs), LogSumExp: tensor.LogSumExp(t, all)}
 	if weighted {
 		weights := make([]*tensor.Tensor, len(parts))
 		for p, part := range parts {
-			weights[p] = tensor.Mul(t, part.Weights, tensor.Slice(t, share, keys, p, p+1))
+			weights[p] = tensor.Mul(t, part.Weights, tensor.Slice(t, share, axis, p, p+1))
 		}
-		y.Weights = tensor.Concat(t, keys, weights...)
+		y.Weights = tensor.Concat(t, axis, weights...)
 	}
 	return y
 }

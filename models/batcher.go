@@ -170,13 +170,13 @@ func (b *Batcher) step(t *tensor.Tape, own *turn) (err error) {
 		if len(turns) == 1 {
 			own.scores = own.w.logits(t, [][]int{{own.token}}).Data()
 		} else {
-			b.together(t, turns)
+			b.join(t, turns)
 		}
 	})
 }
 
-// together reads the tokens of the turns in forks of their caches. If it panics, the turns have no results.
-func (b *Batcher) together(t *tensor.Tape, turns []*turn) {
+// join reads the tokens of the turns in forks of their caches. If it panics, the turns have no results.
+func (b *Batcher) join(t *tensor.Tape, turns []*turn) {
 	defer func() {
 		if e := recover(); e != nil {
 			par.Check(t.Context()) // the reason may be its end

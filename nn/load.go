@@ -146,7 +146,7 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 			tasks = append(tasks, packedTasks(r, prefix+e.Name, e.Packed)...)
 		}
 	}
-	if err := together(tasks); err != nil {
+	if err := inParallel(tasks); err != nil {
 		return err
 	}
 	var memory []float32 // for tensors that are read as a whole, because each row has elements of all parts
@@ -163,7 +163,7 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 			memory = hugepages.Make[float32](n)
 		}
 		all := tensor.New(memory[:n], shape...)
-		if err := together(floatTasks(r, prefix+e.Name, 1<<17, []*tensor.Tensor{all})); err != nil {
+		if err := inParallel(floatTasks(r, prefix+e.Name, 1<<17, []*tensor.Tensor{all})); err != nil {
 			return err
 		}
 		switch {
@@ -177,8 +177,8 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	return nil
 }
 
-// together runs tasks on all processors and returns the error of the first one that fails.
-func together(tasks []func() error) error {
+// inParallel runs tasks on all processors and returns the error of the first one that fails.
+func inParallel(tasks []func() error) error {
 	errs := make([]error, len(tasks))
 	par.For(len(tasks), 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {

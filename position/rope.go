@@ -192,14 +192,14 @@ func turnBack(dx, dy, cos, sin []float32, pairs Pairing) {
 type rotation struct {
 	freqs  []float64
 	factor float64
-	// blocks are [blockPositions][2][size/2] each: cosines, then sines, times factor.
-	blocks [mostPositions / blockPositions]atomic.Pointer[[]float32]
+	// tables are [tablePositions][2][size/2] each: cosines, then sines, times factor.
+	tables [mostPositions / tablePositions]atomic.Pointer[[]float32]
 }
 
-// The angles of the first mostPositions positions are cached in blocks, which are computed on
+// The angles of the first mostPositions positions are cached in tables, which are computed on
 // first use. Angles of other positions are computed each time.
 const (
-	blockPositions = 128
+	tablePositions = 128
 	mostPositions  = 1 << 18
 )
 
@@ -259,24 +259,24 @@ func (r *rotation) at(p int) (cos, sin []float32) {
 		row = make([]float32, 2*n)
 		r.fill(row, p)
 	} else {
-		row = r.block(p / blockPositions)[p%blockPositions*2*n:][:2*n]
+		row = r.table(p / tablePositions)[p%tablePositions*2*n:][:2*n]
 	}
 	return row[:n], row[n:]
 }
 
-// block returns block number b of the angles. Goroutines that need a block first at the same time
+// table returns table number i of the angles. Goroutines that need a table first at the same time
 // all compute it, with the same bits.
-func (r *rotation) block(b int) []float32 {
-	if known := r.blocks[b].Load(); known != nil {
+func (r *rotation) table(i int) []float32 {
+	if known := r.tables[i].Load(); known != nil {
 		return *known
 	}
 	n := 2 * len(r.freqs)
-	block := make([]float32, blockPositions*n)
-	for i := range blockPositions {
-		r.fill(block[i*n:][:n], b*blockPositions+i)
+	table := make([]float32, tablePositions*n)
+	for row := range tablePositions {
+		r.fill(table[row*n:][:n], i*tablePositions+row)
 	}
-	r.blocks[b].Store(&block)
-	return block
+	r.tables[i].Store(&table)
+	return table
 }
 
 // fill sets row to the angles of position p.

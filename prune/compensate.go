@@ -45,21 +45,21 @@ func NewMoments(size int) *Moments {
 
 // Add adds vectors [N n], on all processors. The bits do not depend on their number.
 func (m *Moments) Add(vectors []float32) {
-	const together = 4 // vectors, so that sums are loaded and stored less often
+	const each = 4 // vectors, so that sums are loaded and stored less often
 	n := m.size
 	if n == 0 {
 		return
 	}
 	rows := len(vectors) / n
 	m.count += float64(rows)
-	x := make([]float64, (rows+together-1)/together*together*n) // padded with zeros, which add nothing
+	x := make([]float64, (rows+each-1)/each*each*n) // padded with zeros, which add nothing
 	for i, v := range vectors {
 		x[i] = float64(v)
 	}
 	par.For(n, 8, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			to := m.square[i*n:][:i+1]
-			for at := 0; at < len(x); at += together * n {
+			for at := 0; at < len(x); at += each * n {
 				a, b, c, d := x[at:][:i+1], x[at+n:][:i+1], x[at+2*n:][:i+1], x[at+3*n:][:i+1]
 				va, vb, vc, vd := a[i], b[i], c[i], d[i]
 				m.sum[i] += va + vb + vc + vd

@@ -8,18 +8,18 @@ import (
 
 // arena allocates slices that are all freed at once. After a few rounds of similar size it allocates no new memory.
 //
-// Small slices are cut from blocks, one after another. Large slices, such as the logits of a batch, are allocated
-// separately and reused for any request that fits. Cut from blocks, they would leave gaps nearly as large as
+// Small slices are cut from slabs, one after another. Large slices, such as the logits of a batch, are allocated
+// separately and reused for any request that fits. Cut from slabs, they would leave gaps nearly as large as
 // themselves.
 type arena[T any] struct {
-	blocks [][]T
-	block  int // index of the block in use
-	used   int // number of its elements in use
+	slabs [][]T
+	slab  int // index of the slab in use
+	used  int // number of its elements in use
 
 	// held is the slice that the last release kept in its place. take skips it.
 	held   place[T]
 	holds  int         // number of slices held since reset
-	recent [8]place[T] // of the last slices taken from blocks
+	recent [8]place[T] // of the last slices taken from slabs
 	takes  int
 
 	large []lent[T]
@@ -33,17 +33,17 @@ type lent[T any] struct {
 	number int // the value of lends when it was lent
 }
 
-// place is where a slice is within a block.
+// place is where a slice is within a slab.
 type place[T any] struct {
 	first    *T
-	block    int
+	slab     int
 	from, to int
 }
 
 // mark is a position in an arena.
-type mark struct{ block, used, lends, holds int }
+type mark struct{ slab, used, lends, holds int }
 
-func (a *arena[T]) mark() mark { return mark{a.block, a.used, a.lends, a.holds} }
+func (a *arena[T]) mark() mark { return mark{a.slab, a.used, a.lends, a.holds} }
 
 // release frees all slices taken since the mark, except keep, which it may move.
 func (a *arena[T]) release(m mark, keep []T) []T {
@@ -59,7 +59,7 @@ func (a *arena[T]) release(m mark, keep []T) []T {
 		}
 		l.taken = false
 	}
-	a.block, a.used = m.block, m.used
+	a.slab, a.used = m.slab, m.used
 	if a.holds > m.holds {
 		a.held = place[T]{} // was taken since the mark
 	}
@@ -89,40 +89,40 @@ func (a *arena[T]) placeOf(s []T) place[T] {
 	return place[T]{}
 }
 
-// Blocks double in size from the first to the largest, so that small tapes stay small. A request for more than a
-// quarter of the largest block gets a separate slice.
+// Slabs double in size from the first to the largest, so that small tapes stay small. A request for more than a
+// quarter of the largest slab gets a separate slice.
 const (
-	firstBlock   = 1 << 10
-	largestBlock = 1 << 20
+	firstSlab   = 1 << 10
+	largestSlab = 1 << 20
 )
 
 // take returns n elements with arbitrary contents.
 func (a *arena[T]) take(n int) []T {
-	if n > largestBlock/4 {
+	if n > largestSlab/4 {
 		return a.takeLarge(n)
 	}
-	for ; a.block < len(a.blocks); a.block, a.used = a.block+1, 0 {
-		if h := &a.held; h.first != nil && h.block == a.block && a.used < h.to && a.used+n > h.from {
+	for ; a.slab < len(a.slabs); a.slab, a.used = a.slab+1, 0 {
+		if h := &a.held; h.first != nil && h.slab == a.slab && a.used < h.to && a.used+n > h.from {
 			a.used = h.to
 		}
-		if b := a.blocks[a.block]; a.used+n <= len(b) {
+		if b := a.slabs[a.slab]; a.used+n <= len(b) {
 			return a.cut(n)
 		}
 	}
-	length := firstBlock
-	if len(a.blocks) > 0 {
-		length = min(2*len(a.blocks[len(a.blocks)-1]), largestBlock)
+	length := firstSlab
+	if len(a.slabs) > 0 {
+		length = min(2*len(a.slabs[len(a.slabs)-1]), largestSlab)
 	}
-	a.blocks = append(a.blocks, hugepages.Make[T](max(n, length)))
+	a.slabs = append(a.slabs, hugepages.Make[T](max(n, length)))
 	a.used = 0
 	return a.cut(n)
 }
 
-// cut returns the next n elements of the block in use.
+// cut returns the next n elements of the slab in use.
 func (a *arena[T]) cut(n int) []T {
-	s := a.blocks[a.block][a.used : a.used+n : a.used+n]
+	s := a.slabs[a.slab][a.used : a.used+n : a.used+n]
 	if n > 0 {
-		a.recent[a.takes%len(a.recent)] = place[T]{&s[0], a.block, a.used, a.used + n}
+		a.recent[a.takes%len(a.recent)] = place[T]{&s[0], a.slab, a.used, a.used + n}
 		a.takes++
 	}
 	a.used += n
@@ -162,7 +162,7 @@ func (a *arena[T]) takeLarge(n int) []T {
 
 // reset frees all slices.
 func (a *arena[T]) reset() {
-	a.block, a.used, a.lends = 0, 0, 0
+	a.slab, a.used, a.lends = 0, 0, 0
 	a.held, a.holds = place[T]{}, 0
 	for i := range a.large {
 		a.large[i].taken = false

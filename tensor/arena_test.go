@@ -54,7 +54,7 @@ func TestFloatsAreApart(t *testing.T) {
 	tape := tensor.NewTape(tensor.Infer)
 	for range 2 {
 		var all [][]float32
-		for n := range 2000 { // more than fits in the first blocks
+		for n := range 2000 { // more than fits in the first slabs
 			s := tape.Floats(n % 97)
 			if len(s) != n%97 || cap(s) != len(s) {
 				t.Fatalf("Floats(%d) has length %d and capacity %d", n%97, len(s), cap(s))

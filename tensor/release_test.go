@@ -31,13 +31,13 @@ func TestRelease(t *testing.T) {
 			}
 		}
 		held := 0
-		for _, b := range tape.floats.blocks {
+		for _, b := range tape.floats.slabs {
 			held += len(b)
 		}
 		for _, l := range tape.floats.large {
 			held += len(l.slice)
 		}
-		if most := 2*firstBlock + 12*n; held > most {
+		if most := 2*firstSlab + 12*n; held > most {
 			t.Errorf("%d elements: the tape holds %d floats, want at most %d", n, held, most)
 		}
 		part := tape.Release(begin, Slice(tape, x, 0, n/2, n)) // a part of a tensor

@@ -22,8 +22,8 @@ import (
 // buffer without a copy.
 const bufferSize = 1 << 16
 
-// block is the number of bytes that a full disk does not have.
-const block = 1 << 12
+// sample is the number of bytes that a full disk does not have.
+const sample = 1 << 12
 
 // Write replaces the file at path with the output of write. At any time, and even after a crash of the machine, a
 // reader of path finds either the old content or the complete new one.
@@ -63,14 +63,14 @@ func Ready(path string) error {
 	return nil
 }
 
-// try returns an error unless a file of a block can be written to a folder. It removes this file.
+// try returns an error unless a file of some bytes can be written to a folder. It removes this file.
 func try(create func(string) (file, error), dir string) error {
 	f, temp, err := createTemp(create, dir)
 	if err != nil {
 		return err
 	}
 	defer discard(temp)
-	_, err = f.Write(make([]byte, block))
+	_, err = f.Write(make([]byte, sample))
 	if closed := f.Close(); err == nil {
 		err = closed
 	}

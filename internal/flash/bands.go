@@ -74,7 +74,7 @@ func (p *packing) share(w *worker, a *Attention, z int) bool {
 	}
 	p.begin.Do(func() { p.reserve(a, z) })
 	b, g := z/a.G, z%a.G
-	if p.packed == nil || !p.together(p.values+p.keys, func(n int) {
+	if p.packed == nil || !p.divide(p.values+p.keys, func(n int) {
 		if n < p.values {
 			j := n * packedValues
 			p.packed.values.Set(j, min(packedValues, a.EV-j), from(keys(a.V, a.source(b), g).T(), j).T())

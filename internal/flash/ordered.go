@@ -28,7 +28,7 @@ func (b *backward) chunk(w *backWorker, z, c int) {
 	a, rows := b.a, b.a.H/b.a.G*b.a.Lq
 	each := max(1, 1<<12/(a.EV+1)) // rows of a piece of the means
 	x, first := &(*b.orders)[z], z*rows
-	if !x.together((rows+each-1)/each, func(n int) { b.means(first+n*each, first+min((n+1)*each, rows)) }) {
+	if !x.divide((rows+each-1)/each, func(n int) { b.means(first+n*each, first+min((n+1)*each, rows)) }) {
 		return
 	}
 	list := (*b.delays)[z*b.nChunks:][:b.nChunks]

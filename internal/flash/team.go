@@ -14,9 +14,9 @@ type team struct {
 	ended      atomic.Int32 // tasks
 }
 
-// together calls compute for each of n pieces of the data, in one of the tasks that call together. It then waits for
+// divide calls compute for each of n pieces of the data, in one of the tasks that call divide. It then waits for
 // the pieces in progress. It returns false if compute panicked in another task: the loop then panics, too.
-func (t *team) together(n int, compute func(piece int)) bool {
+func (t *team) divide(n int, compute func(piece int)) bool {
 	t.compute(n, compute)
 	par.Await(func() bool { return int(t.done.Load()) >= n || t.failed.Load() })
 	return !t.failed.Load()

@@ -104,7 +104,7 @@ func TestTogether(t *testing.T) {
 		ends := 0
 		par.For(tasks, 1, func(lo, hi int) {
 			for range hi - lo {
-				if !group.together(pieces, func(n int) { counts[n]++ }) {
+				if !group.divide(pieces, func(n int) { counts[n]++ }) {
 					t.Error("failed")
 				}
 				for n, c := range counts {
