@@ -29,20 +29,27 @@ type Classifier struct {
 	// MostTokens is the length in tokens, special tokens included, to which a text is truncated, or a pair: first the
 	// longer text.
 	MostTokens int
+	// Prefix is prepended to the first text where Prompt is nil: the default prompt of a cross-encoder's directory.
+	Prefix string
 
 	head    *TaskHead
 	several bool // classes do not exclude each other
+	values  bool // and are no classes, but values
 }
 
 // NewClassifier returns a Classifier, or a *FormatError if the head of the model has another task than to classify texts
 // or to predict the next word. answers are the tokens with which a decoder answers, such as "yes" and "no", or only the
-// positive one; without them, they are those of the LogitScore in modules.json, which is then necessary.
+// positive one; without them, they are those of the LogitScore in modules.json, which is then necessary. The length and
+// the prompt of a cross-encoder of sentence-transformers are read from its directory.
 //
 // Differs: sentence-transformers uses yes and no for every decoder without a LogitScore.
 func NewClassifier(m *Model, answers ...string) (*Classifier, error) {
 	head := m.Head()
 	if head == nil {
 		return nil, &FormatError{m.Dir, fmt.Errorf("has no head, want a head for the %s", TextClasses)}
+	}
+	if err := m.wantTokens(); err != nil {
+		return nil, err
 	}
 	switch head.Task {
 	case NextWord:
@@ -58,8 +65,54 @@ func NewClassifier(m *Model, answers ...string) (*Classifier, error) {
 	default:
 		return nil, &FormatError{m.Dir, fmt.Errorf("has a head for the %s, want one for the %s", head.Task, TextClasses)}
 	}
-	kind := m.Settings.Text("problem_type", "")
-	return &Classifier{Model: m, MostTokens: m.mostTokens(), head: head, several: kind == "multi_label_classification" || len(head.Labels) == 1}, nil
+	c := &Classifier{Model: m, MostTokens: m.mostTokens(), head: head}
+	switch kind := m.Settings.Text("problem_type", ""); kind {
+	case "regression":
+		c.values = true
+	case "", "single_label_classification", "multi_label_classification":
+		c.several = kind == "multi_label_classification" || len(head.Labels) == 1
+	default:
+		return nil, &FormatError{filepath.Join(m.Dir, configFile), fmt.Errorf("problem_type is %s, want regression, "+
+			"single_label_classification or multi_label_classification", quote.Text(kind))}
+	}
+	return c, c.readPipeline()
+}
+
+// readPipeline reads the files of a cross-encoder of sentence-transformers, if there is a modules.json of one.
+func (c *Classifier) readPipeline() error {
+	m := c.Model
+	if m.Dir == "" { // a new model
+		return nil
+	}
+	modules, err := readModules(m.Dir)
+	task, output := "sequence-classification", "scores"
+	if m.Head().Task == NextWord {
+		task, output = writesText, "causal_logits"
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(modules) > 1 && modules[1].kind() == "Pooling": // an embedder, whose files do not concern the head
+		return nil
+	case len(modules) == 0 || modules[0].Path != "" || modules[0].kind() != "Transformer",
+		len(modules) > 1 && (task != writesText || !isScore(modules)):
+		return &FormatError{filepath.Join(m.Dir, PipelineFile), errOtherModules}
+	}
+	if c.MostTokens, err = m.readTransformer(task, output); err != nil {
+		return err
+	}
+	prompts, usual, err := readPrompts(m.Dir, crossEncoder)
+	c.Prefix = prompts[usual]
+	return err
+}
+
+var errOtherModules = errors.New("has other modules, want a Transformer and, for a decoder, a LogitScore")
+
+// isScore reports whether modules are a transformer and a LogitScore.
+func isScore(list []module) bool {
+	return len(list) == 2 && list[0].Path == "" && list[1].kind() == "LogitScore" && filepath.IsLocal(list[1].Path)
 }
 
 // answer is the Layer whose logit is that of one token after a text, minus that of another, if there are two.
@@ -105,8 +158,8 @@ func (m *Model) answerTokens(names []string) (ids []int, err error) {
 			"want it, or the tokens, such as --answers yes,no of attn rerank, or a head for the %s", TextClasses)}
 	case err != nil:
 		return nil, err
-	case len(modules) != 2 || modules[0].Path != "" || modules[1].kind() != "LogitScore" || !filepath.IsLocal(modules[1].Path):
-		return nil, &FormatError{path, errors.New("has other modules, want a Transformer and a LogitScore")}
+	case !isScore(modules):
+		return nil, &FormatError{path, errOtherModules}
 	}
 	s, err := openSettings(filepath.Join(m.Dir, modules[1].Path, configFile))
 	if err != nil {
@@ -147,6 +200,9 @@ func (c *Classifier) Encode(texts ...string) (x *tokenizer.Encoding, cut bool, e
 	} else if c.Model.Head().Task == NextWord {
 		return nil, false, errors.New("the model is a decoder without a Classifier.Prompt, want one")
 	}
+	if len(texts) > 0 && c.Prompt == nil && c.Prefix != "" {
+		texts = append([]string{c.Prefix + texts[0]}, texts[1:]...)
+	}
 	switch len(texts) {
 	case 1:
 		x, err = t.Encode(texts[0], o)
@@ -177,8 +233,12 @@ func (c *Classifier) Logits(t *tensor.Tape, x Batch) *tensor.Tensor {
 }
 
 // Probabilities returns the probabilities of the classes: the softmax of the logits or, if classes do not exclude each
-// other (problem_type multi_label_classification, or a single class), the sigmoid of each.
+// other (problem_type multi_label_classification, or a single class), the sigmoid of each. It returns nil if the logits
+// are values (problem_type regression).
 func (c *Classifier) Probabilities(logits []float32) []float64 {
+	if c.values {
+		return nil
+	}
 	p, top, sum := make([]float64, len(logits)), math.Inf(-1), 0.
 	for _, x := range logits {
 		top = max(top, float64(x))

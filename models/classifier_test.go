@@ -108,7 +108,7 @@ func TestAnswerTokens(t *testing.T) {
 		{"1_LogitScore/config.json", `{}`, "config.json: true_token_id is -1, want 0 to 18"},
 		{"1_LogitScore/config.json", `{"true_token_id": 1, "module_input_name": "logits"}`, `module_input_name is "logits"`},
 		{"1_LogitScore/config.json", `{"true_token_id": 1, "scale": 2}`, "scale = 2 is not known"},
-		{"modules.json", `[{"path": "", "type": "sentence_transformers.models.Transformer"}]`, "modules.json: has other modules, want a Transformer and a LogitScore"},
+		{"modules.json", `[{"path": "", "type": "sentence_transformers.models.Transformer"}]`, "modules.json: has other modules, want a Transformer and, for a decoder, a LogitScore"},
 		{"modules.json", `[`, "modules.json: "},
 	} {
 		dir := edit(t, "reranker_score", nil)

@@ -129,11 +129,11 @@ func TestEndTokens(t *testing.T) {
 		if c.generation != "" {
 			write(t, filepath.Join(dir, "generation_config.json"), c.generation)
 		}
+		var got []int
 		m, err := models.Load(dir, models.Options{})
-		if err != nil {
-			t.Fatal(err)
+		if err == nil {
+			got, err = m.EndTokens()
 		}
-		got, err := m.EndTokens()
 		if c.err != "" {
 			if !errors.As(err, new(*models.FormatError)) || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: error %v, want %s", c.generation, err, c.err)

@@ -76,6 +76,9 @@ func Describe(dir string, o Options) (*Description, error) {
 	case errors.As(err, new(*FormatError)):
 		return nil, err
 	}
+	if _, err := readBeside(dir, o); err != nil {
+		return nil, err
+	}
 	t, untokened := tokenizer.Load(dir)
 	if all.TokenizerError = untokened; t != nil {
 		all.Tokens = t.Size()

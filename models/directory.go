@@ -86,21 +86,21 @@ func openSettings(path string) (*Settings, error) {
 	return s, nil
 }
 
-// readLenient decodes a JSON file.
-func readLenient(path string, to any) error {
+// readJSON decodes a JSON file with a function of package strictjson.
+func readJSON(path string, to any, decode func(data []byte, to any) error) error {
 	data, err := atomicfile.ReadFile(path, atomicfile.Small)
 	if err != nil {
 		return fmt.Errorf("models: %w", err)
 	}
-	if err := strictjson.Lenient(data, to); err != nil {
+	if err := decode(data, to); err != nil {
 		return &FormatError{path, err}
 	}
 	return nil
 }
 
-// readOptional is readLenient for a file that may be missing; to does not change then.
+// readOptional reads a file that may be missing; to does not change then. Fields that it does not have are ignored.
 func readOptional(path string, to any) error {
-	if err := readLenient(path, to); !errors.Is(err, fs.ErrNotExist) {
+	if err := readJSON(path, to, strictjson.Lenient); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

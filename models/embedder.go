@@ -1,9 +1,10 @@
 package models
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/par"
@@ -35,7 +36,7 @@ type Embedder struct {
 
 	width    int
 	params   nn.Vars // of Layers
-	leaveOut bool    // the pooling should exclude the prompt's tokens
+	leaveOut bool    // the pooling excludes the prompt's tokens
 	files    []string
 }
 
@@ -67,31 +68,40 @@ func (e *Embedder) Params() nn.Params {
 // whether they were truncated. Most tokenizers do not read the rest of a long text: see
 // tokenizer.Options.
 //
-// Errors: those of Model.Encode; an encoder–decoder; a prompt that the directory excludes from
-// the pooling, which this package does not support.
+// Errors: those of Model.Encode; an encoder–decoder; a prompt that fills MostTokens, if the pooling excludes it.
 func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
-	if e.Model.Sizes().Decoder != nil {
-		return nil, false, fmt.Errorf("%s is an encoder-decoder, whose states depend on its output, want an encoder or a decoder", e.Model.Family.Name)
-	}
 	t, err := e.Model.Tokenizer()
-	if err != nil {
+	if err := cmp.Or(e.Model.wantStates(), err); err != nil {
 		return nil, false, err
 	}
-	if e.leaveOut && e.Prompt != "" {
-		return nil, false, errPrompt
-	}
-	x, err = t.Encode(e.Prompt+text, atMost(e.MostTokens))
-	if err != nil {
+	if x, err = t.Encode(e.Prompt+text, atMost(e.MostTokens)); err != nil {
 		return nil, false, err
 	}
 	if err := e.Model.Sizes().Check(BatchOf(x)); err != nil {
 		return nil, false, fmt.Errorf("the text has %w", err)
 	}
+	if n := e.excluded(); n >= len(x.IDs) {
+		return nil, false, fmt.Errorf("the prompt has %d tokens, want fewer than %d, the length of a text", n, e.MostTokens)
+	}
 	return x, x.Truncated, nil
 }
 
-// errPrompt is the error for a prompt that the pooling should leave out.
-var errPrompt = errors.New("the pooling of this model excludes prompts, which is not supported, want no prompt")
+// excluded returns the number of tokens of the prompt, and of special tokens before it, if the pooling excludes them.
+func (e *Embedder) excluded() int {
+	t, err := e.Model.Tokenizer()
+	if !e.leaveOut || e.Prompt == "" || err != nil {
+		return 0
+	}
+	x, err := t.Encode(e.Prompt, atMost(e.MostTokens))
+	if err != nil {
+		return 0 // Encode of a text has the same error
+	}
+	n := len(x.IDs)
+	if n > 0 && x.Special[n-1] {
+		n--
+	}
+	return n
+}
 
 // Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every
 // parameter of a model that was loaded with Options.Trainable.
@@ -112,6 +122,13 @@ func (e *Embedder) vectors(t *tensor.Tape, x Batch) *tensor.Tensor {
 
 // pool pools hidden states and applies the layers of Layers.
 func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
+	if n := e.excluded(); n > 0 {
+		hidden = tensor.Slice(t, hidden, 1, n, hidden.Dim(1))
+		lens = slices.Clone(lens)
+		for i := range lens {
+			lens[i] -= n
+		}
+	}
 	parts := make([]*tensor.Tensor, len(e.Poolings))
 	for i, p := range e.Poolings {
 		parts[i] = p.Forward(t, hidden, lens)

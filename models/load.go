@@ -36,8 +36,9 @@ type Options struct {
 	// tensor.Packed. With the latter two, layers of attention compute in bfloat16, which is also the default format of
 	// their caches. Norms and activations are computed in float32.
 	Format tensor.Format
-	// Allowed are names of unknown settings in config.json that Load ignores, such as "text_config.note".
-	// They must have no effect on the result. A name that is not in the file, or is known, is an error.
+	// Allowed are names of unknown settings in config.json that Load ignores, such as "text_config.note", and of those
+	// in files beside it, such as "tokenizer_config.json:note" and "generation_config.json:note". They must have no
+	// effect on the result. A name that is not in the file, or is known, is an error.
 	Allowed []string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Format must be 0 or
@@ -141,7 +142,7 @@ func Load(dir string, o Options) (*Model, error) {
 			m = other
 		}
 	}
-	if m.limit, err = tokenizerLimit(dir); err != nil {
+	if m.limit, err = readBeside(dir, o); err != nil {
 		return nil, err
 	}
 	m.files = d.files(m.tokenizer, m.untokened)
@@ -160,7 +161,7 @@ func Load(dir string, o Options) (*Model, error) {
 func (m *Model) Files() []string { return slices.Clone(m.files) }
 
 // Allowed returns Options.Allowed, to load a copy of the model.
-func (m *Model) Allowed() []string { return slices.Clone(m.Settings.allow) }
+func (m *Model) Allowed() []string { return slices.Clone(m.options.Allowed) }
 
 // Params returns the parameters under their names in the file. If one tensor of the file stores
 // several parameters, their names end in ".0", ".1" and so on.
@@ -231,7 +232,7 @@ func (o *Options) familyOf(s *Settings) (Family, error) {
 	s.Ignore(harmless...)
 	s.Ignore(family.Harmless...)
 	s.ignoreCode(family.Code)
-	s.allow = slices.Clone(o.Allowed)
+	s.allowed(*o)
 	return family, err
 }
 

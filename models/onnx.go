@@ -2,6 +2,7 @@ package models
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -65,7 +66,7 @@ func (m *Model) ONNX(opset int) (*onnx.Model, error) {
 // Errors: those of Model.ONNX; a custom layer; a prompt that the directory excludes from the pooling.
 func (e *Embedder) ONNX(opset int) (*onnx.Model, error) {
 	if e.leaveOut && e.Prompt != "" {
-		return nil, &FormatError{e.Model.Dir, errPrompt}
+		return nil, &FormatError{e.Model.Dir, errors.New("the pooling of this model excludes prompts, want no prompt")}
 	}
 	return e.Model.encoderONNX(opset, func(g *onnx.Graph, hidden, mask onnx.Value) {
 		var parts []onnx.Value

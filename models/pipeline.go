@@ -15,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
@@ -72,11 +73,16 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 }
 
 // module is an entry of modules.json.
-type module struct{ Path, Type string }
+type module struct {
+	Path, Type string
+	Idx        int    // its number
+	Name       string // the same
+	Kwargs     []string
+}
 
 // readModules reads the modules.json of a directory.
 func readModules(dir string) (list []module, err error) {
-	return list, readLenient(filepath.Join(dir, PipelineFile), &list)
+	return list, readJSON(filepath.Join(dir, PipelineFile), &list, strictjson.Unmarshal)
 }
 
 // checkModules returns an error for modules that LoadEmbedder does not support.
@@ -119,7 +125,7 @@ func appendPipeline(files []string, dir string) []string {
 	if err != nil && !errors.As(err, new(*FormatError)) { // LoadEmbedder reports invalid modules
 		return files
 	}
-	files = appendExisting(files, dir, PipelineFile, promptsFile, lengthFile)
+	files = appendExisting(files, dir, append([]string{PipelineFile, promptsFile}, lengthFiles...)...)
 	for _, m := range modules {
 		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // the model's own folder
 			continue
@@ -159,11 +165,15 @@ func (m module) kind() string {
 // PipelineFile lists the modules of a sentence-transformers pipeline; other directories lack it.
 const PipelineFile = "modules.json"
 
-// Other files of a pipeline.
-const (
-	promptsFile = "config_sentence_transformers.json"
-	lengthFile  = "sentence_bert_config.json"
-)
+// promptsFile has the kind of a pipeline and its prompts.
+const promptsFile = "config_sentence_transformers.json"
+
+// lengthFiles are the names of the settings of a transformer, the newest first; a pipeline has one.
+var lengthFiles = []string{
+	"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json",
+	"sentence_camembert_config.json", "sentence_albert_config.json", "sentence_xlm-roberta_config.json",
+	"sentence_xlnet_config.json",
+}
 
 // mostTokens returns the token limit of the model or, if that is smaller, of its tokenizer.
 func (m *Model) mostTokens() int {
@@ -171,25 +181,8 @@ func (m *Model) mostTokens() int {
 	return int(min(float64(most), m.limit))
 }
 
-// limitKey is the setting of a tokenizer that tokenizerLimit returns.
+// limitKey is the setting of a tokenizer that readBeside returns.
 const limitKey = "model_max_length"
-
-// tokenizerLimit returns the number of tokens to which the tokenizer of a directory truncates a text, +Inf if there is
-// no limit.
-func tokenizerLimit(dir string) (float64, error) {
-	s, err := optionalSettings(filepath.Join(dir, tokenizerConfigFile))
-	if s == nil {
-		return math.Inf(1), err
-	}
-	most := s.Float(limitKey, math.Inf(1)) // 1e30 in files without a limit
-	if most < 1 {
-		s.Fail(limitKey, "is %v, want at least 1, or null", most)
-	}
-	if len(*s.wrong) > 0 {
-		return 0, &FormatError{s.path, (*s.wrong)[0]}
-	}
-	return most, nil
-}
 
 // loadTransformer reads the first module of a pipeline.
 func loadTransformer(dir string, o Options) (*Embedder, error) {
@@ -197,40 +190,134 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := NewEmbedder(m, nil)
-	s, err := optionalSettings(filepath.Join(dir, lengthFile))
-	if s == nil {
-		return e, cmp.Or(err, e.checkMost(tokenizerConfigFile, limitKey))
+	if err := cmp.Or(m.wantStates(), m.wantTokens()); err != nil {
+		return nil, err
 	}
-	// This limit overrides the tokenizer's, but cannot exceed the number of positions.
-	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
-		e.MostTokens = n
+	e := NewEmbedder(m, nil)
+	e.MostTokens, err = m.readTransformer("feature-extraction", "token_embeddings")
+	return e, err
+}
+
+// readTransformer reads the settings of the transformer of a pipeline, in the first file that there is, and returns the
+// length to which it truncates texts. task is what the pipeline uses the model for, and output the name of its output.
+func (m *Model) readTransformer(task, output string) (most int, err error) {
+	most = m.mostTokens()
+	file, key := tokenizerConfigFile, limitKey
+	var s *Settings
+	for _, file := range lengthFiles {
+		if s, err = optionalSettings(filepath.Join(m.Dir, file)); err != nil || s != nil && len(s.values) > 0 {
+			break
+		}
+	}
+	if s == nil {
+		return most, cmp.Or(err, m.checkMost(most, file, key))
+	}
+	limits := []struct {
+		s         *Settings
+		key, name string
+	}{{s, "max_seq_length", "max_seq_length"}}
+	if calls := s.Part("processing_kwargs"); calls != nil {
+		calls.Ignore("audio", "image", "video", "chat_template") // package chat reads the last
+		for _, name := range []string{"text", "common"} {
+			if call := calls.Part(name); call != nil {
+				limits = append(limits, struct {
+					s         *Settings
+					key, name string
+				}{call, "max_length", "processing_kwargs." + name + ".max_length"})
+				call.Only("truncation", true, "longest_first")
+				call.Only("add_special_tokens", true)
+				call.Only("logits_to_keep", 1)
+				call.Ignore("padding", "pad_to_multiple_of", "return_tensors", "return_attention_mask")
+			}
+		}
+	}
+	for _, l := range limits { // each overrides the one before, but the number of positions remains the limit
+		if l.s.Has(l.key) {
+			most, file, key = l.s.SizeOr(l.key, most), filepath.Base(s.path), l.name
+		}
+		l.s.Ignore(l.key)
+	}
+	if n := m.Sizes().Positions; n > 0 {
+		most = min(most, n)
 	}
 	if t, err := m.Tokenizer(); s.Bool("do_lower_case", false) && err == nil && !lowers(t) {
 		s.Fail("do_lower_case", "is true, but the tokenizer keeps capital letters, want false, or a tokenizer with lower case")
 	}
-	s.Only("transformer_task", "feature-extraction")
-	s.Only("module_output_name", "token_embeddings")
-	s.Only("query_expansion")
-	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
-	file, key := tokenizerConfigFile, limitKey
-	if s.Has("max_seq_length") {
-		file, key = lengthFile, "max_seq_length"
+	s.readModalities(task)
+	s.Only("transformer_task", task)
+	s.Only("module_output_name", output)
+	for _, key := range []string{"query_expansion", "query_length", "document_length"} {
+		s.Only(key)
 	}
-	return e, cmp.Or(s.check(), e.checkMost(file, key))
+	for _, key := range []string{"model", "config", "tokenizer", "processor"} {
+		s.Only(key+"_args", map[string]any{})
+		s.Only(key+"_kwargs", map[string]any{})
+	}
+	s.Ignore("unpad_inputs")
+	return most, cmp.Or(s.check(), m.checkMost(most, file, key))
 }
 
-// checkMost returns an error, about a setting of a file, if MostTokens has no room for the special tokens.
-func (e *Embedder) checkMost(file, key string) error {
-	t, err := e.Model.Tokenizer()
+// readModalities checks that texts reach the model as they are or, if it writes text, in its chat template.
+func (s *Settings) readModalities(task string) {
+	all := s.Part("modality_config")
+	if task == writesText && (all == nil || !all.Has("message")) {
+		s.Fail("modality_config", "has no message, want one: pairs of texts are put into the chat template")
+	}
+	if all == nil {
+		return
+	}
+	output := "last_hidden_state"
+	if task != "feature-extraction" {
+		output = "logits"
+	}
+	for _, name := range []string{"text", "message"} {
+		if one := all.Part(name); one != nil {
+			one.Only("method", "forward")
+			one.Only("method_output_name", output)
+			one.Only("format", "flat")
+		}
+	}
+	if task != writesText {
+		all.Only("message") // all texts would be put into the chat template
+	}
+	for key := range all.values { // images and sounds
+		all.Ignore(key)
+	}
+}
+
+// writesText is the task of a decoder in a pipeline.
+const writesText = "text-generation"
+
+// wantStates returns an error for an encoder-decoder.
+func (m *Model) wantStates() error {
+	if m.Sizes().Decoder == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is an encoder-decoder, whose states depend on its output, want an encoder or a decoder",
+		m.Family.Name)
+}
+
+// wantTokens returns the error in the files of the tokenizer, nil if there are none: the model then takes numbers only.
+func (m *Model) wantTokens() error {
+	var bad *tokenizer.FormatError
+	if errors.As(m.untokened, &bad) && bad.Path == m.Dir {
+		return nil
+	}
+	return m.untokened
+}
+
+// checkMost returns an error, about a setting of a file, if a length has no room for the special tokens.
+func (m *Model) checkMost(most int, file, key string) error {
+	t, err := m.Tokenizer()
 	if err != nil {
 		return nil // Encode reports it
 	}
 	x, err := t.Encode("", tokenizer.Options{NoPadding: true, NoTruncation: true})
-	if err != nil || len(x.IDs) <= e.MostTokens {
+	if err != nil || len(x.IDs) <= most {
 		return err
 	}
-	return &FormatError{filepath.Join(e.Model.Dir, file), fmt.Errorf("%s is %d, want room for %d special tokens", key, e.MostTokens, len(x.IDs))}
+	err = fmt.Errorf("%s is %d, want room for %d special tokens", key, most, len(x.IDs))
+	return &FormatError{filepath.Join(m.Dir, file), err}
 }
 
 // lowers reports whether a tokenizer writes texts in lower case.
@@ -278,6 +365,10 @@ func (e *Embedder) readPooling(dir string) error {
 			continue
 		}
 		e.Poolings = append(e.Poolings, p)
+	}
+	weighted := slices.ContainsFunc(e.Poolings, func(p Pooling) bool { return p.Name == "weightedmean" })
+	if e.leaveOut && weighted { // the weights would begin after the prompt
+		s.Fail("include_prompt", "is false, want true for the pooling weightedmean")
 	}
 	e.width = width * len(e.Poolings)
 	return s.check()
@@ -350,12 +441,22 @@ func (e *Embedder) readNormalize(dir string) error {
 //
 // Errors: a *FormatError, or one of the operating system.
 func Prompts(dir string) (byName map[string]string, usual string, err error) {
+	return readPrompts(dir, "SentenceTransformer")
+}
+
+// readPrompts is Prompts for a pipeline of a kind.
+func readPrompts(dir, kind string) (byName map[string]string, usual string, err error) {
 	s, err := optionalSettings(filepath.Join(dir, promptsFile))
 	if s == nil {
 		return nil, "", err
 	}
-	s.Ignore("__version__", "similarity_fn_name")
-	s.Only("model_type", "SentenceTransformer")
+	s.Ignore("__version__", "similarity_fn_name", "requirements")
+	s.Only("model_type", kind)
+	if kind == crossEncoder { // whose logits are scores: none of these functions changes their order
+		const nn = "torch.nn.modules."
+		s.Only("activation_fn", nn+"linear.Identity", nn+"activation.Sigmoid", nn+"activation.Tanh")
+		s.Ignore("keep_in_fp32_modules")
+	}
 	byName = get[map[string]string](s, "prompts", "an object of texts", nil)
 	if usual = s.Text("default_prompt_name", ""); usual != "" {
 		if _, ok := byName[usual]; !ok {
@@ -364,3 +465,5 @@ func Prompts(dir string) (byName map[string]string, usual string, err error) {
 	}
 	return byName, usual, s.check()
 }
+
+const crossEncoder = "CrossEncoder"

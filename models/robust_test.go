@@ -274,7 +274,6 @@ func TestAnyPipelineSetting(t *testing.T) {
 						return
 					}
 					loaded = true
-					e.Prompt = "" // which include_prompt may not support
 					y, err := e.Embed(context.Background(), "a b c", "d")
 					if err != nil {
 						t.Errorf("%s: %v", what, err)

@@ -30,7 +30,8 @@ type Settings struct {
 	usual  map[string]json.RawMessage // for generation, if the files have no value
 	read   map[string]bool
 	parts  map[string]*Settings
-	allow  []string // Options.Allowed
+	file   string   // before the names of unknown settings: "tokenizer_config.json:", empty for config.json
+	allow  []string // of Options.Allowed
 	wrong  *[]error
 }
 
@@ -178,7 +179,7 @@ func (s *Settings) Part(key string) *Settings {
 	if !ok {
 		return nil
 	}
-	p := &Settings{prefix: s.prefix + key + ".", wrong: s.wrong}
+	p := &Settings{file: s.file, prefix: s.prefix + key + ".", wrong: s.wrong}
 	if err := p.parse(v); err != nil {
 		s.Fail(key, "is %s, want an object", quote.JSON(v))
 		return nil
@@ -221,7 +222,7 @@ func (s *Settings) unread() map[string]string {
 	all := map[string]string{}
 	for key, v := range s.values {
 		if !s.read[key] && string(v) != "null" && !strings.HasPrefix(key, "unsloth_") {
-			all[s.prefix+key] = quote.JSON(v)
+			all[s.file+s.prefix+key] = quote.JSON(v)
 		}
 	}
 	for _, part := range s.parts {
@@ -284,8 +285,10 @@ func (s *Settings) check() error {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
 	kind, hint := "", ""
-	if name := s.Text("model_type", ""); name != "" {
-		kind = " for model_type " + quote.Name(name)
+	if name := s.Text("model_type", ""); name != "" || s.file != "" {
+		if s.file == "" {
+			kind = " for model_type " + quote.Name(name)
+		}
 		flag := quote.Shell(strings.Join(names, ","))
 		if len(flag) > 100 {
 			flag = "NAME"

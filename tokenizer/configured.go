@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Classes of transformers that do not take everything from tokenizer.json.
@@ -110,12 +112,16 @@ func (t *Tokenizer) declare(from *folder, s *settings) error {
 			return err
 		}
 		for _, name := range sorted(old) {
-			if to := s.token(name); to != nil && !absent(old[name]) {
+			switch to := s.token(name); {
+			case absent(old[name]):
+			case to != nil:
 				*to = old[name]
-			} else if name == "additional_special_tokens" {
+			case name == "additional_special_tokens":
 				err = s.setSpecial(name, old[name])
-			} else if name == "extra_special_tokens" {
+			case name == "extra_special_tokens":
 				s.Extra = old[name]
+			case !strings.HasSuffix(name, "_token"): // other tokens only count in tokenizer_config.json
+				err = fmt.Errorf("has the unknown setting %s, want names of special tokens", quote.Text(name))
 			}
 			if err != nil {
 				return &FormatError{path, err}
@@ -145,8 +151,9 @@ func (t *Tokenizer) declare(from *folder, s *settings) error {
 		}
 	}
 	for _, token := range special {
-		token.free = true
-		add(token, false)
+		if token.free = true; token.Content != "" { // as in files that have no such token
+			add(token, false)
+		}
 	}
 	t.added, err = newAddedTokens(list, t.model, t.normalizer)
 	return err

@@ -186,29 +186,39 @@ func (s *settings) added() (list []addedToken, err error) {
 
 // allSpecial returns the special tokens that the settings list by their texts.
 func (s *settings) allSpecial() (list []addedToken, err error) {
-	more := []json.RawMessage{s.Unknown, s.Bos, s.Eos, s.Cls, s.Sep, s.Pad, s.Mask}
-	more = append(slices.DeleteFunc(more, absent), s.Additional...)
-	if !absent(s.Extra) {
-		var extra []json.RawMessage
-		var named map[string]json.RawMessage
-		if strictjson.Lenient(s.Extra, &extra) != nil {
-			if err := strictjson.Lenient(s.Extra, &named); err != nil {
-				return nil, fmt.Errorf("extra_special_tokens of tokenizer_config.json: %w", err)
-			}
-		}
-		for _, name := range sorted(named) {
-			extra = append(extra, named[name])
-		}
-		more = append(more, extra...)
-	}
-	for _, raw := range more {
-		token, err := special(raw, "")
-		if err != nil {
-			return nil, err
+	add := func(name string, raw json.RawMessage) {
+		token, failed := special(raw, "")
+		if failed != nil {
+			err = cmp.Or(err, fmt.Errorf("%s: %w", name, failed))
 		}
 		list = append(list, token)
 	}
-	return list, nil
+	for _, name := range specialNames {
+		if raw := *s.token(name); !absent(raw) {
+			add(name, raw)
+		}
+	}
+	for _, raw := range s.Additional {
+		add("additional_special_tokens", raw)
+	}
+	if absent(s.Extra) {
+		return list, err
+	}
+	const extra = "extra_special_tokens"
+	var texts []json.RawMessage
+	var named map[string]json.RawMessage
+	if strictjson.Lenient(s.Extra, &texts) != nil {
+		if err := strictjson.Lenient(s.Extra, &named); err != nil {
+			return nil, fmt.Errorf("%s of tokenizer_config.json: %w", extra, err)
+		}
+	}
+	for _, name := range sorted(named) {
+		texts = append(texts, named[name])
+	}
+	for _, raw := range texts {
+		add(extra, raw)
+	}
+	return list, err
 }
 
 // alsoSpecial marks the tokens as special that the settings list only by their texts.

@@ -149,6 +149,9 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 	return nil
 }
 
+// specialNames are the settings of special tokens.
+var specialNames = []string{"unk_token", "bos_token", "eos_token", "cls_token", "sep_token", "pad_token", "mask_token"}
+
 // token returns the setting of a special token; nil if there is none with that name.
 func (s *settings) token(name string) *json.RawMessage {
 	return map[string]*json.RawMessage{

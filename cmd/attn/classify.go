@@ -29,7 +29,8 @@ func (classifyCommand) Help() string {
 A line of the output has the most probable label, its probability, and the logits of all
 labels: {"label":"POSITIVE","probability":0.98,"logits":[-2.1,1.9]}. Probabilities are the
 softmax of the logits or, for a model with one label or with labels that do not exclude
-each other (problem_type in config.json), the sigmoid of each.
+each other (problem_type in config.json), the sigmoid of each. A model with problem_type
+regression has logits only.
 
 The output has one line per input line, in the same order. A line that cannot be classified
 becomes {"error": "…"}; with --strict, it ends the run. Longer texts are truncated, of a
@@ -152,6 +153,9 @@ func loadClassifier(c console, dir string, f formatFlag, answers ...string) (*mo
 	talk, err := chat.New(dir, t)
 	if err != nil {
 		return nil, err
+	}
+	if classifier.Prefix != "" {
+		talk.Say("system", classifier.Prefix)
 	}
 	classifier.Prompt = talk.Pair
 	return classifier, nil

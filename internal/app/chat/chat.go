@@ -76,7 +76,8 @@ func (c *Conversation) Encode() (*tokenizer.Encoding, error) {
 	return c.t.Encode(text, tokenizer.Options{NoSpecial: true, NoTruncation: true, NoPadding: true, Literal: literal})
 }
 
-// Pair renders a query and a document as the turns of these roles, as the templates of cross-encoders want it.
+// Pair renders a query and a document as the turns of these roles, after the turns that were said, as the templates of
+// cross-encoders want it.
 //
 // Source: the class CrossEncoder of sentence-transformers.
 //
@@ -86,7 +87,7 @@ func (c *Conversation) Pair(texts ...string) (text string, literal []tokenizer.S
 		return "", nil, fmt.Errorf("%d texts, want a query and a document", len(texts))
 	}
 	pair := *c
-	pair.turns = []turn{{"query", texts[0]}, {"document", texts[1]}}
+	pair.turns = append(slices.Clip(c.turns), turn{"query", texts[0]}, turn{"document", texts[1]})
 	return pair.prompt(c.pairs)
 }
 

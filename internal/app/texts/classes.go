@@ -14,10 +14,10 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// Class is the most probable class of a line.
+// Class is the most probable class of a line. If the logits are values, it has no other fields.
 type Class struct {
-	Label       string    `json:"label"`
-	Probability float64   `json:"probability"`
+	Label       string    `json:"label,omitzero"`
+	Probability *float64  `json:"probability,omitzero"`
 	Logits      []float32 `json:"logits"` // of all classes
 }
 
@@ -33,14 +33,18 @@ func Classes(c *models.Classifier, pairs bool) filter.Filter[Class] {
 		}
 		return [][]string{pair}, nil
 	}, func(l *filter.Line[Class], logits [][]float32, _ bool) {
+		l.Value.Logits = slices.Clone(logits[0])
 		p := c.Probabilities(logits[0])
+		if p == nil {
+			return
+		}
 		best := 0
 		for i, x := range p {
 			if x > p[best] {
 				best = i
 			}
 		}
-		l.Value = Class{c.Labels()[best], p[best], slices.Clone(logits[0])}
+		l.Value.Label, l.Value.Probability = c.Labels()[best], &p[best]
 	})
 }
 
