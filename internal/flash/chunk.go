@@ -80,7 +80,7 @@ func (w *backWorker) release() {
 	w.keysAt = simd.Mat{}
 	w.additiveGrad.Set(nil, 0, 0, 0, nil)
 	w.distanceGrad.Set(nil, 0, 0, 0, nil, false)
-	for _, p := range []*simd.Panels{&w.keyRows, &w.queryRows, &w.upstream} {
+	for _, p := range []*simd.Panels{&w.keyRows, &w.valuesT, &w.queryRows, &w.upstream} {
 		p.Release()
 	}
 	w.scans = [4]scan{}
@@ -172,8 +172,9 @@ func (w *backWorker) block(b *backward, x block, d *delay) {
 	a, t, n := b.a, x.t, x.n
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
-	w.setQueries(a, t, x.r, n)
-	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width, 0)
+	part := t.part(x.r, n)
+	w.setQueries(a, &part)
+	c := w.score(a, &part, w.spans[:n], x.j0, x.j0+width, 0)
 	// GradRows multiplies by factor. Without changes, factor is the scale, so the result is the
 	// gradient of q·k. Changes need the gradient of the scaled score, so factor is then 1, and
 	// changeGrads applies the scale after them.

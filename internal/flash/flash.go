@@ -113,10 +113,25 @@ var (
 // queryBlock is a set of queries that share a key head and are evenly spaced in memory, as one
 // matrix.
 type queryBlock struct {
-	b, h  int // sequence, and head of the first row
+	b, g  int // sequence, and head of keys
+	h     int // head of the first row
 	first int // its row number
 	n     int
 	q     simd.Mat
+	heads int // of keys, whose rows follow one another; more than 1 of short heads, and q is then that of the first
+}
+
+// segment is rows that attend to the same head of keys and whose queries are evenly spaced in memory.
+type segment struct {
+	b, g, h int // sequence, head of keys, and head of the first row
+	first   int // the row number of the first
+	n       int
+	q       simd.Mat
+}
+
+// part returns n rows of t, which has one head, from row r on.
+func (t *queryBlock) part(r, n int) segment {
+	return segment{t.b, t.g, t.h, t.first + r, n, from(t.q, r)}
 }
 
 // keys returns the number of keys, including extra keys.
@@ -184,8 +199,20 @@ func (a *Attention) queryBlock(b, g, i, count int) queryBlock {
 	group := a.H / a.G
 	h := g*group + i*group/count
 	return queryBlock{
-		b: b, h: h, first: (b*a.H + h) * a.Lq, n: group / count * a.Lq,
-		q: a.rows(a.Q, b, h),
+		b: b, g: g, h: h, first: (b*a.H + h) * a.Lq, n: group / count * a.Lq,
+		q: a.rows(a.Q, b, h), heads: 1,
+	}
+}
+
+// setSegments sets the segments of n rows of t from row r on. Of a block of several heads these are all rows.
+func (w *worker) setSegments(a *Attention, t queryBlock, r, n int) {
+	w.segments = append(w.segments[:0], t.part(r, n/t.heads))
+	for i, b, g := 1, t.b, t.g; i < t.heads; i++ {
+		if g++; g == a.G {
+			b, g = b+1, 0
+		}
+		h, n := g*(a.H/a.G), n/t.heads
+		w.segments = append(w.segments, segment{b, g, h, t.first + i*n, n, a.rows(a.Q, b, h)})
 	}
 }
 

@@ -61,34 +61,36 @@ func (f *forward) wholeHeads() {
 	from, to := f.heads()
 	each := f.height*f.count*a.keys()*(a.E+a.EV) + 1<<12 // work per head
 	chunk := max(1, min(1<<20/each, max(1<<14/each, (to-from)/(4*procs))))
-	together := f.together()
+	together, prefetches := f.together(), f.prefetches()
 	par.For(to-from, chunk, func(lo, hi int) {
 		w := f.worker()
-		for z, end := from+lo, from+hi; z < end; {
-			if n := min(together, end-z); n > 0 && f.computeHeads(w, z, n, to) {
-				z += n
-				continue
+		for z, end := from+lo, from+hi; z < end; z += together {
+			together := min(together, end-z)
+			if together == 1 {
+				w.load(a, z/a.G, z%a.G, 0, a.keys())
 			}
-			for range max(1, min(together, end-z)) {
-				f.wholeHead(w, z, to)
-				z++
+			for n, last := f.blocksOf(z); n < last; n++ {
+				t := f.block(n)
+				t.heads, t.n = together, together*t.n
+				if prefetches {
+					f.prefetch(w, t, z+together, to)
+				}
+				f.attend(w, t, 0, t.n, 0, a.keys())
 			}
 		}
 		w.release()
 	})
 }
 
-// wholeHead computes all rows of head z of keys. The next one may be prefetched, if it is before end.
-func (f *forward) wholeHead(w *worker, z, end int) {
+// together returns the number of heads of keys that form one query block. Short heads, such as those of sentences, take
+// less time than the calls for their strips, so the rows of several are one strip: each head has its own products, and
+// the rest has fewer calls. A row has the same bits as alone, because nothing in a strip depends on other rows.
+func (f *forward) together() int {
 	a := f.Attention
-	w.load(a, z/a.G, z%a.G, 0, a.keys())
-	for n, last := f.blocksOf(z); n < last; n++ {
-		t := f.block(n)
-		if f.prefetches() {
-			f.prefetch(w, t, z+1, end)
-		}
-		f.attend(w, t, 0, t.n, 0, a.keys())
+	if a.Pages != nil || a.Only != nil || f.count > 1 || a.masked() && a.keys() > TileKeys { // or keys that no query attends to are skipped
+		return 1
 	}
+	return max(1, min(a.highStrip(), f.band())/f.height)
 }
 
 // prefetches reports whether the memory of the next head is prefetched: only if a head takes long
@@ -102,25 +104,24 @@ func (f *forward) prefetches() bool {
 // the next head of keys, if it is before end.
 func (f *forward) prefetch(w *worker, t queryBlock, next, end int) {
 	work := t.n * f.keys() * (f.E + f.EV)
-	out := contiguous(f.rows(f.Out, t.b, t.h), t.n, f.EV)
+	group := f.H / f.G
+	out := f.Out.contiguous(t.b, t.h, t.n/f.Lq, f.Lq, f.EV, f.H)
 	if next >= end {
 		w.ahead.Set(work, out)
 		return
 	}
-	b, g := next/f.G, next%f.G
-	first := f.queryBlock(b, g, 0, f.count)
-	k, v := keys(f.K, f.source(b), g), keys(f.V, f.source(b), g)
-	q := contiguous(first.q, first.n, f.E)
-	w.ahead.Set(work, out, contiguous(k, f.keys(), f.E), q, contiguous(v, f.keys(), f.EV))
+	b, g, n := next/f.G, next%f.G, min(t.heads, end-next)
+	k, v := f.K.contiguous(f.source(b), g, n, f.keys(), f.E, f.G), f.V.contiguous(f.source(b), g, n, f.keys(), f.EV, f.G)
+	w.ahead.Set(work, out, k, f.Q.contiguous(b, g*group, n*group/f.count, f.Lq, f.E, f.H), v)
 }
 
-// contiguous returns the elements of a matrix if they are contiguous in memory, and nil
-// otherwise.
-func contiguous(m simd.Mat, rows, cols int) []float32 {
-	if m.Row != cols {
+// contiguous returns the vectors of n of all heads of a sequence, from head first of sequence b on, or nil if they are
+// apart. Only of the same sequence, since others may be anywhere.
+func (h Heads) contiguous(b, first, n, length, size, all int) []float32 {
+	if h.Row != size || first+n > all || n > 1 && h.Head != length*size {
 		return nil
 	}
-	return m.Data[:rows*cols]
+	return h.at(b, first, 0)[:n*length*size]
 }
 
 // noKeys is Forward without keys.
@@ -197,10 +198,11 @@ func (f *forward) attend(w *worker, t queryBlock, r0, r1, k0, k1 int) {
 			w.clearWeights(t.first+r, n, k0, k1)
 		}
 		w.stripRows = TileRows
-		if !a.masked() || sameInterval(w.spans[:n]) {
+		if !a.masked() || t.heads > 1 || sameInterval(w.spans[:n]) {
 			w.stripRows = a.highStrip()
 		}
 		clear(w.started[:])
+		w.setSegments(a, t, r, n)
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 			if !w.loadPage(a, t, n, b) {
 				continue
@@ -223,8 +225,18 @@ func (f *forward) finish(w *worker, t queryBlock, r, n int) {
 	a, first, all := f.Attention, t.first+r, w.all.rows(0, n, f.EV)
 	f.statistics(first, all.shift, all.sum)
 	underflowed := f.underflowedRows(first, n)
-	dst := from(a.rows(f.Out, t.b, t.h), r)
-	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, all.sum)
+	if t.heads == 1 {
+		w.setSegments(a, t, r, n)
+	}
+	for i, x := 0, 0; x < len(w.segments); x++ {
+		s := &w.segments[x]
+		dst := a.rows(f.Out, s.b, s.h)
+		if t.heads == 1 {
+			dst = from(dst, r)
+		}
+		simd.ScaleRows(dst.Data, dst.Row, all.acc[i*a.EV:], a.EV, a.EV, all.sum[i:][:s.n])
+		i += s.n
+	}
 	if w.weights.data != nil {
 		f.normalise(w, first, n)
 	}

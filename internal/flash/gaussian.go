@@ -38,8 +38,8 @@ func NewGaussian(w []float32) *Gaussian {
 }
 
 // distances implements score for the Gaussian form.
-func (w *worker) distances(a *Attention, t queryBlock, r int, spans []Span, s []float32, j0, j1 int) {
-	q, n := from(t.q, r), len(spans)
+func (w *worker) distances(a *Attention, of *segment, spans []Span, s []float32, j0, j1 int) {
+	q, n := of.q, len(spans)
 	simd.Distances(simd.RowMajor(s, w.stride), q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
 	for i := range n {
 		// A difference or its square may exceed the range of float32 although a small factor
@@ -51,7 +51,7 @@ func (w *worker) distances(a *Attention, t queryBlock, r int, spans []Span, s []
 		x, key := a.span(spans, i), make([]float32, a.E)
 		for j := max(j0, x.Lo); j < min(j1, x.Hi); j++ {
 			if v := row[j-j0]; v-v != 0 && x.attends(j) {
-				a.vectors(t.first+r+i, j, key, nil)
+				a.vectors(of.first+i, j, key, nil)
 				row[j-j0] = float32(-a.Gaussian.square(q.Data[i*q.Row:][:a.E], key) * float64(0.5/a.Gaussian.scale))
 			}
 		}

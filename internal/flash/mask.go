@@ -43,12 +43,10 @@ func Attended(s Sizes, rules []MaskRule, attended []bool) {
 }
 
 // spans sets spans[i] to the keys of k0 to k1 that row first+i attends to. Row (b·H + h)·Lq + l
-// is query l of head h of sequence b; the rows of a call belong to one sequence. scratch has an
-// element for each key of a row; spans may refer to it.
+// is query l of head h of sequence b. scratch has an element for each key of a row; spans may refer to it.
 func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	all := a.keys()
 	at := a.rowAt(first, k0)
-	queries, end := a.Queries(at.Batch), min(k1-a.Extra, a.Keys(at.Batch))
 	holes := 0
 	for _, r := range a.Mask {
 		if r.Holes() {
@@ -57,8 +55,8 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 	}
 	for len(spans) > 0 { // one head at a time
 		n := min(len(spans), a.Lq-at.Query)
-		live := min(n, max(queries-at.Query, 0))
-		a.headSpans(at, end, holes, spans[:live], scratch)
+		live := min(n, max(a.Queries(at.Batch)-at.Query, 0))
+		a.headSpans(at, min(k1-a.Extra, a.Keys(at.Batch)), holes, spans[:live], scratch)
 		if a.Extra > 0 {
 			for r := range live {
 				spans[r] = spans[r].afterExtra(a.Extra, k0, k1, scratch[r*all:][:all])
@@ -66,7 +64,8 @@ func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
 		}
 		clear(spans[live:n])
 		spans, scratch = spans[n:], scratch[n*all:]
-		at.Head, at.Query, at.Position = at.Head+1, 0, at.Position-at.Query
+		at.Query, at.Position = at.Query+n-1, at.Position+n-1
+		a.next(&at)
 	}
 }
 

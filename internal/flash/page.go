@@ -170,7 +170,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	if p == nil {
 		return false
 	}
-	g := t.h / (a.H / a.G)
+	g := t.g
 	if w.page == p && w.head == g && w.from == k0 {
 		return true
 	}

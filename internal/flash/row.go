@@ -65,11 +65,14 @@ func (a *Attention) rowAt(n, j int) Row {
 	return Row{Batch: b, Head: h, Query: i, Key: max(0, j-a.Extra), Position: i + a.Offset(b)}
 }
 
-// next advances at to the next row of the same sequence.
+// next advances at to the next row.
 func (a *Attention) next(at *Row) {
-	at.Query, at.Position = at.Query+1, at.Position+1
-	if at.Query == a.Lq {
-		at.Head, at.Query, at.Position = at.Head+1, 0, at.Position-a.Lq
+	if at.Query, at.Position = at.Query+1, at.Position+1; at.Query < a.Lq {
+		return
+	}
+	at.Head, at.Query, at.Position = at.Head+1, 0, at.Position-a.Lq
+	if at.Head == a.H && at.Batch+1 < a.B {
+		at.Batch, at.Head, at.Position = at.Batch+1, 0, a.Offset(at.Batch+1)
 	}
 }
 

@@ -6,31 +6,29 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// setQueries prepares queries r to r+n for score, if the form needs it.
-func (w *worker) setQueries(a *Attention, t queryBlock, r, n int) {
+// setQueries prepares the queries of x for score, if the form needs it.
+func (w *worker) setQueries(a *Attention, x *segment) {
 	if a.Additive != nil {
-		q := from(t.q, r)
-		w.queries.Set(q.Data, q.Row, n, a.E)
+		w.queries.Set(x.q.Data, x.q.Row, x.n, a.E)
 	}
 }
 
-// score computes the scores of the queries that setQueries has prepared with keys j0 to j1, and sets
-// those of masked keys to −Inf. The queries start at row r and attend to spans. Scores are stored
-// from column at on. score returns the factor c that turns scores into exponents of 2: the weights
+// score computes the scores of the queries of x, which setQueries has prepared, with keys j0 to j1, and
+// sets those of masked keys to −Inf. The queries attend to spans. Scores are stored from element at on. score returns the factor c that turns scores into exponents of 2: the weights
 // are proportional to 2^(c·score).
-func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, at int) float32 {
+func (w *worker) score(a *Attention, x *segment, spans []Span, j0, j1, at int) float32 {
 	s, n, width, k0, k1 := w.scores[at:], len(spans), j1-j0, j0-w.from, j1-w.from
 	switch {
 	case a.Given != nil:
 		for i := range n {
-			copy(s[i*w.stride:][:width], a.Given[(t.first+r+i)*a.keys()+j0:])
+			copy(s[i*w.stride:][:width], a.Given[(x.first+i)*a.keys()+j0:])
 		}
 	case a.Additive != nil:
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, k0, k1)
 	case a.Gaussian != nil:
-		w.distances(a, t, r, spans, s, j0, j1)
+		w.distances(a, x, spans, s, j0, j1)
 	default: // the scores after k1 are not read
-		simd.MultiplyPanels(simd.RowMajor(s, w.stride), from(t.q, r), n, w.keys, 0, a.E, k0, w.keys.Reach(k1), false)
+		simd.MultiplyPanels(simd.RowMajor(s, w.stride), x.q, n, w.keys, 0, a.E, k0, w.keys.Reach(k1), false)
 	}
 	if w.scaleKeys != nil {
 		for i := range n {
@@ -40,7 +38,7 @@ func (w *worker) score(a *Attention, t queryBlock, r int, spans []Span, j0, j1, 
 	}
 	c, plain := a.exponent()
 	if !plain {
-		at := a.rowAt(t.first+r, j0)
+		at := a.rowAt(x.first, j0)
 		for i := range n {
 			w.adjust(a, at, j0, s[i*w.stride:][:width], i)
 			a.next(&at)

@@ -24,9 +24,10 @@ func Scores(a *Attention, to []float32) {
 				for r := 0; r < t.n; r += rows {
 					n := min(rows, t.n-r)
 					w.look(a, t.first+r, n, 0, a.keys())
-					w.setQueries(a, t, r, n)
+					part := t.part(r, n)
+					w.setQueries(a, &part)
 					for j := 0; j < a.keys(); j += blockKeys {
-						w.copyScores(a, t, r, n, j, min(j+blockKeys, a.keys()), to)
+						w.copyScores(a, &part, j, min(j+blockKeys, a.keys()), to)
 					}
 				}
 			}
@@ -35,15 +36,15 @@ func Scores(a *Attention, to []float32) {
 	})
 }
 
-// copyScores computes the scores of n rows from row r on with keys j0 to j1.
-func (w *worker) copyScores(a *Attention, t queryBlock, r, n, j0, j1 int, to []float32) {
-	w.score(a, t, r, w.spans[:n], j0, j1, 0)
+// copyScores computes the scores of x with keys j0 to j1.
+func (w *worker) copyScores(a *Attention, x *segment, j0, j1 int, to []float32) {
+	w.score(a, x, w.spans[:x.n], j0, j1, 0)
 	factor := float32(1)
 	if _, plain := a.exponent(); plain {
 		factor = a.scale()
 	}
-	for i := range n {
-		simd.Scale(to[(t.first+r+i)*a.keys()+j0:][:j1-j0], factor, w.scores[i*w.stride:][:j1-j0])
+	for i := range x.n {
+		simd.Scale(to[(x.first+i)*a.keys()+j0:][:j1-j0], factor, w.scores[i*w.stride:][:j1-j0])
 	}
 }
 

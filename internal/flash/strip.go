@@ -103,10 +103,13 @@ func (w *worker) complete(a *Attention, t queryBlock, r, i, n, lo, hi int) {
 
 // strip combines n rows, from row i of the band on, with keys lo to hi of a block: it computes the
 // scores, turns them into weights, multiplies these by the values, and merges the result into
-// w.all. The band starts at row r of t. lo is the first key of a panel. careful means that values
-// may be infinite or NaN.
+// w.all. The band starts at row r of t, whose keys and values are loaded unless it has several heads. lo is the first
+// key of a panel. careful means that values may be infinite or NaN.
 func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful bool) {
-	spans := w.spans[i : i+n]
+	spans, first := w.spans[i:i+n], t.first+r+i
+	if t.heads == 1 {
+		w.setSegments(a, t, r+i, n)
+	}
 	var live panelSet
 	if a.masked() {
 		live = livePanels(spans, lo, hi)
@@ -118,14 +121,13 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 	}
 	if w.direct {
 		defer func(scores []float32, stride int) { w.scores, w.stride = scores, stride }(w.scores, w.stride)
-		w.scores, w.stride = w.bandWeights[(t.first+r+i-w.weights.first)*w.weights.stride+lo:], w.weights.stride
+		w.scores, w.stride = w.bandWeights[(first-w.weights.first)*w.weights.stride+lo:], w.weights.stride
 	}
 	x := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
 	if *started {
 		x = w.block.rows(0, n, a.EV)
 	}
-	w.setQueries(a, t, r+i, n)
 	w.pieces = w.pieces[:0]
 	for j := lo; j < hi; {
 		j0, j1 := j, hi
@@ -135,32 +137,53 @@ func (w *worker) strip(a *Attention, t queryBlock, r, i, n, lo, hi int, careful 
 				hide(w.scores[k*w.stride:][j-lo : j0-lo])
 			}
 		}
-		w.score(a, t, r+i, spans, j0, j1, j0-lo)
 		w.pieces = append(w.pieces, piece{j0, j1})
 		j = j1
 	}
+	for x, row := 0, 0; x < len(w.segments); x++ {
+		s := &w.segments[x]
+		if t.heads > 1 {
+			w.loadKeys(a, s.b, s.g, 0, a.keys())
+		}
+		w.setQueries(a, s)
+		for _, part := range w.pieces {
+			w.score(a, s, spans[row:row+s.n], part.j0, part.j1, row*w.stride+part.j0-lo)
+		}
+		row += s.n
+	}
 	width := hi - lo
 	early := a.Dropout > 0 && w.weights.data == nil // the weights before dropout are not needed
-	c := w.powers(a, x, t.first+r+i, lo, width, early)
-	for k, sum := range x.sum {
-		if sum != sum && !(x.shift[k] > math.MaxFloat32) { // merge must not drop NaN as a sum far below another
-			x.shift[k] = sum
+	c := w.powers(a, x, first, lo, width, early)
+	if !simd.Finite(x.sum) {
+		for k, sum := range x.sum {
+			if sum != sum && !(x.shift[k] > math.MaxFloat32) { // merge must not drop NaN as a sum far below another
+				x.shift[k] = sum
+			}
 		}
 	}
 	if w.weights.data != nil {
 		copy(w.shifts[lo/blockKeys*bandRows+i:], x.shift[:n])
 		if !w.direct {
 			for k := range n {
-				copy(w.weights.row(t.first + r + i + k)[lo:], w.scores[k*w.stride:][:width])
+				copy(w.weights.row(first + k)[lo:], w.scores[k*w.stride:][:width])
 			}
 		}
 	}
 	if a.Dropout > 0 && !early {
-		simd.DropoutRows(w.scores, w.scores, w.stride, n, width, a.drops(t.first+r+i, lo))
+		simd.DropoutRows(w.scores, w.scores, w.stride, n, width, a.drops(first, lo))
 	}
-	for k, part := range w.pieces {
-		p := simd.RowMajor(w.scores[part.j0-lo:], w.stride)
-		w.mix(a, simd.RowMajor(x.acc, a.EV), p, n, part.j0, part.j1, careful, k > 0)
+	row := 0
+	for k := range w.segments {
+		s := &w.segments[k]
+		if t.heads > 1 {
+			w.loadValues(a, s.b, s.g, 0, a.keys())
+		}
+		acc := simd.RowMajor(x.acc[row*a.EV:], a.EV)
+		for k, part := range w.pieces {
+			p := simd.RowMajor(w.scores[row*w.stride+part.j0-lo:], w.stride)
+			w.mix(a, acc, p, s.n, part.j0, part.j1, careful, k > 0)
+		}
+		row += s.n
 	}
 	if *started {
 		w.all.rows(i, n, a.EV).merge(x, c, a.EV)

@@ -22,6 +22,7 @@ type worker struct {
 	floats       []float32                 // memory of all and block
 	top          []float32                 // the shift of each row of a strip; 0 if it attends to no key
 	pieces       []piece                   // parts of a block that a strip attends to
+	segments     []segment                 // rows of a strip
 	weights      weights                   // if requested
 	bandWeights  []float32                 // if the caller does not keep the weights
 	direct       bool                      // scores of a strip become weights in bandWeights
@@ -152,6 +153,7 @@ func (w *worker) release() {
 // forget drops references to the caller's slices.
 func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
+	clear(w.segments)
 	w.weights, w.direct = weights{}, false
 	if w.masked {
 		clear(w.spans)

@@ -22,6 +22,8 @@ type Panels struct {
 	Scales []float32 // of inGroups: one for each group of a column
 	b      blockOfB  // the places of the numbers or words, and the memory of those that kernels read as floats
 	own    []float32 // memory that is reused
+
+	reserved, reservedRounded bool // whether Memory is own, and for rounded numbers
 }
 
 // A form is what the memory of Panels contains on this processor, and so which kernels multiply by it.
@@ -49,7 +51,7 @@ func NewPanels(k, n int, f Format, rounded bool, allocate func(bytes int) []byte
 
 // lay sets the size, the format and the form.
 func (p *Panels) lay(k, n int, f Format) {
-	p.PanelLayout, p.Format, p.form, p.Memory = NewPanelLayout(k, n), f, inFloats, nil
+	p.PanelLayout, p.Format, p.form, p.Memory, p.reserved = NewPanelLayout(k, n), f, inFloats, nil, false
 	rows, width := k, p.Width
 	switch {
 	case f == BFloat16 && p.Rounded && usesPairs():
@@ -76,19 +78,27 @@ func (p *Panels) numbers() Stored {
 
 // Copy sets p to a copy of b, which has k rows and n columns.
 func (p *Panels) Copy(b Mat, k, n int) {
-	p.Reserve(k, n)
-	p.Set(0, n, b)
+	if p.Reserve(k, n); p.form != inFloats || p.Rounded {
+		p.Set(0, n, b)
+		return
+	}
+	for j := 0; k > 0 && j < n; j += p.Width {
+		packPanel(p.b.data[j*k:][:p.b.step], b.from(0, j), k, min(p.Width, n-j), p.Width)
+	}
 }
 
 // Reserve allocates memory for k rows and n columns, which the caller must then write with Set.
 func (p *Panels) Reserve(k, n int) {
+	if p.K == k && p.N == n && p.reserved && p.reservedRounded == p.Rounded { // the heads of a call have one size
+		return
+	}
 	f := Float32
 	if p.Rounded && usesPairs() {
 		f = BFloat16
 	}
 	p.lay(k, n, f)
 	p.own = grow(p.own, p.b.count()*p.b.step)
-	p.b.data, p.Memory = p.own, bytesOf(p.own)
+	p.b.data, p.Memory, p.reserved, p.reservedRounded = p.own, bytesOf(p.own), true, p.Rounded
 }
 
 // Use sets p to b without a copy, if the rows of b are contiguous, and reports whether it could.
@@ -98,7 +108,7 @@ func (p *Panels) Use(b Mat, k, n int) bool {
 		return false
 	}
 	width := panelWidth()
-	p.PanelLayout, p.Format, p.form, p.Memory = PanelLayout{k, n, width}, Float32, inFloats, nil
+	p.PanelLayout, p.Format, p.form, p.Memory, p.reserved = PanelLayout{k, n, width}, Float32, inFloats, nil, false
 	p.b = blockOfB{data: b.Data, width: width, step: width, row: b.Row, rows: k, cols: n, from: b}
 	return true
 }
@@ -125,7 +135,7 @@ func (p *Panels) ViewStored(l PanelLayout, s Stored) {
 		p.View(l, view[float32](s.Memory))
 		return
 	}
-	p.PanelLayout, p.Format, p.Memory, p.form = l, s.Format, s.Part(0, l.Len()).Memory, storedForms[s.Format]
+	p.PanelLayout, p.Format, p.Memory, p.form, p.reserved = l, s.Format, s.Part(0, l.Len()).Memory, storedForms[s.Format], false
 	p.b = blockOfB{width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 	if p.form == inFloats {
 		p.b.data = view[float32](p.Memory)
@@ -147,7 +157,9 @@ func (p *Panels) Reach(j int) int {
 }
 
 // Release drops the references to the caller's matrix.
-func (p *Panels) Release() { p.PanelLayout, p.b, p.Memory = PanelLayout{}, blockOfB{}, nil }
+func (p *Panels) Release() {
+	p.PanelLayout, p.b, p.Memory, p.reserved = PanelLayout{}, blockOfB{}, nil, false
+}
 
 // PanelLayout describes the places of the elements of a K×N matrix that is stored as Panels from
 // the start: in contiguous panels of Width columns. A matrix that is written once and multiplied

@@ -25,11 +25,20 @@ func (p *Panels) SetBFloat16(j, n int, x []uint16) {
 }
 
 func (p *Panels) set(j, n int, b unpacked) {
-	s := scratches.Get().(*scratch)
-	defer s.free()
-	for n > 0 && p.K > 0 {
-		cols := min(n, p.Width-j%p.Width)
+	for cols := 0; n > 0 && p.K > 0; j, n = j+cols, n-cols {
+		if cols > 0 {
+			b = b.from(0, cols)
+		}
+		cols = min(n, p.Width-j%p.Width)
 		whole := j%p.Width == 0 && (cols == p.Width || j+cols == p.N)
+		if whole && p.form == inFloats {
+			floats := view[float32](p.Memory)[p.At(0, j):][:p.Panel()]
+			if b.pack(floats, p.K, cols, p.Width); p.Rounded {
+				RoundBFloat16(floats, RowMajor(floats, p.Width), p.K, p.Width)
+			}
+			continue
+		}
+		s := scratches.Get().(*scratch)
 		switch {
 		case p.form == inPairs && whole && b.bfloat16 == nil:
 			packPairPanel(view[float32](p.Memory)[p.b.at(0, j):][:p.b.step], b.floats, p.K, cols, p.Width, s)
@@ -40,9 +49,7 @@ func (p *Panels) set(j, n int, b unpacked) {
 		default:
 			p.setPart(j, cols, b, whole, s)
 		}
-		if j, n = j+cols, n-cols; n > 0 {
-			b = b.from(0, cols)
-		}
+		s.free()
 	}
 }
 
@@ -80,14 +87,7 @@ const setFloats = 1 << 12
 // setPart sets columns of one panel, which is whole if it has no others.
 func (p *Panels) setPart(j, cols int, b unpacked, whole bool, s *scratch) {
 	at, numbers := p.At(0, j), p.numbers()
-	switch {
-	case whole && p.form == inFloats:
-		floats := view[float32](p.Memory)[at:][:p.Panel()]
-		if b.pack(floats, p.K, cols, p.Width); p.Rounded {
-			RoundBFloat16(floats, RowMajor(floats, p.Width), p.K, p.Width)
-		}
-		return
-	case whole && p.form == inHalves && b.bfloat16 != nil:
+	if whole && p.form == inHalves && b.bfloat16 != nil {
 		packBFloat16(view[uint16](p.Memory)[at:][:p.Panel()], b.bfloat16, b.depth, p.K, cols, p.Width)
 		return
 	}
