@@ -104,7 +104,7 @@ func gemma(b *Builder, usual Sizes) rotaryDecoder {
 	m.activation, m.tied = tensor.TanhGELU, s.Bool("tie_word_embeddings", true)
 	eps := s.Eps("rms_norm_eps", 1e-6)
 	m.norm = func(b *Builder, name string, width int) nn.Norm { return plusOne{b.RMSNorm(name, width, eps)} }
-	m.scale = float32(math.Sqrt(float64(m.Width)))
+	m.pad, m.scale = []int{0}, float32(math.Sqrt(float64(m.Width)))
 	m.bias = s.attentionBias(false)
 	return m
 }

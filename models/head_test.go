@@ -1,27 +1,61 @@
 package models
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"testing"
+
+	"github.com/attn-go/attn/nn"
 )
 
 // TestPadding compares the tokens that the head of a decoder leaves out with pad_token_id of transformers' configuration
 // classes: null is none, and a file without it has that of its class.
 func TestPadding(t *testing.T) {
-	for file, want := range map[string][]int{
-		`{"model_type": "llama", "pad_token_id": 6}`: {6}, `{"model_type": "llama", "pad_token_id": -1}`: {-1},
-		`{"model_type": "llama"}`: nil, `{"model_type": "gpt2"}`: nil, `{"model_type": "mistral"}`: nil, `{"model_type": "mixtral"}`: nil,
-		`{"model_type": "qwen2"}`: nil, `{"model_type": "qwen3"}`: nil, `{"model_type": "qwen3_moe"}`: nil, `{"model_type": "starcoder2"}`: nil,
-		`{"model_type": "gpt_neox"}`: nil, `{"model_type": "gemma"}`: {0}, `{"model_type": "gemma2"}`: {0}, `{"model_type": "gemma3_text"}`: {0},
-		`{"model_type": "olmo2"}`: {1}, `{"model_type": "olmo3"}`: {1}, `{"model_type": "phi3"}`: {32000}, `{"model_type": "smollm3"}`: {128004},
-		`{"model_type": "gemma", "pad_token_id": null}`: nil, `{"model_type": "phi3", "pad_token_id": 7}`: {7},
+	const absent = -2
+	for _, c := range []struct {
+		kind string
+		pad  any
+		want []int
+	}{
+		{"llama", 6, []int{6}}, {"llama", -1, []int{-1}}, {"llama", absent, nil}, {"gpt2", absent, nil}, {"mistral", absent, nil},
+		{"mixtral", absent, nil}, {"qwen2", absent, nil}, {"qwen3", absent, nil}, {"qwen3_moe", absent, nil},
+		{"starcoder2", absent, nil}, {"gpt_neox", absent, nil}, {"granite", absent, nil}, {"gemma", absent, []int{0}},
+		{"gemma2", absent, []int{0}}, {"gemma3_text", absent, []int{0}}, {"olmo2", absent, []int{1}}, {"olmo3", absent, []int{1}},
+		{"phi3", absent, []int{32000}}, {"smollm3", absent, []int{128004}}, {"gemma", nil, nil}, {"phi3", 7, []int{7}},
 	} {
-		s := &Settings{wrong: new([]error)}
-		if err := s.parse([]byte(file)); err != nil {
-			t.Fatal(err)
+		config := maps.Clone(readPublished(t, c.kind)[0].Config)
+		config["architectures"] = []string{"ForSequenceClassification"}
+		if config["pad_token_id"] = c.pad; c.pad == absent {
+			delete(config, "pad_token_id")
 		}
-		if got := padding(s); !slices.Equal(got, want) || len(*s.wrong) > 0 {
-			t.Errorf("%s: %v with errors %v, want %v", file, got, *s.wrong, want)
+		if got := planSettings(t, config).Head().Padding; !slices.Equal(got, c.want) {
+			t.Errorf("%s with pad_token_id %v: %v, want %v", c.kind, c.pad, got, c.want)
 		}
 	}
+}
+
+// planSettings returns the network of a config.json with a head that classifies texts, without tensors.
+func planSettings(t *testing.T, config map[string]any) Network {
+	t.Helper()
+	data, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, o := &Settings{path: configFile, wrong: new([]error)}, Options{Families: Families()}
+	if err := s.parse(data); err != nil {
+		t.Fatal(err)
+	}
+	family, err := o.familyOf(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _, err := plan(&directory{settings: s}, func(b *Builder) Network {
+		b.model = &Model{dict: nn.StateDict{{Name: "score.weight"}}}
+		return family.New(b)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -31,6 +31,6 @@ func newOLMo3(b *Builder) Network {
 func olmo(b *Builder) rotaryDecoder {
 	m := llamaLike(b, Sizes{})
 	m.norm, m.norms, m.headNorms = b.Config.rmsNorm(1e-5), normsAfter, headsAsWhole
-	m.bias = b.Config.attentionBias(false)
+	m.bias, m.pad = b.Config.attentionBias(false), []int{1}
 	return m
 }

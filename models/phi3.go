@@ -22,7 +22,7 @@ func newPhi3(b *Builder) Network {
 	s.Only("interpolate_factor", 1)
 	s.Only("lm_head_bias", false)
 	s.Only("mlp_bias", false)
-	m.bias = s.attentionBias(false)
+	m.bias, m.pad = s.attentionBias(false), []int{32000}
 	if m.bias != 0 {
 		s.Fail("attention_bias", "is true, want false")
 	}

@@ -37,6 +37,7 @@ type rotaryDecoder struct {
 	logitCap float32 // of the logits, 0 means none
 	scale    float32 // of the embeddings, 0 means 1
 	shrink   float32 // of the states for logits, 0 means 1
+	pad      []int   // pad_token_id if config.json has none
 }
 
 // blockNorms are the names of the norms of a block: before and after attention, before and after the feed-forward network.
@@ -168,7 +169,7 @@ func (m *rotaryDecoder) build(base, top *Builder) Network {
 		d.logits = nil
 		return d
 	}
-	d.makeLogits(top, "lm_head", m.tied, base.Name("embed_tokens.weight"))
+	d.makeLogits(top, "lm_head", m.tied, base.Name("embed_tokens.weight"), m.pad...)
 	return d
 }
 

@@ -17,7 +17,7 @@ func newSmolLM3(b *Builder) Network {
 	m := llamaLike(b, Sizes{KVHeads: 4})
 	m.tied = s.Bool("tie_word_embeddings", true)
 	m.linear = s.biased("mlp_bias")
-	m.bias = s.attentionBias(false)
+	m.bias, m.pad = s.attentionBias(false), []int{128004}
 	every, rotated := s.SizeOr("no_rope_layer_interval", 4), s.Floats("no_rope_layers")
 	if rotated != nil && len(rotated) < m.Layers {
 		s.Fail("no_rope_layers", "has %d numbers, want one for each of %d layers", len(rotated), m.Layers)

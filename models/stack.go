@@ -160,8 +160,8 @@ func (s *stack) Head() *TaskHead {
 // makeLogits adds the map to logits, of the given name, unless it is tied to the embeddings, whose full
 // name is given: the stack then has it already. The files of a bare model, such as many
 // text-embedding models, have no map to logits. Those of a classifier of texts have score, which reads
-// the state of the last token.
-func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string) {
+// the state of the last token; pad is the family's pad_token_id if the settings have none.
+func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string, pad ...int) {
 	switch {
 	case b.Has("score.weight"):
 		labels := b.Config.Labels()
@@ -169,7 +169,7 @@ func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string
 		s.logits = nil
 		s.head = &TaskHead{
 			Task: TextClasses, Labels: labels, Layer: b.Matrix("score", s.sizes.Width, len(labels)),
-			Pool: pooling("lasttoken"), Padding: padding(b.Config),
+			Pool: pooling("lasttoken"), Padding: padding(b.Config, pad),
 		}
 	case tied:
 		b.Tied(b.Name(name+".weight"), embeddings)
@@ -180,18 +180,15 @@ func (s *stack) makeLogits(b *Builder, name string, tied bool, embeddings string
 	}
 }
 
-// padding returns the pad_token_id of a decoder, or nothing. null means that there is none; a file without it has that of
-// its family.
-//
-// Source: the configuration classes of transformers.
-func padding(s *Settings) []int {
-	usual, given := map[string]int{
-		"gemma": 0, "gemma2": 0, "gemma3_text": 0, "olmo2": 1, "olmo3": 1, "phi3": 32000, "smollm3": 128004,
-	}[s.Text("model_type", "")]
-	if s.null("pad_token_id") || !given && !s.Has("pad_token_id") {
+// padding returns the pad_token_id of a decoder, or nothing: null means that there is none.
+func padding(s *Settings, usual []int) []int {
+	switch {
+	case s.null("pad_token_id"):
 		return nil
+	case s.Has("pad_token_id"):
+		return []int{s.Int("pad_token_id", 0)}
 	}
-	return []int{s.Int("pad_token_id", usual)}
+	return usual
 }
 
 // bothWays rejects settings that add causal attention or cross-attention to an encoder.
