@@ -247,7 +247,7 @@ func (b *Builder) Linear(name string, in, out int) *nn.Linear {
 // Transposed is Linear for a weight that the file stores transposed: [in out].
 func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 	bias := b.Tensor(name+".bias", out)
-	l := b.matrix(name+".weight", true, in, out)
+	l := b.matrices(name, true, in, out)[0]
 	l.Bias = bias
 	return l
 }
@@ -255,50 +255,57 @@ func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 // Matrix is Linear without a bias. Unless Options.Trainable is set, Linear.Packed has the weights and
 // Linear.Weight is nil, here and in the maps of MultiHead.
 func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
-	return b.matrix(name+".weight", false, in, out)
+	return b.matrices(name, false, in, out)[0]
 }
 
-// matrix returns a map from in to out features whose weight is the named tensor, without a weight
-// in the first call of a Family.New.
-func (b *Builder) matrix(name string, transposed bool, in, out int) *nn.Linear {
-	shape := []int{out, in}
+// matrices returns maps without a bias whose weights are consecutive rows, or columns if they are transposed, of one
+// tensor, name.weight. In the first call of a Family.New, they have no weights.
+func (b *Builder) matrices(name string, transposed bool, in int, outs ...int) []*nn.Linear {
+	maps, weights := make([]*nn.Linear, len(outs)), make([]*tensor.Tensor, len(outs))
+	for i := range outs {
+		maps[i] = new(nn.Linear)
+	}
+	shape := []int{sum(outs), in}
 	if transposed {
 		slices.Reverse(shape)
 	}
-	switch {
+	switch name += ".weight"; {
 	case !b.want(name, shape...) || b.plan:
-		return new(nn.Linear)
-	case b.packed():
-		return &nn.Linear{Packed: b.pack(name, transposed, in, out)[0]}
+		return maps
+	case b.packed() && in > 0 && slices.Min(outs) > 0: // a layer without heads is not packed
+		for i, w := range b.pack(name, transposed, in, outs...) {
+			maps[i].Packed = w
+		}
+		return maps
 	case b.rng != nil:
 		b.Fail("tensor %s has no initial value", quote.Text(b.prefix+name))
 	}
-	l := nn.ZeroLinear(in, out, false, nil)
-	b.entry(name, transposed, l.Weight)
-	return l
+	for i, out := range outs {
+		maps[i] = nn.ZeroLinear(in, out, false, nil)
+		weights[i] = maps[i].Weight
+	}
+	b.entry(name, transposed, weights...)
+	return maps
 }
 
-// matrices returns maps without a bias whose weights are consecutive rows of one tensor, name.weight.
-func (b *Builder) matrices(name string, in int, outs ...int) []*nn.Linear {
-	maps, sum := make([]*nn.Linear, len(outs)), 0
+// biases gives maps their parts of one tensor, name.bias.
+func (b *Builder) biases(name string, maps []*nn.Linear, outs ...int) {
+	if name += ".bias"; !b.want(name, sum(outs)) || b.plan {
+		return
+	}
+	var parts []*tensor.Tensor
 	for i, out := range outs {
-		maps[i], sum = new(nn.Linear), sum+out
+		maps[i].Bias = tensor.Zeros(out).Param()
+		parts = append(parts, maps[i].Bias)
 	}
-	switch name += ".weight"; {
-	case !b.want(name, sum, in) || b.plan:
-	case b.packed():
-		for i, w := range b.pack(name, false, in, outs...) {
-			maps[i].Packed = w
-		}
-	default:
-		var weights []*tensor.Tensor
-		for i, out := range outs {
-			maps[i] = nn.ZeroLinear(in, out, false, nil)
-			weights = append(weights, maps[i].Weight)
-		}
-		b.entry(name, false, weights...)
+	b.entry(name, false, parts...)
+}
+
+func sum(all []int) (n int) {
+	for _, x := range all {
+		n += x
 	}
-	return maps
+	return n
 }
 
 // gain returns a LayerNorm without a shift: name.weight.
@@ -360,111 +367,48 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if b.rng != nil {
 		return b.drawHeads(c, maps)
 	}
-	parts := maps.parts(c)
-	if !b.wantHeads(parts, maps) {
+	missing := b.misfits()
+	linear := b.headMaps(c, maps)
+	if b.misfits() > missing {
 		return none
 	}
-	m, err := b.emptyHeads(c)
+	c.Init = func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) }
+	m, err := attn.NewMultiHead(c, nil)
 	if err != nil {
 		b.Fail("%w", err)
 		return none
 	}
-	if !b.plan {
-		for _, p := range parts {
-			b.readHeads(m, p, maps)
-		}
-	}
+	m.Q, m.K, m.V, m.Out = linear[0], linear[1], linear[2], linear[3]
 	return m
 }
 
-// headPart is a tensor of an attention layer in the file: a map, or those of queries, keys and values.
-type headPart struct {
-	name string
-	in   int
-	outs []int // by map
-	maps []attn.Projections
-	bias bool
+// misfits returns the number of errors of tensors.
+func (b *Builder) misfits() int {
+	return len(b.wrong) + len(b.mismatch.Missing) + len(b.mismatch.Misshapen)
 }
 
-// out is the number of rows of a tensor.
-func (p headPart) out() (sum int) {
-	for _, n := range p.outs {
-		sum += n
-	}
-	return sum
-}
-
-// parts returns the tensors of a layer.
-func (m Maps) parts(c attn.MultiHeadConfig) []headPart {
+// headMaps returns the maps of queries, keys, values and outputs.
+func (b *Builder) headMaps(c attn.MultiHeadConfig, maps Maps) []*nn.Linear {
 	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
-	one := func(name string, in, out int, which attn.Projections) headPart {
-		return headPart{name, in, []int{out}, []attn.Projections{which}, c.Bias&which != 0}
-	}
-	out := one(m.Out, q, c.Width, attn.Out)
-	if m.QKV != "" {
-		which := []attn.Projections{attn.Query, attn.Key, attn.Value}
-		return []headPart{{m.QKV, c.Width, []int{q, kv, kv}, which, c.Bias&attn.Query != 0}, out}
-	}
-	return []headPart{one(m.Q, c.Width, q, attn.Query), one(m.K, c.Width, kv, attn.Key), one(m.V, c.Width, kv, attn.Value), out}
-}
-
-// wantHeads checks the tensors of a layer and reports whether all fit.
-func (b *Builder) wantHeads(parts []headPart, maps Maps) bool {
-	fits := true
-	for _, p := range parts {
-		shape := []int{p.out(), p.in}
-		if maps.Transposed {
-			slices.Reverse(shape)
+	read := func(name string, which attn.Projections, in int, outs ...int) []*nn.Linear {
+		linear := b.matrices(name, maps.Transposed, in, outs...)
+		if c.Bias&which != 0 {
+			b.biases(name, linear, outs...)
 		}
-		fits = b.want(p.name+".weight", shape...) && fits
-		if p.bias {
-			fits = b.want(p.name+".bias", p.out()) && fits
-		}
+		return linear
 	}
-	return fits
-}
-
-// packsHeads reports whether the maps of a layer are packed, which those of a layer without heads are not.
-func (b *Builder) packsHeads(c attn.MultiHeadConfig) bool { return b.packed() && c.Heads > 0 }
-
-// emptyHeads returns a layer to read into, in the first call of a Family.New one without tensors.
-func (b *Builder) emptyHeads(c attn.MultiHeadConfig) (*attn.MultiHead, error) {
-	if c.Init = nn.ZeroLinear; b.plan || b.packsHeads(c) {
-		c.Init = func(_, out int, bias bool, _ *rand.Rand) *nn.Linear {
-			return &nn.Linear{Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
-		}
-	}
-	if b.plan {
-		c.Bias = attn.NoProjection
-	}
-	return attn.NewMultiHead(c, nil)
-}
-
-// readHeads registers or packs the maps of a tensor.
-func (b *Builder) readHeads(m *attn.MultiHead, p headPart, maps Maps) {
-	all := map[attn.Projections]*nn.Linear{attn.Query: m.Q, attn.Key: m.K, attn.Value: m.V, attn.Out: m.Out}
-	var linear []*nn.Linear
-	var weights, biases []*tensor.Tensor
-	for _, which := range p.maps {
-		l := all[which]
-		linear, weights, biases = append(linear, l), append(weights, l.Weight), append(biases, l.Bias)
+	if maps.QKV == "" {
+		return slices.Concat(read(maps.Q, attn.Query, c.Width, q), read(maps.K, attn.Key, c.Width, kv),
+			read(maps.V, attn.Value, c.Width, kv), read(maps.Out, attn.Out, q, c.Width))
 	}
 	begin := len(b.dict)
-	if b.packsHeads(m.Config()) {
-		for i, w := range b.pack(p.name+".weight", maps.Transposed, p.in, p.outs...) {
-			linear[i].Packed = w
-		}
-	} else {
-		b.entry(p.name+".weight", maps.Transposed, weights...)
-	}
-	if p.bias {
-		b.entry(p.name+".bias", false, biases...)
-	}
-	if maps.ByHead && len(linear) > 1 {
-		for i := range b.dict[begin:] {
-			b.dict[begin+i].Interleaved = m.Config().Heads
+	linear := read(maps.QKV, attn.Query, c.Width, q, kv, kv)
+	for i := range b.dict[begin:] {
+		if maps.ByHead {
+			b.dict[begin+i].Interleaved = c.Heads
 		}
 	}
+	return append(linear, read(maps.Out, attn.Out, q, c.Width)...)
 }
 
 // drawHeads is MultiHead for a new model.

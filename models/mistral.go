@@ -9,7 +9,7 @@ func newMistral(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{})
 	if window := s.SizeOr("sliding_window", 4096); !s.null("sliding_window") {
-		m.slide(window, everyBlock)
+		m.slide(window, nil)
 	}
 	return m.build(b.Within("model"), b)
 }

@@ -19,8 +19,9 @@ var mixtralFamily = Family{
 func newMixtral(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{KVHeads: 8})
-	m.norm, m.base = s.rmsNorm(1e-5), 1e6
-	m.slide(s.SizeOr("sliding_window", 0), everyBlock)
+	m.norm = s.rmsNorm(1e-5)
+	m.rope(b, 1e6, false)
+	m.slide(s.SizeOr("sliding_window", 0), nil)
 	s.Only("pretraining_tp", 1)
 	experts, top := b.expertsOf("num_local_experts", 2)
 	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {

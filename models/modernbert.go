@@ -37,7 +37,13 @@ func newModernBERT(b *Builder) Network {
 		return b.gain(name, z.Width, eps)
 	}
 	every, window := s.SizeOr("global_attn_every_n_layers", 3), oddWindow(s.SizeOr("local_attention", 128))
-	slides := slides(s, z.Layers, func(i int) bool { return i%every != 0 })
+	usual := func(i int) bool { return i%every != 0 }
+	slides := slides(s, z.Layers, usual)
+	for i := range z.Layers {
+		if s.Has("global_attn_every_n_layers") && slides(i) != usual(i) { // which transformers 4 goes by
+			s.Fail("layer_types", "of layer %d differs from global_attn_every_n_layers, want one of them", i)
+		}
+	}
 	s.Only("rope_scaling")
 	fullBase, localBase := s.base("global_rope_theta", 160000), s.base("local_rope_theta", 10000)
 	if s.null("local_rope_theta") {
@@ -63,7 +69,7 @@ func newModernBERT(b *Builder) Network {
 		}
 		p.self = at.MultiHead(c, Maps{QKV: "attn.Wqkv", Out: "attn.Wo"})
 		p.ffNorm = norm(at, "mlp_norm")
-		gates := at.matrices("mlp.Wi", z.Width, z.Hidden, z.Hidden)
+		gates := at.matrices("mlp.Wi", false, z.Width, z.Hidden, z.Hidden)
 		p.ff = &GatedFeedForward{Gate: gates[0], Up: gates[1], Down: at.Matrix("mlp.Wo", z.Hidden, z.Width), Activation: act}
 		e.blocks = append(e.blocks, p)
 	}

@@ -1,7 +1,5 @@
 package models
 
-import "github.com/attn-go/attn"
-
 // phi3Family is Phi-3, Phi-3.5 and Phi-4: Llama with fused maps, and rotary positions that may leave a part of each head
 // as it is.
 //
@@ -26,14 +24,13 @@ func newPhi3(b *Builder) Network {
 	if m.bias != 0 {
 		s.Fail("attention_bias", "is true, want false")
 	}
-	m.slide(s.SizeOr("sliding_window", 0), everyBlock)
-	position, tokens := rope(b, m.Sizes, m.base, true)
-	m.Positions, m.position = tokens, func(int) attn.Position { return position }
+	m.slide(s.SizeOr("sliding_window", 0), nil)
+	m.rope(b, 10000, true)
 	return m.build(b.Within("model"), b)
 }
 
 // phi3FeedForward has the gates and what they gate in one tensor.
 func phi3FeedForward(m *rotaryDecoder, b *Builder, _ int) Layer {
-	both := b.matrices("mlp.gate_up_proj", m.Width, m.Hidden, m.Hidden)
+	both := b.matrices("mlp.gate_up_proj", false, m.Width, m.Hidden, m.Hidden)
 	return &GatedFeedForward{Gate: both[0], Up: both[1], Down: b.Matrix("mlp.down_proj", m.Hidden, m.Width), Activation: m.activation}
 }

@@ -17,8 +17,7 @@ import (
 // place: a function that makes a part, or the names of its tensors.
 type rotaryDecoder struct {
 	Sizes
-	position func(block int) attn.Position // nil means that config.json has one for all blocks
-	base     float64                       // … whose default base is this one
+	position func(block int) attn.Position // nil means that of rope, with a base of 10,000
 	windows  []int                         // for each block, keys that a query attends to, 0 for all; nil for all of them
 
 	norm        func(b *Builder, name string, width int) nn.Norm // makes a norm
@@ -129,7 +128,6 @@ func llamaLike(b *Builder, usual Sizes) rotaryDecoder {
 func newRotary(b *Builder, usual Sizes) rotaryDecoder {
 	return rotaryDecoder{
 		Sizes:       rotarySizes(b, usual),
-		base:        10000,
 		norms:       normsBefore,
 		maps:        Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"},
 		linear:      (*Builder).Matrix,
@@ -148,8 +146,7 @@ func (s *Settings) attentionBias(usual bool) attn.Projections {
 // build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m *rotaryDecoder) build(base, top *Builder) Network {
 	if m.position == nil {
-		position, tokens := rope(base, m.Sizes, m.base, false)
-		m.position, m.Positions = func(int) attn.Position { return position }, tokens
+		m.rope(base, 10000, false)
 	}
 	z := m.Sizes
 	d := &stack{
@@ -226,6 +223,13 @@ func (m *rotaryDecoder) gated(b *Builder, _ int) Layer {
 	}
 }
 
+// rope gives all blocks the same rotary positions; theta is the default base. partial says that a part of each head may be
+// rotated.
+func (m *rotaryDecoder) rope(b *Builder, theta float64, partial bool) {
+	position, tokens := rope(b, m.Sizes, theta, partial)
+	m.Positions, m.position = tokens, func(int) attn.Position { return position }
+}
+
 // twoRopes gives the blocks with a sliding window other rotary positions than those with full attention.
 func (m *rotaryDecoder) twoRopes(b *Builder, fullBase, localBase float64) {
 	full, local, tokens := twoRopes(b, m.Sizes, fullBase, localBase)
@@ -237,18 +241,15 @@ func (m *rotaryDecoder) twoRopes(b *Builder, fullBase, localBase float64) {
 	}
 }
 
-// slide gives blocks a sliding window.
+// slide gives blocks a sliding window, all of them if slides is nil.
 func (m *rotaryDecoder) slide(window int, slides func(block int) bool) {
 	m.windows = make([]int, m.Layers)
 	for i := range m.windows {
-		if slides(i) {
+		if slides == nil || slides(i) {
 			m.windows[i] = window
 		}
 	}
 }
-
-// everyBlock is for slide.
-func everyBlock(int) bool { return true }
 
 // slides returns which blocks have a sliding window, according to layer_types or, if that is
 // absent, to usual.

@@ -30,10 +30,11 @@ func newSmolLM3(b *Builder) Network {
 		return (i+1)%every != 0
 	}
 	m.slideIfUsed(s, func(i int) bool { return !positions(i) })
-	position, tokens := rope(b, m.Sizes, 2e6, false)
-	m.Positions, m.position = tokens, func(i int) attn.Position {
+	m.rope(b, 2e6, false)
+	rope := m.position
+	m.position = func(i int) attn.Position {
 		if positions(i) {
-			return position
+			return rope(i)
 		}
 		return nil
 	}

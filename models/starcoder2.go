@@ -34,6 +34,6 @@ func newStarCoder2(b *Builder) Network {
 	if s.Bool("use_bias", true) {
 		m.linear, m.bias = (*Builder).Linear, attn.AllProjections
 	}
-	m.slide(s.SizeOr("sliding_window", 0), everyBlock)
+	m.slide(s.SizeOr("sliding_window", 0), nil)
 	return m.build(b.Within("model"), b)
 }

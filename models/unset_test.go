@@ -113,6 +113,7 @@ func TestSettingsOfDoubtfulMeaning(t *testing.T) {
 		{"decoders/olmo3", map[string]any{"rope_parameters": nil, "rope_theta": 10000}, "rope_theta is 10000, want 500000 or none"},
 		{"decoders/gemma3", map[string]any{"rope_parameters": nil, "rope_scaling": map[string]any{"type": "linear", "factor": 2}}, `rope_scaling.type is "linear", want "default" or none`},
 		{"modernbert", map[string]any{"rope_parameters": nil, "rope_scaling": map[string]any{"rope_type": "linear", "factor": 2}}, "rope_scaling is"},
+		{"modernbert", map[string]any{"global_attn_every_n_layers": 2}, "layer_types of layer 2 differs from global_attn_every_n_layers"},
 		{"bert", map[string]any{"position_embedding_type": nil}, `position_embedding_type is null, want "absolute" or none`},
 		{"seq2seq/mt5", map[string]any{"scale_decoder_outputs": true}, "scale_decoder_outputs is true, want false or none"},
 		{"seq2seq/mt5", map[string]any{"transformers_version": "4.57.3"}, "tie_word_embeddings is true, want false in a file from transformers 4"},
