@@ -45,6 +45,10 @@ type Classifier struct {
 // Differs: sentence-transformers uses yes and no for every decoder without a LogitScore.
 func NewClassifier(m *Model, answers ...string) (*Classifier, error) {
 	head := m.Head()
+	if list, err := readModules(m.Dir); m.Dir != "" && err == nil && isEmbedder(list) && (head == nil || head.Task != TextClasses) {
+		return nil, &FormatError{m.Dir, errors.New("is a bi-encoder, which maps a text to a vector, want a cross-encoder, " +
+			"or LoadEmbedder and attn embed for vectors")}
+	}
 	if head == nil {
 		return nil, &FormatError{m.Dir, fmt.Errorf("has no head, want a head for the %s", TextClasses)}
 	}
@@ -94,7 +98,7 @@ func (c *Classifier) readPipeline() error {
 		return nil
 	case err != nil:
 		return err
-	case len(modules) > 1 && modules[1].kind() == "Pooling": // an embedder, whose files do not concern the head
+	case isEmbedder(modules): // whose files do not concern the head
 		return nil
 	case len(modules) == 0 || modules[0].Path != "" || modules[0].kind() != "Transformer",
 		len(modules) > 1 && (task != writesText || !isScore(modules)):
@@ -109,6 +113,9 @@ func (c *Classifier) readPipeline() error {
 }
 
 var errOtherModules = errors.New("has other modules, want a Transformer and, for a decoder, a LogitScore")
+
+// isEmbedder reports whether modules are those of an Embedder.
+func isEmbedder(list []module) bool { return len(list) > 1 && list[1].kind() == "Pooling" }
 
 // isScore reports whether modules are a transformer and a LogitScore.
 func isScore(list []module) bool {

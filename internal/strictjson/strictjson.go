@@ -31,6 +31,33 @@ func Unmarshal(data []byte, v any) error { return unmarshal(data, v, true) }
 // Lenient is Unmarshal, but ignores fields that v does not have.
 func Lenient(data []byte, v any) error { return unmarshal(data, v, false) }
 
+// Request is Unmarshal for text that a user sent. A field that is there twice, of which package json takes the last, is an
+// error, as is null in an array, which package json takes for "" or 0.
+func Request(data []byte, v any) error {
+	if err := Unmarshal(data, v); err != nil {
+		return err
+	}
+	var err error
+	walk(data, func(open []level, token json.Token, isKey bool, _ int64) bool {
+		if len(open) == 0 {
+			return true
+		}
+		in := &open[len(open)-1]
+		switch {
+		case isKey:
+			key := strings.ToLower(token.(string)) // package json ignores case
+			if in.keys[key] {
+				err = fmt.Errorf("has the field %s twice", quote.Text(token.(string)))
+			}
+			in.keys[key] = true
+		case in.array && token == nil:
+			err = fmt.Errorf("element %s is null", quote.Text(path(open)))
+		}
+		return err == nil
+	})
+	return err
+}
+
 func unmarshal(data []byte, v any, strict bool) error {
 	if err := Characters(data); err != nil {
 		return err
@@ -175,53 +202,71 @@ func explain(data []byte, err *json.UnmarshalTypeError) error {
 	return fmt.Errorf("%s %s where %s is wanted", what, described(token, err.Type), wanted(err.Type))
 }
 
-// find returns the path of the value in data whose first token ends at an offset, and that token.
-func find(data []byte, offset int64) (string, json.Token) {
+// level is an array or an object that a token is in.
+type level struct {
+	key   string // of the current value of an object
+	keys  map[string]bool
+	n     int // number of values or, in an object, of keys and values so far
+	array bool
+}
+
+// path returns the path of the current value of the innermost level.
+func path(open []level) string {
+	var b strings.Builder
+	for _, l := range open {
+		switch {
+		case l.array:
+			fmt.Fprintf(&b, "[%d]", l.n)
+		case b.Len() > 0:
+			b.WriteString("." + l.key)
+		default:
+			b.WriteString(l.key)
+		}
+	}
+	return b.String()
+}
+
+// walk calls a function with each token of a JSON value, the levels that it is in, whether it is a key, and the offset of
+// its end, until the function returns false.
+func walk(data []byte, visit func(open []level, token json.Token, isKey bool, end int64) bool) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	type level struct {
-		key   string
-		n     int // number of values or, in an object, of keys and values so far
-		array bool
-	}
 	var open []level
-	path := func() string {
-		var b strings.Builder
-		for _, l := range open {
-			switch {
-			case l.array:
-				fmt.Fprintf(&b, "[%d]", l.n)
-			case b.Len() > 0:
-				b.WriteString("." + l.key)
-			default:
-				b.WriteString(l.key)
-			}
-		}
-		return b.String()
-	}
 	for {
 		token, err := d.Token()
-		if err != nil { // not reached: all of data has been decoded before
-			return path(), nil
+		if err != nil { // the end: all of data has been decoded before
+			return
 		}
-		if d.InputOffset() >= offset {
-			return path(), token
+		closes := token == json.Delim('}') || token == json.Delim(']')
+		key, isKey := token.(string)
+		isKey = isKey && len(open) > 0 && !open[len(open)-1].array && open[len(open)-1].n%2 == 0
+		if !visit(open, token, isKey, d.InputOffset()) {
+			return
 		}
 		if token == json.Delim('{') || token == json.Delim('[') {
-			open = append(open, level{array: token == json.Delim('[')})
+			open = append(open, level{array: token == json.Delim('['), keys: map[string]bool{}})
 			continue
 		}
-		if token == json.Delim('}') || token == json.Delim(']') {
+		if closes {
 			open = open[:len(open)-1]
 		}
 		if len(open) > 0 {
 			in := &open[len(open)-1]
-			if key, ok := token.(string); ok && !in.array && in.n%2 == 0 {
+			if isKey {
 				in.key = key
 			}
 			in.n++
 		}
 	}
+}
+
+// find returns the path of the value in data whose first token ends at an offset, and that token.
+func find(data []byte, offset int64) (at string, found json.Token) {
+	walk(data, func(open []level, token json.Token, _ bool, end int64) bool {
+		at, found = path(open), token
+		return end < offset
+	})
+	return at, found
 }
 
 // described describes a token found in place of a value of type t.

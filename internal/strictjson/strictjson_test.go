@@ -151,3 +151,33 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 }
+
+// A request has no field twice, and no null in a list, both of which package json accepts.
+func TestRequest(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"inner": {"width": 1, "names": ["a", ""]}, "arch": "b", "more": [{"width": 1}, {"width": 2}]}`: "",
+		`{"inner": {"rate": null}}`:                                 "",
+		`{"arch": "a", "arch": "b"}`:                                `has the field "arch" twice`,
+		`{"arch": "a", "Arch": "b"}`:                                `has the field "Arch" twice`,
+		`{"inner": {"width": 1, "seed": 2, "width": 1}}`:            `has the field "width" twice`,
+		`{"more": [{"width": 1}, {"width": 2, "width": 3}]}`:        `has the field "width" twice`,
+		`{"inner": {"names": ["a", null]}}`:                         `element "inner.names[1]" is null`,
+		`{"more": [null]}`:                                          `element "more[0]" is null`,
+		`{"arch": "\ud83d"}`:                                        "has half of a surrogate pair at line 1, column 11",
+		`{"arch": 1}`:                                               `field "arch" has a number where a string is wanted`,
+		`{"note": 1}`:                                               `unknown field "note"`,
+		`{"by": {"x": {"width": 1}, "y": {"width": 1, "seed": 1}}}`: "",
+	} {
+		err := Request([]byte(text), new(outer))
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%s: error %v, want %s", text, err, want)
+		}
+	}
+	var list []string
+	if err := Request([]byte(`["a", null]`), &list); err == nil || err.Error() != `element "[1]" is null` {
+		t.Errorf("error %v", err)
+	}
+	if err := Request([]byte(`null`), &list); err != nil {
+		t.Errorf("error %v", err)
+	}
+}

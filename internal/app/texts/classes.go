@@ -28,8 +28,12 @@ func Classes(c *models.Classifier, pairs bool) filter.Filter[Class] {
 			return [][]string{{l.Text}}, nil
 		}
 		var pair []string
-		if err := strictjson.Unmarshal([]byte(l.Text), &pair); err != nil || len(pair) != 2 {
-			return nil, errors.New(`want a JSON array of two texts, such as ["a question", "a passage"]`)
+		err := strictjson.Request([]byte(l.Text), &pair)
+		if err == nil && len(pair) != 2 {
+			err = fmt.Errorf("has %d texts", len(pair))
+		}
+		if err != nil {
+			return nil, fmt.Errorf(`want a JSON array of two texts, such as ["a question", "a passage"]: %w`, err)
 		}
 		return [][]string{pair}, nil
 	}, func(l *filter.Line[Class], logits [][]float32, _ bool) {
@@ -68,8 +72,13 @@ func Ranks(c *models.Classifier) (filter.Filter[[]Ranked], error) {
 			Query *string  `json:"query"`
 			Texts []string `json:"texts"`
 		}
-		if err := strictjson.Unmarshal([]byte(l.Text), &line); err != nil || line.Query == nil || line.Texts == nil {
-			return nil, errors.New(`want a JSON object such as {"query": "a question", "texts": ["a passage", "another"]}`)
+		err = strictjson.Request([]byte(l.Text), &line)
+		if err == nil && (line.Query == nil || line.Texts == nil) {
+			err = errors.New("has no query or no texts")
+		}
+		if err != nil {
+			const want = `{"query": "a question", "texts": ["a passage", "another"]}`
+			return nil, fmt.Errorf("want a JSON object such as %s: %w", want, err)
 		}
 		for _, text := range line.Texts {
 			all = append(all, []string{*line.Query, text})

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,8 +154,11 @@ func (s *Server) record(r *http.Request) (any, error) {
 		io.CopyN(io.Discard, r.Body, maxDrained)
 		return nil, refused(http.StatusRequestEntityTooLarge, "the request is too long, want at most %d bytes", maxBody)
 	}
-	if err != nil || strictjson.Unmarshal(body, &ask) != nil || ask == nil {
-		return nil, refused(http.StatusBadRequest, "want one object with source and target")
+	if err == nil {
+		err = strictjson.Request(body, &ask)
+	}
+	if err != nil || ask == nil {
+		return nil, refused(http.StatusBadRequest, "want one object with source and target: %v", cmp.Or(err, errors.New("is null")))
 	}
 	if ask.Model < 0 || ask.Model >= len(models) {
 		return nil, refused(http.StatusBadRequest, "there is no model %d, want 0 to %d", ask.Model, len(models)-1)
