@@ -150,7 +150,7 @@ func (o *Options) score() Score {
 // check panics unless the options fit the sizes. Every call uses it, in training and in
 // inference.
 func (c *call) check() {
-	op, o := c.op, c.o
+	op, o := c.op, &c.o
 	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
 	if p := o.Format; p != 0 && !validFormat(p) {
 		badValue(op, "format", p.String(), wantFormat)

@@ -42,7 +42,7 @@ func wantNoRecord(op string, t *tensor.Tape) {
 
 // resolve completes the sizes and options of a call whose queries attend to the cache.
 func (c *Cache) resolve(d *call) {
-	op, o := d.op, d.o
+	op, o := d.op, &d.o
 	if c.config.Score != nil {
 		if o.Score != nil {
 			badValue(op, "score", fmt.Sprintf("a %T", o.Score), "nil: the cache uses the score of its CacheConfig")

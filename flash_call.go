@@ -13,8 +13,7 @@ import (
 type call struct {
 	flash.Attention
 	op   string
-	o    *Options // own, unless the call is a copy
-	own  Options
+	o    Options
 	q    heads
 	kv   KV
 	form Form
@@ -28,8 +27,7 @@ type call struct {
 // newCall resolves the sizes of a call. The heads may have any layout. A cache adds its score,
 // mask and lengths to the options.
 func newCall(op string, q heads, kv KV, o *Options) *call {
-	c := &call{op: op, own: *o, q: q, kv: kv}
-	c.o = &c.own
+	c := &call{op: op, o: *o, q: q, kv: kv}
 	c.B, c.H, c.Lq, c.Lk, c.Extra = q.batches(), q.count, q.length(), kv.Len(), kv.extra
 	c.QueryLens, c.KeyLens, c.Layer = o.QueryLens, o.KeyLens, o.Layer
 	if kv.cache != nil {
@@ -48,11 +46,10 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 	if t.Recording() {
 		c.kv = c.kv.dense(t)
 	}
-	o := c.o
-	var replay *call
+	o := &c.o
+	var again *replay
 	if o.Inspect != nil {
-		undescribed := *c
-		replay = &undescribed
+		again = c.replay()
 	}
 	c.describe(t)
 	o.begin(c.Sizes)
@@ -66,7 +63,7 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 	}
 	if o.Inspect != nil {
 		p := c.parts(last)
-		p.Weights, p.RetainedBytes = replay.oneHead()
+		p.Weights, p.RetainedBytes = again.weights, again.bytes()
 		o.Inspect(o.Layer, p)
 	}
 	return gated(t, c.out, o.Gates), y
@@ -75,7 +72,7 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 // describe completes the description that the tiles read: the parameters of the changes, and the
 // queries and keys as the score maps them.
 func (c *call) describe(t *tensor.Tape) {
-	o := c.o
+	o := &c.o
 	c.Rounded = cmp.Or(o.Format, t.Format()) == tensor.BFloat16
 	c.Context, c.Mask = t.Context(), o.Mask.rules
 	for i, change := range o.changes(c.Sizes) {
@@ -184,7 +181,7 @@ func (c *call) grads(t *tensor.Tape) *flash.Grads {
 
 // makeResults allocates the results and the memory that the backward pass reads.
 func (c *call) makeResults(t *tensor.Tape) {
-	o, rows := c.o, c.B*c.H*c.Lq
+	o, rows := &c.o, c.B*c.H*c.Lq
 	c.out = c.q.like(t, c.EV)
 	c.Results = flash.Results{
 		Out: c.out.in(c.out.x.Data()), Row: o.rowObserver(), Shift: t.Floats(rows), Inverse: t.Floats(rows),

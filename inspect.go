@@ -115,38 +115,53 @@ func valueNorms(v, w *tensor.Tensor, heads int) *tensor.Tensor {
 	return tensor.New(out, batch, heads, lk)
 }
 
-// oneHead returns a function that computes the weights of one head of a call before describe, and
-// the number of bytes that the function retains.
-func (c *call) oneHead() (weights func(b, h int) []float32, retained int) {
-	q, kv := c.q, c.kv
-	retained = 4 * q.x.Len()
-	switch {
-	case kv.cache != nil: // the cache may grow, its fork does not
-		c.kv.cache = kv.cache.Fork()
-		retained += 4 * c.B * c.G * c.Lq * (kv.cache.shape.E + c.EV) // the positions appended with the queries
-	default:
-		if kv.keys.x != q.x { // otherwise one map has computed both
-			retained += 4 * kv.keys.x.Len()
+// A replay computes the weights of a head of a call again, from its operands before describe.
+type replay struct {
+	op        string
+	q         heads
+	kv        KV
+	o         Options // without callbacks, which must not be retained
+	threeAxes bool
+}
+
+func (c *call) replay() *replay {
+	r := &replay{c.op, c.q, c.kv, c.o, c.ThreeAxes}
+	r.o.Weights, r.o.LogSumExp, r.o.Inspect, r.o.Gates, r.o.Dropout, r.o.Observers = false, false, nil, nil, 0, nil
+	if cache := c.kv.cache; cache != nil {
+		r.kv.cache = cache.Fork() // the cache may grow
+		if cache.config.Score != nil {
+			r.o.Score = nil // the cache adds its own
 		}
-		// Weights do not depend on values. The keys take their place, so that the values are not
-		// retained.
-		c.kv.values, c.EV = kv.keys, kv.keys.size
 	}
-	// The options are stripped now: callbacks must not be retained.
-	o := *c.o
-	o.Weights, o.LogSumExp, o.Inspect, o.Gates, o.Dropout, o.Observers = false, false, nil, nil, 0, nil
-	c.o, c.own = nil, Options{}
-	return func(b, h int) []float32 {
-		if b < 0 || b >= c.B || h < 0 || h >= c.H {
-			want := fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B)
-			badValue(c.op, "head", fmt.Sprintf("%d of sequence %d", h, b), want)
-		}
-		one, only, again, stripped := &headWeights{batch: b, head: h}, b*c.H+h, *c, o
-		stripped.Observers = []Observer{one}
-		again.o, again.Only = &stripped, &only
-		again.attend(nil, nil)
-		return one.weights
-	}, retained
+	r.kv.values = r.kv.keys // weights do not depend on values, which are not retained
+	return r
+}
+
+// weights returns the weights [Lq Lk] of a head.
+func (r *replay) weights(b, h int) []float32 {
+	one := &headWeights{batch: b, head: h}
+	o := r.o
+	o.Observers = []Observer{one}
+	c := newCall(r.op, r.q, r.kv, &o)
+	if b < 0 || b >= c.B || h < 0 || h >= c.H {
+		badValue(r.op, "head", fmt.Sprintf("%d of sequence %d", h, b), fmt.Sprintf("less than %d, of a sequence less than %d", c.H, c.B))
+	}
+	only := b*c.H + h
+	c.ThreeAxes, c.Only = r.threeAxes, &only
+	c.attend(nil, nil)
+	return one.weights
+}
+
+// bytes returns the memory of the queries and keys that r retains.
+func (r *replay) bytes() int {
+	n := r.q.x.Len()
+	switch cache := r.kv.cache; {
+	case cache != nil: // the positions appended with the queries
+		n += r.q.batches() * r.q.length() * cache.shape.G * (cache.shape.E + cache.shape.EV)
+	case r.kv.keys.x != r.q.x: // otherwise one map has computed both
+		n += r.kv.keys.x.Len()
+	}
+	return 4 * n
 }
 
 // headWeights stores the weights of one head. Its sizes are those of the whole call, so that
