@@ -215,7 +215,6 @@ func (c *Cache) append(k, v heads, lens []int) {
 		c.seqs[b].roll(&c.config)
 		c.seqs[b].grow(s, count(lens, b, length))
 	}
-	keys, values := k.x.Data(), v.x.Data()
 	n := len(starts) * length
 	par.For(n, par.Chunk(n, s.G*(s.E+s.EV)), func(lo, hi int) {
 		for z := lo; z < hi; z++ {
@@ -225,7 +224,7 @@ func (c *Cache) append(k, v heads, lens []int) {
 				continue
 			}
 			c.seqs[b].pages[at/flash.BlockKeys].Put(at%flash.BlockKeys,
-				keys[k.at+b*k.batch+i*k.row:], k.head, values[v.at+b*v.batch+i*v.row:], v.head)
+				k.Data[b*k.Batch+i*k.Row:], k.Head, v.Data[b*v.Batch+i*v.Row:], v.Head)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func (c *call) compare(t *tensor.Tape) {
 		c.given = f.given(t, c)
 		c.Given = c.given.Data()
 	} else {
-		c.E, c.Q, c.Scale = c.q.size, c.q.in(c.q.x.Data()), f.scale(c.q.size)
+		c.E, c.Q, c.Scale = c.q.size, c.q.Heads, f.scale(c.q.size)
 	}
 	switch {
 	case f.Additive != nil:
@@ -121,11 +121,8 @@ func (c *call) compare(t *tensor.Tape) {
 		return
 	}
 	c.Source = c.kv.rows
-	if c.given == nil {
-		c.K = k.in(k.x.Data())
-	}
-	if v.x != nil {
-		c.V = v.in(v.x.Data())
+	if c.V = v.Heads; c.given == nil {
+		c.K = k.Heads
 	}
 }
 
@@ -184,7 +181,7 @@ func (c *call) makeResults(t *tensor.Tape) {
 	o, rows := &c.o, c.B*c.H*c.Lq
 	c.out = c.q.like(t, c.EV)
 	c.Results = flash.Results{
-		Out: c.out.in(c.out.x.Data()), Row: o.rowObserver(), Shift: t.Floats(rows), Inverse: t.Floats(rows),
+		Out: c.out.Heads, Row: o.rowObserver(), Shift: t.Floats(rows), Inverse: t.Floats(rows),
 	}
 	if o.Weights {
 		c.weights = t.Make(c.B, c.H, c.Lq, c.Extra+c.Lk)

@@ -5,29 +5,30 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// heads is a strided view [B H L E] of a tensor: vector l of head h of sequence b starts
-// at element at + b·batch + h·head + l·row.
+// heads is a strided view [B H L E] of a tensor: Data begins with the first vector of the first head.
 type heads struct {
-	x                    *tensor.Tensor
-	at, batch, head, row int
-	size, count          int    // E and H
-	layout               Layout // of x, unless it has four axes
+	flash.Heads
+	x           *tensor.Tensor
+	at          int    // the element of x with which Data begins
+	size, count int    // E and H
+	layout      Layout // of x, unless it has four axes
 }
 
 // headFirst returns the view of a tensor [B H L E].
 func headFirst(x *tensor.Tensor) heads {
 	h, l, e := x.Dim(1), x.Dim(2), x.Dim(3)
-	return heads{x: x, batch: h * l * e, head: l * e, row: e, size: e, count: h}
+	return heads{Heads: flash.Heads{Data: x.Data(), Batch: h * l * e, Head: l * e, Row: e}, x: x, size: e, count: h}
 }
 
 // headLast returns the view of count heads with size elements each, which are side by side on the
 // last axis of x, starting at element at. x has three axes in the given layout.
 func headLast(x *tensor.Tensor, layout Layout, at, size, count int) heads {
 	width := x.Dim(2)
-	h := heads{x: x, at: at, batch: x.Dim(1) * width, head: size, row: width, size: size, count: count, layout: layout}
+	h := heads{Heads: flash.Heads{Batch: x.Dim(1) * width, Head: size, Row: width}, x: x, at: at, size: size, count: count, layout: layout}
 	if layout == SequenceFirst {
-		h.batch, h.row = width, x.Dim(1)*width
+		h.Batch, h.Row = width, x.Dim(1)*width
 	}
+	h.Heads = h.in(x.Data())
 	return h
 }
 
@@ -55,7 +56,7 @@ func (h heads) length() int {
 // vector returns vector l of a head of sequence b. data has the layout of h.x: its values or its
 // gradient.
 func (h heads) vector(data []float32, b, head, l int) []float32 {
-	return data[h.at+b*h.batch+head*h.head+l*h.row:][:h.size]
+	return data[h.at+b*h.Batch+head*h.Head+l*h.Row:][:h.size]
 }
 
 // in returns the heads within data, which has the layout of h.x: its values or its gradient.
@@ -63,7 +64,8 @@ func (h heads) in(data []float32) flash.Heads {
 	if data == nil {
 		return flash.Heads{}
 	}
-	return flash.Heads{Data: data[min(h.at, len(data)):], Batch: h.batch, Head: h.head, Row: h.row}
+	h.Data = data[min(h.at, len(data)):]
+	return h.Heads
 }
 
 // own returns the heads of headLast as a tensor without other elements.
