@@ -98,6 +98,25 @@ var (
 	goName = regexp.MustCompile("^`(?:([a-z]\\w*)\\.)?([A-Z]\\w*[a-z]\\w*)(?:\\.([A-Z]\\w*))?(?:\\{([A-Z]\\w*):.*)?(?:\\(.*)?`$")
 )
 
+// gain is a sentence of a comment that names the row of a benchmark.
+var gain = regexp.MustCompile(`row\s+(?://\s+)?"([^"]+)"\s+(?://\s+)?of\s+(?://\s+)?(bench/\w+\.md)`)
+
+// TestGains: a row of a benchmark that a comment names exists, so that a trick without a gain can be found.
+func TestGains(t *testing.T) {
+	all, found := pages(t), 0
+	walk(t, ".go", func(file, text string) {
+		for _, m := range gain.FindAllStringSubmatch(text, -1) {
+			found++
+			if !strings.Contains(all[m[2]], "\n| "+m[1]+" |") && !strings.Contains(all[m[2]], "\n| "+m[1]+" * |") {
+				t.Errorf("%s: %s has no row %q", file, m[2], m[1])
+			}
+		}
+	})
+	if found < 8 {
+		t.Errorf("%d rows are named, want those of all tricks", found)
+	}
+}
+
 // foreign are names of other programs.
 var foreign = []string{
 	"AdditiveAttention", "Attention", "AutoModel", "AutoModelForSequenceClassification", "CrossEncoder", "DynamicCache",

@@ -12,7 +12,8 @@ import (
 
 const (
 	// partTokens is the number of tokens that pass through all layers together in a large batch.
-	// It is small enough for a layer's intermediate values to stay in a processor's cache.
+	// It is small enough for a layer's intermediate values to stay in a processor's cache: the row
+	// "encode MiniLM-L6 B32 L128" of bench/RESULTS.md.
 	partTokens = 128
 	// fewTokens is the least number of tokens that a part should have, because each part reads
 	// all weights.

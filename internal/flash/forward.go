@@ -143,7 +143,8 @@ func (f *forward) worker() *worker {
 	w.weights = f.returned()
 	if (f.Row != nil || f.Weights != nil) && !f.apart {
 		// Weights are computed in memory that stays in a cache. The caller's memory receives only
-		// final results.
+		// final results. Without dropout and pages, scores become weights where they are (direct): the row
+		// "sdpa B1 H12 L512 E64 weights" of bench/RESULTS.md.
 		w.weights.stride = f.keys() + 16 // like that of scores
 		w.bandWeights = grow(w.bandWeights, f.band()*w.weights.stride)
 		w.weights.data = w.bandWeights

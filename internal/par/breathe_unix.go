@@ -10,7 +10,8 @@ import (
 
 // Go polls the network when a processor finds no goroutine to run. While loops follow one another that never happens:
 // every processor has a goroutine that computes or spins. breathe makes it happen. It blocks until another goroutine
-// has read a byte, and that goroutine waits for the byte as for a network connection.
+// has read a byte, and that goroutine waits for the byte as for a network connection. The gain is in bench/README.md:
+// "a request is answered in 0.22 ms", and `go test ./bench/beside -bench .` measures it.
 func breathe() {
 	if pipe := openPipe(); pipe != nil {
 		if _, err := pipe.Write(oneByte); err == nil {

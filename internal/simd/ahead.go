@@ -4,7 +4,7 @@ package simd
 // second-level cache while they compute. They prefetch little by little, because a processor with a
 // dozen outstanding cache lines waits for them. Kernels that do not prefetch skip it.
 //
-// The zero value is empty.
+// The zero value is empty. Its gain is in the row "sdpa B8 H12 L128 E64" of bench/RESULTS.md.
 type Ahead struct {
 	pieces [][]float32
 	next   int // the first piece that is not prefetched completely

@@ -37,7 +37,7 @@ func (p *Panels) roundRows(dst []float32, a Mat, m int, s *scratch) {
 }
 
 // Inputs are rows of A for products with weights in reduced precision. They are rounded once for all pieces of a loop,
-// by the first one that needs them.
+// by the first one that needs them: the row "encode BERT-base B1 L128 int8" of bench/RESULTS.md.
 type Inputs struct {
 	rounded sharedCopy
 	p       *Panels
