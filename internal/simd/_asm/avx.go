@@ -42,6 +42,7 @@ func (s avxProgram) vecs(n int) []reg.VecVirtual {
 
 func (s avxProgram) setZero(v reg.VecVirtual) {
 	if s.lanes == 16 {
+		// The processor recognises this as zero, without waiting for the old value of v.
 		VPXORD(v, v, v)
 	} else {
 		VXORPS(v, v, v)
@@ -81,6 +82,7 @@ func (s avxProgram) firstLanes(n reg.GPVirtual) mask {
 	LEAQ(inMemory("masks", maskTable...), table)
 	SHLQ(U8(2), n)
 	SUBQ(n, table)
+	// the caller still needs n
 	SHRQ(U8(2), n)
 	VMOVUPS(Mem{Base: table, Disp: 32}, y)
 	return mask{y: y}
@@ -217,6 +219,7 @@ func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.
 // fold combines all lanes of the accumulators with op, the furthest apart first, and returns the
 // result in the first lane.
 func (s avxProgram) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
+	// Halving needs as few dependent operations as possible: the logarithm of the number of lanes.
 	for n := len(acc) / 2; n > 0; n /= 2 {
 		for i := range n {
 			op(acc[i+n], acc[i], acc[i])

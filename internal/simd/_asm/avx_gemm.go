@@ -96,6 +96,9 @@ func (p *avxProduct) steps(sums [][]vec) {
 		PREFETCHT1(Mem{Base: p.next})
 		ADDQ(mem(t.t).Offset(tileArg("nextStep")), p.next)
 	}
+	// A vector of B serves all rows, and an element of A all vectors of its row. A broadcast from memory
+	// takes a load only, and no unit that multiplies. The next addition to a sum is as many multiply-adds away
+	// as there are sums, so that their latency is hidden in all but the lowest tiles.
 	for r := range sums {
 		x := p.reg()
 		VBROADCASTSS(p.rowOfA(a, a6, r), x)

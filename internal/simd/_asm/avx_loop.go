@@ -45,6 +45,8 @@ func (s avxProgram) repeat(n ptr, body func()) {
 	JNZ(LabelRef(loop))
 }
 
+// One index serves all slices: a step advances a single register, and adding base and index is part of the
+// access to memory.
 func (s avxProgram) along(length string, all ...ptr) loop {
 	n, index := pointer(length), GP64()
 	XORQ(index, index)
@@ -67,6 +69,8 @@ func (x indexed) next(vectors int) { ADDQ(I32(vectors*x.s.lanes), x.index) }
 // mem returns the address of the vector of x.
 func (s step) mem(x ptr) Mem { return mem(s.at(x)).Offset(4 * s.i * s.p.impl().lanes) }
 
+// The step is subtracted before the loop, so that the subtraction at its end also is the comparison. Behind
+// the loop n is restored to what is left.
 func (s avxProgram) whole(n ptr, step int, body func()) {
 	loop, after := label("loop"), label("after")
 	SUBQ(I32(step), base(n))
@@ -79,6 +83,9 @@ func (s avxProgram) whole(n ptr, step int, body func()) {
 	ADDQ(I32(step), base(n))
 }
 
+// Each vector has its own code instead of a loop, because body i uses its own registers, such as the
+// i-th of the sums, and a register cannot be chosen at run time. Whole vectors come first; the first that
+// is not whole jumps to the code with its mask, which is the last.
 func (s avxProgram) tail(n ptr, count int, body func(i int, e extent)) {
 	done, rest := label("done"), label("rest")
 	for i := range count {

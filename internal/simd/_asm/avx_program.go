@@ -52,6 +52,15 @@ func (s avxProgram) sums(lanes int) []vec {
 	return all
 }
 
+// Go's assembler has the destination last, and only its first operand may be memory. A program has the
+// destination first and the operand that may be memory last, so each method turns the order round.
+//
+// The digits of a fused instruction say which operands it multiplies and which it adds: 231 overwrites the
+// addend, 213 a factor. So neither addProduct nor mulAdd needs a copy.
+//
+// VMAXPS and VMINPS return their first operand, in Go's order, if either is NaN or both are zeros. The
+// order therefore decides whether a NaN survives: in atLeast and atMost it is d, in larger the operand that
+// may be memory. Of two zeros atLeast returns d, which may be -0: plusZero turns it into 0.
 func (s avxProgram) add(d, a, b vec)        { VADDPS(b.(Op), register(a), register(d)) }
 func (s avxProgram) sub(d, a, b vec)        { VSUBPS(b.(Op), register(a), register(d)) }
 func (s avxProgram) mul(d, a, b vec)        { VMULPS(b.(Op), register(a), register(d)) }
@@ -92,6 +101,7 @@ func (s avxProgram) copy(a vec) vec {
 
 func (s avxProgram) set(d, a vec) { VMOVUPS(a.(Op), register(d)) }
 
+// The product inside a fused instruction is exact, so the difference is what rounding the square has lost.
 func (s avxProgram) lost(a, square vec) vec {
 	v := register(s.copy(square))
 	VFMSUB231PS(register(a), register(a), v)
@@ -104,6 +114,7 @@ func (s avxProgram) sign(a, negative vec) vec {
 	return v
 }
 
+// d is a magnitude, without a sign to clear.
 func (s avxProgram) setSign(d, sign, _ vec) { s.or(d, d, sign) }
 
 func (s avxProgram) nonzero(a, zero vec) lanes {
@@ -145,6 +156,7 @@ func (s avxProgram) keep(l lanes, d vec) {
 	}
 }
 
+// On AVX2 lanes are chosen after the sum: adding 0 in the other lanes would turn a -0 of d into 0.
 func (s avxProgram) addWhere(l lanes, a, d vec) {
 	x, sum, m := register(a), register(d), l.(mask)
 	if s.lanes == 16 {
@@ -173,6 +185,8 @@ func (s avxProgram) clear(all []vec) {
 
 func (s avxProgram) polynomial(c []float64) func(x vec) vec { return s.horner(c, s.num) }
 
+// A long polynomial has more coefficients than there are registers to spare, so they stay in memory on
+// AVX-512, too.
 func (s avxProgram) longPolynomial(c []float64) func(x vec) vec {
 	return s.horner(c, func(x float64) Op { return constant(math.Float32bits(float32(x))) })
 }
@@ -226,6 +240,8 @@ func (s avxProgram) move(bytes int, all ...ptr) {
 	}
 }
 
+// An immediate of eight bits has a sign, so the short form ends at 127. Loops in fewer bytes fit better
+// into the cache of decoded instructions.
 func addBytes(n int, x reg.Register) {
 	if n < 128 {
 		ADDQ(U8(n), x)
@@ -276,6 +292,8 @@ func (s avxProgram) first(n ptr) extent {
 
 func (s avxProgram) few(n ptr) extent { return s.first(n) }
 
+// Rows are the addresses first, first+d, first+2·d and first+3·d: four rows take three registers, and a
+// loop moves all of them by moving first.
 func (s avxProgram) rows(first, distance ptr, n int) []ptr {
 	one, two := Mem{Base: base(first)}, Mem{Base: base(first), Index: base(distance), Scale: 1}
 	three, four := two, Mem{Base: base(first), Scale: 1}
@@ -299,6 +317,9 @@ func (s avxProgram) field(args ptr, offset int) ptr {
 // general returns a field in a general register.
 func (a arguments) general(name string) reg.GPVirtual { return base(a.field(name)) }
 
+// A division starts only every few cycles, and an estimate of the inverse, r, every cycle. With e = 1 - d·r
+// the inverse is r·(1 + e + e² + …). VRCP14PS is right to 14 bits, so that r·(1 + e) = r·(2 - d·r) has all
+// 24. VRCPPS is right to fewer than 12, so that e² is needed too.
 func (s avxProgram) quotients() func(sum, n, d vec) {
 	one, two := s.num(1), s.num(2)
 	return func(sum, numerator, denominator vec) {
@@ -347,6 +368,8 @@ func (s avxProgram) total(sums []vec) reg.Register {
 	return s.fold(as[reg.VecVirtual](sums), addPS).AsX()
 }
 
+// Results have their places on the stack: the kernels use Go's ABI0, in which arguments and results are in
+// memory, and all registers are free. Store knows the offsets from the declaration.
 func (s avxProgram) returnSums(sums ...[]vec) {
 	for i, all := range sums {
 		Store(s.total(all), ReturnIndex(i))

@@ -49,6 +49,10 @@ func encodeMissing(text string) string {
 		code := codes[parts[1]]
 		rm, vvvv, r := z[0], z[1], z[2]
 		bit := func(register byte, n int) byte { return ^register >> n & 1 }
+		// 0x62; the inverted fourth and fifth bits of the registers in ModRM, with the map 0F38 (2); the
+		// inverted lower bits of the second source between W0 and the prefix; 512 bits, with its inverted
+		// fifth bit; opcode; ModRM for three registers. The fifth bit of rm is where an address has its
+		// index.
 		bytes := []byte{0x62, bit(r, 3)<<7 | bit(rm, 4)<<6 | bit(rm, 3)<<5 | bit(r, 4)<<4 | 2, ^vvvv&15<<3 | 4 | code[0],
 			0x40 | bit(vvvv, 4)<<3, code[1], 0xc0 | r&7<<3 | rm&7}
 		return fmt.Sprintf("\tLONG $0x%08x; WORD $0x%04x // %s Z%d, Z%d, Z%d", binary.LittleEndian.Uint32(bytes),
@@ -69,6 +73,8 @@ var shortLine = regexp.MustCompile(`(?m)^\t` + shortOpcode + `\s+Y(\d+), Y(\d+),
 func encodeShort(line string) string {
 	y := registers(shortLine.FindStringSubmatch(line)[1:])
 	rm, vvvv, r := y[0], y[1], y[2]
+	// 0xc4; inverted high bits of the registers, with the map 0F38; W0, the inverted second source, 256
+	// bits (4) and the prefix 66 (1); opcode; ModRM for three registers.
 	return fmt.Sprintf("\tLONG $0x%08x; BYTE $0x%02x // %s Y%d, Y%d, Y%d", binary.LittleEndian.Uint32([]byte{
 		0xc4, (^r>>3&1)<<7 | 1<<6 | (^rm>>3&1)<<5 | 2, ^vvvv&15<<3 | 4 | 1, 0x50,
 	}), 0xc0|r&7<<3|rm&7, shortOpcode, rm, vvvv, r)

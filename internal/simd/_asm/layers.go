@@ -9,6 +9,7 @@ func relu(p program) {
 	})
 }
 
+// Where x is not positive dx stays as it is, whatever dy is, and 0·NaN is added nowhere.
 func reluGrad(p program) {
 	dx, dy, x, zero := p.pointer("dx"), p.pointer("dy"), p.pointer("x"), p.zero()
 	p.along("n", dx, dy, x).each(2, func(s step) {
@@ -20,6 +21,8 @@ func reluGrad(p program) {
 	p.end()
 }
 
+// A weight of exactly 0 contributes nothing, even if the gradient is NaN there: a hidden key has such a
+// weight.
 func softmaxMean(p program) {
 	dy, y, zero, sums := p.pointer("dy"), p.pointer("y"), p.zero(), p.sums(32)
 	p.along("n", dy, y).inLanes(len(sums), func(i int, s step) {

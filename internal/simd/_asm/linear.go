@@ -18,6 +18,7 @@ func scale(p program) {
 	})
 }
 
+// b is an addend in every step, so mulAdd gets a copy where it overwrites it: see spare.
 func scaleShift(p program) {
 	dst, a, x := p.pointer("dst"), p.broadcast("a"), p.pointer("x")
 	b := p.broadcast("b")

@@ -51,16 +51,18 @@ func (f *neonProgram) sqrt(d, a vec)          { f.FSQRT(d.(a64.V), a.(a64.V)) }
 func (f *neonProgram) addProduct(d, a, b vec) { f.FMLA(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f *neonProgram) subProduct(d, a, b vec) { f.FMLS(d.(a64.V), a.(a64.V), b.(a64.V)) }
 func (f *neonProgram) mulAdd(a, b, c vec) vec { f.addProduct(c, a, b); return c }
-func (f *neonProgram) larger(d, a vec)        { f.FMAXNM(d.(a64.V), d.(a64.V), a.(a64.V)) }
-func (f *neonProgram) atLeast(d, a vec)       { f.FMAX(d.(a64.V), d.(a64.V), a.(a64.V)) }
-func (f *neonProgram) plusZero(d, zero vec)   {}
-func (f *neonProgram) or(d, a, b vec)         { f.ORR(d.(a64.V), a.(a64.V), b.(a64.V)) }
-func (f *neonProgram) and(d, a, b vec)        { f.AND(d.(a64.V), a.(a64.V), b.(a64.V)) }
-func (f *neonProgram) exponent(d vec)         { f.SHL(d.(a64.V), d.(a64.V), 23) }
-func (f *neonProgram) atMost(d, a vec)        { f.FMIN(d.(a64.V), d.(a64.V), a.(a64.V)) }
-func (f *neonProgram) sign(a, _ vec) vec      { return a }
-func (f *neonProgram) set(d, a vec)           { f.MOV(d.(a64.V), a.(a64.V)) }
-func (f *neonProgram) spare(c vec) vec        { return f.copy(c) }
+
+// FMAXNM ignores a NaN, FMAX and FMIN keep it. To them 0 is larger than -0, so plusZero has nothing to do.
+func (f *neonProgram) larger(d, a vec)      { f.FMAXNM(d.(a64.V), d.(a64.V), a.(a64.V)) }
+func (f *neonProgram) atLeast(d, a vec)     { f.FMAX(d.(a64.V), d.(a64.V), a.(a64.V)) }
+func (f *neonProgram) plusZero(d, zero vec) {}
+func (f *neonProgram) or(d, a, b vec)       { f.ORR(d.(a64.V), a.(a64.V), b.(a64.V)) }
+func (f *neonProgram) and(d, a, b vec)      { f.AND(d.(a64.V), a.(a64.V), b.(a64.V)) }
+func (f *neonProgram) exponent(d vec)       { f.SHL(d.(a64.V), d.(a64.V), 23) }
+func (f *neonProgram) atMost(d, a vec)      { f.FMIN(d.(a64.V), d.(a64.V), a.(a64.V)) }
+func (f *neonProgram) sign(a, _ vec) vec    { return a }
+func (f *neonProgram) set(d, a vec)         { f.MOV(d.(a64.V), a.(a64.V)) }
+func (f *neonProgram) spare(c vec) vec      { return f.copy(c) }
 
 func (f *neonProgram) copy(a vec) vec {
 	v := f.V()
@@ -68,6 +70,7 @@ func (f *neonProgram) copy(a vec) vec {
 	return v
 }
 
+// FMLS subtracts the product from the addend, so a·b - c is a·b + (-c).
 func (f *neonProgram) mulSub(a, b, c vec) vec {
 	v := f.V()
 	f.FNEG(v, c.(a64.V))
@@ -103,6 +106,7 @@ func (f *neonProgram) choose(l lanes, a, b vec) vec {
 	return b
 }
 
+// No comparison with NaN is true, so that the choice takes high for it, as FMIN would not.
 func (f *neonProgram) limited(a, high, low vec) vec {
 	v := f.V()
 	f.FCMGT(v, high.(a64.V), a.(a64.V))
@@ -111,6 +115,7 @@ func (f *neonProgram) limited(a, high, low vec) vec {
 	return v
 }
 
+// The inverse of b > a, which is false for NaN.
 func (f *neonProgram) notLess(a, b vec) lanes {
 	v := f.V()
 	f.FCMGT(v, b.(a64.V), a.(a64.V))

@@ -128,6 +128,7 @@ func (f *neonProgram) toQuads() {
 	least, most, nan := f.num(0x1p-118), f.num(255), f.inRegister(bits4(0x7fc00000))
 	inverse255 := f.inRegister(bits4(math.Float32bits(1. / 255)))
 	f.repeat(groups, func() {
+		// four of each, so that a minimum does not wait for the one before
 		lows, highs := as[a64.V](f.sums(16)), as[a64.V](f.sums(16))
 		low, high, width, scale, inverse, zero := lows[0], highs[0], f.V(), f.V(), f.V(), f.V()
 		v := f.Vs(4)
@@ -172,6 +173,8 @@ func (f *neonProgram) toIntegers(dst, x a64.X, inverse, zero a64.V, v []a64.V) {
 			f.FCVTNS(y, y)
 			f.SUB(y, y, zero)
 		}
+		// The lower halves of the words; 256, the distance of two ends that are rounded away from 0, then
+		// saturates to 255.
 		f.UZP1H(v[0], v[0], v[1])
 		f.UZP1H(v[2], v[2], v[3])
 		f.UQXTNH(v[0], v[0])

@@ -6,6 +6,7 @@ import (
 	"github.com/attn-go/attn/internal/simd/_asm/a64"
 )
 
+// maximum needs no record of NaN, as on amd64: FMAX with NaN is NaN.
 func (f *neonProgram) maximum() {
 	x := f.pointer("x")
 	lowest := f.num(math.Inf(-1))

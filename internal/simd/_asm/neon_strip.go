@@ -12,6 +12,7 @@ func (f *neonProgram) hide() {
 	lowest := f.num(math.Inf(-1))
 	f.whole(n, 16, func() {
 		f.Scope(func() {
+			// Bytes become masks of floats by widening them with their sign, twice: all ones stay all ones.
 			hidden := f.V()
 			f.readAt(hidden, a64.At(seen, 0), nil)
 			f.CMEQ0B(hidden, hidden)

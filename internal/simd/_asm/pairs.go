@@ -71,6 +71,8 @@ func toPairs(s avxProgram) {
 		s.readAt(Mem{Base: x}, left[0], first)
 		s.readAt(Mem{Base: x, Disp: 64}, left[1], second)
 		roundVectors(first, second, first)
+		// roundVectors leaves the first of a pair in the lower half, and dotPairs begins with the upper
+		// one.
 		VPROLD(U8(16), first, first)
 		if left[0] == nil {
 			VMOVUPS(first, Mem{Base: dst})

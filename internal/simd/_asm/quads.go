@@ -10,6 +10,8 @@ import (
 
 // Products of 8-bit integers, in groups of 128 steps: words of four integers each, behind two floats. The layouts of
 // rows of A and of panels of B are in package simd.
+// A sum of 128 products of at most 255·127 is below 2²², so it is exact in 32 bits and stays exact as a
+// float.
 const groupWords = 32
 
 // quadTile is the shape of the tiles of a processor, and how it multiplies.
@@ -143,6 +145,7 @@ func (p *quadProduct) group(rows int, kept [][]reg.VecVirtual) {
 				PREFETCHT0(Mem{Base: p.b, Disp: k*p.rowBytes() + at + 4096})
 			}
 		}
+		// two words behind: a row of A begins with its scale and zero point, a panel with scales and totals
 		p.step(sums, 2+k)
 	}
 	p.move(4)
@@ -171,6 +174,8 @@ func (p *quadProduct) group(rows int, kept [][]reg.VecVirtual) {
 				VMOVUPS(Mem{Base: c, Disp: v * p.bytes()}, old)
 			}
 			if p.dot == nil { // neighbours are the sums of a column
+				// VPHADDD adds neighbours in each half of 128 bits, which leaves the quarters in the order
+				// 0 2 1 3.
 				VPHADDD(sums[r][2*v+1], sums[r][2*v], sum)
 				VPERMQ(U8(0xd8), sum, sum)
 			}
@@ -222,6 +227,8 @@ func (p *quadProduct) widened(sums [][]reg.VecVirtual, n int) {
 		VPBROADCASTD(p.word(r, n), x.AsX())
 		VPMOVZXBW(x.AsX(), x)
 		for v := range columns {
+			// VPMADDUBSW would take the bytes as they are, but it adds pairs of products in 16 bits, and
+			// 2·255·127 does not fit.
 			VPMADDWD(columns[v], x, product)
 			VPADDD(product, sums[r][v], sums[r][v])
 		}
@@ -234,6 +241,8 @@ func toQuads(s avxProgram) {
 	least, inverse255, most, nan := constant(math.Float32bits(0x1p-118)), constant(math.Float32bits(1./255)), s.numReg(255), s.bitsReg(0x7fc00000)
 	vectors := groupWords * 4 / s.lanes
 	s.repeat(groups, func() {
+		// low and high begin with 0: then 0 is in the range, and a zero is exactly the zero point. A width
+		// below 2⁻¹¹⁸ counts as none, since its scale would be denormal.
 		low, high, bad := s.reg(), s.reg(), s.reg()
 		s.setZero(low)
 		s.setZero(high)
@@ -282,6 +291,8 @@ func toQuads(s avxProgram) {
 			return v
 		}
 		for i := 0; i < vectors; i++ {
+			// Narrowing saturates: where both ends of the range are rounded away from 0, their distance is
+			// 256.
 			v := integers(i)
 			if s.lanes == 16 {
 				VPMOVUSDB(v, Mem{Base: dst, Disp: 8 + 16*i})

@@ -4,6 +4,7 @@ func sumRows(p program) {
 	dst, x, stride := p.pointer("dst"), p.pointer("x"), p.floats("stride")
 	l := p.along("n", dst, x)
 	l.blocks(p.by(4, 8, 4), func(vectors int, e extent) {
+		// A block of columns passes all rows before the next one, so that its sums stay in registers.
 		to, row := l.at(dst), p.place(l.at(x))
 		sums := readAll(p, to, vectors, e)
 		eachRow(p, func() {
@@ -56,6 +57,7 @@ func normGains(p program) {
 				p.scope(func() {
 					v, d := p.read(xRow, i, e), p.read(dyRow, i, e)
 					u.apply(v)
+					// an upstream gradient of 0 contributes nothing, even if x is infinite
 					p.keep(p.nonzero(d, zero), v)
 					p.add(shifts[i], shifts[i], d)
 					p.addProduct(gains[i], v, d)

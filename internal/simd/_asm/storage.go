@@ -48,6 +48,9 @@ func fromStored(n stored) func(p program) {
 // bits.
 func fromFloat16(s avxProgram) {
 	dst, x := pointer("dst"), pointer("x")
+	// Shifted left by 13, a half has the exponent and the fraction of a float at their places, and an
+	// exponent that is too small by 127 - 15 = 112. Exponent 31, of infinities and NaN, needs 112 twice to
+	// become 255. Subnormal halves are integers times 2⁻²⁴.
 	magnitude, rebias := s.bitsReg(0x7fff), s.bitsReg(112<<23)
 	least, most, unit := s.numReg(1<<10), s.numReg(31<<10-1), s.numReg(0x1p-24)
 	l := s.along("n", dst).with(x, 2)
@@ -139,6 +142,7 @@ func toBFloat16(s avxProgram) {
 	if s.lanes == 16 {
 		VPMOVDW(words[0], Mem{Base: dst})
 	} else {
+		// packs each half of 128 bits by itself, so the quarters change places
 		VPACKUSDW(words[1], words[0], words[0])
 		VPERMQ(U8(0xd8), words[0], words[0])
 		VMOVUPS(words[0], Mem{Base: dst})
@@ -166,6 +170,8 @@ func (s halves) of(x Mem) reg.VecVirtual {
 	VMOVUPS(x, v)
 	VPSRLD(U8(16), v, high)
 	round, nan := s.reg(), s.reg()
+	// Adding 0x7fff, and 1 if the lowest bit that stays is 1, carries into it as rounding to the nearest
+	// does, ties to even. A NaN keeps its upper bits, with one set that it stays a NaN.
 	s.and(round, high, s.one)
 	s.or(nan, high, s.quiet)
 	VPADDD(register(s.half), round, round)

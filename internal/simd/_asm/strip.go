@@ -21,6 +21,7 @@ func powers(p program) func(x vec) vec {
 	round, low, polynomial := p.number(magic+127), p.constant(powerLow), p.powerPolynomial(powerPoly)
 	return func(x vec) vec {
 		normal, t, n := p.notLess(x, low), p.vec(), p.vec()
+		// round also adds 127, the bias of exponents, to the integer in the low bits of t
 		p.add(t, x, round)
 		p.sub(n, t, round)
 		p.sub(x, x, n)
@@ -51,6 +52,7 @@ func powerRow(p program, power func(v vec) vec, x, shift, sum ptr, c vec, stored
 		p.sub(v, v, m)
 		p.mul(v, v, c)
 		v = power(v)
+		// lanes behind the row are not in the sum
 		s.keep(v)
 		p.add(sums[i], sums[i], v)
 		s.store(stored(v), x)
@@ -159,6 +161,7 @@ func scaledRows(p program, store func(s step, v vec, x ptr)) {
 func rowMax(p program) {
 	dst, x, row, lowest := p.pointer("dst"), p.pointer("x"), p.pointer("row"), p.number(math.Inf(-1))
 	eachRow(p, func() {
+		// several, so that a maximum does not wait for the one before
 		most := copies(p, lowest, p.by(4, 8, 4))
 		p.along("n", x).each(len(most), func(s step) { p.larger(most[s.i], s.or(x, lowest)) })
 		p.storeLargest(most, dst)

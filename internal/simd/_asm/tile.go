@@ -49,6 +49,7 @@ func (c condition) label() string { return cmp.Or(c.field, "if") }
 // eachHeight calls body for every number of rows from most down to 1, to write its code, which ends
 // the kernel.
 func (a arguments) eachHeight(most int, body func(rows int)) {
+	// Registers cannot be indexed at run time, so each number of rows has its own code.
 	for n := most; n > 1; n-- {
 		a.p.ifElse(a.is("rows", n), func() { body(n) }, nil)
 	}

@@ -22,6 +22,8 @@ var (
 func emit(text string, code []byte, uses ...Op) {
 	Comment(text)
 	for i, b := range code {
+		// Avo must keep the registers until the whole instruction is written, so the last byte counts as
+		// their reader.
 		next := &ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(b)}}
 		if i == len(code)-1 {
 			next.Inputs = uses
@@ -32,11 +34,15 @@ func emit(text string, code []byte, uses ...Op) {
 
 // vex returns the code of an instruction on tiles. prefix is the last byte of its VEX prefix.
 func vex(prefix, opcode byte, rest ...byte) []byte {
+	// 0xe2 is the map 0F38 without high registers. The prefix byte has W0, the inverted number of a third
+	// tile, and in its lowest bits the prefix: 0 none, 1 66, 2 F3, 3 F2.
 	return append([]byte{0xc4, 0xe2, prefix, opcode}, rest...)
 }
 
 // sib returns ModRM, SIB and displacement for tile t at disp(base)(index*1).
 func sib(t int, disp uint32, base, index reg.Physical) []byte {
+	// An address of tiles always has SIB, whose index is the distance of rows; 0x84 says that four bytes of
+	// displacement follow.
 	return []byte{0x84 | byte(t)<<3, encoded(index)<<3 | encoded(base), byte(disp), byte(disp >> 8), byte(disp >> 16), byte(disp >> 24)}
 }
 
@@ -108,6 +114,8 @@ func addTiles(dot tileDot) func(avxProgram) {
 }
 
 // addTilesOf writes the kernel for a number of tiles of rows and of columns.
+// With two by two tiles, four loads serve four products; a single sum would need two loads for each. All
+// eight tiles are then in use.
 func addTilesOf(dot tileDot, at func(field string) Mem, high, wide int) {
 	eachSum := func(do func(t, disp int, base, stride reg.GPPhysical)) {
 		MOVQ(at("c"), tilesOfC)

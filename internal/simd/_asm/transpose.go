@@ -50,6 +50,7 @@ func transposePairs(floats bool) func(avxProgram) {
 				return
 			}
 			VPACKUSDW(v, v, v)
+			// VPACKUSDW works on halves of 128 bits
 			VPERMQ(U8(0xd8), v, v)
 			VMOVDQU(v.AsX(), Mem{Base: dst})
 		}
@@ -121,12 +122,15 @@ func gemvTransposed(s avxProgram) {
 // rowTable returns a table, on the stack, of pointers to n rows. If there are fewer, the last row
 // replaces the missing ones, whose results are not used.
 func (s avxProgram) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
+	// There are more rows than general registers. A pointer loaded from the stack takes no unit that
+	// shuffles, which are the limit.
 	table := AllocLocal(8 * n)
 	zero := GP64()
 	XORQ(zero, zero)
 	for i := range n {
 		MOVQ(first, table.Offset(8*i))
 		DECQ(rows)
+		// after the last row the distance is 0
 		CMOVQLE(zero, distance)
 		ADDQ(distance, first)
 	}
