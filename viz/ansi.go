@@ -46,29 +46,20 @@ func DetectLight(getenv func(string) string) (light, ok bool) {
 	return number == 7 || number == 15, err == nil
 }
 
-// known reports whether the background is known.
-func (t Terminal) known() bool { return t.Light || t.Dark }
-
-// on returns the background. An unknown one counts as dark.
+// on returns the background.
 func (t Terminal) on() Ground {
-	if t.Light {
+	switch {
+	case t.Light:
 		return OnLight
+	case t.Dark:
+		return OnDark
 	}
-	return OnDark
+	return onEither
 }
 
 // ramp16 has the codes of background colours of the 16-colour palette, from black over blue
 // and cyan to white. Their brightness rises in every common theme.
 var ramp16 = [...]int{40, 44, 104, 46, 106, 107}
-
-// even has the colours of shades for an unknown background: both ends are visible on black and on white.
-var even = sync.OnceValue(func() (list [256]color.RGBA) {
-	for i := range list {
-		t := float64(i) / 255
-		list[i] = inGamut(0.38+0.44*t, 0.15, (285-155*t)*math.Pi/180)
-	}
-	return list
-})
 
 // ground returns the escape code that sets the background to a shade, or the text colour if front is set. On a dark
 // terminal shade 0 is dark. If the background is unknown, neither end is black or white.
@@ -78,23 +69,17 @@ func (t Terminal) ground(shade int, front bool) string {
 		return paletteCode(105, front) // bright magenta
 	case t.Colors == Colors16:
 		ramp := ramp16[:]
-		if !t.known() {
+		switch t.on() {
+		case onEither:
 			ramp = ramp[1 : len(ramp)-1]
-		}
-		if t.Light {
+		case OnLight:
 			shade = 255 - shade
 		}
 		return paletteCode(ramp[shade*len(ramp)/256], front)
 	case shade == hole:
 		return t.code(holeTint.light, front) // visible on both grounds
-	case t.Colors == Colors256 && !t.known():
-		return cubeCode(cubeEven()[shade], front)
-	case t.Colors == Colors256 && t.Light:
-		return cubeCode(cube()[shade], front)
 	case t.Colors == Colors256:
-		return cubeCode(cube()[255-shade], front)
-	case !t.known():
-		return t.code(even()[shade], front)
+		return cubeCode(cube()[t.on()][shade], front)
 	}
 	return t.code(t.on().Color(float64(shade)/255), front)
 }
@@ -126,14 +111,8 @@ func (t Terminal) Paint(v float64, text string) string {
 	}
 	shade := extent{top: 1}.shade(float32(v))
 	front := "97" // white
-	if shade != hole {
-		c := even()[shade]
-		if t.known() {
-			c = t.on().Color(v)
-		}
-		if l, _, _ := oklab(c); l > 0.6 {
-			front = "30"
-		}
+	if l, _, _ := oklab(t.on().Color(v)); l > 0.6 && shade != hole {
+		front = "30"
 	}
 	return "\x1b[" + t.ground(shade, false) + ";" + front + "m" + text + "\x1b[0m"
 }
@@ -142,27 +121,22 @@ func (t Terminal) Paint(v float64, text string) string {
 // each shade would be grey at the dark end, and the steps would be uneven elsewhere.
 var path = [...]int{231, 194, 158, 121, 79, 43, 37, 31, 25, 24, 19, 18, 17}
 
-// cube maps each shade to the colour of the path with the same lightness. cubeEven does the
-// same for an unknown background.
-var (
-	cube     = sync.OnceValue(func() [256]int { return onPath(*colormap(), path[:]) })
-	cubeEven = sync.OnceValue(func() [256]int { return onPath(even(), path[4:len(path)-2]) })
-)
-
-// onPath maps each colour to the one on a path in xterm's cube with the nearest lightness.
-func onPath(colors [256]color.RGBA, path []int) (list [256]int) {
-	for shade, c := range colors {
-		want, _, _ := oklab(c)
-		best := math.Inf(1)
-		for _, at := range path {
-			l, _, _ := oklab(cubeColor(at))
-			if d := math.Abs(l - want); d < best {
-				best, list[shade] = d, at
+// cube maps the shades on each ground to the colours of the path with the nearest lightness.
+var cube = sync.OnceValue(func() (list [3][256]int) {
+	for on, path := range [...][]int{OnLight: path[:], OnDark: path[:], onEither: path[4 : len(path)-2]} {
+		for shade := range list[on] {
+			want, _, _ := oklab(Ground(on).Color(float64(shade) / 255))
+			best := math.Inf(1)
+			for _, at := range path {
+				l, _, _ := oklab(cubeColor(at))
+				if d := math.Abs(l - want); d < best {
+					best, list[on][shade] = d, at
+				}
 			}
 		}
 	}
 	return list
-}
+})
 
 // cubeColor returns one of xterm's colours after the first 16: a cube and greys.
 func cubeColor(at int) color.RGBA {

@@ -16,14 +16,12 @@ type tint struct {
 
 // on returns the colour for a ground.
 func (t tint) on(g Ground) color.RGBA {
-	if g == OnDark {
+	switch g {
+	case OnLight:
+		return t.light
+	case OnDark:
 		return t.dark
 	}
-	return t.light
-}
-
-// even returns the colour with a lightness that is visible on both grounds.
-func (t tint) even() color.RGBA {
 	_, a, b := oklab(t.light)
 	return inGamut(0.6, math.Hypot(a, b), math.Atan2(b, a))
 }

@@ -177,16 +177,12 @@ func (d *drawing) paint(c Chart, owner int) {
 	if owner > 0 {
 		tint = lineTint(c.color(owner - 1))
 	}
-	ink := tint.on(d.t.on())
-	if !d.t.known() {
-		ink = tint.even()
-	}
 	switch d.t.Colors {
 	case NoColors:
 	case Colors16:
 		d.set(fmt.Sprint([...]int{37, 94, 33, 35, 36, 96, 31, 93, 95}[max(owner, 0)%9]))
 	default:
-		d.set(d.t.code(ink, true))
+		d.set(d.t.code(tint.on(d.t.on()), true))
 	}
 }
 

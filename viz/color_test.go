@@ -77,11 +77,11 @@ func TestCubeIsOrdered(t *testing.T) {
 		place[at] = i
 	}
 	for i := 1; i < 256; i++ {
-		if place[cube()[i]] < place[cube()[i-1]] {
+		if place[cube()[OnLight][i]] < place[cube()[OnLight][i-1]] {
 			t.Errorf("shade %d is lighter than the one before", i)
 		}
 	}
-	if cube()[0] != path[0] || cube()[255] != path[len(path)-1] {
-		t.Errorf("ends %d and %d", cube()[0], cube()[255])
+	if cube()[OnLight][0] != path[0] || cube()[OnLight][255] != path[len(path)-1] {
+		t.Errorf("ends %d and %d", cube()[OnLight][0], cube()[OnLight][255])
 	}
 }

@@ -13,19 +13,31 @@ type Ground uint8
 const (
 	OnLight Ground = iota
 	OnDark
+	onEither // the unknown background of a terminal: colours are visible on black and on white
 )
 
 // Color returns the colour of a value from 0 to 1: 0 has the colour of the ground. A value that is not a number is red.
 func (g Ground) Color(v float64) color.RGBA {
 	shade := extent{top: 1}.shade(float32(v))
-	if shade == hole {
+	switch {
+	case shade == hole:
 		return holeTint.on(g)
-	}
-	if g == OnDark {
+	case g == onEither:
+		return even()[shade]
+	case g == OnDark:
 		shade = 255 - shade
 	}
 	return colormap()[shade]
 }
+
+// even has the colours of shades for an unknown background.
+var even = sync.OnceValue(func() (list [256]color.RGBA) {
+	for i := range list {
+		t := float64(i) / 255
+		list[i] = inGamut(0.38+0.44*t, 0.15, (285-155*t)*math.Pi/180)
+	}
+	return list
+})
 
 // Difference returns the colour of a value from -1 to 1: blue below 0, orange above 0, and the colour of the ground at
 // 0. Values of equal size are equally light, so that neither sign looks stronger.
@@ -36,6 +48,9 @@ func (g Ground) Difference(v float64) color.RGBA {
 	arm := 0
 	if v > 0 {
 		arm = 1
+	}
+	if g == onEither { // from grey to more saturated colours of the same lightness
+		return inGamut(0.64, 0.2*math.Abs(v), armHues[arm]*math.Pi/180)
 	}
 	return diverging()[g][arm][int(math.Round(255*min(math.Abs(v), 1)))]
 }
@@ -56,7 +71,7 @@ func (d *drawing) ground(shade int, front bool) string {
 	v := float64(shade-zeroShade) / (zeroShade - 1)
 	if d.t.Colors == Colors16 {
 		arms := [2][]int{{40, 44, 104, 106, 107}, {40, 41, 43, 103, 107}} // over blue; over red and yellow
-		if !d.t.known() {
+		if d.t.on() == onEither {
 			arms = [2][]int{{100, 106, 104, 44}, {100, 103, 101, 41}}
 		}
 		arm := arms[0]
@@ -69,33 +84,19 @@ func (d *drawing) ground(shade int, front bool) string {
 		}
 		return paletteCode(arm[at], front)
 	}
-	c := evenDifference(v)
-	if d.t.known() {
-		c = d.t.on().Difference(v)
-	}
-	return d.t.code(c, front)
-}
-
-// evenDifference is Difference for an unknown ground: from grey to more saturated colours of the same lightness.
-func evenDifference(v float64) color.RGBA {
-	hue := coldHue
-	if v > 0 {
-		hue = warmHue
-	}
-	return inGamut(0.64, 0.2*math.Abs(v), hue*math.Pi/180)
+	return d.t.code(d.t.on().Difference(v), front)
 }
 
 // Both arms of the diverging scale follow a path in Oklab along which lightness changes evenly, like the other scale.
-const (
-	coldHue, warmHue = 258., 48. // degrees
-	armChroma        = 0.15
-)
+const armChroma = 0.15
+
+var armHues = [2]float64{258, 48} // degrees: cold below 0, warm above
 
 // diverging returns the colours of differences by ground and sign. They are computed on first use.
 var diverging = sync.OnceValue(func() *[2][2][256]color.RGBA {
 	var list [2][2][256]color.RGBA
 	for ground, ends := range [2][2]float64{{lightest, 0.42}, {darkest, 0.86}} {
-		for arm, hue := range [2]float64{coldHue, warmHue} {
+		for arm, hue := range armHues {
 			for i := range 256 {
 				t := float64(i) / 255
 				lightness := ends[0] + (ends[1]-ends[0])*t

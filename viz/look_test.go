@@ -148,7 +148,7 @@ func TestUnknownBackground(t *testing.T) {
 	}
 	unseen := []color.RGBA{rgb(0), rgb(0xffffff)}
 	for _, v := range []float64{-1, -0.5, 0, 0.5, 1} {
-		if c := evenDifference(v); slices.Contains(unseen, c) {
+		if c := onEither.Difference(v); slices.Contains(unseen, c) {
 			t.Errorf("%g is %v", v, c)
 		}
 	}
@@ -165,7 +165,7 @@ func TestUnknownBackground(t *testing.T) {
 		}
 	}
 	for i, tint := range lineTints {
-		if l, _, _ := oklab(tint.even()); math.Abs(l-0.6) > 0.02 {
+		if l, _, _ := oklab(tint.on(onEither)); math.Abs(l-0.6) > 0.02 {
 			t.Errorf("line %d has lightness %.2f", i, l)
 		}
 	}
