@@ -72,7 +72,6 @@ var order = []string{
 	"internal/app/jinja",
 	"internal/app/chat",
 	"internal/app/hub",
-	"internal/app/hub/hubtest", // for tests only
 	"internal/app/progress",
 	"internal/app/recording",
 	"internal/app/tasks",
@@ -156,7 +155,7 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which is not before it in order", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" || imported == "internal/par/partest" || imported == "internal/quote/hostile" || imported == "internal/app/hub/hubtest" {
+				if imported == "tensor/tensortest" || imported == "internal/par/partest" || imported == "internal/quote/hostile" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}

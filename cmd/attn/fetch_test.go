@@ -1,18 +1,17 @@
 package main
 
 import (
+	"crypto/sha1"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
-	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/attn-go/attn/internal/app/hub/hubtest"
 )
 
 // hub DIR starts a test server at $HF_ENDPOINT that serves the directory as owner/tiny. The first download of
@@ -21,24 +20,38 @@ func startHub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: hub DIR")
 	}
-	files := map[string][]byte{}
+	const commit = "0123456789abcdef0123456789abcdef01234567"
 	dir := os.DirFS(ts.MkAbs(args[0]))
-	ts.Check(fs.WalkDir(dir, ".", func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			files[path], err = fs.ReadFile(dir, path)
+	var list []map[string]any
+	ts.Check(fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
 		}
+		data, err := fs.ReadFile(dir, name)
+		blob := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(data), data))
+		list = append(list, map[string]any{"type": "file", "path": name, "size": len(data), "oid": fmt.Sprintf("%x", blob)})
 		return err
 	}))
-	h := hubtest.New(deferrer{ts: ts}, files)
 	var came atomic.Int32
-	h.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {
-		if strings.Contains(r.URL.Path, "/revision/") {
-			came.Add(1)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/models/owner/tiny/revision/main", func(w http.ResponseWriter, _ *http.Request) {
+		came.Add(1)
+		fmt.Fprintf(w, `{"sha": %q}`, commit)
+	})
+	mux.HandleFunc("/api/models/owner/tiny/tree/"+commit, func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(list)
+	})
+	const at = "/owner/tiny/resolve/" + commit + "/"
+	files := http.StripPrefix(at, http.FileServerFS(dir))
+	mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != at+"model.safetensors" || came.Load() > 1 {
+			files.ServeHTTP(w, r)
+			return
 		}
-		if path != "model.safetensors" || came.Load() > 1 {
-			return false
+		data, err := fs.ReadFile(dir, "model.safetensors")
+		if err != nil {
+			panic(err)
 		}
-		data := files[path]
 		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 		w.Write(data[:len(data)/2])
 		w.(http.Flusher).Flush()
@@ -46,16 +59,8 @@ func startHub(ts *testscript.TestScript, neg bool, args []string) {
 		case <-r.Context().Done():
 		case <-time.After(time.Minute):
 		}
-		return true
-	}
-	ts.Setenv("HF_ENDPOINT", h.URL)
+	})
+	server := httptest.NewServer(mux)
+	ts.Defer(server.Close)
+	ts.Setenv("HF_ENDPOINT", server.URL)
 }
-
-// deferrer implements, for a script, the methods of testing.T that the test server calls.
-type deferrer struct {
-	testing.TB
-	ts *testscript.TestScript
-}
-
-// Cleanup calls f at the end of the script.
-func (d deferrer) Cleanup(f func()) { d.ts.Defer(f) }

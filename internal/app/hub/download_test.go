@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/attn-go/attn/internal/app/hub/hubtest"
 )
 
 func TestDownload(t *testing.T) {
@@ -22,7 +20,7 @@ func TestDownload(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.want(t, dir, "config.json", "model.safetensors")
-	if n := int64(len(big) + len(f.Files["config.json"])); have != n || all != n || m.Commit != hubtest.Commit {
+	if n := int64(len(big) + len(f.Files["config.json"])); have != n || all != n || m.Commit != commit {
 		t.Errorf("%d of %d bytes of commit %s, want %d", have, all, m.Commit, n)
 	}
 	if got := strings.Join(whole, " "); got != "config.json model.safetensors" {
