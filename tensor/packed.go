@@ -51,7 +51,7 @@ func (p *Packed) Shape() []int { return []int{p.w.N, p.w.K} }
 func (p *Packed) Format() Format { return p.format }
 
 // Bytes returns the memory of the weights, in bytes.
-func (p *Packed) Bytes() int { return len(p.w.Memory) + 4*len(p.w.Scales) }
+func (p *Packed) Bytes() int { return len(p.w.Memory) }
 
 // SetRows sets the weights of outputs i, i+1, … to the rows in x, one row after another. It may be called for
 // different rows concurrently if every call starts at a multiple of Together, and every call except the last one sets

@@ -28,8 +28,6 @@ func (p *Panels) roundRows(dst []float32, a Mat, m int, s *scratch) {
 		switch {
 		case p.form == inQuads:
 			inputQuads(row, x)
-		case p.form == inGroups:
-			roundToGroups(row, x, s)
 		default:
 			toWords(row, RowMajor(x, p.K), 1, p.K, s)
 		}

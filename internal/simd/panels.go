@@ -19,7 +19,6 @@ type Panels struct {
 	Ahead *Ahead
 
 	Memory []byte
-	Scales []float32 // of inGroups: one for each group of a column
 	b      blockOfB  // the places of the numbers or words, and the memory of those that kernels read as floats
 	own    []float32 // memory that is reused
 
@@ -34,8 +33,7 @@ const (
 	inPairs                // words of two steps of bfloat16: the processor multiplies both at once. The same columns
 	inHalves               // bfloat16, widened by products. MultiplyPanels computes whole panels from here on
 	inIntegers             // Int8 that the caller multiplies by scales of vectors
-	inGroups               // Int8 with Scales, multiplied as floats, see quads.go
-	inQuads                // words of four steps of Int8, with their scales: the processor multiplies integers
+	inQuads                // words of four steps of Int8, with their scales, see quads.go
 )
 
 // NewPanels returns a matrix of k rows and n columns, to be written with Set. It takes its memory from allocate.
@@ -43,9 +41,6 @@ func NewPanels(k, n int, f Format, rounded bool, allocate func(bytes int) []byte
 	p := &Panels{Rounded: rounded}
 	p.lay(k, n, f)
 	p.Memory = allocate((n + p.b.width - 1) / p.b.width * p.b.step * p.numbers().Format.Size())
-	if p.form == inGroups {
-		p.Scales = make([]float32, groupsOf(k)*n)
-	}
 	return p
 }
 
@@ -60,10 +55,8 @@ func (p *Panels) lay(k, n int, f Format) {
 		p.form = inHalves
 	case f == Int8 && !p.Rounded:
 		p.form = inIntegers
-	case f == Int8 && usesQuads():
-		p.form, rows, width = inQuads, groupedWords(k), quadsWidth()
 	case f == Int8:
-		p.form = inGroups
+		p.form, rows, width = inQuads, groupedWords(k), quadsWidth()
 	}
 	p.b = blockOfB{width: width, row: width, step: rows * width, copied: true, rows: rows, cols: n, pairs: p.form == inPairs}
 }

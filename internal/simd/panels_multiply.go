@@ -98,7 +98,7 @@ func (p *Panels) check(c Mat, m, j0, j1 int, bias []float32) {
 
 // multiply is Multiply for weights that are stored one by one, or in pairs.
 func (p *Panels) multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	if m <= fewRows && p.form != inGroups && p.form != inPairs || p.K == 0 { // in the order in which the weights are stored
+	if m <= fewRows && p.form != inPairs || p.K == 0 { // in the order in which the weights are stored
 		for r := 0; bias != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], bias[j0:j1])
 		}
@@ -148,17 +148,7 @@ func (p *Panels) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scrat
 		}
 		part := PanelLayout{K: k1 - k0, N: n, Width: p.Width}
 		b := numbers.Floats(at, at+part.Panel(), s.b)
-		if p.form == inGroups {
-			p.scaleGroups(b, k0, j, n)
-		}
 		multiply(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, chain, numbers.address(ahead))
-	}
-}
-
-// scaleGroups multiplies rows k0, k0+1, … of a panel by their scales.
-func (p *Panels) scaleGroups(rows []float32, k0, j, n int) {
-	for k := k0; len(rows) > 0; k, rows = k+1, rows[p.Width:] {
-		mul(rows[:n], rows[:n], p.Scales[k/groupSteps*p.N+j:][:n])
 	}
 }
 

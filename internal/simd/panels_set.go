@@ -44,8 +44,6 @@ func (p *Panels) set(j, n int, b unpacked) {
 			packPairPanel(view[float32](p.Memory)[p.b.at(0, j):][:p.b.step], b.floats, p.K, cols, p.Width, s)
 		case p.form == inPairs || p.form == inQuads:
 			p.setWords(j, cols, b, whole, s)
-		case p.form == inGroups:
-			p.setGroups(j, cols, b, s)
 		default:
 			p.setPart(j, cols, b, whole, s)
 		}
@@ -144,20 +142,6 @@ func (b unpacked) column(dst []float32, c int) []float32 {
 	return dst
 }
 
-// setGroups sets columns of one panel.
-func (p *Panels) setGroups(j, cols int, b unpacked, s *scratch) {
-	integers := view[int8](p.Memory)
-	s.b, s.a = grow(s.b, p.K), grow(s.a, groupedWords(p.K))
-	for c := range cols {
-		weightQuads(s.a, b.column(s.b, c))
-		for k := range p.K {
-			g := groupAt(s.a, k)
-			p.Scales[k/groupSteps*p.N+j+c] = g[0]
-			integers[p.At(k, j+c)] = int8(byteOf(g, k))
-		}
-	}
-}
-
 // Column sets dst to the numbers of column j.
 func (p *Panels) Column(dst []float32, j int) {
 	if j < 0 || j >= p.N || len(dst) != p.K {
@@ -177,8 +161,5 @@ func (p *Panels) Column(dst []float32, j int) {
 		}
 	default:
 		p.numbers().Read(dst, p.At(0, j), p.Width)
-		for k := 0; p.form == inGroups && k < p.K; k++ {
-			dst[k] *= p.Scales[k/groupSteps*p.N+j]
-		}
 	}
 }

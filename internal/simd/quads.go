@@ -10,8 +10,7 @@ import "math"
 //	C[i][j] = Bias[j]
 //	for each group { C[i][j] += scaleA[i] * (float(Σ a[i][k]·b[k][j]) * scaleB[j]); C[i][j] -= scaleA[i]·zero[i] * total[j] }
 //
-// where total[j] is scaleB[j]·Σ b[k][j]. A processor that cannot multiply integers multiplies and adds the values as
-// floats. A group that is not finite has the scale NaN, and so has one of B with a magnitude of 2^113 or more, whose sum
+// where total[j] is scaleB[j]·Σ b[k][j]. Kernels round the last two sums once each, Go twice. A group that is not finite has the scale NaN, and so has one of B with a magnitude of 2^113 or more, whose sum
 // times its scale could overflow; one whose numbers are within 2^-118 counts as 0.
 //
 // A group of a row is words: the scale; -scale·zero; and four integers each. A group of a column is words: the scale,
@@ -122,12 +121,58 @@ func weightQuads(dst, column []float32) {
 	}
 }
 
-// roundToGroups sets dst to x, rounded.
-func roundToGroups(dst, x []float32, s *scratch) {
-	s.b = grow(s.b, groupedWords(len(x)))
-	inputQuads(s.b, x)
-	for k := range dst {
-		g := groupAt(s.b, k)
-		dst[k] = float32(float32(byteOf(g, k))*g[0]) + g[1]
+// genericQuads is the number of columns of a panel of integers where no kernel multiplies them.
+const genericQuads = 4
+
+// multiplyQuadsGeneric is Multiply for rows of groups.
+func (p *Panels) multiplyQuadsGeneric(c, a Mat, m, j0, j1 int, bias []float32) {
+	words := view[float32](p.Memory)
+	var pairs [groupSteps][2]int64 // of a group of the panel, see pairOf
+	for j := j0; j < j1; j += genericQuads {
+		cols, panel := min(genericQuads, j1-j), words[p.b.at(0, j):][:p.b.step]
+		for i := range m {
+			row := c.Data[i*c.Row+j:][:cols]
+			if clear(row); bias != nil {
+				copy(row, bias[j:])
+			}
+		}
+		for k := 0; k < p.b.rows; k += 2 + groupWords {
+			group := panel[k*genericQuads:][:min(2+groupWords, p.b.rows-k)*genericQuads]
+			scales, totals, integers := group[:genericQuads], group[genericQuads:], group[2*genericQuads:]
+			for at := 0; at < len(integers); at += genericQuads {
+				y := integers[at:][:genericQuads]
+				y0, y1, y2, y3 := math.Float32bits(y[0]), math.Float32bits(y[1]), math.Float32bits(y[2]), math.Float32bits(y[3])
+				for b := range 4 {
+					pairs[at+b] = [2]int64{pairOf(y0, y1), pairOf(y2, y3)}
+					y0, y1, y2, y3 = y0>>8, y1>>8, y2>>8, y3>>8
+				}
+			}
+			for i := range m {
+				x := a.Data[i*a.Row+k:][:2+len(integers)/genericQuads]
+				sums, row := quadSums(x[2:], &pairs), c.Data[i*c.Row+j:][:cols]
+				for j := range row {
+					row[j] += float32(x[0] * float32(float32(sums[j])*scales[j]))
+					row[j] += float32(x[1] * totals[j])
+				}
+			}
+		}
 	}
+}
+
+// pairOf returns a number that multiplies the lowest integers of two words at once: the second 2^32 times.
+func pairOf(x, y uint32) int64 { return int64(int8(x)) + int64(int8(y))<<32 }
+
+// quadSums returns the sums of the products of the integers in x with those of each column.
+func quadSums(x []float32, columns *[groupSteps][2]int64) (sums [genericQuads]int32) {
+	var first, second int64
+	for k, word := range x {
+		quad := math.Float32bits(word)
+		y := columns[k*4&(groupSteps-4):][:4]
+		x0, x1, x2, x3 := int64(quad&255), int64(quad>>8&255), int64(quad>>16&255), int64(quad>>24)
+		first += x0*y[0][0] + x1*y[1][0] + x2*y[2][0] + x3*y[3][0]
+		second += x0*y[0][1] + x1*y[1][1] + x2*y[2][1] + x3*y[3][1]
+	}
+	sums[0], sums[2] = int32(first), int32(second)
+	sums[1], sums[3] = int32((first-int64(sums[0]))>>32), int32((second-int64(sums[2]))>>32)
+	return sums
 }

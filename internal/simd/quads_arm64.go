@@ -7,7 +7,7 @@ import "golang.org/x/sys/cpu"
 // hasQuads reports whether the processor multiplies fours of integers (the dot-product extension). Only tests change it.
 var hasQuads = cpu.ARM64.HasASIMDDP
 
-// usesQuads reports whether inputs and weights are words of integers.
+// usesQuads reports whether a kernel multiplies integers.
 func usesQuads() bool { return active != generic && hasQuads }
 
 // quadTile returns the tiles of the kernel for integers.

@@ -12,10 +12,19 @@ type quadShape struct {
 }
 
 // quadsWidth is the number of columns of a panel of integers.
-func quadsWidth() int { return quadTile().width }
+func quadsWidth() int {
+	if usesQuads() {
+		return quadTile().width
+	}
+	return genericQuads
+}
 
 // multiplyQuads is Multiply for rows of groups.
 func (p *Panels) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32, after int) {
+	if !usesQuads() {
+		p.multiplyQuadsGeneric(c, a, m, j0, j1, bias)
+		return
+	}
 	if p.multiplyQuadsOnTiles(c, a, m, j0, j1, bias) {
 		return
 	}

@@ -2,12 +2,14 @@
 
 package simd
 
-// usesQuads reports that integers are not stored in words.
-func usesQuads() bool { return false }
-
 // Reduced returns no instructions: products in bfloat16 and int8 are not faster than in float32.
 func Reduced() []string { return nil }
 
-func quadsWidth() int { panic("simd: no quads") }
+// usesQuads reports that no kernel multiplies integers.
+func usesQuads() bool { return false }
 
-func (p *Panels) multiplyQuads(_, _ Mat, _, _, _ int, _ []float32, _ int) { panic("simd: no quads") }
+func quadsWidth() int { return genericQuads }
+
+func (p *Panels) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32, _ int) {
+	p.multiplyQuadsGeneric(c, a, m, j0, j1, bias)
+}

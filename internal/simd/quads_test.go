@@ -16,16 +16,10 @@ func TestQuadsHaveTheSameBits(t *testing.T) {
 		const rows = 37 // more than a kernel computes at a time
 		a, bias := gaussians(r, rows*k), gaussians(r, n)
 		_, columns := newRounded(Int8, k, n, r)
-		var want []float32
 		Each(func(name string) {
 			eachQuads(func(kernel string) {
-				w := NewPanels(k, n, Int8, true, newBytes)
-				if w.form != inQuads {
-					return
-				}
-				if kernels++; want == nil {
-					want = quadsFormula(a, bias, columns)
-				}
+				w, want := NewPanels(k, n, Int8, true, newBytes), quadsFormula(a, bias, columns)
+				kernels++
 				got := make([]float32, rows*n)
 				w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
 				w.Multiply(RowMajor(got, n), RowMajor(a, k), rows, 0, n, bias, 0)
@@ -38,8 +32,12 @@ func TestQuadsHaveTheSameBits(t *testing.T) {
 	t.Logf("%d ways", kernels/len(sizesOfRounded))
 }
 
-// quadsFormula is the formula in quads.go, whose last two sums are rounded once each.
+// quadsFormula is the formula in quads.go. Kernels round its last two sums once each, Go twice.
 func quadsFormula(a, bias []float32, columns [][]float32) (c []float32) {
+	add := fma32
+	if !usesQuads() {
+		add = func(x, y, z float32) float32 { return z + float32(x*y) }
+	}
 	k := len(columns[0])
 	x, y := make([]float32, groupedWords(k)), make([]float32, groupedWords(k))
 	c = make([]float32, len(a)/k*len(columns))
@@ -54,8 +52,8 @@ func quadsFormula(a, bias []float32, columns [][]float32) (c []float32) {
 				for s := g; s < min(g+groupSteps, k); s++ {
 					sum += int(byteOf(p, s)) * int(int8(byteOf(q, s)))
 				}
-				*at = fma32(p[0], float32(sum)*q[0], *at)
-				*at = fma32(p[1], q[1], *at)
+				*at = add(p[0], float32(sum)*q[0], *at)
+				*at = add(p[1], q[1], *at)
 			}
 		}
 	}

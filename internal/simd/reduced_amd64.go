@@ -22,7 +22,7 @@ var (
 // usesPairs reports whether products of rounded numbers are products of pairs.
 func usesPairs() bool { return hasPairs && active == avx512 }
 
-// usesQuads reports whether inputs and weights are words of integers: wherever there is assembly.
+// usesQuads reports whether a kernel multiplies integers: wherever there is assembly.
 func usesQuads() bool { return active != generic }
 
 // quadTile returns the tiles of the kernel for integers.
