@@ -66,6 +66,7 @@ func additiveTile(vectors int) func(p program) {
 			e := p.rows(args.field("e"), args.field("eRow"), rows)
 			tile := zeros(p, rows, vectors)
 			p.repeat(pairs, func() {
+				// WebAssembly has registers for one vector of keys at a time
 				group := p.by(vectors, vectors, 1)
 				for start := 0; start < vectors; start += group {
 					p.scope(func() {

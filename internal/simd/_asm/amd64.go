@@ -20,6 +20,8 @@ import (
 func assemblyAMD64() map[string][]byte {
 	for _, f := range families {
 		for k, i := range f.coded("amd64") {
+			// numbers of labels begin anew in each function, so that a change of one kernel leaves the text
+			// of the others
 			labels = 0
 			TEXT(k.name+i.suffix, NOSPLIT, "func"+foreign.ReplaceAllString(k.asm, "*byte"))
 			k.code[i]()

@@ -32,6 +32,8 @@ func distance(vectors int) func(p program) {
 										if factors {
 											p.mul(d, d, factor)
 										}
+										// The difference is squared, not expanded to products: that would
+										// cancel for vectors that are close together.
 										p.subProduct(sums[r][start+v], d, d)
 									}
 								})

@@ -100,6 +100,7 @@ func (d *draws) next() mask {
 		VPADDQ(d.step, state, state)
 	}
 	if d.s.lanes == 16 {
+		// The threshold is in the upper half, above zeros.
 		// Comparing all 64 bits gives the same result as comparing the upper half.
 		low, high := K(), K()
 		VPCMPUQ(U8(notLess), d.threshold, z[0], low)
@@ -150,6 +151,7 @@ func (s avxProgram) factor(c uint64) factor {
 }
 
 // times multiplies x by the factor, modulo 2⁶⁴. AVX2 can only multiply halves.
+// The product of the upper halves is a multiple of 2⁶⁴, so three of four products are enough.
 func (f factor) times(x reg.VecVirtual) {
 	if f.s.lanes == 16 {
 		VPMULLQ(f.low, x, x)

@@ -161,6 +161,7 @@ func (w *writer) shapes(arch string) {
 }
 
 // relay writes the function with which drivers call a kernel.
+// Drivers are the same for all architectures, so they call this function, which exists on each.
 func (w *writer) relay(k *kernel, arch string) {
 	assembly, _ := groups(arch, k.server)
 	if len(assembly) == 0 {

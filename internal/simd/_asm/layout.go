@@ -51,6 +51,8 @@ var drivers = func() *types.Package {
 		}
 		files = append(files, file)
 	}
+	// Offsets come from the Go structs themselves, so that a kernel cannot disagree with its driver about
+	// them.
 	config := types.Config{IgnoreFuncBodies: true, Error: func(error) {}}
 	pkg, _ := config.Check("simd", set, files, nil) // with errors for unresolved types
 	return pkg

@@ -40,6 +40,7 @@ func (d *neonDraws) next() a64.V {
 			f.ADDD(state, state, d.step)
 		}
 		f.UZP2(kept, z[0], z[1]) // the upper halves
+		// NEON compares without signs, so nothing is flipped as on AVX2
 		f.CMHS(kept, kept, d.threshold)
 	})
 	return kept
@@ -84,6 +85,7 @@ func (n neonFactor) times(x a64.V) {
 		cross, low := f.V(), f.V()
 		f.MUL(cross, x, n.swapped) // low·high and high·low
 		f.XTN(low, x)
+		// adds both cross products; only their lower 32 bits reach the result
 		f.UADDLP(x, cross)
 		f.SHLD(x, x, 32)
 		f.UMLAL(x, low, n.low)

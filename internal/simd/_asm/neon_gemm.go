@@ -59,6 +59,7 @@ func (p *neonProduct) steps(sums [][]vec) {
 // are left, it jumps to done.
 func (p *neonProduct) four(sums [][]vec, done a64.Label) {
 	loop, few, single := p.NewLabel("four"), p.NewLabel("few"), p.NewLabel("scattered")
+	// only contiguous rows have four steps in a vector
 	p.Do("CMP", 4, p.t.aCol)
 	p.Do("BNE", single)
 	p.Do("SUBS", 4, p.depth, p.depth)
@@ -94,6 +95,7 @@ func (p *neonProduct) single(sums [][]vec) {
 // step writes a step of k, whose elements of A are in the given lane of x.
 func (p *neonProduct) step(sums [][]vec, lane int) {
 	for v := range p.t.vectors {
+		// two registers in turn, so that a load does not wait for the products with the vector before
 		y := p.y[v%2]
 		if p.t.stored == nil {
 			last, _ := p.t.part(v).(*part)

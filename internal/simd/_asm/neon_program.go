@@ -135,6 +135,7 @@ func (f *neonProgram) keep(l lanes, d vec) {
 	op(d.(a64.V), d.(a64.V), l.(neonLanes).bits)
 }
 
+// BIT and BIF leave the other lanes of d as they are; a sum with 0 would turn -0 into 0.
 func (f *neonProgram) addWhere(l lanes, a, d vec) {
 	op := f.BIT
 	if l.(neonLanes).inverted {
@@ -167,6 +168,7 @@ func (f *neonProgram) polynomial(c []float64) func(x vec) vec {
 	return func(x vec) vec {
 		p, next := f.num(c[len(c)-1]), f.V()
 		for _, v := range slices.Backward(c[:len(c)-1]) {
+			// FMLA overwrites its addend, so that each coefficient is loaded again, by a unit that is free
 			f.loadConstant(next, number(v))
 			f.FMLA(next, p, x.(a64.V))
 			p, next = next, p

@@ -65,6 +65,7 @@ func (f *neonProgram) rowPointers(n int, first, distance, rows ptr) []a64.X {
 	all := []a64.X{first.(a64.X)}
 	for len(all) < n {
 		f.Do("SUBS", 1, rows, rows)
+		// after the last row the distance is 0, so that the pointers stay at it
 		f.Do("CSEL", "LE", "ZR", distance, distance)
 		next := f.X()
 		f.Do("ADD", distance, all[len(all)-1], next)
@@ -113,6 +114,8 @@ func (f *neonProgram) columns(rows []a64.X, depth ptr, begin func(steps int, off
 
 // transposed returns the columns of a square of four rows.
 func (f *neonProgram) transposed(r []a64.V) []a64.V {
+	// Squares of two by two floats first, then of pairs: eight instructions, each of which reads two
+	// vectors.
 	even, odd, columns := f.Vs(2), f.Vs(2), f.Vs(4)
 	for i := range 2 {
 		f.TRN1(even[i], r[2*i], r[2*i+1])

@@ -84,6 +84,7 @@ func layerNorm(p program) {
 		p.along("d", x).inLanes(len(sums), func(i int, s step) { p.add(sums[i], sums[i], s.load(x)) })
 		u := unit{p: p, mean: p.meanOf(sums, size, mean)}
 		p.clear(sums)
+		// about the mean, in a second pass: Σx² - mean² would cancel
 		sumSquares(p, p.along("d", x), x, u.mean, sums)
 		u.inv = p.inverseOf(sums, size, eps, one, inv)
 		u.normalise(p.along("d", dst, x, gain, shift), dst, x, gain, shift)
@@ -100,6 +101,8 @@ func layerNormGrad(p program) {
 	mean, inv := p.pointer("mean"), p.pointer("inv")
 	eachRow(p, func() {
 		u := unit{p, p.load(mean, 0), p.load(inv, 0)}
+		// A row whose dy is all zero adds nothing, not even where x is infinite and 0·Inf would be NaN:
+		// seen has its bits.
 		flat, along, seen := p.sums(32), p.sums(32), p.zero()
 		u.sums(p.along("d", dy, x, gain), dy, x, gain, flat, along, seen)
 		p.ifElse(condition{v: seen}, func() {

@@ -81,6 +81,8 @@ func wasmType(typ string) wasm.Type {
 }
 
 // writeParts writes the functions for parts of vectors.
+// Parts are functions of the module, not code of each kernel: they run once a slice, and each kernel would
+// be larger.
 func writeParts(m *wasm.Module) {
 	f := m.Func("loadPart", []wasm.Type{wasm.I32, wasm.I32}, []wasm.Type{wasm.V128})
 	partOf(f, f.ParamX(1), func() { f.Return(f.LoadV(f.ParamX(0), 0)) }, loadingPart(f, f.ParamX(0), f.ReturnV))

@@ -35,11 +35,14 @@ func (f *wasmProgram) to(d, a vec) wasm.V {
 	return a.(wasm.V)
 }
 
-func (f *wasmProgram) add(d, a, b vec)        { f.to(d, a).Add(b.(wasm.V)) }
-func (f *wasmProgram) sub(d, a, b vec)        { f.to(d, a).Sub(b.(wasm.V)) }
-func (f *wasmProgram) mul(d, a, b vec)        { f.to(d, a).Mul(b.(wasm.V)) }
-func (f *wasmProgram) div(d, a, b vec)        { f.to(d, a).Div(b.(wasm.V)) }
-func (f *wasmProgram) sqrt(d, a vec)          { f.to(d, a).Sqrt() }
+func (f *wasmProgram) add(d, a, b vec) { f.to(d, a).Add(b.(wasm.V)) }
+func (f *wasmProgram) sub(d, a, b vec) { f.to(d, a).Sub(b.(wasm.V)) }
+func (f *wasmProgram) mul(d, a, b vec) { f.to(d, a).Mul(b.(wasm.V)) }
+func (f *wasmProgram) div(d, a, b vec) { f.to(d, a).Div(b.(wasm.V)) }
+func (f *wasmProgram) sqrt(d, a vec)   { f.to(d, a).Sqrt() }
+
+// The product is rounded before it is added, as everywhere here: relaxed instructions may or may not fuse
+// both, depending on the engine, so that a program would not know its bits.
 func (f *wasmProgram) addProduct(d, a, b vec) { f.add(d, d, a.(wasm.V).Mul(b.(wasm.V))) }
 func (f *wasmProgram) subProduct(d, a, b vec) { f.sub(d, d, a.(wasm.V).Mul(b.(wasm.V))) }
 func (f *wasmProgram) mulAdd(a, b, c vec) vec { f.add(a, c, a.(wasm.V).Mul(b.(wasm.V))); return a }
@@ -59,6 +62,7 @@ func (f *wasmProgram) spare(c vec) vec        { return c }
 // lost multiplies the upper and lower halves of a, whose products are exact.
 func (f *wasmProgram) lost(a, square vec) vec {
 	x := a.(wasm.V)
+	// Without a fused instruction a² is added up from halves with 12 bits, whose products have at most 24.
 	upper := x.And(f.Spread(0xfffff000))
 	lower := x.Sub(upper)
 	cross := upper.Mul(lower)
@@ -85,6 +89,7 @@ func (f *wasmProgram) choose(l lanes, a, b vec) vec {
 
 func (f *wasmProgram) limited(a, high, low vec) vec {
 	v := a.(wasm.V)
+	// no comparison with NaN is true, so that NaN becomes high
 	return v.Where(v.Less(high.(wasm.V)), high.(wasm.V)).PMax(low.(wasm.V))
 }
 
@@ -105,6 +110,7 @@ func (f *wasmProgram) keep(l lanes, d vec) {
 
 func (f *wasmProgram) addWhere(l lanes, a, d vec) {
 	sum, old, m := d.(wasm.V).Add(a.(wasm.V)), d.(wasm.V), l.(wasmLanes)
+	// d itself stays in the other lanes: a sum with 0 would turn -0 into 0
 	if m.inverted {
 		sum, old = old, sum
 	}
@@ -138,6 +144,8 @@ func (f *wasmProgram) longPolynomial(c []float64) func(x vec) vec { return f.pol
 
 // expPolynomial adds the largest terms last, which are 2 + 2x.
 func (f *wasmProgram) expPolynomial(c []float64) func(x vec) vec {
+	// In Horner's rule every product and sum near the result is rounded, since nothing is fused. Here only the
+	// last two sums are near it.
 	first, rest := f.Num(c[0]), f.polynomial(c[2:])
 	return func(x vec) vec {
 		r := x.(wasm.V)
@@ -244,6 +252,7 @@ func (f *wasmProgram) ifElse(c condition, body, otherwise func()) {
 	}
 }
 
+// An estimate of the inverse is an instruction that WebAssembly lacks, so it divides.
 func (f *wasmProgram) quotients() func(sum, n, d vec) {
 	return func(sum, n, d vec) { sum.(wasm.V).Accumulate(n.(wasm.V).Div(d.(wasm.V))) }
 }
@@ -297,6 +306,8 @@ func (f *wasmProgram) along(length string, all ...ptr) loop {
 	return loop{f, f.x(length).Copy(), places}
 }
 
+// WebAssembly has structured loops only, which cannot be entered in the middle: the condition is at both
+// ends.
 func (f *wasmProgram) whole(n ptr, step int, body func()) {
 	left := n.(wasm.X)
 	f.If(left.AtLeast(step), func() {
@@ -328,6 +339,7 @@ func (f *wasmProgram) widen(n stored, x ptr, i int) vec {
 	if n.bytes == 2 {
 		return f.LoadHalves(x.(wasm.X), i*f.lanes*2).ShlInts(16)
 	}
+	// four bytes widen twice, to 16 and to 32 bits, since no instruction goes from 8 to 32
 	return f.LoadOne(x.(wasm.X), i*f.lanes).LowBytes().LowHalves().Floats()
 }
 

@@ -55,6 +55,7 @@ func (f *wasmProgram) columns(rows []wasm.X, depth wasm.X, use func(g, k int, co
 		for g := range len(rows) / f.lanes {
 			f.Scope(func() {
 				four := rows[g*f.lanes:][:f.lanes]
+				// the last steps of a row are read element by element: a vector would reach beyond its end
 				if steps == 1 {
 					v := f.LoadOne(four[0], 0)
 					for i := 1; i < f.lanes; i++ {

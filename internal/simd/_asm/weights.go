@@ -73,6 +73,7 @@ func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 	bits := GP64()
 	if g.s.lanes == 16 {
 		t := g.s.reg()
+		// compressed in a register: with a destination in memory the instruction takes many times as long
 		VPCOMPRESSD_Z(v, m.k, t)
 		VMOVUPS(t, to)
 		KMOVW(m.k, bits.As32())
@@ -85,6 +86,8 @@ func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
 	TESTL(bits.As32(), bits.As32())
 	JZ(LabelRef(none))
 	lanes, order, t := GP64(), XMM(), YMM()
+	// A bit of each selected lane becomes the lowest bit of its byte, and 255 times that the whole byte;
+	// PEXT then takes these bytes of the numbers of lanes, one behind the other.
 	PDEPQ(g.lowBits, bits, lanes)
 	IMUL3Q(U32(255), lanes, lanes)
 	PEXTQ(lanes, g.laneNumbers, lanes)
@@ -114,6 +117,7 @@ func ranks(s avxProgram) {
 		Label(loop)
 		other := s.reg()
 		VBROADCASTSS(Mem{Base: x, Index: i, Scale: 4}, other)
+		// equal elements have the rank of their place, so that the order is stable
 		larger, tie := s.compare(greater, own, other), s.compare(equal, own, other)
 		s.both(s.compare(less, places, place), &tie)
 		s.either(larger, &tie)
@@ -163,6 +167,8 @@ func entropy(s avxProgram) {
 	acc := as[reg.VecVirtual](s.sums(32))
 	s.along("n", x).inLanes(len(acc), func(i int, t step) {
 		v, e, f, square := register(t.load(x)), s.reg(), s.reg(), s.reg()
+		// As integers the bits of floats are in their order, so the difference to √½, shifted, is the
+		// exponent for which 1+f is from √½ to √2.
 		VPSUBD(root, v, e)
 		VPSRAD(U8(23), e, e)
 		VPSLLD(U8(23), e, f)
