@@ -1,12 +1,9 @@
 package seq2seq
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tokenizer"
@@ -45,10 +42,7 @@ const (
 	// DefaultVocabularySize is the size that BuildVocabulary uses for 0.
 	DefaultVocabularySize = 8000
 
-	// maxWord is the maximum length of a word in characters.
-	maxWord = 64
-
-	// maxVocabulary limits the number of entries that a file can claim, to more than any model has.
+	// maxVocabulary is more than any model has.
 	maxVocabulary = 1 << 20
 )
 
@@ -108,118 +102,30 @@ func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 // NewVocabulary returns a vocabulary of the given pieces, the special ones first, and with BPE of pairs of ids that are merged,
 // in this order.
 //
-// Errors: units that ParseUnits would reject; pieces that no text can contain, or that occur twice; merges that do not make
-// every piece.
+// Errors: units that ParseUnits would reject; other special pieces; pieces that occur twice; merges of units other than BPE, or
+// that do not make a piece.
 func NewVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary, error) {
-	v, err := newVocabulary(units, pieces, merges)
+	if !slices.Equal(pieces[:min(specials, len(pieces))], specialNames[:]) {
+		return nil, fmt.Errorf("seq2seq: vocabulary of %s, want %s first", quote.Texts(pieces), specialNames)
+	}
+	tokens, err := tokenizer.NewTrained(string(units), specials, EOS, pieces, merges)
 	if err != nil {
 		return nil, fmt.Errorf("seq2seq: vocabulary: %w", err)
 	}
-	return v, nil
+	return &Vocabulary{units, pieces, merges, tokens}, nil
 }
 
-// Pieces returns the pieces by id.
-func (v *Vocabulary) Pieces() []string { return slices.Clone(v.pieces) }
-
-// Merges returns the pairs of ids that BPE merges, in the order in which they apply; nil for other units.
-func (v *Vocabulary) Merges() [][2]int32 { return slices.Clone(v.merges) }
-
+// mustVocabulary is NewVocabulary without errors.
 func mustVocabulary(units Units, pieces []string, merges [][2]int32) *Vocabulary {
-	v, err := newVocabulary(units, pieces, merges)
+	v, err := NewVocabulary(units, pieces, merges)
 	if err != nil {
 		panic("seq2seq: BuildVocabulary: " + err.Error())
 	}
 	return v
 }
 
-func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary, error) {
-	if _, err := ParseUnits(string(units)); err != nil {
-		return nil, fmt.Errorf("unknown units %s", quote.Text(string(units)))
-	}
-	if n := len(pieces); n < specials || n > maxVocabulary {
-		return nil, fmt.Errorf("%d pieces, want %d to %d", n, specials, maxVocabulary)
-	}
-	ids := make(map[string]int, len(pieces))
-	for id, piece := range pieces {
-		if id < specials {
-			if piece != specialNames[id] {
-				return nil, fmt.Errorf("piece %d is %s, want %s", id, quote.Text(piece), quote.Text(specialNames[id]))
-			}
-		} else if err := checkPiece(units, piece); err != nil {
-			return nil, fmt.Errorf("piece %d, %s: %w", id, quote.Text(piece), err)
-		}
-		if first, twice := ids[piece]; twice {
-			return nil, fmt.Errorf("piece %d, %s, is a duplicate of piece %d", id, quote.Text(piece), first)
-		}
-		ids[piece] = id
-	}
-	switch {
-	case units == BPE:
-		if err := checkMerges(pieces, ids, merges); err != nil {
-			return nil, err
-		}
-	case len(merges) > 0:
-		return nil, fmt.Errorf("%d merges, but units are %s", len(merges), quote.Text(string(units)))
-	}
-	tokens, err := tokenizer.NewTrained(string(units), specials, EOS, pieces, merges)
-	return &Vocabulary{units, pieces, merges, tokens}, err
-}
-
-// checkPiece returns an error if no text can contain the piece.
-func checkPiece(units Units, piece string) error {
-	body := piece
-	if units != Chars {
-		body = strings.TrimPrefix(piece, " ")
-	}
-	n := utf8.RuneCountInString(body)
-	switch {
-	case !utf8.ValidString(piece):
-		return errors.New("invalid UTF-8")
-	case units == Chars && n != 1:
-		return errors.New("not one character")
-	case piece == " " && units != Words:
-		return nil
-	case n == 0:
-		return errors.New("empty")
-	case n > maxWord:
-		return fmt.Errorf("longer than %d characters", maxWord)
-	case strings.ContainsFunc(body, unicode.IsSpace):
-		return errors.New("white space inside")
-	}
-	return nil
-}
-
-// checkMerges returns an error unless merges build every piece from single characters, each merge from
-// earlier pieces.
-func checkMerges(pieces []string, ids map[string]int, merges [][2]int32) error {
-	made := make([]bool, len(pieces))
-	for id, piece := range pieces {
-		made[id] = id >= specials && utf8.RuneCountInString(piece) == 1
-	}
-	seen := map[[2]int32]bool{}
-	for i, m := range merges {
-		for _, id := range m {
-			if id < specials || int(id) >= len(pieces) {
-				return fmt.Errorf("merge %d refers to piece %d, want %d to %d", i, id, specials, len(pieces)-1)
-			}
-		}
-		a, b := pieces[m[0]], pieces[m[1]]
-		id, known := ids[a+b]
-		switch {
-		case !made[m[0]] || !made[m[1]]:
-			return fmt.Errorf("merge %d joins pieces %d and %d before both exist", i, m[0], m[1])
-		case !known:
-			return fmt.Errorf("merge %d of %s and %s gives no piece", i, quote.Text(a), quote.Text(b))
-		case seen[m]:
-			return fmt.Errorf("merge %d is a duplicate", i)
-		}
-		made[id], seen[m] = true, true
-	}
-	if i := slices.Index(made[specials:], false); i >= 0 {
-		return fmt.Errorf("no merge gives piece %d, %s", specials+i, quote.Text(pieces[specials+i]))
-	}
-	return nil
-}
+// Pieces returns the pieces by id.
+func (v *Vocabulary) Pieces() []string { return slices.Clone(v.pieces) }
 
 // Tokenizer returns the tokenizer of the vocabulary, which adds EOS to a text.
 func (v *Vocabulary) Tokenizer() *tokenizer.Tokenizer { return v.tokens }

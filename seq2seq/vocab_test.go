@@ -209,31 +209,19 @@ func TestNewVocabularyErrors(t *testing.T) {
 		merges [][2]int32
 		want   string
 	}{
-		{"", four, nil, `unknown units ""`},
-		{"chars", four, nil, `unknown units "chars"`},
-		{Chars, nil, nil, "0 pieces, want 4 to"},
-		{Chars, four[:3], nil, "3 pieces"},
-		{Chars, []string{"<bos>", "<pad>", "<eos>", "<unk>"}, nil, `piece 0 is "<bos>", want "<pad>"`},
-		{Chars, with("a", "b", "a"), nil, `piece 6, "a", is a duplicate of piece 4`},
-		{Chars, with("ab"), nil, "not one character"},
-		{Chars, with(""), nil, "not one character"},
-		{Chars, with("\n"), nil, "white space inside"},
-		{Chars, with("\xff"), nil, "invalid UTF-8"},
-		{Words, with(" "), nil, "empty"},
-		{Words, with("  a"), nil, "white space inside"},
-		{Words, with("a b"), nil, "white space inside"},
-		{Words, with(strings.Repeat("a", maxWord+1)), nil, "longer than 64 characters"},
-		{Words, with("a", "b", "ab"), [][2]int32{{4, 5}}, `1 merges, but units are "word"`},
-		{BPE, with("a", "b", "ab"), nil, `no merge gives piece 6, "ab"`},
-		{BPE, with("a", "b", "ab"), [][2]int32{{4, 7}}, "merge 0 refers to piece 7, want 4 to 6"},
-		{BPE, with("a", "b", "ab"), [][2]int32{{-1, 4}}, "merge 0 refers to piece -1"},
-		{BPE, with("a", "b", "ab"), [][2]int32{{3, 4}}, "merge 0 refers to piece 3"},
-		{BPE, with("a", "b", "ab"), [][2]int32{{4, 5}, {5, 4}}, `merge 1 of "b" and "a" gives no piece`},
-		{BPE, with("a", "b", "ab"), [][2]int32{{4, 5}, {4, 5}}, "merge 1 is a duplicate"},
-		{BPE, with("a", "b", "ab", "abb"), [][2]int32{{6, 5}, {4, 5}}, "merge 0 joins pieces 6 and 5 before both exist"},
+		{"", four, nil, `words "", want char, word or bpe`},
+		{"chars", four, nil, `words "chars", want char, word or bpe`},
+		{Chars, nil, nil, "vocabulary of , want [<pad> <bos> <eos> <unk>] first"},
+		{Chars, four[:3], nil, "want [<pad> <bos> <eos> <unk>] first"},
+		{Chars, []string{"<bos>", "<pad>", "<eos>", "<unk>"}, nil, `vocabulary of "<bos>", "<pad>", "<eos>" and 1 more, want`},
+		{Chars, with("a", "b", "a"), nil, `tokens 4 and 6 are both "a"`},
+		{Words, with("a", "b", "ab"), [][2]int32{{4, 5}}, "1 merges, but words word"},
+		{BPE, with("a", "b", "ab"), [][2]int32{{4, 7}}, "merge 0 joins tokens 4 and 7 of 7"},
+		{BPE, with("a", "b", "ab"), [][2]int32{{-1, 4}}, "merge 0 joins tokens -1 and 4 of 7"},
+		{BPE, with("a", "b", "ab"), [][2]int32{{4, 5}, {5, 4}}, `merge 1 joins "b" and "a", want both and the result in the vocabulary`},
 	} {
 		_, err := NewVocabulary(c.units, c.pieces, c.merges)
-		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: vocabulary: ") || !strings.Contains(err.Error(), c.want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: vocabulary") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %q %v:\n got %v\nwant %s", c.units, c.pieces, c.merges, err, c.want)
 		}
 	}
