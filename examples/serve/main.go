@@ -127,7 +127,7 @@ func handleRerank(b *batcher) http.HandlerFunc {
 	}
 }
 
-// reply writes a result or, as {"error": "…"}, what is wrong with the request.
+// reply writes a result or, as {"error": "…"}, the error in it.
 func reply(w http.ResponseWriter, r *http.Request, result any, err error) {
 	var large *http.MaxBytesError
 	switch {

@@ -292,7 +292,7 @@ func TestFirstHasLeft(t *testing.T) {
 	}
 }
 
-// Beyond the limits of requests and of tokens that wait, clients are told at once to try again later. A request that waits
+// Beyond the limits of requests and of tokens that wait, a client gets status 503 at once. A request that waits
 // alone may be larger.
 func TestBusy(t *testing.T) {
 	e, _, _ := load(t)
