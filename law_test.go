@@ -51,6 +51,7 @@ var order = []string{
 	"tokenizer",
 	"seq2seq",
 	"models",
+	"probe",
 	"internal/curve",
 	"train",
 	// what only programs use

@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -113,7 +114,7 @@ func within(dir string) func() {
 }
 
 // What follows compiles and does not run: it needs models from elsewhere.
-var _ = []any{inspect, generate, embed, importance[*models.Probe], ring}
+var _ = []any{inspect, generate, embed, importance[*probe.Probe], ring}
 
 func inspect(ctx context.Context) error {
 	m, err := models.Load("bert-base-uncased", models.Options{})
@@ -126,7 +127,7 @@ func inspect(ctx context.Context) error {
 	}
 	hidden := m.Hidden(nil, x, models.Run{})
 	logits := m.Head().Logits(nil, hidden)
-	record, err := m.Record(ctx, "The cat sat on the mat.", "", heads.RecorderOptions{})
+	record, err := probe.RecordTexts(ctx, m, "The cat sat on the mat.", "", heads.RecorderOptions{})
 	_, _ = logits, record
 	return err
 }

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -66,7 +67,7 @@ func similar(lens []int) [][]int {
 	for _, n := range lens {
 		tokens += n
 	}
-	slices.SortStableFunc(order, longestFirst(func(i int) int { return lens[i] }))
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(lens[j], lens[i]) })
 	most := min(max(tokens/par.Threads(), fewTokens), partTokens)
 	var parts [][]int
 	for len(order) > 0 {
@@ -82,9 +83,9 @@ func eachSimilar(t *tensor.Tape, x Batch, width int, run func(own *tensor.Tape, 
 	y, parts := t.Make(len(x.IDs), width), similar(x.Lens())
 	eachPart(t, len(parts), func(own *tensor.Tape, part int) {
 		list := parts[part]
-		some := Batch{IDs: pick(x.IDs, list)}
+		some := Batch{IDs: stats.Pick(x.IDs, list)}
 		if x.Types != nil {
-			some.Types = pick(x.Types, list)
+			some.Types = stats.Pick(x.Types, list)
 		}
 		rows := run(own, some).Data()
 		for i, text := range list {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -58,7 +57,6 @@ func newBERT(b *Builder) Network {
 func bertSizes(b *Builder) Sizes {
 	s := b.Config
 	return s.oneToOne("num_attention_heads", "hidden_size", Sizes{
-		Kind:       heads.Encoder,
 		Layers:     b.Count("num_hidden_layers"),
 		Heads:      s.Size("num_attention_heads"),
 		Width:      s.Size("hidden_size"),

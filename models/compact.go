@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -62,23 +63,22 @@ func (c cut) pieces(x *safetensors.Tensor, visit func(data []byte, kept bool) er
 	return nil
 }
 
-// Compact returns the model without the weights of the heads that Without removed. Its Config is
-// the directory's config.json with the remaining number of heads: see HeadPruning.
+// Compact returns the model with only some heads of each layer, as in Keep. Its Config is the directory's config.json
+// with the remaining number of heads: see HeadPruning.
 //
 // Errors: a family whose layers cannot have fewer heads; a config.json that cannot be read.
-func (p *Probe) Compact() (*Compact, error) {
-	m := p.model
+func (m *Model) Compact(heads map[string][]int) (*Compact, error) {
 	if m.Family.Pruning == NoPruning {
 		return nil, fmt.Errorf("layers of %s cannot have fewer heads: config.json has no setting for it", m.Family.Name)
 	}
 	c := &Compact{model: m, cuts: map[string]cut{}, gone: map[string]bool{}}
-	set, loads := p.fewer()
+	kept := m.remaining(heads)
+	set, loads := m.fewer(kept)
 	var err error
 	if c.Config, err = m.config(set, m.trained()); err != nil {
 		return nil, err
 	}
 	c.Loads = loads
-	kept := p.Kept()
 	for _, l := range m.Attention() {
 		config := l.Config()
 		if left := kept[config.Name]; len(left) < config.Heads {
@@ -174,13 +174,12 @@ func (c *Compact) Write(w io.Writer) error {
 // own, except for the data type if tensors other than output maps have changed.
 //
 // Errors: a config.json that cannot be read.
-func (p *Probe) Config() ([]byte, error) { return p.model.config(nil, p.model.trained()) }
+func (m *Model) Config() ([]byte, error) { return m.config(nil, m.trained()) }
 
 // fewer returns the settings that describe the remaining heads, with nil for a setting to remove,
 // and which programs can load a model with them.
-func (p *Probe) fewer() (set map[string]any, loads string) {
+func (m *Model) fewer(kept map[string][]int) (set map[string]any, loads string) {
 	const everywhere = "any program that loads the original"
-	m, kept := p.model, p.Kept()
 	gone, counts := map[string][]int{}, map[int]bool{} // removed heads by layer; the different head counts
 	group, removed := 1, false
 	for i, l := range m.Attention() {
@@ -194,7 +193,7 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 		if m.Family.Pruning == NamedHeads {
 			key = c.Name
 		}
-		left := pick(m.HeadNumbers(c.Name), kept[c.Name])
+		left := stats.Pick(m.HeadNumbers(c.Name), kept[c.Name])
 		for h := range m.Sizes().Heads {
 			if !slices.Contains(left, h) {
 				gone[key] = append(gone[key], h)
@@ -296,19 +295,18 @@ func plainJSON(x any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Network returns the pruned model as a network whose layers lack the removed heads. It shares
+// WithLayers returns the model as a network with other attention layers, such as those of KeepLayers. It shares
 // all other parameters with the model. ok is false if layers of the model's family cannot have
 // fewer heads.
-func (p *Probe) Network() (n Network, ok bool) {
-	if p.model.Family.Pruning == NoPruning {
+func (m *Model) WithLayers(layers []*attn.MultiHead) (n Network, ok bool) {
+	if m.Family.Pruning == NoPruning {
 		return nil, false
 	}
-	layers := p.layers
 	next := func() (l *attn.MultiHead) {
 		l, layers = layers[0], layers[1:]
 		return l
 	}
-	switch whole := p.model.Network.(type) {
+	switch whole := m.Network.(type) {
 	case *stack:
 		return whole.with(next), true
 	case transformer:
@@ -338,29 +336,4 @@ func (s *stack) with(next func() *attn.MultiHead) *stack {
 		small.blocks[i] = &less
 	}
 	return &small
-}
-
-// Parameters returns the number of parameters, without those of removed heads if the model has a
-// compact form.
-func (p *Probe) Parameters() int {
-	n := nn.Count(p.model)
-	if p.model.Family.Pruning == NoPruning {
-		return n
-	}
-	for i, l := range p.model.Attention() {
-		n -= nn.Count(l) - nn.Count(p.layers[i])
-	}
-	return n
-}
-
-// MeanTokens returns the mean length of the examples' sequences in tokens, sources and targets
-// alike, at least 1.
-func (p *Probe) MeanTokens() int {
-	tokens, sequences := 0, 0
-	for _, b := range p.batches {
-		for _, n := range append(b.x.Lens(), Batch{IDs: b.x.Targets}.Lens()...) {
-			tokens, sequences = tokens+n, sequences+1
-		}
-	}
-	return max(1, (tokens+sequences/2)/max(1, sequences))
 }

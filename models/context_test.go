@@ -11,9 +11,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par/partest"
-	"github.com/attn-go/attn/prune"
 )
 
 // TestContextEnds: whatever takes a context stops at the check at which the context ends, returns its error, and
@@ -44,14 +42,6 @@ func TestContextEnds(t *testing.T) {
 		return ids, err
 	}
 	endless := Generation{Tokens: 8, Ends: []int{}}
-	probe := func() *Probe {
-		m := must(Load("testdata/bert_words", Options{Trainable: true}))
-		p, err := NewProbe(m, []Example{{IDs: []int{2, 7, 4, 3}, Targets: []int{-1, -1, 6, -1}}, {IDs: []int{2, 4, 3}, Targets: []int{-1, 5, -1}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	calls := map[string]func(ctx context.Context) (any, error){
 		"Embed": func(ctx context.Context) (any, error) {
 			y, err := e.Embed(ctx, texts...)
@@ -70,19 +60,6 @@ func TestContextEnds(t *testing.T) {
 		},
 		"Write": func(ctx context.Context) (any, error) { return t5.Write(ctx, source, endless) },
 		"Beam":  func(ctx context.Context) (any, error) { return t5.Beam(ctx, source[0], 3, endless) },
-		"Record": func(ctx context.Context) (any, error) {
-			return weightsOf(e.Model.Record(ctx, texts[0], "", heads.RecorderOptions{}))
-		},
-		"NewReference": func(ctx context.Context) (any, error) { _, err := NewReference(ctx, probe()); return nil, err },
-		"Loss":         func(ctx context.Context) (any, error) { return probe().Loss(ctx) },
-		"Losses":       func(ctx context.Context) (any, error) { return probe().Losses(ctx) },
-		"Importance": func(ctx context.Context) (any, error) {
-			scores, err := prune.Importance(ctx, probe(), prune.ImportanceOptions{Methods: []prune.Method{prune.Gradient, prune.LeaveOneOut, prune.Confidence}})
-			if err != nil {
-				return nil, err
-			}
-			return fmt.Sprint(scores[0].Values, scores[1].Values, scores[2].Values), nil
-		},
 	}
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyPairs(9))
@@ -114,13 +91,6 @@ func TestContextEnds(t *testing.T) {
 			}
 		})
 	}
-}
-
-func weightsOf(r *heads.Record, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return r.Layers[0].Weights, nil
 }
 
 // TestSessionAfterTheEnd: a session whose context has ended, at any check, continues with the tokens of a new one.

@@ -49,9 +49,12 @@ type decoderSizes struct {
 
 // object returns the JSON object.
 func (d *Description) object() *description {
-	z := d.Sizes
+	z, kind := d.Sizes, "encoder"
+	if z.Causal {
+		kind = "decoder"
+	}
 	all := &description{
-		Family: d.Family.Type, Name: d.Family.Name, Kind: z.Kind.String(), Layers: z.Layers, Heads: z.Heads,
+		Family: d.Family.Type, Name: d.Family.Name, Kind: kind, Layers: z.Layers, Heads: z.Heads,
 		KVHeads: z.KVHeads, HeadSize: z.HeadSize, Left: d.Heads, Width: z.Width, Hidden: z.Hidden,
 		Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions, Task: string(d.Task), Labels: d.Labels,
 		Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline,

@@ -2,7 +2,6 @@ package models
 
 import (
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -27,7 +26,6 @@ func newDistilBERT(b *Builder) Network {
 	bothWays(s)
 	s.Only("tie_weights_", true)
 	z := s.oneToOne("n_heads", "dim", Sizes{
-		Kind:       heads.Encoder,
 		Layers:     b.Count("n_layers"),
 		Heads:      s.Size("n_heads"),
 		Width:      s.Size("dim"),

@@ -117,11 +117,11 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 
 // vectors is Forward for the whole batch at once.
 func (e *Embedder) vectors(t *tensor.Tape, x Batch) *tensor.Tensor {
-	return e.pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
+	return e.Pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
 }
 
-// pool pools hidden states and applies the layers of Layers.
-func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
+// Pool maps hidden states [B L D] of sequences with the given lengths to vectors [B Width]: it is Forward after the model.
+func (e *Embedder) Pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	if n := e.excluded(); n > 0 {
 		hidden = tensor.Slice(t, hidden, 1, n, hidden.Dim(1))
 		lens = slices.Clone(lens)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -143,7 +144,7 @@ func TestInvalidText(t *testing.T) {
 		"Model.Encode":    func(text string) error { _, err := e.Model.Encode(text, ""); return err },
 		"pair":            func(text string) error { _, err := e.Model.Encode("a", text); return err },
 		"translator":      func(text string) error { _, err := translator.Encode(text, ""); return err },
-		"target":          func(text string) error { _, err := translator.TranslationExample("a", text); return err },
+		"target":          func(text string) error { _, err := probe.TranslationExample(translator, "a", text); return err },
 		"Model.Translate": func(text string) error { _, err := translator.Translate(t.Context(), []string{text}, 1); return err },
 	} {
 		if err := read("a b"); err != nil {

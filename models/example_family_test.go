@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -24,7 +23,7 @@ type bare struct {
 
 func newBare(b *models.Builder) models.Network {
 	s := b.Config
-	z := models.Sizes{Kind: heads.Encoder, Layers: 1, Heads: s.Size("heads"), Width: s.Size("width"), Vocabulary: s.Size("vocabulary")}
+	z := models.Sizes{Layers: 1, Heads: s.Size("heads"), Width: s.Size("width"), Vocabulary: s.Size("vocabulary")}
 	return &bare{
 		words: b.Embedding("words", z.Vocabulary, z.Width),
 		self: b.MultiHead(

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -24,7 +23,7 @@ func TestFinalNorm(t *testing.T) {
 		}
 		whole := m.Network.(*stack)
 		normed[m.Family.Type] = m.FinalNorm() != nil
-		if normed[m.Family.Type] != (m.Sizes().Kind == heads.Decoder || m.Family.Type == "modernbert") {
+		if normed[m.Family.Type] != (m.Sizes().Causal || m.Family.Type == "modernbert") {
 			t.Errorf("%s: the final norm is %v", dir, m.FinalNorm())
 		}
 		x := Batch{IDs: [][]int{{3, 5, 4, 7, 3}}}

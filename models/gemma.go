@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
@@ -65,7 +64,7 @@ var gemma2Harmless = []string{"cache_implementation", "hidden_act"}
 func newGemma3(b *Builder) Network {
 	m := gemma3(b)
 	if b.Config.Bool("use_bidirectional_attention", false) { // EmbeddingGemma
-		m.Kind = heads.Encoder
+		m.Causal = false
 	}
 	return m.build(b.Within("model"), b)
 }

@@ -87,7 +87,7 @@ func (m *Model) EndTokens() ([]int, error) {
 	} else if json.Unmarshal(value, &list) != nil {
 		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a token id or a list of them", key, quote.JSON(value))}
 	}
-	if err := within("token id", list, m.Sizes().output().Vocabulary); err != nil {
+	if err := within("token id", list, m.Sizes().Output().Vocabulary); err != nil {
 		return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
 	}
 	return list, nil
@@ -106,7 +106,7 @@ func (m *Model) badWords() ([][]int, error) {
 			key, quote.JSON(value))}
 	}
 	for _, word := range words {
-		if err := within("token id", word, m.Sizes().output().Vocabulary); err != nil {
+		if err := within("token id", word, m.Sizes().Output().Vocabulary); err != nil {
 			return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -56,7 +57,7 @@ func TestGoroutines(t *testing.T) {
 			}
 		})
 		all.Go(func() {
-			if _, err := e.Model.Record(t.Context(), texts[0], "", heads.RecorderOptions{}); err != nil {
+			if _, err := probe.RecordTexts(t.Context(), e.Model, texts[0], "", heads.RecorderOptions{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -74,7 +75,7 @@ func TestHiddenAtOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, config := range dirs {
 		m, err := models.Load(filepath.Dir(config), models.Options{})
-		if err != nil || m.Sizes().Kind != heads.Encoder || m.Sizes().Decoder != nil || seen[m.Family.Name] {
+		if err != nil || m.Sizes().Causal || m.Sizes().Decoder != nil || seen[m.Family.Name] {
 			continue
 		}
 		seen[m.Family.Name] = true

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/score"
@@ -28,7 +27,7 @@ func newGPT2(b *Builder) Network {
 	oneWay(s)
 	s.Only("n_special", 0)
 	z := s.oneToOne("n_head", "n_embd", Sizes{
-		Kind:       heads.Decoder,
+		Causal:     true,
 		Layers:     b.Count("n_layer"),
 		Heads:      s.Size("n_head"),
 		Width:      s.Size("n_embd"),

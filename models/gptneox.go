@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 )
@@ -19,7 +18,7 @@ func newGPTNeoX(b *Builder) Network {
 	s := b.Config
 	oneWay(s)
 	z := s.oneToOne("num_attention_heads", "hidden_size", Sizes{
-		Kind:       heads.Decoder,
+		Causal:     true,
 		Layers:     b.Count("num_hidden_layers"),
 		Heads:      s.Size("num_attention_heads"),
 		Width:      s.Size("hidden_size"),

@@ -1,13 +1,13 @@
 package models
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/nn"
@@ -17,40 +17,36 @@ import (
 // Keep returns a copy of a model with only the given heads of each layer. Heads are in ascending
 // order and numbered from 0 as in m.Attention; a layer that is not in the map keeps all heads. The
 // parameters of the other heads are removed, so the copy is smaller and faster. Its output is that of
-// m with gates of 0 for these heads, within rounding. A layer may lose all its heads. Probe.Without
-// and Probe.Compact do the same for files.
+// m with gates of 0 for these heads, within rounding. A layer may lose all its heads. WriteMasked
+// and Compact do the same for files.
 //
 // Errors: a model loaded without Options.Trainable, or of a family whose layers cannot have fewer
 // heads; a layer that does not exist; numbers that are out of range or not ascending.
 func (m *Model) Keep(kept map[string][]int) (*Model, error) {
-	if err := m.wantTrainable("Keep"); err != nil {
+	if err := m.WantTrainable("models: Keep"); err != nil {
 		return nil, err
 	}
-	p := &Probe{model: m, kept: map[string][]int{}}
-	known := 0
 	if m.Family.Pruning == NoPruning {
 		return nil, fmt.Errorf("models: Keep: layers of %s cannot have fewer heads", m.Family.Name)
 	}
+	known := 0
 	for _, l := range m.Attention() {
-		c := l.Config()
-		left, some := kept[c.Name]
-		if !some {
-			left = stats.Numbers(c.Heads)
-		} else if _, err := l.Keep(left); err != nil {
-			return nil, fmt.Errorf("models: Keep: %w", err)
-		} else {
+		if left, some := kept[l.Config().Name]; some {
+			if _, err := l.Keep(left); err != nil {
+				return nil, fmt.Errorf("models: Keep: %w", err)
+			}
 			known++
 		}
-		p.kept[c.Name] = slices.Clone(left)
 	}
 	if known < len(kept) {
 		return nil, fmt.Errorf("models: Keep: layers %s, want only layers of the model",
 			quote.Texts(slices.Sorted(maps.Keys(kept))))
 	}
-	if err := p.renew(); err != nil {
+	layers, err := m.KeepLayers(kept)
+	if err != nil {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}
-	set, _ := p.fewer()
+	set, _ := m.fewer(m.remaining(kept))
 	text, err := m.config(set, m.trained())
 	if err != nil {
 		return nil, fmt.Errorf("models: Keep: %w", err)
@@ -61,9 +57,41 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 	}
 	copyParams(small.params.Params(), m.params.Params())
 	for i, l := range small.Attention() {
-		copyParams(l.Params(), p.layers[i].Params())
+		copyParams(l.Params(), layers[i].Params())
 	}
 	return small, nil
+}
+
+// KeepLayers returns the attention layers of a model with only the given heads of each, as in Keep.
+//
+// Errors: numbers that are out of range or not ascending; only some of the heads that share keys and values.
+func (m *Model) KeepLayers(kept map[string][]int) ([]*attn.MultiHead, error) {
+	layers := m.Attention()
+	for i, l := range layers {
+		left, some := kept[l.Config().Name]
+		if !some || len(left) == l.Config().Heads {
+			continue
+		}
+		var err error
+		if layers[i], err = l.Keep(left); err != nil {
+			return nil, err
+		}
+	}
+	return layers, nil
+}
+
+// remaining returns the heads of each layer that are left: those of kept, or all of a layer that is not in it.
+func (m *Model) remaining(kept map[string][]int) map[string][]int {
+	all := map[string][]int{}
+	for _, l := range m.Attention() {
+		c := l.Config()
+		left, some := kept[c.Name]
+		if !some && c.Heads > 0 {
+			left = stats.Numbers(c.Heads)
+		}
+		all[c.Name] = slices.Clone(left)
+	}
+	return all
 }
 
 // like returns a model with other settings and parameters of 0, but with the same tokenizer and optional tensors.
@@ -99,29 +127,22 @@ func copyParams(to, from nn.Params) {
 // changed the parameters.
 var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may help")
 
-// Change gives p its own copy of the model and calls change with it, which may change the parameters.
-// Other probes of the model do not change.
+// Change calls change with a copy of a model, whose parameters it may change. The files of the copy have these
+// parameters in float32.
 //
 // Errors: those of Load, because the directory of a model is read again; the error of change.
-func (p *Probe) Change(change func(m *Model) error) error {
-	m, err := p.model.copied()
+func (m *Model) Change(change func(own *Model) error) error {
+	own, err := m.copied()
 	if err != nil {
 		return err
 	}
-	if p.aim, err = p.aim.onModel(m); err != nil {
-		return err
-	}
-	before := p.model
-	p.model, m.changed = m, map[string]bool{}
-	maps.Copy(m.changed, before.changed)
-	if err := p.renew(); err != nil {
-		return err
-	}
-	err = cmp.Or(change(m), p.renew())
-	for i, e := range m.dict {
+	own.changed = map[string]bool{}
+	maps.Copy(own.changed, m.changed)
+	err = change(own)
+	for i, e := range own.dict {
 		for j, x := range e.Parts {
-			if !slices.Equal(x.Data(), before.dict[i].Parts[j].Data()) {
-				m.changed[e.Name] = true
+			if !slices.Equal(x.Data(), m.dict[i].Parts[j].Data()) {
+				own.changed[e.Name] = true
 			}
 		}
 	}

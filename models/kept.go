@@ -114,6 +114,13 @@ func (b *building) checkLost(s *Settings) {
 	}
 }
 
+// LeftHeads returns the numbers in the unpruned model of the heads of a layer from which config.json says that heads
+// were removed; some is false for other layers.
+func (m *Model) LeftHeads(layer string) (left []int, some bool) {
+	left, some = m.kept[layer]
+	return slices.Clone(left), some
+}
+
 // HeadNumbers returns the numbers of a layer's heads. They count from 0; in a layer with removed
 // heads, the remaining heads keep their numbers from the unpruned model, as in config.json.
 func (m *Model) HeadNumbers(layer string) []int {

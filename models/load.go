@@ -41,7 +41,7 @@ type Options struct {
 	// effect on the result. A name that is not in the file, or is known, is an error.
 	Allowed []string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
-	// be trained, pruned, measured by a Probe, saved and exported, but runs more slowly. Format must be 0 or
+	// be trained, pruned, measured by package probe, saved and exported, but runs more slowly. Format must be 0 or
 	// tensor.Float32.
 	Trainable bool
 }
@@ -80,13 +80,14 @@ func newModel(n Network, b *Builder, f Family, o Options) *Model {
 	return m
 }
 
-// wantTrainable returns an error if matrices are packed rather than parameters.
-func (m *Model) wantTrainable(op string) error {
+// WantTrainable returns an error of an operation that needs Options.Trainable: if matrices are packed rather than
+// parameters.
+func (m *Model) WantTrainable(op string) error {
 	if m.options.Trainable {
 		return nil
 	}
 	return &tensor.ValueError{
-		Op: "models: " + op, Arg: "the model of " + quote.Name(m.Dir),
+		Op: op, Arg: "the model of " + quote.Name(m.Dir),
 		Got: "packed for inference", Want: "one loaded with models.Options{Trainable: true}",
 	}
 }
@@ -169,7 +170,7 @@ func (m *Model) Allowed() []string { return slices.Clone(m.options.Allowed) }
 // It panics with a *tensor.ValueError if the model was loaded without Options.Trainable. Its
 // matrices are then not parameters, and training or saving only the others would be a mistake.
 func (m *Model) Params() nn.Params {
-	if err := m.wantTrainable("Params"); err != nil {
+	if err := m.WantTrainable("models: Params"); err != nil {
 		panic(err)
 	}
 	return m.params.Params()
@@ -184,7 +185,7 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 	if !ok {
 		return nil, fmt.Errorf("models: StateDict: %T is not a *models.Model", m)
 	}
-	return slices.Clone(model.dict), model.wantTrainable("StateDict")
+	return slices.Clone(model.dict), model.WantTrainable("models: StateDict")
 }
 
 // Tokenizer returns the tokenizer of the directory.

@@ -1,7 +1,6 @@
 package models
 
 import (
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -28,7 +27,7 @@ func newM2M100(b *Builder) Network {
 	return twoTransformers(b, 2, "relu", true, func(at *Builder, d *stack) {
 		pad, width := s.token("pad_token_id", 1, d.sizes.Vocabulary), d.sizes.Width
 		// A padding token in a target counts, as in a step of generation, which knows only the number of earlier tokens.
-		d.counting = counting{first: pad + 1, padded: true, counts: d.sizes.Kind == heads.Decoder}
+		d.counting = counting{first: pad + 1, padded: true, counts: d.sizes.Causal}
 		d.positions = &sinusoids{width: width, rows: func(n int) *tensor.Tensor {
 			table := halves(n, width, width/2, float64(max(width/2-1, 1)))
 			clear(table.Data()[min(pad, n)*width : min(pad+1, n)*width])

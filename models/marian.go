@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -57,7 +56,7 @@ func twoTransformers(b *Builder, start int, activation string, scaled bool, add 
 	e := &encoderDecoder{source: &stack{sizes: sizes("encoder")}, target: &stack{sizes: sizes("decoder")}}
 	from, to := e.source, e.target
 	s.Only("num_hidden_layers", from.sizes.Layers) // the encoder's number, which transformers also reads from here
-	from.sizes.Kind, to.sizes.Kind = heads.Encoder, heads.Decoder
+	to.sizes.Causal = true
 	to.sizes.Vocabulary = s.SizeOr("decoder_vocab_size", from.sizes.Vocabulary)
 	e.start = s.token("decoder_start_token_id", start, to.sizes.Vocabulary)
 

@@ -14,26 +14,26 @@ import (
 )
 
 // WriteMasked writes the tensors of the model's directory as one safetensors file, in which the
-// heads that Without removed have no effect: their columns in the attention's output map are
-// zero. All other values and types are unchanged, except that tensors that training or
+// heads that are not kept have no effect: their columns in the attention's output map are
+// zero. The heads of each layer that are kept are given as in Keep. All other values and types are unchanged, except that tensors that training or
 // compensation has changed are in float32. With Config as its config.json, any program that can load
 // the original can load the file.
 //
 // Errors: those of safetensors.Open, because the directory is read again; those of w.
-func (p *Probe) WriteMasked(w io.Writer) error {
-	cuts, kept := map[string]cut{}, p.Kept()
-	for _, l := range p.model.Attention() {
+func (m *Model) WriteMasked(w io.Writer, heads map[string][]int) error {
+	cuts, kept := map[string]cut{}, m.remaining(heads)
+	for _, l := range m.Attention() {
 		if c := l.Config(); c.Heads > 0 {
-			if err := p.model.cut(cuts, c.Name, l.Out.Weight, kept[c.Name], c.ValueSize, false); err != nil {
+			if err := m.cut(cuts, c.Name, l.Out.Weight, kept[c.Name], c.ValueSize, false); err != nil {
 				return err
 			}
 		}
 	}
-	config, err := p.Config()
+	config, err := m.Config()
 	if err != nil {
 		return err
 	}
-	return p.model.rewrite(w, config, nil, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
+	return m.rewrite(w, config, nil, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
 		err := cuts[x.Name].pieces(x, func(data []byte, kept bool) error {
 			if !kept {
 				clear(data) // zero bytes are 0 in every float type

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -36,7 +35,7 @@ type Network interface {
 
 // Sizes are the sizes of a model.
 type Sizes struct {
-	Kind       heads.Kind // kind of layers: Encoder, or Decoder if they are causal
+	Causal     bool // a query attends to itself and to keys before it, as in a decoder
 	Layers     int
 	Heads      int // H, of a layer
 	KVHeads    int // G, of a layer
@@ -51,9 +50,9 @@ type Sizes struct {
 	Decoder *Sizes
 }
 
-// output returns the sizes of the part that produces the output: the decoder of an
+// Output returns the sizes of the part that produces the output: the decoder of an
 // encoder–decoder, otherwise z itself.
-func (z Sizes) output() Sizes {
+func (z Sizes) Output() Sizes {
 	if z.Decoder != nil {
 		return *z.Decoder
 	}
@@ -167,7 +166,7 @@ func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 			own = append(own, layers[i])
 		}
 		layers = own
-	case z.Kind != heads.Decoder:
+	case !z.Causal:
 		return nil, errors.New("models: NewCache: the layers are not causal, want a decoder")
 	}
 	all := new(Cache)

@@ -115,7 +115,7 @@ func (m *Model) encoderONNX(opset int, add func(g *onnx.Graph, hidden, mask onnx
 
 // buildONNX is onnx.Build for a model with parameters.
 func (m *Model) buildONNX(name string, opset int, build func(*onnx.Graph)) (*onnx.Model, error) {
-	if err := m.wantTrainable("ONNX"); err != nil {
+	if err := m.WantTrainable("models: ONNX"); err != nil {
 		return nil, err
 	}
 	model, err := onnx.Build(name, opset, build)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -30,29 +29,20 @@ type Reading struct {
 // Errors: those of Encode, for each text.
 func (m *Model) Read(first, second string) (Reading, error) {
 	if second != "" && m.Sizes().Decoder != nil {
-		return m.readTarget(first, second)
+		return m.ReadTarget(first, second)
 	}
 	e, err := m.Encode(first, second)
 	return Reading{First: first, Second: second, Tokens: e, model: m}, err
 }
 
-// readTarget is Read for a source and its target, which may be empty.
-func (m *Model) readTarget(source, target string) (Reading, error) {
+// ReadTarget is Read for a source and its target, which may be empty.
+func (m *Model) ReadTarget(source, target string) (Reading, error) {
 	r := Reading{First: source, Second: target, model: m}
 	var err error
 	if r.Tokens, err = m.Encode(source, ""); err == nil {
 		r.Target, err = m.encodeTarget(target)
 	}
 	return r, err
-}
-
-// Record is Read and Reading.Record.
-func (m *Model) Record(ctx context.Context, first, second string, o heads.RecorderOptions) (*heads.Record, error) {
-	r, err := m.Read(first, second)
-	if err != nil {
-		return nil, err
-	}
-	return r.Record(ctx, o)
 }
 
 // Generate returns the reading with the tokens that the model generates. A decoder continues the text by at most g.Tokens
@@ -108,26 +98,13 @@ func (r Reading) Generate(ctx context.Context, g Generation) (Reading, error) {
 // targetTokens is the default limit of the tokens of a target, for a source of n tokens.
 func targetTokens(n int) int { return 2*n + 20 }
 
-// Record runs the model and returns the attention weights of all its layers. An encoder–decoder without a target
-// generates it first. Tokens that a decoder has generated have the weights of the step that read them.
-//
-// Errors: those of heads.Recorder and, without a target, of Generate; too many tokens; ctx.Err() if ctx ends.
-func (r Reading) Record(ctx context.Context, o heads.RecorderOptions) (*heads.Record, error) {
-	var err error
-	if r.Target == nil && r.model.Sizes().Decoder != nil {
-		if r, err = r.Generate(ctx, Generation{}); err != nil {
-			return nil, err
-		}
-	}
-	x, err := r.batch()
-	if err != nil {
-		return nil, err
-	}
-	return r.model.recorded(ctx, x, r.texts(x), o)
-}
+// Model returns the model that reads.
+func (r Reading) Model() *Model { return r.model }
 
-// batch returns what the model reads.
-func (r Reading) batch() (Batch, error) {
+// Batch returns what the model reads: the tokens of one sequence.
+//
+// Errors: a model without a start token; too many tokens of a target.
+func (r Reading) Batch() (Batch, error) {
 	x := BatchOf(r.Tokens)
 	if r.Target == nil {
 		return x, nil
@@ -147,31 +124,44 @@ func (r Reading) batch() (Batch, error) {
 	return x, nil
 }
 
-// texts returns the description of the texts for a Recorder of a run on x, which is of batch.
-func (r Reading) texts(x Batch) heads.Texts {
+// Labels are the tokens of a reading for people to read, such as the axes of a picture.
+type Labels struct {
+	Source, Target []string // Target is nil in a model without a decoder
+	Read           []string // what the decoder reads: the start token and Target without its last token
+	Special        []string // those of the others that are special tokens
+}
+
+// Labels returns the labels of a reading's tokens.
+//
+// Errors: those of Batch.
+func (r Reading) Labels() (l Labels, err error) {
 	m := r.model
-	t := heads.Texts{Source: r.First, Target: r.Second, SourceTokens: labels(m.tokenizer, r.Tokens, r.First, r.Second)}
+	x, err := r.Batch()
+	if err != nil {
+		return l, err
+	}
+	l.Source = labels(m.tokenizer, r.Tokens, r.First, r.Second)
 	special := func(e *tokenizer.Encoding, labels []string) {
 		for i, label := range labels {
-			if e.Special[i] && !slices.Contains(t.Special, label) {
-				t.Special = append(t.Special, label)
+			if e.Special[i] && !slices.Contains(l.Special, label) {
+				l.Special = append(l.Special, label)
 			}
 		}
 	}
-	special(r.Tokens, t.SourceTokens)
+	special(r.Tokens, l.Source)
 	if r.Target == nil {
-		return t
+		return l, nil
 	}
 	target := labels(m.tokenizer.Target(), r.Target, r.Second)
 	if m.Sizes().Decoder == nil {
-		t.SourceTokens = append(t.SourceTokens, target...)
-		return t
+		l.Source = append(l.Source, target...)
+		return l, nil
 	}
 	first := m.encodingOf(x.Targets[0][:1])
 	first.Special[0] = true
-	t.TargetTokens, t.ReadTokens = target, append(first.Tokens, target[:len(target)-1]...)
+	l.Target, l.Read = target, append(first.Tokens, target[:len(target)-1]...)
 	special(first, first.Tokens)
 	special(r.Target, target)
-	slices.Sort(t.Special)
-	return t
+	slices.Sort(l.Special)
+	return l, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // withWords adds a tokenizer with the words w0, w1, … to a decoder of testdata.
@@ -65,7 +66,7 @@ func recordGenerated(ctx context.Context, m *models.Model, text string, g models
 	if in, err = in.Generate(ctx, g); err != nil {
 		return nil, err
 	}
-	return in.Record(ctx, heads.RecorderOptions{})
+	return probe.Record(ctx, in, heads.RecorderOptions{})
 }
 
 // TestRecordGenerated compares the weights of steps with those of all tokens at once.
@@ -104,7 +105,7 @@ func TestRecordGenerated(t *testing.T) {
 		}
 	}
 	m := withWords(t, "llama3")
-	some, err := m.Record(t.Context(), "w1 w2", "", heads.RecorderOptions{Heads: func(_ string, h int) bool { return h == 1 || h == 2 }})
+	some, err := probe.RecordTexts(t.Context(), m, "w1 w2", "", heads.RecorderOptions{Heads: func(_ string, h int) bool { return h == 1 || h == 2 }})
 	if err != nil || !slices.Equal(some.Layers[0].KeyHeads, []int{0, 1}) {
 		t.Errorf("heads 1 and 2 have key/value heads %v, %v", some.Layers[0].KeyHeads, err)
 	}

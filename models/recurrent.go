@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
@@ -107,7 +106,7 @@ func (s *recurrentState) Select(sequences []int) State {
 	}
 	// The score's precomputation cannot be split by sequence; it is repeated when needed.
 	n := &recurrentState{
-		lens: pick(s.lens, sequences), read: pick(s.read, sequences),
+		lens: stats.Pick(s.lens, sequences), read: stats.Pick(s.read, sequences),
 		source: tensor.Gather(nil, s.source, sequences), kv: s.kv.Select(nil, sequences),
 	}
 	for _, h := range s.h {
@@ -245,12 +244,12 @@ func (m *recurrent) Attention() []*attn.MultiHead {
 // Sizes returns the sizes of the two stacks.
 func (m *recurrent) Sizes() Sizes {
 	c := m.config
-	z := Sizes{Kind: heads.Encoder, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Vocabulary: c.SourceVocab}
+	z := Sizes{Layers: c.Layers, Heads: c.Heads, Width: c.Width, Vocabulary: c.SourceVocab}
 	if c.Heads > 0 {
 		z = z.oneToOne()
 	}
 	y := z
-	y.Kind, y.Vocabulary = heads.Decoder, c.TargetVocab
+	y.Causal, y.Vocabulary = true, c.TargetVocab
 	z.Decoder = &y
 	return z
 }

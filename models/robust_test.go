@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/score"
@@ -208,7 +207,7 @@ func run(m *models.Model) error {
 		return y, finite("logits", y)
 	}
 	whole, err := logits(x, nil)
-	if err != nil || z.Kind != heads.Decoder && z.Decoder == nil {
+	if err != nil || !z.Causal && z.Decoder == nil {
 		return err
 	}
 	state, err := models.NewState(m, 1, attn.CacheConfig{})

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -90,7 +89,7 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 		return s.SizeOr(key, usual)
 	}
 	z := Sizes{
-		Kind:       heads.Decoder,
+		Causal:     true,
 		Layers:     b.Count("num_hidden_layers"),
 		Heads:      size("num_attention_heads", usual.Heads),
 		Width:      s.Size("hidden_size"),
@@ -162,7 +161,7 @@ func (m *rotaryDecoder) build(base, top *Builder) Network {
 		d.blocks = append(d.blocks, m.block(at, i))
 		at.Unread(at.Name("self_attn.rotary_emb.inv_freq")) // the frequencies, which follow from the settings
 	}
-	if z.Kind == heads.Encoder {
+	if !z.Causal {
 		d.logits = nil
 		return d
 	}
@@ -181,7 +180,7 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 	if m.windows != nil {
 		window = m.windows[i]
 	}
-	if z.Kind == heads.Encoder {
+	if !z.Causal {
 		c.Name, mask = encoderName(i), encoderMask
 		window = oddWindow(window)
 	}

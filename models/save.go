@@ -33,7 +33,7 @@ func TranslatorFiles() []string { return []string{configFile, tokenizerFile, tar
 //
 // Errors: a model loaded without Options.Trainable; errors of the file system.
 func (m *Model) Save(dir string) error {
-	if err := m.wantTrainable("Save"); err != nil {
+	if err := m.WantTrainable("models: Save"); err != nil {
 		return err
 	}
 	return atomicfile.Save(dir, m.Saved(""))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -32,7 +31,7 @@ type stack struct {
 }
 
 func (s *stack) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
-	if r.State != nil && s.sizes.Kind != heads.Decoder {
+	if r.State != nil && !s.sizes.Causal {
 		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "cache", Got: "given", Want: "nil: the layers of an encoder are not causal"})
 	}
 	return inParts(t, x, &r, s.sizes.Width, func(t *tensor.Tape, x Batch) *tensor.Tensor { return s.run(t, x, &r, nil) })

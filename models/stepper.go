@@ -69,7 +69,7 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 			return nil, fmt.Errorf("models: %s: the beginning of the target has %w", op, err)
 		}
 	}
-	if most := z.output().Positions; most > 0 {
+	if most := z.Output().Positions; most > 0 {
 		w.most = most - len(w.begin) + 1 // the last one is not read
 	}
 	if g.Tokens > 0 {
@@ -100,7 +100,7 @@ func (m *Model) generationToken(key string) (id int, given bool, err error) {
 	if value == nil || err != nil {
 		return 0, false, err
 	}
-	if most := m.Sizes().output().Vocabulary - 1; json.Unmarshal(value, &id) != nil || id < 0 || id > most {
+	if most := m.Sizes().Output().Vocabulary - 1; json.Unmarshal(value, &id) != nil || id < 0 || id > most {
 		return 0, false, &FormatError{path, fmt.Errorf("%s is %s, want 0 to %d", key, quote.JSON(value), most)}
 	}
 	return id, true, nil
@@ -159,7 +159,7 @@ func (w *stepper) write(ctx context.Context, g Generation, n int, take func(text
 			break
 		}
 		if len(going) < len(active) {
-			active, next = pick(active, going), pick(next, going)
+			active, next = stats.Pick(active, going), stats.Pick(next, going)
 			w.choose(going)
 		}
 	}
@@ -195,6 +195,19 @@ func (w *stepper) choose(sequences []int) {
 	w.written = written
 }
 
+// Limits of sources that are written together: their number, and that of pairs of tokens, with padding.
+const mostSources, mostPairs = 64, 64 * 256 * 256
+
+// firstBatch returns how many of the first of n sources are written together. length returns the length of each; they do
+// not get shorter.
+func firstBatch(n int, length func(i int) int) int {
+	some := 1
+	for some < min(n, mostSources) && (some+1)*length(some)*length(some) <= mostPairs {
+		some++
+	}
+	return some
+}
+
 // Write returns the tokens that the model writes for each source or after each prompt, with Beam
 // if g.Beam is more than 1 and otherwise like Generate, for many sources at a time. The result
 // for one source does not depend on the others. If g.Tokens is 0, an encoder–decoder writes at
@@ -220,10 +233,10 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 	for len(order) > 0 {
 		n := 1 // a batch of prompts would need equal lengths
 		if m.Sizes().Decoder != nil {
-			n = smallBatches.first(order, func(i int) int { return len(sources[i]) }, nil)
+			n = firstBatch(len(order), func(i int) int { return len(sources[order[i]]) })
 		}
 		batch := order[:n]
-		w, err := m.stepper("Write", pick(sources, batch), &g, nil)
+		w, err := m.stepper("Write", stats.Pick(sources, batch), &g, nil)
 		if err == nil {
 			err = w.write(ctx, g, n, func(text, id int) bool {
 				at := batch[text]

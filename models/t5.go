@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
@@ -86,7 +85,6 @@ func (f t5Form) network(b *Builder) Network {
 		b.Fail("the file has no tensors of a decoder, want an encoder and a decoder: T5ForConditionalGeneration")
 	}
 	encoder := Sizes{
-		Kind:       heads.Encoder,
 		Layers:     b.Count("num_layers"),
 		Heads:      s.Size("num_heads"),
 		HeadSize:   s.Size("d_kv"),
@@ -96,7 +94,7 @@ func (f t5Form) network(b *Builder) Network {
 	}
 	encoder.KVHeads = encoder.Heads
 	decoders := encoder
-	if decoders.Kind = heads.Decoder; s.Has("num_decoder_layers") {
+	if decoders.Causal = true; s.Has("num_decoder_layers") {
 		decoders.Layers = b.Count("num_decoder_layers")
 	}
 	e := &encoderDecoder{start: s.token("decoder_start_token_id", s.Int("pad_token_id", 0), encoder.Vocabulary)}
@@ -120,7 +118,7 @@ func (f t5Form) network(b *Builder) Network {
 
 // stack is the encoder or the decoder.
 func (f t5Form) stack(b *Builder, z Sizes, table words) *stack {
-	s, name, causal := b.Config, encoderName, z.Kind == heads.Decoder
+	s, name, causal := b.Config, encoderName, z.Causal
 	if causal {
 		name = decoderName
 	}

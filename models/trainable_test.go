@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -63,8 +64,8 @@ func TestPackedRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pairs := []models.SimilarPair{{First: cat, Second: cat, Cosine: 1}}
-	probe, err := models.NewSimilarityProbe(trainable, pairs)
+	pairs := []probe.SimilarPair{{First: cat, Second: cat, Cosine: 1}}
+	whole, err := probe.NewSimilarity(trainable, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +80,13 @@ func TestPackedRefuses(t *testing.T) {
 		"optimise":            func() error { return tensor.Catch(func() { nn.NewAdamW(m) }) },
 		"count":               func() error { return tensor.Catch(func() { nn.Count(e) }) },
 		"differentiate":       func() error { return tensor.Catch(func() { e.Forward(tensor.NewTape(tensor.Eval), x) }) },
-		"probe":               func() error { _, err := models.NewProbe(m, nil); return err },
-		"probe of pairs":      func() error { _, err := models.NewSimilarityProbe(e, pairs); return err },
-		"probe of another":    func() error { _, err := probe.Of(m); return err },
+		"probe":               func() error { _, err := probe.New(m, nil); return err },
+		"probe of pairs":      func() error { _, err := probe.NewSimilarity(e, pairs); return err },
+		"probe of another":    func() error { _, err := whole.Of(m); return err },
 		"cut heads":           func() error { _, err := layer.Keep([]int{0}); return err },
 		"norms of weights": func() error {
 			o := prune.ImportanceOptions{Methods: []prune.Method{prune.WeightNorm}}
-			_, err := prune.Importance(t.Context(), packedSubject{probe, m}, o)
+			_, err := prune.Importance(t.Context(), packedSubject{whole, m}, o)
 			return err
 		},
 	} {
@@ -105,7 +106,7 @@ func TestPackedRefuses(t *testing.T) {
 
 // packedSubject is a custom subject whose layers have packed weights.
 type packedSubject struct {
-	*models.Probe
+	*probe.Probe
 	m *models.Model
 }
 

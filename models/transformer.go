@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
@@ -34,9 +33,9 @@ func newTransformer(b *Builder) Network {
 	if !ok {
 		return nil
 	}
-	empty := func(kind heads.Kind, name string, vocabulary int) *stack {
+	empty := func(causal bool, name string, vocabulary int) *stack {
 		z := Sizes{
-			Kind: kind, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden, Vocabulary: vocabulary,
+			Causal: causal, Layers: c.Layers, Heads: c.Heads, Width: c.Width, Hidden: c.Hidden, Vocabulary: vocabulary,
 		}
 		s := &stack{
 			sizes: z.oneToOne(), scale: float32(math.Sqrt(float64(c.Width))), dropout: c.Dropout,
@@ -46,7 +45,7 @@ func newTransformer(b *Builder) Network {
 		return s
 	}
 	e := &encoderDecoder{
-		source: empty(heads.Encoder, "source", c.SourceVocab), target: empty(heads.Decoder, "target", c.TargetVocab),
+		source: empty(false, "source", c.SourceVocab), target: empty(true, "target", c.TargetVocab),
 		start: seq2seq.BOS,
 	}
 	e.source.logits = nil

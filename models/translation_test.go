@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // multilingual returns a directory with a tiny M2M100 and a tokenizer of five languages, whose ids are 26 to 30.
@@ -54,7 +55,7 @@ func TestWithLanguages(t *testing.T) {
 		if err != nil || !slices.Equal(e.IDs, c.begin) {
 			t.Errorf("%s: source %v, want %v (error %v)", c.from, e.IDs, c.begin, err)
 		}
-		x, err := m.TranslationExample("the cat", "the cat")
+		x, err := probe.TranslationExample(m, "the cat", "the cat")
 		if want := append([]int{c.code}, c.begin[1:]...); err != nil || !slices.Equal(x.Targets, want) || !slices.Equal(x.Reads, append([]int{2}, want[:3]...)) {
 			t.Errorf("%s: reads %v, targets %v, want %v (error %v)", c.to, x.Reads, x.Targets, want, err)
 		}
@@ -70,7 +71,7 @@ func TestWithLanguages(t *testing.T) {
 				t.Errorf("%s: writes %v, want %v (errors %v, %v)", c.to, got, want, err, also)
 			}
 		}
-		r, err := m.Record(t.Context(), "the cat", "", heads.RecorderOptions{})
+		r, err := probe.RecordTexts(t.Context(), m, "the cat", "", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,9 +93,9 @@ func TestLanguageIsMissing(t *testing.T) {
 	_, generate := m.Generate(t.Context(), []int{27, 5, 2}, models.Generation{})
 	_, beam := m.Beam(t.Context(), []int{27, 5, 2}, 2, models.Generation{})
 	_, translate := m.Translate(t.Context(), []string{"the cat"}, 1)
-	_, example := m.TranslationExample("the cat", "the cat")
-	_, record := m.Record(t.Context(), "the cat", "", heads.RecorderOptions{})
-	_, recordTarget := m.Record(t.Context(), "the cat", "the cat", heads.RecorderOptions{})
+	_, example := probe.TranslationExample(m, "the cat", "the cat")
+	_, record := probe.RecordTexts(t.Context(), m, "the cat", "", heads.RecorderOptions{})
+	_, recordTarget := probe.RecordTexts(t.Context(), m, "the cat", "the cat", heads.RecorderOptions{})
 	for _, err := range []error{generate, beam, translate, example, record, recordTarget} {
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -46,11 +47,13 @@ func TestGradientReachesEveryParameter(t *testing.T) {
 
 // toyLoss returns the loss of pairs in one batch.
 func toyLoss(m *Model, tape *tensor.Tape, pairs []seq2seq.Pair) *tensor.Tensor {
-	examples := make([]Example, len(pairs))
-	for i, p := range pairs {
-		examples[i], _ = m.TranslationExample(p.Source, p.Target)
+	var examples []example
+	for _, p := range pairs {
+		r, _ := m.ReadTarget(p.Source, p.Target)
+		x, _ := r.Batch()
+		examples = append(examples, example{x.IDs[0], x.Targets[0], r.Target.IDs})
 	}
-	logits, write := m.Predict(tape, examples, Run{})
+	logits, write := predict(tape, m, examples, Run{})
 	return nn.CrossEntropy(tape, logits, write, seq2seq.Pad, 0)
 }
 
@@ -129,7 +132,7 @@ func TestChoose(t *testing.T) {
 		next, all := tokensAt(ids, 2, 3), []int{0, 1, 2, 3}
 		step := func(choice []int) *tensor.Tensor {
 			r := &reader{m: m, state: s.state.Select(choice)}
-			return r.read(pick(next, choice), Run{})
+			return r.read(stats.Pick(next, choice), Run{})
 		}
 		want := step(all)
 		choice := []int{2, 0, 0, 3} // leaves out, repeats, and changes the order
@@ -153,13 +156,13 @@ func TestCompanyAndPadding(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
 		all := examplesOf(t, m, toyBatch)
-		together, targets := m.Predict(nil, all, Run{})
+		together, targets := predict(nil, m, all, Run{})
 		if together.Dim(0) != len(targets) {
 			t.Errorf("%s: %d vectors of logits for %d targets", c.name(), together.Dim(0), len(targets))
 		}
 		rest := together.Data()
 		for i, e := range all {
-			alone, write := m.Predict(nil, []Example{e}, Run{})
+			alone, write := predict(nil, m, []example{e}, Run{})
 			tensortest.Same(t, c.name()+": "+toyBatch[i].Source, rest[:alone.Len()], alone.Data())
 			if rest = rest[alone.Len():]; !slices.Equal(write, targets[:len(write)]) || !slices.Equal(write, e.Targets) {
 				t.Errorf("%s: targets %v of %s, alone %v, want %v", c.name(), targets, toyBatch[i].Source, write, e.Targets)

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -16,7 +15,7 @@ import (
 
 // torchExamples returns examples from tensors of ids in the format of interop/torch: padded with seq2seq.Pad,
 // sources up to seq2seq.EOS and targets from seq2seq.BOS on.
-func torchExamples(t *testing.T, g *tensortest.Golden) []Example {
+func torchExamples(t *testing.T, g *tensortest.Golden) []example {
 	rows := func(name string) [][]int {
 		ids, shape := g.Ints(name), g.Shape(name)
 		if len(shape) != 2 {
@@ -33,9 +32,9 @@ func torchExamples(t *testing.T, g *tensortest.Golden) []Example {
 		return rows
 	}
 	sources, reads := rows("in.source"), rows("in.read")
-	examples := make([]Example, len(sources))
+	examples := make([]example, len(sources))
 	for i, read := range reads {
-		examples[i] = Example{IDs: sources[i], Reads: read, Targets: append(read[1:len(read):len(read)], seq2seq.EOS)}
+		examples[i] = example{IDs: sources[i], Reads: read, Targets: append(read[1:len(read):len(read)], seq2seq.EOS)}
 	}
 	return examples
 }
@@ -53,7 +52,7 @@ func TestTorchGolden(t *testing.T) {
 			m := loaded(t, dir)
 			g := tensortest.Open(t, path)
 			tape := tensor.NewTape(tensor.Eval)
-			logits, write := m.Predict(tape, torchExamples(t, g), Run{})
+			logits, write := predict(tape, m, torchExamples(t, g), Run{})
 			loss := nn.CrossEntropy(tape, logits, write, seq2seq.Pad, float32(g.Number("smoothing")))
 			tape.Backward(loss, nil)
 			g.Check("want.logits", logits)
@@ -74,7 +73,7 @@ func TestTorchCases(t *testing.T) {
 	}
 	pruned := keepHeads(t, shaken(t, TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}),
 		map[string][]int{"encoder.0.self": {}, "encoder.1.self": {1}, "decoder.0.cross": {0, 2}})
-	models := map[string]*Model{"pruned": pruned, "compensated": compensated(t)}
+	models := map[string]*Model{"pruned": pruned}
 	for _, c := range toyConfigs() {
 		models[fmt.Sprintf("%s-%s-%d", c.Arch, c.Score, c.Heads)] = shaken(t, c)
 	}
@@ -87,27 +86,10 @@ func TestTorchCases(t *testing.T) {
 	}
 }
 
-// compensated returns a translator without some heads, whose output maps make up for them.
-func compensated(t *testing.T) *Model {
-	m := shaken(t, TranslatorConfig{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10})
-	p, err := NewProbe(m, examplesOf(t, m, toyPairs(5)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	less, err := p.Without([]prune.Head{{Layer: "encoder.1.self", Number: 0}, {Layer: "decoder.0.cross", Number: 2}})
-	if err == nil {
-		err = less.Compensate(t.Context(), prune.Ridge())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keepHeads(t, less.Model(), less.Kept())
-}
-
 func writeTorchCase(t *testing.T, m *Model, dir string) {
 	examples := examplesOf(t, m, toyPairs(5))
 	tape := tensor.NewTape(tensor.Eval)
-	logits, write := m.Predict(tape, examples, Run{})
+	logits, write := predict(tape, m, examples, Run{})
 	const smoothing = 0.1
 	loss := nn.CrossEntropy(tape, logits, write, seq2seq.Pad, smoothing)
 	tape.Backward(loss, nil)
@@ -118,7 +100,7 @@ func writeTorchCase(t *testing.T, m *Model, dir string) {
 	add := func(name string, x *tensor.Tensor) {
 		file.Tensors = append(file.Tensors, safetensors.FromFloat32s(name, x.Shape(), x.Data()))
 	}
-	rectangle := func(name string, of func(e Example) []int) {
+	rectangle := func(name string, of func(e example) []int) {
 		var rows [][]int
 		for _, e := range examples {
 			rows = append(rows, of(e))
@@ -126,8 +108,8 @@ func writeTorchCase(t *testing.T, m *Model, dir string) {
 		b := Batch{IDs: rows}
 		file.Tensors = append(file.Tensors, safetensors.FromInts(name, []int{len(rows), b.longest()}, b.ids()))
 	}
-	rectangle("in.source", func(e Example) []int { return e.IDs })
-	rectangle("in.read", func(e Example) []int { return e.Reads })
+	rectangle("in.source", func(e example) []int { return e.IDs })
+	rectangle("in.read", func(e example) []int { return e.Reads })
 	add("want.logits", logits)
 	add("want.loss", loss)
 	for name, p := range m.Params() {

@@ -143,24 +143,50 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
+// example is a pair as tokens.
+type example struct{ IDs, Reads, Targets []int }
+
 // exampleOfPair returns the example of a pair.
-func exampleOfPair(tb testing.TB, m *Model, p seq2seq.Pair) Example {
+func exampleOfPair(tb testing.TB, m *Model, p seq2seq.Pair) example {
 	tb.Helper()
-	e, err := m.TranslationExample(p.Source, p.Target)
+	r, err := m.ReadTarget(p.Source, p.Target)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return e
+	x, err := r.Batch()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return example{x.IDs[0], x.Targets[0], r.Target.IDs}
 }
 
 // examplesOf returns the examples of pairs.
-func examplesOf(tb testing.TB, m *Model, pairs []seq2seq.Pair) []Example {
+func examplesOf(tb testing.TB, m *Model, pairs []seq2seq.Pair) []example {
 	tb.Helper()
-	var all []Example
+	var all []example
 	for _, p := range pairs {
 		all = append(all, exampleOfPair(tb, m, p))
 	}
 	return all
+}
+
+// predict returns the logits of all targets, and the targets.
+func predict(t *tensor.Tape, m *Model, examples []example, r Run) (logits *tensor.Tensor, targets []int) {
+	var x Batch
+	for _, e := range examples {
+		x.IDs, x.Targets = append(x.IDs, e.IDs), append(x.Targets, e.Reads)
+	}
+	var places []int
+	longest := Batch{IDs: x.Targets}.longest()
+	for i, e := range examples {
+		for at, target := range e.Targets {
+			places, targets = append(places, i*longest+at), append(targets, target)
+		}
+	}
+	h := m.Hidden(t, x, r)
+	rows := tensor.Gather(t, tensor.Reshape(t, h, h.Dim(0)*h.Dim(1), h.Dim(2)), places)
+	logits = m.Head().Logits(t, tensor.Reshape(t, rows, 1, len(places), h.Dim(2)))
+	return tensor.Reshape(t, logits, len(places), logits.Dim(2)), targets
 }
 
 // shaken returns an untrained translator in which every parameter affects the result.

@@ -1,6 +1,6 @@
 """Loads directories that attn has pruned with transformers, and compares them with the originals.
 
-    ATTN_PRUNED_CASES=/tmp/pruned go test -count=1 -run 'TestWriteMasked|TestCompact' ./models
+    ATTN_PRUNED_CASES=/tmp/pruned go test -count=1 -run 'TestWriteMasked|TestCompact' ./probe
     python testdata/pruned_check.py /tmp/pruned
 
 The logits of a pruned directory must equal those of the original with hooks that set the outputs of removed heads to 0,

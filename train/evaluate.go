@@ -6,6 +6,7 @@ import (
 
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -57,15 +58,15 @@ func Evaluate(ctx context.Context, m *models.Model, pairs []seq2seq.Pair, beam i
 // each token is predicted from the source and the true tokens before it.
 //
 // Errors: m is not an encoder-decoder, pairs is empty, or a text is invalid.
-func Probe(m *models.Model, pairs []seq2seq.Pair) (*models.Probe, error) {
-	examples := make([]models.Example, len(pairs))
+func Probe(m *models.Model, pairs []seq2seq.Pair) (*probe.Probe, error) {
+	examples := make([]probe.Example, len(pairs))
 	for i, p := range pairs {
 		var err error
-		if examples[i], err = m.TranslationExample(p.Source, p.Target); err != nil {
+		if examples[i], err = probe.TranslationExample(m, p.Source, p.Target); err != nil {
 			return nil, err
 		}
 	}
-	return models.NewProbe(m, examples)
+	return probe.New(m, examples)
 }
 
 // Loss returns the mean cross entropy of the target tokens, in nats.

@@ -16,6 +16,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -58,7 +59,7 @@ func (s *Session) newCamera() (*camera, error) {
 			return nil, err
 		}
 	}
-	all, err := s.Model.Record(context.Background(), f.pair.Source, f.pair.Target, heads.RecorderOptions{OnRequest: true})
+	all, err := probe.RecordTexts(context.Background(), s.Model, f.pair.Source, f.pair.Target, heads.RecorderOptions{OnRequest: true})
 	if err != nil && len(f.Frames) > 0 {
 		return nil, f.wrong(s, err)
 	} else if err != nil {
@@ -123,7 +124,7 @@ func (f *camera) wrong(s *Session, err error) error {
 // record returns the current attention of a model. An interrupted run also records its frames: a resumed run has the
 // same film.
 func (f *camera) record(m *models.Model) (*heads.Record, error) {
-	return m.Record(context.Background(), f.pair.Source, f.pair.Target, heads.RecorderOptions{Layers: func(name string) bool { return f.keep[name] }})
+	return probe.RecordTexts(context.Background(), m, f.pair.Source, f.pair.Target, heads.RecorderOptions{Layers: func(name string) bool { return f.keep[name] }})
 }
 
 // ReadFilm returns the recording of the run in a directory.

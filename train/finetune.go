@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -48,7 +49,7 @@ func OutputMaps(m *models.Model) nn.Params {
 // model, so other probes of the model do not change.
 //
 // Errors: those of Probe.Change; models.ErrDiverged; if ctx ends, ctx.Err(). After the last two, p is partly trained.
-func FineTune(ctx context.Context, p, examples *models.Probe, o Tuning) error {
+func FineTune(ctx context.Context, p, examples *probe.Probe, o Tuning) error {
 	if o.Steps < 0 || !(o.Rate > 0) || !(o.Smoothing >= 0 && o.Smoothing < 1) {
 		return fmt.Errorf("train: FineTune: Steps %d, Rate %v and Smoothing %v, "+
 			"want Steps at least 0, Rate above 0 and Smoothing from 0 to below 1", o.Steps, o.Rate, o.Smoothing)

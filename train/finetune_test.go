@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
-// probe returns a probe of a model on pairs.
-func probe(t *testing.T, m *models.Model, pairs []seq2seq.Pair) *models.Probe {
+// probeOf returns a probe of a model on pairs.
+func probeOf(t *testing.T, m *models.Model, pairs []seq2seq.Pair) *probe.Probe {
 	t.Helper()
 	p, err := Probe(m, pairs)
 	if err != nil {
@@ -40,12 +41,12 @@ func TestFineTune(t *testing.T) {
 			}
 		}
 	}
-	gated, err := probe(t, m, pairs).Without(gone)
+	gated, err := probeOf(t, m, pairs).Without(gone)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]*models.Probe{"cut": probe(t, keep(t, m, kept), pairs), "gated": gated} {
-		loss := func(p *models.Probe) float64 {
+	for name, p := range map[string]*probe.Probe{"cut": probeOf(t, keep(t, m, kept), pairs), "gated": gated} {
+		loss := func(p *probe.Probe) float64 {
 			v, err := p.Loss(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func TestFineTune(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	p := probe(t, m, pairs)
+	p := probeOf(t, m, pairs)
 	for _, err := range []error{
 		FineTune(ctx, p, p, Tuning{Steps: -1, Rate: 1}), FineTune(ctx, p, p, Tuning{Steps: 3}),
 		FineTune(ctx, p, p, Tuning{Steps: 3, Rate: 1, Smoothing: 1}), FineTune(ended, p, p, Tuning{Steps: 3, Rate: 1}),
@@ -99,7 +100,7 @@ func TestFineTune(t *testing.T) {
 func TestOutputMaps(t *testing.T) {
 	pairs, ctx := toyPairs(16), context.Background()
 	m := newToy(t, models.TranslatorConfig{Arch: models.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64}, pairs)
-	p, err := probe(t, m, pairs).Without([]prune.Head{{Layer: "encoder.0.self", Number: 1}})
+	p, err := probeOf(t, m, pairs).Without([]prune.Head{{Layer: "encoder.0.self", Number: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestFineTuneLastStep(t *testing.T) {
 	pairs := toyPairs(16)
 	m := newToy(t, headed()[0], pairs)
 	after := func(smoothing float32) (all [][]float32) {
-		p := probe(t, m, pairs)
+		p := probeOf(t, m, pairs)
 		weights := func() (all []float32) {
 			for _, x := range p.Model().Params() {
 				all = append(all, x.Data()...)

@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // mostSampled is the limit on the weights of a model, in bytes, for a Sampler to load it after each
@@ -81,7 +82,7 @@ func (s *Sampler) read(ctx context.Context) (sample Sample, err error) {
 		return sample, err
 	}
 	sample = Sample{Source: s.Text, Written: written[0]}
-	record, err := m.Record(ctx, s.Text, written[0], heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
+	record, err := probe.RecordTexts(ctx, m, s.Text, written[0], heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if ctx.Err() != nil {
 		return sample, ctx.Err()
 	}

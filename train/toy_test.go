@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -140,14 +141,14 @@ func translate(tb testing.TB, m *models.Model, texts ...string) []string {
 
 // logits returns the logits of all targets of pairs.
 func logits(m *models.Model, pairs []seq2seq.Pair) []float32 {
-	var examples []models.Example
+	var examples []probe.Example
 	for _, p := range pairs {
-		e, err := m.TranslationExample(p.Source, p.Target)
+		e, err := probe.TranslationExample(m, p.Source, p.Target)
 		if err != nil {
 			panic(err)
 		}
 		examples = append(examples, e)
 	}
-	all, _ := m.Predict(nil, examples, models.Run{})
+	all, _ := probe.Predict(nil, m, examples, models.Run{})
 	return all.Data()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -80,7 +81,7 @@ type Trainer struct {
 	lastKey     batchesKey
 
 	params   nn.Vars // of the model, in a list: walking through its modules allocates a thousand small objects
-	examples []models.Example
+	examples []probe.Example
 	optim    *nn.AdamW
 	schedule nn.Schedule
 	tape     *tensor.Tape
@@ -156,9 +157,9 @@ type Window struct {
 
 // NewTrainer returns a trainer at the start of the first epoch.
 func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, error) {
-	var examples []models.Example
+	var examples []probe.Example
 	for _, p := range pairs {
-		e, err := m.TranslationExample(p.Source, p.Target)
+		e, err := probe.TranslationExample(m, p.Source, p.Target)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +177,7 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 	}
 	tr.optim = nn.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
-	tr.examples = slices.DeleteFunc(examples, func(e models.Example) bool {
+	tr.examples = slices.DeleteFunc(examples, func(e probe.Example) bool {
 		return s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength
 	})
 	tr.Skipped = len(pairs) - len(tr.examples)
@@ -262,12 +263,12 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 // update makes one update with the examples of a batch. number counts the steps of all epochs, from 1. It returns the mean
 // loss over the target tokens, and the norm of the gradient before clipping. It leaves the parameters as they are if the
 // result has diverged.
-func (tr *Trainer) update(number int, lr float64, batch []models.Example) (loss, norm float32) {
+func (tr *Trainer) update(number int, lr float64, batch []probe.Example) (loss, norm float32) {
 	t := tr.tape
 	t.Reset()
 	t.Seed(tr.Settings.Seed, number-1)
-	logits, write := tr.model.Predict(t, batch, models.Run{})
-	mean := nn.CrossEntropy(t, logits, write, models.Ignore, tr.Settings.Smoothing)
+	logits, write := probe.Predict(t, tr.model, batch, models.Run{})
+	mean := nn.CrossEntropy(t, logits, write, probe.Ignore, tr.Settings.Smoothing)
 	nn.ZeroGrad(tr.params)
 	t.Backward(mean, nil)
 	loss, norm = mean.Item(), nn.ClipGradNorm(tr.params, cmp.Or(tr.Settings.Clip, float32(math.Inf(1))))
@@ -307,8 +308,8 @@ func (tr *Trainer) steps() int {
 }
 
 // pick returns the examples of a batch.
-func (tr *Trainer) pick(batch []int) []models.Example {
-	examples := make([]models.Example, len(batch))
+func (tr *Trainer) pick(batch []int) []probe.Example {
+	examples := make([]probe.Example, len(batch))
 	for i, n := range batch {
 		examples[i] = tr.examples[n]
 	}

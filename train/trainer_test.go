@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -140,7 +141,7 @@ func TestProgress(t *testing.T) {
 	}
 	want := 0
 	for _, p := range pairs {
-		e, err := m.TranslationExample(p.Source, p.Target)
+		e, err := probe.TranslationExample(m, p.Source, p.Target)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/train"
 )
 
@@ -113,7 +114,7 @@ func record(ctx context.Context) (float64, error) {
 	s, err := bench.Measure(ctx, time.Second, func() {
 		var out []string
 		if out, err = model.Translate(ctx, []string{source}, 1); err == nil {
-			_, err = model.Record(ctx, source, out[0], heads.RecorderOptions{})
+			_, err = probe.RecordTexts(ctx, model, source, out[0], heads.RecorderOptions{})
 		}
 		if err != nil {
 			log.Fatal(err)

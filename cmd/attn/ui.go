@@ -19,6 +19,7 @@ import (
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -99,7 +100,7 @@ func tryHint(dir, text string) string {
 
 // drawAlignment draws the weights of the last cross-attention layer, averaged over its heads.
 func drawAlignment(w io.Writer, t viz.Terminal, m *models.Model, source, target string) error {
-	record, err := m.Record(context.Background(), source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
+	record, err := probe.RecordTexts(context.Background(), m, source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if err != nil {
 		return err
 	}

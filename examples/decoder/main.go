@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -52,7 +53,7 @@ func run(trainFile, testFile, dir string, vocabulary int, o train.Tuning) {
 	draw(dir, seq2seq.BuildVocabulary(training, seq2seq.BPE, vocabulary), rand.New(rand.NewPCG(o.Seed, 2)))
 	m, err := models.Load(dir, models.Options{Trainable: true})
 	check(err)
-	learner, examiner := probe(m, training), probe(m, test)
+	learner, examiner := probeOf(m, training), probeOf(m, test)
 	ctx := context.Background()
 	report := func(step int) {
 		loss, err := learner.On(examiner).Loss(ctx) // of the model as trained so far
@@ -85,15 +86,15 @@ func read(file string, without []string) (lines []string) {
 	return lines
 }
 
-// probe returns lines as examples for a model, with the loss of its predictions.
-func probe(m *models.Model, lines []string) *models.Probe {
-	examples := make([]models.Example, len(lines))
+// probeOf returns lines as examples for a model, with the loss of its predictions.
+func probeOf(m *models.Model, lines []string) *probe.Probe {
+	examples := make([]probe.Example, len(lines))
 	var err error
 	for i, line := range lines {
-		examples[i], err = m.TextExample(line, nil)
+		examples[i], err = probe.TextExample(m, line, nil)
 		check(err)
 	}
-	p, err := models.NewProbe(m, examples)
+	p, err := probe.New(m, examples)
 	check(err)
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -40,25 +41,25 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	probe, err := train.Probe(model, test)
+	whole, err := train.Probe(model, test)
 	if err != nil {
 		return err
 	}
 	// lesson: importance
 	// The importance of a head is the increase in loss when it is removed.
-	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
+	scores, err := prune.Importance(ctx, whole, prune.ImportanceOptions{
 		Methods: []prune.Method{prune.LeaveOneOut},
 	})
 	if err != nil {
 		return err
 	}
 	// lesson end
-	if err := drawScores(filepath.Join(dir, "prune-importance.svg"), probe, scores[0]); err != nil {
+	if err := drawScores(filepath.Join(dir, "prune-importance.svg"), whole, scores[0]); err != nil {
 		return err
 	}
 
 	line := viz.Line{Name: "least important first", Markers: true}
-	measure := func(ctx context.Context, p *models.Probe) (bool, error) {
+	measure := func(ctx context.Context, p *probe.Probe) (bool, error) {
 		loss, err := p.Loss(ctx)
 		left := 0
 		for _, l := range p.Layers() {
@@ -68,13 +69,13 @@ func run(dir string) error {
 		line.X, line.Y = append(line.X, float64(left)), append(line.Y, loss)
 		return true, err
 	}
-	if _, err := measure(ctx, probe); err != nil {
+	if _, err := measure(ctx, whole); err != nil {
 		return err
 	}
 	// lesson: remove
-	order := prune.Order(probe.Layers(), scores[0], false)
-	_, err = prune.Heads(ctx, probe, prune.Options[*models.Probe]{
-		Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure,
+	order := prune.Order(whole.Layers(), scores[0], false)
+	_, err = prune.Heads(ctx, whole, prune.Options[*probe.Probe]{
+		Order: order, Keep: len(whole.Layers()), Step: 1, Within: measure,
 	})
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func trained(ctx context.Context, pairs []seq2seq.Pair) (*models.Model, error) {
 }
 
 // drawScores draws a row for each layer and a column for each head.
-func drawScores(path string, p *models.Probe, s prune.Scores) error {
+func drawScores(path string, p *probe.Probe, s prune.Scores) error {
 	layers := p.Layers()
 	values := tensor.FromFloat64s(s.Flat(layers), len(layers), layers[0].Config().Heads)
 	names := make([]string, len(layers))

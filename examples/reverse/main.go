@@ -13,6 +13,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/train"
@@ -75,7 +76,7 @@ func run(dir string) error {
 	fmt.Printf("%.0f%% of new strings are reversed correctly\n", 100*metrics.ExactMatch)
 
 	// lesson: record
-	record, err := model.Record(ctx, "abcdefgh", "hgfedcba", heads.RecorderOptions{
+	record, err := probe.RecordTexts(ctx, model, "abcdefgh", "hgfedcba", heads.RecorderOptions{
 		Kinds: []heads.Kind{heads.Cross},
 	})
 	if err != nil {

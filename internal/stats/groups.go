@@ -24,3 +24,12 @@ func Numbers(n int) []int {
 	}
 	return list
 }
+
+// Pick returns the elements of x at some places.
+func Pick[T any](x []T, at []int) []T {
+	y := make([]T, len(at))
+	for i, n := range at {
+		y[i] = x[n]
+	}
+	return y
+}

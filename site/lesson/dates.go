@@ -16,6 +16,7 @@ import (
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
@@ -242,11 +243,11 @@ func importanceOfDates(ctx context.Context, o struct {
 	if err != nil {
 		return nil, err
 	}
-	probe, err := train.Probe(m, test)
+	whole, err := train.Probe(m, test)
 	if err != nil {
 		return nil, err
 	}
-	r, err := prune.Heads(ctx, probe, prune.Options[*models.Probe]{
+	r, err := prune.Heads(ctx, whole, prune.Options[*probe.Probe]{
 		Method: method, Step: 1, Rescore: o.Again, EmptyLayers: true,
 		Importance: prune.ImportanceOptions{Progress: func(done, all int) {
 			frame(map[string]int{"done": done, "all": all})
@@ -257,7 +258,7 @@ func importanceOfDates(ctx context.Context, o struct {
 		return nil, err
 	}
 	var list []headScore
-	for _, l := range probe.Layers() {
+	for _, l := range whole.Layers() {
 		for h, s := range r.Scores[0].Values[l.Config().Name] {
 			list = append(list, headScore{prune.Head{Layer: l.Config().Name, Number: h}, real(s)})
 		}

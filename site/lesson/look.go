@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // maxText is the number of characters that a page may give to a model. The training texts are shorter.
@@ -79,7 +80,7 @@ func look(ctx context.Context, m *models.Model, text, target string) (*shown, er
 	if target == "" {
 		target = s.Output
 	}
-	record, err := m.Record(ctx, text, target, heads.RecorderOptions{})
+	record, err := probe.RecordTexts(ctx, m, text, target, heads.RecorderOptions{})
 	if err != nil {
 		return nil, err
 	}

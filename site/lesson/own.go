@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 func init() {
@@ -56,7 +57,7 @@ func recordOwn(ctx context.Context, a struct {
 	case len(a.Text) > most:
 		return nil, fmt.Errorf("the text has %s bytes, want at most %s", quote.Count(len(a.Text)), quote.Count(most))
 	}
-	record, err := own.Record(ctx, a.Text, "", heads.RecorderOptions{ValueNorms: true, Vectors: true})
+	record, err := probe.RecordTexts(ctx, own, a.Text, "", heads.RecorderOptions{ValueNorms: true, Vectors: true})
 	if err != nil {
 		return nil, err
 	}

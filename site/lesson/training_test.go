@@ -14,6 +14,7 @@ import (
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -234,15 +235,15 @@ func TestDates(t *testing.T) {
 	for _, method := range prune.Methods() {
 		args := `{"dates": 20, "method": "` + method.String() + `"}`
 		r, _ := answered[ranking](t, "dates.importance", args)
-		probe, err := train.Probe(m.Model, m.test[:20])
+		whole, err := train.Probe(m.Model, m.test[:20])
 		if err != nil {
 			t.Fatal(err)
 		}
-		scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{Methods: []prune.Method{method}})
+		scores, err := prune.Importance(ctx, whole, prune.ImportanceOptions{Methods: []prune.Method{method}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range scores[0].Flat(probe.Layers()) {
+		for i, want := range scores[0].Flat(whole.Layers()) {
 			if float64(r.Heads[i].Score) != want {
 				t.Errorf("%s: %+v, want %v", method, r.Heads[i], want)
 			}
@@ -250,7 +251,7 @@ func TestDates(t *testing.T) {
 		if method == prune.Gradient { // scored again after each removal
 			args := `{"dates": 20, "again": true, "method": "gradient"}`
 			again, frames := answered[ranking](t, "dates.importance", args)
-			result, err := prune.Heads(ctx, probe, prune.Options[*models.Probe]{
+			result, err := prune.Heads(ctx, whole, prune.Options[*probe.Probe]{
 				Method: method, Step: 1, Rescore: true, EmptyLayers: true,
 			})
 			if err != nil || !slices.Equal(again.Order, result.Removed) || len(again.Order) != 12 || len(frames) < 12 {

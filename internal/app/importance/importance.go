@@ -8,7 +8,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/app/tasks"
-	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -30,7 +30,7 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 	if o.Methods, err = m.Methods(o.Methods); err != nil {
 		return r, err
 	}
-	probe, err := m.Probe(ctx, m.Data, m.Lines, o.Seed)
+	p, err := m.Probe(ctx, m.Data, m.Lines, o.Seed)
 	if err != nil {
 		return r, err
 	}
@@ -39,8 +39,8 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 		return r, err
 	}
 	r.Layers, r.Scores = Layers(m.Attention()), []reports.Scores{}
-	if probe != nil {
-		if r.Scores, err = score(ctx, probe, o); err != nil {
+	if p != nil {
+		if r.Scores, err = score(ctx, p, o); err != nil {
 			return r, err
 		}
 	}
@@ -49,9 +49,9 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 }
 
 // score scores the heads of a probe. If ctx ends, it also returns the methods that have scores.
-func score(ctx context.Context, probe *models.Probe, o Options) ([]reports.Scores, error) {
-	layers := probe.Layers()
-	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{
+func score(ctx context.Context, p *probe.Probe, o Options) ([]reports.Scores, error) {
+	layers := p.Layers()
+	scores, err := prune.Importance(ctx, p, prune.ImportanceOptions{
 		Methods: o.Methods, Normalize: o.Normalize, Seed: o.Seed,
 		Progress: func(done, all int) { o.Progress("scoring heads", done, all) },
 	})

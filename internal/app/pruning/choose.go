@@ -6,7 +6,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -66,10 +66,10 @@ func (x *run) path(ctx context.Context, method, n int) ([]prune.Head, error) {
 			return nil, err
 		}
 		all, tell, most := total(x.layers), x.progress(choosing), x.going(method)
-		more, err := prune.Heads(ctx, rest, prune.Options[*models.Probe]{
+		more, err := prune.Heads(ctx, rest, prune.Options[*probe.Probe]{
 			Method: x.Methods[method], Importance: prune.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
 			Keep: all - len(order), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: true,
-			Until: func(_ context.Context, p *models.Probe) (bool, error) {
+			Until: func(_ context.Context, p *probe.Probe) (bool, error) {
 				tell(method*most+all-total(p.Layers()), len(x.Methods)*most)
 				return all-total(p.Layers()) >= n, nil
 			},
@@ -163,7 +163,7 @@ func (x *run) tolerated(ctx context.Context, method, steps int) (int, error) {
 // fastEnough returns the number of heads that a method must remove until the model is as fast as the
 // goal requires. If removing all of them is not enough, it returns a *CheckError.
 func (x *run) fastEnough(
-	ctx context.Context, method int, isFast func(context.Context, *models.Probe) (bool, error),
+	ctx context.Context, method int, isFast func(context.Context, *probe.Probe) (bool, error),
 ) (int, error) {
 	slow := func(n int) (bool, error) {
 		removed, err := x.path(ctx, method, n)
@@ -207,7 +207,7 @@ func largest(low, high int, fits func(n int) (bool, error)) (int, error) {
 }
 
 // isFast reports whether a model is as fast as the goal requires.
-func (x *run) isFast(ctx context.Context, m *models.Probe) (bool, error) {
+func (x *run) isFast(ctx context.Context, m *probe.Probe) (bool, error) {
 	w := x.Task.Works()[0]
 	s, err := turns(ctx, x.SpeedTime, w.On(x.Subject), w.On(m))
 	return float64(s.Ratio) >= x.Goal.Speed, err

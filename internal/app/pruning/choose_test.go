@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -161,7 +162,7 @@ func TestFastEnough(t *testing.T) {
 	x := e.start(new(reports.Report))
 	x.scores = []prune.Scores{inOrder(m, everyHead(m)...)}
 	for want := 1; want <= 13; want++ {
-		got, err := x.fastEnough(context.Background(), 0, func(_ context.Context, m *models.Probe) (bool, error) {
+		got, err := x.fastEnough(context.Background(), 0, func(_ context.Context, m *probe.Probe) (bool, error) {
 			return 12-total(m.Layers()) >= want, nil
 		})
 		var check *CheckError
@@ -272,7 +273,7 @@ func TestPath(t *testing.T) {
 	for i, method := range e.Methods {
 		for _, step := range []int{1, 2} {
 			e.Step, x.paths[i] = step, nil
-			p, err := prune.Heads(context.Background(), x.scored, prune.Options[*models.Probe]{
+			p, err := prune.Heads(context.Background(), x.scored, prune.Options[*probe.Probe]{
 				Method: method, Importance: prune.ImportanceOptions{Seed: e.Seed}, Keep: 3, Step: step, Rescore: true,
 			})
 			if err != nil {

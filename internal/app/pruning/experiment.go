@@ -12,13 +12,13 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/importance"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
-	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 )
 
 // Experiment configures what is pruned and measured.
 type Experiment struct {
-	Subject *models.Probe // the whole model, with the scoring part
+	Subject *probe.Probe // the whole model, with the scoring part
 	Task    *Task
 	// Methods are the methods whose curves are measured. The model is pruned with the method that
 	// does best on the selecting part.
@@ -37,7 +37,7 @@ type Experiment struct {
 	// Affordable derives the step from the cost of scoring.
 	Step int
 	// Compensate is the name of the compensation in prune.Compensations for all removed heads together. Empty means none.
-	// Otherwise heads are scored, and curves measured, on models.Probe.Centered: a head that is left out leaves its mean.
+	// Otherwise heads are scored, and curves measured, on probe.Probe.Centered: a head that is left out leaves its mean.
 	Compensate string
 	// FineTune is the number of training steps of the pruned model, after compensation. 0 means none.
 	FineTune int
@@ -56,7 +56,7 @@ type Experiment struct {
 	// an interruption.
 	Save func(*reports.Report) error
 	// Keep, if not nil, is called with the pruned model before curves and speed are measured.
-	Keep func(ctx context.Context, left *models.Probe, r *reports.Report) error
+	Keep func(ctx context.Context, left *probe.Probe, r *reports.Report) error
 }
 
 // Affordable is an Experiment's Step that is as small as the cost of scoring allows: 1, or the
@@ -111,12 +111,12 @@ type run struct {
 	metric  Metric
 	layers  []*attn.MultiHead // of the whole model
 	report  *reports.Report
-	scored  *models.Probe  // the whole model as heads are scored on it: see Compensate
+	scored  *probe.Probe   // the whole model as heads are scored on it: see Compensate
 	scores  []prune.Scores // by Methods
 	paths   [][]prune.Head // by Methods, the heads removed first: see path
 	method  int            // index into Methods of the chosen method
 	removes int            // number of heads to remove
-	left    *models.Probe  // the pruned model, once it exists
+	left    *probe.Probe   // the pruned model, once it exists
 	seen    Measured       // of it
 	// known caches measurements on the reporting part by removed heads, because orders have much
 	// in common at their ends. It is limited to mostKnown models, because each measurement stores
@@ -233,7 +233,7 @@ func (x *run) prepare(ctx context.Context) (err error) {
 	tell(0, 2)
 	selecting, reporting := &x.Task.Selecting, &x.Task.Reporting
 	for i, part := range []*Part{selecting, reporting} {
-		if part.reference, err = models.NewReference(ctx, x.Subject.On(part.Probe)); err != nil {
+		if part.reference, err = probe.NewReference(ctx, x.Subject.On(part.Probe)); err != nil {
 			return err
 		}
 		if part.whole, err = x.Task.Measure(ctx, x.Subject, part); err != nil {

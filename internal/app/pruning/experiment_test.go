@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -72,7 +73,7 @@ func split(pairs []seq2seq.Pair, limit int, seed uint64) (Parts, error) {
 }
 
 // probeOf returns a probe of a translator on pairs.
-func probeOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) *models.Probe {
+func probeOf(t testing.TB, m *models.Model, pairs []seq2seq.Pair) *probe.Probe {
 	t.Helper()
 	p, err := train.Probe(m, pairs)
 	if err != nil {
@@ -128,7 +129,7 @@ func TestExperiment(t *testing.T) {
 	m, parts := trained(t)
 	var compact, masked *models.Model
 	e := experiment(t, m, parts, Goal{Left: 5})
-	e.Keep = func(ctx context.Context, left *models.Probe, _ *reports.Report) (err error) {
+	e.Keep = func(ctx context.Context, left *probe.Probe, _ *reports.Report) (err error) {
 		masked = left.Model()
 		compact, err = masked.Keep(left.Kept())
 		return err
@@ -226,7 +227,7 @@ func TestGoals(t *testing.T) {
 		e := experiment(t, m, parts, Goal{Drop: 0.3})
 		e.Orders = 0
 		change(e)
-		e.Keep = func(_ context.Context, left *models.Probe, _ *reports.Report) error {
+		e.Keep = func(_ context.Context, left *probe.Probe, _ *reports.Report) error {
 			if got, want := value(keep(t, left.Model(), left.Kept())), value(m); !(got >= 0.7*want) || want == 0 {
 				t.Errorf("%s: BLEU falls from %v to %v", name, want, got)
 			}

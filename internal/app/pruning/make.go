@@ -6,7 +6,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/stats"
-	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -70,7 +70,7 @@ func (x *run) interval(seen Measured) (low, high reports.Number) {
 
 // make returns the model without some heads, with compensation if that lowers the loss on the selecting part, and trained
 // for a number of steps.
-func (x *run) make(ctx context.Context, removed []prune.Head, steps int) (*models.Probe, error) {
+func (x *run) make(ctx context.Context, removed []prune.Head, steps int) (*probe.Probe, error) {
 	if len(removed) == 0 {
 		return x.Subject, nil
 	}
@@ -90,7 +90,7 @@ func (x *run) make(ctx context.Context, removed []prune.Head, steps int) (*model
 }
 
 // compensate returns the better of a model and its copy with compensation.
-func (x *run) compensate(ctx context.Context, s *models.Probe) (*models.Probe, error) {
+func (x *run) compensate(ctx context.Context, s *probe.Probe) (*probe.Probe, error) {
 	better, err := s.Without(nil)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/train"
 )
 
@@ -56,7 +57,7 @@ func training(m *tasks.Model, o Options) train.Tuning {
 
 // formsOf returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other
 // files of the model, among them the recipe of attn train, which has the dates that the model was trained and pruned with.
-func formsOf(m *tasks.Model, left *models.Probe) (f forms, err error) {
+func formsOf(m *tasks.Model, left *probe.Probe) (f forms, err error) {
 	others, err := otherFiles(m.Dir, m.Files())
 	if err != nil {
 		return f, err
@@ -68,7 +69,7 @@ func formsOf(m *tasks.Model, left *models.Probe) (f forms, err error) {
 	} else {
 		f.gone = []string{train.RecipeFile, filepath.Join(MaskedDir, train.RecipeFile)}
 	}
-	config, err := left.Config()
+	config, err := left.Model().Config()
 	if err != nil {
 		return f, err
 	}

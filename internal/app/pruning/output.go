@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/train"
 )
 
@@ -100,7 +101,7 @@ func existing(dir string, names []string) (list []string) {
 
 // keep writes the forms of a model. It then loads them, and checks that their outputs on the examples of a
 // probe are those of the model within rounding.
-func (o *Output) keep(ctx context.Context, f forms, left, examples *models.Probe, r *reports.Report) error {
+func (o *Output) keep(ctx context.Context, f forms, left, examples *probe.Probe, r *reports.Report) error {
 	if err := o.write(f); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (o *Output) keep(ctx context.Context, f forms, left, examples *models.Probe
 	if f.compact {
 		dirs = append(dirs, filepath.Join(o.dir, MaskedDir))
 	}
-	reference, err := models.NewReference(ctx, left.On(examples))
+	reference, err := probe.NewReference(ctx, left.On(examples))
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (o *Output) keep(ctx context.Context, f forms, left, examples *models.Probe
 
 // compare loads a model and returns the largest difference between its outputs and a reference. A difference
 // that is more than rounding is an error.
-func compare(ctx context.Context, dir string, examples *models.Probe, reference *models.Reference) (float64, error) {
+func compare(ctx context.Context, dir string, examples *probe.Probe, reference *probe.Reference) (float64, error) {
 	m, err := models.Load(dir, models.Options{Trainable: true, Allowed: examples.Model().Allowed()})
 	if err != nil {
 		return 0, err

@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/train"
 )
@@ -60,7 +61,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	// without returns a probe without some heads.
-	without := func(heads ...int) *models.Probe {
+	without := func(heads ...int) *probe.Probe {
 		var gone []prune.Head
 		for _, h := range heads {
 			gone = append(gone, prune.Head{Layer: "encoder.0.self", Number: h})
@@ -73,7 +74,7 @@ func TestKilled(t *testing.T) {
 	}
 	old, next := without(3), without(0, 1, 2)
 	out := filepath.Join(dir, "out")
-	keep := func(p *models.Probe, r *train.Recipe) {
+	keep := func(p *probe.Probe, r *train.Recipe) {
 		f, err := formsOf(&tasks.Model{Model: m, Dir: whole, Recipe: r}, p)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/train"
 )
 
@@ -68,7 +69,7 @@ func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) 
 			return nil, err
 		}
 	}
-	var probes [3]*models.Probe
+	var probes [3]*probe.Probe
 	for i, part := range parts {
 		if probes[i], err = m.Probe(ctx, m.Data, part, e.Seed); err != nil {
 			return nil, err
@@ -93,11 +94,11 @@ func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) 
 			s.Tune = "maps"
 		}
 		s.Trained = len(learn)
-		probe, err := m.Probe(ctx, cmp.Or(o.Train, m.Data), learn, e.Seed)
+		examples, err := m.Probe(ctx, cmp.Or(o.Train, m.Data), learn, e.Seed)
 		if err != nil {
 			return nil, err
 		}
-		e.Task.Train = TrainProbe(probe, tuning)
+		e.Task.Train = TrainProbe(examples, tuning)
 	}
 	if err := identify(m, r); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func newTask(m *tasks.Model, metric string, parts [3][]train.Line) (*Task, error
 func (p *Prepared) Run(ctx context.Context, out *Output) error {
 	e := p.experiment
 	e.Save = out.saveUnfinished
-	e.Keep = func(ctx context.Context, left *models.Probe, r *reports.Report) error {
+	e.Keep = func(ctx context.Context, left *probe.Probe, r *reports.Report) error {
 		f, err := formsOf(p.model, left)
 		if err != nil {
 			return err

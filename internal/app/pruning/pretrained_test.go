@@ -10,6 +10,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -23,18 +24,18 @@ func ofWords(t *testing.T, dir string) *Experiment {
 	}
 	rng := rand.New(rand.NewPCG(7, 11))
 	vocabulary := m.Sizes().Vocabulary
-	part := func() *models.Probe {
-		var list []models.Example
+	part := func() *probe.Probe {
+		var list []probe.Example
 		for range 29 {
-			var e models.Example
+			var e probe.Example
 			for range 3 + rng.IntN(8) {
-				e.IDs, e.Targets = append(e.IDs, rng.IntN(vocabulary)), append(e.Targets, models.Ignore)
+				e.IDs, e.Targets = append(e.IDs, rng.IntN(vocabulary)), append(e.Targets, probe.Ignore)
 			}
 			logits := m.Head().Logits(nil, m.Hidden(nil, models.Batch{IDs: [][]int{e.IDs}}, models.Run{})).Data()[vocabulary : 2*vocabulary]
 			e.Targets[1] = slices.Index(logits, slices.Max(logits))
 			list = append(list, e)
 		}
-		p, err := models.NewProbe(m, list)
+		p, err := probe.New(m, list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func ofWords(t *testing.T, dir string) *Experiment {
 	}
 }
 
-func lossOn(t *testing.T, p, part *models.Probe) float64 {
+func lossOn(t *testing.T, p, part *probe.Probe) float64 {
 	t.Helper()
 	loss, err := p.On(part).Loss(context.Background())
 	if err != nil {
@@ -57,8 +58,8 @@ func lossOn(t *testing.T, p, part *models.Probe) float64 {
 
 func TestPretrained(t *testing.T) {
 	e := ofWords(t, "bert_words")
-	var left *models.Probe
-	e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
+	var left *probe.Probe
+	e.Keep = func(_ context.Context, p *probe.Probe, _ *reports.Report) error { left = p; return nil }
 	var r reports.Report
 	if err := e.Run(context.Background(), &r); err != nil {
 		t.Fatal(err)
@@ -97,8 +98,8 @@ func TestPretrainedTolerates(t *testing.T) {
 	for _, drop := range []float64{0, 1, 2, 4, 10} {
 		e := ofWords(t, "bert_words")
 		e.Goal, e.Step, e.Methods, e.Orders = Goal{Drop: drop}, 0, []prune.Method{prune.Gradient}, 0
-		var left *models.Probe
-		e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
+		var left *probe.Probe
+		e.Keep = func(_ context.Context, p *probe.Probe, _ *reports.Report) error { left = p; return nil }
 		var r reports.Report
 		if err := e.Run(context.Background(), &r); err != nil {
 			t.Fatal(err)
@@ -169,8 +170,8 @@ func TestPretrainedEven(t *testing.T) {
 	} {
 		e := ofWords(t, c.dir)
 		e.Even, e.Goal, e.Methods = true, c.goal, []prune.Method{prune.WeightNorm, prune.Gradient}
-		var left *models.Probe
-		e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
+		var left *probe.Probe
+		e.Keep = func(_ context.Context, p *probe.Probe, _ *reports.Report) error { left = p; return nil }
 		var r reports.Report
 		if err := e.Run(context.Background(), &r); err != nil {
 			t.Fatal(err)
@@ -214,7 +215,7 @@ func TestPretrainedStops(t *testing.T) {
 
 // The judges have the results of a calculation by hand.
 func TestJudges(t *testing.T) {
-	list := []models.Predicted{
+	list := []probe.Predicted{
 		{Terms: 2, Loss: 3, Right: 1, Cosine: 0.1}, {Terms: 1, Loss: 1, Right: 1, Cosine: 0.5}, {Terms: 4, Loss: 2, Right: 0, Cosine: 0.3}, {Terms: 1, Cosine: 0.7},
 	}
 	wanted := []float64{0, 0.4, 0.6, 1}
@@ -272,8 +273,8 @@ func TestPretrainedWorksOfLongestTexts(t *testing.T) {
 	e := ofWords(t, "decoders/gpt2")
 	m, task := e.Subject.Model(), e.Task
 	most := m.Sizes().Positions
-	x := models.Example{IDs: make([]int, most), Targets: make([]int, most)}
-	p, err := models.NewProbe(m, []models.Example{x})
+	x := probe.Example{IDs: make([]int, most), Targets: make([]int, most)}
+	p, err := probe.New(m, []probe.Example{x})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/train"
 )
@@ -28,19 +29,19 @@ type Task struct {
 
 // Part is a part of the data on which models are measured, other than the scoring part.
 type Part struct {
-	Probe *models.Probe
+	Probe *probe.Probe
 	// Wanted, for pairs of texts, are their target similarities.
 	Wanted []float64
 	// Sources, as tokens, and References are for a Judge of translations, and nil otherwise.
 	Sources    [][]int
 	References [][]string
 
-	reference *models.Reference // predictions of the whole model
-	whole     Measured          // the result of the whole model
+	reference *probe.Reference // predictions of the whole model
+	whole     Measured         // the result of the whole model
 }
 
 // Train trains a model for some steps.
-type Train func(ctx context.Context, p *models.Probe, steps int, tell func(done, all int)) error
+type Train func(ctx context.Context, p *probe.Probe, steps int, tell func(done, all int)) error
 
 // Metric describes a measure of a model.
 type Metric struct {
@@ -74,7 +75,7 @@ type Measured struct {
 
 // outcome has the predictions of a model on a part of the data, and its translations if a Judge needs them.
 type outcome struct {
-	predicted []models.Predicted
+	predicted []probe.Predicted
 	wanted    []float64 // as in Part
 	written   *train.Judged
 }
@@ -90,17 +91,17 @@ type Judge struct {
 // The judges of predictions.
 var (
 	Loss = Judge{Metric{Name: "loss", Loss: true}, false, func(o outcome) stats.Statistic {
-		return ratio(o.predicted, 1, func(p models.Predicted) float64 { return p.Loss })
+		return ratio(o.predicted, 1, func(p probe.Predicted) float64 { return p.Loss })
 	}}
 	Accuracy = Judge{Metric{Name: "accuracy", Unit: "%"}, false, func(o outcome) stats.Statistic {
-		return ratio(o.predicted, 100, func(p models.Predicted) float64 { return float64(p.Right) })
+		return ratio(o.predicted, 100, func(p probe.Predicted) float64 { return float64(p.Right) })
 	}}
 	divergence = Judge{Metric{Name: "KL", Unit: "nats", Loss: true}, false, func(o outcome) stats.Statistic {
-		return ratio(o.predicted, 1, func(p models.Predicted) float64 { return p.KL })
+		return ratio(o.predicted, 1, func(p probe.Predicted) float64 { return p.KL })
 	}}
 	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Spearman)}
 	Cosine   = Judge{Metric{Name: "cosine", Unit: "× 100", Least: -100}, false, func(o outcome) stats.Statistic {
-		return ratio(o.predicted, 100, func(p models.Predicted) float64 { return p.Cosine })
+		return ratio(o.predicted, 100, func(p probe.Predicted) float64 { return p.Cosine })
 	}}
 	Pearson = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, false, correlated(prune.Pearson)}
 )
@@ -123,7 +124,7 @@ var judges = map[string]Judge{
 }
 
 // ratio is a sum over the examples of a sample, divided by their number of terms.
-func ratio(list []models.Predicted, scale float64, of func(models.Predicted) float64) stats.Statistic {
+func ratio(list []probe.Predicted, scale float64, of func(probe.Predicted) float64) stats.Statistic {
 	return func(sample []int) float64 {
 		sum, terms := 0., 0
 		for _, i := range sample {
@@ -149,8 +150,8 @@ func correlated(of func(x, y []float64) float64) func(outcome) stats.Statistic {
 }
 
 // TrainProbe returns a Task.Train on the examples of a probe.
-func TrainProbe(learn *models.Probe, o train.Tuning) Train {
-	return func(ctx context.Context, p *models.Probe, steps int, tell func(done, all int)) error {
+func TrainProbe(learn *probe.Probe, o train.Tuning) Train {
+	return func(ctx context.Context, p *probe.Probe, steps int, tell func(done, all int)) error {
 		o.Steps, o.Progress = steps, func(step int) { tell(step, steps) }
 		return tuned(train.FineTune(ctx, p, learn, o))
 	}
@@ -165,7 +166,7 @@ func tuned(err error) error {
 }
 
 // Measure measures a model on a part, against the whole model.
-func (x *Task) Measure(ctx context.Context, p *models.Probe, on *Part) (Measured, error) {
+func (x *Task) Measure(ctx context.Context, p *probe.Probe, on *Part) (Measured, error) {
 	list, err := on.reference.Compare(ctx, p)
 	if err != nil {
 		return Measured{}, err
@@ -195,7 +196,7 @@ func (o outcome) items(j Judge) int {
 }
 
 // translate compares the model's translations of the sources with the references.
-func (x *Part) translate(ctx context.Context, p *models.Probe) (*train.Judged, error) {
+func (x *Part) translate(ctx context.Context, p *probe.Probe) (*train.Judged, error) {
 	written, err := p.Write(ctx, x.Sources, models.Generation{})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -17,8 +18,8 @@ import (
 type Work struct {
 	Name          string
 	Batch, Length int
-	On            func(p *models.Probe) func()
-	Operations    func(p *models.Probe) float64 // multiply-adds; nil if they are not counted
+	On            func(p *probe.Probe) func()
+	Operations    func(p *probe.Probe) float64 // multiply-adds; nil if they are not counted
 }
 
 // Works returns the kinds of work whose speed is measured, with short and long texts: translating or reading
@@ -31,7 +32,7 @@ func (x *Task) Works() []Work {
 		return nil
 	}
 	z := n.Sizes()
-	translates, causal := z.Decoder != nil, z.Kind == heads.Decoder
+	translates, causal := z.Decoder != nil, z.Causal
 	most := math.MaxInt // longest text that leaves a position for one more token
 	if z.Positions > 0 {
 		most = z.Positions - 1
@@ -82,7 +83,7 @@ func stateOf(n models.Network, batch int) models.State {
 }
 
 // network returns the network of a probe for which Task.Works has works.
-func network(p *models.Probe) models.Network {
+func network(p *probe.Probe) models.Network {
 	n, _ := p.Network()
 	return n
 }
@@ -91,7 +92,7 @@ func network(p *models.Probe) models.Network {
 func translation(batch, length int) Work {
 	return Work{
 		Name: "translate", Batch: batch, Length: length,
-		On: func(p *models.Probe) func() {
+		On: func(p *probe.Probe) func() {
 			n, tape := network(p), tensor.NewTape(tensor.Infer)
 			sources, next := texts(batch, length), texts(batch, 1)
 			return func() {
@@ -104,7 +105,7 @@ func translation(batch, length int) Work {
 				}
 			}
 		},
-		Operations: func(p *models.Probe) float64 {
+		Operations: func(p *probe.Probe) float64 {
 			return Count(network(p), Reads{Batch: batch, Source: length, Target: length})
 		},
 	}
@@ -118,7 +119,7 @@ func reading(batch, length int, causal bool) Work {
 	}
 	return Work{
 		Name: name, Batch: batch, Length: length,
-		On: func(p *models.Probe) func() {
+		On: func(p *probe.Probe) func() {
 			n, tape := network(p), tensor.NewTape(tensor.Infer)
 			x := models.Batch{IDs: texts(batch, length)}
 			return func() {
@@ -136,11 +137,11 @@ func decodingStep(length int, translates bool) Work {
 	read, next := models.Batch{IDs: texts(1, length)}, models.Batch{IDs: texts(1, 1)}
 	if translates {
 		read.Targets, next = texts(1, length), models.Batch{Targets: texts(1, 1)}
-		w.Operations = func(p *models.Probe) float64 {
+		w.Operations = func(p *probe.Probe) float64 {
 			return Count(network(p), Reads{Batch: 1, Source: length, Target: 1, Cached: length})
 		}
 	}
-	w.On = func(p *models.Probe) func() {
+	w.On = func(p *probe.Probe) func() {
 		n, tape := network(p), tensor.NewTape(tensor.Infer)
 		state := stateOf(n, 1)
 		n.Hidden(nil, read, models.Run{State: state})
@@ -160,7 +161,7 @@ func attentionLayers(batch, length, width int) Work {
 	}
 	return Work{
 		Name: "attention layers", Batch: batch, Length: length,
-		On: func(p *models.Probe) func() {
+		On: func(p *probe.Probe) func() {
 			x := tensor.Randn(rand.New(rand.NewPCG(1, 1)), batch, length, width)
 			tape := tensor.NewTape(tensor.Infer)
 			return func() {
@@ -174,7 +175,7 @@ func attentionLayers(batch, length, width int) Work {
 				}
 			}
 		},
-		Operations: func(p *models.Probe) (sum float64) {
+		Operations: func(p *probe.Probe) (sum float64) {
 			n := float64(length)
 			for _, l := range p.Layers() {
 				pairs := n * n

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // Model is a model that records texts for a page. Weights are computed on request.
@@ -45,7 +46,7 @@ func (m Model) Page() view.Options {
 	o := view.Options{Recorder: m, MaxText: MaxText, Keep: 2 * (maxKept + 64<<20)} // room for two records, to compare them
 	switch z := m.Model.Sizes(); {
 	case z.Decoder != nil: // the second text of an encoder-decoder is the target
-	case z.Kind == heads.Decoder:
+	case z.Causal:
 		o.Second = view.Second{Label: "Continuation", Hint: "text that follows the first, if any"}
 	default:
 		o.Second = view.Second{Label: "Second text", Hint: "none"}
@@ -83,7 +84,7 @@ func (m Model) Record(ctx context.Context, first, second string) (*heads.Record,
 	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*bytes <= maxVectors}
 	switch {
 	case m.Generate == 0:
-		return in.Record(ctx, o)
+		return probe.Record(ctx, in, o)
 	case second != "":
 		return nil, errors.New("a second text and --generate exclude each other")
 	case z.Positions > 0 && n > z.Positions:
@@ -93,7 +94,7 @@ func (m Model) Record(ctx context.Context, first, second string) (*heads.Record,
 	if in, err = in.Generate(ctx, models.Generation{Tokens: m.Generate}); err != nil {
 		return nil, err
 	}
-	return in.Record(ctx, o)
+	return probe.Record(ctx, in, o)
 }
 
 // NoVectors returns why a record has no queries and keys, as a sentence for the page.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -103,7 +104,7 @@ func TestTranslatorKeepsNoWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := s.Model.Record(t.Context(), "xxxxx", "xx", heads.RecorderOptions{})
+		kept, err := probe.RecordTexts(t.Context(), s.Model, "xxxxx", "xx", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +168,7 @@ func TestPretrained(t *testing.T) {
 // error names the limit.
 func TestPretrainedKeepsNoWeights(t *testing.T) {
 	m, r := recordOfSentences(t)
-	kept, err := m.Record(t.Context(), "the cats", "who ?", heads.RecorderOptions{})
+	kept, err := probe.RecordTexts(t.Context(), m, "the cats", "who ?", heads.RecorderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

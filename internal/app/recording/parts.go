@@ -5,6 +5,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // Parts divides the layers of a model for records of texts, so that the weights of no record take more than the given
@@ -26,6 +27,6 @@ func Parts(
 		for n := i % parts; n < len(layers); n += parts {
 			chosen[layers[n].Config().Name] = true
 		}
-		return texts[i/parts].Record(ctx, heads.RecorderOptions{Layers: func(name string) bool { return chosen[name] }})
+		return probe.Record(ctx, texts[i/parts], heads.RecorderOptions{Layers: func(name string) bool { return chosen[name] }})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // A record of a translation has axes of the source and of the target, and a layer is as
@@ -23,7 +24,7 @@ func TestLongTarget(t *testing.T) {
 	}
 	short, long := "the cat", "the cat ate the cat, the cat ate"
 	for _, text := range [][2]string{{short, long}, {long, short}} {
-		e, err := m.TranslationExample(text[0], text[1])
+		e, err := probe.TranslationExample(m, text[0], text[1])
 		if err != nil {
 			t.Fatal(err)
 		}

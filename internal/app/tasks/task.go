@@ -16,6 +16,7 @@ import (
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tokenizer"
 	"github.com/attn-go/attn/train"
@@ -43,12 +44,12 @@ type Task struct {
 }
 
 // prober makes a probe of a model on the lines of a file.
-type prober func(ctx context.Context, m *Model, file string, lines []train.Line, seed uint64) (*models.Probe, error)
+type prober func(ctx context.Context, m *Model, file string, lines []train.Line, seed uint64) (*probe.Probe, error)
 
 // examples is the prober of models with a head.
-func examples(of func(m *Model, line train.Line, seed uint64) (models.Example, error)) prober {
-	return func(_ context.Context, m *Model, file string, lines []train.Line, seed uint64) (*models.Probe, error) {
-		list, err := ofLines(file, lines, func(line train.Line) (models.Example, error) {
+func examples(of func(m *Model, line train.Line, seed uint64) (probe.Example, error)) prober {
+	return func(_ context.Context, m *Model, file string, lines []train.Line, seed uint64) (*probe.Probe, error) {
+		list, err := ofLines(file, lines, func(line train.Line) (probe.Example, error) {
 			e, err := of(m, line, seed)
 			if err == nil {
 				err = recording.Fits(m.Model, max(len(e.IDs), len(e.Reads)))
@@ -58,7 +59,7 @@ func examples(of func(m *Model, line train.Line, seed uint64) (models.Example, e
 		if err != nil {
 			return nil, err
 		}
-		return models.NewProbe(m.Model, list)
+		return probe.New(m.Model, list)
 	}
 }
 
@@ -81,8 +82,8 @@ func firstColumn(l train.Line) string { return l.Columns[0] }
 var words = Task{
 	LossUnit: "nats per token", Items: "texts", OfLines: "texts", line: "line", data: train.LineFormat{Want: "a text"},
 	Metrics: []string{"loss"}, Source: firstColumn,
-	probe: examples(func(m *Model, line train.Line, seed uint64) (models.Example, error) {
-		return m.TextExample(line.Columns[0], rand.New(rand.NewPCG(seed, uint64(line.Number))))
+	probe: examples(func(m *Model, line train.Line, seed uint64) (probe.Example, error) {
+		return probe.TextExample(m.Model, line.Columns[0], rand.New(rand.NewPCG(seed, uint64(line.Number))))
 	}),
 	texts: func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}} },
 }
@@ -92,9 +93,9 @@ var classes = Task{
 	data:    train.LineFormat{Want: "a text, or two, and a class", Least: 2, Most: 3},
 	Metrics: []string{"accuracy", "loss"},
 	Source:  func(l train.Line) string { return strings.Join(l.Columns[:len(l.Columns)-1], "\t") },
-	probe: examples(func(m *Model, line train.Line, _ uint64) (models.Example, error) {
+	probe: examples(func(m *Model, line train.Line, _ uint64) (probe.Example, error) {
 		texts := classified(line)
-		return m.LabelExample(texts[0], texts[1], line.Columns[len(line.Columns)-1])
+		return probe.LabelExample(m.Model, texts[0], texts[1], line.Columns[len(line.Columns)-1])
 	}),
 	texts: func(line train.Line) [][2]string { return [][2]string{classified(line)} },
 }
@@ -113,8 +114,8 @@ var translation = Task{
 	Name: Translation, LossUnit: "nats per token", Items: "sources", OfLines: "pairs", line: "source",
 	data:    train.LineFormat{Want: "a source and its target", Least: 2, Most: math.MaxInt},
 	Metrics: []string{"bleu", "exact", "loss"}, Source: firstColumn, texts: bothColumns,
-	probe: examples(func(m *Model, line train.Line, _ uint64) (models.Example, error) {
-		return m.TranslationExample(line.Columns[0], line.Columns[1])
+	probe: examples(func(m *Model, line train.Line, _ uint64) (probe.Example, error) {
+		return probe.TranslationExample(m.Model, line.Columns[0], line.Columns[1])
 	}),
 }
 
@@ -127,8 +128,8 @@ var similarity = Task{
 	Source:  func(l train.Line) string { return l.Columns[0] + "\t" + l.Columns[1] },
 	texts:   func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
 	read:    (*Model).similarities, pipeline: true,
-	probe: func(_ context.Context, m *Model, file string, lines []train.Line, _ uint64) (*models.Probe, error) {
-		pairs, err := ofLines(file, lines, func(line train.Line) (p models.SimilarPair, err error) {
+	probe: func(_ context.Context, m *Model, file string, lines []train.Line, _ uint64) (*probe.Probe, error) {
+		pairs, err := ofLines(file, lines, func(line train.Line) (p probe.SimilarPair, err error) {
 			if p.First, err = m.encode(line.Columns[0]); err != nil {
 				return p, err
 			}
@@ -139,7 +140,7 @@ var similarity = Task{
 		if err != nil {
 			return nil, err
 		}
-		return models.NewSimilarityProbe(m.embedder, pairs)
+		return probe.NewSimilarity(m.embedder, pairs)
 	},
 }
 
@@ -148,7 +149,7 @@ var vectors = Task{
 	Name: "vectors of texts", LossUnit: "1 − cosine with the whole model's vector", Items: "texts", OfLines: "texts",
 	line: "line", data: train.LineFormat{Want: "a text", Least: 1, Most: 1},
 	Metrics: []string{"cosine", "loss"}, Source: firstColumn, texts: words.texts, pipeline: true, still: true,
-	probe: func(ctx context.Context, m *Model, file string, lines []train.Line, _ uint64) (*models.Probe, error) {
+	probe: func(ctx context.Context, m *Model, file string, lines []train.Line, _ uint64) (*probe.Probe, error) {
 		var texts []string
 		list, err := ofLines(file, lines, func(line train.Line) (*tokenizer.Encoding, error) {
 			texts = append(texts, line.Columns[0])
@@ -161,7 +162,7 @@ var vectors = Task{
 		if err != nil {
 			return nil, err
 		}
-		return models.NewVectorProbe(m.embedder, list, want)
+		return probe.NewVector(m.embedder, list, want)
 	},
 }
 
@@ -194,7 +195,7 @@ func (t *Task) Methods(asked []prune.Method) ([]prune.Method, error) {
 }
 
 // Probe returns a probe of the model on lines, nil if heads are not scored. Errors name the file of the lines.
-func (m *Model) Probe(ctx context.Context, file string, lines []train.Line, seed uint64) (*models.Probe, error) {
+func (m *Model) Probe(ctx context.Context, file string, lines []train.Line, seed uint64) (*probe.Probe, error) {
 	if m.probe == nil {
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -81,7 +82,7 @@ func TestLosses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := m.TranslationExample(p.Source, p.Target)
+		e, err := probe.TranslationExample(m, p.Source, p.Target)
 		if err != nil {
 			t.Fatal(err)
 		}

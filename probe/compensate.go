@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -21,7 +22,7 @@ import (
 //
 // Errors: those of Change; outputs of heads that are not finite; if ctx ends, ctx.Err().
 func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
-	return p.Change(func(m *Model) error {
+	return p.Change(func(m *models.Model) error {
 		for _, l := range m.Attention() {
 			c := l.Config()
 			left := p.kept[c.Name]
@@ -40,7 +41,7 @@ func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 			}
 			err = how(prune.OutputMap{Weight: l.Out.Weight, Bias: l.Out.Bias, Kept: kept, Fit: halves[0], Check: halves[1]})
 			if err != nil {
-				return fmt.Errorf("models: Compensate: layer %s: %w", quote.Text(c.Name), err)
+				return fmt.Errorf("probe: Compensate: layer %s: %w", quote.Text(c.Name), err)
 			}
 		}
 		return nil
@@ -61,7 +62,7 @@ func (p *Probe) Centered(ctx context.Context) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return all, all.Change(func(m *Model) error {
+	return all, all.Change(func(m *models.Model) error {
 		var layers []*attn.MultiHead
 		sums, counts := map[string][]float64{}, map[string]int{}
 		for _, l := range m.Attention() {
@@ -92,7 +93,7 @@ func (p *Probe) Centered(ctx context.Context) (*Probe, error) {
 				for i := h * c.ValueSize; i < (h+1)*c.ValueSize; i++ {
 					v := sums[c.Name][i] / float64(counts[c.Name])
 					if math.IsNaN(v) || math.IsInf(v, 0) {
-						return fmt.Errorf("models: Centered: layer %s: the outputs of its heads are not finite", quote.Text(c.Name))
+						return fmt.Errorf("probe: Centered: layer %s: the outputs of its heads are not finite", quote.Text(c.Name))
 					}
 					mean.Data()[i] = float32(v)
 					l.V.Bias.Data()[i] -= float32(v)
@@ -124,7 +125,7 @@ func (p *Probe) outputs(ctx context.Context, layers []string, add func(layer str
 	stop()
 	return p.each(ctx, func(t *tensor.Tape, i int) {
 		b := &p.batches[i]
-		r, done, open := Run{Gates: p.gates(t, nil)}, map[string]int{}, slices.Clone(layers)
+		r, done, open := models.Run{Gates: p.gates(t, nil)}, map[string]int{}, slices.Clone(layers)
 		r.Inspect = func(layer string, parts attn.Parts) {
 			if !slices.Contains(open, layer) {
 				return
@@ -154,9 +155,9 @@ func (p *Probe) outputs(ctx context.Context, layers []string, add func(layer str
 }
 
 // queries returns the number of a layer's queries in each sequence.
-func (b *probeBatch) queries(layer string) []int {
+func (b *batch) queries(layer string) []int {
 	if kind, _ := heads.Place(layer); b.x.Targets != nil && kind != heads.Encoder {
-		return Batch{IDs: b.x.Targets}.Lens()
+		return lens(b.x.Targets)
 	}
 	return b.x.Lens()
 }

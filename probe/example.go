@@ -1,7 +1,6 @@
-package models
+package probe
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -22,13 +22,13 @@ import (
 //
 // Errors: those of Encode; a model with another head or, for masked words, whose tokenizer
 // has no mask token; a text without anything to predict.
-func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
-	task := m.task()
+func TextExample(m *models.Model, text string, rng *rand.Rand) (Example, error) {
+	task := task(m)
 	switch {
 	case m.Sizes().Decoder != nil:
-		return Example{}, fmt.Errorf("models: TextExample: %s is an encoder-decoder, want an encoder or a decoder; use TranslationExample", m.Family.Name)
-	case task != MaskedWords && task != NextWord:
-		return Example{}, fmt.Errorf("models: TextExample: the head is for %s, want %s or %s", task, MaskedWords, NextWord)
+		return Example{}, fmt.Errorf("probe: TextExample: %s is an encoder-decoder, want an encoder or a decoder; use TranslationExample", m.Family.Name)
+	case task != models.MaskedWords && task != models.NextWord:
+		return Example{}, fmt.Errorf("probe: TextExample: the head is for %s, want %s or %s", task, models.MaskedWords, models.NextWord)
 	}
 	e, err := m.Encode(text, "")
 	if err != nil {
@@ -36,14 +36,14 @@ func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
 	}
 	x := exampleOf(e)
 	x.Targets = slices.Repeat([]int{Ignore}, len(x.IDs))
-	if task == NextWord {
+	if task == models.NextWord {
 		if len(x.IDs) < 2 {
 			return Example{}, errors.New("the text has 1 token, want two or more: the first is not predicted")
 		}
 		copy(x.Targets, x.IDs[1:])
 		return x, nil
 	}
-	mask, err := m.maskToken()
+	mask, err := m.MaskToken()
 	if err != nil {
 		return Example{}, err
 	}
@@ -68,14 +68,14 @@ func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
 //
 // Errors: those of Encode; a model with another head, with fewer than two classes, or with a
 // problem_type in config.json other than single_label_classification; an unknown label.
-func (m *Model) LabelExample(first, second, label string) (Example, error) {
-	task := m.task()
-	if task != TextClasses && task != NextSentence {
-		return Example{}, fmt.Errorf("models: LabelExample: the head is for %s, want %s or %s", task, TextClasses, NextSentence)
+func LabelExample(m *models.Model, first, second, label string) (Example, error) {
+	task := task(m)
+	if task != models.TextClasses && task != models.NextSentence {
+		return Example{}, fmt.Errorf("probe: LabelExample: the head is for %s, want %s or %s", task, models.TextClasses, models.NextSentence)
 	}
 	const one = "single_label_classification"
 	if problem := m.Settings.Text("problem_type", one); problem != one || len(m.Head().Labels) < 2 {
-		return Example{}, &FormatError{filepath.Join(m.Dir, configFile), fmt.Errorf("has problem_type %s and %d classes, want %s and two or more", quote.Text(problem), len(m.Head().Labels), one)}
+		return Example{}, &models.FormatError{Path: filepath.Join(m.Dir, "config.json"), Err: fmt.Errorf("has problem_type %s and %d classes, want %s and two or more", quote.Text(problem), len(m.Head().Labels), one)}
 	}
 	class := slices.Index(m.Head().Labels, label)
 	if class < 0 {
@@ -94,15 +94,15 @@ func (m *Model) LabelExample(first, second, label string) (Example, error) {
 // predicts each token of the target, including its end, from the tokens before it.
 //
 // Errors: those of Encode for both texts; a model of another kind; a target without tokens.
-func (m *Model) TranslationExample(source, target string) (Example, error) {
+func TranslationExample(m *models.Model, source, target string) (Example, error) {
 	if m.Sizes().Decoder == nil {
-		return Example{}, fmt.Errorf("models: TranslationExample: %s is not an encoder-decoder; use TextExample", m.Family.Name)
+		return Example{}, fmt.Errorf("probe: TranslationExample: %s is not an encoder-decoder; use TextExample", m.Family.Name)
 	}
-	r, err := m.readTarget(source, target)
+	r, err := m.ReadTarget(source, target)
 	if err != nil {
 		return Example{}, err
 	}
-	x, err := r.batch()
+	x, err := r.Batch()
 	if err != nil {
 		return Example{}, err
 	}
@@ -111,44 +111,14 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 
 // exampleOf returns the tokens of a text.
 func exampleOf(e *tokenizer.Encoding) Example {
-	x := BatchOf(e)
+	x := models.BatchOf(e)
 	return Example{IDs: x.IDs[0], Types: x.Types[0]}
 }
 
 // task returns the task of the head, "nothing" if there is none.
-func (m *Model) task() Task {
+func task(m *models.Model) models.Task {
 	if h := m.Head(); h != nil {
 		return h.Task
 	}
 	return "nothing"
-}
-
-// maskToken returns the id of the mask token: the mask_token of tokenizer_config.json, or else one
-// with a common name.
-func (m *Model) maskToken() (int, error) {
-	path := filepath.Join(m.Dir, tokenizerConfigFile)
-	var settings struct {
-		Mask json.RawMessage `json:"mask_token"`
-	}
-	if err := readOptional(path, &settings); err != nil {
-		return 0, err
-	}
-	names := []string{"[MASK]", "<mask>"}
-	if raw := settings.Mask; raw != nil && string(raw) != "null" {
-		var text string
-		var object struct{ Content string }
-		if json.Unmarshal(raw, &text) != nil {
-			if err := json.Unmarshal(raw, &object); err != nil {
-				return 0, &FormatError{path, fmt.Errorf("mask_token is %s, want a text", quote.JSON(raw))}
-			}
-			text = object.Content
-		}
-		names = []string{text}
-	}
-	for _, name := range names {
-		if id, ok := m.tokenizer.ID(name); ok {
-			return id, nil
-		}
-	}
-	return 0, &FormatError{m.Dir, fmt.Errorf("has a tokenizer without the mask token %s", quote.Texts(names))}
 }

@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-func pairProbe(tb testing.TB, m *Model, pairs []seq2seq.Pair) *Probe {
+func pairProbe(tb testing.TB, m *models.Model, pairs []seq2seq.Pair) *Probe {
 	tb.Helper()
-	p, err := NewProbe(m, examplesOf(tb, m, pairs))
+	p, err := New(m, examplesOf(tb, m, pairs))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestProbeLoss(t *testing.T) {
 			}
 			if target != out.Terms || source != target || len(out.Queries("decoder.0.self")) != n {
 				// The toy's texts are as long as their translations.
-				t.Errorf("%s: %d and %d queries for %d terms", c.name(), source, target, out.Terms)
+				t.Errorf("%s: %d and %d queries for %d terms", titleOf(c), source, target, out.Terms)
 			}
 		}
 		want, err := p.Loss(context.Background())
@@ -51,7 +52,7 @@ func TestProbeLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := sum / float64(terms); math.Abs(got-want) > 1e-5*want || examples != len(pairs) || slices.Max(p.Batches()) > 64 {
-			t.Errorf("%s: loss %v of %d examples in batches of %v, want %v", c.name(), got, examples, p.Batches(), want)
+			t.Errorf("%s: loss %v of %d examples in batches of %v, want %v", titleOf(c), got, examples, p.Batches(), want)
 		}
 	}
 }
@@ -90,7 +91,7 @@ func TestProbeAddsUp(t *testing.T) {
 						count += one[i].Counts[layer][h]
 					}
 					if sum.Float64() != whole.Sums[layer][h] || count != whole.Counts[layer][h] || value != sum.Float64()/float64(count) || value == 0 {
-						t.Errorf("%s: %v of head %d of %s is %v = %v/%d, want %v/%d", c.name(), methods[i], h, layer, value, whole.Sums[layer][h], whole.Counts[layer][h], sum.Float64(), count)
+						t.Errorf("%s: %v of head %d of %s is %v = %v/%d, want %v/%d", titleOf(c), methods[i], h, layer, value, whole.Sums[layer][h], whole.Counts[layer][h], sum.Float64(), count)
 					}
 				}
 			}
@@ -121,7 +122,7 @@ func TestProbeGates(t *testing.T) {
 			name := l.Config().Name
 			queries := slices.Max(out.Queries(name))
 			if shape := seen[name]; len(shape) != 4 || shape[0] != 3 || shape[1] != 3 || shape[2] != queries {
-				t.Errorf("%s: weights of %s have shape %v, want [3 3 %d Lk]", c.name(), name, shape, queries)
+				t.Errorf("%s: weights of %s have shape %v, want [3 3 %d Lk]", titleOf(c), name, shape, queries)
 			}
 			for _, i := range []int{0, 4, 8} {
 				g := gates[name].Data()
@@ -132,7 +133,7 @@ func TestProbeGates(t *testing.T) {
 				slope := (up - loss()) / (2 * step)
 				g[i] = 1
 				if got := float64(gates[name].Grad().Data()[i]); math.Abs(got-slope) > 0.01+0.05*math.Abs(slope) || got == 0 {
-					t.Errorf("%s: gate %d of %s has the gradient %v, want about %v", c.name(), i, name, got, slope)
+					t.Errorf("%s: gate %d of %s has the gradient %v, want about %v", titleOf(c), i, name, got, slope)
 				}
 			}
 		}
@@ -156,7 +157,8 @@ func TestProbeWithout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pruned := fmt.Sprint(configOf(t, small).PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
+	its, _ := small.TranslatorConfig()
+	if pruned := fmt.Sprint(its.PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
 		t.Errorf("pruned are %s", pruned)
 	}
 	var all []prune.Head
@@ -176,12 +178,12 @@ func TestProbeWithout(t *testing.T) {
 		want string
 		err  func() error
 	}{
-		{"models: Without: a head that the model lacks or that is given twice", func() error {
+		{"probe: Without: a head that the model lacks or that is given twice", func() error {
 			_, err := less.Without([]prune.Head{{Layer: "decoder.0.cross", Number: 1}})
 			return err
 		}},
-		{"models: Without: a head that the model lacks or that is given twice", func() error { _, err := p.Without([]prune.Head{{Layer: "x"}}); return err }},
-		{"models: NewProbe: no examples, want one or more", func() error { _, err := NewProbe(p.Model(), nil); return err }},
+		{"probe: Without: a head that the model lacks or that is given twice", func() error { _, err := p.Without([]prune.Head{{Layer: "x"}}); return err }},
+		{"probe: New: no examples, want one or more", func() error { _, err := New(p.Model(), nil); return err }},
 	} {
 		if err := c.err(); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestReference(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3"} {
-		m, err := Load("testdata/"+name, Options{Trainable: true})
+		m, err := models.Load("../models/testdata/"+name, models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,7 @@ func TestReference(t *testing.T) {
 			}
 			examples = append(examples, e)
 		}
-		p, err := NewProbe(m, examples)
+		p, err := New(m, examples)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,7 @@ func TestReference(t *testing.T) {
 				t.Errorf("%s: states that are computed again give other predictions", name)
 			}
 			for i, e := range examples {
-				alone, err := NewProbe(m, []Example{e})
+				alone, err := New(m, []Example{e})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -120,8 +121,8 @@ func TestReference(t *testing.T) {
 }
 
 // rightOf returns the number of targets of an example for which no class is more likely.
-func rightOf(m *Model, e Example) int {
-	logits := m.Head().Of(nil, m.Hidden(nil, Batch{IDs: [][]int{e.IDs}}, Run{}), Batch{IDs: [][]int{e.IDs}})
+func rightOf(m *models.Model, e Example) int {
+	logits := m.Head().Of(nil, m.Hidden(nil, models.Batch{IDs: [][]int{e.IDs}}, models.Run{}), models.Batch{IDs: [][]int{e.IDs}})
 	classes := logits.Dim(logits.Rank() - 1)
 	n := 0
 	for i, target := range e.Targets {
@@ -139,15 +140,15 @@ func TestProbeBatches(t *testing.T) {
 		want              []int
 	}{
 		{2*mostSequences + 1, 1, 1, []int{mostSequences, mostSequences, 1}},
-		{5, probeBatches.tokens / 2, 1, []int{2, 2, 1}},
-		{5, probeBatches.tokens/2 + 1, 1, []int{1, 1, 1, 1, 1}},
-		{5, 1, probeBatches.logits / 3, []int{3, 2}},
-		{2, 1, 2 * probeBatches.logits, []int{1, 1}},
+		{5, usualBatches.tokens / 2, 1, []int{2, 2, 1}},
+		{5, usualBatches.tokens/2 + 1, 1, []int{1, 1, 1, 1, 1}},
+		{5, 1, usualBatches.logits / 3, []int{3, 2}},
+		{2, 1, 2 * usualBatches.logits, []int{1, 1}},
 	} {
 		same := func(x int) func(int) int { return func(int) int { return x } }
 		var got []int
 		for list := stats.Numbers(c.n); len(list) > 0; {
-			n := probeBatches.first(list, same(c.length), same(c.logits))
+			n := usualBatches.first(list, same(c.length), same(c.logits))
 			got, list = append(got, n), list[n:]
 		}
 		if !slices.Equal(got, c.want) {
@@ -160,11 +161,11 @@ func TestProbeBatches(t *testing.T) {
 func TestOfOtherClasses(t *testing.T) {
 	var probes [2]*Probe
 	for i := range probes {
-		m, err := Load("testdata/bert_text", Options{Trainable: true})
+		m, err := models.Load("../models/testdata/bert_text", models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if probes[i], err = NewProbe(m, []Example{{IDs: []int{1, 2}, Targets: []int{0}}}); err != nil {
+		if probes[i], err = New(m, []Example{{IDs: []int{1, 2}, Targets: []int{0}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,20 +176,20 @@ func TestOfOtherClasses(t *testing.T) {
 	head := *other.Head()
 	head.Labels = slices.Clone(head.Labels)
 	slices.Reverse(head.Labels)
-	if _, err := (headAim{head: probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
+	if _, err := (headAim{head: probes[0].model.Head()}).onModel(&models.Model{Network: reversed{other.Network, &head}}); err == nil {
 		t.Error("a model whose classes are in another order is taken")
 	}
 	head = *other.Head()
-	head.Task = TokenClasses
-	if _, err := (headAim{head: probes[0].model.Head()}).onModel(&Model{Network: reversed{other.Network, &head}}); err == nil {
+	head.Task = models.TokenClasses
+	if _, err := (headAim{head: probes[0].model.Head()}).onModel(&models.Model{Network: reversed{other.Network, &head}}); err == nil {
 		t.Error("a model with a head for another task is taken")
 	}
 }
 
 // reversed is a network with another head.
 type reversed struct {
-	Network
-	head *TaskHead
+	models.Network
+	head *models.TaskHead
 }
 
-func (r reversed) Head() *TaskHead { return r.head }
+func (r reversed) Head() *models.TaskHead { return r.head }

@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -54,7 +55,7 @@ type Predicted struct {
 }
 
 // each calls visit with the states of the reference and of another probe, batch by batch.
-func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor.Tape, whole, x *tensor.Tensor, b *probeBatch)) error {
+func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor.Tape, whole, x *tensor.Tensor, b *batch)) error {
 	own := other.On(r.probe)
 	return own.each(ctx, func(t *tensor.Tape, i int) {
 		var whole *tensor.Tensor
@@ -71,7 +72,7 @@ func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor
 // order given to its constructor. If ctx ends, it returns ctx.Err().
 func (r *Reference) Compare(ctx context.Context, other *Probe) ([]Predicted, error) {
 	list := make([]Predicted, r.probe.examples())
-	err := r.each(ctx, other, func(t *tensor.Tape, whole, x *tensor.Tensor, b *probeBatch) {
+	err := r.each(ctx, other, func(t *tensor.Tape, whole, x *tensor.Tensor, b *batch) {
 		r.probe.aim.predicted(t, other.aim.outputs(t, x), r.probe.aim.outputs(t, whole), b, list)
 	})
 	return list, err
@@ -81,7 +82,7 @@ func (r *Reference) Compare(ctx context.Context, other *Probe) ([]Predicted, err
 // returns their largest absolute difference and the largest absolute value of either. If any
 // output is not finite, both are NaN. If ctx ends, it returns ctx.Err().
 func (r *Reference) Difference(ctx context.Context, other *Probe) (largest, scale float64, err error) {
-	err = r.each(ctx, other, func(t *tensor.Tape, whole, x *tensor.Tensor, _ *probeBatch) {
+	err = r.each(ctx, other, func(t *tensor.Tape, whole, x *tensor.Tensor, _ *batch) {
 		p, q := r.probe.aim.outputs(t, whole), other.aim.outputs(t, x)
 		for i, v := range p.Data() {
 			a, b := float64(v), float64(q.Data()[i])
@@ -110,13 +111,13 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 	sums, counts := map[string][]float64{}, map[string][]float64{}
 	for name, list := range its {
 		if i := slices.IndexFunc(list, func(n int) bool { return !slices.Contains(mine[name], n) }); i >= 0 {
-			return nil, fmt.Errorf("models: Moved: the reference lacks head %d of layer %s", list[i], quote.Text(name))
+			return nil, fmt.Errorf("probe: Moved: the reference lacks head %d of layer %s", list[i], quote.Text(name))
 		}
 		sums[name], counts[name] = make([]float64, len(list)), make([]float64, len(list))
 	}
 	err := own.each(ctx, func(t *tensor.Tape, i int) {
 		b := &own.batches[i]
-		longest := max(b.x.longest(), Batch{IDs: b.x.Targets}.longest())
+		longest := max(longest(b.x.IDs), longest(b.x.Targets))
 		for from := 0; from < len(own.layers); {
 			before, used := map[string][]*tensor.Tensor{}, 0 // by layer and call: a recurrent decoder attends step by step
 			for ; from < len(own.layers); from++ {
@@ -167,7 +168,7 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 func (p *Probe) numbers() map[string][]int {
 	kept := p.Kept()
 	for name, list := range kept {
-		kept[name] = pick(p.model.HeadNumbers(name), list)
+		kept[name] = stats.Pick(p.model.HeadNumbers(name), list)
 	}
 	return kept
 }

@@ -1,4 +1,4 @@
-package models_test
+package probe_test
 
 import (
 	"cmp"
@@ -43,7 +43,7 @@ func TestWriteMasked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		config, err := os.ReadFile(filepath.Join("testdata", name, "config.json"))
+		config, err := os.ReadFile(filepath.Join(testdata, name, "config.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestWriteMasked(t *testing.T) {
 		if whole := logits(p.Model(), models.Run{}); slices.Equal(whole.Data(), want.Data()) {
 			t.Errorf("%s: the heads do not matter", name)
 		}
-		onlyZeros(t, filepath.Join("testdata", name), dir)
+		onlyZeros(t, filepath.Join(testdata, name), dir)
 		note(t, dir, p.Model(), gone, layers, x, got)
 	}
 }

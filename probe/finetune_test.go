@@ -1,4 +1,4 @@
-package models_test
+package probe_test
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func TestFineTune(t *testing.T) {
 			t.Errorf("%s: other heads are left", name)
 		}
 		masked := t.TempDir()
-		config, err := tuned.Config()
+		config, err := tuned.Model().Config()
 		if err != nil {
 			t.Fatal(err)
 		}

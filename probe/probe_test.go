@@ -1,4 +1,4 @@
-package models_test
+package probe_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -22,11 +23,11 @@ import (
 var probed = []string{"bert_words", "roberta_words", "bert_text", "bert_next", "deberta_words", "decoders/llama3", "decoders/gemma2", "decoders/gpt2"}
 
 // randomExamples returns examples of different lengths.
-func randomExamples(m *models.Model, n int) []models.Example {
+func randomExamples(m *models.Model, n int) []probe.Example {
 	rng := rand.New(rand.NewPCG(3, 5))
-	var list []models.Example
+	var list []probe.Example
 	for i := range n {
-		var e models.Example
+		var e probe.Example
 		for range 2 + i%7 {
 			e.IDs = append(e.IDs, rng.IntN(m.Sizes().Vocabulary))
 		}
@@ -34,9 +35,9 @@ func randomExamples(m *models.Model, n int) []models.Example {
 		case !task.PerToken():
 			e.Targets = []int{rng.IntN(len(m.Head().Labels))}
 		case task == models.NextWord:
-			e.Targets = append(slices.Clone(e.IDs[1:]), models.Ignore)
+			e.Targets = append(slices.Clone(e.IDs[1:]), probe.Ignore)
 		default:
-			e.Targets = slices.Repeat([]int{models.Ignore}, len(e.IDs))
+			e.Targets = slices.Repeat([]int{probe.Ignore}, len(e.IDs))
 			e.Targets[i%len(e.IDs)] = rng.IntN(m.Sizes().Vocabulary)
 		}
 		list = append(list, e)
@@ -44,9 +45,9 @@ func randomExamples(m *models.Model, n int) []models.Example {
 	return list
 }
 
-func loadProbe(t *testing.T, name string) *models.Probe {
+func loadProbe(t *testing.T, name string) *probe.Probe {
 	t.Helper()
-	m, err := models.Load(filepath.Join("testdata", name), models.Options{Trainable: true})
+	m, err := models.Load(filepath.Join(testdata, name), models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +55,14 @@ func loadProbe(t *testing.T, name string) *models.Probe {
 	if m.Sizes().Decoder != nil {
 		examples = translationExamples
 	}
-	p, err := models.NewProbe(m, examples(m, 23))
+	p, err := probe.New(m, examples(m, 23))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func lossOf(t *testing.T, p *models.Probe) float64 {
+func lossOf(t *testing.T, p *probe.Probe) float64 {
 	t.Helper()
 	loss, err := p.Loss(context.Background())
 	if err != nil {
@@ -80,7 +81,7 @@ func TestProbeLoss(t *testing.T) {
 			logits := m.Head().Of(nil, m.Hidden(nil, models.Batch{IDs: [][]int{e.IDs}}, models.Run{}), models.Batch{IDs: [][]int{e.IDs}})
 			width := logits.Dim(-1)
 			for i, target := range e.Targets {
-				if target == models.Ignore {
+				if target == probe.Ignore {
 					continue
 				}
 				row, sum := logits.Data()[i*width:(i+1)*width], 0.
@@ -111,7 +112,7 @@ func TestProbeImportance(t *testing.T) {
 			t.Fatal(err)
 		}
 		var confidence [2][]float64 // of the first layer, in which a head does not depend on others
-		for i, s := range []*models.Probe{p, less} {
+		for i, s := range []*probe.Probe{p, less} {
 			scores, err := prune.Importance(context.Background(), s, prune.ImportanceOptions{})
 			if err != nil {
 				t.Fatal(name, err)
@@ -179,7 +180,7 @@ func TestProbeGates(t *testing.T) {
 func TestProbePrune(t *testing.T) {
 	for _, name := range fewer(probed) {
 		p := loadProbe(t, name)
-		pruned, err := prune.Heads(context.Background(), p, prune.Options[*models.Probe]{
+		pruned, err := prune.Heads(context.Background(), p, prune.Options[*probe.Probe]{
 			Method: prune.Gradient, Keep: 4, EmptyLayers: true, Step: 1, Rescore: true,
 		})
 		if err != nil || !pruned.Reached {
@@ -190,7 +191,7 @@ func TestProbePrune(t *testing.T) {
 
 func TestProbeRefuses(t *testing.T) {
 	load := func(name string) *models.Model {
-		m, err := models.Load(filepath.Join("testdata", name), models.Options{Trainable: true})
+		m, err := models.Load(filepath.Join(testdata, name), models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,18 +200,18 @@ func TestProbeRefuses(t *testing.T) {
 	words := load("bert_words")
 	for name, c := range map[string]struct {
 		m    *models.Model
-		list []models.Example
+		list []probe.Example
 		want string
 	}{
-		"no head":       {load("bert"), nil, "models: NewProbe: the model has no head, want one for any of masked words, next word and classes of a text"},
-		"spans":         {load("bert_answers"), nil, "models: NewProbe: the model's head is for the span of an answer, want one for any of masked words, next word and classes of a text"},
-		"no examples":   {words, nil, "models: NewProbe: no examples, want one or more"},
-		"too long":      {words, []models.Example{{IDs: make([]int, 14)}}, "models: NewProbe: example 0 has 14 tokens, want at most 13"},
-		"targets":       {words, []models.Example{{IDs: []int{1, 2}, Targets: []int{3}}}, "models: NewProbe: example 0 has 1 targets, want 2"},
-		"other targets": {words, []models.Example{{IDs: []int{1}, Targets: []int{43}}}, "models: NewProbe: example 0 has target 43, want 0 to 42"},
-		"no targets":    {words, []models.Example{{IDs: []int{1}, Targets: []int{models.Ignore}}}, "models: NewProbe: example 0 has nothing to predict"},
+		"no head":       {load("bert"), nil, "probe: New: the model has no head, want one for any of masked words, next word and classes of a text"},
+		"spans":         {load("bert_answers"), nil, "probe: New: the model's head is for the span of an answer, want one for any of masked words, next word and classes of a text"},
+		"no examples":   {words, nil, "probe: New: no examples, want one or more"},
+		"too long":      {words, []probe.Example{{IDs: make([]int, 14)}}, "probe: New: example 0 has 14 tokens, want at most 13"},
+		"targets":       {words, []probe.Example{{IDs: []int{1, 2}, Targets: []int{3}}}, "probe: New: example 0 has 1 targets, want 2"},
+		"other targets": {words, []probe.Example{{IDs: []int{1}, Targets: []int{43}}}, "probe: New: example 0 has target 43, want 0 to 42"},
+		"no targets":    {words, []probe.Example{{IDs: []int{1}, Targets: []int{probe.Ignore}}}, "probe: New: example 0 has nothing to predict"},
 	} {
-		if _, err := models.NewProbe(c.m, c.list); err == nil || err.Error() != c.want {
+		if _, err := probe.New(c.m, c.list); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
@@ -230,12 +231,12 @@ func TestProbeRefuses(t *testing.T) {
 // not count as queries.
 func TestProbePadding(t *testing.T) {
 	m := loadProbe(t, "bert_words").Model()
-	list := []models.Example{
-		{IDs: []int{5, 7}, Targets: []int{3, models.Ignore}},
+	list := []probe.Example{
+		{IDs: []int{5, 7}, Targets: []int{3, probe.Ignore}},
 		{IDs: []int{2, 3, 5, 7, 11, 13, 17}, Targets: []int{3, -1, -1, -1, -1, -1, -1}},
 	}
-	confidence := func(list ...models.Example) float64 {
-		p, err := models.NewProbe(m, list)
+	confidence := func(list ...probe.Example) float64 {
+		p, err := probe.New(m, list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,8 +254,8 @@ func TestProbePadding(t *testing.T) {
 
 // TestTextExample masks tokens of texts.
 func TestTextExample(t *testing.T) {
-	dir := copyDir(t, "testdata/bert_words")
-	data, err := os.ReadFile("testdata/sentence_dense/tokenizer.json")
+	dir := copyDir(t, "../models/testdata/bert_words")
+	data, err := os.ReadFile("../models/testdata/sentence_dense/tokenizer.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +274,8 @@ func TestTextExample(t *testing.T) {
 			t.Fatal(err)
 		}
 		for seed := range uint64(29) {
-			x, err1 := m.TextExample(text, rand.New(rand.NewPCG(seed, 0)))
-			again, err2 := m.TextExample(text, rand.New(rand.NewPCG(seed, 0)))
+			x, err1 := probe.TextExample(m, text, rand.New(rand.NewPCG(seed, 0)))
+			again, err2 := probe.TextExample(m, text, rand.New(rand.NewPCG(seed, 0)))
 			if err := errors.Join(err1, err2); err != nil {
 				t.Fatal(err)
 			}
@@ -285,7 +286,7 @@ func TestTextExample(t *testing.T) {
 			n := 0
 			for i, id := range x.IDs {
 				switch {
-				case x.Targets[i] == models.Ignore && id == e.IDs[i]:
+				case x.Targets[i] == probe.Ignore && id == e.IDs[i]:
 				case x.Targets[i] == e.IDs[i] && id == mask && !e.Special[i]:
 					n++
 				default:
@@ -304,11 +305,11 @@ func TestTextExample(t *testing.T) {
 		"": "the text has no tokens, want one or more",
 		"cat cat cat cat cat cat cat cat cat cat cat cat": "the text has more than 13 tokens, the limit of the model",
 	} {
-		if _, err := m.TextExample(text, rand.New(rand.NewPCG(1, 1))); err == nil || err.Error() != want {
+		if _, err := probe.TextExample(m, text, rand.New(rand.NewPCG(1, 1))); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %s", text, err, want)
 		}
 	}
-	if _, err := m.LabelExample("cat", "", "x"); err == nil {
+	if _, err := probe.LabelExample(m, "cat", "", "x"); err == nil {
 		t.Error("a model of masked words has classes of texts")
 	}
 }
@@ -325,7 +326,7 @@ func TestLabelExampleWantsClasses(t *testing.T) {
 		{map[string]any{"problem_type": "regression"}, `has problem_type "regression" and 3 classes`},
 	} {
 		dir := edit(t, "bert_text", c.change)
-		tokenizer, err := os.ReadFile("testdata/sentence_dense/tokenizer.json")
+		tokenizer, err := os.ReadFile("../models/testdata/sentence_dense/tokenizer.json")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +335,7 @@ func TestLabelExampleWantsClasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = m.LabelExample("cat", "", m.Head().Labels[1])
+		_, err = probe.LabelExample(m, "cat", "", m.Head().Labels[1])
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v: error %v, want %q", c.change, err, c.want)
 		}

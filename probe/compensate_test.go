@@ -1,4 +1,4 @@
-package models_test
+package probe_test
 
 import (
 	"bytes"
@@ -12,14 +12,15 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 )
 
 // outputsFar returns how far the outputs of a probe are from those of the whole model.
-func outputsFar(t *testing.T, whole, p *models.Probe) float64 {
+func outputsFar(t *testing.T, whole, p *probe.Probe) float64 {
 	t.Helper()
-	r, err := models.NewReference(context.Background(), whole)
+	r, err := probe.NewReference(context.Background(), whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +75,13 @@ func TestCompensate(t *testing.T) {
 func TestCentered(t *testing.T) {
 	for name, biases := range map[string]bool{"bert_words": true, "decoders/gpt2": true, "decoders/llama3": false, "seq2seq/t5": false} {
 		p := loadProbe(t, name)
-		near := func(what string, got, want *models.Probe) {
+		near := func(what string, got, want *probe.Probe) {
 			t.Helper()
 			if a, b := lossOf(t, got), lossOf(t, want); !(math.Abs(a-b) <= 1e-5*b) {
 				t.Errorf("%s: loss %v %s, want %v", name, a, what, b)
 			}
 		}
-		centered := func(p *models.Probe) *models.Probe {
+		centered := func(p *probe.Probe) *probe.Probe {
 			c, err := p.Centered(context.Background())
 			if err != nil {
 				t.Fatal(err)
@@ -169,8 +170,8 @@ func TestCompensatedFile(t *testing.T) {
 	if all := len(f.Tensors()); maps == 0 || others == 0 || all-others != len(p.Layers()) {
 		t.Errorf("%d output maps in float32, %d other tensors of %d as they were", maps, others, all)
 	}
-	config, err := less.Config()
-	if want, _ := os.ReadFile("testdata/decoders/smollm2/config.json"); err != nil || !bytes.Equal(config, want) {
+	config, err := less.Model().Config()
+	if want, _ := os.ReadFile("../models/testdata/decoders/smollm2/config.json"); err != nil || !bytes.Equal(config, want) {
 		t.Errorf("config.json has changed (%v)", err)
 	}
 }
@@ -178,14 +179,14 @@ func TestCompensatedFile(t *testing.T) {
 // Maps are solved on the even examples and checked on the odd ones, whatever the order in which batches have them, and
 // only those of layers that have lost heads.
 func TestCompensateHalves(t *testing.T) {
-	m, err := models.Load("testdata/bert_words", models.Options{Trainable: true})
+	m, err := models.Load("../models/testdata/bert_words", models.Options{Trainable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := models.Example{IDs: []int{2, 7, 9, 4, 11, 5, 3}, Targets: []int{7, models.Ignore, 9, 4, 11, 5, 3}}
-	short := models.Example{IDs: []int{2, 6, 3}, Targets: []int{models.Ignore, 6, models.Ignore}}
-	halves := func(examples ...models.Example) (fit, check *prune.Moments) {
-		p, err := models.NewProbe(m, examples)
+	long := probe.Example{IDs: []int{2, 7, 9, 4, 11, 5, 3}, Targets: []int{7, probe.Ignore, 9, 4, 11, 5, 3}}
+	short := probe.Example{IDs: []int{2, 6, 3}, Targets: []int{probe.Ignore, 6, probe.Ignore}}
+	halves := func(examples ...probe.Example) (fit, check *prune.Moments) {
+		p, err := probe.New(m, examples)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -16,7 +18,7 @@ type SimilarPair struct {
 	Cosine        float64             // target cosine of the texts' vectors
 }
 
-// NewSimilarityProbe returns a probe of the model in e on pairs of texts. The loss of a
+// NewSimilarity returns a probe of the model in e on pairs of texts. The loss of a
 // pair is the squared error of the cosine of its vectors u and v:
 //
 //	(u·v/(‖u‖‖v‖) − Cosine)²
@@ -25,52 +27,52 @@ type SimilarPair struct {
 //
 // Source: Reimers and Gurevych, "Sentence-BERT", 2019, section 3, the regression objective,
 // https://arxiv.org/abs/1908.10084.
-func NewSimilarityProbe(e *Embedder, pairs []SimilarPair) (*Probe, error) {
-	if err := e.Model.wantTrainable("NewSimilarityProbe"); err != nil {
+func NewSimilarity(e *models.Embedder, pairs []SimilarPair) (*Probe, error) {
+	if err := e.Model.WantTrainable("probe: NewSimilarity"); err != nil {
 		return nil, err
 	}
 	if len(pairs) == 0 {
-		return nil, errors.New("models: NewSimilarityProbe: no pairs, want one or more")
+		return nil, errors.New("probe: NewSimilarity: no pairs, want one or more")
 	}
 	for i, p := range pairs {
 		if !(math.Abs(p.Cosine) <= 1) {
-			return nil, fmt.Errorf("models: NewSimilarityProbe: pair %d has cosine %v, want -1 to 1", i, p.Cosine)
+			return nil, fmt.Errorf("probe: NewSimilarity: pair %d has cosine %v, want -1 to 1", i, p.Cosine)
 		}
 	}
 	length := func(i int) int { return 2 * max(len(pairs[i].First.IDs), len(pairs[i].Second.IDs)) }
-	logits := func(int) int { return 2 * e.width }
+	logits := func(int) int { return 2 * e.Width() }
 	order := longestFirst(length)
-	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, order, func(list []int) probeBatch {
-		b := probeBatch{examples: list}
+	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, order, func(list []int) batch {
+		b := batch{examples: list}
 		var first, second []*tokenizer.Encoding
 		for _, at := range list {
 			p := pairs[at]
 			first, second = append(first, p.First), append(second, p.Second)
 			b.terms, b.cosines = append(b.terms, 1), append(b.cosines, float32(p.Cosine))
 		}
-		b.x = BatchOf(append(first, second...)...)
+		b.x = models.BatchOf(append(first, second...)...)
 		return b
 	}), nil
 }
 
-// NewVectorProbe returns a probe of the model in e on texts and the vectors [N Width] that it should give: its own, to keep
+// NewVector returns a probe of the model in e on texts and the vectors [N Width] that it should give: its own, to keep
 // them without some heads, or another model's. The loss of a text with vector u and target v is 1 − u·v/(‖u‖‖v‖). With e's
 // own vectors it is 0, and so are its gradients: prune.LeaveOneOut, WeightNorm and Confidence can then score heads.
 //
 // Errors: a model loaded without Options.Trainable; no texts; vectors of another shape.
-func NewVectorProbe(e *Embedder, texts []*tokenizer.Encoding, vectors *tensor.Tensor) (*Probe, error) {
-	if err := e.Model.wantTrainable("NewVectorProbe"); err != nil {
+func NewVector(e *models.Embedder, texts []*tokenizer.Encoding, vectors *tensor.Tensor) (*Probe, error) {
+	if err := e.Model.WantTrainable("probe: NewVector"); err != nil {
 		return nil, err
 	}
-	if len(texts) == 0 || !slices.Equal(vectors.Shape(), []int{len(texts), e.width}) {
-		return nil, fmt.Errorf("models: NewVectorProbe: %d texts and vectors %v, want one text or more and vectors [%d %d]",
-			len(texts), vectors.Shape(), len(texts), e.width)
+	if len(texts) == 0 || !slices.Equal(vectors.Shape(), []int{len(texts), e.Width()}) {
+		return nil, fmt.Errorf("probe: NewVector: %d texts and vectors %v, want one text or more and vectors [%d %d]",
+			len(texts), vectors.Shape(), len(texts), e.Width())
 	}
-	targets := normalized.Forward(nil, vectors)
+	targets := models.Normalize().Forward(nil, vectors)
 	length := func(i int) int { return len(texts[i].IDs) }
-	return newProbe(e.Model, vectorAim{similarityAim{e}}, len(texts), length, nil, longestFirst(length), func(list []int) probeBatch {
-		b := probeBatch{examples: list, terms: slices.Repeat([]int{1}, len(list)), vectors: tensor.Gather(nil, targets, list)}
-		b.x = BatchOf(pick(texts, list)...)
+	return newProbe(e.Model, vectorAim{similarityAim{e}}, len(texts), length, nil, longestFirst(length), func(list []int) batch {
+		b := batch{examples: list, terms: slices.Repeat([]int{1}, len(list)), vectors: tensor.Gather(nil, targets, list)}
+		b.x = models.BatchOf(stats.Pick(texts, list)...)
 		return b
 	}), nil
 }
@@ -78,41 +80,41 @@ func NewVectorProbe(e *Embedder, texts []*tokenizer.Encoding, vectors *tensor.Te
 // vectorAim is the prediction of vectors.
 type vectorAim struct{ similarityAim }
 
-func (a vectorAim) onModel(m *Model) (aim, error) {
+func (a vectorAim) onModel(m *models.Model) (aim, error) {
 	e := *a.e
 	e.Model = m
 	return vectorAim{similarityAim{&e}}, nil
 }
 
 // states are the cosines with the targets, [B].
-func (a vectorAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
+func (a vectorAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *batch) *tensor.Tensor {
 	return tensor.SumAxis(t, tensor.Mul(t, a.similarityAim.states(t, hidden, b), b.vectors), 1)
 }
 
 func (a vectorAim) outputs(_ *tensor.Tape, cosines *tensor.Tensor) *tensor.Tensor { return cosines }
 
-func (a vectorAim) loss(t *tensor.Tape, cosines *tensor.Tensor, _ *probeBatch) (*tensor.Tensor, int) {
+func (a vectorAim) loss(t *tensor.Tape, cosines *tensor.Tensor, _ *batch) (*tensor.Tensor, int) {
 	return tensor.Sum(t, tensor.Sub(t, tensor.Full(1, cosines.Len()), cosines)), 1
 }
 
-func (a vectorAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *probeBatch, list []Predicted) {
+func (a vectorAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *batch, list []Predicted) {
 	for i, v := range cosines.Data() {
 		list[b.examples[i]] = Predicted{Terms: 1, Loss: 1 - float64(v), KL: math.NaN(), Cosine: float64(v)}
 	}
 }
 
 // similarityAim is the prediction of similarity by the cosine of two texts' vectors.
-type similarityAim struct{ e *Embedder }
+type similarityAim struct{ e *models.Embedder }
 
-func (a similarityAim) onModel(m *Model) (aim, error) {
+func (a similarityAim) onModel(m *models.Model) (aim, error) {
 	e := *a.e
 	e.Model = m
 	return similarityAim{&e}, nil
 }
 
 // states are the vectors, divided by their length: [2B Width].
-func (a similarityAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
-	return normalized.Forward(t, a.e.pool(t, hidden, b.x.Lens()))
+func (a similarityAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *batch) *tensor.Tensor {
+	return models.Normalize().Forward(t, a.e.Pool(t, hidden, b.x.Lens()))
 }
 
 // outputs are the cosines, [B].
@@ -121,12 +123,12 @@ func (a similarityAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Te
 	return tensor.SumAxis(t, tensor.Mul(t, tensor.Slice(t, states, 0, 0, n), tensor.Slice(t, states, 0, n, 2*n)), 1)
 }
 
-func (a similarityAim) loss(t *tensor.Tape, cosines *tensor.Tensor, b *probeBatch) (*tensor.Tensor, int) {
+func (a similarityAim) loss(t *tensor.Tape, cosines *tensor.Tensor, b *batch) (*tensor.Tensor, int) {
 	wrong := tensor.Sub(t, cosines, tensor.New(b.cosines, len(b.cosines)))
 	return tensor.Sum(t, tensor.Square(t, wrong)), 1
 }
 
-func (a similarityAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *probeBatch, list []Predicted) {
+func (a similarityAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *batch, list []Predicted) {
 	for i, v := range cosines.Data() {
 		cosine := float64(v)
 		wrong := cosine - float64(b.cosines[i])

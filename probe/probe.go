@@ -1,40 +1,50 @@
-package models
+// Package probe measures models: their loss on examples, the importance of their heads, how far the predictions of a
+// model are from those of another, and the weights of their attention. A program that only runs models does not need it.
+//
+//	m, err := models.Load("bert-base-uncased", models.Options{Trainable: true})
+//	x, err := probe.TextExample(m, "Attention is all you need", rng)
+//	p, err := probe.New(m, []probe.Example{x})
+//	scores, err := prune.Importance(ctx, p, prune.ImportanceOptions{})
+package probe
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
 
 // Probe is a model with examples, on which the importance of its heads is measured. The loss is
-// that of the model's task: see NewProbe, NewSimilarityProbe and NewVectorProbe.
+// that of the model's task: see New, NewSimilarity and NewVector.
 //
 // Without disables heads with gates of 0; Compact and WriteMasked remove them from the weights.
 type Probe struct {
-	model   *Model
+	model   *models.Model
 	aim     aim
-	batches []probeBatch
+	batches []batch
 	kept    map[string][]int  // remaining heads by layer; nil means all
 	layers  []*attn.MultiHead // with the remaining heads
 }
 
 var _ prune.Prunable[*Probe] = (*Probe)(nil)
 
-// probeBatch is a batch of examples.
-type probeBatch struct {
-	x        Batch // the first sequence of each example, then the second ones in pairs
-	examples []int // indexes into the caller's list
-	terms    []int // number of terms of the loss, by example
+// batch is a batch of examples.
+type batch struct {
+	x        models.Batch // the first sequence of each example, then the second ones in pairs
+	examples []int        // indexes into the caller's list
+	terms    []int        // number of terms of the loss, by example
 	// For predictions by logits: the rows of hidden states that count, and their targets.
 	places, targets []int
 	// For pairs of texts: the target cosine of their vectors.
@@ -50,7 +60,7 @@ type batching struct{ tokens, pairs, logits int }
 const mostSequences = 64
 
 var (
-	probeBatches = batching{tokens: 2048, pairs: math.MaxInt, logits: 1 << 24}
+	usualBatches = batching{tokens: 2048, pairs: math.MaxInt, logits: 1 << 24}
 	// smallBatches are larger. They are for models of at most smallWidth.
 	smallBatches = batching{tokens: math.MaxInt, pairs: mostSequences * 256 * 256, logits: math.MaxInt}
 )
@@ -76,9 +86,9 @@ func (b batching) first(list []int, length, logits func(i int) int) int {
 // newProbe batches examples of similar lengths, in the order that compare defines. length returns
 // the length of an example, and logits the number of its logits.
 func newProbe(
-	m *Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, batch func(examples []int) probeBatch,
+	m *models.Model, a aim, n int, length, logits func(i int) int, compare func(i, j int) int, makeBatch func(examples []int) batch,
 ) *Probe {
-	order, size := stats.Numbers(n), probeBatches
+	order, size := stats.Numbers(n), usualBatches
 	if m.Sizes().Width <= smallWidth {
 		size = smallBatches
 	}
@@ -86,7 +96,7 @@ func newProbe(
 	p := &Probe{model: m, aim: a, layers: m.Attention()}
 	for len(order) > 0 {
 		n := size.first(order, length, logits)
-		p.batches, order = append(p.batches, batch(order[:n])), order[n:]
+		p.batches, order = append(p.batches, makeBatch(order[:n])), order[n:]
 	}
 	return p
 }
@@ -97,7 +107,7 @@ func longestFirst(length func(i int) int) func(i, j int) int {
 }
 
 // Model returns the probe's model, with all its heads.
-func (p *Probe) Model() *Model { return p.model }
+func (p *Probe) Model() *models.Model { return p.model }
 
 // Layers returns the attention layers with their remaining heads.
 func (p *Probe) Layers() []*attn.MultiHead { return p.layers }
@@ -158,7 +168,7 @@ func (p *Probe) states(t *tensor.Tape, i int, pass prune.Pass) *tensor.Tensor {
 			return tensor.Concat(t, 0, slices.Repeat([]*tensor.Tensor{g}, each)...)
 		}
 	}
-	r := Run{Gates: p.gates(t, given)}
+	r := models.Run{Gates: p.gates(t, given)}
 	if pass.Observe != nil {
 		r.Observers = []attn.Observer{observe.Weights(p.remaining(pass.Observe))}
 	}
@@ -265,7 +275,7 @@ func (p *Probe) each(ctx context.Context, visit func(t *tensor.Tape, batch int))
 
 // Write returns the tokens that the model without the removed heads writes for each source, like
 // Model.Write.
-func (p *Probe) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
+func (p *Probe) Write(ctx context.Context, sources [][]int, g models.Generation) ([][]int, error) {
 	g.Run.Gates = p.gates(nil, g.Run.Gates)
 	return p.model.Write(ctx, sources, g)
 }
@@ -281,20 +291,21 @@ func (p *Probe) On(other *Probe) *Probe {
 //
 // Errors: a model for another task, of other sizes apart from the number of heads, or loaded
 // without Options.Trainable.
-func (p *Probe) Of(m *Model) (*Probe, error) {
-	if err := m.wantTrainable("Of"); err != nil {
+func (p *Probe) Of(m *models.Model) (*Probe, error) {
+	if err := m.WantTrainable("probe: Of"); err != nil {
 		return nil, err
 	}
 	mine, its := p.model.Sizes(), m.Sizes()
-	for _, z := range []*Sizes{&mine, &its} {
+	for _, z := range []*models.Sizes{&mine, &its} {
 		z.Heads, z.KVHeads = 0, 0
 	}
-	same := mine.output() == its.output()
+	same := mine.Output() == its.Output()
 	if mine.Decoder, its.Decoder = nil, nil; !same || mine != its {
-		return nil, fmt.Errorf("models: Of: the model of %s has other sizes than that of %s", m.Dir, p.model.Dir)
+		return nil, fmt.Errorf("probe: Of: the model of %s has other sizes than that of %s", m.Dir, p.model.Dir)
 	}
-	if x, y := p.model.tokenizer, m.tokenizer; x != nil && y != nil && !(x.Same(y) && x.Target().Same(y.Target())) {
-		return nil, errors.New("models: Of: the tokenizers of the two models have different tokens")
+	x, _ := p.model.Tokenizer()
+	if y, _ := m.Tokenizer(); x != nil && y != nil && !(x.Same(y) && x.Target().Same(y.Target())) {
+		return nil, errors.New("probe: Of: the tokenizers of the two models have different tokens")
 	}
 	a, err := p.aim.onModel(m)
 	if err != nil {
@@ -324,6 +335,7 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	known, before := 0, p.Kept()
 	for _, l := range p.layers {
 		name := l.Config().Name
+		rest.kept[name] = nil // also of a layer that loses all
 		for h := range l.Config().Heads {
 			if slices.Contains(gone, prune.Head{Layer: name, Number: h}) {
 				known++
@@ -333,26 +345,81 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 		}
 	}
 	if known != len(gone) {
-		return nil, errors.New("models: Without: a head that the model lacks or that is given twice")
+		return nil, errors.New("probe: Without: a head that the model lacks or that is given twice")
 	}
 	if err := rest.renew(); err != nil {
-		return nil, fmt.Errorf("models: Without: %w", err)
+		return nil, fmt.Errorf("probe: Without: %w", err)
 	}
 	return rest, nil
 }
 
 // renew builds the probe's layers from those of its model.
-func (p *Probe) renew() error {
-	p.layers = p.model.Attention()
-	for i, l := range p.layers {
-		left, c := p.kept[l.Config().Name], l.Config()
-		if p.kept == nil || len(left) == c.Heads {
-			continue
-		}
-		var err error
-		if p.layers[i], err = l.Keep(left); err != nil {
-			return err
+func (p *Probe) renew() (err error) {
+	p.layers, err = p.model.KeepLayers(p.kept)
+	return err
+}
+
+// Network returns the pruned model as a network whose layers lack the removed heads. It shares
+// all other parameters with the model. ok is false if layers of the model's family cannot have
+// fewer heads.
+func (p *Probe) Network() (n models.Network, ok bool) { return p.model.WithLayers(p.layers) }
+
+// Compact returns the model without the weights of the heads that Without removed: see models.Model.Compact.
+func (p *Probe) Compact() (*models.Compact, error) { return p.model.Compact(p.Kept()) }
+
+// WriteMasked writes the model with zeros in place of the heads that Without removed: see models.Model.WriteMasked.
+func (p *Probe) WriteMasked(w io.Writer) error { return p.model.WriteMasked(w, p.Kept()) }
+
+// Parameters returns the number of parameters, without those of removed heads if the model has a
+// compact form.
+func (p *Probe) Parameters() int {
+	n := nn.Count(p.model)
+	if p.model.Family.Pruning == models.NoPruning {
+		return n
+	}
+	for i, l := range p.model.Attention() {
+		n -= nn.Count(l) - nn.Count(p.layers[i])
+	}
+	return n
+}
+
+// MeanTokens returns the mean length of the examples' sequences in tokens, sources and targets
+// alike, at least 1.
+func (p *Probe) MeanTokens() int {
+	tokens, sequences := 0, 0
+	for _, b := range p.batches {
+		for _, n := range append(b.x.Lens(), lens(b.x.Targets)...) {
+			tokens, sequences = tokens+n, sequences+1
 		}
 	}
-	return nil
+	return max(1, (tokens+sequences/2)/max(1, sequences))
+}
+
+// Change gives p its own copy of the model and calls change with it, which may change the parameters.
+// Other probes of the model do not change.
+//
+// Errors: those of models.Model.Change.
+func (p *Probe) Change(change func(m *models.Model) error) error {
+	return p.model.Change(func(own *models.Model) error {
+		a, err := p.aim.onModel(own)
+		if err != nil {
+			return err
+		}
+		p.aim, p.model = a, own
+		if err := p.renew(); err != nil {
+			return err
+		}
+		return cmp.Or(change(own), p.renew())
+	})
+}
+
+// lens returns the lengths of sequences.
+func lens(ids [][]int) []int { return models.Batch{IDs: ids}.Lens() }
+
+// longest returns the length of the longest sequence.
+func longest(ids [][]int) (n int) {
+	for _, list := range ids {
+		n = max(n, len(list))
+	}
+	return n
 }

@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
 
-func pairReference(tb testing.TB, m *Model, pairs []seq2seq.Pair) *Reference {
+func pairReference(tb testing.TB, m *models.Model, pairs []seq2seq.Pair) *Reference {
 	tb.Helper()
 	r, err := NewReference(context.Background(), pairProbe(tb, m, pairs))
 	if err != nil {
@@ -31,8 +32,8 @@ func TestCompare(t *testing.T) {
 		loss, kl := compared(t, r, against)
 		want, tokens := 0.0, 0
 		for _, batch := range slices.Collect(slices.Chunk(examplesOf(t, m, pairs), 17)) {
-			p, _ := m.Predict(nil, batch, Run{})
-			q, write := other.Predict(nil, batch, Run{})
+			p, _ := Predict(nil, m, batch, models.Run{})
+			q, write := Predict(nil, other, batch, models.Run{})
 			width := p.Dim(1)
 			for i := range write {
 				want += divergence(p.Data()[i*width:][:width], q.Data()[i*width:][:width])
@@ -41,13 +42,13 @@ func TestCompare(t *testing.T) {
 		}
 		want /= float64(tokens)
 		if math.Abs(kl-want) > 1e-5*want+1e-6 || want < 0.01 {
-			t.Errorf("%s: divergence %v, want %v", c.name(), kl, want)
+			t.Errorf("%s: divergence %v, want %v", titleOf(c), kl, want)
 		}
 		if want, err := against.Loss(ctx); err != nil || math.Abs(loss-want) > 1e-6*want {
-			t.Errorf("%s: loss %v, want %v, %v", c.name(), loss, want, err)
+			t.Errorf("%s: loss %v, want %v, %v", titleOf(c), loss, want, err)
 		}
 		if _, kl := compared(t, r, pairProbe(t, keepHeads(t, m, nil), pairs)); kl != 0 {
-			t.Errorf("%s: divergence of a copy %v", c.name(), kl)
+			t.Errorf("%s: divergence of a copy %v", titleOf(c), kl)
 		}
 	}
 }
@@ -82,7 +83,7 @@ func TestMoved(t *testing.T) {
 			for h := range want {
 				far = max(far, want[h])
 				if len(got) != len(want) || math.Abs(got[h]-want[h]) > 1e-4*want[h]+1e-7 {
-					t.Errorf("%s: %s has moved by %v in the small form, %v with gates", c.name(), name, got, want)
+					t.Errorf("%s: %s has moved by %v in the small form, %v with gates", titleOf(c), name, got, want)
 					break
 				}
 			}
@@ -92,10 +93,10 @@ func TestMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := less.Moved(ctx, whole); err == nil {
-			t.Errorf("%s: heads are compared that the reference lacks", c.name())
+			t.Errorf("%s: heads are compared that the reference lacks", titleOf(c))
 		}
 		if !(far > 1e-6) {
-			t.Errorf("%s: nothing has moved: %v", c.name(), both[0])
+			t.Errorf("%s: nothing has moved: %v", titleOf(c), both[0])
 		}
 	}
 }
@@ -143,13 +144,13 @@ func TestDifference(t *testing.T) {
 		r := pairReference(t, small, pairs)
 		largest, scale, err := r.Difference(ctx, masked(t, m, toyKept(c), pairs))
 		if err != nil || !(largest <= 1e-5*scale) || !(scale > 0.1) {
-			t.Errorf("%s: with gates, the logits differ by %v of %v, %v", c.name(), largest, scale, err)
+			t.Errorf("%s: with gates, the logits differ by %v of %v, %v", titleOf(c), largest, scale, err)
 		}
 		if largest, scale, _ := r.Difference(ctx, pairProbe(t, m, pairs)); !(largest > 1e-2*scale) {
-			t.Errorf("%s: the logits of all heads differ by %v of %v only", c.name(), largest, scale)
+			t.Errorf("%s: the logits of all heads differ by %v of %v only", titleOf(c), largest, scale)
 		}
 		if largest, _, _ := r.Difference(ctx, pairProbe(t, small, pairs)); largest != 0 {
-			t.Errorf("%s: a model differs from itself by %v", c.name(), largest)
+			t.Errorf("%s: a model differs from itself by %v", titleOf(c), largest)
 		}
 	}
 	c := headed()[0]
@@ -161,7 +162,7 @@ func TestDifference(t *testing.T) {
 				p.Data()[p.Len()-1] = bad // in the row of the last token, which the logits read
 			}
 		}
-		for _, both := range [][2]*Model{{m, broken}, {broken, m}, {broken, broken}} {
+		for _, both := range [][2]*models.Model{{m, broken}, {broken, m}, {broken, broken}} {
 			largest, scale, err := pairReference(t, both[0], pairs).Difference(ctx, pairProbe(t, both[1], pairs))
 			if err != nil || largest <= 1e-4*scale {
 				t.Errorf("with %v among the parameters, the logits agree: %v of %v, %v", bad, largest, scale, err)
@@ -176,7 +177,7 @@ func TestReferenceRefuses(t *testing.T) {
 	r := pairReference(t, p.Model(), pairs)
 	other := newToy(t, headed()[0], append(slices.Clone(pairs), seq2seq.Pair{Source: "x", Target: "ab"}))
 	other.Network = p.Model().Network // of the same sizes
-	if _, err := p.Of(other); err == nil || err.Error() != "models: Of: the tokenizers of the two models have different tokens" {
+	if _, err := p.Of(other); err == nil || err.Error() != "probe: Of: the tokenizers of the two models have different tokens" {
 		t.Errorf("error %v", err)
 	}
 	ended, cancel := context.WithCancel(context.Background())

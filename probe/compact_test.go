@@ -1,4 +1,4 @@
-package models_test
+package probe_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
@@ -74,7 +75,7 @@ func gone(layers []*attn.MultiHead, removal func(layer, layers, groups int) []in
 }
 
 // writeCompact writes the compact form of a pruned model, and loads it.
-func writeCompact(t *testing.T, p *models.Probe, dir string, o models.Options) (*models.Compact, *models.Model) {
+func writeCompact(t *testing.T, p *probe.Probe, dir string, o models.Options) (*models.Compact, *models.Model) {
 	t.Helper()
 	c, err := p.Compact()
 	if err != nil {
@@ -93,7 +94,7 @@ func writeCompact(t *testing.T, p *models.Probe, dir string, o models.Options) (
 	return c, m
 }
 
-func without(t *testing.T, p *models.Probe, list []prune.Head) *models.Probe {
+func without(t *testing.T, p *probe.Probe, list []prune.Head) *probe.Probe {
 	t.Helper()
 	less, err := p.Without(list)
 	if err != nil {
@@ -140,7 +141,7 @@ func TestCompact(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reference, err := models.NewReference(context.Background(), less)
+			reference, err := probe.NewReference(context.Background(), less)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +195,7 @@ func near(t *testing.T, what string, got, want *tensor.Tensor) {
 }
 
 // checkSmaller compares the layers of a compact model with the remaining heads.
-func checkSmaller(t *testing.T, at string, less *models.Probe, small *models.Model, renumbered bool) {
+func checkSmaller(t *testing.T, at string, less *probe.Probe, small *models.Model, renumbered bool) {
 	t.Helper()
 	whole, left := less.Model().Attention(), less.Layers()
 	removed := 0
@@ -268,7 +269,7 @@ func TestCompactAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reference, err := models.NewReference(context.Background(), want)
+		reference, err := probe.NewReference(context.Background(), want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +282,7 @@ func TestCompactAgain(t *testing.T) {
 // TestCompactSaved saves the parameters as after training, but without training.
 func TestCompactSaved(t *testing.T) {
 	for _, name := range []string{"bert_pruned", "gpt2_pruned", "distilbert_pruned"} {
-		m, err := models.Load(filepath.Join("testdata", name), models.Options{Trainable: true})
+		m, err := models.Load(filepath.Join(testdata, name), models.Options{Trainable: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,11 +346,11 @@ func TestCompactRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := m.Record(t.Context(), "w1 w2 w1", "", heads.RecorderOptions{})
+	all, err := probe.RecordTexts(t.Context(), m, "w1 w2 w1", "", heads.RecorderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := m.Record(t.Context(), "w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
+	last, err := probe.RecordTexts(t.Context(), m, "w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
 	if err != nil {
 		t.Fatal(err)
 	}

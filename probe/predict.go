@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -14,15 +16,15 @@ import (
 // aim computes the loss of a probe's task from hidden states.
 type aim interface {
 	// states returns the part of a batch's hidden states that the loss depends on.
-	states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor
+	states(t *tensor.Tape, hidden *tensor.Tensor, b *batch) *tensor.Tensor
 	// loss returns the mean loss of a batch's outputs over its n terms; n·mean is the sum over
 	// all examples.
-	loss(t *tensor.Tape, outputs *tensor.Tensor, b *probeBatch) (mean *tensor.Tensor, n int)
+	loss(t *tensor.Tape, outputs *tensor.Tensor, b *batch) (mean *tensor.Tensor, n int)
 	// predicted sets the entries of the batch's examples in list. out are the outputs of a model,
 	// and whole those of the model with all its heads.
-	predicted(t *tensor.Tape, out, whole *tensor.Tensor, b *probeBatch, list []Predicted)
+	predicted(t *tensor.Tape, out, whole *tensor.Tensor, b *batch, list []Predicted)
 	// onModel returns the same aim for another model.
-	onModel(m *Model) (aim, error)
+	onModel(m *models.Model) (aim, error)
 	// outputs returns the model's outputs: logits or cosines.
 	outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor
 }
@@ -42,30 +44,30 @@ type Example struct {
 // Ignore is the target of a token that has no target.
 const Ignore = -1
 
-// NewProbe returns a probe of m on examples. The loss is the cross entropy of the targets under
+// New returns a probe of m on examples. The loss is the cross entropy of the targets under
 // the predictions of the model's head.
 //
 // Errors: a model without a head or loaded without Options.Trainable; no examples; an example that
 // the model cannot run on, without targets, or with invalid targets.
-func NewProbe(m *Model, examples []Example) (*Probe, error) {
+func New(m *models.Model, examples []Example) (*Probe, error) {
 	bad := func(format string, args ...any) (*Probe, error) {
-		return nil, fmt.Errorf("models: NewProbe: "+format, args...)
+		return nil, fmt.Errorf("probe: New: "+format, args...)
 	}
-	if err := m.wantTrainable("NewProbe"); err != nil {
+	if err := m.WantTrainable("probe: New"); err != nil {
 		return nil, err
 	}
 	head := m.Head()
 	switch {
 	case head == nil:
-		return bad("the model has no head, want one for any of %s, %s and %s", MaskedWords, NextWord, TextClasses)
-	case head.Task == AnswerSpan:
-		return bad("the model's head is for the %s, want one for any of %s, %s and %s", head.Task, MaskedWords, NextWord, TextClasses)
+		return bad("the model has no head, want one for any of %s, %s and %s", models.MaskedWords, models.NextWord, models.TextClasses)
+	case head.Task == models.AnswerSpan:
+		return bad("the model's head is for the %s, want one for any of %s, %s and %s", head.Task, models.MaskedWords, models.NextWord, models.TextClasses)
 	case len(examples) == 0:
 		return bad("no examples, want one or more")
 	}
 	classes := len(head.Labels)
 	if head.Labels == nil {
-		classes = m.Sizes().output().Vocabulary
+		classes = m.Sizes().Output().Vocabulary
 	}
 	for i, e := range examples {
 		if m.Sizes().Decoder != nil && e.Reads == nil {
@@ -77,8 +79,10 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 		if want := e.rows(head.Task); len(e.Targets) != want {
 			return bad("example %d has %d targets, want %d", i, len(e.Targets), want)
 		}
-		if err := within("target", e.predicted(), classes); err != nil {
-			return bad("example %d has %w", i, err)
+		for _, target := range e.predicted() {
+			if target < 0 || target >= classes {
+				return bad("example %d has target %d, want 0 to %d", i, target, classes-1)
+			}
 		}
 		if len(e.predicted()) == 0 {
 			return bad("example %d has nothing to predict", i)
@@ -95,19 +99,19 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 			return cmp.Or(cmp.Compare(len(a.IDs), len(b.IDs)), cmp.Compare(len(a.Reads), len(b.Reads)))
 		}
 	}
-	return newProbe(m, headAim{head: head}, len(examples), length, logits, order, func(list []int) probeBatch {
-		b := predictedBatch(pick(examples, list))
+	return newProbe(m, headAim{head: head}, len(examples), length, logits, order, func(list []int) batch {
+		b := predictedBatch(stats.Pick(examples, list))
 		b.examples = list
 		return b
 	}), nil
 }
 
 // predictedBatch returns a batch of examples for a headAim.
-func predictedBatch(examples []Example) probeBatch {
-	b := probeBatch{x: batchOf(examples)}
-	width := b.x.longest()
+func predictedBatch(examples []Example) batch {
+	b := batch{x: batchOf(examples)}
+	width := longest(b.x.IDs)
 	if b.x.Targets != nil {
-		width = Batch{IDs: b.x.Targets}.longest()
+		width = longest(b.x.Targets)
 	}
 	most := 0
 	for _, e := range examples {
@@ -127,17 +131,17 @@ func predictedBatch(examples []Example) probeBatch {
 	return b
 }
 
-// Predict runs the model on a batch of examples. It returns the logits [N C] of all targets,
+// Predict runs a model on a batch of examples. It returns the logits [N C] of all targets,
 // example by example, and these targets, [N]. A tape of mode tensor.Train applies a translator's
 // dropout.
-func (m *Model) Predict(t *tensor.Tape, examples []Example, r Run) (logits *tensor.Tensor, targets []int) {
+func Predict(t *tensor.Tape, m *models.Model, examples []Example, r models.Run) (logits *tensor.Tensor, targets []int) {
 	b, a := predictedBatch(examples), headAim{head: m.Head()}
 	return a.outputs(t, a.states(t, m.Hidden(t, b.x, r), &b)), b.targets
 }
 
 // batchOf returns the sequences of examples, with token types if any example has them.
-func batchOf(examples []Example) Batch {
-	x := Batch{IDs: make([][]int, 0, len(examples))}
+func batchOf(examples []Example) models.Batch {
+	x := models.Batch{IDs: make([][]int, 0, len(examples))}
 	typed := slices.ContainsFunc(examples, func(e Example) bool { return e.Types != nil })
 	for _, e := range examples {
 		x.IDs = append(x.IDs, e.IDs)
@@ -155,7 +159,7 @@ func batchOf(examples []Example) Batch {
 }
 
 // rows returns the number of rows of logits for the example.
-func (e Example) rows(task Task) int {
+func (e Example) rows(task models.Task) int {
 	switch {
 	case !task.PerToken():
 		return 1
@@ -172,7 +176,7 @@ func (e Example) predicted() []int {
 
 // headAim is the prediction by a model's head. Its loss is the cross entropy.
 type headAim struct {
-	head   *TaskHead
+	head   *models.TaskHead
 	smooth float32 // label smoothing of the loss
 }
 
@@ -186,13 +190,13 @@ func (p *Probe) Smoothed(by float32) *Probe {
 	return p
 }
 
-func (a headAim) onModel(m *Model) (aim, error) {
+func (a headAim) onModel(m *models.Model) (aim, error) {
 	head := m.Head()
 	if head == nil || head.Task != a.head.Task {
-		return nil, fmt.Errorf("models: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)
+		return nil, fmt.Errorf("probe: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)
 	}
 	if !slices.Equal(head.Labels, a.head.Labels) { // targets are label numbers
-		return nil, fmt.Errorf("models: Of: the model of %s has the classes [%s], want [%s]",
+		return nil, fmt.Errorf("probe: Of: the model of %s has the classes [%s], want [%s]",
 			m.Dir, quote.Texts(head.Labels), quote.Texts(a.head.Labels))
 	}
 	return headAim{head, a.smooth}, nil
@@ -200,7 +204,7 @@ func (a headAim) onModel(m *Model) (aim, error) {
 
 // states are the hidden states of the tokens that are predicted, [1 N D]: there are few of them, but
 // each has many logits. If a text has one row of logits, states are these logits.
-func (a headAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
+func (a headAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *batch) *tensor.Tensor {
 	if !a.head.Task.PerToken() {
 		return a.head.Of(t, hidden, b.x)
 	}
@@ -219,11 +223,11 @@ func (a headAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
 	return tensor.Reshape(t, logits, logits.Dim(1), logits.Dim(2))
 }
 
-func (a headAim) loss(t *tensor.Tape, logits *tensor.Tensor, b *probeBatch) (*tensor.Tensor, int) {
+func (a headAim) loss(t *tensor.Tape, logits *tensor.Tensor, b *batch) (*tensor.Tensor, int) {
 	return nn.CrossEntropy(t, logits, b.targets, Ignore, a.smooth), len(b.targets)
 }
 
-func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *probeBatch, list []Predicted) {
+func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *batch, list []Predicted) {
 	far, row := nn.KLDivergence(t, whole, logits).Data(), 0
 	for i, y := range b.predictions(tensor.LogSoftmax(t, logits)) {
 		for range y.Terms {
@@ -236,7 +240,7 @@ func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *prob
 
 // predictions returns the loss and the right answers of each example from log probabilities [N
 // C].
-func (b *probeBatch) predictions(logp *tensor.Tensor) []Predicted {
+func (b *batch) predictions(logp *tensor.Tensor) []Predicted {
 	list, classes, row := make([]Predicted, len(b.terms)), logp.Dim(1), 0
 	for i, terms := range b.terms {
 		y := Predicted{Terms: terms, Cosine: math.NaN()}

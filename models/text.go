@@ -1,0 +1,79 @@
+package models
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Encode returns the tokens of a text, or of a pair of texts if second is not empty, with the
+// model's special tokens. It neither truncates nor pads. It stops reading a text that has too many
+// tokens.
+//
+// Errors: a directory without a tokenizer; a text that the tokenizer rejects; tokens outside the
+// vocabulary, or too many tokens.
+func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
+	if m.tokenizer == nil {
+		return nil, m.untokened
+	}
+	e, err := m.encode(first, second, m.Sizes().Positions)
+	if err == nil {
+		err = tooMany("text", e, m.Sizes().Positions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Sizes().Check(BatchOf(e)); err != nil {
+		return nil, fmt.Errorf("the text has %w", err)
+	}
+	return e, nil
+}
+
+// Tokens is Encode of several texts, as a batch.
+func (m *Model) Tokens(texts ...string) (Batch, error) {
+	var all []*tokenizer.Encoding
+	for i, text := range texts {
+		e, err := m.Encode(text, "")
+		if err != nil {
+			return Batch{}, fmt.Errorf("text %d: %w", i, err)
+		}
+		all = append(all, e)
+	}
+	return BatchOf(all...), nil
+}
+
+// MaskToken returns the id of the mask token: the mask_token of tokenizer_config.json, or else one
+// with a common name.
+func (m *Model) MaskToken() (int, error) {
+	if m.tokenizer == nil {
+		return 0, m.untokened
+	}
+	path := filepath.Join(m.Dir, tokenizerConfigFile)
+	var settings struct {
+		Mask json.RawMessage `json:"mask_token"`
+	}
+	if err := readOptional(path, &settings); err != nil {
+		return 0, err
+	}
+	names := []string{"[MASK]", "<mask>"}
+	if raw := settings.Mask; raw != nil && string(raw) != "null" {
+		var text string
+		var object struct{ Content string }
+		if json.Unmarshal(raw, &text) != nil {
+			if err := json.Unmarshal(raw, &object); err != nil {
+				return 0, &FormatError{path, fmt.Errorf("mask_token is %s, want a text", quote.JSON(raw))}
+			}
+			text = object.Content
+		}
+		names = []string{text}
+	}
+	for _, name := range names {
+		if id, ok := m.tokenizer.ID(name); ok {
+			return id, nil
+		}
+	}
+	return 0, &FormatError{m.Dir, fmt.Errorf("has a tokenizer without the mask token %s", quote.Texts(names))}
+}

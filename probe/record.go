@@ -1,0 +1,102 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
+)
+
+// RecordTexts is Record of a text, or of two: see models.Model.Read.
+func RecordTexts(ctx context.Context, m *models.Model, first, second string, o heads.RecorderOptions) (*heads.Record, error) {
+	r, err := m.Read(first, second)
+	if err != nil {
+		return nil, err
+	}
+	return Record(ctx, r, o)
+}
+
+// Record runs the model of a reading and returns the attention weights of all its layers. An encoder–decoder without a
+// target generates it first. Tokens that a decoder has generated have the weights of the step that read them.
+//
+// Errors: those of heads.Recorder and, without a target, of models.Reading.Generate; too many tokens; ctx.Err() if ctx
+// ends.
+func Record(ctx context.Context, r models.Reading, o heads.RecorderOptions) (*heads.Record, error) {
+	var err error
+	if r.Target == nil && r.Model().Sizes().Decoder != nil {
+		if r, err = r.Generate(ctx, models.Generation{}); err != nil {
+			return nil, err
+		}
+	}
+	x, err := r.Batch()
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.Labels()
+	if err != nil {
+		return nil, err
+	}
+	texts := heads.Texts{
+		Source: r.First, Target: r.Second, SourceTokens: l.Source, TargetTokens: l.Target, ReadTokens: l.Read, Special: l.Special,
+	}
+	return recorded(ctx, r.Model(), x, texts, o)
+}
+
+// recorded runs a model and returns the record, in which heads have their numbers from the
+// unpruned model and their shared key/value heads.
+func recorded(
+	ctx context.Context, m *models.Model, x models.Batch, texts heads.Texts, o heads.RecorderOptions,
+) (*heads.Record, error) {
+	layers := m.Attention()
+	some := slices.ContainsFunc(layers, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 })
+	if len(layers) > 0 && !some {
+		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
+	}
+	recorder := heads.NewRecorder(o)
+	observers, inspect := recorder.Callbacks()
+	var tape *tensor.Tape
+	if inner := inspect; o.OnRequest { // the record keeps tensors, and with them all memory of a tape
+		inspect = func(layer string, p attn.Parts) { par.Check(ctx); inner(layer, p) }
+	} else {
+		tape = tensor.NewTape(tensor.Infer)
+		tape.SetContext(ctx)
+	}
+	if err := par.Stopped(func() { m.Hidden(tape, x, models.Run{Observers: observers, Inspect: inspect}) }); err != nil {
+		return nil, err
+	}
+	r, err := recorder.Record(texts)
+	if err != nil {
+		return r, err
+	}
+	configs := map[string]attn.MultiHeadConfig{}
+	for _, l := range layers {
+		configs[l.Config().Name] = l.Config()
+	}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		c, ok := configs[l.Name]
+		if !ok { // attention without a layer
+			continue
+		}
+		if left, some := m.LeftHeads(c.Name); some {
+			if l.Chosen != nil {
+				left = stats.Pick(left, l.Chosen)
+			}
+			l.Chosen = left
+		}
+		if c.KVHeads == c.Heads {
+			continue
+		}
+		l.KeyHeads = make([]int, l.Heads)
+		for h := range l.KeyHeads {
+			l.KeyHeads[h] = l.Number(h) / (c.Heads / c.KVHeads)
+		}
+	}
+	return r, nil
+}
