@@ -68,12 +68,8 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 		at[int(math.Round(f.at(f.x.low, v).y))/4] = texts[i]
 	}
 	for row := range chartRows {
-		pad(&d.Builder, left-cells.Width(at[row]))
-		axis := "│"
-		if t.ASCII {
-			axis = "|"
-		}
-		d.WriteString(at[row] + " " + axis)
+		d.right(at[row], left)
+		d.WriteString(t.sign("│", "|"))
 		for column := range columns {
 			d.dots(c, p.cells[row*columns+column])
 		}
@@ -81,7 +77,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	}
 	d.xNumbers(f, left+2, columns)
 	if c.X != "" {
-		pad(&d.Builder, left+2)
+		d.pad(left + 2)
 		d.WriteString(cells.Label(c.X, columns))
 		d.line()
 	}
@@ -205,7 +201,7 @@ func (d *drawing) xNumbers(f frame, left, columns int) {
 		copy(line[from:], text)
 		end = from + len(text)
 	}
-	pad(&d.Builder, left)
+	d.pad(left)
 	d.WriteString(strings.TrimRight(string(line), " "))
 	d.line()
 }

@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"image"
 	"strings"
 	"sync"
 	"unicode"
@@ -9,7 +10,6 @@ import (
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/opentype"
-	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
 
 	"github.com/attn-go/attn/internal/cells"
@@ -21,23 +21,23 @@ import (
 //
 // Functions parse them on first use. As package variables (sync.OnceValue), they would also be linked into programs that
 // draw nothing.
-func regular() *sfnt.Font {
+func regular() *Font {
 	regularOnce.Do(func() { regularFont = mustParse(goregular.TTF) })
 	return regularFont
 }
 
-func bold() *sfnt.Font {
+func bold() *Font {
 	boldOnce.Do(func() { boldFont = mustParse(gobold.TTF) })
 	return boldFont
 }
 
 var (
 	regularOnce, boldOnce sync.Once
-	regularFont, boldFont *sfnt.Font
+	regularFont, boldFont *Font
 )
 
-func mustParse(ttf []byte) *sfnt.Font {
-	f, err := opentype.Parse(ttf)
+func mustParse(ttf []byte) *Font {
+	f, err := ParseFont(ttf)
 	if err != nil {
 		panic(err) // the font is compiled in
 	}
@@ -46,39 +46,32 @@ func mustParse(ttf []byte) *sfnt.Font {
 
 // pen is a font in one size. It is not safe for concurrent use.
 type pen struct {
-	font   *sfnt.Font
+	*Font
 	face   font.Face
 	size   float64
-	buffer sfnt.Buffer
 	others []*pen // for characters that the font lacks
 }
 
 // newPen returns a pen for a font in a size. Characters that the font lacks are drawn with one of the others.
-func newPen(f *sfnt.Font, size float64, others ...*Font) *pen {
-	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72})
+func newPen(f *Font, size float64, others ...*Font) *pen {
+	face, err := opentype.NewFace(f.font, &opentype.FaceOptions{Size: size, DPI: 72})
 	if err != nil {
 		panic(err) // cannot happen
 	}
-	p := &pen{font: f, face: face, size: size}
+	p := &pen{Font: f, face: face, size: size}
 	for _, o := range others {
-		p.others = append(p.others, newPen(o.font, size))
+		p.others = append(p.others, newPen(o, size))
 	}
 	return p
 }
 
-// has reports whether the font has a character.
-func (p *pen) has(r rune) bool {
-	i, err := p.font.GlyphIndex(&p.buffer, r)
-	return err == nil && i != 0
-}
-
 // drawing returns the first pen that has a character, p before the others, or nil.
 func (p *pen) drawing(r rune) *pen {
-	if p.has(r) {
+	if p.Has(r) {
 		return p
 	}
 	for _, o := range p.others {
-		if o.has(r) {
+		if o.Has(r) {
 			return o
 		}
 	}
@@ -87,7 +80,7 @@ func (p *pen) drawing(r rune) *pen {
 
 // advance returns the width of a character.
 func (p *pen) advance(r rune) float64 {
-	if p.has(r) {
+	if p.Has(r) {
 		a, _ := p.face.GlyphAdvance(r)
 		return float64(a) / 64
 	}
@@ -158,7 +151,9 @@ func hyphenated(text string) string {
 	return string(list)
 }
 
-// fixedPoint converts a point for package font.
-func fixedPoint(x, y float64) fixed.Point26_6 {
-	return fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(y * 64)}
+// draw draws a text that starts at a point.
+func (p *pen) draw(mask *image.Alpha, text string, x, y float64) {
+	at := fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(y * 64)}
+	d := font.Drawer{Dst: mask, Src: image.Opaque, Face: p.face, Dot: at}
+	d.DrawString(text)
 }

@@ -8,8 +8,6 @@ import (
 	"image/png"
 	"io"
 	"math"
-
-	"golang.org/x/image/font"
 )
 
 // mostPixels is the limit on the size of pictures: 256 MiB of memory.
@@ -218,17 +216,19 @@ func (p *pen) write(mask *image.Alpha, text string) {
 	x := 0.
 	for _, r := range text {
 		w := p.advance(r)
-		switch ink := (image.Rectangle{}); {
-		case own(r, &ink, x, w, p.size):
-			shade := color.Alpha{0xff}
-			if r == '▁' {
-				shade.A = 0xff * spaceShade
-			}
-			draw.Draw(mask, ink, image.NewUniform(shade), image.Point{}, draw.Src)
+		box := func(top, bottom float64, shade uint8) {
+			at := func(v float64) int { return int(math.Round(v)) }
+			ink := image.Rect(at(x+0.1*w), at(top*p.size), at(x+0.9*w), max(at(bottom*p.size), at(top*p.size)+1))
+			draw.Draw(mask, ink, image.NewUniform(color.Alpha{shade}), image.Point{}, draw.Src)
+		}
+		switch {
+		case r == '▁':
+			box(0.02, 0.12, 0xff*spaceShade)
+		case r == '∎':
+			box(-0.55, 0, 0xff)
 		case p.drawing(r) != nil:
 			o := p.drawing(r)
-			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: o.face, Dot: fixedPoint(x+(w-o.advance(r))/2, 0)}
-			d.DrawString(string(r))
+			o.draw(mask, string(r), x+(w-o.advance(r))/2, 0)
 		case w > 0:
 			p.codeBox(mask, r, x, w)
 		}
@@ -236,24 +236,9 @@ func (p *pen) write(mask *image.Alpha, text string) {
 	}
 }
 
-// ownSigns are the characters that own draws.
+// ownSigns are characters that write draws as boxes. The Go fonts lack them, but tokenizers use them: the mark of a
+// word's start and the mark of a text's end.
 const ownSigns = "▁∎"
-
-// own draws two characters that the Go fonts lack but tokenizers use: the mark of a word's
-// start and the mark of a text's end.
-func own(r rune, ink *image.Rectangle, x, w, size float64) bool {
-	top, bottom := 0.02, 0.12
-	switch r {
-	case '▁':
-	case '∎':
-		top, bottom = -0.55, 0
-	default:
-		return false
-	}
-	at := func(v float64) int { return int(math.Round(v)) }
-	*ink = image.Rect(at(x+0.1*w), at(top*size), at(x+0.9*w), max(at(bottom*size), at(top*size)+1))
-	return true
-}
 
 // codeBox draws a box for a character that the font lacks, with its number in hexadecimal on two lines.
 func (p *pen) codeBox(mask *image.Alpha, r rune, x, w float64) {
@@ -268,10 +253,8 @@ func (p *pen) codeBox(mask *image.Alpha, r rune, x, w float64) {
 	for _, side := range sides(box, max(int(p.size/16), 1)) {
 		draw.Draw(mask, side, image.NewUniform(color.Alpha{0x90}), image.Point{}, draw.Src)
 	}
-	small := newPen(p.font, 0.42*p.size)
+	small := newPen(p.Font, 0.42*p.size)
 	for i, s := range []string{digits[:half], digits[half:]} {
-		middle := x + (w-small.width(s))/2
-		d := font.Drawer{Dst: mask, Src: image.Opaque, Face: small.face, Dot: fixedPoint(middle, (0.41*float64(i)-0.38)*p.size)}
-		d.DrawString(s)
+		small.draw(mask, s, x+(w-small.width(s))/2, (0.41*float64(i)-0.38)*p.size)
 	}
 }

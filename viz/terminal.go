@@ -41,6 +41,14 @@ func (t Terminal) check() error {
 // most returns the number of characters on a line.
 func (t Terminal) most() int { return cmp.Or(t.Width, longestTitle) }
 
+// sign returns a character, or the one that replaces it in pure ASCII.
+func (t Terminal) sign(whole, ascii string) string {
+	if t.ASCII {
+		return ascii
+	}
+	return whole
+}
+
 // Limits of a map with a label for every cell. Larger maps are drawn dense.
 const (
 	mostRows   = 100
@@ -131,11 +139,9 @@ func (d *drawing) full(p Panel) {
 		if chunk < len(p.Columns) {
 			d.text(fmt.Sprintf("columns %d to %d of %d", from, to-1, len(p.Columns)))
 		}
-		writeHeads(&d.Builder, p.Columns[from:to], margin, d.longest())
+		d.heads(p.Columns[from:to], margin)
 		for i, token := range p.Rows {
-			token = cells.Label(token, d.longest())
-			pad(&d.Builder, margin-cells.Width(token))
-			d.WriteString(token + " ")
+			d.right(cells.Label(token, d.longest()), margin)
 			for j := from; j < to; j++ {
 				d.cell(p, i*len(p.Columns)+j)
 			}
@@ -158,14 +164,10 @@ func (d *drawing) cell(p Panel, at int) {
 			mark = d.ink(v) + "-"
 		}
 	case shade == hole:
+		d.set(d.ground(shade, false) + ";30")
 		mark = "??"
-	}
-	if d.t.Colors != NoColors {
-		code := d.ground(shade, false)
-		if shade == hole {
-			code += ";30"
-		}
-		d.set(code)
+	default:
+		d.set(d.ground(shade, false))
 	}
 	d.WriteString(mark)
 }
@@ -181,12 +183,7 @@ func (d *drawing) hatch(n int) {
 }
 
 // stroke returns the character of masked cells.
-func (d *drawing) stroke() string {
-	if d.t.ASCII {
-		return "/"
-	}
-	return "╱"
-}
+func (d *drawing) stroke() string { return d.t.sign("╱", "/") }
 
 // ink returns the character of a value, on a signed scale that of its absolute value.
 func (d *drawing) ink(v float32) string {
@@ -196,17 +193,9 @@ func (d *drawing) ink(v float32) string {
 	}
 	weight := float32(min(size/d.top, 1))
 	if at := slices.IndexFunc(shades, func(s shade) bool { return weight < s.below }); at >= 0 && isNumber(v) {
-		return d.character(shades[at])
+		return d.t.sign(shades[at].whole, shades[at].ascii)
 	}
 	return "?"
-}
-
-// character returns the character of a shade.
-func (d *drawing) character(s shade) string {
-	if d.t.ASCII {
-		return s.ascii
-	}
-	return s.whole
 }
 
 // small draws a row of a panel with one character per cell; with colours it draws two rows.
@@ -262,22 +251,20 @@ func (d *drawing) dense(p Panel) {
 	if note := thinned(down, across); note != "" {
 		d.notes = append(d.notes, note)
 	}
-	pad(&d.Builder, left)
+	d.pad(left)
 	for j := 0; j < len(small.Columns); j += 10 {
 		number := fmt.Sprint(j * across)
 		if j+len(number) <= len(small.Columns) {
 			d.WriteString(number)
 			if j+10 < len(small.Columns) {
-				pad(&d.Builder, 10-len(number))
+				d.pad(10 - len(number))
 			}
 		}
 	}
 	d.line()
 	for i := 0; i < len(small.Rows); i += d.step() {
-		token := cells.Label(small.Rows[i], margin)
-		fmt.Fprintf(&d.Builder, "%*d ", digits, i*down)
-		pad(&d.Builder, margin-cells.Width(token))
-		d.WriteString(token + " ")
+		fmt.Fprintf(d, "%*d ", digits, i*down)
+		d.right(cells.Label(small.Rows[i], margin), margin)
 		d.small(small, i)
 		d.line()
 	}
@@ -289,19 +276,19 @@ func (d *drawing) legend() {
 		var parts []string
 		from := 0.
 		for _, s := range shades {
-			parts = append(parts, fmt.Sprintf("%s from %.3g", strings.Repeat(d.character(s), 2), from*d.top))
+			parts = append(parts, fmt.Sprintf("%s from %.3g", strings.Repeat(d.t.sign(s.whole, s.ascii), 2), from*d.top))
 			from = float64(s.below)
 		}
 		d.notes = append(parts, d.notes...)
 	} else {
 		d.line() // otherwise the bar would look like another row
-		fmt.Fprintf(&d.Builder, "%.3g ", d.bottom())
+		fmt.Fprintf(d, "%.3g ", d.bottom())
 		for i := range 16 {
 			d.set(d.ground(max(i*255/15, d.least()), false))
 			d.WriteByte(' ')
 		}
 		d.plain()
-		fmt.Fprintf(&d.Builder, " %.3g", d.top)
+		fmt.Fprintf(d, " %.3g", d.top)
 		d.line()
 	}
 	if d.signed && d.t.Colors == NoColors {
@@ -323,43 +310,40 @@ func (d *drawing) legend() {
 	if d.outside {
 		d.notes = append(d.notes, fmt.Sprintf("values outside %.3g to %.3g look like the ends", d.bottom(), d.top))
 	}
-	d.flow(d.notes)
-}
-
-// flow writes parts side by side, in as many lines as they need.
-func (d *drawing) flow(parts []string) {
-	for i, part := range parts {
-		parts[i] = cells.Label(part, d.t.most())
+	for i, note := range d.notes {
+		d.notes[i] = cells.Label(note, d.t.most())
 	}
-	for _, line := range cells.Lines(parts, "  ", d.t.most()) {
+	for _, line := range cells.Lines(d.notes, "  ", d.t.most()) {
 		d.text(line)
 	}
 }
 
-// writeHeads writes the column tokens vertically, aligned at the bottom.
-func writeHeads(b *strings.Builder, columns []string, margin, most int) {
+// heads writes the column tokens vertically, aligned at the bottom.
+func (d *drawing) heads(columns []string, margin int) {
 	heads := make([][]string, len(columns)) // grapheme clusters
 	height := 0
 	for j, token := range columns {
-		heads[j] = cells.Clusters(cells.Label(token, most))
+		heads[j] = cells.Clusters(cells.Label(token, d.longest()))
 		height = max(height, len(heads[j]))
 	}
 	for line := range height {
-		pad(b, margin+1)
+		d.pad(margin + 1)
 		for _, h := range heads {
 			c := " "
 			if at := line - (height - len(h)); at >= 0 {
 				c = h[at]
 			}
-			b.WriteString(c)
-			pad(b, 2-cells.Width(c))
+			d.WriteString(c)
+			d.pad(2 - cells.Width(c))
 		}
-		b.WriteByte('\n')
+		d.WriteByte('\n')
 	}
 }
 
-func pad(b *strings.Builder, n int) {
-	for range max(n, 0) {
-		b.WriteByte(' ')
-	}
+func (d *drawing) pad(n int) { d.WriteString(strings.Repeat(" ", max(n, 0))) }
+
+// right writes a label that ends at a column, and a space.
+func (d *drawing) right(label string, column int) {
+	d.pad(column - cells.Width(label))
+	d.WriteString(label + " ")
 }

@@ -83,7 +83,7 @@ func (d *drawing) shelf(list []Panel, width int) {
 		height = max(height, len(p.Rows))
 		d.WriteString(p.Title)
 		if i+1 < len(list) {
-			pad(&d.Builder, width-cells.Width(p.Title)+gap)
+			d.pad(width - cells.Width(p.Title) + gap)
 		}
 	}
 	d.line()
@@ -91,7 +91,7 @@ func (d *drawing) shelf(list []Panel, width int) {
 		room := 0 // spaces to write before the next panel
 		for _, p := range list {
 			if row < len(p.Rows) {
-				pad(&d.Builder, room)
+				d.pad(room)
 				d.small(p, row)
 				room = width - len(p.Columns) + gap
 			} else {
