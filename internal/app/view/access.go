@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 )
 
 // tokenKey is the query parameter with the secret in the address.
@@ -41,21 +40,17 @@ func (s *Server) admits(r *http.Request) bool {
 // cookieName contains the port that the browser sees: all ports of a host share their
 // cookies, and several of them may have a server.
 func cookieName(host string) string {
-	_, port, err := net.SplitHostPort(host)
-	if err != nil {
-		port = "80"
-	}
+	_, port := splitHost(host)
 	return "attn-view-" + port
 }
 
-// validPort reports whether the port of a Host header is a number or missing.
-func validPort(host string) bool {
-	_, port, err := net.SplitHostPort(host)
+// splitHost returns the name and the port of a Host header.
+func splitHost(host string) (name, port string) {
+	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		return true
+		return host, "80"
 	}
-	_, err = strconv.ParseUint(port, 10, 16)
-	return err == nil
+	return name, port
 }
 
 // exchangeToken exchanges the token in an address for the cookie, and redirects to the address

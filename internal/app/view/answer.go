@@ -47,13 +47,11 @@ func answer(w http.ResponseWriter, status int, kind string, body []byte) {
 	w.Write(body)
 }
 
-func send(w http.ResponseWriter, v any) { sendStatus(w, http.StatusOK, v) }
-
 func refuse(w http.ResponseWriter, status int, reason string) {
-	sendStatus(w, status, map[string]string{"error": reason})
+	send(w, status, map[string]string{"error": reason})
 }
 
-func sendStatus(w http.ResponseWriter, status int, v any) {
+func send(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // all types of answers can be encoded

@@ -243,7 +243,10 @@ func thumbs(q *query) (any, error) {
 		e.note(q.layer, found)
 	}
 	e.memo.put(e.meanKey(q.layer, l.values), mean) // the page requests it next
-	e.tally(q.layer, l.values)
+	layers := ofKind(e.record, q.heads().Kind)
+	if slices.Contains(e.outline.Layers[layers[len(layers)-1]].Summaries, meanOfLayers) {
+		e.tally(layers, l.values, true)
+	}
 	return slices.Concat(list...), nil
 }
 

@@ -3,6 +3,7 @@ package view
 import (
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -41,12 +42,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 // name resolve to the loopback address (DNS rebinding), but browsers then send that name
 // in the header, never an IP address or localhost.
 func (s *Server) knows(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
+	name, port := splitHost(host)
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	if name == "" || !validPort(host) {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil || name == "" {
 		return false
 	}
 	return strings.EqualFold(name, "localhost") || net.ParseIP(name) != nil ||

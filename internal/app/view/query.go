@@ -41,7 +41,7 @@ func respond(f func(r *http.Request) (any, error)) http.HandlerFunc {
 			answer(w, http.StatusOK, "application/octet-stream", b)
 			return
 		}
-		send(w, value)
+		send(w, http.StatusOK, value)
 	}
 }
 

@@ -35,7 +35,10 @@ func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messa
 		return fmt.Errorf("%s is in use by another program; omit --addr to use a free port", addr)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot serve at %s: %w", addr, cause(err))
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err // the rest of its text repeats the address
+		}
+		return fmt.Errorf("cannot serve at %s: %w", addr, err)
 	}
 	at, _ := netip.ParseAddrPort(l.Addr().String())
 	shown := at.String()
@@ -59,16 +62,6 @@ func (s *Server) ServeAt(ctx context.Context, addr string, open bool, out, messa
 		return err
 	}
 	return nil // Ctrl-C is not an error
-}
-
-// cause returns the innermost part of a network error: the rest of its text repeats the
-// address.
-func cause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
 }
 
 // openBrowser opens an address in the default browser and does not wait for it. Every

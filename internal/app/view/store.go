@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/attn-go/attn/heads"
@@ -73,7 +71,7 @@ type entry struct {
 	mu       sync.Mutex
 	measures map[seen][][]strictjson.Number // [heads columns]
 	sums     sync.Mutex
-	totals   map[totalKey]*total
+	totals   map[totalKey]total
 	wrong    sync.Map // lines of warnings by layer, for the layers checked so far
 }
 
@@ -86,7 +84,7 @@ const (
 )
 
 func newEntry(id string, r *heads.Record) *entry {
-	e := &entry{record: r, measures: map[seen][][]strictjson.Number{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
+	e := &entry{record: r, measures: map[seen][][]strictjson.Number{}, totals: map[totalKey]total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.head = func(layer, h int) ([]float32, error) { return r.Layers[layer].Head(h), nil }
 	e.vectors = func(layer, h int) (queries, keys []float32, err error) {
 		queries, keys = r.Layers[layer].Vectors(h)
@@ -159,15 +157,18 @@ func (e *entry) axes(layer int) (q, k *axis) {
 // store contains the records that the page may request: those given at the start, and
 // the most recently used records of typed texts, up to a number of bytes.
 type store struct {
-	fixed []*entry
-	film  *heads.Film            // its frames become entries on request
-	last  []Scores               // of the last frame, which is the trained model
-	typed recent[string, *entry] // by id
-	memo  *recent[summaryKey, []float32]
+	fixed  []*entry
+	frames []heads.Frame          // of the film; they become entries on request
+	last   []Scores               // of the last frame, which is the trained model
+	typed  recent[string, *entry] // by id
+	memo   *recent[summaryKey, []float32]
 }
 
 func newStore(o Options, most int) *store {
-	s := &store{film: o.Film, last: o.Scores, memo: newMemo()}
+	s := &store{last: o.Scores, memo: newMemo()}
+	if o.Film != nil {
+		s.frames = o.Film.Frames
+	}
 	s.typed = recent[string, *entry]{most: most, size: func(e *entry) int { return e.bytes }}
 	add := func(r *heads.Record) *entry {
 		e := newEntry(fmt.Sprintf("r%d", len(s.fixed)), r)
@@ -210,16 +211,17 @@ func frameID(n int) string { return fmt.Sprintf("f%d", n) }
 
 // frame returns the record of a frame by its id, or nil if there is none.
 func (s *store) frame(id string) *entry {
-	n, err := strconv.Atoi(strings.TrimPrefix(id, "f"))
-	if err != nil || s.film == nil || n < 0 || n >= len(s.film.Frames) || id != frameID(n) {
-		return nil
+	for n := range s.frames {
+		if id == frameID(n) {
+			e := newEntry(id, s.frames[n].Record)
+			if n == len(s.frames)-1 {
+				e.scores = s.last
+			}
+			s.add(e)
+			return e
+		}
 	}
-	e := newEntry(id, s.film.Frames[n].Record)
-	if n == len(s.film.Frames)-1 {
-		e.scores = s.last
-	}
-	s.add(e)
-	return e
+	return nil
 }
 
 // add stores a record.

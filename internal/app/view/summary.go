@@ -170,41 +170,30 @@ func (t *total) add(mean []float32) {
 	t.layers++
 }
 
-// tally adds to the total of a layer's kind the cached means of the next layers, up to the first
-// missing one. It does nothing if the kind has no mean of all layers.
-func (e *entry) tally(layer int, values bool) {
-	list := ofKind(e.record, e.record.Layers[layer].Kind)
-	if !slices.Contains(e.outline.Layers[list[len(list)-1]].Summaries, meanOfLayers) {
-		return
-	}
+// tally adds to the total of the layers of one kind the cached means of the next layers, up to the first missing one.
+// The entry keeps the total for the next call, or else the caller finishes it: it is large.
+func (e *entry) tally(list []int, values, keep bool) total {
 	e.sums.Lock()
 	defer e.sums.Unlock()
-	key := totalKey{e.record.Layers[layer].Kind, values}
+	key := totalKey{e.record.Layers[list[0]].Kind, values}
 	t := e.totals[key]
-	if t == nil {
-		t = new(total)
-		e.totals[key] = t
-	}
 	for t.layers < len(list) {
 		mean, held := e.memo.get(e.meanKey(list[t.layers], values))
 		if !held {
-			return
+			break
 		}
 		t.add(mean)
 	}
+	delete(e.totals, key)
+	if keep {
+		e.totals[key] = t
+	}
+	return t
 }
 
 // overall returns the mean of the means of the layers of one kind, which have the same axes.
 func (e *entry) overall(list []int, values bool) ([]float32, error) {
-	e.tally(list[0], values)
-	key := totalKey{e.record.Layers[list[0]].Kind, values}
-	e.sums.Lock()
-	t := e.totals[key]
-	delete(e.totals, key) // no other call may add to it now, and it is large
-	e.sums.Unlock()
-	if t == nil {
-		t = new(total)
-	}
+	t := e.tally(list, values, false)
 	for t.layers < len(list) {
 		mean, err := e.weights(list[t.layers], meanOfHeads, values)
 		if err != nil {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"net/http"
 	"strconv"
 
@@ -15,16 +14,10 @@ const leastPicture, mostPicture = 300, 1600
 // pictures of the given width in CSS pixels, and frame a frame of its recording; encoding/json must be able to encode
 // both.
 func NewTraining(name string, run func(width float64) (any, error), frame func(step int) (any, error)) *Server {
-	s := &Server{options: Options{Name: name}, secret: newSecret()}
-	s.handler = s.guard(s.trainingRoutes(run, frame))
-	return s
-}
-
-func (s *Server) trainingRoutes(run func(width float64) (any, error), frame func(step int) (any, error)) http.Handler {
 	dark := []byte("@media (prefers-color-scheme: dark) {" + viz.DarkCharts() + viz.DarkFigures() + "}\n")
 	mux := serveFolder("training")
-	mux.HandleFunc("GET /page/charts.css", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, http.StatusOK, "text/css; charset=utf-8", bytes.Clone(dark))
+	mux.HandleFunc("GET /page/charts.css", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "text/css; charset=utf-8", dark)
 	})
 	mux.HandleFunc("GET /api/training", respond(func(r *http.Request) (any, error) {
 		width, err := strconv.Atoi(r.URL.Query().Get("width"))
@@ -32,7 +25,7 @@ func (s *Server) trainingRoutes(run func(width float64) (any, error), frame func
 			return nil, bad("width is not %d to %d", leastPicture, mostPicture)
 		}
 		data, err := run(float64(width))
-		return map[string]any{"name": s.options.Name, "run": data}, err
+		return map[string]any{"name": name, "run": data}, err
 	}))
 	mux.HandleFunc("GET /api/frame", respond(func(r *http.Request) (any, error) {
 		step, err := strconv.Atoi(r.URL.Query().Get("step"))
@@ -41,5 +34,7 @@ func (s *Server) trainingRoutes(run func(width float64) (any, error), frame func
 		}
 		return frame(step)
 	}))
-	return mux
+	s := &Server{secret: newSecret()}
+	s.handler = s.guard(mux)
+	return s
 }
