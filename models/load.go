@@ -40,6 +40,9 @@ type Options struct {
 	// in files beside it, such as "tokenizer_config.json:note" and "generation_config.json:note". They must have no
 	// effect on the result. A name that is not in the file, or is known, is an error.
 	Allowed []string
+	// Pooling is the name of the pooling of LoadEmbedder, such as "mean", for a directory whose modules.json does not say;
+	// one that does is then not read. Other functions do not use it.
+	Pooling string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by package probe, saved and exported, but runs more slowly. Format must be 0 or
 	// tensor.Float32.
@@ -218,6 +221,8 @@ func open(dir string, o Options) (*directory, Family, error) {
 			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
 		} else if why := modeldir.Explain(dir, configFile); why != nil {
 			err = &FormatError{dir, why}
+		} else if gone := missing(dir); gone != nil {
+			err = gone
 		}
 		return nil, family, err
 	}
@@ -225,6 +230,19 @@ func open(dir string, o Options) (*directory, Family, error) {
 		d.format = format
 	}
 	return d, family, nil
+}
+
+// missing returns an error with advice if a directory does not exist.
+func missing(dir string) error {
+	_, err := os.Stat(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	name := "NAME"
+	if filepath.IsLocal(dir) && strings.Count(filepath.ToSlash(dir), "/") < 2 {
+		name = quote.Shell(dir)
+	}
+	return fmt.Errorf("models: %w; models.Find finds a model in the cache of the Hub, and attn fetch %s downloads one", err, name)
 }
 
 // familyOf returns the family that settings name, and marks those as read that have no effect in it.

@@ -22,14 +22,30 @@ import (
 )
 
 // ErrNoPipeline is the error of LoadEmbedder for a directory without modules.json.
-var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden states are pooled into a vector; want modules.json or the name of a pooling")
+var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden states are pooled into a vector; " +
+	"want modules.json, or a pooling: Options.Pooling, or --pooling of attn embed, such as mean")
 
 // LoadEmbedder loads a sentence-transformers pipeline from a directory: modules.json and the
-// modules that it names, which are a transformer, a pooling, dense layers and a normalisation.
+// modules that it names, which are a transformer, a pooling, dense layers and a normalisation. With
+// Options.Pooling, it loads a model and pools its hidden states.
 //
 // Errors: those of Load; a *FormatError about the files of the pipeline, among them a
 // directory without modules.json.
 func LoadEmbedder(dir string, o Options) (*Embedder, error) {
+	if o.Pooling != "" {
+		p, err := PoolingByName(o.Pooling)
+		if err != nil {
+			return nil, fmt.Errorf("models: Options.Pooling is %w", err)
+		}
+		m, err := Load(dir, o)
+		if err != nil {
+			return nil, err
+		}
+		if err := cmp.Or(m.wantStates(), m.wantTokens()); err != nil {
+			return nil, err
+		}
+		return NewEmbedder(m, []Pooling{p}), nil
+	}
 	list := filepath.Join(dir, PipelineFile)
 	modules, err := readModules(dir)
 	if err != nil {
@@ -38,10 +54,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("models: %w", err)
-		}
-		return nil, &FormatError{dir, ErrNoPipeline}
+		return nil, cmp.Or(missing(dir), error(&FormatError{dir, ErrNoPipeline}))
 	}
 	if err != nil {
 		return nil, err

@@ -207,3 +207,41 @@ func TestRegression(t *testing.T) {
 		}
 	}
 }
+
+// A directory without modules.json is an embedder with Options.Pooling, and errors say how to get what is missing.
+func TestLoadEmbedderAdvice(t *testing.T) {
+	dir := copyDir(t, "testdata/sentence_mean")
+	if err := os.Remove(filepath.Join(dir, "modules.json")); err != nil {
+		t.Fatal(err)
+	}
+	e, err := models.LoadEmbedder(dir, models.Options{Pooling: "cls"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if y, err := e.Embed(t.Context(), "the cat"); err != nil || e.Poolings[0].Name != "cls" || y.Dim(1) != 15 {
+		t.Errorf("vectors of %d elements, error %v", y.Dim(1), err)
+	}
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+	changed := func(file string) string {
+		dir := copyDir(t, "testdata/sentence_mean")
+		write(t, filepath.Join(dir, file), pointer)
+		return dir
+	}
+	for _, c := range []struct{ dir, pooling, want string }{
+		{dir, "", "want modules.json, or a pooling: Options.Pooling, or --pooling of attn embed, such as mean"},
+		{dir, "median", `Options.Pooling is pooling "median", want one of cls, max, `},
+		{"testdata/seq2seq/marian", "mean", "Marian is an encoder-decoder, whose states depend on its output"},
+		{"bert-base-uncased", "", "no such file or directory; models.Find finds a model in the cache of the Hub, and attn fetch bert-base-uncased downloads one"},
+		{"sentence-transformers/all-MiniLM-L6-v2", "mean", "attn fetch sentence-transformers/all-MiniLM-L6-v2 downloads one"},
+		{t.TempDir() + "/none", "", "attn fetch NAME downloads one"},
+		{changed("config.json"), "", "config.json: is a Git LFS pointer, not the file itself: run git lfs pull, or download the model with attn fetch"},
+		{changed("modules.json"), "", "modules.json: is a Git LFS pointer"},
+		{changed("tokenizer.json"), "", "tokenizer.json: is a Git LFS pointer"},
+		{changed("1_Pooling/config.json"), "", "config.json: is a Git LFS pointer"},
+		{changed("model.safetensors"), "", "model.safetensors: is a Git LFS pointer, not the file itself: run git lfs pull"},
+	} {
+		if _, err := models.LoadEmbedder(c.dir, models.Options{Pooling: c.pooling}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %s", c.dir, err, c.want)
+		}
+	}
+}

@@ -39,7 +39,12 @@ func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 					kept[h*c.ValueSize+i] = true
 				}
 			}
-			err = how(prune.OutputMap{Weight: l.Out.Weight, Bias: l.Out.Bias, Kept: kept, Fit: halves[0], Check: halves[1]})
+			err = how(prune.OutputMap{
+				Weight: l.Out.Weight, Bias: l.Out.Bias, Kept: kept, Fit: halves[0], Check: halves[1], Context: ctx,
+			})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			if err != nil {
 				return fmt.Errorf("probe: Compensate: layer %s: %w", quote.Text(c.Name), err)
 			}

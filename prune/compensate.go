@@ -2,6 +2,7 @@ package prune
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -28,6 +29,8 @@ type OutputMap struct {
 	// Fit and Check are the moments of x on two halves of the data, without the heads that earlier layers have lost: what
 	// is tried is solved on Fit and judged on Check, and what is kept is solved on both. One may be of no vectors.
 	Fit, Check *Moments
+	// Context, if not nil, ends the computation with its error when it ends.
+	Context context.Context
 }
 
 // Moments are the mean and the second moments of vectors, in float64: memory for n² numbers, however many vectors there are.
@@ -146,54 +149,60 @@ func Ridge(strengths ...float64) Compensation {
 	if len(strengths) == 0 {
 		strengths = []float64{1e-4, 1e-3, 1e-2, 0.1, 1}
 	}
-	return func(m OutputMap) error {
-		all, err := m.both()
-		if err != nil {
-			return err
-		}
-		kept := []int{}
-		for j, k := range m.Kept {
-			if k {
-				kept = append(kept, j)
-			}
-		}
-		center := make([]float64, len(m.Kept))
-		if m.Bias != nil {
-			center = all.mean()
-		}
-		strength := slices.Max(strengths)
-		if min(m.Fit.count, m.Check.count) > 0 && len(strengths) > 1 {
-			fit, check, best := m.Fit.about(center), m.Check.about(center), math.Inf(1)
-			for _, s := range strengths {
-				rows, err := m.solve(fit, kept, s)
-				if err != nil {
-					return err
-				}
-				if e := m.error(check, kept, rows); e < best {
-					best, strength = e, s
-				}
-			}
-		}
-		solved, err := m.solve(all.about(center), kept, strength)
-		if err != nil {
-			return err
-		}
-		for d, row := range m.rows() {
-			constant := 0.
-			for j, w := range row {
-				constant += float64(float64(w) * center[j])
-			}
-			clear(row)
-			for i, j := range kept {
-				row[j] = float32(solved[d][i])
-				constant -= float64(solved[d][i] * center[j])
-			}
-			if m.Bias != nil {
-				m.Bias.Data()[d] += float32(constant)
-			}
-		}
-		return nil
+	return func(m OutputMap) (err error) {
+		ended := par.Stopped(func() { err = m.ridge(strengths) })
+		return cmp.Or(ended, err)
 	}
+}
+
+// ridge is the compensation of Ridge.
+func (m OutputMap) ridge(strengths []float64) error {
+	all, err := m.both()
+	if err != nil {
+		return err
+	}
+	kept := []int{}
+	for j, k := range m.Kept {
+		if k {
+			kept = append(kept, j)
+		}
+	}
+	center := make([]float64, len(m.Kept))
+	if m.Bias != nil {
+		center = all.mean()
+	}
+	strength := slices.Max(strengths)
+	if min(m.Fit.count, m.Check.count) > 0 && len(strengths) > 1 {
+		fit, check, best := m.Fit.about(center), m.Check.about(center), math.Inf(1)
+		for _, s := range strengths {
+			rows, err := m.solve(fit, kept, s)
+			if err != nil {
+				return err
+			}
+			if e := m.error(check, kept, rows); e < best {
+				best, strength = e, s
+			}
+		}
+	}
+	solved, err := m.solve(all.about(center), kept, strength)
+	if err != nil {
+		return err
+	}
+	for d, row := range m.rows() {
+		constant := 0.
+		for j, w := range row {
+			constant += float64(float64(w) * center[j])
+		}
+		clear(row)
+		for i, j := range kept {
+			row[j] = float32(solved[d][i])
+			constant -= float64(solved[d][i] * center[j])
+		}
+		if m.Bias != nil {
+			m.Bias.Data()[d] += float32(constant)
+		}
+	}
+	return nil
 }
 
 // both returns the moments of both halves, or an error if they are not finite.
@@ -243,13 +252,14 @@ func (m OutputMap) solve(square []float64, kept []int, strength float64) ([][]fl
 	for i := range k {
 		a[i*k+i] += penalty
 	}
-	if err := cholesky(a, k); err != nil {
+	if err := cholesky(m.Context, a, k); err != nil {
 		return nil, err
 	}
 	rows := m.rows()
 	out := make([][]float64, len(rows))
 	par.For(len(rows), 1, func(lo, hi int) {
 		for d := lo; d < hi; d++ {
+			par.Check(m.Context)
 			b := make([]float64, k)
 			for i, x := range kept {
 				for y, w := range rows[d] {
@@ -270,6 +280,7 @@ func (m OutputMap) error(square []float64, kept []int, solved [][]float64) float
 	errs := make([]float64, len(rows))
 	par.For(len(rows), 1, func(lo, hi int) {
 		for d := lo; d < hi; d++ {
+			par.Check(m.Context)
 			diff := make([]float64, n)
 			for j, w := range rows[d] {
 				diff[j] = -float64(w)
@@ -296,8 +307,9 @@ func (m OutputMap) error(square []float64, kept []int, solved [][]float64) float
 var errNotFinite = errors.New("the outputs of its heads are not finite, or so large that their squares are not")
 
 // cholesky replaces a symmetric matrix [n n] by its factor L, with L·Lᵀ the matrix.
-func cholesky(a []float64, n int) error {
+func cholesky(ctx context.Context, a []float64, n int) error {
 	for j := range n {
+		par.Check(ctx)
 		row := a[j*n:][:j+1]
 		sum := row[j]
 		for _, v := range row[:j] {

@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -227,7 +229,7 @@ func TestRidgeOfOddInputs(t *testing.T) {
 // A singular matrix has no factor: a pivot of 0 would make solutions of NaN.
 func TestCholeskySingular(t *testing.T) {
 	for _, a := range [][]float64{{0}, {4, 2, 2, 1}} {
-		if err := cholesky(slices.Clone(a), int(math.Sqrt(float64(len(a))))); !errors.Is(err, errNotFinite) {
+		if err := cholesky(t.Context(), slices.Clone(a), int(math.Sqrt(float64(len(a))))); !errors.Is(err, errNotFinite) {
 			t.Errorf("%v: error %v", a, err)
 		}
 	}
@@ -288,6 +290,25 @@ func TestCompensationOfInfinities(t *testing.T) {
 					t.Errorf("%s of %v, kept %v: the map has changed", how, bad, kept)
 				}
 			}
+		}
+	}
+}
+
+// A context that ends ends a compensation, at each of its checks, and leaves the map as it was.
+func TestCompensationContext(t *testing.T) {
+	kept := keptOf(true, false, true, true)
+	all := partest.NewCountdown(math.MaxInt)
+	l := newLossy(rand.New(rand.NewPCG(5, 6)), kept, true)
+	l.Context = all
+	if err := Ridge()(l.OutputMap); err != nil || all.Checks() < 100 {
+		t.Fatalf("%d checks, error %v", all.Checks(), err)
+	}
+	for end := 1; end <= all.Checks(); end += 37 {
+		l := newLossy(rand.New(rand.NewPCG(5, 6)), kept, true)
+		before := slices.Clone(l.Weight.Data())
+		l.Context = partest.NewCountdown(end)
+		if err := Ridge()(l.OutputMap); !errors.Is(err, context.Canceled) || !slices.Equal(before, l.Weight.Data()) {
+			t.Errorf("context that ends at check %d: error %v", end, err)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func noInput(err *fs.PathError) bool {
 		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 	case "read":
 		info, statErr := os.Stat(err.Path)
-		return statErr == nil && info.IsDir()
+		return errors.Is(err, atomicfile.ErrPointer) || statErr == nil && info.IsDir()
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -36,5 +37,11 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	if err == nil && int64(len(data)) > most {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("has more than %d bytes", most)}
 	}
+	if bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/")) {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrPointer}
+	}
 	return data, err
 }
+
+// ErrPointer is the error in place of a file that Git has not downloaded.
+var ErrPointer = errors.New("is a Git LFS pointer, not the file itself: run git lfs pull, or download the model with attn fetch")

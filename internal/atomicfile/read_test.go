@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,13 @@ func TestReadFile(t *testing.T) {
 	}
 	if _, err := ReadFile(path, 4); err == nil || err.Error() != "read "+path+": has more than 4 bytes" {
 		t.Errorf("error %v", err)
+	}
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+	if err := os.WriteFile(path, []byte(pointer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFile(path, Small); !errors.Is(err, ErrPointer) || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v for a Git LFS pointer", err)
 	}
 	if _, err := ReadFile(filepath.Dir(path), 5); err == nil || !strings.Contains(err.Error(), "directory") {
 		t.Errorf("error %v for a directory", err)

@@ -1,8 +1,6 @@
 package texts
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -26,37 +24,20 @@ type Embedding struct {
 //
 // Errors: those of models.LoadEmbedder, and *flags.Error for a prompt that does not fit the model.
 func (o Embedding) Load(dir string, l models.Options) (*models.Embedder, error) {
-	e, err := o.pool(dir, l)
+	if o.Pooling != nil {
+		l.Pooling = *o.Pooling
+	}
+	e, err := models.LoadEmbedder(dir, l)
 	if err != nil {
 		return nil, err
+	}
+	if o.Normalize {
+		e.Layers = append(e.Layers, models.Normalize())
 	}
 	if _, err := e.Model.Tokenizer(); err != nil {
 		return nil, err
 	}
 	return e, o.setPrompt(e, dir)
-}
-
-func (o Embedding) pool(dir string, l models.Options) (*models.Embedder, error) {
-	if o.Pooling == nil {
-		e, err := models.LoadEmbedder(dir, l)
-		if errors.Is(err, models.ErrNoPipeline) {
-			err = fmt.Errorf("%w; use --pooling, such as --pooling mean", err)
-		}
-		return e, err
-	}
-	m, err := models.Load(dir, l)
-	if err != nil {
-		return nil, err
-	}
-	p, err := models.PoolingByName(*o.Pooling)
-	if err != nil {
-		return nil, err
-	}
-	var layers []models.Layer
-	if o.Normalize {
-		layers = append(layers, models.Normalize())
-	}
-	return models.NewEmbedder(m, []models.Pooling{p}, layers...), nil
 }
 
 // setPrompt sets the prefix of texts. A prompt equal to the name of a prompt is an error: the name as a prefix

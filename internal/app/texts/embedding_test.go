@@ -52,7 +52,7 @@ func TestEmbedding(t *testing.T) {
 		dir, want string
 		usage     bool
 	}{
-		{Embedding{}, words, "; use --pooling, such as --pooling mean", false},
+		{Embedding{}, words, ", or --pooling of attn embed, such as mean", false},
 		{Embedding{Pooling: given("mean")}, words, "has no tokenizer.json", false},
 		{Embedding{Prompt: given("query")}, prompted, "has a prompt of that name, want --prompt-name query, or another text", true},
 		{Embedding{PromptName: given("x y")}, prompted, "has the prompts document, query", true},
