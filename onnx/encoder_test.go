@@ -60,7 +60,7 @@ func encoderLens(m *models.Model) []int {
 func checkEncoder(t *testing.T, exported *onnx.Model, in, want arrays) {
 	t.Helper()
 	var file strings.Builder
-	if _, err := exported.WriteTo(&file); err != nil {
+	if err := exported.Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	read, err := Read([]byte(file.String()))
@@ -199,7 +199,7 @@ func TestONNXEncoderTied(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file strings.Builder
-	if _, err := exported.WriteTo(&file); err != nil {
+	if err := exported.Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	read, err := Read([]byte(file.String()))

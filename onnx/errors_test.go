@@ -64,7 +64,7 @@ func TestRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			build(m.Graph())
-			_, err = m.WriteTo(io.Discard)
+			err = m.Write(io.Discard)
 			return m, err
 		}
 	}
@@ -168,11 +168,11 @@ func TestSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again strings.Builder
-	if n, err := model.WriteTo(&again); err != nil || n != int64(len(file)) || again.String() != string(file) {
-		t.Errorf("WriteTo wrote %d bytes, want the %d of Save: %v", n, len(file), err)
+	if err := model.Write(&again); err != nil || again.String() != string(file) {
+		t.Errorf("Write wrote %d bytes, want the %d of Save: %v", again.Len(), len(file), err)
 	}
 	for _, room := range []int{0, 10, len(file) - 1} {
-		if _, err := model.WriteTo(&failing{room}); err != errFull {
+		if err := model.Write(&failing{room}); err != errFull {
 			t.Errorf("room for %d bytes: error %v, want %v", room, err, errFull)
 		}
 	}

@@ -116,7 +116,7 @@ func (b *body) encode(model *Model) message {
 }
 
 // Graph builds a model. Its methods add nodes and return their outputs. They do not return errors: the first error is
-// stored and returned by Model.Err, Save and WriteTo, and the values returned after it are meaningless. The comment of
+// stored and returned by Model.Err, Save and Write, and the values returned after it are meaningless. The comment of
 // a method that checks its arguments lists its errors. Methods do not check the shapes of values, because the graph
 // does not know them; a runtime rejects a wrong shape when it loads or runs the model.
 type Graph struct {

@@ -22,10 +22,10 @@ const Tolerance = 1e-5
 
 // Check writes a model, reads the file, runs it, and ends the test unless its outputs equal want. It returns the
 // model as read, and all of its outputs.
-func Check(t testing.TB, model io.WriterTo, inputs, want map[string]*Array) (*Model, map[string]*Array) {
+func Check(t testing.TB, model interface{ Write(w io.Writer) error }, inputs, want map[string]*Array) (*Model, map[string]*Array) {
 	t.Helper()
 	var file bytes.Buffer
-	if _, err := model.WriteTo(&file); err != nil {
+	if err := model.Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	m, err := Read(file.Bytes())

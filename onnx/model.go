@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -67,13 +68,10 @@ func (m *Model) SetMetadata(key, value string) {
 // Errors: the error of Err, and a model too large for an ONNX file. The parameters of the layers are read now, so a
 // model may be saved again after they have changed.
 func (m *Model) Save(path string) error {
-	if err := m.check(); err != nil {
+	if err := m.check(); err != nil { // before a file is begun
 		return err
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := m.WriteTo(w)
-		return err
-	})
+	return atomicfile.Write(path, m.Write)
 }
 
 // mostBytes is the largest size of a protobuf message, and so of an ONNX file.
@@ -99,10 +97,10 @@ func (m *Model) check() error {
 	return nil
 }
 
-// WriteTo writes the model as an ONNX file: a ModelProto. See Save.
-func (m *Model) WriteTo(w io.Writer) (int64, error) {
+// Write writes the model as an ONNX file: a ModelProto. See Save.
+func (m *Model) Write(w io.Writer) error {
 	if err := m.check(); err != nil {
-		return 0, err
+		return err
 	}
 	graph := m.main.encode(m)
 	total := int64(len(graph))
@@ -112,7 +110,7 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 		total += int64(len(heads[i])) + w.length()
 	}
 	if total > mostBytes {
-		return 0, fmt.Errorf("onnx: a model of %d bytes, want at most %d", total, mostBytes)
+		return fmt.Errorf("onnx: a model of %d bytes, want at most %d", total, mostBytes)
 	}
 
 	var file, version message
@@ -130,14 +128,14 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 		file.bytes(14, entry)
 	}
 	file.header(7, total)
-	to := &counter{w: w}
+	to := bufio.NewWriter(w) // keeps the first error
 	to.Write(file)
 	to.Write(graph)
 	for i, w := range m.stored {
 		to.Write(heads[i])
 		w.write(to)
 	}
-	return to.n, to.err
+	return to.Flush()
 }
 
 // named returns the name of a value in the file.
@@ -146,23 +144,6 @@ func (m *Model) named(v Value) string {
 		return name
 	}
 	return string(v)
-}
-
-// counter counts the bytes written and keeps the first error.
-type counter struct {
-	w   io.Writer
-	n   int64
-	err error
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	c.err = err
-	return n, err
 }
 
 // weight is an initializer: numbers that are part of the model.
@@ -209,7 +190,7 @@ func (w *weight) header() message {
 }
 
 // write writes the numbers. The writer keeps the first error.
-func (w *weight) write(to *counter) {
+func (w *weight) write(to *bufio.Writer) {
 	floats, ok := w.data.([]float32)
 	switch {
 	case !ok: // for a few constants

@@ -30,7 +30,7 @@ func newStepper(t *testing.T, m *models.Model, opset int, src [][]int) (*stepper
 		t.Fatal(err)
 	}
 	var file strings.Builder
-	if _, err := exported.WriteTo(&file); err != nil {
+	if err := exported.Write(&file); err != nil {
 		t.Fatal(err)
 	}
 	s := &stepper{}
