@@ -39,13 +39,13 @@ const (
 // NewPanels returns a matrix of k rows and n columns, to be written with Set. It takes its memory from allocate.
 func NewPanels(k, n int, f Format, rounded bool, allocate func(bytes int) []byte) *Panels {
 	p := &Panels{Rounded: rounded}
-	p.lay(k, n, f)
+	p.arrange(k, n, f)
 	p.Memory = allocate((n + p.b.width - 1) / p.b.width * p.b.step * p.numbers().Format.Size())
 	return p
 }
 
-// lay sets the size, the format and the form.
-func (p *Panels) lay(k, n int, f Format) {
+// arrange sets the size, the format and the form.
+func (p *Panels) arrange(k, n int, f Format) {
 	p.PanelLayout, p.Format, p.form, p.Memory, p.reserved = NewPanelLayout(k, n), f, inFloats, nil, false
 	rows, width := k, p.Width
 	switch {
@@ -89,7 +89,7 @@ func (p *Panels) Reserve(k, n int) {
 	if p.Rounded && usesPairs() {
 		f = BFloat16
 	}
-	p.lay(k, n, f)
+	p.arrange(k, n, f)
 	p.own = grow(p.own, p.b.count()*p.b.step)
 	p.b.data, p.Memory, p.reserved, p.reservedRounded = p.own, bytesOf(p.own), true, p.Rounded
 }
