@@ -7,7 +7,7 @@
 // A change shifts or inverts a comparison, swaps && and ||, + and −, or min and max, changes a number by 1, removes a
 // statement or a !, or makes a condition constant. An overlay replaces the file, so the working tree stays as it is.
 // tests.txt lists the tests of each package. Mutants that do not compile are not counted, nor are those that compute
-// the same, which equivalent.txt lists. An entry of either file that matches nothing is an error.
+// the same, which equivalent.txt lists. TestLists fails if an entry of either file matches nothing.
 package main
 
 import (
@@ -53,9 +53,6 @@ func run(packages []string, clean bool) error {
 	}
 	equivalent, err := parseEquivalent(equivalentList)
 	if err != nil {
-		return err
-	}
-	if err := errors.Join(checkEquivalent(equivalent), checkTests(testList)); err != nil {
 		return err
 	}
 	done, err := readReport(*report)
