@@ -5,12 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
+	"github.com/attn-go/attn/internal/app/chart"
+	"github.com/attn-go/attn/internal/app/figures"
 	"github.com/attn-go/attn/internal/app/film"
 	"github.com/attn-go/attn/internal/app/progress"
+	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/train"
+	"github.com/attn-go/attn/viz"
 )
 
 type trainCommand struct {
@@ -89,6 +95,116 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	}
 	if errors.Is(err, context.Canceled) {
 		return cmd.interrupted(ctx, c, s.Dir, "interrupted during evaluation; the model is saved, evaluate it with: ")
+	}
+	return err
+}
+
+// open returns a new run, or the one in the directory.
+func (cmd *trainCommand) open(c console) (s *train.Session, err error) {
+	o := train.Options{
+		Force: cmd.Force, Reserved: []string{reportFile, unfinishedFile},
+		Prepare: cmd.Prepare, Every: cmd.SaveEvery, Steps: cmd.Steps, Picture: chart.Picture,
+	}
+	if cmd.JSON {
+		o.JSON = c.out
+	}
+	dir := cmd.Out
+	if cmd.Resume {
+		s, err = train.Reopen(dir, func(stored train.Recipe) (train.Recipe, error) { return cmd.resumed(stored, dir) }, o)
+	} else {
+		var r train.Recipe
+		if r, err = cmd.fresh(); err == nil {
+			s, err = train.Create(dir, r, o)
+		}
+	}
+	if err != nil {
+		return nil, taken(err)
+	}
+	if n := s.LeftOut(); n > 0 {
+		fmt.Fprintf(c.err, "skipped pairs of more than %d tokens: %d\n", s.Recipe.Training.MaxLength, n)
+	}
+	if s.Replaces {
+		fmt.Fprintf(c.err, "%s contains an earlier run; the first checkpoint overwrites it\n", dir)
+	}
+	if done, _ := s.Trainer.Done(); done >= s.Recipe.Training.Epochs {
+		fmt.Fprintf(c.err, "all %d epochs are done; raise --epochs to train further\n", done)
+	}
+	return s, nil
+}
+
+// taken returns the usage error for files that a new run would overwrite.
+func taken(err error) error {
+	var o *train.OccupiedError
+	if !errors.As(err, &o) {
+		return err
+	}
+	switch o.File {
+	case reportFile, unfinishedFile:
+		return usage("--out %s contains the output of attn prune, want another directory", quoted(o.Dir))
+	case train.TrainingFile:
+		return usage("%s already contains a run; use --resume to continue it or --force to overwrite it", quoted(o.Dir))
+	case models.WeightsFile:
+		return usage("%s already contains a model; use --force to overwrite it", quoted(o.Dir))
+	}
+	return usage("%s already exists; use --force to overwrite it", quoted(filepath.Join(o.Dir, o.File)))
+}
+
+// show prints the evaluation of the model, and draws an example.
+func (cmd *trainCommand) show(ctx context.Context, c console, s *train.Session, m train.Metrics) error {
+	what := "unseen"
+	if !s.Data.Unseen {
+		what = "training" // too few pairs for a separate test set
+	}
+	fmt.Fprintf(c.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
+		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)
+	example := s.Data.Example()
+	fmt.Fprintf(c.err, "the model is in %s; %s\n", quoted(s.Dir), tryHint(s.Dir, example))
+	if cmd.JSON {
+		return nil
+	}
+	translations, err := s.Model.Translate(ctx, []string{example}, 1)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%s → %s\n", example, translations[0])
+	if err := drawAlignment(c.out, terminalOf(c.out, "auto", nil, false), s.Model, example, translations[0]); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.err, "rows are queries, the tokens written; columns are keys, the tokens read")
+	return nil
+}
+
+// interrupted returns the error of an interrupted run in a directory, whose progress is saved: the message, and the
+// command that resumes the run, or evaluates it if no epoch is left. It first draws the film of the steps so far. Drawing
+// takes seconds; a second interruption ends the program, so the command that draws the film later is printed before.
+func (cmd *trainCommand) interrupted(ctx context.Context, c console, dir, message string) error {
+	resume := "attn train --resume --out " + quoted(dir)
+	if cmd.Film == "" {
+		return interrupted{message + resume}
+	}
+	message += resume + " --film " + quoted(cmd.Film)
+	fmt.Fprintf(c.err, "drawing the film so far; Ctrl-C quits, and this command draws it later: %s\n", cmd.laterFilm(dir))
+	if err := cmd.drawFilm(context.WithoutCancel(ctx), c, dir); err != nil {
+		return interrupted{fmt.Sprintf("%s; the film is not drawn: %v", message, err)}
+	}
+	return interrupted{message}
+}
+
+// laterFilm returns the command that draws the film of a run.
+func (cmd *trainCommand) laterFilm(dir string) string {
+	return fmt.Sprintf("attn map --model %s --layer -1 --all --film %s", quoted(dir), quoted(cmd.Film))
+}
+
+// drawFilm writes the file of --film as laterFilm does: from the saved recording, whose weights are rounded.
+func (cmd *trainCommand) drawFilm(ctx context.Context, c console, dir string) error {
+	f, err := recording.Film(dir)
+	if err != nil {
+		return err
+	}
+	last := -1
+	file, err := film.File(ctx, cmd.Film, f, figures.Choice{Layer: &last, All: true}, "", viz.OnLight)
+	if err == nil {
+		_, err = c.writeFiles(file)
 	}
 	return err
 }

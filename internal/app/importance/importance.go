@@ -6,8 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/app/tasks"
+	"github.com/attn-go/attn/internal/exact"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 )
@@ -61,4 +64,92 @@ func score(ctx context.Context, p *probe.Probe, o Options) ([]reports.Scores, er
 		})
 	}
 	return Tabulate(layers, scores), err
+}
+
+// measure sets the measures of all heads to their means over n records. Sums are exact, so the order of the
+// records does not matter.
+func measure(
+	ctx context.Context, n int, record func(ctx context.Context, i int) (*heads.Record, error), layers []reports.Layer,
+	tell func(done, all int),
+) error {
+	type mean struct {
+		sum   exact.Sum
+		count int64
+	}
+	sums := map[string]map[string][]mean{} // by layer and measure, one per head
+	for i := range n {
+		tell(i, n)
+		record, err := record(ctx, i)
+		if err != nil {
+			return err
+		}
+		for layer, list := range measures(record) {
+			if sums[layer] == nil {
+				sums[layer] = map[string][]mean{}
+			}
+			for name, values := range list {
+				if sums[layer][name] == nil {
+					sums[layer][name] = make([]mean, len(values))
+				}
+				for h, v := range values {
+					if m := &sums[layer][name][h]; !math.IsNaN(float64(v)) {
+						m.sum.Add(float64(v))
+						m.count++
+					}
+				}
+			}
+		}
+	}
+	tell(n, n)
+	for i := range layers {
+		l := &layers[i]
+		l.Measures = map[string][]reports.Number{}
+		for name, list := range sums[l.Name] {
+			for h := range list {
+				l.Measures[name] = append(l.Measures[name], reports.Number(list[h].sum.Mean(list[h].count)))
+			}
+		}
+	}
+	return nil
+}
+
+// Layers describes the attention layers of a model with all heads kept.
+func Layers(layers []*attn.MultiHead) []reports.Layer {
+	var list []reports.Layer
+	for _, l := range layers {
+		name := l.Config().Name
+		kind, index := heads.Place(name)
+		layer := reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}
+		for h := range layer.Heads {
+			layer.Kept = append(layer.Kept, h)
+		}
+		list = append(list, layer)
+	}
+	return list
+}
+
+// Tabulate returns scores by layer and head, with their rank correlations.
+func Tabulate(layers []*attn.MultiHead, scores []prune.Scores) []reports.Scores {
+	var reference []float64
+	for _, s := range scores {
+		if s.Method == prune.LeaveOneOut {
+			reference = s.Flat(layers)
+		}
+	}
+	var list []reports.Scores
+	for _, s := range scores {
+		row := reports.Scores{Method: s.Method.String(), Passes: s.Passes, Seconds: s.Time.Seconds(), Rank: reports.NaN}
+		for _, l := range layers {
+			values := []reports.Number{}
+			for _, v := range s.Values[l.Config().Name] {
+				values = append(values, reports.Number(v))
+			}
+			row.Values = append(row.Values, values)
+		}
+		if reference != nil {
+			row.Rank = reports.Number(prune.Spearman(s.Flat(layers), reference))
+		}
+		list = append(list, row)
+	}
+	return list
 }

@@ -2,22 +2,106 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"html"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/bench/history"
 )
 
-// This file draws the chart of README: for each row of a table, the time of the other libraries relative to attn, on
-// a logarithmic axis. It shows every row, including those in which attn is slower.
+// results is the file that is rendered from the history; the other constant is its beginning.
+const (
+	results = "bench/RESULTS.md"
+	preface = `# Results
 
-// picture is the file of the chart. pictured returns its table and the record with it: the AVX-512 table of an Intel
-// processor, because most servers have AVX-512, and oneMKL, for products in PyTorch, uses it on Intel only.
+` + "`go run ./bench/compare --render`" + ` writes this file from [history](history): the newest tables of each machine.
+[README.md](README.md) tells how it is measured, and what was tried.
+`
+)
+
+// renderResults returns the newest table of each title and kind of machine in Markdown.
+func renderResults(records []*history.Record) []byte {
+	type part struct{ kind, title, text string }
+	var parts []part
+	for _, r := range records {
+		for _, t := range r.Tables {
+			if !slices.ContainsFunc(parts, func(p part) bool { return p.kind == r.Kind() && p.title == t.Title }) {
+				text := fmt.Sprintf("\n## %s on %s\n\n%s", t.Title, r.Hardware(), r.Markdown(t))
+				parts = append(parts, part{r.Kind(), t.Title, text})
+			}
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.kind, b.kind) })
+	text := bytes.NewBufferString(preface)
+	for _, p := range parts {
+		text.WriteString(p.text)
+	}
+	return text.Bytes()
+}
+
+// render writes the file.
+func render(dir string, messages io.Writer) error {
+	records, err := history.Read(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(messages, "compare: writing", results, "and", picture)
+	if err := os.WriteFile(filepath.FromSlash(results), renderResults(records), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.FromSlash(picture), chart(pictured(records)), 0o644)
+}
+
+// errSlower says that a ratio has fallen.
+var errSlower = errors.New("slower than before, compared with other libraries")
+
+// gate compares a table of a record with the newest table with the same title, kind of machine and number of threads.
+// It reports each ratio that is more than percent lower.
+func gate(records []*history.Record, r *history.Record, t *history.Table, percent float64, messages io.Writer) error {
+	i := slices.IndexFunc(records, func(old *history.Record) bool {
+		was := old.Find(t.Title)
+		return was != nil && old.Kind() == r.Kind() && was.Threads == t.Threads && was.Rows != nil
+	})
+	if i < 0 {
+		return fmt.Errorf("no measurement of %s on %s with %d threads to compare with; --save makes one",
+			t.Title, r.Kind(), t.Threads)
+	}
+	was, fallen := records[i].Find(t.Title), 0
+	for _, now := range t.Rows {
+		at := slices.IndexFunc(was.Rows, func(old history.Row) bool { return old.Work == now.Work })
+		if at < 0 {
+			continue
+		}
+		for p, peer := range t.Peers {
+			q := slices.IndexFunc(was.Peers, func(v history.Version) bool { return v.Name == peer.Name })
+			if q < 0 || now.Peers[p].Ratio == 0 {
+				continue
+			}
+			if ratio, old := now.Peers[p].Ratio, was.Rows[at].Peers[q].Ratio; ratio < old*(1-percent/100) {
+				fallen++
+				fmt.Fprintf(messages, "%s: %.2f× %s, %.2f× on %s\n", now.Work, ratio, peer.Name, old, records[i].Date)
+			}
+		}
+	}
+	if fallen > 0 {
+		return errSlower
+	}
+	return nil
+}
+
+// picture is the chart of README: for each row of a table, the time of the other libraries relative to attn, on a
+// logarithmic axis. It shows every row, including those in which attn is slower.
 const picture = "docs/performance.svg"
 
+// pictured returns the table of the chart and the record with it: the AVX-512 table of an Intel processor, because most
+// servers have AVX-512, and oneMKL, for products in PyTorch, uses it on Intel only.
 func pictured(records []*history.Record) (*history.Record, *history.Table) {
 	for _, r := range records {
 		if t := r.Find("Operations"); t != nil && r.Kernels == "avx512" && strings.Contains(r.CPU, "Intel") {
