@@ -44,15 +44,15 @@ def matches(expression, chars):
 
 
 def properties():
-    """Tables of categories, of scripts, and of characters of \\w that no category explains."""
+    """Tables of categories, of scripts, of characters of [\\w] that no category explains, and of \\w outside of brackets."""
     every = "".join(CHARS)
     assigned = "".join(sorted(set(every) - matches(r"[\p{Cn}\p{Co}]", every)))
     categories = {c: matches(r"\p{%s}" % c, every if c == "Co" else assigned) for c in CATEGORIES}
     scripts = {s: matches(r"\p{%s}" % s, assigned) for s in SCRIPTS}
     explained = set().union(*(categories[c] for c in "Lu Ll Lt Lm Lo Mn Mc Me Nd Pc".split()))
-    words = matches(r"\w", assigned)
-    assert explained < words
-    return categories, scripts, words - explained
+    words, inside = matches(r"\w", assigned), matches(r"[\w]", assigned)
+    assert explained < inside < words
+    return categories, scripts, inside - explained, words - inside
 
 
 def tables(sets):
@@ -124,13 +124,14 @@ def source():
         **{"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False, **on}
     )
     decomposed = {c for c in CHARS if normalizers.NFD().normalize_str(c) != c}
-    categories, scripts, others = properties()
+    categories, scripts, others, outside = properties()
     parts = [
         constant("categories", "are the general categories in regular expressions.", tables(categories)),
         constant("scripts", "are the scripts in regular expressions.", tables(scripts)),
         constant(
-            "otherWords", "are the characters of \\w in regular expressions except \\p{L}, \\p{M}, \\p{Nd} and \\p{Pc}.", ranges(others)
+            "otherWords", "are the characters of [\\w] in regular expressions except \\p{L}, \\p{M}, \\p{Nd} and \\p{Pc}.", ranges(others)
         ),
+        constant("outsideWords", "are the characters of \\w in regular expressions that [\\w] lacks.", ranges(outside)),
         constant("spaces", "are white space, everywhere.", ranges(removed(normalizers.Strip()))),
         constant(
             "numerics",
@@ -176,4 +177,5 @@ def main():
     OUT.write_text(text)
 
 
-main()
+if __name__ == "__main__":  # tokenizer_classes.py takes the characters
+    main()

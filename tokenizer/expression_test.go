@@ -1,43 +1,80 @@
 package tokenizer
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	charclass "regexp/syntax"
 	"strings"
 	"testing"
 	"unicode"
-	"unicode/utf8"
 )
 
-// Properties have the same numbers of characters as in version 0.23.3 of the library, which uses Unicode
-// 16.0, with any release of Go.
-func TestProperties(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow: every character in every class")
+// Classes have the same characters as in version 0.23.3 of the library, in brackets and outside, with any release of Go:
+// testdata/tokenizer_classes.py has tried every character.
+func TestClasses(t *testing.T) {
+	data, err := os.ReadFile("../testdata/tokenizer/classes.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-	var b strings.Builder
-	for r := range rune(unicode.MaxRune + 1) {
-		if utf8.ValidRune(r) {
-			b.WriteRune(r)
-		}
+	var all map[string][2]any // the number of characters, and the hash of their ranges
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
 	}
-	for expr, want := range map[string]int{
-		`\p{L}`: 141028, `\p{Lo}`: 136477, `\p{S}`: 8514, `\p{M}`: 2501, `\p{N}`: 1911,
-		`\p{Nd}`: 760, `\p{P}`: 855, `\p{Z}`: 19,
-		`\p{Han}`: 99030, `\p{Greek}`: 518, `\p{Latin}`: 1487, `\p{Common}`: 9053, `\w`: 144671, `\p{Cn}`: 819533,
-		`\P{Cn}`: 1112064 - 819533, `\W`: 1112064 - 144671, `[^\W]`: 144671, `\p{lower-case letter}`: 2258,
-	} {
-		p, err := readExpression(expr)
+	if len(all) < 400 {
+		t.Errorf("%d expressions, want more than 400", len(all))
+	}
+	for expr, want := range all {
+		translated, err := translate(expr)
 		if err != nil {
 			t.Errorf("%s: %v", expr, err)
 			continue
 		}
-		chars := 0
-		for _, at := range p.(expression).FindAllStringIndex(b.String(), -1) {
-			chars += utf8.RuneCountInString(b.String()[at[0]:at[1]])
-		}
-		if chars != want {
-			t.Errorf("%s has %d characters, want %d", expr, chars, want)
+		chars, n := charactersOf(t, translated)
+		hash := fmt.Sprintf("%x", sha256.Sum256([]byte(chars)))[:16]
+		if float64(n) != want[0] || hash != want[1] {
+			t.Errorf("%s has %d characters with hash %s, want %v", expr, n, hash, want)
 		}
 	}
+}
+
+// charactersOf returns the ranges of the characters that an expression of package regexp matches, without surrogates,
+// and the number of these characters.
+func charactersOf(t *testing.T, expr string) (list string, n int) {
+	t.Helper()
+	re, err := charclass.Parse(expr, charclass.Perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var class []rune
+	switch re.Op {
+	case charclass.OpCharClass, charclass.OpNoMatch:
+		class = re.Rune
+	case charclass.OpLiteral:
+		class = []rune{re.Rune[0], re.Rune[0]}
+	case charclass.OpAnyChar:
+		class = []rune{0, unicode.MaxRune}
+	case charclass.OpAnyCharNotNL:
+		class = []rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune}
+	default:
+		t.Fatalf("%q is no class", expr)
+	}
+	var ranges []string
+	add := func(first, last rune) {
+		if first == last {
+			ranges = append(ranges, fmt.Sprintf("%x", first))
+		} else if first < last {
+			ranges = append(ranges, fmt.Sprintf("%x-%x", first, last))
+		}
+		n += max(0, int(last-first)+1)
+	}
+	for i := 0; i < len(class); i += 2 {
+		first, last := class[i], class[i+1]
+		add(first, min(last, 0xd7ff))
+		add(max(first, 0xe000), last)
+	}
+	return strings.Join(ranges, " "), n
 }
 
 // The matches of an expression become "_", as with the library's normalizer Replace.
@@ -55,6 +92,9 @@ func TestEscapes(t *testing.T) {
 		{`\w`, "aé_1²ⅷ‿a\u0301\u200dⒶ", "_________\u200d_"},
 		{`\W`, "a -é", "a__é"},
 		{`[^\W]`, "a -é", "_ -_"},
+		{`[\w]`, "a¹²³¼½¾ⅷ", "_¹²³¼½¾_"},
+		{`[^\w\s]+`, "a.-²# ½", "a_ _"},
+		{`\p{lower-case letter}`, "aA", "_A"},
 		{`[\W\d]`, "a1 -", "a___"},
 		{`[^\s\W]`, "a1 -", "__ -"},
 		{`[\S]`, "a b", "_ _"},

@@ -50,8 +50,9 @@ func propertyName(name string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(name))
 }
 
-// escapedClass returns the ranges of \s, \d or \w.
-func escapedClass(c byte) string {
+// escapedClass returns the ranges of \s, \d or \w. Oniguruma looks \w up in a table of Latin-1 outside of brackets, and
+// there the superior digits and the fractions are letters of words; in brackets it uses ranges without them.
+func escapedClass(c byte, inside bool) string {
 	p := properties()
 	switch c {
 	case 's':
@@ -59,7 +60,11 @@ func escapedClass(c byte) string {
 	case 'd':
 		return p["nd"]
 	}
-	return strings.Join([]string{p["l"], p["m"], p["nd"], p["pc"], otherWords}, " ")
+	all := []string{p["l"], p["m"], p["nd"], p["pc"], otherWords}
+	if !inside {
+		all = append(all, outsideWords)
+	}
+	return strings.Join(all, " ")
 }
 
 // syntax has the expressions of a translator, compiled when they are first used. Variables with initializers would
@@ -191,7 +196,7 @@ func (t *translator) escape(inside bool) {
 	}
 	switch {
 	case m[1] != "":
-		t.class(escapedClass(m[1][0]|0x20), m[1] < "a", inside)
+		t.class(escapedClass(m[1][0]|0x20, inside), m[1] < "a", inside)
 	case m[2] != "":
 		ranges, ok := properties()[propertyName(m[3])]
 		if !ok {

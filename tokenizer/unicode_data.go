@@ -380,9 +380,12 @@ const scripts = "Adlam: 1e900-1e94b 1e950-1e959 1e95e-1e95f ; Ahom: 11700-1171a 
 	"118a0-118f2 118ff ; Yezidi: 10e80-10ea9 10eab-10ead 10eb0-10eb1 ; Yi: a000-a48c a490-a4c6 ; " +
 	"Zanabazar_Square: 11a00-11a47"
 
-// otherWords are the characters of \w in regular expressions except \p{L}, \p{M}, \p{Nd} and \p{Pc}.
-const otherWords = "b2-b3 b9 bc-be 16ee-16f0 2160-2182 2185-2188 24b6-24e9 3007 3021-3029 3038-303a a6e6-a6ef " +
-	"10140-10174 10341 1034a 103d1-103d5 12400-1246e 1f130-1f149 1f150-1f169 1f170-1f189"
+// otherWords are the characters of [\w] in regular expressions except \p{L}, \p{M}, \p{Nd} and \p{Pc}.
+const otherWords = "16ee-16f0 2160-2182 2185-2188 24b6-24e9 3007 3021-3029 3038-303a a6e6-a6ef 10140-10174 10341 1034a " +
+	"103d1-103d5 12400-1246e 1f130-1f149 1f150-1f169 1f170-1f189"
+
+// outsideWords are the characters of \w in regular expressions that [\w] lacks.
+const outsideWords = "b2-b3 b9 bc-be"
 
 // spaces are white space, everywhere.
 const spaces = "9-d 20 85 a0 1680 2000-200a 2028-2029 202f 205f 3000"
