@@ -97,12 +97,21 @@ func (t *Tokenizer) readTexts(readings []reading, cut *truncation, most int) err
 		text := newPiece(s.text[:s.read])
 		text.open = s.read < len(s.text)
 		var err error
-		if s.tokens, err = t.cutText(text, l); err != nil && !(text.open && errors.Is(err, errGrowth)) {
+		if s.tokens, err = t.cutText(text, l, cut.enough(readings, most)); err != nil && !(text.open && errors.Is(err, errGrowth)) {
 			return err
 		}
 		i = -1 // what the other text needs may depend on this one
 	}
 	return nil
+}
+
+// enough returns the number of tokens of a text after which truncation does not depend on further ones.
+func (t *truncation) enough(readings []reading, most int) int {
+	odd := len(readings) == 2 && t != nil && t.Strategy == LongestFirst && most%2 == 1 // the longer text gets one more
+	if t == nil || t.overflow || t.Direction == "Left" || odd {
+		return math.MaxInt
+	}
+	return most + 1
 }
 
 // literalsOf returns the user's ranges of a text with its markers, or nil.

@@ -20,7 +20,12 @@ type piece struct {
 	// open says that the text continues after the piece with characters that are not known. What a component
 	// returns for an open piece is a prefix of what it returns for every text that begins with the piece.
 	open bool
+	// need is the number of tokens of the text after which further ones are not used, or 0.
+	need int
 }
+
+// enough reports whether no tokens of the piece are used behind those of the text so far.
+func (p *piece) enough(out []token) bool { return p.need > 0 && len(out) >= p.need }
 
 const none = -1
 
@@ -184,22 +189,32 @@ func (p *piece) transform(changes []change) {
 
 // rewrite replaces each character by another one, or drop, and some text. All of it gets the range of the character.
 func (p *piece) rewrite(f func(rune) (rune, string)) {
-	differs := func(r rune) bool {
-		to, more := f(r)
-		return to != r || more != ""
-	}
-	if !strings.ContainsFunc(p.s, differs) {
-		return
-	}
-	changes := make([]change, 0, len(p.s))
+	differs, same, size := false, true, 0 // same: no byte moves
 	for _, r := range p.s {
 		to, more := f(r)
-		changes = append(changes, change{to, 0})
-		for _, r := range more {
-			changes = append(changes, change{r, 1})
-		}
+		differs = differs || to != r || more != ""
+		n := max(utf8.RuneLen(to), 0) + len(more)
+		same = same && more == "" && n == utf8.RuneLen(r)
+		size += n
 	}
-	p.transform(changes)
+	if !differs {
+		return
+	}
+	var b strings.Builder
+	b.Grow(size)
+	at := make([]span, 0, size)
+	for i, r := range p.s {
+		start := b.Len()
+		to, more := f(r)
+		if to != drop {
+			b.WriteRune(to)
+		}
+		b.WriteString(more)
+		at = appendTimes(at, p.align(i), b.Len()-start)
+	}
+	if p.s = b.String(); !same {
+		p.at = at
+	}
 }
 
 // prepend adds a text before the piece. The text gets the range of the first character.

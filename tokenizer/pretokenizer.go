@@ -10,9 +10,12 @@ import (
 )
 
 // A preTokenizer splits a normalized text into words for the model.
+//
+// Words are passed on one by one, because a text may have millions of them where only its first tokens are wanted.
 type preTokenizer interface {
-	// preTokenize appends the parts of a piece. The caller drops empty parts.
-	preTokenize(out []piece, p piece) []piece
+	// preTokenize calls yield with the parts of a piece, some of which may be empty, until yield returns false. It
+	// returns whether yield always returned true.
+	preTokenize(p piece, yield func(piece) bool) bool
 }
 
 // preTokenizerStage reads the pre-tokenizer of a tokenizer.json.
@@ -58,31 +61,19 @@ var (
 // preTokenizers run one after the other.
 type preTokenizers []preTokenizer
 
-func (all preTokenizers) preTokenize(out []piece, p piece) []piece {
-	parts := []piece{p}
-	for i, t := range all {
-		var next []piece
-		if i == len(all)-1 {
-			next = out
-		} else {
-			next = make([]piece, 0, 2*len(parts))
-		}
-		done, size := len(next), 0
-		for _, part := range parts {
-			if part.s != "" {
-				next = t.preTokenize(next, part)
+func (all preTokenizers) preTokenize(p piece, yield func(piece) bool) bool {
+	for _, t := range slices.Backward(all) {
+		size, then := 0, yield
+		yield = func(part piece) bool {
+			if part.s == "" {
+				return true
 			}
+			size += len(part.s) // each may add a few bytes to every part that it gets, and the next one again
+			checkGrowth(len(p.s), size)
+			return t.preTokenize(part, then)
 		}
-		for _, part := range next[done:] {
-			size += len(part.s)
-		}
-		checkGrowth(len(p.s), size)
-		parts = next
 	}
-	if len(all) == 0 {
-		return append(out, p)
-	}
-	return parts
+	return yield(p)
 }
 
 // byteLevel writes bytes as characters, optionally after splitting like GPT-2. As a post-processor it
@@ -93,21 +84,19 @@ type byteLevel struct {
 	Words       bool `json:"use_regex,omitempty"`
 }
 
-func (b byteLevel) preTokenize(out []piece, p piece) []piece {
+func (b byteLevel) preTokenize(p piece, yield func(piece) bool) bool {
 	p.plain()
 	if b.PrefixSpace && !strings.HasPrefix(p.s, " ") {
 		p.prepend(" ")
 	}
-	first := len(out)
+	inBytes := func(part piece) bool {
+		part.byteLevel = true
+		return yield(part)
+	}
 	if b.Words {
-		out = splitter{At: place{gpt2}}.preTokenize(out, p)
-	} else {
-		out = append(out, p)
+		return splitter{At: place{gpt2}}.preTokenize(p, inBytes)
 	}
-	for i := range out[first:] {
-		out[first+i].byteLevel = true
-	}
-	return out
+	return inBytes(p)
 }
 
 // metaspace replaces spaces by the visible character ▁, adds one at the beginning, and splits before each.
@@ -142,14 +131,14 @@ func (s metaspaceSettings) finish() (*metaspace, error) {
 	return m, nil
 }
 
-func (m *metaspace) preTokenize(out []piece, p piece) []piece {
+func (m *metaspace) preTokenize(p piece, yield func(piece) bool) bool {
 	p.plain()
 	p.replace(literal(" "), m.mark)
 	if !strings.HasPrefix(p.s, m.mark) && (m.prepend == "always" || m.prepend == "first" && p.base == 0) {
 		p.prepend(m.mark)
 	}
 	if !m.split {
-		return append(out, p)
+		return yield(p)
 	}
-	return splitter{At: place{literal(m.mark)}, Keep: withNext}.preTokenize(out, p)
+	return splitter{At: place{literal(m.mark)}, Keep: withNext}.preTokenize(p, yield)
 }

@@ -111,7 +111,8 @@ type pieceUnigrams struct {
 
 func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 	l := lattice[float32]{
-		scores: make([]float32, len(m.tokens)), unknown: m.unknown, price: math.MaxFloat32, most: 100000,
+		scores: make([]float32, len(m.tokens)), unknown: m.unknown, price: math.MaxFloat32,
+		longest: utf8.UTFMax, most: 100000,
 	}
 	found := map[string]int{}
 	for id, p := range m.pieces {
@@ -124,6 +125,7 @@ func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 		}
 		if m.inText(id) && p.kind != unusedPiece {
 			found[p.text] = id
+			l.longest = max(l.longest, len(p.text))
 		}
 	}
 	l.price -= 10
@@ -132,11 +134,16 @@ func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 }
 
 func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
-	path, err := u.path(p.s, nil, false, p.open)
-	first, start := len(out), 0
-	for _, t := range path {
-		out = u.appendPart(out, first, p.s, start, int(t.at), int(t.id))
-		start = int(t.at)
+	steps, end, err := u.path(p.s, nil, p.open)
+	first := len(out)
+	for start := 0; start < end && !p.enough(out); {
+		to, id := start-int(steps[start]), int32(u.pieceModel.unknown)
+		if to < start {
+			to = start + int(steps[start])
+			_, id = u.trie.longest(root, p.s[start:to])
+		}
+		out = u.appendPart(out, first, p.s, start, to, int(id))
+		start = to
 	}
 	return u.certain(out, first, p), err
 }
@@ -170,15 +177,37 @@ func (j *pieceJoins) part(text string) (int, bool) {
 // whole is the id of a symbol that is a user-defined piece, which is not merged.
 const whole = -2
 
+// joined is the number of bytes that pieceJoins merges at a time, if the tokens of a beginning do not depend on the rest.
+const joined = 1 << 14
+
 func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
-	text := p.s
-	end := len(text) // an open piece is known as far as a piece from there on can be longer than the text
-	if p.open {
-		if end -= j.longest; j.hasUnused { // how an unused piece is split depends on the whole text
-			return out, nil
+	first, done := len(out), 0
+	var list symbols
+	for n := joined; n < len(p.s)-done && !j.hasUnused && !p.enough(out); {
+		size := 0 // of the beginning that no merge joins with the rest
+		n = beginning(p.s[done:], n)
+		if out, size = j.join(out, first, &list, p.s, done, done+n, true); size == 0 {
+			n *= 4
 		}
+		done += size
 	}
-	var s symbols
+	if !p.open || !j.hasUnused { // how an unused piece is split depends on the whole text
+		out, _ = j.join(out, first, &list, p.s, done, len(p.s), p.open)
+	}
+	return j.certain(out, first, p), nil
+}
+
+// join appends the tokens of s[from:to], and returns their length. If open, they are those that do not depend on what
+// follows.
+func (j *pieceJoins) join(
+	out []token, first int, list *symbols, s string, from, to int, open bool,
+) ([]token, int) {
+	text := s[from:to]
+	end := len(text) // an open text is known as far as a piece from there on can be longer than the text
+	if open {
+		end -= j.longest
+	}
+	list.list, list.ahead = list.list[:0], nil
 	for at := 0; at < end; {
 		n, _ := j.user.longest(root, text[at:])
 		id := int32(whole)
@@ -186,11 +215,11 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 			_, n = utf8.DecodeRuneInString(text[at:])
 			id = int32(j.unknown) // looked up at the end
 		}
-		s.add(id, int32(n))
+		list.add(id, int32(n))
 		at += n
 	}
-	if p.open {
-		s.ahead = func(last *symbol) (lowest int32, ok bool) {
+	if open {
+		list.ahead = func(last *symbol) (lowest int32, ok bool) {
 			for n := int(last.len) + 1; n <= j.longest && last.id != whole; n++ {
 				if id, isPiece := j.part(text[last.at : int(last.at)+n]); isPiece && (!ok || j.ranks[id] < lowest) {
 					lowest, ok = j.ranks[id], true
@@ -200,7 +229,7 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 		}
 	}
 	taken := map[string]int32{} // for each unused piece, the length of its left part
-	s.joinAll(func(a, b *symbol, again bool) (merge, bool) {
+	list.joinAll(func(a, b *symbol, again bool) (merge, bool) {
 		if a.id == whole || b.id == whole {
 			return merge{}, false
 		}
@@ -214,11 +243,13 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 		}
 		return merge{j.ranks[id], int32(id)}, true
 	})
-	first := len(out)
-	for _, part := range s.list {
-		out = j.appendUsed(out, first, text, int(part.at), int(part.at+part.len), taken, 0)
+	size := 0
+	for _, part := range list.list {
+		start := from + int(part.at)
+		out = j.appendUsed(out, first, s, start, start+int(part.len), taken, 0)
+		size = int(part.at + part.len)
 	}
-	return j.certain(out, first, p), nil
+	return out, size
 }
 
 // appendUsed appends a part of a text. Unused pieces are split again into the parts they were merged from. An unused

@@ -149,11 +149,11 @@ type splitter struct {
 	Invert bool `json:"invert"`
 }
 
-func (sp splitter) preTokenize(out []piece, p piece) []piece {
+func (sp splitter) preTokenize(p piece, yield func(piece) bool) bool {
 	p.plain()
-	j := joiner{splitter: sp, piece: &p, out: out}
+	j := joiner{splitter: sp, piece: &p, yield: yield}
 	read := 0
-	for whole := true; whole; {
+	for whole := true; whole && !j.stopped; {
 		var start, end int
 		start, end, whole = p.match(sp.At.pattern, read)
 		if read < start {
@@ -164,19 +164,16 @@ func (sp splitter) preTokenize(out []piece, p piece) []piece {
 		}
 		read = end
 	}
-	grows := p.open && j.open
-	j.flush()
-	if grows {
-		j.out[len(j.out)-1].open = true
-	}
-	return j.out
+	j.flush(p.open)
+	return !j.stopped
 }
 
 // joiner builds pieces from matches and the text between them.
 type joiner struct {
 	splitter
 	piece      *piece
-	out        []piece
+	yield      func(piece) bool
+	stopped    bool // yield has returned false
 	start, end int  // an open piece, which may still grow
 	open       bool // there is an open piece
 	match      bool // the open piece ends in a match
@@ -187,7 +184,7 @@ func (j *joiner) add(start, end int, match bool) {
 		j.end, j.match = end, match
 		return
 	}
-	j.flush()
+	j.flush(false)
 	if match && j.Keep == removed {
 		return
 	}
@@ -207,9 +204,12 @@ func (j *joiner) grows(match bool) bool {
 	return false
 }
 
-func (j *joiner) flush() {
-	if j.open {
-		j.out = append(j.out, j.piece.slice(j.start, j.end))
+// flush yields the open piece, if any. grows says that the text after it is not known.
+func (j *joiner) flush(grows bool) {
+	if j.open && !j.stopped {
+		part := j.piece.slice(j.start, j.end)
+		part.open = grows
+		j.stopped = !j.yield(part)
 		j.open = false
 	}
 }

@@ -44,7 +44,8 @@ type Options struct {
 	// settings of truncation are those of the file.
 	//
 	// A text is read until its first tokens are known, so time and memory do not depend on the length of the
-	// rest, and errors in the rest are not reported. More than the limit is read where tokens depend on it:
+	// rest, and errors in the rest are not reported. More than the limit is read where tokens depend on it, with at
+	// most some 100 bytes of memory for each byte, and without making the tokens after the limit:
 	//   - to the end of a word, if the model is WordPiece or WordLevel, and of a run of unknown characters,
 	//     of removed characters or of marks, or of a word that an expression without its own scanner matches;
 	//   - all of a text with Overflow, with truncation at the left, with unused pieces in a BPE model of
@@ -268,61 +269,74 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return &cut, nil
 }
 
-// mostReserved is the maximum number of words or tokens for which memory is reserved: a long text may have none.
-const mostReserved = 1 << 14
-
-// words normalizes a text and splits it into words. The ranges of l are the user's; l may be nil.
-func (t *Tokenizer) words(text piece, l *literals) (words []piece, err error) {
+// words normalizes a text, splits it, and calls yield with its words until yield returns false. The ranges of l are the
+// user's; l may be nil.
+func (t *Tokenizer) words(text piece, l *literals, yield func(piece) bool) (err error) {
 	defer catchGrowth(&err)
-	pieces := t.added.split(text, t.normalizer, l)
-	if t.preTokenizer == nil {
-		return pieces, nil
-	}
-	words = make([]piece, 0, min(len(text.s)/4, mostReserved)+len(pieces))
 	size, normal := 0, 0 // of the words, and of the pieces that they are from
-	for _, p := range pieces {
-		if p.token != none {
-			words = append(words, p)
-			continue
-		}
-		done := len(words)
-		words = t.preTokenizer.preTokenize(words, p)
-		for _, w := range words[done:] {
-			size += len(w.s)
-		}
-		normal += len(p.s)
+	word := func(p piece) bool {
+		size += len(p.s)
 		checkGrowth(normal, size)
+		return p.s == "" || yield(p)
 	}
-	return words, nil
+	for _, p := range t.added.split(text, t.normalizer, l) {
+		normal += len(p.s)
+		if p.token != none || t.preTokenizer == nil {
+			if !word(p) {
+				break
+			}
+		} else if !t.preTokenizer.preTokenize(p, word) {
+			break
+		}
+	}
+	return nil
 }
 
-// cutText returns the tokens of one text, without the special tokens around it.
-func (t *Tokenizer) cutText(text piece, l *literals) (_ []token, err error) {
-	defer catchGrowth(&err)
-	pieces, err := t.words(text, l)
-	if err != nil {
-		return nil, err
-	}
-	tokens := make([]token, 0, min(len(text.s)/6, mostReserved)+len(pieces))
+// mostReserved is the maximum number of tokens for which memory is reserved: a long text may have none.
+const mostReserved = 1 << 14
+
+// cutText returns the tokens of one text, without the special tokens around it. It returns all of them, or those up to
+// the end of a word if these are at least need.
+func (t *Tokenizer) cutText(text piece, l *literals, need int) (tokens []token, err error) {
+	tokens = make([]token, 0, min(len(text.s)/6, mostReserved, need)+1)
 	word := 0
-	for i := range pieces {
-		p := &pieces[i]
-		if p.s == "" {
-			continue
-		}
+	stopped := t.words(text, l, func(p piece) bool {
 		done := len(tokens)
 		if p.token != none {
 			tokens = append(tokens, token{id: p.token, text: p.s, at: Span{0, len(p.s)}})
-		} else if tokens, err = t.tokenize(tokens, p, l); err != nil {
-			return nil, err
+		} else if tokens, err = t.tokenizeFirst(tokens, &p, l, need); err != nil {
+			return false
 		}
 		for j := range tokens[done:] {
 			tok := &tokens[done+j]
 			tok.at, tok.word = p.offsets(tok.at.Start, tok.at.End), word
 		}
 		word++
+		return len(tokens) < need
+	})
+	if err = cmp.Or(stopped, err); err != nil {
+		return nil, err
 	}
 	return tokens, nil
+}
+
+// tokenizeFirst appends the tokens of a word. If there are need tokens before the end of a long word, it replaces the
+// word by its beginning: a run of 10 MB would take a gigabyte, and most of it for tokens that truncation removes.
+func (t *Tokenizer) tokenizeFirst(out []token, p *piece, l *literals, need int) ([]token, error) {
+	if l == nil { // of a text with ranges of a user, more may be cut
+		p.need = need
+	}
+	for n := firstBytes * (min(need-len(out), len(p.s)) + 32); n < len(p.s)/2; n *= 4 {
+		first, done := *p, len(out)
+		first.cut(beginning(p.s, n))
+		first.open = true
+		if out, err := t.tokenize(out, &first, l); err != nil || len(out) >= need {
+			*p = first
+			return out, err
+		}
+		out = out[:done]
+	}
+	return t.tokenize(out, p, l)
 }
 
 // Unknown returns the parts of a text that Encode replaces by the unknown token, such as [UNK], each once, without the space

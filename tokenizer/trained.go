@@ -300,19 +300,17 @@ func (w wordCutter) body(table *classTable, s string, from int) int {
 //
 // Errors: a text that becomes too long when it is normalized; a text of 2 GiB or more.
 func (t *Tokenizer) Words(text string) ([]string, error) {
-	var pieces []piece
+	var words []string
 	err := checkLength(text)
 	if err == nil {
-		pieces, err = t.words(newPiece(text), nil)
+		err = t.words(newPiece(text), nil, func(p piece) bool {
+			p.plain()
+			words = append(words, p.s)
+			return true
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	var words []string
-	for _, p := range pieces {
-		if p.plain(); p.s != "" {
-			words = append(words, p.s)
-		}
 	}
 	return words, nil
 }

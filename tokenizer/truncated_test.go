@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -92,7 +93,7 @@ func drawText(rng *rand.Rand, n int) string {
 // checkBeginnings returns an error if the tokens of a beginning of a text, whose rest is not known, are not the first
 // tokens of the text.
 func checkBeginnings(tok *Tokenizer, text string, l *literals) error {
-	whole, err := tok.cutText(newPiece(text), l)
+	whole, err := tok.cutText(newPiece(text), l, math.MaxInt)
 	if err != nil {
 		return nil // the error may be in the rest
 	}
@@ -103,7 +104,7 @@ func checkBeginnings(tok *Tokenizer, text string, l *literals) error {
 		if err := checkStages(tok, p, text, l); err != nil && !errors.Is(err, errGrowth) {
 			return err
 		}
-		got, err := tok.cutText(p, l)
+		got, err := tok.cutText(p, l, math.MaxInt)
 		if errors.Is(err, errGrowth) {
 			continue
 		}
@@ -127,10 +128,15 @@ func checkStages(tok *Tokenizer, p piece, text string, l *literals) (err error) 
 			return fmt.Errorf("the first %d bytes of %q are normalized to %q, but the text to %q", len(p.s), text, got.s, want.s)
 		}
 	}
-	got, err := tok.words(p, l)
-	want, err2 := tok.words(newPiece(text), l)
-	empty := func(p piece) bool { return p.s == "" }
-	got, want = slices.DeleteFunc(got, empty), slices.DeleteFunc(want, empty)
+	words := func(text piece) (all []piece, err error) {
+		err = tok.words(text, l, func(p piece) bool {
+			all = append(all, p)
+			return true
+		})
+		return all, err
+	}
+	got, err := words(p)
+	want, err2 := words(newPiece(text))
 	for i := range got {
 		if err != nil || err2 != nil {
 			break
@@ -265,15 +271,21 @@ func checkTruncated(t *testing.T, tok *Tokenizer, o Options, texts ...string) {
 	}
 }
 
+// runs are parts of which a long text may consist.
+var runs = map[string]string{
+	"words": "The quick brown fox doesn't jump over the lazy dog; ", "word": "a", "letters": "ab", "spaces": " ", "signs": ".",
+	"digits": "1", "ideographs": "字", "marks": "\u0301", "emoji": "👩\u200d", "removed": "\u200b", "lines": "\n", "unknown": "\ue123",
+	"unknown signs": "𓀀", "spaces of SentencePiece": "▁", "zeros": "\x00", "special tokens": "[SEP]", "masks": "<mask> ",
+}
+
 // Of a text of 10 MB, no more is read than the limit needs, whatever it consists of.
 func TestTruncatedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: texts of 10 MB; TestTruncated compares tokens")
 	}
 	const size, most = 10 << 20, 256
-	parts := map[string]string{
-		"words": "The quick brown fox doesn't jump over the lazy dog; ", "word": "a", "spaces": " ", "signs": ".",
-		"ideographs": "字", "marks": "\u0301", "emoji": "👩\u200d", "special tokens": "[SEP]", "removed": "\u200b", "lines": "\n",
+	parts := []string{
+		"words", "word", "spaces", "signs", "ideographs", "marks", "emoji", "special tokens", "removed", "lines",
 	}
 	for name, slow := range map[string][]string{ // texts of few tokens, of which all has to be read
 		"bert uncased":    {"word", "spaces", "marks", "emoji", "removed", "lines"},
@@ -291,25 +303,110 @@ func TestTruncatedMemory(t *testing.T) {
 		if _, err := tok.Encode("a", Options{}); err != nil { // tables are built once
 			t.Fatal(err)
 		}
-		for kind, part := range parts {
+		for _, kind := range parts {
 			if slices.Contains(slow, kind) {
 				continue
 			}
-			text := strings.Repeat(part, size/len(part))
-			for _, encode := range []func(o Options) (*Encoding, error){
-				func(o Options) (*Encoding, error) { return tok.Encode(text, o) },
-				func(o Options) (*Encoding, error) { return tok.EncodePair(text, text, o) },
-			} {
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				e, err := encode(Options{MaxLength: most, NoSpecial: true})
-				runtime.ReadMemStats(&after)
+			text := strings.Repeat(runs[kind], size/len(runs[kind]))
+			for _, pair := range []bool{false, true} {
+				e, n, err := encodeCounted(tok, text, pair, Options{MaxLength: most, NoSpecial: true})
 				if err != nil || len(e.IDs) != most || !e.Truncated {
 					t.Errorf("%s, %s: %d tokens, truncated %t, error %v", name, kind, len(e.IDs), e.Truncated, err)
 				}
-				if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+				if n > 4<<20 {
 					t.Errorf("%s, %s: %d bytes are allocated", name, kind, n)
 				}
+			}
+		}
+	}
+}
+
+// encodeCounted encodes a text, or a pair of it with itself, and returns the number of bytes that this allocates.
+func encodeCounted(tok *Tokenizer, text string, pair bool, o Options) (e *Encoding, n int, err error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if pair {
+		e, err = tok.EncodePair(text, text, o)
+	} else {
+		e, err = tok.Encode(text, o)
+	}
+	runtime.ReadMemStats(&after)
+	return e, int(after.TotalAlloc - before.TotalAlloc), err
+}
+
+// A run is one word, or removed, or has few tokens for other reasons: then all of it is read, but the memory for each
+// of its bytes is bounded, and no more tokens are made than the limit has.
+func TestRunsMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: many tokenizers and long texts; TestRuns compares tokens")
+	}
+	const size, most, perByte = 1 << 18, 256, 100
+	for name, tok := range allTokenizers() {
+		// How an unused piece is split, and what is cut at the left, depends on the whole text. The expression of kana
+		// takes quadratic time.
+		if tok.truncation != nil && tok.truncation.Direction == "Left" ||
+			slices.Contains([]string{"pieces bpe kinds", "pieces bpe unused", "kana"}, name) {
+			continue
+		}
+		for kind, part := range runs {
+			text := strings.Repeat(part, size/len(part))
+			if e, n, err := encodeCounted(tok, text, false, Options{MaxLength: most, NoSpecial: true}); err != nil {
+				t.Errorf("%s, %s: %v", name, kind, err)
+			} else if n > perByte*size {
+				t.Errorf("%s, %s: %d bytes for each one of the text are allocated, for %d tokens", name, kind, n/size, len(e.IDs))
+			}
+		}
+	}
+}
+
+// The beginning of a long run, which is tokenized in parts, has the tokens that the whole run begins with.
+func TestRuns(t *testing.T) {
+	sizes := []int{joined - 5, 3*joined + 1}
+	if testing.Short() {
+		sizes = []int{2500}
+	}
+	for name, tok := range allTokenizers() {
+		if name == "kana" || tok.truncation != nil {
+			continue
+		}
+		for kind, part := range runs {
+			for _, size := range sizes {
+				text := "x" + strings.Repeat(part, size/len(part)) + "y"
+				whole, err := tok.Encode(text, Options{NoSpecial: true, NoPadding: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, n := range []int{1, 7, 200} {
+					got, err := tok.Encode(text, Options{NoSpecial: true, NoPadding: true, MaxLength: n})
+					n = min(n, len(whole.IDs))
+					if err != nil || !slices.Equal(got.IDs, whole.IDs[:n]) || !slices.Equal(got.Offsets, whole.Offsets[:n]) ||
+						!slices.Equal(got.Words, whole.Words[:n]) || got.Truncated != (n < len(whole.IDs)) {
+						t.Errorf("%s, %s: the first %d tokens of %d bytes differ, error %v", name, kind, n, len(text), err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A text that is merged in parts has the tokens of the same text merged as a whole.
+func TestJoinsInParts(t *testing.T) {
+	for name, tok := range allTokenizers() {
+		j, ok := tok.model.(*pieceJoins)
+		if !ok || j.hasUnused {
+			continue
+		}
+		rng := rand.New(rand.NewPCG(7, uint64(len(name))))
+		texts := []string{drawText(rng, 6000)}
+		for _, part := range runs {
+			texts = append(texts, drawText(rng, 9)+strings.Repeat(part, 3*joined/len(part))+drawText(rng, 9))
+		}
+		for _, text := range texts {
+			text = strings.ToValidUTF8(text, "\ufffd")
+			want, _ := j.join(nil, 0, new(symbols), text, 0, len(text), false)
+			p := newPiece(text)
+			if got, err := j.tokenize(nil, &p); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s, %.30q: %d tokens in parts differ from %d of the whole, error %v", name, text, len(got), len(want), err)
 			}
 		}
 	}
@@ -322,14 +419,11 @@ func TestTruncatedMemoryOfLiterals(t *testing.T) {
 		tok := allTokenizers()[name]
 		for _, special := range slices.Sorted(maps.Keys(tok.added.special))[:1] {
 			text := special + strings.Repeat("The quick brown fox doesn't jump. ", 30_000)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			e, err := tok.Encode(text, Options{MaxLength: most, NoSpecial: true, SpecialAsText: true})
-			runtime.ReadMemStats(&after)
+			e, n, err := encodeCounted(tok, text, false, Options{MaxLength: most, NoSpecial: true, SpecialAsText: true})
 			if err != nil || len(e.IDs) != most || !e.Truncated {
 				t.Errorf("%s, %s: %d tokens, truncated %t, error %v", name, special, len(e.IDs), e.Truncated, err)
 			}
-			if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+			if n > 4<<20 {
 				t.Errorf("%s, %s: %d bytes are allocated", name, special, n)
 			}
 		}

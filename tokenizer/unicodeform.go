@@ -61,7 +61,8 @@ func decompose(form norm.Form, s string) []change {
 	table := classes()
 	changes := make([]change, 0, len(s))
 	for i, r := range s {
-		if r < utf8.RuneSelf || !table.has(r, composite) {
+		if r < utf8.RuneSelf || !table.has(r, composite) ||
+			table.has(r, combining) && form.PropertiesString(s[i:]).Decomposition() == nil {
 			changes = append(changes, change{r, 0})
 			continue
 		}

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -17,87 +18,83 @@ type lattice[F float32 | float64] struct {
 	scores  []F // by id
 	unknown int // id, or none
 	price   F   // score of an unknown character
+	longest int // bytes of the longest token, or of a character
 	// most is the largest magnitude of a sum: a larger one is subtracted from all paths that continue after it.
 	most F
 }
 
-// step is a token of a path.
-type step[F float32 | float64] struct {
-	score F     // of the path to its end
-	at    int32 // its start while the best path is unknown, then its end
-	id    int32
-}
-
-// path returns the tokens of s. It uses the memory of steps if there is enough. fuse makes one token of consecutive
-// unknown characters. If open, more text follows s, and the tokens are those that do not depend on it.
-func (l *lattice[F]) path(s string, steps []step[F], fuse, open bool) ([]step[F], error) {
+// path finds the tokens of s. It returns their end, and for each position at which a token begins the token's length,
+// negative if the token is unknown. It uses the memory of steps if there is enough. If open, more text follows s, and
+// the tokens are those that do not depend on it.
+//
+// The first token of a run may depend on whether the length of the run is odd, so a step is kept for every byte. It is
+// only a length: the sums, of which no more are needed than a token is long, are in a ring.
+func (l *lattice[F]) path(s string, steps []int32, open bool) ([]int32, int, error) {
 	if len(s) >= len(steps) {
-		steps = make([]step[F], len(s)+1)
+		steps = make([]int32, len(s)+1)
 	}
-	steps = steps[:len(s)+1] // the last step of the best path to each position
-	for i := range steps {
-		steps[i] = step[F]{at: none}
+	steps = steps[:len(s)+1] // the last token of the best path to each position; 0 if no path reaches it
+	clear(steps)
+	var short [64]F
+	sums := short[:]
+	if n := min(l.longest, len(s)); n >= len(sums) {
+		sums = make([]F, 1<<bits.Len(uint(n)))
 	}
+	mask := len(sums) - 1
 	last := 0 // position that a path reaches
 	for i := 0; i < len(s); {
-		here := steps[i].score
+		here := sums[i&mask]
 		if max(here, -here) > l.most {
-			for j := range steps[i : last+1] {
-				steps[i+j].score -= here
+			for j := i; j <= last; j++ {
+				sums[j&mask] -= here
 			}
-			here = steps[i].score
+			here = sums[i&mask]
+		}
+		reach := func(length int, score F, step int) {
+			to := i + length
+			if score += here; steps[to] == 0 || score > sums[to&mask] {
+				sums[to&mask], steps[to] = score, int32(step)
+			}
+			last = max(last, to)
 		}
 		_, n := utf8.DecodeRuneInString(s[i:])
 		isToken := false
 		for size, id := range l.trie.starts(root, s[i:]) {
-			score := l.scores[id] + here
-			if b := &steps[i+size]; b.at == none || score > b.score {
-				*b = step[F]{score, int32(i), id}
+			step := size
+			if int(id) == l.unknown { // the text of the unknown token
+				step = -size
 			}
-			last = max(last, i+size)
+			reach(size, l.scores[id], step)
 			isToken = isToken || size == n
 		}
 		if !isToken {
 			if l.unknown == none {
-				return nil, fmt.Errorf("%s is not in the vocabulary, and there is no unk_id", quote.Text(s[i:i+n]))
+				return nil, 0, fmt.Errorf("%s is not in the vocabulary, and there is no unk_id", quote.Text(s[i:i+n]))
 			}
-			score := l.price + here
-			if b := &steps[i+n]; b.at == none || score > b.score {
-				*b = step[F]{score, int32(i), int32(l.unknown)}
-			}
-			last = max(last, i+n)
+			reach(n, l.price, -n)
 		}
 		i += n
 	}
+	end := len(s)
 	if open {
-		s = s[:l.meet(s, steps)]
-		steps = steps[:len(s)+1]
+		end = l.meet(s, steps)
 	}
-	first := len(steps) // of the tokens, which overwrite steps that were read
-	for end := int32(len(s)); end > 0; {
-		b := steps[end]
-		isUnknown := int(b.id) == l.unknown
-		if !fuse || !isUnknown || first == len(steps) || steps[first].id != b.id {
-			first--
-			steps[first] = step[F]{at: end, id: b.id}
-		}
-		end = b.at
+	// Each step now moves from the end of its token to the beginning, in the place of the one that it was found with.
+	for at, step := end, steps[end]; at > 0; {
+		at -= int(max(step, -step))
+		steps[at], step = step, steps[at]
 	}
-	path := steps[first:]
-	if n := len(path) - 1; open && fuse && n >= 0 && int(path[n].id) == l.unknown { // it may become longer
-		path = path[:n]
-	}
-	return path, nil
+	return steps, end, nil
 }
 
 // meet returns the last position that the best path has in common for every text that begins with s. Such a path has the
 // best path to some position from which a token extends beyond s, or to the end of s.
-func (l *lattice[F]) meet(s string, steps []step[F]) int {
+func (l *lattice[F]) meet(s string, steps []int32) int {
 	paths := make([]bool, len(s)+1)
 	paths[len(s)] = true
 	n := 1
-	for i := range s {
-		if l.trie.begins(s[i:]) {
+	for i := max(0, len(s)-l.longest); i < len(s); i++ {
+		if utf8.RuneStart(s[i]) && l.trie.begins(s[i:]) {
 			paths[i] = true
 			n++
 		}
@@ -107,7 +104,7 @@ func (l *lattice[F]) meet(s string, steps []step[F]) int {
 		if !paths[at] {
 			continue
 		}
-		if before := steps[at].at; paths[before] {
+		if before := at - int(max(steps[at], -steps[at])); paths[before] {
 			n--
 		} else {
 			paths[before] = true
@@ -135,7 +132,7 @@ type unigramSettings struct {
 func (s unigramSettings) finish() (model, error) {
 	n := len(s.Vocab)
 	u := &unigram{lattice: lattice[float64]{
-		scores: make([]float64, n), unknown: none, price: math.Inf(1), most: math.Inf(1),
+		scores: make([]float64, n), unknown: none, price: math.Inf(1), longest: utf8.UTFMax, most: math.Inf(1),
 	}}
 	if s.Unknown != nil {
 		if u.unknown = *s.Unknown; u.unknown < 0 || u.unknown >= n {
@@ -147,6 +144,7 @@ func (s unigramSettings) finish() (model, error) {
 		u.ids[t.token] = i // the last of equal tokens, as in the reference
 		u.tokens[i], u.has[i], u.scores[i] = t.token, true, t.score
 		u.price = min(u.price, t.score)
+		u.longest = max(u.longest, len(t.token))
 	}
 	u.price -= 10
 	u.trie = newTrie(u.ids)
@@ -161,28 +159,36 @@ func (u *unigram) size() int { return len(u.tokens) }
 
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
-	var short [64]step[float64] // enough for most words
-	path, err := u.path(p.s, short[:], true, p.open)
-	start := 0
-	for _, t := range path {
-		out = u.appendPart(out, p.s[start:t.at], start, int(t.at))
-		start = int(t.at)
+	var short [64]int32 // enough for most words
+	steps, end, err := u.path(p.s, short[:], p.open)
+	for start, to := 0, 0; start < end && !p.enough(out); start = to {
+		if to = start + int(steps[start]); to < start { // consecutive unknown characters are one token
+			for to = start; to < end && steps[to] < 0; {
+				to -= int(steps[to])
+			}
+			if p.open && to == end { // there may be more of them
+				break
+			}
+		}
+		out = u.appendPart(out, p, start, to)
 	}
 	return out, err
 }
 
 // appendPart appends a token, or the bytes of an unknown token.
-func (u *unigram) appendPart(out []token, text string, start, end int) []token {
+func (u *unigram) appendPart(out []token, p *piece, start, end int) []token {
+	text, at := p.s[start:end], Span{start, end}
 	if id, ok := u.ids[text]; ok {
-		return append(out, token{id: id, text: u.tokens[id], at: Span{start, end}})
+		return append(out, token{id: id, text: u.tokens[id], at: at})
 	}
-	n := len(out)
 	for i := range len(text) {
 		if u.fallback == nil || u.fallback[text[i]] == none {
-			return append(out[:n], token{id: u.unknown, text: text, at: Span{start, end}})
+			return append(out, token{id: u.unknown, text: text, at: at})
 		}
+	}
+	for i := 0; i < len(text) && !p.enough(out); i++ {
 		id := u.fallback[text[i]]
-		out = append(out, token{id: id, text: u.tokens[id], at: Span{start, end}})
+		out = append(out, token{id: id, text: u.tokens[id], at: at})
 	}
 	return out
 }
