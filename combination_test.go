@@ -342,8 +342,7 @@ var maskKinds = []struct {
 	}},
 	{"booleans, sequence first", func(rng *rand.Rand, s sizes) attn.Mask {
 		lq, b := oneOr(rng, s.lq), oneOr(rng, s.b)
-		return drawAllowed(rng, lq*s.lk*b, func(seen []bool) attn.Mask { return mask.AllowSequenceFirst(seen, lq, s.lk, b) },
-			func(seen []float32) attn.Mask { return mask.AllowTensorSequenceFirst(tensor.New(seen, lq, s.lk, b)) })
+		return drawAllowed(rng, lq*s.lk*b, func(seen []bool) attn.Mask { return mask.AllowSequenceFirst(seen, lq, s.lk, b) }, nil)
 	}},
 	{"function", func(rng *rand.Rand, _ sizes) attn.Mask {
 		k := 1 + rng.IntN(3)
@@ -380,7 +379,7 @@ func drawAllowed(rng *rand.Rand, n int, bools func([]bool) attn.Mask, numbers fu
 			ones[i] = 1
 		}
 	}
-	if rng.IntN(2) == 0 {
+	if numbers != nil && rng.IntN(2) == 0 {
 		return numbers(ones)
 	}
 	return bools(seen)

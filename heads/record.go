@@ -32,14 +32,6 @@ func (k Kind) String() string {
 
 // ParseKind is the inverse of String.
 func ParseKind(s string) (Kind, error) {
-	k, err := parseKind(s)
-	if err != nil {
-		return 0, fmt.Errorf("heads: %w", err)
-	}
-	return k, nil
-}
-
-func parseKind(s string) (Kind, error) {
 	if k := slices.Index(kindNames[:], s); k >= 0 {
 		return Kind(k), nil
 	}

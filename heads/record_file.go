@@ -377,7 +377,7 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 	}
 	var err error
 	if j.Kind != "" {
-		if l.Kind, err = parseKind(j.Kind); err != nil {
+		if l.Kind, err = ParseKind(j.Kind); err != nil {
 			return l, err
 		}
 	}

@@ -146,17 +146,6 @@ func AllowTensor(m *tensor.Tensor) attn.Mask {
 	return attn.NewMask(newAllow(op, zeroOne(op, m), m.Shape()))
 }
 
-// AllowTensorSequenceFirst is AllowTensor for a mask in the layout [Lq Lk B]. The first and the
-// last axis may be 1.
-func AllowTensorSequenceFirst(m *tensor.Tensor) attn.Mask {
-	const op = "mask: AllowTensorSequenceFirst"
-	a := newAllow(op, zeroOne(op, m), m.Shape())
-	if a.sequenceFirst = true; m.Rank() != 3 {
-		raiseMask(op, "", m.Shape(), "[Lq Lk B], where Lq and B may be 1")
-	}
-	return attn.NewMask(a)
-}
-
 // zeroOne returns for each element whether it is 1, and panics if it is neither 0 nor 1.
 func zeroOne(op string, m *tensor.Tensor) []bool {
 	tensor.Want(op, "mask", m)

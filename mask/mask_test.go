@@ -133,9 +133,6 @@ var maskRules = []maskRule{
 		lq, batch := []int{1, s.Lq}[rng.IntN(2)], []int{1, s.B}[rng.IntN(2)]
 		seen := drawBools(rng, lq*s.Lk*batch)
 		m := mask.AllowSequenceFirst(seen, lq, s.Lk, batch)
-		if rng.IntN(2) == 0 {
-			m = mask.AllowTensorSequenceFirst(asNumbers(seen, lq, s.Lk, batch))
-		}
 		return m, func(b, _, i, j int) bool {
 			return seen[(min(i, lq-1)*s.Lk+j)*batch+min(b, batch-1)]
 		}
