@@ -27,7 +27,7 @@ type language struct {
 // languages are those of the lessons. Adding one begins here: it needs docs/lessons.TAG.md and words/TAG.json, which has
 // the texts of pages and scripts by the English ones.
 var languages = []language{
-	{Code: "en", Name: "English"},
+	{Code: "en", Name: "English", words: map[string]string{}},
 	{Code: "zh", Name: "简体中文", Dir: "zh/", tag: "zh"},
 	{Code: "ja", Name: "日本語", Dir: "ja/", tag: "ja"},
 }
@@ -73,7 +73,7 @@ func (l language) file(english string) string {
 // languageOf returns the language of a Markdown file.
 func languageOf(file string) language {
 	for _, l := range languages[1:] {
-		if strings.HasSuffix(file, "."+l.tag+".md") {
+		if strings.HasSuffix(file, l.file(".md")) {
 			return l
 		}
 	}
@@ -100,6 +100,9 @@ func hashOf(english []byte) string {
 
 // note returns the note above a section of a file in the language, "" unless the English text has changed since.
 func (b *build) note(l language, file string, section, english []byte) (template.HTML, error) {
+	if l.tag == "" {
+		return "", nil
+	}
 	title, _, _ := strings.Cut(string(section), "\n")
 	m := follows.FindSubmatch(section)
 	switch hash := hashOf(english); {
@@ -148,9 +151,6 @@ func (b *build) writeWords() error {
 		data, err := json.Marshal(l.words)
 		if err != nil {
 			return err
-		}
-		if l.words == nil {
-			data = []byte("{}")
 		}
 		if err := b.write("assets/words-"+l.Code+".js", fmt.Appendf(nil, "export default %s;\n", data)); err != nil {
 			return err

@@ -18,23 +18,13 @@ import (
 type lesson struct {
 	Number            int
 	Name, Title, Idea string
-}
-
-// program returns the program that the lesson's worker runs.
-func (l lesson) program() string {
-	switch l.Name {
-	case "reverse", "dates":
-		return translator
-	case "minilm":
-		return ""
-	}
-	return "lesson"
+	program           string // that the lesson's worker runs
 }
 
 // budget returns the limit on the compressed bytes of the lesson's page.
 func (l lesson) budget() int {
 	for _, p := range programs {
-		if p.name == l.program() {
+		if p.name == l.program {
 			return p.budget
 		}
 	}
@@ -47,19 +37,19 @@ func (l lesson) Path() string { return l.Name + ".html" }
 // lessonPages are the lessons in the order of docs/lessons.md. Adding a lesson begins here.
 var lessonPages = []lesson{
 	{1, "regression", "Kernel regression",
-		"Attention without a network: a weighted mean. Drag points, choose a width, then learn it."},
+		"Attention without a network: a weighted mean. Drag points, choose a width, then learn it.", "lesson"},
 	{2, "scores", "Scores and the masked softmax",
-		"Seven ways to compare a query with keys, padding, and why scores are scaled."},
+		"Seven ways to compare a query with keys, padding, and why scores are scaled.", "lesson"},
 	{3, "reverse", "Encoder and decoder",
-		"A small translator learns to write strings backwards while you watch its heads form."},
+		"A small translator learns to write strings backwards while you watch its heads form.", translator},
 	{4, "shapes", "Shapes of multi-head attention",
-		"Every array from input to output, its axes and its numbers. Choose sizes, and colour an axis."},
+		"Every array from input to output, its axes and its numbers. Choose sizes, and colour an axis.", "lesson"},
 	{5, "dates", "Heads of a translator",
-		"Type a date in any of twelve languages, see every head, and remove the heads that do not matter."},
+		"Type a date in any of twelve languages, see every head, and remove the heads that do not matter.", translator},
 	{6, "masks", "Masks, layouts and positions",
-		"Which keys a query may attend to, where numbers are in memory, and what a cache saves."},
+		"Which keys a query may attend to, where numbers are in memory, and what a cache saves.", "lesson"},
 	{7, "minilm", "A real model, opened",
-		"All 72 heads of a pretrained model, and three patterns to find in them."},
+		"All 72 heads of a pretrained model, and three patterns to find in them.", ""},
 }
 
 const lessonsFile = "docs/lessons.md"
@@ -123,9 +113,6 @@ func (b *build) lessonsIn(in language) ([]lesson, error) {
 	}
 	notes := make([]template.HTML, len(sections))
 	for i, section := range sections {
-		if in.tag == "" {
-			break
-		}
 		if notes[i], err = b.note(in, in.file(lessonsFile), section, english[i]); err != nil {
 			return nil, err
 		}
@@ -155,7 +142,7 @@ func (b *build) lessonsIn(in language) ([]lesson, error) {
 		}
 		body = notes[i] + body
 		p := page{Path: in.Dir + l.Path(), Title: l.Title, Name: l.Name, Lesson: true, Body: body, Lessons: list,
-			Description: l.Idea, Program: l.program(), Scripts: []string{"page.js", l.Name + ".js"},
+			Description: l.Idea, Program: l.program, Scripts: []string{"page.js", l.Name + ".js"},
 			Language: in, Translations: in.translations(upFrom(in.Dir), l.Path())}
 		if l.Name == "minilm" {
 			frame, err := view.PageOf([]byte("{}"))

@@ -99,12 +99,9 @@ func (b *build) link(target []byte, from, out string) ([]byte, error) {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
 		return target, nil
 	}
-	file, anchor, hasAnchor := strings.Cut(to, "#")
-	file = path.Join(path.Dir(from), file)
-	if hasAnchor {
-		anchor = "#" + anchor
-	}
-	up := strings.Repeat("../", strings.Count(out, "/"))
+	at := strings.Index(to+"#", "#")
+	file, anchor := path.Join(path.Dir(from), to[:at]), to[at:]
+	up := upFrom(out)
 	switch {
 	case isLessons(file):
 		return []byte(up + languageOf(file).Dir + "index.html"), nil
@@ -160,11 +157,11 @@ func (b *build) documents() error {
 			return err
 		}
 		source = filepath.ToSlash(source)
-		if isLessons(source) || source == "README.md" { // they have their own pages
-			continue
-		}
 		if texts[source], err = os.ReadFile(f); err != nil {
 			return err
+		}
+		if isLessons(source) || source == "README.md" { // they have their own pages
+			continue
 		}
 		first, _, _ := strings.Cut(string(texts[source]), "\n")
 		to, _ := documentPath(source)
@@ -175,12 +172,14 @@ func (b *build) documents() error {
 		if err != nil {
 			return err
 		}
-		note, err := b.documentNote(d.Source, texts[d.Source])
+		in := languageOf(d.Source)
+		english := strings.TrimSuffix(d.Source, in.file(".md")) + ".md"
+		note, err := b.note(in, d.Source, texts[d.Source], texts[english])
 		if err != nil {
 			return err
 		}
 		p := page{Path: d.Path, Title: d.Title, Body: note + template.HTML(r.html), Documents: list, Source: d.Source,
-			Scripts: []string{"page.js"}, Language: languageOf(d.Source)}
+			Scripts: []string{"page.js"}, Language: in}
 		for _, s := range r.sections {
 			if s.level == 2 {
 				p.Parts = append(p.Parts, s)
@@ -196,21 +195,7 @@ func (b *build) documents() error {
 			return err
 		}
 	}
-	return b.render(page{Path: "search.html", Title: "Search", Scripts: []string{"page.js", "search.js"}})
-}
-
-// documentNote returns the note of a translated document whose English text has changed.
-func (b *build) documentNote(source string, text []byte) (template.HTML, error) {
-	in := languageOf(source)
-	if in.tag == "" {
-		return "", nil
-	}
-	original := strings.TrimSuffix(source, "."+in.tag+".md") + ".md"
-	english, err := os.ReadFile(filepath.Join(b.root, original))
-	if err != nil {
-		return "", err
-	}
-	return b.note(in, source, text, english)
+	return b.render(page{Path: "search.html", Title: "Search", Scripts: []string{"page.js", "search.js"}, Language: languages[0]})
 }
 
 // plain returns the text of a node without markup.
