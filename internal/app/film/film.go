@@ -78,7 +78,7 @@ func Write(ctx context.Context, w io.Writer, f *heads.Film, figure func(*heads.R
 		if err != nil {
 			return err
 		}
-		count(counts, img)
+		runs(img, func(c color.RGBA, from, to int) { counts[c] += to - from })
 	}
 	p := newPainter(counts)
 	var a nativewebp.Animation
@@ -193,10 +193,6 @@ func runs(img *image.RGBA, add func(c color.RGBA, from, to int)) {
 			from = i
 		}
 	}
-}
-
-func count(counts map[color.RGBA]int, img *image.RGBA) {
-	runs(img, func(c color.RGBA, from, to int) { counts[c] += to - from })
 }
 
 func (p painter) paint(img *image.RGBA) *image.Paletted {

@@ -169,7 +169,7 @@ func TestPainter(t *testing.T) {
 		img.SetRGBA(x, 1, color.RGBA{0, 0, 0, 0xff})
 	}
 	counts := map[color.RGBA]int{}
-	count(counts, img)
+	runs(img, func(c color.RGBA, from, to int) { counts[c] += to - from })
 	painted := newPainter(counts).paint(img)
 	if n := len(painted.Palette); n > 256 {
 		t.Errorf("%d colours in the palette, want at most 256", n)

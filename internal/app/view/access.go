@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 )
 
 // tokenKey is the query parameter with the secret in the address.
@@ -29,12 +30,7 @@ func (s *Server) isSecret(given string) bool {
 // admits reports whether a request has the cookie. A request may have several cookies
 // of this name, because servers on other ports of the host can set them.
 func (s *Server) admits(r *http.Request) bool {
-	for _, c := range r.CookiesNamed(cookieName(r.Host)) {
-		if s.isSecret(c.Value) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.CookiesNamed(cookieName(r.Host)), func(c *http.Cookie) bool { return s.isSecret(c.Value) })
 }
 
 // cookieName contains the port that the browser sees: all ports of a host share their

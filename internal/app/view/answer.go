@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"log"
 	"net"
@@ -48,13 +47,6 @@ func answer(w http.ResponseWriter, status int, kind string, body []byte) {
 }
 
 func refuse(w http.ResponseWriter, status int, reason string) {
-	send(w, status, map[string]string{"error": reason})
-}
-
-func send(w http.ResponseWriter, status int, v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // all types of answers can be encoded
-	}
-	answer(w, status, "application/json", text)
+	kind, body := encode(map[string]string{"error": reason})
+	answer(w, status, kind, body)
 }

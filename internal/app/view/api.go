@@ -31,19 +31,28 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /page/main.js", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "text/javascript; charset=utf-8", []byte(script()))
 	})
-	mux.HandleFunc("GET /api/start", respond(s.start))
-	mux.HandleFunc("GET /api/thumbs", s.ofLayer(thumbs))
-	mux.HandleFunc("GET /api/head", s.ofLayer(head))
-	mux.HandleFunc("GET /api/measures", s.ofLayer(measures))
-	mux.HandleFunc("GET /api/divergence", s.ofLayer(s.divergence))
-	mux.HandleFunc("GET /api/neurons", s.ofLayer(neurons))
-	mux.HandleFunc("GET /api/check", s.ofLayer(check))
-	mux.HandleFunc("GET /api/film", respond(s.filmAnswers))
+	for path, f := range s.answers() {
+		mux.HandleFunc("GET /"+path, respond(f))
+	}
 	mux.HandleFunc("GET /api/frozen", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, plainText, []byte(frozenPage())) // as text, so that it does not run here
 	})
 	mux.HandleFunc("POST /api/record", respond(s.record))
 	return mux
+}
+
+// answers returns the functions that answer requests for data, by path.
+func (s *Server) answers() map[string]func(r *http.Request) (any, error) {
+	return map[string]func(r *http.Request) (any, error){
+		"api/start":      s.start,
+		"api/thumbs":     s.ofLayer(thumbs),
+		"api/head":       s.ofLayer(head),
+		"api/measures":   s.ofLayer(measures),
+		"api/divergence": s.ofLayer(s.divergence),
+		"api/neurons":    s.ofLayer(neurons),
+		"api/check":      s.ofLayer(check),
+		"api/film":       s.filmAnswers,
+	}
 }
 
 // column is a column of the table of measures.

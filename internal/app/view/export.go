@@ -95,26 +95,26 @@ func PageOf(data []byte) ([]byte, error) {
 
 // answers are the answers of a server that a page contains, by address.
 type answers struct {
-	routes http.Handler
-	list   map[string][]byte
-	size   int // bytes in list
+	of   map[string]func(r *http.Request) (any, error)
+	list map[string][]byte
+	size int // bytes in list
 }
 
-func newAnswers(s *Server) *answers { return &answers{routes: s.routes(), list: map[string][]byte{}} }
+func newAnswers(s *Server) *answers { return &answers{of: s.answers(), list: map[string][]byte{}} }
 
 // take requests answers from the server.
 func (a *answers) take(ctx context.Context, paths ...string) error {
 	for _, path := range paths {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+path, nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return err
 		}
-		w := &taken{header: http.Header{}}
-		a.routes.ServeHTTP(w, r)
-		if w.status != http.StatusOK {
-			return fmt.Errorf("view: %s: %s", path, w.body.Bytes())
+		value, err := a.of[r.URL.Path](r)
+		if err != nil {
+			return fmt.Errorf("view: %s: %w", path, err)
 		}
-		a.add(map[string][]byte{path: w.body.Bytes()})
+		_, body := encode(value)
+		a.add(map[string][]byte{path: body})
 	}
 	return ctx.Err()
 }
@@ -229,17 +229,6 @@ func tooMuch(entries []*entry) error {
 	}
 	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, more than the %d MB that fit into a page: %s", maps, tokens, bytes>>20, mostFrozen>>20, what)
 }
-
-// taken is a ResponseWriter that stores the answer.
-type taken struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (t *taken) Header() http.Header         { return t.header }
-func (t *taken) WriteHeader(status int)      { t.status = status }
-func (t *taken) Write(b []byte) (int, error) { return t.body.Write(b) }
 
 // Embed returns a page as an HTML fragment for notebooks and blogs: a sandboxed iframe
 // with the page inside. It is one line, because an empty line would end it in Markdown.

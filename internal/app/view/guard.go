@@ -3,6 +3,7 @@ package view
 import (
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,11 +58,7 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/")
 // fromElsewhere reports whether, according to the browser, another site started a
 // request.
 func fromElsewhere(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "none", "same-origin":
-		return false
-	}
-	return true
+	return !slices.Contains([]string{"", "none", "same-origin"}, r.Header.Get("Sec-Fetch-Site"))
 }
 
 // sameOrigin reports whether a page of this server sent the request. Browsers send the

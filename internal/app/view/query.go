@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -25,7 +26,7 @@ func bad(format string, args ...any) error { return refused(http.StatusBadReques
 
 var errGone = refused(http.StatusGone, "the server has dropped this record: request its text again")
 
-// respond answers with the result of f: bytes unchanged, other values as JSON.
+// respond answers with the result of f.
 func respond(f func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := f(r)
@@ -37,12 +38,21 @@ func respond(f func(r *http.Request) (any, error)) http.HandlerFunc {
 			refuse(w, status, err.Error())
 			return
 		}
-		if b, ok := value.([]byte); ok {
-			answer(w, http.StatusOK, "application/octet-stream", b)
-			return
-		}
-		send(w, http.StatusOK, value)
+		kind, body := encode(value)
+		answer(w, http.StatusOK, kind, body)
 	}
+}
+
+// encode returns the content type and the body of an answer: bytes unchanged, other values as JSON.
+func encode(value any) (kind string, body []byte) {
+	if b, ok := value.([]byte); ok {
+		return "application/octet-stream", b
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // all types of answers can be encoded
+	}
+	return "application/json", text
 }
 
 // query is a request for data of a layer.
@@ -54,9 +64,9 @@ type query struct {
 	lens   lens
 }
 
-// ofLayer returns a handler that reads the record, the layer and the lens from the address.
-func (s *Server) ofLayer(f func(q *query) (any, error)) http.HandlerFunc {
-	return respond(func(r *http.Request) (value any, err error) {
+// ofLayer returns a function that reads the record, the layer and the lens from the address.
+func (s *Server) ofLayer(f func(q *query) (any, error)) func(r *http.Request) (any, error) {
+	return func(r *http.Request) (value any, err error) {
 		q := &query{ctx: r.Context(), values: r.URL.Query()}
 		if q.entry = s.store.get(q.values.Get("record")); q.entry == nil {
 			return nil, errGone
@@ -76,7 +86,7 @@ func (s *Server) ofLayer(f func(q *query) (any, error)) http.HandlerFunc {
 			return nil, bad("this layer has no norms of values, so nothing is value-weighted")
 		}
 		return f(q)
-	})
+	}
 }
 
 // heads returns the layer.

@@ -90,14 +90,11 @@ func newEntry(id string, r *heads.Record) *entry {
 		queries, keys = r.Layers[layer].Vectors(h)
 		return queries, keys, nil
 	}
-	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
-	e.outline.Warnings = append(e.outline.Warnings, allWarnings(r)...)
+	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: allWarnings(r)}
 	// The layers of a model share their tokens, which are sent once.
 	place := func(tokens []string) int {
-		for i, a := range e.outline.Axes {
-			if slices.Equal(a.Tokens, tokens) {
-				return i
-			}
+		if i := slices.IndexFunc(e.outline.Axes, func(a *axis) bool { return slices.Equal(a.Tokens, tokens) }); i >= 0 {
+			return i
 		}
 		e.outline.Axes = append(e.outline.Axes, newAxis(tokens, r))
 		for _, t := range tokens {

@@ -7,6 +7,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -143,15 +144,8 @@ func serveFolder(name string) *http.ServeMux {
 
 // New returns a server for the given records and models.
 func New(o Options) *Server {
-	if o.MaxText == 0 {
-		o.MaxText = 4000
-	}
-	if o.Second == (Second{}) {
-		o.Second = Second{"Translation", "as the model writes it"}
-	}
-	if o.Keep == 0 {
-		o.Keep = 256 << 20
-	}
+	o.MaxText, o.Keep = cmp.Or(o.MaxText, 4000), cmp.Or(o.Keep, 256<<20)
+	o.Second = cmp.Or(o.Second, Second{"Translation", "as the model writes it"})
 	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), asking: make(chan struct{}, 1)}
 	s.handler = s.guard(s.routes())
 	return s
