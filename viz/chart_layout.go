@@ -107,18 +107,15 @@ func (c Chart) layoutBehind(left float64) *sheet {
 	s := &sheet{title: c.Title, inline: c.Inline}
 	width, height := c.size()
 	s.width = width
-	add := func(t caption) { s.texts = append(s.texts, t) }
 	y := edge
 	if c.Title != "" {
-		add(caption{text: fit(c.Title, titleSize, (width-2*edge)/boldly), x: edge, y: y + titleSize, size: titleSize, bold: true})
+		s.write(caption{text: fit(c.Title, titleSize, (width-2*edge)/boldly), x: edge, y: y + titleSize, size: titleSize, bold: true})
 		y += titleSize + 8
 	}
 	if c.Y != "" { // horizontal, because it is easier to read
-		add(caption{text: fit(c.Y, nameSize, width-2*edge), x: edge, y: y + nameSize, size: nameSize, grey: true})
+		s.write(caption{text: fit(c.Y, nameSize, width-2*edge), x: edge, y: y + nameSize, size: nameSize, grey: true})
 		y += nameSize + 4
 	}
-	xs, _ := c.spans()
-	nothing := xs.empty()
 	f := c.frame()
 	values, texts := c.yTicks(f)
 	f.rectangle = rectangle{edge + left + 6, y + tickSize/2, width - 2*edge - left - 6, height}
@@ -127,7 +124,7 @@ func (c Chart) layoutBehind(left float64) *sheet {
 	for i, v := range values {
 		at := f.at(f.x.low, v).y
 		grid = append(grid, []point{{f.rectangle.x, at}, {f.rectangle.x + f.w, at}})
-		add(caption{text: texts[i], x: f.rectangle.x - 6, y: at + 0.35*tickSize, size: tickSize, anchor: end, grey: true})
+		s.write(caption{text: texts[i], x: f.rectangle.x - 6, y: at + 0.35*tickSize, size: tickSize, anchor: end, grey: true})
 	}
 	s.shapes = append(s.shapes, shape{paths: grid, tint: gridTint, width: 1})
 	s.xAxis(c, f)
@@ -137,11 +134,11 @@ func (c Chart) layoutBehind(left float64) *sheet {
 		y += tickSize + 3
 	}
 	if written && c.X != "" {
-		add(caption{text: fit(c.X, nameSize, f.w), x: f.rectangle.x + f.w/2, y: y + nameSize, size: nameSize, anchor: middle, grey: true})
+		s.write(caption{text: fit(c.X, nameSize, f.w), x: f.rectangle.x + f.w/2, y: y + nameSize, size: nameSize, anchor: middle, grey: true})
 		y += nameSize + 5
 	}
-	if nothing {
-		add(caption{text: "no numbers", x: f.rectangle.x + f.w/2, y: f.rectangle.y + f.h/2, size: nameSize, anchor: middle, grey: true})
+	if xs, _ := c.spans(); xs.empty() {
+		s.write(caption{text: "no numbers", x: f.rectangle.x + f.w/2, y: f.rectangle.y + f.h/2, size: nameSize, anchor: middle, grey: true})
 	}
 	s.draw(c, f)
 	if c.Hover {
@@ -209,7 +206,7 @@ func (s *sheet) xAxis(c Chart, f frame) {
 		meets := func(t span) bool { return room.high >= t.low && t.high >= room.low }
 		if !slices.ContainsFunc(taken, meets) {
 			taken = append(taken, room)
-			s.texts = append(s.texts, caption{text: texts[i], x: at, y: bottom + 6 + tickSize, size: tickSize, anchor: middle, grey: true})
+			s.write(caption{text: texts[i], x: at, y: bottom + 6 + tickSize, size: tickSize, anchor: middle, grey: true})
 		}
 	}
 	s.shapes = append(s.shapes, axis)
@@ -350,7 +347,7 @@ func (s *sheet) legend(c Chart, y float64) float64 {
 			x, y = edge, y+17
 		}
 		s.shapes = append(s.shapes, sample(point{x, y - 4}, point{x + sampleSize, y - 4})...)
-		s.texts = append(s.texts, caption{text: name, x: x + sampleSize + 6, y: y, size: nameSize})
+		s.write(caption{text: name, x: x + sampleSize + 6, y: y, size: nameSize})
 		x += room + 16
 	}
 	for i, l := range c.Lines {

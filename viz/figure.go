@@ -176,6 +176,12 @@ func (f Figure) check() (extent, error) {
 	return e, nil
 }
 
+// Widths at which texts are cut, in character cells, however much room they have.
+const (
+	longestLabel = 16 // on a terminal
+	longestTitle = 2000
+)
+
 func isNumber(v float32) bool { return v-v == 0 }
 
 // masked reports whether a cell is masked.

@@ -106,8 +106,7 @@ func (p *pen) width(text string) float64 {
 // ruler measures text for the layout, in a size so large that rounding to pixels does not matter.
 var ruler struct {
 	sync.Mutex
-	pen   *pen
-	known map[rune]float64
+	pen *pen
 }
 
 // textWidth returns the width of a text plus a margin, since another font may draw it.
@@ -115,18 +114,9 @@ func textWidth(text string, size float64) float64 {
 	ruler.Lock()
 	defer ruler.Unlock()
 	if ruler.pen == nil {
-		ruler.pen, ruler.known = newPen(regular(), 1000), map[rune]float64{}
+		ruler.pen = newPen(regular(), 1000)
 	}
-	w := 0.
-	for _, r := range hyphenated(text) {
-		a, ok := ruler.known[r]
-		if !ok {
-			a = ruler.pen.advance(r)
-			ruler.known[r] = a
-		}
-		w += a
-	}
-	return w / 1000 * size * 1.06
+	return ruler.pen.width(text) / 1000 * size * 1.06
 }
 
 // softHyphen is the character whose glyph in the Go fonts is a hyphen: their "-" is as wide as a minus sign.

@@ -60,6 +60,8 @@ type caption struct {
 	bold   bool
 }
 
+func (s *sheet) write(c caption) { s.texts = append(s.texts, c) }
+
 type anchor uint8
 
 const (
@@ -132,7 +134,7 @@ func (f Figure) layout() (*sheet, error) {
 	s.colorBar(y, notes)
 	if f.Title != "" {
 		s.width = max(s.width, min(textWidth(cells.Label(f.Title, cellsIn(640, titleSize)), titleSize)*boldly+2*edge, 640))
-		s.texts = append(s.texts, caption{text: fit(f.Title, titleSize, (s.width-2*edge)/boldly), x: edge, y: edge + titleSize, size: titleSize, bold: true})
+		s.write(caption{text: fit(f.Title, titleSize, (s.width-2*edge)/boldly), x: edge, y: edge + titleSize, size: titleSize, bold: true})
 	}
 	return s, nil
 }
@@ -277,20 +279,19 @@ func (b box) outerWidth() float64 {
 func (s *sheet) addPanel(b box, x, top, y float64) {
 	b.x, b.y = x+b.left, y
 	s.panels = append(s.panels, b.placed)
-	add := func(c caption) { s.texts = append(s.texts, c) }
 	if b.Title != "" {
-		add(caption{text: fit(b.Title, panelSize, max(b.outerWidth(), leastTitle)), x: x, y: top + panelSize, size: panelSize})
+		s.write(caption{text: fit(b.Title, panelSize, max(b.outerWidth(), leastTitle)), x: x, y: top + panelSize, size: panelSize})
 		top = y - b.above + panelSize + 6
 	} else {
 		top = y - b.above
 	}
 	if b.columnTitle != "" {
 		text, at := fit(b.columnTitle, legendSize, max(b.width(), leastTitle)), top+legendSize-1
-		add(caption{text: text, x: b.x + b.width()/2, y: at, size: legendSize, anchor: middle, grey: true})
+		s.write(caption{text: text, x: b.x + b.width()/2, y: at, size: legendSize, anchor: middle, grey: true})
 	}
 	if b.rowTitle != "" {
 		text, at := fit(b.rowTitle, legendSize, max(b.height(), leastTitle)), x+legendSize-1
-		add(caption{text: text, x: at, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
+		s.write(caption{text: text, x: at, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
 	}
 	if b.rows.size == 0 {
 		return
@@ -299,7 +300,7 @@ func (s *sheet) addPanel(b box, x, top, y float64) {
 	mid := func(cell, size float64) float64 { return cell/2 + 0.34*size }
 	for i := 0; i < len(b.Rows); i += b.rows.stride {
 		at := b.cell(i, 0)
-		add(caption{text: cells.Label(b.Rows[i], tokenCells), x: b.x - 4, y: at.y + mid(b.ch, b.rows.size), size: b.rows.size, anchor: end})
+		s.write(caption{text: cells.Label(b.Rows[i], tokenCells), x: b.x - 4, y: at.y + mid(b.ch, b.rows.size), size: b.rows.size, anchor: end})
 	}
 	for j := 0; j < len(b.Columns); j += b.heads.stride {
 		at := b.cell(0, j)
@@ -309,7 +310,7 @@ func (s *sheet) addPanel(b box, x, top, y float64) {
 		} else {
 			c.x, c.y, c.anchor = at.x+b.cw/2, b.y-5, middle
 		}
-		add(c)
+		s.write(c)
 	}
 }
 
@@ -317,7 +318,7 @@ func (s *sheet) addPanel(b box, x, top, y float64) {
 func (s *sheet) colorBar(y float64, notes []string) {
 	add := func(c caption) {
 		c.size, c.grey = legendSize, true
-		s.texts = append(s.texts, c)
+		s.write(c)
 	}
 	s.width = max(s.width, legendWidth)
 	s.bar = rectangle{edge + 4, y, barLength, barHeight}
