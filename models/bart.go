@@ -15,12 +15,8 @@ var bartFamily = Family{
 func newBART(b *Builder) Network {
 	s := b.Config
 	s.Only("normalize_embedding", true)
-	for _, key := range []string{
-		"normalize_before", "add_final_layer_norm", "add_bias_logits", "do_blenderbot_90_layernorm",
-		"static_position_embeddings",
-	} {
-		s.Only(key, false)
-	}
+	s.off("normalize_before", "add_final_layer_norm", "add_bias_logits", "do_blenderbot_90_layernorm")
+	s.off("static_position_embeddings")
 	s.Only("tie_word_embeddings", true)
 	b.Unread("*coder.version")
 	return twoTransformers(b, 2, "gelu", false, func(at *Builder, d *stack) {

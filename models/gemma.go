@@ -130,7 +130,11 @@ func gemma3(b *Builder) rotaryDecoder {
 	m.headNorms = eachHead
 	s.Only("attn_logit_softcapping") // which transformers ignores
 	m.logitCap = s.softCap("final_logit_softcapping", 0)
-	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
+	period := s.SizeOr("sliding_window_pattern", 6)
+	s.Ignore("_sliding_window_pattern")
+	if !s.Has("layer_types") && !s.Has("sliding_window_pattern") { // beside which transformers saves it, too
+		s.Only("_sliding_window_pattern", period)
+	}
 	m.slideSome(s, func(i int) bool { return (i+1)%period != 0 })
 	m.twoRopes(b, s.base("rope_theta", 1e6), s.base("rope_local_base_freq", 1e4))
 	return m

@@ -20,20 +20,17 @@ var marianFamily = Family{
 	Type: "marian", Name: "Marian", New: newMarian,
 	Harmless: []string{
 		"activation_dropout", "classif_dropout", "decoder_layerdrop", "encoder_layerdrop", "extra_pos_embeddings",
-		"force_bos_token_to_be_generated", "init_std",
+		"force_bos_token_to_be_generated", "init_std", "pad_token_id",
 	},
 }
 
 func newMarian(b *Builder) Network {
 	s := b.Config
-	for _, key := range []string{
-		"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits", "do_blenderbot_90_layernorm",
-	} {
-		s.Only(key, false)
-	}
+	s.off("normalize_before", "normalize_embedding", "add_final_layer_norm")
+	s.off("add_bias_logits", "do_blenderbot_90_layernorm")
 	s.Only("static_position_embeddings", true)
 	s.Only("tie_word_embeddings", true)
-	return twoTransformers(b, s.Int("pad_token_id", 58100), "gelu", false, marianPositions)
+	return twoTransformers(b, 58100, "gelu", false, marianPositions)
 }
 
 // twoTransformers builds Marian, BART and M2M100. start, activation and scaled are the defaults of settings. add sets the

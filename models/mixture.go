@@ -20,7 +20,7 @@ func newMixtral(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{KVHeads: 8})
 	m.norm = s.rmsNorm(1e-5)
-	m.rope(b, 1e6, false)
+	m.rope(b, 1e6)
 	m.slide(s.SizeOr("sliding_window", 0), nil)
 	s.Only("pretraining_tp", 1)
 	experts, top := b.expertsOf("num_local_experts", 2)
@@ -43,6 +43,9 @@ func newQwen3MoE(b *Builder) Network {
 	m := qwen(b, Sizes{KVHeads: 4})
 	m.headNorms = eachHead
 	m.bias = s.attentionBias(false)
+	if m.slideIfUsed(s, 4096, func(int) bool { return true }); s.Bool("use_sliding_window", false) {
+		s.Only("layer_types") // which transformers does not read, nor max_window_layers: all blocks have the window
+	}
 	s.Only("use_qk_norm", true)
 	s.Only("qkv_bias", false)
 	s.Only("shared_expert_intermediate_size", 0)

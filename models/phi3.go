@@ -18,14 +18,15 @@ func newPhi3(b *Builder) Network {
 	s.Ignore("original_max_position_embeddings") // of frequencies that are not scaled
 	s.Only("full_attn_mod", 1)
 	s.Only("interpolate_factor", 1)
-	s.Only("lm_head_bias", false)
-	s.Only("mlp_bias", false)
+	s.off("lm_head_bias", "mlp_bias")
 	m.bias, m.pad = s.attentionBias(false), []int{32000}
 	if m.bias != 0 {
 		s.Fail("attention_bias", "is true, want false")
 	}
 	m.slide(s.SizeOr("sliding_window", 0), nil)
-	m.rope(b, 10000, true)
+	r := newRotation(s, m.Sizes, 10000)
+	r.partial, r.before = true, 4096
+	m.rotate(r, b)
 	return m.build(b.Within("model"), b)
 }
 

@@ -2,6 +2,7 @@ package models
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,9 +42,8 @@ var headTensors = map[string][]string{
 	"ForConditionalGeneration":  {"decoder.final_layer_norm.weight"},
 }
 
-// checkSettings returns the error of a config.json whose file has the head that architectures names. Sizes are those of
-// the published model: a plan without weights takes no memory.
-func checkSettings(t *testing.T, config map[string]any, allowed ...string) error {
+// parseSettings returns the settings of a config.json and their family.
+func parseSettings(t *testing.T, config map[string]any, allowed ...string) (*Settings, Family, error) {
 	t.Helper()
 	data, err := json.Marshal(config)
 	if err != nil {
@@ -55,21 +55,38 @@ func checkSettings(t *testing.T, config map[string]any, allowed ...string) error
 	}
 	o := Options{Families: Families(), Allowed: allowed}
 	family, err := o.familyOf(s)
+	return s, family, err
+}
+
+// planSettings returns the network of a config.json whose file has tensors of the given names, without tensors.
+func planSettings(t *testing.T, config map[string]any, names []string, allowed ...string) (Network, error) {
+	t.Helper()
+	s, family, err := parseSettings(t, config, allowed...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	like := new(Model)
-	for class, names := range headTensors {
-		if a := s.Texts("architectures"); len(a) > 0 && strings.HasSuffix(a[0], class) {
-			for _, name := range names {
-				like.dict = append(like.dict, nn.Entry{Name: name})
-			}
-		}
+	for _, name := range names {
+		like.dict = append(like.dict, nn.Entry{Name: name})
 	}
-	_, _, err = plan(&directory{settings: s}, func(b *Builder) Network {
+	n, _, err := plan(&directory{settings: s}, func(b *Builder) Network {
 		b.model = like
 		return family.New(b)
 	})
+	return n, err
+}
+
+// checkSettings returns the error of a config.json whose file has the head that architectures names. Sizes are those of
+// the published model: a plan without weights takes no memory.
+func checkSettings(t *testing.T, config map[string]any, allowed ...string) error {
+	t.Helper()
+	var names []string
+	for class, of := range headTensors {
+		if strings.HasSuffix(strings.Trim(fmt.Sprint(config["architectures"]), "[]"), class) {
+			names = of
+		}
+	}
+	_, err := planSettings(t, config, names, allowed...)
 	return err
 }
 

@@ -36,13 +36,15 @@ func qwen(b *Builder, usual Sizes) rotaryDecoder {
 	m := llamaLike(b, usual)
 	s.Only("use_mrope", false)
 	from := s.Int("max_window_layers", 28)
-	m.slideIfUsed(s, func(i int) bool { return i >= from })
+	m.slideIfUsed(s, 4096, func(i int) bool { return i >= from })
 	return m
 }
 
 // slideIfUsed gives blocks a sliding window if use_sliding_window is set: those of layer_types, or else of usual.
-func (m *rotaryDecoder) slideIfUsed(s *Settings, usual func(block int) bool) {
-	window, used := s.SizeOr("sliding_window", 4096), s.Bool("use_sliding_window", false) && !s.null("sliding_window")
+// without is the window if the settings have none, 0 for no window.
+func (m *rotaryDecoder) slideIfUsed(s *Settings, without int, usual func(block int) bool) {
+	window := s.SizeOr("sliding_window", without)
+	used := s.Bool("use_sliding_window", false) && !s.null("sliding_window") && window > 0
 	m.slide(window, slides(s, m.Layers, func(i int) bool { return used && usual(i) }))
 	if !used && slices.Max(m.windows) > 0 {
 		s.Fail("layer_types", "has sliding_attention, but no window is used, want use_sliding_window and sliding_window")

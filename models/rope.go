@@ -10,13 +10,11 @@ import (
 	"github.com/attn-go/attn/position"
 )
 
-// rope returns the rotary positions that config.json specifies, and the number of tokens that
-// they support. The scaling of frequencies is in rope_parameters (transformers 5 and later), in
-// rope_scaling beside rope_theta (earlier versions), or absent. theta is the default base.
-func rope(b *Builder, z Sizes, theta float64, partial bool) (position attn.Position, tokens int) {
-	s := b.Config
-	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", theta), sizes: z, partial: partial}
-	return r.position(b.tokens)
+// newRotation returns the settings of rotary positions that are the same in all blocks. The scaling of frequencies is
+// in rope_parameters (transformers 5 and later), in rope_scaling beside rope_theta (earlier versions), or absent. theta
+// is the default base.
+func newRotation(s *Settings, z Sizes, theta float64) rotation {
+	return rotation{all: s, scaling: ropeScaling(s), theta: s.base("rope_theta", theta), sizes: z}
 }
 
 // twoRopes returns the rotary positions of layers with full attention and of layers with a sliding window, and the number
@@ -56,6 +54,7 @@ type rotation struct {
 	theta   float64   // the base, unless scaling sets one
 	partial bool      // a part of each head may be rotated
 	usual   string    // the earlier name of the setting of that part, whose default is then 1/4
+	before  int       // default of original_max_position_embeddings; 0: scaling may have it
 	sizes   Sizes     // of the model; Positions is the number in training
 }
 
@@ -180,9 +179,9 @@ func (s *Settings) base(key string, usual float64) float64 {
 // original returns the number of positions in training, before scaling.
 func (r *rotation) original(trained int) int {
 	const key = "original_max_position_embeddings"
-	if r.all.Has(key) { // which then takes precedence
+	if r.before > 0 || r.all.Has(key) { // which then takes precedence
 		r.scaling.Ignore(key)
-		return r.all.SizeOr(key, trained)
+		return r.all.SizeOr(key, cmp.Or(r.before, trained))
 	}
 	return r.scaling.SizeOr(key, trained)
 }

@@ -145,7 +145,7 @@ func (s *Settings) attentionBias(usual bool) attn.Projections {
 // build makes the layers from the tensors of base, and the map to logits from those of top.
 func (m *rotaryDecoder) build(base, top *Builder) Network {
 	if m.position == nil {
-		m.rope(base, 10000, false)
+		m.rope(base, 10000)
 	}
 	z := m.Sizes
 	d := &stack{
@@ -222,10 +222,14 @@ func (m *rotaryDecoder) gated(b *Builder, _ int) Layer {
 	}
 }
 
-// rope gives all blocks the same rotary positions; theta is the default base. partial says that a part of each head may be
-// rotated.
-func (m *rotaryDecoder) rope(b *Builder, theta float64, partial bool) {
-	position, tokens := rope(b, m.Sizes, theta, partial)
+// rope gives all blocks the same rotary positions; theta is the default base.
+func (m *rotaryDecoder) rope(b *Builder, theta float64) {
+	m.rotate(newRotation(b.Config, m.Sizes, theta), b)
+}
+
+// rotate gives all blocks the same rotary positions.
+func (m *rotaryDecoder) rotate(r rotation, b *Builder) {
+	position, tokens := r.position(b.tokens)
 	m.Positions, m.position = tokens, func(int) attn.Position { return position }
 }
 

@@ -163,6 +163,13 @@ func (s *Settings) Only(key string, accepted ...any) {
 	s.Fail(key, "is %s, want %s", quote.JSON(v), strings.Join(append(names, "none"), " or "))
 }
 
+// off is Only for settings of which a family supports only false.
+func (s *Settings) off(keys ...string) {
+	for _, key := range keys {
+		s.Only(key, false)
+	}
+}
+
 // Ignore marks keys as read that have no effect on the result.
 func (s *Settings) Ignore(keys ...string) {
 	for _, key := range keys {

@@ -29,8 +29,8 @@ func newSmolLM3(b *Builder) Network {
 		}
 		return (i+1)%every != 0
 	}
-	m.slideIfUsed(s, func(i int) bool { return !positions(i) })
-	m.rope(b, 2e6, false)
+	m.slideIfUsed(s, 0, func(i int) bool { return !positions(i) })
+	m.rope(b, 2e6)
 	rope := m.position
 	m.position = func(i int) attn.Position {
 		if positions(i) {

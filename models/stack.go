@@ -192,9 +192,7 @@ func padding(s *Settings, usual []int) []int {
 
 // bothWays rejects settings that add causal attention or cross-attention to an encoder.
 func bothWays(s *Settings, positions ...any) {
-	s.Only("is_decoder", false)
-	s.Only("is_causal", false)
-	s.Only("is_encoder_decoder", false)
+	s.off("is_decoder", "is_causal", "is_encoder_decoder")
 	noCross(s)
 	s.Only("position_embedding_type", append(positions, "absolute")...)
 	if s.null("position_embedding_type") { // some versions of transformers then add no positions
@@ -206,21 +204,20 @@ func bothWays(s *Settings, positions ...any) {
 func oneWay(s *Settings) {
 	s.Ignore("is_decoder", "pad_token_id")
 	s.Only("is_causal", true)
-	s.Only("is_encoder_decoder", false)
+	s.off("is_encoder_decoder")
 	noCross(s)
 }
 
 // twoStacks rejects settings that turn an encoder–decoder into something else.
 func twoStacks(s *Settings) {
 	s.Only("is_encoder_decoder", true)
-	s.Only("is_decoder", false)
+	s.off("is_decoder")
 	noCross(s)
 }
 
 // noCross rejects settings that add cross-attention.
 func noCross(s *Settings) {
-	s.Only("add_cross_attention", false)
-	s.Only("tie_encoder_decoder", false)
+	s.off("add_cross_attention", "tie_encoder_decoder")
 	s.Only("cross_attention_hidden_size")
 }
 

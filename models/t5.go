@@ -27,13 +27,18 @@ var t5Family = Family{Type: "t5", Name: "T5", New: newT5, Harmless: []string{"dr
 //
 // Source: Xue et al., "mT5: A Massively Multilingual Pre-trained Text-to-Text Transformer", 2021,
 // https://arxiv.org/abs/2010.11934.
-var mt5Family = Family{Type: "mt5", Name: "mT5", New: newMT5, Harmless: []string{"dropout_rate", "n_positions"}}
+var mt5Family = Family{
+	Type: "mt5", Name: "mT5", New: newMT5, Harmless: []string{"dropout_rate", "n_positions", "pad_token_id"},
+}
 
 // umt5Family is UMT5: mT5 with a relative position bias in each block.
 //
 // Source: Chung et al., "UniMax: Fairer and More Effective Language Sampling for Large-Scale Multilingual Pretraining",
 // 2023, https://arxiv.org/abs/2304.09151.
-var umt5Family = Family{Type: "umt5", Name: "UMT5", New: newUMT5, Harmless: []string{"dropout_rate", "n_positions", "scalable_attention"}}
+var umt5Family = Family{
+	Type: "umt5", Name: "UMT5", New: newUMT5,
+	Harmless: []string{"dropout_rate", "n_positions", "pad_token_id", "scalable_attention"},
+}
 
 // t5Form is what distinguishes the three.
 type t5Form struct {
@@ -41,41 +46,42 @@ type t5Form struct {
 	scaled      bool   // whether states are multiplied by 1/√D before it
 	feedForward string // default of the setting
 	biases      bool   // whether each block has a table of biases, or the first has one for all
+	start       int    // default of decoder_start_token_id
 }
 
-// Files from transformers 5 contain scale_decoder_outputs, and always declare the matrices tied; those of mT5 are then not
-// scaled, which transformers 4 does.
+// Files from transformers 5 contain scale_decoder_outputs, and always declare the matrices tied, also where the file
+// has both. Those of mT5 have no such setting: transformers 5 does not scale the states of tied matrices, which 4 does.
 
 func newT5(b *Builder) Network {
-	f := t5Form{feedForward: "relu"} // unscaled in version 1.1
-	tied := f.logits(b)
-	f.own = !tied || !f.scaled && b.Has("lm_head.weight")
-	return f.network(b)
+	f := t5Form{feedForward: "relu", start: b.Config.Int("pad_token_id", 0)}
+	return f.scale(b).network(b)
 }
 
 func newMT5(b *Builder) Network {
-	f := t5Form{feedForward: "gated-gelu"}
-	tied := f.logits(b)
-	f.scaled = false
-	b.Config.Only("scale_decoder_outputs", false)
-	if tied && strings.HasPrefix(b.Config.Text("transformers_version", ""), "4.") && b.Config.Has("tie_word_embeddings") {
-		b.Config.Fail("tie_word_embeddings", "is true, want false in a file from transformers 4, which scales tied logits and 5 does not")
+	s, f := b.Config, t5Form{feedForward: "gated-gelu"}
+	s.off("scale_decoder_outputs")
+	tied := s.Bool("tie_word_embeddings", true)
+	if tied && strings.HasPrefix(s.Text("transformers_version", ""), "4.") && s.Has("tie_word_embeddings") {
+		s.Fail("tie_word_embeddings", "is true, want false in a file from transformers 4, "+
+			"which scales tied logits and 5 does not")
 	}
+	f.own = !tied || b.Has("lm_head.weight")
 	return f.network(b)
 }
 
 func newUMT5(b *Builder) Network {
-	f := t5Form{feedForward: "gated-gelu", biases: true}
-	f.logits(b)
-	return f.network(b)
+	return t5Form{feedForward: "gated-gelu", biases: true}.scale(b).network(b)
 }
 
-// logits reads how the logits are made, and returns whether the file declares the matrices tied.
-func (f *t5Form) logits(b *Builder) bool {
-	tied := b.Config.Bool("tie_word_embeddings", true)
-	f.own = !tied || b.Has("lm_head.weight")
-	f.scaled = b.Config.Bool("scale_decoder_outputs", tied)
-	return tied
+// scale reads how the logits are made. Those of T5 1.1 are not scaled.
+func (f t5Form) scale(b *Builder) t5Form {
+	const key = "scale_decoder_outputs"
+	tied, newer := b.Config.Bool("tie_word_embeddings", true), b.Config.Has(key)
+	if f.scaled = b.Config.Bool(key, true); !newer {
+		f.scaled = tied
+	}
+	f.own = !tied || newer && b.Has("lm_head.weight")
+	return f
 }
 
 func (f t5Form) network(b *Builder) Network {
@@ -97,7 +103,7 @@ func (f t5Form) network(b *Builder) Network {
 	if decoders.Causal = true; s.Has("num_decoder_layers") {
 		decoders.Layers = b.Count("num_decoder_layers")
 	}
-	e := &encoderDecoder{start: s.token("decoder_start_token_id", s.Int("pad_token_id", 0), encoder.Vocabulary)}
+	e := &encoderDecoder{start: s.token("decoder_start_token_id", f.start, encoder.Vocabulary)}
 
 	same := []string{"shared", "encoder.embed_tokens", "decoder.embed_tokens"}
 	if !f.own {
