@@ -24,7 +24,7 @@ type Metrics struct {
 	// ExactMatch is the fraction of sources whose translation equals one of their targets
 	// exactly.
 	ExactMatch Number `json:"exact_match"`
-	// BLEU is the corpus BLEU, 0 to 100; see CorpusBLEU.
+	// BLEU is the corpus BLEU, 0 to 100; see MetricBLEU.
 	BLEU Number `json:"bleu"`
 	// Sources is the number of different sources. Pairs with the same source count as one
 	// source with several correct translations.

@@ -1,13 +1,16 @@
 package train
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Metric is a measure of translations.
 type Metric uint8
 
 // The metrics, both in per cent.
 const (
-	MetricBLEU  Metric = iota // of the corpus; see CorpusBLEU
+	MetricBLEU  Metric = iota // of the corpus, as sacrebleu computes it with its defaults
 	MetricExact               // the percentage of translations that equal a reference exactly
 )
 
@@ -26,24 +29,20 @@ type Judged struct{ sentences []tally }
 
 // Judge compares translations[i] with all of references[i].
 //
-// Errors: as for CorpusBLEU.
+// Errors: no translation, a different number of translations and of reference lists, a sentence without a reference.
 func Judge(translations []string, references [][]string) (*Judged, error) {
-	return judge("Judge", translations, references)
-}
-
-func judge(op string, hypotheses []string, references [][]string) (*Judged, error) {
-	if len(hypotheses) == 0 {
-		return nil, fmt.Errorf("train: %s: no hypotheses", op)
+	if len(translations) == 0 {
+		return nil, errors.New("train: Judge: no translations")
 	}
-	if len(hypotheses) != len(references) {
-		return nil, fmt.Errorf("train: %s: %d hypotheses, but references for %d", op, len(hypotheses), len(references))
+	if len(translations) != len(references) {
+		return nil, fmt.Errorf("train: Judge: %d translations, but references for %d", len(translations), len(references))
 	}
-	j := &Judged{make([]tally, len(hypotheses))}
-	for i, hypothesis := range hypotheses {
+	j := &Judged{make([]tally, len(translations))}
+	for i, translation := range translations {
 		if len(references[i]) == 0 {
-			return nil, fmt.Errorf("train: %s: sentence %d has no reference", op, i)
+			return nil, fmt.Errorf("train: Judge: sentence %d has no reference", i)
 		}
-		j.sentences[i].add(hypothesis, references[i])
+		j.sentences[i].add(translation, references[i])
 	}
 	return j, nil
 }
@@ -81,5 +80,5 @@ func (c tally) value(m Metric) float64 {
 	if m == MetricExact {
 		return 100 * c.share()
 	}
-	return c.score().Score
+	return c.bleu()
 }
