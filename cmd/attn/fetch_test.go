@@ -29,17 +29,14 @@ func startHub(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		data, err := fs.ReadFile(dir, name)
 		blob := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(data), data))
-		list = append(list, map[string]any{"type": "file", "path": name, "size": len(data), "oid": fmt.Sprintf("%x", blob)})
+		list = append(list, map[string]any{"rfilename": name, "size": len(data), "blobId": fmt.Sprintf("%x", blob)})
 		return err
 	}))
 	var came atomic.Int32
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/models/owner/tiny/revision/main", func(w http.ResponseWriter, _ *http.Request) {
 		came.Add(1)
-		fmt.Fprintf(w, `{"sha": %q}`, commit)
-	})
-	mux.HandleFunc("/api/models/owner/tiny/tree/"+commit, func(w http.ResponseWriter, _ *http.Request) {
-		json.NewEncoder(w).Encode(list)
+		json.NewEncoder(w).Encode(map[string]any{"sha": commit, "siblings": list})
 	})
 	const at = "/owner/tiny/resolve/" + commit + "/"
 	files := http.StripPrefix(at, http.FileServerFS(dir))

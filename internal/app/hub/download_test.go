@@ -53,7 +53,7 @@ func TestChoose(t *testing.T) {
 // again.
 func TestOldParts(t *testing.T) {
 	f := newFake(t)
-	sum := f.Entries()[3]["lfs"].(map[string]any)["oid"].(string)
+	sum := f.Entries()[2]["lfs"].(map[string]any)["sha256"].(string)
 	for name, part := range map[string]string{
 		"another commit": "model.safetensors.fedcba9876543210.part",
 		"too long":       "model.safetensors." + sum[:16] + ".part",

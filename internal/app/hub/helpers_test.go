@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -57,20 +56,13 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	file, isFile := strings.CutPrefix(r.URL.Path, "/owner/tiny/resolve/"+commit+"/")
 	switch {
 	case f.Answer != nil && f.Answer(w, r, file):
-	case r.URL.Path == "/api/models/owner/tiny/revision/main":
-		fmt.Fprintf(w, `{"sha": %q, "siblings": []}`, commit)
-	case r.URL.Path == "/api/models/owner/tiny/tree/"+commit:
+	case r.URL.Path == "/api/models/owner/tiny/revision/main" && r.URL.RawQuery == "blobs=true":
 		entries := f.Entries()
 		if f.List != nil {
 			entries = f.List(entries)
 		}
-		n, _ := strconv.Atoi(r.URL.Query().Get("cursor")) // one entry per page
-		if n+1 < len(entries) {
-			w.Header().Set("Link", fmt.Sprintf(`<%s%s?recursive=1&cursor=%d>; rel="next"`, f.URL, r.URL.Path, n+1))
-		}
-		json.NewEncoder(w).Encode(entries[n : n+1])
+		json.NewEncoder(w).Encode(map[string]any{"id": "owner/tiny", "sha": commit, "siblings": entries})
 	case isFile && f.Files[file] != nil:
-		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha1.Sum(f.Files[file])))
 		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(f.Files[file])))
 	default:
 		http.NotFound(w, r)
@@ -79,18 +71,20 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 
 // Entries returns the list of files in the hub's format.
 func (f *fake) Entries() []map[string]any {
-	list := []map[string]any{{"type": "directory", "oid": commit, "size": 0, "path": "1_Pooling"}}
+	var list []map[string]any
 	for path, data := range f.Files {
 		blob := sha1.Sum([]byte(fmt.Sprintf("blob %d\x00%s", len(data), data)))
-		e := map[string]any{"type": "file", "oid": hex.EncodeToString(blob[:]), "size": len(data), "path": path}
+		e := map[string]any{"blobId": hex.EncodeToString(blob[:]), "size": len(data), "rfilename": path}
 		if strings.HasSuffix(path, ".safetensors") {
 			sum := sha256.Sum256(data)
-			e["oid"] = commit // the hash of an LFS pointer
-			e["lfs"] = map[string]any{"oid": hex.EncodeToString(sum[:]), "size": len(data), "pointerSize": 133}
+			e["blobId"] = commit // the hash of an LFS pointer
+			e["lfs"] = map[string]any{"sha256": hex.EncodeToString(sum[:]), "size": len(data), "pointerSize": 133}
 		}
 		list = append(list, e)
 	}
-	slices.SortFunc(list, func(a, b map[string]any) int { return strings.Compare(a["path"].(string), b["path"].(string)) })
+	slices.SortFunc(list, func(a, b map[string]any) int {
+		return strings.Compare(a["rfilename"].(string), b["rfilename"].(string))
+	})
 	return list
 }
 

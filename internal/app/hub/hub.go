@@ -240,8 +240,8 @@ func status(answer *http.Response) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode)))
 }
 
-// read returns the content of a URL, at most `most` bytes, and the response header.
-func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []byte, header http.Header, err error) {
+// read returns the content of a URL, at most `most` bytes.
+func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []byte, err error) {
 	err = h.persistently(ctx, func() (bool, error) {
 		answer, err := h.get(ctx, model, at, nil)
 		if err != nil {
@@ -255,10 +255,9 @@ func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []by
 		case int64(len(data)) > most:
 			return false, bad(model, "%s is longer than %d bytes", at, most)
 		}
-		header = answer.Header
 		return true, nil
 	})
-	return data, header, err
+	return data, err
 }
 
 // errSilent says that a connection was closed because no data came.

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -25,85 +24,67 @@ type File struct {
 
 // Limits for a list of files.
 const (
-	mostPages = 1000
 	mostFiles = 100_000
-	mostList  = 64 << 20 // bytes of all pages
+	mostList  = 64 << 20 // bytes
 	mostSize  = 1 << 45  // bytes of a file; mostFiles such files fit in an int64
 )
 
-// list returns all files of the model.
-func (m *Model) list(ctx context.Context) ([]File, error) {
+// list returns all files of the model at a revision, and sets the commit, so that all files are of the same one.
+func (m *Model) list(ctx context.Context, revision string) ([]File, error) {
+	at := m.at("/api/models", "revision", url.PathEscape(revision)) + "?blobs=true"
+	data, err := m.hub.read(ctx, m.Name, at, mostList)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Commit string  `json:"sha"`
+		Files  []entry `json:"siblings"`
+	}
+	if err := strictjson.Lenient(data, &answer); err != nil {
+		return nil, m.bad("the list of its files: %w", err)
+	}
+	if m.Commit = answer.Commit; !isHex(m.Commit, 20) {
+		return nil, m.bad("revision %s has the commit %s, want 40 hexadecimal digits", quote.Text(revision), quote.Text(m.Commit))
+	}
+	if n := len(answer.Files); n > mostFiles {
+		return nil, m.bad("has %d files, want at most %d", n, mostFiles)
+	}
 	var files []File
 	seen := map[string]bool{}
-	at := m.at("/api/models", "tree", m.Commit) + "?recursive=1"
-	left := int64(mostList)
-	for range mostPages {
-		data, header, err := m.hub.read(ctx, m.Name, at, left)
+	for _, e := range answer.Files {
+		f, err := e.file()
+		if err == nil && seen[f.Path] {
+			err = fmt.Errorf("file %s is listed twice", quote.Text(f.Path))
+		}
 		if err != nil {
-			return nil, err
+			return nil, m.bad("%w", err)
 		}
-		left -= int64(len(data))
-		var page []entry
-		if err := strictjson.Lenient(data, &page); err != nil {
-			return nil, m.bad("the list of its files: %w", err)
-		}
-		for _, e := range page {
-			if e.Type == "directory" {
-				continue
-			}
-			f, err := e.file()
-			if err == nil && seen[f.Path] {
-				err = fmt.Errorf("file %s is listed twice", quote.Text(f.Path))
-			}
-			if err != nil {
-				return nil, m.bad("%w", err)
-			}
-			seen[f.Path] = true
-			if files = append(files, f); len(files) > mostFiles {
-				return nil, m.bad("has more than %d files", mostFiles)
-			}
-		}
-		found := link.FindStringSubmatch(header.Get("Link"))
-		if found == nil {
-			return files, nil
-		}
-		next := found[1]
-		base, err := url.Parse(at)
-		if err == nil {
-			base, err = base.Parse(next)
-		}
-		if err != nil || base.Host != m.hub.endpoint.Host || base.Scheme != m.hub.endpoint.Scheme {
-			return nil, m.bad("the list of its files continues at %s, want a URL at %s://%s",
-				quote.Text(next), m.hub.endpoint.Scheme, m.hub.endpoint.Host)
-		}
-		at = base.String()
+		seen[f.Path] = true
+		files = append(files, f)
 	}
-	return nil, m.bad("the list of its files has more than %d pages", mostPages)
+	return files, nil
 }
 
-// entry is an entry in the list of files.
+// entry is an entry in the list of files. The last fields are of a large file, whose Blob is that of a pointer to it.
 type entry struct {
-	Type string `json:"type"`
-	OID  string `json:"oid"`
+	Path string `json:"rfilename"`
 	Size int64  `json:"size"`
-	Path string `json:"path"`
+	Blob string `json:"blobId"`
 	LFS  *struct {
-		OID  string `json:"oid"`
-		Size int64  `json:"size"`
+		SHA256 string `json:"sha256"`
+		Size   int64  `json:"size"`
 	} `json:"lfs"`
 }
 
 // file returns the file that an entry describes.
 func (e entry) file() (File, error) {
-	f := File{Path: e.Path, Size: e.Size, Blob: e.OID}
+	f := File{Path: e.Path, Size: e.Size, Blob: e.Blob}
 	if e.LFS != nil {
-		f.Size, f.SHA256, f.Blob = e.LFS.Size, e.LFS.OID, ""
+		f.Size, f.SHA256, f.Blob = e.LFS.Size, e.LFS.SHA256, ""
 	}
 	switch {
 	case !within(f.Path):
 		return f, fmt.Errorf("lists the file %s, want paths within the directory", quote.Text(f.Path))
-	case e.Type != "file":
-		return f, fmt.Errorf("lists %s, which is a %s, want files and directories", quote.Text(f.Path), quote.Text(e.Type))
 	case f.Size < 0 || f.Size > mostSize:
 		return f, fmt.Errorf("lists the file %s with %d bytes, want 0 to %d", quote.Text(f.Path), f.Size, int64(mostSize))
 	case f.Blob != "" && !isHex(f.Blob, 20) || f.Blob == "" && !isHex(f.SHA256, 32):
@@ -116,9 +97,6 @@ func (e entry) file() (File, error) {
 func within(p string) bool {
 	return quote.Fit(p) && p == path.Clean(p) && !strings.ContainsAny(p, `\:`) && filepath.IsLocal(filepath.FromSlash(p)) && p != "."
 }
-
-// link matches an element of a Link header that leads to the next page.
-var link = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
 
 func isHex(s string, bytes int) bool {
 	x, err := hex.DecodeString(s)

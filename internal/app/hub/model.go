@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -48,11 +47,7 @@ func (h *Hub) Model(ctx context.Context, model, revision string) (*Model, error)
 		return nil, bad(model, "invalid name: %w", err)
 	}
 	m := &Model{Name: model, hub: h}
-	var err error
-	if m.Commit, err = m.commit(ctx, revision); err != nil {
-		return nil, err
-	}
-	all, err := m.list(ctx)
+	all, err := m.list(ctx, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -72,23 +67,6 @@ func (m *Model) at(prefix string, elements ...string) string {
 		u += "/" + e
 	}
 	return u
-}
-
-// commit resolves a revision to a commit, so that all files are from the same commit.
-func (m *Model) commit(ctx context.Context, revision string) (string, error) {
-	const most = 16 << 20 // the response also lists the files
-	data, _, err := m.hub.read(ctx, m.Name, m.at("/api/models", "revision", url.PathEscape(revision)), most)
-	if err != nil {
-		return "", err
-	}
-	var answer struct {
-		Commit string `json:"sha"`
-	}
-	if err := json.Unmarshal(data, &answer); err != nil || !isHex(answer.Commit, 20) {
-		return "", m.bad("revision %s has the commit %s, want 40 hexadecimal digits",
-			quote.Text(revision), quote.Text(answer.Commit))
-	}
-	return answer.Commit, nil
 }
 
 // small are the files besides the weights that models and tokenizers are read from.
@@ -205,7 +183,7 @@ func (m *Model) parse(ctx context.Context, f File, v any) error {
 	if f.Size > most {
 		return m.bad("%s has %d bytes, want at most %d", f.Path, f.Size, most)
 	}
-	data, _, err := m.hub.read(ctx, m.Name, m.address(f), f.Size)
+	data, err := m.hub.read(ctx, m.Name, m.address(f), f.Size)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
 )
@@ -80,13 +79,12 @@ type partial struct {
 	want File
 	have int64
 	sum  sum
-	etag string // of the response that the bytes came from
 }
 
 // restart discards the downloaded bytes.
 func (p *partial) restart() error {
 	p.tell(-p.have)
-	p.have, p.sum, p.etag = 0, newSum(p.want), ""
+	p.have, p.sum = 0, newSum(p.want)
 	if err := p.file.Truncate(0); err != nil {
 		return err
 	}
@@ -120,9 +118,6 @@ func (p *partial) more(ctx context.Context) error {
 	header := http.Header{}
 	if p.have > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", p.have))
-		if p.etag != "" {
-			header.Set("If-Range", p.etag)
-		}
 	}
 	at := p.m.address(p.want)
 	answer, err := p.m.hub.get(ctx, p.m.Name, at, header)
@@ -180,9 +175,6 @@ func (p *partial) begins(answer *http.Response) error {
 		if n := answer.ContentLength; n >= 0 && n != p.want.Size {
 			return p.m.bad("%s has %d bytes on the server, want %d, as listed", p.want.Path, n, p.want.Size)
 		}
-	}
-	if p.etag = answer.Header.Get("ETag"); strings.HasPrefix(p.etag, "W/") { // If-Range does not accept weak tags
-		p.etag = ""
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestRefuses(t *testing.T) {
 	file := func(change func(e map[string]any)) func(*fake) {
 		return func(f *fake) {
 			f.List = func(list []map[string]any) []map[string]any {
-				change(list[3])
+				change(list[2])
 				return list
 			}
 		}
@@ -38,10 +38,13 @@ func TestRefuses(t *testing.T) {
 		want  string
 		not   bool // whether the error is not an *input.Error
 	}{
-		"wrong hash": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["oid"] = strings.Repeat("ab", 32) }),
+		"wrong hash": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["sha256"] = strings.Repeat("ab", 32) }),
 			want: "model.safetensors has SHA-256 "},
 		"wrong blob": {spoil: func(f *fake) {
-			f.List = func(list []map[string]any) []map[string]any { list[2]["oid"] = strings.Repeat("cd", 20); return list }
+			f.List = func(list []map[string]any) []map[string]any {
+				list[1]["blobId"] = strings.Repeat("cd", 20)
+				return list
+			}
 		}, want: "config.json has git's hash "},
 		"longer":         {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 10 }), want: "model.safetensors has 720000 bytes on the server, want 10, as listed"},
 		"shorter":        {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 1 << 21 }), want: "model.safetensors has 720000 bytes on the server, want 2097152, as listed"},
@@ -49,15 +52,14 @@ func TestRefuses(t *testing.T) {
 		"more than disk": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = int64(1) << 45 }), want: "GB are needed and ", not: true},
 		"sizes that run over": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = int64(1)<<45 + 1 }),
 			want: `lists the file "model.safetensors" with 35184372088833 bytes, want 0 to 35184372088832`},
-		"terminal":  {spoil: file(func(e map[string]any) { e["path"] = "\x1b]0;x\a.safetensors" }), want: `want paths within the directory`},
-		"no hash":   {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["oid"] = "abc" }), want: `lists the file "model.safetensors" without a hash`},
-		"above":     {spoil: file(func(e map[string]any) { e["path"] = "../model.safetensors" }), want: `lists the file "../model.safetensors", want paths within the directory`},
-		"inside":    {spoil: file(func(e map[string]any) { e["path"] = "a/../../model.safetensors" }), want: `want paths within the directory`},
-		"absolute":  {spoil: file(func(e map[string]any) { e["path"] = "/etc/model.safetensors" }), want: `want paths within the directory`},
-		"backslash": {spoil: file(func(e map[string]any) { e["path"] = `..\model.safetensors` }), want: `want paths within the directory`},
-		"drive":     {spoil: file(func(e map[string]any) { e["path"] = `c:model.safetensors` }), want: `want paths within the directory`},
-		"twice":     {spoil: file(func(e map[string]any) { e["path"] = "config.json" }), want: `file "config.json" is listed twice`},
-		"kind":      {spoil: file(func(e map[string]any) { e["type"] = "symlink" }), want: `is a "symlink", want files and directories`},
+		"terminal":  {spoil: file(func(e map[string]any) { e["rfilename"] = "\x1b]0;x\a.safetensors" }), want: `want paths within the directory`},
+		"no hash":   {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["sha256"] = "abc" }), want: `lists the file "model.safetensors" without a hash`},
+		"above":     {spoil: file(func(e map[string]any) { e["rfilename"] = "../model.safetensors" }), want: `lists the file "../model.safetensors", want paths within the directory`},
+		"inside":    {spoil: file(func(e map[string]any) { e["rfilename"] = "a/../../model.safetensors" }), want: `want paths within the directory`},
+		"absolute":  {spoil: file(func(e map[string]any) { e["rfilename"] = "/etc/model.safetensors" }), want: `want paths within the directory`},
+		"backslash": {spoil: file(func(e map[string]any) { e["rfilename"] = `..\model.safetensors` }), want: `want paths within the directory`},
+		"drive":     {spoil: file(func(e map[string]any) { e["rfilename"] = `c:model.safetensors` }), want: `want paths within the directory`},
+		"twice":     {spoil: file(func(e map[string]any) { e["rfilename"] = "config.json" }), want: `file "config.json" is listed twice`},
 		"pickle":    {spoil: func(f *fake) { delete(f.Files, "model.safetensors") }, want: "has its weights in pytorch_model.bin and not in model.safetensors"},
 		"no weights": {spoil: func(f *fake) { delete(f.Files, "model.safetensors"); delete(f.Files, "pytorch_model.bin") },
 			want: "has no model.safetensors and no model.safetensors.index.json"},
@@ -80,31 +82,23 @@ func TestRefuses(t *testing.T) {
 		"418":          {spoil: status(418), want: "answers 418 I'm a teapot", not: true},
 		"503":          {spoil: status(503), want: "answers 503 Service Unavailable; tried 6 times", not: true},
 		"later":        {spoil: status(429, "Retry-After", "3600"), want: "answers 429 Too Many Requests; the server asks for a pause of 1h0m0s", not: true},
-		"no commit":    {spoil: status(200), want: `revision "main" has the commit "", want 40 hexadecimal digits`},
-		"foreign page": {spoil: func(f *fake) {
-			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
-				w.Header().Set("Link", `<http://example.com/next>; rel="next"`)
-				return false
-			}
-			f.List = func(list []map[string]any) []map[string]any { return list[:1] }
-		}, want: `the list of its files continues at "http://example.com/next", want a URL at http://`},
-		"page over another protocol": {spoil: func(f *fake) {
-			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
-				w.Header().Set("Link", "<"+strings.Replace(f.URL, "http:", "https:", 1)+`/next>; rel="next"`)
-				return false
-			}
-			f.List = func(list []map[string]any) []map[string]any { return list[:1] }
-		}, want: `the list of its files continues at "https://127.0.0.1:`},
-		"long list": {spoil: func(f *fake) {
-			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
-				if !strings.Contains(r.URL.Path, "/tree/") {
-					return false
-				}
-				w.Header().Set("Link", "<"+f.URL+r.URL.Path+`?recursive=1>; rel="next"`)
-				w.Write([]byte(strings.Repeat(" ", mostList/2) + "[]")) // each page is within the limit, two are not
+		"no list":      {spoil: status(200), want: "the list of its files: "},
+		"no commit": {spoil: func(f *fake) {
+			f.Answer = func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+				w.Write([]byte(`{"siblings": []}`))
 				return true
 			}
-		}, want: fmt.Sprintf("recursive=1 is longer than %d bytes", mostList/2-2)},
+		}, want: `revision "main" has the commit "", want 40 hexadecimal digits`},
+		"no hashes": {spoil: file(func(e map[string]any) { delete(e, "blobId"); delete(e, "lfs") }), want: `lists the file "model.safetensors" without a hash`},
+		"many files": {spoil: func(f *fake) {
+			f.List = func([]map[string]any) []map[string]any { return make([]map[string]any, mostFiles+1) }
+		}, want: "has 100001 files, want at most 100000"},
+		"long list": {spoil: func(f *fake) {
+			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
+				w.Write([]byte(strings.Repeat(" ", mostList) + "{}"))
+				return true
+			}
+		}, want: fmt.Sprintf("blobs=true is longer than %d bytes", mostList)},
 		"words of the server": {spoil: func(f *fake) {
 			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
 				c, b, err := w.(http.Hijacker).Hijack()
