@@ -93,7 +93,6 @@ var order = []string{
 	"site",
 	"internal/tools/fma",
 	"internal/tools/mutants",
-	"internal/tools/words",
 	"bench/history", // repository tools, like those before them
 	"bench/compare",
 	"bench/wasm",
