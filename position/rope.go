@@ -197,7 +197,8 @@ type rotation struct {
 }
 
 // The angles of the first mostPositions positions are cached in tables, which are computed on
-// first use. Angles of other positions are computed each time.
+// first use: the row "mha width 768 B1 H12 L512 rope" of bench/RESULTS.md. Angles of other positions
+// are computed each time.
 const (
 	tablePositions = 128
 	mostPositions  = 1 << 18

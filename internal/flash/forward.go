@@ -271,7 +271,8 @@ func (f *forward) final(w *worker) weights {
 }
 
 // streamed is the number of weights from which on they are written past the caches (streaming
-// stores), because they do not fit in the L2 cache.
+// stores), because they do not fit in the L2 cache: up to half of the time of the row
+// "sdpa B1 H12 L512 E64 weights" of bench/RESULTS.md.
 const streamed = 1 << 20
 
 // normalise divides the weights of n rows, which are relative to the shifts of their blocks, by
