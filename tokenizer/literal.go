@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -17,11 +18,11 @@ type literals struct {
 	added   *addedTokens
 	spans   []Span // in ascending order, not adjacent
 	markers []marker
-	unnamed map[int]bool // tokens of markers that are not called special
+	marked  map[int]bool // tokens of markers, which the file may not call special
 }
 
 // reserves reports whether a token cannot be in the user's text.
-func (l *literals) reserves(id int) bool { return l.added.byID[id].Special || l.unnamed[id] }
+func (l *literals) reserves(id int) bool { return l.added.byID[id].Special || l.marked[id] }
 
 // marker is a special token, or another one that looks like one, without white space that it includes.
 type marker struct {
@@ -30,8 +31,12 @@ type marker struct {
 }
 
 // neutral replaces a user's range while special tokens are searched for. It is no letter, no mark and no white space,
-// and normalizers do not change it.
-const neutral = "\uFFFC"
+// and normalizers do not change it. neutralLetter is beside it where the range begins or ends with a letter or digit:
+// beside these, a token with single_word is text. It is a rune, and not changed either.
+const (
+	neutral       = "\uFFFC"
+	neutralLetter = "\u16A0"
+)
 
 // newLiterals finds the markers of a text with the given ranges of a user: those that the text has if each of the
 // ranges is neutral. So the user's text neither completes a marker, nor changes one beside it: by a longer token that
@@ -41,7 +46,7 @@ func (a *addedTokens) newLiterals(text string, ranges []Span, n normalizer) *lit
 	if len(ranges) == 0 {
 		return nil
 	}
-	l := &literals{added: a, unnamed: map[int]bool{}}
+	l := &literals{added: a, marked: map[int]bool{}}
 	ranges = slices.Clone(ranges)
 	slices.SortFunc(ranges, func(s, t Span) int { return cmp.Compare(s.Start, t.Start) })
 	for _, s := range ranges {
@@ -55,17 +60,41 @@ func (a *addedTokens) newLiterals(text string, ranges []Span, n normalizer) *lit
 	if len(l.spans) == 0 {
 		return nil
 	}
+	l.markers = l.find(text, l.spans, n)
+	l.addSpaced(text, n)
+	for _, m := range l.markers {
+		l.marked[m.id] = true
+	}
+	return l
+}
+
+// find returns the markers of a text in which the given ranges are neutral.
+func (l *literals) find(text string, ranges []Span, n normalizer) (markers []marker) {
+	a, table := l.added, classes()
 	var b strings.Builder
 	var shifts []int // for each part between the ranges, its position in text, less that in b
-	var starts []int // of these parts in b
+	var parts []Span // positions of these parts in b
 	done := 0
-	for _, s := range append(l.spans, Span{len(text), len(text)}) {
-		starts, shifts = append(starts, b.Len()), append(shifts, done-b.Len())
-		b.WriteString(text[done:s.Start] + neutral)
+	for _, s := range append(slices.Clip(ranges), Span{len(text), len(text)}) {
+		shifts = append(shifts, done-b.Len())
+		parts = append(parts, Span{b.Len(), b.Len() + s.Start - done})
+		b.WriteString(text[done:s.Start])
+		user := text[s.Start:s.End]
+		first, _ := utf8.DecodeRuneInString(user)
+		last, _ := utf8.DecodeLastRuneInString(user)
+		if table.has(first, wordChar) {
+			b.WriteString(neutralLetter)
+		}
+		if user != "" {
+			b.WriteString(neutral)
+		}
+		if table.has(last, wordChar) {
+			b.WriteString(neutralLetter)
+		}
 		done = s.End
 	}
-	for _, p := range a.split(newPiece(b.String()[:b.Len()-len(neutral)]), n, nil) {
-		if p.token == none || !l.reserves(p.token) && !looksSpecial(a.byID[p.token].Content) {
+	for _, p := range a.split(newPiece(b.String()), n, nil) {
+		if p.token == none || !a.byID[p.token].looksSpecial() {
 			continue
 		}
 		token := a.text(p.token)
@@ -74,25 +103,51 @@ func (a *addedTokens) newLiterals(text string, ranges []Span, n normalizer) *lit
 			continue
 		}
 		at := p.offsets(i, i+len(token))
-		part := sort.SearchInts(starts, at.Start+1) - 1
-		if part+1 < len(starts) && at.End > starts[part+1]-len(neutral) {
+		part := sort.Search(len(parts), func(i int) bool { return parts[i].Start > at.Start }) - 1
+		if at.End > parts[part].End {
 			continue
 		}
-		if !l.reserves(p.token) {
-			l.unnamed[p.token] = true
-		}
-		l.markers = append(l.markers, marker{Span{at.Start + shifts[part], at.End + shifts[part]}, p.token})
+		markers = append(markers, marker{Span{at.Start + shifts[part], at.End + shifts[part]}, p.token})
 	}
-	return l
+	return markers
 }
 
-// looksSpecial reports whether a token is a word between signs, such as <｜User｜> of DeepSeek, which its file does not
-// call special. Other added tokens may be parts of any text, such as spaces.
-func looksSpecial(token string) bool {
+// addSpaced adds the markers that are found after a space only, because the normalizer Prepend makes ▁</s> of them, if
+// that space is the last character of the user's text.
+func (l *literals) addSpaced(text string, n normalizer) {
+	isSpaced := func(id int) bool {
+		token := l.added.byID[id]
+		return token.looksSpecial() && l.added.text(id) != token.Content && strings.HasSuffix(l.added.text(id), token.Content)
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(l.added.written)), isSpaced) {
+		return
+	}
+	var ranges []Span // without these spaces
+	for _, s := range l.spans {
+		if r, size := utf8.DecodeLastRuneInString(text[s.Start:s.End]); r == ' ' || r == '▁' {
+			s.End -= size
+		}
+		if s.Start < s.End {
+			ranges = append(ranges, s)
+		}
+	}
+	for _, m := range l.find(text, ranges, n) {
+		theirs := l.has(Span{m.End - len(l.added.byID[m.id].Content), m.End})
+		overlaps := func(o marker) bool { return m.Start < o.End && o.Start < m.End }
+		if isSpaced(m.id) && !theirs && !slices.ContainsFunc(l.markers, overlaps) {
+			l.markers = append(l.markers, m)
+		}
+	}
+	slices.SortFunc(l.markers, func(m, o marker) int { return cmp.Compare(m.Start, o.Start) })
+}
+
+// looksSpecial reports whether a token is special, or is a word between signs, such as <｜User｜> of DeepSeek, which its
+// file does not call special. Other added tokens may be parts of any text, such as spaces.
+func (t addedToken) looksSpecial() bool {
 	isSign := func(r rune) bool { return r != '▁' && (unicode.IsPunct(r) || unicode.IsSymbol(r)) }
-	first, _ := utf8.DecodeRuneInString(token)
-	last, _ := utf8.DecodeLastRuneInString(token)
-	return isSign(first) && isSign(last) && strings.ContainsFunc(token, unicode.IsLetter)
+	first, _ := utf8.DecodeRuneInString(t.Content)
+	last, _ := utf8.DecodeLastRuneInString(t.Content)
+	return t.Special || isSign(first) && isSign(last) && strings.ContainsFunc(t.Content, unicode.IsLetter)
 }
 
 // has reports whether a part of a range of the text is the user's.

@@ -66,9 +66,11 @@ type Options struct {
 	SpecialAsText bool
 	// Literal are ranges of bytes of the first text that come from a user, as in the template of a chat. The special
 	// tokens of the text are those of the rest: they are the same whatever the ranges contain, also where a range and
-	// the text beside it make a special token together, or where only the normalized text has it. Added tokens that
-	// are not special, such as spaces, are found everywhere, but for those that the rest has and that look special:
-	// words between signs, such as <｜User｜>.
+	// the text beside it make a special token together, or where only the normalized text has it. As in every text, a
+	// token with single_word is text beside a letter, and a token that the normalizer Prepend changes is text unless a
+	// space is before it, also if the range has that letter or space. Added tokens that are not special, such as
+	// spaces, are found everywhere, but for those that the rest has and that look special: words between signs, such as
+	// <｜User｜>.
 	Literal []Span
 }
 
