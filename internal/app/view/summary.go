@@ -101,7 +101,7 @@ func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
 // processor at a time. It calls see with each, unless see is nil, and returns their mean.
 func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h int, weights []float32)) ([]float32, error) {
 	n, procs := e.record.Layers[layer].Heads, par.Threads()
-	var sum []float64
+	var sum total
 	for first := 0; first < n; first += procs {
 		if err := ctx.Err(); err != nil {
 			return nil, err // the page no longer needs it
@@ -116,21 +116,29 @@ func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h
 		if err != nil {
 			return nil, err
 		}
-		if sum == nil {
-			sum = make([]float64, len(some[0]))
-		}
-		addAll(sum, some)
+		sum.add(some...)
 	}
-	return average(sum, n), nil
+	return sum.mean(), nil
 }
 
 // cached is the number of elements of a sum that stay in the CPU cache from map to map.
 const cached = 1 << 12
 
-// addAll adds maps to their sum, in the order of the list.
-func addAll(sum []float64, maps [][]float32) {
-	par.For(len(sum), cached, func(from, to int) {
-		part := sum[from:to]
+// total is a sum of n maps. The entry stores that of the means of the first layers of a kind, so that the mean of all
+// layers, which the overview requests last, need not compute them again.
+type total struct {
+	n   int
+	sum []float64
+}
+
+// add adds maps in the order of the list.
+func (t *total) add(maps ...[]float32) {
+	if t.sum == nil {
+		t.sum = make([]float64, len(maps[0]))
+	}
+	t.n += len(maps)
+	par.For(len(t.sum), cached, func(from, to int) {
+		part := t.sum[from:to]
 		for _, weights := range maps {
 			for j, w := range weights[from:to] {
 				part[j] += float64(w)
@@ -139,35 +147,20 @@ func addAll(sum []float64, maps [][]float32) {
 	})
 }
 
-// average returns the mean of n maps from their sum.
-func average(sum []float64, n int) []float32 {
-	mean := make([]float32, len(sum))
-	par.For(len(sum), cached, func(from, to int) {
+// mean returns the mean of the maps.
+func (t *total) mean() []float32 {
+	mean := make([]float32, len(t.sum))
+	par.For(len(mean), cached, func(from, to int) {
 		for j := from; j < to; j++ {
-			mean[j] = float32(sum[j] / float64(n))
+			mean[j] = float32(t.sum[j] / float64(t.n))
 		}
 	})
 	return mean
 }
 
-// total is the sum of the means of the first layers of a kind, so that the mean of all layers,
-// which the overview requests last, need not compute them again.
-type total struct {
-	layers int
-	sum    []float64
-}
-
 type totalKey struct {
 	kind   heads.Kind
 	values bool
-}
-
-func (t *total) add(mean []float32) {
-	if t.sum == nil {
-		t.sum = make([]float64, len(mean))
-	}
-	addAll(t.sum, [][]float32{mean})
-	t.layers++
 }
 
 // tally adds to the total of the layers of one kind the cached means of the next layers, up to the first missing one.
@@ -177,8 +170,8 @@ func (e *entry) tally(list []int, values, keep bool) total {
 	defer e.sums.Unlock()
 	key := totalKey{e.record.Layers[list[0]].Kind, values}
 	t := e.totals[key]
-	for t.layers < len(list) {
-		mean, held := e.memo.get(e.meanKey(list[t.layers], values))
+	for t.n < len(list) {
+		mean, held := e.memo.get(e.meanKey(list[t.n], values))
 		if !held {
 			break
 		}
@@ -194,14 +187,14 @@ func (e *entry) tally(list []int, values, keep bool) total {
 // overall returns the mean of the means of the layers of one kind, which have the same axes.
 func (e *entry) overall(list []int, values bool) ([]float32, error) {
 	t := e.tally(list, values, false)
-	for t.layers < len(list) {
-		mean, err := e.weights(list[t.layers], meanOfHeads, values)
+	for t.n < len(list) {
+		mean, err := e.weights(list[t.n], meanOfHeads, values)
 		if err != nil {
 			return nil, err
 		}
 		t.add(mean)
 	}
-	return average(t.sum, len(list)), nil
+	return t.mean(), nil
 }
 
 // meanKey names the mean of the heads of a layer.
