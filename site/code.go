@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -45,50 +44,25 @@ func filledCode(root string, text []byte) ([]byte, error) {
 	end := 0
 	for _, at := range codeComment.FindAllSubmatchIndex(text, -1) {
 		file, name := string(text[at[2]:at[3]]), string(text[at[4]:at[5]])
-		code, err := region(filepath.Join(root, filepath.FromSlash(file)), name)
+		code, _, err := region(filepath.Join(root, filepath.FromSlash(file)), name)
 		failed = errors.Join(failed, err)
 		page := 0
 		for page+1 < min(len(heads), len(lessonPages)) && heads[page+1][0] < at[0] {
 			page++
 		}
 		torch := filepath.Join(root, "examples", "torch", lessonPages[page].Name+".py")
-		same, err := region(torch, name)
+		same, output, err := region(torch, name)
 		failed = errors.Join(failed, err)
 		out.Write(text[end:at[0]])
 		fmt.Fprintf(&out, "<!-- code: %s %s -->\n\n```go\n%s```\n\n<details><summary>PyTorch</summary>\n\n```python\n%s```\n", file, name, code, same)
-		result, err := outputOf(torch, name)
-		failed = errors.Join(failed, err)
-		if result != "" {
-			fmt.Fprintf(&out, "\n```text\n%s```\n", result)
+		if output != "" {
+			fmt.Fprintf(&out, "\n```text\n%s```\n", output)
 		}
 		out.WriteString("\n</details>\n")
 		end = at[1]
 	}
 	out.Write(text[end:])
 	return out.Bytes(), failed
-}
-
-// outputOf returns the lines that a region of a Python program prints: the comment "# Output:" below its end.
-func outputOf(path, name string) (string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	_, after, _ := strings.Cut(string(text), "# lesson: "+name+"\n")
-	_, after, _ = strings.Cut(after, "# lesson end\n")
-	after, found := strings.CutPrefix(strings.TrimLeft(after, "\n"), "# Output:\n")
-	if !found {
-		return "", nil
-	}
-	var lines strings.Builder
-	for line := range strings.Lines(after) {
-		content, isComment := strings.CutPrefix(line, "#")
-		if !isComment {
-			break
-		}
-		lines.WriteString(strings.TrimPrefix(content, " "))
-	}
-	return lines.String(), nil
 }
 
 // torchBlock is a block of Go and the same in PyTorch.
@@ -102,44 +76,32 @@ func (l language) tabs(page string) string {
 	return torchBlock.ReplaceAllString(page, "<div class=\"code\">"+list+"\n$1<details><summary>PyTorch</summary>\n$2\n</div>")
 }
 
-// region returns the lines of a file between "// lesson: NAME" and "// lesson end", or the body of
-// the example function NAME without its output, without their common indentation.
-func region(path, name string) (string, error) {
-	text, err := os.ReadFile(path)
+// printed matches the comment below a region of a Python program with the lines that it prints.
+var (
+	printed     = regexp.MustCompile(`\A\n*# Output:\n((?:#.*\n)*)`)
+	commentSign = regexp.MustCompile(`(?m)^# ?`)
+)
+
+// region returns the lines of a file between "// lesson: NAME" and "// lesson end", or the body of the example function
+// NAME without its output, without their common indentation. output is what a Python program prints there.
+func region(path, name string) (code, output string, err error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	first, last := "// lesson: "+name, []string{"// lesson end"}
-	if filepath.Ext(path) == ".py" {
-		first, last = "# lesson: "+name, []string{"# lesson end"}
-	}
+	text, begin, end := string(data), `[ \t]*(?://|#) lesson: `+name, `[ \t]*(?://|#) lesson end`
 	if strings.HasPrefix(name, "Example") && filepath.Ext(path) == ".go" {
-		first, last = "func "+name+"() {", []string{"// Output:", "}"}
+		begin, end = `func `+name+`\(\) \{`, `(?:\t// Output:|\})`
 	}
-	var lines []string
-	inside, found := false, false
-	for line := range strings.Lines(string(text)) {
-		content := strings.TrimSpace(line)
-		if content == first {
-			if found {
-				return "", fmt.Errorf("%s: region %s is marked twice", path, name)
-			}
-			inside, found = true, true
-			continue
-		}
-		if at := strings.TrimRight(line, "\n"); slices.Contains(last, content) && (content != "}" || at == "}") {
-			inside = false
-		}
-		if inside {
-			lines = append(lines, line)
-		}
+	found := regexp.MustCompile(`(?ms)^`+begin+`\n(.+?)^`+end+`\n`).FindAllStringSubmatchIndex(text, -1)
+	if len(found) != 1 {
+		return "", "", fmt.Errorf("%s: region %s is missing, has no end or is marked twice", path, name)
 	}
-	if len(lines) == 0 || inside {
-		return "", fmt.Errorf("%s: region %s is missing or has no end", path, name)
+	if m := printed.FindStringSubmatch(text[found[0][1]:]); m != nil {
+		output = commentSign.ReplaceAllString(m[1], "")
 	}
-	indent := lines[0][:len(lines[0])-len(strings.TrimLeft(lines[0], "\t "))]
-	for i := range lines {
-		lines[i] = strings.ReplaceAll(strings.TrimPrefix(lines[i], indent), "\t", "    ")
-	}
-	return strings.Join(lines, ""), nil
+	code = text[found[0][2]:found[0][3]]
+	indent := code[:len(code)-len(strings.TrimLeft(code, "\t "))]
+	code = strings.TrimPrefix(strings.ReplaceAll("\n"+code, "\n"+indent, "\n"), "\n")
+	return strings.ReplaceAll(code, "\t", "    "), output, nil
 }

@@ -196,12 +196,12 @@ func TestRegion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"a": "if b {\n    c()\n}\n", "ExampleX": "d()\nfor {\n}\n"} {
-		if got, err := region(file, name); got != want || err != nil {
+		if got, _, err := region(file, name); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
 	for _, name := range []string{"absent", "open"} {
-		if got, err := region(file, name); err == nil {
+		if got, _, err := region(file, name); err == nil {
 			t.Errorf("%s: %q, want an error", name, got)
 		}
 	}
