@@ -59,35 +59,30 @@ func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 			return f, err
 		}
 	}
-	several := c.Divergence || c.MeanOfLayers
 	if c.Divergence || c.All {
 		if err := c.affordable(layers); err != nil {
 			return f, err
 		}
 	}
-	if several {
+	if c.Divergence || c.MeanOfLayers {
 		if err := sameTokens(layers); err != nil {
 			return f, err
 		}
 	}
-	first := layers[0]
-	switch {
+	var p viz.Panel
+	switch first := layers[0]; {
 	case c.Divergence:
 		return divergence(f, layers), nil
 	case c.MeanOfLayers:
-		mean, err := heads.MeanOf(len(layers), func(i int) ([]float32, error) { return layers[i].Mean(), nil })
-		if err != nil {
-			return f, err
-		}
-		p := New(first, viz.Mean, mean)
+		mean, _ := heads.MeanOf(len(layers), func(i int) ([]float32, error) { return layers[i].Mean(), nil })
+		p = New(first, viz.Mean, mean)
 		p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %d layers", kindName(first), len(layers))
-		f.Panels = []viz.Panel{p}
-		return f, nil
 	case c.All:
 		return all(f, layers), nil
+	default:
+		p, err = c.one(first)
+		p.Title = layerName(first) + ", " + p.Title
 	}
-	p, err := c.one(first)
-	p.Title = layerName(first) + ", " + p.Title
 	f.Panels = []viz.Panel{p}
 	return f, err
 }
@@ -98,14 +93,12 @@ func layerName(l *heads.Layer) string { return viz.LayerName(l.Kind.String(), l.
 
 // Title returns the title for a figure of the record.
 func (c Choice) Title(r *heads.Record) string {
-	if r.Source == "" || r.Target == "" {
-		title := cmp.Or(r.Source, r.Target)
-		if title == "" && c.Path != "" {
-			title = filepath.Base(c.Path)
-		}
-		return title
-	}
-	if r.Layer(heads.Cross, 0) == nil { // two texts that an encoder reads together
+	switch {
+	case r.Source == "" && r.Target == "" && c.Path != "":
+		return filepath.Base(c.Path)
+	case r.Source == "" || r.Target == "":
+		return r.Source + r.Target
+	case r.Layer(heads.Cross, 0) == nil: // two texts that an encoder reads together
 		return r.Source + " | " + r.Target
 	}
 	return r.Source + " → " + r.Target
