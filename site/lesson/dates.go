@@ -97,32 +97,19 @@ var shipped = sync.OnceValues(func() (*datesModel, error) {
 	return &datesModel{m, test}, nil
 })
 
-// choice is a model of the page without some heads.
+// choice is the shipped model without some heads.
 type choice struct {
-	Off     []prune.Head `json:"off"`     // heads that are switched off
-	Trained bool         `json:"trained"` // the model of train.run instead of the shipped one
+	Off []prune.Head `json:"off"` // heads that are switched off
 }
 
-// whole returns the chosen model with all heads, and new dates.
-func (c choice) whole() (*models.Model, []seq2seq.Pair, error) {
-	if c.Trained {
-		if current == nil {
-			return nil, nil, errNoTraining
-		}
-		return current.model, current.test, nil
-	}
+// model returns the shipped model without the heads that are off, and new dates.
+func (c choice) model() (*models.Model, []seq2seq.Pair, error) {
 	m, err := shipped()
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Model, m.test, nil
-}
-
-// model returns the chosen model without the heads that are off, and new dates.
-func (c choice) model() (*models.Model, []seq2seq.Pair, error) {
-	m, test, err := c.whole()
-	if err != nil || len(c.Off) == 0 {
-		return m, test, err
+	if len(c.Off) == 0 {
+		return m.Model, m.test, nil
 	}
 	kept := map[string][]int{}
 	for _, l := range m.Attention() {
@@ -135,12 +122,12 @@ func (c choice) model() (*models.Model, []seq2seq.Pair, error) {
 		}
 	}
 	small, err := m.Keep(kept)
-	return small, test, err
+	return small, m.test, err
 }
 
-// openDates describes the chosen model.
-func openDates(_ context.Context, c choice, _ func(any)) (any, error) {
-	m, test, err := c.model()
+// openDates describes the shipped model.
+func openDates(context.Context, struct{}, func(any)) (any, error) {
+	m, err := shipped()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +139,7 @@ func openDates(_ context.Context, c choice, _ func(any)) (any, error) {
 	for _, l := range m.Attention() {
 		layers = append(layers, layer{l.Config().Name, l.Config().Heads})
 	}
-	return map[string]any{"layers": layers, "parameters": nn.Count(m), "dates": len(test)}, nil
+	return map[string]any{"layers": layers}, nil
 }
 
 // lookAtDates translates a date and returns the weights of all heads that are on.
@@ -213,7 +200,6 @@ func measureDates(ctx context.Context, o measured, frame func(any)) (any, error)
 		}
 		total.Texts += q.Texts
 		total.Exact += q.Exact
-		total.Seconds += q.Seconds
 		sum += float64(float64(q.Loss) * float64(len(pairs))) // all dates have the same number of tokens
 		total.Loss = real(sum / float64(from+len(pairs)))
 		frame(total)
@@ -286,7 +272,7 @@ func speedOfDates(ctx context.Context, o measured, frame func(any)) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	whole, _, err := o.whole()
+	whole, err := shipped()
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +280,7 @@ func speedOfDates(ctx context.Context, o measured, frame func(any)) (any, error)
 	const turns = 11
 	var times [2][]float64
 	for turn := range turns + 1 { // the first one warms up
-		for i, m := range []*models.Model{small, whole} {
+		for i, m := range []*models.Model{small, whole.Model} {
 			start := time.Now()
 			if _, err := m.Translate(ctx, sources, 1); err != nil {
 				return nil, err

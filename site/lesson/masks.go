@@ -189,7 +189,6 @@ func masksCache(_ context.Context, a struct {
 	return map[string]any{
 		"weights": weights,
 		"hidden":  hidden(o.Mask, attn.Sizes{B: 1, Lq: a.Steps, Lk: a.Steps}),
-		"bytes":   cache.Bytes(),
 		"same":    same,
 		// Scores computed so far: with the cache one row a step, without it a triangle a step.
 		"with":    a.Steps * (a.Steps + 1) / 2,
