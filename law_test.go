@@ -93,6 +93,7 @@ var order = []string{
 	"site",
 	"internal/tools/fma",
 	"internal/tools/mutants",
+	"internal/tools/targets",
 	"bench/history", // repository tools, like those before them
 	"bench/compare",
 	"bench/wasm",
