@@ -56,11 +56,11 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 		return nil, err
 	}
 	if z.Decoder != nil {
-		start, err := m.startToken()
+		start, err := m.DecoderStart()
 		if err != nil {
 			return nil, err
 		}
-		forced, err := m.forced()
+		forced, err := m.Forced()
 		w.sources, w.begin = prompts, append([]int{start}, forced...)
 		if err != nil {
 			return nil, err
@@ -81,8 +81,8 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 	return w, err
 }
 
-// startToken returns the first token of a target.
-func (m *Model) startToken() (int, error) {
+// DecoderStart returns the first token of a target.
+func (m *Model) DecoderStart() (int, error) {
 	const key = "decoder_start_token_id"
 	id, given, err := m.generationToken(key)
 	if given || err != nil {
@@ -217,7 +217,7 @@ func firstBatch(n int, length func(i int) int) int {
 func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]int, error) {
 	limit := func(int) int { return g.Tokens }
 	if m.Sizes().Decoder != nil && g.Tokens == 0 {
-		limit = func(i int) int { return targetTokens(len(sources[i])) }
+		limit = func(i int) int { return TargetTokens(len(sources[i])) }
 	}
 	written := make([][]int, len(sources))
 	for i := 0; g.Beam > 1 && i < len(sources); i++ { // the beam forms the batch
@@ -419,3 +419,6 @@ func keep(list []hypothesis, h hypothesis, n int, by func(hypothesis) float64) [
 	}
 	return list
 }
+
+// TargetTokens is the default limit of the tokens of a target, for a source of n tokens.
+func TargetTokens(n int) int { return 2*n + 20 }

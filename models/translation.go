@@ -32,8 +32,8 @@ func (m *Model) WithLanguages(from, to string) (*Model, error) {
 	return &other, nil
 }
 
-// forced returns the tokens with which the model begins each target, after the start token.
-func (m *Model) forced() ([]int, error) {
+// Forced returns the tokens with which the model begins each target, after the start token.
+func (m *Model) Forced() ([]int, error) {
 	if m.language != nil {
 		return m.language, nil
 	}

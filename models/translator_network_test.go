@@ -49,9 +49,8 @@ func TestGradientReachesEveryParameter(t *testing.T) {
 func toyLoss(m *Model, tape *tensor.Tape, pairs []seq2seq.Pair) *tensor.Tensor {
 	var examples []example
 	for _, p := range pairs {
-		r, _ := m.ReadTarget(p.Source, p.Target)
-		x, _ := r.Batch()
-		examples = append(examples, example{x.IDs[0], x.Targets[0], r.Target.IDs})
+		e, _ := pairOf(m, p)
+		examples = append(examples, e)
 	}
 	logits, write := predict(tape, m, examples, Run{})
 	return nn.CrossEntropy(tape, logits, write, seq2seq.Pad, 0)

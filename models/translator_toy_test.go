@@ -149,15 +149,24 @@ type example struct{ IDs, Reads, Targets []int }
 // exampleOfPair returns the example of a pair.
 func exampleOfPair(tb testing.TB, m *Model, p seq2seq.Pair) example {
 	tb.Helper()
-	r, err := m.ReadTarget(p.Source, p.Target)
+	e, err := pairOf(m, p)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	x, err := r.Batch()
+	return e
+}
+
+func pairOf(m *Model, p seq2seq.Pair) (e example, err error) {
+	source, err := m.Encode(p.Source, "")
 	if err != nil {
-		tb.Fatal(err)
+		return e, err
 	}
-	return example{x.IDs[0], x.Targets[0], r.Target.IDs}
+	target, err := m.EncodeTarget(p.Target)
+	if err != nil {
+		return e, err
+	}
+	start, err := m.DecoderStart()
+	return example{source.IDs, append([]int{start}, target.IDs[:len(target.IDs)-1]...), target.IDs}, err
 }
 
 // examplesOf returns the examples of pairs.

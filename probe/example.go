@@ -98,7 +98,7 @@ func TranslationExample(m *models.Model, source, target string) (Example, error)
 	if m.Sizes().Decoder == nil {
 		return Example{}, fmt.Errorf("probe: TranslationExample: %s is not an encoder-decoder; use TextExample", m.Family.Name)
 	}
-	r, err := m.ReadTarget(source, target)
+	r, err := ReadTarget(m, source, target)
 	if err != nil {
 		return Example{}, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// RecordTexts is Record of a text, or of two: see models.Model.Read.
+// RecordTexts is Record of a text, or of two: see Read.
 func RecordTexts(ctx context.Context, m *models.Model, first, second string, o heads.RecorderOptions) (*heads.Record, error) {
-	r, err := m.Read(first, second)
+	r, err := Read(m, first, second)
 	if err != nil {
 		return nil, err
 	}
@@ -25,9 +25,9 @@ func RecordTexts(ctx context.Context, m *models.Model, first, second string, o h
 // Record runs the model of a reading and returns the attention weights of all its layers. An encoder–decoder without a
 // target generates it first. Tokens that a decoder has generated have the weights of the step that read them.
 //
-// Errors: those of heads.Recorder and, without a target, of models.Reading.Generate; too many tokens; ctx.Err() if ctx
+// Errors: those of heads.Recorder and, without a target, of Reading.Generate; too many tokens; ctx.Err() if ctx
 // ends.
-func Record(ctx context.Context, r models.Reading, o heads.RecorderOptions) (*heads.Record, error) {
+func Record(ctx context.Context, r Reading, o heads.RecorderOptions) (*heads.Record, error) {
 	var err error
 	if r.Target == nil && r.Model().Sizes().Decoder != nil {
 		if r, err = r.Generate(ctx, models.Generation{}); err != nil {

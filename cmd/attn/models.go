@@ -30,9 +30,10 @@ func (cmd *modelsCommand) Run(c console) error {
 	if err != nil {
 		return err
 	}
+	object := newDescription(d)
 	if !cmd.JSON {
-		_, err = fmt.Fprint(c.out, d)
+		_, err = fmt.Fprint(c.out, object.lines())
 		return err
 	}
-	return atomicfile.JSON("", d).Write(c.out)
+	return atomicfile.JSON("", object).Write(c.out)
 }

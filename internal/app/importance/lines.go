@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
@@ -50,7 +51,7 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 			layers := Layers(m.Attention())
 			in, err := recording.Read(m, p.Source, p.Target)
 			if err == nil {
-				parts, record := recording.Parts(m, []models.Reading{in}, recording.MaxWeights)
+				parts, record := recording.Parts(m, []probe.Reading{in}, recording.MaxWeights)
 				err = measure(ctx, parts, record, layers, func(int, int) {})
 			}
 			if ctx.Err() != nil {

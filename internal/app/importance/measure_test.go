@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 )
 
 // TestInParts measures heads by records of all layers, and by a record for each layer, as
@@ -16,7 +17,7 @@ func TestInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var texts []models.Reading
+	var texts []probe.Reading
 	for _, t2 := range [][2]string{{"the cat sat on the mat"}, {"a dog", "the sun"}} {
 		in, err := recording.Read(m, t2[0], t2[1])
 		if err != nil {

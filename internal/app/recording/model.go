@@ -58,7 +58,7 @@ func (m Model) Page() view.Options {
 //
 // Errors: a text that the model cannot read; one that would take too much memory.
 func (m Model) Record(ctx context.Context, first, second string) (*heads.Record, error) {
-	in, err := m.Model.Read(first, second)
+	in, err := probe.Read(m.Model, first, second)
 	if err != nil {
 		return nil, err
 	}

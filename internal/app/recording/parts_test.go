@@ -35,7 +35,7 @@ func TestLongTarget(t *testing.T) {
 			t.Errorf("%q: %d and %d tokens (%v), want %d and %d", text, n, target, err, len(e.IDs), len(e.Reads))
 		}
 		layers := len(m.Attention())
-		if parts, _ := Parts(m, []models.Reading{in}, LayerBytes(m, want)); parts != layers {
+		if parts, _ := Parts(m, []probe.Reading{in}, LayerBytes(m, want)); parts != layers {
 			t.Errorf("%q: %d parts, want one for each of %d layers", text, parts, layers)
 		}
 	}

@@ -46,8 +46,8 @@ func Fits(m *models.Model, n int) error {
 // Read returns a text, or a pair, as a model reads it.
 //
 // Errors: a text that the model cannot read, or that does not fit by Fits.
-func Read(m *models.Model, first, second string) (models.Reading, error) {
-	in, err := m.Read(first, second)
+func Read(m *models.Model, first, second string) (probe.Reading, error) {
+	in, err := probe.Read(m, first, second)
 	if err == nil {
 		source, target := lengths(in)
 		err = Fits(m, max(source, target))
@@ -57,7 +57,7 @@ func Read(m *models.Model, first, second string) (models.Reading, error) {
 
 // lengths returns the numbers of source and target tokens. A target that the model has still to write counts as long as
 // the source.
-func lengths(in models.Reading) (source, target int) {
+func lengths(in probe.Reading) (source, target int) {
 	source = len(in.Tokens.IDs)
 	if in.Target == nil {
 		return source, source

@@ -217,7 +217,7 @@ func (m *Model) encode(text string) (*tokenizer.Encoding, error) {
 // Recorder returns the number of texts in the lines of the data, the number of records of each text, and
 // a function that makes them, as recording.Parts does.
 func (m *Model) Recorder() (texts, parts int, record func(ctx context.Context, i int) (*heads.Record, error), err error) {
-	of, err := ofLines(m.Data, m.Lines, func(line train.Line) (of []models.Reading, err error) {
+	of, err := ofLines(m.Data, m.Lines, func(line train.Line) (of []probe.Reading, err error) {
 		for _, t := range m.texts(line) {
 			in, err := recording.Read(m.Model, t[0], t[1])
 			if err != nil {

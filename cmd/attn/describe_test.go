@@ -1,4 +1,4 @@
-package models_test
+package main
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ func TestDescription(t *testing.T) {
 		"bert_pruned": {
 			"family      BERT (bert), encoder", "heads       3 of size 5; left in the layers: 2 1",
 			"vocabulary  43 tokens, 2 types of tokens", "head        masked words", "file        7.53 kB, F16", "memory      15.1 kB, as F32",
-			`"heads_left":[2,1]`, `"task":"masked words"`, `"tokenizer_error":"tokenizer: testdata/bert_pruned: has no tokenizer.json`,
+			`"heads_left":[2,1]`, `"task":"masked words"`, `"tokenizer_error":"tokenizer: ../../models/testdata/bert_pruned: has no tokenizer.json`,
 		},
 		"bert_text":      {"head        classes of a text: calm, glad, sad", `"labels":["calm","glad","sad"]`},
 		"decoders/gemma": {"heads       4 of size 10, 1 of keys and values", `"kv_heads":1`, "text        up to 96 tokens"},
@@ -30,15 +30,15 @@ func TestDescription(t *testing.T) {
 			"parameters  4,396", `"pipeline":["Transformer",`,
 		},
 	} {
-		d, err := models.Describe("testdata/"+dir, models.Options{})
+		d, err := models.Describe("../../models/testdata/"+dir, models.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		object, err := json.Marshal(d)
+		object, err := json.Marshal(newDescription(d))
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := append(strings.Split(d.String(), "\n"), string(object))
+		lines := append(strings.Split(newDescription(d).lines(), "\n"), string(object))
 		for _, w := range want {
 			if !slices.ContainsFunc(lines, func(l string) bool { return l == w || w[0] == '"' && strings.Contains(l, w) }) {
 				t.Errorf("%s: %q is not in\n%s", dir, w, strings.Join(lines, "\n"))
@@ -49,13 +49,13 @@ func TestDescription(t *testing.T) {
 
 // Labels and errors from files are one line each, and without HTML escapes in JSON.
 func TestDescriptionEscapes(t *testing.T) {
-	d, err := models.Describe("testdata/bert_text", models.Options{})
+	d, err := models.Describe("../../models/testdata/bert_text", models.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Labels = []string{"<a>\x1b[2J", "b\nloads no", "c", "d", "e", "f", "g", "h"}
 	d.Pipeline, d.Unpooled = []string{"Dense"}, errors.New("no pooling")
-	text := d.String()
+	text := newDescription(d).lines()
 	for _, want := range []string{
 		"head        classes of a text: <a>\\x1b[2J, b\\nloads no, c, d, e, f and 2 more\n", "\n            which cannot be used: no pooling\n",
 	} {
@@ -66,7 +66,7 @@ func TestDescriptionEscapes(t *testing.T) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(d); err != nil || !strings.Contains(b.String(), `"<a>`) {
+	if err := e.Encode(newDescription(d)); err != nil || !strings.Contains(b.String(), `"<a>`) {
 		t.Errorf("%v, %s", err, b.String())
 	}
 }

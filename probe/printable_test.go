@@ -1,4 +1,4 @@
-package models
+package probe
 
 import (
 	"math/rand/v2"

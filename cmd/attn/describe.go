@@ -1,15 +1,14 @@
-package models
+package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/models"
 )
 
-// description is the JSON object of a Description.
+// description is the JSON object of a models.Description.
 type description struct {
 	Family     string   `json:"family"`
 	Name       string   `json:"name"`
@@ -47,8 +46,8 @@ type decoderSizes struct {
 	Vocabulary int `json:"vocabulary"`
 }
 
-// object returns the JSON object.
-func (d *Description) object() *description {
+// newDescription returns the JSON object that attn models --json writes.
+func newDescription(d *models.Description) *description {
 	z, kind := d.Sizes, "encoder"
 	if z.Causal {
 		kind = "decoder"
@@ -75,18 +74,7 @@ func (d *Description) object() *description {
 	return all
 }
 
-// MarshalJSON returns the object that attn models --json writes.
-func (d *Description) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(d.object())
-	return b.Bytes(), err
-}
-
-// String returns the description as lines of a name and a value. Text from files is escaped.
-func (d *Description) String() string { return d.object().lines() }
-
+// lines returns the description as lines of a name and a value. Text from files is escaped.
 func (d *description) lines() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {

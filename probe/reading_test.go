@@ -1,4 +1,4 @@
-package models_test
+package probe_test
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func stepByStep(t *testing.T, m *models.Model, prompt string, n int) *heads.Reco
 
 // recordGenerated returns the weights of a text and of what a model generates after it.
 func recordGenerated(ctx context.Context, m *models.Model, text string, g models.Generation) (*heads.Record, error) {
-	in, err := m.Read(text, "")
+	in, err := probe.Read(m, text, "")
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func TestRecordGenerated(t *testing.T) {
 		want string
 	}{
 		{"", 3, "the text has no tokens, want one or more"},
-		{"w1 w2", 0, "models: Generate: 0 tokens, want at least 1"},
-		{"w1 w2", 95, "models: Generate: 95 tokens after 2, want at most 96 in all"},
+		{"w1 w2", 0, "probe: Generate: 0 tokens, want at least 1"},
+		{"w1 w2", 95, "probe: Generate: 95 tokens after 2, want at most 96 in all"},
 	} {
 		if _, err := recordGenerated(t.Context(), m, c.text, models.Generation{Tokens: c.n}); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)
