@@ -82,7 +82,7 @@ func keptBytes(z models.Sizes, source, target int) int64 {
 // number of bytes if that is possible. It returns the number of records of each text. Record i, of text i/parts, has some
 // of the layers; together the records of a text have all.
 func Parts(
-	m *models.Model, texts []models.Reading, bytes int64,
+	m *models.Model, texts []probe.Reading, bytes int64,
 ) (parts int, record func(ctx context.Context, i int) (*heads.Record, error)) {
 	longest := 0
 	for _, t := range texts {
