@@ -98,7 +98,7 @@ func defaultsOutput(m *Model, head bool) (out []float32, sizes string) {
 		x.Targets = [][]int{ids[:7]}
 		sizes = fmt.Sprint(*z.Decoder)
 		z.Decoder = nil
-		start, err := m.startToken()
+		start, err := m.DecoderStart()
 		sizes += fmt.Sprint(" start ", start, err, " ")
 	}
 	if s, ok := m.Network.(*stack); ok {
