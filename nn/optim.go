@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/attn-go/attn/internal/par"
@@ -74,40 +75,26 @@ func slotsOf(op string, m Module) slots {
 // refresh updates the list to the module's current parameters. It keeps the state of existing parameters; new ones
 // start without state.
 func (s *slots) refresh() {
-	if s.module == nil || s.current() {
+	if s.module == nil {
 		return
 	}
-	type key struct {
-		name string
-		p    *tensor.Tensor
-	}
-	before := map[key]slot{}
-	for _, old := range s.list {
-		before[key{old.name, old.p}] = old
-	}
-	s.list = nil
-	for name, p := range s.module.Params() {
-		if p.NeedsGrad() {
-			now := before[key{name, p}]
-			now.name, now.p = name, p
-			s.list = append(s.list, now)
-		}
-	}
-}
-
-// current reports whether the list matches the module's parameters.
-func (s *slots) current() bool {
-	n := 0
+	before := s.list
+	s.list = make([]slot, 0, len(before))
 	for name, p := range s.module.Params() {
 		if !p.NeedsGrad() {
 			continue
 		}
-		if n == len(s.list) || s.list[n].p != p || s.list[n].name != name {
-			return false
+		same := func(old slot) bool { return old.name == name && old.p == p }
+		at := len(s.list) // its place before, unless the module has changed
+		if at >= len(before) || !same(before[at]) {
+			at = slices.IndexFunc(before, same)
 		}
-		n++
+		now := slot{name: name, p: p}
+		if at >= 0 {
+			now = before[at]
+		}
+		s.list = append(s.list, now)
 	}
-	return n == len(s.list)
 }
 
 // memory returns the momentum stored in to, which starts at zero.
