@@ -8,7 +8,8 @@ import (
 )
 
 // runesPerCell is the most characters of a text that a column may take: a few combining marks, or the parts of an emoji.
-const runesPerCell = 16
+// Fonts for pictures lack most of them, and show each one as a box.
+const runesPerCell = 4
 
 // Label returns a text of at most the given number of columns that is fit to be shown on a terminal, in XML and in HTML:
 // invisible characters and those that move the cursor or change the direction of the text are escaped. The caller

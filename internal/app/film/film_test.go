@@ -121,6 +121,27 @@ func difference(a *image.NRGBA, b *image.RGBA) (most int) {
 	return most
 }
 
+// Labels of any length, and with any number of marks, take a bounded part of the picture.
+func TestWriteLabels(t *testing.T) {
+	for _, label := range []string{
+		"e" + strings.Repeat("\u0301", 200), strings.Repeat("e"+strings.Repeat("\u0301", 200), 30),
+		strings.Repeat("e\u0301\u0302\u0303", 30), strings.Repeat("👩\u200d", 300), strings.Repeat("漢", 300),
+		strings.Repeat("\u202e", 300), strings.Repeat("\U000e0100", 300), strings.Repeat("W", 1<<20),
+	} {
+		f := filmOf(t, 0.5)
+		for i := range f.Frames[0].Record.Layers {
+			l := &f.Frames[0].Record.Layers[i]
+			l.Queries, l.Keys = []string{label, "b"}, []string{label, "b"}
+		}
+		var b bytes.Buffer
+		if err := Write(t.Context(), &b, f, figure, viz.OnLight); err != nil {
+			t.Errorf("%.20q of %d bytes: %v", label, len(label), err)
+		} else if size := play(t, b.Bytes())[0].img.Rect.Size(); max(size.X, size.Y) > 2400 {
+			t.Errorf("%.20q of %d bytes: %v pixels", label, len(label), size)
+		}
+	}
+}
+
 func TestWriteFails(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
