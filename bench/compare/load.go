@@ -22,33 +22,16 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// loadTasks returns the rows for loading.
-func loadTasks(threads int) []task {
-	var tasks []task
-	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
-		for _, held := range []string{"parameters", "float32", "bfloat16-weights", "int8"} {
-			tasks = append(tasks, decoders[0].loading(threads, file, held))
-		}
-	}
-	return tasks
-}
-
 // loading is a task that reads a model from files that are in the system's page cache. held is the number format in
 // memory: the name of a storage, or parameters.
 func (s shape) loading(threads int, file safetensors.DType, held string) task {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-%s", os.Getpid(), file))
 	path := filepath.Join(dir, "model.safetensors")
 	best := once{Read: math.Inf(1), Fresh: math.Inf(1), Memory: math.Inf(1)} // of all rounds
-	return task{
+	return s.kept(task{
 		table: "Loading", name: fmt.Sprintf("load %s %s, %s", s.name, file, held), libraries: []string{"torch"},
 		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: held},
 		start: func() (bench.Measurer, error) {
-			if err := os.Mkdir(dir, 0o777); err != nil {
-				return bench.Measurer{}, err
-			}
-			if err := s.write(dir, file, randomWeights); err != nil {
-				return bench.Measurer{}, err
-			}
 			return bench.Measurer{Measure: func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
 				var times []float64
 				for start := time.Now(); len(times) < 5 || time.Since(start) < d; {
@@ -63,7 +46,6 @@ func (s shape) loading(threads int, file safetensors.DType, held string) task {
 				return r, nil
 			}}, nil
 		},
-		end: func() error { return os.RemoveAll(dir) },
 		share: func(r bench.Result) string {
 			text := fmt.Sprintf("%.1f× reading, %.1f× reading into new memory", r.Median/best.Read, r.Median/best.Fresh)
 			if best.Memory > 0 {
@@ -71,7 +53,7 @@ func (s shape) loading(threads int, file safetensors.DType, held string) task {
 			}
 			return text
 		},
-	}
+	}, dir, file)
 }
 
 // once is the report of a process that has loaded one model. Each process loads a model only once, because a second

@@ -8,9 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/app/bench"
@@ -41,78 +39,16 @@ var decoders = []shape{
 // formats are the number formats of products that are compared.
 var formats = []tensor.Format{tensor.Float32, tensor.BFloat16, tensor.Int8}
 
-// prompts are the numbers of tokens of prompts.
-var prompts = []int{64, 512, 2048}
-
 // read is the number of tokens that a decoder has processed before the measured step.
 const read = 128
 
-// encodeTasks returns the rows for pretrained encoders.
-func encodeTasks(threads int) []task {
-	var tasks []task
-	for _, s := range encoders {
-		for _, batch := range []int{1, 32} {
-			for _, length := range []int{16, 64, 128, 512} {
-				tasks = append(tasks, s.encode(threads, batch, length, tensor.Float32))
-			}
-		}
-	}
-	for _, s := range encoders {
-		for _, x := range [][2]int{{1, 16}, {1, 128}, {1, 512}, {32, 16}, {32, 128}} {
-			for _, format := range formats[1:] {
-				tasks = append(tasks, s.encode(threads, x[0], x[1], format))
-			}
-		}
-	}
-	return tasks
-}
-
-// goTasks returns the rows for an encoder beside other libraries in Go, which read its directory.
-func goTasks(threads int) []task {
-	var tasks []task
+// inGo is the task of encode beside other libraries in Go, which read the model's directory.
+func (s shape) inGo(threads, batch, length int) task {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-go", os.Getpid()))
-	for _, x := range [][2]int{{1, 16}, {1, 128}, {32, 128}} {
-		t := encoders[0].encode(threads, x[0], x[1], tensor.Float32)
-		t.table, t.name = "Encoding in Go", strings.Replace(t.name, "encode", "encode in Go", 1)
-		t.libraries, t.request.File = []string{"hugot", "cybertron"}, dir
-		start := t.start
-		t.start = func() (bench.Measurer, error) {
-			if err := os.Mkdir(dir, 0o777); err != nil {
-				return bench.Measurer{}, err
-			}
-			if err := encoders[0].write(dir, safetensors.F32, randomWeights); err != nil {
-				return bench.Measurer{}, err
-			}
-			return start()
-		}
-		t.end = func() error { return os.RemoveAll(dir) }
-		tasks = append(tasks, t)
-	}
-	return tasks
-}
-
-// promptTasks returns the rows for decoders that read a prompt.
-func promptTasks(threads int) []task {
-	var tasks []task
-	for _, s := range decoders {
-		for _, length := range prompts {
-			for _, format := range formats {
-				tasks = append(tasks, s.prompt(threads, length, format))
-			}
-		}
-	}
-	return tasks
-}
-
-// generateTasks returns the rows for pretrained decoders.
-func generateTasks(threads int) []task {
-	var tasks []task
-	for _, s := range decoders {
-		for _, format := range []tensor.Format{tensor.Float32, tensor.BFloat16Weights, tensor.BFloat16, tensor.Int8} {
-			tasks = append(tasks, s.generate(threads, format))
-		}
-	}
-	return tasks
+	t := s.encode(threads, batch, length, tensor.Float32)
+	t.table, t.name = "Encoding in Go", strings.Replace(t.name, "encode", "encode in Go", 1)
+	t.libraries, t.request.File = []string{"hugot", "cybertron"}, dir
+	return s.kept(t, dir, safetensors.F32)
 }
 
 // encode is a task that computes the hidden states of texts of equal length.
@@ -246,6 +182,22 @@ func (s shape) load(o models.Options) (*models.Model, error) {
 	return models.Load(dir, o)
 }
 
+// kept adds to the start of a task that the model is written to a directory, which is removed at the end.
+func (s shape) kept(t task, dir string, file safetensors.DType) task {
+	start := t.start
+	t.start = func() (bench.Measurer, error) {
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			return bench.Measurer{}, err
+		}
+		if err := s.write(dir, file, randomWeights); err != nil {
+			return bench.Measurer{}, err
+		}
+		return start()
+	}
+	t.end = func() error { return os.RemoveAll(dir) }
+	return t
+}
+
 // write writes config.json and weights of a type.
 func (s shape) write(dir string, dtype safetensors.DType, weights func(io.Writer, safetensors.Info) error) error {
 	config, tensors := s.encoder()
@@ -268,79 +220,68 @@ func (s shape) write(dir string, dtype safetensors.DType, weights func(io.Writer
 
 // randomWeights writes numbers of about ±0.03, and 1 for the gains of norms.
 func randomWeights(w io.Writer, info safetensors.Info) error {
-	n, one := info.Len(), []byte{0, 0, 0x80, 0x3f}[4-info.DType.Bits()/8:]
+	width := info.DType.Bits() / 8
 	if strings.Contains(strings.ToLower(info.Name), "norm.weight") {
-		_, err := w.Write(bytes.Repeat(one, n))
+		_, err := w.Write(bytes.Repeat([]byte{0, 0, 0x80, 0x3f}[4-width:], info.Len()))
 		return err
 	}
-	weights := someWeights[info.DType]()
-	for n *= len(one); n > 0; n -= min(n, len(weights)) {
-		if _, err := w.Write(weights[:min(n, len(weights))]); err != nil {
+	random, b := rand.NewChaCha8([32]byte{}), make([]byte, 1<<20)
+	for left := info.Len() * width; left > 0; left -= len(b) {
+		b = b[:min(left, len(b))]
+		random.Read(b) // never fails
+		for i := width - 1; i < len(b); i += width {
+			b[i] = 0x3c | b[i]&0x80 // sign and exponent
+		}
+		if _, err := w.Write(b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// someWeights are random numbers for each type, which are repeated: drawing half a billion numbers would take longer
-// than the measurement.
-var someWeights = map[safetensors.DType]func() []byte{
-	safetensors.BF16: sync.OnceValue(func() []byte { return drawnWeights(2) }),
-	safetensors.F32:  sync.OnceValue(func() []byte { return drawnWeights(4) }),
+// tensors collects the tensors of a model. The caller must set their type.
+type tensors []safetensors.Info
+
+func (t *tensors) add(name string, shape ...int) {
+	*t = append(*t, safetensors.Info{Name: name, Shape: shape})
 }
 
-func drawnWeights(width int) []byte {
-	b, rng := make([]byte, 2<<20), rand.New(rand.NewPCG(1, 2))
-	for i := 0; i < len(b); i += width {
-		x := rng.Uint64()
-		for j := range width - 1 {
-			b[i+j] = byte(x >> (8 * j))
-		}
-		b[i+width-1] = 0x3c | byte(x>>56)&0x80
+func (t *tensors) linear(name string, in, out int, bias bool) {
+	t.add(name+".weight", out, in)
+	if bias {
+		t.add(name+".bias", out)
 	}
-	return b
 }
 
-// tensorsOf returns tensors with the given names and shapes. The caller must set their type.
-func tensorsOf(shapes map[string][]int) []safetensors.Info {
-	var all []safetensors.Info
-	for name, shape := range shapes {
-		all = append(all, safetensors.Info{Name: name, Shape: shape})
-	}
-	slices.SortFunc(all, func(a, b safetensors.Info) int { return strings.Compare(a.Name, b.Name) })
-	return all
+func (t *tensors) norm(name string, width int) {
+	t.add(name+".weight", width)
+	t.add(name+".bias", width)
 }
 
-func (s shape) encoder() (config map[string]any, tensors []safetensors.Info) {
+func (s shape) encoder() (config map[string]any, t tensors) {
 	config = map[string]any{
 		"model_type": "bert", "architectures": []string{"BertModel"}, "hidden_size": s.width, "intermediate_size": s.hidden, "hidden_act": "gelu",
 		"num_hidden_layers": s.layers, "num_attention_heads": s.heads, "vocab_size": s.vocabulary, "max_position_embeddings": s.positions,
 		"type_vocab_size": 2, "layer_norm_eps": 1e-12,
 	}
-	shapes := map[string][]int{
-		"embeddings.word_embeddings.weight":       {s.vocabulary, s.width},
-		"embeddings.position_embeddings.weight":   {s.positions, s.width},
-		"embeddings.token_type_embeddings.weight": {2, s.width},
-	}
-	norm := func(name string) { shapes[name+".weight"], shapes[name+".bias"] = []int{s.width}, []int{s.width} }
-	linear := func(name string, in, out int) {
-		shapes[name+".weight"], shapes[name+".bias"] = []int{out, in}, []int{out}
-	}
-	norm("embeddings.LayerNorm")
+	t.add("embeddings.word_embeddings.weight", s.vocabulary, s.width)
+	t.add("embeddings.position_embeddings.weight", s.positions, s.width)
+	t.add("embeddings.token_type_embeddings.weight", 2, s.width)
+	t.norm("embeddings.LayerNorm", s.width)
 	for i := range s.layers {
 		at := fmt.Sprintf("encoder.layer.%d.", i)
 		for _, name := range []string{"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"} {
-			linear(at+name, s.width, s.width)
+			t.linear(at+name, s.width, s.width, true)
 		}
-		linear(at+"intermediate.dense", s.width, s.hidden)
-		linear(at+"output.dense", s.hidden, s.width)
-		norm(at + "attention.output.LayerNorm")
-		norm(at + "output.LayerNorm")
+		t.linear(at+"intermediate.dense", s.width, s.hidden, true)
+		t.linear(at+"output.dense", s.hidden, s.width, true)
+		t.norm(at+"attention.output.LayerNorm", s.width)
+		t.norm(at+"output.LayerNorm", s.width)
 	}
-	return config, tensorsOf(shapes)
+	return config, t
 }
 
-func (s shape) decoder() (config map[string]any, tensors []safetensors.Info) {
+func (s shape) decoder() (config map[string]any, t tensors) {
 	config = map[string]any{
 		"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "hidden_size": s.width, "intermediate_size": s.hidden, "hidden_act": "silu",
 		"num_hidden_layers": s.layers, "num_attention_heads": s.heads, "num_key_value_heads": s.kvHeads, "vocab_size": s.vocabulary,
@@ -350,20 +291,19 @@ func (s shape) decoder() (config map[string]any, tensors []safetensors.Info) {
 		config["model_type"], config["architectures"] = "qwen2", []string{"Qwen2ForCausalLM"}
 	}
 	kv := s.width / s.heads * s.kvHeads
-	shapes := map[string][]int{"model.embed_tokens.weight": {s.vocabulary, s.width}, "model.norm.weight": {s.width}}
+	t.add("model.embed_tokens.weight", s.vocabulary, s.width)
+	t.add("model.norm.weight", s.width)
 	for i := range s.layers {
 		at := fmt.Sprintf("model.layers.%d.", i)
-		for name, shape := range map[string][]int{
-			"input_layernorm": {s.width}, "post_attention_layernorm": {s.width},
-			"self_attn.q_proj": {s.width, s.width}, "self_attn.k_proj": {kv, s.width}, "self_attn.v_proj": {kv, s.width},
-			"self_attn.o_proj": {s.width, s.width},
-			"mlp.gate_proj":    {s.hidden, s.width}, "mlp.up_proj": {s.hidden, s.width}, "mlp.down_proj": {s.width, s.hidden},
-		} {
-			shapes[at+name+".weight"] = shape
-		}
-		if s.bias {
-			shapes[at+"self_attn.q_proj.bias"], shapes[at+"self_attn.k_proj.bias"], shapes[at+"self_attn.v_proj.bias"] = []int{s.width}, []int{kv}, []int{kv}
-		}
+		t.add(at+"input_layernorm.weight", s.width)
+		t.add(at+"post_attention_layernorm.weight", s.width)
+		t.linear(at+"self_attn.q_proj", s.width, s.width, s.bias)
+		t.linear(at+"self_attn.k_proj", s.width, kv, s.bias)
+		t.linear(at+"self_attn.v_proj", s.width, kv, s.bias)
+		t.linear(at+"self_attn.o_proj", s.width, s.width, false)
+		t.linear(at+"mlp.gate_proj", s.width, s.hidden, false)
+		t.linear(at+"mlp.up_proj", s.width, s.hidden, false)
+		t.linear(at+"mlp.down_proj", s.hidden, s.width, false)
 	}
-	return config, tensorsOf(shapes)
+	return config, t
 }

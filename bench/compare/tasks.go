@@ -13,7 +13,9 @@ import (
 
 	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 	"github.com/attn-go/attn/train"
 )
@@ -45,11 +47,41 @@ func allTasks(threads int) []task {
 		})
 	}
 	tasks = append(tasks, translatorTask(threads))
-	tasks = append(tasks, encodeTasks(threads)...)
-	tasks = append(tasks, goTasks(threads)...)
-	tasks = append(tasks, promptTasks(threads)...)
-	tasks = append(tasks, generateTasks(threads)...)
-	return append(tasks, loadTasks(threads)...)
+	for _, s := range encoders {
+		for _, batch := range []int{1, 32} {
+			for _, length := range []int{16, 64, 128, 512} {
+				tasks = append(tasks, s.encode(threads, batch, length, tensor.Float32))
+			}
+		}
+	}
+	for _, s := range encoders {
+		for _, x := range [][2]int{{1, 16}, {1, 128}, {1, 512}, {32, 16}, {32, 128}} {
+			for _, format := range formats[1:] {
+				tasks = append(tasks, s.encode(threads, x[0], x[1], format))
+			}
+		}
+	}
+	for _, x := range [][2]int{{1, 16}, {1, 128}, {32, 128}} {
+		tasks = append(tasks, encoders[0].inGo(threads, x[0], x[1]))
+	}
+	for _, s := range decoders {
+		for _, length := range []int{64, 512, 2048} {
+			for _, format := range formats {
+				tasks = append(tasks, s.prompt(threads, length, format))
+			}
+		}
+	}
+	for _, s := range decoders {
+		for _, format := range []tensor.Format{tensor.Float32, tensor.BFloat16Weights, tensor.BFloat16, tensor.Int8} {
+			tasks = append(tasks, s.generate(threads, format))
+		}
+	}
+	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
+		for _, held := range []string{"parameters", "float32", "bfloat16-weights", "int8"} {
+			tasks = append(tasks, decoders[0].loading(threads, file, held))
+		}
+	}
+	return tasks
 }
 
 // shareOf relates a result to the limit of that work.
