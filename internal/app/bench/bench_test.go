@@ -279,7 +279,7 @@ func TestCompare(t *testing.T) {
 		}
 		p.Most = 1e-9
 		c, err := Compare(context.Background(), p, 1, time.Millisecond)
-		if err != nil || c.Rounds < 1 || !(0 < c.Low && c.Low <= c.Ratio && c.Ratio <= c.High) || !(c.Time > 0) || !(c.BaseTime > 0) || !c.Missed() {
+		if err != nil || c.Rounds < 1 || !(0 < c.Low && c.Low <= c.Ratio && c.Ratio <= c.High) || !(c.Time > 0) || !(c.BaseTime > 0) || !c.Missed {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}

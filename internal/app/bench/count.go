@@ -9,13 +9,10 @@ func (w Work) Pairs() float64 {
 		return float64(w.B) * float64(w.Lk) * float64(w.Lk+1) / 2
 	}
 	pairs := 0.0
-	keys := findMask(w.Mask).keys
+	keys := w.keys()
 	for b := range w.B {
 		for i := range w.Lq {
-			lo, hi := 0, w.Lk
-			if keys != nil {
-				lo, hi = keys(w, b, i)
-			}
+			lo, hi := keys(w, b, i)
 			to := float64(hi)
 			if w.Causal { // half of each diagonal pair, so that a square counts as exactly half
 				to = min(to, float64(i+w.Lk-w.Lq)+0.5)
@@ -30,17 +27,14 @@ func (w Work) Pairs() float64 {
 // some query attends to some key. A tile has as many queries and keys as the kernels compute at
 // a time.
 func (w Work) Tiles() float64 {
-	keys := findMask(w.Mask).keys
+	keys := w.keys()
 	n := 0
 	for b := range w.B {
 		for i0 := 0; i0 < w.Lq; i0 += flash.TileRows {
 			for j0 := 0; j0 < w.Lk; j0 += flash.TileKeys {
 				live := false
 				for i := i0; i < min(i0+flash.TileRows, w.Lq) && !live; i++ {
-					lo, hi := 0, w.Lk
-					if keys != nil {
-						lo, hi = keys(w, b, i)
-					}
+					lo, hi := keys(w, b, i)
 					if w.Causal {
 						hi = min(hi, i+w.Lk-w.Lq+1)
 					}

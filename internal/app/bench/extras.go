@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn"
@@ -57,26 +58,9 @@ func ExtrasHelp() string {
 	return strings.Join(list(extras, func(x extra) string { return x.name + " (" + x.does + ")" }), ", ")
 }
 
-func findExtra(name string) (extra, error) {
-	for _, x := range extras {
-		if x.name == name {
-			return x, nil
-		}
-	}
-	return extra{}, fmt.Errorf("unknown extra %q, want some of %s", name, strings.Join(Extras(), ", "))
-}
-
 // extras returns the extras of the work, whose names validate has checked.
 func (w Work) extras() []extra {
-	var list []extra
-	for _, name := range w.With {
-		x, err := findExtra(name)
-		if err != nil {
-			panic(err)
-		}
-		list = append(list, x)
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(extras), func(x extra) bool { return !slices.Contains(w.With, x.name) })
 }
 
 // distanceBias is an example of a custom score change: a number for each distance between

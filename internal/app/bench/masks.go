@@ -16,6 +16,14 @@ type maskKind struct {
 	keys func(w Work, b, i int) (lo, hi int)
 }
 
+// keys returns the function of the mask, or one of all keys.
+func (w Work) keys() func(w Work, b, i int) (lo, hi int) {
+	if keys := findMask(w.Mask).keys; keys != nil {
+		return keys
+	}
+	return func(w Work, _, _ int) (lo, hi int) { return 0, w.Lk }
+}
+
 var masks = []maskKind{
 	{name: "none"},
 	{

@@ -114,20 +114,23 @@ func Features() []Pair {
 	return list
 }
 
-// Comparison is a measurement by Compare.
+// Comparison is a measurement by Compare, with the fields of JSON.
 type Comparison struct {
-	Pair
-	Threads int
-	Rounds  int
-	// Times are milliseconds per call of the work and of the baseline, medians over rounds.
-	Time, BaseTime float64
-	// Ratio is the ratio of the times per unit, the median over rounds; Low and High are its
-	// quartiles.
-	Ratio, Low, High float64
+	Work     string  `json:"work"`
+	Against  string  `json:"against"`
+	Per      Per     `json:"per"`
+	Threads  int     `json:"threads"`
+	Rounds   int     `json:"rounds"`
+	Time     float64 `json:"ms"`         // per call, median over rounds
+	BaseTime float64 `json:"ms_against"` // of the baseline
+	Ratio    float64 `json:"ratio"`      // of the times per unit, median over rounds
+	Low      float64 `json:"ratio_low"`  // quartiles
+	High     float64 `json:"ratio_high"`
+	Speed    float64 `json:"speed"` // 1 / Ratio
+	Most     float64 `json:"ratio_most,omitempty"`
+	Missed   bool    `json:"missed"` // whether Ratio exceeds Most
+	Machine  Machine `json:"machine"`
 }
-
-// Missed reports whether the work exceeds its limit.
-func (c Comparison) Missed() bool { return c.Most > 0 && c.Ratio > c.Most }
 
 const (
 	fewestRounds = 7
@@ -138,7 +141,7 @@ const (
 // conditions, and each ratio is of two consecutive turns.
 func Compare(ctx context.Context, p Pair, threads int, d time.Duration) (Comparison, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-	c := Comparison{Pair: p, Threads: threads}
+	c := Comparison{Work: p.Work.Name(), Against: p.Base.Name(), Per: p.Per, Threads: threads, Most: p.Most}
 	sides := [2]func(){p.Work.prepare(), p.Base.prepare()}
 	var times [2][]float64
 	var ratios []float64
@@ -162,6 +165,7 @@ func Compare(ctx context.Context, p Pair, threads int, d time.Duration) (Compari
 	c.Rounds = len(ratios)
 	c.Time, c.BaseTime, c.Ratio = Median(times[0]), Median(times[1]), Median(ratios)
 	c.Low, c.High = ratios[len(ratios)/4], ratios[len(ratios)-1-len(ratios)/4] // Median has sorted them
+	c.Speed, c.Missed = 1/c.Ratio, p.Most > 0 && c.Ratio > p.Most
 	return c, nil
 }
 

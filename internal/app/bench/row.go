@@ -105,36 +105,19 @@ func (c Comparison) cells() []string {
 	if c.Most > 0 {
 		most = fmt.Sprintf("%.2f", c.Most)
 	}
-	if c.Missed() {
+	if c.Missed {
 		missed = "missed"
 	}
 	return []string{
-		c.Work.Name(), digits(c.Time), c.Base.Name(), digits(c.BaseTime), string(c.Per),
+		c.Work, digits(c.Time), c.Against, digits(c.BaseTime), string(c.Per),
 		fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f to %.2f", c.Low, c.High), fmt.Sprintf("%.0f%%", 100/c.Ratio),
 		most, missed,
 	}
 }
 
 func (c Comparison) object(m Machine) any {
-	return struct {
-		Work    string  `json:"work"`
-		Against string  `json:"against"`
-		Per     Per     `json:"per"`
-		Threads int     `json:"threads"`
-		Rounds  int     `json:"rounds"`
-		Time    float64 `json:"ms"`
-		Base    float64 `json:"ms_against"`
-		Ratio   float64 `json:"ratio"`
-		Low     float64 `json:"ratio_low"`
-		High    float64 `json:"ratio_high"`
-		Speed   float64 `json:"speed"`
-		Most    float64 `json:"ratio_most,omitempty"`
-		Missed  bool    `json:"missed"`
-		Machine Machine `json:"machine"`
-	}{
-		c.Work.Name(), c.Base.Name(), c.Per, c.Threads, c.Rounds, c.Time, c.BaseTime,
-		c.Ratio, c.Low, c.High, 1 / c.Ratio, c.Most, c.Missed(), m,
-	}
+	c.Machine = m
+	return c
 }
 
 // digits returns x with three significant digits, without decimals after these.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -166,27 +165,20 @@ func names(columns []Column) []string {
 // hidden returns which columns are omitted so that the others fit into a width: all from the first
 // rank that does not fit.
 func hidden(columns []Column, width int) []bool {
-	most := 0 // largest rank that fits
-	for {
-		used, next := -gapBetween, math.MaxInt
+	most := 0 // largest rank that is shown
+	for _, c := range columns {
+		most = max(most, c.Rank)
+	}
+	for ; most > 0; most-- {
+		used := -gapBetween
 		for _, c := range columns {
-			if c.Rank > most {
-				next = min(next, c.Rank)
-			}
-		}
-		for _, c := range columns {
-			if c.Rank <= next {
+			if c.Rank <= most {
 				used += gapBetween + c.width()
 			}
 		}
-		if next == math.MaxInt || used > width {
+		if used <= width {
 			break
 		}
-		most = next
 	}
-	list := make([]bool, len(columns))
-	for i, c := range columns {
-		list[i] = c.Rank > most
-	}
-	return list
+	return list(columns, func(c Column) bool { return c.Rank > most })
 }

@@ -168,12 +168,13 @@ func (w Work) validate() error {
 		return fmt.Errorf("format %v cannot be used with op %s, want float32, or bfloat16 for attention", f, w.Op)
 	}
 	for _, name := range w.With {
-		x, err := findExtra(name)
-		if err != nil {
-			return err
+		if !slices.Contains(Extras(), name) {
+			return fmt.Errorf("unknown extra %q, want some of %s", name, strings.Join(Extras(), ", "))
 		}
+	}
+	for _, x := range w.extras() {
 		if !slices.Contains(strings.Fields(x.goesWith), w.base()) {
-			return fmt.Errorf("%s does not go with %s, but with %s", name, w.Op, strings.Join(strings.Fields(x.goesWith), ", "))
+			return fmt.Errorf("%s does not go with %s, but with %s", x.name, w.Op, strings.Join(strings.Fields(x.goesWith), ", "))
 		}
 		if x.check != nil {
 			if err := x.check(w); err != nil {
