@@ -169,31 +169,24 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 	return tasks, nil
 }
 
-// The translator that attn train builds for a file of pairs. Sentences have the average length of its example data,
+// translator is the recipe of attn train for a file of pairs. Sentences have the average length of its example data,
 // including end marks.
-const (
-	pairsOfStep  = 32
-	tokensOfSide = 10
-	width        = 128
-	heads        = 4
-	layers       = 2
-	hidden       = 512
-	vocabulary   = 4000
-	dropout      = 0.1
-	smoothing    = 0.1
-	clip         = 1.0
-	tokensOfStep = 2 * pairsOfStep * tokensOfSide
-)
+var translator = train.PairsRecipe()
+
+const tokensOfSide = 10
+
+var tokensOfStep = 2 * translator.Training.Batch * tokensOfSide
 
 // translatorTask returns the task of one training step: forward, backward, clipping, AdamW.
 func translatorTask(threads int) task {
+	n, t := translator.Network, translator.Training
 	return task{
-		table: "Operations", name: "translator-train B32 L10 width 128", libraries: usual,
+		table: "Operations", name: fmt.Sprintf("translator-train B%d L%d width %d", t.Batch, tokensOfSide, n.Width), libraries: usual,
 		request: request{
 			Work: bench.Work{
-				Op: "translator-train", B: pairsOfStep, H: heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: width, Dropout: dropout,
+				Op: "translator-train", B: t.Batch, H: n.Heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: n.Width, Dropout: float64(n.Dropout),
 			},
-			Hidden: hidden, Layers: layers, Vocab: vocabulary, Smoothing: smoothing, Clip: clip,
+			Hidden: n.Hidden, Layers: n.Layers, Vocab: translator.VocabSize, Smoothing: float64(t.Smoothing), Clip: float64(t.Clip),
 		},
 		start: func() (bench.Measurer, error) {
 			trainer, err := newTrainer()
@@ -205,7 +198,7 @@ func translatorTask(threads int) task {
 			}, err
 		},
 		share: func(r bench.Result) string {
-			return fmt.Sprintf("%.1fk tokens/s", tokensOfStep/r.Median)
+			return fmt.Sprintf("%.1fk tokens/s", float64(tokensOfStep)/r.Median)
 		},
 	}
 }
@@ -213,13 +206,13 @@ func translatorTask(threads int) task {
 // newTrainer returns a trainer for sentences of random words.
 func newTrainer() (*train.Trainer, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	words := make([]string, vocabulary-4) // minus four special tokens
+	words := make([]string, translator.VocabSize-4) // minus four special tokens
 	for i := range words {
 		words[i] = fmt.Sprint("w", i)
 	}
-	v := seq2seq.BuildVocabulary([]string{strings.Join(words, " ")}, seq2seq.Words, vocabulary)
-	if v.Len() != vocabulary {
-		return nil, fmt.Errorf("a vocabulary of %d entries, want %d", v.Len(), vocabulary)
+	v := seq2seq.BuildVocabulary([]string{strings.Join(words, " ")}, seq2seq.Words, translator.VocabSize)
+	if v.Len() != translator.VocabSize {
+		return nil, fmt.Errorf("a vocabulary of %d entries, want %d", v.Len(), translator.VocabSize)
 	}
 	sentence := func() string {
 		var s []string
@@ -228,19 +221,17 @@ func newTrainer() (*train.Trainer, error) {
 		}
 		return strings.Join(s, " ")
 	}
-	pairs := make([]seq2seq.Pair, 64*pairsOfStep)
+	pairs := make([]seq2seq.Pair, 64*translator.Training.Batch)
 	for i := range pairs {
 		pairs[i] = seq2seq.Pair{Source: sentence(), Target: sentence()}
 	}
-	m, err := models.NewTranslator(models.TranslatorConfig{
-		Arch: models.Transformer, Score: "scaled", Width: width, Heads: heads, Layers: layers, Hidden: hidden, Dropout: dropout,
-	}, v, v, rng)
+	m, err := models.NewTranslator(translator.Network, v, v, rng)
 	if err != nil {
 		return nil, err
 	}
-	return train.NewTrainer(m, pairs, train.Settings{
-		Epochs: 1_000_000, Batch: pairsOfStep, LR: 0.002, Warmup: 400, Clip: clip, Smoothing: smoothing, Seed: 1,
-	})
+	settings := translator.Training
+	settings.Epochs = 1_000_000
+	return train.NewTrainer(m, pairs, settings)
 }
 
 // measureSteps trains for about the given time, after a fifth of it to warm up, and returns the time of a step. The

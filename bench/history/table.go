@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // Hardware returns the processor and the instruction set, such as "Intel Xeon, AVX-512".
@@ -134,25 +135,9 @@ func (r *Record) Markdown(t *Table) string {
 
 // wrap returns a text in lines of at most 120 columns. The second and later lines of a list item are indented.
 func wrap(text string) string {
-	indent := ""
-	if strings.HasPrefix(text, "- ") {
-		indent = "  "
+	text, item := strings.CutPrefix(text, "- ")
+	if item {
+		return "- " + strings.Join(cells.Lines(strings.Fields(text), " ", 118), "\n  ") + "\n"
 	}
-	var all strings.Builder
-	width := 0
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case width+1+n > 120:
-			all.WriteString("\n" + indent)
-			width = len(indent)
-		default:
-			all.WriteByte(' ')
-			width++
-		}
-		all.WriteString(word)
-		width += n
-	}
-	return all.String() + "\n"
+	return strings.Join(cells.Lines(strings.Fields(text), " ", 120), "\n") + "\n"
 }
