@@ -8,6 +8,7 @@
 package mask
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -64,10 +65,10 @@ type window struct {
 }
 
 func (w *window) Check(s attn.Sizes) error {
-	if !w.end && len(w.offsets) != 1 && len(w.offsets) != s.B {
-		return badMask("number of offsets", []int{len(w.offsets)}, "one, or one for each of B=%d sequences", s.B)
+	if w.end {
+		return nil
 	}
-	return nil
+	return oneOrEach("number of offsets", len(w.offsets), s.B)
 }
 
 func (w *window) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
@@ -121,48 +122,45 @@ func (w *windowWithSinks) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended [
 	}
 }
 
+// intervals is a rule without holes: a check of the sizes of a call, and an interval of keys for each query.
+type intervals struct {
+	attn.Intervals
+	check func(s attn.Sizes) error
+	keys  func(s attn.Sizes, at attn.Row) (lo, hi int)
+}
+
+func (r intervals) Check(s attn.Sizes) error                    { return r.check(s) }
+func (r intervals) Keys(s attn.Sizes, at attn.Row) (lo, hi int) { return r.keys(s, at) }
+
 // Prefix lets every query attend to the first lens[b] keys of its sequence, and to the keys up to
 // its own position i + Lk − Lq: a bidirectional prefix followed by a causal rest, the mask
 // of a prefix language model (prefix LM). It takes one length for all sequences, or one per sequence.
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 3.2.1.
-func Prefix(lens ...int) attn.Mask { return attn.NewMask(prefix{lens: slices.Clone(lens)}) }
-
-type prefix struct {
-	attn.Intervals
-	lens []int
-}
-
-func (p prefix) Check(s attn.Sizes) error {
-	if len(p.lens) != 1 && len(p.lens) != s.B {
-		return badMask("number of prefixes", []int{len(p.lens)}, "one, or one for each of B=%d sequences", s.B)
-	}
-	return wantLengths("length of a prefix", p.lens, "Lk", s.Lk)
-}
-
-func (p prefix) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
-	return 0, max(p.lens[min(at.Batch, len(p.lens)-1)], at.Position+1)
+func Prefix(lens ...int) attn.Mask {
+	lens = slices.Clone(lens)
+	return attn.NewMask(intervals{
+		check: func(s attn.Sizes) error {
+			return cmp.Or(oneOrEach("number of prefixes", len(lens), s.B), wantLengths("length of a prefix", lens, "Lk", s.Lk))
+		},
+		keys: func(_ attn.Sizes, at attn.Row) (lo, hi int) {
+			return 0, max(lens[min(at.Batch, len(lens)-1)], at.Position+1)
+		},
+	})
 }
 
 // Lengths lets every query of sequence b attend to its first lens[b] keys. The other keys are
 // padding: other libraries call this a key padding mask.
-func Lengths(lens ...int) attn.Mask { return attn.NewMask(validLens{lens: slices.Clone(lens)}) }
-
-// validLens is the number of valid keys of each sequence.
-type validLens struct {
-	attn.Intervals
-	lens []int
+func Lengths(lens ...int) attn.Mask {
+	lens = slices.Clone(lens)
+	return attn.NewMask(intervals{
+		check: func(s attn.Sizes) error {
+			return cmp.Or(each("number of valid lengths", len(lens), s.B), wantLengths("valid length", lens, "Lk", s.Lk))
+		},
+		keys: func(_ attn.Sizes, at attn.Row) (lo, hi int) { return 0, lens[at.Batch] },
+	})
 }
-
-func (v validLens) Check(s attn.Sizes) error {
-	if len(v.lens) != s.B {
-		return badMask("number of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
-	}
-	return wantLengths("valid length", v.lens, "Lk", s.Lk)
-}
-
-func (v validLens) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) { return 0, v.lens[at.Batch] }
 
 // LengthsOfQueries lets query i of sequence b attend to the first lens[b][i] keys.
 func LengthsOfQueries(lens [][]int) attn.Mask {
@@ -170,56 +168,36 @@ func LengthsOfQueries(lens [][]int) attn.Mask {
 	for b := range lens {
 		rows[b] = slices.Clone(lens[b])
 	}
-	return attn.NewMask(validLensRows{lens: rows})
-}
-
-// validLensRows is the number of valid keys for each query of each sequence.
-type validLensRows struct {
-	attn.Intervals
-	lens [][]int
-}
-
-func (v validLensRows) Check(s attn.Sizes) error {
-	if len(v.lens) != s.B {
-		return badMask("number of rows of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
-	}
-	for b := range v.lens {
-		if len(v.lens[b]) != s.Lq {
-			return badMask("number of valid lengths", []int{len(v.lens[b])}, "one for each of Lq=%d queries", s.Lq)
-		}
-		if err := wantLengths("valid length", v.lens[b], "Lk", s.Lk); err != nil {
+	return attn.NewMask(intervals{
+		check: func(s attn.Sizes) error {
+			err := each("number of rows of valid lengths", len(rows), s.B)
+			for _, row := range rows {
+				if err == nil && len(row) != s.Lq {
+					err = badMask("number of valid lengths", []int{len(row)}, "one for each of Lq=%d queries", s.Lq)
+				}
+				err = cmp.Or(err, wantLengths("valid length", row, "Lk", s.Lk))
+			}
 			return err
-		}
-	}
-	return nil
-}
-
-func (v validLensRows) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
-	return 0, v.lens[at.Batch][at.Query]
+		},
+		keys: func(_ attn.Sizes, at attn.Row) (lo, hi int) { return 0, rows[at.Batch][at.Query] },
+	})
 }
 
 // QueryLengths lets only the first lens[b] queries of sequence b attend. The other queries are
 // padding: their outputs are zeros.
-func QueryLengths(lens ...int) attn.Mask { return attn.NewMask(validQueries{lens: slices.Clone(lens)}) }
-
-// validQueries is the number of valid queries of each sequence.
-type validQueries struct {
-	attn.Intervals
-	lens []int
-}
-
-func (v validQueries) Check(s attn.Sizes) error {
-	if len(v.lens) != s.B {
-		return badMask("number of valid query lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
-	}
-	return wantLengths("valid query length", v.lens, "Lq", s.Lq)
-}
-
-func (v validQueries) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
-	if at.Query < v.lens[at.Batch] {
-		return 0, s.Lk
-	}
-	return 0, 0
+func QueryLengths(lens ...int) attn.Mask {
+	lens = slices.Clone(lens)
+	return attn.NewMask(intervals{
+		check: func(s attn.Sizes) error {
+			return cmp.Or(each("number of valid query lengths", len(lens), s.B), wantLengths("valid query length", lens, "Lq", s.Lq))
+		},
+		keys: func(s attn.Sizes, at attn.Row) (lo, hi int) {
+			if at.Query < lens[at.Batch] {
+				return 0, s.Lk
+			}
+			return 0, 0
+		},
+	})
 }
 
 // Documents is the mask for several documents packed into a sequence: a query attends only to
@@ -229,43 +207,33 @@ func (v validQueries) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 // Positions after the last document are padding. Each sequence has a list, or all sequences share
 // one.
 func Documents(ends ...[]int) attn.Mask {
-	d := documents{}
-	for _, list := range ends {
-		d.ends = append(d.ends, slices.Clone(list))
+	lists := make([][]int, len(ends))
+	for b := range ends {
+		lists[b] = slices.Clone(ends[b])
 	}
-	return attn.NewMask(d)
-}
-
-type documents struct {
-	attn.Intervals
-	ends [][]int
-}
-
-func (d documents) Check(s attn.Sizes) error {
-	if len(d.ends) != 1 && len(d.ends) != s.B {
-		return badMask("number of lists of documents", []int{len(d.ends)}, "one, or one for each of B=%d sequences", s.B)
-	}
-	for _, list := range d.ends {
-		if err := wantLengths("end of a document", list, "Lk", s.Lk); err != nil {
+	return attn.NewMask(intervals{
+		check: func(s attn.Sizes) error {
+			err := oneOrEach("number of lists of documents", len(lists), s.B)
+			for _, list := range lists {
+				err = cmp.Or(err, wantLengths("end of a document", list, "Lk", s.Lk))
+				if err == nil && !slices.IsSorted(list) {
+					err = badMask("ends of documents", list, "cumulative lengths in ascending order")
+				}
+			}
 			return err
-		}
-		if !slices.IsSorted(list) {
-			return badMask("ends of documents", list, "cumulative lengths in ascending order")
-		}
-	}
-	return nil
-}
-
-func (d documents) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
-	list := d.ends[min(at.Batch, len(d.ends)-1)]
-	n, _ := slices.BinarySearch(list, at.Position+1) // the first document that ends after the query
-	if at.Position < 0 || n == len(list) {
-		return 0, 0
-	}
-	if n > 0 {
-		lo = list[n-1]
-	}
-	return lo, list[n]
+		},
+		keys: func(_ attn.Sizes, at attn.Row) (lo, hi int) {
+			list := lists[min(at.Batch, len(lists)-1)]
+			n, _ := slices.BinarySearch(list, at.Position+1) // the first document that ends after the query
+			if at.Position < 0 || n == len(list) {
+				return 0, 0
+			}
+			if n > 0 {
+				lo = list[n-1]
+			}
+			return lo, list[n]
+		},
+	})
 }
 
 // Blocks divides the positions into blocks of size positions: chunked, or block-local, attention.
@@ -276,23 +244,17 @@ func Blocks(size, before, after int) attn.Mask {
 	if size < 1 || before < 0 || after < 0 {
 		panic(&tensor.ValueError{Op: "mask: Blocks", Arg: "size, before and after", Got: fmt.Sprint(size, before, after), Want: "a positive size and no negative number"})
 	}
-	return attn.NewMask(blocks{size: size, before: before, after: after})
-}
-
-type blocks struct {
-	attn.Intervals
-	size, before, after int
-}
-
-func (blocks) Check(attn.Sizes) error { return nil }
-
-func (m blocks) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
-	if at.Position < 0 {
-		return 0, 0
-	}
-	// Limit the number of blocks to avoid overflow.
-	n, most := at.Position/m.size, s.Lk/m.size+1
-	return max(0, n-min(m.before, most)) * m.size, min(n+min(m.after, most)+1, most) * m.size
+	return attn.NewMask(intervals{
+		check: func(attn.Sizes) error { return nil },
+		keys: func(s attn.Sizes, at attn.Row) (lo, hi int) {
+			if at.Position < 0 {
+				return 0, 0
+			}
+			// Limit the number of blocks to avoid overflow.
+			n, most := at.Position/size, s.Lk/size+1
+			return max(0, n-min(before, most)) * size, min(n+min(after, most)+1, most) * size
+		},
+	})
 }
 
 // Strided lets a query attend to the stride keys up to its own position, and to earlier keys at a
@@ -320,6 +282,22 @@ func (m strided) Hide(_ attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 			attended[j] = false
 		}
 	}
+}
+
+// each returns an error unless n is the number of sequences.
+func each(what string, n, batch int) error {
+	if n != batch {
+		return badMask(what, []int{n}, "one for each of B=%d sequences", batch)
+	}
+	return nil
+}
+
+// oneOrEach returns an error unless n is 1 or the number of sequences.
+func oneOrEach(what string, n, batch int) error {
+	if n != 1 && n != batch {
+		return badMask(what, []int{n}, "one, or one for each of B=%d sequences", batch)
+	}
+	return nil
 }
 
 // wantLengths returns an error unless every length is from 0 to most, a number of keys or
