@@ -84,66 +84,41 @@ func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
 	return places, texts
 }
 
-// clipLine returns the pieces of a line that are inside a rectangle.
-func clipLine(line []point, r rectangle) (pieces [][]point) {
-	if len(line) == 1 && r.has(line[0]) {
-		return [][]point{line}
-	}
-	joined := false
-	for i := 1; i < len(line); i++ {
-		a, b := line[i-1], line[i]
-		from, to := 0., 1.
-		inside := true
-		for _, side := range [][2]float64{{a.x - b.x, a.x - r.x}, {b.x - a.x, r.x + r.w - a.x}, {a.y - b.y, a.y - r.y}, {b.y - a.y, r.y + r.h - a.y}} {
-			p, q := side[0], side[1]
-			switch {
-			case p == 0:
-				inside = inside && q >= 0
-			case p < 0:
-				from = max(from, q/p)
-			default:
-				to = min(to, q/p)
-			}
-		}
-		if !inside || from > to {
-			joined = false
-			continue
-		}
-		at := func(t float64) point { return point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)} }
-		if !joined || from > 0 {
-			pieces = append(pieces, []point{at(from)})
-		}
-		pieces[len(pieces)-1] = append(pieces[len(pieces)-1], at(to))
-		joined = to == 1
-	}
-	return pieces
-}
-
-// clipArea returns the part of an area that is inside a rectangle.
-func clipArea(area []point, r rectangle) []point {
+// clip returns the pieces of a line that are inside a rectangle. The pieces of a closed line, which is the outline of an
+// area, are one outline.
+func clip(line []point, closed bool, r rectangle) [][]point {
+	pieces := [][]point{line}
 	for _, side := range []struct{ x, y, limit float64 }{{1, 0, r.x}, {-1, 0, -(r.x + r.w)}, {0, 1, r.y}, {0, -1, -(r.y + r.h)}} {
 		depth := func(p point) float64 { return side.x*p.x + side.y*p.y - side.limit } // inside if ≥ 0
-		var kept []point
-		for i, b := range area {
-			a := area[(i+len(area)-1)%len(area)]
-			from, to := depth(a), depth(b)
-			if (from >= 0) != (to >= 0) {
-				t := from / (from - to)
-				cut := point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)}
-				if side.x != 0 { // exactly, however far away the point outside is
-					cut.x = side.x * side.limit
-				} else {
-					cut.y = side.y * side.limit
+		var kept [][]point
+		for _, line := range pieces {
+			var piece []point
+			for i, b := range line {
+				a := line[(i+len(line)-1)%len(line)]
+				from, to := depth(a), depth(b)
+				if (closed || i > 0) && (from >= 0) != (to >= 0) {
+					t := from / (from - to)
+					cut := point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)}
+					if side.x != 0 { // exactly, however far away the point outside is
+						cut.x = side.x * side.limit
+					} else {
+						cut.y = side.y * side.limit
+					}
+					piece = append(piece, cut)
 				}
-				kept = append(kept, cut)
+				if to >= 0 {
+					piece = append(piece, b)
+				} else if !closed && piece != nil {
+					kept, piece = append(kept, piece), nil
+				}
 			}
-			if to >= 0 {
-				kept = append(kept, b)
+			if piece != nil {
+				kept = append(kept, piece)
 			}
 		}
-		area = kept
+		pieces = kept
 	}
-	return area
+	return pieces
 }
 
 // has reports whether a point is in the rectangle or at most slightly outside.

@@ -226,7 +226,7 @@ func (s *sheet) draw(c Chart, f frame) {
 	for i, l := range c.Lines {
 		color := c.color(i)
 		if !l.Points {
-			s.shapes = append(s.shapes, stroke(l, color, f.clipped(f.runs(l.X, l.Y))))
+			s.shapes = append(s.shapes, stroke(l, color, f.clipped(f.runs(l.X, l.Y), false)))
 		}
 		bars := shape{tint: lineTint(color), width: 1.1}
 		var marks []shape
@@ -296,13 +296,13 @@ func (f frame) runs(x, y []float64) (runs [][]point) {
 	return runs
 }
 
-// clipped returns the pieces of lines that are in the plot area.
-func (f frame) clipped(lines [][]point) (pieces [][]point) {
+// clipped returns the pieces of lines, or of the outlines of areas, that are in the plot area.
+func (f frame) clipped(lines [][]point, closed bool) (pieces [][]point) {
 	if !f.cut() {
 		return lines
 	}
 	for _, line := range lines {
-		pieces = append(pieces, clipLine(line, f.inside())...)
+		pieces = append(pieces, clip(line, closed, f.inside())...)
 	}
 	return pieces
 }
@@ -322,11 +322,8 @@ func (f frame) area(b Band) [][]point {
 		for j := len(below[i]) - 1; j >= 0; j-- {
 			areas[i] = append(areas[i], below[i][j])
 		}
-		if f.cut() {
-			areas[i] = clipArea(areas[i], f.inside())
-		}
 	}
-	return slices.DeleteFunc(areas, func(area []point) bool { return len(area) == 0 })
+	return f.clipped(areas, true)
 }
 
 // legend adds a sample and the name of each line, band and level in rows below y. It returns

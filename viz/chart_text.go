@@ -52,7 +52,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	}
 	for i, l := range c.Lines {
 		if !l.Points {
-			for _, run := range f.clipped(f.runs(l.X, l.Y)) {
+			for _, run := range f.clipped(f.runs(l.X, l.Y), false) {
 				p.line(run, i)
 			}
 			continue
