@@ -6,13 +6,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // handlers are the calls by name, such as "regression.estimate".
@@ -25,7 +24,7 @@ func handle[T any](call string, f func(ctx context.Context, args T, frame func(a
 	}
 	handlers[call] = func(ctx context.Context, args []byte, frame func(any)) (any, error) {
 		var x T
-		if err := parse(args, &x); err != nil {
+		if err := strictjson.Unmarshal(args, &x); err != nil { // a misspelt name is an error
 			return nil, err
 		}
 		return f(ctx, x, frame)
@@ -62,20 +61,6 @@ func run(ctx context.Context, call string, args []byte, frame func(any)) (result
 		return nil, fmt.Errorf("no call is named %q", call)
 	}
 	return h(ctx, args, frame)
-}
-
-// parse reads the arguments of a call. A field that they lack is an error, so that a misspelt name is noticed.
-func parse(args []byte, to any) error {
-	if len(bytes.TrimSpace(args)) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(args))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if err == nil && d.More() {
-		err = errors.New("text after the arguments")
-	}
-	return err
 }
 
 // pause lets waiting calls run, such as one that ends the caller. Long computations call it every few milliseconds.

@@ -139,7 +139,7 @@ func TestTrainingOptions(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"task": "none"}`: "no task", `{"task": "reverse", "seeds": 1}`: "unknown field",
 		`{"task": "reverse", "score": "x"}`: "want one of scaled",
-		`{"task": "reverse", "seed": -1}`:   "cannot unmarshal", `[`: "unexpected EOF",
+		`{"task": "reverse", "seed": -1}`:   "has -1 where a whole number", `[`: "ends in the middle",
 	} {
 		if got := failure("train.start", args); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", args, got, want)
