@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -92,7 +91,7 @@ func (s *Server) start(*http.Request) (any, error) {
 		records = append(records, e.outline)
 	}
 	models := []string{}
-	for _, m := range s.models() {
+	for _, m := range s.models {
 		models = append(models, m.Name)
 	}
 	return map[string]any{
@@ -128,29 +127,16 @@ func Palette() map[string][]byte {
 			all[name] = append(all[name], c.R, c.G, c.B)
 		}
 		for i := range 512 { // 0 is there twice, in the middle
-			v := float64(i-255) / 255
-			if i > 255 {
-				v = float64(i-256) / 255
-			}
-			c := ground.Difference(v)
+			c := ground.Difference(float64(i-255-i/256) / 255)
 			all[name+"Signed"] = append(all[name+"Signed"], c.R, c.G, c.B)
 		}
 	}
 	return all
 }
 
-// models returns the models of the page.
-func (s *Server) models() []Model {
-	if s.options.Recorder == nil {
-		return nil
-	}
-	return append([]Model{{s.options.Name, s.options.Recorder}}, s.options.Others...)
-}
-
 // record records typed texts with a model.
 func (s *Server) record(r *http.Request) (any, error) {
-	models := s.models()
-	if models == nil {
+	if s.models == nil {
 		return nil, refused(http.StatusNotFound, "this page has no model")
 	}
 	var ask *struct { // nil for null
@@ -169,17 +155,11 @@ func (s *Server) record(r *http.Request) (any, error) {
 	if err != nil || ask == nil {
 		return nil, refused(http.StatusBadRequest, "want one object with source and target: %v", cmp.Or(err, errors.New("is null")))
 	}
-	if ask.Model < 0 || ask.Model >= len(models) {
-		return nil, refused(http.StatusBadRequest, "there is no model %d, want 0 to %d", ask.Model, len(models)-1)
+	if ask.Model < 0 || ask.Model >= len(s.models) {
+		return nil, refused(http.StatusBadRequest, "there is no model %d, want 0 to %d", ask.Model, len(s.models)-1)
 	}
-	for _, text := range []string{ask.Source, ask.Target} {
-		switch {
-		case len(text) > s.options.MaxText:
-			return nil, refused(http.StatusRequestEntityTooLarge, "the text has %d bytes, want at most %d",
-				len(text), s.options.MaxText)
-		case !utf8.ValidString(text):
-			return nil, refused(http.StatusBadRequest, "the text is not UTF-8")
-		}
+	if n := max(len(ask.Source), len(ask.Target)); n > s.options.MaxText {
+		return nil, refused(http.StatusRequestEntityTooLarge, "the text has %d bytes, want at most %d", n, s.options.MaxText)
 	}
 	e, err := s.ask(r.Context(), ask.Model, ask.Source, ask.Target)
 	if err != nil {
@@ -201,7 +181,7 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 	if e := s.store.get(id); e != nil {
 		return e, nil
 	}
-	asked := s.models()[model].Recorder
+	asked := s.models[model].Recorder
 	record, err := asked.Record(ctx, source, target)
 	if err != nil {
 		return nil, err

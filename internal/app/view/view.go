@@ -117,8 +117,9 @@ type Second struct {
 // Server serves the page.
 type Server struct {
 	options Options
-	host    string // accepted host name, besides localhost and IP addresses
-	secret  string // gives access to the page
+	models  []Model // of the page
+	host    string  // accepted host name, besides localhost and IP addresses
+	secret  string  // gives access to the page
 	store   *store
 	asking  chan struct{} // a semaphore, full while a model runs
 	handler http.Handler
@@ -147,6 +148,9 @@ func New(o Options) *Server {
 	o.MaxText, o.Keep = cmp.Or(o.MaxText, 4000), cmp.Or(o.Keep, 256<<20)
 	o.Second = cmp.Or(o.Second, Second{"Translation", "as the model writes it"})
 	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), asking: make(chan struct{}, 1)}
+	if o.Recorder != nil {
+		s.models = append([]Model{{o.Name, o.Recorder}}, o.Others...)
+	}
 	s.handler = s.guard(s.routes())
 	return s
 }
