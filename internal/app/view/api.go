@@ -313,7 +313,27 @@ func (s *Server) divergence(q *query) (any, error) {
 			names = append(names, strconv.Itoa(h))
 		}
 	}
-	return divergences(q.ctx, of, at, name, q.entry, q.layer, names, q.lens)
+	e, l := q.entry, q.lens
+	fromQ, fromK := of.axes(at)
+	toQ, toK := e.axes(q.layer)
+	if !slices.Equal(fromQ.Tokens, toQ.Tokens) || !slices.Equal(fromK.Tokens, toK.Tokens) {
+		return slices.Repeat([]strictjson.Number{strictjson.NaN}, len(names)), nil
+	}
+	weights, err := of.distribution(at, name, l)
+	if err != nil {
+		return nil, err
+	}
+	one := of.shown(at, weights, l)
+	return inParallel(len(names), func(i int) (strictjson.Number, error) {
+		if err := q.ctx.Err(); err != nil {
+			return 0, err // the page no longer needs it
+		}
+		weights, err := e.distribution(q.layer, names[i], l)
+		if err != nil {
+			return 0, err
+		}
+		return strictjson.Number(heads.Divergence(one.w, e.shown(q.layer, weights, l).w, one.rows)), nil
+	})
 }
 
 // neurons returns the queries [Lq E] and the keys [Lk E] of a head, from which its scores

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -42,31 +41,6 @@ func inParallel[T any](n int, work func(i int) (T, error)) ([]T, error) {
 	errs := make([]error, n)
 	par.For(n, 1, func(i, _ int) { list[i], errs[i] = work(i) })
 	return list, errors.Join(errs...)
-}
-
-// divergences returns the divergences of heads of a layer from a head of the same or
-// another layer; NaN if their tokens differ.
-func divergences(ctx context.Context, from *entry, at int, head string, e *entry, layer int, names []string, l lens) ([]strictjson.Number, error) {
-	fq, fk := from.axes(at)
-	q, k := e.axes(layer)
-	if !slices.Equal(fq.Tokens, q.Tokens) || !slices.Equal(fk.Tokens, k.Tokens) {
-		return slices.Repeat([]strictjson.Number{strictjson.NaN}, len(names)), nil
-	}
-	weights, err := from.distribution(at, head, l)
-	if err != nil {
-		return nil, err
-	}
-	one := from.shown(at, weights, l)
-	return inParallel(len(names), func(i int) (strictjson.Number, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, err // the page no longer needs it
-		}
-		weights, err := e.distribution(layer, names[i], l)
-		if err != nil {
-			return 0, err
-		}
-		return strictjson.Number(heads.Divergence(one.w, e.shown(layer, weights, l).w, one.rows)), nil
-	})
 }
 
 // distribution returns weights or, if value-weighted, each row divided by its sum:
