@@ -235,7 +235,7 @@ func (c *Classifier) Encode(texts ...string) (x *tokenizer.Encoding, cut bool, e
 func (c *Classifier) Logits(t *tensor.Tape, x Batch) *tensor.Tensor {
 	classes := len(c.Labels())
 	return eachSimilar(t, x, classes, func(own *tensor.Tape, some Batch) *tensor.Tensor {
-		return c.head.Of(own, c.Model.Hidden(own, some, Run{}), some)
+		return c.head.Of(own, c.Model.Hidden(own, some, Run{alone: true}), some)
 	})
 }
 

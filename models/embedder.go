@@ -117,7 +117,7 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 
 // vectors is Forward for the whole batch at once.
 func (e *Embedder) vectors(t *tensor.Tape, x Batch) *tensor.Tensor {
-	return e.Pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
+	return e.Pool(t, e.Model.Hidden(t, x, Run{alone: true}), x.Lens())
 }
 
 // Pool maps hidden states [B L D] of sequences with the given lengths to vectors [B Width]: it is Forward after the model.

@@ -81,6 +81,8 @@ type Run struct {
 	SourceStates func(number int, x *tensor.Tensor)
 	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil for none.
 	Gates func(layer string) *tensor.Tensor
+
+	alone bool // the batch is not cut
 }
 
 // state calls States.

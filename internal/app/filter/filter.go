@@ -35,8 +35,11 @@ type Filter[V any] struct {
 	MaxBytes int
 	// Batch is the maximum number of lines in a batch; 0 means 64.
 	Batch int
-	// Work sets the value or the error of every line of a batch, which has lines of similar length. An error that it
-	// returns ends the run, because it does not concern a single line.
+	// Mixed batches have lines in the order of the input, because Work sorts them by itself. Others have lines of similar
+	// length.
+	Mixed bool
+	// Work sets the value or the error of every line of a batch. An error that it returns ends the run, because it does
+	// not concern a single line.
 	Work func(ctx context.Context, batch []*Line[V]) error
 	// Write writes a processed line, including its line ending.
 	Write func(w io.Writer, l *Line[V]) error
@@ -146,7 +149,9 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 			break // later lines are not needed
 		}
 	}
-	slices.SortStableFunc(todo, func(a, b *Line[V]) int { return cmp.Compare(len(a.Text), len(b.Text)) })
+	if !f.Mixed {
+		slices.SortStableFunc(todo, func(a, b *Line[V]) int { return cmp.Compare(len(a.Text), len(b.Text)) })
+	}
 	for len(todo) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err

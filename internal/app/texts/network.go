@@ -37,6 +37,7 @@ func computed[V any](
 	n network, f filter.Filter[V], read func(l *filter.Line[V]) ([][]string, error), use func(l *filter.Line[V], rows [][]float32, cut bool),
 ) filter.Filter[V] {
 	tape := tensor.NewTape(tensor.Infer)
+	f.Mixed = true // forward runs texts of similar lengths together
 	f.Work = func(ctx context.Context, batch []*filter.Line[V]) error {
 		var encoded []*tokenizer.Encoding
 		counts, cut := make([]int, len(batch)), make([]bool, len(batch))
