@@ -344,15 +344,21 @@ func (t *Tokenizer) tokenizeFirst(out []token, p *piece, l *literals, need int) 
 // Unknown returns the parts of a text that Encode replaces by the unknown token, such as [UNK], each once, without the space
 // around them, in the order of the text. It returns nil if all are known, and for a text that Encode refuses.
 func (t *Tokenizer) Unknown(text string) (list []string) {
-	id := t.model.unk()
 	e, err := t.Encode(text, Options{NoSpecial: true, NoTruncation: true, NoPadding: true})
-	if err != nil || id == none {
+	if err != nil {
 		return nil
 	}
+	return t.UnknownIn(e, text)
+}
+
+// UnknownIn is Unknown for the texts of an encoding.
+func (t *Tokenizer) UnknownIn(e *Encoding, texts ...string) (list []string) {
 	for i, at := range e.Offsets {
-		part := text[at.Start:at.End]
-		part = cmp.Or(strings.TrimSpace(part), part)
-		if e.IDs[i] == id && !slices.Contains(list, part) {
+		if e.IDs[i] != t.model.unk() || e.Texts[i] == none {
+			continue
+		}
+		part := texts[e.Texts[i]][at.Start:at.End]
+		if part = cmp.Or(strings.TrimSpace(part), part); !slices.Contains(list, part) {
 			list = append(list, part)
 		}
 	}

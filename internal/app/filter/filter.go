@@ -84,7 +84,7 @@ func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stat
 			err = failed
 		}
 	}()
-	least := max(f.Batch, leastLines)
+	least := max(leastLines, min(f.Batch, 2*leastLines))
 	size := least // size of a window
 	for number := 0; ; {
 		window, end := waiting.take(ctx)

@@ -54,11 +54,11 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 		if m.Sizes().Decoder != nil {
 			pairs, of = texts.Pairs(batch)
 		}
-		unknown.Pairs(pairs)
 		for i, p := range pairs {
 			layers := Layers(m.Attention())
 			in, err := recording.Read(m, p.Source, p.Target)
 			if err == nil {
+				unknown.Read(in)
 				parts, record := recording.Parts(m, []probe.Reading{in}, recording.MaxWeights)
 				err = measure(ctx, parts, record, layers, func(int, int) {})
 			}

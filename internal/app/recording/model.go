@@ -64,12 +64,7 @@ func (m Model) Record(ctx context.Context, first, second string) (*heads.Record,
 	}
 	z := m.Model.Sizes()
 	if m.Unknown != nil {
-		m.Unknown.Source(first)
-		if z.Decoder != nil {
-			m.Unknown.Target(second)
-		} else {
-			m.Unknown.Source(second)
-		}
+		m.Unknown.Read(in)
 	}
 	source, target := lengths(in)
 	n := max(source, target) + m.Generate

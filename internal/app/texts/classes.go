@@ -23,7 +23,7 @@ type Class struct {
 
 // Classes returns the filter that classifies lines: texts, or pairs as JSON arrays.
 func Classes(c *models.Classifier, pairs bool) filter.Filter[Class] {
-	return computed(logitsOf(c), filter.Filter[Class]{Batch: 128, Write: filter.JSON[Class]}, func(l *filter.Line[Class]) ([][]string, error) {
+	return computed(logitsOf(c), filter.Filter[Class]{Batch: mostTexts, Write: filter.JSON[Class]}, func(l *filter.Line[Class]) ([][]string, error) {
 		if !pairs {
 			return [][]string{{l.Text}}, nil
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
+// mostTexts bounds the tokens in memory. A batch is usually smaller, since the first lines of a stream are not to wait.
+const mostTexts = 1024
+
 // network computes a row of numbers for a text or a pair: its vector, or its logits.
 type network struct {
 	encode  func(texts ...string) (x *tokenizer.Encoding, cut bool, err error)

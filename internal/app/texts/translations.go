@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -29,19 +30,19 @@ func Translations(m *models.Model, beam int, messages io.Writer) filter.Filter[T
 	f.Work = func(ctx context.Context, batch []*filter.Line[Translation]) error {
 		var sources [][]int
 		var of []*filter.Line[Translation]
-		var texts []string
+		var read []probe.Reading
 		for _, l := range batch {
 			if strings.TrimSpace(l.Text) == "" {
 				continue // a blank line stays blank
 			}
-			e, err := m.Encode(l.Text, "")
+			r, err := probe.Read(m, l.Text, "")
 			if err != nil { // concerns only this text
 				l.Err = err
 				continue
 			}
-			sources, of, texts = append(sources, e.IDs), append(of, l), append(texts, l.Text)
+			sources, of, read = append(sources, r.Tokens.IDs), append(of, l), append(read, r)
 		}
-		unknown.Source(texts...)
+		unknown.Read(read...)
 		written, err := m.Write(ctx, sources, models.Generation{Beam: beam})
 		for i, ids := range written {
 			of[i].Value.Text = m.Decode(ids)

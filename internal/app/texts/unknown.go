@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -29,48 +30,50 @@ func NewUnknown(m *models.Model, messages io.Writer) *Unknown {
 	return &Unknown{messages: messages, model: m, seen: map[string]bool{}}
 }
 
-// Source reports the unknown pieces of source texts, and returns the new ones.
-func (u *Unknown) Source(texts ...string) []string { return u.report("source", texts) }
-
-// Target reports the unknown pieces of target texts, and returns the new ones.
-func (u *Unknown) Target(texts ...string) []string { return u.report("target", texts) }
+// Read reports the unknown pieces of texts that the model has read.
+func (u *Unknown) Read(list ...probe.Reading) {
+	var sources, targets []string
+	t, err := u.model.Tokenizer()
+	if err != nil || t == nil {
+		return
+	}
+	for _, r := range list {
+		sources = append(sources, t.UnknownIn(r.Tokens, r.First, r.Second)...)
+		if r.Target != nil && u.model.Sizes().Decoder != nil {
+			targets = append(targets, t.Target().UnknownIn(r.Target, r.Second)...)
+		}
+	}
+	u.report("source", sources)
+	u.report("target", targets)
+}
 
 // Pairs reports the unknown pieces of both sides of pairs, and returns the new ones, sorted.
 func (u *Unknown) Pairs(pairs []seq2seq.Pair) []string {
-	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
-	for i, p := range pairs {
-		sources[i], targets[i] = p.Source, p.Target
+	t, err := u.model.Tokenizer()
+	if err != nil || t == nil {
+		return nil
 	}
-	all := append(u.Source(sources...), u.Target(targets...)...)
+	var sources, targets []string
+	for _, p := range pairs {
+		sources, targets = append(sources, t.Unknown(p.Source)...), append(targets, t.Target().Unknown(p.Target)...)
+	}
+	all := append(u.report("source", sources), u.report("target", targets)...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
 // report writes a line if there are new unknown pieces, and returns them.
-func (u *Unknown) report(side string, texts []string) []string {
-	t, err := u.model.Tokenizer()
-	if err != nil || t == nil {
-		return nil
-	}
-	vocabulary := "vocabulary"
-	if t.Target() != t {
-		vocabulary = side + " vocabulary"
-	}
-	if side == "target" {
-		t = t.Target()
-	}
+func (u *Unknown) report(side string, pieces []string) (fresh []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var fresh, named []string
-	for _, text := range texts {
-		for _, piece := range t.Unknown(text) {
-			if key := side + piece; !u.seen[key] {
-				if len(u.seen) < mostNamed {
-					named = append(named, strconv.Quote(piece))
-				}
-				u.seen[key] = true
-				fresh = append(fresh, piece)
+	var named []string
+	for _, piece := range pieces {
+		if key := side + piece; !u.seen[key] {
+			if len(u.seen) < mostNamed {
+				named = append(named, strconv.Quote(piece))
 			}
+			u.seen[key] = true
+			fresh = append(fresh, piece)
 		}
 	}
 	if u.full || len(fresh) == 0 {
@@ -78,6 +81,14 @@ func (u *Unknown) report(side string, texts []string) []string {
 	}
 	if len(named) < len(fresh) {
 		named, u.full = append(named, "and others"), true
+	}
+	t, _ := u.model.Tokenizer() // there is one, which has found the pieces
+	vocabulary := "vocabulary"
+	if t.Target() != t {
+		vocabulary = side + " vocabulary"
+	}
+	if side == "target" {
+		t = t.Target()
 	}
 	fmt.Fprintf(u.messages, "not in the %s, read as %s: %s\n", vocabulary, t.UnknownToken(), strings.Join(named, " "))
 	return fresh

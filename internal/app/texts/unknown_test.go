@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -27,19 +28,28 @@ func TestUnknown(t *testing.T) {
 		}
 		out.Reset()
 	}
-	u.Source("abc", "cab")
-	said("")
-	if got := u.Source("axb", "yx"); !slices.Equal(got, []string{"x", "y"}) {
-		t.Errorf("new pieces: %q", got)
+	read := func(texts ...string) {
+		var list []probe.Reading
+		for _, text := range texts {
+			r, err := probe.ReadTarget(m, text, "abc")
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, r)
+		}
+		u.Read(list...)
 	}
+	read("abc", "cab")
+	said("")
+	read("axb", "yx")
 	said("not in the source vocabulary, read as <unk>: \"x\" \"y\"\n")
 	if got := u.Pairs([]seq2seq.Pair{{Source: "xz", Target: "y"}, {Source: "z", Target: "ab"}}); !slices.Equal(got, []string{"y", "z"}) {
 		t.Errorf("new pieces of pairs: %q", got)
 	}
 	said("not in the source vocabulary, read as <unk>: \"z\"\nnot in the target vocabulary, read as <unk>: \"y\"\n")
-	u.Source("0123456789ABCDEFGHIJ") // four pieces have been named
+	read("0123456789ABCDEFGHIJ") // four pieces have been named
 	said("not in the source vocabulary, read as <unk>: " + quotedEach("0123456789ABCDEF") + "and others\n")
-	if got := u.Source("K"); !slices.Equal(got, []string{"K"}) {
+	if got := u.Pairs([]seq2seq.Pair{{Source: "K", Target: "a"}}); !slices.Equal(got, []string{"K"}) {
 		t.Errorf("new pieces after the limit: %q", got)
 	}
 	said("")

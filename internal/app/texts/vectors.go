@@ -26,7 +26,7 @@ type Vector struct {
 // Vectors returns the filter that embeds lines with a model and writes JSON arrays.
 func Vectors(e *models.Embedder) filter.Filter[Vector] {
 	encode := func(texts ...string) (*tokenizer.Encoding, bool, error) { return e.Encode(texts[0]) }
-	f := filter.Filter[Vector]{Batch: 128} // Forward divides it further, and needs a part for each processor
+	f := filter.Filter[Vector]{Batch: mostTexts}
 	f.Write = func(w io.Writer, l *filter.Line[Vector]) error {
 		if l.Err != nil {
 			return filter.JSON(w, l)
