@@ -7,6 +7,8 @@ import (
 
 // getAttribute evaluates value.name, and getItem evaluates value[key]. Both look up elements of a dict;
 // getAttribute prefers the dict's methods.
+// So message.items is the method, also if the message has an element with this name, and message["items"] is the
+// element.
 func getAttribute(v any, name string) any {
 	switch x := v.(type) {
 	case undefined:
@@ -56,6 +58,7 @@ func getItem(r *run, v, key any) any {
 			return character(r, t, i)
 		}
 		l := x.(*list)
+		// Python has no index for views and iterators, and Jinja makes that undefined.
 		if l.kind > rangeKind {
 			return undefined{"an element of " + typeName(v)}
 		}
@@ -112,6 +115,8 @@ func slice(r *run, v any, parts [3]any) any {
 		return cutText(r, t, from, to)
 	case parts[2] == nil:
 		return &list{items: copied(r, v)[from:to], kind: l.kind}
+	// Where a slice with a step begins and ends has rules of its own if an index is missing or negative. The only one
+	// that chat templates use reverses a list.
 	case !ok || step.n != -1 || parts[0] != nil || parts[1] != nil:
 		fail("a slice with a step is not supported, except [::-1]")
 	}

@@ -63,6 +63,7 @@ type args struct {
 }
 
 // bind assigns arguments to the parameters of a function.
+// As in Python, those without a name come first, and no parameter is set twice.
 func bind(what string, params []string, g given) args {
 	if len(g.list) > len(params) {
 		fail("%s has %d arguments, want at most %d", what, len(g.list), len(params))
@@ -102,6 +103,7 @@ func (a args) text(i int) text {
 }
 
 // int returns an argument that must be an integer, or the default.
+// None counts as absent: Python's methods take it so.
 func (a args) int(i int, usual int) int {
 	if a.values[i] == nil {
 		return usual

@@ -11,6 +11,7 @@ func (r *run) equal(a, b any) bool {
 	r.step()
 	r.down()
 	defer r.up()
+	// In Python, True is the number 1: True == 1, and 1 in [True].
 	m, isM := toInt(a)
 	n, isN := toInt(b)
 	if isM && isN {
@@ -31,6 +32,7 @@ func (r *run) equal(a, b any) bool {
 		if !ok || a.kind != l.kind {
 			return false
 		}
+		// Python compares iterators by identity, and ranges and views by rules of their own.
 		if a.kind > tupleKind && a != l {
 			fail("comparing %s with another one is not supported", typeName(a))
 		}
@@ -53,6 +55,7 @@ func (r *run) equal(a, b any) bool {
 }
 
 // order compares two integers or two texts.
+// Python orders texts by code points, which is the order of their bytes in UTF-8.
 func (r *run) order(a, b any) int {
 	r.step()
 	m, isM := toInt(a)

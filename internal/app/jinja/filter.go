@@ -43,12 +43,14 @@ func applyFilter(r *run, name string, v any, g given) any {
 	if !ok {
 		fail("filter %s is not supported", quote.Text(name))
 	}
+	// Filters of texts return a text of about this length. Those whose result may be longer charge for it themselves.
 	if t, ok := v.(text); ok {
 		r.charge(len(t.s), 1)
 	}
 	return f.apply(r, "filter "+name, v, g)
 }
 
+// usual is the filter default. None is a value: it is replaced only with the second argument, as every false value.
 func usual(r *run, v any, a args) any {
 	if _, un := v.(undefined); !un && !(a.flag(1) && !truth(v)) {
 		return v
@@ -59,6 +61,7 @@ func usual(r *run, v any, a args) any {
 	return text{}
 }
 
+// joined is the filter join. Its elements are written as text, so [1, none]|join is "1None".
 func joined(r *run, v any, a args) any {
 	between := text{}
 	if a.set[0] {
@@ -67,6 +70,7 @@ func joined(r *run, v any, a args) any {
 	return join(r, between, iterate(r, v)...)
 }
 
+// first is the filter first. It uses an iterator, as in Jinja.
 func first(r *run, v any) any {
 	for _, x := range iterate(r, v) {
 		return x
@@ -74,6 +78,7 @@ func first(r *run, v any) any {
 	return undefined{"the first element"}
 }
 
+// last is the filter last. Jinja asks for the elements in reverse, which an iterator does not have.
 func last(r *run, v any) any {
 	if l, ok := v.(*list); ok && l.kind == iteratorKind {
 		fail("last of an iterator, want the filter list before")

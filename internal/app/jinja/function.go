@@ -14,6 +14,7 @@ var builtins = map[string]any{
 	"namespace": function(newNamespace),
 }
 
+// rangeOf is Python's range. The numbers are made at once, because values are lists; the limit bounds them.
 func rangeOf(r *run, g given) any {
 	var n [3]number
 	for i, v := range bind("range", []string{"0", "1", "2"}, g).list { // range has no named parameters
@@ -43,6 +44,7 @@ func rangeOf(r *run, g given) any {
 	return made
 }
 
+// newNamespace returns an object whose attributes can be set: the only value of a template that changes.
 func newNamespace(r *run, g given) any {
 	if len(g.list) > 0 {
 		fail("a namespace of %s is not supported", typeName(g.list[0]))
@@ -62,6 +64,7 @@ var timeLayouts = map[byte]string{
 }
 
 // strftime formats the time of the run, with a format of C and names in English.
+// A date is a part of many system prompts, so a format that Go does not have must not be left out.
 func strftime(r *run, as text) text {
 	format := as.s
 	r.charge(len(format), 16)

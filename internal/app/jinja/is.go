@@ -23,6 +23,8 @@ func whether(holds func(v any) bool) builtin {
 	return ofValue(func(_ *run, v any) bool { return holds(v) })
 }
 
+// Each comparison is a test under the names that Jinja gives it, for select and selectattr: selectattr("role", "==",
+// "user").
 func init() {
 	for op, names := range map[string][]string{
 		"==": {"eq", "equalto"}, "!=": {"ne"}, "<": {"lt", "lessthan"}, "<=": {"le"}, ">": {"gt", "greaterthan"},
@@ -50,6 +52,8 @@ func is[T any](v any) bool {
 	return ok
 }
 
+// isSequence reports whether Jinja finds a length and an index. Undefined has both: that x is a sequence does not say
+// that it is defined.
 func isSequence(v any) bool {
 	l, ok := v.(*list)
 	return ok && l.kind <= rangeKind || is[text](v) || is[*dict](v) || is[undefined](v)

@@ -3,6 +3,21 @@
 //
 // A template comes with a model and is not trusted. It can read only its variables, and its work is limited. The rest
 // of Jinja is an error: unsupported syntax when the template is parsed, an unsupported name or value when it is used.
+// So is every operation that might give another text than Python does. A chat that is refused is noticed, but a prompt
+// that differs from those of training by a space only makes the answers of a model worse.
+//
+//	lex.go                         text and tags to tokens, without the white space that tags remove
+//	parse.go, parse_expression.go  tokens to Go functions: one for each statement and each expression
+//	statement.go                   runs them, with the names of each scope
+//	value.go, text.go              Python's values
+//	filter.go, is.go, method.go    what templates call
+//	work.go                        limits
+//
+// There is no tree between the tokens and the functions: a template is only ever run, so a tree would describe each
+// construct a second time.
+//
+// Render also returns which bytes come from the user, because a tokenizer must not find special tokens in these. So a
+// text has a mark for each of its bytes, and every operation moves the marks with the bytes: see text.
 package jinja
 
 import (

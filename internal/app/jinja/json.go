@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// toJSON is the filter tojson of transformers. Its arguments differ from those of Jinja's filter.
+// toJSON is the filter tojson of transformers. Jinja's own escapes the characters of HTML and sorts the keys of dicts,
+// and its arguments are others: schemas of tools would not be those that a model was trained with.
 func toJSON(r *run, v any, a args) any {
 	if a.flag(0) {
 		fail("tojson with ensure_ascii is not supported")
@@ -29,6 +30,7 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		}
 	}
 	comma := func(i int) {
+		// Python has a space after a comma only where the line goes on.
 		if i > 0 && indent < 0 {
 			b.WriteString(", ")
 		} else if i > 0 {
@@ -76,6 +78,7 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 }
 
 func writeJSONString(r *run, b *strings.Builder, s string) {
+	// Not json.Marshal: it escapes <, > and &, and U+2028, which Python writes as they are.
 	r.charge(len(s), 6) // the maximum size with escapes
 	b.WriteByte('"')
 	for _, c := range s {

@@ -37,13 +37,14 @@ type token struct {
 type lexer struct {
 	src     string
 	pos     int
-	begins  bool // the lexer is at the beginning of a line
+	begins  bool // the text before pos ends a line, or is empty; before looks at it
 	tokens  []token
 	lines   int // number of line ends in src[:counted]
 	counted int
 }
 
 // lex returns the tokens of a template. It panics with a failure.
+// As in Jinja, every line end counts as \n, and one at the end of the template is not a part of it.
 func lex(src string) []token {
 	src = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(src)
 	l := &lexer{src: strings.TrimSuffix(src, "\n"), begins: true}
@@ -113,6 +114,8 @@ func (l *lexer) before(s, inside, tag string) string {
 	case strings.HasPrefix(inside, "+"), tag == "{{":
 		return s
 	}
+	// This is lstrip_blocks. A tag strips the spaces before it only if nothing else is before it in its line: after
+	// another tag in the same line, the beginning of s is not that of a line.
 	if line := strings.LastIndexByte(s, '\n') + 1; (line > 0 || l.begins) && strings.TrimFunc(s[line:], isSpace) == "" {
 		return s[:line]
 	}
@@ -153,6 +156,7 @@ func (l *lexer) expression(close string) {
 		if rest == "" {
 			l.fail("a tag does not end")
 		}
+		// Within brackets, }} closes two dicts: {{ {"a": {}} }}.
 		if depth == 0 {
 			body := strings.TrimPrefix(rest, "-")
 			if rest[0] == '+' && close == "%}" {
@@ -192,6 +196,8 @@ func (l *lexer) expression(close string) {
 
 func (l *lexer) number(s string) {
 	switch {
+	// A number with a fraction is read as a whole, so that this error names it. Python would compute with it, and its
+	// decimal form would be a part of the prompt.
 	case strings.ContainsAny(s, ".eE"):
 		l.fail("number %s is not supported, want an integer", s)
 	case len(s) > 1 && s[0] == '0':
@@ -213,6 +219,7 @@ func (l *lexer) quoted(rest string) {
 			b.WriteByte(c)
 		default:
 			i++
+			// Python also knows \x, \u, \N and octal digits, and keeps a backslash before any other character.
 			at := strings.IndexByte(`bfnrt\'"`, rest[i])
 			if at < 0 {
 				c, _ := utf8.DecodeRuneInString(rest[i:])

@@ -53,6 +53,8 @@ var numberMethods = []string{
 }
 
 // method returns a method of a dict or a string, or nil if there is no such method. It fails for unsupported methods.
+// The difference matters: most messages have no tool_calls, and a template tests for them, but a method that is missing
+// only here would pass for an attribute that does not exist.
 func method(v any, name string) any {
 	var methods map[string]builtin
 	t, isText := v.(text)

@@ -1,5 +1,6 @@
 package jinja
 
+// compares evaluates a op b. Values of different types are never equal, but ordering them is an error.
 func compares(r *run, op string, a, b any) bool {
 	switch op {
 	case "==":
@@ -48,6 +49,7 @@ func binary(r *run, op string, x, y any) any {
 }
 
 // joint returns x + y for two texts, two lists or two tuples, and nil for other values.
+// A text plus a number is an error in Python, and here; ~ writes both as text.
 func joint(r *run, x, y any) any {
 	switch a := x.(type) {
 	case text:

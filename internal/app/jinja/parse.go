@@ -97,6 +97,7 @@ func (p *parser) body(until ...string) []statement {
 }
 
 // apart is body without access to the surrounding loops: break and continue are rejected.
+// A macro may be called where there is no loop, and its body is run like a function.
 func (p *parser) apart(until string) []statement {
 	loops := p.loops
 	p.loops = 0
@@ -144,6 +145,7 @@ func (p *parser) block() statement {
 }
 
 // branch parses an if statement with its elif branches.
+// It has no scope: names that are set in it stay set after it, unlike in a loop.
 func (p *parser) branch() statement {
 	var conditions []expression
 	var then [][]statement
@@ -175,6 +177,7 @@ func (p *parser) loop() loop {
 		s.names = append(s.names, p.wantKind(identifier, "a name"))
 	}
 	p.want("in")
+	// Not p.expression: an if after the sequence selects its elements, and is not the if of a value.
 	s.over = p.or()
 	if p.skip("if") {
 		s.filter = p.expression()
@@ -214,6 +217,8 @@ func (p *parser) set() statement {
 			s.names[name] = v
 			return ""
 		}
+		// Only a namespace can be changed. It is how a loop hands a value to the text after it, because names that are set
+		// in a loop end with the iteration.
 		of, _ := s.lookup(name)
 		n, ok := of.(namespace)
 		if !ok {
@@ -248,6 +253,9 @@ func (p *parser) macro() statement {
 	}
 	p.close()
 	return func(r *run, s *scope) jump {
+		// The scope of the call is within the one in which the macro is defined, not within that of the caller. An argument
+		// that is not given is undefined, and no error; a default is computed at each call, and may use the parameters
+		// before it.
 		s.names[name] = function(func(r *run, g given) any {
 			inner := r.inner(s)
 			a := bind(name, params, g)

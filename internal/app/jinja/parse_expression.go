@@ -21,6 +21,8 @@ func listing(items []expression, kind listKind) expression {
 	}
 }
 
+// expression parses a value with an if after it, which binds less than any operator: a if b else c. Without else, the
+// value is undefined where b is false, and is written as nothing.
 func (p *parser) expression() expression {
 	defer p.nest()()
 	e := p.or()
@@ -43,6 +45,8 @@ func (p *parser) expression() expression {
 func (p *parser) or() expression  { return p.logical("or", p.and) }
 func (p *parser) and() expression { return p.logical("and", p.not) }
 
+// logical parses operands with "or" or "and" between them. As in Python, the result is one of the operands and not a
+// truth value, and the second one is not computed if the first decides: templates use it for defaults.
 func (p *parser) logical(word string, operand func() expression) expression {
 	e := operand()
 	for p.skip(word) {
@@ -68,6 +72,7 @@ func (p *parser) not() expression {
 }
 
 // compare parses one comparison. A chain such as a < b < c is an error.
+// Python evaluates it as a < b and b < c, which no template of a chat has needed.
 func (p *parser) compare() expression {
 	a := p.sum()
 	op := p.peek().s
@@ -101,11 +106,14 @@ func (p *parser) infix(operand func() expression, ops ...string) expression {
 	return e
 }
 
+// The precedence of operators is that of Jinja, where ~, which joins texts, binds more than + and less than *. There is
+// no / // or **: their results may have a fraction, or many digits. The lexer has them for the error only.
 func (p *parser) sum() expression     { return p.infix(p.concat, "+", "-") }
 func (p *parser) concat() expression  { return p.infix(p.product, "~") }
 func (p *parser) product() expression { return p.infix(p.filtered, "*", "%") }
 
 // unary parses minus signs, a value, and the attributes and indices after it.
+// As in Jinja, the filter in -x|f gets −x.
 func (p *parser) unary() expression {
 	defer p.nest()()
 	if p.skip("-") {
@@ -148,6 +156,7 @@ func (p *parser) test(of expression) expression {
 	case t.kind == identifier && slices.Contains([]string{"else", "or", "and"}, t.s):
 	case t.kind == identifier && slices.Contains([]string{"if", "in", "is", "not"}, t.s): // in Jinja, names of variables
 		p.fail("%s follows the test %s, want parentheses around the test", t.s, name)
+	// A test may have one argument without parentheses: x is divisibleby 3.
 	case t.kind == identifier, t.kind == integer, t.kind == quotedText, p.is("["), p.is("{"):
 		args.list = []expression{p.postfix(p.primary())}
 	}
@@ -181,7 +190,7 @@ func (p *parser) primary() expression {
 		}
 		return constant(number{n: n})
 	case quotedText:
-		for p.peek().kind == quotedText {
+		for p.peek().kind == quotedText { // Python joins strings that follow one another
 			t.s += p.next().s
 		}
 		return constant(text{s: t.s})
@@ -267,6 +276,7 @@ func (p *parser) postfix(e expression) expression {
 		of := e
 		switch {
 		case p.skip("."):
+			// As in Jinja, x.0 is x[0].
 			if p.peek().kind == integer {
 				e = itemOf(of, p.primary())
 				continue

@@ -8,6 +8,7 @@ import (
 )
 
 // str is Python's str: the text that a template writes for a value.
+// Undefined is written as nothing, which is why a misspelled name in a template shows no error.
 func (r *run) str(v any) text {
 	switch v := v.(type) {
 	case text:
@@ -65,6 +66,7 @@ func (r *run) repr(v any, depth int) string {
 	return ""
 }
 
+// reprString is Python's repr of a string: in single quotes, unless it has these and no double quotes.
 func reprString(s string) string {
 	quote := '\''
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {

@@ -60,6 +60,7 @@ func (s *scope) bind(names []string, v any) {
 }
 
 // captured returns the text that statements write.
+// A failure in the body ends the run, so r.out need not be restored then.
 func (r *run) captured(body []statement, s *scope) text {
 	outer, inner := r.out, &writer{r: r}
 	r.out = inner
@@ -74,6 +75,7 @@ type loop struct {
 	body         []statement
 }
 
+// exec runs a loop. Each iteration has its own scope, as in Jinja: what one sets, the next does not see.
 func (l loop) exec(r *run, s *scope) jump {
 	chosen := iterate(r, r.value(l.over, s))
 	if l.filter != nil {

@@ -10,6 +10,9 @@ type text struct {
 	s string
 	// user has a byte for each byte of s: theirMark if it comes from the user, ourMark if it comes from the template. It
 	// is empty if nothing comes from the user.
+	//
+	// A text is cut far more often than it is searched for marks, and a string is cut without a copy and without
+	// arithmetic. Ranges would have to be moved by each operation.
 	user string
 }
 
@@ -22,6 +25,8 @@ func theirs(r *run, s string) text {
 }
 
 // written returns the text of a value, which comes from the user if any part of the value does.
+// Which bytes of a list came from which element is not known any more. That all are the user's is the safe answer: a
+// special token in them stays text.
 func written(r *run, s string, v any) text {
 	if fromUser(v) {
 		return theirs(r, s)
@@ -70,6 +75,7 @@ func (w *writer) write(t text) {
 }
 
 // fill marks what has no marks as text of the template.
+// Texts without marks are common, and get them only if a text with marks comes.
 func (w *writer) fill() {
 	for w.user.Len() < w.s.Len() {
 		w.user.WriteString(ourMark)

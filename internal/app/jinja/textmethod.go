@@ -28,6 +28,8 @@ func strip(left, right bool) builtin {
 	}}
 }
 
+// split is Python's split. Without a separator it splits at runs of white space, and there are no empty parts; with one,
+// even an empty text has a part.
 func split(r *run, v any, a args) any {
 	t := v.(text)
 	most := a.int(1, -1)
@@ -70,6 +72,8 @@ func split(r *run, v any, a args) any {
 	return made
 }
 
+// replace is Python's replace. The marks of the new text are those of the argument: a template that replaces a word of
+// the user by its own has written it.
 func replace(r *run, v any, a args) any {
 	t, from, to := r.str(v), a.text(0).s, a.text(1)
 	w := writer{r: r}

@@ -11,8 +11,10 @@ import (
 type (
 	number struct {
 		n    int64
-		user bool // whether it comes from the user
+		user bool // whether it comes from the user: its digits are text of the user where they are written
 	}
+	// undefined is the value of what does not exist. It is false, has no elements, and is written as nothing; that a
+	// template goes further, to an attribute of it, is an error, with this name.
 	undefined struct{ name string }
 	function  func(r *run, g given) any
 	namespace struct{ *dict }
@@ -20,7 +22,9 @@ type (
 	list struct {
 		items []any
 		kind  listKind
-		spent bool // whether an iterator has been used
+		// spent is whether an iterator has been used. In Python it has no elements then, so that a template which
+		// loops over it twice loses text and does not fail; here it fails.
+		spent bool
 	}
 	dict struct {
 		keys, values []any
@@ -41,6 +45,7 @@ const (
 
 func newDict() *dict { return &dict{at: map[any]int{}} }
 
+// set sets the value of a key. A key keeps its first place, as in Python.
 func (d *dict) set(r *run, key, v any) {
 	plain, ok := plainKey(r, key)
 	if !ok {
@@ -65,6 +70,7 @@ func (d *dict) find(r *run, key any) (i int, there bool) {
 }
 
 // plainKey returns the string or the int64 of a key; ok is false if it has another type.
+// Marks are not a part of it: a key that the user wrote finds that of the template.
 func plainKey(r *run, key any) (plain any, ok bool) {
 	switch k := key.(type) {
 	case text:
@@ -114,6 +120,7 @@ func fromGo(r *run, v any) any {
 }
 
 // fromUser reports whether a part of a value comes from the user.
+// None, True and False do not: there are only three of them, so no user can choose what they say.
 func fromUser(v any) bool {
 	switch v := v.(type) {
 	case text:
@@ -154,6 +161,8 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
+// truth is Python's bool. An iterator is true even if it has no elements, because Python cannot know that before it is
+// used.
 func truth(v any) bool {
 	switch v := v.(type) {
 	case nil, undefined:

@@ -22,6 +22,8 @@ type work struct {
 // usualWork is the default limit, more than any chat needs.
 var usualWork = work{2_000_000, 1 << 27}
 
+// A template that nests values in a loop, or a macro that calls itself, must end in an error and not in the end of the
+// process.
 const (
 	mostDepth = 10_000 // nesting of statements and expressions at run time, including macros
 	deepest   = 200    // nesting in the source, and of values written as text
