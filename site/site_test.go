@@ -155,14 +155,14 @@ func TestScripts(t *testing.T) {
 // A formula becomes MathML that is well-formed.
 func TestMathML(t *testing.T) {
 	for tex, want := range map[string]string{
-		`x_j`:                `<msub><mi>x</mi><mi>j</mi></msub>`,
-		`a^2_j`:              `<msubsup><mi>a</mi><mi>j</mi><mn>2</mn></msubsup>`,
-		`\frac{1}{E}`:        `<mfrac><mrow><mn>1</mn></mrow><mrow><mi>E</mi></mrow></mfrac>`,
-		`\sqrt{E}`:           `<msqrt><mrow><mi>E</mi></mrow></msqrt>`,
-		`\sum_{j}`:           `<munder><mo>∑</mo><mrow><mi>j</mi></mrow></munder>`,
-		`|i|`:                `<mo stretchy="false" lspace="0" rspace="0">|</mo><mi>i</mi><mo stretchy`,
-		`\left(a < b\right)`: `<mo fence="true">(</mo><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow><mo fence="true">)`,
-		`\text{a & b} - 1`:   `<mtext>a &amp; b</mtext><mo>−</mo><mn>1</mn>`,
+		`x_j`:                      `<msub><mi>x</mi><mi>j</mi></msub>`,
+		`a^2_j`:                    `<msubsup><mi>a</mi><mi>j</mi><mn>2</mn></msubsup>`,
+		`\frac{1}{E}`:              `<mfrac><mrow><mn>1</mn></mrow><mrow><mi>E</mi></mrow></mfrac>`,
+		`\sqrt{E}`:                 `<msqrt><mrow><mi>E</mi></mrow></msqrt>`,
+		`\sum_{j}`:                 `<munder><mo>∑</mo><mrow><mi>j</mi></mrow></munder>`,
+		`|i|`:                      `<mo stretchy="false" lspace="0" rspace="0">|</mo><mi>i</mi><mo stretchy`,
+		`\left(a < b\right)`:       `<mo fence="true">(</mo><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow><mo fence="true">)`,
+		`\operatorname{a & b} - 1`: `<mi>a &amp; b</mi><mo>−</mo><mn>1</mn>`,
 	} {
 		got, err := mathML(tex)
 		if err != nil || !strings.Contains(got, want) {
@@ -178,9 +178,9 @@ func TestMathML(t *testing.T) {
 		}
 	}
 	for tex, want := range map[string]string{
-		`\unknown`: "unknown command", `{a`: "} is missing", `\left(a`: `\right is missing`, `a_`: "too early",
+		`\unknown`: "unknown command", `{a`: "} is missing", `\left(a`: `\right) is missing`, `a_`: "too early",
 		`\left<a\right>`: "unknown bracket", `#`: "unknown character",
-		`\text a`: "needs braces", `\frac{a}`: "too early",
+		`\operatorname a`: "needs braces", `\frac{a}`: "too early",
 	} {
 		if got, err := mathML(tex); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v, want %q", tex, got, err, want)

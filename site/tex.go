@@ -19,27 +19,22 @@ func mathML(tex string) (string, error) {
 	return `<math display="block">` + row + `</math>`, nil
 }
 
-// Commands that are one symbol: names, operators, and spaces by their width in em.
-var (
-	texNames = map[string]string{
-		"alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "sigma": "σ", "tau": "τ", "infty": "∞", "top": "⊤",
-		"exp": "exp", "tanh": "tanh", "max": "max", "log": "log",
-	}
-	texOperators = map[string]string{
-		"cdot": "·", "times": "×", "circ": "∘", "le": "≤", "ge": "≥", "in": "∈", "neq": "≠", "to": "→", "mid": "|",
-		"ldots": "…", "dots": "…", "sum": "∑", "partial": "∂", "lVert": "‖", "rVert": "‖", "{": "{", "}": "}",
-	}
-	texSpaces = map[string]string{",": "0.17", ";": "0.28", "quad": "1", "qquad": "2"}
-)
+// texSymbols are the commands that are one symbol, or a space.
+var texSymbols = map[string]string{
+	"top": "<mi>⊤</mi>", "exp": "<mi>exp</mi>", "cdot": "<mo>·</mo>", "sum": "<mo>∑</mo>",
+	",": `<mspace width="0.17em"></mspace>`,
+}
 
 type texParser struct{ rest string }
 
-// parseRow parses up to the end, which is "}" in a group, `\right` in brackets, or the end of the text.
+func (p *texParser) skipSpace() { p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace) }
+
+// parseRow parses up to the end, which is "}" in a group, `\right)` in parentheses, or the end of the text.
 func (p *texParser) parseRow(end string) (string, error) {
 	var out strings.Builder
 	out.WriteString("<mrow>")
 	for {
-		p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace)
+		p.skipSpace()
 		if end == "" && p.rest == "" || end != "" && strings.HasPrefix(p.rest, end) {
 			p.rest = p.rest[len(end):]
 			out.WriteString("</mrow>")
@@ -52,24 +47,22 @@ func (p *texParser) parseRow(end string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		var scripts [2]string // below, above
-		for {
-			p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace)
-			at := strings.IndexAny(p.rest, "_^")
-			if at != 0 {
-				break
+		var low, high string
+		for p.skipSpace(); strings.HasPrefix(p.rest, "_") || strings.HasPrefix(p.rest, "^"); p.skipSpace() {
+			script := &low
+			if p.rest[0] == '^' {
+				script = &high
 			}
-			kind := strings.IndexByte("_^", p.rest[0])
-			p.rest = strings.TrimLeftFunc(p.rest[1:], unicode.IsSpace)
-			if scripts[kind], err = p.atom(); err != nil {
+			p.rest = p.rest[1:]
+			if *script, err = p.atom(); err != nil {
 				return "", err
 			}
 		}
 		tags := [3]string{"msub", "msup", "msubsup"}
-		if base == "<mo>∑</mo>" || base == "<mi>max</mi>" {
+		if base == texSymbols["sum"] {
 			tags = [3]string{"munder", "mover", "munderover"}
 		}
-		switch low, high := scripts[0], scripts[1]; {
+		switch {
 		case low != "" && high != "":
 			base = "<" + tags[2] + ">" + base + low + high + "</" + tags[2] + ">"
 		case low != "":
@@ -83,6 +76,7 @@ func (p *texParser) parseRow(end string) (string, error) {
 
 // atom parses one symbol, number, command or group.
 func (p *texParser) atom() (string, error) {
+	p.skipSpace()
 	r, size := utf8.DecodeRuneInString(p.rest)
 	switch {
 	case size == 0:
@@ -121,28 +115,24 @@ func (p *texParser) command() (string, error) {
 	p.rest = p.rest[1:]
 	n := len(p.rest) - len(strings.TrimLeftFunc(p.rest, unicode.IsLetter))
 	if n == 0 && p.rest != "" {
-		n = 1 // \, and \{
+		n = 1 // \,
 	}
 	name := p.rest[:n]
 	p.rest = strings.TrimLeftFunc(p.rest[n:], unicode.IsSpace)
 	switch name {
-	case "text", "operatorname", "mathrm":
+	case "operatorname":
 		inside, ok := strings.CutPrefix(p.rest, "{")
 		text, rest, closed := strings.Cut(inside, "}")
 		if !ok || !closed {
 			return "", fmt.Errorf(`\%s needs braces`, name)
 		}
 		p.rest = rest
-		if name == "text" {
-			return "<mtext>" + html.EscapeString(text) + "</mtext>", nil
-		}
 		return "<mi>" + html.EscapeString(text) + "</mi>", nil
 	case "frac", "tfrac":
 		above, err := p.atom()
 		if err != nil {
 			return "", err
 		}
-		p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace)
 		below, err := p.atom()
 		return "<mfrac>" + above + below + "</mfrac>", err
 	case "sqrt":
@@ -152,41 +142,16 @@ func (p *texParser) command() (string, error) {
 		inside, err := p.atom()
 		return `<mover accent="true">` + inside + "<mo>^</mo></mover>", err
 	case "left":
-		open, err := p.fence()
-		if err != nil {
-			return "", err
+		rest, ok := strings.CutPrefix(p.rest, "(")
+		if !ok {
+			return "", fmt.Errorf("unknown bracket at %.10q", p.rest)
 		}
-		inside, err := p.parseRow(`\right`)
-		if err != nil {
-			return "", err
-		}
-		end, err := p.fence()
-		return "<mrow>" + open + inside + end + "</mrow>", err
+		p.rest = rest
+		inside, err := p.parseRow(`\right)`)
+		return `<mrow><mo fence="true">(</mo>` + inside + `<mo fence="true">)</mo></mrow>`, err
 	}
-	if symbol, ok := texNames[name]; ok {
-		return "<mi>" + symbol + "</mi>", nil
-	}
-	if symbol, ok := texOperators[name]; ok {
-		return "<mo>" + symbol + "</mo>", nil
-	}
-	if em, ok := texSpaces[name]; ok {
-		return `<mspace width="` + em + `em"></mspace>`, nil
+	if symbol, ok := texSymbols[name]; ok {
+		return symbol, nil
 	}
 	return "", fmt.Errorf(`unknown command \%s`, name)
-}
-
-// fence parses a bracket after \left or \right; a dot is none.
-func (p *texParser) fence() (string, error) {
-	p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace)
-	for _, f := range []string{"(", ")", "[", "]", "|", `\{`, `\}`, `\lVert`, `\rVert`, "."} {
-		if rest, ok := strings.CutPrefix(p.rest, f); ok {
-			p.rest = rest
-			symbol := strings.NewReplacer(`\lVert`, "‖", `\rVert`, "‖", `\`, "").Replace(f)
-			if f == "." {
-				symbol = ""
-			}
-			return `<mo fence="true">` + symbol + "</mo>", nil
-		}
-	}
-	return "", fmt.Errorf("unknown bracket at %.10q", p.rest)
 }
