@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"html"
 	"html/template"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -51,10 +49,10 @@ func (b *build) markdown(source []byte, from, out string) (rendered, error) {
 	var r rendered
 	ids := parser.NewContext(parser.WithIDs(&slugs{}))
 	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
-	pictures := renderer.WithNodeRenderers(util.Prioritized(blocks{b, from, out}, 100))
+	code := renderer.WithNodeRenderers(util.Prioritized(blocks{}, 100))
 	md := goldmark.New(goldmark.WithExtensions(tables, extension.Linkify),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-		goldmark.WithRendererOptions(markup.WithUnsafe(), pictures)) // the repository's HTML is trusted
+		goldmark.WithRendererOptions(markup.WithUnsafe(), code)) // the repository's HTML is trusted
 	tree := md.Parser().Parse(text.NewReader(source), parser.WithContext(ids))
 	err := ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -124,8 +122,6 @@ func (b *build) link(target []byte, from, out string) ([]byte, error) {
 }
 
 var imageTypes = []string{".png", ".svg", ".gif", ".webp"}
-
-var htmlLink = regexp.MustCompile(`(src|srcset)="([^":]+)"`)
 
 // documentPath returns where the site shows a Markdown file.
 func documentPath(file string) (string, bool) {
@@ -249,42 +245,22 @@ func (s *slugs) Generate(value []byte, _ ast.NodeKind) []byte {
 
 func (s *slugs) Put([]byte) {}
 
-// blocks renders fenced blocks (formulas as MathML) and the repository's HTML, which has pictures.
-type blocks struct {
-	b         *build
-	from, out string
-}
+// blocks renders fenced blocks: formulas as MathML.
+type blocks struct{}
 
-func (k blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
-	register := func(kind ast.NodeKind, render func(w util.BufWriter, text, language string) error) {
-		r.Register(kind, func(w util.BufWriter, source []byte, n ast.Node, in bool) (ast.WalkStatus, error) {
-			if !in {
-				return ast.WalkContinue, nil
-			}
-			language := ""
-			if fenced, ok := n.(*ast.FencedCodeBlock); ok {
-				language = string(fenced.Language(source))
-			}
-			return ast.WalkContinue, render(w, lines(n, source), language)
-		})
-	}
-	register(ast.KindHTMLBlock, func(w util.BufWriter, text, _ string) (err error) {
-		_, _ = w.WriteString(htmlLink.ReplaceAllStringFunc(text, func(m string) string { // goldmark reports
-			parts := htmlLink.FindStringSubmatch(m)
-			to, failed := k.b.link([]byte(parts[2]), k.from, k.out)
-			err = errors.Join(err, failed)
-			return fmt.Sprintf("%s=%q", parts[1], to)
-		}))
-		return err
-	})
-	register(ast.KindFencedCodeBlock, func(w util.BufWriter, text, language string) error {
-		if language == "math" {
-			formula, err := mathML(text)
-			fmt.Fprintf(w, "<div class=\"formula\">%s</div>\n", formula)
-			return err
+func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, in bool) (ast.WalkStatus, error) {
+		if !in {
+			return ast.WalkContinue, nil
 		}
-		fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", codeLines(text))
-		return nil
+		code := lines(n, source)
+		if string(n.(*ast.FencedCodeBlock).Language(source)) == "math" {
+			formula, err := mathML(code)
+			fmt.Fprintf(w, "<div class=\"formula\">%s</div>\n", formula)
+			return ast.WalkContinue, err
+		}
+		fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", codeLines(code))
+		return ast.WalkContinue, nil
 	})
 }
 
