@@ -87,6 +87,7 @@ var order = []string{
 	"examples/prune",
 	"examples/decoder",
 	"examples/ring",
+	"examples/embed",
 	"examples/serve",
 	"cmd/attn",
 	"site/lesson",

@@ -17,12 +17,15 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
 func main() {
 	address := flag.String("address", "127.0.0.1:8080", "`HOST:PORT` to listen on")
 	rerank := flag.String("rerank", "", "`DIR` of a cross-encoder for /rerank")
+	var o models.Options
+	flag.TextVar(&o.Format, "format", tensor.Float32, "number `FORMAT`: float32, bfloat16-weights, bfloat16 or int8")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: serve [flags] DIR\n\nDIR contains the model of /embed. Flags:")
 		flag.PrintDefaults()
@@ -32,7 +35,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	handler, err := open(flag.Arg(0), *rerank)
+	handler, err := open(flag.Arg(0), *rerank, o)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -58,8 +61,8 @@ func main() {
 }
 
 // open loads the models. Without a directory of a cross-encoder, there is no /rerank.
-func open(embed, rerank string) (http.Handler, error) {
-	e, err := models.LoadEmbedder(embed, models.Options{})
+func open(embed, rerank string, o models.Options) (http.Handler, error) {
+	e, err := models.LoadEmbedder(embed, o)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func open(embed, rerank string) (http.Handler, error) {
 	if rerank == "" {
 		return mux, nil
 	}
-	m, err := models.Load(rerank, models.Options{})
+	m, err := models.Load(rerank, o)
 	if err != nil {
 		return nil, err
 	}

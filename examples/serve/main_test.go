@@ -89,7 +89,7 @@ func post(ctx context.Context, address, path, body string) (int, string, error) 
 
 func TestAnswers(t *testing.T) {
 	e, _, _ := load(t)
-	h, err := open(model, "")
+	h, err := open(model, "", models.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func ranker(t *testing.T) string {
 
 func TestRerank(t *testing.T) {
 	dir := ranker(t)
-	h, err := open(model, dir)
+	h, err := open(model, dir, models.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,14 +165,14 @@ func TestRerank(t *testing.T) {
 	if err = errors.Join(err, json.Unmarshal([]byte(answer), &got)); err != nil || status != http.StatusOK || !slices.Equal(got, want) {
 		t.Errorf("status %d, %v, scores %v, want %v", status, err, got, want)
 	}
-	if _, err := open(model, testdata+"bert_text"); err == nil || !strings.HasSuffix(err.Error(), " labels, want 1") {
+	if _, err := open(model, testdata+"bert_text", models.Options{}); err == nil || !strings.HasSuffix(err.Error(), " labels, want 1") {
 		t.Errorf("error %v of a classifier with several labels", err)
 	}
 }
 
 // A request that is wrong gets an error that says what is wrong, as JSON.
 func TestRefused(t *testing.T) {
-	h, err := open(model, ranker(t))
+	h, err := open(model, ranker(t), models.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
