@@ -30,7 +30,7 @@ const load = async (name) => (await fetch(name)).arrayBuffer();
 })();`
 
 // inBrowser runs a program in a worker of a page in the named browser.
-func inBrowser(browser, kernels, program, dir, only string) (r result, err error) {
+func inBrowser(browser, program, dir, only string) (r result, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return r, fmt.Errorf("go env GOROOT: %w", err)

@@ -1,7 +1,8 @@
 //go:build !js
 
 // Command wasm compares the vector kernels of WebAssembly with portable Go. It builds a program
-// twice, runs both in turns, in Node or a browser, and prints medians and ratios as a Markdown table:
+// twice, runs both in turns, in Node or a browser, and prints medians and ratios as a Markdown table. Run it in the
+// root of the repository:
 //
 //	go run ./bench/wasm
 //	go run ./bench/wasm --browser chromium
@@ -55,6 +56,9 @@ func main() {
 	}
 }
 
+// kernels is the directory of the vector kernels, relative to the root of the repository.
+const kernels = "internal/simd/wasm"
+
 // The tags of the two programs, portable Go and vectors.
 var programs = []string{"", "wasmsimd"}
 
@@ -69,11 +73,6 @@ func measured(node, browser, only string, rounds int) (*history.Table, error) {
 		return nil, fmt.Errorf("%s --version: %w", command, err)
 	}
 	engine += strings.TrimSpace(string(version))
-	simd, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/attn-go/attn/internal/simd").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	kernels := filepath.Join(strings.TrimSpace(string(simd)), "wasm")
 	dir, err := os.MkdirTemp("", "attn-wasm")
 	if err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func measured(node, browser, only string, rounds int) (*history.Table, error) {
 	measure := func(program int) (r result, err error) {
 		binary := filepath.Join(dir, fmt.Sprint(program))
 		if browser != "" {
-			return inBrowser(browser, kernels, binary, dir, only)
+			return inBrowser(browser, binary, dir, only)
 		}
 		cmd := exec.Command(node, filepath.Join(kernels, "run.js"), binary, only)
 		cmd.Stderr = os.Stderr

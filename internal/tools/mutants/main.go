@@ -16,11 +16,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/build"
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -110,29 +110,20 @@ func run(packages []string, clean bool) error {
 	return nil
 }
 
-// list returns the mutants of the files that are compiled on this system.
+// list returns the mutants of the files of packages that are compiled on this system.
 func list(packages []string) (all []*mutant, err error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	files := `{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`
-	cmd := exec.Command("go", append([]string{"list", "-f", files}, packages...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	for path := range strings.Lines(string(out)) {
-		name, err := filepath.Rel(root, strings.TrimSpace(path))
+	for _, dir := range packages {
+		p, err := build.ImportDir(dir, 0)
 		if err != nil {
 			return nil, err
 		}
-		found, err := mutantsOf(filepath.ToSlash(name))
-		if err != nil {
-			return nil, err
+		for _, name := range p.GoFiles {
+			found, err := mutantsOf(path.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
 		}
-		all = append(all, found...)
 	}
 	return all, nil
 }
