@@ -17,7 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
 )
 
@@ -102,12 +101,6 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// bad returns the error for a problem with the contents of a hub or with the permission to read them. Retrying does not
-// help.
-func bad(model, format string, args ...any) error {
-	return input.Errorf("hub: "+quote.Name(model), format, args...)
-}
-
 // temporary is an error after which a retry may help.
 type temporary struct {
 	error
@@ -166,7 +159,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // get requests a URL and returns a successful response. For any other response, the error is an *input.Error, a
 // temporary error, or a permanent error.
-func (h *Hub) get(ctx context.Context, model, at string, header http.Header) (*http.Response, error) {
+func (m *Model) get(ctx context.Context, at string, header http.Header) (*http.Response, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -178,18 +171,18 @@ func (h *Hub) get(ctx context.Context, model, at string, header http.Header) (*h
 		r.Header = http.Header{}
 	}
 	r.Header.Set("Accept-Encoding", "identity") // sizes must be those of the files
-	answer, err := h.client.Do(r)
+	answer, err := m.hub.client.Do(r)
 	if err != nil {
 		end(nil)
 		return nil, unreachable(err)
 	}
-	alarm := time.AfterFunc(h.patience, func() { end(errSilent) })
-	answer.Body = &awakeBody{answer.Body, ctx, end, alarm, h.patience}
+	alarm := time.AfterFunc(m.hub.patience, func() { end(errSilent) })
+	answer.Body = &awakeBody{answer.Body, ctx, end, alarm, m.hub.patience}
 	if answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusPartialContent {
 		return answer, nil
 	}
 	answer.Body.Close()
-	return nil, h.refused(model, at, answer)
+	return nil, m.refused(at, answer)
 }
 
 // unreachable describes a connection error in one line, without the long query of a redirect's address.
@@ -210,8 +203,7 @@ func unreachable(err error) error {
 }
 
 // refused returns the error for a response without success.
-func (h *Hub) refused(model, at string, answer *http.Response) error {
-	bad := func(format string, args ...any) error { return bad(model, format, args...) }
+func (m *Model) refused(at string, answer *http.Response) error {
 	switch code := answer.StatusCode; {
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
 		after := time.Duration(0)
@@ -220,17 +212,17 @@ func (h *Hub) refused(model, at string, answer *http.Response) error {
 		}
 		return temporary{fmt.Errorf("hub: %s answers %s", answer.Request.URL.Host, status(answer)), after}
 	case answer.Header.Get("X-Error-Code") == "GatedRepo":
-		return bad("is gated: accept its conditions on its page, and set HF_TOKEN to your token")
-	case code == http.StatusUnauthorized && h.token:
-		return bad("%s answers %s: there is no such model, or the token in HF_TOKEN gives no access to it", answer.Request.URL.Host, status(answer))
+		return m.bad("is gated: accept its conditions on its page, and set HF_TOKEN to your token")
+	case code == http.StatusUnauthorized && m.hub.token:
+		return m.bad("%s answers %s: there is no such model, or the token in HF_TOKEN gives no access to it", answer.Request.URL.Host, status(answer))
 	case code == http.StatusUnauthorized:
-		return bad("%s answers %s: there is no such model, or it needs a token in HF_TOKEN", answer.Request.URL.Host, status(answer))
+		return m.bad("%s answers %s: there is no such model, or it needs a token in HF_TOKEN", answer.Request.URL.Host, status(answer))
 	case code == http.StatusForbidden:
-		return bad("%s answers %s: want a token in HF_TOKEN that gives access to it", answer.Request.URL.Host, status(answer))
+		return m.bad("%s answers %s: want a token in HF_TOKEN that gives access to it", answer.Request.URL.Host, status(answer))
 	case answer.Header.Get("X-Error-Code") == "RevisionNotFound":
-		return bad("has no such revision")
+		return m.bad("has no such revision")
 	case code == http.StatusNotFound:
-		return bad("%s answers %s: there is no such model or revision", answer.Request.URL.Host, status(answer))
+		return m.bad("%s answers %s: there is no such model or revision", answer.Request.URL.Host, status(answer))
 	}
 	return fmt.Errorf("hub: %s answers %s", at, status(answer))
 }
@@ -241,9 +233,9 @@ func status(answer *http.Response) string {
 }
 
 // read returns the content of a URL, at most `most` bytes.
-func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []byte, err error) {
-	err = h.persistently(ctx, func() (bool, error) {
-		answer, err := h.get(ctx, model, at, nil)
+func (m *Model) read(ctx context.Context, at string, most int64) (data []byte, err error) {
+	err = m.hub.persistently(ctx, func() (bool, error) {
+		answer, err := m.get(ctx, at, nil)
 		if err != nil {
 			return false, err
 		}
@@ -253,7 +245,7 @@ func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []by
 		case err != nil:
 			return false, unreachable(&url.Error{Op: "Get", URL: at, Err: err})
 		case int64(len(data)) > most:
-			return false, bad(model, "%s is longer than %d bytes", at, most)
+			return false, m.bad("%s is longer than %d bytes", at, most)
 		}
 		return true, nil
 	})

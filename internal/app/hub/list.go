@@ -31,8 +31,8 @@ const (
 
 // list returns all files of the model at a revision, and sets the commit, so that all files are of the same one.
 func (m *Model) list(ctx context.Context, revision string) ([]File, error) {
-	at := m.at("/api/models", "revision", url.PathEscape(revision)) + "?blobs=true"
-	data, err := m.hub.read(ctx, m.Name, at, mostList)
+	at := fmt.Sprintf("%s/api/models/%s/revision/%s?blobs=true", m.hub.endpoint, m.Name, url.PathEscape(revision))
+	data, err := m.read(ctx, at, mostList)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -43,10 +45,10 @@ func CheckName(model string) error {
 // Errors: an *input.Error if there is no such model, or if attn cannot read it; temporary network failures, after
 // several attempts.
 func (h *Hub) Model(ctx context.Context, model, revision string) (*Model, error) {
-	if err := CheckName(model); err != nil {
-		return nil, bad(model, "invalid name: %w", err)
-	}
 	m := &Model{Name: model, hub: h}
+	if err := CheckName(model); err != nil {
+		return nil, m.bad("invalid name: %w", err)
+	}
 	all, err := m.list(ctx, revision)
 	if err != nil {
 		return nil, err
@@ -55,18 +57,10 @@ func (h *Hub) Model(ctx context.Context, model, revision string) (*Model, error)
 	return m, err
 }
 
-// bad is an error about the model.
+// bad returns the error for a problem with the contents of a hub or with the permission to read them. Retrying does not
+// help.
 func (m *Model) bad(format string, args ...any) error {
-	return bad(m.Name, format, args...)
-}
-
-// at returns a URL on the hub. The elements are escaped, except for the slashes of the name.
-func (m *Model) at(prefix string, elements ...string) string {
-	u := m.hub.endpoint.String() + prefix + "/" + m.Name
-	for _, e := range elements {
-		u += "/" + e
-	}
-	return u
+	return input.Errorf("hub: "+quote.Name(m.Name), format, args...)
 }
 
 // small are the files besides the weights that models and tokenizers are read from.
@@ -121,12 +115,9 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 			chosen[f.Path] = f
 		}
 	}
-	if !slices.ContainsFunc(all, func(f File) bool { _, ok := chosen[f.Path]; return ok && strings.HasSuffix(f.Path, ".safetensors") }) {
+	list := slices.Collect(maps.Values(chosen))
+	if !slices.ContainsFunc(list, func(f File) bool { return isWeights(f) > 0 }) {
 		return nil, m.bad("has no model.safetensors and no model.safetensors.index.json")
-	}
-	var list []File
-	for _, f := range chosen {
-		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b File) int { // small files first: errors in them are found early
 		return cmp.Or(isWeights(a)-isWeights(b), strings.Compare(a.Path, b.Path))
@@ -154,12 +145,7 @@ func (m *Model) weights(ctx context.Context, files map[string]File, folder strin
 		if err := m.parse(ctx, f, &list); err != nil {
 			return nil, err
 		}
-		names := map[string]bool{}
-		for _, name := range list.Shards {
-			if names[name] {
-				continue
-			}
-			names[name] = true
+		for _, name := range slices.Compact(slices.Sorted(maps.Values(list.Shards))) {
 			shard, ok := files[path.Join(folder, name)]
 			if !ok || !within(name) || !strings.HasSuffix(name, ".safetensors") {
 				return nil, m.bad("%s names the file %s, which the model does not have", f.Path, quote.Text(name))
@@ -183,7 +169,7 @@ func (m *Model) parse(ctx context.Context, f File, v any) error {
 	if f.Size > most {
 		return m.bad("%s has %d bytes, want at most %d", f.Path, f.Size, most)
 	}
-	data, err := m.hub.read(ctx, m.Name, m.address(f), f.Size)
+	data, err := m.read(ctx, m.address(f), f.Size)
 	if err != nil {
 		return err
 	}
@@ -200,9 +186,9 @@ func (m *Model) parse(ctx context.Context, f File, v any) error {
 
 // address returns the URL of a file.
 func (m *Model) address(f File) string {
-	elements := []string{"resolve", m.Commit}
+	at := fmt.Sprintf("%s/%s/resolve/%s", m.hub.endpoint, m.Name, m.Commit)
 	for e := range strings.SplitSeq(f.Path, "/") {
-		elements = append(elements, url.PathEscape(e))
+		at += "/" + url.PathEscape(e)
 	}
-	return m.at("", elements...)
+	return at
 }

@@ -120,7 +120,7 @@ func (p *partial) more(ctx context.Context) error {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", p.have))
 	}
 	at := p.m.address(p.want)
-	answer, err := p.m.hub.get(ctx, p.m.Name, at, header)
+	answer, err := p.m.get(ctx, at, header)
 	if err != nil {
 		return err
 	}
