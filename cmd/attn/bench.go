@@ -110,10 +110,10 @@ func (cmd *benchCommand) schedules(ctx context.Context, c console, t *bench.Tabl
 			return err
 		}
 		name := fmt.Sprintf("%s, %d tokens", quote.Text(filepath.Base(cmd.Model)), cmd.Tokens)
-		calls = []bench.Call{{Name: name, Prepare: func() (func(), error) { return call, nil }}}
+		calls = []bench.Call{{Name: name, Prepare: func() func() { return call }}}
 	} else {
 		for _, w := range list {
-			calls = append(calls, bench.Call{Name: w.Name(), Prepare: func() (func(), error) { return bench.New(w, 1).Call, nil }})
+			calls = append(calls, bench.Call{Name: w.Name(), Prepare: func() func() { return bench.New(w, 1).Call }})
 		}
 	}
 	return bench.Schedules(ctx, t, calls, cmd.Schedule, cmd.Time, cmd.Loops)

@@ -12,10 +12,21 @@ import (
 )
 
 // Planned is how the work of a call is cut for a number of threads, and how long they would take if waking and
-// waiting took no time.
+// waiting took no time, with the fields of JSON. Times are milliseconds.
 type Planned struct {
-	Name string
-	par.Schedule
+	Name    string  `json:"work"`
+	Threads int     `json:"threads"`
+	Loops   int     `json:"loops"`
+	Few     int     `json:"loops_with_too_few_chunks"`
+	Chunks  int     `json:"chunks"`
+	Largest float64 `json:"largest_share"` // of a chunk in the time of its loop, weighted by the time of the loops
+	Serial  float64 `json:"ms_serial"`     // outside of loops
+	Share   float64 `json:"serial_share"`  // of Serial in Time
+	One     float64 `json:"ms_one_thread"`
+	Time    float64 `json:"ms"`
+	Speedup float64 `json:"speedup"`
+	Machine Machine `json:"machine"`
+	loops   []par.Loop
 }
 
 // Plan calls f at least five times, for about the given time, with work cut for a number of threads.
@@ -24,14 +35,28 @@ func Plan(ctx context.Context, name string, threads int, d time.Duration, f func
 	start := time.Now()
 	f()
 	times := min(max(5, int(d/max(time.Since(start), 1))), 1000)
-	p := Planned{Name: name, Schedule: par.Trace(threads, times, f)}
+	s := par.Trace(threads, times, f)
+	p := Planned{
+		Name: name, Threads: threads, Loops: len(s.Loops), Few: s.Few(), Serial: milliseconds(s.Serial),
+		One: milliseconds(s.Time(1)), Time: milliseconds(s.Time(threads)), Speedup: s.Speedup(threads), loops: s.Loops,
+	}
+	p.Share = p.Serial / p.Time
+	var total, longest time.Duration
+	for _, l := range s.Loops {
+		p.Chunks += len(l.Chunks)
+		longest += slices.Max(l.Chunks)
+		total += l.Span(1)
+	}
+	if total > 0 {
+		p.Largest = float64(longest) / float64(total)
+	}
 	return p, ctx.Err()
 }
 
 // Call is work whose schedule is to be shown.
 type Call struct {
 	Name    string
-	Prepare func() (func(), error) // returns a function that does the work once
+	Prepare func() func() // returns a function that does the work once
 }
 
 // Schedules writes a table with a row for each call and number of threads. Below it are lines about some kinds of loops,
@@ -42,10 +67,7 @@ func Schedules(ctx context.Context, t *Table, calls []Call, threads []int, d tim
 		return err
 	}
 	for _, c := range calls {
-		f, err := c.Prepare()
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
+		f := c.Prepare()
 		for _, n := range threads {
 			p, err := orInterrupted(ctx, func() (Planned, error) { return Plan(ctx, c.Name, n, d, f) })
 			if err == nil {
@@ -76,52 +98,19 @@ func planColumns(calls []Call) []Column {
 	}
 }
 
-// chunks returns the number of chunks and the largest share that one has of the time of its loop, weighted by the
-// time of the loops.
-func (p Planned) chunks() (count int, largest float64) {
-	var total, longest time.Duration
-	for _, l := range p.Loops {
-		count += len(l.Chunks)
-		longest += slices.Max(l.Chunks)
-		total += l.Span(1)
-	}
-	if total > 0 {
-		largest = float64(longest) / float64(total)
-	}
-	return count, largest
-}
-
-// SerialShare returns the share of the time outside of loops in the time of all threads.
-func (p Planned) SerialShare() float64 { return float64(p.Serial) / float64(p.Time(p.Threads)) }
-
-func milliseconds(d time.Duration) string { return fmt.Sprintf("%.4g", d.Seconds()*1000) }
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 func (p Planned) cells() []string {
-	chunks, largest := p.chunks()
 	return []string{
-		p.Name, fmt.Sprint(p.Threads), fmt.Sprint(len(p.Loops)), fmt.Sprint(p.Few()), fmt.Sprint(chunks), fmt.Sprintf("%.1f%%", 100*largest),
-		milliseconds(p.Serial), fmt.Sprintf("%.1f%%", 100*p.SerialShare()), milliseconds(p.Time(1)), milliseconds(p.Time(p.Threads)),
-		fmt.Sprintf("%.1f", p.Speedup(p.Threads)),
+		p.Name, fmt.Sprint(p.Threads), fmt.Sprint(p.Loops), fmt.Sprint(p.Few), fmt.Sprint(p.Chunks), fmt.Sprintf("%.1f%%", 100*p.Largest),
+		fmt.Sprintf("%.4g", p.Serial), fmt.Sprintf("%.1f%%", 100*p.Share), fmt.Sprintf("%.4g", p.One), fmt.Sprintf("%.4g", p.Time),
+		fmt.Sprintf("%.1f", p.Speedup),
 	}
 }
 
 func (p Planned) object(m Machine) any {
-	chunks, largest := p.chunks()
-	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
-	return struct {
-		Work    string  `json:"work"`
-		Threads int     `json:"threads"`
-		Loops   int     `json:"loops"`
-		Few     int     `json:"loops_with_too_few_chunks"`
-		Chunks  int     `json:"chunks"`
-		Largest float64 `json:"largest_share"`
-		Serial  float64 `json:"ms_serial"`
-		Share   float64 `json:"serial_share"`
-		One     float64 `json:"ms_one_thread"`
-		Time    float64 `json:"ms"`
-		Speedup float64 `json:"speedup"`
-		Machine Machine `json:"machine"`
-	}{p.Name, p.Threads, len(p.Loops), p.Few(), chunks, largest, ms(p.Serial), p.SerialShare(), ms(p.Time(1)), ms(p.Time(p.Threads)), p.Speedup(p.Threads), m}
+	p.Machine = m
+	return p
 }
 
 // worst returns lines about the loops that lose most, those with the same caller and number of chunks together: how
@@ -137,7 +126,7 @@ func (p Planned) worst(most int) []string {
 		span, lost time.Duration
 	}
 	all := map[kind]*figures{}
-	for _, l := range p.Loops {
+	for _, l := range p.loops {
 		k := kind{l.Caller[strings.LastIndexByte(l.Caller, '/')+1:], len(l.Chunks)}
 		if all[k] == nil {
 			all[k] = &figures{kind: k}
@@ -154,7 +143,7 @@ func (p Planned) worst(most int) []string {
 	slices.SortFunc(list, func(a, b *figures) int { return int(b.lost - a.lost) })
 	var lines []string
 	for _, f := range list[:min(most, len(list))] {
-		lines = append(lines, fmt.Sprintf("%s: %d of %d chunks, %s ms, %s ms longer than shared evenly",
+		lines = append(lines, fmt.Sprintf("%s: %d of %d chunks, %.4g ms, %.4g ms longer than shared evenly",
 			f.caller, f.loops, f.chunks, milliseconds(f.span), milliseconds(f.lost)))
 	}
 	return lines

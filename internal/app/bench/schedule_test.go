@@ -16,12 +16,11 @@ func TestPlan(t *testing.T) {
 		par.For(16, 1, func(lo, hi int) { time.Sleep(20 * time.Microsecond) })
 		par.For(3, 1, func(lo, hi int) {})
 	})
-	if err != nil || len(p.Loops) != 2 || p.Few() != 1 || threads[len(threads)-1] != 8 {
+	if err != nil || p.Loops != 2 || p.Few != 1 || threads[len(threads)-1] != 8 {
 		t.Errorf("%+v, error %v, threads %d", p, err, threads)
 	}
-	chunks, largest := p.chunks()
-	if chunks != 19 || largest < 1./19 || largest > 1 || p.Speedup(8) < 1 || p.SerialShare() < 0 || p.SerialShare() > 1 {
-		t.Errorf("%d chunks, the largest %g, speed-up %g, serial %g", chunks, largest, p.Speedup(8), p.SerialShare())
+	if p.Chunks != 19 || p.Largest < 1./19 || p.Largest > 1 || p.Speedup < 1 || p.Share < 0 || p.Share > 1 {
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -29,7 +28,7 @@ func TestPlan(t *testing.T) {
 func TestWorstLoops(t *testing.T) {
 	ms := time.Millisecond
 	even, uneven := par.Loop{Caller: "a/b.even", Chunks: []time.Duration{ms, ms}}, par.Loop{Caller: "a/b.uneven", Chunks: []time.Duration{ms, 3 * ms}}
-	p := Planned{Name: "some", Schedule: par.Schedule{Threads: 2, Loops: []par.Loop{even, uneven, uneven}}}
+	p := Planned{Threads: 2, loops: []par.Loop{even, uneven, uneven}}
 	want := "b.uneven: 2 of 2 chunks, 6 ms, 2 ms longer than shared evenly\nb.even: 1 of 2 chunks, 1 ms, 0 ms longer than shared evenly"
 	if got := strings.Join(p.worst(5), "\n"); got != want || len(p.worst(1)) != 1 {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
