@@ -50,6 +50,8 @@ func readAddedTokens(raw json.RawMessage, m model, n normalizer) (*addedTokens, 
 
 // newAddedTokens assigns ids to added tokens like the reference: the model's ids, and ids from the model's
 // size on for tokens that the model does not have. It returns an error if the ids in the file differ.
+// The reference does not use the ids of the file: a model whose file has others was trained with ids that nobody can
+// tell.
 func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, error) {
 	a := &addedTokens{
 		byID: map[int]addedToken{}, ids: map[string]int{}, written: map[int]string{}, special: map[string]bool{},
@@ -137,6 +139,8 @@ func (a *addedTokens) split(whole piece, n normalizer, l *literals) []piece {
 		}
 		return p
 	}
+	// Two passes, as in the reference: tokens that are not normalized are cut out of the original text, and those
+	// that are, out of the normalized parts between them.
 	for _, p := range a.raw.split(nil, whole, l, whole.matches(l.in(&whole))) {
 		if p.token != none {
 			pieces = append(pieces, p)
@@ -182,6 +186,7 @@ type finder struct {
 
 // next returns the first token between two positions.
 func (f *finder) next(s string, from, to int) match {
+	// Few bytes begin a token, so most of a text is passed with one look at a table.
 	for i := from; i < to; i++ {
 		if f.trie.begin[s[i]] == root {
 			continue
@@ -230,6 +235,8 @@ func (f *finder) split(out []piece, p piece, l *literals, fixed []match) []piece
 		case !isFixed && (l != nil && l.reserves(m.id) || t.SingleWord && !isAlone(table, p.s, start, end)):
 			continue
 		}
+		// White space that a token includes is in its piece, so that it is in the token's range, as in the reference.
+		// It cannot be in two tokens: an earlier one has it.
 		if t.LStrip {
 			start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
 		}

@@ -11,6 +11,9 @@ import (
 )
 
 // bpe merges the characters of a word, pair by pair, in the order in which training found the pairs.
+// Three tables are kept beside the vocabulary, because most of the time of tokenizing is spent on finding the token
+// of a character and the merge of a pair: those of ASCII by index, those of other characters by rune, and merges by
+// number.
 type bpe struct {
 	vocabulary
 	merges map[uint64]merge // by pairOf
@@ -155,6 +158,9 @@ const (
 	wordLength = 64
 )
 
+// tokenize looks a word up among those that were tokenized before, because most words of a text come again and
+// again. The caches are per scratch, so that goroutines need no lock, and are emptied when full, which is cheaper
+// than to know which word was used last.
 func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 	isBytes := p.byteLevel && m.bytes != nil
 	if !isBytes {
@@ -231,6 +237,11 @@ func (m *bpe) first(s *bpeScratch, word string, isBytes bool) ([]symbol, error) 
 	if err := m.split(s, word, isBytes, true); err != nil {
 		return nil, err
 	}
+	// Near the end of a beginning, a character may be merged with one that is not known. Two things bound what that
+	// can change. No token is longer than m.longest, so characters further from the end are only in tokens that are
+	// known as a whole. And joinAll, by s.ahead, gives up each symbol at the end that could be merged with what
+	// follows before it is merged with what is before it. A token that is shorter than the prefix of inner tokens has
+	// no such bound.
 	ids := make([]int32, len(s.list))
 	whole := m.ignoreMerges && len(word) <= m.longest // it may be one token
 	for i, part := range s.list {
@@ -240,6 +251,7 @@ func (m *bpe) first(s *bpeScratch, word string, isBytes bool) ([]symbol, error) 
 	if whole {
 		return nil, nil
 	}
+	// The last characters are only used to see which tokens may follow.
 	n := len(ids) // no token that begins before ids[n] has parts that are not in ids
 	for size := 0; size <= m.longest; {
 		if n == 0 {
@@ -323,7 +335,8 @@ func (m *bpe) addChars(s *bpeScratch, word string, open bool) error {
 			s.add(id, int32(n))
 			continue
 		}
-		// The reference adds these bytes before the pending unknown characters.
+		// Where only some bytes have tokens, the reference adds these before the pending unknown characters, so that the
+		// order is not that of the text.
 		if m.fallback != nil && s.addBytes(m.fallback, char, before, n) {
 			continue
 		}

@@ -45,6 +45,9 @@ func (m charsMap) match(s string, longest bool) (found string, n int, more bool)
 	if len(m.units) == 0 {
 		return "", 0, false
 	}
+	// A double array: the child of a node for a byte is at the node's offset xor the byte, and has this byte as its
+	// label. Bit 8 says that the node has a value, which is in the child for 0. The units come from the file, so each
+	// index is checked.
 	offset := func(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 	pos := offset(m.units[0])
 	for i := range len(s) {

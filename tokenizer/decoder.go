@@ -88,6 +88,8 @@ func (b byteLevel) decode(tokens []string) []string {
 
 // lossy converts bytes to text. Invalid UTF-8 becomes U+FFFD, one for each longest sequence of bytes that
 // could begin a character.
+// This is how Rust replaces invalid text. Go replaces each byte by itself, so that a model that is stopped within an
+// emoji would end in three replacements and not in one.
 func lossy(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -99,7 +101,7 @@ func lossy(b []byte) string {
 			for n < len(b) && !utf8.FullRune(b[:n]) { // extend an incomplete character
 				n++
 			}
-			if n > 1 && utf8.FullRune(b[:n]) {
+			if n > 1 && utf8.FullRune(b[:n]) { // the last byte made it invalid, and may begin a character
 				n--
 			}
 		}
@@ -110,6 +112,7 @@ func lossy(b []byte) string {
 }
 
 // decode replaces ▁ by a space. In the first token it removes ▁.
+// A ▁ in the first token is removed wherever it is there, not only at its beginning, as in the reference.
 func (m *metaspace) decode(tokens []string) []string {
 	return each(tokens, func(i int, token string) string {
 		with := " "
@@ -183,6 +186,7 @@ func (byteFallback) decode(tokens []string) []string {
 	var out []string
 	var bytes []byte
 	flush := func() {
+		// All bytes of a run count together: one that is invalid makes all of them invalid, as in the reference.
 		if utf8.Valid(bytes) {
 			if len(bytes) > 0 {
 				out = append(out, string(bytes))

@@ -40,6 +40,9 @@ func readExpression(expr string) (pattern, error) {
 	if p, ok := scanners()[expr]; ok {
 		return p, nil
 	}
+	// Only of a handwritten scanner it is known how far it looks ahead. Anything else is run by package regexp if it
+	// is certain to match the same texts there: it selects the first alternative that matches, as Oniguruma does, but
+	// has no look-ahead and no references.
 	// This look-ahead leaves one white space to the next word. Package regexp does not have it, but at the
 	// end of an expression it is easy to implement.
 	rest, ends := strings.CutSuffix(expr, `|\s+(?!\S)|\s+`)
@@ -87,6 +90,8 @@ func matched(s string, from int, at []int) (start, end int) {
 
 // open tries each position, because a match that package regexp finds without reading the end of the text does not
 // depend on what follows, and neither does the failure to match at a position.
+// An alternative that ends in + has always read the end of the text if its match reaches it, so a run at the end
+// gives no match, and all of it is read: how long its match is at least cannot be seen from the expression.
 func (e expression) open(s string, from int) (start, end int, whole bool) {
 	for i := range s[from:] {
 		text := endReader{Reader: strings.NewReader(s[from+i:])}

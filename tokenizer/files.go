@@ -177,6 +177,7 @@ func (f *folder) modelType() string {
 	var config struct {
 		Type string `json:"model_type"`
 	}
+	// Not a file of the tokenizer, so it is not in the list of those.
 	own := folder{path: f.path}
 	_, _ = own.readIfThere("config.json", &config) // loading the model reports its errors
 	return config.Type
@@ -231,6 +232,7 @@ func readBERT(from *folder, data []byte) (*Tokenizer, error) {
 
 // lowerCase reports whether a tokenizer converts texts to lower case. Without a setting, it does if the
 // vocabulary has no capital letters.
+// A wrong guess would be silent: every capital letter of a text would be unknown, or every word another one.
 func lowerCase(s *settings, ids map[string]int, added []addedToken) (bool, error) {
 	if s.Lower != nil {
 		return *s.Lower, nil

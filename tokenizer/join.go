@@ -93,6 +93,8 @@ func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, boo
 }
 
 // candidate is a pair that may be merged: the symbol at pos and the symbol after it.
+// Candidates are not removed from the heap when one of their symbols is merged: finding them would take longer than
+// to look at each again when it comes. So joinAll compares it with what is there then.
 type candidate struct {
 	rank, pos, id int32
 }
@@ -105,6 +107,7 @@ func (c candidate) before(d candidate) bool {
 type ranked[T any] interface{ before(other T) bool }
 
 // heapOf is a heap whose top is before all other elements.
+// Not package heap, which calls its methods through an interface, and makes a value of each element.
 type heapOf[T ranked[T]] []T
 
 func (q *heapOf[T]) push(c T) {

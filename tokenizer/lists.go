@@ -15,6 +15,8 @@ import (
 // reader finds anything unusual, it gives up, and package strictjson reads the text again and reports errors.
 
 // listReader reads a JSON text from its beginning.
+// It stops at the first byte that it does not expect and says nothing about it. So there is one place where errors
+// of JSON are worded, and this reader cannot accept what package strictjson refuses.
 type listReader struct {
 	s  string
 	at int
@@ -115,6 +117,7 @@ func (r *listReader) word() string {
 func (r *listReader) id() int {
 	text := r.word()
 	n, err := strconv.Atoi(text)
+	// Atoi accepts more than JSON does.
 	r.ok = r.ok && err == nil && text[0] != '+' && (text[0] != '0' || text == "0") && text[0] != '-'
 	return n
 }

@@ -58,6 +58,8 @@ type bertNormalizer struct {
 	Lower   bool  `json:"lowercase"`
 }
 
+// The order is that of BERT, and matters: accents are stripped before the text becomes lower case, and only if it
+// does unless the file says otherwise.
 func (n bertNormalizer) normalize(p *piece) {
 	table := classes()
 	if n.Clean {

@@ -47,6 +47,8 @@ func readNumber(s string) (float64, bool) {
 		}
 		exponent += int(n)
 	}
+	// Each step rounds, which is the point: strconv.ParseFloat rounds once, and differs in the last bit for some
+	// scores.
 	x := float64(digits)
 	for ; exponent < -308; exponent += 308 {
 		if x == 0 {

@@ -8,6 +8,8 @@ import (
 
 // A piece is a part of a text during tokenization. It has the normalized characters so far, and for each
 // byte the range of the original text that it came from.
+// The range of each byte, and not of each character, because components cut texts at bytes: a token of BPE may be a
+// part of a character. While a text is as it was, its ranges follow from base, and cost nothing; most texts stay so.
 type piece struct {
 	s    string
 	at   []span // of each byte of s; nil while s is the original text from base on
@@ -34,6 +36,7 @@ var errGrowth = errors.New("the text becomes too long when it is normalized")
 
 // checkGrowth limits the length of a text of n bytes after normalization. Otherwise a file with many replacements
 // could exhaust memory.
+// It panics, because normalizers call each other in many ways and none of them can do anything about it.
 func checkGrowth(n, after int) {
 	if after > 64*n+1<<16 {
 		panic(errGrowth)
@@ -145,6 +148,8 @@ type change struct {
 const drop = -1
 
 // transform rewrites the piece by changes in order.
+// Normalization by Unicode moves, splits and joins characters. The reference describes this by such changes, and
+// gives a character that is composed of several the range of the first, so this is done in the same way.
 func (p *piece) transform(changes []change) {
 	read := 0 // number of bytes of the old text that were processed
 	skip := func() int {

@@ -78,6 +78,7 @@ func postProcessorStage() stage[postProcessor] {
 
 // joinPostProcessors combines several post-processors. The order of trims does not matter, because special
 // tokens have no spaces. At most one post-processor may add special tokens.
+// The reference runs templates one after the other, each around the result of the one before. No known file does.
 func joinPostProcessors(parts []postProcessor) (postProcessor, error) {
 	p := plainPair
 	for _, part := range parts {
@@ -196,6 +197,8 @@ func (n templates) slots(parts []templatePart, texts int) (slots []slot, err err
 }
 
 // apply removes spaces from the offsets of a text's tokens. The first token keeps a space that the tokenizer added.
+// The spaces are counted in the token and not in the text, as in the reference: a space that the tokenizer added is
+// in the token only, and counting it would move the beginning into the word.
 func (t trim) apply(tokens []token, text string) {
 	trims := func(r rune) bool { return r == spaceChar || isSpace(r) }
 	for i := range tokens {

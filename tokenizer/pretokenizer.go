@@ -84,6 +84,8 @@ type byteLevel struct {
 	Words       bool `json:"use_regex,omitempty"`
 }
 
+// The words keep their bytes, and are only marked: writing each byte as a character would double most texts, and a
+// model that has a token for each byte reads them directly.
 func (b byteLevel) preTokenize(p piece, yield func(piece) bool) bool {
 	p.plain()
 	if b.PrefixSpace && !strings.HasPrefix(p.s, " ") {
@@ -133,6 +135,7 @@ func (s metaspaceSettings) finish() (*metaspace, error) {
 
 func (m *metaspace) preTokenize(p piece, yield func(piece) bool) bool {
 	p.plain()
+	// A ▁ in the text is like a space from here on: the model cannot tell them apart, and neither can the decoder.
 	p.replace(literal(" "), m.mark)
 	if !strings.HasPrefix(p.s, m.mark) && (m.prepend == "always" || m.prepend == "first" && p.base == 0) {
 		p.prepend(m.mark)

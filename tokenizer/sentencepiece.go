@@ -12,6 +12,8 @@ import (
 
 // pieceModel is the common part of SentencePiece models. It gives exactly the tokens of the library
 // sentencepiece, whose arithmetic and treatment of spaces differ from those of tokenizer.json: see unigram.
+// Files with the same pieces can give other tokens as a tokenizer.json, which a converter wrote: equal sums are
+// decided by another arithmetic, and unknown characters are joined at another place.
 type pieceModel struct {
 	vocabulary
 	pieces   []filePiece // by id
@@ -228,6 +230,8 @@ func (j *pieceJoins) join(
 			return lowest, ok
 		}
 	}
+	// An unused piece may be formed on the way to a longer one, and is taken apart again if it stays. How depends on
+	// how it was formed first, which the library also remembers by text and not by place.
 	taken := map[string]int32{} // for each unused piece, the length of its left part
 	list.joinAll(func(a, b *symbol, again bool) (merge, bool) {
 		if a.id == whole || b.id == whole {
@@ -316,6 +320,8 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	if dummy && !n.suffix {
 		w.put(" ", original(done))
 	}
+	// Several spaces become one, and none stays at the ends. A rule may itself write a space, so this is decided for
+	// what is written and not for what is read.
 	for wasSpace := n.extraSpaces; done < len(s); {
 		text, size, more := n.next(s[done:])
 		if p.open && more {
@@ -335,6 +341,8 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		done += size
 	}
 	kept, end := w.s.String(), original(done)
+	// Removed characters belong to the range of the character before them, which is therefore not known for the last
+	// one.
 	if p.open && kept != "" { // the last character ends where the next one begins that is not removed
 		_, size := utf8.DecodeLastRuneInString(kept)
 		kept = kept[:len(kept)-size]

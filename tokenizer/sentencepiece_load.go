@@ -38,6 +38,7 @@ func pieceTokenizer(data []byte) (*Tokenizer, error) {
 }
 
 // setSpecial adds tokens that are cut out of the original text before SentencePiece processes the rest.
+// Never in the normalized text: transformers cuts them out before it calls the library, which does not know them.
 func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
 	for i := range list {
 		list[i].Normalized = false
@@ -111,6 +112,7 @@ func t5Specials(s *settings, t *Tokenizer) ([]addedToken, error) {
 		return nil, fmt.Errorf("extra_ids of tokenizer_config.json is %d, want 0 to 10000", extra)
 	}
 	for i := extra - 1; i >= 0; i-- {
+		// T5 has reserved the last numbers, and <extra_id_0> is the last of all.
 		id := t.model.size() + extra - 1 - i
 		text := "<extra_id_" + strconv.Itoa(i) + ">"
 		list = append(list, addedToken{ID: id, Content: text, Special: true, LStrip: true, RStrip: true})
@@ -250,6 +252,8 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 }
 
 // renumbered maps the pieces of a model to the numbers of another vocabulary.
+// The file of SentencePiece has numbers for its pieces, but the programs that trained these models used a vocabulary
+// of their own beside it.
 type renumbered struct {
 	vocabulary
 	pieces  model
@@ -335,6 +339,8 @@ func marianSide(from *folder, s *settings, words string, data []byte) (*Tokenize
 	if err := t.setSpecial(list); err != nil {
 		return nil, bad(err)
 	}
+	// A text for several languages begins with the one to write, such as >>fra<<. transformers looks this word up as
+	// a whole, and it is unknown if the vocabulary lacks it.
 	t.added.lead = func(text string) (id, n int) {
 		if !strings.HasPrefix(text, ">>"[:min(2, len(text))]) {
 			return 0, 0

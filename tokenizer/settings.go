@@ -14,6 +14,8 @@ import (
 )
 
 // settings are the settings in tokenizer_config.json that affect tokens.
+// A file of this kind has dozens of keys, most of which name other files, or settings of Python. Those that are not
+// here are read too, and refused if they might change tokens: see configured.go.
 type settings struct {
 	Class       any             `json:"tokenizer_class"` // of another type in a file that does not need it
 	Lower       *bool           `json:"do_lower_case"`

@@ -192,6 +192,8 @@ func (j *joiner) add(start, end int, match bool) {
 }
 
 // grows reports whether the next part belongs to the open piece.
+// The reference joins a match to the text before it only if that is no match itself, so of several matches in a row
+// the first is joined and the others are pieces.
 func (j *joiner) grows(match bool) bool {
 	switch j.Keep {
 	case contiguous:

@@ -130,7 +130,7 @@ func (t *translator) element() {
 			t.fold = 0
 		}
 		t.take(1)
-	case '^', '$':
+	case '^', '$': // ends of a line in Oniguruma, and of the text in package regexp
 		t.refuse(string(c))
 	case '*', '+', '?', '{':
 		t.quantifier()
@@ -165,6 +165,7 @@ func (t *translator) group() {
 
 // foldable checks a literal without regard to case. It must not contain several letters that together are
 // the other case of one character.
+// Oniguruma folds ß and ss, and the ligatures, so that one matches the other; package regexp folds characters only.
 func (t *translator) foldable() {
 	for _, several := range []string{"ss", "st", "ff", "fi", "fl"} {
 		if len(t.in) >= 2 && strings.EqualFold(t.in[:2], several) {
@@ -177,6 +178,7 @@ func (t *translator) foldable() {
 	t.take(1)
 }
 
+// In Oniguruma, a+? is lazy as in package regexp, but a{2}+ repeats a repetition and a++ gives nothing back.
 func (t *translator) quantifier() {
 	n := len(syntax.quantifiers.FindString(t.in))
 	if n == 0 {
@@ -212,6 +214,7 @@ func (t *translator) escape(inside bool) {
 		switch {
 		case err != nil || r > unicode.MaxRune:
 			t.refuse(noEscape(t.in))
+		// Oniguruma takes \xe9 for a byte, which is no character of UTF-8, and joins \xc3\xa9 to one.
 		case m[7] != "" && r >= utf8.RuneSelf:
 			t.refuse(m[0] + ", a byte of a character")
 		case t.fold > 0:

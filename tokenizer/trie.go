@@ -9,6 +9,8 @@ import (
 )
 
 // trie finds all tokens that are prefixes of a text.
+// Models look up all tokens that begin at a position, so a map would be asked for each length. Slices instead of
+// nodes with pointers need one allocation each, and the garbage collector does not follow them.
 type trie struct {
 	// The children of a node are consecutive: the children of node n are first[n] to first[n+1]−1. label
 	// has the byte that leads to each node.

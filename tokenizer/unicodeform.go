@@ -100,6 +100,8 @@ func combiningClass(table *classTable, r rune) uint8 {
 }
 
 // compose composes characters. A composed character gets the changes of all its parts.
+// A mark is composed with the last starter if no mark of the same or a higher class is between them (Unicode
+// Standard Annex 15). Changes are overwritten in place, as there are never more of them than were read.
 func compose(changes []change) []change {
 	table := classes()
 	out := changes[:0]

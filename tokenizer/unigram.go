@@ -90,6 +90,9 @@ func (l *lattice[F]) path(s string, steps []int32, open bool) ([]int32, int, err
 // meet returns the last position that the best path has in common for every text that begins with s. Such a path has the
 // best path to some position from which a token extends beyond s, or to the end of s.
 func (l *lattice[F]) meet(s string, steps []int32) int {
+	// All these paths are followed backwards at the same time, the one that is furthest ahead first, until they are
+	// one. Where tokens of a run have equal scores they may never be: the length of the run then decides its first
+	// token.
 	paths := make([]bool, len(s)+1)
 	paths[len(s)] = true
 	n := 1

@@ -45,6 +45,7 @@ func (m *wordPiece) tokenize(out []token, p *piece) ([]token, error) {
 	}
 	p.plain()
 	first := len(out)
+	// A limit of the reference, as long words took quadratic time there.
 	if utf8.RuneCountInString(p.s) > m.longest {
 		return appendUnknown(out, &m.vocabulary, m.unknown, p)
 	}
