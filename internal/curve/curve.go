@@ -108,6 +108,7 @@ func Parse(lines [][]byte) (h History) {
 	return h
 }
 
+// read calls add with the content of a line, unless it is not JSON.
 func read[T any](line []byte, add func(T)) {
 	var v T
 	if json.Unmarshal(line, &v) == nil {
@@ -116,17 +117,13 @@ func read[T any](line []byte, add func(T)) {
 }
 
 // StepOf returns the step of a line, counted over all epochs, or 0 if it has none.
-func StepOf(line []byte) int {
-	var fields struct{ Step int }
-	_ = json.Unmarshal(line, &fields) // a line that is not JSON has no step
-	return fields.Step
+func StepOf(line []byte) (step int) {
+	read(line, func(s struct{ Step int }) { step = s.Step })
+	return step
 }
 
-// KindOf returns the kind of a line.
-func KindOf(line []byte) Kind {
-	var fields struct{ Kind Kind }
-	if json.Unmarshal(line, &fields) != nil {
-		return ""
-	}
-	return fields.Kind
+// KindOf returns the kind of a line, or "" if it has none.
+func KindOf(line []byte) (kind Kind) {
+	read(line, func(s struct{ Kind Kind }) { kind = s.Kind })
+	return kind
 }

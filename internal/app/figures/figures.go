@@ -81,7 +81,7 @@ func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 		return all(f, layers), nil
 	default:
 		p, err = c.one(first)
-		p.Title = layerName(first) + ", " + p.Title
+		p.Title = LayerName(first) + ", " + p.Title
 	}
 	f.Panels = []viz.Panel{p}
 	return f, err
@@ -89,7 +89,8 @@ func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 
 func kindName(l *heads.Layer) string { return viz.KindName(l.Kind.String()) }
 
-func layerName(l *heads.Layer) string { return viz.LayerName(l.Kind.String(), l.Index) }
+// LayerName returns the name of a layer in titles.
+func LayerName(l *heads.Layer) string { return viz.LayerName(l.Kind.String(), l.Index) }
 
 // Title returns the title for a figure of the record.
 func (c Choice) Title(r *heads.Record) string {
@@ -118,7 +119,7 @@ func (c Choice) one(l *heads.Layer) (viz.Panel, error) {
 			if l.Chosen != nil {
 				want = "one of " + strings.Trim(fmt.Sprint(l.Chosen), "[]")
 			}
-			return viz.Panel{}, flags.Errorf("no head %d in %s, want %s", *c.Head, layerName(l), want)
+			return viz.Panel{}, flags.Errorf("no head %d in %s, want %s", *c.Head, LayerName(l), want)
 		}
 	}
 	p := New(l, h, l.Head(h))

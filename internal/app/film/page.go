@@ -21,7 +21,7 @@ func Describe(f *heads.Film, err error) (page chart.FilmSummary) {
 	}
 	r := f.Frames[0].Record
 	l := r.Layers[len(r.Layers)-1] // cross-attention comes last
-	page.Title, page.Text = title(&l), figures.Choice{}.Title(r)
+	page.Title, page.Text = figures.LayerName(&l), figures.Choice{}.Title(r)
 	for _, x := range f.Frames {
 		page.Steps, page.Losses = append(page.Steps, x.Step), append(page.Losses, curve.Number(x.Loss))
 	}
@@ -32,11 +32,11 @@ func Describe(f *heads.Film, err error) (page chart.FilmSummary) {
 //
 // Errors: a step without a frame.
 func Draw(f *heads.Film, step int) (page chart.Frame, err error) {
-	var at int
+	at := -1
 	if f != nil {
 		at = slices.IndexFunc(f.Frames, func(x heads.Frame) bool { return x.Step == step })
 	}
-	if f == nil || at < 0 {
+	if at < 0 {
 		return page, fmt.Errorf("the recording has no frame of step %d", step)
 	}
 	r := f.Frames[at].Record
@@ -51,9 +51,6 @@ func Draw(f *heads.Film, step int) (page chart.Frame, err error) {
 	return page, err
 }
 
-// title returns the title of the pictures of a layer.
-func title(l *heads.Layer) string { return viz.LayerName(l.Kind.String(), l.Index) }
-
 // Layer draws the heads of a layer of a record side by side, as SVG.
 func Layer(record *heads.Record, layer int) (name, picture string, err error) {
 	l := &record.Layers[layer]
@@ -65,5 +62,5 @@ func Layer(record *heads.Record, layer int) (name, picture string, err error) {
 	}
 	var svg strings.Builder
 	err = figures.Labelled(f, record).SVG(&svg)
-	return title(l), svg.String(), err
+	return figures.LayerName(l), svg.String(), err
 }
