@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -137,23 +138,17 @@ func documentPath(file string) (string, bool) {
 
 // documents renders the Markdown files of the repository's top, docs and bench.
 func (b *build) documents() error {
+	root := os.DirFS(b.root)
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "bench/*.md"} {
-		found, err := filepath.Glob(filepath.Join(b.root, filepath.FromSlash(pattern)))
-		if err != nil {
-			return err
-		}
+		found, _ := fs.Glob(root, pattern) // the patterns are valid
 		files = append(files, found...)
 	}
 	var list []document
 	texts := map[string][]byte{}
-	for _, f := range files {
-		source, err := filepath.Rel(b.root, f)
-		if err != nil {
-			return err
-		}
-		source = filepath.ToSlash(source)
-		if texts[source], err = os.ReadFile(f); err != nil {
+	for _, source := range files {
+		var err error
+		if texts[source], err = fs.ReadFile(root, source); err != nil {
 			return err
 		}
 		if isLessons(source) || source == "README.md" { // they have their own pages
