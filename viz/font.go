@@ -21,27 +21,20 @@ import (
 //
 // Functions parse them on first use. As package variables (sync.OnceValue), they would also be linked into programs that
 // draw nothing.
-func regular() *Font {
-	regularOnce.Do(func() { regularFont = mustParse(goregular.TTF) })
-	return regularFont
+func regular() *Font { return regularFont.parsed(goregular.TTF) }
+
+func bold() *Font { return boldFont.parsed(gobold.TTF) }
+
+var regularFont, boldFont parsedOnce
+
+type parsedOnce struct {
+	sync.Once
+	font *Font
 }
 
-func bold() *Font {
-	boldOnce.Do(func() { boldFont = mustParse(gobold.TTF) })
-	return boldFont
-}
-
-var (
-	regularOnce, boldOnce sync.Once
-	regularFont, boldFont *Font
-)
-
-func mustParse(ttf []byte) *Font {
-	f, err := ParseFont(ttf)
-	if err != nil {
-		panic(err) // the font is compiled in
-	}
-	return f
+func (p *parsedOnce) parsed(ttf []byte) *Font {
+	p.Do(func() { p.font, _ = ParseFont(ttf) }) // no error: the fonts are compiled in
+	return p.font
 }
 
 // pen is a font in one size. It is not safe for concurrent use.
