@@ -372,14 +372,42 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if b.misfits() > missing {
 		return none
 	}
-	c.Init = func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) }
+	var read []nn.Linear
+	for _, l := range linear {
+		read = append(read, *l)
+	}
+	next := append(linear[3:4:4], linear[:3]...) // in the order of NewMultiHead
+	c.Init = func(int, int, bool, *rand.Rand) (l *nn.Linear) {
+		l, next = next[0], next[1:]
+		return l
+	}
 	m, err := attn.NewMultiHead(c, nil)
 	if err != nil {
 		b.Fail("%w", err)
 		return none
 	}
-	m.Q, m.K, m.V, m.Out = linear[0], linear[1], linear[2], linear[3]
+	for i, l := range linear { // the layer has joined the maps of q, k and v, as that of a new model does
+		b.moved(read[i].Weight, l.Weight)
+		b.moved(read[i].Bias, l.Bias)
+	}
 	return m
+}
+
+// moved replaces a parameter that is to be read.
+func (b *Builder) moved(from, to *tensor.Tensor) {
+	if from == nil || from == to {
+		return
+	}
+	for i := range b.params {
+		if b.params[i].Tensor == from {
+			b.params[i].Tensor = to
+		}
+	}
+	for i := range b.dict {
+		if at := slices.Index(b.dict[i].Parts, from); at >= 0 {
+			b.dict[i].Parts[at] = to
+		}
+	}
 }
 
 // misfits returns the number of errors of tensors.
