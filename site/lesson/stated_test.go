@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -127,8 +128,8 @@ func TestStatedTrainings(t *testing.T) {
 	start(`{"task": "dates", "seed": 1}`)
 	stated("a translator with 92,864 parameters")
 	stated("16 passes over 10,000 dates, 5,008 steps.")
-	if state.Parameters != 92_864 || state.Pairs != 10_000 || state.Steps != 5008 {
-		t.Errorf("%d parameters, %d dates, %d steps", state.Parameters, state.Pairs, state.Steps)
+	if n := nn.Count(current.model); n != 92_864 || datesLearnt != 10_000 || state.Steps != 5008 {
+		t.Errorf("%d parameters, %d dates, %d steps", n, datesLearnt, state.Steps)
 	}
 	stated("only %d of 200 new ones are right", after(300, 200).Exact)
 	if !regexp.MustCompile(`^\d{4}-\d\d-\d\d$`).MatchString(state.Shown.Output) {

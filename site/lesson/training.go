@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/train"
 )
@@ -61,14 +60,12 @@ var current *training
 
 // trainingState is the result of train.start and train.run, and a frame of the latter.
 type trainingState struct {
-	Step       int     `json:"step"`
-	Steps      int     `json:"steps"`
-	Parameters int     `json:"parameters,omitempty"`
-	Pairs      int     `json:"pairs,omitempty"` // to learn
-	Losses     []real  `json:"losses"`          // of the steps since the last frame, nats per token
-	Rate       float64 `json:"rate"`            // tokens per second
-	Seconds    float64 `json:"seconds"`         // of computation so far
-	Shown      *shown  `json:"shown"`
+	Step    int     `json:"step"`
+	Steps   int     `json:"steps"`
+	Losses  []real  `json:"losses"`  // of the steps since the last frame, nats per token
+	Rate    float64 `json:"rate"`    // tokens per second
+	Seconds float64 `json:"seconds"` // of computation so far
+	Shown   *shown  `json:"shown"`
 }
 
 // startTraining replaces the training by one with the given options, before its first step.
@@ -101,11 +98,7 @@ func startTraining(ctx context.Context, o trainingOptions, _ func(any)) (any, er
 	if o.Task == "reverse" {
 		current.text, current.target = "abcdefgh", "hgfedcba"
 	}
-	state, err := current.state(ctx, nil, 0)
-	if err == nil {
-		state.Parameters, state.Pairs = nn.Count(m), len(learn)
-	}
-	return state, err
+	return current.state(ctx, nil, 0)
 }
 
 // endRun ends the run that is under way, if there is one.
