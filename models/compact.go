@@ -2,10 +2,10 @@ package models
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,7 +14,6 @@ import (
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -24,151 +23,53 @@ type Compact struct {
 	Config []byte // the text of config.json
 	Loads  string // which programs can load it, as text for users
 	model  *Model
-	cuts   map[string]cut  // by name of the tensor in the file
-	gone   map[string]bool // tensors of the scores of layers that have no heads
-}
-
-// cut lists the spans of a tensor that are kept along an axis, in ascending order. A nil keep
-// keeps everything.
-type cut struct {
-	axis int
-	keep []span
-}
-
-// span is a range of elements along an axis of a tensor.
-type span struct{ from, to int }
-
-// pieces calls visit for the consecutive pieces of a tensor, which are kept or not.
-func (c cut) pieces(x *safetensors.Tensor, visit func(data []byte, kept bool) error) error {
-	if c.keep == nil {
-		return visit(x.Data, true)
-	}
-	inner := x.DType.Bits() / 8
-	for _, n := range x.Shape[c.axis+1:] {
-		inner *= n
-	}
-	for row := range slices.Chunk(x.Data, max(1, x.Shape[c.axis]*inner)) {
-		at := 0
-		for _, s := range c.keep {
-			from, to := s.from*inner, s.to*inner
-			if err := cmp.Or(visit(row[at:from], false), visit(row[from:to], true)); err != nil {
-				return err
-			}
-			at = to
-		}
-		if err := visit(row[at:], false); err != nil {
-			return err
-		}
-	}
-	return nil
+	others map[*tensor.Tensor]*tensor.Tensor
 }
 
 // Compact returns the model with only some heads of each layer, as in Keep. Its Config is the directory's config.json
 // with the remaining number of heads: see HeadPruning.
 //
-// Errors: a family whose layers cannot have fewer heads; a config.json that cannot be read.
+// Errors: a model loaded without Options.Trainable; a family whose layers cannot have fewer heads; a config.json that
+// cannot be read.
 func (m *Model) Compact(heads map[string][]int) (*Compact, error) {
+	if err := m.WantTrainable("models: Compact"); err != nil {
+		return nil, err
+	}
 	if m.Family.Pruning == NoPruning {
 		return nil, fmt.Errorf("layers of %s cannot have fewer heads: config.json has no setting for it", m.Family.Name)
 	}
-	c := &Compact{model: m, cuts: map[string]cut{}, gone: map[string]bool{}}
-	kept := m.remaining(heads)
-	set, loads := m.fewer(kept)
-	var err error
-	if c.Config, err = m.config(set, m.trained()); err != nil {
+	set, loads := m.fewer(m.remaining(heads))
+	config, err := m.config(set, m.trained())
+	if err != nil {
 		return nil, err
 	}
-	c.Loads = loads
-	for _, l := range m.Attention() {
-		config := l.Config()
-		if left := kept[config.Name]; len(left) < config.Heads {
-			if err := c.cut(l, left); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return c, nil
-}
-
-// cut records the spans of a layer's maps that are kept.
-func (c *Compact) cut(l *attn.MultiHead, left []int) error {
-	config := l.Config()
-	if score, ok := config.Score.(nn.Module); ok && len(left) == 0 {
-		for _, x := range score.Params() {
-			e, _, err := c.model.entry(config.Name, x)
-			if err != nil {
-				return err
-			}
-			c.gone[e.Name] = true
-		}
-	}
-	var groups []int
-	for _, h := range left {
-		groups = append(groups, h/(config.Heads/config.KVHeads))
-	}
-	groups = slices.Compact(groups)
-	for _, x := range []struct {
-		of     *nn.Linear
-		blocks []int
-		size   int
-		out    bool // blocks of outputs, rather than inputs
-	}{
-		{l.Q, left, config.HeadSize, true}, {l.K, groups, config.HeadSize, true}, {l.V, groups, config.ValueSize, true}, {l.Out, left, config.ValueSize, false},
-	} {
-		parts := []*tensor.Tensor{x.of.Weight}
-		if x.out && x.of.Bias != nil {
-			parts = append(parts, x.of.Bias)
-		}
-		for _, part := range parts {
-			if err := c.model.cut(c.cuts, config.Name, part, x.blocks, x.size, x.out); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// cut adds to cuts the blocks that are kept of a map of a layer. They have size outputs, or inputs
-// unless out is true.
-func (m *Model) cut(cuts map[string]cut, layer string, x *tensor.Tensor, blocks []int, size int, out bool) error {
-	e, from, err := m.entry(layer, x)
+	layers, err := m.KeepLayers(heads)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c := cut{keep: append([]span{}, cuts[e.Name].keep...)} // not nil, even if no block is kept
-	if e.Transposed == out && x.Rank() == 2 {
-		c.axis = 1
+	others := map[*tensor.Tensor]*tensor.Tensor{}
+	for i, l := range m.Attention() {
+		less := maps.Collect(iter.Seq2[string, *tensor.Tensor](layers[i].Params()))
+		score, scored := l.Config().Score.(nn.Module)
+		for name, p := range l.Params() {
+			if q := less[name]; q != p {
+				others[p] = q
+			}
+		}
+		if scored && layers[i].Config().Heads == 0 {
+			for _, p := range score.Params() {
+				others[p] = nil
+			}
+		}
 	}
-	for _, b := range blocks {
-		c.keep = append(c.keep, span{from + b*size, from + (b+1)*size})
-	}
-	cuts[e.Name] = c
-	return nil
+	return &Compact{config, loads, m, others}, nil
 }
 
 // Write writes the tensors of the model's directory as one safetensors file, without the removed
 // heads. All other values are the same as in WriteMasked.
 //
 // Errors: those of WriteMasked.
-func (c *Compact) Write(w io.Writer) error {
-	return c.model.rewrite(w, c.Config, c.gone, func(x *safetensors.Info) {
-		if cut, ok := c.cuts[x.Name]; ok {
-			x.Shape = slices.Clone(x.Shape)
-			x.Shape[cut.axis] = 0
-			for _, s := range cut.keep {
-				x.Shape[cut.axis] += s.to - s.from
-			}
-		}
-	}, func(w io.Writer, x *safetensors.Tensor) error {
-		return c.cuts[x.Name].pieces(x, func(data []byte, kept bool) error {
-			if !kept {
-				return nil
-			}
-			_, err := w.Write(data)
-			return err
-		})
-	})
-}
+func (c *Compact) Write(w io.Writer) error { return c.model.rewrite(w, c.Config, c.others) }
 
 // Config returns the text of the config.json for the file of WriteMasked. It is the directory's
 // own, except for the data type if tensors other than output maps have changed.

@@ -66,7 +66,7 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 //
 // Errors: numbers that are out of range or not ascending; only some of the heads that share keys and values.
 func (m *Model) KeepLayers(kept map[string][]int) ([]*attn.MultiHead, error) {
-	layers := m.Attention()
+	layers := slices.Clone(m.Attention())
 	for i, l := range layers {
 		left, some := kept[l.Config().Name]
 		if !some || len(left) == l.Config().Heads {
@@ -151,15 +151,13 @@ func (m *Model) Change(change func(own *Model) error) error {
 
 // trained reports whether tensors other than the output maps of layers differ from those in the directory.
 func (m *Model) trained() bool {
-	others := maps.Clone(m.changed)
+	var outputs []*tensor.Tensor
 	for _, l := range m.Attention() {
-		for _, x := range l.Out.Params() {
-			if e, _, err := m.entry(l.Config().Name, x); err == nil {
-				delete(others, e.Name)
-			}
-		}
+		outputs = append(outputs, l.Out.Weight, l.Out.Bias)
 	}
-	return len(others) > 0
+	return slices.ContainsFunc(m.dict, func(e nn.Entry) bool {
+		return m.changed[e.Name] && !slices.Contains(outputs, e.Parts[0])
+	})
 }
 
 // copied returns a copy of a model.

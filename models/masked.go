@@ -1,13 +1,12 @@
 package models
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 
-	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -15,44 +14,42 @@ import (
 
 // WriteMasked writes the tensors of the model's directory as one safetensors file, in which the
 // heads that are not kept have no effect: their columns in the attention's output map are
-// zero. The heads of each layer that are kept are given as in Keep. All other values and types are unchanged, except that tensors that training or
-// compensation has changed are in float32. With Config as its config.json, any program that can load
-// the original can load the file.
+// zero. The heads of each layer that are kept are given as in Keep. All other values and types are unchanged, except that
+// tensors that training or compensation has changed are in float32, and that values of type F64 in layers that lose heads
+// are those of float32, in which models compute. With Config as its config.json, any program that can load the original
+// can load the file.
 //
-// Errors: those of safetensors.Open, because the directory is read again; those of w.
+// Errors: a model loaded without Options.Trainable; those of safetensors.Open, because the directory is read again; those
+// of w.
 func (m *Model) WriteMasked(w io.Writer, heads map[string][]int) error {
-	cuts, kept := map[string]cut{}, m.remaining(heads)
+	if err := m.WantTrainable("models: WriteMasked"); err != nil {
+		return err
+	}
+	others, kept := map[*tensor.Tensor]*tensor.Tensor{}, m.remaining(heads)
 	for _, l := range m.Attention() {
-		if c := l.Config(); c.Heads > 0 {
-			if err := m.cut(cuts, c.Name, l.Out.Weight, kept[c.Name], c.ValueSize, false); err != nil {
-				return err
+		c := l.Config()
+		if len(kept[c.Name]) == c.Heads {
+			continue
+		}
+		masked := l.Out.Weight.Clone() // [D H·V]
+		for i := range masked.Data() {
+			if head := i % masked.Dim(1) / c.ValueSize; !slices.Contains(kept[c.Name], head) {
+				masked.Data()[i] = 0
 			}
 		}
+		others[l.Out.Weight] = masked
 	}
 	config, err := m.Config()
 	if err != nil {
 		return err
 	}
-	return m.rewrite(w, config, nil, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
-		err := cuts[x.Name].pieces(x, func(data []byte, kept bool) error {
-			if !kept {
-				clear(data) // zero bytes are 0 in every float type
-			}
-			return nil
-		})
-		if err == nil {
-			_, err = w.Write(x.Data)
-		}
-		return err
-	})
+	return m.rewrite(w, config, others)
 }
 
-// rewrite writes the tensors of the model's directory, or their values in memory if the model is new
-// or they have changed, except for some that are gone, as one safetensors file for the given config.json. change may
-// set other shapes, and write writes the data of each tensor.
-func (m *Model) rewrite(
-	w io.Writer, config []byte, gone map[string]bool, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error,
-) error {
+// rewrite writes the tensors of the model's directory as one safetensors file for the given config.json. Tensors that have
+// changed, or all if the model is new, have their values in memory, as float32. others are values for parameters of
+// attention layers, in the types of the file, and nil for parameters to leave out.
+func (m *Model) rewrite(w io.Writer, config []byte, others map[*tensor.Tensor]*tensor.Tensor) error {
 	s, read := new(safetensors.Stream), func(string) (*safetensors.Tensor, error) { return nil, nil }
 	if m.Dir != "" {
 		r, err := openWeights(m.Dir)
@@ -60,39 +57,7 @@ func (m *Model) rewrite(
 			return err
 		}
 		defer r.Close()
-		s.Metadata, s.Tensors, read = maps.Clone(r.Metadata()), slices.Clone(r.Tensors()), r.Tensor
-	}
-	if m.Dir == "" || len(m.changed) > 0 {
-		inMemory, err := nn.Stream(m, nn.SaveOptions{Names: StateDict})
-		if err != nil {
-			return err
-		}
-		at := map[string]int{}
-		var list []safetensors.Info
-		for i, x := range inMemory.Tensors {
-			if m.Dir == "" || m.changed[x.Name] {
-				list, at[x.Name] = append(list, x), i
-			}
-		}
-		// A duplicate of a tied tensor was not trained, and loaders do not need it. Tensors that
-		// were not read are kept, for example those of an image model.
-		trained := m.trained()
-		s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool {
-			_, mine := at[x.Name]
-			return mine || trained && slices.Contains(m.tied, x.Name)
-		})
-		s.Tensors = append(s.Tensors, list...)
-		others := read
-		read = func(name string) (*safetensors.Tensor, error) {
-			n, ok := at[name]
-			if !ok {
-				return others(name)
-			}
-			var data bytes.Buffer
-			err := inMemory.Data(&data, n)
-			x := inMemory.Tensors[n]
-			return &safetensors.Tensor{Name: name, DType: x.DType, Shape: x.Shape, Data: data.Bytes()}, err
-		}
+		s.Metadata, s.Tensors, read = maps.Clone(r.Metadata()), r.Tensors(), r.Tensor
 	}
 	if len(s.Metadata) == 0 {
 		s.Metadata = map[string]string{"format": "pt"} // which some loaders require
@@ -100,32 +65,62 @@ func (m *Model) rewrite(
 	if _, ok := s.Metadata[configKey]; ok {
 		s.Metadata[configKey] = compacted(string(config))
 	}
-	s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool { return gone[x.Name] })
-	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // this keeps the alignment
-	for i := range s.Tensors {
-		change(&s.Tensors[i])
+	place, types := map[string]int{}, map[string]safetensors.DType{}
+	for i, x := range s.Tensors {
+		if !m.changed[x.Name] {
+			place[x.Name], types[x.Name] = i-len(s.Tensors), x.DType // those that have changed come last
+		}
 	}
-	s.Data = func(w io.Writer, i int) error {
-		x, err := read(s.Tensors[i].Name)
+	replaced, inMemory := 0, map[string]*safetensors.Stream{} // of one tensor each, nil for one that is left out
+	for _, e := range m.dict {
+		parts := slices.Clone(e.Parts)
+		for i, p := range e.Parts {
+			if other, ok := others[p]; ok {
+				parts[i], replaced = other, replaced+1
+			}
+		}
+		if m.Dir != "" && !m.changed[e.Name] && slices.Equal(parts, e.Parts) {
+			continue
+		}
+		inMemory[e.Name] = nil
+		if e.Parts = parts; parts[0] == nil {
+			continue
+		}
+		one, err := nn.Stream(m, nn.SaveOptions{
+			Names: func(nn.Module) (nn.StateDict, error) { return nn.StateDict{e}, nil }, DType: types[e.Name],
+		})
 		if err != nil {
 			return err
 		}
-		return write(w, x)
+		inMemory[e.Name] = one
 	}
-	return s.Write(w)
-}
-
-// entry returns the file entry that contains a parameter of a layer, and the row at which the
-// parameter begins.
-func (m *Model) entry(layer string, x *tensor.Tensor) (e nn.Entry, from int, err error) {
-	for _, e := range m.dict {
-		from := 0
-		for _, part := range e.Parts {
-			if part == x {
-				return e, from, nil
-			}
-			from += part.Dim(0)
+	if replaced < len(others) {
+		return fmt.Errorf("models: %s has attention layers with parameters without a tensor in the file", m.Family.Name)
+	}
+	// A duplicate of a tied tensor was not trained, and loaders do not need it. Tensors that
+	// were not read are kept, for example those of an image model.
+	trained := m.trained()
+	s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool {
+		_, other := inMemory[x.Name]
+		return other || trained && slices.Contains(m.tied, x.Name)
+	})
+	for _, one := range inMemory {
+		if one != nil {
+			s.Tensors = append(s.Tensors, one.Tensors...)
 		}
 	}
-	return e, 0, fmt.Errorf("models: layer %s has a projection without a tensor in the file", quote.Text(layer))
+	slices.SortFunc(s.Tensors, func(a, b safetensors.Info) int { // those with more bits first: this keeps the alignment
+		return cmp.Or(b.DType.Bits()-a.DType.Bits(), place[a.Name]-place[b.Name], cmp.Compare(a.Name, b.Name))
+	})
+	s.Data = func(w io.Writer, i int) error {
+		if one := inMemory[s.Tensors[i].Name]; one != nil {
+			return one.Data(w, 0)
+		}
+		x, err := read(s.Tensors[i].Name)
+		if err == nil {
+			_, err = w.Write(x.Data)
+		}
+		return err
+	}
+	return s.Write(w)
 }
