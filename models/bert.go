@@ -55,19 +55,19 @@ func newBERT(b *Builder) Network {
 
 // bertSizes reads the sizes from BERT's names of settings.
 func bertSizes(b *Builder) Sizes {
-	s := b.Config
-	return s.oneToOne("num_attention_heads", "hidden_size", Sizes{
-		Layers:     b.Count("num_hidden_layers"),
-		Heads:      s.Size("num_attention_heads"),
-		Width:      s.Size("hidden_size"),
-		Hidden:     s.Size("intermediate_size"),
-		Vocabulary: s.Size("vocab_size"),
-		Positions:  s.Size("max_position_embeddings"),
-	})
+	z := b.sizes("num_hidden_layers", "num_attention_heads", "hidden_size", "max_position_embeddings", 0)
+	z.Hidden = b.Config.Size("intermediate_size")
+	return z
 }
 
-// oneToOne is Sizes.oneToOne for the settings of the given names. Heads that do not divide the width are an error.
-func (s *Settings) oneToOne(heads, width string, z Sizes) Sizes {
+// sizes reads sizes from the settings of the given names, for layers whose heads do not share keys and values. mostTokens
+// is the default of positions, 0 if there is none.
+func (b *Builder) sizes(layers, heads, width, positions string, mostTokens int) Sizes {
+	s := b.Config
+	z := Sizes{
+		Layers: b.Count(layers), Heads: s.Size(heads), Width: s.Size(width),
+		Vocabulary: s.Size("vocab_size"), Positions: s.sizeOr(positions, mostTokens),
+	}
 	if z.Width%z.Heads != 0 {
 		s.Fail(heads, "is %d, want a divisor of %s, which is %d", z.Heads, width, z.Width)
 	}

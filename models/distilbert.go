@@ -25,14 +25,8 @@ func newDistilBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("distilbert")
 	bothWays(s)
 	s.Only("tie_weights_", true)
-	z := s.oneToOne("n_heads", "dim", Sizes{
-		Layers:     b.Count("n_layers"),
-		Heads:      s.Size("n_heads"),
-		Width:      s.Size("dim"),
-		Hidden:     s.Size("hidden_dim"),
-		Vocabulary: s.Size("vocab_size"),
-		Positions:  s.Size("max_position_embeddings"),
-	})
+	z := b.sizes("n_layers", "n_heads", "dim", "max_position_embeddings", 0)
+	z.Hidden = s.Size("hidden_dim")
 	act := s.Activation("activation", "gelu")
 
 	in := base.At("embeddings")

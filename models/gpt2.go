@@ -26,18 +26,11 @@ func newGPT2(b *Builder) Network {
 	s := b.Config
 	oneWay(s)
 	s.Only("n_special", 0)
-	z := s.oneToOne("n_head", "n_embd", Sizes{
-		Causal:     true,
-		Layers:     b.Count("n_layer"),
-		Heads:      s.Size("n_head"),
-		Width:      s.Size("n_embd"),
-		Vocabulary: s.Size("vocab_size"),
-		Positions:  s.Size("n_positions"),
-	})
+	z := b.sizes("n_layer", "n_head", "n_embd", "n_positions", 0)
 	if b.tokens > z.Positions {
 		s.Fail("n_positions", "is %d, want at least the %d requested tokens", z.Positions, b.tokens)
 	}
-	z.Hidden = s.SizeOr("n_inner", 4*z.Width)
+	z.Causal, z.Hidden = true, s.SizeOr("n_inner", 4*z.Width)
 	act, eps := s.Activation("activation_function", "gelu_new"), s.Eps("layer_norm_epsilon", 1e-5)
 	perRoot, perLayer := s.Bool("scale_attn_weights", true), s.Bool("scale_attn_by_inverse_layer_idx", false)
 

@@ -17,15 +17,8 @@ var gptNeoXFamily = Family{Type: "gpt_neox", Name: "GPT-NeoX", New: newGPTNeoX, 
 func newGPTNeoX(b *Builder) Network {
 	s := b.Config
 	oneWay(s)
-	z := s.oneToOne("num_attention_heads", "hidden_size", Sizes{
-		Causal:     true,
-		Layers:     b.Count("num_hidden_layers"),
-		Heads:      s.Size("num_attention_heads"),
-		Width:      s.Size("hidden_size"),
-		Hidden:     s.Size("intermediate_size"),
-		Vocabulary: s.Size("vocab_size"),
-		Positions:  s.SizeOr("max_position_embeddings", 2048),
-	})
+	z := b.sizes("num_hidden_layers", "num_attention_heads", "hidden_size", "max_position_embeddings", 2048)
+	z.Causal, z.Hidden = true, s.Size("intermediate_size")
 	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	act, eps := s.Activation("hidden_act", "gelu"), s.Eps("layer_norm_eps", 1e-5)
 	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rotary_emb_base", 10000), sizes: z, partial: true, usual: "rotary_pct"}

@@ -40,17 +40,12 @@ func twoTransformers(b *Builder, start int, activation string, scaled bool, add 
 	s, base := b.Config, b.Within("model")
 	twoStacks(s)
 	act := s.Activation("activation_function", activation)
-	sizes := func(stack string) Sizes {
-		return s.oneToOne(stack+"_attention_heads", "d_model", Sizes{
-			Layers:     b.Count(stack + "_layers"),
-			Heads:      s.Size(stack + "_attention_heads"),
-			Width:      s.Size("d_model"),
-			Hidden:     s.Size(stack + "_ffn_dim"),
-			Vocabulary: s.Size("vocab_size"),
-			Positions:  s.SizeOr("max_position_embeddings", 1024),
-		})
+	sized := func(name string) *stack {
+		z := b.sizes(name+"_layers", name+"_attention_heads", "d_model", "max_position_embeddings", 1024)
+		z.Hidden = s.Size(name + "_ffn_dim")
+		return &stack{sizes: z}
 	}
-	e := &encoderDecoder{source: &stack{sizes: sizes("encoder")}, target: &stack{sizes: sizes("decoder")}}
+	e := &encoderDecoder{source: sized("encoder"), target: sized("decoder")}
 	from, to := e.source, e.target
 	s.Only("num_hidden_layers", from.sizes.Layers) // the encoder's number, which transformers also reads from here
 	to.sizes.Causal = true

@@ -82,20 +82,14 @@ func (s *Settings) rmsNorm(usual float32) func(b *Builder, name string, width in
 func rotarySizes(b *Builder, usual Sizes) Sizes {
 	s := b.Config
 	oneWay(s)
-	size := func(key string, usual int) int {
-		if usual == 0 {
-			return s.Size(key)
-		}
-		return s.SizeOr(key, usual)
-	}
 	z := Sizes{
 		Causal:     true,
 		Layers:     b.Count("num_hidden_layers"),
-		Heads:      size("num_attention_heads", usual.Heads),
+		Heads:      s.sizeOr("num_attention_heads", usual.Heads),
 		Width:      s.Size("hidden_size"),
 		Hidden:     s.Size("intermediate_size"),
-		Vocabulary: size("vocab_size", usual.Vocabulary),
-		Positions:  size("max_position_embeddings", usual.Positions),
+		Vocabulary: s.sizeOr("vocab_size", usual.Vocabulary),
+		Positions:  s.sizeOr("max_position_embeddings", usual.Positions),
 	}
 	z.HeadSize = s.rotated("head_dim", s.SizeOr("head_dim", cmp.Or(usual.HeadSize, max(1, z.Width/z.Heads))))
 	z.KVHeads = s.SizeOr("num_key_value_heads", cmp.Or(usual.KVHeads, z.Heads))

@@ -96,6 +96,14 @@ func (s *Settings) SizeOr(key string, usual int) int {
 	return n
 }
 
+// sizeOr is SizeOr, or Size if usual is 0.
+func (s *Settings) sizeOr(key string, usual int) int {
+	if usual == 0 {
+		return s.Size(key)
+	}
+	return s.SizeOr(key, usual)
+}
+
 // Int returns an integer, or usual if the key is absent.
 func (s *Settings) Int(key string, usual int) int {
 	n := get(s, key, "a whole number", usual)
