@@ -76,9 +76,9 @@ type Trainer struct {
 	// Skipped is the number of pairs that were omitted because of MaxLength.
 	Skipped int
 
-	model       *models.Model
-	lastBatches [][]int // the last result of batches: Run needs it for each call
-	lastKey     batchesKey
+	model     *models.Model
+	made      [][]int // the last result of batches, and its epoch: Run needs it for each step
+	madeEpoch int
 
 	params   nn.Vars // of the model, in a list: walking through its modules allocates a thousand small objects
 	examples []probe.Example
@@ -200,36 +200,31 @@ var ErrStop = errors.New("train: stop")
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	start, before, rate := time.Now(), tr.at.Total, 0.
 	for tr.at.Epoch < tr.Settings.Epochs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		batches := tr.batches(tr.at.Epoch)
-		for tr.at.Step < len(batches) {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			p, err := tr.step(batches[tr.at.Step])
-			if err != nil {
-				return fmt.Errorf("epoch %d, step %d: %w", tr.at.Epoch+1, tr.at.Step+1, err)
-			}
-			p.Epoch, p.Epochs = tr.at.Epoch+1, tr.Settings.Epochs
-			p.Step, p.Steps = tr.at.Step, len(batches)
-			p.EpochDone = p.Step == p.Steps
-			now := float64(p.Tokens) / p.Time.Seconds()
-			rate = cmp.Or(rate, now)
-			rate += float64(0.05 * (now - rate))
-			p.Rate = rate
-			p.Left = time.Duration(float64(time.Since(start)) * float64(p.Epochs*p.Steps-p.Total) / float64(p.Total-before))
-			p.Window = tr.window(p.EpochDone)
-			if p.EpochDone {
-				tr.at = position{Epoch: tr.at.Epoch + 1, Total: tr.at.Total}
-			}
-			switch err := report(p); {
-			case errors.Is(err, ErrStop):
-				return nil
-			case err != nil:
-				return err
-			}
-			if p.EpochDone {
-				break
-			}
+		p, err := tr.step(batches[tr.at.Step])
+		if err != nil {
+			return fmt.Errorf("epoch %d, step %d: %w", tr.at.Epoch+1, tr.at.Step+1, err)
+		}
+		p.Epoch, p.Epochs = tr.at.Epoch+1, tr.Settings.Epochs
+		p.Step, p.Steps = tr.at.Step, len(batches)
+		p.EpochDone = p.Step == p.Steps
+		now := float64(p.Tokens) / p.Time.Seconds()
+		rate = cmp.Or(rate, now)
+		rate += float64(0.05 * (now - rate))
+		p.Rate = rate
+		p.Left = time.Duration(float64(time.Since(start)) * float64(p.Epochs*p.Steps-p.Total) / float64(p.Total-before))
+		p.Window = tr.window(p.EpochDone)
+		if p.EpochDone {
+			tr.at = position{Epoch: tr.at.Epoch + 1, Total: tr.at.Total}
+		}
+		switch err := report(p); {
+		case errors.Is(err, ErrStop):
+			return nil
+		case err != nil:
+			return err
 		}
 	}
 	return nil
@@ -319,12 +314,11 @@ func (tr *Trainer) pick(batch []int) []probe.Example {
 // batches returns the batches of an epoch as indexes of examples. The order is shuffled, but neighbours have similar
 // lengths, so that batches have little padding. The result depends only on these lengths, the settings and the epoch.
 func (tr *Trainer) batches(epoch int) [][]int {
-	key := batchesKey{epoch, tr.Settings.Batch, tr.Settings.Seed}
-	if tr.lastBatches != nil && tr.lastKey == key {
-		return tr.lastBatches
+	if tr.made != nil && tr.madeEpoch == epoch {
+		return tr.made
 	}
-	rng := rand.New(rand.NewPCG(key.seed, uint64(epoch)))
-	order, size := rng.Perm(len(tr.examples)), key.size
+	rng := rand.New(rand.NewPCG(tr.Settings.Seed, uint64(epoch)))
+	order, size := rng.Perm(len(tr.examples)), tr.Settings.Batch
 	var batches [][]int
 	// Sorting within pools of many batches, instead of over all examples, keeps the composition of
 	// batches random.
@@ -336,12 +330,6 @@ func (tr *Trainer) batches(epoch int) [][]int {
 		batches = slices.AppendSeq(batches, slices.Chunk(pool, size))
 	}
 	rng.Shuffle(len(batches), func(i, j int) { batches[i], batches[j] = batches[j], batches[i] })
-	tr.lastBatches, tr.lastKey = batches, key
+	tr.made, tr.madeEpoch = batches, epoch
 	return batches
-}
-
-// batchesKey is what the batches of the trainer's examples depend on.
-type batchesKey struct {
-	epoch, size int
-	seed        uint64
 }
