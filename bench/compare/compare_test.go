@@ -144,7 +144,7 @@ func TestCompareLacking(t *testing.T) {
 	defer p.stop()
 	s := settings{rounds: 1, time: time.Millisecond, threads: 1}
 	r, err := s.measure(t.Context(), task{share: shareOf, start: func() (bench.Measurer, error) {
-		return bench.Measurer{Measure: func(context.Context, time.Duration) (bench.Result, error) { return bench.Result{}, nil }}, nil
+		return func(context.Context, time.Duration) (bench.Result, error) { return bench.Result{}, nil }, nil
 	}}, []*peer{p})
 	if want := "not installed: ModuleNotFoundError: No module named 'it'; pip install -r bench/peers/generate_requirements.txt"; err != nil || r.Peers[0].Missing != want {
 		t.Errorf("missing %q, error %v, want %q", r.Peers[0].Missing, err, want)

@@ -22,9 +22,13 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// loading is a task that reads a model from files that are in the system's page cache. held is the number format in
-// memory: the name of a storage, or parameters.
-func (s shape) loading(threads int, file safetensors.DType, held string) task {
+// loading is a task that reads a model from files that are in the system's page cache. format is that in memory, 0 for
+// parameters.
+func (s shape) loading(threads int, file safetensors.DType, format tensor.Format) task {
+	held := parameters
+	if format != 0 {
+		held = format.String()
+	}
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-%s", os.Getpid(), file))
 	path := filepath.Join(dir, "model.safetensors")
 	best := once{Read: math.Inf(1), Fresh: math.Inf(1), Memory: math.Inf(1)} // of all rounds
@@ -32,7 +36,7 @@ func (s shape) loading(threads int, file safetensors.DType, held string) task {
 		table: "Loading", name: fmt.Sprintf("load %s %s, %s", s.name, file, held), libraries: []string{"torch"},
 		request: request{Work: bench.Work{Op: "load"}, File: path, Storage: held},
 		start: func() (bench.Measurer, error) {
-			return bench.Measurer{Measure: func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
+			return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
 				var times []float64
 				for start := time.Now(); len(times) < 5 || time.Since(start) < d; {
 					o, err := loadInProcess(ctx, dir, held, threads)
@@ -44,23 +48,26 @@ func (s shape) loading(threads int, file safetensors.DType, held string) task {
 				}
 				r.Median = bench.Median(times)
 				return r, nil
-			}}, nil
+			}, nil
 		},
 		share: func(r bench.Result) string {
 			text := fmt.Sprintf("%.1f× reading, %.1f× reading into new memory", r.Median/best.Read, r.Median/best.Fresh)
 			if best.Memory > 0 {
-				text += fmt.Sprintf(", memory %.2f×", best.Memory)
+				text += fmt.Sprintf(", memory %.2f×", best.Memory/float64(cmp.Or(format, tensor.Float32).Bytes(s.weights())))
 			}
 			return text
 		},
 	}, dir, file)
 }
 
+// parameters is the name of the format of parameters.
+const parameters = "parameters"
+
 // once is the report of a process that has loaded one model. Each process loads a model only once, because a second
 // load would reuse memory of the first.
 type once struct {
 	Load   float64 // milliseconds
-	Memory float64 // peak memory of the process, less its memory before, relative to the weights; 0 if unknown
+	Memory float64 // peak memory of the process in bytes, less its memory before; 0 if unknown
 	Read   float64 // milliseconds to read the same file into one small buffer
 	Fresh  float64 // milliseconds to read it into new memory
 }
@@ -105,7 +112,7 @@ func measureLoad(args []string) (o once, err error) {
 		return o, err
 	}
 	runtime.GOMAXPROCS(threads)
-	options := models.Options{Trainable: args[1] == "parameters"}
+	options := models.Options{Trainable: args[1] == parameters}
 	if !options.Trainable {
 		if err := options.Format.UnmarshalText([]byte(args[1])); err != nil {
 			return o, err
@@ -122,9 +129,8 @@ func measureLoad(args []string) (o once, err error) {
 	if err != nil {
 		return o, err
 	}
-	if after := memoryPeak(); before > 0 {
-		o.Memory = float64(after-before) / float64(weightBytes(m, options.Format))
-	}
+	o.Memory = float64(memoryPeak() - before)
+	runtime.KeepAlive(m)
 	file, err := os.Stat(path)
 	if err != nil {
 		return o, err

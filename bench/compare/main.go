@@ -243,7 +243,7 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r history
 	their := make([][]float64, len(peers))
 	for range s.rounds {
 		time.Sleep(pause)
-		one, err := m.Measure(ctx, s.time)
+		one, err := m(ctx, s.time)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", t.name, err)
 		}

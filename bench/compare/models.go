@@ -67,7 +67,7 @@ func (s shape) encode(threads, batch, length int, format tensor.Format) task {
 		start: func() (bench.Measurer, error) {
 			m, err := s.load(models.Options{Format: format})
 			if err != nil {
-				return bench.Measurer{}, err
+				return nil, err
 			}
 			ids := make([][]int, batch)
 			for i := range ids {
@@ -135,11 +135,11 @@ func (s shape) reads(threads int, o models.Options, before, tokens, bytes int) f
 	return func() (bench.Measurer, error) {
 		m, err := s.load(o)
 		if err != nil {
-			return bench.Measurer{}, err
+			return nil, err
 		}
 		cache, err := models.NewCache(m, 1, attn.CacheConfig{})
 		if err != nil {
-			return bench.Measurer{}, err
+			return nil, err
 		}
 		tape, ids := tensor.NewTape(tensor.Infer), make([]int, before+tokens)
 		for i := range ids {
@@ -187,10 +187,10 @@ func (s shape) kept(t task, dir string, file safetensors.DType) task {
 	start := t.start
 	t.start = func() (bench.Measurer, error) {
 		if err := os.Mkdir(dir, 0o777); err != nil {
-			return bench.Measurer{}, err
+			return nil, err
 		}
 		if err := s.write(dir, file, randomWeights); err != nil {
-			return bench.Measurer{}, err
+			return nil, err
 		}
 		return start()
 	}

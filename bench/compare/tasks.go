@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -77,8 +76,8 @@ func allTasks(threads int) []task {
 		}
 	}
 	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
-		for _, held := range []string{"parameters", "float32", "bfloat16-weights", "int8"} {
-			tasks = append(tasks, decoders[0].loading(threads, file, held))
+		for _, format := range []tensor.Format{0, tensor.Float32, tensor.BFloat16Weights, tensor.Int8} {
+			tasks = append(tasks, decoders[0].loading(threads, file, format))
 		}
 	}
 	return tasks
@@ -139,28 +138,28 @@ func tokenizerTasks(dirs []string, text string) ([]task, error) {
 			start: func() (bench.Measurer, error) {
 				t, err := tokenizer.Load(dir)
 				if err != nil {
-					return bench.Measurer{}, err
+					return nil, err
 				}
 				lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
-				var failed error
-				m := bench.Calls(1, 0, func() {
+				encode := func() error {
 					for _, line := range lines {
 						if _, err := t.Encode(line, tokenizer.Options{}); err != nil {
-							failed = err
+							return err
 						}
 					}
-				})
-				return bench.Measurer{Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
-					r, err := m.Measure(ctx, d)
-					return r, errors.Join(err, failed)
-				}}, nil
+					return nil
+				}
+				if err := encode(); err != nil {
+					return nil, err
+				}
+				return bench.Calls(1, 0, func() { _ = encode() }), nil
 			},
 		}, task{
 			table: "Tokenizers", name: "load " + name, libraries: []string{"tokenizers"}, share: speed(file.Size()),
 			request: request{Work: bench.Work{Op: "tokenizer"}, File: path},
 			start: func() (bench.Measurer, error) {
 				if _, err := tokenizer.Load(dir); err != nil {
-					return bench.Measurer{}, err
+					return nil, err
 				}
 				return bench.Calls(1, 0, func() { _, _ = tokenizer.Load(dir) }), nil
 			},
@@ -190,11 +189,9 @@ func translatorTask(threads int) task {
 		},
 		start: func() (bench.Measurer, error) {
 			trainer, err := newTrainer()
-			return bench.Measurer{
-				Measure: func(ctx context.Context, d time.Duration) (bench.Result, error) {
-					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-					return measureSteps(ctx, trainer, d)
-				},
+			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+				return measureSteps(ctx, trainer, d)
 			}, err
 		},
 		share: func(r bench.Result) string {

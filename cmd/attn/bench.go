@@ -85,7 +85,7 @@ func (cmd *benchCommand) Run(ctx context.Context, parsed *kong.Context, c consol
 	}
 	if !cmd.Ratios {
 		return bench.Rows(ctx, t, list, bench.Columns(list), func(w bench.Work) (bench.Result, error) {
-			return bench.New(w, threads).Measure(ctx, cmd.Time)
+			return bench.New(w, threads)(ctx, cmd.Time)
 		})
 	}
 	pairs := bench.Features()
@@ -113,7 +113,7 @@ func (cmd *benchCommand) schedules(ctx context.Context, c console, t *bench.Tabl
 		calls = []bench.Call{{Name: name, Prepare: func() func() { return call }}}
 	} else {
 		for _, w := range list {
-			calls = append(calls, bench.Call{Name: w.Name(), Prepare: func() func() { return bench.New(w, 1).Call }})
+			calls = append(calls, bench.Call{Name: w.Name(), Prepare: w.Prepare})
 		}
 	}
 	return bench.Schedules(ctx, t, calls, cmd.Schedule, cmd.Time, cmd.Loops)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -68,22 +69,15 @@ type Line struct {
 
 const mark = "\uFEFF" // byte order mark
 
+var marks = regexp.MustCompile(`(^|[\n\t])` + mark + `+`)
+
 // Unmark removes byte order marks at the start of each line and column of a text. They are inside of files because
 // files are concatenated, cut into shards, and joined column by column.
 func Unmark(text string) string {
 	if !strings.Contains(text, mark) {
 		return text
 	}
-	kept := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		n := len(kept)
-		if strings.HasPrefix(text[i:], mark) && (n == 0 || kept[n-1] == '\n' || kept[n-1] == '\t') {
-			i += len(mark) - 1
-		} else {
-			kept = append(kept, text[i])
-		}
-	}
-	return string(kept)
+	return marks.ReplaceAllString(text, "$1")
 }
 
 // ParseLine checks a line of text, which may have the given number of bytes, without the line ending, LF or CRLF, and

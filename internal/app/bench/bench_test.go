@@ -176,9 +176,9 @@ func TestRun(t *testing.T) {
 			r := Result{Work: w, Threads: 2}
 			peaks := mask == "none" && (!testing.Short() || op == "gemm" || op == "decode")
 			if peaks {
-				r, err = New(w, 2).Measure(context.Background(), time.Millisecond)
+				r, err = New(w, 2)(context.Background(), time.Millisecond)
 			} else {
-				r.Sample, err = Measure(context.Background(), time.Millisecond, w.prepare())
+				r.Sample, err = Measure(context.Background(), time.Millisecond, w.Prepare())
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", w.Name(), err)

@@ -100,12 +100,8 @@ func (r Result) ReadGBps() float64 { return r.Work.CacheBytes() / r.Median / 1e6
 // ReadShare returns the fraction of the read speed.
 func (r Result) ReadShare() float64 { return r.ReadGBps() / r.PeakReadGBps }
 
-// A Measurer measures prepared work.
-type Measurer struct {
-	Call func() // does the work once
-	// Measure measures the work for about the given time.
-	Measure func(ctx context.Context, d time.Duration) (Result, error)
-}
+// A Measurer measures prepared work for about the given time.
+type Measurer func(ctx context.Context, d time.Duration) (Result, error)
 
 // New prepares work for a number of threads. The work must be a result of Complete.
 func New(w Work, threads int) Measurer {
@@ -113,14 +109,12 @@ func New(w Work, threads int) Measurer {
 	if w.base() == "decode" {
 		bytes = int(w.CacheBytes())
 	}
-	m := Calls(threads, bytes, w.prepare())
-	measure := m.Measure
-	m.Measure = func(ctx context.Context, d time.Duration) (Result, error) {
+	measure := Calls(threads, bytes, w.Prepare())
+	return func(ctx context.Context, d time.Duration) (Result, error) {
 		r, err := measure(ctx, d)
 		r.Work = w
 		return r, err
 	}
-	return m
 }
 
 // Calls measures calls of a function that uses a number of threads. bytes is the number of bytes that a memory-bound
@@ -131,7 +125,7 @@ func Calls(threads, bytes int, call func()) Measurer {
 	if bytes > 0 {
 		read = reading(bytes)
 	}
-	return Measurer{call, func(ctx context.Context, d time.Duration) (r Result, err error) {
+	return func(ctx context.Context, d time.Duration) (r Result, err error) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 		r.Threads, r.PeakGFLOPS = threads, simd.PeakFLOPs(threads)/1e9
 		if r.Sample, err = Measure(ctx, d, call); err != nil {
@@ -146,7 +140,7 @@ func Calls(threads, bytes int, call func()) Measurer {
 		}
 		r.PeakGFLOPS = max(r.PeakGFLOPS, simd.PeakFLOPs(threads)/1e9)
 		return r, nil
-	}}
+	}
 }
 
 // orInterrupted returns the result of f, or the context's error as soon as ctx ends. The current call is then

@@ -142,7 +142,7 @@ const (
 func Compare(ctx context.Context, p Pair, threads int, d time.Duration) (Comparison, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
 	c := Comparison{Work: p.Work.Name(), Against: p.Base.Name(), Per: p.Per, Threads: threads, Most: p.Most}
-	sides := [2]func(){p.Work.prepare(), p.Base.prepare()}
+	sides := [2]func(){p.Work.Prepare(), p.Base.Prepare()}
 	var times [2][]float64
 	var ratios []float64
 	enough := func(took time.Duration) bool { // slow work gets fewer rounds

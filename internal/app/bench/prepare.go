@@ -13,9 +13,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// prepare returns a function that does the work once on random numbers, with memory that is
+// Prepare returns a function that does the work once on random numbers, with memory that is
 // reused. w must be complete.
-func (w Work) prepare() func() {
+func (w Work) Prepare() func() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	switch w.base() {
 	case "gemm":
@@ -55,7 +55,7 @@ func (w Work) prepare() func() {
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return attn.Attend(t, q, k, v, o).Out })
 }
 
-// prepareLayer is prepare for a multi-head layer. It is self-attention unless the lengths
+// prepareLayer is Prepare for a multi-head layer. It is self-attention unless the lengths
 // differ.
 func (w Work) prepareLayer(rng *rand.Rand) func() {
 	c := attn.MultiHeadConfig{
@@ -100,7 +100,7 @@ func (w Work) fill(cache *attn.Cache, n int, rng *rand.Rand) {
 	}
 }
 
-// prepareStep is prepare for a decoder's step: it appends the step's keys and values to a cache,
+// prepareStep is Prepare for a decoder's step: it appends the step's keys and values to a cache,
 // which then has Lk of them, and its queries attend to all. A fixed cache contains them
 // already.
 func (w Work) prepareStep(rng *rand.Rand) func() {
@@ -127,7 +127,7 @@ func (w Work) prepareStep(rng *rand.Rand) func() {
 	}
 }
 
-// prepareGeneration is prepare for Lk steps of one token, starting with an empty cache; with a fixed
+// prepareGeneration is Prepare for Lk steps of one token, starting with an empty cache; with a fixed
 // cache, it only attends to as many keys as these steps do.
 func (w Work) prepareGeneration(rng *rand.Rand) func() {
 	q := tensor.Randn(rng, w.B, w.H, 1, w.E)
