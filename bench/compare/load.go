@@ -90,62 +90,44 @@ func loadInProcess(ctx context.Context, dir, held string, threads int) (o once, 
 	return o, json.Unmarshal(out, &o)
 }
 
-// runLoadOnce is the main function of such a process.
-func runLoadOnce(args []string, out, messages io.Writer) int {
-	o, err := measureLoad(args)
-	if err == nil {
-		err = json.NewEncoder(out).Encode(o)
-	}
-	if err != nil {
-		fmt.Fprintln(messages, "compare:", err)
-		return exitFailed
-	}
-	return 0
-}
-
-func measureLoad(args []string) (o once, err error) {
+// measureLoad is the main function of such a process.
+func measureLoad(args []string, out io.Writer) error {
 	if len(args) != 3 {
-		return o, errors.New("want directory, numbers and threads")
+		return errors.New("want directory, numbers and threads")
 	}
 	threads, err := strconv.Atoi(args[2])
 	if err != nil {
-		return o, err
+		return err
 	}
 	runtime.GOMAXPROCS(threads)
 	options := models.Options{Trainable: args[1] == parameters}
 	if !options.Trainable {
 		if err := options.Format.UnmarshalText([]byte(args[1])); err != nil {
-			return o, err
+			return err
 		}
 	}
+	var o once
 	path := filepath.Join(args[0], "model.safetensors")
 	if o.Read, err = readAll(path, make([]byte, 128<<10)); err != nil {
-		return o, err
+		return err
 	}
 	before := memoryPeak()
 	start := time.Now()
 	m, err := models.Load(args[0], options)
 	o.Load = milliseconds(start)
 	if err != nil {
-		return o, err
+		return err
 	}
 	o.Memory = float64(memoryPeak() - before)
 	runtime.KeepAlive(m)
 	file, err := os.Stat(path)
 	if err != nil {
-		return o, err
+		return err
 	}
-	o.Fresh, err = readAll(path, make([]byte, file.Size()))
-	return o, err
-}
-
-// weightBytes returns the size of a decoder's weights in bytes.
-func weightBytes(m *models.Model, s tensor.Format) int {
-	z := m.Sizes()
-	held := shape{
-		layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary,
+	if o.Fresh, err = readAll(path, make([]byte, file.Size())); err != nil {
+		return err
 	}
-	return cmp.Or(s, tensor.Float32).Bytes(held.weights())
+	return json.NewEncoder(out).Encode(o)
 }
 
 // readAll reads a file into a buffer, starting at its beginning each time the buffer is full, and returns the time.

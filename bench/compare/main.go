@@ -59,16 +59,14 @@ const (
 
 // run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, out, messages io.Writer) int {
+	var err error
 	if len(args) > 0 && args[0] == loadOnce {
-		return runLoadOnce(args[1:], out, messages)
-	}
-	s, err := parse(args, messages)
-	if errors.Is(err, flag.ErrHelp) {
+		err = measureLoad(args[1:], out)
+	} else if s, bad := parse(args, messages); errors.Is(bad, flag.ErrHelp) {
 		return 0
-	} else if err != nil {
+	} else if bad != nil {
 		return exitUsage // parse has printed the error
-	}
-	if s.render {
+	} else if s.render {
 		err = render(s.history, messages)
 	} else {
 		err = s.compare(ctx, out, messages)

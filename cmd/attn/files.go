@@ -19,7 +19,6 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
-	"github.com/attn-go/attn/train"
 )
 
 // Short names for functions of other packages that most commands use.
@@ -36,12 +35,6 @@ var (
 	exists  = atomicfile.Exists
 	version = bench.Version
 )
-
-// runFiles returns the names of the files that attn train and attn prune write to the directory of
-// a run.
-func runFiles() []string {
-	return append(train.RunFiles(), reportFile, unfinishedFile)
-}
 
 // deref returns the value of a text flag, or "" if it is not given.
 func deref(text *string) string {

@@ -34,6 +34,7 @@ import (
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/train"
 )
 
 // commands lists the subcommands in the groups of the help. Each is in a separate file.
@@ -119,7 +120,8 @@ func run(ctx context.Context, args []string, c console) int {
 // execute checks the files that a command line names, and runs the command.
 func execute(parsed *kong.Context, c console) (err error) {
 	missing := findModels(parsed)
-	if c.writes, err = guard.Of(parsed.Selected()).Check(c.in, c.out, runFiles()); err != nil {
+	runs := append(train.RunFiles(), reportFile, unfinishedFile) // of attn train and attn prune
+	if c.writes, err = guard.Of(parsed.Selected()).Check(c.in, c.out, runs); err != nil {
 		return err
 	}
 	if err := cmp.Or(flags.CheckFormats(parsed), missing); err != nil {

@@ -63,7 +63,14 @@ type Call struct {
 // those that lose most time first.
 func Schedules(ctx context.Context, t *Table, calls []Call, threads []int, d time.Duration, loops int) error {
 	t.Threads = 1
-	if err := t.Begin(planColumns(calls)); err != nil {
+	width := 0
+	for _, c := range calls {
+		width = max(width, utf8.RuneCountInString(c.Name))
+	}
+	if err := t.Begin([]Column{
+		{"work", -width, 0}, {"threads", 7, 0}, {"loops", 6, 1}, {"too few", 7, 4}, {"chunks", 7, 3}, {"largest", 7, 3},
+		{"serial ms", 9, 5}, {"serial", 6, 1}, {"ms on one", 9, 2}, {"ms", 9, 2}, {"speed-up", 8, 0},
+	}); err != nil {
 		return err
 	}
 	for _, c := range calls {
@@ -84,18 +91,6 @@ func Schedules(ctx context.Context, t *Table, calls []Call, threads []int, d tim
 		}
 	}
 	return nil
-}
-
-// planColumns returns the columns for schedules of calls.
-func planColumns(calls []Call) []Column {
-	width := 0
-	for _, c := range calls {
-		width = max(width, utf8.RuneCountInString(c.Name))
-	}
-	return []Column{
-		{"work", -width, 0}, {"threads", 7, 0}, {"loops", 6, 1}, {"too few", 7, 4}, {"chunks", 7, 3}, {"largest", 7, 3},
-		{"serial ms", 9, 5}, {"serial", 6, 1}, {"ms on one", 9, 2}, {"ms", 9, 2}, {"speed-up", 8, 0},
-	}
 }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }

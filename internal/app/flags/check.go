@@ -213,26 +213,20 @@ var formats = []string{"svg", "png", "html", "csv", "json", "npy", "webp", "gif"
 // CheckFormats returns an error if a flag names a file with the extension of another format than it writes.
 func CheckFormats(parsed *kong.Context) error {
 	line := given(parsed)
+	writes := func(v *kong.Value) bool { return v.Tag.Has("writes") && slices.Contains(formats, v.Name) }
 	for _, v := range line.present(line.command) {
-		if err := line.formatted(v); err != nil {
-			return err
+		format := strings.ToLower(strings.TrimPrefix(filepath.Ext(text(v)), "."))
+		if !writes(v) || format == v.Name || !slices.Contains(formats, format) {
+			continue
 		}
+		others := slices.DeleteFunc(slices.Clone(line.command), func(other *kong.Value) bool { return other == v || !writes(other) })
+		known := ""
+		if len(others) > 0 {
+			known = "; other formats: " + Listed(names(others), "and")
+		}
+		return Errorf("%s %s, want a name that ends in .%s%s", Name(v), quote.Shell(text(v)), v.Name, known)
 	}
 	return nil
-}
-
-func (l commandLine) formatted(v *kong.Value) error {
-	writes := func(v *kong.Value) bool { return v.Tag.Has("writes") && slices.Contains(formats, v.Name) }
-	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(text(v)), "."))
-	if !writes(v) || format == v.Name || !slices.Contains(formats, format) {
-		return nil
-	}
-	others := slices.DeleteFunc(slices.Clone(l.command), func(other *kong.Value) bool { return other == v || !writes(other) })
-	known := ""
-	if len(others) > 0 {
-		known = "; other formats: " + Listed(names(others), "and")
-	}
-	return Errorf("%s %s, want a name that ends in .%s%s", Name(v), quote.Shell(text(v)), v.Name, known)
 }
 
 func wanted(v *kong.Value) error {

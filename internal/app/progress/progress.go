@@ -72,11 +72,6 @@ func cutAt(text string, characters int) int {
 	return len(text)
 }
 
-// timeLeft estimates the time for the rest of the work from the time for the part that is done.
-func timeLeft(begun time.Time, done, all int) time.Duration {
-	return time.Duration(float64(time.Since(begun)) * float64(all-done) / float64(done))
-}
-
 // Stages shows the progress of work in several stages: a bar on a terminal, otherwise a line per
 // stage and one every 30 s.
 type Stages struct {
@@ -97,7 +92,8 @@ func (s *Stages) Update(name string, done, all int) {
 	}
 	left := ""
 	if done > 0 {
-		left = fmt.Sprintf("%v left", timeLeft(s.started, done, all).Round(time.Second))
+		rest := time.Duration(float64(time.Since(s.started)) * float64(all-done) / float64(done))
+		left = fmt.Sprintf("%v left", rest.Round(time.Second))
 	}
 	switch {
 	case s.due():
