@@ -220,11 +220,16 @@ func (b *build) shared() error {
 			return err
 		}
 	}
-	colours, err := json.Marshal(view.Palette())
+	return b.writeModule("colours.js", "export default", view.Palette())
+}
+
+// writeModule writes a script that exports a value.
+func (b *build) writeModule(name, export string, value any) error {
+	data, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return b.write("assets/colours.js", fmt.Appendf(nil, "export default %s;\n", colours))
+	return b.write("assets/"+name, fmt.Appendf(nil, "%s %s;\n", export, data))
 }
 
 // page is what the layout shows.
@@ -286,11 +291,7 @@ func (b *build) render(p page) error {
 
 // searchIndex writes all sections of all documents and lessons for the search page.
 func (b *build) searchIndex() error {
-	data, err := json.Marshal(b.search)
-	if err != nil {
-		return err
-	}
-	return b.write("assets/search-index.js", append([]byte("export const sections = "), append(data, ";\n"...)...))
+	return b.writeModule("search-index.js", "export const sections =", b.search)
 }
 
 // weight returns the compressed bytes of a file and of all that it loads.

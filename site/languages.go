@@ -148,11 +148,7 @@ func (l language) translations(root, name string) (list []translation) {
 // writeWords writes the texts of scripts, a module for each language.
 func (b *build) writeWords() error {
 	for _, l := range languages {
-		data, err := json.Marshal(l.words)
-		if err != nil {
-			return err
-		}
-		if err := b.write("assets/words-"+l.Code+".js", fmt.Appendf(nil, "export default %s;\n", data)); err != nil {
+		if err := b.writeModule("words-"+l.Code+".js", "export default", l.words); err != nil {
 			return err
 		}
 	}

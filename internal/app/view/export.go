@@ -77,10 +77,7 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 			}
 		}
 	}
-	data, err := json.Marshal(map[string]any{"address": state.Encode(), "answers": a.list, "film": film, "text": len(o.Records) > 0})
-	if err != nil {
-		return nil, err
-	}
+	_, data := encode(map[string]any{"address": state.Encode(), "answers": a.list, "film": film, "text": len(o.Records) > 0})
 	return PageOf(data)
 }
 
