@@ -104,9 +104,9 @@ func (r *Recorder) Callbacks() ([]attn.Observer, attn.Inspector) {
 
 // call keeps the weights of one call of a layer.
 type call struct {
-	rows, keys int
-	place      []int     // of the weights of each head, or -1
-	kept       []float32 // [chosen rows keys]
+	keys  int
+	place []int     // of the weights of each head, or -1
+	kept  []float32 // [chosen rows keys]
 }
 
 // Begin begins a call of a layer. Record returns its errors.
@@ -121,7 +121,7 @@ func (r *Recorder) Begin(s attn.Sizes) {
 		return
 	}
 	n := s.Lq * s.Lk
-	c := &call{s.Lq, s.Lk, slices.Repeat([]int{-1}, s.H), make([]float32, len(o.chosen)*n)}
+	c := &call{s.Lk, slices.Repeat([]int{-1}, s.H), make([]float32, len(o.chosen)*n)}
 	for i, h := range o.chosen {
 		c.place[h] = i * n
 	}

@@ -253,29 +253,24 @@ func Exp(t *Tape, x *Tensor) *Tensor {
 
 // Log returns the natural logarithm of x, elementwise.
 func Log(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Log", costScalar, x, func(y, x []float32) {
-		for i, v := range x {
-			y[i] = float32(math.Log(float64(v)))
-		}
-	}, func(dx, dy, x, _ []float32) {
-		for i, v := range x {
-			if dy[i] != 0 {
-				dx[i] += dy[i] / v
-			}
-		}
-	})
+	return oneByOne(t, "Log", x, math.Log, func(dy, x, _ float32) float32 { return dy / x })
 }
 
 // Sqrt returns the square root of x, elementwise.
 func Sqrt(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Sqrt", costScalar, x, func(y, x []float32) {
+	return oneByOne(t, "Sqrt", x, math.Sqrt, func(dy, _, y float32) float32 { return dy / (2 * y) })
+}
+
+// oneByOne is unary for a function of package math, with dx += back(dy, x, y).
+func oneByOne(t *Tape, op string, x *Tensor, f func(float64) float64, back func(dy, x, y float32) float32) *Tensor {
+	return unary(t, op, costScalar, x, func(y, x []float32) {
 		for i, v := range x {
-			y[i] = float32(math.Sqrt(float64(v)))
+			y[i] = float32(f(float64(v)))
 		}
-	}, func(dx, dy, _, y []float32) {
-		for i, v := range y {
-			if dy[i] != 0 {
-				dx[i] += dy[i] / (2 * v)
+	}, func(dx, dy, x, y []float32) {
+		for i, d := range dy {
+			if d != 0 {
+				dx[i] += back(d, x[i], y[i])
 			}
 		}
 	})

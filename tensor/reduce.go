@@ -38,27 +38,25 @@ func total(t *Tape, x *Tensor, s float32) *Tensor {
 	return y
 }
 
-// SumAxis returns the sum over one axis and removes that axis.
-func SumAxis(t *Tape, x *Tensor, axis int) *Tensor { return totalAxis(t, "SumAxis", x, axis, false) }
-
 // MeanAxis returns the mean over one axis and removes that axis.
-func MeanAxis(t *Tape, x *Tensor, axis int) *Tensor { return totalAxis(t, "MeanAxis", x, axis, true) }
-
-func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {
-	checkAxis(op, x, axis)
-	outer, n, inner := split(x.shape, axis)
-	s := float32(1)
-	if mean {
-		if n == 0 {
-			badShape(op, "x", x.shape, "at least one element along axis %d", axis)
-		}
-		s = 1 / float32(n)
+func MeanAxis(t *Tape, x *Tensor, axis int) *Tensor {
+	checkAxis("MeanAxis", x, axis)
+	n := x.shape[axis]
+	if n == 0 {
+		badShape("MeanAxis", "x", x.shape, "at least one element along axis %d", axis)
 	}
+	return Scale(t, SumAxis(t, x, axis), 1/float32(n))
+}
+
+// SumAxis returns the sum over one axis and removes that axis.
+func SumAxis(t *Tape, x *Tensor, axis int) *Tensor {
+	checkAxis("SumAxis", x, axis)
+	outer, n, inner := split(x.shape, axis)
 	y := t.Make(append(append(make([]int, 0, 8), x.shape[:axis]...), x.shape[axis+1:]...)...)
 	if inner == 1 {
 		par.For(outer, par.Chunk(outer, n*costAdd), func(lo, hi int) {
 			for o := lo; o < hi; o++ {
-				y.data[o] = s * simd.Sum(x.data[o*n:(o+1)*n])
+				y.data[o] = simd.Sum(x.data[o*n : (o+1)*n])
 			}
 		})
 	} else {
@@ -69,9 +67,6 @@ func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {
 				if n > 0 {
 					simd.SumRows(sum, x.data[o*n*inner+lo:], n, inner)
 				}
-				if mean {
-					simd.Scale(sum, s, sum)
-				}
 			}
 		})
 	}
@@ -80,11 +75,11 @@ func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {
 			dx := t.GradOf(x)
 			par.For(outer*n, par.Chunk(outer*n, inner*costAdd), func(lo, hi int) {
 				for r := lo; r < hi; r++ {
-					d := dy[r/n*inner:][:inner]
+					d, to := dy[r/n*inner:][:inner], dx[r*inner:(r+1)*inner]
 					if inner == 1 {
-						dx[r] += float32(s * d[0])
+						to[0] += d[0]
 					} else {
-						simd.Axpy(s, d, dx[r*inner:(r+1)*inner])
+						simd.Add(to, to, d)
 					}
 				}
 			})
