@@ -50,6 +50,13 @@ func TestContextEnds(t *testing.T) {
 			}
 			return y.Data(), nil
 		},
+		"Embed of a long text": func(ctx context.Context) (any, error) {
+			y, err := e.Embed(ctx, strings.Repeat(" ", 1<<17)+"cat")
+			if err != nil {
+				return nil, err
+			}
+			return y.Data(), nil
+		},
 		"Generate": func(ctx context.Context) (any, error) {
 			ids, err := collect(llama.Generate(ctx, prompt, endless))
 			return ids, errors.Join(err, ctx.Err())

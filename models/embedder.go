@@ -70,11 +70,18 @@ func (e *Embedder) Params() nn.Params {
 //
 // Errors: those of Model.Encode; an encoder–decoder; a prompt that fills MostTokens, if the pooling excludes it.
 func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
+	return e.encode(nil, text)
+}
+
+// encode is Encode until ctx ends, if it is not nil.
+func (e *Embedder) encode(ctx context.Context, text string) (x *tokenizer.Encoding, cut bool, err error) {
 	t, err := e.Model.Tokenizer()
 	if err := cmp.Or(e.Model.wantStates(), err); err != nil {
 		return nil, false, err
 	}
-	if x, err = t.Encode(e.Prompt+text, atMost(e.MostTokens)); err != nil {
+	o := atMost(e.MostTokens)
+	o.Context = ctx
+	if x, err = t.Encode(e.Prompt+text, o); err != nil {
 		return nil, false, err
 	}
 	if err := e.Model.Sizes().Check(BatchOf(x)); err != nil {
@@ -148,10 +155,10 @@ func (e *Embedder) Pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tens
 func (e *Embedder) Embed(ctx context.Context, texts ...string) (y *tensor.Tensor, err error) {
 	all := make([]*tokenizer.Encoding, len(texts))
 	for i, text := range texts {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if all[i], _, err = e.encode(ctx, text); ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
-		if all[i], _, err = e.Encode(text); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("text %d: %w", i, err)
 		}
 	}

@@ -170,7 +170,11 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 	if s == nil {
 		s = &bpeScratch{words: map[string][]symbol{}, bytes: map[string][]symbol{}}
 	}
-	defer m.scratch.Put(s)
+	s.in = p
+	defer func() { // also if the caller has left
+		s.in, s.ahead = nil, nil
+		m.scratch.Put(s)
+	}()
 	words := s.words
 	if isBytes {
 		words = s.bytes
@@ -245,6 +249,7 @@ func (m *bpe) first(s *bpeScratch, word string, isBytes bool) ([]symbol, error) 
 	ids := make([]int32, len(s.list))
 	whole := m.ignoreMerges && len(word) <= m.longest // it may be one token
 	for i, part := range s.list {
+		s.in.poll(i)
 		ids[i] = part.id
 		whole = whole || i > 0 && len(m.tokens[part.id]) < len(m.prefix)
 	}
@@ -313,6 +318,7 @@ func (m *bpe) addChars(s *bpeScratch, word string, open bool) error {
 		}
 	}
 	for i, r := range word {
+		s.in.poll(i)
 		n := utf8.RuneLen(r)
 		if open && i+n == len(word) {
 			return nil

@@ -11,6 +11,7 @@ type symbol struct {
 
 // symbols is a word during tokenization. Its memory is reused.
 type symbols struct {
+	in   *piece // the word
 	list []symbol
 	heap heapOf[candidate]
 	// ahead is nil if the word ends after the list. Otherwise it returns the lowest rank at which the last symbol may be
@@ -55,9 +56,11 @@ func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, boo
 		}
 	}
 	for i := range list {
+		s.in.poll(i)
 		consider(int32(i), int32(i)+1)
 	}
-	for len(s.heap) > 0 {
+	for step := 0; len(s.heap) > 0; step++ {
+		s.in.poll(step)
 		c := s.heap.pop()
 		if int(c.pos) >= len(list) || list[c.pos].id == none {
 			continue

@@ -73,7 +73,7 @@ const firstBytes = 8
 // readTexts tokenizes texts, of which at most a number of tokens are kept, as far as necessary. Each time it reads
 // four times as much, from the beginning. A text that continues is an open piece, of which each component returns
 // what is certain.
-func (t *Tokenizer) readTexts(readings []reading, cut *truncation, most int) error {
+func (t *Tokenizer) readTexts(readings []reading, cut *truncation, most int, ended func() error) error {
 	ranges := make([]*literals, len(readings))
 	for i, s := range readings {
 		var err error
@@ -97,7 +97,7 @@ func (t *Tokenizer) readTexts(readings []reading, cut *truncation, most int) err
 		}
 		s.read = beginning(s.text, next)
 		text := newPiece(s.text[:s.read])
-		text.open = s.read < len(s.text)
+		text.open, text.ended = s.read < len(s.text), ended
 		var err error
 		s.tokens, err = t.cutText(text, l, cut.enough(readings, most))
 		if err != nil && !(text.open && errors.Is(err, errGrowth)) {

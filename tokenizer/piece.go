@@ -24,10 +24,25 @@ type piece struct {
 	open bool
 	// need is the number of tokens of the text after which further ones are not used, or 0.
 	need int
+	// ended returns an error if the caller has left, or is nil.
+	ended func() error
 }
 
 // enough reports whether no tokens of the piece are used behind those of the text so far.
 func (p *piece) enough(out []token) bool { return p.need > 0 && len(out) >= p.need }
+
+// left is the panic value for a caller that has left; catchGrowth catches it.
+type left struct{ error }
+
+// poll is called in each step of a loop over the characters of a piece, which may be a whole text. It ends the
+// tokenization if the caller has left.
+func (p *piece) poll(step int) {
+	if step&(1<<13-1) == 0 && p != nil && p.ended != nil {
+		if err := p.ended(); err != nil {
+			panic(left{err})
+		}
+	}
+}
 
 const none = -1
 
@@ -44,10 +59,15 @@ func checkGrowth(n, after int) {
 }
 
 func catchGrowth(err *error) {
-	if r := recover(); r == error(errGrowth) {
+	switch r := recover().(type) {
+	case nil:
+	case left:
+		*err = r.error
+	default:
+		if r != error(errGrowth) {
+			panic(r)
+		}
 		*err = errGrowth
-	} else if r != nil {
-		panic(r)
 	}
 }
 
@@ -99,7 +119,7 @@ func newPiece(text string) piece {
 
 // slice returns a part of a piece.
 func (p *piece) slice(start, end int) piece {
-	part := piece{s: p.s[start:end], base: p.base + start, token: none, byteLevel: p.byteLevel}
+	part := piece{s: p.s[start:end], base: p.base + start, token: none, byteLevel: p.byteLevel, ended: p.ended}
 	if p.at != nil {
 		part.at = p.at[start:end]
 		if start < end {
@@ -164,7 +184,8 @@ func (p *piece) transform(changes []change) {
 	var b strings.Builder
 	b.Grow(size)
 	at := make([]span, 0, size)
-	for _, c := range changes {
+	for i, c := range changes {
+		p.poll(i)
 		var align span
 		n := max(utf8.RuneLen(c.r), 0)
 		switch {
@@ -195,7 +216,8 @@ func (p *piece) transform(changes []change) {
 // rewrite replaces each character by another one, or drop, and some text. All of it gets the range of the character.
 func (p *piece) rewrite(f func(rune) (rune, string)) {
 	differs, same, size := false, true, 0 // same: no byte moves
-	for _, r := range p.s {
+	for i, r := range p.s {
+		p.poll(i)
 		to, more := f(r)
 		differs = differs || to != r || more != ""
 		n := max(utf8.RuneLen(to), 0) + len(more)
@@ -209,6 +231,7 @@ func (p *piece) rewrite(f func(rune) (rune, string)) {
 	b.Grow(size)
 	at := make([]span, 0, size)
 	for i, r := range p.s {
+		p.poll(i)
 		start := b.Len()
 		to, more := f(r)
 		if to != drop {
@@ -239,6 +262,7 @@ func (p *piece) appendAlign(at []span, start, end int) []span {
 		return append(at, p.at[start:end]...)
 	}
 	for i := start; i < end; {
+		p.poll(i - start)
 		_, n := utf8.DecodeRuneInString(p.s[i:])
 		at = appendTimes(at, span{int32(p.base + i), int32(p.base + i + n)}, n)
 		i += n
@@ -257,7 +281,8 @@ func (p *piece) replace(pat pattern, with string) {
 	b.Grow(len(p.s) + len(p.s)/8)
 	at := make([]span, 0, len(p.s)+len(p.s)/4)
 	read := 0
-	for whole {
+	for step := 0; whole; step++ {
+		p.poll(step)
 		b.WriteString(p.s[read:start])
 		at = p.appendAlign(at, read, start)
 		b.WriteString(with)

@@ -136,7 +136,7 @@ func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
 }
 
 func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
-	steps, end, err := u.path(p.s, nil, p.open)
+	steps, end, err := u.path(p, nil)
 	first := len(out)
 	for start := 0; start < end && !p.enough(out); {
 		to, id := start-int(steps[start]), int32(u.pieceModel.unknown)
@@ -184,7 +184,7 @@ const joined = 1 << 14
 
 func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 	first, done := len(out), 0
-	var list symbols
+	list := symbols{in: p}
 	for n := joined; n < len(p.s)-done && !j.hasUnused && !p.enough(out); {
 		size := 0 // of the beginning that no merge joins with the rest
 		n = beginning(p.s[done:], n)
@@ -211,6 +211,7 @@ func (j *pieceJoins) join(
 	}
 	list.list, list.ahead = list.list[:0], nil
 	for at := 0; at < end; {
+		list.in.poll(at)
 		n, _ := j.user.longest(root, text[at:])
 		id := int32(whole)
 		if n == 0 {
@@ -298,8 +299,11 @@ func (n *pieceNormalizer) normalize(p *piece) {
 		return p.align(len(s) - 1).end
 	}
 	done := 0
+	step := 0
 	if n.extraSpaces {
 		for done < len(s) {
+			p.poll(step)
+			step++
 			text, size, more := n.next(s[done:])
 			if text != " " || p.open && more {
 				break
@@ -322,7 +326,8 @@ func (n *pieceNormalizer) normalize(p *piece) {
 	}
 	// Several spaces become one, and none stays at the ends. A rule may itself write a space, so this is decided for
 	// what is written and not for what is read.
-	for wasSpace := n.extraSpaces; done < len(s); {
+	for wasSpace := n.extraSpaces; done < len(s); step++ {
+		p.poll(step)
 		text, size, more := n.next(s[done:])
 		if p.open && more {
 			break

@@ -152,8 +152,9 @@ type splitter struct {
 func (sp splitter) preTokenize(p piece, yield func(piece) bool) bool {
 	p.plain()
 	j := joiner{splitter: sp, piece: &p, yield: yield}
-	read := 0
-	for whole := true; whole && !j.stopped; {
+	read, step := 0, 0
+	for whole := true; whole && !j.stopped; step++ {
+		p.poll(step)
 		var start, end int
 		start, end, whole = p.match(sp.At.pattern, read)
 		if read < start {

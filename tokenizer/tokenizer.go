@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,6 +73,8 @@ type Options struct {
 	// spaces, are found everywhere, but for those that the rest has and that look special: words between signs, such as
 	// <｜User｜>.
 	Literal []Span
+	// Context, if not nil, ends the call with its error, also within a long text.
+	Context context.Context
 }
 
 // Read reads a tokenizer.json, the format of Hugging Face's library tokenizers.
@@ -195,7 +198,11 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 			readings[i].literal = o.Literal
 		}
 	}
-	if err := t.readTexts(readings, cut, most); err != nil {
+	var ended func() error
+	if o.Context != nil {
+		ended = o.Context.Err
+	}
+	if err := t.readTexts(readings, cut, most, ended); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	parts, total := make([][]token, len(texts)), 0

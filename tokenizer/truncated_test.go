@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/attn-go/attn/internal/par/partest"
 )
 
 // allTokenizers has the tokenizers of all goldens, which together have all components, and trained ones.
@@ -434,5 +437,36 @@ func TestTruncatedMemoryOfLiterals(t *testing.T) {
 func TestLineBreakAfterOpenEnd(t *testing.T) {
 	if start, end, whole := (wordsAndDigits{3}).open("\n      ", 0); whole {
 		t.Errorf("the match is %d to %d, want one that may grow: before another line break it is longer", start, end)
+	}
+}
+
+// A context that ends ends the reading of a long text, whose loops ask for it. A tokenizer that was left is as before.
+func TestEncodeContext(t *testing.T) {
+	for _, dir := range []string{
+		"../testdata/tokenizer/m2m100", "../testdata/tokenizer/marian", "../models/testdata/sentence_mean",
+	} {
+		tok, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{" ", "a", "\u4e2d", "e\u0301 ", "ab1. \u4e2d", "\u00e9"} {
+			text := strings.Repeat(part, 1<<17/len(part))
+			all := partest.NewCountdown(math.MaxInt)
+			o := Options{NoTruncation: true, Context: all}
+			want, err := tok.Encode(text, o)
+			if err != nil || all.Checks() < 1<<17>>14 {
+				t.Fatalf("%s, %q: %d checks, error %v", dir, part, all.Checks(), err)
+			}
+			for end := 1; end <= all.Checks(); end += 1 + all.Checks()/3 {
+				o.Context = partest.NewCountdown(end)
+				if _, err := tok.Encode(text, o); !errors.Is(err, context.Canceled) {
+					t.Fatalf("%s, %q: error %v, want that of the context", dir, part, err)
+				}
+			}
+			o.Context = nil
+			if again, err := tok.Encode(text, o); err != nil || !slices.Equal(again.IDs, want.IDs) {
+				t.Errorf("%s, %q: other tokens after a text that was left (%v)", dir, part, err)
+			}
+		}
 	}
 }

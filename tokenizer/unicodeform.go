@@ -20,7 +20,7 @@ func (n unicodeForm) normalize(p *piece) {
 		return
 	}
 	form := decomposing(norm.Form(n))
-	changes := decompose(form, p.s)
+	changes := decompose(form, p)
 	if form != norm.Form(n) {
 		changes = compose(changes)
 	}
@@ -57,10 +57,12 @@ func decomposing(form norm.Form) norm.Form {
 }
 
 // decompose decomposes characters and sorts marks by their combining class. Changes move with their characters.
-func decompose(form norm.Form, s string) []change {
+func decompose(form norm.Form, p *piece) []change {
+	s := p.s
 	table := classes()
 	changes := make([]change, 0, len(s))
 	for i, r := range s {
+		p.poll(i)
 		if r < utf8.RuneSelf || !table.has(r, composite) ||
 			table.has(r, combining) && form.PropertiesString(s[i:]).Decomposition() == nil {
 			changes = append(changes, change{r, 0})
@@ -71,6 +73,7 @@ func decompose(form norm.Form, s string) []change {
 		}
 	}
 	for i := 0; i < len(changes); i++ {
+		p.poll(i)
 		first := i
 		for i < len(changes) && combiningClass(table, changes[i].r) != 0 {
 			i++

@@ -29,7 +29,8 @@ type lattice[F float32 | float64] struct {
 //
 // The first token of a run may depend on whether the length of the run is odd, so a step is kept for every byte. It is
 // only a length: the sums, of which no more are needed than a token is long, are in a ring.
-func (l *lattice[F]) path(s string, steps []int32, open bool) ([]int32, int, error) {
+func (l *lattice[F]) path(p *piece, steps []int32) ([]int32, int, error) {
+	s := p.s
 	if len(s) >= len(steps) {
 		steps = make([]int32, len(s)+1)
 	}
@@ -43,6 +44,7 @@ func (l *lattice[F]) path(s string, steps []int32, open bool) ([]int32, int, err
 	mask := len(sums) - 1
 	last := 0 // position that a path reaches
 	for i := 0; i < len(s); {
+		p.poll(i)
 		here := sums[i&mask]
 		if max(here, -here) > l.most {
 			for j := i; j <= last; j++ {
@@ -76,7 +78,7 @@ func (l *lattice[F]) path(s string, steps []int32, open bool) ([]int32, int, err
 		i += n
 	}
 	end := len(s)
-	if open {
+	if p.open {
 		end = l.meet(s, steps)
 	}
 	// Each step now moves from the end of its token to the beginning, in the place of the one that it was found with.
@@ -163,7 +165,7 @@ func (u *unigram) size() int { return len(u.tokens) }
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
 	var short [64]int32 // enough for most words
-	steps, end, err := u.path(p.s, short[:], p.open)
+	steps, end, err := u.path(p, short[:])
 	for start, to := 0, 0; start < end && !p.enough(out); start = to {
 		if to = start + int(steps[start]); to < start { // consecutive unknown characters are one token
 			for to = start; to < end && steps[to] < 0; {
