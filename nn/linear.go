@@ -55,15 +55,13 @@ func Linears(t *tensor.Tape, x *tensor.Tensor, maps ...*Linear) []*tensor.Tensor
 	var few [4]tensor.Affine // avoids an allocation
 	packed := few[:0]
 	for _, l := range maps {
-		if !l.packed() {
-			return linearsApart(t, x, maps)
+		if l.packed() {
+			packed = append(packed, tensor.Affine{Weight: l.Packed, Bias: l.Bias})
 		}
-		packed = append(packed, tensor.Affine{Weight: l.Packed, Bias: l.Bias})
 	}
-	return tensor.Linears(t, x, packed)
-}
-
-func linearsApart(t *tensor.Tape, x *tensor.Tensor, maps []*Linear) []*tensor.Tensor {
+	if len(packed) == len(maps) {
+		return tensor.Linears(t, x, packed)
+	}
 	out := make([]*tensor.Tensor, len(maps))
 	for i, l := range maps {
 		out[i] = l.Forward(t, x)

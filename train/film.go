@@ -50,8 +50,8 @@ type camera struct {
 	keep map[string]bool // names of the recorded layers
 }
 
-// newCamera returns the camera of a session, with the saved frames of a resumed run. It returns nil
-// if the model has no attention that can be recorded.
+// newCamera returns the camera of a session, with the saved frames of a resumed run, which must be of the same model.
+// It returns nil if the model has no attention that can be recorded.
 func (s *Session) newCamera() (*camera, error) {
 	f := &camera{pair: s.Data.example(), keep: map[string]bool{}}
 	if s.resumed {
@@ -59,10 +59,14 @@ func (s *Session) newCamera() (*camera, error) {
 			return nil, err
 		}
 	}
+	wrong := func(err error) error {
+		return input.Errorf(filepath.Join(s.Dir, FilmFile), "was made with another model or text: %v", err)
+	}
 	all, err := probe.RecordTexts(context.Background(), s.Model, f.pair.Source, f.pair.Target, heads.RecorderOptions{OnRequest: true})
-	if err != nil && len(f.Frames) > 0 {
-		return nil, f.wrong(s, err)
-	} else if err != nil {
+	switch {
+	case err != nil && len(f.Frames) > 0:
+		return nil, wrong(err)
+	case err != nil:
 		return nil, nil // a model without heads
 	}
 	order := slices.Clone(all.Layers)
@@ -79,7 +83,18 @@ func (s *Session) newCamera() (*camera, error) {
 	if len(f.keep) == 0 {
 		return nil, nil // the texts are too long
 	}
-	return f, f.check(s)
+	if len(f.Frames) > 0 {
+		now, err := f.record(s.Model)
+		if err != nil {
+			return nil, err
+		}
+		first := f.Frames[0]
+		two := heads.Film{Frames: []heads.Frame{first}}
+		if err := two.Add(heads.Frame{Step: first.Step + 1, Record: now}); err != nil {
+			return nil, wrong(err)
+		}
+	}
+	return f, nil
 }
 
 // read reads the saved frames of a resumed run, up to its current step. They keep their
@@ -97,28 +112,6 @@ func (f *camera) read(dir string, step int) error {
 		f.pair = seq2seq.Pair{Source: r.Source, Target: r.Target}
 	}
 	return nil
-}
-
-// check returns an error if the saved frames are of another model.
-func (f *camera) check(s *Session) error {
-	if len(f.Frames) == 0 {
-		return nil
-	}
-	now, err := f.record(s.Model)
-	if err != nil {
-		return err
-	}
-	first := f.Frames[0]
-	probe := heads.Film{Frames: []heads.Frame{first}}
-	if err := probe.Add(heads.Frame{Step: first.Step + 1, Record: now}); err != nil {
-		return f.wrong(s, err)
-	}
-	return nil
-}
-
-// wrong returns the error for saved frames that the session cannot continue.
-func (f *camera) wrong(s *Session, err error) error {
-	return input.Errorf(filepath.Join(s.Dir, FilmFile), "was made with another model or text: %v", err)
 }
 
 // record returns the current attention of a model. An interrupted run also records its frames: a resumed run has the
