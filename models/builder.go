@@ -191,28 +191,18 @@ func (b *Builder) entry(name string, transposed bool, parts ...*tensor.Tensor) {
 
 // Tensor returns a parameter of the given shape, nil in the first call of a Family.New.
 func (b *Builder) Tensor(name string, shape ...int) *tensor.Tensor {
-	return b.tensor(name, nil, shape...)
-}
-
-// tensor is Tensor for a parameter that draw makes if there is no file.
-func (b *Builder) tensor(name string, draw func() *tensor.Tensor, shape ...int) *tensor.Tensor {
 	if !b.want(name, shape...) || b.plan {
 		return nil
 	}
 	p := tensor.Zeros(shape...).Param()
-	if b.rng != nil && draw == nil {
-		b.Fail("tensor %s has no initial value", quote.Text(b.prefix+name))
-	} else if b.rng != nil {
-		p = draw()
-	}
 	b.entry(name, false, p)
 	return p
 }
 
-// add registers the parameters of a module that has been drawn.
-func (b *Builder) add(name string, m nn.Module) {
-	for of, p := range m.Params() {
-		b.tensor(name+"."+of, func() *tensor.Tensor { return p }, p.Shape()...)
+// draw sets the parameters of a layer of a new model to those of a layer that a function draws.
+func (b *Builder) draw(layer nn.Module, drawn func(rng *rand.Rand) nn.Module) {
+	if b.rng != nil {
+		copyParams(layer.Params(), drawn(b.rng).Params())
 	}
 }
 
@@ -234,13 +224,9 @@ func (b *Builder) Embedding(name string, n, width int) *nn.Embedding {
 // Linear returns a map from in to out features, with a bias: name.weight [out in] and
 // name.bias.
 func (b *Builder) Linear(name string, in, out int) *nn.Linear {
-	if b.rng != nil {
-		l := nn.NewLinear(in, out, true, b.rng)
-		b.add(name, l)
-		return l
-	}
 	l := b.Matrix(name, in, out)
 	l.Bias = b.Tensor(name+".bias", out)
+	b.draw(l, func(rng *rand.Rand) nn.Module { return nn.NewLinear(in, out, true, rng) })
 	return l
 }
 
@@ -261,41 +247,49 @@ func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
 // matrices returns maps without a bias whose weights are consecutive rows, or columns if they are transposed, of one
 // tensor, name.weight. In the first call of a Family.New, they have no weights.
 func (b *Builder) matrices(name string, transposed bool, in int, outs ...int) []*nn.Linear {
-	maps, weights := make([]*nn.Linear, len(outs)), make([]*tensor.Tensor, len(outs))
+	maps := make([]*nn.Linear, len(outs))
 	for i := range outs {
 		maps[i] = new(nn.Linear)
 	}
+	b.weights(name, transposed, maps, in, outs...)
+	return maps
+}
+
+// weights gives maps their weights, unless they have some: consecutive rows of name.weight, as in matrices.
+func (b *Builder) weights(name string, transposed bool, maps []*nn.Linear, in int, outs ...int) {
 	shape := []int{sum(outs), in}
 	if transposed {
 		slices.Reverse(shape)
 	}
 	switch name += ".weight"; {
 	case !b.want(name, shape...) || b.plan:
-		return maps
+		return
 	case b.packed() && in > 0 && slices.Min(outs) > 0: // a layer without heads is not packed
 		for i, w := range b.pack(name, transposed, in, outs...) {
 			maps[i].Packed = w
 		}
-		return maps
-	case b.rng != nil:
-		b.Fail("tensor %s has no initial value", quote.Text(b.prefix+name))
+		return
 	}
+	var parts []*tensor.Tensor
 	for i, out := range outs {
-		maps[i] = nn.ZeroLinear(in, out, false, nil)
-		weights[i] = maps[i].Weight
+		if maps[i].Weight == nil {
+			maps[i].Weight = tensor.Zeros(out, in).Param()
+		}
+		parts = append(parts, maps[i].Weight)
 	}
-	b.entry(name, transposed, weights...)
-	return maps
+	b.entry(name, transposed, parts...)
 }
 
-// biases gives maps their parts of one tensor, name.bias.
+// biases gives maps their parts of one tensor, name.bias, unless they have some.
 func (b *Builder) biases(name string, maps []*nn.Linear, outs ...int) {
 	if name += ".bias"; !b.want(name, sum(outs)) || b.plan {
 		return
 	}
 	var parts []*tensor.Tensor
 	for i, out := range outs {
-		maps[i].Bias = tensor.Zeros(out).Param()
+		if maps[i].Bias == nil {
+			maps[i].Bias = tensor.Zeros(out).Param()
+		}
 		parts = append(parts, maps[i].Bias)
 	}
 	b.entry(name, false, parts...)
@@ -320,17 +314,13 @@ func (b *Builder) gain(name string, width int, eps float32) *nn.LayerNorm {
 // LayerNorm returns a normalisation: name.weight and name.bias, which old files call gamma
 // and beta.
 func (b *Builder) LayerNorm(name string, width int, eps float32) *nn.LayerNorm {
-	if b.rng != nil {
-		l := nn.NewLayerNorm(width)
-		l.Eps = eps
-		b.add(name, l)
-		return l
-	}
 	weight, bias := name+".weight", name+".bias"
 	if !b.Has(weight) && b.Has(name+".gamma") {
 		weight, bias = name+".gamma", name+".beta"
 	}
-	return &nn.LayerNorm{Weight: b.Tensor(weight, width), Bias: b.Tensor(bias, width), Eps: eps}
+	l := &nn.LayerNorm{Weight: b.Tensor(weight, width), Bias: b.Tensor(bias, width), Eps: eps}
+	b.draw(l, func(*rand.Rand) nn.Module { return nn.NewLayerNorm(width) })
+	return l
 }
 
 // RMSNorm returns a normalisation without a shift: name.weight.
@@ -364,92 +354,38 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if b.format == tensor.BFloat16 || b.format == tensor.Int8 {
 		c.Format = tensor.BFloat16
 	}
-	if b.rng != nil {
-		return b.drawHeads(c, maps)
+	switch {
+	case b.plan || b.packed():
+		c.Init = func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) }
+	case b.rng == nil:
+		c.Init = nn.ZeroLinear
 	}
-	missing := b.misfits()
-	linear := b.headMaps(c, maps)
-	if b.misfits() > missing {
-		return none
-	}
-	var read []nn.Linear
-	for _, l := range linear {
-		read = append(read, *l)
-	}
-	next := append(linear[3:4:4], linear[:3]...) // in the order of NewMultiHead
-	c.Init = func(int, int, bool, *rand.Rand) (l *nn.Linear) {
-		l, next = next[0], next[1:]
-		return l
-	}
-	m, err := attn.NewMultiHead(c, nil)
+	m, err := attn.NewMultiHead(c, b.rng)
 	if err != nil {
 		b.Fail("%w", err)
 		return none
 	}
-	for i, l := range linear { // the layer has joined the maps of q, k and v, as that of a new model does
-		b.moved(read[i].Weight, l.Weight)
-		b.moved(read[i].Bias, l.Bias)
-	}
-	return m
-}
-
-// moved replaces a parameter that is to be read.
-func (b *Builder) moved(from, to *tensor.Tensor) {
-	if from == nil || from == to {
-		return
-	}
-	for i := range b.params {
-		if b.params[i].Tensor == from {
-			b.params[i].Tensor = to
-		}
-	}
-	for i := range b.dict {
-		if at := slices.Index(b.dict[i].Parts, from); at >= 0 {
-			b.dict[i].Parts[at] = to
-		}
-	}
-}
-
-// misfits returns the number of errors of tensors.
-func (b *Builder) misfits() int {
-	return len(b.wrong) + len(b.mismatch.Missing) + len(b.mismatch.Misshapen)
-}
-
-// headMaps returns the maps of queries, keys, values and outputs.
-func (b *Builder) headMaps(c attn.MultiHeadConfig, maps Maps) []*nn.Linear {
 	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
-	read := func(name string, which attn.Projections, in int, outs ...int) []*nn.Linear {
-		linear := b.matrices(name, maps.Transposed, in, outs...)
+	read := func(name string, which attn.Projections, in int, linear []*nn.Linear, outs ...int) {
+		b.weights(name, maps.Transposed, linear, in, outs...)
 		if c.Bias&which != 0 {
 			b.biases(name, linear, outs...)
 		}
-		return linear
 	}
 	if maps.QKV == "" {
-		return slices.Concat(read(maps.Q, attn.Query, c.Width, q), read(maps.K, attn.Key, c.Width, kv),
-			read(maps.V, attn.Value, c.Width, kv), read(maps.Out, attn.Out, q, c.Width))
-	}
-	begin := len(b.dict)
-	linear := read(maps.QKV, attn.Query, c.Width, q, kv, kv)
-	for i := range b.dict[begin:] {
-		if maps.ByHead {
-			b.dict[begin+i].Interleaved = c.Heads
+		read(maps.Q, attn.Query, c.Width, []*nn.Linear{m.Q}, q)
+		read(maps.K, attn.Key, c.Width, []*nn.Linear{m.K}, kv)
+		read(maps.V, attn.Value, c.Width, []*nn.Linear{m.V}, kv)
+	} else {
+		begin := len(b.dict)
+		read(maps.QKV, attn.Query, c.Width, []*nn.Linear{m.Q, m.K, m.V}, q, kv, kv)
+		for i := range b.dict[begin:] {
+			if maps.ByHead {
+				b.dict[begin+i].Interleaved = c.Heads
+			}
 		}
 	}
-	return append(linear, read(maps.Out, attn.Out, q, c.Width)...)
-}
-
-// drawHeads is MultiHead for a new model.
-func (b *Builder) drawHeads(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
-	m, err := attn.NewMultiHead(c, b.rng)
-	if err != nil || maps.QKV != "" {
-		b.Fail("an attention layer cannot be drawn: %v", err)
-		return new(attn.MultiHead)
-	}
-	b.add(maps.Q, m.Q)
-	b.add(maps.K, m.K)
-	b.add(maps.V, m.V)
-	b.add(maps.Out, m.Out)
+	read(maps.Out, attn.Out, q, []*nn.Linear{m.Out}, c.Width)
 	return m
 }
 

@@ -2,6 +2,7 @@ package models
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -36,17 +37,16 @@ func (w packedWords) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor
 // Words returns the token embeddings, name.weight, and a linear map from hidden states to logits
 // that uses the same matrix (weight tying).
 func (b *Builder) Words(name string, n, width int) (words, *nn.Linear) {
-	if b.rng != nil {
-		// States of unit variance have logits of unit variance, and √width times the vectors have unit variance. Source:
-		// Press and Wolf, "Using the Output Embedding to Improve Language Models", 2017, https://arxiv.org/abs/1608.05859;
-		// Vaswani et al. 2017, section 3.4.
-		e := nn.NewEmbedding(n, width, float32(1/math.Sqrt(float64(width))), b.rng)
-		b.add(name, e)
-		return e, &nn.Linear{Weight: e.Weight}
-	}
 	l := b.Matrix(name, width, n)
 	if b.packed() {
 		return packedWords{l.Packed}, l
 	}
-	return &nn.Embedding{Weight: l.Weight}, l
+	e := &nn.Embedding{Weight: l.Weight}
+	// States of unit variance have logits of unit variance, and √width times the vectors have unit variance. Source:
+	// Press and Wolf, "Using the Output Embedding to Improve Language Models", 2017, https://arxiv.org/abs/1608.05859;
+	// Vaswani et al. 2017, section 3.4.
+	b.draw(e, func(rng *rand.Rand) nn.Module {
+		return nn.NewEmbedding(n, width, float32(1/math.Sqrt(float64(width))), rng)
+	})
+	return e, l
 }

@@ -3,6 +3,7 @@ package models
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -70,15 +71,12 @@ func newRecurrent(b *Builder) Network {
 
 // gru returns a layer of gated recurrent units: name.weight_ih and so on.
 func (b *Builder) gru(name string, in, hidden int) *nn.GRU {
-	if b.rng != nil {
-		g := nn.NewGRU(in, hidden, b.rng)
-		b.add(name, g)
-		return g
-	}
-	return &nn.GRU{CellWeights: nn.CellWeights{
+	g := &nn.GRU{CellWeights: nn.CellWeights{
 		WeightIH: b.Tensor(name+".weight_ih", 3*hidden, in), WeightHH: b.Tensor(name+".weight_hh", 3*hidden, hidden),
 		BiasIH: b.Tensor(name+".bias_ih", 3*hidden), BiasHH: b.Tensor(name+".bias_hh", 3*hidden),
 	}}
+	b.draw(g, func(rng *rand.Rand) nn.Module { return nn.NewGRU(in, hidden, rng) })
+	return g
 }
 
 // recurrentState is the keys and values of the source, and the state of each decoder layer.

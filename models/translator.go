@@ -188,7 +188,10 @@ func (b *Builder) score(kind, name string, size int) attn.Score {
 	k, _ := score.Kinds().Find(kind)
 	z, params := score.Sizes{Query: size, Key: size}, map[string]*tensor.Tensor{}
 	for _, p := range k.Params {
-		params[p.Name] = b.tensor(name+"."+p.Name, func() *tensor.Tensor { return p.New(z, b.rng) }, p.Shape(z)...)
+		x := b.Tensor(name+"."+p.Name, p.Shape(z)...)
+		if params[p.Name] = x; b.rng != nil {
+			copy(x.Data(), p.New(z, b.rng).Data())
+		}
 	}
 	if b.plan {
 		return nil
