@@ -166,25 +166,17 @@ func Merged(path string, m *models.Model, dir, id string, complete bool, o Optio
 		r.Task, r.Items, r.Scores = tasks.Attention, "texts", []reports.Scores{}
 		return r, nil
 	}
-	scores, err := f.scores(r.Layers, complete, o)
-	if err != nil {
-		return r, err
-	}
 	free, err := prune.Importance(context.Background(), layersOnly(layers), prune.ImportanceOptions{
 		Methods: []prune.Method{prune.WeightNorm, prune.Random}, Seed: o.Seed,
 	})
 	if err != nil {
 		return r, err
 	}
-	var list []prune.Scores
-	for _, method := range o.Methods {
-		for _, s := range slices.Concat(scores, free) {
-			if s.Method == method {
-				list = append(list, s)
-			}
-		}
+	scores, err := f.scores(r.Layers, free, complete, o)
+	if err != nil {
+		return r, err
 	}
-	r.Scores = Tabulate(layers, list)
+	r.Scores = Tabulate(layers, scores)
 	return r, nil
 }
 
@@ -204,8 +196,8 @@ func (f *merged) measures(layers []reports.Layer) error {
 	return nil
 }
 
-// scores returns the scores by the methods that need data.
-func (f *merged) scores(layers []reports.Layer, complete bool, o Options) (list []prune.Scores, err error) {
+// scores returns the scores by all methods. Those of free need no data.
+func (f *merged) scores(layers []reports.Layer, free []prune.Scores, complete bool, o Options) (list []prune.Scores, err error) {
 	var all map[string]sums
 	if raw := f.Sums[key]; raw != nil {
 		if err := strictjson.Lenient(raw, &all); err != nil {
@@ -214,8 +206,10 @@ func (f *merged) scores(layers []reports.Layer, complete bool, o Options) (list 
 	}
 	for _, method := range o.Methods {
 		x, there := all[method.String()]
+		i := slices.IndexFunc(free, func(s prune.Scores) bool { return s.Method == method })
 		switch {
-		case method == prune.WeightNorm || method == prune.Random: // they need no data
+		case i >= 0:
+			list = append(list, free[i])
 			continue
 		case !there && complete:
 			return nil, f.bad("has no %v, want the lines of attn heads --per-line with --method %v", method, method)
