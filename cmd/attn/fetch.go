@@ -50,12 +50,11 @@ func (cmd *fetchCommand) Validate() error {
 }
 
 func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
-	h, err := hub.New(cmd.Endpoint, os.Getenv("HF_TOKEN"), "attn/"+version())
+	shown := progress.NewDownload(c.err)
+	h, err := hub.New(cmd.Endpoint, os.Getenv("HF_TOKEN"), "attn/"+version(), shown.Retry)
 	if err != nil {
 		return usage("%w", err)
 	}
-	shown := progress.NewDownload(c.err)
-	h.Retry = shown.Retry
 	m, err := h.Model(ctx, cmd.Name, cmd.Revision)
 	if err != nil {
 		return err

@@ -35,14 +35,11 @@ func Check(parsed *kong.Context) error {
 			return err
 		}
 	}
-	groups := map[string][]*kong.Value{}
 	for _, v := range line.command {
-		if group := v.Tag.Get("either"); group != "" {
-			groups[group] = append(groups[group], v)
-		}
-	}
-	for _, group := range groups {
-		if len(line.present(group)) != 1 {
+		group := slices.DeleteFunc(slices.Clone(line.command), func(other *kong.Value) bool {
+			return other.Tag.Get("either") != v.Tag.Get("either")
+		})
+		if v.Tag.Get("either") != "" && len(line.present(group)) != 1 {
 			return fmt.Errorf("want either %s", Listed(names(group), "or"))
 		}
 	}

@@ -41,12 +41,10 @@ type Files struct {
 //
 // An Adjuster can then change the result.
 func Of(command *kong.Node) (f Files) {
-	for _, v := range flags.Values(command) {
-		f.Stdin = f.Stdin || v.Tag.Has("stdin")
-	}
+	instead := false // of standard input
 	for _, v := range flags.Values(command) {
 		given := slices.DeleteFunc(flags.Texts(v.Target), func(text string) bool { return text == "" })
-		f.Stdin = f.Stdin && !(v.Tag.Has("stdin") && len(given) > 0)
+		f.Stdin, instead = f.Stdin || v.Tag.Has("stdin"), instead || v.Tag.Has("stdin") && len(given) > 0
 		if !flags.IsPath(v) {
 			continue
 		}
@@ -74,6 +72,7 @@ func Of(command *kong.Node) (f Files) {
 			}
 		}
 	}
+	f.Stdin = f.Stdin && !instead
 	if a, ok := command.Target.Addr().Interface().(Adjuster); ok {
 		a.AdjustFiles(&f)
 	}

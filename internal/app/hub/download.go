@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// Watch contains callbacks for the progress of a download. A nil callback is not called.
+// Watch contains callbacks for the progress of a download.
 type Watch struct {
 	// Bytes is called with the number of bytes downloaded and the total, over all files.
 	Bytes func(have, all int64)
@@ -184,7 +184,5 @@ func (d *download) whole(ctx context.Context, f File) (bool, error) {
 // tell reports that n more bytes have arrived.
 func (d *download) tell(n int64) {
 	d.have += n
-	if d.watch.Bytes != nil {
-		d.watch.Bytes(d.have, d.all)
-	}
+	d.watch.Bytes(d.have, d.all)
 }

@@ -107,13 +107,16 @@ var big = []byte(strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", 20_000))
 // hub returns a Hub for the server that retries without waiting.
 func (f *fake) hub(t *testing.T, token string) *Hub {
 	t.Helper()
-	h, err := New(f.URL, token, "attn")
+	h, err := New(f.URL, token, "attn", func(error, time.Duration) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.wait = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	return h
 }
+
+// unwatched ignores the progress.
+var unwatched = Watch{Bytes: func(have, all int64) {}, Whole: func(File) {}}
 
 // fetch downloads the model to a directory.
 func (f *fake) fetch(t *testing.T, dir string) error {
@@ -122,7 +125,7 @@ func (f *fake) fetch(t *testing.T, dir string) error {
 	if err != nil {
 		return err
 	}
-	return m.Download(t.Context(), dir, Watch{})
+	return m.Download(t.Context(), dir, unwatched)
 }
 
 // want checks that a directory contains exactly these files of the model.

@@ -26,16 +26,16 @@ type Hub struct {
 	client   *http.Client
 	token    bool // whether there is a token
 	patience time.Duration
-	// Retry, if not nil, is called after each failure that will be retried, with the pause until then.
-	Retry func(err error, after time.Duration)
-	wait  func(context.Context, time.Duration) error
+	retry    func(err error, after time.Duration)
+	wait     func(context.Context, time.Duration) error
 }
 
 // New returns the hub at an endpoint, such as https://huggingface.co. A token is sent only to the endpoint's host,
-// and only over https, except on this machine.
+// and only over https, except on this machine. retry is called after each failure that will be retried, with the pause
+// until then.
 //
 // Errors: an endpoint that is not an http or https URL; a token that would be sent over http.
-func New(endpoint, token, agent string) (*Hub, error) {
+func New(endpoint, token, agent string, retry func(err error, after time.Duration)) (*Hub, error) {
 	at, err := url.Parse(strings.TrimRight(endpoint, "/"))
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.RawQuery != "" || at.Fragment != "" || at.User != nil {
 		return nil, fmt.Errorf("endpoint %s, want a URL such as https://huggingface.co", quote.Text(endpoint))
@@ -56,6 +56,7 @@ func New(endpoint, token, agent string) (*Hub, error) {
 		},
 		token:    token != "",
 		patience: patience,
+		retry:    retry,
 		wait:     sleep,
 	}, nil
 }
@@ -137,9 +138,7 @@ func (h *Hub) persistently(ctx context.Context, try func() (advanced bool, err e
 		if pause > longestWait {
 			return fmt.Errorf("%w; the server asks for a pause of %v", err, again.after)
 		}
-		if h.Retry != nil {
-			h.Retry(err, pause)
-		}
+		h.retry(err, pause)
 		if err := h.wait(ctx, pause); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func TestRetries(t *testing.T) {
 	var waited []time.Duration
 	var told int
 	h.wait = func(_ context.Context, d time.Duration) error { waited = append(waited, d); return nil }
-	h.Retry = func(error, time.Duration) { told++ }
+	h.retry = func(error, time.Duration) { told++ }
 	if _, err := h.Model(t.Context(), "owner/tiny", "main"); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Download(t.Context(), t.TempDir(), Watch{}); err != nil {
+	if err := m.Download(t.Context(), t.TempDir(), unwatched); err != nil {
 		t.Fatal(err)
 	}
 	for _, got := range here {
@@ -120,7 +120,7 @@ func TestNew(t *testing.T) {
 		{"https://hub.example?x=1", "", "want a URL"},
 		{"https://me@hub.example", "", "want a URL"},
 	} {
-		_, err := New(c.endpoint, c.token, "attn")
+		_, err := New(c.endpoint, c.token, "attn", nil)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, token %q: error %v, want %q", c.endpoint, c.token, err, c.want)
 		}

@@ -60,9 +60,7 @@ func (d *download) file(ctx context.Context, f File) error {
 	if err := file.Sync(); err != nil {
 		return err
 	}
-	if d.watch.Whole != nil {
-		d.watch.Whole(f)
-	}
+	d.watch.Whole(f)
 	return file.Close()
 }
 

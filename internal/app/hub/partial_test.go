@@ -131,7 +131,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = m.Download(ctx, dir, Watch{Bytes: func(have, _ int64) {
+	err = m.Download(ctx, dir, Watch{Whole: func(File) {}, Bytes: func(have, _ int64) {
 		if have > 300_000 {
 			cancel()
 		}
@@ -199,12 +199,12 @@ func TestSilence(t *testing.T) {
 	h := f.hub(t, "")
 	h.patience = 50 * time.Millisecond
 	var why error
-	h.Retry = func(err error, _ time.Duration) { why = err }
+	h.retry = func(err error, _ time.Duration) { why = err }
 	m, err := h.Model(t.Context(), "owner/tiny", "main")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Download(t.Context(), t.TempDir(), Watch{}); err != nil {
+	if err := m.Download(t.Context(), t.TempDir(), unwatched); err != nil {
 		t.Fatal(err)
 	}
 	if !errors.Is(why, errSilent) {
