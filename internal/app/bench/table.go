@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // Column is a column of a table that is written row by row. A negative width is for text, which is
@@ -129,26 +128,15 @@ func (t *Table) Add(r Row) error {
 func (t *Table) write(cells []string) error {
 	switch t.Format {
 	case CSV:
-		w := csv.NewWriter(t.Out)
-		if err := w.Write(cells); err != nil {
-			return err
-		}
-		w.Flush()
-		return w.Error()
+		return csv.NewWriter(t.Out).WriteAll([][]string{cells})
 	case Markdown:
 		_, err := fmt.Fprintf(t.Out, "| %s |\n", strings.Join(cells, " | "))
 		return err
 	}
 	var parts []string
 	for i, cell := range cells {
-		if t.hidden[i] {
-			continue
-		}
-		gap := strings.Repeat(" ", max(0, t.columns[i].width()-utf8.RuneCountInString(cell)))
-		if t.columns[i].Width < 0 {
-			parts = append(parts, cell+gap)
-		} else {
-			parts = append(parts, gap+cell)
+		if !t.hidden[i] {
+			parts = append(parts, fmt.Sprintf("%*s", t.columns[i].Width, cell)) // a negative width is left-aligned
 		}
 	}
 	_, err := fmt.Fprintln(t.Out, strings.TrimRight(strings.Join(parts, strings.Repeat(" ", gapBetween)), " "))
