@@ -9,11 +9,11 @@ import (
 // harmlessTokens are settings of tokenizer_config.json that package tokenizer reads, or that do not change tokens: they
 // concern padding, decoding, slow tokenizers and return values in Python, and the origin of the file.
 var harmlessTokens = []string{
-	"add_bos_token", "add_eos_token", "add_prefix_space", "added_tokens_decoder", "additional_special_tokens",
-	"auto_map", "backend", "bos_id", "chat_control_tokens", "chat_template", "clean_text",
+	"add_bos_token", "add_eos_token", "add_prefix_space", "add_special_tokens", "added_tokens_decoder",
+	"additional_special_tokens", "auto_map", "backend", "bos_id", "chat_control_tokens", "chat_template", "clean_text",
 	"clean_up_tokenization_spaces", "device_map", "do_basic_tokenize", "do_lower_case", "do_split_on_punc", "eos_id",
 	"errors", "extra_ids", "extra_special_tokens", "from_slow", "init_inputs", "is_local", "keep_accents",
-	"lang_codes", "language_codes", "langs", "legacy", "legacy_behaviour", "local_files_only",
+	"lang_codes", "language_codes", "langs", "legacy", "legacy_behaviour", "local_files_only", "mask_token_sent",
 	"max_input_chars_per_word", "max_len", "max_length", "model_input_names", "model_specific_special_tokens",
 	"model_type", "name", "name_or_path", "never_split", "num_madeup_words", "offset", "pad_id", "pad_to_multiple_of",
 	"pad_token_type_id", "padding", "padding_side", "processor_class", "remove_space", "response_schema",
@@ -22,7 +22,7 @@ var harmlessTokens = []string{
 	"src_lang", "stride", "strip_accents", "target_lang", "tgt_lang", "token_type_ids_include_special_tokens",
 	"token_type_ids_pattern", "tokenize_chinese_chars", "tokenizer_class", "tokenizer_type", "tokenizer_version",
 	"transformers_version", "trim_offsets", "truncation", "truncation_side", "truncation_strategy",
-	"trust_remote_code", "unk_id", "use_default_system_prompt", "use_fast", "verbose", "vocab_size",
+	"trust_remote_code", "unk_id", "use_default_system_prompt", "use_fast", "verbose", "vocab_size", "vocab_type",
 	"wordpieces_prefix",
 }
 

@@ -251,6 +251,7 @@ func TestPublishedPipelines(t *testing.T) {
 		prompts = "config_sentence_transformers.json"
 		pooling = "1_Pooling/config.json"
 		limits  = "sentence_bert_config.json"
+		words   = "tokenizer_config.json"
 	)
 	for _, c := range []struct{ repository, file, text string }{
 		{"hkunlp/instructor-base", prompts, `{"__version__": {"sentence_transformers": "2.2.0", "transformers": "4.7.0", "pytorch": "1.9.0+cu102"}}`},
@@ -262,6 +263,11 @@ func TestPublishedPipelines(t *testing.T) {
 		{"NovaSearch/stella_en_1.5B_v5", pooling, `{"word_embedding_dimension": 15, "pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": false, "pooling_mode_mean_sqrt_len_tokens": false, "pooling_mode_weightedmean_tokens": false, "pooling_mode_lasttoken": false, "include_prompt": true}`},
 		{"sentence-transformers/all-mpnet-base-v2", limits, `{"max_seq_length": 384, "do_lower_case": false}`},
 		{"thenlper/gte-base", limits, `{"max_seq_length": 512, "do_lower_case": false}`},
+		{"microsoft/deberta-v3-base", words, `{"do_lower_case": false, "vocab_type": "spm"}`},
+		{"deepset/roberta-base-squad2", words, `{"do_lower_case": true, "max_len": 512, "bos_token": "[CLS]"}`},
+		{"deepset/gbert-base", words, `{"cls_token": "[CLS]", "do_basic_tokenize": true, "do_lower_case": false, "mask_token": "[MASK]", "max_len": 512, "name_or_path": "deepset/gbert-base", "never_split": null, "special_tokens_map_file": null, "strip_accents": false, "tokenize_chinese_chars": true, "tokenizer_class": "BertTokenizer"}`},
+		{"klue/roberta-base", words, `{"add_prefix_space": false, "clean_up_tokenization_spaces": true, "errors": "replace", "max_length": 512, "model_max_length": 4096, "pad_to_multiple_of": null, "pad_token_type_id": 0, "padding_side": "right", "stride": 0, "tokenizer_class": "RobertaTokenizer", "trim_offsets": true, "truncation_side": "right", "truncation_strategy": "longest_first"}`},
+		{"a copy of Llama 2", words, `{"add_bos_token": false, "add_eos_token": false, "legacy": true, "model_max_length": 1000000000000000019884624838656, "pad_token": null, "sp_model_kwargs": {}, "tokenizer_class": "LlamaTokenizer", "unk_token": {"__type": "AddedToken", "content": "[UNK]", "lstrip": false, "normalized": true, "rstrip": false, "single_word": false}}`},
 		{"BAAI/bge-m3", limits, `{"max_seq_length": 8192, "do_lower_case": false}`},
 	} {
 		dir := t.TempDir()
