@@ -46,23 +46,23 @@ var harmlessGeneration = []string{
 	"watermarking_config",
 }
 
-// readBeside returns the number of tokens to which the tokenizer of a directory truncates a text, +Inf without a limit.
-// It returns an error for unknown settings of files beside config.json.
-func readBeside(dir string, o Options) (limit float64, err error) {
-	s, err := settingsBeside(dir, generationFile, o)
-	if s != nil {
-		s.Ignore(harmlessGeneration...)
-		err = s.check()
+// readBeside reads the settings in files beside config.json. Unknown ones are an error.
+func (m *Model) readBeside() (err error) {
+	if m.generation, err = m.settingsBeside(generationFile); m.generation != nil {
+		m.generation.Ignore(harmlessGeneration...)
+		err = m.generation.check()
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if s, err = settingsBeside(dir, tokenizerConfigFile, o); s == nil {
-		return math.Inf(1), err
+	m.limit = math.Inf(1)
+	s, err := m.settingsBeside(tokenizerConfigFile)
+	if m.tokens = s; s == nil {
+		return err
 	}
-	limit = s.Float(limitKey, math.Inf(1)) // 1e30 in files without a limit
-	if limit < 1 {
-		s.Fail(limitKey, "is %v, want at least 1, or null", limit)
+	m.limit = s.Float(limitKey, m.limit) // 1e30 in files without a limit
+	if m.limit < 1 {
+		s.Fail(limitKey, "is %v, want at least 1, or null", m.limit)
 	}
 	for key := range s.values {
 		names := strings.HasSuffix(key, "_token") || strings.HasSuffix(key, "_token_id")
@@ -73,16 +73,16 @@ func readBeside(dir string, o Options) (limit float64, err error) {
 	s.Ignore(harmlessTokens...)
 	s.Only("fix_mistral_regex", false)
 	s.Only("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", false)
-	return limit, s.check()
+	return s.check()
 }
 
 // settingsBeside reads a file beside config.json, nil if there is none. Options.Allowed has its settings behind its
 // name.
-func settingsBeside(dir, name string, o Options) (*Settings, error) {
-	s, err := optionalSettings(filepath.Join(dir, name))
+func (m *Model) settingsBeside(name string) (*Settings, error) {
+	s, err := optionalSettings(filepath.Join(m.Dir, name))
 	if s != nil {
 		s.file = name + ":"
-		s.allowed(o)
+		s.allowed(m.options)
 	}
 	return s, err
 }

@@ -76,7 +76,7 @@ func Describe(dir string, o Options) (*Description, error) {
 	case errors.As(err, new(*FormatError)):
 		return nil, err
 	}
-	if _, err := readBeside(dir, o); err != nil {
+	if err := (&Model{Dir: dir, options: o}).readBeside(); err != nil {
 		return nil, err
 	}
 	t, untokened := tokenizer.Load(dir)

@@ -86,22 +86,14 @@ func openSettings(path string) (*Settings, error) {
 	return s, nil
 }
 
-// readJSON decodes a JSON file with a function of package strictjson.
-func readJSON(path string, to any, decode func(data []byte, to any) error) error {
+// readJSON decodes a JSON file.
+func readJSON(path string, to any) error {
 	data, err := atomicfile.ReadFile(path, atomicfile.Small)
 	if err != nil {
 		return fmt.Errorf("models: %w", err)
 	}
-	if err := decode(data, to); err != nil {
+	if err := strictjson.Unmarshal(data, to); err != nil {
 		return &FormatError{path, err}
-	}
-	return nil
-}
-
-// readOptional reads a file that may be missing; to does not change then. Fields that it does not have are ignored.
-func readOptional(path string, to any) error {
-	if err := readJSON(path, to, strictjson.Lenient); !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"path/filepath"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -73,12 +72,12 @@ const generationFile = "generation_config.json"
 // generation_config.json, one token or a list of them, or else that of config.json. It
 // returns nil if there are none.
 //
-// Errors: a *FormatError; an error of the operating system.
+// Errors: a *FormatError.
 func (m *Model) EndTokens() ([]int, error) {
 	const key = "eos_token_id"
-	path, value, err := m.generationSetting(key)
-	if err != nil || value == nil {
-		return nil, err
+	path, value, given := m.generationSetting(key)
+	if !given {
+		return nil, nil
 	}
 	var one int
 	var list []int
@@ -96,9 +95,9 @@ func (m *Model) EndTokens() ([]int, error) {
 // badWords returns the token sequences in bad_words_ids, which must not be generated.
 func (m *Model) badWords() ([][]int, error) {
 	const key = "bad_words_ids"
-	path, value, err := m.generationSetting(key)
-	if err != nil || value == nil {
-		return nil, err
+	path, value, given := m.generationSetting(key)
+	if !given {
+		return nil, nil
 	}
 	var words [][]int
 	if json.Unmarshal(value, &words) != nil || slices.ContainsFunc(words, func(w []int) bool { return len(w) == 0 }) {
@@ -114,27 +113,16 @@ func (m *Model) badWords() ([][]int, error) {
 }
 
 // generationSetting returns a setting of generation_config.json, or else of config.json, and the
-// file that contains it; nil if neither does.
-func (m *Model) generationSetting(key string) (path string, value json.RawMessage, err error) {
-	path = filepath.Join(m.Dir, generationFile)
-	var settings map[string]json.RawMessage
-	if m.Dir != "" { // of a new model
-		if err := readOptional(path, &settings); err != nil {
-			return path, nil, err
+// file that contains it. given is false if neither does.
+func (m *Model) generationSetting(key string) (path string, value json.RawMessage, given bool) {
+	for _, s := range []*Settings{m.generation, m.Settings, m.Settings.parts["text_config"]} {
+		if s == nil {
+			continue
+		}
+		if value, given = s.values[key]; given {
+			return s.path, value, string(value) != "null"
 		}
 	}
-	value, there := settings[key]
-	if !there {
-		path = filepath.Join(m.Dir, configFile)
-		if value, there = m.Settings.values[key]; !there && m.Settings.parts["text_config"] != nil {
-			value, there = m.Settings.parts["text_config"].values[key]
-		}
-	}
-	if !there {
-		value, there = m.Settings.usual[key]
-	}
-	if !there || string(value) == "null" {
-		return path, nil, nil
-	}
-	return path, value, nil
+	value, given = m.Settings.usual[key]
+	return m.Settings.path, value, given
 }

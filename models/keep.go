@@ -108,7 +108,8 @@ func (m *Model) like(config []byte) (*Model, error) {
 		return nil, errors.Join(append(*s.wrong, err)...)
 	}
 	small := newModel(n, b, m.Family, m.options)
-	small.tokenizer, small.untokened, small.limit = m.tokenizer, m.untokened, m.limit
+	small.tokenizer, small.untokened = m.tokenizer, m.untokened
+	small.generation, small.tokens, small.limit = m.generation, m.tokens, m.limit
 	small.beside = m.beside
 	return small, nil
 }

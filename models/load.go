@@ -60,18 +60,20 @@ type Model struct {
 	Family   Family
 	Settings *Settings
 
-	tokenizer *tokenizer.Tokenizer // nil if there is none
-	untokened error                // why there is no tokenizer
-	language  []int                // code of the language with which targets begin, nil if none was chosen
-	params    nn.Vars
-	dict      nn.StateDict
-	kept      map[string][]int // by layer with removed heads, the numbers of the remaining ones
-	tied      []string         // tensors in the file that duplicate another one
-	options   Options          // of Load
-	limit     float64          // tokens to which the tokenizer truncates
-	changed   map[string]bool  // tensors of the file that differ from those in the directory
-	files     []string
-	beside    []atomicfile.File // the files that Save writes besides the weights and config.json
+	tokenizer  *tokenizer.Tokenizer // nil if there is none
+	untokened  error                // why there is no tokenizer
+	language   []int                // code of the language with which targets begin, nil if none was chosen
+	params     nn.Vars
+	dict       nn.StateDict
+	kept       map[string][]int // by layer with removed heads, the numbers of the remaining ones
+	tied       []string         // tensors in the file that duplicate another one
+	options    Options          // of Load
+	generation *Settings        // generation_config.json, nil if there is none
+	tokens     *Settings        // tokenizer_config.json, nil if there is none
+	limit      float64          // tokens to which the tokenizer truncates, +Inf without a limit
+	changed    map[string]bool  // tensors of the file that differ from those in the directory
+	files      []string
+	beside     []atomicfile.File // the files that Save writes besides the weights and config.json
 }
 
 // newModel returns a model that a Builder has built.
@@ -137,7 +139,7 @@ func Load(dir string, o Options) (*Model, error) {
 	m := newModel(network, b, family, o)
 	m.Dir = dir
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
-	if err := m.wantVocabularies(); err != nil {
+	if err := cmp.Or(m.wantVocabularies(), m.readBeside()); err != nil {
 		return nil, err
 	}
 	if id, given, err := m.generationToken(forcedToken); given && err == nil && m.tokenizer != nil {
@@ -145,9 +147,6 @@ func Load(dir string, o Options) (*Model, error) {
 		if other, err := m.WithLanguages("", code); err == nil { // or else it is not the code of a language
 			m = other
 		}
-	}
-	if m.limit, err = readBeside(dir, o); err != nil {
-		return nil, err
 	}
 	m.files = d.files(m.tokenizer, m.untokened)
 	for _, path := range m.files[1:] { // after config.json

@@ -15,7 +15,6 @@ import (
 
 	"github.com/attn-go/attn/internal/modeldir"
 	"github.com/attn-go/attn/internal/quote"
-	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
@@ -95,7 +94,7 @@ type module struct {
 
 // readModules reads the modules.json of a directory.
 func readModules(dir string) (list []module, err error) {
-	return list, readJSON(filepath.Join(dir, PipelineFile), &list, strictjson.Unmarshal)
+	return list, readJSON(filepath.Join(dir, PipelineFile), &list)
 }
 
 // checkModules returns an error for modules that LoadEmbedder does not support.

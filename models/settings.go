@@ -194,7 +194,7 @@ func (s *Settings) Part(key string) *Settings {
 	if !ok {
 		return nil
 	}
-	p := &Settings{file: s.file, prefix: s.prefix + key + ".", wrong: s.wrong}
+	p := &Settings{path: s.path, file: s.file, prefix: s.prefix + key + ".", wrong: s.wrong}
 	if err := p.parse(v); err != nil {
 		s.Fail(key, "is %s, want an object", quote.JSON(v))
 		return nil

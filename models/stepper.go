@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -91,14 +90,14 @@ func (m *Model) DecoderStart() (int, error) {
 	if n, ok := m.Network.(interface{ StartToken() int }); ok {
 		return n.StartToken(), nil
 	}
-	return 0, &FormatError{filepath.Join(m.Dir, configFile), fmt.Errorf("%s is missing, want a token id", key)}
+	return 0, &FormatError{m.Settings.path, fmt.Errorf("%s is missing, want a token id", key)}
 }
 
 // generationToken returns a setting of generation that is a token.
 func (m *Model) generationToken(key string) (id int, given bool, err error) {
-	path, value, err := m.generationSetting(key)
-	if value == nil || err != nil {
-		return 0, false, err
+	path, value, given := m.generationSetting(key)
+	if !given {
+		return 0, false, nil
 	}
 	if most := m.Sizes().Output().Vocabulary - 1; json.Unmarshal(value, &id) != nil || id < 0 || id > most {
 		return 0, false, &FormatError{path, fmt.Errorf("%s is %s, want 0 to %d", key, quote.JSON(value), most)}

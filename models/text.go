@@ -3,7 +3,6 @@ package models
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tokenizer"
@@ -51,20 +50,13 @@ func (m *Model) MaskToken() (int, error) {
 	if m.tokenizer == nil {
 		return 0, m.untokened
 	}
-	path := filepath.Join(m.Dir, tokenizerConfigFile)
-	var settings struct {
-		Mask json.RawMessage `json:"mask_token"`
-	}
-	if err := readOptional(path, &settings); err != nil {
-		return 0, err
-	}
 	names := []string{"[MASK]", "<mask>"}
-	if raw := settings.Mask; raw != nil && string(raw) != "null" {
-		var text string
+	if s := m.tokens; s != nil && s.Has("mask_token") {
+		raw, text := s.values["mask_token"], ""
 		var object struct{ Content string }
 		if json.Unmarshal(raw, &text) != nil {
 			if err := json.Unmarshal(raw, &object); err != nil {
-				return 0, &FormatError{path, fmt.Errorf("mask_token is %s, want a text", quote.JSON(raw))}
+				return 0, &FormatError{s.path, fmt.Errorf("mask_token is %s, want a text", quote.JSON(raw))}
 			}
 			text = object.Content
 		}
