@@ -12,7 +12,6 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/stats"
-	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -29,8 +28,7 @@ type Compact struct {
 // Compact returns the model with only some heads of each layer, as in Keep. Its Config is the directory's config.json
 // with the remaining number of heads: see HeadPruning.
 //
-// Errors: a model loaded without Options.Trainable; a family whose layers cannot have fewer heads; a config.json that
-// cannot be read.
+// Errors: a model loaded without Options.Trainable; a family whose layers cannot have fewer heads.
 func (m *Model) Compact(heads map[string][]int) (*Compact, error) {
 	if err := m.WantTrainable("models: Compact"); err != nil {
 		return nil, err
@@ -39,10 +37,6 @@ func (m *Model) Compact(heads map[string][]int) (*Compact, error) {
 		return nil, fmt.Errorf("layers of %s cannot have fewer heads: config.json has no setting for it", m.Family.Name)
 	}
 	set, loads := m.fewer(m.remaining(heads))
-	config, err := m.config(set, m.trained())
-	if err != nil {
-		return nil, err
-	}
 	layers, err := m.KeepLayers(heads)
 	if err != nil {
 		return nil, err
@@ -62,7 +56,7 @@ func (m *Model) Compact(heads map[string][]int) (*Compact, error) {
 			}
 		}
 	}
-	return &Compact{config, loads, m, others}, nil
+	return &Compact{m.config(set, m.trained()), loads, m, others}, nil
 }
 
 // Write writes the tensors of the model's directory as one safetensors file, without the removed
@@ -73,9 +67,7 @@ func (c *Compact) Write(w io.Writer) error { return c.model.rewrite(w, c.Config,
 
 // Config returns the text of the config.json for the file of WriteMasked. It is the directory's
 // own, except for the data type if tensors other than output maps have changed.
-//
-// Errors: a config.json that cannot be read.
-func (m *Model) Config() ([]byte, error) { return m.config(nil, m.trained()) }
+func (m *Model) Config() []byte { return m.config(nil, m.trained()) }
 
 // fewer returns the settings that describe the remaining heads, with nil for a setting to remove,
 // and which programs can load a model with them.
@@ -126,35 +118,14 @@ func (m *Model) fewer(kept map[string][]int) (set map[string]any, loads string) 
 }
 
 // config returns the text of config.json with the given settings changed; a nil value removes a
-// setting. If float32s is true, the data type is float32.
-func (m *Model) config(set map[string]any, float32s bool) ([]byte, error) {
-	data := m.Settings.data
-	if len(set) == 0 && !float32s {
-		return data, nil
+// setting. In a model that also reads images, these are settings of the text model. If float32s is true, the data type is
+// set to float32.
+func (m *Model) config(set map[string]any, float32s bool) []byte {
+	all, text := maps.Clone(m.Settings.values), m.Settings.parts[textConfig]
+	to, changed := all, len(set) > 0
+	if text != nil {
+		to = maps.Clone(text.values)
 	}
-	data, err := edited(data, set, float32s)
-	if err != nil {
-		return nil, &FormatError{m.Settings.path, err}
-	}
-	return data, nil
-}
-
-// edited returns a config.json with the given settings changed. In a model that also reads
-// images, these are settings of the text model. If float32s is true, the data type is set to
-// float32.
-func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
-	all := map[string]json.RawMessage{}
-	if err := strictjson.Lenient(data, &all); err != nil {
-		return nil, err
-	}
-	to, part := all, "text_config"
-	if raw, ok := all[part]; ok {
-		to = map[string]json.RawMessage{}
-		if err := strictjson.Lenient(raw, &to); err != nil {
-			return nil, err
-		}
-	}
-	changed := len(set) > 0
 	for _, part := range []map[string]json.RawMessage{all, to} {
 		for _, key := range []string{"dtype", "torch_dtype"} {
 			if _, ok := part[key]; ok && float32s {
@@ -163,37 +134,29 @@ func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
 		}
 	}
 	if !changed {
-		return data, nil
+		return m.Settings.data
 	}
 	for key, value := range set {
-		if value == nil {
+		if to[key] = compactJSON(value); value == nil {
 			delete(to, key)
-			continue
 		}
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		to[key] = raw
 	}
-	if _, ok := all[part]; ok {
-		raw, err := plainJSON(to)
-		if err != nil {
-			return nil, err
-		}
-		all[part] = raw
+	if text != nil {
+		all[textConfig] = plainJSON(to)
 	}
 	return plainJSON(all)
 }
 
-// plainJSON returns indented JSON without HTML escapes.
-func plainJSON(x any) ([]byte, error) {
+// plainJSON returns data as indented JSON without HTML escapes. It panics if that is impossible.
+func plainJSON(data any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	err := e.Encode(x)
-	return b.Bytes(), err
+	if err := e.Encode(data); err != nil {
+		panic("models: " + err.Error())
+	}
+	return b.Bytes()
 }
 
 // WithLayers returns the model as a network with other attention layers, such as those of KeepLayers. It shares

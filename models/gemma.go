@@ -78,9 +78,9 @@ var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3Wit
 func newGemma3WithImages(b *Builder) Network {
 	b.Unread("vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*")
 	oneWay(b.Config)
-	text := &Builder{b.Config.Part("text_config"), b.building, b.prefix}
+	text := &Builder{b.Config.Part(textConfig), b.building, b.prefix}
 	if text.Config == nil {
-		b.Config.Fail("text_config", "is missing, want an object")
+		b.Config.Fail(textConfig, "is missing, want an object")
 		return new(stack)
 	}
 	text.Config.Only("model_type", gemma3Family.Type)

@@ -115,7 +115,7 @@ func (m *Model) badWords() ([][]int, error) {
 // generationSetting returns a setting of generation_config.json, or else of config.json, and the
 // file that contains it. given is false if neither does.
 func (m *Model) generationSetting(key string) (path string, value json.RawMessage, given bool) {
-	for _, s := range []*Settings{m.generation, m.Settings, m.Settings.parts["text_config"]} {
+	for _, s := range []*Settings{m.generation, m.Settings, m.Settings.parts[textConfig]} {
 		if s == nil {
 			continue
 		}

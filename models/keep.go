@@ -47,11 +47,7 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}
 	set, _ := m.fewer(m.remaining(kept))
-	text, err := m.config(set, m.trained())
-	if err != nil {
-		return nil, fmt.Errorf("models: Keep: %w", err)
-	}
-	small, err := m.like(text)
+	small, err := m.like(m.config(set, m.trained()))
 	if err != nil {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}

@@ -123,7 +123,7 @@ func (a adapter) changes(base *directory) (map[string]change, error) {
 	const prefix, endA, endB = "base_model.model.", ".lora_A.weight", ".lora_B.weight"
 	transposed := base.settings.Text("model_type", "") == "gpt2" // Conv1D of transformers, [in out]
 	a.Only("fan_in_fan_out", transposed)                         // shapes of square matrices do not show it
-	text := cmp.Or(base.settings.Part("text_config"), base.settings)
+	text := cmp.Or(base.settings.Part(textConfig), base.settings)
 	all := map[string]change{}
 	for _, x := range a.r.Tensors() {
 		module := strings.TrimSuffix(strings.TrimSuffix(x.Name, endA), endB)

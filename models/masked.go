@@ -39,11 +39,7 @@ func (m *Model) WriteMasked(w io.Writer, heads map[string][]int) error {
 		}
 		others[l.Out.Weight] = masked
 	}
-	config, err := m.Config()
-	if err != nil {
-		return err
-	}
-	return m.rewrite(w, config, others)
+	return m.rewrite(w, m.Config(), others)
 }
 
 // rewrite writes the tensors of the model's directory as one safetensors file for the given config.json. Tensors that have

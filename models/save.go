@@ -44,13 +44,11 @@ func (m *Model) Save(dir string) error {
 // written.
 func (m *Model) Saved(folder string) []atomicfile.File {
 	files := []atomicfile.File{{Path: filepath.Join(folder, configFile), Write: func(w io.Writer) error {
-		text, err := m.config(nil, true)
-		if err == nil && m.Dir == "" {
-			text, err = plainJSON(json.RawMessage(text)) // with lines
+		text := m.config(nil, true)
+		if m.Dir == "" {
+			text = plainJSON(json.RawMessage(text)) // with lines
 		}
-		if err == nil {
-			_, err = w.Write(text)
-		}
+		_, err := w.Write(text)
 		return err
 	}}}
 	for _, f := range m.beside {
@@ -72,11 +70,7 @@ const configKey = "config"
 
 // identity returns the metadata of the weights.
 func (m *Model) identity() (map[string]string, error) {
-	config, err := m.config(nil, true)
-	if err != nil {
-		return nil, err
-	}
-	about := map[string]string{"format": "pt", configKey: compacted(string(config))}
+	about := map[string]string{"format": "pt", configKey: compacted(string(m.config(nil, true)))}
 	for _, f := range m.beside {
 		if f.Path != tokenizerFile && f.Path != targetFile {
 			continue

@@ -13,6 +13,9 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
+// textConfig has the settings of the text model, in a file of a model that also reads images.
+const textConfig = "text_config"
+
 // mostSize bounds a size in a config.json: no product of two of them overflows.
 const mostSize = 1 << 24
 

@@ -62,10 +62,7 @@ func saved(t *testing.T, m *Model, kept map[string][]int) (compact, masked *Mode
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := m.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := m.Config()
 	load := func(config []byte, write func(io.Writer) error) *Model {
 		dir := t.TempDir()
 		if err := m.Save(dir); err != nil {

@@ -69,11 +69,7 @@ func formsOf(m *tasks.Model, left *probe.Probe) (f forms, err error) {
 	} else {
 		f.gone = []string{train.RecipeFile, filepath.Join(MaskedDir, train.RecipeFile)}
 	}
-	config, err := left.Model().Config()
-	if err != nil {
-		return f, err
-	}
-	others = withConfig(others, config)
+	others = withConfig(others, left.Model().Config())
 	compact, err := left.Compact()
 	if err != nil {
 		f.noCompact = err.Error()
