@@ -53,15 +53,15 @@ func WindowWithSinks(left, right, first int) attn.Mask {
 	if first < 0 {
 		panic(&tensor.ValueError{Op: "mask: WindowWithSinks", Arg: "first", Got: fmt.Sprint(first), Want: "a number of keys"})
 	}
-	return attn.NewMask(&windowWithSinks{window{left: left, right: right, end: true}, first})
+	return attn.NewMask(&window{left: left, right: right, end: true, first: first})
 }
 
-// window is a band of keys around the position of the query.
+// window is a band of keys around the position of the query, and the first keys.
 type window struct {
-	attn.Intervals
 	left, right int   // negative: unbounded
 	end         bool  // the last query is at the last key
 	offsets     []int // if not end: one for all sequences, or one per sequence
+	first       int
 }
 
 func (w *window) Check(s attn.Sizes) error {
@@ -72,6 +72,23 @@ func (w *window) Check(s attn.Sizes) error {
 }
 
 func (w *window) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
+	if lo, hi = w.band(s, at); w.first > 0 {
+		lo = 0
+	}
+	return lo, hi
+}
+
+func (w *window) Holes() bool { return w.first > 0 && w.left >= 0 }
+
+func (w *window) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
+	from, _ := w.band(s, at)
+	for j := max(lo, w.first); j < min(hi, from); j++ {
+		attended[j] = false
+	}
+}
+
+// band returns the keys around the position of the query.
+func (w *window) band(s attn.Sizes, at attn.Row) (lo, hi int) {
 	offset := at.Position - at.Query
 	if !w.end {
 		offset = w.offsets[min(at.Batch, len(w.offsets)-1)]
@@ -97,29 +114,6 @@ func plus(a, b int) int {
 		return math.MinInt
 	}
 	return a + b
-}
-
-// windowWithSinks is a window plus the first keys.
-type windowWithSinks struct {
-	window
-	first int
-}
-
-func (w *windowWithSinks) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
-	lo, hi = w.window.Keys(s, at)
-	if w.first > 0 {
-		lo = 0
-	}
-	return lo, hi
-}
-
-func (w *windowWithSinks) Holes() bool { return w.first > 0 && w.left >= 0 }
-
-func (w *windowWithSinks) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
-	from, _ := w.window.Keys(s, at)
-	for j := max(lo, w.first); j < min(hi, from); j++ {
-		attended[j] = false
-	}
 }
 
 // intervals is a rule without holes: a check of the sizes of a call, and an interval of keys for each query.
