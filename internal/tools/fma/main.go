@@ -28,7 +28,7 @@ import (
 // checked are the packages whose results are guaranteed bit for bit, or on which comparisons depend. Packages that
 // draw or report are left out.
 var checked = []string{
-	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models", "./train",
+	".", "./score", "./position", "./observe", "./tensor", "./nn", "./heads", "./prune", "./seq2seq", "./models", "./probe", "./train",
 	"./mask", "./bench/compare", "./internal/app/apply", "./internal/app/figures", "./internal/app/film", "./internal/app/importance",
 	"./internal/app/recording", "./internal/app/tasks", "./internal/app/trace", "./site/lesson",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/stats", "./internal/curve",
@@ -52,7 +52,7 @@ var allowed = map[string]string{
 	"internal/simd.geluGradGeneric":        single,
 	"internal/simd.fmaLoopGeneric":         "it measures how fast the machine multiplies and adds",
 	"score.times":                          exact,
-	"models.(*Probe).Loss":                 exact,
+	"probe.(*Probe).Loss":                  exact,
 	"internal/app/pruning.Count":           whole,
 	"internal/app/pruning.layerOperations": whole,
 	"models.(*recurrent).Operations":       whole,
