@@ -77,7 +77,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 	}
 }
 
-// TestTokensOption loads models for longer and shorter sequences than in their training.
+// TestTokensOption loads models for longer and shorter sequences than in their training, and copies them.
 func TestTokensOption(t *testing.T) {
 	for _, c := range []struct {
 		dir         string
@@ -94,7 +94,7 @@ func TestTokensOption(t *testing.T) {
 		{"llama2", -1, 0, "models: Options.Tokens is -1, want 0 to 16777216"},
 		{"llama2", 1 << 25, 0, "models: Options.Tokens is 33554432, want 0 to 16777216"},
 	} {
-		m, err := models.Load(filepath.Join("testdata/decoders", c.dir), models.Options{Tokens: c.ask})
+		m, err := models.Load(filepath.Join("testdata/decoders", c.dir), models.Options{Tokens: c.ask, Trainable: true})
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s for %d tokens: error %v, want %s", c.dir, c.ask, err, c.want)
@@ -103,6 +103,9 @@ func TestTokensOption(t *testing.T) {
 		}
 		if err != nil || m.Sizes().Positions != c.tokens {
 			t.Errorf("%s for %d tokens: %v, want %d", c.dir, c.ask, err, c.tokens)
+		}
+		if m, err = m.Keep(nil); err != nil || m.Sizes().Positions != c.tokens {
+			t.Errorf("a copy of %s for %d tokens: %v, %d, want %d", c.dir, c.ask, err, m.Sizes().Positions, c.tokens)
 		}
 	}
 }

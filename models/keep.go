@@ -29,19 +29,6 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 	if m.Family.Pruning == NoPruning {
 		return nil, fmt.Errorf("models: Keep: layers of %s cannot have fewer heads", m.Family.Name)
 	}
-	known := 0
-	for _, l := range m.Attention() {
-		if left, some := kept[l.Config().Name]; some {
-			if _, err := l.Keep(left); err != nil {
-				return nil, fmt.Errorf("models: Keep: %w", err)
-			}
-			known++
-		}
-	}
-	if known < len(kept) {
-		return nil, fmt.Errorf("models: Keep: layers %s, want only layers of the model",
-			quote.Texts(slices.Sorted(maps.Keys(kept))))
-	}
 	layers, err := m.KeepLayers(kept)
 	if err != nil {
 		return nil, fmt.Errorf("models: Keep: %w", err)
@@ -51,7 +38,7 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}
-	copyParams(small.params.Params(), m.params.Params())
+	small.Dir, small.files, small.tied, small.changed = "", nil, nil, nil
 	for i, l := range small.Attention() {
 		copyParams(l.Params(), layers[i].Params())
 	}
@@ -60,18 +47,26 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 
 // KeepLayers returns the attention layers of a model with only the given heads of each, as in Keep.
 //
-// Errors: numbers that are out of range or not ascending; only some of the heads that share keys and values.
+// Errors: a layer that does not exist; numbers that are out of range or not ascending; only some of the heads that share
+// keys and values.
 func (m *Model) KeepLayers(kept map[string][]int) ([]*attn.MultiHead, error) {
 	layers := slices.Clone(m.Attention())
+	known := 0
 	for i, l := range layers {
 		left, some := kept[l.Config().Name]
-		if !some || len(left) == l.Config().Heads {
+		if some {
+			known++
+		}
+		if !some || slices.Equal(left, stats.Numbers(l.Config().Heads)) {
 			continue
 		}
 		var err error
 		if layers[i], err = l.Keep(left); err != nil {
 			return nil, err
 		}
+	}
+	if known < len(kept) {
+		return nil, fmt.Errorf("layers %s, want only layers of the model", quote.Texts(slices.Sorted(maps.Keys(kept))))
 	}
 	return layers, nil
 }
@@ -90,24 +85,33 @@ func (m *Model) remaining(kept map[string][]int) map[string][]int {
 	return all
 }
 
-// like returns a model with other settings and parameters of 0, but with the same tokenizer and optional tensors.
+// like returns a copy of a model with other settings. Parameters of another shape are 0.
 func (m *Model) like(config []byte) (*Model, error) {
 	s := &Settings{path: m.Settings.path, wrong: new([]error)}
 	if err := s.parse(config); err != nil {
 		return nil, err
 	}
-	b := newBuilder(&directory{settings: s}, false)
+	b := newBuilder(&directory{settings: s, tokens: m.options.Tokens}, false)
 	b.model = m
 	n := m.Family.New(b)
 	b.checkLost(s)
 	if err := b.finish(); len(*s.wrong) > 0 || err != nil {
 		return nil, errors.Join(append(*s.wrong, err)...)
 	}
-	small := newModel(n, b, m.Family, m.options)
-	small.tokenizer, small.untokened = m.tokenizer, m.untokened
-	small.generation, small.tokens, small.limit = m.generation, m.tokens, m.limit
-	small.beside = m.beside
-	return small, nil
+	other := *m
+	other.Network, other.Settings, other.params, other.dict, other.kept = n, s, b.params, b.dict, b.lost.kept
+	parts := map[string][]*tensor.Tensor{}
+	for _, e := range m.dict {
+		parts[e.Name] = e.Parts
+	}
+	for _, e := range other.dict {
+		for i, x := range parts[e.Name] {
+			if slices.Equal(e.Parts[i].Shape(), x.Shape()) {
+				copy(e.Parts[i].Data(), x.Data())
+			}
+		}
+	}
+	return &other, nil
 }
 
 // copyParams copies the parameters that have the same name and shape in both.
@@ -127,9 +131,12 @@ var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may
 // Change calls change with a copy of a model, whose parameters it may change. The files of the copy have these
 // parameters in float32.
 //
-// Errors: those of Load, because the directory of a model is read again; the error of change.
+// Errors: a model loaded without Options.Trainable; the error of change.
 func (m *Model) Change(change func(own *Model) error) error {
-	own, err := m.copied()
+	if err := m.WantTrainable("models: Change"); err != nil {
+		return err
+	}
+	own, err := m.like(m.Settings.data)
 	if err != nil {
 		return err
 	}
@@ -155,19 +162,4 @@ func (m *Model) trained() bool {
 	return slices.ContainsFunc(m.dict, func(e nn.Entry) bool {
 		return m.changed[e.Name] && !slices.Contains(outputs, e.Parts[0])
 	})
-}
-
-// copied returns a copy of a model.
-func (m *Model) copied() (*Model, error) {
-	if m.Dir == "" {
-		return m.Keep(nil)
-	}
-	same, err := Load(m.Dir, m.options)
-	if err != nil {
-		return nil, err
-	}
-	for i, x := range same.params {
-		copy(x.Tensor.Data(), m.params[i].Tensor.Data())
-	}
-	return same, nil
 }
