@@ -70,10 +70,10 @@ func (e *Embedder) Params() nn.Params {
 //
 // Errors: those of Model.Encode; an encoder–decoder; a prompt that fills MostTokens, if the pooling excludes it.
 func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
-	return e.encode(nil, text)
+	return e.encode(context.Background(), text)
 }
 
-// encode is Encode until ctx ends, if it is not nil.
+// encode is Encode until ctx ends.
 func (e *Embedder) encode(ctx context.Context, text string) (x *tokenizer.Encoding, cut bool, err error) {
 	t, err := e.Model.Tokenizer()
 	if err := cmp.Or(e.Model.wantStates(), err); err != nil {
