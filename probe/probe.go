@@ -47,7 +47,7 @@ type batch struct {
 	terms    []int        // number of terms of the loss, by example
 	// For predictions by logits: the rows of hidden states that count, and their targets.
 	places, targets []int
-	// For pairs of texts: the target cosine of their vectors.
+	// For vectors: the target cosines, which are 1 unless they are those of pairs of texts.
 	cosines []float32
 	// For texts: their target vectors, divided by their length: [B Width].
 	vectors *tensor.Tensor

@@ -42,7 +42,7 @@ func NewSimilarity(e *models.Embedder, pairs []SimilarPair) (*Probe, error) {
 	length := func(i int) int { return 2 * max(len(pairs[i].First.IDs), len(pairs[i].Second.IDs)) }
 	logits := func(int) int { return 2 * e.Width() }
 	order := longestFirst(length)
-	return newProbe(e.Model, similarityAim{e}, len(pairs), length, logits, order, func(list []int) batch {
+	return newProbe(e.Model, cosineAim{e, true}, len(pairs), length, logits, order, func(list []int) batch {
 		b := batch{examples: list}
 		var first, second []*tokenizer.Encoding
 		for _, at := range list {
@@ -70,68 +70,58 @@ func NewVector(e *models.Embedder, texts []*tokenizer.Encoding, vectors *tensor.
 	}
 	targets := models.Normalize().Forward(nil, vectors)
 	length := func(i int) int { return len(texts[i].IDs) }
-	return newProbe(e.Model, vectorAim{similarityAim{e}}, len(texts), length, nil, longestFirst(length), func(list []int) batch {
+	return newProbe(e.Model, cosineAim{e, false}, len(texts), length, nil, longestFirst(length), func(list []int) batch {
 		b := batch{examples: list, terms: slices.Repeat([]int{1}, len(list)), vectors: tensor.Gather(nil, targets, list)}
+		b.cosines = tensor.Full(1, len(list)).Data()
 		b.x = models.BatchOf(stats.Pick(texts, list)...)
 		return b
 	}), nil
 }
 
-// vectorAim is the prediction of vectors.
-type vectorAim struct{ similarityAim }
+// cosineAim is the prediction of the cosine of two texts' vectors or, without pairs, of a text's vector and its target.
+type cosineAim struct {
+	e     *models.Embedder
+	pairs bool
+}
 
-func (a vectorAim) onModel(m *models.Model) (aim, error) {
+func (a cosineAim) onModel(m *models.Model) (aim, error) {
 	e := *a.e
 	e.Model = m
-	return vectorAim{similarityAim{&e}}, nil
+	return cosineAim{&e, a.pairs}, nil
 }
 
-// states are the cosines with the targets, [B].
-func (a vectorAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *batch) *tensor.Tensor {
-	return tensor.SumAxis(t, tensor.Mul(t, a.similarityAim.states(t, hidden, b), b.vectors), 1)
-}
-
-func (a vectorAim) outputs(_ *tensor.Tape, cosines *tensor.Tensor) *tensor.Tensor { return cosines }
-
-func (a vectorAim) loss(t *tensor.Tape, cosines *tensor.Tensor, _ *batch) (*tensor.Tensor, int) {
-	return tensor.Sum(t, tensor.Sub(t, tensor.Full(1, cosines.Len()), cosines)), 1
-}
-
-func (a vectorAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *batch, list []Predicted) {
-	for i, v := range cosines.Data() {
-		list[b.examples[i]] = Predicted{Terms: 1, Loss: 1 - float64(v), KL: math.NaN(), Cosine: float64(v)}
+// states are the vectors of pairs, divided by their length: [2B Width]. Without pairs, they are the cosines, [B].
+func (a cosineAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *batch) *tensor.Tensor {
+	y := models.Normalize().Forward(t, a.e.Pool(t, hidden, b.x.Lens()))
+	if a.pairs {
+		return y
 	}
-}
-
-// similarityAim is the prediction of similarity by the cosine of two texts' vectors.
-type similarityAim struct{ e *models.Embedder }
-
-func (a similarityAim) onModel(m *models.Model) (aim, error) {
-	e := *a.e
-	e.Model = m
-	return similarityAim{&e}, nil
-}
-
-// states are the vectors, divided by their length: [2B Width].
-func (a similarityAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *batch) *tensor.Tensor {
-	return models.Normalize().Forward(t, a.e.Pool(t, hidden, b.x.Lens()))
+	return tensor.SumAxis(t, tensor.Mul(t, y, b.vectors), 1)
 }
 
 // outputs are the cosines, [B].
-func (a similarityAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
+func (a cosineAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
+	if !a.pairs {
+		return states
+	}
 	n := states.Dim(0) / 2
 	return tensor.SumAxis(t, tensor.Mul(t, tensor.Slice(t, states, 0, 0, n), tensor.Slice(t, states, 0, n, 2*n)), 1)
 }
 
-func (a similarityAim) loss(t *tensor.Tape, cosines *tensor.Tensor, b *batch) (*tensor.Tensor, int) {
-	wrong := tensor.Sub(t, cosines, tensor.New(b.cosines, len(b.cosines)))
-	return tensor.Sum(t, tensor.Square(t, wrong)), 1
+func (a cosineAim) loss(t *tensor.Tape, cosines *tensor.Tensor, b *batch) (*tensor.Tensor, int) {
+	wrong := tensor.Sub(t, tensor.New(b.cosines, len(b.cosines)), cosines)
+	if a.pairs {
+		wrong = tensor.Square(t, wrong)
+	}
+	return tensor.Sum(t, wrong), 1
 }
 
-func (a similarityAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *batch, list []Predicted) {
+func (a cosineAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *batch, list []Predicted) {
 	for i, v := range cosines.Data() {
-		cosine := float64(v)
-		wrong := cosine - float64(b.cosines[i])
-		list[b.examples[i]] = Predicted{Terms: 1, Loss: wrong * wrong, KL: math.NaN(), Cosine: cosine}
+		loss := float64(b.cosines[i]) - float64(v)
+		if a.pairs {
+			loss *= loss
+		}
+		list[b.examples[i]] = Predicted{Terms: 1, Loss: loss, KL: math.NaN(), Cosine: float64(v)}
 	}
 }
