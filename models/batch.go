@@ -46,13 +46,7 @@ func (x Batch) part(lo, hi int) Batch {
 }
 
 // longest returns the length of the longest sequence.
-func (x Batch) longest() int {
-	n := 0
-	for _, ids := range x.IDs {
-		n = max(n, len(ids))
-	}
-	return n
-}
+func (x Batch) longest() int { return slices.Max(append(x.Lens(), 0)) }
 
 // Lens returns the lengths of the sequences.
 func (x Batch) Lens() []int {

@@ -104,10 +104,8 @@ func (m *Model) badWords() ([][]int, error) {
 		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a list of words, each a list of token ids",
 			key, quote.JSON(value))}
 	}
-	for _, word := range words {
-		if err := within("token id", word, m.Sizes().Output().Vocabulary); err != nil {
-			return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
-		}
+	if err := within("token id", slices.Concat(words...), m.Sizes().Output().Vocabulary); err != nil {
+		return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
 	}
 	return words, nil
 }

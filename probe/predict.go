@@ -109,9 +109,9 @@ func New(m *models.Model, examples []Example) (*Probe, error) {
 // predictedBatch returns a batch of examples for a headAim.
 func predictedBatch(examples []Example) batch {
 	b := batch{x: batchOf(examples)}
-	width := longest(b.x.IDs)
+	width := slices.Max(b.x.Lens())
 	if b.x.Targets != nil {
-		width = longest(b.x.Targets)
+		width = slices.Max(lens(b.x.Targets))
 	}
 	most := 0
 	for _, e := range examples {

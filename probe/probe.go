@@ -204,10 +204,8 @@ func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) f
 		for i, h := range left {
 			spread.Data()[i*all+h] = 1
 		}
-		if own.Rank() == 1 {
-			return tensor.Reshape(t, tensor.MatMul(t, tensor.Reshape(t, own, 1, len(left)), spread), all)
-		}
-		return tensor.MatMul(t, own, spread)
+		y := tensor.MatMul(t, tensor.Reshape(t, own, -1, len(left)), spread)
+		return tensor.Reshape(t, y, append(slices.Clone(own.Shape()[:own.Rank()-1]), all)...)
 	}
 }
 
@@ -415,11 +413,3 @@ func (p *Probe) Change(change func(m *models.Model) error) error {
 
 // lens returns the lengths of sequences.
 func lens(ids [][]int) []int { return models.Batch{IDs: ids}.Lens() }
-
-// longest returns the length of the longest sequence.
-func longest(ids [][]int) (n int) {
-	for _, list := range ids {
-		n = max(n, len(list))
-	}
-	return n
-}

@@ -117,7 +117,7 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 	}
 	err := own.each(ctx, func(t *tensor.Tape, i int) {
 		b := &own.batches[i]
-		longest := max(longest(b.x.IDs), longest(b.x.Targets))
+		longest := slices.Max(append(b.x.Lens(), lens(b.x.Targets)...))
 		for from := 0; from < len(own.layers); {
 			before, used := map[string][]*tensor.Tensor{}, 0 // by layer and call: a recurrent decoder attends step by step
 			for ; from < len(own.layers); from++ {
