@@ -36,14 +36,13 @@ func (m *Model) Save(dir string) error {
 	if err := m.WantTrainable("models: Save"); err != nil {
 		return err
 	}
-	return atomicfile.Save(dir, m.Saved(""))
+	return atomicfile.Save(dir, m.Saved())
 }
 
-// Saved returns the files that Save writes, in the given folder of the directory unless that is
-// "". A caller can save them together with other files. The parameters are read when the file is
-// written.
-func (m *Model) Saved(folder string) []atomicfile.File {
-	files := []atomicfile.File{{Path: filepath.Join(folder, configFile), Write: func(w io.Writer) error {
+// Saved returns the files that Save writes. A caller can save them together with other files. The parameters are read when
+// the file is written.
+func (m *Model) Saved() []atomicfile.File {
+	files := []atomicfile.File{{Path: configFile, Write: func(w io.Writer) error {
 		text := m.config(nil, true)
 		if m.Dir == "" {
 			text = plainJSON(json.RawMessage(text)) // with lines
@@ -51,10 +50,7 @@ func (m *Model) Saved(folder string) []atomicfile.File {
 		_, err := w.Write(text)
 		return err
 	}}}
-	for _, f := range m.beside {
-		files = append(files, atomicfile.File{Path: filepath.Join(folder, f.Path), Write: f.Write})
-	}
-	return append(files, atomicfile.File{Path: filepath.Join(folder, WeightsFile), Write: func(w io.Writer) error {
+	return append(append(files, m.beside...), atomicfile.File{Path: WeightsFile, Write: func(w io.Writer) error {
 		about, err := m.identity()
 		if err != nil {
 			return err

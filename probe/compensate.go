@@ -29,7 +29,13 @@ func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 			if p.kept == nil || len(left) == c.Heads {
 				continue
 			}
-			halves, err := p.outputsOf(ctx, c)
+			// The outputs of all of its heads, without those that other layers have lost.
+			halves := [2]*prune.Moments{prune.NewMoments(c.Heads * c.ValueSize), prune.NewMoments(c.Heads * c.ValueSize)}
+			err := p.outputs(ctx, []string{c.Name}, func(_ string, rows [2][]float32) {
+				for i, r := range rows {
+					halves[i].Add(r)
+				}
+			})
 			if err != nil {
 				return err
 			}
@@ -107,19 +113,6 @@ func (p *Probe) Centered(ctx context.Context) (*Probe, error) {
 			copy(l.Out.Bias.Data(), l.Out.Forward(nil, mean).Data())
 		}
 		return nil
-	})
-}
-
-// outputsOf returns the moments of the outputs of a layer's heads on the two halves of the examples, with all of its heads
-// and without those that other layers have lost.
-func (p *Probe) outputsOf(ctx context.Context, c attn.MultiHeadConfig) (halves [2]*prune.Moments, err error) {
-	for i := range halves {
-		halves[i] = prune.NewMoments(c.Heads * c.ValueSize)
-	}
-	return halves, p.outputs(ctx, []string{c.Name}, func(_ string, rows [2][]float32) {
-		for i, r := range rows {
-			halves[i].Add(r)
-		}
 	})
 }
 

@@ -34,7 +34,7 @@ func (tr *Trainer) Save(dir string) error { return atomicfile.Save(dir, tr.Files
 
 // Files returns the files that Save writes, those of Model.Saved included.
 func (tr *Trainer) Files() []atomicfile.File {
-	return append(tr.model.Saved(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
+	return append(tr.model.Saved(), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
 		about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.network(), tr.fingerprint()})
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func formsOf(m *tasks.Model, left *probe.Probe) (f forms, err error) {
 		return f, err
 	}
 	isWeights := func(x atomicfile.File) bool { return x.Path == models.WeightsFile }
-	others = replaced(others, slices.DeleteFunc(m.Saved(""), isWeights)...)
+	others = replaced(others, slices.DeleteFunc(m.Saved(), isWeights)...)
 	if m.Recipe != nil {
 		others = replaced(others, m.Recipe.File())
 	} else {
