@@ -113,12 +113,7 @@ func gemma2(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	m := gemma(b, usual)
 	m.activation, m.norms = s.Activation("hidden_activation", "gelu_pytorch_tanh"), normsAround
-	perRoot := s.Float("query_pre_attn_scalar", 256)
-	if !(perRoot >= 1e-30 && perRoot <= 1e30) { // so that its root is in the range of float32
-		s.Fail("query_pre_attn_scalar", "is %v, want a positive number from 1e-30 to 1e30", perRoot)
-		perRoot = 1
-	}
-	m.score = score.DotScale(float32(1 / math.Sqrt(perRoot)))
+	m.score = score.DotScale(float32(1 / math.Sqrt(s.multiplier("query_pre_attn_scalar", 256))))
 	return m
 }
 

@@ -13,18 +13,18 @@ func newGranite(b *Builder) Network {
 	m := llamaLike(b, Sizes{})
 	m.linear = s.biased("mlp_bias")
 	m.bias = s.attentionBias(false)
-	m.score = score.DotScale(s.multiplier("attention_multiplier"))
-	m.scale, m.branch = s.multiplier("embedding_multiplier"), s.multiplier("residual_multiplier")
-	m.shrink = 1 / s.multiplier("logits_scaling")
+	m.score = score.DotScale(float32(s.multiplier("attention_multiplier", 1)))
+	m.scale, m.branch = float32(s.multiplier("embedding_multiplier", 1)), float32(s.multiplier("residual_multiplier", 1))
+	m.shrink = 1 / float32(s.multiplier("logits_scaling", 1))
 	return m.build(b.Within("model"), b)
 }
 
-// multiplier returns a positive number, 1 by default, whose inverse is in the range of float32.
-func (s *Settings) multiplier(key string) float32 {
-	x := s.Float(key, 1)
+// multiplier returns a positive number whose inverse is in the range of float32.
+func (s *Settings) multiplier(key string, usual float64) float64 {
+	x := s.Float(key, usual)
 	if !(x >= 1e-30 && x <= 1e30) {
 		s.Fail(key, "is %v, want a positive number from 1e-30 to 1e30", x)
-		return 1
+		return usual
 	}
-	return float32(x)
+	return x
 }

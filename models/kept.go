@@ -57,12 +57,11 @@ func (b *Builder) Kept(i int, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 func (b *Builder) KeptByName(c attn.MultiHeadConfig) attn.MultiHeadConfig { return b.keptAs(c.Name, c) }
 
 func (b *Builder) keptAs(key string, c attn.MultiHeadConfig) attn.MultiHeadConfig {
-	lists := get[map[string][]int](b.Config, prunedHeads, "an object of lists of heads, by layer", nil)
 	if b.lost.asked == nil {
 		b.lost = lost{asked: b.Config, kept: map[string][]int{}}
 	}
 	b.lost.layers = append(b.lost.layers, key)
-	gone := lists[key]
+	gone := b.Config.lostHeads()[key]
 	if len(gone) == 0 {
 		return c
 	}
@@ -93,18 +92,20 @@ func (b *Builder) keptAs(key string, c attn.MultiHeadConfig) attn.MultiHeadConfi
 	return c
 }
 
+// lostHeads returns the removed heads by layer.
+func (s *Settings) lostHeads() map[string][]int {
+	return get[map[string][]int](s, prunedHeads, "an object of lists of heads, by layer", nil)
+}
+
 // checkLost records errors in "pruned_heads" after all layers have read it.
 func (b *building) checkLost(s *Settings) {
-	lists := func(s *Settings) map[string][]int {
-		return get[map[string][]int](s, prunedHeads, "an object of lists of heads, by layer", nil)
-	}
-	if b.lost.asked != s && len(lists(s)) > 0 { // no layer has read it
+	if b.lost.asked != s && len(s.lostHeads()) > 0 { // no layer has read it
 		s.Fail(prunedHeads, "is %s, want {} or none", quote.JSON(s.values[prunedHeads]))
 	}
 	if b.lost.asked == nil {
 		return
 	}
-	for _, key := range slices.Sorted(maps.Keys(lists(b.lost.asked))) {
+	for _, key := range slices.Sorted(maps.Keys(b.lost.asked.lostHeads())) {
 		if layers := b.lost.layers; !slices.Contains(layers, key) {
 			if len(layers) > 7 {
 				layers = []string{layers[0], "…", layers[len(layers)-1]}
