@@ -113,7 +113,7 @@ func (l *literals) find(text string, ranges []Span, n normalizer) (markers []mar
 }
 
 // addSpaced adds the markers that are found after a space only, because the normalizer Prepend makes ▁</s> of them, if
-// that space is the last character of the user's text.
+// the user's text ends with that space.
 func (l *literals) addSpaced(text string, n normalizer) {
 	isSpaced := func(id int) bool {
 		token := l.added.byID[id]

@@ -252,8 +252,8 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 }
 
 // renumbered maps the pieces of a model to the numbers of another vocabulary.
-// The file of SentencePiece has numbers for its pieces, but the programs that trained these models used a vocabulary
-// of their own beside it.
+// The file of SentencePiece has numbers for its pieces, but the programs that trained these models used a separate
+// vocabulary.
 type renumbered struct {
 	vocabulary
 	pieces  model

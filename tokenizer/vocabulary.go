@@ -23,8 +23,8 @@ func (v *vocabulary) read(raw json.RawMessage) error {
 }
 
 // newVocabulary checks the ids of tokens.
-// Ids need not be consecutive: some files leave out numbers. But two tokens with one id could not be told apart in
-// what a model writes, so they are refused.
+// Ids need not be consecutive: some files leave out numbers. But two tokens with one id would be the same in what a
+// model writes, so they are refused.
 func newVocabulary(ids map[string]int) (vocabulary, error) {
 	limit := 16*len(ids) + 4096 // limits memory, because a file may have any id
 	size := 0

@@ -115,7 +115,7 @@ func slice(r *run, v any, parts [3]any) any {
 		return cutText(r, t, from, to)
 	case parts[2] == nil:
 		return &list{items: copied(r, v)[from:to], kind: l.kind}
-	// Where a slice with a step begins and ends has rules of its own if an index is missing or negative. The only one
+	// Separate rules say where a slice with a step begins and ends if an index is missing or negative. The only one
 	// that chat templates use reverses a list.
 	case !ok || step.n != -1 || parts[0] != nil || parts[1] != nil:
 		fail("a slice with a step is not supported, except [::-1]")

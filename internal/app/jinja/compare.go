@@ -32,7 +32,7 @@ func (r *run) equal(a, b any) bool {
 		if !ok || a.kind != l.kind {
 			return false
 		}
-		// Python compares iterators by identity, and ranges and views by rules of their own.
+		// Python compares iterators by identity, and ranges and views by separate rules.
 		if a.kind > tupleKind && a != l {
 			fail("comparing %s with another one is not supported", typeName(a))
 		}

@@ -30,7 +30,7 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		}
 	}
 	comma := func(i int) {
-		// Python has a space after a comma only where the line goes on.
+		// Python has a space after a comma only where the line continues.
 		if i > 0 && indent < 0 {
 			b.WriteString(", ")
 		} else if i > 0 {
