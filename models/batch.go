@@ -46,7 +46,13 @@ func (x Batch) part(lo, hi int) Batch {
 }
 
 // longest returns the length of the longest sequence.
-func (x Batch) longest() int { return slices.Max(append(x.Lens(), 0)) }
+func (x Batch) longest() int {
+	n := 0
+	for _, ids := range x.IDs { // without memory, in each step of a training
+		n = max(n, len(ids))
+	}
+	return n
+}
 
 // Lens returns the lengths of the sequences.
 func (x Batch) Lens() []int {

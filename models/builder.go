@@ -248,20 +248,25 @@ func (b *Builder) matrices(name string, transposed bool, in int, outs ...int) []
 	for i := range outs {
 		maps[i] = new(nn.Linear)
 	}
-	b.weights(name, transposed, maps, in, outs...)
+	if b.wantWeights(name, transposed, in, outs) && !b.plan {
+		b.weights(name, transposed, maps, in, outs...)
+	}
 	return maps
 }
 
-// weights gives maps their weights, unless they have some: consecutive rows of name.weight, as in matrices.
-func (b *Builder) weights(name string, transposed bool, maps []*nn.Linear, in int, outs ...int) {
+// wantWeights checks the shape of name.weight, which matrices read.
+func (b *Builder) wantWeights(name string, transposed bool, in int, outs []int) bool {
 	shape := []int{sum(outs), in}
 	if transposed {
 		slices.Reverse(shape)
 	}
-	switch name += ".weight"; {
-	case !b.want(name, shape...) || b.plan:
-		return
-	case b.packed() && in > 0 && slices.Min(outs) > 0: // a layer without heads is not packed
+	return b.want(name+".weight", shape...)
+}
+
+// weights gives maps their weights, unless they have some: consecutive rows of name.weight, as in matrices.
+func (b *Builder) weights(name string, transposed bool, maps []*nn.Linear, in int, outs ...int) {
+	name += ".weight"
+	if b.packed() && in > 0 && slices.Min(outs) > 0 { // a layer without heads is not packed
 		for i, w := range b.pack(name, transposed, in, outs...) {
 			maps[i].Packed = w
 		}
@@ -279,9 +284,6 @@ func (b *Builder) weights(name string, transposed bool, maps []*nn.Linear, in in
 
 // biases gives maps their parts of one tensor, name.bias, unless they have some.
 func (b *Builder) biases(name string, maps []*nn.Linear, outs ...int) {
-	if name += ".bias"; !b.want(name, sum(outs)) || b.plan {
-		return
-	}
 	var parts []*tensor.Tensor
 	for i, out := range outs {
 		if maps[i].Bias == nil {
@@ -289,7 +291,7 @@ func (b *Builder) biases(name string, maps []*nn.Linear, outs ...int) {
 		}
 		parts = append(parts, maps[i].Bias)
 	}
-	b.entry(name, false, parts...)
+	b.entry(name+".bias", false, parts...)
 }
 
 func sum(all []int) (n int) {
@@ -351,6 +353,27 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if b.format == tensor.BFloat16 || b.format == tensor.Int8 {
 		c.Format = tensor.BFloat16
 	}
+	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
+	type stored struct {
+		name string
+		bias attn.Projections
+		in   int
+		outs []int
+	}
+	all := []stored{{maps.QKV, attn.Query, c.Width, []int{q, kv, kv}}}
+	if maps.QKV == "" {
+		all = []stored{{maps.Q, attn.Query, c.Width, []int{q}}, {maps.K, attn.Key, c.Width, []int{kv}}, {maps.V, attn.Value, c.Width, []int{kv}}}
+	}
+	all = append(all, stored{maps.Out, attn.Out, q, []int{c.Width}})
+	// The file's shapes are checked before the layer has memory.
+	fits := true
+	for _, x := range all {
+		fits = b.wantWeights(x.name, maps.Transposed, x.in, x.outs) && fits
+		fits = (c.Bias&x.bias == 0 || b.want(x.name+".bias", sum(x.outs))) && fits
+	}
+	if !fits {
+		return none
+	}
 	switch {
 	case b.plan || b.packed():
 		c.Init = func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) }
@@ -362,27 +385,23 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		b.Fail("%w", err)
 		return none
 	}
-	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
-	read := func(name string, which attn.Projections, in int, linear []*nn.Linear, outs ...int) {
-		b.weights(name, maps.Transposed, linear, in, outs...)
-		if c.Bias&which != 0 {
-			b.biases(name, linear, outs...)
+	linear := []*nn.Linear{m.Q, m.K, m.V, m.Out}
+	for _, x := range all {
+		if b.plan {
+			break
 		}
-	}
-	if maps.QKV == "" {
-		read(maps.Q, attn.Query, c.Width, []*nn.Linear{m.Q}, q)
-		read(maps.K, attn.Key, c.Width, []*nn.Linear{m.K}, kv)
-		read(maps.V, attn.Value, c.Width, []*nn.Linear{m.V}, kv)
-	} else {
-		begin := len(b.dict)
-		read(maps.QKV, attn.Query, c.Width, []*nn.Linear{m.Q, m.K, m.V}, q, kv, kv)
+		begin, n := len(b.dict), len(x.outs)
+		b.weights(x.name, maps.Transposed, linear[:n], x.in, x.outs...)
+		if c.Bias&x.bias != 0 {
+			b.biases(x.name, linear[:n], x.outs...)
+		}
 		for i := range b.dict[begin:] {
-			if maps.ByHead {
+			if maps.ByHead && n > 1 {
 				b.dict[begin+i].Interleaved = c.Heads
 			}
 		}
+		linear = linear[n:]
 	}
-	read(maps.Out, attn.Out, q, []*nn.Linear{m.Out}, c.Width)
 	return m
 }
 

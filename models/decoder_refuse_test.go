@@ -28,7 +28,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"llama2", object{"num_experts": 8}, "setting num_experts = 8 is not known for model_type llama"},
 		{"llama2", object{"head_dim": 1 << 24}, "head_dim makes heads of size 16777216, want at most 65536"},
 		{"llama2", object{"head_dim": 3}, "head_dim makes heads of size 3, want an even number"},
-		{"llama2", object{"num_key_value_heads": 3}, "4 heads are not divisible by 3 key/value heads"},
+		{"llama2", object{"num_key_value_heads": 3}, `"model.layers.0.self_attn.k_proj.weight" has shape [24 24], want [18 24]`},
 		{"llama2", object{"num_key_value_heads": 2}, `"model.layers.0.self_attn.k_proj.weight" has shape [24 24], want [12 24]`},
 		{"llama2", object{"num_hidden_layers": 3}, `"model.layers.2.input_layernorm.weight"`},
 		{"llama2", object{"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5, want 1 or none"},

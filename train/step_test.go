@@ -57,7 +57,7 @@ func TestTrainStepAllocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("pools forget under the race detector")
 	}
-	const mostObjects, mostBytes = 1000, 256 << 10
+	const mostObjects, mostBytes = 1020, 256 << 10
 	for _, c := range fullSize() {
 		t.Run(name(c), func(t *testing.T) {
 			tr, batches := newFullSize(t, c, 16) // the number of allocations does not depend on the size of a batch
