@@ -186,7 +186,7 @@ type finder struct {
 
 // next returns the first token between two positions.
 func (f *finder) next(s string, from, to int) match {
-	// Few bytes begin a token, so most of a text is passed with one look at a table.
+	// Few bytes begin a token, so most of a text is passed with one read of a table.
 	for i := from; i < to; i++ {
 		if f.trie.begin[s[i]] == root {
 			continue

@@ -97,7 +97,7 @@ func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, boo
 
 // candidate is a pair that may be merged: the symbol at pos and the symbol after it.
 // Candidates are not removed from the heap when one of their symbols is merged: finding them would take longer than
-// to look at each again when it comes. So joinAll compares it with what is there then.
+// to check each when it comes. So joinAll compares it with what is there then.
 type candidate struct {
 	rank, pos, id int32
 }

@@ -37,7 +37,7 @@ type token struct {
 type lexer struct {
 	src     string
 	pos     int
-	begins  bool // the text before pos ends a line, or is empty; before looks at it
+	begins  bool // the text before pos ends a line, or is empty; before reads it
 	tokens  []token
 	lines   int // number of line ends in src[:counted]
 	counted int
