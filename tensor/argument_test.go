@@ -34,6 +34,8 @@ func operations(x *tensor.Tensor) map[string]func(t *tensor.Tape) *tensor.Tensor
 		"Sigmoid: x":      func(t tape) result { return tensor.Sigmoid(t, x) },
 		"ReLU: x":         func(t tape) result { return tensor.ReLU(t, x) },
 		"GELU: x":         func(t tape) result { return tensor.GELU(t, x) },
+		"Softplus: x":     func(t tape) result { return tensor.Softplus(t, x) },
+		"ELU: x":          func(t tape) result { return tensor.ELU(t, x) },
 		"Exp: x":          func(t tape) result { return tensor.Exp(t, x) },
 		"Log: x":          func(t tape) result { return tensor.Log(t, x) },
 		"Sqrt: x":         func(t tape) result { return tensor.Sqrt(t, x) },

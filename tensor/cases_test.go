@@ -46,6 +46,8 @@ func elementwiseCases() []opCase {
 		{name: "sigmoid", f: unary(tensor.Sigmoid), bench: long},
 		{name: "relu", f: unary(tensor.ReLU), bench: long, keep: 0.1},
 		{name: "gelu", f: unary(tensor.GELU), bench: long},
+		{name: "softplus", f: unary(tensor.Softplus), bench: long},
+		{name: "elu", f: unary(tensor.ELU), bench: long},
 		{name: "silu", f: unary(tensor.SiLU), bench: long, in: [][]int{{5, 7}}, shape: []int{5, 7},
 			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], i...) / (1 + math.Exp(-at(x[0], i...))) }},
 		{name: "tanh_gelu", f: unary(tensor.TanhGELU), bench: long, in: [][]int{{5, 7}}, shape: []int{5, 7},

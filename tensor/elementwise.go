@@ -69,6 +69,17 @@ func addProduct(dx, dy, f []float32) {
 	}
 }
 
+// backThrough adds dy·f'(x) to dx, where derivative computes f'(x).
+func backThrough(derivative func(slope, x []float32), dx, dy, x []float32) {
+	var slope [256]float32
+	for len(x) > 0 {
+		n := min(len(x), len(slope))
+		derivative(slope[:n], x[:n])
+		addProduct(dx[:n], dy[:n], slope[:n])
+		x, dx, dy = x[n:], dx[n:], dy[n:]
+	}
+}
+
 // Tanh returns tanh x, elementwise.
 func Tanh(t *Tape, x *Tensor) *Tensor {
 	return unary(t, "Tanh", costExp, x, simd.Tanh, func(dx, dy, _, y []float32) {
@@ -102,15 +113,7 @@ func ReLU(t *Tape, x *Tensor) *Tensor {
 // Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016,
 // https://arxiv.org/abs/1606.08415.
 func GELU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "GELU", costExp, x, simd.GELU, func(dx, dy, x, _ []float32) {
-		var slope [256]float32
-		for len(x) > 0 {
-			n := min(len(x), len(slope))
-			simd.GELUGrad(slope[:n], x[:n])
-			addProduct(dx[:n], dy[:n], slope[:n])
-			x, dx, dy = x[n:], dx[n:], dy[n:]
-		}
-	})
+	return unary(t, "GELU", costExp, x, simd.GELU, func(dx, dy, x, _ []float32) { backThrough(simd.GELUGrad, dx, dy, x) })
 }
 
 // SiLU returns x·sigmoid(x), elementwise, also called swish.
@@ -192,6 +195,66 @@ func tanhGELUFactor(y, x []float32) {
 	simd.Mul(y, x, x)
 	simd.Scale(y, tanhGELUCube, y)
 	simd.ScaleShift(y, 1, y, c)
+}
+
+// Softplus returns log(1 + exp x), elementwise: a smooth max(x, 0). It is infinite only where x is.
+func Softplus(t *Tape, x *Tensor) *Tensor {
+	return unary(t, "Softplus", 2*costExp, x, func(y, x []float32) {
+		var one, two, three [256]float32
+		for len(x) > 0 { // max(x, 0) + log(1 + e) for e = exp −|x|, as 2·atanh s for s = e/(2 + e), at most ⅓
+			n := min(len(x), len(one))
+			s, square, sum := one[:n], two[:n], three[:n]
+			notPositive(s, x[:n])
+			simd.ReLU(y[:n], x[:n])
+			simd.Axpy(-1, y[:n], s)
+			simd.Exp(s, s)
+			for i, e := range s {
+				s[i] = e / (2 + e)
+			}
+			simd.Mul(square, s, s)
+			clear(sum)
+			for _, c := range [...]float32{2. / 15, 2. / 13, 2. / 11, 2. / 9, 2. / 7, 2. / 5, 2. / 3, 2} {
+				simd.Mul(sum, sum, square)
+				simd.ScaleShift(sum, 1, sum, c)
+			}
+			simd.MulAdd(y[:n], s, sum)
+			x, y = x[n:], y[n:]
+		}
+	}, func(dx, dy, x, _ []float32) { backThrough(simd.Sigmoid, dx, dy, x) })
+}
+
+// ELU returns x where x > 0, exp x − 1 elsewhere, elementwise.
+//
+// Source: Clevert, Unterthiner and Hochreiter, "Fast and Accurate Deep Network Learning by Exponential Linear Units (ELUs)",
+// 2015, https://arxiv.org/abs/1511.07289, with α = 1.
+func ELU(t *Tape, x *Tensor) *Tensor {
+	return unary(t, "ELU", 2*costExp, x, func(y, x []float32) {
+		var low, e [256]float32
+		for len(x) > 0 { // max(x, 0) + exp z − 1 for z = min(x, 0), as tanh(z/2)·(exp z + 1): near 0 the difference has few digits
+			n := min(len(x), len(e))
+			low, e := low[:n], e[:n]
+			notPositive(low, x[:n])
+			simd.Exp(e, low)
+			simd.ScaleShift(e, 1, e, 1)
+			simd.Scale(low, 0.5, low)
+			simd.Tanh(low, low)
+			simd.ReLU(y[:n], x[:n])
+			simd.MulAdd(y[:n], low, e)
+			x, y = x[n:], y[n:]
+		}
+	}, func(dx, dy, x, _ []float32) {
+		backThrough(func(slope, x []float32) {
+			notPositive(slope, x)
+			simd.Exp(slope, slope)
+		}, dx, dy, x)
+	})
+}
+
+// notPositive sets y to min(x, 0).
+func notPositive(y, x []float32) {
+	simd.Scale(y, -1, x)
+	simd.ReLU(y, y)
+	simd.Scale(y, -1, y)
 }
 
 // GateOver returns f(x)·y, elementwise, where f is a function of each element: the gate of a feed-forward network. x and y

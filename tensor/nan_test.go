@@ -215,7 +215,7 @@ func TestSoftmaxOfExtremes(t *testing.T) {
 func TestNaNStaysVisible(t *testing.T) {
 	ops := map[string]func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{
 		"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "ReLU": tensor.ReLU, "GELU": tensor.GELU, "Exp": tensor.Exp,
-		"Log": tensor.Log, "Sqrt": tensor.Sqrt, "Square": tensor.Square,
+		"Log": tensor.Log, "Sqrt": tensor.Sqrt, "Square": tensor.Square, "Softplus": tensor.Softplus, "ELU": tensor.ELU,
 	}
 	for name, op := range ops {
 		for at := range 19 {
@@ -224,6 +224,37 @@ func TestNaNStaysVisible(t *testing.T) {
 			for i, v := range op(nil, x).Data() {
 				if (v != v) != (i == at) {
 					t.Errorf("%s: NaN in element %d, but element %d is %v", name, at, i, v)
+				}
+			}
+		}
+	}
+}
+
+// Softplus and ELU, and their derivatives, where exp overflows, underflows or has lost the digits of x.
+func TestSoftplusAndELUOfExtremes(t *testing.T) {
+	x := []float32{-inf, -1e30, -80, -20, -1e-3, -1e-20, 0, 1e-20, 1e-3, 20, 100, 1e30, inf}
+	for name, c := range map[string]struct {
+		op       func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor
+		f, slope func(x float64) float64
+	}{
+		"Softplus": {tensor.Softplus,
+			func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) },
+			func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+		"ELU": {tensor.ELU,
+			func(x float64) float64 { return max(x, math.Expm1(min(x, 0))) },
+			func(x float64) float64 { return math.Exp(min(x, 0)) }},
+	} {
+		p, tape := tensor.New(x, len(x)).Param(), tensortest.Tape(tensor.Train)
+		y := c.op(tape, p)
+		tape.Backward(y, tensor.Full(1, len(x)))
+		for i, v := range x {
+			for _, r := range []struct {
+				what string
+				got  float32
+				want float64
+			}{{"", y.Data()[i], c.f(float64(v))}, {"slope of ", p.Grad().Data()[i], c.slope(float64(v))}} {
+				if w := float32(r.want); r.got != w && !(math.Abs(float64(r.got-w)) <= 3e-7*math.Abs(r.want)) {
+					t.Errorf("%s%s at %v: %v, want %v", r.what, name, v, r.got, w)
 				}
 			}
 		}

@@ -805,6 +805,8 @@ def ops(c):
     op(c, "sigmoid", torch.sigmoid, N(5, 7))
     op(c, "relu", torch.relu, N(5, 7))
     same("gelu", lambda x: x / 2 * (1 + torch.erf(x / math.sqrt(2))), F.gelu, N(5, 7))
+    same("softplus", lambda x: torch.log(1 + torch.exp(x)), F.softplus, N(5, 7))
+    same("elu", lambda x: torch.where(x > 0, x, torch.exp(x) - 1), F.elu, N(5, 7))
     op(c, "exp", torch.exp, N(5, 7))
     op(c, "log", torch.log, U(0.1, 4, 5, 7))
     op(c, "sqrt", torch.sqrt, U(0.1, 4, 5, 7))
