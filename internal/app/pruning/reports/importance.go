@@ -85,28 +85,6 @@ func (s Scores) largest() float64 {
 	return largest
 }
 
-// shades are characters for fractions of the largest score; each step halves the fraction.
-var shades = []struct {
-	from float64
-	mark string
-}{{0.75, "█"}, {0.5, "▓"}, {0.25, "▒"}, {0.125, "░"}, {0, "·"}}
-
-// shade returns the character of a score.
-func shade(v, largest float64) string {
-	if v == 0 {
-		return "·" // also if the largest is 0
-	}
-	for _, s := range shades {
-		if v >= s.from*largest {
-			return s.mark
-		}
-	}
-	if v < 0 {
-		return "-"
-	}
-	return "?" // not a number
-}
-
 // Write writes the grid of importance, if there are scores, followed by tables of importance and measures with a
 // line for each head. It uses the terminal's colours and width. The table of measures has the given number of rows at
 // most, and is sorted by a measure, the largest value first and heads without a value last; 0 and "" mean all heads in
@@ -119,7 +97,11 @@ func (r Importance) Write(w io.Writer, t viz.Terminal, measure string, most int)
 	} else {
 		d.flow("importance on the "+r.Task, fmt.Sprintf("of %s of %s;", examples, r.Data), "larger is more important")
 		d.line("")
-		d.grid()
+		f, on := r.Figure(), t
+		f.Title, on.Width = "", d.width()
+		if err := f.Text(&d.Builder, on); err != nil {
+			return err
+		}
 		d.line("")
 		if columns, ranks := d.methods(); !ranks {
 			d.table(columns, "", 0, "seconds")
@@ -146,9 +128,12 @@ type drawing struct {
 
 func (d *drawing) line(text string) { d.WriteString(strings.TrimRight(text, " ") + "\n") }
 
-// flow writes parts of a sentence in lines no wider than the terminal, or 100 columns.
+// width returns the width of the terminal, or 100 columns.
+func (d *drawing) width() int { return cmp.Or(d.t.Width, 100) }
+
+// flow writes parts of a sentence in lines that fit the width.
 func (d *drawing) flow(parts ...string) {
-	for _, line := range cells.Lines(parts, " ", cmp.Or(d.t.Width, 100)) {
+	for _, line := range cells.Lines(parts, " ", d.width()) {
 		d.line(line)
 	}
 }
@@ -284,90 +269,6 @@ func decimals(largest float64) string {
 		return "%.3f"
 	}
 	return fmt.Sprintf("%%.%df", min(max(2-int(math.Floor(math.Log10(largest))), 0), 6))
-}
-
-// grid draws importance: a line for each layer, a cell for each head. Kinds are side by side if
-// the terminal is wide enough.
-func (d *drawing) grid() {
-	const names = 19 // width of method and layer, in characters
-	kinds := kindsOf(d.Layers)
-	heads := 0
-	for _, k := range kinds {
-		heads = max(heads, k.widest())
-	}
-	cell := 1
-	if d.t.Colors != viz.NoColors && (d.t.Width == 0 || names+2+2*heads <= d.t.Width) {
-		cell = 2
-	}
-	width := max(8, cell*heads)
-	row := len(kinds)
-	if d.t.Width > 0 {
-		row = max(1, (d.t.Width-names)/(2+width))
-	}
-	for i := 0; i < len(kinds); i += row {
-		if i > 0 {
-			d.line("")
-		}
-		d.gridOf(kinds[i:min(i+row, len(kinds))], width, cell)
-	}
-	if d.t.Colors == viz.NoColors {
-		d.flow("a column for each head,", "relative to the method's largest:", "█ from 3/4,", "▓ from 1/2,", "▒ from 1/4,",
-			"░ from 1/8,", "· less,", "- below 0,", "? not measured")
-		return
-	}
-	d.flow("a cell for each head;", "- below 0,", "? not measured")
-	bar := ""
-	for i := range 16 {
-		bar += d.t.Paint(float64(i)/15, " ")
-	}
-	d.line("0 " + bar + " the method's largest")
-}
-
-// gridOf draws the importance in layers of some kinds.
-func (d *drawing) gridOf(kinds []kind, width, cell int) {
-	layers := 0
-	first := fmt.Sprintf("%-13s layer", "")
-	for _, k := range kinds {
-		first += fmt.Sprintf("  %-*s", width, k.Name)
-		for _, l := range k.Layers {
-			layers = max(layers, l.Index+1)
-		}
-	}
-	d.line(first)
-	for _, s := range d.Scores {
-		name, largest := s.Method, s.largest()
-		for index := range layers {
-			line := fmt.Sprintf("%-13s %5d", name, index)
-			name = ""
-			for _, k := range kinds {
-				line += "  "
-				room := width
-				for _, l := range k.Layers {
-					if l.Index != index {
-						continue
-					}
-					for _, v := range s.Values[l.at] {
-						line += d.mark(float64(v), largest, cell)
-						room -= cell
-					}
-				}
-				line += strings.Repeat(" ", max(0, room))
-			}
-			d.line(line)
-		}
-	}
-}
-
-// mark draws a score.
-func (d *drawing) mark(v, largest float64, cell int) string {
-	mark := shade(v, largest)
-	switch {
-	case d.t.Colors == viz.NoColors:
-		return mark
-	case mark == "-" || mark == "?":
-		return mark + strings.Repeat(" ", cell-1)
-	}
-	return d.t.Paint(v/max(largest, math.SmallestNonzeroFloat64), strings.Repeat(" ", cell))
 }
 
 // decimal writes a number, or a dash if it is unknown.

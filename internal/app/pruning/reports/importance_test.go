@@ -2,7 +2,6 @@ package reports
 
 import (
 	"io"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,11 +14,6 @@ import (
 
 // If no head has a positive importance, no head is marked.
 func TestImportanceOfNothing(t *testing.T) {
-	for v, want := range map[float64]string{0: "·", -1: "-", math.NaN(): "?"} {
-		if got := shade(v, 0); got != want {
-			t.Errorf("shade of %v is %q, want %q", v, got, want)
-		}
-	}
 	r := Importance{
 		Layers: []Layer{{Kind: "encoder", Heads: 2}},
 		Scores: []Scores{{Method: "leave-one-out", Values: [][]Number{{0, -1}}}},
