@@ -153,7 +153,7 @@ func Load(dir string, o Options) (*Model, error) {
 		name, err := filepath.Rel(dir, path)
 		weights := name == WeightsFile || strings.HasSuffix(name, ".safetensors.index.json") || slices.Contains(d.r.Files(), path)
 		if err == nil && !weights {
-			m.beside = append(m.beside, copied(dir, name))
+			m.beside = append(m.beside, atomicfile.Copy(dir, name))
 		}
 	}
 	return m, m.checkIdentity(d.r.Metadata())

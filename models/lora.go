@@ -62,7 +62,7 @@ func MergeAdapter(ctx context.Context, base, adapter, out string) error {
 			from = adapter
 		}
 		if atomicfile.Exists(filepath.Join(from, name)) {
-			files = append(files, copied(from, name))
+			files = append(files, atomicfile.Copy(from, name))
 		}
 	}
 	s := &safetensors.Stream{Metadata: map[string]string{"format": "pt"}, Tensors: b.r.Tensors()}                // no hashes of the base

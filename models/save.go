@@ -148,16 +148,3 @@ func difference(s, t *Settings) string {
 	slices.Sort(fields)
 	return strings.Join(fields, ", ")
 }
-
-// copied returns a file of a directory, to be saved in another.
-func copied(dir, name string) atomicfile.File {
-	return atomicfile.File{Path: name, Write: func(w io.Writer) error {
-		f, err := atomicfile.Open(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(w, f)
-		return err
-	}}
-}

@@ -38,7 +38,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
 		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
 	}
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting}, cmd.languageFlags)
+	m, err := cmd.load(c)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (cmd *evalCommand) streams() bool { return cmd.PerLine && cmd.Data == "" }
 func (cmd *evalCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *evalCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting}, cmd.languageFlags)
+	m, err := cmd.load(c)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +74,10 @@ func (cmd *evalCommand) stream(c console) (shards.Stream, error) {
 		f.Write = filter.JSON[texts.Loss]
 	}
 	return newStream(f, c), nil
+}
+
+func (cmd *evalCommand) load(c console) (*models.Model, error) {
+	return loadTranslator(c, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting}, cmd.languageFlags)
 }
 
 // evaluated is the JSON object without --per-line.

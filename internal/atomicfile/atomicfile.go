@@ -211,6 +211,19 @@ const (
 	Large = 1 << 30
 )
 
+// Copy returns a file of a directory, to be saved in another.
+func Copy(dir, name string) File {
+	return File{Path: name, Write: func(w io.Writer) error {
+		f, err := Open(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return err
+	}}
+}
+
 // Open is Read with os.Open for a regular file or a directory. A name in a directory that is not trusted may link to
 // something else, which is refused: opening a named pipe waits for a writer, and a device may have no end.
 func Open(path string) (*os.File, error) {

@@ -234,17 +234,14 @@ func (p *parser) macro() statement {
 	var params []string
 	var defaults []expression
 	p.want("(")
-	for !p.skip(")") {
+	p.elements(")", func() {
 		params = append(params, p.wantKind(identifier, "a name"))
 		var value expression
 		if p.skip("=") {
 			value = p.expression()
 		}
 		defaults = append(defaults, value)
-		if !p.is(")") {
-			p.want(",")
-		}
-	}
+	})
 	p.close()
 	body := p.apart("endmacro")
 	p.want("endmacro")

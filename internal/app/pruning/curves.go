@@ -120,13 +120,13 @@ func (x *run) after(ctx context.Context, removed []prune.Head) (Measured, error)
 	if len(removed) == 0 {
 		return x.Task.Reporting.whole, ctx.Err()
 	}
-	key := fmt.Sprint(kept(x.layers, removed)) // maps are printed in the order of their keys
-	if seen, ok := x.known[key]; ok {
-		return seen, ctx.Err()
-	}
 	m, err := x.scored.Without(removed)
 	if err != nil {
 		return Measured{}, err
+	}
+	key := fmt.Sprint(m.Kept()) // maps are printed in the order of their keys
+	if seen, ok := x.known[key]; ok {
+		return seen, ctx.Err()
 	}
 	seen, err := x.Task.Measure(ctx, m, &x.Task.Reporting)
 	if err == nil && len(x.known) < mostKnown {

@@ -300,18 +300,3 @@ func (e *Experiment) open(layer string) bool {
 	kind, _ := heads.Place(layer)
 	return len(e.Kinds) == 0 || slices.Contains(e.Kinds, kind)
 }
-
-// kept returns the remaining heads of each layer.
-func kept(layers []*attn.MultiHead, removed []prune.Head) map[string][]int {
-	left := map[string][]int{}
-	for _, l := range layers {
-		c := l.Config()
-		left[c.Name] = []int{}
-		for h := range c.Heads {
-			if !slices.Contains(removed, prune.Head{Layer: c.Name, Number: h}) {
-				left[c.Name] = append(left[c.Name], h)
-			}
-		}
-	}
-	return left
-}

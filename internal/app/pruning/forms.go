@@ -68,22 +68,11 @@ func otherFiles(dir string, modelFiles []string) (files []atomicfile.File, err e
 		}
 	}
 	for _, name := range paths {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err != nil { // which follows a link
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil { // which follows a link
 			return nil, err
 		} else if !info.IsDir() {
-			files = append(files, atomicfile.File{Path: name, Write: func(w io.Writer) error { return copyFile(w, path) }})
+			files = append(files, atomicfile.Copy(dir, name))
 		}
 	}
 	return files, nil
-}
-
-func copyFile(w io.Writer, path string) error {
-	f, err := atomicfile.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(w, f)
-	return err
 }

@@ -23,9 +23,9 @@ func (x *run) prune(ctx context.Context) error {
 	}
 	r.Removed = append([]prune.Head{}, removed...) // a list in JSON, even if empty
 	r.Left = total(x.left.Layers())
-	left := kept(x.layers, removed)
+	left := x.left.Kept()
 	for i := range x.report.Layers {
-		x.report.Layers[i].Kept = left[x.report.Layers[i].Name]
+		x.report.Layers[i].Kept = append([]int{}, left[x.report.Layers[i].Name]...)
 	}
 	seen, err := x.Task.Measure(ctx, x.left, &x.Task.Reporting)
 	if err != nil {
