@@ -2,17 +2,15 @@ package tokenizer
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/quote"
 )
 
 // Expressions are in the dialect of Oniguruma, with Unicode classes. The expressions of GPT-2, Llama 3,
-// Qwen and Trained have handwritten scanners. Other expressions are translated for package regexp, which
-// takes linear time, if they have the same meaning there.
+// Qwen and Trained have handwritten scanners. Other expressions are compiled by package regexp/syntax, if they have the
+// same meaning there: see expression.
 
 // scanners are the expressions with handwritten scanners.
 func scanners() map[string]pattern {
@@ -40,83 +38,22 @@ func readExpression(expr string) (pattern, error) {
 	if p, ok := scanners()[expr]; ok {
 		return p, nil
 	}
-	// Only of a handwritten scanner it is known how far it looks ahead. Anything else is run by package regexp if it
-	// is certain to match the same texts there: it selects the first alternative that matches, as Oniguruma does, but
-	// has no look-ahead and no references.
-	// This look-ahead leaves one white space to the next word. Package regexp does not have it, but at the
-	// end of an expression it is easy to implement.
+	// The dialect of Go selects the first alternative that matches, as Oniguruma does, but has no look-ahead and no
+	// references. This look-ahead leaves one white space to the next word. At the end of an expression it is easy to
+	// implement.
 	rest, ends := strings.CutSuffix(expr, `|\s+(?!\S)|\s+`)
 	translated, err := translate(rest)
 	if err == nil && ends {
 		translated += "|([" + goRanges(spaces) + "]+)"
 	}
-	var re *regexp.Regexp
+	var e *expression
 	if err == nil {
-		re, err = regexp.Compile(translated)
-	}
-	if err == nil && re.MatchString("") {
-		err = fmt.Errorf("it matches the empty text")
+		e, err = newExpression(translated)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression %s cannot be run exactly: %s", quote.Text(expr), quote.Message(err.Error()))
 	}
-	here := func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + translated + `)`) }
-	return expression{re, sync.OnceValue(here)}, nil
-}
-
-// expression is a regular expression of package regexp. Its only group, if any, matches white space, of which one is
-// left to the next word.
-type expression struct {
-	*regexp.Regexp
-	here func() *regexp.Regexp // matches at the beginning of a text only
-}
-
-func (e expression) next(s string, from int) (start, end int, ok bool) {
-	if at := e.FindStringSubmatchIndex(s[from:]); at != nil {
-		start, end = matched(s, from, at)
-		return start, end, true
-	}
-	return 0, 0, false
-}
-
-// matched returns the range of a match in s[from:].
-func matched(s string, from int, at []int) (start, end int) {
-	start, end = from+at[0], from+at[1]
-	if len(at) > 2 && at[2] >= 0 {
-		end = leaveOne(s, start, end)
-	}
-	return start, end
-}
-
-// open tries each position, because a match that package regexp finds without reading the end of the text does not
-// depend on what follows, and neither does the failure to match at a position.
-// An alternative that ends in + has always read the end of the text if its match reaches it, so a run at the end
-// gives no match, and all of it is read: how long its match is at least cannot be seen from the expression.
-func (e expression) open(s string, from int) (start, end int, whole bool) {
-	for i := range s[from:] {
-		text := endReader{Reader: strings.NewReader(s[from+i:])}
-		at := e.here().FindReaderSubmatchIndex(&text)
-		switch {
-		case text.ended:
-			return from + i, from + i, false
-		case at != nil:
-			start, end = matched(s, from+i, at)
-			return start, end, true
-		}
-	}
-	return len(s), len(s), false
-}
-
-// endReader records whether its end was read.
-type endReader struct {
-	*strings.Reader
-	ended bool
-}
-
-func (r *endReader) ReadRune() (ch rune, size int, err error) {
-	ch, size, err = r.Reader.ReadRune()
-	r.ended = r.ended || err != nil
-	return ch, size, err
+	return e, nil
 }
 
 // leaveOne returns the end of \s+(?!\S)|\s+ for white space in a range: the last space belongs to the
@@ -194,6 +131,8 @@ func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
 	}
 	return from, leaveOne(s, from, end), true
 }
+
+func (w wordsAndDigits) in(p *piece) search { return searchIn(w, p) }
 
 // open considers that white space up to the end may have a line break further on, which the match then includes.
 func (w wordsAndDigits) open(s string, from int) (start, end int, whole bool) {

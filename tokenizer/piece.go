@@ -272,7 +272,8 @@ func (p *piece) appendAlign(at []span, start, end int) []span {
 
 // replace replaces each match by a text. The text gets the range of the last matched character.
 func (p *piece) replace(pat pattern, with string) {
-	start, end, whole := p.match(pat, 0)
+	find := pat.in(p)
+	start, end, whole := find(0)
 	if !whole {
 		p.cut(start)
 		return
@@ -289,7 +290,7 @@ func (p *piece) replace(pat pattern, with string) {
 		checkGrowth(len(p.s), b.Len())
 		at = appendTimes(at, p.align(end-1), len(with))
 		read = end
-		start, end, whole = p.match(pat, read)
+		start, end, whole = find(read)
 	}
 	b.WriteString(p.s[read:start])
 	p.at = p.appendAlign(at, read, start)

@@ -10,13 +10,31 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
-// A pattern finds the positions at which a text is split.
-type pattern interface {
-	// next returns the first match that begins at or after from. Matches are not empty.
+// A pattern finds the positions at which a text is split. Matches are not empty.
+type pattern interface{ in(p *piece) search }
+
+// A search returns the first match in a piece that begins at or after a position; start and end are the end of the
+// piece if there is none. In an open piece, whatever follows, no match begins between from and start. If end is more
+// than start, a match begins at start and has the bytes up to end. It ends there if whole.
+type search func(from int) (start, end int, whole bool)
+
+// lookAhead is what a pattern needs that knows how far it looks ahead.
+type lookAhead interface {
 	next(s string, from int) (start, end int, ok bool)
-	// open is next for a text that continues after s. Whatever follows, no match begins between from and start.
-	// If end is more than start, a match begins at start and has the bytes up to end. It ends there if whole.
 	open(s string, from int) (start, end int, whole bool)
+}
+
+// searchIn returns the search of a pattern in a piece.
+func searchIn(pat lookAhead, p *piece) search {
+	if p.open {
+		return func(from int) (start, end int, whole bool) { return pat.open(p.s, from) }
+	}
+	return func(from int) (start, end int, whole bool) {
+		if start, end, ok := pat.next(p.s, from); ok {
+			return start, end, true
+		}
+		return len(p.s), len(p.s), false
+	}
 }
 
 // scanner is a pattern that examines no more than ahead bytes beyond the end of a match, and no more than ahead bytes
@@ -45,17 +63,7 @@ func (p scanner) open(s string, from int) (start, end int, whole bool) {
 	return start, end, true
 }
 
-// match returns the next match of a pattern at or after from, as pattern.open does. In a piece that is not open, a match
-// is whole, and without one, start and end are the end of the piece.
-func (p *piece) match(pat pattern, from int) (start, end int, whole bool) {
-	if p.open {
-		return pat.open(p.s, from)
-	}
-	if start, end, ok := pat.next(p.s, from); ok {
-		return start, end, true
-	}
-	return len(p.s), len(p.s), false
-}
+func (p scanner) in(text *piece) search { return searchIn(p, text) }
 
 // literal matches a fixed text.
 type literal string
@@ -67,6 +75,8 @@ func (l literal) next(s string, from int) (start, end int, ok bool) {
 	}
 	return from + i, from + i + len(l), i >= 0
 }
+
+func (l literal) in(p *piece) search { return searchIn(l, p) }
 
 func (l literal) open(s string, from int) (start, end int, whole bool) {
 	return scanner{max(len(l)-1, 0), l.next}.open(s, from)
@@ -84,6 +94,8 @@ func (c oneOf) next(s string, from int) (start, end int, ok bool) {
 	}
 	return 0, 0, false
 }
+
+func (c oneOf) in(p *piece) search { return searchIn(c, p) }
 
 func (c oneOf) open(s string, from int) (start, end int, whole bool) {
 	return scanner{0, c.next}.open(s, from)
@@ -152,11 +164,11 @@ type splitter struct {
 func (sp splitter) preTokenize(p piece, yield func(piece) bool) bool {
 	p.plain()
 	j := joiner{splitter: sp, piece: &p, yield: yield}
-	read, step := 0, 0
+	find, read, step := sp.At.in(&p), 0, 0
 	for whole := true; whole && !j.stopped; step++ {
 		p.poll(step)
 		var start, end int
-		start, end, whole = p.match(sp.At.pattern, read)
+		start, end, whole = find(read)
 		if read < start {
 			j.add(read, start, sp.Invert)
 		}

@@ -47,8 +47,8 @@ type Options struct {
 	// A text is read until its first tokens are known, so time and memory do not depend on the length of the
 	// rest, and errors in the rest are not reported. More than the limit is read where tokens depend on it:
 	//   - to the end of a word, if the model is WordPiece or WordLevel, and of a run of unknown characters,
-	//     of removed characters or of marks, or of a word that an expression without its own scanner matches:
-	//     this takes at most some 100 bytes of memory for each byte, and tokens after the limit are not made;
+	//     of removed characters or of marks, or where an expression looks for a longer match: this takes at most
+	//     some 100 bytes of memory for each byte, and tokens after the limit are not made;
 	//   - all of a text with Overflow, with truncation at the left, with unused pieces in a BPE model of
 	//     SentencePiece, and after ">>" in a text for Marian;
 	//   - all of the shorter text of a pair, if LongestFirst gives an odd number of tokens to two texts

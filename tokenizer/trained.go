@@ -220,6 +220,8 @@ func (w wordCutter) next(s string, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
+func (w wordCutter) in(p *piece) search { return searchIn(w, p) }
+
 // open considers an apostrophe after a word, and the letter after that.
 func (w wordCutter) open(s string, from int) (start, end int, whole bool) {
 	return scanner{2 * utf8.UTFMax, w.next}.open(s, from)

@@ -67,9 +67,9 @@ func escapedClass(c byte, inside bool) string {
 	return strings.Join(all, " ")
 }
 
-// syntax has the expressions of a translator, compiled when they are first used. Variables with initializers would
+// dialect has the expressions of a translator, compiled when they are first used. Variables with initializers would
 // link package regexp into every program with a tokenizer.
-var syntax struct {
+var dialect struct {
 	sync.Once
 	// quantifiers are *, +, ?, each with an optional ?, and {2,3}.
 	quantifiers *regexp.Regexp
@@ -78,16 +78,16 @@ var syntax struct {
 	escapes *regexp.Regexp
 }
 
-func compileSyntax() {
-	syntax.quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
-	syntax.escapes = regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
+func compileDialect() {
+	dialect.quantifiers = regexp.MustCompile(`^(?:[*+?]\??|\{[0-9][0-9,]*\})`)
+	dialect.escapes = regexp.MustCompile(`^\\(?:([sdwSDW])|([pP])\{([^}^][^}]*)\}|([nrtfv\\.+*?()|[\]{}^$])|` +
 		`([-/'"#&!,:;<=>@%~_ ` + "`" + `])|x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4}))`)
 }
 
 // translate converts an expression of Oniguruma for package regexp. It returns an error if a part of the
 // expression has another meaning there or is not supported.
 func translate(expr string) (string, error) {
-	syntax.Do(compileSyntax)
+	dialect.Do(compileDialect)
 	t := translator{in: expr}
 	for t.in != "" && t.err == nil {
 		t.element()
@@ -180,7 +180,7 @@ func (t *translator) foldable() {
 
 // In Oniguruma, a+? is lazy as in package regexp, but a{2}+ repeats a repetition and a++ gives nothing back.
 func (t *translator) quantifier() {
-	n := len(syntax.quantifiers.FindString(t.in))
+	n := len(dialect.quantifiers.FindString(t.in))
 	if n == 0 {
 		t.refuse("{ without a count")
 		return
@@ -191,7 +191,7 @@ func (t *translator) quantifier() {
 }
 
 func (t *translator) escape(inside bool) {
-	m := syntax.escapes.FindStringSubmatch(t.in)
+	m := dialect.escapes.FindStringSubmatch(t.in)
 	if m == nil {
 		t.refuse(noEscape(t.in))
 		return
