@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -34,7 +35,7 @@ func ExampleMultiHead_TorchState() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = nn.Load("testdata/torch/encoder_layers.safetensors", layer, nn.LoadOptions{
+	err = statedict.Load("testdata/torch/encoder_layers.safetensors", layer, statedict.LoadOptions{
 		Names:  nn.TorchNames,
 		Prefix: "layers.1.self_attn.",
 	})
@@ -45,7 +46,7 @@ func ExampleMultiHead_TorchState() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(nn.Load("testdata/torch/mha.safetensors", plain, nn.LoadOptions{Names: nn.TorchNames}))
+	fmt.Println(statedict.Load("testdata/torch/mha.safetensors", plain, statedict.LoadOptions{Names: nn.TorchNames}))
 	// Output:
 	// <nil>
 	// safetensors: testdata/torch/mha.safetensors: tensors "in_proj_bias", "out_proj.bias" are not read

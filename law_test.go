@@ -39,6 +39,7 @@ var order = []string{
 	"npy",
 	"nn",
 	".", // attn itself
+	"statedict",
 	"mask",
 	"score",
 	"position",

@@ -15,6 +15,7 @@ import (
 	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -278,20 +279,20 @@ func TestInferredWidthsOfFiles(t *testing.T) {
 	}
 	saved, loaded := make(), make()
 	path := filepath.Join(t.TempDir(), "model.safetensors")
-	wantError(t, nn.Save(path, saved, nn.SaveOptions{}),
-		`nn: Save: parameter "first.k.weight" has no shape yet: call Build or Forward on its layer first`)
+	wantError(t, statedict.Save(path, saved, statedict.SaveOptions{}),
+		`statedict: Save: parameter "first.k.weight" has no shape yet: call Build or Forward on its layer first`)
 	saved.first.Build(13, 7, 11)
-	if err := nn.Save(path, saved, nn.SaveOptions{}); err != nil {
+	if err := statedict.Save(path, saved, statedict.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
 	config.KeyWidth = 8
 	other := make()
-	wantError(t, nn.Load(path, other, nn.LoadOptions{}), `.*: tensor "first.k.weight" has shape \[15 7\], want \[15 8\]`)
+	wantError(t, statedict.Load(path, other, statedict.LoadOptions{}), `.*: tensor "first.k.weight" has shape \[15 7\], want \[15 8\]`)
 	if c := other.first.Config(); c.QueryWidth != attn.Infer || other.first.Q != nil {
 		t.Errorf("a file that does not fit has settled a width: %d", c.QueryWidth)
 	}
-	if err := nn.Load(path, loaded, nn.LoadOptions{}); err != nil {
+	if err := statedict.Load(path, loaded, statedict.LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if c := loaded.first.Config(); c.QueryWidth != 13 || c.KeyWidth != 7 || c.ValueWidth != 11 || loaded.first.Q == nil {
@@ -312,7 +313,7 @@ func TestInferredWidthsOfFiles(t *testing.T) {
 			t.Errorf("no gradient has come to %s", name)
 		}
 	}
-	if err := nn.Load(path, loaded, nn.LoadOptions{}); err != nil {
+	if err := statedict.Load(path, loaded, statedict.LoadOptions{}); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -172,7 +173,7 @@ func TestTorchState(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(torchDir, name+".safetensors")
-			if err := nn.Load(path, c.module, nn.LoadOptions{Names: nn.TorchNames}); err != nil {
+			if err := statedict.Load(path, c.module, statedict.LoadOptions{Names: nn.TorchNames}); err != nil {
 				t.Fatal(err)
 			}
 			g := tensortest.Open(t, filepath.Join(torchDir, name+".golden.safetensors"))
@@ -200,7 +201,7 @@ func TestTorchState(t *testing.T) {
 			}
 
 			again := filepath.Join(t.TempDir(), "again.safetensors")
-			if err := nn.Save(again, c.module, nn.SaveOptions{Names: nn.TorchNames}); err != nil {
+			if err := statedict.Save(again, c.module, statedict.SaveOptions{Names: nn.TorchNames}); err != nil {
 				t.Fatal(err)
 			}
 			got, want := readFile(t, again), readFile(t, path)
@@ -238,7 +239,7 @@ func TestTorchLayerOfLarger(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := torchDir + "/encoder_layers.safetensors"
-	if err := nn.Load(path, layer, nn.LoadOptions{Names: nn.TorchNames, Prefix: "layers.1.self_attn."}); err != nil {
+	if err := statedict.Load(path, layer, statedict.LoadOptions{Names: nn.TorchNames, Prefix: "layers.1.self_attn."}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.Read(path)
@@ -263,7 +264,7 @@ func TestTorchRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return nn.Load(torchDir+"/"+file+".safetensors", m, nn.LoadOptions{Names: nn.TorchNames})
+		return statedict.Load(torchDir+"/"+file+".safetensors", m, statedict.LoadOptions{Names: nn.TorchNames})
 	}
 	plain := attn.MultiHeadConfig{Width: 15, Heads: 3, Bias: attn.AllProjections}
 	with := func(change func(*attn.MultiHeadConfig)) attn.MultiHeadConfig {
@@ -303,9 +304,9 @@ func TestTorchRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want %s", c.file, err, want)
 		}
 	}
-	var mismatch *nn.MismatchError
+	var mismatch *statedict.MismatchError
 	if err := load("mha_nobias", plain); !errors.As(err, &mismatch) || len(mismatch.Missing) != 2 {
-		t.Errorf("error %v, want a *nn.MismatchError", err)
+		t.Errorf("error %v, want a *statedict.MismatchError", err)
 	}
 	// A module of modules reports an error in one of them.
 	e := &encoder{norm: nn.NewLayerNorm(15)}
@@ -327,7 +328,7 @@ func TestTorchConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := attn.TorchConfig(r, "", 3)
+		got, err := statedict.TorchConfig(r, "", 3)
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
 		}
@@ -335,11 +336,11 @@ func TestTorchConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := nn.LoadFrom(r, m, nn.LoadOptions{Names: nn.TorchNames}); err != nil {
+		if err := statedict.LoadFrom(r, m, statedict.LoadOptions{Names: nn.TorchNames}); err != nil {
 			t.Error(err)
 		}
 		var format *safetensors.FormatError
-		if _, err := attn.TorchConfig(r, "layers.0.", 3); !errors.As(err, &format) || !strings.Contains(err.Error(), `tensor "layers.0.out_proj.weight" is missing`) {
+		if _, err := statedict.TorchConfig(r, "layers.0.", 3); !errors.As(err, &format) || !strings.Contains(err.Error(), `tensor "layers.0.out_proj.weight" is missing`) {
 			t.Errorf("%s: with a prefix that there is not: %v", name, err)
 		}
 		r.Close()

@@ -19,6 +19,7 @@ import (
 	"github.com/attn-go/attn/onnx"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -83,8 +84,8 @@ func saving(dir string) error {
 		return err
 	}
 
-	options := nn.SaveOptions{Names: nn.TorchNames, Prefix: "layers.0."}
-	if err := nn.Save("model.safetensors", layer, options); err != nil {
+	options := statedict.SaveOptions{Names: nn.TorchNames, Prefix: "layers.0."}
+	if err := statedict.Save("model.safetensors", layer, options); err != nil {
 		return err
 	}
 	return nil
@@ -98,7 +99,7 @@ func loading(dir string) error {
 	if err != nil {
 		return err
 	}
-	return nn.Load("model.safetensors", layer, nn.LoadOptions{Names: nn.TorchNames, Prefix: "layers.0."})
+	return statedict.Load("model.safetensors", layer, statedict.LoadOptions{Names: nn.TorchNames, Prefix: "layers.0."})
 }
 
 // within changes to a directory, and returns what changes back.

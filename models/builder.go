@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -38,10 +39,10 @@ type building struct {
 	size     int        // numbers in the tensors so far, without files
 	model    *Model     // which has the tensors that the new model may have, without files
 	wrong    []error
-	mismatch nn.MismatchError
+	mismatch statedict.MismatchError
 	read     map[string]bool
-	skip     nn.LoadOptions // tensors that need not be read
-	ties     [][2]string    // pairs of names of the same tensor
+	skip     statedict.LoadOptions // tensors that need not be read
+	ties     [][2]string           // pairs of names of the same tensor
 	dict     nn.StateDict
 	params   nn.Vars
 	lost     lost // removed heads
@@ -162,7 +163,7 @@ func (b *Builder) want(name string, shape ...int) bool {
 			panic(hopeless{})
 		}
 	case !slices.Equal(info.Shape, shape):
-		b.mismatch.Misshapen = append(b.mismatch.Misshapen, nn.Misshapen{Name: name, Got: info.Shape, Want: shape})
+		b.mismatch.Misshapen = append(b.mismatch.Misshapen, statedict.Misshapen{Name: name, Got: info.Shape, Want: shape})
 	default:
 		if err := b.r.ReadFloat32s(name, nil, 0); err != nil { // the type is checked
 			b.wrong = append(b.wrong, err)

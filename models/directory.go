@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -117,7 +118,7 @@ func plan[T any](s *directory, construct func(*Builder) T) (T, *Builder, error) 
 		return none, nil, err
 	}
 	err = b.finish()
-	var mismatch *nn.MismatchError
+	var mismatch *statedict.MismatchError
 	switch {
 	case err == nil:
 		return x, b, nil
@@ -163,5 +164,5 @@ func build[T any](s *directory, construct func(*Builder) T) (T, *Builder, error)
 // load reads the tensors of the table.
 func (b *Builder) load() error {
 	b.skip.Names = func(nn.Module) (nn.StateDict, error) { return b.dict, nil }
-	return nn.LoadFrom(b.r, nil, b.skip)
+	return statedict.LoadFrom(b.r, nil, b.skip)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -64,7 +65,7 @@ func ExampleFamily() {
 		{Name: "self.qkv.weight", Tensor: tensor.Randn(rng, 18, 6)},
 		{Name: "self.out.weight", Tensor: tensor.Randn(rng, 6, 6)},
 	}
-	if err := nn.Save(filepath.Join(dir, "model.safetensors"), weights, nn.SaveOptions{}); err != nil {
+	if err := statedict.Save(filepath.Join(dir, "model.safetensors"), weights, statedict.SaveOptions{}); err != nil {
 		log.Fatal(err)
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -62,7 +63,7 @@ func TestSave(t *testing.T) {
 		for _, pattern := range []string{"*.safetensors", "*.index.json"} {
 			removeAll(t, filepath.Join(to, pattern))
 		}
-		if err := nn.Save(filepath.Join(to, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict}); err != nil {
+		if err := statedict.Save(filepath.Join(to, "model.safetensors"), m, statedict.SaveOptions{Names: models.StateDict}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := models.Load(to, models.Options{Trainable: true})

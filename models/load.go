@@ -122,7 +122,7 @@ const (
 // tokenizer; without one, the model accepts token ids only.
 //
 // Errors: a *FormatError about config.json or the directory; a *safetensors.FormatError
-// about the weights, which wraps a *nn.MismatchError if tensors are missing, left over or
+// about the weights, which wraps a *statedict.MismatchError if tensors are missing, left over or
 // of another shape; an
 // error of the operating system, wrapped. Nothing is allocated for a model whose settings do not
 // fit its files.
@@ -178,10 +178,10 @@ func (m *Model) Params() nn.Params {
 	return m.params.Params()
 }
 
-// StateDict returns the layout of the tensors in the file, with which nn.Save writes a file that
+// StateDict returns the layout of the tensors in the file, with which statedict.Save writes a file that
 // other programs can read:
 //
-//	nn.Save(path, m, nn.SaveOptions{Names: models.StateDict})
+//	statedict.Save(path, m, statedict.SaveOptions{Names: models.StateDict})
 func StateDict(m nn.Module) (nn.StateDict, error) {
 	model, ok := m.(*Model)
 	if !ok {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -82,7 +83,7 @@ func (m *Model) rewrite(w io.Writer, config []byte, others map[*tensor.Tensor]*t
 		if e.Parts = parts; parts[0] == nil {
 			continue
 		}
-		one, err := nn.Stream(m, nn.SaveOptions{
+		one, err := statedict.Stream(m, statedict.SaveOptions{
 			Names: func(nn.Module) (nn.StateDict, error) { return nn.StateDict{e}, nil }, DType: types[e.Name],
 		})
 		if err != nil {

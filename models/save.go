@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/statedict"
 )
 
 // WeightsFile contains the parameters of a model that Save has written.
@@ -55,7 +55,7 @@ func (m *Model) Saved() []atomicfile.File {
 		if err != nil {
 			return err
 		}
-		return nn.SaveTo(w, m, nn.SaveOptions{Names: StateDict, Metadata: about})
+		return statedict.SaveTo(w, m, statedict.SaveOptions{Names: StateDict, Metadata: about})
 	}})
 }
 

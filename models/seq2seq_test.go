@@ -18,6 +18,7 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -206,7 +207,7 @@ func TestSeq2seqSaves(t *testing.T) {
 		to := t.TempDir()
 		config, err := os.ReadFile(filepath.Join(dir, "config.json"))
 		if err = errors.Join(err, os.WriteFile(filepath.Join(to, "config.json"), config, 0o600),
-			nn.Save(filepath.Join(to, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict})); err != nil {
+			statedict.Save(filepath.Join(to, "model.safetensors"), m, statedict.SaveOptions{Names: models.StateDict})); err != nil {
 			t.Fatal(err)
 		}
 		again, err := models.Load(to, models.Options{Trainable: true})
@@ -235,7 +236,7 @@ func TestSeq2seqInBFloat16(t *testing.T) {
 		to := t.TempDir()
 		config, err := os.ReadFile(filepath.Join(dir, "config.json"))
 		if err = errors.Join(err, os.WriteFile(filepath.Join(to, "config.json"), config, 0o600),
-			nn.Save(filepath.Join(to, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict})); err != nil {
+			statedict.Save(filepath.Join(to, "model.safetensors"), m, statedict.SaveOptions{Names: models.StateDict})); err != nil {
 			t.Fatal(err)
 		}
 		simd.Each(func(kernels string) { // for which weights are packed at loading

@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/onnx"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -71,11 +72,11 @@ func TestPackedRefuses(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "model.safetensors")
 	for name, f := range map[string]func() error{
-		"save a model":        func() error { return nn.Save(file, m, nn.SaveOptions{}) },
-		"save as in the file": func() error { return nn.Save(file, m, nn.SaveOptions{Names: models.StateDict}) },
-		"save an embedder":    func() error { return nn.Save(file, e, nn.SaveOptions{}) },
-		"save a layer":        func() error { return nn.Save(file, layer, nn.SaveOptions{}) },
-		"save for PyTorch":    func() error { return nn.Save(file, layer, nn.SaveOptions{Names: nn.TorchNames}) },
+		"save a model":        func() error { return statedict.Save(file, m, statedict.SaveOptions{}) },
+		"save as in the file": func() error { return statedict.Save(file, m, statedict.SaveOptions{Names: models.StateDict}) },
+		"save an embedder":    func() error { return statedict.Save(file, e, statedict.SaveOptions{}) },
+		"save a layer":        func() error { return statedict.Save(file, layer, statedict.SaveOptions{}) },
+		"save for PyTorch":    func() error { return statedict.Save(file, layer, statedict.SaveOptions{Names: nn.TorchNames}) },
 		"export":              func() error { _, err := onnx.FromMultiHead(layer, onnx.Options{}); return err },
 		"optimise":            func() error { return tensor.Catch(func() { nn.NewAdamW(m) }) },
 		"count":               func() error { return tensor.Catch(func() { nn.Count(e) }) },

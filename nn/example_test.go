@@ -2,16 +2,15 @@ package nn_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -171,27 +170,6 @@ func ExampleJoin() {
 	// 69 numbers
 }
 
-// Save a layer, and load it into another.
-func ExampleSave() {
-	dir, err := os.MkdirTemp("", "")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "layer.safetensors")
-
-	rng := rand.New(rand.NewPCG(1, 2))
-	layer, other := nn.NewLinear(3, 2, true, rng), nn.NewLinear(3, 2, true, rng)
-	if err := nn.Save(path, layer, nn.SaveOptions{}); err != nil {
-		log.Fatal(err)
-	}
-	if err := nn.Load(path, other, nn.LoadOptions{}); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(slices.Equal(layer.Weight.Data(), other.Weight.Data()))
-	// Output: true
-}
-
 // Named tensors are saved in one line, and read back with safetensors.
 func ExampleVars() {
 	dir, err := os.MkdirTemp("", "")
@@ -202,7 +180,7 @@ func ExampleVars() {
 	path := filepath.Join(dir, "states.safetensors")
 	queries, keys := tensor.Full(1, 2, 3), tensor.Linspace(0, 3, 4)
 
-	if err := nn.Save(path, nn.Vars{{Name: "queries", Tensor: queries}, {Name: "keys", Tensor: keys}}, nn.SaveOptions{}); err != nil {
+	if err := statedict.Save(path, nn.Vars{{Name: "queries", Tensor: queries}, {Name: "keys", Tensor: keys}}, statedict.SaveOptions{}); err != nil {
 		log.Fatal(err)
 	}
 
@@ -219,25 +197,6 @@ func ExampleVars() {
 	// queries [2 3] [1 1 1 1 1 1] <nil>
 }
 
-// The file has tensors that the layer does not need and lacks one that it needs; the error reports both in one line.
-func ExampleLoad() {
-	dir, err := os.MkdirTemp("", "")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "model.safetensors")
-	rng := rand.New(rand.NewPCG(1, 2))
-	if err := nn.Save(path, nn.NewLinear(3, 2, false, rng), nn.SaveOptions{Prefix: "head."}); err != nil {
-		log.Fatal(err)
-	}
-
-	err = nn.Load(path, nn.NewLayerNorm(3), nn.LoadOptions{Prefix: "head."})
-	var mismatch *nn.MismatchError
-	fmt.Println(errors.As(err, &mismatch), mismatch)
-	// Output: true tensor "head.bias" is missing; tensor "head.weight" has shape [2 3], want [3]
-}
-
 // Save a module under the names of another program, which transposes the map and stores its rows in another order.
 func ExampleStateDict() {
 	layer := &nn.Linear{Weight: tensor.New([]float32{1, 2, 3, 4, 5, 6}, 2, 3)}
@@ -246,7 +205,7 @@ func ExampleStateDict() {
 		return nn.StateDict{{Name: "kernel", Parts: []*tensor.Tensor{w.Rows(1, 2), w.Rows(0, 1)}, Transposed: true}}, nil
 	}
 	var b bytes.Buffer
-	if err := nn.SaveTo(&b, layer, nn.SaveOptions{Names: names}); err != nil {
+	if err := statedict.SaveTo(&b, layer, statedict.SaveOptions{Names: names}); err != nil {
 		log.Fatal(err)
 	}
 	f, err := safetensors.Parse(b.Bytes())

@@ -3,6 +3,7 @@ package nn_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,5 +167,20 @@ func BenchmarkRecurrent(b *testing.B) {
 				tape.Backward(r.forward(tape, x, start, nil, nn.Forward)[0], dout)
 			}
 		})
+	}
+}
+
+// The recurrent layers have PyTorch's names for one layer in direction Forward.
+func TestRecurrentTorchNames(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, m := range []nn.TorchModule{nn.NewGRU(3, 5, rng), nn.NewLSTM(3, 5, rng), nn.NewRNN(3, 5, rng)} {
+		d, err := nn.TorchNames(m)
+		var names []string
+		for _, e := range d {
+			names = append(names, e.Name)
+		}
+		if want := []string{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"}; err != nil || !slices.Equal(names, want) {
+			t.Errorf("%T: %v, error %v, want %v", m, names, err, want)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -292,7 +293,7 @@ func TestCompactSaved(t *testing.T) {
 				x.Data()[i] *= 1.5
 			}
 		}
-		if err := nn.Save(filepath.Join(dir, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict}); err != nil {
+		if err := statedict.Save(filepath.Join(dir, "model.safetensors"), m, statedict.SaveOptions{Names: models.StateDict}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := models.Load(dir, models.Options{Trainable: true})

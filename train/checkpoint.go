@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/statedict"
 )
 
 // TrainingFile contains everything that is needed to resume training exactly: the parameters, the
@@ -39,7 +40,7 @@ func (tr *Trainer) Files() []atomicfile.File {
 		if err != nil {
 			return err
 		}
-		return nn.SaveTo(w, nn.ModuleFunc(tr.State), nn.SaveOptions{Metadata: map[string]string{"checkpoint": string(about)}})
+		return statedict.SaveTo(w, nn.ModuleFunc(tr.State), statedict.SaveOptions{Metadata: map[string]string{"checkpoint": string(about)}})
 	}})
 }
 
@@ -78,7 +79,7 @@ func (tr *Trainer) Resume(dir string) error {
 		!at.possible() || !at.Window.possible() || at.Window.Steps < 0 || at.Window.Steps > at.Step:
 		return bad("has an invalid position in the training: %+v", at)
 	}
-	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.State), nn.LoadOptions{}); err != nil {
+	if err := statedict.LoadFrom(file, nn.ModuleFunc(tr.State), statedict.LoadOptions{}); err != nil {
 		return input.BadFile(path, err)
 	}
 	tr.optim.SetSteps(c.Position.Total)

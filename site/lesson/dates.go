@@ -20,6 +20,7 @@ import (
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/train"
 )
 
@@ -90,7 +91,7 @@ var shipped = sync.OnceValues(func() (*datesModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := nn.LoadFrom(weights, m, nn.LoadOptions{}); err != nil {
+	if err := statedict.LoadFrom(weights, m, statedict.LoadOptions{}); err != nil {
 		return nil, err
 	}
 	_, test := train.DatesSplit(0, datesMeasured, train.DatesRecipe().Training.Seed)

@@ -10,8 +10,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/train"
 )
 
@@ -68,7 +68,7 @@ func ship(t *testing.T) {
 			p.Data()[i] = coarse(x)
 		}
 	}
-	if err := nn.Save("dates/model.safetensors", m, nn.SaveOptions{DType: safetensors.F16}); err != nil {
+	if err := statedict.Save("dates/model.safetensors", m, statedict.SaveOptions{DType: safetensors.F16}); err != nil {
 		t.Fatal(err)
 	}
 	t.Skip("the model is trained; run the test again without -update")

@@ -10,6 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -47,7 +48,7 @@ func (m Mechanism) parameters(in *reader) (*reader, *attn.MultiHead, error) {
 
 // torchLayer reads the layer of torch.nn.MultiheadAttention.
 func (m Mechanism) torchLayer(p *reader, r *safetensors.Reader) (*attn.MultiHead, error) {
-	c, err := attn.TorchConfig(r, m.Prefix, m.Heads)
+	c, err := statedict.TorchConfig(r, m.Prefix, m.Heads)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (m Mechanism) torchLayer(p *reader, r *safetensors.Reader) (*attn.MultiHead
 	if err != nil {
 		return nil, p.bad("%v", err)
 	}
-	if err := nn.LoadFrom(r, layer, nn.LoadOptions{Names: nn.TorchNames, Prefix: m.Prefix}); err != nil {
+	if err := statedict.LoadFrom(r, layer, statedict.LoadOptions{Names: nn.TorchNames, Prefix: m.Prefix}); err != nil {
 		return nil, err
 	}
 	dict, err := nn.TorchNames(layer)

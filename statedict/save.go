@@ -1,4 +1,4 @@
-package nn
+package statedict
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -15,8 +16,8 @@ import (
 type SaveOptions struct {
 	// Prefix precedes each name in the file, such as "encoder.".
 	Prefix string
-	// Names returns the table of names. Nil means OwnNames; TorchNames returns PyTorch's names.
-	Names func(Module) (StateDict, error)
+	// Names returns the table of names. Nil means nn.OwnNames; nn.TorchNames returns PyTorch's names.
+	Names func(nn.Module) (nn.StateDict, error)
 	// DType is the type in the file: F32, F64, or F16 or BF16, which round to nearest. Empty means F32.
 	DType safetensors.DType
 	// Metadata is the free text of the file. Nil means {"format": "pt"}, which some PyTorch loaders require.
@@ -33,7 +34,7 @@ type SaveOptions struct {
 //
 // Errors: a number that DType cannot represent; a layer without elements, because it takes its widths from its first
 // batch; a module that Names does not support; a duplicate name; an I/O error.
-func Save(path string, m Module, o SaveOptions) error {
+func Save(path string, m nn.Module, o SaveOptions) error {
 	s, err := Stream(m, o)
 	if err != nil {
 		return err
@@ -45,9 +46,9 @@ func Save(path string, m Module, o SaveOptions) error {
 }
 
 // SaveTo is Save to a writer, as a single file.
-func SaveTo(w io.Writer, m Module, o SaveOptions) error {
+func SaveTo(w io.Writer, m nn.Module, o SaveOptions) error {
 	if o.FileBytes != 0 {
-		return errors.New("nn: SaveTo: FileBytes is for Save: a writer is one file")
+		return errors.New("statedict: SaveTo: FileBytes is for Save: a writer is one file")
 	}
 	s, err := Stream(m, o)
 	if err != nil {
@@ -59,28 +60,29 @@ func SaveTo(w io.Writer, m Module, o SaveOptions) error {
 // Stream returns the file that Save writes. The parameters are converted when they are written.
 //
 // Errors: those of Save, except I/O errors.
-func Stream(m Module, o SaveOptions) (*safetensors.Stream, error) {
+func Stream(m nn.Module, o SaveOptions) (*safetensors.Stream, error) {
 	dict, err := stateDict(o.Names, m)
 	if err != nil {
 		return nil, err
 	}
-	dict = slices.DeleteFunc(dict, func(e Entry) bool { return e.Refused != "" })
-	slices.SortStableFunc(dict, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	dict = slices.DeleteFunc(dict, func(e nn.Entry) bool { return e.Refused != "" })
+	slices.SortStableFunc(dict, func(a, b nn.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	dtype := cmp.Or(o.DType, safetensors.F32)
 	s := &safetensors.Stream{Metadata: o.Metadata}
 	if s.Metadata == nil {
 		s.Metadata = map[string]string{"format": "pt"}
 	}
-	for _, e := range dict {
+	for i := range dict {
+		e := &dict[i]
 		if e.Packed != nil {
-			return nil, fmt.Errorf("nn: Save: tensor %q is packed for inference, want a parameter; models.Options{Trainable: true} loads parameters", e.Name)
+			return nil, fmt.Errorf("statedict: Save: tensor %q is packed for inference, want a parameter; models.Options{Trainable: true} loads parameters", e.Name)
 		}
 		for _, p := range e.Parts {
 			if !p.Initialized() {
-				return nil, fmt.Errorf("nn: Save: parameter %q has no shape yet: call Build or Forward on its layer first", e.Name)
+				return nil, fmt.Errorf("statedict: Save: parameter %q has no shape yet: call Build or Forward on its layer first", e.Name)
 			}
 		}
-		s.Tensors = append(s.Tensors, safetensors.Info{Name: o.Prefix + e.Name, DType: dtype, Shape: e.shape()})
+		s.Tensors = append(s.Tensors, safetensors.Info{Name: o.Prefix + e.Name, DType: dtype, Shape: shapeOf(e)})
 	}
 	var buffer []byte
 	s.Data = func(w io.Writer, i int) error {
@@ -90,7 +92,7 @@ func Stream(m Module, o SaveOptions) (*safetensors.Stream, error) {
 			parts[j] = p.Data()
 		}
 		if e.Transposed {
-			all, shape := slices.Concat(parts...), e.shape() // the parts form [out in]; the file stores [in out]
+			all, shape := slices.Concat(parts...), shapeOf(e) // the parts form [out in]; the file stores [in out]
 			parts = [][]float32{make([]float32, len(all))}
 			simd.CopyTransposed(parts[0], shape[1], all, shape[0], shape[0], shape[1])
 		}
@@ -122,9 +124,9 @@ func Stream(m Module, o SaveOptions) (*safetensors.Stream, error) {
 }
 
 // stateDict returns the table of a module's names.
-func stateDict(names func(Module) (StateDict, error), m Module) (StateDict, error) {
+func stateDict(names func(nn.Module) (nn.StateDict, error), m nn.Module) (nn.StateDict, error) {
 	if names == nil {
-		names = OwnNames
+		names = nn.OwnNames
 	}
 	return names(m)
 }

@@ -1,4 +1,4 @@
-package nn_test
+package statedict_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -54,24 +55,24 @@ func sameParams(t *testing.T, got, want nn.Module) {
 }
 
 func vars() nn.Vars {
-	return nn.Vars{{"w", counting(1, 3, 5)}, {"b", counting(-7, 2)}, {"scalar", counting(0.5)}, {"empty", counting(0, 0, 7)}}
+	return nn.Vars{{Name: "w", Tensor: counting(1, 3, 5)}, {Name: "b", Tensor: counting(-7, 2)}, {Name: "scalar", Tensor: counting(0.5)}, {Name: "empty", Tensor: counting(0, 0, 7)}}
 }
 
 func TestSaveLoad(t *testing.T) {
 	for _, o := range []struct {
-		nn.SaveOptions
+		statedict.SaveOptions
 		files string
 	}{
-		{nn.SaveOptions{}, "model.safetensors"},
-		{nn.SaveOptions{DType: safetensors.F64, Prefix: "a."}, "model.safetensors"},
-		{nn.SaveOptions{DType: safetensors.F16}, "model.safetensors"}, // small integers are exact
-		{nn.SaveOptions{DType: safetensors.BF16}, "model.safetensors"},
-		{nn.SaveOptions{FileBytes: 60, Prefix: "a.b."}, "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json"},
-		{nn.SaveOptions{FileBytes: 100}, "model.safetensors"},
+		{statedict.SaveOptions{}, "model.safetensors"},
+		{statedict.SaveOptions{DType: safetensors.F64, Prefix: "a."}, "model.safetensors"},
+		{statedict.SaveOptions{DType: safetensors.F16}, "model.safetensors"}, // small integers are exact
+		{statedict.SaveOptions{DType: safetensors.BF16}, "model.safetensors"},
+		{statedict.SaveOptions{FileBytes: 60, Prefix: "a.b."}, "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json"},
+		{statedict.SaveOptions{FileBytes: 100}, "model.safetensors"},
 	} {
 		dir := t.TempDir()
 		want := vars()
-		if err := nn.Save(filepath.Join(dir, "model.safetensors"), want, o.SaveOptions); err != nil {
+		if err := statedict.Save(filepath.Join(dir, "model.safetensors"), want, o.SaveOptions); err != nil {
 			t.Fatal(err)
 		}
 		list, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -85,7 +86,7 @@ func TestSaveLoad(t *testing.T) {
 			t.Errorf("wrote %s, want %s", got, o.files)
 		}
 		got := zeros(want)
-		if err := nn.Load(dir, got, nn.LoadOptions{Prefix: o.Prefix}); err != nil {
+		if err := statedict.Load(dir, got, statedict.LoadOptions{Prefix: o.Prefix}); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 		sameParams(t, got, want)
@@ -114,7 +115,7 @@ func TestSaveLoad(t *testing.T) {
 
 func TestSaveTo(t *testing.T) {
 	var b bytes.Buffer
-	if err := nn.SaveTo(&b, vars(), nn.SaveOptions{Metadata: map[string]string{"step": "3"}}); err != nil {
+	if err := statedict.SaveTo(&b, vars(), statedict.SaveOptions{Metadata: map[string]string{"step": "3"}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := safetensors.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
@@ -122,15 +123,15 @@ func TestSaveTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := zeros(vars())
-	if err := nn.LoadFrom(r, got, nn.LoadOptions{}); err != nil {
+	if err := statedict.LoadFrom(r, got, statedict.LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	sameParams(t, got, vars())
 	if r.Metadata()["step"] != "3" || len(r.Metadata()) != 1 {
 		t.Errorf("metadata %v", r.Metadata())
 	}
-	err = nn.SaveTo(&b, vars(), nn.SaveOptions{FileBytes: 100})
-	if want := "nn: SaveTo: FileBytes is for Save: a writer is one file"; err == nil || err.Error() != want {
+	err = statedict.SaveTo(&b, vars(), statedict.SaveOptions{FileBytes: 100})
+	if want := "statedict: SaveTo: FileBytes is for Save: a writer is one file"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
@@ -138,25 +139,25 @@ func TestSaveTo(t *testing.T) {
 func TestSaveErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.safetensors")
-	if err := nn.Save(path, vars(), nn.SaveOptions{}); err != nil {
+	if err := statedict.Save(path, vars(), statedict.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	large := nn.Vars{{"small", counting(0, 10000)}, {"w", counting(65500, 9000)}} // 65520 is beyond F16
+	large := nn.Vars{{Name: "small", Tensor: counting(0, 10000)}, {Name: "w", Tensor: counting(65500, 9000)}} // 65520 is beyond F16
 	for _, c := range []struct {
 		m    nn.Module
-		o    nn.SaveOptions
+		o    statedict.SaveOptions
 		want string
 	}{
-		{large, nn.SaveOptions{DType: safetensors.F16}, `tensor "w": element 20 is 65520, which overflows F16`},
-		{vars(), nn.SaveOptions{DType: safetensors.I8}, `tensor "b": dtype is I8, want F16, BF16, F32 or F64`},
-		{vars(), nn.SaveOptions{DType: "F128"}, `tensor "b": unknown dtype "F128", want one of BOOL, `},
-		{nn.Vars{{"x", counting(0, 1)}, {"x", counting(0, 1)}}, nn.SaveOptions{}, `tensor "x": duplicate name`},
+		{large, statedict.SaveOptions{DType: safetensors.F16}, `tensor "w": element 20 is 65520, which overflows F16`},
+		{vars(), statedict.SaveOptions{DType: safetensors.I8}, `tensor "b": dtype is I8, want F16, BF16, F32 or F64`},
+		{vars(), statedict.SaveOptions{DType: "F128"}, `tensor "b": unknown dtype "F128", want one of BOOL, `},
+		{nn.Vars{{Name: "x", Tensor: counting(0, 1)}, {Name: "x", Tensor: counting(0, 1)}}, statedict.SaveOptions{}, `tensor "x": duplicate name`},
 	} {
-		err := nn.Save(path, c.m, c.o)
+		err := statedict.Save(path, c.m, c.o)
 		if want := "write " + path + ": safetensors: " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -164,7 +165,7 @@ func TestSaveErrors(t *testing.T) {
 			t.Errorf("%s: the old file has changed, %v", c.want, err)
 		}
 	}
-	if err := nn.Save(path, vars(), nn.SaveOptions{Names: nn.TorchNames}); err == nil || err.Error() != "nn: TorchNames: nn.Vars has no PyTorch names: it has no method TorchState" {
+	if err := statedict.Save(path, vars(), statedict.SaveOptions{Names: nn.TorchNames}); err == nil || err.Error() != "nn: TorchNames: nn.Vars has no PyTorch names: it has no method TorchState" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -184,22 +185,22 @@ func TestLoadIsStrict(t *testing.T) {
 	for _, c := range []struct {
 		file []safetensors.Tensor
 		m    nn.Vars
-		o    nn.LoadOptions
+		o    statedict.LoadOptions
 		want string
-		as   nn.MismatchError
+		as   statedict.MismatchError
 	}{
-		{file: many("w", 3, 5), m: nn.Vars{{"w", counting(0, 3, 5)}, {"b", counting(0, 3)}},
-			want: `tensor "b" is missing`, as: nn.MismatchError{Missing: []string{"b"}}},
-		{file: many("w", 3, 5), m: nn.Vars{{"w", counting(0, 5, 3)}},
-			want: `tensor "w" has shape [3 5], want [5 3]`, as: nn.MismatchError{Misshapen: []nn.Misshapen{{Name: "w", Got: []int{3, 5}, Want: []int{5, 3}}}}},
-		{file: many("w", 15), m: nn.Vars{{"w", counting(0, 3, 5)}}, want: `tensor "w" has shape [15], want [3 5]`},
-		{file: many("w", 1), m: nn.Vars{{"w", counting(0)}}, want: `tensor "w" has shape [1], want []`},
-		{file: many("wx", 2), m: nn.Vars{{"w", counting(0, 2)}}, want: `tensor "x" is not read`, as: nn.MismatchError{Unread: []string{"x"}}},
-		{file: many("wxyz", 2), m: nn.Vars{{"a", counting(0, 2)}, {"b", counting(0, 2)}, {"c", counting(0, 2)}, {"d", counting(0, 2)}, {"e", counting(0, 2)}, {"x", counting(0)}, {"y", counting(0, 3)}},
+		{file: many("w", 3, 5), m: nn.Vars{{Name: "w", Tensor: counting(0, 3, 5)}, {Name: "b", Tensor: counting(0, 3)}},
+			want: `tensor "b" is missing`, as: statedict.MismatchError{Missing: []string{"b"}}},
+		{file: many("w", 3, 5), m: nn.Vars{{Name: "w", Tensor: counting(0, 5, 3)}},
+			want: `tensor "w" has shape [3 5], want [5 3]`, as: statedict.MismatchError{Misshapen: []statedict.Misshapen{{Name: "w", Got: []int{3, 5}, Want: []int{5, 3}}}}},
+		{file: many("w", 15), m: nn.Vars{{Name: "w", Tensor: counting(0, 3, 5)}}, want: `tensor "w" has shape [15], want [3 5]`},
+		{file: many("w", 1), m: nn.Vars{{Name: "w", Tensor: counting(0)}}, want: `tensor "w" has shape [1], want []`},
+		{file: many("wx", 2), m: nn.Vars{{Name: "w", Tensor: counting(0, 2)}}, want: `tensor "x" is not read`, as: statedict.MismatchError{Unread: []string{"x"}}},
+		{file: many("wxyz", 2), m: nn.Vars{{Name: "a", Tensor: counting(0, 2)}, {Name: "b", Tensor: counting(0, 2)}, {Name: "c", Tensor: counting(0, 2)}, {Name: "d", Tensor: counting(0, 2)}, {Name: "e", Tensor: counting(0, 2)}, {Name: "x", Tensor: counting(0)}, {Name: "y", Tensor: counting(0, 3)}},
 			want: `tensors "a", "b", "c" and 2 more are missing; tensors "x" has shape [2], want [], "y" has shape [2], want [3]; tensors "w", "z" are not read`},
-		{file: many("wxyz", 2), m: nn.Vars{{"w", counting(0, 2)}}, o: nn.LoadOptions{Unread: []string{"x", "[a-y]"}}, want: `tensor "z" is not read`},
-		{file: []safetensors.Tensor{f32("a.w", 2), f32("a.x", 2), f32("b.x", 2), f32("w", 2)}, m: nn.Vars{{"w", counting(0, 2)}}, o: nn.LoadOptions{Prefix: "a."}, want: `tensor "a.x" is not read`},
-		{file: []safetensors.Tensor{ints}, m: nn.Vars{{"w", counting(0, 3, 5)}}, want: `tensor "w": dtype is I64, want F16, BF16, F32 or F64`},
+		{file: many("wxyz", 2), m: nn.Vars{{Name: "w", Tensor: counting(0, 2)}}, o: statedict.LoadOptions{Unread: []string{"x", "[a-y]"}}, want: `tensor "z" is not read`},
+		{file: []safetensors.Tensor{f32("a.w", 2), f32("a.x", 2), f32("b.x", 2), f32("w", 2)}, m: nn.Vars{{Name: "w", Tensor: counting(0, 2)}}, o: statedict.LoadOptions{Prefix: "a."}, want: `tensor "a.x" is not read`},
+		{file: []safetensors.Tensor{ints}, m: nn.Vars{{Name: "w", Tensor: counting(0, 3, 5)}}, want: `tensor "w": dtype is I64, want F16, BF16, F32 or F64`},
 	} {
 		path := filepath.Join(t.TempDir(), "m.safetensors")
 		if err := (&safetensors.File{Tensors: c.file}).WriteFile(path); err != nil {
@@ -210,13 +211,13 @@ func TestLoadIsStrict(t *testing.T) {
 				yield(slices.Clone(p.Data()))
 			}
 		}))
-		err := nn.Load(path, c.m, c.o)
+		err := statedict.Load(path, c.m, c.o)
 		var bad *safetensors.FormatError
 		if !errors.As(err, &bad) || bad.Path != path || bad.Err.Error() != c.want {
 			t.Errorf("error %v, want a *safetensors.FormatError %s", err, c.want)
 		}
-		var mismatch *nn.MismatchError
-		if !reflect.DeepEqual(c.as, nn.MismatchError{}) && (!errors.As(err, &mismatch) || !reflect.DeepEqual(*mismatch, c.as)) {
+		var mismatch *statedict.MismatchError
+		if !reflect.DeepEqual(c.as, statedict.MismatchError{}) && (!errors.As(err, &mismatch) || !reflect.DeepEqual(*mismatch, c.as)) {
 			t.Errorf("error %#v, want %#v", mismatch, c.as)
 		}
 		after := fmt.Sprint(slices.Collect(func(yield func([]float32) bool) {
@@ -233,17 +234,17 @@ func TestLoadIsStrict(t *testing.T) {
 	if err := (&safetensors.File{Tensors: many("wxy", 2)}).WriteFile(path); err != nil {
 		t.Fatal(err)
 	}
-	w := nn.Vars{{"w", counting(0, 2)}}
-	if err := nn.Load(path, w, nn.LoadOptions{Unread: []string{"x", "y", "absent"}}); err != nil {
+	w := nn.Vars{{Name: "w", Tensor: counting(0, 2)}}
+	if err := statedict.Load(path, w, statedict.LoadOptions{Unread: []string{"x", "y", "absent"}}); err != nil {
 		t.Error(err)
 	}
-	if err := nn.Load(path, w, nn.LoadOptions{Unread: []string{"["}}); err == nil || err.Error() != `nn: Load: Unread has "[": syntax error in pattern` {
+	if err := statedict.Load(path, w, statedict.LoadOptions{Unread: []string{"["}}); err == nil || err.Error() != `statedict: Load: Unread has "[": syntax error in pattern` {
 		t.Errorf("error %v", err)
 	}
-	if err := nn.Load(path+".absent", w, nn.LoadOptions{}); !errors.Is(err, fs.ErrNotExist) {
+	if err := statedict.Load(path+".absent", w, statedict.LoadOptions{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
-	if err := nn.Load(path, w, nn.LoadOptions{Names: nn.TorchNames}); err == nil {
+	if err := statedict.Load(path, w, statedict.LoadOptions{Names: nn.TorchNames}); err == nil {
 		t.Error("no error for names that there are none of")
 	}
 }
@@ -254,8 +255,8 @@ func TestLoadRounds(t *testing.T) {
 	if err := f.WriteFile(path); err != nil {
 		t.Fatal(err)
 	}
-	w := nn.Vars{{"w", counting(0, 2)}}
-	if err := nn.Load(path, w, nn.LoadOptions{}); err != nil || !slices.Equal(w[0].Tensor.Data(), []float32{0.1, 1}) {
+	w := nn.Vars{{Name: "w", Tensor: counting(0, 2)}}
+	if err := statedict.Load(path, w, statedict.LoadOptions{}); err != nil || !slices.Equal(w[0].Tensor.Data(), []float32{0.1, 1}) {
 		t.Errorf("got %v, %v", w[0].Tensor, err)
 	}
 }
@@ -274,9 +275,9 @@ func TestStateDictStacksAndTransposes(t *testing.T) {
 			}, nil
 		}
 	}
-	m := nn.Vars{{"a", a}, {"b", b}, {"c", c}}
+	m := nn.Vars{{Name: "a", Tensor: a}, {Name: "b", Tensor: b}, {Name: "c", Tensor: c}}
 	path := filepath.Join(t.TempDir(), "m.safetensors")
-	if err := nn.Save(path, m, nn.SaveOptions{Names: names(m)}); err != nil {
+	if err := statedict.Save(path, m, statedict.SaveOptions{Names: names(m)}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.Read(path)
@@ -297,7 +298,7 @@ func TestStateDictStacksAndTransposes(t *testing.T) {
 		t.Errorf("wrote %d tensors, want 2", len(f.Tensors))
 	}
 	got := zeros(m)
-	if err := nn.Load(path, got, nn.LoadOptions{Names: names(got)}); err != nil {
+	if err := statedict.Load(path, got, statedict.LoadOptions{Names: names(got)}); err != nil {
 		t.Fatal(err)
 	}
 	sameParams(t, got, m)
@@ -306,7 +307,7 @@ func TestStateDictStacksAndTransposes(t *testing.T) {
 	if err := f.WriteFile(path); err != nil {
 		t.Fatal(err)
 	}
-	err = nn.Load(path, got, nn.LoadOptions{Names: names(got)})
+	err = statedict.Load(path, got, statedict.LoadOptions{Names: names(got)})
 	if want := "safetensors: " + path + `: tensor "z": z cannot be expressed`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -317,13 +318,13 @@ func TestStateDictPanics(t *testing.T) {
 		e    nn.Entry
 		want string
 	}{
-		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3), counting(0, 2, 5)}}, `nn: StateDict: entry "w" has shape [2 5], want [N [3]] as its first part`},
-		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0), counting(0)}}, `nn: StateDict: entry "w" has shape [], want [N []] as its first part`},
-		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 4), counting(0, 3)}, Interleaved: 2}, `nn: StateDict: entry "w" has shape [3], want rows for 2 blocks, not transposed`},
-		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2)}, Transposed: true}, `nn: StateDict: entry "w" has shape [2], want a matrix to transpose`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3), counting(0, 2, 5)}}, `statedict: entry "w" has shape [2 5], want [N [3]] as its first part`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0), counting(0)}}, `statedict: entry "w" has shape [], want [N []] as its first part`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 4), counting(0, 3)}, Interleaved: 2}, `statedict: entry "w" has shape [3], want rows for 2 blocks, not transposed`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2)}, Transposed: true}, `statedict: entry "w" has shape [2], want a matrix to transpose`},
 	} {
 		err := tensor.Catch(func() {
-			nn.SaveTo(new(bytes.Buffer), nn.Vars{}, nn.SaveOptions{Names: func(nn.Module) (nn.StateDict, error) { return nn.StateDict{c.e}, nil }})
+			statedict.SaveTo(new(bytes.Buffer), nn.Vars{}, statedict.SaveOptions{Names: func(nn.Module) (nn.StateDict, error) { return nn.StateDict{c.e}, nil }})
 		})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("panic %v, want %s", err, c.want)
@@ -344,11 +345,11 @@ func TestModuleFunc(t *testing.T) {
 		return nn.Join(nn.Named{Name: "param", Module: layer}, nn.Named{Name: "adamw", Module: nn.ModuleFunc(optimizer.State)})
 	})
 	path := filepath.Join(t.TempDir(), "m.safetensors")
-	if err := nn.Save(path, all, nn.SaveOptions{}); err != nil {
+	if err := statedict.Save(path, all, statedict.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got := zeros(all)
-	if err := nn.Load(path, got, nn.LoadOptions{}); err != nil {
+	if err := statedict.Load(path, got, statedict.LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	sameParams(t, got, all)
@@ -361,28 +362,13 @@ func TestModuleFunc(t *testing.T) {
 	}
 }
 
-// The recurrent layers have PyTorch's names for one layer in direction Forward.
-func TestRecurrentTorchNames(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, m := range []nn.TorchModule{nn.NewGRU(3, 5, rng), nn.NewLSTM(3, 5, rng), nn.NewRNN(3, 5, rng)} {
-		d, err := nn.TorchNames(m)
-		var names []string
-		for _, e := range d {
-			names = append(names, e.Name)
-		}
-		if want := []string{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"}; err != nil || !slices.Equal(names, want) {
-			t.Errorf("%T: %v, error %v, want %v", m, names, err, want)
-		}
-	}
-}
-
 // Tensors of several pieces, and transposed tensors of several rows, load correctly on any number of processors. A
 // file that ends during the read is an error.
 func TestLoadInPieces(t *testing.T) {
 	const rows, columns, in, first, second = 1031, 1033, 131, 67, 71
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	made := nn.Vars{{Name: "large", Tensor: counting(1, rows, columns)}, {Name: "turned", Tensor: counting(-5, in, first+second)}}
-	if err := nn.Save(path, made, nn.SaveOptions{}); err != nil {
+	if err := statedict.Save(path, made, statedict.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -397,7 +383,7 @@ func TestLoadInPieces(t *testing.T) {
 		}
 		r, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
 		if err == nil {
-			err = nn.LoadFrom(r, nil, nn.LoadOptions{Names: names})
+			err = statedict.LoadFrom(r, nil, statedict.LoadOptions{Names: names})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -420,7 +406,7 @@ func TestLoadInPieces(t *testing.T) {
 		}
 		short, err := safetensors.NewReader(bytes.NewReader(data[:len(data)-1000]), int64(len(data)))
 		if err == nil {
-			err = nn.LoadFrom(short, nil, nn.LoadOptions{Names: names})
+			err = statedict.LoadFrom(short, nil, statedict.LoadOptions{Names: names})
 		}
 		if err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
 			t.Errorf("%d processors: %v from a file that ends early", procs, err)
@@ -436,11 +422,11 @@ func TestInterleavedEntries(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "w.safetensors")
 	e := nn.Entry{Name: "w", Parts: []*tensor.Tensor{a, b}, Interleaved: 2}
-	if err := nn.Save(path, nil, nn.SaveOptions{Names: names(e)}); err != nil {
+	if err := statedict.Save(path, nil, statedict.SaveOptions{Names: names(e)}); err != nil {
 		t.Fatal(err)
 	}
 	whole := tensor.Zeros(6, 2)
-	if err := nn.Load(path, nn.Vars{{Name: "w", Tensor: whole}}, nn.LoadOptions{}); err != nil {
+	if err := statedict.Load(path, nn.Vars{{Name: "w", Tensor: whole}}, statedict.LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range whole.Data() {
@@ -452,7 +438,7 @@ func TestInterleavedEntries(t *testing.T) {
 	e.Parts = []*tensor.Tensor{a2, b2}
 	packed := []*tensor.Packed{tensor.NewPacked(4, 2, tensor.Float32), tensor.NewPacked(2, 2, tensor.Float32)}
 	for _, entry := range []nn.Entry{e, {Name: "w", Packed: packed, Interleaved: 2}} {
-		if err := nn.Load(path, nil, nn.LoadOptions{Names: names(entry)}); err != nil {
+		if err := statedict.Load(path, nil, statedict.LoadOptions{Names: names(entry)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -468,7 +454,7 @@ func TestInterleavedEntries(t *testing.T) {
 func TestPackedEntries(t *testing.T) {
 	weight := nn.Vars{{Name: "w", Tensor: tensor.New([]float32{1, 2, 3, 4, 5, 6}, 3, 2)}}
 	path := filepath.Join(t.TempDir(), "w.safetensors")
-	if err := nn.Save(path, weight, nn.SaveOptions{}); err != nil {
+	if err := statedict.Save(path, weight, statedict.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, transposed := range []bool{false, true} {
@@ -480,13 +466,13 @@ func TestPackedEntries(t *testing.T) {
 		names := func(nn.Module) (nn.StateDict, error) {
 			return nn.StateDict{{Name: "w", Packed: []*tensor.Packed{p}, Transposed: transposed}}, nil
 		}
-		if err := nn.Load(path, nil, nn.LoadOptions{Names: names}); err != nil {
+		if err := statedict.Load(path, nil, statedict.LoadOptions{Names: names}); err != nil {
 			t.Fatal(err)
 		}
 		if got := p.Rows(nil, []int{out - 1}).Data(); !slices.Equal(got, want) {
 			t.Errorf("transposed %v: last row %v, want %v", transposed, got, want)
 		}
-		err := nn.Save(path+"2", weight, nn.SaveOptions{Names: names})
+		err := statedict.Save(path+"2", weight, statedict.SaveOptions{Names: names})
 		if err == nil || !strings.Contains(err.Error(), "packed for inference") {
 			t.Errorf("error %v, want one about packed weights", err)
 		}

@@ -1,4 +1,4 @@
-package nn
+package statedict
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
@@ -21,8 +22,8 @@ type LoadOptions struct {
 	// Prefix precedes each name in the file, such as "encoder.". Tensors without it do not belong to the module and
 	// are ignored.
 	Prefix string
-	// Names returns the table of names. Nil means OwnNames; TorchNames returns PyTorch's names.
-	Names func(Module) (StateDict, error)
+	// Names returns the table of names. Nil means nn.OwnNames; nn.TorchNames returns PyTorch's names.
+	Names func(nn.Module) (nn.StateDict, error)
 	// Unread lists tensors under Prefix that may be left unread: full names, or patterns of package path, such as
 	// "*.position_ids".
 	Unread []string
@@ -37,7 +38,7 @@ type LoadOptions struct {
 // Errors: a *safetensors.FormatError with the path if the file is invalid. It wraps a *MismatchError if tensors are
 // missing, have another shape or are left over. After both errors, no parameter has changed; after an I/O error, some
 // parameters may have changed.
-func Load(path string, m Module, o LoadOptions) error {
+func Load(path string, m nn.Module, o LoadOptions) error {
 	r, err := safetensors.Open(path)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func Load(path string, m Module, o LoadOptions) error {
 }
 
 // LoadFrom is Load from an open file.
-func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
+func LoadFrom(r *safetensors.Reader, m nn.Module, o LoadOptions) error {
 	dict, err := stateDict(o.Names, m)
 	if err != nil {
 		return err
@@ -57,11 +58,11 @@ func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
 	}
 	waited := false
 	for i := range dict {
-		if info, there := r.Lookup(o.Prefix + dict[i].Name); there && dict[i].materialize(info.Shape) {
+		if info, there := r.Lookup(o.Prefix + dict[i].Name); there && materialize(&dict[i], info.Shape) {
 			waited = true
 		}
 	}
-	if err := dict.read(r, o.Prefix); err != nil || !waited {
+	if err := read(r, o.Prefix, dict); err != nil || !waited {
 		return err
 	}
 	for range m.Params() { // completes layers that took their widths from the file
@@ -70,7 +71,7 @@ func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
 }
 
 // check returns an error if the tensors of the file do not match the table.
-func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
+func (o LoadOptions) check(r *safetensors.Reader, dict nn.StateDict) error {
 	bad := func(err error) error { return &safetensors.FormatError{Path: r.Path(), Err: err} }
 	var mismatch MismatchError
 	read := make(map[string]bool, len(dict)+len(o.Unread))
@@ -89,8 +90,8 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 			continue
 		case !there:
 			mismatch.Missing = append(mismatch.Missing, name)
-		case !e.fits(info.Shape):
-			mismatch.Misshapen = append(mismatch.Misshapen, Misshapen{name, info.Shape, e.shape()})
+		case !fits(e, info.Shape):
+			mismatch.Misshapen = append(mismatch.Misshapen, Misshapen{name, info.Shape, shapeOf(e)})
 		}
 		read[name] = true
 	}
@@ -121,7 +122,7 @@ func (o LoadOptions) Leftover(r *safetensors.Reader, read map[string]bool) (name
 		for i := 0; left && i < len(o.Unread); i++ {
 			match, err := path.Match(o.Unread[i], info.Name)
 			if err != nil {
-				return nil, fmt.Errorf("nn: Load: Unread has %q: %w", o.Unread[i], err)
+				return nil, fmt.Errorf("statedict: Load: Unread has %q: %w", o.Unread[i], err)
 			}
 			left = !match && o.Unread[i] != info.Name
 		}
@@ -138,10 +139,10 @@ const pieceLength = 1 << 20
 
 // read sets the parameters of a table from the tensors with their names, whose shapes have been checked. It uses all
 // processors, because clearing new memory takes longer than copying into it from the system's page cache.
-func (d StateDict) read(r *safetensors.Reader, prefix string) error {
+func read(r *safetensors.Reader, prefix string, dict nn.StateDict) error {
 	var tasks []func() error
-	for i := range d {
-		if e := &d[i]; !e.Transposed && e.Interleaved == 0 {
+	for i := range dict {
+		if e := &dict[i]; !e.Transposed && e.Interleaved == 0 {
 			tasks = append(tasks, floatTasks(r, prefix+e.Name, pieceLength, e.Parts)...)
 			tasks = append(tasks, packedTasks(r, prefix+e.Name, e.Packed)...)
 		}
@@ -150,12 +151,12 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 		return err
 	}
 	var memory []float32 // for tensors that are read as a whole, because each row has elements of all parts
-	for i := range d {
-		e := &d[i]
+	for i := range dict {
+		e := &dict[i]
 		if !e.Transposed && e.Interleaved == 0 {
 			continue
 		}
-		shape, n := e.shape(), 1
+		shape, n := shapeOf(e), 1
 		for _, size := range shape {
 			n *= size
 		}
@@ -169,9 +170,9 @@ func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 		switch {
 		case n == 0:
 		case e.Transposed:
-			e.setTransposed(all)
+			setTransposed(e, all)
 		default:
-			e.setInterleaved(all)
+			setInterleaved(e, all)
 		}
 	}
 	return nil
@@ -202,7 +203,7 @@ func floatTasks(r *safetensors.Reader, name string, length int, parts []*tensor.
 }
 
 // setTransposed sets the parts to columns of a matrix [in out].
-func (e *Entry) setTransposed(matrix *tensor.Tensor) {
+func setTransposed(e *nn.Entry, matrix *tensor.Tensor) {
 	all, in, columns := matrix.Data(), matrix.Dim(0), matrix.Dim(1)
 	first := 0
 	for _, part := range e.Parts {
@@ -219,7 +220,7 @@ func (e *Entry) setTransposed(matrix *tensor.Tensor) {
 }
 
 // setInterleaved sets the parts to rows of a tensor, which alternate between them.
-func (e *Entry) setInterleaved(x *tensor.Tensor) {
+func setInterleaved(e *nn.Entry, x *tensor.Tensor) {
 	all, at, block := x.Data(), 0, x.Len()/e.Interleaved
 	copyOut := func(to []float32) {
 		rows := len(to) / e.Interleaved // numbers of a block
