@@ -20,6 +20,9 @@ import (
 var elsewhere = map[string]string{
 	"ops":                "tensor",
 	"optim":              "nn",
+	"conv_documents":     "nn",
+	"conv_plain":         "nn",
+	"conv_short":         "nn",
 	"gru_one_layer":      "nn",
 	"gru_two_layers":     "nn",
 	"gru_with_lengths":   "nn",

@@ -50,32 +50,13 @@ func clearIf(fresh bool, dx []float32) {
 	}
 }
 
-// addProduct adds dy·f to dx, where f is a derivative. Where dy is zero it adds nothing, even if f is not finite.
-func addProduct(dx, dy, f []float32) {
-	if simd.Finite(f) {
-		simd.MulAdd(dx, dy, f)
-		return
-	}
-	var factors [256]float32
-	for len(dy) > 0 {
-		n := min(len(dy), len(factors))
-		for i, d := range dy[:n] {
-			if factors[i] = 0; d != 0 {
-				factors[i] = f[i]
-			}
-		}
-		simd.MulAdd(dx[:n], dy[:n], factors[:n])
-		dx, dy, f = dx[n:], dy[n:], f[n:]
-	}
-}
-
 // backThrough adds dy·f'(x) to dx, where derivative computes f'(x).
 func backThrough(derivative func(slope, x []float32), dx, dy, x []float32) {
 	var slope [256]float32
 	for len(x) > 0 {
 		n := min(len(x), len(slope))
 		derivative(slope[:n], x[:n])
-		addProduct(dx[:n], dy[:n], slope[:n])
+		simd.MulAddSparse(dx[:n], dy[:n], slope[:n])
 		x, dx, dy = x[n:], dx[n:], dy[n:]
 	}
 }
@@ -126,9 +107,9 @@ func SiLU(t *Tape, x *Tensor) *Tensor {
 		for len(x) > 0 {
 			n := min(len(x), len(s))
 			simd.Sigmoid(s[:n], x[:n])
-			addProduct(dx[:n], dy[:n], s[:n])
+			simd.MulAddSparse(dx[:n], dy[:n], s[:n])
 			clear(ds[:n])
-			addProduct(ds[:n], dy[:n], x[:n])
+			simd.MulAddSparse(ds[:n], dy[:n], x[:n])
 			for i, v := range s[:n] {
 				if ds[i] != 0 {
 					dx[i] += float32(ds[i] * v * (1 - v))
@@ -157,17 +138,17 @@ func TanhGELU(t *Tape, x *Tensor) *Tensor {
 			tanhGELUFactor(f, x0)
 			simd.Mul(s, x0, f)
 			simd.Sigmoid(s, s)
-			addProduct(dx0, dy0, s)
+			simd.MulAddSparse(dx0, dy0, s)
 			clear(ds)
-			addProduct(ds, dy0, x0)
+			simd.MulAddSparse(ds, dy0, x0)
 			for i, v := range s {
 				if du[i] = 0; ds[i] != 0 {
 					du[i] = float32(ds[i] * v * (1 - v))
 				}
 			}
-			addProduct(dx0, du, f)
+			simd.MulAddSparse(dx0, du, f)
 			clear(df)
-			addProduct(df, du, x0)
+			simd.MulAddSparse(df, du, x0)
 			simd.Scale(df, tanhGELUCube, df)
 			for i, v := range df {
 				if v != 0 {
@@ -311,7 +292,7 @@ func code(f func(*Tape, *Tensor) *Tensor) uintptr { return reflect.ValueOf(f).Po
 
 // Exp returns exp x, elementwise.
 func Exp(t *Tape, x *Tensor) *Tensor {
-	return unary(t, "Exp", costExp, x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })
+	return unary(t, "Exp", costExp, x, simd.Exp, func(dx, dy, _, y []float32) { simd.MulAddSparse(dx, dy, y) })
 }
 
 // Log returns the natural logarithm of x, elementwise.
@@ -385,9 +366,9 @@ func Sub(t *Tape, a, b *Tensor) *Tensor {
 // Mul returns a·b, elementwise, broadcasting as Add does.
 func Mul(t *Tape, a, b *Tensor) *Tensor {
 	return binary(t, "Mul", a, b, simd.Mul, func(da, dy, _, b []float32) {
-		addProduct(da, dy, b)
+		simd.MulAddSparse(da, dy, b)
 	}, func(db, dy, a, _ []float32) {
-		addProduct(db, dy, a)
+		simd.MulAddSparse(db, dy, a)
 	})
 }
 

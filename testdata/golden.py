@@ -533,6 +533,37 @@ def cell_case(cell, layers=1, batch=3, start=False, lens=None):
     return run
 
 
+def conv_case(n, ends=(), silu=False, start=False, bias=True):
+    """A depthwise causal convolution of width n; ends: a list of the ends of documents for each sequence."""
+
+    def run(c):
+        batch, length, channels = 3, 7, 5
+        x, w = c.normal("in.x", batch, length, channels), c.normal("param.weight", channels, 1, n)
+        b = c.normal("param.bias", channels) if bias else None
+        first = c.normal("in.first", batch, n - 1, channels) if start else x.new_zeros(batch, n - 1, channels)
+        c.note(silu=silu)
+        for i, list in enumerate(ends):
+            c.ints(f"in.ends{i}", list)
+        outs, lasts = [], []
+        for i in range(batch):
+            before, state, pieces, at = first[i], first[i], [], 0
+            for end in ends[i] if ends else [length]:
+                inputs = torch.cat([before, x[i, at:end]])  # [N−1+M C]
+                y = sum(w[:, 0, j] * inputs[j : j + end - at] for j in range(n)) + (b if bias else 0)
+                if end > at:
+                    theirs = F.conv1d(inputs.mT[None], w, b, groups=channels)[0].mT
+                    c.agrees(y, theirs, "F.conv1d")
+                pieces.append(y)
+                state, at = inputs[end - at :], end
+                before = torch.zeros_like(before)
+            outs.append(torch.cat([*pieces, x.new_zeros(length - at, channels)]))
+            lasts.append(state)
+        out = torch.stack(outs)
+        c.finish(out=F.silu(out) if silu else out, last=torch.stack(lasts), through=("out", "last"))
+
+    return run
+
+
 def encdec(c):
     c.note(score="dot")
     src, tgt = c.normal("in.src", 2, 7, 5), c.normal("in.tgt", 2, 3, 13)
@@ -959,6 +990,9 @@ CASES = {
     "rnn_with_lengths": ("3", cell_case("rnn", lens=[4, 7, 1])),
     "rnn_two_layers": ("3", cell_case("rnn", layers=2)),
     "rnn_relu_one_layer": ("3", cell_case("rnn_relu", batch=2, start=True)),
+    "conv_plain": ("conv", conv_case(4)),
+    "conv_documents": ("conv", conv_case(4, [[2, 7], [1, 1, 5], [4]], silu=True, start=True)),
+    "conv_short": ("conv", conv_case(2, [[7], [3], [0]], start=True, bias=False)),
     "encdec": ("3", encdec),
     "sinusoids": ("position", sinusoids),
     "mha_cross": ("4", mha_cross),

@@ -136,6 +136,26 @@ func MulAdd(dst, x, y []float32) {
 	mulAdd(dst, x, y)
 }
 
+// MulAddSparse adds d·x to dst, elementwise, where d is a gradient: an element of d that is zero adds nothing, even if
+// that of x is not finite.
+func MulAddSparse(dst, d, x []float32) {
+	if Finite(x) {
+		MulAdd(dst, d, x)
+		return
+	}
+	var factors [256]float32
+	for len(d) > 0 {
+		n := min(len(d), len(factors))
+		for i, v := range d[:n] {
+			if factors[i] = 0; v != 0 {
+				factors[i] = x[i]
+			}
+		}
+		MulAdd(dst[:n], d[:n], factors[:n])
+		dst, d, x = dst[n:], d[n:], x[n:]
+	}
+}
+
 func checkThree(op string, dst, x, y []float32) {
 	sameLen(op, "dst", len(dst), "x", len(x))
 	sameLen(op, "dst", len(dst), "y", len(y))
