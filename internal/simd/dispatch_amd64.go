@@ -11,9 +11,9 @@ var candidates = []candidate{
 }
 
 var shapes = [...]shape{
-	avx512:  {lanes: 16, panel: 64, additive: 32},
-	avx2:    {lanes: 8, panel: 16, additive: 8},
-	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
+	avx512:  {lanes: 16, panel: 64, additive: 32, state: 32},
+	avx2:    {lanes: 8, panel: 16, additive: 8, state: 8},
+	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric, state: StateColumns},
 }
 
 // The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
@@ -1107,6 +1107,89 @@ func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	default:
 		layerNormGradGeneric(dx, dy, x, gain, mean, inv)
 	}
+}
+
+// statePassKernel is StateBlock.Pass for tokens whose keys read nothing, and at
+// least one group and row.
+func statePassKernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		statePassAVX512(t)
+	default:
+		statePassAVX2(t)
+	}
+}
+
+// stateErasePassKernel is StateBlock.Pass for tokens that erase, and at least
+// one group and row.
+func stateErasePassKernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateErasePassAVX512(t)
+	default:
+		stateErasePassAVX2(t)
+	}
+}
+
+// stateRead2Kernel sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of
+// at least one row.
+func stateRead2Kernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateRead2AVX512(t)
+	default:
+		stateRead2AVX2(t)
+	}
+}
+
+// stateRead8Kernel is stateRead2 for eight vectors.
+func stateRead8Kernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateRead8AVX512(t)
+	default:
+		stateRead8AVX2(t)
+	}
+}
+
+// stateAddKernel sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for
+// at least one row i.
+func stateAddKernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateAddAVX512(t)
+	default:
+		stateAddAVX2(t)
+	}
+}
+
+// statePass is StateBlock.Pass for at least one group.
+func statePass(b *StateBlock) {
+	if active == generic {
+		statePassGeneric(b)
+		return
+	}
+	statePassAsm(b)
+}
+
+// stateRead adds Σ_i x[i][n]·state[i] to sums, which are 0, for at least one
+// row.
+func stateRead(sums, state, x []float32, n, rows int) {
+	if active == generic {
+		stateReadGeneric(sums, state, x, n, rows)
+		return
+	}
+	stateReadAsm(sums, state, x, n, rows)
+}
+
+// stateAdd sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
+// least one row i.
+func stateAdd(state, adds, u []float32, rows int) {
+	if active == generic {
+		stateAddGeneric(state, adds, u, rows)
+		return
+	}
+	stateAddAsm(state, adds, u, rows)
 }
 
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.

@@ -8,7 +8,7 @@ package simd
 var candidates = []candidate{}
 
 var shapes = [...]shape{
-	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
+	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric, state: StateColumns},
 }
 
 // readsDirectly reports whether the kernels read B in place.
@@ -383,6 +383,23 @@ func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 // all 0 adds nothing.
 func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	layerNormGradGeneric(dx, dy, x, gain, mean, inv)
+}
+
+// statePass is StateBlock.Pass for at least one group.
+func statePass(b *StateBlock) {
+	statePassGeneric(b)
+}
+
+// stateRead adds Σ_i x[i][n]·state[i] to sums, which are 0, for at least one
+// row.
+func stateRead(sums, state, x []float32, n, rows int) {
+	stateReadGeneric(sums, state, x, n, rows)
+}
+
+// stateAdd sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
+// least one row i.
+func stateAdd(state, adds, u []float32, rows int) {
+	stateAddGeneric(state, adds, u, rows)
 }
 
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.

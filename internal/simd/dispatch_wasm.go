@@ -10,8 +10,8 @@ var candidates = []candidate{
 }
 
 var shapes = [...]shape{
-	wasm:    {lanes: 4, panel: 8, additive: 8},
-	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
+	wasm:    {lanes: 4, panel: 8, additive: 8, state: 4},
+	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric, state: StateColumns},
 }
 
 // The number of rows of the largest tiles: for panels of several vectors, and for panels of one.
@@ -778,6 +778,64 @@ func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	default:
 		layerNormGradGeneric(dx, dy, x, gain, mean, inv)
 	}
+}
+
+// statePassKernel is StateBlock.Pass for tokens whose keys read nothing, and at
+// least one group and row.
+func statePassKernel(t *stateArgs) {
+	statePassWASM(t)
+}
+
+// stateErasePassKernel is StateBlock.Pass for tokens that erase, and at least
+// one group and row.
+func stateErasePassKernel(t *stateArgs) {
+	stateErasePassWASM(t)
+}
+
+// stateRead2Kernel sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of
+// at least one row.
+func stateRead2Kernel(t *stateArgs) {
+	stateRead2WASM(t)
+}
+
+// stateRead8Kernel is stateRead2 for eight vectors.
+func stateRead8Kernel(t *stateArgs) {
+	stateRead8WASM(t)
+}
+
+// stateAddKernel sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for
+// at least one row i.
+func stateAddKernel(t *stateArgs) {
+	stateAddWASM(t)
+}
+
+// statePass is StateBlock.Pass for at least one group.
+func statePass(b *StateBlock) {
+	if active == generic {
+		statePassGeneric(b)
+		return
+	}
+	statePassAsm(b)
+}
+
+// stateRead adds Σ_i x[i][n]·state[i] to sums, which are 0, for at least one
+// row.
+func stateRead(sums, state, x []float32, n, rows int) {
+	if active == generic {
+		stateReadGeneric(sums, state, x, n, rows)
+		return
+	}
+	stateReadAsm(sums, state, x, n, rows)
+}
+
+// stateAdd sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
+// least one row i.
+func stateAdd(state, adds, u []float32, rows int) {
+	if active == generic {
+		stateAddGeneric(state, adds, u, rows)
+		return
+	}
+	stateAddAsm(state, adds, u, rows)
 }
 
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.

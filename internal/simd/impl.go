@@ -26,6 +26,7 @@ type shape struct {
 	lanes    int // floats in a vector; panel widths are multiples of it
 	panel    int // columns of a panel of B
 	additive int // keys that are adjacent in a panel of additive scores
+	state    int // columns of a state that a kernel computes together
 }
 
 // vectorLanes returns the number of floats in a vector. Panel widths are multiples of it.
@@ -36,6 +37,8 @@ func panelWidth() int { return shapes[active].panel }
 // additiveWidth returns the number of keys that are adjacent in a panel, which a kernel computes
 // together.
 func additiveWidth() int { return shapes[active].additive }
+
+func stateWidth() int { return shapes[active].state }
 
 // impls lists the implementations that this machine supports, the best first. It is a list so that
 // tests can run on each of them.

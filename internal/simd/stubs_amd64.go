@@ -817,6 +817,64 @@ func layerNormGradAVX512(dx, dy, x, gain, mean, inv *float32, d, rows int, size 
 //go:noescape
 func layerNormGradAVX2(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
 
+// statePassAVX512 is StateBlock.Pass for tokens whose keys read nothing, and at
+// least one group and row.
+//
+//go:noescape
+func statePassAVX512(t *stateArgs)
+
+// statePassAVX2 is StateBlock.Pass for tokens whose keys read nothing, and at
+// least one group and row.
+//
+//go:noescape
+func statePassAVX2(t *stateArgs)
+
+// stateErasePassAVX512 is StateBlock.Pass for tokens that erase, and at least
+// one group and row.
+//
+//go:noescape
+func stateErasePassAVX512(t *stateArgs)
+
+// stateErasePassAVX2 is StateBlock.Pass for tokens that erase, and at least one
+// group and row.
+//
+//go:noescape
+func stateErasePassAVX2(t *stateArgs)
+
+// stateRead2AVX512 sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of
+// at least one row.
+//
+//go:noescape
+func stateRead2AVX512(t *stateArgs)
+
+// stateRead2AVX2 sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at
+// least one row.
+//
+//go:noescape
+func stateRead2AVX2(t *stateArgs)
+
+// stateRead8AVX512 is stateRead2 for eight vectors.
+//
+//go:noescape
+func stateRead8AVX512(t *stateArgs)
+
+// stateRead8AVX2 is stateRead2 for eight vectors.
+//
+//go:noescape
+func stateRead8AVX2(t *stateArgs)
+
+// stateAddAVX512 sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for
+// at least one row i.
+//
+//go:noescape
+func stateAddAVX512(t *stateArgs)
+
+// stateAddAVX2 sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
+// least one row i.
+//
+//go:noescape
+func stateAddAVX2(t *stateArgs)
+
 // sumRowsAVX512 sets dst[j] += x[r·stride+j] for all rows r, in their order.
 //
 //go:noescape

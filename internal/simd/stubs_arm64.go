@@ -344,6 +344,35 @@ func layerNormNEON(dst, x, gain, shift, mean, inv *float32, d, rows int, size, e
 //go:noescape
 func layerNormGradNEON(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
 
+// statePassNEON is StateBlock.Pass for tokens whose keys read nothing, and at
+// least one group and row.
+//
+//go:noescape
+func statePassNEON(t *stateArgs)
+
+// stateErasePassNEON is StateBlock.Pass for tokens that erase, and at least one
+// group and row.
+//
+//go:noescape
+func stateErasePassNEON(t *stateArgs)
+
+// stateRead2NEON sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at
+// least one row.
+//
+//go:noescape
+func stateRead2NEON(t *stateArgs)
+
+// stateRead8NEON is stateRead2 for eight vectors.
+//
+//go:noescape
+func stateRead8NEON(t *stateArgs)
+
+// stateAddNEON sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
+// least one row i.
+//
+//go:noescape
+func stateAddNEON(t *stateArgs)
+
 // sumRowsNEON sets dst[j] += x[r·stride+j] for all rows r, in their order.
 //
 //go:noescape

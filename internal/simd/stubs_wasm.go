@@ -7,7 +7,7 @@ package simd
 import "unsafe"
 
 // kernelsSum identifies the kernels of this version.
-const kernelsSum = 1664152443
+const kernelsSum = 1231528863
 
 // kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of
 // the host's kernels.
@@ -595,6 +595,55 @@ func layerNormGradImport(
 	rows int32,
 	size float32,
 )
+
+// statePassWASM is StateBlock.Pass for tokens whose keys read nothing, and at
+// least one group and row.
+func statePassWASM(t *stateArgs) {
+	statePassImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn statePass
+//go:noescape
+func statePassImport(t unsafe.Pointer)
+
+// stateErasePassWASM is StateBlock.Pass for tokens that erase, and at least one
+// group and row.
+func stateErasePassWASM(t *stateArgs) {
+	stateErasePassImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateErasePass
+//go:noescape
+func stateErasePassImport(t unsafe.Pointer)
+
+// stateRead2WASM sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at
+// least one row.
+func stateRead2WASM(t *stateArgs) {
+	stateRead2Import(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateRead2
+//go:noescape
+func stateRead2Import(t unsafe.Pointer)
+
+// stateRead8WASM is stateRead2 for eight vectors.
+func stateRead8WASM(t *stateArgs) {
+	stateRead8Import(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateRead8
+//go:noescape
+func stateRead8Import(t unsafe.Pointer)
+
+// stateAddWASM sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
+// least one row i.
+func stateAddWASM(t *stateArgs) {
+	stateAddImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateAdd
+//go:noescape
+func stateAddImport(t unsafe.Pointer)
 
 // sumRowsWASM sets dst[j] += x[r·stride+j] for all rows r, in their order.
 func sumRowsWASM(dst, x *float32, n, rows, stride int) {

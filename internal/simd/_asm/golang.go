@@ -138,19 +138,22 @@ func (w *writer) file() []byte {
 
 // shapes writes the widths that the drivers need.
 func (w *writer) shapes(arch string) {
-	tile, scores := kernelNamed("gemm1"), kernelNamed("additiveTile1")
+	tile, scores, pass := kernelNamed("gemm1"), kernelNamed("additiveTile1"), kernelNamed("statePass")
 	w.line("var shapes = [...]shape{")
 	for _, i := range implementationsOf(arch) {
-		panel, additive := "genericWidth", "additiveWidthGeneric"
+		panel, additive, state := "genericWidth", "additiveWidthGeneric", "StateColumns"
 		if by := tile.server(i); by != generic {
 			panel = fmt.Sprint(by.panel)
 		}
 		if by := scores.server(i); by != generic {
 			additive = fmt.Sprint(by.additive)
 		}
-		w.line("%s: {lanes: %d, panel: %s, additive: %s},", i.name, i.lanes, panel, additive)
+		if by := pass.server(i); by != generic {
+			state = fmt.Sprint(by.state)
+		}
+		w.line("%s: {lanes: %d, panel: %s, additive: %s, state: %s},", i.name, i.lanes, panel, additive, state)
 	}
-	w.line("generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},")
+	w.line("generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric, state: StateColumns},")
 	w.line("}\n")
 	if t, ok := tilings[arch]; ok {
 		w.line("// The number of rows of the largest tiles: for panels of several vectors, and for panels of one.")

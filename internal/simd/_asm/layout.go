@@ -14,6 +14,7 @@ var (
 	scoreArg    = layout("scoreArgs")
 	gradArg     = layout("gradArgs")
 	distanceArg = layout("distanceArgs")
+	stateArg    = layout("stateArgs")
 	tileUnitArg = layout("tileUnitArgs")
 )
 

@@ -79,13 +79,13 @@ func TestFallback(t *testing.T) {
 			"wider, hasWider", // the best first
 			"case wider, wide:\n\t\t\taddWide(&dst[0], &x[0], &y[0], n)\n\t\tcase avx512:\n\t\t\taddAVX512(",
 			"case wider, wide, avx512:\n\t\t\tmulAVX512(&dst[0], &x[0], &y[0], n)\n\t\tdefault:\n\t\t\tmulAVX2(",
-			"wider: {lanes: 16, panel: 64, additive: 32}", // the values of AVX-512, whose kernels it calls
+			"wider: {lanes: 16, panel: 64, additive: 32, state: 32}", // the values of AVX-512, whose kernels it calls
 			"if active == generic {\n\t\tblockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)\n\t\treturn\n\t}\n\tblockAsm(",
 		},
 		"riscv64": {
 			"func mul(dst, x, y []float32) {\n\tmulGeneric(dst, x, y)\n}",
 			"for len(dst) > 0 {\n\t\tn := min(len(dst), piece)\n\t\taddSlim(&dst[0], &x[0], &y[0], n)\n",
-			"slim: {lanes: 4, panel: genericWidth, additive: additiveWidthGeneric}",
+			"slim: {lanes: 4, panel: genericWidth, additive: additiveWidthGeneric, state: StateColumns}",
 			"func singleRow(p *Product, j0, j1 int, s *scratch) bool {\n\treturn singleRowGeneric(p, j0, j1, s)\n}",
 		},
 	} {

@@ -13,22 +13,23 @@ type implementation struct {
 	lanes    int // floats in a vector
 	panel    int // columns of a panel of a matrix
 	additive int // keys of a panel of additive scores
+	state    int // columns of a state at a time
 }
 
 var (
 	generic = &implementation{name: "generic", suffix: "Generic", needs: "plain Go"}
 
 	avx2 = &implementation{name: "avx2", suffix: "AVX2", goarch: "amd64", or: generic,
-		needs: "AVX2, FMA and BMI2", lanes: 8, panel: 2 * 8, additive: 8}
+		needs: "AVX2, FMA and BMI2", lanes: 8, panel: 2 * 8, additive: 8, state: 8}
 
 	avx512 = &implementation{name: "avx512", suffix: "AVX512", goarch: "amd64", or: avx2,
-		needs: "AVX-512 with F, BW, DQ and VL", lanes: 16, panel: 4 * 16, additive: 2 * 16}
+		needs: "AVX-512 with F, BW, DQ and VL", lanes: 16, panel: 4 * 16, additive: 2 * 16, state: 2 * 16}
 
 	neon = &implementation{name: "neon", suffix: "NEON", goarch: "arm64", or: generic,
-		needs: "any arm64 processor", lanes: 4, panel: 4 * 4, additive: 2 * 4}
+		needs: "any arm64 processor", lanes: 4, panel: 4 * 4, additive: 2 * 4, state: 2 * 4}
 
 	wasmVectors = &implementation{name: "wasm", suffix: "WASM", goarch: "wasm", or: generic,
-		needs: "vectors of WebAssembly", lanes: 4, panel: 2 * 4, additive: 2 * 4}
+		needs: "vectors of WebAssembly", lanes: 4, panel: 2 * 4, additive: 2 * 4, state: 4}
 )
 
 // implementations lists all implementations, generic first. Within an architecture, better ones
@@ -138,6 +139,7 @@ const (
 	tileAsm     = "(t *tileArgs)"
 	scoreAsm    = "(t *scoreArgs)"
 	distanceAsm = "(t *distanceArgs)"
+	stateAsm    = "(t *stateArgs)"
 	distancesOp = "(c, q Mat, m int, k *Panels, j0, j1 int, w []float32)"
 	rowsOp      = "(dst []float32, dstStride int, x []float32, stride, rows, cols int)"
 	rowsAsm     = "(dst *float32, dstStride int, x *float32, n, rows, stride int)"
@@ -567,6 +569,30 @@ that row, which it also returns. Rows that are too long for it are left to the k
 				code:   shared(layerNormGrad),
 				does: `sets dx += inv·(gain·dy - flat - along·u) for each row, where flat and along are the means of gain·dy and
 of gain·dy·u. A row whose dy is all 0 adds nothing.`},
+		},
+	},
+	{
+		name:  "state",
+		about: `Linear attention: tokens that pass through some columns of a state, four at a time. See StateBlock.`,
+		kernels: []kernel{
+			{name: "statePass", asm: stateAsm, code: shared(statePass(false)),
+				does: "is StateBlock.Pass for tokens whose keys read nothing, and at least one group and row."},
+			{name: "stateErasePass", asm: stateAsm, code: shared(statePass(true)),
+				does: "is StateBlock.Pass for tokens that erase, and at least one group and row."},
+			{name: "stateRead2", asm: stateAsm, code: shared(stateRead(2)),
+				does: "sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at least one row."},
+			{name: "stateRead8", asm: stateAsm, code: shared(stateRead(stateReads)),
+				does: "is stateRead2 for eight vectors."},
+			{name: "stateAdd", asm: stateAsm, code: shared(stateAdd),
+				does: "sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at least one row i."},
+		},
+		drivers: []driver{
+			{name: "statePass", op: "(b *StateBlock)", calls: []string{"statePass", "stateErasePass"},
+				does: "is StateBlock.Pass for at least one group."},
+			{name: "stateRead", op: "(sums, state, x []float32, n, rows int)", calls: []string{"stateRead2", "stateRead8"},
+				does: "adds Σ_i x[i][n]·state[i] to sums, which are 0, for at least one row."},
+			{name: "stateAdd", op: "(state, adds, u []float32, rows int)", calls: []string{"stateAdd"},
+				does: "sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at least one row i."},
 		},
 	},
 	{
