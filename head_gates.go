@@ -96,3 +96,20 @@ func checkGates(op string, gates *tensor.Tensor, s Sizes) {
 		badShape(op, "gates", "", gates.Shape(), "[H=%d] or [B=%d H=%d]", s.H, s.B, s.H)
 	}
 }
+
+// GateHeads multiplies the heads of x by their gates. A gate of 0 gives zeros even if the head contains infinities or
+// NaN. Attention does this with Options.Gates.
+//
+// Shapes: x [B H L E], gates [H] or [B H]. Gradients flow to both.
+//
+// GateHeads panics with a *tensor.ShapeError if the shapes do not fit, and with a *tensor.ValueError if x or gates is nil.
+func GateHeads(t *tensor.Tape, x, gates *tensor.Tensor) *tensor.Tensor {
+	const op = "attn: GateHeads"
+	tensor.Want(op, "x", x)
+	tensor.Want(op, "gates", gates)
+	if x.Rank() != 4 {
+		badShape(op, "x", "", x.Shape(), "[B H L E]")
+	}
+	checkGates(op, gates, Sizes{B: x.Dim(0), H: x.Dim(1)})
+	return gated(t, headFirst(x), gates).x
+}

@@ -26,6 +26,7 @@ var order = []string{
 	"internal/stats",
 	"internal/simd",
 	"internal/flash",
+	"internal/recurrence",
 	"internal/quote",
 	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
@@ -44,6 +45,7 @@ var order = []string{
 	"score",
 	"position",
 	"observe",
+	"linear",
 	"onnx",
 	"heads",
 	"prune",

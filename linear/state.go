@@ -1,0 +1,215 @@
+package linear
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/internal/recurrence"
+	"github.com/attn-go/attn/tensor"
+)
+
+// StateConfig describes a State.
+type StateConfig struct {
+	Batch     int // sequences
+	Heads     int // heads of values, G
+	KeySize   int // elements of a key as the Feature returns it, E
+	ValueSize int // elements of a value, V; 0 means KeySize
+	// Normalize is Options.Normalize of the calls.
+	Normalize bool
+}
+
+// State is what the tokens of some sequences have left in the heads of a layer, so that later tokens can continue them:
+// what a KV cache is for attention with a softmax, but of one size for any number of tokens. Tokens one by one, in
+// pieces or all at once have the same bits.
+//
+// A sequence takes about 4·G·(E·V + 4·V + 5·E) bytes.
+//
+// Gradients do not pass through a State: it rejects a recording tape. Give Options.State for that.
+//
+// A State is not safe for concurrent use, but other goroutines may use its forks at the same time.
+type State struct {
+	config StateConfig
+	seqs   []sequence
+}
+
+// sequence is the state of a sequence.
+type sequence struct {
+	heads []*recurrence.State
+	n     int
+	// shared is whether another State has the same heads: they are copied before they change.
+	shared bool
+}
+
+// columns returns the number of columns of a state.
+func (c *StateConfig) columns() int {
+	if c.Normalize {
+		return c.ValueSize + 1
+	}
+	return c.ValueSize
+}
+
+// mostFloats is the maximum number of floats of a State, as of a layer's weights.
+const mostFloats = 1 << 40
+
+// NewState returns a State of zeros, or an error if the configuration is invalid.
+func NewState(c StateConfig) (*State, error) {
+	if c.ValueSize == 0 {
+		c.ValueSize = c.KeySize
+	}
+	for _, f := range []struct {
+		name        string
+		size, least int
+	}{{"batch", c.Batch, 0}, {"heads", c.Heads, 1}, {"key size", c.KeySize, 1}, {"value size", c.ValueSize, 1}} {
+		if f.size < f.least {
+			return nil, fmt.Errorf("linear: NewState: %s %d, want at least %d", f.name, f.size, f.least)
+		}
+	}
+	if n := float64(c.Batch) * float64(c.Heads) * float64(c.KeySize) * float64(c.ValueSize); n > mostFloats {
+		return nil, fmt.Errorf("linear: NewState: %.3g numbers, want at most %.3g", n, float64(mostFloats))
+	}
+	s := &State{config: c, seqs: make([]sequence, c.Batch)}
+	for b := range s.seqs {
+		for range c.Heads {
+			s.seqs[b].heads = append(s.seqs[b].heads, recurrence.NewState(c.KeySize, c.columns()))
+		}
+	}
+	return s, nil
+}
+
+// Config returns the configuration with defaults filled in. Batch is the current number of sequences.
+func (s *State) Config() StateConfig { return s.config }
+
+// Len returns the number of tokens of sequence b.
+func (s *State) Len(b int) int { return s.seqs[b].n }
+
+// Bytes returns the memory of the states. Those shared with forks count in each.
+func (s *State) Bytes() int {
+	n := 0
+	for _, q := range s.seqs {
+		for _, h := range q.heads {
+			n += h.Bytes()
+		}
+	}
+	return n
+}
+
+// Attend continues each sequence with the tokens of q, k and v: a step of a decoder, or a part of its prompt. It is
+// Attend otherwise, with Output.State nil: Tensor returns it. Options.State and Options.Documents must be nil. A panic
+// leaves the State unchanged, except that of an ended context, after which it must not be used.
+func (s *State) Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
+	const op = "linear: State.Attend"
+	if t.Recording() {
+		badValue(op, "tape", "one that records", "an inference tape: gradients do not pass through a State")
+	}
+	if o.State != nil || o.Documents != nil {
+		badValue(op, "state or documents", "given", "none: the tokens continue the State")
+	}
+	return attend(t, op, q, k, v, o, s)
+}
+
+// wantFit panics unless a call fits the State.
+func (s *State) wantFit(c *call) {
+	got, want := []int{c.b, c.g, c.e, c.v}, []int{len(s.seqs), s.config.Heads, s.config.KeySize, s.config.columns()}
+	if !slices.Equal(got, want) {
+		panic(&tensor.ShapeError{
+			Op: c.op, Arg: "state", What: "sizes [B G E V], where Normalize adds 1 to V,", Got: want, Want: fmt.Sprint(got),
+		})
+	}
+}
+
+// begin makes the heads of sequence b this State's own, to change them.
+func (q *sequence) begin() {
+	if !q.shared {
+		return
+	}
+	q.heads = slices.Clone(q.heads)
+	for i, h := range q.heads {
+		q.heads[i] = h.Copy()
+	}
+	q.shared = false
+}
+
+// Tensor returns the states after all tokens, [B G E V], or [B G E V+1] with Normalize: Options.State of a call that
+// continues them. Such a call counts groups of tokens anew, so its last digits may differ from those of State.Attend.
+func (s *State) Tensor(t *tensor.Tape) *tensor.Tensor {
+	c := &s.config
+	x := t.Make(len(s.seqs), c.Heads, c.KeySize, c.columns())
+	size := c.KeySize * c.columns()
+	for b, q := range s.seqs {
+		for g, h := range q.heads {
+			h.Get(x.Data()[(b*c.Heads+g)*size:][:size], c.KeySize, c.columns())
+		}
+	}
+	return x
+}
+
+// Fork returns a State with the same sequences, which share memory until one of them continues.
+func (s *State) Fork() *State {
+	all := make([]int, len(s.seqs))
+	for i := range all {
+		all[i] = i
+	}
+	return s.Select(all)
+}
+
+// Select returns a fork that consists of the given sequences, in the given order, for example the hypotheses that a
+// beam search keeps. A sequence may be selected more than once. Select panics with a *tensor.ValueError if a sequence
+// does not exist.
+func (s *State) Select(sequences []int) *State {
+	f := &State{config: s.config}
+	f.config.Batch = len(sequences)
+	for _, b := range sequences {
+		if b < 0 || b >= len(s.seqs) {
+			badValue("linear: Select", "sequence", fmt.Sprint(b), fmt.Sprintf("0 to %d", len(s.seqs)-1))
+		}
+		s.seqs[b].shared = true
+		f.seqs = append(f.seqs, s.seqs[b])
+	}
+	return f
+}
+
+// Join returns a fork that consists of the sequences of s followed by those of the others. It panics with a
+// *tensor.ValueError if a State is configured differently, except for its batch.
+func (s *State) Join(others ...*State) *State {
+	joined := s.Fork()
+	for i, o := range others {
+		own, other := s.config, o.config
+		if other.Batch = own.Batch; own != other {
+			badValue("linear: Join", fmt.Sprintf("state %d", i+1), fmt.Sprintf("one of %+v", other), fmt.Sprintf("one of %+v", own))
+		}
+		joined.seqs = append(joined.seqs, o.Fork().seqs...)
+	}
+	joined.config.Batch = len(joined.seqs)
+	return joined
+}
+
+// Truncate makes each sequence as short as lens, one length for all or one for each. A state cannot take a token back
+// that it has added, so only the tokens since the last multiple of 4 can go, or all: Truncate panics with a
+// *tensor.ShapeError for other lengths. Keep a Fork of where you may want to return to.
+func (s *State) Truncate(lens ...int) {
+	const op = "linear: Truncate"
+	if len(lens) != 1 && len(lens) != len(s.seqs) {
+		badValue(op, "lengths", fmt.Sprintf("%d numbers", len(lens)), fmt.Sprintf("one, or one for each of B=%d sequences", len(s.seqs)))
+	}
+	for b, q := range s.seqs {
+		n := lens[min(b, len(lens)-1)]
+		if border := q.n - q.heads[0].Pending(); n != q.n && n != border && n != 0 {
+			panic(&tensor.ShapeError{
+				Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "length", Got: []int{n}, Want: fmt.Sprintf("0, %d or %d", border, q.n),
+			})
+		}
+	}
+	for b := range s.seqs {
+		q, n := &s.seqs[b], lens[min(b, len(lens)-1)]
+		if n == q.n {
+			continue
+		}
+		q.begin()
+		for _, h := range q.heads {
+			if h.Drop(); n == 0 {
+				h.Clear()
+			}
+		}
+		q.n = n
+	}
+}
