@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/probe"
@@ -233,7 +234,7 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 // step updates the model with one batch.
 func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
-	examples, tokens, targets := tr.pick(batch), 0, 0
+	examples, tokens, targets := stats.Pick(tr.examples, batch), 0, 0
 	for _, e := range examples {
 		tokens += len(e.IDs) + len(e.Targets)
 		targets += len(e.Targets)
@@ -300,15 +301,6 @@ func (tr *Trainer) window(epochDone bool) *Window {
 // steps returns the number of batches of an epoch.
 func (tr *Trainer) steps() int {
 	return (len(tr.examples) + tr.Settings.Batch - 1) / tr.Settings.Batch
-}
-
-// pick returns the examples of a batch.
-func (tr *Trainer) pick(batch []int) []probe.Example {
-	examples := make([]probe.Example, len(batch))
-	for i, n := range batch {
-		examples[i] = tr.examples[n]
-	}
-	return examples
 }
 
 // batches returns the batches of an epoch as indexes of examples. The order is shuffled, but neighbours have similar

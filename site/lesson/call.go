@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/attn-go/attn/internal/strictjson"
@@ -66,10 +65,8 @@ func run(ctx context.Context, call string, args []byte, frame func(any)) (result
 // pause lets waiting calls run, such as one that ends the caller. Long computations call it every few milliseconds.
 var pause = func() {}
 
-// real is a number of a result. JSON has no NaN and no infinity: they become null, which the pages show as –.
-type real float64
-
-func (x real) MarshalJSON() ([]byte, error) { return appendReal(nil, float64(x), -1, 64), nil }
+// real is a number of a result. The pages show null as –.
+type real = strictjson.Number
 
 // reals are numbers of a figure, with null for those that are not finite.
 type reals []float32
@@ -87,14 +84,11 @@ func appendReals(list []float32, digits int) []byte {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = appendReal(text, float64(x), digits, 32)
+		if x-x != 0 { // NaN or infinite
+			text = append(text, "null"...)
+			continue
+		}
+		text = strconv.AppendFloat(text, float64(x), 'g', digits, 32)
 	}
 	return append(text, ']')
-}
-
-func appendReal(text []byte, x float64, digits, bits int) []byte {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return append(text, "null"...)
-	}
-	return strconv.AppendFloat(text, x, 'g', digits, bits)
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -131,11 +132,7 @@ func (p Planned) worst(most int) []string {
 		f.span += span
 		f.lost += span - l.Span(1)/time.Duration(p.Threads)
 	}
-	var list []*figures
-	for _, f := range all {
-		list = append(list, f)
-	}
-	slices.SortFunc(list, func(a, b *figures) int { return int(b.lost - a.lost) })
+	list := slices.SortedFunc(maps.Values(all), func(a, b *figures) int { return int(b.lost - a.lost) })
 	var lines []string
 	for _, f := range list[:min(most, len(list))] {
 		lines = append(lines, fmt.Sprintf("%s: %d of %d chunks, %.4g ms, %.4g ms longer than shared evenly",

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 )
@@ -119,11 +120,8 @@ func Layers(layers []*attn.MultiHead) []reports.Layer {
 	for _, l := range layers {
 		name := l.Config().Name
 		kind, index := heads.Place(name)
-		layer := reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}
-		for h := range layer.Heads {
-			layer.Kept = append(layer.Kept, h)
-		}
-		list = append(list, layer)
+		n := l.Config().Heads
+		list = append(list, reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: n, Kept: stats.Numbers(n)})
 	}
 	return list
 }

@@ -27,9 +27,7 @@ func Deal[E any](examples []E, source func(E) string, limit int, seed uint64, na
 	order := rand.New(rand.NewPCG(seed, 3)).Perm(len(all))
 	for i := range parts {
 		for _, g := range order[i*each : (i+1)*each] {
-			for _, at := range all[g] {
-				parts[i] = append(parts[i], examples[at])
-			}
+			parts[i] = append(parts[i], stats.Pick(examples, all[g])...)
 		}
 	}
 	return parts, nil

@@ -70,12 +70,8 @@ type pair struct{ before, after float64 }
 // compared summarises pairs.
 func compared(pairs []pair) reports.Speed {
 	before, after := middle(pairs)
-	drawn := make([]pair, len(pairs))
 	low, high := stats.Interval(len(pairs), 1000, 1, func(sample []int) float64 {
-		for i, j := range sample {
-			drawn[i] = pairs[j]
-		}
-		before, after := middle(drawn)
+		before, after := middle(stats.Pick(pairs, sample))
 		return before / after
 	})
 	return reports.Speed{

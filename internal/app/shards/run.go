@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -229,7 +230,7 @@ var Variables = []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"}
 // or all. lookup is os.LookupEnv.
 //
 // Errors: *flags.Error if there is no such shard.
-func Numbers(given *int, n int, lookup func(string) (string, bool)) (list []int, err error) {
+func Numbers(given *int, n int, lookup func(string) (string, bool)) ([]int, error) {
 	if given != nil {
 		if *given < 0 || *given >= n {
 			return nil, flags.Errorf("--shard %d, want 0 to %d", *given, n-1)
@@ -247,8 +248,5 @@ func Numbers(given *int, n int, lookup func(string) (string, bool)) (list []int,
 		}
 		return []int{i}, nil
 	}
-	for i := range n {
-		list = append(list, i)
-	}
-	return list, nil
+	return stats.Numbers(n), nil
 }

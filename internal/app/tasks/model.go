@@ -262,11 +262,7 @@ func (m *Model) Limit(n int) {
 	all := stats.GroupBy(m.Lines, m.Source)
 	kept := slices.Concat(all[:min(n, len(all))]...)
 	slices.Sort(kept)
-	lines := make([]train.Line, len(kept))
-	for i, at := range kept {
-		lines[i] = m.Lines[at]
-	}
-	m.Lines = lines
+	m.Lines = stats.Pick(m.Lines, kept)
 }
 
 // LinesOf returns pairs as lines.

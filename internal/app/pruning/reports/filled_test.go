@@ -28,74 +28,37 @@ func filled() *Report {
 		Data:    Data{File: "fra-eng.tsv", SHA256: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752", Score: 1999, Select: 1000, Report: 2017},
 		Machine: Machine{OS: "linux/amd64", CPU: "AMD EPYC 9654", Threads: 2, Kernels: "avx512", Go: "go1.26.8"},
 	}
-	importance := func(method float64, layer, head int) float64 {
-		x := math.Sin(float64(layer*8+head)*12.9898+4.1) * 43758.5453
-		x -= math.Floor(x)
-		y := math.Sin(float64(layer*8+head)*78.233+method) * 43758.5453
-		y -= math.Floor(y)
-		return 0.004*math.Pow(0.75*x+0.25*y, 3)*(1+float64(layer/6)) - 0.0001
-	}
 	for i := range 9 {
 		kind := []string{"encoder", "decoder", "cross"}[i/3]
 		r.Layers = append(r.Layers, Layer{Name: fmt.Sprintf("%s.%d.attention", kind, i%3), Kind: kind, Index: i % 3, Heads: 8})
 	}
 	for m, method := range r.Settings.Methods {
-		s := Scores{Method: method, Passes: []float64{3, 72, 0, 1}[m], Seconds: []float64{11.2, 263.9, 0.04, 4.2}[m], Rank: []Number{0.913, 1, 0.304, -0.118}[m]}
-		for i := range r.Layers {
-			var list []Number
-			for head := range 8 {
-				v := Number(importance(float64(m), i, head))
-				if m == 3 {
-					v = 1 + 100*v
-				}
-				list = append(list, v)
-			}
-			s.Values = append(s.Values, list)
-		}
-		r.Scores = append(r.Scores, s)
 		r.Curves = append(r.Curves, curve(method, []float64{0.93, 0.8, 8, 14}[m]))
 		if m == 0 {
 			r.Curves = append(r.Curves, curve(method+", reversed", 150))
 		}
 	}
-	r.Scores[3].Values[4][5] = NaN
 	r.Curves[3].Points[5].Metric = NaN // interrupts a line
 
-	// The less important half by gradient, plus all of encoder layer 1.
-	var order []prune.Head
-	for i, l := range r.Layers {
-		for head := range l.Heads {
-			order = append(order, prune.Head{Layer: l.Name, Number: head})
-			if i == 1 {
-				r.Scores[0].Values[1][head] /= 50
-			}
-		}
-	}
-	at := func(h prune.Head) Number {
-		i := slices.IndexFunc(r.Layers, func(l Layer) bool { return l.Name == h.Layer })
-		return r.Scores[0].Values[i][h.Number]
-	}
-	slices.SortStableFunc(order, func(a, b prune.Head) int {
-		if at(a) < at(b) {
-			return -1
-		}
-		return 1
-	})
-	r.Result = Result{
-		Method: "gradient", Removed: order[:36], Left: 36, Low: -0.91, High: 0.24, Difference: 3.6e-6,
-		Before:  Quality{Parameters: 7412736, Metric: 44.13, Loss: 1.2104, KL: 0, Others: []Named{{"exact match", "%", 31.2}}},
-		After:   Quality{Parameters: 6597000, Metric: 43.81, Loss: 1.2263, KL: 0.0214, Others: []Named{{"exact match", "%", 30.9}}},
-		Compact: "runs/fra.pruned/compact", Masked: "runs/fra.pruned/masked", Page: "runs/fra.pruned/report.html",
-	}
+	// Every second head of all layers but the last, and all heads of encoder layer 1.
+	var removed []prune.Head
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		l.Measures = map[string][]Number{Moved: slices.Repeat([]Number{NaN}, l.Heads)}
 		for head := range l.Heads {
-			if !slices.Contains(r.Result.Removed, prune.Head{Layer: l.Name, Number: head}) {
-				l.Kept = append(l.Kept, head)
-				l.Measures[Moved][head] = Number(i) / 100
+			if i == 1 || i < 8 && head%2 == 1 {
+				removed = append(removed, prune.Head{Layer: l.Name, Number: head})
+				continue
 			}
+			l.Kept = append(l.Kept, head)
+			l.Measures[Moved][head] = Number(i) / 100
 		}
+	}
+	r.Result = Result{
+		Method: "gradient", Removed: removed, Left: 36, Low: -0.91, High: 0.24, Difference: 3.6e-6,
+		Before:  Quality{Parameters: 7412736, Metric: 44.13, Loss: 1.2104, KL: 0, Others: []Named{{"exact match", "%", 31.2}}},
+		After:   Quality{Parameters: 6597000, Metric: 43.81, Loss: 1.2263, KL: 0.0214, Others: []Named{{"exact match", "%", 30.9}}},
+		Compact: "runs/fra.pruned/compact", Masked: "runs/fra.pruned/masked", Page: "runs/fra.pruned/report.html",
 	}
 	r.Random.Orders = 20
 	for _, p := range curve("", 25).Points {
