@@ -52,7 +52,16 @@ def peak(pid):
     return int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) >> 10
 
 
-class Attn:
+class Side:
+    def peak(self):
+        return peak(self.process.pid)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Attn(Side):
     """attn embed, which has answered a line."""
 
     def __init__(self, command, model, threads, *flags):
@@ -78,15 +87,8 @@ class Attn:
     def vectors(self, texts):
         return [json.loads(line) for line in self.run(texts)]
 
-    def peak(self):
-        return peak(self.process.pid)
 
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-class Peer:
+class Peer(Side):
     """A process of this script that runs another library."""
 
     def __init__(self, name, model, threads):
@@ -105,13 +107,6 @@ class Peer:
 
     def vectors(self, texts):
         return self.ask(texts, vectors=True)
-
-    def peak(self):
-        return peak(self.process.pid)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def sentence_transformers(model, threads):

@@ -24,10 +24,7 @@ type pruneCommand struct {
 	Out   string `required:"" help:"Directory for the pruned model and the report." placeholder:"DIR" writes:"model"`
 	Force bool   `help:"Overwrite an existing model."`
 
-	Keep    *int     `help:"Total number of heads to keep." placeholder:"N" group:"Goal (at most one)" want:"at least 1" excludes:"share,max-drop,speed"`
-	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)" want:"0 to 1" excludes:"max-drop,speed"`
-	MaxDrop *float64 `help:"Maximum relative drop of the metric, or relative increase of the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)" want:"0 to 1" excludes:"speed"`
-	Speed   *float64 `help:"Speed-up to reach, such as 1.5, with a batch of 32 texts: of translation, or of the forward pass of a model that does not translate." placeholder:"X" group:"Goal (at most one)" want:"more than 1 and at most 1000" excludes:"speed-time=0s"`
+	pruning.Target
 
 	Step        *int     `help:"Number of heads to remove before scoring again; 0 scores once (default 1, or more if scoring would take more than 120 passes over its data)." placeholder:"N" group:"How" want:"at least 0"`
 	Kind        []string `enum:"${kinds}" help:"Remove heads only from these kinds of attention: ${kinds_or}, or several, comma-separated (default all)." placeholder:"NAME" group:"How"`
@@ -115,8 +112,7 @@ func (cmd *pruneCommand) options(progress func(stage string, done, all int)) (pr
 			FineTune: cmd.Finetune, Compare: cmd.Experiment, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 			Progress: progress,
 		},
-		Target: pruning.Target{Keep: cmd.Keep, Share: cmd.Share, MaxDrop: cmd.MaxDrop, Speed: cmd.Speed},
-		Limit:  cmd.Limit, Metric: cmd.Metric, Train: cmd.Train, Rate: cmd.Rate, Tune: cmd.Tune, Version: version(),
+		Target: cmd.Target, Limit: cmd.Limit, Metric: cmd.Metric, Train: cmd.Train, Rate: cmd.Rate, Tune: cmd.Tune, Version: version(),
 	}
 	set(&o.Step, cmd.Step)
 	if cmd.Compensate != "none" {

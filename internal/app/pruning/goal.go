@@ -8,13 +8,12 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Target is a goal in the form of the flags of attn prune, of which at most one is given. Without one, the
-// metric may drop by 1%.
+// Target is a goal in the flags of attn prune, of which at most one is given. Without one, the metric may drop by 1%.
 type Target struct {
-	Keep    *int     // number of heads to keep
-	Share   *float64 // share of the heads to remove
-	MaxDrop *float64 // as Goal.Drop
-	Speed   *float64 // as Goal.Speed
+	Keep    *int     `help:"Total number of heads to keep." placeholder:"N" group:"Goal (at most one)" want:"at least 1" excludes:"share,max-drop,speed"`
+	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)" want:"0 to 1" excludes:"max-drop,speed"`
+	MaxDrop *float64 `help:"Maximum relative drop of the metric, or relative increase of the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)" want:"0 to 1" excludes:"speed"`
+	Speed   *float64 `help:"Speed-up to reach, such as 1.5, with a batch of 32 texts: of translation, or of the forward pass of a model that does not translate." placeholder:"X" group:"Goal (at most one)" want:"more than 1 and at most 1000" excludes:"speed-time=0s"`
 }
 
 // goal returns the goal for a model of a directory. A goal that its layers cannot reach is a *flags.Error.
