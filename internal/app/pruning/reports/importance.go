@@ -25,26 +25,38 @@ type Importance struct {
 	Scores []Scores `json:"scores"`
 }
 
-// Figure returns the importance as a grid: a panel for each method and kind, a row for each layer,
-// and a column for each head. Each method's largest value has the last colour.
+// Figure returns the importance as a grid: a panel for each method and kind that has heads, a row for each layer, and a
+// column for each head. Each method's largest value has the last colour.
 func (r Importance) Figure() viz.Figure {
-	kinds := slices.DeleteFunc(kindsOf(r.Layers), func(k kind) bool { return k.widest() == 0 }) // all heads were removed
 	f := viz.Figure{
-		Title: fmt.Sprintf("Importance of heads: %s", r.Model), Columns: len(kinds),
-		Unit: "part of the method's largest", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
+		Title: fmt.Sprintf("Importance of heads: %s", r.Model),
+		Unit:  "part of the method's largest", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
+	}
+	heads := map[string]int{} // of the widest layer, by kind
+	for _, l := range r.Layers {
+		heads[l.Kind] = max(heads[l.Kind], l.Heads)
 	}
 	for _, s := range r.Scores {
 		largest := s.largest()
-		for _, k := range kinds {
-			p := viz.Panel{Kind: k.Name, Title: k.Name + ", " + s.Method, Head: viz.Mean}
-			for h := range k.widest() {
+		for _, kind := range []string{"encoder", "decoder", "cross"} {
+			if heads[kind] == 0 {
+				continue
+			}
+			p := viz.Panel{Kind: kind, Title: kind + ", " + s.Method, Head: viz.Mean}
+			for h := range heads[kind] {
 				p.Columns = append(p.Columns, fmt.Sprint(h))
 			}
-			for _, l := range k.Layers {
+			for i, l := range r.Layers {
+				if l.Kind != kind {
+					continue
+				}
 				p.Rows = append(p.Rows, fmt.Sprint("layer ", l.Index))
 				for h := range p.Columns {
-					v := float64(of(s.Values, l.at, h))
-					if v = max(v, 0); largest > 0 {
+					v := math.NaN() // the layer has fewer heads
+					if h < len(s.Values[i]) {
+						v = max(float64(s.Values[i][h]), 0)
+					}
+					if largest > 0 {
 						v /= largest
 					}
 					p.Values = append(p.Values, float32(v))
@@ -52,24 +64,9 @@ func (r Importance) Figure() viz.Figure {
 			}
 			f.Panels = append(f.Panels, p)
 		}
+		f.Columns = cmp.Or(f.Columns, len(f.Panels))
 	}
 	return f
-}
-
-// of returns the value of a head in a list by layer and head; NaN if it was not measured.
-func of(list [][]Number, layer, head int) Number {
-	if layer >= len(list) || head >= len(list[layer]) {
-		return NaN
-	}
-	return list[layer][head]
-}
-
-// widest returns the largest number of heads in a layer.
-func (k kind) widest() (n int) {
-	for _, l := range k.Layers {
-		n = max(n, l.Heads)
-	}
-	return n
 }
 
 // largest returns the largest known score, at least 0.

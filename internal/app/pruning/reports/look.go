@@ -86,32 +86,6 @@ func (r Result) Fewer() Number {
 	return 0
 }
 
-// kind has the layers of one kind of attention.
-type kind struct {
-	Name   string
-	Layers []placed
-}
-
-// placed is a layer with its index in the report.
-type placed struct {
-	*Layer
-	at int
-}
-
-// kindsOf returns the layers of each kind in the order encoder, decoder, cross, other kinds.
-func kindsOf(layers []Layer) []kind {
-	kinds := []kind{{Name: "encoder"}, {Name: "decoder"}, {Name: "cross"}}
-	for i := range layers {
-		l := placed{&layers[i], i}
-		at := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == l.Kind })
-		if at < 0 {
-			at, kinds = len(kinds), append(kinds, kind{Name: l.Kind})
-		}
-		kinds[at].Layers = append(kinds[at].Layers, l)
-	}
-	return slices.DeleteFunc(kinds, func(k kind) bool { return k.Layers == nil })
-}
-
 // wholeWork names the works that use the whole model.
 var wholeWork = map[string]string{"translate": "translation", "encode": "encoding", "read": "reading"}
 
