@@ -67,7 +67,7 @@ func (x *run) curves(ctx context.Context) error {
 	for i, m := range x.Methods {
 		lines = append(lines, line{m.String(), x.levels(x.order(i)), x.after})
 	}
-	lines = append(lines, line{chosen + ", reversed", x.levels(x.orderBy(reversed(x.scores[x.method]))), x.after})
+	lines = append(lines, line{chosen + reports.Reversed, x.levels(x.orderBy(reversed(x.scores[x.method]))), x.after})
 	all, tell := total(x.layers), x.progress("curves")
 	done, points := 0, 0
 	for _, l := range lines {

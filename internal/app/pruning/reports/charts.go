@@ -2,6 +2,7 @@ package reports
 
 import (
 	"math"
+	"strings"
 
 	"github.com/attn-go/attn/viz"
 )
@@ -19,7 +20,7 @@ func (r *Report) Chart() viz.Chart {
 	colors := map[string]int{}
 	for i := range r.Curves {
 		curve := &r.Curves[i]
-		method, reversed := curve.ordered()
+		method, reversed := strings.CutSuffix(curve.Name, Reversed)
 		if colors[method] == 0 {
 			colors[method] = len(colors)%8 + 1
 		}

@@ -3,7 +3,6 @@ package reports
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/attn-go/attn/viz"
 )
@@ -27,6 +26,9 @@ func (r *Report) Curve(name string) *Curve {
 // fine-tuning. The other curves are of models that were made in a simpler way.
 const AsPruned = ", as pruned"
 
+// Reversed ends the name of the curve that removes the most important heads first.
+const Reversed = ", reversed"
+
 // Made returns the AsPruned curve, or nil.
 func (r *Report) Made() *Curve { return r.Curve(r.Result.Method + AsPruned) }
 
@@ -36,14 +38,6 @@ func (r *Report) Main() *Curve { return cmp.Or(r.Made(), r.Curve(r.Result.Method
 // At returns the point with n heads left, or nil.
 func (b *Band) At(left int) *BandPoint {
 	return find(b.Points, func(p BandPoint) bool { return p.Left == left })
-}
-
-const reversedSuffix = ", reversed"
-
-// ordered returns the method of a curve, and whether the curve removes the most important heads
-// first.
-func (c *Curve) ordered() (method string, reversed bool) {
-	return strings.CutSuffix(c.Name, reversedSuffix)
 }
 
 // Unit is written after metrics outside tables, whose heads name the unit.
