@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
 
@@ -82,7 +81,7 @@ const (
 	Several = -2 // a matrix that belongs to no single head or layer
 )
 
-// Scale says which value gets the last colour. 0 gets the first, except with Diverging.
+// Scale says which value gets the last colour. 0 gets the first.
 type Scale uint8
 
 const (
@@ -90,9 +89,6 @@ const (
 	Unit Scale = iota
 	// Largest goes from 0 to the largest value of the figure, for figures with only small weights.
 	Largest
-	// Diverging is for differences: it goes from −m to m, where m is the largest absolute
-	// value. 0 has the colour of paper, values below are blue and values above orange.
-	Diverging
 )
 
 // extent is the range of a figure's values.
@@ -100,39 +96,7 @@ type extent struct {
 	top     float64 // the value of the last colour
 	holes   bool    // some values are not numbers
 	masked  bool    // some cells are masked
-	outside bool    // some values are below the bottom or above the top
-	signed  bool    // the scale goes from -top to top
-}
-
-// colors returns the colour of each shade.
-func (e extent) colors(on Ground) (list [256]color.RGBA) {
-	for shade := range list {
-		if e.signed {
-			list[shade] = on.Difference(float64(shade-zeroShade) / (zeroShade - 1))
-		} else {
-			list[shade] = on.Color(float64(shade) / 255)
-		}
-	}
-	return list
-}
-
-// zeroShade is the shade of 0 on a signed scale, which uses shades 1 to 255.
-const zeroShade = 128
-
-// paper returns the shade that has the colour of paper.
-func (e extent) paper() int {
-	if e.signed {
-		return zeroShade
-	}
-	return 0
-}
-
-// bottom returns the value of the first colour.
-func (e extent) bottom() float64 {
-	if e.signed {
-		return -e.top
-	}
-	return 0
+	outside bool    // some values are below 0 or above the top
 }
 
 // check rejects figures that cannot be drawn, and returns the range of the others.
@@ -169,10 +133,7 @@ func (f Figure) check() (extent, error) {
 	if f.Scale == Largest && high > 0 {
 		e.top = high
 	}
-	if f.Scale == Diverging {
-		e.signed, e.top = true, cmp.Or(max(high, -low), 1)
-	}
-	e.outside = low < e.bottom() || high > e.top
+	e.outside = low < 0 || high > e.top
 	return e, nil
 }
 
@@ -206,9 +167,6 @@ func (e extent) shade(v float32) int {
 	if !isNumber(v) {
 		return hole
 	}
-	if e.signed {
-		return zeroShade + int(math.Round((zeroShade-1)*min(max(float64(v)/e.top, -1), 1)))
-	}
 	return int(math.Round(255 * min(max(float64(v)/e.top, 0), 1)))
 }
 
@@ -216,7 +174,7 @@ func (e extent) shade(v float32) int {
 // that became one cell. A cell gets the largest weight of its block, because a mean would hide the few large weights
 // that matter. A value that is not a number makes the cell not a number, so that it stays visible. A cell is masked if
 // its whole block is masked.
-func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int) {
+func thin(p Panel, rows, columns int) (small Panel, down, across int) {
 	down = (len(p.Rows) + rows - 1) / rows
 	across = (len(p.Columns) + columns - 1) / columns
 	if down == 1 && across == 1 {
@@ -239,28 +197,13 @@ func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int)
 			if !isNumber(v) {
 				v = float32(math.NaN())
 			}
-			small.Values[to] = e.larger(small.Values[to], v)
+			small.Values[to] = max(small.Values[to], v)
 			if p.Masked != nil {
 				small.Masked[to] = false
 			}
 		}
 	}
 	return small, down, across
-}
-
-// larger returns the value that thin keeps: the larger of two, or on a signed scale the one farther from 0.
-func (e extent) larger(a, b float32) float32 {
-	switch {
-	case !e.signed:
-		return max(a, b)
-	case math.IsInf(float64(a), -1): // nothing yet
-		return b
-	case a != a || b != b:
-		return float32(math.NaN())
-	case math.Abs(float64(b)) > math.Abs(float64(a)):
-		return b
-	}
-	return a
 }
 
 // every returns every n-th token, beginning with the first.
