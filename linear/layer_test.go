@@ -1,0 +1,148 @@
+package linear_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/linear"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// layers returns layers of all kinds of width 24.
+func layers(t *testing.T, r *rand.Rand) map[string]*linear.Layer {
+	configs := map[string]linear.LayerConfig{
+		"linear":   {Width: 24, Heads: 3, Feature: linear.ELU1, Normalize: true},
+		"retnet":   {Width: 24, Heads: 2, Decay: linear.Slopes{0.1, 0.5}, OutNorm: nn.NewRMSNorm(12), OutGate: tensor.SiLU},
+		"deltanet": {Width: 24, Heads: 4, KeySize: 5, ValueSize: 7, Feature: linear.Unit, Beta: 2, Bias: true},
+		"gated deltanet": {
+			Width: 24, Heads: 4, KeyHeads: 2, KeySize: 8, ValueSize: 6, Feature: linear.Unit, Beta: 1, Conv: 4,
+			Decay: linear.NewStepDecay(24, 4, 1, r), OutNorm: nn.NewRMSNorm(6), OutGate: tensor.SiLU,
+		},
+		"kimi": {Width: 24, Heads: 2, KeySize: 8, ValueSize: 8, Feature: linear.Unit, Beta: 1, Conv: 3, Decay: linear.NewStepDecay(24, 2, 8, r)},
+	}
+	all := map[string]*linear.Layer{}
+	for name, c := range configs {
+		l, err := linear.NewLayer(c, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = l
+	}
+	return all
+}
+
+// Pieces of sequences of different lengths, forks and joined states have the bits of the whole.
+func TestExtend(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	const n = 23
+	for name, l := range layers(t, r) {
+		x := tensor.Randn(r, 2, n, 24)
+		lens := []int{n, 15}
+		want := l.Forward(nil, x, linear.Options{Lens: lens})
+		a, err := l.NewState(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := l.NewState(1)
+		s := a.Join(b)
+		for at := 0; at < n; {
+			m := min(1+r.IntN(7), n-at)
+			part := tensor.Slice(nil, x, 1, at, at+m)
+			o := linear.Options{Lens: []int{m, min(max(15-at, 0), m)}}
+			for i := range part.Data() {
+				if row := i / 24; row >= m+o.Lens[1] {
+					part.Data()[i] = float32(math.NaN()) // padding
+				}
+			}
+			if r.IntN(2) == 0 {
+				s = s.Select([]int{0, 1})
+			}
+			y := l.Extend(nil, part, s, o)
+			if part := tensor.Slice(nil, want.Out, 1, at, at+m); !slices.Equal(y.Out.Data()[:m*24], part.Data()[:m*24]) ||
+				!slices.Equal(y.Out.Data()[m*24:][:o.Lens[1]*24], part.Data()[m*24:][:o.Lens[1]*24]) {
+				t.Fatalf("%s: tokens %d to %d have other bits", name, at, at+m)
+			}
+			at += m
+		}
+		if !slices.Equal(s.State().Tensor(nil).Data(), want.State.Data()) {
+			t.Errorf("%s: the state has other bits", name)
+		}
+	}
+}
+
+// Gradients of parameters are slopes.
+func TestLayerGradients(t *testing.T) {
+	r := rand.New(rand.NewPCG(23, 24))
+	for name, l := range layers(t, r) {
+		x, w := tensor.Randn(r, 1, 7, 24), tensor.Randn(r, 1, 7, 24)
+		loss := func(t *tensor.Tape) *tensor.Tensor {
+			return tensor.Sum(t, tensor.Mul(t, l.Forward(t, x, linear.Options{}).Out, w))
+		}
+		tape := tensor.NewTape(tensor.Eval)
+		tape.Backward(loss(tape), nil)
+		for p, x := range l.Params() {
+			for range 3 {
+				i := r.IntN(x.Len())
+				v, h := x.Data()[i], float32(1.0/256)
+				x.Data()[i] = v + h
+				up := loss(nil).Data()[0]
+				x.Data()[i] = v - h
+				down := loss(nil).Data()[0]
+				x.Data()[i] = v
+				want, got := float64(up-down)/float64(2*h), float64(x.Grad().Data()[i])
+				if !(math.Abs(got-want) < 0.01*(1+math.Abs(want))) {
+					t.Errorf("%s: d%s[%d] is %v, want %v", name, p, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestLayerParams(t *testing.T) {
+	var names []string
+	for name := range layers(t, rand.New(rand.NewPCG(1, 1)))["gated deltanet"].Params() {
+		names = append(names, name)
+	}
+	want := "q.weight k.weight v.weight conv.weight decay.step.weight decay.step.bias decay.a beta.weight norm.weight gate.weight out.weight"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("parameters %s, want %s", got, want)
+	}
+}
+
+func TestLayerErrors(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for want, c := range map[string]linear.LayerConfig{
+		"width 0":              {Heads: 2},
+		"not divisible by 3":   {Width: 8, Heads: 3},
+		"heads of keys":        {Width: 8, Heads: 4, KeyHeads: 3},
+		"is negative":          {Width: 8, Heads: 4, Conv: -1},
+		"beta -1":              {Width: 8, Heads: 4, Beta: -1},
+		"without a feature":    {Width: 8, Heads: 4, Normalize: true},
+		"want at most 1.1e+12": {Width: 1 << 30, Heads: 1, KeySize: 1 << 30, ValueSize: 1},
+	} {
+		if _, err := linear.NewLayer(c, r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if _, err := linear.NewLayer(linear.LayerConfig{Width: 8, Heads: 2}, nil); err == nil || !strings.Contains(err.Error(), "rng is nil") {
+		t.Errorf("error %v for a nil rng", err)
+	}
+	l, _ := linear.NewLayer(linear.LayerConfig{Width: 8, Heads: 2}, r)
+	s, _ := l.NewState(1)
+	for want, f := range map[string]func(){
+		"want [B L Width=8]":   func() { l.Forward(nil, tensor.Zeros(1, 2, 9), linear.Options{}) },
+		"they are the layer's": func() { l.Forward(nil, tensor.Zeros(1, 2, 8), linear.Options{Feature: linear.Unit}) },
+		"one from NewState":    func() { l.Extend(nil, tensor.Zeros(1, 2, 8), nil, linear.Options{}) },
+		"an inference tape":    func() { l.Extend(tensor.NewTape(tensor.Eval), tensor.Zeros(1, 2, 8), s, linear.Options{}) },
+		"continue the State":   func() { l.Extend(nil, tensor.Zeros(1, 2, 8), s, linear.Options{Documents: [][]int{{2}}}) },
+		"sizes [B G E V]":      func() { l.Extend(nil, tensor.Zeros(2, 2, 8), s, linear.Options{}) },
+	} {
+		if err := tensor.Catch(f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
