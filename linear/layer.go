@@ -37,7 +37,7 @@ type LayerConfig struct {
 	Conv int
 	// OutNorm normalises the output [V] of each head, for example nn.RMSNorm. All heads share its parameters. Nil means none.
 	OutNorm nn.Norm
-	// OutGate is the activation of the gate, which has a map of its own and multiplies the outputs before the last map, for
+	// OutGate is the activation of the gate, which has a separate map and multiplies the outputs before the last map, for
 	// example tensor.SiLU. Nil means no gate.
 	OutGate func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 	// Bias is whether the maps have a bias.
@@ -280,7 +280,7 @@ func (l *Layer) Extend(t *tensor.Tape, x *tensor.Tensor, s *LayerState, o Option
 	}
 	y, last := l.forward(t, x, o, s)
 	if last != nil {
-		s.inputs = tensor.New(append([]float32(nil), last.Data()...), last.Shape()...) // in memory of its own
+		s.inputs = tensor.New(append([]float32(nil), last.Data()...), last.Shape()...) // not in the memory of the tape
 	}
 	return y
 }

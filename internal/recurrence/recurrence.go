@@ -143,6 +143,46 @@ func (s *State) Get(x []float32, e, v int) {
 	}
 }
 
+// Parts are the numbers of a State, for a file: the state [E V] before the group, and the tokens of the group.
+type Parts struct {
+	State  []float32
+	Keys   []float32 // [4 E], decayed since their token
+	Values []float32 // [4 V], what they add
+	Decay  []float32 // [E], of the tokens so far
+	Tokens int       // of the group, 0 to 3
+	Each   bool      // whether Decay has a number for each element, otherwise its first is for all
+}
+
+// Parts returns copies of the numbers of the state. Those of tokens that the group does not have yet are 0.
+func (s *State) Parts(e, v int) Parts {
+	p := Parts{
+		State: make([]float32, e*v), Keys: make([]float32, tokens*e), Values: make([]float32, tokens*v), Decay: make([]float32, e),
+		Tokens: s.n, Each: s.each,
+	}
+	copy(p.Keys, s.keys[:s.n*e])
+	if s.n > 0 {
+		copy(p.Decay, s.decay)
+	}
+	for c := 0; c < v; c += columns {
+		n := min(columns, v-c)
+		simd.CopyRows(p.State[c:], v, s.blocks[c*e:], columns, e, n)
+		simd.CopyRows(p.Values[c:], v, s.u[c*tokens:], columns, s.n, n)
+	}
+	return p
+}
+
+// SetParts makes the state one whose Parts are p.
+func (s *State) SetParts(p Parts, e, v int) {
+	s.Set(p.State, e, v)
+	s.n, s.each = p.Tokens, p.Each
+	copy(s.keys, p.Keys)
+	copy(s.decay, p.Decay)
+	clear(s.u)
+	for c := 0; c < v; c += columns {
+		simd.CopyRows(s.u[c*tokens:], columns, p.Values[c:], v, tokens, min(columns, v-c))
+	}
+}
+
 // setAdds sets x [e 5] to the keys and decays of the group, as simd.AddState takes them.
 func (g *group) setAdds(x []float32, e int) {
 	for t := range tokens {
