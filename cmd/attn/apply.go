@@ -13,6 +13,7 @@ func (applyCommand) Help() string {
 
   attn apply --in x.safetensors --out y.safetensors --causal --weights
   attn apply --in x.safetensors --out y.safetensors --score additive
+  attn apply --in x.safetensors --out y.safetensors --rule gated_delta
   attn apply --in layer.safetensors --out y.safetensors --heads 8
   attn apply --in x.safetensors --out y.safetensors --heads 8 \
     --layer model.safetensors --prefix encoder.layers.0.self_attn.
@@ -31,9 +32,24 @@ and so on. In --layer they may also have the names of torch.nn.MultiheadAttentio
 of most language models: q_proj, k_proj, v_proj, and o_proj or out_proj. An unknown
 tensor in a file (in --layer: under the prefix) is an error.
 
-The output file contains out; with --weights, weights; with --lse, lse; and if the
-input has dout, dweights or dlse, the gradients d.q, d.k, d.v, d.bias, d.sinks and
-d.NAME of each parameter NAME.`
+With --rule, attention has no softmax: a state is the sum of key ⊗ value over the tokens
+so far, and each query reads it. The rule says what a token does to the state; ONNX's
+operator LinearAttention has the same names. decay is in logarithms, [B L], [B L E],
+[B G L], [B G L E], or [G] for a constant per head; beta is [B L] or [B G L]:
+
+  linear       S + k⊗v
+  gated        exp(decay)·S + k⊗v
+  delta        S + beta·k⊗(v − Sᵀk)
+  gated_delta  exp(decay)·S + beta·k⊗(v − exp(decay)·Sᵀk)
+
+The input may also contain state ([B E V] or [B G E V], before the first token),
+valid_lens ([B]) and documents, at each of which the state begins again with 0. The
+output file contains out and the last state; and if the input has dout or dstate, the
+gradients d.q, d.k, d.v, d.decay, d.beta and d.state (of the input).
+
+Without --rule, the output file contains out; with --weights, weights; with --lse, lse;
+and if the input has dout, dweights or dlse, the gradients d.q, d.k, d.v, d.bias,
+d.sinks and d.NAME of each parameter NAME.`
 }
 
 func (cmd *applyCommand) Run() error {

@@ -147,7 +147,7 @@ func pruned(how models.HeadPruning) (names []string) {
 // packages check values against.
 func choices() kong.Vars {
 	lists := map[string][]string{
-		"scores": score.Kinds().Names(), "archs": {models.Transformer, models.GRU},
+		"scores": score.Kinds().Names(), "rules": apply.Rules(), "archs": {models.Transformer, models.GRU},
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"ops":   bench.Ops(), "masks": bench.Masks(),

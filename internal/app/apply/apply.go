@@ -1,9 +1,10 @@
-// Package apply runs one attention mechanism on the tensors of a file, and computes the gradients of
-// its inputs and parameters. It implements attn apply; errors name the flags of that command.
+// Package apply runs one attention mechanism, with a softmax or without, on the tensors of a file, and computes the
+// gradients of its inputs and parameters. It implements attn apply; errors name the flags of that command.
 package apply
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +25,10 @@ type Mechanism struct {
 	Weights bool `help:"Also write the attention weights."`
 	LSE     bool `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
 
+	Rule *string `enum:"${rules}" help:"What a token does to the state: ${rules_or}." placeholder:"NAME" group:"Attention without a softmax" excludes:"weights,lse,score,softcap,alibi,rope,causal,window,heads"`
+
 	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
-	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}." placeholder:"S" group:"Scores" want:"a finite number"`
+	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}. With --rule, scale of the queries." placeholder:"S" group:"Scores" want:"a finite number"`
 	Softcap float32  `help:"Soft-cap the scores: C·tanh(score/C)." placeholder:"C" group:"Scores" want:"more than 0"`
 	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the slopes in the file or else the published ones." group:"Scores"`
 
@@ -49,6 +52,8 @@ type Mechanism struct {
 func (m Mechanism) Validate() error {
 	scaled := Scaled()
 	switch {
+	case m.Rule != nil && m.Scale != nil && *m.Scale == 0:
+		return errors.New("--scale 0, want another number with --rule")
 	case m.Scale != nil && !slices.Contains(scaled, m.Score):
 		return fmt.Errorf("--scale works only with the scores %s, not %s", flags.Listed(scaled, "and"), m.Score)
 	case m.RopeSize%2 != 0:
@@ -60,8 +65,8 @@ func (m Mechanism) Validate() error {
 }
 
 // Run runs the mechanism on the tensors of a file, which attn apply --help lists. It returns out,
-// weights and lse and, if the file has the gradient of one of these, the gradients of the inputs and
-// parameters.
+// weights and lse, or with Rule out and state, and, if the file has the gradient of one of these, the
+// gradients of the inputs and parameters.
 //
 // Errors: *input.Error for an invalid file, including one with unknown tensors, and *flags.Error for a
 // flag that does not apply to the file.
@@ -82,7 +87,11 @@ func (m Mechanism) Run(path string) (out *safetensors.File, err error) {
 	}
 	in := &reader{path: path, file: file}
 	// Shapes in a file are untrusted: inconsistent shapes are an error of the file.
-	if shapes := tensor.Catch(func() { out, err = m.run(in) }); shapes != nil {
+	run := m.run
+	if m.Rule != nil {
+		run = m.runRule
+	}
+	if shapes := tensor.Catch(func() { out, err = run(in) }); shapes != nil {
 		err = in.bad("%v", shapes)
 	}
 	return out, err
@@ -91,7 +100,6 @@ func (m Mechanism) Run(path string) (out *safetensors.File, err error) {
 // result is a tensor to write, with its upstream gradient from the file or nil.
 type result struct {
 	name     string
-	of       func(attn.Output) *tensor.Tensor
 	upstream *tensor.Tensor
 }
 
@@ -121,8 +129,16 @@ func (m Mechanism) run(in *reader) (*safetensors.File, error) {
 		return nil, err
 	}
 
-	inputs := nn.StateDict{leaf("q", q), leaf("k", k), leaf("v", v), leaf("bias", o.Bias), leaf("sinks", o.Sinks)}
-	leaves := slices.Concat(inputs, params.params)
+	leaves := slices.Concat(nn.StateDict{leaf("q", q), leaf("k", k), leaf("v", v), leaf("bias", o.Bias), leaf("sinks", o.Sinks)}, params.params)
+	return compute(leaves, results, func(t *tensor.Tape) map[string]*tensor.Tensor {
+		y := m.forward(t, layer, q, k, v, o)
+		return map[string]*tensor.Tensor{"out": y.Out, "weights": y.Weights, "lse": y.LogSumExp}
+	}), nil
+}
+
+// compute returns the results of forward and, if one of them has an upstream gradient, the gradients of the leaves, some
+// of which may be nil.
+func compute(leaves nn.StateDict, results []result, forward func(*tensor.Tape) map[string]*tensor.Tensor) *safetensors.File {
 	leaves = slices.DeleteFunc(leaves, func(e nn.Entry) bool { return e.Parts[0] == nil })
 	t := tensor.NewTape(tensor.Infer)
 	gradients := slices.ContainsFunc(results, func(r result) bool { return r.upstream != nil })
@@ -136,17 +152,16 @@ func (m Mechanism) run(in *reader) (*safetensors.File, error) {
 			}
 		}
 	}
-	y := m.forward(t, layer, q, k, v, o)
+	y := forward(t)
 	f := &safetensors.File{}
 	add := func(name string, x *tensor.Tensor) {
 		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(name, x.Shape(), x.Data()))
 	}
 	var outs, douts []*tensor.Tensor
 	for _, r := range results {
-		x := r.of(y)
-		add(r.name, x)
+		add(r.name, y[r.name])
 		if r.upstream != nil {
-			outs, douts = append(outs, x), append(douts, r.upstream)
+			outs, douts = append(outs, y[r.name]), append(douts, r.upstream)
 		}
 	}
 	if gradients {
@@ -155,7 +170,7 @@ func (m Mechanism) run(in *reader) (*safetensors.File, error) {
 			add("d."+e.Name, gradient(e))
 		}
 	}
-	return f, nil
+	return f
 }
 
 func (m Mechanism) forward(t *tensor.Tape, layer *attn.MultiHead, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
@@ -186,15 +201,19 @@ func (m Mechanism) options(in, params *reader) attn.Options {
 
 // results returns the tensors to write.
 func (m Mechanism) results(in *reader) []result {
-	all := []result{{name: "out", of: func(y attn.Output) *tensor.Tensor { return y.Out }}}
+	names := []string{"out"}
+	if m.Rule != nil {
+		names = append(names, "state")
+	}
 	if m.Weights {
-		all = append(all, result{name: "weights", of: func(y attn.Output) *tensor.Tensor { return y.Weights }})
+		names = append(names, "weights")
 	}
 	if m.LSE {
-		all = append(all, result{name: "lse", of: func(y attn.Output) *tensor.Tensor { return y.LogSumExp }})
+		names = append(names, "lse")
 	}
-	for i := range all {
-		all[i].upstream = in.floats("d" + all[i].name)
+	var all []result
+	for _, name := range names {
+		all = append(all, result{name, in.floats("d" + name)})
 	}
 	return all
 }

@@ -207,6 +207,9 @@ func (r *reader) complete() {
 func otherwise(name string) string {
 	for flag, names := range map[string][]string{
 		"--alibi": {"slopes"}, "--rope": {"q_positions", "k_positions"}, "--weights": {"dweights"}, "--lse": {"dlse"},
+		"--rule " + flags.Listed(rulesWith(func(r rule) bool { return r.decay }), "or"): {"decay"},
+		"--rule " + flags.Listed(rulesWith(func(r rule) bool { return r.beta }), "or"):  {"beta"},
+		"--rule":  {"state", "dstate"},
 		"--layer": {"in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"},
 	} {
 		if slices.Contains(names, name) {
