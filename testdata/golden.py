@@ -564,6 +564,56 @@ def conv_case(n, ends=(), silu=False, start=False, bias=True):
     return run
 
 
+def linear_case(rule, heads=(2, 2, 2), each=False, ends=None, start=False, normalize=False):
+    """Linear attention, as its recurrence; heads: of queries, keys and values; each: a decay for each element of a key;
+    ends: a list of the ends of documents for each sequence."""
+
+    def run(c):
+        batch, length, e, v = 2, 9, 5, 4
+        h, kh, g = heads
+        n, scale = max(h, g), e**-0.5
+        c.note(rule=rule, normalize=normalize)
+        q, k, value = c.normal("in.q", batch, h, length, e), c.normal("in.k", batch, kh, length, e, std=0.5), c.normal("in.v", batch, g, length, v)
+        decay = beta = None
+        if "gated" in rule:
+            decay = c.uniform("in.decay", -2, 0, *((batch, g, length, e) if each else (batch, g, length)))
+        if "delta" in rule:
+            beta = c.uniform("in.beta", 0, 1.5, batch, g, length)
+        wide = v + normalize
+        first = c.normal("in.state", batch, g, e, wide) if start else q.new_zeros(batch, g, e, wide)
+        for i, list in enumerate(ends or ()):
+            c.ints(f"in.ends{i}", list)
+        fq, fk, values = q, k, value
+        if normalize:
+            fq, fk = F.elu(q) + 1, F.elu(k) + 1
+            values = torch.cat([value, torch.ones_like(value[..., :1])], -1)
+        outs, lasts = [], []
+        for b in range(batch):
+            for head in range(n):
+                i, j, m = head // (n // h), head // (n // g) // (g // kh), head // (n // g)
+                state, y, at, rows = first[b, m], [], 0, []
+                for end in ends[b] if ends else [length]:
+                    for t in range(at, end):
+                        if decay is not None:
+                            state = state * decay[b, m, t].exp().reshape(-1, 1)
+                        u = values[b, m, t]
+                        if beta is not None:
+                            u = beta[b, m, t] * (u - fk[b, j, t] @ state)
+                        state = state + torch.outer(fk[b, j, t], u)
+                        y.append(scale * fq[b, i, t] @ state)
+                    last, state, at = state, torch.zeros_like(state), end
+                y += [q.new_zeros(wide)] * (length - at)
+                outs.append(torch.stack(y))
+                if head % (n // g) == 0:
+                    lasts.append(last)
+        out = torch.stack(outs).reshape(batch, n, length, wide)
+        if normalize:
+            out = out[..., :-1] / out[..., -1:]
+        c.finish(out=out, state=torch.stack(lasts).reshape(batch, g, e, wide), through=("out", "state"))
+
+    return run
+
+
 def encdec(c):
     c.note(score="dot")
     src, tgt = c.normal("in.src", 2, 7, 5), c.normal("in.tgt", 2, 3, 13)
@@ -993,6 +1043,12 @@ CASES = {
     "conv_plain": ("conv", conv_case(4)),
     "conv_documents": ("conv", conv_case(4, [[2, 7], [1, 1, 5], [4]], silu=True, start=True)),
     "conv_short": ("conv", conv_case(2, [[7], [3], [0]], start=True, bias=False)),
+    "linear_normalized": ("linear", linear_case("linear", (4, 2, 2), start=True, normalize=True)),
+    "linear_gated": ("linear", linear_case("gated", (2, 1, 4), start=True)),
+    "linear_gated_each": ("linear", linear_case("gated", (4, 2, 2), each=True, ends=[[3, 9], [0, 5, 5]])),
+    "linear_delta": ("linear", linear_case("delta", (2, 1, 2), start=True)),
+    "linear_gated_delta": ("linear", linear_case("gated_delta", (2, 2, 4), ends=[[5, 7], [9]], start=True)),
+    "linear_gated_delta_each": ("linear", linear_case("gated_delta", (4, 1, 2), each=True, start=True)),
     "encdec": ("3", encdec),
     "sinusoids": ("position", sinusoids),
     "mha_cross": ("4", mha_cross),
