@@ -42,20 +42,20 @@ func ExampleGraph() {
 	}
 	head := nn.NewLinear(64, 5, true, rng)
 
-	m, err := onnx.New("tagger", 17)
+	m, err := onnx.Build("tagger", 17, func(g *onnx.Graph) {
+		batch, length := onnx.Named("batch"), onnx.Named("length")
+		ids := g.Input("ids", onnx.Int64, batch, length)
+		lengths := g.Input("lengths", onnx.Int64, batch)
+
+		n := g.Length(ids, 1)
+		x := g.In("table").Embedding(table, ids)
+		x = g.Add(x, g.Sinusoids(g.Count(g.Int(0), n), 64))
+		x = g.In("encoder").EncoderLayer(encoder, x, onnx.Attention{Mask: g.ValidLens(lengths, n)})
+		g.Output("classes", g.In("head").Linear(head, x), onnx.Float32, batch, length, onnx.Sized(5))
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	g := m.Graph()
-	batch, length := onnx.Named("batch"), onnx.Named("length")
-	ids := g.Input("ids", onnx.Int64, batch, length)
-	lengths := g.Input("lengths", onnx.Int64, batch)
-
-	n := g.Length(ids, 1)
-	x := g.In("table").Embedding(table, ids)
-	x = g.Add(x, g.Sinusoids(g.Count(g.Int(0), n), 64))
-	x = g.In("encoder").EncoderLayer(encoder, x, onnx.Attention{Mask: g.ValidLens(lengths, n)})
-	g.Output("classes", g.In("head").Linear(head, x), onnx.Float32, batch, length, onnx.Sized(5))
-	fmt.Println(m.Opset(), m.Err())
-	// Output: 17 <nil>
+	fmt.Println(m.Opset())
+	// Output: 17
 }

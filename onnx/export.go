@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/tensor"
 )
 
 // Options describes the model for a layer. The zero value gives a layer without masks, with DefaultOpset.
@@ -71,20 +70,6 @@ func FromEncoderLayer(l *attn.EncoderLayer, o Options) (*Model, error) {
 		n := g.Length(x, 1)
 		g.Output("out", g.EncoderLayer(l, x, o.attention(g, n, n)), Float32, axes...)
 	})
-}
-
-// Build returns the model that build adds to an empty graph, for a version of the operators as in New.
-//
-// Errors: those of New and Model.Err; a ShapeError or ValueError of package tensor with which build panics.
-func Build(name string, opset int, build func(*Graph)) (*Model, error) {
-	m, err := New(name, opset)
-	if err != nil {
-		return nil, err
-	}
-	if err := tensor.Catch(func() { build(m.Graph()) }); err != nil {
-		return nil, err
-	}
-	return m, m.Err()
 }
 
 // attention adds the inputs of a mask and a bias for lq queries and lk keys.

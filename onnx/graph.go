@@ -116,9 +116,9 @@ func (b *body) encode(model *Model) message {
 }
 
 // Graph builds a model. Its methods add nodes and return their outputs. They do not return errors: the first error is
-// stored and returned by Model.Err, Save and Write, and the values returned after it are meaningless. The comment of
-// a method that checks its arguments lists its errors. Methods do not check the shapes of values, because the graph
-// does not know them; a runtime rejects a wrong shape when it loads or runs the model.
+// stored and returned by Build, and the values returned after it are meaningless. The comment of a method that checks
+// its arguments lists its errors. Methods do not check the shapes of values, because the graph does not know them; a
+// runtime rejects a wrong shape when it loads or runs the model.
 type Graph struct {
 	model *Model
 	body  *body
@@ -135,7 +135,7 @@ func (g *Graph) In(name string) *Graph {
 
 func joined(scope, name string) string { return strings.Trim(scope+"."+name, ".") }
 
-// Fail stores an error for Model.Err, prefixed by the name that In has set, unless an error is already stored.
+// Fail stores an error for Build, prefixed by the name that In has set, unless an error is already stored.
 func (g *Graph) Fail(format string, args ...any) {
 	if g.model.err == nil {
 		at := cmp.Or(g.scope, g.model.main.name)

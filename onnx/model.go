@@ -22,7 +22,7 @@ var opsets = map[int]int64{17: 8, 23: 11}
 // DefaultOpset is the version used for 0.
 const DefaultOpset = 23
 
-// Model is a graph with its weights, the content of an ONNX file. Build it through its Graph, then write it.
+// Model is a graph with its weights, the content of an ONNX file.
 type Model struct {
 	opset    int
 	main     *body
@@ -33,30 +33,31 @@ type Model struct {
 	counts   map[string]int   // number of uses of each name
 	outputs  map[Value]string // the names of values that are outputs of the model
 	metadata [][2]string
-	err      error // the first error
+	err      error // the first error of Build
 }
 
-// New returns an empty model for a version of the operators, 17 or 23; 0 means DefaultOpset.
-func New(name string, opset int) (*Model, error) {
+// Build returns the model that build adds to an empty graph. The version of the operators is 17 or 23; 0 means
+// DefaultOpset. The graph may be used during the call only.
+//
+// Errors: another version; a layer that ONNX cannot express, or a duplicate name of inputs or outputs; a ShapeError or
+// ValueError of package tensor with which build panics.
+func Build(name string, opset int, build func(*Graph)) (*Model, error) {
 	opset = cmp.Or(opset, DefaultOpset)
 	if opsets[opset] == 0 {
 		return nil, fmt.Errorf("onnx: opset %d, want 17 or 23", opset)
 	}
-	return &Model{
+	m := &Model{
 		opset: opset, main: &body{name: name},
 		known: map[any]Value{}, counts: map[string]int{}, outputs: map[Value]string{},
-	}, nil
+	}
+	if err := tensor.Catch(func() { build(&Graph{model: m, body: m.main}) }); err != nil {
+		return nil, err
+	}
+	return m, m.err
 }
-
-// Graph returns the graph of the model.
-func (m *Model) Graph() *Graph { return &Graph{model: m, body: m.main} }
 
 // Opset returns the version of the operators.
 func (m *Model) Opset() int { return m.opset }
-
-// Err returns the first error of building the graph: a layer that ONNX cannot express, or a duplicate name of inputs
-// or outputs.
-func (m *Model) Err() error { return m.err }
 
 // SetMetadata adds a key and a text to the file, which runtimes return as metadata of the model.
 func (m *Model) SetMetadata(key, value string) {
@@ -65,7 +66,7 @@ func (m *Model) SetMetadata(key, value string) {
 
 // Save writes the model to a file atomically.
 //
-// Errors: the error of Err, and a model too large for an ONNX file. The parameters of the layers are read now, so a
+// Errors: a graph without an output; a model too large for an ONNX file; an I/O error. The parameters of the layers are read now, so a
 // model may be saved again after they have changed.
 func (m *Model) Save(path string) error {
 	if err := m.check(); err != nil { // before a file is begun
@@ -87,8 +88,6 @@ func (m *Model) check() error {
 		n += w.length()
 	}
 	switch {
-	case m.err != nil:
-		return m.err
 	case len(m.main.outputs) == 0:
 		return fmt.Errorf("onnx: the graph %q has no output", m.main.name)
 	case n > mostBytes:

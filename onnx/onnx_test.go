@@ -245,24 +245,24 @@ func TestExtend(t *testing.T) {
 	x := tensor.Randn(rng, b, lk, 24)
 	want := layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal()}).Out
 	eachOpset(t, func(t *testing.T, opset int) {
-		model, err := onnx.New("decoder", opset)
+		model, err := onnx.Build("decoder", opset, func(g *onnx.Graph) {
+			axes := func(length string, size int) []onnx.Axis {
+				return []onnx.Axis{onnx.Named("batch"), onnx.Sized(2), onnx.Named(length), onnx.Sized(size)}
+			}
+			in := g.Input("x", onnx.Float32, onnx.Named("batch"), onnx.Named("new"), onnx.Sized(24))
+			past := onnx.KV{
+				Keys:   g.Input("past.keys", onnx.Float32, axes("past", onnx.KeySize(layer))...),
+				Values: g.Input("past.values", onnx.Float32, axes("past", 5)...),
+			}
+			n := g.Length(in, 1)
+			y, kv := g.Extend(layer, in, past, onnx.Attention{Mask: g.Causal(n, g.Add(g.Length(past.Keys, 2), n))})
+			g.Output("y", y, onnx.Float32, onnx.Named("batch"), onnx.Named("new"), onnx.Sized(24))
+			g.Output("keys", kv.Keys, onnx.Float32, axes("all", onnx.KeySize(layer))...)
+			g.Output("values", kv.Values, onnx.Float32, axes("all", 5)...)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := model.Graph()
-		axes := func(length string, size int) []onnx.Axis {
-			return []onnx.Axis{onnx.Named("batch"), onnx.Sized(2), onnx.Named(length), onnx.Sized(size)}
-		}
-		in := g.Input("x", onnx.Float32, onnx.Named("batch"), onnx.Named("new"), onnx.Sized(24))
-		past := onnx.KV{
-			Keys:   g.Input("past.keys", onnx.Float32, axes("past", onnx.KeySize(layer))...),
-			Values: g.Input("past.values", onnx.Float32, axes("past", 5)...),
-		}
-		n := g.Length(in, 1)
-		y, kv := g.Extend(layer, in, past, onnx.Attention{Mask: g.Causal(n, g.Add(g.Length(past.Keys, 2), n))})
-		g.Output("y", y, onnx.Float32, onnx.Named("batch"), onnx.Named("new"), onnx.Sized(24))
-		g.Output("keys", kv.Keys, onnx.Float32, axes("all", onnx.KeySize(layer))...)
-		g.Output("values", kv.Values, onnx.Float32, axes("all", 5)...)
 		keys, values := whole(nil, b, 2, 0, 7), whole(nil, b, 2, 0, 5)
 		for at := 0; at < lk; {
 			to := min(at+3, lk)
@@ -320,47 +320,47 @@ func TestGraph(t *testing.T) {
 	bare := &nn.GRU{CellWeights: nn.CellWeights{WeightIH: gru.WeightIH, WeightHH: gru.WeightHH}}
 	ids, lens, h0 := []int{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8}, []int{4, 0, 3}, tensor.Randn(rng, 3, 7)
 	eachOpset(t, func(t *testing.T, opset int) {
-		model, err := onnx.New("parts", opset)
+		out := arrays{}
+		model, err := onnx.Build("parts", opset, func(g *onnx.Graph) {
+			batch, length := onnx.Named("batch"), onnx.Named("length")
+			in := g.Input("ids", onnx.Int64, batch, length)
+			lengths, start := g.Input("lens", onnx.Int64, batch), g.Input("h0", onnx.Float32, batch, onnx.Sized(7))
+			x := g.In("table").Embedding(table, in)
+			output := func(name string, v onnx.Value, want *tensor.Tensor, axes ...onnx.Axis) {
+				g.Output(name, v, onnx.Float32, axes...)
+				out[name] = array(want)
+			}
+			e := table.Forward(nil, ids, 3, 4)
+			output("x", x, e, batch, length, onnx.Sized(width))
+			output("again", x, e, batch, length, onnx.Sized(width))
+			output("rms", g.In("rms").Layer(&nn.RMSNorm{Weight: gain, Eps: 0.1}, x), tensor.RMSNorm(nil, e, gain, 0.1), batch, length, onnx.Sized(width))
+			output("unit", g.Normalize(0.1, x), tensor.Normalize(nil, e, 0.1), batch, length, onnx.Sized(width))
+			small := tensor.Scale(nil, e, 0.01)
+			output("small", g.Normalize(0.1, g.Node("Mul", []onnx.Value{x, g.Scalar(0.01)})), tensor.Normalize(nil, small, 0.1), batch, length, onnx.Sized(width))
+			large := tensor.Scale(nil, e, 1e30)
+			output("large", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(1e30)})), tensor.Normalize(nil, large, 0), batch, length, onnx.Sized(width))
+			zero := tensor.Scale(nil, e, 0)
+			output("zero", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(0)})), zero, batch, length, onnx.Sized(width))
+			output("ff", g.In("ff").Layer(ff, x), ff.Forward(nil, e), batch, length, onnx.Sized(width))
+			output("logits", g.In("table").Linear(&nn.Linear{Weight: table.Weight}, x), tensor.Linear(nil, e, table.Weight, nil), batch, length, onnx.Sized(13))
+			output("positions", g.Sinusoids(g.Count(g.Int(5000), g.Int(5003)), width), nn.Sinusoids(nil, 5000, 3, width), onnx.Sized(3), onnx.Sized(width))
+
+			y, last := g.In("gru").GRU([]*nn.GRU{gru}, x, start, lengths)
+			wantY, wantLast := gru.Forward(nil, e, h0, lens, nn.Forward)
+			output("gru", y, wantY, batch, length, onnx.Sized(7))
+			output("gru last", last, wantLast, batch, onnx.Sized(7))
+			y, last = g.In("both").GRU([]*nn.GRU{gru, back}, x, "", lengths)
+			f, lastF := gru.Forward(nil, e, nil, lens, nn.Forward)
+			r, lastR := back.Forward(nil, e, nil, lens, nn.Backward)
+			output("both", y, tensor.Concat(nil, 2, f, r), batch, length, onnx.Sized(14))
+			output("both last", last, tensor.Concat(nil, 1, lastF, lastR), batch, onnx.Sized(14))
+			y, _ = g.In("bare").GRU([]*nn.GRU{bare}, x, "", "")
+			f, _ = bare.Forward(nil, e, nil, nil, nn.Forward)
+			output("bare", y, f, batch, length, onnx.Sized(7))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := model.Graph()
-		batch, length := onnx.Named("batch"), onnx.Named("length")
-		in := g.Input("ids", onnx.Int64, batch, length)
-		lengths, start := g.Input("lens", onnx.Int64, batch), g.Input("h0", onnx.Float32, batch, onnx.Sized(7))
-		x := g.In("table").Embedding(table, in)
-		out := arrays{}
-		output := func(name string, v onnx.Value, want *tensor.Tensor, axes ...onnx.Axis) {
-			g.Output(name, v, onnx.Float32, axes...)
-			out[name] = array(want)
-		}
-		e := table.Forward(nil, ids, 3, 4)
-		output("x", x, e, batch, length, onnx.Sized(width))
-		output("again", x, e, batch, length, onnx.Sized(width))
-		output("rms", g.In("rms").Layer(&nn.RMSNorm{Weight: gain, Eps: 0.1}, x), tensor.RMSNorm(nil, e, gain, 0.1), batch, length, onnx.Sized(width))
-		output("unit", g.Normalize(0.1, x), tensor.Normalize(nil, e, 0.1), batch, length, onnx.Sized(width))
-		small := tensor.Scale(nil, e, 0.01)
-		output("small", g.Normalize(0.1, g.Node("Mul", []onnx.Value{x, g.Scalar(0.01)})), tensor.Normalize(nil, small, 0.1), batch, length, onnx.Sized(width))
-		large := tensor.Scale(nil, e, 1e30)
-		output("large", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(1e30)})), tensor.Normalize(nil, large, 0), batch, length, onnx.Sized(width))
-		zero := tensor.Scale(nil, e, 0)
-		output("zero", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(0)})), zero, batch, length, onnx.Sized(width))
-		output("ff", g.In("ff").Layer(ff, x), ff.Forward(nil, e), batch, length, onnx.Sized(width))
-		output("logits", g.In("table").Linear(&nn.Linear{Weight: table.Weight}, x), tensor.Linear(nil, e, table.Weight, nil), batch, length, onnx.Sized(13))
-		output("positions", g.Sinusoids(g.Count(g.Int(5000), g.Int(5003)), width), nn.Sinusoids(nil, 5000, 3, width), onnx.Sized(3), onnx.Sized(width))
-
-		y, last := g.In("gru").GRU([]*nn.GRU{gru}, x, start, lengths)
-		wantY, wantLast := gru.Forward(nil, e, h0, lens, nn.Forward)
-		output("gru", y, wantY, batch, length, onnx.Sized(7))
-		output("gru last", last, wantLast, batch, onnx.Sized(7))
-		y, last = g.In("both").GRU([]*nn.GRU{gru, back}, x, "", lengths)
-		f, lastF := gru.Forward(nil, e, nil, lens, nn.Forward)
-		r, lastR := back.Forward(nil, e, nil, lens, nn.Backward)
-		output("both", y, tensor.Concat(nil, 2, f, r), batch, length, onnx.Sized(14))
-		output("both last", last, tensor.Concat(nil, 1, lastF, lastR), batch, onnx.Sized(14))
-		y, _ = g.In("bare").GRU([]*nn.GRU{bare}, x, "", "")
-		f, _ = bare.Forward(nil, e, nil, nil, nn.Forward)
-		output("bare", y, f, batch, length, onnx.Sized(7))
 
 		model.SetMetadata("of", "parts")
 		m, _ := Check(t, model, arrays{"ids": whole(ids, 3, 4), "lens": whole(lens, 3), "h0": array(h0)}, out)

@@ -72,9 +72,6 @@ func (r *dateRand) below(n int) int {
 	return int(high)
 }
 
-// pick chooses one of the alternatives of a table entry, which are separated by bars.
-func (r *dateRand) pick(entry string) string { return r.oneOf(strings.Split(entry, "|")) }
-
 func (r *dateRand) oneOf(list []string) string { return list[r.below(len(list))] }
 
 // dateLanguage describes how a language writes dates. Lists have one word per month or weekday, Sunday first, separated by
@@ -91,7 +88,7 @@ type dateLanguage struct {
 
 // write writes a date in a style of the language, mostly with its usual capitals.
 func (l *dateLanguage) write(date time.Time, rng *dateRand) string {
-	entry := func(list string, i int) string { return rng.pick(strings.Fields(list)[i]) }
+	entry := func(list string, i int) string { return rng.oneOf(strings.Split(strings.Fields(list)[i], "|")) }
 	style := rng.oneOf(l.styles)
 	if !strings.Contains(style, "%M") && !strings.Contains(style, "%m") {
 		style = rng.oneOf(l.styles) // dates of numbers only teach the least, so they must be drawn twice
