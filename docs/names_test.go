@@ -119,9 +119,10 @@ func TestGains(t *testing.T) {
 
 // foreign are names of other programs.
 var foreign = []string{
-	"AdditiveAttention", "Attention", "AutoModel", "AutoModelForSequenceClassification", "CrossEncoder", "DynamicCache",
+	"A_log", "AdditiveAttention", "Attention", "AutoModel",
+	"AutoModelForSequenceClassification", "CrossEncoder", "DynamicCache",
 	"Gelu", "GroupQueryAttention", "LogitScore", "MarianTokenizer", "MistralModel", "MultiHeadAttention", "MultiheadAttention",
-	"NllbTokenizer", "RotaryEmbedding", "ScaledDotProductAttention", "Transformer", "TransformerEncoder",
+	"LinearAttention", "NllbTokenizer", "RotaryEmbedding", "ScaledDotProductAttention", "Transformer", "TransformerEncoder",
 }
 
 // TestNames: a name of Go in a page is declared. decisions.md, which is history, has names of its days.

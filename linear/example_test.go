@@ -1,0 +1,70 @@
+package linear_test
+
+import (
+	"fmt"
+	"log"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/linear"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// The delta rule replaces the value of a key, where linear attention adds to it.
+func ExampleAttend() {
+	k := tensor.New([]float32{1, 0, 0, 1, 1, 0}, 1, 3, 2) // the first key comes again
+	v := tensor.New([]float32{10, 20, 30}, 1, 3, 1)
+	q := k
+	added := linear.Attend(nil, q, k, v, linear.Options{Scale: 1})
+	replaced := linear.Attend(nil, q, k, v, linear.Options{Scale: 1, Beta: tensor.Full(1, 1, 3)})
+	fmt.Println(added.Out.Data())
+	fmt.Println(replaced.Out.Data())
+	// Output:
+	// [10 20 40]
+	// [10 20 30]
+}
+
+// With a feature that has no negative numbers and the normaliser, outputs are means of the values, as with a softmax.
+func ExampleOptions_normalize() {
+	k := tensor.New([]float32{1, -1, 0, 2}, 1, 4, 1)
+	v := tensor.New([]float32{3, 5, 4, 5}, 1, 4, 1)
+	y := linear.Attend(nil, k, k, v, linear.Options{Feature: linear.ELU1, Normalize: true})
+	fmt.Printf("%.2f\n", y.Out.Data())
+	// Output: [3.00 3.31 3.52 4.21]
+}
+
+// A decoder keeps a State, whose size does not grow: token by token has the bits of all tokens at once.
+func ExampleState() {
+	r := rand.New(rand.NewPCG(1, 2))
+	q, k, v := tensor.Randn(r, 1, 2, 1000, 16), tensor.Randn(r, 1, 2, 1000, 16), tensor.Randn(r, 1, 2, 1000, 16)
+	whole := linear.Attend(nil, q, k, v, linear.Options{Feature: linear.Unit, Decay: tensor.New([]float32{-0.1, -0.01}, 2)})
+
+	s, err := linear.NewState(linear.StateConfig{Batch: 1, Heads: 2, KeySize: 16})
+	if err != nil {
+		log.Fatal(err)
+	}
+	same := true
+	for i := range 1000 {
+		token := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Slice(nil, x, 2, i, i+1) }
+		y := s.Attend(nil, token(q), token(k), token(v), linear.Options{Feature: linear.Unit, Decay: tensor.New([]float32{-0.1, -0.01}, 2)})
+		same = same && y.Out.At(0, 1, 0, 7) == whole.Out.At(0, 1, i, 7)
+	}
+	fmt.Println(same, s.Len(0), s.Bytes())
+	// Output: true 1000 5760
+}
+
+// The layer of Gated DeltaNet.
+func ExampleNewLayer() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer, err := linear.NewLayer(linear.LayerConfig{
+		Width: 64, Heads: 4, KeyHeads: 2, KeySize: 16, ValueSize: 32,
+		Feature: linear.Unit, Beta: 1, Decay: linear.NewStepDecay(64, 4, 1, rng),
+		Conv: 4, OutNorm: nn.NewRMSNorm(32), OutGate: tensor.SiLU,
+	}, rng)
+	if err != nil {
+		log.Fatal(err)
+	}
+	y := layer.Forward(nil, tensor.Randn(rng, 1, 10, 64), linear.Options{})
+	fmt.Println(y.Out.Shape(), y.State.Shape())
+	// Output: [1 10 64] [1 4 16 32]
+}
