@@ -39,11 +39,29 @@ type Options struct {
 	Documents [][]int
 	// Gates multiply the output of each head: [N] or [B N] for N = max(H, G) heads. A gate of 0 removes the head exactly.
 	Gates *tensor.Tensor
+	// Weights requests Output.Weights.
+	Weights bool
+	// Observers are called with each row of Output.Weights. They need no memory for all weights, and Weights need not be
+	// set. attn.Sizes has N heads of queries, G of keys and values, and L queries and keys.
+	Observers []attn.Observer
+	// Layer is the name that Observers receive.
+	Layer string
 }
 
 // Output is the result of linear attention.
 type Output struct {
 	Out *tensor.Tensor // [B N L V], N = max(H, G)
+	// Weights [B N L L], nil unless Options.Weights is set, are what queries give to the values of tokens. Before Gates,
+	// Out = Weights·v, plus what is left of a first state. They are signed, and rows need not sum to 1; 0 for later
+	// tokens, other documents and padding. With Normalize, rows are divided as outputs are. No gradient flows through
+	// Weights. With q in place of scale·q, and l from i down to 0, row i is
+	//
+	//	y = q[i]
+	//	Weights[i,l] = beta[l]·(y·k[l])                          y·k[l] without Beta
+	//	y            = e^decay[l]·(y − Weights[i,l]·k[l])        e^decay[l]·y without Beta
+	//
+	// where y below 1e-30 counts as 0. A head of L tokens takes as long as one of L tokens with values of size L/2.
+	Weights *tensor.Tensor
 	// State [B G E V] is the state after the last token of each sequence, [B G E V+1] with Normalize.
 	State *tensor.Tensor
 }
@@ -98,6 +116,7 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 		q, k = o.Feature(t, q), o.Feature(t, k)
 	}
 	c := newCall(t, op, q, k, v, o, s)
+	c.flat = flat
 	y := c.run(t)
 	if o.Gates != nil {
 		y.Out = attn.GateHeads(t, y.Out, o.Gates)
@@ -106,6 +125,9 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 		y.Out = tensor.Reshape(t, y.Out, c.b, c.l, v.Dim(3))
 		if y.State != nil {
 			y.State = tensor.Reshape(t, y.State, c.b, c.e, c.v)
+		}
+		if y.Weights != nil {
+			y.Weights = tensor.Reshape(t, y.Weights, c.b, c.l, c.l)
 		}
 	}
 	return y
@@ -131,6 +153,7 @@ type call struct {
 	q, k, value    *tensor.Tensor
 	continued      *State // may be nil
 	segments       [][]segment
+	flat           bool // the caller's tensors have no heads
 }
 
 // segment is a document of a sequence, or a sequence.
@@ -190,6 +213,9 @@ func (c *call) check() {
 	}
 	if o.Normalize && (o.Feature == nil || o.Beta != nil) {
 		badValue(c.op, "normalize", "true without Feature, or with Beta", "a Feature without negative numbers, and no Beta")
+	}
+	if slices.Contains(o.Observers, nil) {
+		badValue(c.op, "observer", "nil", "an Observer")
 	}
 	if o.Lens != nil {
 		if o.Documents != nil {

@@ -20,6 +20,7 @@ func (c *call) run(t *tensor.Tape) Output {
 		})
 	}
 	c.record(t, y)
+	y.Weights = c.weights(t, y.Out)
 	if c.o.Normalize {
 		y.Out = mean(t, y.Out)
 	}

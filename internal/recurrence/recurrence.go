@@ -45,7 +45,7 @@ func (r Rows) from(t int) Rows {
 type Sequence struct {
 	N, E, V int
 
-	Key, Query, Value Rows
+	Key, Query, Value Rows    // without queries, Out is what the tokens add, u
 	Scale             float32 // of queries
 	Out               Rows    // written
 	// Decay has the logarithms of the decay: one number for each token, or E if DecayEach. Without, nothing decays.
@@ -185,15 +185,21 @@ func (s *State) SetParts(p Parts, e, v int) {
 
 // setAdds sets x [e 5] to the keys and decays of the group, as simd.AddState takes them.
 func (g *group) setAdds(x []float32, e int) {
-	for t := range tokens {
+	if g.n == tokens { // nearly always
+		k0, k1, k2, k3 := g.keys[:e], g.keys[e:][:e], g.keys[2*e:][:e], g.keys[3*e:][:e]
 		for i := range e {
-			if x[i*simd.StateAdds+t] = 0; t < g.n {
-				x[i*simd.StateAdds+t] = g.keys[t*e+i]
-			}
+			y := x[i*simd.StateAdds:][:simd.StateAdds]
+			y[0], y[1], y[2], y[3], y[tokens] = k0[i], k1[i], k2[i], k3[i], g.decay[g.index(i)]
 		}
+		return
 	}
 	for i := range e {
-		x[i*simd.StateAdds+tokens] = g.decay[g.index(i)]
+		y := x[i*simd.StateAdds:][:simd.StateAdds]
+		clear(y)
+		for t := range g.n {
+			y[t] = g.keys[t*e+i]
+		}
+		y[tokens] = g.decay[g.index(i)]
 	}
 }
 

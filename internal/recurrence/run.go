@@ -155,7 +155,7 @@ func (w *worker) add(s *Sequence, t int, terms []float32) []float32 {
 		}
 	}
 	copy(w.keys[r*e:], key)
-	if hasQuery {
+	if queries[r] = 1; hasQuery {
 		queries[r] = simd.Dot(w.query, key)
 	}
 	decay := w.decay[:d]
