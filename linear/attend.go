@@ -28,6 +28,9 @@ type Options struct {
 	// Normalize divides each output by φ(q)·Σ φ(k), so that it is a mean of the values, as with a softmax. An output
 	// whose divisor is 0 is 0. The state then has a column more, for the sum of the keys. It needs a Feature, and no Beta.
 	Normalize bool
+	// Bidirectional lets each query read the state after the last token of its sequence, as in an encoder, instead of
+	// that after its own. It has no Decay, no Beta and no Documents.
+	Bidirectional bool
 	// State [B G E V] is the state before the first token; nil means 0. With Normalize it is [B G E V+1].
 	State *tensor.Tensor
 	// Lens is the number of tokens of each sequence. Those behind it are padding: they change nothing, and their outputs
@@ -216,6 +219,12 @@ func (c *call) check() {
 	}
 	if slices.Contains(o.Observers, nil) {
 		badValue(c.op, "observer", "nil", "an Observer")
+	}
+	if o.Bidirectional && (o.Decay != nil || o.Beta != nil || o.Documents != nil || c.continued != nil) {
+		badValue(c.op, "bidirectional", "with a decay, beta, documents or a State to continue", "none of these: all queries read one state")
+	}
+	if o.Bidirectional && (o.Weights || o.Observers != nil) {
+		badValue(c.op, "weights or observers", "requested from a bidirectional call", "none: its weights are scale·q·kᵀ")
 	}
 	if o.Lens != nil {
 		if o.Documents != nil {

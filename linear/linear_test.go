@@ -280,3 +280,65 @@ func TestNormalize(t *testing.T) {
 		}
 	}
 }
+
+// All queries of a bidirectional call read the last state; padding has no influence.
+func TestBidirectional(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, heads := range [][3]int{{4, 2, 2}, {2, 1, 4}} {
+		x := newInputs(r, "linear", 2, heads[0], heads[1], heads[2], 7, 3, 4)
+		n, lens := max(x.h, x.g), []int{7, 4}
+		for _, p := range []*tensor.Tensor{x.q, x.k, x.v} {
+			for i := range p.Data() {
+				if l := i / p.Dim(3) % 7; i >= p.Len()/2 && l >= 4 {
+					p.Data()[i] = float32(math.NaN())
+				}
+			}
+			p.Param()
+		}
+		o := linear.Options{Lens: lens, Scale: 0.5, State: x.state, Bidirectional: true}
+		tape := tensor.NewTape(tensor.Eval)
+		y := linear.Attend(tape, x.q, x.k, x.v, o)
+		w := tensor.Randn(r, y.Out.Shape()...)
+		tape.Backward(tensor.Sum(tape, tensor.Mul(tape, y.Out, w)), nil)
+		for b, l := range lens {
+			_, last := x.formula(b, 0, l, true, 1)
+			want := make([]float64, n*7*4)
+			for head := range n {
+				for i := range l {
+					for c := range 4 {
+						for e := range 3 {
+							q := float64(x.q.At(b, head/(n/x.h), i, e))
+							want[(head*7+i)*4+c] += 0.5 * q * last[(head/(n/x.g)*3+e)*4+c]
+						}
+					}
+				}
+			}
+			near(t, "out", y.Out.Data()[b*len(want):], want)
+		}
+		for _, p := range []*tensor.Tensor{x.q, x.k, x.v} {
+			for i := range p.Data() {
+				got := float64(p.Grad().Data()[i])
+				if p.Data()[i] != p.Data()[i] {
+					if got != 0 {
+						t.Fatalf("padding has a gradient of %v", got)
+					}
+					continue
+				}
+				v, h := p.Data()[i], float32(1.0/128)
+				loss := func(at float32) float64 {
+					p.Data()[i] = at
+					return float64(tensor.Sum(nil, tensor.Mul(nil, linear.Attend(nil, x.q, x.k, x.v, o).Out, w)).Data()[0])
+				}
+				want := (loss(v+h) - loss(v-h)) / float64(2*h)
+				p.Data()[i] = v
+				if !(math.Abs(got-want) < 0.01*(1+math.Abs(want))) {
+					t.Fatalf("gradient %d is %v, want %v", i, got, want)
+				}
+			}
+		}
+	}
+	q := tensor.Zeros(1, 2, 3)
+	if err := tensor.Catch(func() { linear.Attend(nil, q, q, q, linear.Options{Bidirectional: true, Beta: tensor.Zeros(1, 2)}) }); err == nil {
+		t.Error("a bidirectional call with beta is accepted")
+	}
+}

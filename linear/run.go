@@ -21,8 +21,43 @@ func (c *call) run(t *tensor.Tape) Output {
 	}
 	c.record(t, y)
 	y.Weights = c.weights(t, y.Out)
+	if c.o.Bidirectional {
+		y.Out = c.readLast(t, y.State)
+	}
 	if c.o.Normalize {
 		y.Out = mean(t, y.Out)
+	}
+	return y
+}
+
+// readLast returns what all queries read from the last states.
+func (c *call) readLast(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
+	q := tensor.Scale(t, c.q, c.o.Scale)
+	if c.h < c.g {
+		q = tensor.BroadcastTo(t, tensor.Reshape(t, q, c.b, c.h, 1, c.l, c.e), c.b, c.h, c.g/c.h, c.l, c.e)
+	}
+	out := tensor.MatMul(t, tensor.Reshape(t, q, c.b, c.g, c.n/c.g*c.l, c.e), states)
+	return c.withoutPadding(t, tensor.Reshape(t, out, c.b, c.n, c.l, c.v))
+}
+
+// withoutPadding returns x with 0 behind the last token of each sequence.
+func (c *call) withoutPadding(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	if c.o.Lens == nil {
+		return x
+	}
+	y := t.Make(x.Shape()...)
+	copy(y.Data(), x.Data())
+	c.clearPadding(y)
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			for b, n := range c.o.Lens {
+				for head := range c.n {
+					at := (b*c.n + head) * c.l * c.v
+					tensor.AddTo(dx[at:at+n*c.v], dy[at:at+n*c.v])
+				}
+			}
+		})
 	}
 	return y
 }
