@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -51,15 +53,15 @@ import (
 // attention is a node of the operator with its inputs.
 type attention struct {
 	opset int
-	attributes
+	settings
 	q, k, v            *tensor.Tensor // [B H Lq E], [B G L E], [B G L V], or three axes
 	mask               *maskInput     // attn_mask, or nil
 	pastKey, pastValue *tensor.Tensor // [B G past E], [B G past V], or nil
 	nonpad             []int          // nonpad_kv_seqlen [B], or nil
 }
 
-// attributes are the operator's attributes. A nil pointer is an absent attribute.
-type attributes struct {
+// settings are the operator's attributes. A nil pointer is an absent attribute.
+type settings struct {
 	Scale              *float32 `json:"scale"`
 	Softcap            float32  `json:"softcap"`
 	IsCausal           int      `json:"is_causal"`
@@ -78,8 +80,34 @@ type maskInput struct {
 	numbers  []float32
 }
 
-// compute returns the outputs of the node by name. It attends on the fast path or, if given is set, with its scores
-// given as an array.
+func (n *attention) attributes() any { return &n.settings }
+
+func (n *attention) paths() [2]string { return [2]string{"fast", "readable"} }
+
+func (n *attention) set(x *safetensors.Tensor) (err error) {
+	switch x.Name {
+	case "in.Q":
+		n.q, err = numbers(x)
+	case "in.K":
+		n.k, err = numbers(x)
+	case "in.V":
+		n.v, err = numbers(x)
+	case "in.past_key":
+		n.pastKey, err = numbers(x)
+	case "in.past_value":
+		n.pastValue, err = numbers(x)
+	case "in.attn_mask":
+		n.mask, err = readMask(x)
+	case "in.nonpad_kv_seqlen":
+		if x.DType != safetensors.I64 || len(x.Shape) != 1 {
+			return fmt.Errorf("tensor %s is %s %v, want I64 [B]", x.Name, x.DType, x.Shape)
+		}
+		n.nonpad, err = x.Ints()
+	}
+	return err
+}
+
+// compute attends on the fast path or, if given is set, with its scores given as an array.
 func (n *attention) compute(given bool) (outputs map[string]*tensor.Tensor, err error) {
 	if err := n.check(); err != nil {
 		return nil, err
@@ -117,8 +145,7 @@ func (n *attention) attend(given bool) map[string]*tensor.Tensor {
 
 	out := y.Out
 	if n.q.Rank() == 3 {
-		b, h, lq, size := out.Dim(0), out.Dim(1), out.Dim(2), out.Dim(3)
-		out = tensor.Reshape(nil, tensor.Transpose(nil, out, 0, 2, 1, 3), b, lq, h*size)
+		out = joined(out)
 	}
 	var scores *tensor.Tensor
 	switch n.QKMatmulOutputMode {
@@ -141,6 +168,11 @@ func split(x *tensor.Tensor, heads *int) *tensor.Tensor {
 	}
 	x = tensor.Reshape(nil, x, x.Dim(0), x.Dim(1), *heads, x.Dim(2) / *heads)
 	return tensor.Transpose(nil, x, 0, 2, 1, 3)
+}
+
+// joined returns heads [B H L E] side by side, [B L H·E].
+func joined(x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Reshape(nil, tensor.Transpose(nil, x, 0, 2, 1, 3), x.Dim(0), x.Dim(2), x.Dim(1)*x.Dim(3))
 }
 
 // score returns the score of queries and keys of size e.

@@ -21,8 +21,8 @@ var tolerance = map[safetensors.DType]float64{
 // run computes the case on both paths. It returns the largest error, and an error if that exceeds the tolerance or if
 // the case cannot be computed.
 func (c *testCase) run() (largest float64, err error) {
-	for _, path := range []string{"fast", "readable"} {
-		got, err := c.node.compute(path == "readable")
+	for i, path := range c.node.paths() {
+		got, err := c.node.compute(i == 1)
 		if err != nil {
 			return math.Inf(1), err
 		}

@@ -1,13 +1,14 @@
-// Package conformance runs test cases of another system's operator on package attn: the operator Attention of ONNX,
-// opsets 23 to 25.
+// Package conformance runs test cases of another system's operators on attn's packages: of ONNX, Attention in opsets 23 to
+// 25, and LinearAttention and CausalConvWithState in opset 27.
 //
 //	go test ./internal/conformance -v -run ONNXCases -args -cases /absolute/path
 //
-// A file is one case. Its metadata contain op, which is Attention, opset, name and, as JSON, the attributes of the
+// A file is one case. Its metadata contain op, the name of the operator, opset, name and, as JSON, the attributes of the
 // node. Its tensors are in.NAME and out.NAME, with the operator's names. Unknown contents of a file are an error, and
 // so is anything that the operator does not have in that opset.
 //
-// Each case is computed twice, the second time with its scores given as an array, and passes if both results pass.
+// Each case is computed twice and passes if both results pass: the second time, attention has its scores given as an
+// array, and the other operators take one token at a time.
 package conformance
 
 import (
@@ -25,14 +26,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-const onnxCases = "testdata/onnx-attention"
+const onnxCases = "testdata/onnx-*"
 
-var casesFlag = flag.String("cases", onnxCases, "directory of cases, one *.safetensors file each")
+var casesFlag = flag.String("cases", onnxCases, "pattern of directories of cases, one *.safetensors file each")
 
 // TestONNXCases runs the test cases of the ONNX project, or the cases in -cases, on every instruction set.
 func TestONNXCases(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(*casesFlag, "*.safetensors"))
-	if err != nil || len(paths) == 0 || *casesFlag == onnxCases && len(paths) != 44 {
+	if err != nil || len(paths) == 0 || *casesFlag == onnxCases && len(paths) != 44+27 {
 		t.Fatalf("%s: found %d cases, %v", *casesFlag, len(paths), err)
 	}
 	for _, path := range paths {
@@ -63,7 +64,7 @@ func TestDrawnCases(t *testing.T) {
 		for _, trait := range traits(n) {
 			drawn[trait]++
 		}
-		c := testCase{node: *n, want: n.expected()}
+		c := testCase{node: n, want: n.expected()}
 		if largest, err := c.run(); err != nil {
 			t.Errorf("seed %d: error %v: %v\n%s", seed, largest, err, strings.Join(traits(n), ", "))
 		}
@@ -213,14 +214,14 @@ func TestHiddenNaN(t *testing.T) {
 		"numbers":  {shape: []int{2, 3}, numbers: []float32{0, negInf, 0, negInf, negInf, negInf}},
 	} {
 		n := attention{
-			opset:      23,
-			attributes: attributes{LeftWindowSize: -1, RightWindowSize: -1, QKMatmulOutputMode: 3},
-			q:          tensor.Full(1, 1, 1, 2, 1),
-			k:          tensor.New([]float32{1, float32(math.NaN()), 1}, 1, 1, 3, 1),
-			v:          tensor.New([]float32{2, float32(math.Inf(1)), 4}, 1, 1, 3, 1),
-			mask:       mask,
+			opset:    23,
+			settings: settings{LeftWindowSize: -1, RightWindowSize: -1, QKMatmulOutputMode: 3},
+			q:        tensor.Full(1, 1, 1, 2, 1),
+			k:        tensor.New([]float32{1, float32(math.NaN()), 1}, 1, 1, 3, 1),
+			v:        tensor.New([]float32{2, float32(math.Inf(1)), 4}, 1, 1, 3, 1),
+			mask:     mask,
 		}
-		c := testCase{node: n, want: []output{
+		c := testCase{node: &n, want: []output{
 			{"Y", safetensors.F32, []int{1, 1, 2, 1}, []float64{3, 0}},
 			{"qk_matmul_output", safetensors.F32, []int{1, 1, 2, 3}, []float64{0.5, 0, 0.5, 0, 0, 0}},
 		}}
@@ -234,13 +235,13 @@ func TestHiddenNaN(t *testing.T) {
 func TestScaleKeepsRange(t *testing.T) {
 	scale := float32(0x1p-70)
 	n := attention{
-		opset:      23,
-		attributes: attributes{LeftWindowSize: -1, RightWindowSize: -1, Scale: &scale},
-		q:          tensor.Full(0x1p70, 1, 1, 1, 2),
-		k:          tensor.New([]float32{0x1p70, -0x1p70, 0, 0}, 1, 1, 2, 2),
-		v:          tensor.New([]float32{1, 3}, 1, 1, 2, 1),
+		opset:    23,
+		settings: settings{LeftWindowSize: -1, RightWindowSize: -1, Scale: &scale},
+		q:        tensor.Full(0x1p70, 1, 1, 1, 2),
+		k:        tensor.New([]float32{0x1p70, -0x1p70, 0, 0}, 1, 1, 2, 2),
+		v:        tensor.New([]float32{1, 3}, 1, 1, 2, 1),
 	}
-	c := testCase{node: n, want: []output{
+	c := testCase{node: &n, want: []output{
 		{"Y", safetensors.F32, []int{1, 1, 1, 1}, []float64{2}},
 		{"qk_matmul_output", safetensors.F32, []int{1, 1, 1, 2}, []float64{0, 0}},
 	}}
@@ -343,7 +344,7 @@ func TestWrongCases(t *testing.T) {
 		{attribute(`{"alpha": 1}`), `onnx: Attention has no attribute "alpha"`},
 		{attribute(`{"Scale": 1}`), `onnx: Attention has no attribute "Scale"`},
 		{attribute(`{"in.Q": 1}`), `onnx: Attention has no attribute "in.Q"`},
-		{attribute(`{"scale": null}`), `attribute scale is null, want a number`},
+		{attribute(`{"scale": null}`), `attribute scale is null, want a value`},
 		{attribute(`{"is_causal": 1.5}`), `attributes: json: cannot unmarshal number 1.5`},
 		{attribute(`{`), `attributes: unexpected end of JSON input`},
 		{attribute(`{"is_causal": 2}`), `onnx: Attention-25: is_causal is 2, want 0 or 1`},
@@ -358,8 +359,8 @@ func TestWrongCases(t *testing.T) {
 		{opset("24", `{"left_window_size": 1}`), `onnx: Attention-24 has no attribute "left_window_size", Attention-25 has`},
 		{opset("23", "{}", ints("in.nonpad_kv_seqlen", []int{2}, 3, 5)), `onnx: Attention-23 has no tensor "in.nonpad_kv_seqlen", Attention-24 has`},
 		{opset("23", "{}", zeros("in.attn_mask", 5, 4)), `bias has shape [5 4], want a shape that broadcasts to [B=2 H=3 Lq=5 Lk=7]`},
-		{opset("22", "{}"), `opset is "22", want 23, 24 or 25`},
-		{func(f *file) { f.Metadata["op"] = "FlexAttention" }, `op is "FlexAttention", want Attention`},
+		{opset("22", "{}"), `opset is "22", want 23 to 25`},
+		{func(f *file) { f.Metadata["op"] = "FlexAttention" }, `op is "FlexAttention", want Attention, LinearAttention or CausalConvWithState`},
 		{func(f *file) { f.Metadata["seed"] = "1" }, `metadata has "seed", want name, op, opset and attributes`},
 
 		{also(zeros("in.X", 1)), `onnx: Attention has no tensor "in.X"`},
