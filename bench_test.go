@@ -6,7 +6,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
-	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -54,7 +54,7 @@ func BenchmarkMultiHead(b *testing.B) {
 		o := attn.Options{Mask: mask.Causal()}
 		b.Run(c.name, func(b *testing.B) {
 			measure(b, func(t *tensor.Tape) *tensor.Tensor {
-				nn.ZeroGrad(m)
+				optim.ZeroGrad(m)
 				return m.Forward(t, x, x, x, o).Out
 			})
 		})

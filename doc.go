@@ -25,8 +25,8 @@
 // attention.
 //
 // A decoder generates step by step with a Cache (a KV cache) and MultiHead.Extend. Values for
-// Options and MultiHeadConfig are in packages mask, score, position and observe; other layers and
-// optimisers are in package nn, and pretrained models in package models.
+// Options and MultiHeadConfig are in packages mask, score, position and observe; other layers are in
+// package nn, optimisers in package optim, and pretrained models in package models.
 //
 // # Notation
 //

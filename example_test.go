@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
@@ -32,11 +33,11 @@ func Example_kernelRegression() {
 
 	kernel := &score.Gaussian{W: tensor.Full(1, 1).Param()}
 	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
-	optimizer := nn.NewAdamW(kernel)
+	optimizer := optim.NewAdamW(kernel)
 	tape := tensor.NewTape(tensor.Train)
 	for step := range 101 {
 		tape.Reset()
-		nn.ZeroGrad(kernel)
+		optim.ZeroGrad(kernel)
 		estimate := attn.Attend(tape, x, x, y, attn.Options{Score: kernel, Mask: others}).Out
 		loss := nn.MSE(tape, estimate, y)
 		if step%100 == 0 {

@@ -19,7 +19,7 @@ import (
 // elsewhere are the golden files that other packages test.
 var elsewhere = map[string]string{
 	"ops":                     "tensor",
-	"optim":                   "nn",
+	"optim":                   "optim",
 	"conv_documents":          "nn",
 	"conv_plain":              "nn",
 	"conv_short":              "nn",

@@ -39,6 +39,7 @@ var order = []string{
 	"tensor/tensortest", // for tests only
 	"npy",
 	"nn",
+	"optim",
 	".", // attn itself
 	"statedict",
 	"mask",

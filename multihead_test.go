@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/statedict"
@@ -229,9 +230,9 @@ func TestInferredWidths(t *testing.T) {
 
 // An optimiser may be created before the first batch has set the widths.
 func TestInferredWidthsAreTrained(t *testing.T) {
-	for kind, create := range map[string]func(nn.Module) nn.Optimizer{
-		"SGD":   func(m nn.Module) nn.Optimizer { return nn.NewSGD(m) },
-		"AdamW": func(m nn.Module) nn.Optimizer { return nn.NewAdamW(m) },
+	for kind, create := range map[string]func(nn.Module) optim.Optimizer{
+		"SGD":   func(m nn.Module) optim.Optimizer { return optim.NewSGD(m) },
+		"AdamW": func(m nn.Module) optim.Optimizer { return optim.NewAdamW(m) },
 	} {
 		var losses [2]float32
 		var params [2][]float32
@@ -241,15 +242,15 @@ func TestInferredWidthsAreTrained(t *testing.T) {
 			if early {
 				m.Build(12, 12, 12)
 			}
-			optim := create(m)
+			optimizer := create(m)
 			tape := tensor.NewTape(tensor.Train)
 			for range 5 {
 				tape.Reset()
-				nn.ZeroGrad(m)
+				optim.ZeroGrad(m)
 				loss := nn.MSE(tape, m.Forward(tape, x, x, x, attn.Options{}).Out, tensor.Full(1, 2, 5, 12))
 				tape.Backward(loss, nil)
 				losses[i] = loss.Item()
-				optim.Step(0.01)
+				optimizer.Step(0.01)
 			}
 			for _, p := range m.Params() {
 				params[i] = append(params[i], p.Data()...)

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -305,10 +306,10 @@ func keepCopies(t *testing.T, m *attn.MultiHead) {
 		clear(p.Data())
 	}
 	tensortest.Same(t, "out", small.Forward(nil, x, x, x, attn.Options{}).Out.Data(), want.Data())
-	optim := nn.NewAdamW(small)
+	optimizer := optim.NewAdamW(small)
 	tape := tensor.NewTape(tensor.Train)
 	tape.Backward(tensor.Mean(tape, tensor.Square(tape, small.Forward(tape, x, x, x, attn.Options{}).Out)), nil)
-	optim.Step(0.1)
+	optimizer.Step(0.1)
 	if after := small.Forward(nil, x, x, x, attn.Options{}).Out; slices.Equal(after.Data(), want.Data()) {
 		t.Error("what is kept does not learn")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -64,10 +65,10 @@ func Example_fineTune() {
 	all := nn.ModuleFunc(func() nn.Params {
 		return nn.Join(nn.Named{Module: e}, nn.Named{Name: "classifier", Module: classifier})
 	})
-	optimizer, tape := nn.NewAdamW(all), tensor.NewTape(tensor.Train)
+	optimizer, tape := optim.NewAdamW(all), tensor.NewTape(tensor.Train)
 	for range 40 {
 		tape.Reset()
-		nn.ZeroGrad(all)
+		optim.ZeroGrad(all)
 		loss := nn.CrossEntropy(tape, classifier.Forward(tape, e.Forward(tape, x)), isQuestion, -1, 0)
 		tape.Backward(loss, nil)
 		optimizer.Step(0.02)

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/statedict"
@@ -78,7 +79,7 @@ func TestPackedRefuses(t *testing.T) {
 		"save a layer":        func() error { return statedict.Save(file, layer, statedict.SaveOptions{}) },
 		"save for PyTorch":    func() error { return statedict.Save(file, layer, statedict.SaveOptions{Names: nn.TorchNames}) },
 		"export":              func() error { _, err := onnx.FromMultiHead(layer, onnx.Options{}); return err },
-		"optimise":            func() error { return tensor.Catch(func() { nn.NewAdamW(m) }) },
+		"optimise":            func() error { return tensor.Catch(func() { optim.NewAdamW(m) }) },
 		"count":               func() error { return tensor.Catch(func() { nn.Count(e) }) },
 		"differentiate":       func() error { return tensor.Catch(func() { e.Forward(tensor.NewTape(tensor.Eval), x) }) },
 		"probe":               func() error { _, err := probe.New(m, nil); return err },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/par/partest"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -86,15 +87,15 @@ func learn(tb testing.TB, m *Model, pairs []seq2seq.Pair, epochs int) {
 	for name, p := range m.Params() {
 		params = append(params, nn.Var{Name: name, Tensor: p})
 	}
-	optim, rng := nn.NewAdamW(params), rand.New(rand.NewPCG(7, 7))
+	optimizer, rng := optim.NewAdamW(params), rand.New(rand.NewPCG(7, 7))
 	for range epochs {
 		rng.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 		for batch := range slices.Chunk(pairs, 8) {
 			tape.Reset()
-			nn.ZeroGrad(params)
+			optim.ZeroGrad(params)
 			tape.Backward(toyLoss(m, tape, batch), nil)
-			nn.ClipGradNorm(params, 1)
-			optim.Step(0.003)
+			optim.ClipGradNorm(params, 1)
+			optimizer.Step(0.003)
 		}
 	}
 }

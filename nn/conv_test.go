@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -68,7 +69,7 @@ type convRun struct{ out, last, dx, dfirst, dw, db *tensor.Tensor }
 
 func runConv(c *nn.CausalConv, x, first *tensor.Tensor, ends [][]int, dout, dlast *tensor.Tensor) convRun {
 	x, first = x.Clone().Param(), first.Clone().Param()
-	nn.ZeroGrad(c)
+	optim.ZeroGrad(c)
 	tape := tensortest.Tape(tensor.Train)
 	out, last := c.Forward(tape, x, first, ends)
 	tape.BackwardAll([]*tensor.Tensor{out, last}, []*tensor.Tensor{dout, dlast})

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -35,8 +36,8 @@ func ExampleClipGradNorm() {
 	tape := tensor.NewTape(tensor.Train)
 	loss := nn.MSE(tape, l.Forward(tape, tensor.Full(3, 1, 1)), tensor.Zeros(1, 1))
 	tape.Backward(loss, nil)
-	fmt.Println(nn.ClipGradNorm(l, 1), l.Weight.Grad())
-	nn.NewSGD(l).Step(0.1)
+	fmt.Println(optim.ClipGradNorm(l, 1), l.Weight.Grad())
+	optim.NewSGD(l).Step(0.1)
 	fmt.Println(l.Weight)
 	// Output:
 	// 18 [[1]]
@@ -45,7 +46,7 @@ func ExampleClipGradNorm() {
 
 // A schedule is a factor of the learning rate for each step.
 func ExampleWarmupCosine() {
-	rate := nn.WarmupCosine(10, 100)
+	rate := optim.WarmupCosine(10, 100)
 	for _, step := range []int{1, 10, 55, 100} {
 		fmt.Printf("%d: %.2f\n", step, rate(step))
 	}

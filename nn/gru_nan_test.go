@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -21,7 +22,7 @@ func TestGRUOfSequencesWithoutGradient(t *testing.T) {
 	clear(dout.Data()[l*h : 2*l*h])
 	clear(dlast.Data()[h : 2*h])
 	run := func() map[string][]float32 {
-		nn.ZeroGrad(g)
+		optim.ZeroGrad(g)
 		tape := tensortest.Tape(tensor.Train)
 		in, first := x.Clone().Param(), h0.Clone().Param()
 		out, last := g.Forward(tape, in, first, nil, nn.Forward)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -31,7 +32,7 @@ func TestLoopsOfAStep(t *testing.T) {
 	var want []float32
 	for _, threads := range []int{1, 2, 3, 16, 64} {
 		vars := manyParams()
-		adam := nn.NewAdamW(vars)
+		adam := optim.NewAdamW(vars)
 		loops := func(name string, most int, f func()) {
 			t.Helper()
 			s := par.Trace(threads, 1, f)
@@ -43,7 +44,7 @@ func TestLoopsOfAStep(t *testing.T) {
 			}
 		}
 		var norm float32
-		loops("clipping", 2, func() { norm = nn.ClipGradNorm(vars, 3) })
+		loops("clipping", 2, func() { norm = optim.ClipGradNorm(vars, 3) })
 		loops("AdamW", 1, func() { adam.Step(0.01) })
 		adam.Step(0.01)
 		got := []float32{norm}
@@ -56,7 +57,7 @@ func TestLoopsOfAStep(t *testing.T) {
 		if want = slices.Concat(want, got)[:len(got)]; !slices.Equal(got, want) {
 			t.Errorf("%d threads: other numbers", threads)
 		}
-		loops("clearing", 1, func() { nn.ZeroGrad(vars) })
+		loops("clearing", 1, func() { optim.ZeroGrad(vars) })
 		for name, p := range vars.Params() {
 			if g := p.Grad(); g != nil && slices.ContainsFunc(g.Data(), func(v float32) bool { return v != 0 }) {
 				t.Errorf("the gradient of %s is not cleared", name)

@@ -1,6 +1,6 @@
-// Package nn provides the layers around attention and their training: linear layers, embeddings, sinusoidal
-// positional encodings, layer norm, feed-forward blocks, recurrent layers (RNN, LSTM, GRU), causal convolutions, losses
-// (cross-entropy, mean squared error), optimisers (AdamW, SGD), gradient clipping and learning rate schedules.
+// Package nn provides the layers around attention: linear layers, embeddings, sinusoidal positional encodings, layer
+// norm, feed-forward blocks, recurrent layers (RNN, LSTM, GRU), causal convolutions and losses (cross-entropy, mean
+// squared error). Package optim trains them.
 //
 // A layer is a struct of parameters. It keeps no state between calls; the tape, random numbers and lengths are
 // arguments.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -102,7 +103,7 @@ func grads(m nn.Module) map[string][]float32 {
 	for name, p := range m.Params() {
 		all[name] = slices.Clone(p.Grad().Data())
 	}
-	nn.ZeroGrad(m)
+	optim.ZeroGrad(m)
 	return all
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -201,7 +202,7 @@ func TestRecurrentWithoutBiases(t *testing.T) {
 		tape := tensortest.Tape(tensor.Train)
 		out, _, _ := m.Forward(tape, x, nil, nil, nil, nn.Forward)
 		tape.Backward(out, dout)
-		defer nn.ZeroGrad(m)
+		defer optim.ZeroGrad(m)
 		return out, slices.Clone(m.WeightHH.Grad().Data())
 	}
 	clear(m.BiasIH.Data())

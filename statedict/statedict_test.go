@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
@@ -336,7 +337,7 @@ func TestStateDictPanics(t *testing.T) {
 func TestModuleFunc(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	layer := nn.NewLinear(3, 2, true, rng)
-	optimizer := nn.NewAdamW(layer)
+	optimizer := optim.NewAdamW(layer)
 	tape := tensor.NewTape(tensor.Train)
 	loss := tensor.Mean(tape, layer.Forward(tape, counting(0, 5, 3)))
 	tape.Backward(loss, nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
@@ -56,7 +57,7 @@ func FineTune(ctx context.Context, p, examples *probe.Probe, o Tuning) error {
 	}
 	return p.Change(func(m *models.Model) error {
 		on := p.On(examples).Smoothed(o.Smoothing)
-		schedule := nn.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // so that the rate of the last step is not 0
+		schedule := optim.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // so that the rate of the last step is not 0
 		rng := rand.New(rand.NewPCG(o.Seed, 7))
 		tape := tensor.NewTape(tensor.Eval)
 		tape.SetContext(ctx)
@@ -69,7 +70,7 @@ func FineTune(ctx context.Context, p, examples *probe.Probe, o Tuning) error {
 			}
 			tape.Only(leaves...)
 		}
-		optimizer := nn.NewAdamW(trained)
+		optimizer := optim.NewAdamW(trained)
 		optimizer.WeightDecay = 0
 		var order []int
 		for step := range o.Steps {
@@ -77,7 +78,7 @@ func FineTune(ctx context.Context, p, examples *probe.Probe, o Tuning) error {
 				order = rng.Perm(len(on.Batches()))
 			}
 			tape.Reset()
-			nn.ZeroGrad(trained)
+			optim.ZeroGrad(trained)
 			diverged := false
 			if err := par.Stopped(func() {
 				out := on.Run(tape, order[0], prune.Pass{})
@@ -94,7 +95,7 @@ func FineTune(ctx context.Context, p, examples *probe.Probe, o Tuning) error {
 				return models.ErrDiverged
 			}
 			order = order[1:]
-			nn.ClipGradNorm(trained, 1)
+			optim.ClipGradNorm(trained, 1)
 			optimizer.Step(o.Rate * schedule(step+1))
 			if o.Progress != nil {
 				o.Progress(step + 1)

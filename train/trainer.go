@@ -14,6 +14,7 @@ import (
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -25,7 +26,7 @@ type Settings struct {
 	Epochs int `json:"epochs"`
 	// Batch is the number of pairs per step.
 	Batch int `json:"batch"`
-	// LR is the peak learning rate; see nn.WarmupInvSqrt.
+	// LR is the peak learning rate; see optim.WarmupInvSqrt.
 	LR     float64 `json:"lr"`
 	Warmup int     `json:"warmup"` // steps
 	// Smoothing is the label smoothing of the loss.
@@ -83,8 +84,8 @@ type Trainer struct {
 
 	params   nn.Vars // of the model, in a list: walking through its modules allocates a thousand small objects
 	examples []probe.Example
-	optim    *nn.AdamW
-	schedule nn.Schedule
+	optim    *optim.AdamW
+	schedule optim.Schedule
 	tape     *tensor.Tape
 	at       position
 }
@@ -170,13 +171,13 @@ func NewTrainer(m *models.Model, pairs []seq2seq.Pair, s Settings) (*Trainer, er
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	tr := &Trainer{
-		Settings: s, model: m, tape: tensor.NewTape(tensor.Train), schedule: nn.WarmupInvSqrt(s.Warmup),
+		Settings: s, model: m, tape: tensor.NewTape(tensor.Train), schedule: optim.WarmupInvSqrt(s.Warmup),
 	}
 	tr.tape.SetFormat(s.format())
 	for name, p := range m.Params() {
 		tr.params = append(tr.params, nn.Var{Name: name, Tensor: p})
 	}
-	tr.optim = nn.NewAdamW(tr.params)
+	tr.optim = optim.NewAdamW(tr.params)
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
 	tr.examples = slices.DeleteFunc(examples, func(e probe.Example) bool {
 		return s.MaxLength > 0 && max(len(e.IDs), len(e.Targets)) > s.MaxLength
@@ -265,9 +266,9 @@ func (tr *Trainer) update(number int, lr float64, batch []probe.Example) (loss, 
 	t.Seed(tr.Settings.Seed, number-1)
 	logits, write := probe.Predict(t, tr.model, batch, models.Run{})
 	mean := nn.CrossEntropy(t, logits, write, probe.Ignore, tr.Settings.Smoothing)
-	nn.ZeroGrad(tr.params)
+	optim.ZeroGrad(tr.params)
 	t.Backward(mean, nil)
-	loss, norm = mean.Item(), nn.ClipGradNorm(tr.params, cmp.Or(tr.Settings.Clip, float32(math.Inf(1))))
+	loss, norm = mean.Item(), optim.ClipGradNorm(tr.params, cmp.Or(tr.Settings.Clip, float32(math.Inf(1))))
 	if !diverged(loss, norm) {
 		tr.optim.Step(lr)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
@@ -55,11 +56,11 @@ func run(dir string) error {
 	// lesson end
 	// lesson: learn
 	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
-	optimizer := nn.NewAdamW(kernel)
+	optimizer := optim.NewAdamW(kernel)
 	tape := tensor.NewTape(tensor.Train)
 	for range 200 {
 		tape.Reset()
-		nn.ZeroGrad(kernel)
+		optim.ZeroGrad(kernel)
 		estimate := attn.Attend(tape, x, x, y, attn.Options{Score: kernel, Mask: others}).Out
 		tape.Backward(nn.MSE(tape, estimate, y), nil)
 		optimizer.Step(0.1)

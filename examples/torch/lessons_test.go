@@ -14,6 +14,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
@@ -92,10 +93,10 @@ func regression(f *file) {
 	f.output("fixed", attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true}))
 
 	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
-	optimizer, tape := nn.NewAdamW(kernel), tensor.NewTape(tensor.Train)
+	optimizer, tape := optim.NewAdamW(kernel), tensor.NewTape(tensor.Train)
 	for range 200 {
 		tape.Reset()
-		nn.ZeroGrad(kernel)
+		optim.ZeroGrad(kernel)
 		estimate := attn.Attend(tape, x, x, y, attn.Options{Score: kernel, Mask: others}).Out
 		tape.Backward(nn.MSE(tape, estimate, y), nil)
 		optimizer.Step(0.1)

@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -144,7 +145,7 @@ func regressionLearn(ctx context.Context, a struct {
 	if a.Self {
 		options.Mask = attn.Mask{}
 	}
-	optimizer := nn.NewAdamW(kernel)
+	optimizer := optim.NewAdamW(kernel)
 	tape := tensor.NewTape(tensor.Train)
 	state := learning{W: real(a.W), estimated: estimate(kernel, a.observations)}
 	frame(state)
@@ -154,7 +155,7 @@ func regressionLearn(ctx context.Context, a struct {
 			break
 		}
 		tape.Reset()
-		nn.ZeroGrad(kernel)
+		optim.ZeroGrad(kernel)
 		tape.Backward(nn.MSE(tape, attn.Attend(tape, x, x, y, options).Out, y), nil)
 		optimizer.Step(a.Rate)
 		state = learning{step + 1, real(kernel.W.Item()), estimate(kernel, a.observations)}

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -197,7 +198,7 @@ func (w Work) passes(rng *rand.Rand, params []*tensor.Tensor, forward func(*tens
 	dout := tensor.Randn(rng, forward(t).Shape()...)
 	return func() {
 		t.Reset()
-		nn.ZeroGrad(vars)
+		optim.ZeroGrad(vars)
 		t.Backward(forward(t), dout)
 	}
 }

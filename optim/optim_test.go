@@ -1,6 +1,7 @@
-package nn_test
+package optim_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -31,20 +33,20 @@ func setGrads(g *tensortest.Golden, m nn.Module, step int) {
 }
 
 // optimisers creates the optimisers of the golden file.
-var optimisers = map[string]func(g *tensortest.Golden, m nn.Module) nn.Optimizer{
+var optimisers = map[string]func(g *tensortest.Golden, m nn.Module) optim.Optimizer{
 	"sgd":      goldenSGD("sgd", false),
 	"nesterov": goldenSGD("nesterov", true),
-	"adamw": func(g *tensortest.Golden, m nn.Module) nn.Optimizer {
-		o := nn.NewAdamW(m)
+	"adamw": func(g *tensortest.Golden, m nn.Module) optim.Optimizer {
+		o := optim.NewAdamW(m)
 		o.Beta1, o.Beta2 = g.Number("adamw.beta1"), g.Number("adamw.beta2")
 		o.Eps, o.WeightDecay = g.Number("adamw.eps"), g.Number("adamw.weight_decay")
 		return o
 	},
 }
 
-func goldenSGD(name string, nesterov bool) func(g *tensortest.Golden, m nn.Module) nn.Optimizer {
-	return func(g *tensortest.Golden, m nn.Module) nn.Optimizer {
-		o := nn.NewSGD(m)
+func goldenSGD(name string, nesterov bool) func(g *tensortest.Golden, m nn.Module) optim.Optimizer {
+	return func(g *tensortest.Golden, m nn.Module) optim.Optimizer {
+		o := optim.NewSGD(m)
 		o.Momentum, o.WeightDecay = float32(g.Number(name+".momentum")), float32(g.Number(name+".weight_decay"))
 		o.Nesterov = nesterov
 		return o
@@ -52,7 +54,7 @@ func goldenSGD(name string, nesterov bool) func(g *tensortest.Golden, m nn.Modul
 }
 
 func TestOptimisersGolden(t *testing.T) {
-	g := tensortest.Open(t, goldenDir+"optim.safetensors")
+	g := tensortest.Open(t, "../testdata/golden/optim.safetensors")
 	for kind, create := range optimisers {
 		t.Run(kind, func(t *testing.T) {
 			g := g.On(t)
@@ -74,11 +76,11 @@ func TestOptimisersGolden(t *testing.T) {
 
 // An optimiser that loads the state of another continues with the same bits.
 func TestOptimisersContinue(t *testing.T) {
-	g := tensortest.Open(t, goldenDir+"optim.safetensors")
+	g := tensortest.Open(t, "../testdata/golden/optim.safetensors")
 	for kind, create := range optimisers {
 		params := weightAndBias(g)
 		o := create(g, params)
-		step := func(o nn.Optimizer, m nn.Module, n int) {
+		step := func(o optim.Optimizer, m nn.Module, n int) {
 			setGrads(g, m, n)
 			o.Step(g.Number(kind + ".lr"))
 		}
@@ -105,8 +107,8 @@ func TestOptimisersContinue(t *testing.T) {
 		if loaded != len(saved) || loaded == 0 {
 			t.Errorf("%s: %d tensors of state loaded, %d saved", kind, loaded, len(saved))
 		}
-		if a, ok := o.(*nn.AdamW); ok {
-			other.(*nn.AdamW).SetSteps(a.Steps())
+		if a, ok := o.(*optim.AdamW); ok {
+			other.(*optim.AdamW).SetSteps(a.Steps())
 		}
 		for n := 3; n <= 5; n++ {
 			step(o, params, n)
@@ -124,7 +126,7 @@ func TestOptimiserState(t *testing.T) {
 		{Name: "frozen", Tensor: tensor.Full(2, 3)},
 		{Name: "b", Tensor: tensor.Full(2, 1).Param()},
 	}
-	names := func(o nn.Optimizer) []string {
+	names := func(o optim.Optimizer) []string {
 		var all []string
 		for name := range o.State() {
 			all = append(all, name)
@@ -134,7 +136,7 @@ func TestOptimiserState(t *testing.T) {
 		}
 		return all
 	}
-	sgd := nn.NewSGD(params)
+	sgd := optim.NewSGD(params)
 	if got := names(sgd); got != nil {
 		t.Errorf("SGD without momentum has the state %v", got)
 	}
@@ -142,7 +144,7 @@ func TestOptimiserState(t *testing.T) {
 	if got, want := names(sgd), []string{"w.momentum", "b.momentum"}; !slices.Equal(got, want) {
 		t.Errorf("SGD has the state %v, want %v", got, want)
 	}
-	adam := nn.NewAdamW(params)
+	adam := optim.NewAdamW(params)
 	if got, want := names(adam), []string{"w.m", "w.v", "b.m", "b.v"}; !slices.Equal(got, want) {
 		t.Errorf("AdamW has the state %v, want %v", got, want)
 	}
@@ -153,7 +155,7 @@ func TestOptimiserState(t *testing.T) {
 	// Only b has a gradient; decay does not change the other parameters.
 	setGrad(params[2].Tensor, tensor.Full(1, 1))
 	sgd.WeightDecay, adam.WeightDecay = 0.5, 0.5
-	for _, o := range []nn.Optimizer{sgd, adam} {
+	for _, o := range []optim.Optimizer{sgd, adam} {
 		before := params[2].Tensor.Item()
 		o.Step(0.1)
 		if after := params[2].Tensor.Item(); after >= before {
@@ -176,7 +178,7 @@ func (g *growing) Params() nn.Params { return g.vars.Params() }
 // Parameters that appear later are trained like the others, in the module's order, and the state of the others is
 // kept.
 func TestOptimisersAdopt(t *testing.T) {
-	g := tensortest.Open(t, goldenDir+"optim.safetensors")
+	g := tensortest.Open(t, "../testdata/golden/optim.safetensors")
 	for kind, create := range optimisers {
 		for _, late := range []int{0, 1} { // the first parameter, or the second
 			want, all := weightAndBias(g), weightAndBias(g)
@@ -235,7 +237,7 @@ func TestAdamWOfLargeParameters(t *testing.T) {
 		parts = append(parts, nn.Var{Name: fmt.Sprint(at), Tensor: p})
 	}
 	setGrad(whole, grad)
-	a, b := nn.NewAdamW(nn.Vars{{Name: "whole", Tensor: whole}}), nn.NewAdamW(parts)
+	a, b := optim.NewAdamW(nn.Vars{{Name: "whole", Tensor: whole}}), optim.NewAdamW(parts)
 	for range 3 {
 		a.Step(0.01)
 		b.Step(0.01)
@@ -248,11 +250,11 @@ func TestAdamWOfLargeParameters(t *testing.T) {
 }
 
 func TestClipGradNorm(t *testing.T) {
-	g := tensortest.Open(t, goldenDir+"optim.safetensors")
+	g := tensortest.Open(t, "../testdata/golden/optim.safetensors")
 	for _, kind := range []string{"clip", "clip_idle"} {
 		params := append(weightAndBias(g), nn.Var{Name: "unused", Tensor: tensor.Zeros(3).Param()})
 		setGrads(g, params[:2], 1)
-		norm := nn.ClipGradNorm(params, float32(g.Number(kind+".max_norm")))
+		norm := optim.ClipGradNorm(params, float32(g.Number(kind+".max_norm")))
 		g.Check(kind+".norm", tensor.Full(norm))
 		for _, v := range params[:2] {
 			g.CheckGrad(kind+".grad."+v.Name, v.Tensor)
@@ -260,7 +262,7 @@ func TestClipGradNorm(t *testing.T) {
 	}
 	p := tensor.Full(1, 2).Param()
 	setGrad(p, tensor.Full(float32(math.NaN()), 2))
-	if norm := nn.ClipGradNorm(nn.Vars{{Name: "p", Tensor: p}}, 1); norm == norm {
+	if norm := optim.ClipGradNorm(nn.Vars{{Name: "p", Tensor: p}}, 1); norm == norm {
 		t.Errorf("the norm of NaN is %v", norm)
 	}
 }
@@ -269,14 +271,14 @@ func TestSchedules(t *testing.T) {
 	type points map[int]float64
 	for _, c := range []struct {
 		name string
-		s    nn.Schedule
+		s    optim.Schedule
 		want points
 	}{
-		{"inverse square root", nn.WarmupInvSqrt(4), points{0: 0.25, 1: 0.25, 2: 0.5, 4: 1, 16: 0.5, 400: 0.1}},
-		{"inverse square root without warm-up", nn.WarmupInvSqrt(0), points{1: 1, 4: 0.5, 100: 0.1}},
-		{"cosine", nn.WarmupCosine(2, 10), points{0: 0, 1: 0.5, 2: 1, 4: (1 + math.Sqrt2/2) / 2, 6: 0.5, 10: 0, 11: 0, 1000: 0}},
-		{"cosine without warm-up", nn.WarmupCosine(0, 4), points{0: 1, 2: 0.5, 4: 0}},
-		{"cosine that ends with its warm-up", nn.WarmupCosine(4, 4), points{2: 0.5, 4: 1, 5: 0}},
+		{"inverse square root", optim.WarmupInvSqrt(4), points{0: 0.25, 1: 0.25, 2: 0.5, 4: 1, 16: 0.5, 400: 0.1}},
+		{"inverse square root without warm-up", optim.WarmupInvSqrt(0), points{1: 1, 4: 0.5, 100: 0.1}},
+		{"cosine", optim.WarmupCosine(2, 10), points{0: 0, 1: 0.5, 2: 1, 4: (1 + math.Sqrt2/2) / 2, 6: 0.5, 10: 0, 11: 0, 1000: 0}},
+		{"cosine without warm-up", optim.WarmupCosine(0, 4), points{0: 1, 2: 0.5, 4: 0}},
+		{"cosine that ends with its warm-up", optim.WarmupCosine(4, 4), points{2: 0.5, 4: 1, 5: 0}},
 	} {
 		for step, want := range c.want {
 			if got := c.s(step); math.Abs(got-want) > 1e-12 {
@@ -284,4 +286,31 @@ func TestSchedules(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestPanics(t *testing.T) {
+	for _, c := range []struct {
+		f    func()
+		want string
+	}{
+		{func() { optim.NewSGD(nil) }, "optim: NewSGD: module is nil, want a module"},
+		{func() { optim.NewAdamW(nil) }, "optim: NewAdamW: module is nil, want a module"},
+		{func() { optim.ClipGradNorm(nn.Vars{}, -1) }, "optim: ClipGradNorm: limit is -1, want a number of at least 0"},
+		{func() { optim.ClipGradNorm(nn.Vars{}, float32(math.NaN())) }, "optim: ClipGradNorm: limit is NaN, want a number of at least 0"},
+	} {
+		err := tensor.Catch(c.f)
+		if !errors.As(err, new(*tensor.ValueError)) || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}
+
+// grads returns copies of the gradients of a module, and clears them.
+func grads(m nn.Module) map[string][]float32 {
+	all := map[string][]float32{}
+	for name, p := range m.Params() {
+		all[name] = slices.Clone(p.Grad().Data())
+	}
+	optim.ZeroGrad(m)
+	return all
 }

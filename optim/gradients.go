@@ -1,10 +1,11 @@
-package nn
+package optim
 
 import (
 	"slices"
 	"sync"
 
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/nn"
 )
 
 // gradients are the gradients of a module's parameters.
@@ -18,7 +19,7 @@ type gradients struct {
 var gradientLists = sync.Pool{New: func() any { return new(gradients) }}
 
 // takeGradients returns the gradients of a module. The caller must call free.
-func takeGradients(m Module) *gradients {
+func takeGradients(m nn.Module) *gradients {
 	// Divided by shape alone, so that sums do not depend on the number of processors.
 	const most = 1 << 14
 	s := gradientLists.Get().(*gradients)

@@ -1,4 +1,4 @@
-package nn
+package optim
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -19,11 +20,11 @@ type Optimizer interface {
 	// them. A parameter without a gradient does not change.
 	Step(lr float64)
 	// State returns the optimiser's state, named after the parameters. A run that saves and loads it resumes exactly.
-	State() Params
+	State() nn.Params
 }
 
 // ZeroGrad clears the gradients of all parameters of a module.
-func ZeroGrad(m Module) {
+func ZeroGrad(m nn.Module) {
 	s := takeGradients(m)
 	defer s.free()
 	s.each(func(g []float32, _ *float64) { clear(g) })
@@ -31,9 +32,9 @@ func ZeroGrad(m Module) {
 
 // ClipGradNorm scales all gradients of a module by one factor so that their joint Euclidean norm is at most limit. It
 // returns the norm before scaling. It panics with a *tensor.ValueError if the limit is negative or NaN.
-func ClipGradNorm(m Module, limit float32) float32 {
+func ClipGradNorm(m nn.Module, limit float32) float32 {
 	if !(limit >= 0) {
-		panic(&tensor.ValueError{Op: "nn: ClipGradNorm", Arg: "limit", Got: fmt.Sprint(limit), Want: "a number of at least 0"})
+		panic(&tensor.ValueError{Op: "optim: ClipGradNorm", Arg: "limit", Got: fmt.Sprint(limit), Want: "a number of at least 0"})
 	}
 	s := takeGradients(m)
 	defer s.free()
@@ -59,13 +60,13 @@ type slot struct {
 
 // slots contains the trainable parameters of a module, in its order.
 type slots struct {
-	module Module
+	module nn.Module
 	list   []slot
 }
 
-func slotsOf(op string, m Module) slots {
+func slotsOf(op string, m nn.Module) slots {
 	if m == nil {
-		panic(&tensor.ValueError{Op: "nn: " + op, Arg: "module", Got: "nil", Want: "a module"})
+		panic(&tensor.ValueError{Op: "optim: " + op, Arg: "module", Got: "nil", Want: "a module"})
 	}
 	s := slots{module: m}
 	s.refresh()
@@ -119,7 +120,7 @@ type SGD struct {
 }
 
 // NewSGD returns plain gradient descent on a module's parameters; set momentum and decay through the fields.
-func NewSGD(m Module) *SGD { return &SGD{slots: slotsOf("NewSGD", m)} }
+func NewSGD(m nn.Module) *SGD { return &SGD{slots: slotsOf("NewSGD", m)} }
 
 // Step makes one update.
 func (o *SGD) Step(lr float64) {
@@ -156,7 +157,7 @@ func (o *SGD) momentum(s *slot) []float32 {
 }
 
 // State returns the momenta as "name.momentum". They share the optimiser's memory, so copy into them to load.
-func (o *SGD) State() Params {
+func (o *SGD) State() nn.Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		o.slots.refresh()
 		for i := range o.slots.list {
@@ -192,7 +193,7 @@ type AdamW struct {
 
 // NewAdamW returns an optimiser of a module's parameters with β₁ = 0.9,
 // β₂ = 0.999, ε = 1e-8 and no weight decay.
-func NewAdamW(m Module) *AdamW {
+func NewAdamW(m nn.Module) *AdamW {
 	return &AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, slots: slotsOf("NewAdamW", m)}
 }
 
@@ -239,7 +240,7 @@ func (o *AdamW) Step(lr float64) {
 const adamCost = 4
 
 // State returns the moments as "name.m" and "name.v". They share the optimiser's memory, so copy into them to load.
-func (o *AdamW) State() Params {
+func (o *AdamW) State() nn.Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		o.slots.refresh()
 		for i := range o.slots.list {
