@@ -44,8 +44,9 @@ operator LinearAttention has the same names. decay is in logarithms, [B L], [B L
 
 The input may also contain state ([B E V] or [B G E V], before the first token),
 valid_lens ([B]) and documents, at each of which the state begins again with 0. The
-output file contains out and the last state; and if the input has dout or dstate, the
-gradients d.q, d.k, d.v, d.decay, d.beta and d.state (of the input).
+output file contains out and the last state; with --weights, weights, which are signed
+and need not sum to 1; and if the input has dout or dstate, the gradients d.q, d.k, d.v,
+d.decay, d.beta and d.state (of the input).
 
 Without --rule, the output file contains out; with --weights, weights; with --lse, lse;
 and if the input has dout, dweights or dlse, the gradients d.q, d.k, d.v, d.bias,

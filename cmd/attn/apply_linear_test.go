@@ -122,7 +122,7 @@ func TestApplyRules(t *testing.T) {
 			if c.inFile {
 				bytes("documents", []int{len(c.ends), len(c.ends[0])}, c.ends...)
 			}
-			got := results(t, runApply(t, in, strings.Fields(c.flags)...))
+			got := results(t, runApply(t, in, append(strings.Fields(c.flags), "--weights")...))
 
 			o := linear.Options{Lens: c.lens, Documents: c.ends}
 			if strings.Contains(c.flags, "--scale") {
@@ -137,8 +137,8 @@ func TestApplyRules(t *testing.T) {
 			o.Decay, o.Beta, o.State = leaves["decay"], leaves["beta"], leaves["state"]
 			y := linear.Attend(tape, leaves["q"], leaves["k"], leaves["v"], o)
 			tape.BackwardAll([]*tensor.Tensor{y.Out, y.State}, []*tensor.Tensor{given["dout"], given["dstate"]})
-			if len(got) != 2+len(leaves) {
-				t.Errorf("%d results, want %d", len(got), 2+len(leaves))
+			if len(got) != 3+len(leaves) {
+				t.Errorf("%d results, want %d", len(got), 3+len(leaves))
 			}
 			for name, x := range leaves {
 				tensortest.Same(t, "d."+name, got["d."+name], x.Grad().Data())
@@ -160,7 +160,7 @@ func TestApplyRules(t *testing.T) {
 			if scale == 0 {
 				scale = 1 / math.Sqrt(e)
 			}
-			var outs, states []float64
+			var outs, states, weights []float64
 			for s := range b {
 				ends := []int{l}
 				if c.lens != nil {
@@ -190,10 +190,18 @@ func TestApplyRules(t *testing.T) {
 					if outs = append(outs, out...); head%(h/g) == 0 {
 						states = append(states, last...)
 					}
+					// With the unit vectors as values and no first state, the outputs are the weights.
+					identity := make([]float64, l*l)
+					for i := range l {
+						identity[i*l+i] = 1
+					}
+					row, _ := recur(rows("q", s*h+head, l*e), rows("k", k, l*e), identity, decay, rows("beta", k, l), make([]float64, e*l), l, e, l, ends, scale)
+					weights = append(weights, row...)
 				}
 			}
 			tensortest.Close(t, "out", got["out"], outs, 1e-6)
 			tensortest.Close(t, "state", got["state"], states, 1e-6)
+			tensortest.Close(t, "weights", got["weights"], weights, 1e-6)
 		})
 	}
 }

@@ -25,7 +25,7 @@ type Mechanism struct {
 	Weights bool `help:"Also write the attention weights."`
 	LSE     bool `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
 
-	Rule *string `enum:"${rules}" help:"What a token does to the state: ${rules_or}." placeholder:"NAME" group:"Attention without a softmax" excludes:"weights,lse,score,softcap,alibi,rope,causal,window,heads"`
+	Rule *string `enum:"${rules}" help:"What a token does to the state: ${rules_or}." placeholder:"NAME" group:"Attention without a softmax" excludes:"lse,score,softcap,alibi,rope,causal,window,heads"`
 
 	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
 	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}. With --rule, scale of the queries." placeholder:"S" group:"Scores" want:"a finite number"`
@@ -65,7 +65,7 @@ func (m Mechanism) Validate() error {
 }
 
 // Run runs the mechanism on the tensors of a file, which attn apply --help lists. It returns out,
-// weights and lse, or with Rule out and state, and, if the file has the gradient of one of these, the
+// weights and lse, or with Rule out, state and weights, and, if the file has the gradient of one of these, the
 // gradients of the inputs and parameters.
 //
 // Errors: *input.Error for an invalid file, including one with unknown tensors, and *flags.Error for a
@@ -213,7 +213,11 @@ func (m Mechanism) results(in *reader) []result {
 	}
 	var all []result
 	for _, name := range names {
-		all = append(all, result{name, in.floats("d" + name)})
+		r := result{name: name}
+		if m.Rule == nil || name != "weights" { // without a softmax, no gradient flows through weights
+			r.upstream = in.floats("d" + name)
+		}
+		all = append(all, r)
 	}
 	return all
 }

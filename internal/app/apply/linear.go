@@ -36,7 +36,7 @@ func rulesWith(ok func(rule) bool) []string {
 func (m Mechanism) runRule(in *reader) (*safetensors.File, error) {
 	r := rules[slices.Index(Rules(), *m.Rule)] // the parser has checked the name
 	q, k, v := in.need("q"), in.need("k"), in.need("v")
-	o := linear.Options{State: in.floats("state"), Lens: in.lens(), Documents: in.ints("documents", "[N] or [B N]")}
+	o := linear.Options{Weights: m.Weights, State: in.floats("state"), Lens: in.lens(), Documents: in.ints("documents", "[N] or [B N]")}
 	if r.decay {
 		o.Decay = in.need("decay")
 	}
@@ -53,7 +53,10 @@ func (m Mechanism) runRule(in *reader) (*safetensors.File, error) {
 		o.Documents = [][]int{m.Documents}
 	}
 	results := m.results(in)
-	in.plausibleState(q, k, v)
+	in.plausibleState(q, k, v, m.Weights)
+	if in.has("dweights") {
+		in.fail(in.bad("tensor \"dweights\": with --rule, no gradient flows through weights"))
+	}
 	in.complete()
 	if in.err != nil {
 		return nil, in.err
@@ -61,7 +64,7 @@ func (m Mechanism) runRule(in *reader) (*safetensors.File, error) {
 	leaves := nn.StateDict{leaf("q", q), leaf("k", k), leaf("v", v), leaf("decay", o.Decay), leaf("beta", o.Beta), leaf("state", o.State)}
 	return compute(leaves, results, func(t *tensor.Tape) map[string]*tensor.Tensor {
 		y := linear.Attend(t, q, k, v, o)
-		return map[string]*tensor.Tensor{"out": y.Out, "state": y.State}
+		return map[string]*tensor.Tensor{"out": y.Out, "state": y.State, "weights": y.Weights}
 	}), nil
 }
 
@@ -74,13 +77,18 @@ func (r *reader) lens() []int {
 	return lens
 }
 
-// plausibleState rejects small tensors whose outputs or states would exhaust memory.
-func (r *reader) plausibleState(q, k, v *tensor.Tensor) {
+// plausibleState rejects small tensors whose outputs, states or weights would exhaust memory.
+func (r *reader) plausibleState(q, k, v *tensor.Tensor, weights bool) {
 	if r.err != nil || q.Rank() < 3 || k.Rank() != q.Rank() || v.Rank() != q.Rank() {
 		return // other code reports inconsistent shapes
 	}
 	heads := max(q.Len()/q.Dim(-1)/q.Dim(-2), v.Len()/v.Dim(-1)/v.Dim(-2)) // times sequences
-	if n := float64(heads) * float64(v.Dim(-1)) * float64(max(q.Dim(-2), q.Dim(-1))); n > mostNumbers {
+	l, size := float64(q.Dim(-2)), float64(v.Dim(-1))
+	each := size * max(l, float64(q.Dim(-1)))
+	if weights {
+		each = max(each, l*l)
+	}
+	if n := float64(heads) * each; n > mostNumbers {
 		r.fail(r.bad("q %v, k %v and v %v would need arrays of %.1e numbers, want at most %d",
 			q.Shape(), k.Shape(), v.Shape(), n, mostNumbers))
 	}
