@@ -130,7 +130,7 @@ func (r *Record) sameHeads(o *Record) error {
 	}
 	for i := range r.Layers {
 		a, b := &r.Layers[i], &o.Layers[i]
-		if a.Name != b.Name || a.Heads != b.Heads || !slices.Equal(a.Chosen, b.Chosen) ||
+		if a.Name != b.Name || a.Heads != b.Heads || a.Signed != b.Signed || !slices.Equal(a.Chosen, b.Chosen) ||
 			!slices.Equal(a.Queries, b.Queries) || !slices.Equal(a.Keys, b.Keys) {
 			return fmt.Errorf("layer %s differs from layer %s of the first frame in name, heads or tokens",
 				quote.Text(b.Name), quote.Text(a.Name))

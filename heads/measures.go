@@ -53,10 +53,11 @@ func (m Measures) List() []Named {
 // Encoder with equally many queries and keys; otherwise they are NaN. Between different texts, Distance is
 // measured from the diagonal, in tokens of the keys.
 //
-// A NaN weight makes every measure that uses it NaN. A negative weight makes Entropy NaN.
+// A NaN weight makes every measure that uses it NaN. A negative weight makes Entropy NaN. The measures of a signed layer
+// are those of its Shares, so that each is a share of a row or a distance; it has no Entropy and no Bound.
 func (l *Layer) Measure(h int, special []string) Measures {
 	lq, lk := len(l.Queries), len(l.Keys)
-	weights := l.Head(h)
+	weights := l.Shares(h)
 	s := l.scale()
 	isSpecial, isPunctuation := make([]bool, lk), make([]bool, lk)
 	for j, token := range l.Keys {
@@ -78,7 +79,9 @@ func (l *Layer) Measure(h int, special []string) Measures {
 				continue // common: keys after a decoder's query
 			}
 			w := float64(w32)
-			h -= float64(w * math.Log(w))
+			if !l.Signed {
+				h -= float64(w * math.Log(w))
+			}
 			d += float64(w * s.distance(i, j))
 			most = max(most, w)
 			if isSpecial[j] {
@@ -88,12 +91,16 @@ func (l *Layer) Measure(h int, special []string) Measures {
 				p += w
 			}
 		}
-		entropy.add(h)
 		distance.add(d)
 		confidence.add(most)
 		visible := s.visible(i)
-		if visible > 0 {
+		if !l.Signed {
+			entropy.add(h)
+		}
+		if visible > 0 && !l.Signed {
 			bound.add(math.Log(float64(visible)))
+		}
+		if visible > 0 {
 			first.add(float64(row[0]))
 		}
 		if visible == lk {

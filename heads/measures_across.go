@@ -55,7 +55,7 @@ func Divergence(a, b []float32, rows int) float64 {
 //
 // The layers must be all layers of an encoder or of a decoder, from index 0, in this order and with every
 // head. Attention between two texts is not included: the rollout of a whole translator is Cross ·
-// Rollout(encoder).
+// Rollout(encoder). A signed layer counts with its Shares.
 //
 // Errors: no layers; a layer that is missing or has another kind or size; a layer without all its heads.
 //
@@ -84,7 +84,8 @@ func Rollout(layers []Layer) ([]float32, error) {
 		case l.Chosen != nil:
 			return fail("has some of its heads only")
 		}
-		result = RollOn(result, l.Mean())
+		mean, _ := MeanOf(l.Heads, func(h int) ([]float32, error) { return l.Shares(h), nil })
+		result = RollOn(result, mean)
 	}
 	return result, nil
 }

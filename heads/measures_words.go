@@ -240,7 +240,7 @@ func texts(words []Word) []string {
 }
 
 // WithoutSpecial returns the record without its special tokens, neither as queries nor as keys. If
-// renormalise, the remaining weights of each row are scaled to sum to 1 again, unless all are zero;
+// renormalise, the remaining weights of each row are scaled to sum to 1 again, unless all are zero or the layer is signed;
 // otherwise rows sum to the weight of the remaining tokens. A layer that has only special tokens has no
 // tokens left.
 func (r *Record) WithoutSpecial(renormalise bool) *Record {
@@ -280,7 +280,7 @@ func (l *Layer) without(special []string, renormalise bool) Layer {
 				sum += float64(w)
 				rest.Weights = append(rest.Weights, w)
 			}
-			if !renormalise || sum == 0 {
+			if !renormalise || sum == 0 || l.Signed {
 				continue
 			}
 			for at := range rest.Weights[from:] {

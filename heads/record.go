@@ -3,6 +3,7 @@ package heads
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn/internal/quote"
@@ -49,6 +50,8 @@ type Layer struct {
 	// Weights are [H Lq Lk]. Nil means that Head computes the weights of a head in each call, see
 	// RecorderOptions.OnRequest, or that they stay in a File.
 	Weights []float32
+	// Signed means that weights may be negative and that rows need not sum to 1, as without a softmax: see package linear.
+	Signed bool
 	// Held is the approximate number of bytes kept to compute weights from.
 	Held int
 
@@ -84,6 +87,28 @@ func (l *Layer) Head(h int) []float32 {
 	}
 	n := len(l.Queries) * len(l.Keys)
 	return l.Weights[h*n : (h+1)*n]
+}
+
+// Shares returns the weights [Lq Lk] of a head as shares of each row, which sum to 1: those of Head, or |w|/Σ|w| if the
+// layer is signed. Measures, divergences and rollouts use them. A row of zeros remains one.
+func (l *Layer) Shares(h int) []float32 {
+	if !l.Signed {
+		return l.Head(h)
+	}
+	shares, n := slices.Clone(l.Head(h)), len(l.Keys)
+	for at := 0; at < len(shares); at += n {
+		row, sum := shares[at:at+n], 0.
+		for j, w := range row {
+			row[j] = float32(math.Abs(float64(w)))
+			sum += float64(row[j])
+		}
+		for j := range row {
+			if sum != 0 {
+				row[j] = float32(float64(row[j]) / sum)
+			}
+		}
+	}
+	return shares
 }
 
 // VectorSize returns E, the size of the recorded queries and keys of a head; 0 if none were recorded.

@@ -148,18 +148,18 @@ func (p Problem) String() string {
 const sumTolerance = 1. / 256
 
 // judge returns the error in a row and the offending number. A row of zeros is correct: its query attends
-// to no key.
-func judge(row []float32) (Cause, float64) {
+// to no key. Signed rows may have negative weights and any sum.
+func judge(row []float32, signed bool) (Cause, float64) {
 	sum, ok := total(row)
 	for i := 0; !ok && i < len(row); i++ {
 		switch v := float64(row[i]); {
 		case math.IsNaN(v) || math.IsInf(v, 0):
 			return NotFinite, v
-		case v < 0:
+		case v < 0 && !signed:
 			return Negative, v
 		}
 	}
-	if sum != 0 && math.Abs(sum-1) > sumTolerance {
+	if !signed && sum != 0 && math.Abs(sum-1) > sumTolerance {
 		return WrongSum, sum
 	}
 	return "", sum
@@ -185,8 +185,8 @@ func total(row []float32) (sum float64, ok bool) {
 }
 
 // Check returns the errors in the weights, at most one problem of each cause for each head: a row has a
-// weight that is not finite or is negative, or it does not sum to 1 within 1/256. It returns nil if there
-// are no errors.
+// weight that is not finite, or, unless the layer is signed, is negative, or it does not sum to 1 within 1/256. It returns
+// nil if there are no errors.
 func (l *Layer) Check() []Problem {
 	var all []Problem
 	n := len(l.Keys)
@@ -194,7 +194,7 @@ func (l *Layer) Check() []Problem {
 		weights := l.Head(h)     // may compute them
 		found := map[Cause]int{} // index into all
 		for i := range l.Queries {
-			cause, value := judge(weights[i*n : (i+1)*n])
+			cause, value := judge(weights[i*n:(i+1)*n], l.Signed)
 			if cause == "" {
 				continue
 			}

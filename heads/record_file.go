@@ -39,6 +39,7 @@ type layerJSON struct {
 	KeyHeads    []int    `json:"key_heads,omitempty"`
 	Queries     []string `json:"queries,omitempty"`
 	Keys        []string `json:"keys,omitempty"`
+	Signed      bool     `json:"signed,omitempty"`
 	QueryPlaces []int    `json:"query_places,omitempty"`
 	KeyPlaces   []int    `json:"key_places,omitempty"`
 
@@ -170,7 +171,7 @@ func (r *Record) texts() Texts {
 
 // json returns the metadata of a layer, without those of its further tensors.
 func (l *Layer) json(t *Texts) layerJSON {
-	j := layerJSON{Heads: l.Chosen, KeyHeads: l.KeyHeads, QueryPlaces: l.QueryPlaces, KeyPlaces: l.KeyPlaces}
+	j := layerJSON{Heads: l.Chosen, KeyHeads: l.KeyHeads, Signed: l.Signed, QueryPlaces: l.QueryPlaces, KeyPlaces: l.KeyPlaces}
 	if kind, said := kindOf(l.Name); !said || kind != l.Kind {
 		j.Kind = l.Kind.String()
 	}
@@ -194,7 +195,8 @@ func (l *Layer) json(t *Texts) layerJSON {
 //
 // Errors: a file in another format, with its path; errors of the operating system. Read accepts weights
 // whose rows do not sum to 1, which Check reports. But it rejects a file without tokens in which not a
-// single row sums to 1, because such a file does not contain attention weights.
+// single row sums to 1, because such a file does not contain attention weights. Weights without a softmax are read if the
+// metadata say that their layer is signed.
 func Read(path string) (*Record, error) {
 	return fromPath(path, fromFile)
 }
@@ -308,7 +310,7 @@ func outline(f *safetensors.Reader, frames int, keep bool) (*Record, error) {
 			return nil, err
 		}
 		if !some {
-			return nil, errors.New("no row of any tensor sums to 1: these are not attention weights")
+			return nil, errors.New("no row of any tensor sums to 1: these are not attention weights, or signed ones without metadata that say so")
 		}
 	}
 	arrange(r.Layers)
@@ -333,7 +335,7 @@ func metadata(f *safetensors.Reader, key string, to any) (given bool, err error)
 // layerFrom makes a layer from a tensor, its metadata and the texts. It has weights only if its kind was derived from
 // them. others are the layers before it, and frames is as for outline.
 func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, frames int) (Layer, error) {
-	l := Layer{Name: t.Name, Chosen: j.Heads, KeyHeads: j.KeyHeads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
+	l := Layer{Name: t.Name, Chosen: j.Heads, KeyHeads: j.KeyHeads, Signed: j.Signed, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
 	_, said := kindOf(t.Name)
 	said = said || j.Kind != ""
 	if frames > 0 {
@@ -429,7 +431,7 @@ func anyDistribution(f *safetensors.Reader, layers []Layer) (bool, error) {
 				return false, err
 			}
 			for row := 0; row < len(weights); row += n {
-				if cause, sum := judge(weights[row : row+n]); cause == "" && sum > 0 {
+				if cause, sum := judge(weights[row:row+n], l.Signed); cause == "" && sum > 0 {
 					return true, nil
 				}
 			}

@@ -195,7 +195,7 @@ func TestReadRefuses(t *testing.T) {
 		{of(safetensors.FromFloat32s("x", []int{math.MaxInt >> 13, 0, 7}, nil)), fmt.Sprintf(`tensor "x": shape [%d 0 7], want at least one head and 1 to 131072 tokens`, math.MaxInt>>13)},
 		{of(safetensors.FromFloat32s("x", []int{1, 1 << 17 * 2, 1}, make([]float32, 1<<18))), `tensor "x": shape [1 262144 1], want at least one head and 1 to 131072 tokens`},
 		{of(safetensors.FromInts("x", []int{1, 2}, []int{0, 1})), `tensor "x": dtype is I64, want F16, BF16, F32 or F64`},
-		{of(safetensors.FromFloat32s("encoder.0.weight", []int{2, 3}, halves)), `no row of any tensor sums to 1: these are not attention weights`},
+		{of(safetensors.FromFloat32s("encoder.0.weight", []int{2, 3}, halves)), `no row of any tensor sums to 1: these are not attention weights, or signed ones without metadata that say so`},
 		{with("source_tokens", `["a","b"]`), `tensor "encoder.0": shape [2 3 3] of a layer of kind encoder, but there are 2 tokens for its queries`},
 		{with("source_tokens", `["a",1]`), `metadata "source_tokens": element "[1]" has a number where a string is wanted`},
 		{with("source_tokens", `["a"`), `metadata "source_tokens": ends in the middle of its JSON`},

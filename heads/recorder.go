@@ -60,7 +60,8 @@ type Recorder struct {
 // observed has the calls of a layer.
 type observed struct {
 	name         string
-	batch, heads int   // of the model
+	batch, heads int // of the model
+	signed       bool
 	chosen       []int // numbers of the heads to keep
 	steps        steps
 	held         int // bytes that the steps keep to compute weights from
@@ -125,6 +126,7 @@ func (r *Recorder) Begin(s attn.Sizes) {
 	for i, h := range o.chosen {
 		c.place[h] = i * n
 	}
+	o.signed = s.Signed
 	o.steps = append(o.steps, step{s.Lq, s.Lk, func(i int) []float32 { return c.kept[i*n : (i+1)*n] }})
 	r.now = c
 }
@@ -180,7 +182,7 @@ func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 
 // stack returns all steps as one layer, which computes its weights. Its axes have the right lengths, but no tokens.
 func (o *observed) stack() Layer {
-	l := Layer{Name: o.name, Heads: len(o.chosen), Held: o.held, again: o.steps.head}
+	l := Layer{Name: o.name, Heads: len(o.chosen), Held: o.held, Signed: o.signed, again: o.steps.head}
 	lq, lk := o.steps.sizes()
 	l.Queries, l.Keys = make([]string, lq), make([]string, lk)
 	if len(o.chosen) < o.heads {

@@ -25,6 +25,7 @@ func (r *Recorder) inspect(layer string, p attn.Parts) error {
 	if err != nil {
 		return err
 	}
+	o.signed = p.Sizes.Signed
 	b := r.options.Sequence
 	if r.options.OnRequest {
 		weights, chosen := p.Weights, o.chosen // keep no other part: it would keep unused tensors alive

@@ -45,9 +45,10 @@ type Options struct {
 	// Weights requests Output.Weights.
 	Weights bool
 	// Observers are called with each row of Output.Weights. They need no memory for all weights, and Weights need not be
-	// set. attn.Sizes has N heads of queries, G of keys and values, and L queries and keys.
+	// set. attn.Sizes has N heads of queries, G of keys and values, L queries and keys, and is Signed unless Normalize is
+	// set.
 	Observers []attn.Observer
-	// Layer is the name that Observers receive.
+	// Layer is the name that Observers receive. In a Layer, the empty string means that of its configuration.
 	Layer string
 }
 

@@ -182,7 +182,7 @@ func (l *Layer) forward(t *tensor.Tape, x *tensor.Tensor, o Options, s *LayerSta
 		badValue(opLayer, "decay, beta, feature, normalize or state", "given", "none: they are the layer's")
 	}
 	q, k, v, last := l.project(t, x, &o, s)
-	o.Feature, o.Normalize = c.Feature, c.Normalize
+	o.Feature, o.Normalize, o.Layer = c.Feature, c.Normalize, cmp.Or(o.Layer, c.Name)
 	if c.Decay != nil {
 		o.Decay = c.Decay.Decays(t, x)
 		switch o.Decay.Rank() {

@@ -22,7 +22,7 @@ func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
 	if !c.o.Weights && len(c.o.Observers) == 0 {
 		return nil
 	}
-	s := attn.Sizes{B: c.b, H: c.n, G: c.g, Lq: c.l, Lk: c.l, ThreeAxes: c.flat, Layer: c.o.Layer}
+	s := attn.Sizes{B: c.b, H: c.n, G: c.g, Lq: c.l, Lk: c.l, ThreeAxes: c.flat, Layer: c.o.Layer, Signed: !c.o.Normalize}
 	if c.o.Lens != nil || c.o.Documents != nil {
 		for _, all := range c.segments {
 			s.QueryLens = append(s.QueryLens, all[len(all)-1].to)

@@ -193,7 +193,7 @@ func TestWeightsOfParts(t *testing.T) {
 			if y.Weights != nil || !seen.ended || len(seen.rows) != 2*2*l {
 				t.Fatalf("%s: %d rows, ended %v", rule, len(seen.rows), seen.ended)
 			}
-			if s := seen.sizes; s.Layer != "a layer" || s.B != 2 || s.H != 2 || s.G != 2 || s.Lq != l || s.Lk != l || s.Queries(1) != ends[1][0] || s.Keys(1) != ends[1][0] {
+			if s := seen.sizes; s.Layer != "a layer" || s.B != 2 || s.H != 2 || s.G != 2 || s.Lq != l || s.Lk != l || !s.Signed || s.Queries(1) != ends[1][0] || s.Keys(1) != ends[1][0] {
 				t.Errorf("sizes %+v", s)
 			}
 			o.Weights = true
@@ -229,7 +229,12 @@ func TestNormalizedWeights(t *testing.T) {
 	r := rand.New(rand.NewPCG(27, 28))
 	x := newInputs(r, "gated", 1, 2, 2, 2, 150, 4, 3)
 	o := linear.Options{Feature: linear.ELU1, Normalize: true, Weights: true, Decay: x.decay}
+	seen := &rowsOf{}
+	o.Observers = []attn.Observer{seen}
 	y := linear.Attend(nil, x.q, x.k, x.v, o)
+	if seen.sizes.Signed {
+		t.Error("weights that are means are signed")
+	}
 	for i := range 300 {
 		sum := 0.0
 		for _, w := range y.Weights.Data()[i*150:][:150] {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"image/color"
 	"math"
 	"slices"
 
@@ -31,6 +32,9 @@ type Figure struct {
 	Panels  []Panel
 	Columns int   // panels side by side; 0 chooses; a terminal shows at most as many as fit
 	Scale   Scale // shared by all panels, explained in the legend
+	// Signed is for values that may be negative, such as weights without a softmax: the scale has two sides, from −m to m,
+	// where m is the largest value of Scale. 0 has the colour of paper, values below are blue and values above orange.
+	Signed bool
 
 	// Unit names the values in the legend. Empty means "weight".
 	Unit string
@@ -81,13 +85,14 @@ const (
 	Several = -2 // a matrix that belongs to no single head or layer
 )
 
-// Scale says which value gets the last colour. 0 gets the first.
+// Scale says which value gets the last colour. 0 gets the first, unless the figure is signed.
 type Scale uint8
 
 const (
 	// Unit goes from 0 to 1, so that any two pictures can be compared.
 	Unit Scale = iota
-	// Largest goes from 0 to the largest value of the figure, for figures with only small weights.
+	// Largest goes from 0 to the largest value of the figure, or absolute value if it is signed, for figures with only
+	// small weights.
 	Largest
 )
 
@@ -96,7 +101,39 @@ type extent struct {
 	top     float64 // the value of the last colour
 	holes   bool    // some values are not numbers
 	masked  bool    // some cells are masked
-	outside bool    // some values are below 0 or above the top
+	outside bool    // some values are below the bottom or above the top
+	signed  bool    // the scale goes from -top to top
+}
+
+// colors returns the colour of each shade.
+func (e extent) colors(on Ground) (list [256]color.RGBA) {
+	for shade := range list {
+		if e.signed {
+			list[shade] = on.Difference(float64(shade-zeroShade) / (zeroShade - 1))
+		} else {
+			list[shade] = on.Color(float64(shade) / 255)
+		}
+	}
+	return list
+}
+
+// zeroShade is the shade of 0 on a signed scale, which uses shades 1 to 255.
+const zeroShade = 128
+
+// paper returns the shade that has the colour of paper.
+func (e extent) paper() int {
+	if e.signed {
+		return zeroShade
+	}
+	return 0
+}
+
+// bottom returns the value of the first colour.
+func (e extent) bottom() float64 {
+	if e.signed {
+		return -e.top
+	}
+	return 0
 }
 
 // check rejects figures that cannot be drawn, and returns the range of the others.
@@ -130,10 +167,13 @@ func (f Figure) check() (extent, error) {
 			low, high = min(low, float64(v)), max(high, float64(v))
 		}
 	}
+	if e.signed = f.Signed; e.signed {
+		high = max(high, -low)
+	}
 	if f.Scale == Largest && high > 0 {
 		e.top = high
 	}
-	e.outside = low < 0 || high > e.top
+	e.outside = low < e.bottom() || high > e.top
 	return e, nil
 }
 
@@ -167,6 +207,9 @@ func (e extent) shade(v float32) int {
 	if !isNumber(v) {
 		return hole
 	}
+	if e.signed {
+		return zeroShade + int(math.Round((zeroShade-1)*min(max(float64(v)/e.top, -1), 1)))
+	}
 	return int(math.Round(255 * min(max(float64(v)/e.top, 0), 1)))
 }
 
@@ -174,7 +217,7 @@ func (e extent) shade(v float32) int {
 // that became one cell. A cell gets the largest weight of its block, because a mean would hide the few large weights
 // that matter. A value that is not a number makes the cell not a number, so that it stays visible. A cell is masked if
 // its whole block is masked.
-func thin(p Panel, rows, columns int) (small Panel, down, across int) {
+func (e extent) thin(p Panel, rows, columns int) (small Panel, down, across int) {
 	down = (len(p.Rows) + rows - 1) / rows
 	across = (len(p.Columns) + columns - 1) / columns
 	if down == 1 && across == 1 {
@@ -197,13 +240,28 @@ func thin(p Panel, rows, columns int) (small Panel, down, across int) {
 			if !isNumber(v) {
 				v = float32(math.NaN())
 			}
-			small.Values[to] = max(small.Values[to], v)
+			small.Values[to] = e.larger(small.Values[to], v)
 			if p.Masked != nil {
 				small.Masked[to] = false
 			}
 		}
 	}
 	return small, down, across
+}
+
+// larger returns the value that thin keeps: the larger of two, or on a signed scale the one farther from 0.
+func (e extent) larger(a, b float32) float32 {
+	switch {
+	case !e.signed:
+		return max(a, b)
+	case math.IsInf(float64(a), -1): // nothing yet
+		return b
+	case a != a || b != b:
+		return float32(math.NaN())
+	case math.Abs(float64(b)) > math.Abs(float64(a)):
+		return b
+	}
+	return a
 }
 
 // every returns every n-th token, beginning with the first.

@@ -206,11 +206,11 @@ func TestThin(t *testing.T) {
 		1.0, 1.1, float32(math.Inf(1)),
 		-1, 1.4, 1.5,
 	}}
-	got, down, across := thin(p, 4, 2)
+	got, down, across := extent{}.thin(p, 4, 2)
 	if want := "{  0 0 [t0 t2 t4] [t0 t2] [0.5 0.6 NaN NaN 1.4 1.5] [] false} 2 2"; fmt.Sprint(got, down, across) != want {
 		t.Errorf("thin: %v %d %d, want %s", got, down, across, want)
 	}
-	if got, down, across := thin(p, 5, 3); fmt.Sprint(got) != fmt.Sprint(p) || down != 1 || across != 1 {
+	if got, down, across := (extent{}).thin(p, 5, 3); fmt.Sprint(got) != fmt.Sprint(p) || down != 1 || across != 1 {
 		t.Errorf("thin where there is room: %v %d %d", got, down, across)
 	}
 }

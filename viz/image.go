@@ -30,7 +30,7 @@ func (s *sheet) cells() int {
 func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 	w, h := len(p.Columns), len(p.Rows)
 	var palette color.Palette // 255 shades and the colour of holes
-	colors := on.colors()
+	colors := s.colors(on)
 	for _, c := range append(colors[:254:254], colors[255], holeTint.on(on)) {
 		palette = append(palette, c)
 	}
@@ -43,7 +43,7 @@ func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 			case hole: // the last entry of the palette
 				shade = 255
 			case veil:
-				shade = 0
+				shade = s.paper()
 			default:
 				shade = min(shade, 254)
 			}

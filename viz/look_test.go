@@ -2,6 +2,7 @@ package viz
 
 import (
 	"fmt"
+	"image/color"
 	"math"
 	"regexp"
 	"slices"
@@ -145,11 +146,21 @@ func TestUnknownBackground(t *testing.T) {
 		}
 		last = l
 	}
+	unseen := []color.RGBA{rgb(0), rgb(0xffffff)}
+	for _, v := range []float64{-1, -0.5, 0, 0.5, 1} {
+		if c := onEither.Difference(v); slices.Contains(unseen, c) {
+			t.Errorf("%g is %v", v, c)
+		}
+	}
 	for _, colors := range []Colors{Colors16, Colors256, TrueColor} {
-		text := drawn(t, figures()["cross"], Terminal{Colors: colors, Width: 60})
-		for _, code := range []string{"[40m", "[107m", "[47m", "48;5;231m", "48;5;16m", "48;2;255;255;255m", "48;2;0;0;0m"} {
-			if strings.Contains(text, code) {
-				t.Errorf("colours %d: a cell is black or white: %s", colors, code)
+		for _, signed := range []bool{false, true} {
+			f := figures()["cross"]
+			f.Signed = signed
+			text := drawn(t, f, Terminal{Colors: colors, Width: 60})
+			for _, code := range []string{"[40m", "[107m", "[47m", "48;5;231m", "48;5;16m", "48;2;255;255;255m", "48;2;0;0;0m"} {
+				if strings.Contains(text, code) {
+					t.Errorf("colours %d: a cell is black or white: %s", colors, code)
+				}
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func TestMaskedCells(t *testing.T) {
 			t.Errorf("%s: %s", kind, text)
 		}
 	}
-	small, _, _ := thin(Panel{Rows: tokens(1), Columns: tokens(4), Values: []float32{0, 0, 0, 0.25}, Masked: []bool{true, true, true, false}}, 1, 2)
+	small, _, _ := extent{}.thin(Panel{Rows: tokens(1), Columns: tokens(4), Values: []float32{0, 0, 0, 0.25}, Masked: []bool{true, true, true, false}}, 1, 2)
 	if !small.masked(0) || small.masked(1) || small.Values[1] != 0.25 {
 		t.Errorf("thinned out: %+v", small)
 	}

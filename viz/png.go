@@ -95,7 +95,7 @@ func (c *canvas) fill(r image.Rectangle, ink color.Color) {
 
 // panel draws the cells and a frame.
 func (c *canvas) panel(s *sheet, p placed) {
-	w, colors := len(p.Columns), c.on.colors()
+	w, colors := len(p.Columns), s.colors(c.on)
 	for i := range p.Rows {
 		for j := range w {
 			r := c.pixels(p.cell(i, j))
@@ -146,9 +146,9 @@ var frameGrey = rgb(0x999999)
 
 // legend draws the colour bar and the swatches.
 func (c *canvas) legend(s *sheet) {
-	r, colors := c.pixels(s.bar), c.on.colors()
+	r, colors := c.pixels(s.bar), s.colors(c.on)
 	for x := r.Min.X; x < r.Max.X; x++ {
-		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[(x-r.Min.X)*255/max(r.Dx()-1, 1)])
+		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), s.least())])
 	}
 	c.frame(s.bar)
 	for _, x := range s.ticks {

@@ -224,7 +224,7 @@ func (l labels) widest(tokens []string) float64 {
 func newBox(p Panel, side float64, f Figure, e extent) box {
 	var b box
 	many := len(f.Panels) > 1
-	b.Panel, b.down, b.across = thin(p, int(side), int(side))
+	b.Panel, b.down, b.across = e.thin(p, int(side), int(side))
 	b.cw, b.ch = cellSize(len(b.Rows), len(b.Columns), side)
 	b.rows, b.heads = newLabels(b.Rows, b.ch), newLabels(b.Columns, b.cw)
 	fits := func(l labels) bool { return l.stride == 1 || l.scale }
@@ -322,9 +322,9 @@ func (s *sheet) colorBar(y float64, notes []string) {
 	}
 	s.width = max(s.width, legendWidth)
 	s.bar = rectangle{edge + 4, y, barLength, barHeight}
-	scale := span{0, s.top}
+	scale := span{s.bottom(), s.top}
 	values, numbers := scale.ticks(5)
-	for n := 4; n > 1 && crowded(numbers, barLength/s.top*(values[1]-values[0])); n-- {
+	for n := 4; n > 1 && crowded(numbers, barLength/(scale.high-scale.low)*(values[1]-values[0])); n-- {
 		values, numbers = scale.ticks(n)
 	}
 	for i, v := range values {
@@ -335,6 +335,9 @@ func (s *sheet) colorBar(y float64, notes []string) {
 	says := s.unit
 	if s.top != 1 {
 		says = fmt.Sprintf("%s; the largest is %s", says, strings.ReplaceAll(fmt.Sprintf("%.3g", s.top), "-", "−"))
+		if s.signed {
+			says = s.unit + ", signed"
+		}
 	}
 	right := s.bar.x + barLength + 22
 	add(caption{text: says, x: right, y: y + barHeight - 1})
@@ -353,7 +356,7 @@ func (s *sheet) colorBar(y float64, notes []string) {
 		s.swatch = swatch("not a number")
 	}
 	if s.outside {
-		notes = append(notes, fmt.Sprintf("values outside 0 to %.3g have the colour of the nearer end", s.top))
+		notes = append(notes, fmt.Sprintf("values outside %.3g to %.3g have the colour of the nearer end", s.bottom(), s.top))
 	}
 	y += barHeight + legendSize + 8
 	for _, note := range notes {

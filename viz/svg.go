@@ -96,9 +96,9 @@ func (s *sheet) svgDefs(b *bytes.Buffer) {
 	for on, id := range [...]string{OnLight: "weight", OnDark: "weight-dark"} {
 		fmt.Fprintf(b, `<linearGradient id="%s">`, id)
 		// Viewers interpolate between stops in sRGB; with 33 stops the difference is invisible.
-		colors := Ground(on).colors()
+		colors := s.colors(Ground(on))
 		for i := range 33 {
-			fmt.Fprintf(b, `<stop offset="%s" stop-color="%s"/>`, number(float64(i)/32), hex(colors[i*255/32]))
+			fmt.Fprintf(b, `<stop offset="%s" stop-color="%s"/>`, number(float64(i)/32), hex(colors[max(i*255/32, s.least())]))
 		}
 		b.WriteString("</linearGradient>\n")
 	}
@@ -140,19 +140,24 @@ func (s *sheet) dark() string {
 			}
 		}
 	}
-	return darkRules(used)
+	return s.darkShades(used) + darkRest(s.colors(OnDark)[s.paper()])
 }
 
-// darkRules returns the style rules of a figure with the used shades.
-func darkRules(used [256]bool) string {
+// darkShades returns the rules of the used shades.
+func (e extent) darkShades(used [256]bool) string {
 	var b strings.Builder
-	colors := OnDark.colors()
-	for shade, c := range colors {
-		if used[shade] && shade != 0 {
-			fmt.Fprintf(&b, ".map .s%d{fill:%s}", shade, hex(c))
+	for shade, c := range e.colors(OnDark) {
+		if used[shade] && shade != e.paper() {
+			fmt.Fprintf(&b, ".map .%s{fill:%s}", e.class(shade), hex(c))
 		}
 	}
-	for _, t := range []tint{paperTint, {class: "zero", dark: colors[0]}, holeTint, maskTint, stripeTint} {
+	return b.String()
+}
+
+// darkRest returns all other rules, given the colour of 0.
+func darkRest(zero color.RGBA) string {
+	var b strings.Builder
+	for _, t := range []tint{paperTint, {class: "zero", dark: zero}, holeTint, maskTint, stripeTint} {
 		fmt.Fprintf(&b, ".map .%s{fill:%s}", t.class, hex(t.dark))
 	}
 	b.WriteString(".map .bar{fill:url(#weight-dark)}.map .day{display:none}.map .night{display:inline}")
@@ -160,7 +165,19 @@ func darkRules(used [256]bool) string {
 }
 
 // DarkFigures returns a style sheet with the colours of Inline figures on a dark ground. It corresponds to DarkCharts.
-func DarkFigures() string { return darkRules([256]bool(slices.Repeat([]bool{true}, 256))) }
+func DarkFigures() string {
+	used := [256]bool(slices.Repeat([]bool{true}, 256))
+	plain, signed := extent{top: 1}, extent{top: 1, signed: true}
+	return plain.darkShades(used) + signed.darkShades(used) + darkRest(plain.colors(OnDark)[plain.paper()])
+}
+
+// class returns the CSS class of the cells of a shade: d… if the scale is signed, s… if not.
+func (e extent) class(shade int) string {
+	if e.signed {
+		return fmt.Sprint("d", shade)
+	}
+	return fmt.Sprint("s", shade)
+}
 
 // grid returns attributes that make a cell the unit of an element's coordinates.
 func grid(p placed) string {
@@ -184,12 +201,12 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) {
 				attributes, number(p.x), number(p.y), number(p.width()), number(p.height()), base64.StdEncoding.EncodeToString(file.Bytes()))
 		}
 	} else {
-		colors := OnLight.colors()
-		fmt.Fprintf(b, `<path class="zero" fill="%s" d="M%s %s%s"/>`+"\n", hex(colors[0]), number(p.x), number(p.y), outline(p.width(), p.height()))
+		colors := s.colors(OnLight)
+		fmt.Fprintf(b, `<path class="zero" fill="%s" d="M%s %s%s"/>`+"\n", hex(colors[s.paper()]), number(p.x), number(p.y), outline(p.width(), p.height()))
 		fmt.Fprintf(b, "<g %s shape-rendering=\"crispEdges\">\n", grid(p))
 		for shade := range 256 {
-			if d := paths[shade]; d != nil && shade != 0 {
-				fmt.Fprintf(b, `<path class="s%d" fill="%s" d="%s"/>`+"\n", shade, hex(colors[shade]), d)
+			if d := paths[shade]; d != nil && shade != s.paper() {
+				fmt.Fprintf(b, `<path class="%s" fill="%s" d="%s"/>`+"\n", s.class(shade), hex(colors[shade]), d)
 			}
 		}
 		if d := paths[holePath]; d != nil {

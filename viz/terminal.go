@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -159,11 +160,14 @@ func (d *drawing) cell(p Panel, at int) {
 		return
 	case d.t.Colors == NoColors:
 		mark = d.ink(v) + d.ink(v)
+		if d.signed && v < 0 {
+			mark = d.ink(v) + "-"
+		}
 	case shade == hole:
-		d.set(d.t.ground(shade, false) + ";30")
+		d.set(d.ground(shade, false) + ";30")
 		mark = "??"
 	default:
-		d.set(d.t.ground(shade, false))
+		d.set(d.ground(shade, false))
 	}
 	d.WriteString(mark)
 }
@@ -181,9 +185,13 @@ func (d *drawing) hatch(n int) {
 // stroke returns the character of masked cells.
 func (d *drawing) stroke() string { return d.t.sign("╱", "/") }
 
-// ink returns the character of a value.
+// ink returns the character of a value, on a signed scale that of its absolute value.
 func (d *drawing) ink(v float32) string {
-	weight := float32(min(float64(v)/d.top, 1))
+	size := float64(v)
+	if d.signed {
+		size = math.Abs(size)
+	}
+	weight := float32(min(size/d.top, 1))
 	if at := slices.IndexFunc(shades, func(s shade) bool { return weight < s.below }); at >= 0 && isNumber(v) {
 		return d.t.sign(shades[at].whole, shades[at].ascii)
 	}
@@ -211,13 +219,13 @@ func (d *drawing) small(p Panel, row int) {
 		case upper == veil && lower == veil && d.masked:
 			d.hatch(1)
 		case upper == veil:
-			d.set(d.t.ground(lower, true) + ";49")
+			d.set(d.ground(lower, true) + ";49")
 			d.WriteString("▄")
 		case lower == veil:
-			d.set(d.t.ground(upper, true) + ";49")
+			d.set(d.ground(upper, true) + ";49")
 			d.WriteString("▀")
 		default:
-			d.set(d.t.ground(upper, true) + ";" + d.t.ground(lower, false))
+			d.set(d.ground(upper, true) + ";" + d.ground(lower, false))
 			d.WriteString("▀")
 		}
 	}
@@ -239,7 +247,7 @@ func (d *drawing) dense(p Panel) {
 	digits := len(fmt.Sprint(len(p.Rows) - 1))
 	margin := min(d.marginOf(p.Rows, d.longest()), 8)
 	left := digits + 1 + margin + 1
-	small, down, across := thin(p, 60*d.step(), width-left)
+	small, down, across := d.thin(p, 60*d.step(), width-left)
 	if note := thinned(down, across); note != "" {
 		d.notes = append(d.notes, note)
 	}
@@ -274,14 +282,17 @@ func (d *drawing) legend() {
 		d.notes = append(parts, d.notes...)
 	} else {
 		d.line() // otherwise the bar would look like another row
-		d.WriteString("0 ")
+		fmt.Fprintf(d, "%.3g ", d.bottom())
 		for i := range 16 {
-			d.set(d.t.ground(i*255/15, false))
+			d.set(d.ground(max(i*255/15, d.least()), false))
 			d.WriteByte(' ')
 		}
 		d.plain()
 		fmt.Fprintf(d, " %.3g", d.top)
 		d.line()
+	}
+	if d.signed && d.t.Colors == NoColors {
+		d.notes = append(d.notes, "- is below 0")
 	}
 	if d.top != 1 {
 		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", d.unit, d.top))
@@ -297,7 +308,7 @@ func (d *drawing) legend() {
 		d.notes = append(d.notes, mark+" is not a number")
 	}
 	if d.outside {
-		d.notes = append(d.notes, fmt.Sprintf("values outside 0 to %.3g look like the ends", d.top))
+		d.notes = append(d.notes, fmt.Sprintf("values outside %.3g to %.3g look like the ends", d.bottom(), d.top))
 	}
 	for i, note := range d.notes {
 		d.notes[i] = cells.Label(note, d.t.most())

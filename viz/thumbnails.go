@@ -11,7 +11,7 @@ func (d *drawing) thumbnails(f Figure) {
 	var list []Panel
 	worst, short := [2]int{1, 1}, false
 	for _, p := range f.Panels {
-		small, down, across := thin(p, thumbnailSide, most)
+		small, down, across := d.thin(p, thumbnailSide, most)
 		worst = [2]int{max(worst[0], down), max(worst[1], across)}
 		// A title may be somewhat wider than its panel.
 		small.Title = cells.Label(p.Title, max(len(small.Columns), narrowest))

@@ -16,7 +16,8 @@ import (
 //	err := viz.Weights(out.Weights, words).SVG(file)
 //	err := viz.Weights(cross.Weights, target, source).SVG(file)
 //
-// tokens are the tokens of queries and keys, or one list for both. Without tokens, labels are numbers.
+// tokens are the tokens of queries and keys, or one list for both. Without tokens, labels are numbers. For weights of
+// package linear, set Figure.Signed.
 //
 // Panics: with a *tensor.ShapeError if t has another rank, or if the number of tokens does not match.
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -45,17 +46,43 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// The titles of the axes are at every panel.
-func TestAxisTitles(t *testing.T) {
-	f := Figure{ColumnTitle: "key <1>"}
+// A signed figure shows both signs, paper at 0, the value farthest from 0 in merged cells,
+// and titles at every panel.
+func TestSignedFigure(t *testing.T) {
+	f := Figure{Scale: Largest, Signed: true, RowTitle: "query", ColumnTitle: "key <1>", Unit: "difference"}
 	for range 2 {
-		f.Panels = append(f.Panels, Panel{Rows: tokens(1), Columns: tokens(2), Values: []float32{0, 1}})
+		f.Panels = append(f.Panels, Panel{Title: "a − b", Rows: tokens(2), Columns: tokens(3), Values: []float32{0, -0.5, 0.25, 0.125, 0.5, nan}})
 	}
-	var svg bytes.Buffer
+	var svg, text bytes.Buffer
 	if err := f.SVG(&svg); err != nil {
 		t.Fatal(err)
 	}
+	golden(t, "figure_difference.svg", svg.String())
 	if n := strings.Count(svg.String(), "key &lt;1&gt;"); n != 2 {
 		t.Errorf("%d panels of 2 say what their columns are", n)
+	}
+	for _, c := range []struct {
+		name string
+		t    Terminal
+	}{{"none", Terminal{}}, {"true", Terminal{Colors: TrueColor, Dark: true}}, {"256", Terminal{Colors: Colors256, Light: true}}, {"16", Terminal{Colors: Colors16, Dark: true}}, {"any", Terminal{Colors: TrueColor}}} {
+		text.Reset()
+		if err := (Figure{Scale: Largest, Signed: true, Panels: f.Panels[:1]}).Text(&text, c.t); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "figure_difference."+c.name+".txt", text.String())
+	}
+	if err := f.PNG(&bytes.Buffer{}, 1); err != nil {
+		t.Error(err)
+	}
+	e, err := f.check()
+	if err != nil || e.shade(0) != e.paper() || e.colors(OnLight)[e.shade(0)] != OnLight.Color(0) || e.shade(-0.5) != 1 || e.shade(0.5) != 255 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	small, _, _ := e.thin(Panel{Rows: tokens(1), Columns: tokens(4), Values: []float32{0.25, -0.5, 0.5, nan}}, 1, 2)
+	if small.Values[0] != -0.5 || small.Values[1] == small.Values[1] {
+		t.Errorf("thinned out it is %v, want -0.5 and NaN", small.Values)
+	}
+	if os.Getenv("SHOTS") != "" {
+		os.WriteFile(os.Getenv("SHOTS")+"/difference.svg", svg.Bytes(), 0o644)
 	}
 }

@@ -8,6 +8,7 @@ type Sizes struct {
 	QueryLens, KeyLens []int
 	ThreeAxes          bool
 	Layer              string // name of the layer that attends
+	Signed             bool   // weights may be negative and rows need not sum to 1, as without a softmax
 }
 
 // Queries returns the number of queries of sequence b, without padding.

@@ -53,6 +53,7 @@ func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 	if err != nil {
 		return f, err
 	}
+	f.Signed = !c.Divergence && slices.ContainsFunc(layers, func(l *heads.Layer) bool { return l.Signed })
 	if c.ValueWeighted {
 		f.Unit = "weight × norm"
 		if layers, err = c.weighted(layers); err != nil {
@@ -215,7 +216,7 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 	var maps [][]float32
 	for _, l := range layers {
 		for h := range l.Heads {
-			names, maps = append(names, viz.ShortHeadName(l.Index, l.Number(h))), append(maps, l.Head(h))
+			names, maps = append(names, viz.ShortHeadName(l.Index, l.Number(h))), append(maps, l.Shares(h))
 		}
 	}
 	n := len(maps)

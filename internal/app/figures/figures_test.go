@@ -75,3 +75,29 @@ func TestPNG(t *testing.T) {
 		t.Errorf("corners %v of pictures of %v", corner, size)
 	}
 }
+
+// A figure of a signed layer has a scale with two sides. A divergence and a rollout have none.
+func TestSigned(t *testing.T) {
+	tokens := []string{"a", "b"}
+	r := &heads.Record{Layers: []heads.Layer{
+		{Name: "decoder.0", Kind: heads.Decoder, Heads: 2, Queries: tokens, Keys: tokens, Weights: []float32{1, 0, 1, 0, 1, 0, 0, 1}},
+		{Name: "decoder.1", Kind: heads.Decoder, Index: 1, Heads: 2, Queries: tokens, Keys: tokens, Signed: true, Weights: []float32{-1, 0, -1, 3, 2, 0, 0, -2}},
+	}}
+	first := 0
+	for _, c := range []struct {
+		choice Choice
+		signed bool
+	}{
+		{Choice{}, true}, {Choice{Layer: &first}, false}, {Choice{All: true, Largest: true}, true}, {Choice{MeanOfLayers: true}, true},
+		{Choice{Divergence: true}, false}, {Choice{Rollout: true}, false},
+	} {
+		f, err := c.choice.Figure(r)
+		if err != nil || f.Signed != c.signed {
+			t.Errorf("%+v: signed %v, %v, want %v", c.choice, f.Signed, err, c.signed)
+		}
+	}
+	second := 1
+	if f, err := (Choice{Divergence: true, Layer: &second}).Figure(r); err != nil || !(f.Panels[0].Values[1] > 0 && f.Panels[0].Values[1] < 0.7) {
+		t.Errorf("the divergence of signed heads is %v, %v", f.Panels, err)
+	}
+}

@@ -30,14 +30,6 @@ func (g Ground) Color(v float64) color.RGBA {
 	return colormap()[shade]
 }
 
-// colors returns the colour of each shade. That of shade 0 is the colour of paper.
-func (g Ground) colors() (list [256]color.RGBA) {
-	for shade := range list {
-		list[shade] = g.Color(float64(shade) / 255)
-	}
-	return list
-}
-
 // even has the colours of shades for an unknown background.
 var even = sync.OnceValue(func() (list [256]color.RGBA) {
 	for i := range list {
@@ -57,7 +49,42 @@ func (g Ground) Difference(v float64) color.RGBA {
 	if v > 0 {
 		arm = 1
 	}
+	if g == onEither { // from grey to more saturated colours of the same lightness
+		return inGamut(0.64, 0.2*math.Abs(v), armHues[arm]*math.Pi/180)
+	}
 	return diverging()[g][arm][int(math.Round(255*min(math.Abs(v), 1)))]
+}
+
+// least returns the first shade.
+func (e extent) least() int {
+	if e.signed {
+		return 1
+	}
+	return 0
+}
+
+// ground is Terminal.ground on the scale of the figure.
+func (d *drawing) ground(shade int, front bool) string {
+	if !d.signed || shade < 0 {
+		return d.t.ground(shade, front)
+	}
+	v := float64(shade-zeroShade) / (zeroShade - 1)
+	if d.t.Colors == Colors16 {
+		arms := [2][]int{{40, 44, 104, 106, 107}, {40, 41, 43, 103, 107}} // over blue; over red and yellow
+		if d.t.on() == onEither {
+			arms = [2][]int{{100, 106, 104, 44}, {100, 103, 101, 41}}
+		}
+		arm := arms[0]
+		if v > 0 {
+			arm = arms[1]
+		}
+		at := int(math.Round(math.Abs(v) * float64(len(arm)-1)))
+		if d.t.Light {
+			at = len(arm) - 1 - at
+		}
+		return paletteCode(arm[at], front)
+	}
+	return d.t.code(d.t.on().Difference(v), front)
 }
 
 // Both arms of the diverging scale follow a path in Oklab along which lightness changes evenly, like the other scale.
