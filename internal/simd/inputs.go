@@ -8,9 +8,11 @@ func (p *Panels) chain() int {
 	return sumBlock(p.K)
 }
 
-// inputLen returns the number of floats or words of a rounded row of A.
-func (p *Panels) inputLen() int {
+// inputLen returns the number of floats or words of a rounded row of A, for tile units or others.
+func (p *Panels) inputLen(tiles bool) int {
 	switch {
+	case tiles: // begins with a cache line
+		return roundUp(groupsOf(p.K)*(2+groupWords), 16)
 	case p.form == inQuads:
 		return groupedWords(p.K)
 	case p.Format == BFloat16:
@@ -19,13 +21,25 @@ func (p *Panels) inputLen() int {
 	return p.K
 }
 
+// inputRows returns the number of rows in memory for m rows of A. Kernels for tile units read the padding.
+func inputRows(m int, tiles bool) int {
+	if tiles {
+		m += quadPadding
+	}
+	return m
+}
+
 // roundRows sets the first m rows of dst to rows of a, rounded.
-func (p *Panels) roundRows(dst []float32, a Mat, m int, s *scratch) {
-	n := p.inputLen()
+func (p *Panels) roundRows(dst []float32, a Mat, m int, tiles bool, s *scratch) {
+	n := p.inputLen(tiles)
 	s.row = grow(s.row, p.K)
 	for i := range m {
 		row, x := dst[i*n:][:n], contiguous(s.row, a.from(i, 0))
 		switch {
+		case tiles:
+			s.b = grow(s.b, groupedWords(p.K))
+			inputQuads(s.b, x)
+			sortQuads(row, s.b, p.K)
 		case p.form == inQuads:
 			inputQuads(row, x)
 		default:
@@ -41,15 +55,16 @@ type Inputs struct {
 	p       *Panels
 	a       Mat
 	m       int
+	tiles   bool // whether in the order of tile units
 }
 
-// inputRows is the number of rows that are rounded together.
-const inputRows = 2 * cutRows
+// togetherRows is the number of rows that are rounded together.
+const togetherRows = 2 * cutRows
 
 // Reset sets the inputs to the m rows of a, for products with p and others of the same depth and format.
 func (in *Inputs) Reset(p *Panels, a Mat, m int) {
-	in.p, in.a, in.m = p, a, m
-	in.rounded.reserve(m*p.inputLen(), (m+inputRows-1)/inputRows)
+	in.p, in.a, in.m, in.tiles = p, a, m, p.quadsOnTiles(m)
+	in.rounded.reserve(inputRows(m, in.tiles)*p.inputLen(in.tiles), (m+togetherRows-1)/togetherRows)
 	if in.rounded.pack == nil {
 		in.rounded.pack = in.round
 	}
@@ -61,8 +76,8 @@ func (in *Inputs) Free() { in.p, in.a = nil, Mat{} }
 func (in *Inputs) round(part int) {
 	s := scratches.Get().(*scratch)
 	defer s.free()
-	i := part * inputRows
-	in.p.roundRows(in.rounded.mem[i*in.p.inputLen():], in.a.from(i, 0), min(inputRows, in.m-i), s)
+	i := part * togetherRows
+	in.p.roundRows(in.rounded.mem[i*in.p.inputLen(in.tiles):], in.a.from(i, 0), min(togetherRows, in.m-i), in.tiles, s)
 }
 
 // MultiplyInputs is Multiply for rows i to i+m of the inputs.
@@ -71,16 +86,19 @@ func (p *Panels) MultiplyInputs(c Mat, in *Inputs, i, m, j0, j1 int, bias []floa
 	if m == 0 || j0 == j1 {
 		return
 	}
-	in.rounded.prepare(i/inputRows, (i+m+inputRows-1)/inputRows)
-	n := p.inputLen()
-	p.multiplyRounded(c, RowMajor(in.rounded.mem[i*n:], n), m, j0, j1, bias, after)
+	in.rounded.prepare(i/togetherRows, (i+m+togetherRows-1)/togetherRows)
+	n := p.inputLen(in.tiles)
+	p.multiplyRounded(c, RowMajor(in.rounded.mem[i*n:], n), m, j0, j1, bias, after, in.tiles)
 }
 
 // multiplyRounded is Multiply for rounded rows of A.
-func (p *Panels) multiplyRounded(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	if p.form == inQuads {
+func (p *Panels) multiplyRounded(c, a Mat, m, j0, j1 int, bias []float32, after int, tiles bool) {
+	switch {
+	case tiles:
+		p.multiplyQuadsOnTiles(c, a, m, j0, j1, bias, after)
+	case p.form == inQuads:
 		p.multiplyQuads(c, a, m, j0, j1, bias, after)
-	} else {
+	default:
 		p.multiply(c, a, m, j0, j1, bias, after)
 	}
 }

@@ -84,9 +84,11 @@ func (p *Panels) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	}
 	s := scratches.Get().(*scratch)
 	defer s.free()
-	s.a = grow(s.a, m*p.inputLen())
-	p.roundRows(s.a, a, m, s)
-	p.multiplyRounded(c, RowMajor(s.a, p.inputLen()), m, j0, j1, bias, after)
+	tiles := p.quadsOnTiles(m)
+	n := p.inputLen(tiles)
+	s.a = grow(s.a, inputRows(m, tiles)*n)
+	p.roundRows(s.a, a, m, tiles, s)
+	p.multiplyRounded(c, RowMajor(s.a, n), m, j0, j1, bias, after, tiles)
 }
 
 func (p *Panels) check(c Mat, m, j0, j1 int, bias []float32) {

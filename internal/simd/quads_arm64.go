@@ -23,5 +23,3 @@ func Reduced() (names []string) {
 
 // gemmQuads calls the kernel for integers.
 func gemmQuads(t *tileArgs) { gemmQuadsNEON(t) }
-
-func (p *Panels) multiplyQuadsOnTiles(_, _ Mat, _, _, _ int, _ []float32) bool { return false }

@@ -25,9 +25,6 @@ func (p *Panels) multiplyQuads(c, a Mat, m, j0, j1 int, bias []float32, after in
 		p.multiplyQuadsGeneric(c, a, m, j0, j1, bias)
 		return
 	}
-	if p.multiplyQuadsOnTiles(c, a, m, j0, j1, bias) {
-		return
-	}
 	l, words, tile := &p.b, view[float32](p.Memory), quadTile()
 	t := tileArgs{aRow: 4 * a.Row, cRow: 4 * c.Row, depth: integersOf(p.K)}
 	steps := (m + tile.rows - 1) / tile.rows * t.depth / 4 // in which the tiles of a panel prefetch the next

@@ -13,18 +13,34 @@ func TestQuadsHaveTheSameBits(t *testing.T) {
 	for _, size := range sizesOfRounded {
 		k, n := size[0], size[1]
 		r := rand.New(rand.NewPCG(13, uint64(k)))
-		const rows = 37 // more than a kernel computes at a time
+		const rows = 49 // more than a kernel computes at a time
 		a, bias := gaussians(r, rows*k), gaussians(r, n)
 		_, columns := newRounded(Int8, k, n, r)
 		Each(func(name string) {
 			eachQuads(func(kernel string) {
 				w, want := NewPanels(k, n, Int8, true, newBytes), quadsFormula(a, bias, columns)
 				kernels++
-				got := make([]float32, rows*n)
 				w.Set(0, n, RowMajor(slices.Concat(columns...), k).T())
-				w.Multiply(RowMajor(got, n), RowMajor(a, k), rows, 0, n, bias, 0)
-				if !slices.Equal(got, want) {
-					t.Errorf("%d×%d: %s, %s: other bits", k, n, name, kernel)
+				check := func(from, m int, multiply func(c Mat)) {
+					got := newGuarded(r, (m-1)*(n+3)+n)
+					before := slices.Clone(got.x)
+					multiply(RowMajor(got.x, n+3))
+					for i := range m {
+						at := i * (n + 3)
+						copy(before[at:], want[(from+i)*n:][:n])
+					}
+					if !got.intact() || !slices.Equal(got.x, before) {
+						t.Errorf("%d×%d, %d rows from %d: %s, %s: other bits, or wrote elsewhere", k, n, m, from, name, kernel)
+					}
+				}
+				for _, m := range []int{7, 8, 16, 17, 33, rows} {
+					check(0, m, func(c Mat) { w.Multiply(c, RowMajor(a, k), m, 0, n, bias, 0) })
+				}
+				var in Inputs
+				in.Reset(w, RowMajor(a, k), rows)
+				for i, m := range []int{6, 18, 25} {
+					from := []int{0, 6, 24}[i]
+					check(from, m, func(c Mat) { w.MultiplyInputs(c, &in, from, m, 0, n, bias, 0) })
 				}
 			})
 		})

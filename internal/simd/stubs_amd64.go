@@ -136,17 +136,17 @@ func gemmQuadsDotAVX2(t *tileArgs)
 //go:noescape
 func addPairTilesAVX512(t *tileUnitArgs)
 
-// addQuadTilesAVX512 sets C += A·B for fours of integers.
+// quadTilesAVX512 sets rows of a panel's columns of C to A·B for fours of
+// integers.
 //
 //go:noescape
-func addQuadTilesAVX512(t *tileUnitArgs)
+func quadTilesAVX512(t *quadTileArgs)
 
-// addGroupAVX512 adds to rows of C the products of a group, whose sums of
-// integers are in rows of 32. a and b start with the two floats of each row and
-// column; b is a panel of 32 columns. Strides are in bytes.
+// sortQuadsAVX512 copies the n words of integers of a row to dst, with zeros
+// behind them up to a whole group, and the other words to floats.
 //
 //go:noescape
-func addGroupAVX512(c *float32, cRow int, sums, a *float32, aRow int, b *float32, rows, cols int)
+func sortQuadsAVX512(dst, floats, words *float32, n int)
 
 // transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for all lanes i of a
 // vector and k < depth. src has only rows values of i; the results for the

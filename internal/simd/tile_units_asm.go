@@ -2,7 +2,11 @@
 
 package simd
 
-import "golang.org/x/sys/cpu"
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
 
 // Products of words on the tile units of Xeons (AMX): pairs of bfloat16, and fours of integers. An instruction multiplies
 // 16 rows by 16 columns, 16 words deep. Rows of A and panels of B are in the order that vectors read, too.
@@ -25,7 +29,7 @@ var hasTiles = hasPairs && hasQuads && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 
 // usesTiles reports whether products of packed words may be computed on tile units.
 func usesTiles() bool { return hasTiles && permitTiles() }
 
-// tileUnitArgs is the argument of the kernel: up to 32 rows of A and columns of B. Strides are in bytes. The generator
+// tileUnitArgs is the argument of the kernel for pairs: up to 32 rows of A and columns of B. Strides are in bytes. The generator
 // reads the offsets of the fields.
 type tileUnitArgs struct {
 	a          *float32
@@ -68,49 +72,75 @@ func multiplyPairsOnTiles(c, a Mat, m int, l PanelLayout, b []float32, more bool
 		for j := 0; j < l.N; j += 2 * tileSide {
 			rows, cols := min(2*tileSide, m-i), min(2*tileSide, l.N-j)
 			for k := 0; k < l.K; k += chain {
-				addOnTiles(c.from(i, j), a.from(i, k), rows, cols, min(chain, l.K-k), b[k*l.Width+j:], l.Width, false)
+				addOnTiles(c.from(i, j), a.from(i, k), rows, cols, min(chain, l.K-k), b[k*l.Width+j:], l.Width)
 			}
 		}
 	}
 }
 
-// tileQuadRows is the least number of rows for which fours are multiplied on tile units. For fewer, vectors wait for
-// memory.
-const tileQuadRows = 8
+// quadTileArgs is the argument of the kernel for integers. It moves a and floats.
+type quadTileArgs struct {
+	a, floats            *float32 // rows in the order of roundQuads
+	b, last              *float32 // a panel of 32 columns, and its last group, which may be elsewhere
+	c                    *float32
+	first                *float32 // of 32 numbers: what sums begin with
+	memory               *float32 // of quadMemory numbers
+	next                 uintptr  // what to prefetch
+	nextStep, aRow, cRow int      // bytes
+	groups, rows, cols   int
+}
 
-// multiplyQuadsOnTiles is multiplyQuads on tile units, whose panels have 32 columns. It reports whether it could.
-func (p *Panels) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32) bool {
-	if m < tileQuadRows || !quadTile().keeps || !usesTiles() {
-		return false
-	}
-	l, words := &p.b, view[float32](p.Memory)
+const (
+	quadWidth      = 2 * tileSide
+	quadGroup      = (2 + groupWords) * quadWidth // words of a group of a panel
+	quadMemory     = 2 * quadWidth * quadWidth    // of a block: integers, and floats
+	quadPrefetches = 12                           // in a group of a tile of rows
+	quadPadding    = tileSide - 1                 // rows that the kernel reads behind those of A
+)
+
+// quadsOnTiles reports whether products of m rows of fours are computed on tile units. With fewer rows, vectors wait for
+// memory.
+func (p *Panels) quadsOnTiles(m int) bool {
+	return p.form == inQuads && m >= 8 && quadTile().keeps && usesTiles()
+}
+
+// sortQuads sets dst to a row of groups in the order of tile units: the integers of all groups, of which the last is
+// whole, too, and behind them the other words.
+func sortQuads(dst, words []float32, depth int) {
+	sortQuadsAVX512(&dst[0], &dst[groupsOf(depth)*groupWords], &words[0], integersOf(depth))
+}
+
+// multiplyQuadsOnTiles is multiplyQuads for rows in the order of tile units.
+func (p *Panels) multiplyQuadsOnTiles(c, a Mat, m, j0, j1 int, bias []float32, after int) {
+	l, words, groups := &p.b, view[float32](p.Memory), groupsOf(p.K)
 	s := scratches.Get().(*scratch)
 	defer s.free()
-	s.tile = grow(s.tile, 4*tileSide*tileSide)
-	sums := RowMajor(s.tile, 2*tileSide)
-	for j := j0; j < j1; j += l.width {
-		cols := min(l.width, j1-j)
-		var first []float32
-		if bias != nil {
-			first = bias[j:]
+	s.tile = grow(s.tile, quadMemory+quadWidth+quadGroup)
+	first, last := s.tile[quadMemory:][:quadWidth], s.tile[quadMemory+quadWidth:]
+	t := quadTileArgs{first: &first[0], memory: &s.tile[0], aRow: 4 * a.Row, cRow: 4 * c.Row, groups: groups, rows: m}
+	t.nextStep = min(64, 4*l.step/((m+tileSide-1)/tileSide*groups*quadPrefetches)+1)
+	for j := j0; j < j1; j += quadWidth {
+		t.next = uintptr(unsafe.Pointer(&words[l.at(0, p.following(j, quadWidth, j1, after))]))
+		t.a, t.floats = &a.Data[0], &a.Data[groups*groupWords]
+		t.cols, t.c = min(quadWidth, j1-j), &c.Data[j]
+		if clear(first); bias != nil {
+			copy(first, bias[j:j1])
 		}
-		for i := 0; i < m; i += 2 * tileSide {
-			rows, to := min(2*tileSide, m-i), c.from(i, j)
-			beginRows(to, rows, cols, first)
-			for k := 0; k < l.rows; k += 2 + groupWords {
-				clear(sums.Data)
-				x, y := a.from(i, k), words[l.at(k, j):]
-				addOnTiles(sums, x.from(0, 2), rows, cols, min(groupWords, l.rows-k-2), y[2*l.width:], l.width, true)
-				addGroupAVX512(&to.Data[0], 4*to.Row, &sums.Data[0], &x.Data[0], 4*x.Row, &y[0], rows, cols)
-			}
+		panel := words[l.at(0, j):][:l.step]
+		rest := panel[(groups-1)*quadGroup:]
+		if len(rest) < quadGroup {
+			clear(last[copy(last, rest):])
+			rest = last
 		}
+		if t.b, t.last = &panel[0], &rest[0]; groups == 1 {
+			t.b = t.last
+		}
+		quadTilesAVX512(&t)
 	}
-	return true
 }
 
-// addOnTiles adds to up to 32 rows and columns of C the products of n words of each: pairs, or fours if integers, whose
-// sums are integers in the places of floats. Rows of B are width apart.
-func addOnTiles(c, a Mat, rows, cols, n int, b []float32, width int, integers bool) {
+// addOnTiles adds to up to 32 rows and columns of C the products of n words of each. Rows of B are width apart.
+func addOnTiles(c, a Mat, rows, cols, n int, b []float32, width int) {
 	t := tileUnitArgs{aRow: 4 * a.Row, bRow: 4 * width, c: &c.Data[0], cRow: 4 * c.Row}
 	t.config.palette = 1
 	upper, left := min(rows, tileSide), min(cols, tileSide)
@@ -126,10 +156,6 @@ func addOnTiles(c, a Mat, rows, cols, n int, b []float32, width int, integers bo
 		}
 		t.config.set(6, words, left) // B
 		t.config.set(7, words, right)
-		if integers {
-			addQuadTilesAVX512(&t)
-		} else {
-			addPairTilesAVX512(&t)
-		}
+		addPairTilesAVX512(&t)
 	}
 }

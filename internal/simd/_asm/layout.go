@@ -16,6 +16,7 @@ var (
 	distanceArg = layout("distanceArgs")
 	stateArg    = layout("stateArgs")
 	tileUnitArg = layout("tileUnitArgs")
+	quadTileArg = layout("quadTileArgs")
 )
 
 // layout returns the offsets of the fields of a struct of package simd, by name.

@@ -233,12 +233,11 @@ these are nil, and are computed in chains of chain steps. It prefetches the numb
 		kernels: []kernel{
 			{name: "addPairTiles", asm: "(t *tileUnitArgs)", byHand: true, code: only(avx512, addTiles(tileDotPairs)),
 				does: "sets C += A·B for pairs of bfloat16."},
-			{name: "addQuadTiles", asm: "(t *tileUnitArgs)", byHand: true, code: only(avx512, addTiles(tileDotQuads)),
-				does: "sets C += A·B for fours of integers."},
-			{name: "addGroup", asm: "(c *float32, cRow int, sums, a *float32, aRow int, b *float32, rows, cols int)",
-				byHand: true, code: only(avx512, addGroup),
-				does: `adds to rows of C the products of a group, whose sums of integers are in rows of 32. a and b start with
-the two floats of each row and column; b is a panel of 32 columns. Strides are in bytes.`},
+			{name: "quadTiles", asm: "(t *quadTileArgs)", byHand: true, code: only(avx512, quadTiles),
+				does: "sets rows of a panel's columns of C to A·B for fours of integers."},
+			{name: "sortQuads", asm: "(dst, floats, words *float32, n int)", byHand: true, code: only(avx512, sortQuads),
+				does: `copies the n words of integers of a row to dst, with zeros behind them up to a whole group, and the other words
+to floats.`},
 		},
 	},
 	{

@@ -15,7 +15,7 @@ var (
 	tilesOfA, strideOfA = reg.RAX, reg.RCX // strides are in bytes, from row to row
 	tilesOfB, strideOfB = reg.RBX, reg.RSI
 	tilesOfC, strideOfC = reg.RDX, reg.RDI
-	lowerTilesOfA       = reg.RDX // while there are sums in the tiles of C
+	lowerTilesOfA       = reg.RDI // while there are sums in the tiles of C
 )
 
 // emit writes an instruction that reads the given registers.
@@ -60,6 +60,10 @@ func tileLoad(t, disp int, base, stride reg.GPPhysical) {
 func tileStore(t, disp int, base, stride reg.GPPhysical) {
 	text := fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm())
 	emit(text, vex(0x7a, 0x4b, sib(t, uint32(disp), base, stride)...), base, stride)
+}
+
+func tileZero(t int) {
+	emit(fmt.Sprintf("TILEZERO T%d", t), vex(0x7b, 0x49, 0xc0|byte(t)<<3))
 }
 
 // tileDot is an instruction that adds to tile c the products of words of tiles a and b.
@@ -173,33 +177,196 @@ func addTilesOf(dot tileDot, at func(field string) Mem, high, wide int) {
 	RET()
 }
 
-// addGroup writes the kernel that scales sums of integers and adds them to C, in the order of gemmQuads.
-func addGroup(s avxProgram) {
-	c, cRow, sums := pointer("c"), pointer("cRow"), pointer("sums")
-	a, aRow, b, rows := pointer("a"), pointer("aRow"), pointer("b"), pointer("rows")
-	columns := s.twoVectors(pointer("cols"))
-	var scales, totals [2]reg.VecVirtual
-	for v := range columns {
-		scales[v], totals[v] = s.reg(), s.reg()
-		VMOVUPS(Mem{Base: b, Disp: 64 * v}, scales[v])
-		VMOVUPS(Mem{Base: b, Disp: 128 + 64*v}, totals[v])
+// Products of integers. The integers of a group of a row take 128 bytes, as do the 32 columns of a panel.
+const (
+	tileRows  = 16
+	quadBytes = 4 * groupWords
+	quadSums  = 2 * tileRows * quadBytes // sums as floats follow those of integers
+)
+
+// quadTiles writes the kernel for integers, which computes blocks of up to 32 rows. Scaling the sums of a group takes as
+// long as the products, so it goes between the instructions on tiles for the next group.
+func quadTiles(s avxProgram) {
+	args := pointer("t")
+	p := quadTileProduct{avxProgram: s, at: func(field string) Mem { return Mem{Base: args, Disp: quadTileArg(field)} }}
+	LEAQ(inMemory("wholeTiles", wholeTiles...), reg.RAX)
+	emit("LDTILECFG (AX)", vex(0x78, 0x49, 0x00), reg.RAX)
+	p.columns = s.twoVectors(p.field("cols"))
+	p.rows, p.c, p.next = p.field("rows"), p.field("c"), p.field("next")
+	MOVQ(p.at("aRow"), strideOfA)
+	MOVQ(I32(quadBytes), strideOfB)
+	MOVQ(p.at("memory"), tilesOfC)
+	block, flat, end := label("block"), label("flat"), label("end")
+	Label(block)
+	CMPQ(p.rows, U8(tileRows))
+	JLE(LabelRef(flat))
+	p.block(2)
+	SUBQ(U8(2*tileRows), p.rows)
+	JG(LabelRef(block))
+	JMP(LabelRef(end))
+	Label(flat)
+	p.block(1)
+	Label(end)
+	emit("TILERELEASE", vex(0x78, 0x49, 0xc0))
+	s.end()
+}
+
+// wholeTiles is the configuration of eight tiles of 16 rows of 64 bytes.
+var wholeTiles = []Constant{
+	U64(1), U64(0), // palette 1
+	U64(0x0040_0040_0040_0040), U64(0x0040_0040_0040_0040), U64(0), U64(0), // bytes
+	U64(0x1010_1010_1010_1010), U64(0), // rows
+}
+
+// quadTileProduct is the state of the kernel.
+type quadTileProduct struct {
+	avxProgram
+	at      func(field string) Mem
+	columns [2]mask
+	rows, c reg.GPVirtual // rows left, and the first of them
+	next    reg.GPVirtual // to prefetch
+}
+
+// field returns an argument in a register.
+func (p *quadTileProduct) field(name string) reg.GPVirtual {
+	x := GP64()
+	MOVQ(p.at(name), x)
+	return x
+}
+
+// block writes the code for up to 16 or 32 rows.
+func (p *quadTileProduct) block(high int) {
+	first, scales, totals := p.vecs(2), p.vecs(2), p.vecs(2)
+	start, groups, floats, row := p.field("first"), p.field("groups"), p.field("floats"), GP64()
+	for v, x := range first {
+		VMOVUPS(Mem{Base: start, Disp: 64 * v}, x)
 	}
-	s.repeat(rows, func() {
-		scale, zero := s.reg(), s.reg()
-		VBROADCASTSS(Mem{Base: a}, scale)
-		VBROADCASTSS(Mem{Base: a, Disp: 4}, zero)
-		for v := range columns {
-			sum, old := s.reg(), s.reg()
-			VCVTDQ2PS(Mem{Base: sums, Disp: 64 * v}, sum)
-			VMULPS(scales[v], sum, sum)
-			s.readAt(Mem{Base: c, Disp: 64 * v}, &columns[v], old)
-			VFMADD231PS(scale, sum, old)
-			VFMADD231PS(totals[v], zero, old)
-			s.writeAt(old, &columns[v], Mem{Base: c, Disp: 64 * v})
+	MOVQ(p.at("a"), tilesOfA)
+	MOVQ(strideOfA, lowerTilesOfA)
+	SHLQ(U8(4), lowerTilesOfA)
+	MOVQ(lowerTilesOfA, row)
+	if high == 2 { // the next block
+		ADDQ(row, row)
+		ADDQ(row, p.at("a"))
+		ADDQ(row, p.at("floats"))
+	}
+	ADDQ(tilesOfA, lowerTilesOfA)
+	MOVQ(p.at("b"), tilesOfB)
+	p.group(high, func(r int) {
+		for v, x := range first {
+			VMOVUPS(x, Mem{Base: tilesOfC, Disp: quadSums + r*quadBytes + 64*v})
 		}
-		ADDQ(I32(128), sums)
-		ADDQ(cRow, c)
-		ADDQ(aRow, a)
 	})
+	group, more, scaled := label("group"), label("more"), label("scaled")
+	Label(group)
+	for v := range scales {
+		VMOVUPS(Mem{Base: tilesOfB, Disp: 64 * v}, scales[v])
+		VMOVUPS(Mem{Base: tilesOfB, Disp: quadBytes + 64*v}, totals[v])
+	}
+	DECQ(groups)
+	JZ(LabelRef(scaled))
+	ADDQ(I32(quadBytes), tilesOfA)
+	ADDQ(I32(quadBytes), lowerTilesOfA)
+	ADDQ(I32((2+groupWords)*quadBytes), tilesOfB)
+	CMPQ(groups, U8(1))
+	JNE(LabelRef(more))
+	MOVQ(p.at("last"), tilesOfB)
+	Label(more)
+	MOVQ(floats, row)
+	p.group(high, func(r int) {
+		p.scale(scales, totals, row, Mem{Base: tilesOfC, Disp: r * quadBytes}, func(v int, sum reg.VecVirtual) {
+			VMOVUPS(sum, Mem{Base: tilesOfC, Disp: quadSums + r*quadBytes + 64*v})
+		})
+	})
+	ADDQ(U8(8), floats)
+	JMP(LabelRef(group))
+	Label(scaled)
+	sums, rows, cRow := GP64(), GP64(), p.field("cRow")
+	MOVQ(tilesOfC, sums)
+	MOVQ(U32(16*high), rows)
+	CMPQ(p.rows, rows)
+	CMOVQLT(p.rows, rows)
+	p.repeat(rows, func() {
+		p.scale(scales, totals, floats, Mem{Base: sums}, func(v int, sum reg.VecVirtual) {
+			p.writeAt(sum, &p.columns[v], Mem{Base: p.c, Disp: 64 * v})
+		})
+		ADDQ(I32(quadBytes), sums)
+		ADDQ(cRow, p.c)
+	})
+}
+
+// quadPrefetches is how often the code of a group prefetches for each product of tiles.
+const quadPrefetches = 3
+
+// group writes the products of a group, and between them the code for each row of the sums before.
+func (p *quadTileProduct) group(high int, between func(row int)) {
+	for t := range 2 * high {
+		tileZero(t)
+	}
+	row := 0
+	for k := range 2 {
+		for j := range 2 {
+			tileLoad(6+j, (2+k*tileRows)*quadBytes+64*j, tilesOfB, strideOfB)
+		}
+		for i, from := range []reg.GPPhysical{tilesOfA, lowerTilesOfA}[:high] {
+			tileLoad(4+i, 64*k, from, strideOfA)
+			for j := range 2 {
+				tileDotQuads(2*i+j, 4+i, 6+j)
+				for range 4 {
+					between(row)
+					row++
+				}
+				for range quadPrefetches {
+					PREFETCHT1(Mem{Base: p.next})
+					ADDQ(p.at("nextStep"), p.next)
+				}
+			}
+		}
+	}
+	for t := range 2 * high {
+		tileStore(t, t/2*tileRows*quadBytes+t%2*64, tilesOfC, strideOfB)
+	}
+}
+
+// scale writes the code that adds a row of sums of integers to floats, in the order of gemmQuads. It moves the row of A.
+func (p *quadTileProduct) scale(scales, totals []reg.VecVirtual, row reg.GPVirtual, sums Mem, write func(v int, sum reg.VecVirtual)) {
+	scale, zero := p.reg(), p.reg()
+	VBROADCASTSS(Mem{Base: row}, scale)
+	VBROADCASTSS(Mem{Base: row, Disp: 4}, zero)
+	ADDQ(strideOfA, row)
+	for v := range scales {
+		sum, old := p.reg(), p.reg()
+		VCVTDQ2PS(sums.Offset(64*v), sum)
+		VMOVUPS(sums.Offset(quadSums+64*v), old)
+		VMULPS(scales[v], sum, sum)
+		VFMADD231PS(scale, sum, old)
+		VFMADD231PS(totals[v], zero, old)
+		write(v, old)
+	}
+}
+
+// sortQuads writes the kernel that sorts a row for quadTiles.
+func sortQuads(s avxProgram) {
+	dst, floats, words, n := pointer("dst"), pointer("floats"), pointer("words"), pointer("n")
+	group := func(masks [2]*mask) {
+		two := GP64()
+		MOVQ(Mem{Base: words}, two)
+		MOVQ(two, Mem{Base: floats})
+		for v, m := range masks {
+			x := s.reg()
+			s.readAt(Mem{Base: words, Disp: 8 + 64*v}, m, x)
+			VMOVUPS(x, Mem{Base: dst, Disp: 64 * v})
+		}
+	}
+	s.whole(n, groupWords, func() {
+		group([2]*mask{})
+		ADDQ(I32(8+quadBytes), words)
+		ADDQ(I32(quadBytes), dst)
+		ADDQ(U8(8), floats)
+	})
+	s.ifElse(notZero(n), func() {
+		columns := s.twoVectors(n)
+		group([2]*mask{&columns[0], &columns[1]})
+	}, nil)
 	s.end()
 }
