@@ -44,11 +44,11 @@ type StepDecay struct {
 func NewStepDecay(width, heads, size int, rng *rand.Rand) *StepDecay {
 	d := &StepDecay{nn.NewLinear(width, heads*size, true, rng), tensor.Zeros(heads).Param()}
 	for i := range d.Step.Bias.Data() {
-		step := math.Exp(math.Log(0.001) + rng.Float64()*math.Log(100))
+		step := math.Exp(math.Log(0.001) + float64(rng.Float64()*math.Log(100)))
 		d.Step.Bias.Data()[i] = float32(step + math.Log(-math.Expm1(-step))) // softplus of which is step
 	}
 	for g := range d.A.Data() {
-		d.A.Data()[g] = float32(math.Log(1 + 15*rng.Float64()))
+		d.A.Data()[g] = float32(math.Log(1 + float64(15*rng.Float64())))
 	}
 	return d
 }

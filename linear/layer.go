@@ -124,7 +124,7 @@ func (c *LayerConfig) validate() error {
 		return fmt.Errorf("normalize without a feature, or with beta, want a Feature without negative numbers, and no Beta")
 	}
 	keys, values := float64(c.KeyHeads)*float64(c.KeySize), float64(c.Heads)*float64(c.ValueSize)
-	if n := float64(c.Width) * (2*keys + 3*values); n > mostWeights {
+	if n := float64(float64(c.Width)*2*keys) + float64(float64(c.Width)*3*values); n > mostWeights {
 		return fmt.Errorf("%.3g weights, want at most %.3g", n, float64(mostWeights))
 	}
 	return nil

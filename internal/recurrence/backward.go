@@ -154,7 +154,7 @@ func (b *backward) fromFirst(first []float32) {
 				erased = simd.Dot(row, b.dvalue.at(t, s.V))
 			}
 			simd.Axpy(key[i], b.u.at(t, s.V), row)
-			dquery := s.Scale * simd.Dot(row, dout)
+			dquery := float32(s.Scale * simd.Dot(row, dout))
 			along[at] = float32(query[i]*dquery) - float32(key[i]*(b.dkey[at]+erased))
 			if g.Key.Data != nil {
 				g.Key.at(t, s.E)[i] += b.dkey[at] - erased

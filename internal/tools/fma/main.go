@@ -32,7 +32,7 @@ var checked = []string{
 	"./mask", "./bench/compare", "./internal/app/apply", "./internal/app/figures", "./internal/app/film", "./internal/app/importance",
 	"./internal/app/recording", "./internal/app/tasks", "./internal/app/trace", "./site/lesson",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/stats", "./internal/curve",
-	"./internal/app/chart", "./internal/exact", "./internal/app/filter", "./internal/flash", "./npy",
+	"./linear", "./internal/recurrence", "./internal/app/chart", "./internal/exact", "./internal/app/filter", "./internal/flash", "./npy",
 	"./internal/app/pruning", "./internal/app/shards", "./internal/simd", "./internal/app/view",
 }
 
