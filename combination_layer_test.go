@@ -53,7 +53,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	c := &layerCombination{backend: drawBackend(rng)}
 	config := attn.MultiHeadConfig{
 		Width: 7 + rng.IntN(17), KVHeads: 1 + rng.IntN(3), HeadSize: 4 + 2*rng.IntN(5), ValueSize: 1 + rng.IntN(9),
-		OutWidth: 1 + rng.IntN(11), Bias: attn.Projections(rng.IntN(16)), Layout: attn.Layout(rng.IntN(2)),
+		OutWidth: 1 + rng.IntN(11), Bias: attn.Projections(rng.IntN(32)), Layout: attn.Layout(rng.IntN(2)),
 		Sinks: some(0.2), BiasKV: some(0.25), ZeroKV: some(0.25),
 	}
 	config.Heads = config.KVHeads * (1 + rng.IntN(3))
@@ -86,6 +86,11 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 		config.Position = rope
 	} else if some(0.2) {
 		config.Position = decay{0.99}
+	}
+
+	if some(0.4) {
+		gates := []func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{tensor.Sigmoid, tensor.Softplus, tensor.Tanh}
+		config.OutputGate = attn.OutputGate{Activation: gates[rng.IntN(3)], Size: []int{0, 1, config.ValueSize}[rng.IntN(3)]}
 	}
 
 	length := func(l, width int) *tensor.Tensor { return tensor.Randn(rng, c.s.b, l, width) }
@@ -212,6 +217,10 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 	split := func(x *tensor.Tensor, count, size int) *tensor.Tensor {
 		return tensor.Transpose(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), count, size), 0, 2, 1, 3)
 	}
+	var gates *tensor.Tensor
+	if m.Gate != nil {
+		gates = split(config.OutputGate.Activation(t, m.Gate.Forward(t, q)), h, config.OutputGate.Size)
+	}
 	q, k, v = m.Q.Forward(t, q), m.K.Forward(t, k), split(m.V.Forward(t, v), g, ev)
 	norm := func(n nn.Norm, x *tensor.Tensor, whole bool) *tensor.Tensor {
 		if n == nil || whole != config.NormProjections {
@@ -247,6 +256,9 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 		y = c.withExtraKeys(t, q, k, v, o)
 	} else {
 		y = formula(t, q, k, v, o)
+	}
+	if gates != nil {
+		y.Out = tensor.Mul(t, y.Out, gates)
 	}
 	joined := tensor.Reshape(t, tensor.Transpose(t, y.Out, 0, 2, 1, 3), c.s.b, c.s.lq, h*ev)
 	y.Out = m.Out.Forward(t, joined)

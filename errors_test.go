@@ -230,7 +230,7 @@ func TestNewMultiHeadErrors(t *testing.T) {
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: 1}, `dropout 1 is outside \[0, 1\)`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: -0.5}, `dropout -0.5 is outside \[0, 1\)`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: float32(math.NaN())}, `dropout NaN is outside \[0, 1\)`},
-		{attn.MultiHeadConfig{Width: 12, Heads: 3, Bias: 99}, `bias 99 has unknown bits, want a combination of Query, Key, Value and Out`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, Bias: 99}, `bias 99 has unknown bits, want a combination of Query, Key, Value, Out and Gate`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: 7}, `layout 7 is neither BatchFirst nor SequenceFirst`},
 		{attn.MultiHeadConfig{Width: math.MaxInt, Heads: 1}, `\S+ weights, want at most \S+`},
 		{attn.MultiHeadConfig{Width: math.MaxInt/2 + 1, Heads: 2}, `\S+ weights, want at most \S+`},

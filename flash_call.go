@@ -21,6 +21,7 @@ type call struct {
 	given, additive, gaussian *tensor.Tensor   // set by the form, or nil
 	params                    []*tensor.Tensor // parameters of Changes
 	out                       heads            // in the layout of the queries
+	gates                     heads            // of OutputGate, or none
 	weights, logSumExp        *tensor.Tensor   // nil if not requested
 }
 
@@ -57,16 +58,17 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 	flash.Forward(&c.Attention)
 	o.end()
 	c.record(t)
+	out := outputGated(t, c.out, c.gates)
 	y := Output{Weights: c.weights, LogSumExp: c.logSumExp}
 	if c.Extra > 0 && y.Weights != nil {
 		y.Weights = tensor.Slice(t, y.Weights, 3, c.Extra, c.Extra+c.Lk)
 	}
 	if o.Inspect != nil {
-		p := c.parts(last)
+		p := c.parts(last, out)
 		p.Weights, p.RetainedBytes = again.weights, again.bytes()
 		o.Inspect(o.Layer, p)
 	}
-	return gated(t, c.out, o.Gates), y
+	return gated(t, out, o.Gates), y
 }
 
 // describe completes the description that the tiles read: the parameters of the changes, and the

@@ -250,13 +250,17 @@ func (s *sheet) multiHead() *attn.MultiHead {
 	if c.HeadSize*heads == c.Width {
 		c.HeadSize = 0 // the default
 	}
-	for name, which := range map[string]attn.Projections{"q": attn.Query, "k": attn.Key, "v": attn.Value, "out": attn.Out} {
+	for name, which := range map[string]attn.Projections{"q": attn.Query, "k": attn.Key, "v": attn.Value, "out": attn.Out, "gate": attn.Gate} {
 		if s.Has("param." + name + ".bias") {
 			c.Bias |= which
 		}
 	}
 	if s.Setting("system") == "7" {
 		c.Layout = attn.SequenceFirst
+	}
+	if s.Has("param.gate.weight") {
+		activations := map[string]func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{"sigmoid": tensor.Sigmoid, "softplus": tensor.Softplus}
+		c.OutputGate = attn.OutputGate{Activation: activations[s.Setting("gate")], Size: s.Shape("param.gate.weight")[0] / heads}
 	}
 	if s.Setting("score") != "relative" { // the call defines that score
 		c.Score = s.score("score.")

@@ -41,13 +41,13 @@ type Parts struct {
 	Scale         float32
 	// ValueNorms computes ‖W_h·v_j‖ [B H Lk], where W_h are the columns of the output projection for
 	// head h: the norm of what the head would add to the layer's output if it attended only to
-	// key j. Attend has no output projection; there it is ‖v_j‖.
+	// key j, before its gates. Attend has no output projection; there it is ‖v_j‖.
 	//
 	// Source: Kobayashi et al., "Attention is Not Only a Weight", 2020,
 	// https://arxiv.org/abs/2004.10102, section 3.
 	ValueNorms func() *tensor.Tensor
-	// Outputs returns the outputs of the heads [B H Lq V], before their gates: what a layer's output
-	// projection reads.
+	// Outputs returns the outputs of the heads [B H Lq V], before Options.Gates and after OutputGate:
+	// what a layer's output projection reads.
 	Outputs func() *tensor.Tensor
 
 	// Sizes are the sizes of the call.
@@ -63,8 +63,9 @@ type Parts struct {
 	RetainedBytes int
 }
 
-// parts returns the parts of a call after describe. w is the output projection [Out H·V], or nil.
-func (c *call) parts(w *tensor.Tensor) Parts {
+// parts returns the parts of a call after describe. w is the output projection [Out H·V], or nil; out are the
+// outputs after OutputGate.
+func (c *call) parts(w *tensor.Tensor, out heads) Parts {
 	kv := c.kv.dense(nil)
 	own := func(h heads) *tensor.Tensor { // without the extra keys of the layer
 		x := h.split(nil)
@@ -76,7 +77,7 @@ func (c *call) parts(w *tensor.Tensor) Parts {
 	p := Parts{
 		Sizes:      c.Sizes,
 		ValueNorms: func() *tensor.Tensor { return valueNorms(own(kv.values), w, c.H) },
-		Outputs:    func() *tensor.Tensor { return c.out.split(nil) },
+		Outputs:    func() *tensor.Tensor { return out.split(nil) },
 	}
 	if c.form.isDot() {
 		p.Queries, p.Keys, p.Scale = c.q.split(nil), own(kv.keys), c.form.scale(c.q.size)

@@ -15,13 +15,17 @@ import (
 //	head_h = gate_h·Attend(q·W_q,h, k·W_k,h, v·W_v,h)
 //	out    = concat(head_1 … head_H)·W_out
 //
-// The configuration decides which maps have a bias. All gates are 1 unless Options.Gates is set.
+// The configuration decides which maps have a bias. All gates are 1 unless Options.Gates is set or
+// the configuration has an OutputGate.
 //
 // Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
 type MultiHead struct {
 	// Q, K, V and Out are the linear maps. Their weights are [out in]; heads are consecutive
 	// along out. If a width is inferred, Q, K and V are nil until the first batch.
 	Q, K, V, Out *nn.Linear
+	// Gate maps the query inputs to the gates of OutputGate before its activation, or is nil if the
+	// configuration has none.
+	Gate *nn.Linear
 	// Sinks [H] are the trained sinks, or nil if the configuration has none.
 	Sinks *tensor.Tensor
 	// BiasK [1 1 G·E] and BiasV [1 1 G·V] are the key and the value of BiasKV, with consecutive
@@ -50,9 +54,9 @@ func (m *MultiHead) Config() MultiHeadConfig {
 	return m.config
 }
 
-// Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to "out.bias"; the
-// parameters of the score as "score.…" and of the norms as "q_norm.…" and "k_norm.…"; and
-// "sinks", "bias_k" and "bias_v". The parameters of q, k and v have no elements while their
+// Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to "out.bias"; those of
+// OutputGate, "gate.weight" and "gate.bias"; the parameters of the score as "score.…" and of the
+// norms as "q_norm.…" and "k_norm.…"; and "sinks", "bias_k" and "bias_v". The parameters of q, k and v have no elements while their
 // widths are unknown; see tensor.Uninitialized.
 func (m *MultiHead) Params() nn.Params {
 	m.building.Lock()
@@ -64,6 +68,9 @@ func (m *MultiHead) Params() nn.Params {
 	}
 	parts := []nn.Named{
 		{Name: "q", Module: maps[0]}, {Name: "k", Module: maps[1]}, {Name: "v", Module: maps[2]}, {Name: "out", Module: m.Out},
+	}
+	if m.Gate != nil {
+		parts = append(parts, nn.Named{Name: "gate", Module: m.Gate})
 	}
 	if score, ok := m.config.Score.(nn.Module); ok {
 		parts = append(parts, nn.Named{Name: "score", Module: score})
@@ -110,7 +117,7 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 		kv.keys = m.positionKeys(t, kv.keys, o.KeyPositions)
 		return m.attend(t, queries, m.withExtra(t, kv), o)
 	}
-	return m.attend(t, m.view(m.Q.Forward(t, q), Query, 0), m.withExtra(t, m.project(t, k, v, o.KeyPositions)), o)
+	return m.attend(t, m.queries(t, q), m.withExtra(t, m.project(t, k, v, o.KeyPositions)), o)
 }
 
 // positionKeys normalises keys and moves them to their positions.
@@ -142,8 +149,23 @@ func (m *MultiHead) normed(t *tensor.Tape, n nn.Norm, x heads) heads {
 	return x.mapped(t, n.Forward)
 }
 
+// queries are projected queries.
+type queries struct {
+	heads heads
+	gates *tensor.Tensor // of OutputGate before its activation, or nil
+}
+
+// queries maps q to queries.
+func (m *MultiHead) queries(t *tensor.Tape, q *tensor.Tensor) queries {
+	if m.Gate == nil {
+		return queries{heads: m.view(m.Q.Forward(t, q), Query, 0)}
+	}
+	y := nn.Linears(t, q, m.Q, m.Gate)
+	return queries{m.view(y[0], Query, 0), y[1]}
+}
+
 // self maps x to queries, keys and values, with one matrix product if possible.
-func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (queries heads, kv KV) {
+func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (q queries, kv KV) {
 	var y []*tensor.Tensor
 	var k, v int // the first elements of keys and values
 	if all := m.whole(); all != nil {
@@ -151,10 +173,17 @@ func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (queries heads, kv KV
 		y = []*tensor.Tensor{joint, joint, joint}
 		k = m.config.Heads * m.config.HeadSize
 		v = k + m.config.KVHeads*m.config.HeadSize
+		if m.Gate != nil {
+			q.gates = m.Gate.Forward(t, x)
+		}
+	} else if m.Gate != nil {
+		y = nn.Linears(t, x, m.Q, m.K, m.V, m.Gate)
+		q.gates = y[3]
 	} else {
 		y = nn.Linears(t, x, m.Q, m.K, m.V)
 	}
-	return m.view(y[0], Query, 0), KV{keys: m.view(y[1], Key, k), values: m.view(y[2], Value, v)}
+	q.heads = m.view(y[0], Query, 0)
+	return q, KV{keys: m.view(y[1], Key, k), values: m.view(y[2], Value, v)}
 }
 
 // view returns the heads of a projection that begins at element at.
@@ -196,11 +225,11 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 	}
 	m.wantKV(kv)
 	wantInput("query", q, m.config.Layout, "Lq", kv.batches(), Infer, m.config.QueryWidth)
-	return m.attend(t, m.view(m.Q.Forward(t, q), Query, 0), kv, o)
+	return m.attend(t, m.queries(t, q), kv, o)
 }
 
 // attend is the part of Forward after the input projections.
-func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Output {
+func (m *MultiHead) attend(t *tensor.Tape, q queries, kv KV, o Options) Output {
 	c := &m.config
 	if o.Dropout == 0 {
 		o.Dropout = c.Dropout
@@ -211,7 +240,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	call := newCall(opMultiHead, queries, kv, &o)
+	call := newCall(opMultiHead, q.heads, kv, &o)
 	if call.o.Score == nil {
 		call.o.Score = c.Score
 	}
@@ -225,13 +254,16 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Sinks == nil {
 		call.o.Sinks = m.Sinks
 	}
-	call.q = m.positionQueries(t, queries, call.Sizes, o.QueryPositions)
+	call.q = m.positionQueries(t, q.heads, call.Sizes, o.QueryPositions)
+	if q.gates != nil {
+		call.gates = c.OutputGate.of(t, q.gates, c.Layout, c.Heads)
+	}
 	var last *tensor.Tensor
 	if o.Inspect != nil {
 		last = float32Weights(m.Out)
 	}
 	out, y := call.attend(t, last)
-	y.Out = m.Out.Forward(t, out.joined(t, queries.layout))
+	y.Out = m.Out.Forward(t, out.joined(t, c.Layout))
 	return y
 }
 

@@ -90,9 +90,9 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	}
 	queries, next := m.self(t, x)
 	next.keys = m.positionKeys(t, next.keys, at)
-	err := checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length())
+	err := checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.heads.length())
 	panicAs(opMultiHead, "query lengths", err)
-	cache.wantCapacity(opMultiHead, queries.length(), o.QueryLens)
+	cache.wantCapacity(opMultiHead, queries.heads.length(), o.QueryLens)
 	done := false
 	defer func() {
 		for b := range before {

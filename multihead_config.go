@@ -19,9 +19,10 @@ const (
 	Key
 	Value
 	Out
+	Gate // only in layers with an OutputGate
 
 	NoProjection   Projections = 0
-	AllProjections             = Query | Key | Value | Out
+	AllProjections             = Query | Key | Value | Out | Gate
 )
 
 // Layout is the order of the axes of a MultiHead's inputs and output.
@@ -86,6 +87,8 @@ type MultiHeadConfig struct {
 	// only, so rows sum to less than 1, as with Sinks. A layer with BiasKV or ZeroKV has no
 	// Cache.
 	BiasKV, ZeroKV bool
+	// OutputGate multiplies the outputs of heads by gates that each query computes. The zero value means none.
+	OutputGate OutputGate
 	// Dropout is the probability of dropping a weight in training.
 	Dropout float32
 	// Format is the format of the products of attention, see Options.Format; 0 means the tape's. The maps have that of the
@@ -93,7 +96,7 @@ type MultiHeadConfig struct {
 	Format tensor.Format
 	// Layout is the order of the axes of inputs and output.
 	Layout Layout
-	// Init creates the four maps, and the key and value of BiasKV as matrices with one row. Nil
+	// Init creates the maps, and the key and value of BiasKV as matrices with one row. Nil
 	// draws matrices with nn.Xavier and sets biases to 0, as torch.nn.MultiheadAttention does.
 	// nn.NewLinear draws both, as torch.nn.Linear does. If Init returns a map without a weight,
 	// the caller sets the maps before using them.
@@ -150,6 +153,9 @@ func (c *MultiHeadConfig) validate() error {
 			return err
 		}
 	}
+	if err := c.OutputGate.validate(c); err != nil {
+		return err
+	}
 	if !validDropout(c.Dropout) {
 		return fail("dropout %v is outside [0, 1)", c.Dropout)
 	}
@@ -157,7 +163,7 @@ func (c *MultiHeadConfig) validate() error {
 		return fail("format %v, want %s", p, wantFormat)
 	}
 	if other := c.Bias &^ AllProjections; other != 0 {
-		return fail("bias %d has unknown bits, want a combination of Query, Key, Value and Out", c.Bias)
+		return fail("bias %d has unknown bits, want a combination of Query, Key, Value, Out and Gate", c.Bias)
 	}
 	if c.Layout > SequenceFirst {
 		return fail("layout %d is neither BatchFirst nor SequenceFirst", c.Layout)
@@ -172,14 +178,15 @@ func (c *MultiHeadConfig) validate() error {
 // would overflow.
 const mostWeights = min(1<<40, math.MaxInt/4)
 
-// weights returns the number of elements of the four matrices, except matrices of unknown width.
+// weights returns the number of elements of the matrices, except matrices of unknown width.
 // It may exceed the range of int.
 func (c *MultiHeadConfig) weights() float64 {
 	product := func(heads, size, width int) float64 {
 		return float64(float64(heads) * float64(size) * float64(max(width, 0)))
 	}
 	return product(c.Heads, c.HeadSize, c.QueryWidth) + product(c.KVHeads, c.HeadSize, c.KeyWidth) +
-		product(c.KVHeads, c.ValueSize, c.ValueWidth) + product(c.Heads, c.ValueSize, c.OutWidth)
+		product(c.KVHeads, c.ValueSize, c.ValueWidth) + product(c.Heads, c.ValueSize, c.OutWidth) +
+		product(c.Heads, c.OutputGate.Size, c.QueryWidth)
 }
 
 // NewMultiHead returns a layer with random initial parameters. It returns an error if the
@@ -196,6 +203,9 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 	m := &MultiHead{config: c, rng: rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
 	if err := tensor.Catch(func() {
 		m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
+		if c.OutputGate.Activation != nil {
+			m.Gate = m.linear(c.QueryWidth, c.Heads*c.OutputGate.Size, Gate)
+		}
 		if c.Sinks {
 			m.Sinks = tensor.Zeros(c.Heads).Param()
 		}

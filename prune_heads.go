@@ -28,8 +28,8 @@ const NoHeads = -1
 func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	m.wantBuilt()
 	c := m.config
-	for _, l := range []*nn.Linear{m.Q, m.K, m.V, m.Out} {
-		if l.Weight == nil {
+	for _, l := range []*nn.Linear{m.Q, m.K, m.V, m.Out, m.Gate} {
+		if l != nil && l.Weight == nil {
 			return nil, fmt.Errorf("attn: Keep: layer %q has a projection whose weights are packed for inference, want parameters; models.Options{Trainable: true} loads them", c.Name)
 		}
 	}
@@ -66,6 +66,9 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	kept.Q, kept.K = keepOutputs(m.Q, heads, c.HeadSize), keepOutputs(m.K, groups, c.HeadSize)
 	kept.V, kept.Out = keepOutputs(m.V, groups, c.ValueSize), keepInputs(m.Out, heads, c.ValueSize)
 	kept.joint = join(kept.Q, kept.K, kept.V)
+	if m.Gate != nil {
+		kept.Gate = keepOutputs(m.Gate, heads, c.OutputGate.Size)
+	}
 	if m.Sinks != nil {
 		kept.Sinks = like(m.Sinks, keepBlocks(m.Sinks.Data(), heads, 1), len(heads))
 	}

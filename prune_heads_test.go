@@ -27,6 +27,8 @@ func gatedLayers() map[string]attn.MultiHeadConfig {
 		"sequence first":           {Width: 15, Heads: 5, Bias: attn.AllProjections, Layout: attn.SequenceFirst},
 		"grouped":                  {Width: 15, Heads: 6, KVHeads: 3, HeadSize: 5, ValueSize: 7, Bias: attn.AllProjections},
 		"extra keys":               {Width: 15, Heads: 6, KVHeads: 3, HeadSize: 5, BiasKV: true, ZeroKV: true},
+		"output gates":             {Width: 15, Heads: 6, KVHeads: 3, HeadSize: 5, ValueSize: 7, Bias: attn.AllProjections, OutputGate: attn.OutputGate{Activation: tensor.Sigmoid}},
+		"output gates of heads":    {Width: 15, Heads: 5, Layout: attn.SequenceFirst, OutputGate: attn.OutputGate{Activation: tensor.Softplus, Size: 1}},
 		"maps of their own":        {Width: 15, Heads: 5, Bias: attn.Value},
 		"additive":                 {Width: 15, Heads: 5, Score: score.NewAdditive(3, 3, 11, newRand(2))},
 		"gaussian":                 {Width: 15, Heads: 5, Bias: attn.AllProjections, Score: gaussian},
@@ -98,6 +100,8 @@ func restrict(m *attn.MultiHead, whole trace, keep []int) trace {
 			x = blocks(x, 1, c.ValueSize, keep)
 		case strings.HasPrefix(name, "dq."):
 			x = blocks(x, 0, c.HeadSize, keep)
+		case strings.HasPrefix(name, "dgate."):
+			x = blocks(x, 0, c.OutputGate.Size, keep)
 		case strings.HasPrefix(name, "dk."):
 			x = blocks(x, 0, c.HeadSize, groups)
 		case strings.HasPrefix(name, "dv."):

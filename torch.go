@@ -22,7 +22,7 @@ import (
 // TorchState returns an error if PyTorch has no such layer: if keys and values are shared by
 // several heads, head sizes differ from Width/Heads, a query or output width differs from Width,
 // only some maps have a bias, the score is not ScaledDot, or the layer has norms of queries and
-// keys or sinks. It also returns an error if the layer's widths are still unknown. A PyTorch file
+// keys, sinks or an OutputGate. It also returns an error if the layer's widths are still unknown. A PyTorch file
 // does not record add_zero_attn; set ZeroKV of the configuration instead.
 func (m *MultiHead) TorchState() (nn.StateDict, error) {
 	c := &m.config
@@ -44,6 +44,8 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 		return refuse("norms of queries or keys")
 	case m.Sinks != nil:
 		return refuse("learnt sinks")
+	case m.Gate != nil:
+		return refuse("an output gate")
 	}
 	biased := m.Q.Bias != nil
 	for _, l := range []*nn.Linear{m.Q, m.K, m.V, m.Out} {

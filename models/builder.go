@@ -330,9 +330,10 @@ func (b *Builder) RMSNorm(name string, width int, eps float32) *nn.RMSNorm {
 
 // Maps are the names of an attention layer's linear maps; ".weight" and ".bias" are appended. If
 // the file stores the maps of q, k and v as one tensor, QKV is its name, and Q, K and V are
-// empty.
+// empty. Gate is the map of an OutputGate; if it is empty, Q has the query and the gate of the first head, then those of
+// the second, and so on, as in Qwen3-Next.
 type Maps struct {
-	Q, K, V, QKV, Out string
+	Q, K, V, QKV, Gate, Out string
 	// Transposed means that the file stores the transposed weights, [in out].
 	Transposed bool
 	// ByHead means that QKV has the query, the key and the value of the first head, then those of the second, and so on.
@@ -365,6 +366,20 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if maps.QKV == "" {
 		all = []stored{{maps.Q, attn.Query, c.Width, []int{q}}, {maps.K, attn.Key, c.Width, []int{kv}}, {maps.V, attn.Value, c.Width, []int{kv}}}
 	}
+	gate := max(c.Heads, 0) * cmp.Or(c.OutputGate.Size, c.HeadSize)
+	switch {
+	case c.OutputGate.Activation == nil:
+	case maps.Gate != "":
+		all = append(all, stored{maps.Gate, attn.Gate, c.Width, []int{gate}})
+	case maps.QKV != "":
+		b.Fail("an output gate of a layer with one map of q, k and v, want the name of its map")
+		return none
+	default:
+		all[0].outs = append(all[0].outs, gate)
+		if c.Bias &^= attn.Gate; c.Bias&attn.Query != 0 {
+			c.Bias |= attn.Gate
+		}
+	}
 	all = append(all, stored{maps.Out, attn.Out, q, []int{c.Width}})
 	// The file's shapes are checked before the layer has memory.
 	fits := true
@@ -387,6 +402,13 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		return none
 	}
 	linear := []*nn.Linear{m.Q, m.K, m.V, m.Out}
+	switch {
+	case m.Gate == nil:
+	case maps.Gate != "":
+		linear = slices.Insert(linear, 3, m.Gate)
+	default:
+		linear = slices.Insert(linear, 1, m.Gate)
+	}
 	for _, x := range all {
 		if b.plan {
 			break
@@ -397,7 +419,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 			b.biases(x.name, linear[:n], x.outs...)
 		}
 		for i := range b.dict[begin:] {
-			if maps.ByHead && n > 1 {
+			if n > 1 && (maps.ByHead || maps.QKV == "") {
 				b.dict[begin+i].Interleaved = c.Heads
 			}
 		}

@@ -93,7 +93,7 @@ func TestRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			return onnx.FromEncoderLayer(l, onnx.Options{})
-		}, "onnx: ff: the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Tanh or Sigmoid"},
+		}, "onnx: ff: the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Softplus, Tanh or Sigmoid"},
 		{"change of scores", graph(func(g *onnx.Graph) { g.T5Bias(attn.SoftCap(1), g.Int(3), 3) }), "onnx: mine: a change of scores of type attn.softCap, want position.T5Bias"},
 		{"too few buckets", graph(func(g *onnx.Graph) {
 			g.T5Bias(position.T5Bias(tensor.Zeros(2, 3), position.T5Config{}), g.Int(3), 3)

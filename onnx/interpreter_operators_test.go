@@ -26,6 +26,7 @@ var operators = map[string]func(c *call) []*Array{
 	"Cos":         elementwise(math.Cos),
 	"Erf":         elementwise(math.Erf),
 	"Sigmoid":     elementwise(sigmoid),
+	"Softplus":    elementwise(func(x float64) float64 { return math.Log1p(math.Exp(x)) }),
 	"Relu":        elementwise(func(x float64) float64 { return math.Max(x, 0) }),
 	"Cast":        cast,
 	"Where": func(c *call) []*Array {

@@ -95,7 +95,7 @@ func (g *Graph) Normalize(eps float32, x Value) Value {
 	return g.div(part, g.where(zero, g.Scalar(1), length))
 }
 
-// activations are the supported functions of a feed-forward network.
+// activations are the supported functions of a feed-forward network and an output gate.
 var activations = []struct {
 	f     func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor
 	graph func(g *Graph, x Value) Value
@@ -103,6 +103,7 @@ var activations = []struct {
 	{tensor.ReLU, func(g *Graph, x Value) Value { return g.Node("Relu", []Value{x}) }},
 	{tensor.Tanh, (*Graph).tanh},
 	{tensor.Sigmoid, func(g *Graph, x Value) Value { return g.Node("Sigmoid", []Value{x}) }},
+	{tensor.Softplus, func(g *Graph, x Value) Value { return g.Node("Softplus", []Value{x}) }},
 	{tensor.SiLU, func(g *Graph, x Value) Value { return g.mul(x, g.Node("Sigmoid", []Value{x})) }},
 	{tensor.QuickGELU, func(g *Graph, x Value) Value { // x·sigmoid(1.702·x)
 		return g.mul(x, g.Node("Sigmoid", []Value{g.mul(x, g.Scalar(1.702))}))
@@ -123,14 +124,14 @@ func (g *Graph) gated(x, y Value) Value {
 
 // Activation applies a function of package tensor to each element.
 //
-// Errors: a function other than tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Tanh or Sigmoid.
+// Errors: a function other than tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Softplus, Tanh or Sigmoid.
 func (g *Graph) Activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, x Value) Value {
 	for _, a := range activations {
 		if reflect.ValueOf(a.f).Pointer() == reflect.ValueOf(f).Pointer() {
 			return a.graph(g, x)
 		}
 	}
-	g.Fail("the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Tanh or Sigmoid")
+	g.Fail("the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Softplus, Tanh or Sigmoid")
 	return x
 }
 

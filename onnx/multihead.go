@@ -154,7 +154,21 @@ func (l *layer) query(q Value, k, v heads, a Attention) Value {
 		h = g.placed(l.Position, h, g.Count(g.sub(lk, g.Length(q, 1)), lk))
 	}
 	h = l.form.queries.apply(g, h)
-	return g.In("out").Linear(l.m.Out, g.join(g.attend(l.form, h, k, v, l.m.Sinks, a)))
+	y := g.join(g.attend(l.form, h, k, v, l.m.Sinks, a))
+	if l.m.Gate != nil {
+		y = l.gated(y, g.Activation(l.OutputGate.Activation, g.In("gate").Linear(l.m.Gate, q)))
+	}
+	return g.In("out").Linear(l.m.Out, y)
+}
+
+// gated multiplies heads, side by side, by the gates of an OutputGate.
+func (l *layer) gated(y, gates Value) Value {
+	g := l.g
+	if l.OutputGate.Size == l.ValueSize {
+		return g.mul(y, gates)
+	}
+	y = g.mul(g.reshape(y, 0, 0, l.Heads, l.ValueSize), g.unsqueeze(gates, 3))
+	return g.reshape(y, 0, 0, l.Heads*l.ValueSize)
 }
 
 // linear maps vectors to heads, and normalises each head unless norm is nil.

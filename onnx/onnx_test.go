@@ -123,6 +123,10 @@ func TestMultiHead(t *testing.T) {
 		{"rope in part", placed(position.RoPEConfig{Size: 6}), onnx.Options{}, true},
 		{"rope of adjacent pairs", placed(position.RoPEConfig{Pairs: position.AdjacentPairs, Base: 500}), onnx.Options{}, true},
 		{"rope, scaled", placed(position.RoPEConfig{Pairs: position.AdjacentPairs, Size: 6, Scaling: position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 32})}), onnx.Options{}, true},
+		{"output gates of elements", with(func(c *attn.MultiHeadConfig) { c.OutputGate.Activation = tensor.Sigmoid }), onnx.Options{}, true},
+		{"output gates of heads", with(func(c *attn.MultiHeadConfig) {
+			c.OutputGate, c.Layout = attn.OutputGate{Activation: tensor.Softplus, Size: 1}, attn.SequenceFirst
+		}), onnx.Options{Lengths: true}, true},
 		{"no heads", attn.MultiHeadConfig{Width: 11, Heads: attn.NoHeads, Bias: attn.AllProjections}, onnx.Options{Lengths: true}, false},
 		{"no heads, no bias", attn.MultiHeadConfig{Width: 11, Heads: attn.NoHeads}, onnx.Options{}, false},
 		{"dot", scored(score.Dot()), onnx.Options{Lengths: true}, true},

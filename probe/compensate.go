@@ -62,7 +62,7 @@ func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 // Centered returns a probe of an equal model, in which the mean output of each head over the examples is 0, because its bias
 // is in the layer's: a head that is removed leaves its mean, not 0. Scores, losses and curves of this probe are then worth
 // what the outputs do beyond their means. Layers without biases of V and of the output map stay as they are, and so do those
-// of grouped keys and values, whose heads share a bias.
+// of grouped keys and values, whose heads share a bias, and those with an OutputGate, which multiplies it.
 //
 // Errors: those of Change; outputs of heads that are not finite; if ctx ends, ctx.Err().
 //
@@ -77,7 +77,7 @@ func (p *Probe) Centered(ctx context.Context) (*Probe, error) {
 		var layers []*attn.MultiHead
 		sums, counts := map[string][]float64{}, map[string]int{}
 		for _, l := range m.Attention() {
-			if c := l.Config(); c.Heads > 0 && c.Heads == c.KVHeads && l.V.Bias != nil && l.Out.Bias != nil {
+			if c := l.Config(); c.Heads > 0 && c.Heads == c.KVHeads && l.Gate == nil && l.V.Bias != nil && l.Out.Bias != nil {
 				layers = append(layers, l)
 				sums[c.Name] = make([]float64, c.Heads*c.ValueSize)
 			}

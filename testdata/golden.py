@@ -657,8 +657,14 @@ def join(x):
     return x.transpose(1, 2).flatten(-2)
 
 
-def multihead(c, q, k, v, *, heads, size, size_v=None, width=None, bias=(), score=scaled_dot, check=False, **rest):
-    """bias names the projections, among q, k, v and out, that have a bias; rest is passed to pool."""
+GATES = {"sigmoid": torch.sigmoid, "softplus": F.softplus}
+
+
+def multihead(
+    c, q, k, v, *, heads, size, size_v=None, width=None, bias=(), score=scaled_dot, gate=None, gate_size=1, check=False, **rest
+):
+    """bias names the projections, among q, k, v, out and gate, that have a bias; gate is the activation of gates that each
+    query computes, gate_size for each head; rest is passed to pool."""
     size_v = size_v or size
     width = width or heads * size
     c.note(heads=heads)
@@ -670,12 +676,28 @@ def multihead(c, q, k, v, *, heads, size, size_v=None, width=None, bias=(), scor
     }
     qh, kh, vh = (split(project(x, maps[name]), heads) for name, x in (("q", q), ("k", k), ("v", v)))
     mixed, weights, scores = pool(score(c, qh, kh), vh, **rest)
-    out = project(join(mixed), maps["out"])
+    if gate:
+        c.note(gate=gate)
+        maps["gate"] = affine(c, "gate", q.shape[-1], heads * gate_size, "gate" in bias)
+        gated = mixed * GATES[gate](split(project(q, maps["gate"]), heads))
+        if gate_size == size and "gate" in bias and "q" in bias:
+            check_doubled(c, q, heads, maps, qh, mixed, gated, gate)
+    out = project(join(gated if gate else mixed), maps["out"])
     if score is scaled_dot and "keep" not in rest:
         check_sdpa(c, mixed, qh, kh, vh, mask=rest.get("mask"))
     if check:  # only where the width of q, the joined heads and the output are one
         check_mha(c, q, k, v, heads, maps, out, weights, rest.get("mask"))
     return out, weights, scores
+
+
+def check_doubled(c, q, heads, maps, qh, mixed, gated, gate):
+    """Qwen3-Next stores the rows of each head's query and gate one after another, in one map."""
+    w, b = (
+        torch.cat([x.unflatten(0, (heads, -1)) for x in pair], 1).flatten(0, 1) for pair in zip(maps["q"], maps["gate"])
+    )
+    query, factor = torch.chunk(project(q, (w, b)).unflatten(-1, (heads, -1)), 2, dim=-1)  # [B L H 2E]
+    c.agrees(query.transpose(1, 2), qh, "doubled query map, query")
+    c.agrees(mixed * GATES[gate](factor.transpose(1, 2)), gated, "doubled query map, gated output")
 
 
 def check_mha(c, q, k, v, heads, maps, out, weights, mask):
@@ -768,6 +790,18 @@ def mha_bilinear_inside(c):
 def mha_general(c):
     c.note(size_qk=5, size_v=13, width=31)
     mha(c, *mha_inputs(c, 17, 23, 29), size_v=13, width=31)
+
+
+def mha_gate_elements(c):
+    c.note(score="scaled_dot")
+    q, kv = c.normal("in.q", 2, 5, 13), c.normal("in.kv", 2, 7, 11)
+    c.finish(**dict(zip(NAMES, multihead(c, q, kv, kv, heads=3, size=4, width=9, bias=("q", "gate", "out"), gate="sigmoid", gate_size=4))))
+
+
+def mha_gate_heads(c):
+    c.note(score="scaled_dot")
+    q, k, v = c.normal("in.q", 2, 5, 13), c.normal("in.k", 2, 7, 11), c.normal("in.v", 2, 7, 10)
+    c.finish(**dict(zip(NAMES, multihead(c, q, k, v, heads=3, size=4, size_v=6, width=9, gate="softplus"))))
 
 
 def mha_ones(c):
@@ -1061,6 +1095,8 @@ CASES = {
     "mha_additive": ("6", mha_additive),
     "mha_bilinear_inside": ("6", mha_bilinear_inside),
     "mha_general": ("6", mha_general),
+    "mha_gate_elements": ("6", mha_gate_elements),
+    "mha_gate_heads": ("6", mha_gate_heads),
     "mha_ones": ("6", mha_ones),
     "seqfirst_bias": ("7", seqfirst_bias),
     "seqfirst_nobias": ("7", seqfirst_nobias),
