@@ -201,8 +201,8 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 // thumbs returns thumbnails of all heads of a layer or, if requested, of its summaries.
 func thumbs(q *query) (any, error) {
 	e, l := q.entry, q.lens
-	small := func(weights []float32) []byte {
-		m := e.shown(q.layer, weights, l)
+	small := func(name string, weights []float32) []byte {
+		m := e.shown(q.layer, name, weights, l)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
 		return small.appendWire(nil, bq, bk, lo, hi, false)
@@ -214,7 +214,7 @@ func thumbs(q *query) (any, error) {
 			if err = errors.Join(err, q.ctx.Err()); err != nil {
 				return nil, err
 			}
-			list = append(list, small(weights))
+			list = append(list, small(name, weights))
 		}
 		return slices.Concat(list...), nil
 	}
@@ -223,7 +223,7 @@ func thumbs(q *query) (any, error) {
 		if !l.values {
 			found[h] = oneHead(q.heads(), weights).Check()
 		}
-		list[h] = small(weights)
+		list[h] = small(strconv.Itoa(h), weights)
 	})
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func head(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := q.entry.shown(q.layer, weights, q.lens)
+	m := q.entry.shown(q.layer, name, weights, q.lens)
 	rows, err := q.span("rows", m.rows)
 	if err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func head(q *query) (any, error) {
 	if rows.len() > 1 && rows.len()*m.cols > maxExact {
 		return nil, bad("exact weights come one row at a time, or at most %d of them", maxExact)
 	}
-	row := matrix{rows.len(), m.cols, m.w[rows.from*m.cols : rows.to*m.cols]}
+	row := matrix{rows.len(), m.cols, m.w[rows.from*m.cols : rows.to*m.cols], m.signed}
 	return row.appendWire(nil, 1, 1, lo, hi, true), nil
 }
 
@@ -323,7 +323,7 @@ func (s *Server) divergence(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := of.shown(at, weights, l)
+	one := of.through(at, name, weights, l)
 	return inParallel(len(names), func(i int) (strictjson.Number, error) {
 		if err := q.ctx.Err(); err != nil {
 			return 0, err // the page no longer needs it
@@ -332,7 +332,7 @@ func (s *Server) divergence(q *query) (any, error) {
 		if err != nil {
 			return 0, err
 		}
-		return strictjson.Number(heads.Divergence(one.w, e.shown(q.layer, weights, l).w, one.rows)), nil
+		return strictjson.Number(heads.Divergence(one.Shares(0), e.through(q.layer, names[i], weights, l).Shares(0), len(one.Queries))), nil
 	})
 }
 
@@ -352,8 +352,8 @@ func neurons(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := matrix{len(l.Queries), size, queries}.appendWire(nil, 1, 1, 0, 0, true)
-	return matrix{len(l.Keys), size, keys}.appendWire(b, 1, 1, 0, 0, true), nil
+	b := matrix{rows: len(l.Queries), cols: size, w: queries}.appendWire(nil, 1, 1, 0, 0, true)
+	return matrix{rows: len(l.Keys), cols: size, w: keys}.appendWire(b, 1, 1, 0, 0, true), nil
 }
 
 // check returns the errors in the weights of a layer, as text.

@@ -9,6 +9,7 @@ import (
 type matrix struct {
 	rows, cols int
 	w          []float32
+	signed     bool // of a signed layer: the scale goes from −hi to hi
 }
 
 // span is a range [from, to) of tokens, or of rows and columns.
@@ -38,9 +39,9 @@ func normalise(row []float32) {
 	}
 }
 
-// bounds returns the range of the finite weights, extended to include 0.
+// bounds returns the range of the finite weights, extended to include 0. If they are signed, 0 is its centre.
 func (m matrix) bounds() (lo, hi float32) {
-	if hi, ok := largest(m.w); ok {
+	if hi, ok := largest(m.w); ok && !m.signed {
 		return 0, hi
 	}
 	for _, w := range m.w {
@@ -49,6 +50,10 @@ func (m matrix) bounds() (lo, hi float32) {
 		} else if w < lo && w >= -math.MaxFloat32 {
 			lo = w
 		}
+	}
+	if m.signed {
+		hi = max(hi, -lo)
+		lo = -hi
 	}
 	return lo, hi
 }
@@ -71,23 +76,34 @@ func largest(w []float32) (most float32, ok bool) {
 }
 
 // pool returns a part of the matrix with at most `most` rows and columns: a cell is the
-// largest weight of a block. Values that are not finite count as largest, so that they
-// stay visible.
+// largest weight of a block, or, if they are signed, the one farthest from 0. Values that are not finite count as
+// largest, so that they stay visible.
 func (m matrix) pool(q, k span, most int) (out matrix, blockQ, blockK int) {
 	blockQ, blockK = ceil(q.len(), most), ceil(k.len(), most)
 	if blockQ == 1 && blockK == 1 && q.len() == m.rows && k.len() == m.cols {
 		return m, 1, 1
 	}
-	out = matrix{rows: ceil(q.len(), blockQ), cols: ceil(k.len(), blockK)}
+	out = matrix{rows: ceil(q.len(), blockQ), cols: ceil(k.len(), blockK), signed: m.signed}
 	out.w = make([]float32, out.rows*out.cols)
 	for i := range out.w {
-		out.w[i] = float32(math.Inf(-1))
+		if !m.signed {
+			out.w[i] = float32(math.Inf(-1))
+		}
 	}
 	for i := q.from; i < q.to; i++ {
 		to := out.w[(i-q.from)/blockQ*out.cols:][:out.cols]
 		row := m.w[i*m.cols+k.from : i*m.cols+k.to]
 		for c := range to {
 			most, block := to[c], row[c*blockK:min((c+1)*blockK, len(row))]
+			if m.signed {
+				for _, w := range block {
+					if w != w || math.Abs(float64(w)) > math.Abs(float64(most)) {
+						most = w
+					}
+				}
+				to[c] = most
+				continue
+			}
 			if x, ok := largest(block); ok {
 				if x > most {
 					to[c] = x
@@ -111,7 +127,7 @@ func ceil(n, d int) int { return max(1, (n+d-1)/d) }
 // An encoded matrix is eight little-endian numbers of four bytes and the weights. The
 // numbers are "ahm1", rows, columns, rows and columns of a block, the smallest and the
 // largest weight of the head as floats, and the bytes of a weight: 1 for a code, 4 for a
-// float. A code means lo + code/254·(hi-lo); 255 is a value that is not finite. Padding
+// float, plus 256 if the weights are signed. A code means lo + code/254·(hi-lo); 255 is a value that is not finite. Padding
 // fills the bytes up to a multiple of 4.
 const (
 	wireMagic = "ahm1"
@@ -124,6 +140,9 @@ func (m matrix) appendWire(b []byte, blockQ, blockK int, lo, hi float32, exact b
 	size := 1
 	if exact {
 		size = 4
+	}
+	if m.signed {
+		size |= 256
 	}
 	b = append(b, wireMagic...)
 	for _, n := range []uint32{uint32(m.rows), uint32(m.cols), uint32(blockQ), uint32(blockK),

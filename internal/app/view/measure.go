@@ -47,7 +47,7 @@ func inParallel[T any](n int, work func(i int) (T, error)) ([]T, error) {
 // measures need rows that sum to 1.
 func (e *entry) distribution(layer int, name string, l lens) ([]float32, error) {
 	weights, err := e.weights(layer, name, l.values)
-	if err != nil || !l.values || name == rollout {
+	if err != nil || !l.values || name == rollout || e.signed(layer, name) { // a signed layer has shares
 		return weights, err
 	}
 	weights = slices.Clone(weights)
@@ -64,7 +64,7 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []strictjson.Nu
 		return nil, err
 	}
 	named := map[string]float64{}
-	for _, m := range e.through(layer, weights, l).Measure(0, e.record.Special).List() {
+	for _, m := range e.through(layer, name, weights, l).Measure(0, e.record.Special).List() {
 		named[m.Name] = m.Value
 	}
 	for _, c := range columns {
@@ -80,9 +80,10 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []strictjson.Nu
 	return row, nil
 }
 
-// through returns a layer of one head with these weights, as the lens shows it.
-func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
+// through returns a layer of one head or summary with these weights, as the lens shows it.
+func (e *entry) through(layer int, name string, weights []float32, l lens) *heads.Layer {
 	one := oneHead(&e.record.Layers[layer], weights)
+	one.Signed = e.signed(layer, name)
 	if !l.words && !l.hide {
 		return one
 	}
@@ -99,10 +100,22 @@ func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	return &r.Layers[0]
 }
 
-// shown returns weights of a layer as the lens shows them.
-func (e *entry) shown(layer int, weights []float32, l lens) matrix {
-	x := e.through(layer, weights, l)
-	return matrix{len(x.Queries), len(x.Keys), x.Weights}
+// shown returns weights of a head or summary as the lens shows them.
+func (e *entry) shown(layer int, name string, weights []float32, l lens) matrix {
+	x := e.through(layer, name, weights, l)
+	return matrix{len(x.Queries), len(x.Keys), x.Weights, x.Signed}
+}
+
+// signed reports whether a head or a summary of a layer is signed. A rollout is not.
+func (e *entry) signed(layer int, name string) bool {
+	r := e.record
+	switch name {
+	case rollout:
+		return false
+	case meanOfLayers:
+		return slices.ContainsFunc(ofKind(r, r.Layers[layer].Kind), func(i int) bool { return r.Layers[i].Signed })
+	}
+	return r.Layers[layer].Signed
 }
 
 // oneHead returns a layer with the tokens of l and a single head with these weights.

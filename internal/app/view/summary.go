@@ -76,7 +76,7 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 			return e.overall(list, values)
 		}
 		at := slices.Index(list, layer)
-		mean, err := e.weights(layer, meanOfHeads, false)
+		mean, err := e.meanShares(layer)
 		if err != nil || at == 0 {
 			return heads.RollOn(nil, mean), err
 		}
@@ -85,6 +85,21 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 			return nil, err
 		}
 		return heads.RollOn(before, mean), nil
+	})
+}
+
+// meanShares returns the mean of the shares of the heads of a layer.
+func (e *entry) meanShares(layer int) ([]float32, error) {
+	l := &e.record.Layers[layer]
+	if !l.Signed {
+		return e.weights(layer, meanOfHeads, false)
+	}
+	return heads.MeanOf(l.Heads, func(h int) ([]float32, error) {
+		weights, err := e.head(layer, h)
+		if err != nil {
+			return nil, err
+		}
+		return oneHead(l, weights).Shares(0), nil
 	})
 }
 

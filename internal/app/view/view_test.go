@@ -143,11 +143,11 @@ func TestHeadsThroughLenses(t *testing.T) {
 		lens string
 		want matrix
 	}{
-		{"", matrix{3, 5, []float32{0.25, 0.2, 0.3, 0.15, 0.1, 0.1, 0.25, 0.3, 0.15, 0.2, 0.1, 0.2, 0.25, 0.15, 0.3}}},
-		{"&special=hide", matrix{2, 4, []float32{0.25, 0.2, 0.3, 0.15, 0.1, 0.25, 0.3, 0.15}}},
-		{"&special=renorm", matrix{2, 4, []float32{0.25 / 0.9, 0.2 / 0.9, 0.3 / 0.9, 0.15 / 0.9, 0.125, 0.3125, 0.375, 0.1875}}},
-		{"&words=1", matrix{2, 3, []float32{0.4, 0.45, 0.15, 0.3, 0.4, 0.3}}},
-		{"&words=1&special=renorm", matrix{1, 2, []float32{0.4 / 0.85, 0.45 / 0.85}}},
+		{"", matrix{rows: 3, cols: 5, w: []float32{0.25, 0.2, 0.3, 0.15, 0.1, 0.1, 0.25, 0.3, 0.15, 0.2, 0.1, 0.2, 0.25, 0.15, 0.3}}},
+		{"&special=hide", matrix{rows: 2, cols: 4, w: []float32{0.25, 0.2, 0.3, 0.15, 0.1, 0.25, 0.3, 0.15}}},
+		{"&special=renorm", matrix{rows: 2, cols: 4, w: []float32{0.25 / 0.9, 0.2 / 0.9, 0.3 / 0.9, 0.15 / 0.9, 0.125, 0.3125, 0.375, 0.1875}}},
+		{"&words=1", matrix{rows: 2, cols: 3, w: []float32{0.4, 0.45, 0.15, 0.3, 0.4, 0.3}}},
+		{"&words=1&special=renorm", matrix{rows: 1, cols: 2, w: []float32{0.4 / 0.85, 0.45 / 0.85}}},
 	} {
 		w := ask(s, "GET", "/api/head?record=r0&layer=0&head=0"+c.lens, "", nil)
 		got, bq, bk := received(t, w.Body.Bytes())
@@ -173,7 +173,7 @@ func TestHeadsThroughLenses(t *testing.T) {
 
 func TestWire(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	m := matrix{2, 3, []float32{nan, inf, -inf, -2, 3, 0}}
+	m := matrix{rows: 2, cols: 3, w: []float32{nan, inf, -inf, -2, 3, 0}}
 	lo, hi := m.bounds()
 	if lo != -2 || hi != 3 {
 		t.Fatalf("bounds %v %v, want -2 and 3", lo, hi)
@@ -188,12 +188,12 @@ func TestWire(t *testing.T) {
 			t.Errorf("weight %d is %v, want %v", i, got.w[i], want)
 		}
 	}
-	big := matrix{1, 2, []float32{-math.MaxFloat32, math.MaxFloat32}} // their difference overflows float32
+	big := matrix{rows: 1, cols: 2, w: []float32{-math.MaxFloat32, math.MaxFloat32}} // their difference overflows float32
 	got, _, _ = received(t, big.appendWire(nil, 1, 1, -math.MaxFloat32, math.MaxFloat32, false))
 	if got.w[0] != -math.MaxFloat32 || got.w[1] != math.MaxFloat32 {
 		t.Errorf("the largest numbers are %v", got.w)
 	}
-	empty := matrix{0, 0, nil}
+	empty := matrix{rows: 0, cols: 0, w: nil}
 	if b := empty.appendWire(nil, 1, 1, 0, 0, false); len(b) != 32 {
 		t.Errorf("nothing has %d bytes, want 32", len(b))
 	}

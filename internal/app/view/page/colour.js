@@ -42,8 +42,10 @@ export function onSystemTheme(run) {
 // unit reports whether the last colour means 1. For value-weighted heads, which have no bound, it means the largest.
 const unit = () => state.c === "one" && !lens().includes("values");
 
-// share returns the place of a weight on the colour map, from 0 to 1. scale is the range of the weights: { lo, hi }.
+// share returns the place of a weight on the colour map, from 0 to 1. scale is the range of the weights: { lo, hi }, and
+// signed if 0 is its centre; then it is the place of the absolute value.
 export function share(w, scale) {
+  if (scale.signed) return Math.min(1, Math.abs(w) / (scale.hi || 1));
   if (unit()) return Math.max(0, Math.min(1, w));
   if (scale.hi <= scale.lo) return 0;
   const t = Math.max(0, Math.min(1, (w - scale.lo) / (scale.hi - scale.lo)));
@@ -52,7 +54,7 @@ export function share(w, scale) {
 
 export const rgb = (t) => colours.weight(theme(), t);
 
-// signedRGB returns the colour of a difference from -1 to 1; 0 is the colour of the panel.
+// signedRGB returns the colour of a difference or a signed weight from -1 to 1; 0 is the colour of the panel.
 export const signedRGB = (t) => colours.difference(theme(), t);
 
 export const css = (t) => cssOf(rgb(t));
@@ -64,9 +66,13 @@ export const maskRGB = () => mask[theme()];
 // inkOn returns a colour for text that can be read on rgb(t).
 export const inkOn = (t) => inkOf(rgb(t));
 
+// weightRGB returns the colour of a weight on the scale of its matrix.
+export const weightRGB = (m, scale, x) => (m.signed ? signedRGB(x / (scale.hi || 1)) : rgb(share(x, scale)));
+
 // ends returns the values at the ends of the legend.
 export function ends({ m, scale }) {
   if (m.signed) return [-scale.hi, scale.hi];
+  if (scale.signed) return [0, scale.hi];
   if (unit()) return [0, 1];
   return state.c === "log" ? [scale.lo + (scale.hi - scale.lo) / 254, scale.hi] : [scale.lo, scale.hi];
 }

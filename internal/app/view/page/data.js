@@ -208,9 +208,9 @@ export async function divergence(record, layer, from, head, other) {
 const matrix = (bytes, at) => intact(() => {
   const view = new DataView(bytes.buffer, bytes.byteOffset + at);
   const word = (i) => view.getUint32(4 * i, true);
-  const m = { rows: word(1), cols: word(2), blockQ: word(3), blockK: word(4), lo: view.getFloat32(20, true), hi: view.getFloat32(24, true) };
+  const m = { rows: word(1), cols: word(2), blockQ: word(3), blockK: word(4), lo: view.getFloat32(20, true), hi: view.getFloat32(24, true), signed: word(7) > 255 };
   const n = m.rows * m.cols;
-  if (word(7) === 4) {
+  if ((word(7) & 255) === 4) {
     m.values = new Float32Array(n);
     for (let i = 0; i < n; i++) m.values[i] = view.getFloat32(32 + 4 * i, true);
     m.end = at + 32 + 4 * n;

@@ -3,8 +3,9 @@
 
 import { el, lighter, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
-import { brokenCSS, headCSS, share } from "./colour.js";
+import { brokenCSS, headCSS, share, signedCSS } from "./colour.js";
 import { weight } from "./data.js";
+import { ranks } from "./pool.js";
 import { choose, chosen, headName, numberOf, shorten } from "./tokens.js";
 
 // strongest returns the cells with the largest weights, in one row or column if a token is picked. Codes are bytes, so
@@ -15,20 +16,20 @@ export function strongest(m, most, pick) {
     else if (pick?.side === "k") for (let i = 0; i < m.rows; i++) yield i * m.cols + pick.at;
     else for (let p = 0; p < m.codes.length; p++) yield p;
   };
-  const count = new Uint32Array(256);
-  for (const p of places()) count[m.codes[p]]++;
-  let bound = 254, above = count[255];
-  while (bound > 1 && above + count[bound] < most) above += count[bound--];
+  const rank = ranks(m), count = new Uint32Array(512); // rank 1 is the weight 0
+  for (const p of places()) count[rank[m.codes[p]]]++;
+  let bound = 510, above = count[511];
+  while (bound > 2 && above + count[bound] < most) above += count[bound--];
   const found = [];
-  for (const p of places()) if (m.codes[p] >= bound && m.codes[p] > 0) found.push(p);
-  found.sort((a, b) => m.codes[b] - m.codes[a] || a - b);
+  for (const p of places()) if (rank[m.codes[p]] >= bound) found.push(p);
+  found.sort((a, b) => rank[m.codes[b]] - rank[m.codes[a]] || a - b);
   return found.slice(0, most).map((p) => ({ i: Math.floor(p / m.cols), j: p % m.cols }));
 }
 
 // strongestOf returns the cells with the largest weights of several heads { m, … }, largest first.
 function strongestOf(list, most, pick) {
   const found = list.flatMap((h) => strongest(h.m, most, pick).map(({ i, j }) => ({ i, j, head: h, x: weight(h.m, i, j) })));
-  const size = (c) => (Number.isNaN(c.x) ? Infinity : c.x);
+  const size = (c) => (Number.isNaN(c.x) ? Infinity : Math.abs(c.x));
   return list.length > 1 ? found.sort((a, b) => (size(a) === size(b) ? 0 : size(b) - size(a))).slice(0, most) : found;
 }
 
@@ -123,12 +124,12 @@ export function linesView(say, tell) {
     links.replaceChildren();
     const lit = new Set();
     const cells = strongestOf(list, Number(state.n), pick), one = list.length === 1;
-    const bounds = [cells.at(-1), cells[0]].map((c) => c && number(c.x));
+    const bounds = [cells.at(-1), cells[0]].map((c) => c && (c.head.m.signed ? "±" + number(Math.abs(c.x)) : number(c.x)));
     key.textContent = cells.length ? `The ${cells.length} strongest weights${pick ? " of this token" : ""}${one ? "" : ` in ${list.length} heads`}: ${bounds[0]} to ${bounds[1]}` : "No weight is larger than 0";
     for (const { i, j, x, head } of cells.reverse()) { // the strongest on top, so last
       const y0 = at.dq + (i + 0.5) * at.pitch, y1 = at.dk + (j + 0.5) * at.pitch;
       const t = Number.isNaN(x) ? 1 : share(x, scale);
-      const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : colourOf(head),
+      const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : one && head.m.signed ? signedCSS(Math.sign(x) * 0.6) : colourOf(head),
         "stroke-width": (0.6 + 2.6 * t).toFixed(2), "stroke-opacity": (0.12 + 0.88 * t).toFixed(2) });
       const name = one ? "" : headName(what.record.layers[what.layer], head.head) + ": ";
       line.append(svg("title", { text: `${name}${what.q.labels[i]} → ${what.k.labels[j]}  ${number(x)}` }));
@@ -166,7 +167,7 @@ export function linesView(say, tell) {
       hover = null;
       many.value = count.textContent = state.n;
       list = [{ head: what.head, m: what.m }, ...what.others];
-      scale = list.reduce((s, { m }) => ({ lo: Math.min(s.lo, m.lo), hi: Math.max(s.hi, m.hi) }), what.scale); // one scale for all heads
+      scale = list.reduce((s, { m }) => ({ lo: Math.min(s.lo, m.lo), hi: Math.max(s.hi, m.hi), signed: s.signed || m.signed }), what.scale); // one scale for all heads
       offer();
       draw();
     },

@@ -110,7 +110,7 @@ function problems(list, failure) {
 // paint draws the loaded panels; two panels share one colour scale and get a third panel with their difference.
 async function paint(two) {
   const a = panels.a.what(), b = two ? panels.b.what() : null;
-  const scale = a && b ? { lo: Math.min(a.m.lo, b.m.lo), hi: Math.max(a.m.hi, b.m.hi) } : null;
+  const scale = a && b ? { lo: Math.min(a.m.lo, b.m.lo), hi: Math.max(a.m.hi, b.m.hi), signed: a.m.signed || b.m.signed } : null;
   const third = difference.fits(a, b);
   arrange(two, third);
   const jobs = [panels.a.paint(scale), two && panels.b.paint(scale)];

@@ -1,12 +1,12 @@
 // Matrices as pixels. Where cells are smaller than pixels, each pixel shows the largest weight under it: attention has
 // few large weights, and a mean or every n-th cell would lose them.
 
-import { brokenRGB, maskRGB, rgb, share, signedRGB } from "./colour.js";
+import { brokenRGB, maskRGB, weightRGB } from "./colour.js";
 
 // ranks orders the codes of a matrix; the highest rank under a pixel is shown. 0 is a masked cell, above it are the
-// codes 0 to 254, or, in a matrix of differences, the distances from 0; values that are not finite have the highest
+// codes 0 to 254, or, in a signed matrix, the distances from 0; values that are not finite have the highest
 // rank.
-function ranks(m) {
+export function ranks(m) {
   const rank = new Uint16Array(256);
   for (let code = 0; code < 255; code++) rank[code] = m.signed ? 1 + 2 * Math.abs(code - 127) + (code > 127 ? 1 : 0) : 1 + code;
   rank[255] = 511;
@@ -31,8 +31,7 @@ function pixels(m, scale) {
 // colourOf returns the colour of a code.
 export function colourOf(m, scale, code) {
   if (code === 255) return brokenRGB();
-  const x = m.lo + (code / 254) * (m.hi - m.lo);
-  return m.signed ? signedRGB(x / (scale.hi || 1)) : rgb(share(x, scale));
+  return weightRGB(m, scale, m.lo + (code / 254) * (m.hi - m.lo));
 }
 
 // masked reports whether a query cannot attend to a key.

@@ -2,7 +2,8 @@
 
 import { el, lighter, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
-import { brokenCSS, css, inkOn, share } from "./colour.js";
+import { brokenCSS, weightRGB } from "./colour.js";
+import { css, inkOn } from "./palette.js";
 import { weight } from "./data.js";
 import { choose, chosen, direction } from "./tokens.js";
 
@@ -74,9 +75,9 @@ export function textView(say, tell) {
     const { m, scale } = what;
     chips[pick.side === "q" ? "k" : "q"].forEach((c, n) => {
       const x = pick.side === "q" ? weight(m, pick.at, n) : weight(m, n, pick.at);
-      const t = share(x, scale);
-      c.style.background = Number.isNaN(x) ? brokenCSS() : css(t);
-      c.style.color = Number.isNaN(x) ? "#fff" : inkOn(t);
+      const ground = weightRGB(m, scale, x);
+      c.style.background = Number.isNaN(x) ? brokenCSS() : css(ground);
+      c.style.color = Number.isNaN(x) ? "#fff" : inkOn(ground);
       c.title = number(x);
     });
     entry.classList.add("picked");
