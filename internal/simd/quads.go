@@ -33,11 +33,6 @@ func groupAt(words []float32, k int) []float32 {
 	return words[k/groupSteps*(2+groupWords):][:min(2+groupWords, len(words)-k/groupSteps*(2+groupWords))]
 }
 
-// byteOf returns the integer of step k in its group.
-func byteOf(group []float32, k int) byte {
-	return byte(math.Float32bits(group[2+k%groupSteps/4]) >> (k % 4 * 8))
-}
-
 // setBytes sets the integers of a group.
 func setBytes(group []float32, integers []byte) {
 	for i := range group[2:] {

@@ -155,3 +155,8 @@ func TestQuadsAtTheirLimits(t *testing.T) {
 		}
 	})
 }
+
+// byteOf returns the integer of step k in its group.
+func byteOf(group []float32, k int) byte {
+	return byte(math.Float32bits(group[2+k%groupSteps/4]) >> (k % 4 * 8))
+}

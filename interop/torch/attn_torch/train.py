@@ -47,7 +47,7 @@ def share_loss(network, share, smoothing, device, lengths_on_cpu):
 
 
 def rate(step, settings):
-    """Returns the learning rate of a step: nn.WarmupInvSqrt times the largest rate."""
+    """Returns the learning rate of a step: optim.WarmupInvSqrt times the largest rate."""
     warmup = max(settings["warmup"], 1)
     return settings["lr"] * min(step / warmup, math.sqrt(warmup / step))
 
