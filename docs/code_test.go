@@ -13,6 +13,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
@@ -30,7 +31,7 @@ func Example_files() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	for _, page := range []func(dir string) error{recording, exporting, saving, loading} {
+	for _, page := range []func(dir string) error{recording, exporting, exportingLinear, saving, loading} {
 		if err := page(dir); err != nil {
 			fmt.Println(err)
 		}
@@ -42,6 +43,7 @@ func Example_files() {
 	// Output:
 	// heads.safetensors
 	// layer.onnx
+	// linear.onnx
 	// model.safetensors
 }
 
@@ -75,6 +77,20 @@ func exporting(dir string) error {
 		return err
 	}
 	return m.Save("layer.onnx") // inputs query, key, value and lengths; output out
+}
+
+func exportingLinear(dir string) error {
+	defer within(dir)()
+	layer, err := linear.NewLayer(linear.LayerConfig{Width: 8, Heads: 2, Beta: 1}, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		return err
+	}
+
+	m, err := onnx.FromLinear(layer, onnx.LinearOptions{Domain: onnx.RuntimeDomain, State: true})
+	if err != nil {
+		return err
+	}
+	return m.Save("linear.onnx")
 }
 
 func saving(dir string) error {

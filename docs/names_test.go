@@ -120,7 +120,7 @@ func TestGains(t *testing.T) {
 // foreign are names of other programs.
 var foreign = []string{
 	"A_log", "AdditiveAttention", "Attention", "AutoModel",
-	"AutoModelForSequenceClassification", "CrossEncoder", "DynamicCache",
+	"AutoModelForSequenceClassification", "CausalConvWithState", "CrossEncoder", "DynamicCache",
 	"Gelu", "GroupQueryAttention", "LogitScore", "MarianTokenizer", "MistralModel", "MultiHeadAttention", "MultiheadAttention",
 	"LinearAttention", "NllbTokenizer", "RotaryEmbedding", "ScaledDotProductAttention", "Transformer", "TransformerEncoder",
 }

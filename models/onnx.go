@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/onnx"
 )
 
-// ONNX returns an encoder, or a translator of attn train, as an ONNX model. The operator set version is 17 or 23; 0 means
-// onnx.DefaultOpset.
+// ONNX returns an encoder, or a translator of attn train, as an ONNX model. The operator set version is 17, 23 or 27; 0
+// means onnx.DefaultOpset.
 //
 // Inputs and outputs of an encoder of B texts, padded to L tokens with any ids; the names are those of transformers:
 //

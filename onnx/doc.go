@@ -10,6 +10,8 @@
 // out as products and a softmax: always with opset 17, and for additive and Gaussian scores, sinks, and a soft-cap
 // before the mask. Both keep attn's rule that a query which attends to no key gets zeros.
 //
+// A linear.Layer becomes the operator LinearAttention of opset 27, or that of ONNX Runtime; see FromLinear.
+//
 // For a model of several layers, Build passes a Graph, whose methods are the layers of packages nn and attn. A layer that
 // ONNX cannot express gives an error with its name.
 //

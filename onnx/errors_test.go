@@ -74,7 +74,7 @@ func TestRefuses(t *testing.T) {
 		make func() (*onnx.Model, error)
 		want string
 	}{
-		{"opset", with(onnx.Options{Opset: 18}), "onnx: opset 18, want 17 or 23"},
+		{"opset", with(onnx.Options{Opset: 18}), "onnx: opset 18, want 17, 23 or 27"},
 		{"soft-cap", with(onnx.Options{SoftCap: -1}), "onnx: attention: soft-cap -1, want a positive finite number, or 0 for none"},
 		{"soft-cap NaN", with(onnx.Options{SoftCap: float32(math.NaN())}), "onnx: attention: soft-cap NaN, want a positive finite number, or 0 for none"},
 		{"widths", layer(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "onnx: attention: the layer does not know the widths of its inputs yet: call Build or Forward first"},

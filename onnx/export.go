@@ -8,8 +8,8 @@ import (
 
 // Options describes the model for a layer. The zero value gives a layer without masks, with DefaultOpset.
 type Options struct {
-	// Opset is the version of the operators: 23, which has the operator Attention, or 17 for runtimes without it. 0
-	// means DefaultOpset.
+	// Opset is the version of the operators: 23, which has the operator Attention, 17 for runtimes without it, or 27,
+	// which also has LinearAttention. 0 means DefaultOpset.
 	Opset int
 	// Causal hides later keys from each query; the last query attends to all keys, as with mask.Causal.
 	Causal bool

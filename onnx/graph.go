@@ -54,7 +54,7 @@ type body struct {
 
 // node is an operator applied to values.
 type node struct {
-	op         string
+	domain, op string // the domain of ONNX's own operators is empty
 	in, out    []Value
 	attributes []Attribute
 }
@@ -100,6 +100,7 @@ func (b *body) encode(model *Model) message {
 		}
 		m.string(3, string(n.out[0]))
 		m.string(4, n.op)
+		m.string(7, n.domain)
 		for _, a := range n.attributes {
 			m.bytes(5, a.encode(model))
 		}
@@ -143,7 +144,7 @@ func (g *Graph) Fail(format string, args ...any) {
 	}
 }
 
-// Opset returns the version of the operators: 17 or 23.
+// Opset returns the version of the operators: 17, 23 or 27.
 func (g *Graph) Opset() int { return g.model.opset }
 
 // Input adds an input to the model and returns its value, of shape axes. In a branch of If, it is an input of the
@@ -191,6 +192,11 @@ func (g *Graph) Node(op string, inputs []Value, attributes ...Attribute) Value {
 
 // Nodes is Node for an operator with n outputs.
 func (g *Graph) Nodes(op string, n int, inputs []Value, attributes ...Attribute) []Value {
+	return g.nodesOf("", op, n, inputs, attributes...)
+}
+
+// nodesOf is Nodes for an operator of version 1 of a domain.
+func (g *Graph) nodesOf(domain, op string, n int, inputs []Value, attributes ...Attribute) []Value {
 	out := make([]Value, n)
 	for i := range out {
 		out[i] = Value(g.model.unique(strings.TrimPrefix(g.scope+"/"+op, "/")))
@@ -198,7 +204,10 @@ func (g *Graph) Nodes(op string, n int, inputs []Value, attributes ...Attribute)
 	for len(inputs) > 0 && inputs[len(inputs)-1] == "" {
 		inputs = inputs[:len(inputs)-1]
 	}
-	g.body.nodes = append(g.body.nodes, node{op, inputs, out, attributes})
+	g.body.nodes = append(g.body.nodes, node{domain, op, inputs, out, attributes})
+	if domain != "" && !slices.Contains(g.model.domains, domain) {
+		g.model.domains = append(g.model.domains, domain)
+	}
 	return out
 }
 

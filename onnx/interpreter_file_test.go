@@ -9,6 +9,7 @@ import (
 // Model is an ONNX file.
 type Model struct {
 	IR, Opset int64
+	Domains   map[string]int64 // versions of other operators
 	Metadata  map[string]string
 	Graph     *Graph
 }
@@ -23,7 +24,7 @@ type Graph struct {
 
 // Node is an operator with the names of its values.
 type Node struct {
-	Op         string
+	Domain, Op string
 	In, Out    []string
 	Attributes map[string]Attribute
 }
@@ -98,7 +99,7 @@ func Read(file []byte) (m *Model, err error) {
 			err = fmt.Errorf("interpreter: not an ONNX file: %v", r)
 		}
 	}()
-	m = &Model{Metadata: map[string]string{}}
+	m = &Model{Metadata: map[string]string{}, Domains: map[string]int64{}}
 	for _, f := range fields(file) {
 		switch f.number {
 		case 1:
@@ -106,10 +107,19 @@ func Read(file []byte) (m *Model, err error) {
 		case 7:
 			m.Graph = graph(f.bytes)
 		case 8:
+			domain, version := "", int64(0)
 			for _, f := range fields(f.bytes) {
-				if f.number == 2 {
-					m.Opset = int64(f.int)
+				switch f.number {
+				case 1:
+					domain = f.text()
+				case 2:
+					version = int64(f.int)
 				}
+			}
+			if domain == "" {
+				m.Opset = version
+			} else {
+				m.Domains[domain] = version
 			}
 		case 14:
 			pair := fields(f.bytes)
@@ -149,6 +159,8 @@ func nodeOf(b []byte) *Node {
 			n.Out = append(n.Out, f.text())
 		case 4:
 			n.Op = f.text()
+		case 7:
+			n.Domain = f.text()
 		case 5:
 			var name string
 			var a Attribute

@@ -22,13 +22,21 @@ var operators = map[string]func(c *call) []*Array{
 	"Abs":         elementwise(math.Abs),
 	"Sqrt":        elementwise(math.Sqrt),
 	"Tanh":        elementwise(math.Tanh),
-	"Sin":         elementwise(math.Sin),
-	"Cos":         elementwise(math.Cos),
-	"Erf":         elementwise(math.Erf),
-	"Sigmoid":     elementwise(sigmoid),
+	"Neg":         elementwise(func(x float64) float64 { return -x }),
+	"Exp":         elementwise(math.Exp),
 	"Softplus":    elementwise(func(x float64) float64 { return math.Log1p(math.Exp(x)) }),
-	"Relu":        elementwise(func(x float64) float64 { return math.Max(x, 0) }),
-	"Cast":        cast,
+	"Elu": elementwise(func(x float64) float64 {
+		if x > 0 {
+			return x
+		}
+		return math.Expm1(x)
+	}),
+	"Sin":     elementwise(math.Sin),
+	"Cos":     elementwise(math.Cos),
+	"Erf":     elementwise(math.Erf),
+	"Sigmoid": elementwise(sigmoid),
+	"Relu":    elementwise(func(x float64) float64 { return math.Max(x, 0) }),
+	"Cast":    cast,
 	"Where": func(c *call) []*Array {
 		return []*Array{broadcast(func(v []float64) float64 {
 			if v[0] != 0 {
@@ -61,6 +69,8 @@ var operators = map[string]func(c *call) []*Array{
 	"Range":              rangeOf,
 	"LayerNormalization": layerNormalization,
 	"Attention":          attention,
+	"LinearAttention":    linearAttention,
+	"Conv":               conv,
 	"GRU":                gru,
 }
 

@@ -95,11 +95,24 @@ func (g *Graph) Normalize(eps float32, x Value) Value {
 	return g.div(part, g.where(zero, g.Scalar(1), length))
 }
 
-// activations are the supported functions of a feed-forward network and an output gate.
-var activations = []struct {
+// function is a function of tensors, as a graph.
+type function struct {
 	f     func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor
 	graph func(g *Graph, x Value) Value
-}{
+}
+
+// find returns f as a graph, or nil if the list does not have it.
+func find(list []function, f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor) func(g *Graph, x Value) Value {
+	for _, a := range list {
+		if reflect.ValueOf(a.f).Pointer() == reflect.ValueOf(f).Pointer() {
+			return a.graph
+		}
+	}
+	return nil
+}
+
+// activations are the supported functions of a feed-forward network and an output gate.
+var activations = []function{
 	{tensor.ReLU, func(g *Graph, x Value) Value { return g.Node("Relu", []Value{x}) }},
 	{tensor.Tanh, (*Graph).tanh},
 	{tensor.Sigmoid, func(g *Graph, x Value) Value { return g.Node("Sigmoid", []Value{x}) }},
@@ -126,10 +139,8 @@ func (g *Graph) gated(x, y Value) Value {
 //
 // Errors: a function other than tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Softplus, Tanh or Sigmoid.
 func (g *Graph) Activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, x Value) Value {
-	for _, a := range activations {
-		if reflect.ValueOf(a.f).Pointer() == reflect.ValueOf(f).Pointer() {
-			return a.graph(g, x)
-		}
+	if graph := find(activations, f); graph != nil {
+		return graph(g, x)
 	}
 	g.Fail("the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Softplus, Tanh or Sigmoid")
 	return x

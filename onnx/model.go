@@ -15,9 +15,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// opsets are the supported versions of the operators, 17, without the operator Attention, and 23, the first with it, and
-// for each the version of the file format.
-var opsets = map[int]int64{17: 8, 23: 11}
+// opsets are the supported versions of the operators: 17, without the operator Attention, 23, the first with it, and 27,
+// the first with LinearAttention; and for each the version of the file format.
+var opsets = map[int]int64{17: 8, 23: 11, 27: 13}
 
 // DefaultOpset is the version used for 0.
 const DefaultOpset = 23
@@ -33,18 +33,19 @@ type Model struct {
 	counts   map[string]int   // number of uses of each name
 	outputs  map[Value]string // the names of values that are outputs of the model
 	metadata [][2]string
-	err      error // the first error of Build
+	domains  []string // of operators that are not ONNX's own
+	err      error    // the first error of Build
 }
 
-// Build returns the model that build adds to an empty graph. The version of the operators is 17 or 23; 0 means
-// DefaultOpset. The graph may be used during the call only.
+// Build returns the model that build adds to an empty graph. The version of the operators is 17, 23 or
+// 27; 0 means DefaultOpset. The graph may be used during the call only.
 //
 // Errors: another version; a layer that ONNX cannot express, or a duplicate name of inputs or outputs; a ShapeError or
 // ValueError of package tensor with which build panics.
 func Build(name string, opset int, build func(*Graph)) (*Model, error) {
 	opset = cmp.Or(opset, DefaultOpset)
 	if opsets[opset] == 0 {
-		return nil, fmt.Errorf("onnx: opset %d, want 17 or 23", opset)
+		return nil, fmt.Errorf("onnx: opset %d, want 17, 23 or 27", opset)
 	}
 	m := &Model{
 		opset: opset, main: &body{name: name},
@@ -112,7 +113,7 @@ func (m *Model) Write(w io.Writer) error {
 		return fmt.Errorf("onnx: a model of %d bytes, want at most %d", total, mostBytes)
 	}
 
-	var file, version message
+	var file, version message // version is that of ONNX's operators
 	file.int(1, opsets[m.opset])
 	file.string(2, "attn")
 	if module, ok := debug.ReadBuildInfo(); ok {
@@ -120,6 +121,12 @@ func (m *Model) Write(w io.Writer) error {
 	}
 	version.int(2, int64(m.opset))
 	file.bytes(8, version)
+	for _, domain := range m.domains {
+		var version message
+		version.string(1, domain)
+		version.int(2, 1)
+		file.bytes(8, version)
+	}
 	for _, pair := range m.metadata {
 		var entry message
 		entry.string(1, pair[0])

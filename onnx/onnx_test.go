@@ -37,9 +37,9 @@ func whole(list []int, shape ...int) *Array {
 	return a
 }
 
-// eachOpset runs f for both opsets.
+// eachOpset runs f for all opsets.
 func eachOpset(t *testing.T, f func(t *testing.T, opset int)) {
-	for _, opset := range []int{17, 23} {
+	for _, opset := range []int{17, 23, 27} {
 		t.Run(fmt.Sprint(opset), func(t *testing.T) { f(t, opset) })
 	}
 }
@@ -161,7 +161,7 @@ func TestMultiHead(t *testing.T) {
 					if m == nil {
 						t.Fatal("the model is wrong")
 					}
-					if want := c.operator && opset == 23; (count(m, "Attention") == 1) != want {
+					if want := c.operator && opset >= 23; (count(m, "Attention") == 1) != want {
 						t.Errorf("the operator Attention stands %d times, want it to stand there: %v", count(m, "Attention"), want)
 					}
 				}
@@ -368,7 +368,7 @@ func TestGraph(t *testing.T) {
 
 		model.SetMetadata("of", "parts")
 		m, _ := Check(t, model, arrays{"ids": whole(ids, 3, 4), "lens": whole(lens, 3), "h0": array(h0)}, out)
-		if m.Metadata["of"] != "parts" || m.Opset != int64(opset) || m.IR != map[int]int64{17: 8, 23: 11}[opset] {
+		if m.Metadata["of"] != "parts" || m.Opset != int64(opset) || m.IR != map[int]int64{17: 8, 23: 11, 27: 13}[opset] {
 			t.Errorf("metadata %v, opset %d, IR %d", m.Metadata, m.Opset, m.IR)
 		}
 		if n := len(m.Graph.Weights["table.weight"].Data); n != table.Weight.Len() {

@@ -253,7 +253,7 @@ func TestONNXMetadata(t *testing.T) {
 	if s.model.Opset != 23 {
 		t.Errorf("opset %d, want 23", s.model.Opset)
 	}
-	if _, err := m.ONNX(18); err == nil || err.Error() != "models: onnx: opset 18, want 17 or 23" {
+	if _, err := m.ONNX(18); err == nil || err.Error() != "models: onnx: opset 18, want 17, 23 or 27" {
 		t.Errorf("error %v", err)
 	}
 	var sources []string
