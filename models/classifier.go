@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -191,13 +192,15 @@ func (c *Classifier) Labels() []string { return c.head.Labels }
 
 // Encode returns the tokens of a text, or of a pair; cut reports whether they were truncated.
 //
-// Errors: those of tokenizer.Tokenizer.Encode and EncodePair; more than two texts.
-func (c *Classifier) Encode(texts ...string) (x *tokenizer.Encoding, cut bool, err error) {
+// Errors: those of tokenizer.Tokenizer.Encode and EncodePair; more than two texts; ctx.Err() if ctx ends, also within a
+// long text.
+func (c *Classifier) Encode(ctx context.Context, texts ...string) (x *tokenizer.Encoding, cut bool, err error) {
 	t, err := c.Model.Tokenizer()
 	if err != nil {
 		return nil, false, err
 	}
 	o := atMost(c.MostTokens)
+	o.Context = ctx
 	if c.Prompt != nil {
 		text, literal, err := c.Prompt(texts...)
 		if err != nil {

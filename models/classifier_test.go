@@ -40,7 +40,7 @@ func TestClassifier(t *testing.T) {
 	var all []models.Batch
 	var together models.Batch
 	for _, texts := range [][]string{{"the cat sat"}, {"who?", "the dog sleeps"}, {"a cat"}, {strings.Repeat("the cat sat ", 9)}} {
-		x, cut, err := c.Encode(texts...)
+		x, cut, err := c.Encode(t.Context(), texts...)
 		if err != nil || cut != (len(texts[0]) > 100) {
 			t.Fatalf("%q: cut %v, error %v", texts, cut, err)
 		}
@@ -58,7 +58,7 @@ func TestClassifier(t *testing.T) {
 			t.Errorf("logits %d are %v, alone %v", i, row, want)
 		}
 	}
-	if _, _, err := c.Encode(); err == nil || err.Error() != "0 texts, want one or two" {
+	if _, _, err := c.Encode(t.Context()); err == nil || err.Error() != "0 texts, want one or two" {
 		t.Errorf("error %v", err)
 	}
 }

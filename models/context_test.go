@@ -33,6 +33,12 @@ func TestContextEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bert := must(Load("testdata/bert_text", Options{}))
+	bert.tokenizer, bert.untokened = e.Model.tokenizer, nil
+	c, err := NewClassifier(bert)
+	if err != nil {
+		t.Fatal(err)
+	}
 	texts := slices.Repeat([]string{"the cat sat on the mat.", "who?"}, 30)
 	prompt, source := []int{10, 25, 8, 14, 6, 13, 21, 3, 12, 25, 2}, [][]int{{5, 6, 7, 1}, {8, 1}}
 	collect := func(tokens func(func(int) bool), err error) (ids []int, _ error) {
@@ -56,6 +62,14 @@ func TestContextEnds(t *testing.T) {
 				return nil, err
 			}
 			return y.Data(), nil
+		},
+		"Embedder.Encode": func(ctx context.Context) (any, error) {
+			x, _, err := e.Encode(ctx, strings.Repeat(" ", 1<<17)+"cat")
+			return x, err
+		},
+		"Classifier.Encode": func(ctx context.Context) (any, error) {
+			x, _, err := c.Encode(ctx, "who?", strings.Repeat(" ", 1<<17)+"cat")
+			return x, err
 		},
 		"Generate": func(ctx context.Context) (any, error) {
 			ids, err := collect(llama.Generate(ctx, prompt, endless))

@@ -53,7 +53,7 @@ func TestMixedLengths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, _, err := e.Encode(s)
+		x, _, err := e.Encode(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,13 +68,9 @@ func (e *Embedder) Params() nn.Params {
 // whether they were truncated. Most tokenizers do not read the rest of a long text: see
 // tokenizer.Options.
 //
-// Errors: those of Model.Encode; an encoder–decoder; a prompt that fills MostTokens, if the pooling excludes it.
-func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
-	return e.encode(context.Background(), text)
-}
-
-// encode is Encode until ctx ends.
-func (e *Embedder) encode(ctx context.Context, text string) (x *tokenizer.Encoding, cut bool, err error) {
+// Errors: those of Model.Encode; an encoder–decoder; a prompt that fills MostTokens, if the pooling excludes it;
+// ctx.Err() if ctx ends, also within a long text.
+func (e *Embedder) Encode(ctx context.Context, text string) (x *tokenizer.Encoding, cut bool, err error) {
 	t, err := e.Model.Tokenizer()
 	if err := cmp.Or(e.Model.wantStates(), err); err != nil {
 		return nil, false, err
@@ -155,7 +151,7 @@ func (e *Embedder) Pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tens
 func (e *Embedder) Embed(ctx context.Context, texts ...string) (y *tensor.Tensor, err error) {
 	all := make([]*tokenizer.Encoding, len(texts))
 	for i, text := range texts {
-		if all[i], _, err = e.encode(ctx, text); ctx.Err() != nil {
+		if all[i], _, err = e.Encode(ctx, text); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {

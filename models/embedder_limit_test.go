@@ -39,7 +39,7 @@ func TestLongText(t *testing.T) {
 	long := strings.Repeat(part, (10<<20)/len(part))
 	for text, wantCut := range map[string]bool{"the cat": false, long: true} {
 		n := allocated(func() {
-			x, cut, err := e.Encode(text)
+			x, cut, err := e.Encode(t.Context(), text)
 			if err != nil || cut != wantCut {
 				t.Fatalf("%.30q: truncated %t, error %v, want %t", text, cut, err, wantCut)
 			}

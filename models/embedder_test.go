@@ -140,7 +140,7 @@ func TestInvalidText(t *testing.T) {
 	}
 	for name, read := range map[string]func(text string) error{
 		"Embed":           func(text string) error { _, err := e.Embed(t.Context(), "a", text); return err },
-		"Embedder.Encode": func(text string) error { _, _, err := e.Encode(text); return err },
+		"Embedder.Encode": func(text string) error { _, _, err := e.Encode(t.Context(), text); return err },
 		"Model.Encode":    func(text string) error { _, err := e.Model.Encode(text, ""); return err },
 		"pair":            func(text string) error { _, err := e.Model.Encode("a", text); return err },
 		"translator":      func(text string) error { _, err := translator.Encode(text, ""); return err },

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,20 +9,30 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-// encode returns the tokens that a model reads of a text, or of a pair of texts if second is not empty. It may truncate
-// them to most tokens if most is not 0.
-func (m *Model) encode(first, second string, most int) (*tokenizer.Encoding, error) {
+// encode is Encode until ctx ends.
+func (m *Model) encode(ctx context.Context, first, second string) (e *tokenizer.Encoding, err error) {
 	t := m.tokenizer
-	if second == "" {
-		return t.Encode(first, atMost(most))
+	if t == nil {
+		return nil, m.untokened
 	}
+	o := atMost(m.Sizes().Positions)
+	o.Context = ctx
 	// A first text that is too long alone is rejected without reading all of the second.
-	o := atMost(most)
-	o.NoSpecial = true
-	if e, err := t.Encode(first, o); err != nil || e.Truncated {
-		return e, err
+	o.NoSpecial = second != ""
+	if e, err = t.Encode(first, o); second != "" && err == nil && !e.Truncated {
+		o.NoSpecial = false
+		e, err = t.EncodePair(first, second, o)
 	}
-	return t.EncodePair(first, second, atMost(most))
+	if err == nil {
+		err = tooMany("text", e, m.Sizes().Positions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Sizes().Check(BatchOf(e)); err != nil {
+		return nil, fmt.Errorf("the text has %w", err)
+	}
+	return e, nil
 }
 
 // atMost returns the options for a text of no more than most tokens; 0 for any number.

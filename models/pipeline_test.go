@@ -69,7 +69,7 @@ func TestPipelineFiles(t *testing.T) {
 			}
 			var pairs []*tokenizer.Encoding
 			for _, pair := range golden.Pairs {
-				x, _, err := classifier.Encode(pair...)
+				x, _, err := classifier.Encode(t.Context(), pair...)
 				if err != nil {
 					t.Fatalf("%s: %v", c.Name, err)
 				}

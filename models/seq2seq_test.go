@@ -344,7 +344,7 @@ func TestSeq2seqMisuse(t *testing.T) {
 	if _, err := m.Beam(ended, x.IDs[0], 2, models.Generation{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
-	if _, _, err := models.NewEmbedder(m, models.Poolings()[:1]).Encode("text"); err == nil ||
+	if _, _, err := models.NewEmbedder(m, models.Poolings()[:1]).Encode(t.Context(), "text"); err == nil ||
 		err.Error() != "Marian is an encoder-decoder, whose states depend on its output, want an encoder or a decoder" {
 		t.Errorf("error %v", err)
 	}

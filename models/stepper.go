@@ -260,7 +260,7 @@ func (m *Model) Write(ctx context.Context, sources [][]int, g Generation) ([][]i
 func (m *Model) Translate(ctx context.Context, texts []string, beam int) ([]string, error) {
 	sources, out := make([][]int, len(texts)), make([]string, len(texts))
 	for i, text := range texts {
-		e, err := m.Encode(text, "")
+		e, err := m.encode(ctx, text, "")
 		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -15,20 +16,7 @@ import (
 // Errors: a directory without a tokenizer; a text that the tokenizer rejects; tokens outside the
 // vocabulary, or too many tokens.
 func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
-	if m.tokenizer == nil {
-		return nil, m.untokened
-	}
-	e, err := m.encode(first, second, m.Sizes().Positions)
-	if err == nil {
-		err = tooMany("text", e, m.Sizes().Positions)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := m.Sizes().Check(BatchOf(e)); err != nil {
-		return nil, fmt.Errorf("the text has %w", err)
-	}
-	return e, nil
+	return m.encode(context.Background(), first, second)
 }
 
 // Tokens is Encode of several texts, as a batch.

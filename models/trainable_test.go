@@ -62,7 +62,7 @@ func TestPackedRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat, _, err := e.Encode("cat")
+	cat, _, err := e.Encode(t.Context(), "cat")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,11 +27,11 @@ func similarProbe(t *testing.T, dir string, pairs [][2]string, cosine func(i int
 	}
 	var list []probe.SimilarPair
 	for i, p := range pairs {
-		first, _, err := e.Encode(p[0])
+		first, _, err := e.Encode(t.Context(), p[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, _, err := e.Encode(p[1])
+		second, _, err := e.Encode(t.Context(), p[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestVectorProbe(t *testing.T) {
 		}
 		list := make([]*tokenizer.Encoding, len(texts))
 		for i, text := range texts {
-			if list[i], _, err = e.Encode(text); err != nil {
+			if list[i], _, err = e.Encode(t.Context(), text); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -177,7 +177,7 @@ func TestSimilarityProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, _, err := e.Encode("the cat")
+	x, _, err := e.Encode(t.Context(), "the cat")
 	if err != nil {
 		t.Fatal(err)
 	}

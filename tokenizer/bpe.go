@@ -302,6 +302,7 @@ func (m *bpe) split(s *bpeScratch, word string, isBytes, open bool) error {
 		return m.addChars(s, word, open)
 	}
 	for i := range len(word) {
+		s.in.poll(i)
 		s.add(m.bytes[word[i]], 1)
 	}
 	return nil

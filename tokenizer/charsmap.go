@@ -117,7 +117,8 @@ func (m charsMap) normalize(p *piece) {
 			changes[len(changes)-1].n += diff
 		}
 	}
-	for at := 0; at < len(p.s); {
+	for step, at := 0, 0; at < len(p.s); step++ {
+		p.poll(step)
 		n := clusterLen(p.s[at:])
 		cluster := p.s[at : at+n]
 		if n < 6 {

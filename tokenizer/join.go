@@ -38,7 +38,7 @@ type merge struct{ rank, id int32 }
 // crosses the end, so what follows does not affect it.
 func (s *symbols) joinAll(find func(left, right *symbol, again bool) (merge, bool)) {
 	list := s.list
-	s.heap = s.heap[:0]
+	s.heap = slices.Grow(s.heap[:0], len(list))
 	consider := func(pos, next int32) {
 		if pos < 0 {
 			return

@@ -34,10 +34,11 @@ func (p *piece) enough(out []token) bool { return p.need > 0 && len(out) >= p.ne
 // left is the panic value for a caller that has left; catchGrowth catches it.
 type left struct{ error }
 
-// poll is called in each step of a loop over the characters of a piece, which may be a whole text. It ends the
-// tokenization if the caller has left.
+// poll is called in each step of a loop over the characters of a piece, which may be a whole text, with the number of the
+// step or the position of the character. It ends the tokenization if the caller has left.
 func (p *piece) poll(step int) {
-	if step&(1<<13-1) == 0 && p != nil && p.ended != nil {
+	at := step & (1<<13 - 1) // characters may begin at odd positions only
+	if (at == 0 || at < utf8.UTFMax && at < step) && p != nil && p.ended != nil {
 		if err := p.ended(); err != nil {
 			panic(left{err})
 		}
@@ -323,6 +324,7 @@ func (p *piece) plain() {
 	b.Grow(2 * len(p.s))
 	at := make([]span, 0, 2*len(p.s))
 	for i := range len(p.s) {
+		p.poll(i)
 		n, _ := b.WriteString(byteChars[p.s[i]])
 		at = appendTimes(at, p.align(i), n)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -209,7 +210,7 @@ func (j *pieceJoins) join(
 	if open {
 		end -= j.longest
 	}
-	list.list, list.ahead = list.list[:0], nil
+	list.list, list.ahead = slices.Grow(list.list[:0], utf8.RuneCountInString(text)), nil
 	for at := 0; at < end; {
 		list.in.poll(at)
 		n, _ := j.user.longest(root, text[at:])
@@ -249,7 +250,11 @@ func (j *pieceJoins) join(
 		return merge{j.ranks[id], int32(id)}, true
 	})
 	size := 0
-	for _, part := range list.list {
+	for i, part := range list.list {
+		list.in.poll(i)
+		if list.in.enough(out) {
+			break
+		}
 		start := from + int(part.at)
 		out = j.appendUsed(out, first, s, start, start+int(part.len), taken, 0)
 		size = int(part.at + part.len)

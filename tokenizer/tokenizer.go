@@ -49,8 +49,8 @@ type Options struct {
 	//   - to the end of a word, if the model is WordPiece or WordLevel, and of a run of unknown characters,
 	//     of removed characters or of marks, or where an expression looks for a longer match: this takes at most
 	//     some 100 bytes of memory for each byte, and tokens after the limit are not made;
-	//   - all of a text with Overflow, with truncation at the left, with unused pieces in a BPE model of
-	//     SentencePiece, and after ">>" in a text for Marian;
+	//   - all of a text with unused pieces in a BPE model of SentencePiece, in as much memory;
+	//   - all of a text with Overflow, with truncation at the left, and after ">>" in a text for Marian;
 	//   - all of the shorter text of a pair, if LongestFirst gives an odd number of tokens to two texts
 	//     that are both too long: the longer text gets one more.
 	MaxLength int
@@ -73,7 +73,8 @@ type Options struct {
 	// spaces, are found everywhere, but for those that the rest has and that look special: words between signs, such as
 	// <｜User｜>.
 	Literal []Span
-	// Context, if not nil, ends the call with its error, also within a long text.
+	// Context, if not nil, ends the call with its error, also within a long text: of 8 MB, all but a few models
+	// of SentencePiece ask for it after at most 0.1 s.
 	Context context.Context
 }
 
@@ -317,6 +318,7 @@ func (t *Tokenizer) cutText(text piece, l *literals, need int) (tokens []token, 
 			return false
 		}
 		for j := range tokens[done:] {
+			p.poll(j + 1) // not for each word
 			tok := &tokens[done+j]
 			tok.at, tok.word = p.offsets(tok.at.Start, tok.at.End), word
 		}

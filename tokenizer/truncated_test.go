@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/attn-go/attn/internal/par/partest"
 )
 
@@ -345,9 +347,7 @@ func TestRunsMemory(t *testing.T) {
 	}
 	const size, most, perByte = 1 << 18, 256, 100
 	for name, tok := range allTokenizers() {
-		// How an unused piece is split, and what is cut at the left, depends on the whole text.
-		if tok.truncation != nil && tok.truncation.Direction == "Left" ||
-			slices.Contains([]string{"pieces bpe kinds", "pieces bpe unused"}, name) {
+		if tok.truncation != nil && tok.truncation.Direction == "Left" { // depends on the whole text
 			continue
 		}
 		for kind, part := range runs {
@@ -405,7 +405,7 @@ func TestJoinsInParts(t *testing.T) {
 		}
 		for _, text := range texts {
 			text = strings.ToValidUTF8(text, "\ufffd")
-			want, _ := j.join(nil, 0, new(symbols), text, 0, len(text), false)
+			want, _ := j.join(nil, 0, &symbols{in: new(piece)}, text, 0, len(text), false)
 			p := newPiece(text)
 			if got, err := j.tokenize(nil, &p); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s, %.30q: %d tokens in parts differ from %d of the whole, error %v", name, text, len(got), len(want), err)
@@ -436,6 +436,58 @@ func TestTruncatedMemoryOfLiterals(t *testing.T) {
 func TestLineBreakAfterOpenEnd(t *testing.T) {
 	if start, end, whole := (wordsAndDigits{3}).open("\n      ", 0); whole {
 		t.Errorf("the match is %d to %d, want one that may grow: before another line break it is longer", start, end)
+	}
+}
+
+// Every loop over the characters of a text asks whether the caller has left, also where a text is one run of marks, which
+// are sorted, or where characters are rewritten.
+func TestStagesAsk(t *testing.T) {
+	const size = 1 << 17
+	nfkc := allTokenizers()["pieces unigram nfkc"].normalizer.(*pieceNormalizer)
+	marks, sorted := strings.Repeat("\u0301\u0323", size/4), strings.Repeat("\u0323", size/2)
+	for _, c := range []struct {
+		name string
+		n    normalizer
+		text string
+		want int // number of checks
+	}{
+		{"NFD", unicodeForm(norm.NFD), "e" + marks, 140},
+		{"NFD in order", unicodeForm(norm.NFD), "é" + sorted, 84},
+		{"NFC", unicodeForm(norm.NFC), "e" + marks, 168},
+		{"characters", nfkc.chars, strings.Repeat("ﬁ", size/3), 54},
+		{"bytes", byteLevelForm{}, strings.Repeat("é", size/2), 54},
+		{"at odd positions", nmt{}, "e" + strings.Repeat("é", size/2), 11},
+	} {
+		for _, open := range []bool{false, true} {
+			checks := 0
+			p := newPiece(c.text)
+			p.open, p.ended = open, func() error { checks++; return nil }
+			if c.n.normalize(&p); checks < c.want && (!open || checks == 0) {
+				t.Errorf("%s, open %t: %d checks, want %d", c.name, open, checks, c.want)
+			}
+		}
+	}
+}
+
+// Marks are sorted by their combining class, and equal ones stay in their order.
+func TestSortMarks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	some := []rune("\u0301\u0323\u0308\u0327\u0345\u05b0\u064b\u0300")
+	for n := range 200 {
+		text := []rune{'a'}
+		for range n {
+			text = append(text, some[rng.IntN(len(some))])
+		}
+		p := newPiece(string(text))
+		unicodeForm(norm.NFD).normalize(&p)
+		want := norm.NFD.String(string(text[:min(len(text), 25)])) // package norm breaks longer runs
+		if got := []rune(p.s); n < 25 && p.s != want || len(got) != len(text) {
+			t.Fatalf("%q becomes %q, want %q", string(text), p.s, want)
+		} else if !slices.IsSortedFunc(got[1:], func(a, b rune) int {
+			return int(norm.NFD.PropertiesString(string(a)).CCC()) - int(norm.NFD.PropertiesString(string(b)).CCC())
+		}) {
+			t.Fatalf("%q becomes %q, which is not in order", string(text), p.s)
+		}
 	}
 }
 

@@ -1,8 +1,6 @@
 package tokenizer
 
 import (
-	"cmp"
-	"slices"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -14,7 +12,7 @@ type unicodeForm norm.Form
 
 func (n unicodeForm) normalize(p *piece) {
 	if p.open {
-		p.cut(lastStart(norm.Form(n), p.s))
+		p.cut(lastStart(norm.Form(n), p))
 	}
 	if isASCII(p.s) || norm.Form(n).IsNormalString(p.s) {
 		return
@@ -22,16 +20,18 @@ func (n unicodeForm) normalize(p *piece) {
 	form := decomposing(norm.Form(n))
 	changes := decompose(form, p)
 	if form != norm.Form(n) {
-		changes = compose(changes)
+		changes = compose(changes, p)
 	}
 	p.transform(changes)
 }
 
 // lastStart returns the position of the last character that is independent of the characters before it: its first
 // part begins a sequence of marks, and never combines with a previous character.
-func lastStart(form norm.Form, s string) int {
+func lastStart(form norm.Form, p *piece) int {
 	form = decomposing(form)
-	for end := len(s); end > 0; {
+	s := p.s
+	for step, end := 0, len(s); end > 0; step++ {
+		p.poll(step)
 		r, n := utf8.DecodeLastRuneInString(s[:end])
 		end -= n
 		if r < utf8.RuneSelf {
@@ -73,18 +73,41 @@ func decompose(form norm.Form, p *piece) []change {
 		}
 	}
 	for i := 0; i < len(changes); i++ {
-		p.poll(i)
-		first := i
-		for i < len(changes) && combiningClass(table, changes[i].r) != 0 {
-			i++
+		first, inOrder := i, true
+		for last := uint8(0); i < len(changes); i++ {
+			p.poll(i)
+			c := combiningClass(table, changes[i].r)
+			if c == 0 {
+				break
+			}
+			inOrder = inOrder && last <= c
+			last = c
 		}
-		if i > first+1 {
-			slices.SortStableFunc(changes[first:i], func(a, b change) int {
-				return cmp.Compare(combiningClass(table, a.r), combiningClass(table, b.r))
-			})
+		if !inOrder {
+			sortMarks(table, p, changes[first:i])
 		}
 	}
 	return changes
+}
+
+// sortMarks sorts marks by their combining class. It takes linear time, because all of a text may be marks.
+func sortMarks(table *classTable, p *piece, marks []change) {
+	var ends [256]int // of each class in sorted
+	for i, c := range marks {
+		p.poll(i)
+		ends[combiningClass(table, c.r)]++
+	}
+	for class := 1; class < len(ends); class++ {
+		ends[class] += ends[class-1]
+	}
+	sorted := make([]change, len(marks))
+	for i := len(marks) - 1; i >= 0; i-- {
+		p.poll(i)
+		end := &ends[combiningClass(table, marks[i].r)]
+		*end--
+		sorted[*end] = marks[i]
+	}
+	copy(marks, sorted)
 }
 
 // decomposition returns the decomposition of a character.
@@ -105,12 +128,13 @@ func combiningClass(table *classTable, r rune) uint8 {
 // compose composes characters. A composed character gets the changes of all its parts.
 // A mark is composed with the last starter if no mark of the same or a higher class is between them (Unicode
 // Standard Annex 15). Changes are overwritten in place, as there are never more of them than were read.
-func compose(changes []change) []change {
+func compose(changes []change, p *piece) []change {
 	table := classes()
 	out := changes[:0]
 	starter := none // index in out of the character that the next one may combine with
 	var last uint8  // combining class of the characters between, 0 if there are none
-	for _, c := range changes {
+	for i, c := range changes {
+		p.poll(i)
 		combining := combiningClass(table, c.r)
 		if starter >= 0 && (last == 0 || last < combining) {
 			if r, ok := composed(out[starter].r, c.r); ok {

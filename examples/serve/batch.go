@@ -23,7 +23,7 @@ type batcher struct {
 }
 
 // encode returns the tokens of a text or of a pair, and whether they were truncated.
-type encode func(texts ...string) (*tokenizer.Encoding, bool, error)
+type encode func(ctx context.Context, texts ...string) (*tokenizer.Encoding, bool, error)
 
 // request is the tokens of a client's texts, and the channel for their rows.
 type request struct {
@@ -86,7 +86,7 @@ func (b *batcher) enter(q *request, inputs [][]string) error {
 		if err := q.ctx.Err(); err != nil {
 			return err
 		}
-		x, _, err := b.encode(texts...)
+		x, _, err := b.encode(q.ctx, texts...)
 		if err != nil {
 			return fmt.Errorf("text %d: %w", i, err)
 		}

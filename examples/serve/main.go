@@ -89,7 +89,9 @@ func open(embed, rerank string, o models.Options) (http.Handler, error) {
 
 // embedding returns the batcher of an embedder.
 func embedding(e *models.Embedder) *batcher {
-	encode := func(texts ...string) (*tokenizer.Encoding, bool, error) { return e.Encode(texts[0]) }
+	encode := func(ctx context.Context, texts ...string) (*tokenizer.Encoding, bool, error) {
+		return e.Encode(ctx, texts[0])
+	}
 	return newBatcher(e.MostTokens, encode, e.Forward)
 }
 

@@ -154,7 +154,7 @@ func TestRerank(t *testing.T) {
 	}
 	var want []float32
 	for _, text := range []string{"the cat sat.", "a dog runs."} {
-		x, _, err := c.Encode("who?", text)
+		x, _, err := c.Encode(t.Context(), "who?", text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,8 +296,8 @@ func TestFirstHasLeft(t *testing.T) {
 // alone may be larger.
 func TestBusy(t *testing.T) {
 	e, _, _ := load(t)
-	b := &batcher{mostTokens: e.MostTokens, encode: func(texts ...string) (*tokenizer.Encoding, bool, error) {
-		return e.Encode(texts[0])
+	b := &batcher{mostTokens: e.MostTokens, encode: func(ctx context.Context, texts ...string) (*tokenizer.Encoding, bool, error) {
+		return e.Encode(ctx, texts[0])
 	}, waiting: make(chan request, 3)} // without loop
 	server := httptest.NewServer(handleEmbed(b))
 	defer server.Close()

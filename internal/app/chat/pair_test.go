@@ -31,7 +31,7 @@ func TestPair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := c.Encode("a", "b"); err == nil {
+		if _, _, err := c.Encode(t.Context(), "a", "b"); err == nil {
 			t.Error("no error without a prompt")
 		}
 		tok, err := m.Tokenizer()
@@ -45,7 +45,7 @@ func TestPair(t *testing.T) {
 		c.Prompt = talk.Pair
 		var all models.Batch
 		for _, pair := range pairs {
-			x, _, err := c.Encode(pair...)
+			x, _, err := c.Encode(t.Context(), pair...)
 			if err != nil {
 				t.Fatal(err)
 			}

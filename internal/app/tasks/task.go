@@ -128,12 +128,12 @@ var similarity = Task{
 	Source:  func(l train.Line) string { return l.Columns[0] + "\t" + l.Columns[1] },
 	texts:   func(line train.Line) [][2]string { return [][2]string{{line.Columns[0], ""}, {line.Columns[1], ""}} },
 	read:    (*Model).similarities, pipeline: true,
-	probe: func(_ context.Context, m *Model, file string, lines []train.Line, _ uint64) (*probe.Probe, error) {
+	probe: func(ctx context.Context, m *Model, file string, lines []train.Line, _ uint64) (*probe.Probe, error) {
 		pairs, err := ofLines(file, lines, func(line train.Line) (p probe.SimilarPair, err error) {
-			if p.First, err = m.encode(line.Columns[0]); err != nil {
+			if p.First, err = m.encode(ctx, line.Columns[0]); err != nil {
 				return p, err
 			}
-			p.Second, err = m.encode(line.Columns[1])
+			p.Second, err = m.encode(ctx, line.Columns[1])
 			p.Cosine = m.cosine(line.Value)
 			return p, err
 		})
@@ -153,7 +153,7 @@ var vectors = Task{
 		var texts []string
 		list, err := ofLines(file, lines, func(line train.Line) (*tokenizer.Encoding, error) {
 			texts = append(texts, line.Columns[0])
-			return m.encode(line.Columns[0])
+			return m.encode(ctx, line.Columns[0])
 		})
 		if err != nil {
 			return nil, err
@@ -203,8 +203,8 @@ func (m *Model) Probe(ctx context.Context, file string, lines []train.Line, seed
 }
 
 // encode returns the tokens of a text of which a vector is made.
-func (m *Model) encode(text string) (*tokenizer.Encoding, error) {
-	e, cut, err := m.embedder.Encode(text)
+func (m *Model) encode(ctx context.Context, text string) (*tokenizer.Encoding, error) {
+	e, cut, err := m.embedder.Encode(ctx, text)
 	if cut {
 		err = fmt.Errorf("the text has more than %d tokens, where the model truncates texts", m.embedder.MostTokens)
 	}

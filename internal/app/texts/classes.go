@@ -110,7 +110,7 @@ func Scores(ctx context.Context, c *models.Classifier, pairs [][]string) (scores
 	for some := range slices.Chunk(pairs, 128) {
 		encoded := make([]*tokenizer.Encoding, len(some))
 		for i, pair := range some {
-			if encoded[i], _, err = c.Encode(pair...); err != nil {
+			if encoded[i], _, err = c.Encode(ctx, pair...); err != nil {
 				return nil, fmt.Errorf("pair %d: %w", len(scores)+i+1, err)
 			}
 		}

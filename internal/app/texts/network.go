@@ -17,7 +17,7 @@ const mostTexts = 1024
 
 // network computes a row of numbers for a text or a pair: its vector, or its logits.
 type network struct {
-	encode  func(texts ...string) (x *tokenizer.Encoding, cut bool, err error)
+	encode  func(ctx context.Context, texts ...string) (x *tokenizer.Encoding, cut bool, err error)
 	forward func(t *tensor.Tape, x models.Batch) *tensor.Tensor
 	width   int
 	name    string // of a row, for errors
@@ -54,7 +54,7 @@ func computed[V any](
 				if err != nil {
 					break
 				}
-				x, shorter, failed := n.encode(texts...)
+				x, shorter, failed := n.encode(ctx, texts...)
 				if err = failed; err == nil {
 					encoded, cut[i] = append(encoded, x), cut[i] || shorter
 				}

@@ -1,6 +1,7 @@
 package texts
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,9 @@ type Vector struct {
 
 // Vectors returns the filter that embeds lines with a model and writes JSON arrays.
 func Vectors(e *models.Embedder) filter.Filter[Vector] {
-	encode := func(texts ...string) (*tokenizer.Encoding, bool, error) { return e.Encode(texts[0]) }
+	encode := func(ctx context.Context, texts ...string) (*tokenizer.Encoding, bool, error) {
+		return e.Encode(ctx, texts[0])
+	}
 	f := filter.Filter[Vector]{Batch: mostTexts}
 	f.Write = func(w io.Writer, l *filter.Line[Vector]) error {
 		if l.Err != nil {

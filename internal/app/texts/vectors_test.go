@@ -38,7 +38,7 @@ func TestVectors(t *testing.T) {
 	}
 	tokens := 0
 	for _, text := range lines {
-		x, _, err := e.Encode(text)
+		x, _, err := e.Encode(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
