@@ -1,7 +1,8 @@
 """Write testdata/tokenizer/chats.json.gz: harmless texts beside special tokens, as in chats, encoded by `tokenizers`.
 
 A special token with each combination of its settings, under each normalizer, is beside a text in each way of a
-template. The Go test gives the text as the user's (Options.Literal), and wants the same tokens.
+template; under Prepend also with an added token of several spaces, which takes the space before it. The Go test gives
+the text as the user's (Options.Literal), and wants the same tokens.
 
     pip install -r testdata/tokenizer_requirements.txt
     python testdata/tokenizer_chats.py            # seconds
@@ -39,25 +40,38 @@ TEXTS = [
     "Hello", "Hello world", "hi!", "!hi", " hi", "hi ", "  ", " ", "\n", "hi\n", "1", "_", "é", "日本", "-", "▁a▁", "a. b, c", "ab" * 3,
 ]
 TOKENS = ["<T>", "END"]
+SPACES = ["  ", "   "]
+SPACED_TEMPLATES = ["T{}T", "{} T", "x{}  T", "T {}   T\n", "  {}T  {}T"]
+SPACED_TEXTS = ["hi", "hi ", "hi  ", "hi   ", "hi    ", " ", "  ", "   ", "!     ", "a▁ ", " a  b  "]
+
+
+def added(i, content, single, left, right, normalized, special):
+    return {"id": len(MODEL["vocab"]) + i, "content": content, "single_word": single, "lstrip": left, "rstrip": right,
+        "normalized": normalized, "special": special}
+
+
+def case(normalizer, pre_tokenizer, tokens, templates, texts):
+    file = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": tokens,
+        "normalizer": NORMALIZERS[normalizer], "pre_tokenizer": PRE[pre_tokenizer], "post_processor": None,
+        "decoder": None, "model": MODEL}
+    t = Tokenizer.from_str(json.dumps(file))
+    ids = [t.encode(a.replace("T", tokens[0]["content"]).replace("{}", x)).ids for a in templates for x in texts]
+    return {"normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "tokens": tokens, "ids": ids}
 
 
 def main():
-    cases = []
-    for (norm, n), (pre, p), content in itertools.product(NORMALIZERS.items(), PRE.items(), TOKENS):
-        for flags in itertools.product([False, True], repeat=4):
-            single, left, right, normalized = flags
-            token = {"id": len(MODEL["vocab"]), "content": content, "single_word": single, "lstrip": left, "rstrip": right,
-                "normalized": normalized, "special": True}
-            file = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [token], "normalizer": n,
-                "pre_tokenizer": p, "post_processor": None, "decoder": None, "model": MODEL}
-            t = Tokenizer.from_str(json.dumps(file))
-            ids = [t.encode(a.replace("T", content).format(x)).ids for a in TEMPLATES for x in TEXTS]
-            cases.append({"normalizer": norm, "pre_tokenizer": pre, "token": token, "ids": ids})
+    flags = lambda n: itertools.product([False, True], repeat=n)
+    cases = [case(norm, pre, [added(0, content, *f, True)], TEMPLATES, TEXTS)
+        for norm, pre, content in itertools.product(NORMALIZERS, PRE, TOKENS) for f in flags(4)]
+    spaced = [case(norm, pre, [added(0, "<T>", single, False, right, True, True), added(1, s, False, False, after, False, False)],
+        SPACED_TEMPLATES, SPACED_TEXTS)
+        for norm, pre, s in itertools.product(["prepend and replace", "replace and prepend"], PRE, SPACES)
+        for single, right, after in flags(3)]
     golden = {"model": MODEL, "normalizers": NORMALIZERS, "pre_tokenizers": PRE, "templates": TEMPLATES, "texts": TEXTS,
-        "cases": cases}
+        "cases": cases, "spaced_templates": SPACED_TEMPLATES, "spaced_texts": SPACED_TEXTS, "spaced": spaced}
     data = json.dumps(golden, ensure_ascii=False, separators=(",", ":")).encode()
     OUT.write_bytes(gzip.compress(data, 9, mtime=0))
-    print(sum(len(c["ids"]) for c in cases), "encodings", OUT.stat().st_size, "bytes")
+    print(sum(len(c["ids"]) for c in cases + spaced), "encodings", OUT.stat().st_size, "bytes")
 
 
 main()

@@ -141,7 +141,7 @@ func (a *addedTokens) split(whole piece, n normalizer, l *literals) []piece {
 	}
 	// Two passes, as in the reference: tokens that are not normalized are cut out of the original text, and those
 	// that are, out of the normalized parts between them.
-	for _, p := range a.raw.split(nil, whole, l, whole.matches(l.in(&whole))) {
+	for _, p := range a.raw.split(nil, whole, l, whole.matches(l.in(&whole), false)) {
 		if p.token != none {
 			pieces = append(pieces, p)
 			continue
@@ -166,7 +166,7 @@ func (a *addedTokens) split(whole piece, n normalizer, l *literals) []piece {
 		}
 		// The user's text beside a token changes how the token is normalized.
 		done := 0
-		for _, m := range p.matches(known) {
+		for _, m := range p.matches(known, true) {
 			pieces = a.normal.split(pieces, normalized(p.slice(done, m.start)), l, nil)
 			pieces = appendPiece(pieces, p.slice(m.start, m.end), m.id)
 			done = m.end

@@ -16,12 +16,18 @@ type chatGolden struct {
 	PreTokenizers map[string]json.RawMessage `json:"pre_tokenizers"`
 	Templates     []string                   `json:"templates"` // T is the token, {} the text
 	Texts         []string                   `json:"texts"`
-	Cases         []struct {
-		Normalizer   string     `json:"normalizer"`
-		PreTokenizer string     `json:"pre_tokenizer"`
-		Token        addedToken `json:"token"`
-		IDs          [][]int    `json:"ids"` // for each template, and each text in it
-	} `json:"cases"`
+	Cases         []chatCase                 `json:"cases"`
+	// With an added token of several spaces, under Prepend.
+	SpacedTemplates []string   `json:"spaced_templates"`
+	SpacedTexts     []string   `json:"spaced_texts"`
+	Spaced          []chatCase `json:"spaced"`
+}
+
+type chatCase struct {
+	Normalizer   string       `json:"normalizer"`
+	PreTokenizer string       `json:"pre_tokenizer"`
+	Tokens       []addedToken `json:"tokens"` // the first is T
+	IDs          [][]int      `json:"ids"`    // for each template, and each text in it
 }
 
 // A user's text that has no special token gives the tokens of the library, although it is marked as the user's: with
@@ -41,9 +47,13 @@ func TestChats(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong, count := map[string]int{}, 0
-	for _, c := range golden.Cases {
+	for i, c := range slices.Concat(golden.Cases, golden.Spaced) {
+		templates, texts := golden.Templates, golden.Texts
+		if i >= len(golden.Cases) {
+			templates, texts = golden.SpacedTemplates, golden.SpacedTexts
+		}
 		file, err := json.Marshal(map[string]any{
-			"version": "1.0", "added_tokens": []addedToken{c.Token}, "model": golden.Model,
+			"version": "1.0", "added_tokens": c.Tokens, "model": golden.Model,
 			"normalizer": golden.Normalizers[c.Normalizer], "pre_tokenizer": golden.PreTokenizers[c.PreTokenizer],
 		})
 		if err != nil {
@@ -54,10 +64,17 @@ func TestChats(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range c.IDs {
-			template, user := golden.Templates[i/len(golden.Texts)], golden.Texts[i%len(golden.Texts)]
-			before, after, _ := strings.Cut(strings.ReplaceAll(template, "T", c.Token.Content), "{}")
-			text, at := before+user+after, Span{len(before), len(before) + len(user)}
-			e, err := tok.Encode(text, Options{Literal: []Span{at}})
+			template, user := templates[i/len(texts)], texts[i%len(texts)]
+			var text string
+			var users []Span
+			for j, part := range strings.Split(strings.ReplaceAll(template, "T", c.Tokens[0].Content), "{}") {
+				if j > 0 {
+					users = append(users, Span{len(text), len(text) + len(user)})
+					text += user
+				}
+				text += part
+			}
+			e, err := tok.Encode(text, Options{Literal: users})
 			if count++; err == nil && slices.Equal(e.IDs, want) {
 				continue
 			}
@@ -67,7 +84,7 @@ func TestChats(t *testing.T) {
 			}
 			kind := c.Normalizer + ", " + c.PreTokenizer
 			if wrong[kind]++; wrong[kind] <= 10 {
-				t.Errorf("%s, %+v: %q with %q is %v, want %v, error %v", kind, c.Token, template, user, got, want, err)
+				t.Errorf("%s, %+v: %q with %q is %v, want %v, error %v", kind, c.Tokens, template, user, got, want, err)
 			}
 		}
 	}

@@ -28,6 +28,9 @@ func (l *literals) reserves(id int) bool { return l.added.byID[id].Special || l.
 type marker struct {
 	Span
 	id int
+	// lead is the length of the space before the marker that Prepend makes a part of it. The space may belong to an
+	// added token instead, which is found before the text is normalized: then Prepend adds another one.
+	lead int
 }
 
 // neutral replaces a user's range while special tokens are searched for. It is no letter, no mark and no white space,
@@ -107,19 +110,30 @@ func (l *literals) find(text string, ranges []Span, n normalizer) (markers []mar
 		if at.End > parts[part].End {
 			continue
 		}
-		markers = append(markers, marker{Span{at.Start + shifts[part], at.End + shifts[part]}, p.token})
+		m := marker{Span{at.Start + shifts[part], at.End + shifts[part]}, p.token, 0}
+		if l.isSpaced(m.id) {
+			m.Start = m.End - len(a.byID[m.id].Content)
+			r, size := utf8.DecodeLastRuneInString(text[:m.Start])
+			spaced := newPiece("a" + text[m.Start-size:m.End])
+			if n.normalize(&spaced); (r == ' ' || r == '▁') && strings.HasSuffix(spaced.s, token) {
+				m.lead = size
+			}
+		}
+		markers = append(markers, m)
 	}
 	return markers
+}
+
+// isSpaced reports whether the normalizer Prepend makes ▁</s> of a token that looks like a special one.
+func (l *literals) isSpaced(id int) bool {
+	token, written := l.added.byID[id], l.added.text(id)
+	return token.looksSpecial() && written != token.Content && strings.HasSuffix(written, token.Content)
 }
 
 // addSpaced adds the markers that are found after a space only, because the normalizer Prepend makes ▁</s> of them, if
 // the user's text ends with that space.
 func (l *literals) addSpaced(text string, n normalizer) {
-	isSpaced := func(id int) bool {
-		token := l.added.byID[id]
-		return token.looksSpecial() && l.added.text(id) != token.Content && strings.HasSuffix(l.added.text(id), token.Content)
-	}
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(l.added.written)), isSpaced) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(l.added.written)), l.isSpaced) {
 		return
 	}
 	var ranges []Span // without these spaces
@@ -134,7 +148,7 @@ func (l *literals) addSpaced(text string, n normalizer) {
 	for _, m := range l.find(text, ranges, n) {
 		theirs := l.has(Span{m.End - len(l.added.byID[m.id].Content), m.End})
 		overlaps := func(o marker) bool { return m.Start < o.End && o.Start < m.End }
-		if isSpaced(m.id) && !theirs && !slices.ContainsFunc(l.markers, overlaps) {
+		if l.isSpaced(m.id) && !theirs && !slices.ContainsFunc(l.markers, overlaps) {
 			l.markers = append(l.markers, m)
 		}
 	}
@@ -170,8 +184,9 @@ func (l *literals) in(p *piece) []marker {
 // match is a token at bytes of a piece.
 type match struct{ start, end, id int }
 
-// matches returns the positions of markers in a part of the original text.
-func (p *piece) matches(list []marker) (all []match) {
+// matches returns the positions of markers in a part of the original text, with the spaces that belong to them after it
+// is normalized.
+func (p *piece) matches(list []marker, normalized bool) (all []match) {
 	index := func(at int) int {
 		if p.at == nil {
 			return at - p.base
@@ -179,7 +194,11 @@ func (p *piece) matches(list []marker) (all []match) {
 		return sort.Search(len(p.at), func(i int) bool { return int(p.at[i].start) >= at })
 	}
 	for _, c := range list {
-		all = append(all, match{index(c.Start), index(c.End), c.id})
+		start := index(c.Start)
+		if lead := index(c.Start - c.lead); normalized && c.lead > 0 && lead >= 0 && p.align(lead).start == int32(c.Start-c.lead) {
+			start = lead
+		}
+		all = append(all, match{start, index(c.End), c.id})
 	}
 	return all
 }
@@ -193,8 +212,9 @@ func (p *piece) normalMatches(list []marker, f *finder) (all []match) {
 		if f.trie.begin[p.s[i]] == root {
 			continue
 		}
-		k, ok := slices.BinarySearchFunc(list, int(p.align(i).start), func(c marker, at int) int { return c.Start - at })
-		if !ok {
+		at := int(p.align(i).start)
+		k := sort.Search(len(list), func(k int) bool { return list[k].Start >= at })
+		if k == len(list) || at != list[k].Start && at != list[k].Start-list[k].lead {
 			continue
 		}
 		if token := f.tokens.text(list[k].id); strings.HasPrefix(p.s[i:], token) {

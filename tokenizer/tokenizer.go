@@ -69,7 +69,8 @@ type Options struct {
 	// tokens of the text are those of the rest: they are the same whatever the ranges contain, also where a range and
 	// the text beside it make a special token together, or where only the normalized text has it. As in every text, a
 	// token with single_word is text beside a letter, and a token that the normalizer Prepend changes is text unless a
-	// space is before it, also if the range has that letter or space. Added tokens that are not special, such as
+	// space is before it, also if the range has that letter or space. (Differs: in the Python package it is text, too, if a
+	// normalized token of several spaces takes that space.) Added tokens that are not special, such as
 	// spaces, are found everywhere, but for those that the rest has and that look special: words between signs, such as
 	// <｜User｜>.
 	Literal []Span
