@@ -279,10 +279,18 @@ func (j *job) close() {
 			runtime.Gosched()
 		}
 	}
+	j.sleep()
+}
+
+// sleep blocks until no worker is inside.
+func (j *job) sleep() {
 	for j.inside.Load() != 0 {
 		j.waiting.Store(true)
-		if j.inside.Load() != 0 || !j.waiting.CompareAndSwap(true, false) {
+		if j.wakes() {
 			<-j.left
 		}
 	}
 }
+
+// wakes reports whether a worker wakes the owner, which says that it waits: not if the last one left before it said so.
+func (j *job) wakes() bool { return j.inside.Load() != 0 || !j.waiting.CompareAndSwap(true, false) }
