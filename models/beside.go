@@ -28,7 +28,7 @@ var harmlessTokens = []string{
 
 // harmlessGeneration are settings of generation_config.json that this package reads, or that Generation replaces.
 var harmlessGeneration = []string{
-	"_from_model_config", "assistant_confidence_threshold", "assistant_early_exit", "assistant_ensemble_weight",
+	"_from_model_config", "_name_or_path", "assistant_confidence_threshold", "assistant_early_exit", "assistant_ensemble_weight",
 	"assistant_lookbehind", "assistant_token_id", "attn_implementation", "bad_words_ids", "begin_suppress_tokens",
 	"bos_token_id", "cache_config", "cache_implementation", "chat_format", "compile_config", "constraints",
 	"continuous_batching_config", "decoder_start_token_id", "disable_compile", "diversity_penalty", "do_sample",
@@ -40,7 +40,7 @@ var harmlessGeneration = []string{
 	"num_assistant_tokens", "num_assistant_tokens_schedule", "num_beam_groups", "num_beams", "num_return_sequences",
 	"output_attentions", "output_hidden_states", "output_logits", "output_scores", "pad_token_id", "penalty_alpha",
 	"prefill_chunk_size", "prompt_lookup_num_tokens", "remove_invalid_values", "renormalize_logits",
-	"repetition_penalty", "return_dict_in_generate", "sequence_bias", "speculation_type", "stop_strings",
+	"repetition_penalty", "return_dict_in_generate", "return_legacy_cache", "sequence_bias", "speculation_type", "stop_strings",
 	"suppress_tokens", "target_lookbehind", "temperature", "token_healing", "top_h", "top_k", "top_p",
 	"transformers_version", "trust_remote_code", "typical_p", "use_cache", "use_mtp", "user_token_id",
 	"watermarking_config",

@@ -283,6 +283,67 @@ func TestPublishedPipelines(t *testing.T) {
 	}
 }
 
+// publishedBeside is a generation_config.json or tokenizer_config.json, without most of its long lists.
+type publishedBeside struct {
+	Repository, Source, File string
+	Refused                  string // a part of the error, empty if the settings are accepted
+	Settings                 map[string]any
+}
+
+func readPublishedBeside(t *testing.T) (list []publishedBeside) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/published_beside.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// The settings of published files beside config.json are accepted, and a key that no file has is refused by name.
+func TestPublishedBeside(t *testing.T) {
+	read := func(file string, settings map[string]any) error {
+		data, err := json.Marshal(settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Model{Dir: t.TempDir()}
+		if err := os.WriteFile(filepath.Join(m.Dir, file), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return m.readBeside()
+	}
+	files := map[string]int{}
+	for _, p := range readPublishedBeside(t) {
+		if files[p.File]++; p.Source == "" {
+			t.Errorf("%s has no source", p.Repository)
+		}
+		err := read(p.File, p.Settings)
+		if p.Refused == "" && err != nil {
+			t.Errorf("%s: %v", p.Repository, err)
+		}
+		if p.Refused != "" && (err == nil || !strings.Contains(err.Error(), p.Refused)) {
+			t.Errorf("%s: error %v, want %s", p.Repository, err, p.Refused)
+		}
+		if p.Refused == "" {
+			p.Settings["another_key"] = 1
+			if err := read(p.File, p.Settings); err == nil || !strings.Contains(err.Error(), p.File+":another_key = 1 is not known") {
+				t.Errorf("%s: error %v, want one that names another_key", p.Repository, err)
+			}
+		}
+	}
+	for _, file := range []string{generationFile, tokenizerConfigFile} {
+		if files[file] < 12 {
+			t.Errorf("%d files %s, want a dozen", files[file], file)
+		}
+	}
+	if err := read(generationFile, map[string]any{"return_legacy_cache": true, "_name_or_path": "gpt2"}); err != nil {
+		t.Error(err)
+	}
+}
+
 // docs/models.md lists the repositories.
 func TestPublishedAreListed(t *testing.T) {
 	data, err := os.ReadFile("../docs/models.md")
@@ -291,14 +352,21 @@ func TestPublishedAreListed(t *testing.T) {
 	}
 	_, list, _ := strings.Cut(string(data), "## Published configurations")
 	words := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(" \n,;", r) })
+	var names []string
 	for _, f := range Families() {
 		if strings.HasPrefix(f.Type, "attn-") {
 			continue
 		}
 		for _, p := range readPublished(t, f.Type) {
-			if name := p.Repository; !strings.Contains(name, " ") && !slices.Contains(words, name) && !slices.Contains(words, name+".") {
-				t.Errorf("docs/models.md does not list %s", name)
-			}
+			names = append(names, p.Repository)
+		}
+	}
+	for _, p := range readPublishedBeside(t) {
+		names = append(names, p.Repository)
+	}
+	for _, name := range names {
+		if !strings.Contains(name, " ") && !slices.Contains(words, name) && !slices.Contains(words, name+".") {
+			t.Errorf("docs/models.md does not list %s", name)
 		}
 	}
 }

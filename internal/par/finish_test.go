@@ -18,10 +18,10 @@ func newJob() *job {
 	return j
 }
 
-// soon returns when something holds, and fails the test if it does not within some seconds.
-func soon(t *testing.T, what string, holds func() bool) {
+// soon returns when ready reports true, and fails the test if it does not within some seconds.
+func soon(t *testing.T, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
+	for end := time.Now().Add(20 * time.Second); !ready(); runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatal(what)
 		}
