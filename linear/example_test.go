@@ -3,6 +3,7 @@ package linear_test
 import (
 	"fmt"
 	"log"
+	"math"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn/linear"
@@ -67,4 +68,40 @@ func ExampleNewLayer() {
 	y := layer.Forward(nil, tensor.Randn(rng, 1, 10, 64), linear.Options{})
 	fmt.Println(y.Out.Shape(), y.State.Shape())
 	// Output: [1 10 64] [1 4 16 32]
+}
+
+// The weights of a head of the delta rule are exact: weights times values are the output. Products of queries with keys,
+// times decays and betas, are sometimes drawn instead. They leave out what later tokens replace, and miss the output.
+func ExampleOutput_weights() {
+	r := rand.New(rand.NewPCG(1, 2))
+	const tokens, size = 96, 32
+	q, k, v := tensor.Randn(r, 1, tokens, size), tensor.Randn(r, 1, tokens, size), tensor.Randn(r, 1, tokens, size)
+	beta := tensor.Sigmoid(nil, tensor.Randn(r, 1, tokens))
+	for _, decay := range []float32{-0.3, -0.05, -0.005} {
+		o := linear.Options{Feature: linear.Unit, Decay: tensor.Full(decay, 1, tokens), Beta: beta, Weights: true}
+		exact := linear.Attend(nil, q, k, v, o)
+		o.Beta = nil
+		products := tensor.Mul(nil, linear.Attend(nil, q, k, v, o).Weights, beta) // (QKᵀ ∘ decays)·diag(beta)
+
+		negative := 0
+		for _, w := range exact.Weights.Data() {
+			if w < 0 {
+				negative++
+			}
+		}
+		missed := func(weights *tensor.Tensor) float64 {
+			d := tensor.Sub(nil, tensor.MatMul(nil, weights, v), exact.Out)
+			return 100 * norm(d) / norm(exact.Out)
+		}
+		fmt.Printf("decay %g: %d%% negative, error %.3f%%, without the inverse %.0f%%\n",
+			decay, 200*negative/(tokens*(tokens+1)), missed(exact.Weights), missed(products))
+	}
+	// Output:
+	// decay -0.3: 49% negative, error 0.000%, without the inverse 11%
+	// decay -0.05: 49% negative, error 0.000%, without the inverse 33%
+	// decay -0.005: 49% negative, error 0.000%, without the inverse 63%
+}
+
+func norm(x *tensor.Tensor) float64 {
+	return math.Sqrt(float64(tensor.Sum(nil, tensor.Mul(nil, x, x)).Data()[0]))
 }

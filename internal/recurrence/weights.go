@@ -3,7 +3,7 @@ package recurrence
 import "github.com/attn-go/attn/internal/simd"
 
 // WeightRows is the number of queries whose weights are computed together.
-const WeightRows = 4 * columns
+const WeightRows = 8 * columns
 
 // Weights sets row i of rows to the weights of query from+i, for the first n rows. An output is the sum of the values so
 // far times these, plus what is left of the first state. from is a multiple of WeightRows, and n at most WeightRows.
