@@ -16,7 +16,7 @@ func (p *Panels) inputLen(tiles bool) int {
 	case p.form == inQuads:
 		return groupedWords(p.K)
 	case p.Format == BFloat16:
-		return bfloat16Words(p.K)
+		return wordsOf(p.K, p.form == inPairs)
 	}
 	return p.K
 }
@@ -43,7 +43,7 @@ func (p *Panels) roundRows(dst []float32, a Mat, m int, tiles bool, s *scratch) 
 		case p.form == inQuads:
 			inputQuads(row, x)
 		default:
-			toWords(row, RowMajor(x, p.K), 1, p.K, s)
+			toWords(row, RowMajor(x, p.K), 1, p.K, p.form == inPairs, s)
 		}
 	}
 }

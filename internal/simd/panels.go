@@ -49,8 +49,8 @@ func (p *Panels) arrange(k, n int, f Format) {
 	p.PanelLayout, p.Format, p.form, p.Memory, p.reserved = NewPanelLayout(k, n), f, inFloats, nil, false
 	rows, width := k, p.Width
 	switch {
-	case f == BFloat16 && p.Rounded && usesPairs():
-		p.form, rows = inPairs, bfloat16Words(k)
+	case f == BFloat16 && p.Rounded && packsPairs():
+		p.form, rows = inPairs, wordsOf(k, true)
 	case f == BFloat16:
 		p.form = inHalves
 	case f == Int8 && !p.Rounded:
@@ -86,7 +86,7 @@ func (p *Panels) Reserve(k, n int) {
 		return
 	}
 	f := Float32
-	if p.Rounded && usesPairs() {
+	if p.Rounded && roundsToPairs() {
 		f = BFloat16
 	}
 	p.arrange(k, n, f)

@@ -115,7 +115,7 @@ func (p *Panels) setWords(j, cols int, b unpacked, whole bool, s *scratch) {
 		if words := s.a[c*rows:][:rows]; p.form == inQuads {
 			weightQuads(words, column)
 		} else {
-			toWords(words, RowMajor(column, p.K), 1, p.K, s)
+			toWords(words, RowMajor(column, p.K), 1, p.K, true, s)
 		}
 	}
 	memory := view[float32](p.Memory)

@@ -18,24 +18,24 @@ import (
 // Weights may be stored in words of 32 bits that contain several steps, and so may rounded Panels. The words of a column
 // are in the layout of a column of floats.
 
-// bfloat16Words returns the number of words of a column of rounded numbers, which are pairs or floats.
-func bfloat16Words(depth int) int {
-	if usesPairs() {
+// wordsOf returns the number of words of a column of rounded numbers, which are pairs or floats.
+func wordsOf(depth int, pairs bool) int {
+	if pairs {
 		return (depth + 1) / 2
 	}
 	return depth
 }
 
 // toWords sets rows of dst, which follow one another, to rows of m, rounded to bfloat16: pairs, or floats.
-func toWords(dst []float32, m Mat, rows, n int, s *scratch) {
+func toWords(dst []float32, m Mat, rows, n int, pairs bool, s *scratch) {
 	switch {
 	case rows == 0 || n == 0:
 	case m.Col != 1:
 		s.row = grow(s.row, n)
 		for i := range rows {
-			toWords(dst[i*bfloat16Words(n):], RowMajor(contiguous(s.row, m.from(i, 0)), n), 1, n, s)
+			toWords(dst[i*wordsOf(n, pairs):], RowMajor(contiguous(s.row, m.from(i, 0)), n), 1, n, pairs, s)
 		}
-	case usesPairs():
+	case pairs:
 		toPairs(dst, m, rows, n)
 	default:
 		RoundBFloat16(dst, m, rows, n)
@@ -47,19 +47,20 @@ func (p *Panels) rounded(a Mat, m, k0, k1 int, s *scratch) (Mat, int, int) {
 	if k0%2 != 0 {
 		panic(fmt.Sprintf("simd: MultiplyPanels: k0=%d of rounded panels, want an even one", k0))
 	}
-	n, depth := bfloat16Words(k1-k0), k1-k0
+	pairs, depth := p.form == inPairs, k1-k0
+	n := wordsOf(depth, pairs)
 	s.a = grow(s.a, m*n)
 	words := RowMajor(s.a, n)
 	if a.Row == 1 { // columns are contiguous
-		if words = RowMajor(s.a, m).T(); p.form == inPairs {
+		if words = RowMajor(s.a, m).T(); pairs {
 			packPairRows(s.a, a.T(), depth, m, m)
 		} else {
 			RoundBFloat16(s.a, a.T(), depth, m)
 		}
 	} else {
-		toWords(s.a, a, m, depth, s)
+		toWords(s.a, a, m, depth, pairs, s)
 	}
-	k0 = bfloat16Words(k0)
+	k0 = wordsOf(k0, pairs)
 	return words, k0, k0 + n
 }
 
@@ -69,9 +70,9 @@ func packPairPanel(dst []float32, m Mat, depth, cols, width int, s *scratch) {
 		packPairRows(dst, m, depth, cols, width)
 		return
 	}
-	words := bfloat16Words(depth) // columns are contiguous
+	words := wordsOf(depth, true) // columns are contiguous
 	s.a = grow(s.a, cols*words)
-	toWords(s.a, m.T(), cols, depth, s)
+	toWords(s.a, m.T(), cols, depth, true, s)
 	packPanel(dst, RowMajor(s.a, words).T(), words, cols, width)
 }
 
@@ -83,8 +84,8 @@ func multiplyRounded(p *Product) {
 	}
 	one, words := *p, roundedFactors.Get().(*[2][]float32)
 	one.Rounded = false
-	if one.pairs = usesPairs() && !p.careful(); one.pairs {
-		one.Sparse, one.K = false, bfloat16Words(p.K)
+	if one.pairs = roundsToPairs() && !p.careful(); one.pairs {
+		one.Sparse, one.K = false, wordsOf(p.K, true)
 	}
 	one.A = roundFactor(&words[0], p.A, p.M, p, one.pairs)
 	one.B = roundFactor(&words[1], p.B.T(), p.N, p, one.pairs).T()
@@ -117,7 +118,7 @@ func roundFactor(memory *[]float32, m Mat, rows int, p *Product, pairs bool) Mat
 		case pairs && deep:
 			packPairRows(to[lo*words:], part, min(hi*2, p.K)-lo*2, words, words)
 		case pairs:
-			toWords(to[lo*words:], part, hi-lo, length, s)
+			toWords(to[lo*words:], part, hi-lo, length, true, s)
 		default:
 			RoundBFloat16(to[lo*words:], part, hi-lo, length)
 		}

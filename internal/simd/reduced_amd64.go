@@ -19,8 +19,15 @@ var (
 	hasShortQuads = cpu.X86.HasAVXVNNI
 )
 
-// usesPairs reports whether products of rounded numbers are products of pairs.
-func usesPairs() bool { return hasPairs && active == avx512 }
+// slowPairs reports whether vectors multiply pairs at half of the speed of floats, as on Xeons with tile units. Only tests
+// change it.
+var slowPairs = cpu.X86.HasAMXTile
+
+// roundsToPairs reports whether products of rounded numbers are products of pairs.
+func roundsToPairs() bool { return hasPairs && active == avx512 && !slowPairs }
+
+// packsPairs reports whether weights that are packed in bfloat16 are pairs.
+func packsPairs() bool { return roundsToPairs() || hasPairs && active == avx512 && usesTiles() }
 
 // usesQuads reports whether a kernel multiplies integers: wherever there is assembly.
 func usesQuads() bool { return active != generic }
@@ -50,7 +57,7 @@ func gemmQuads(t *tileArgs) {
 
 // Reduced returns the names of the instructions by which products in bfloat16 and int8 are faster than in float32.
 func Reduced() (names []string) {
-	if usesPairs() {
+	if roundsToPairs() {
 		names = append(names, "AVX512-BF16")
 	}
 	switch {
@@ -59,7 +66,7 @@ func Reduced() (names []string) {
 	case hasShortQuads && active != generic:
 		names = append(names, "AVX-VNNI")
 	}
-	if usesPairs() && usesTiles() {
+	if packsPairs() && usesTiles() {
 		names = append(names, "AMX")
 	}
 	return names

@@ -9,27 +9,32 @@ import (
 	"testing"
 )
 
-// Where vectors multiply pairs of bfloat16, products have the bits of products of floats.
+// Where vectors multiply pairs of bfloat16, products have the bits of products of floats, of packed and of other factors.
 func TestPairsHaveTheBitsOfFloats(t *testing.T) {
 	if !hasPairs {
 		t.Skip("SKIPPED: this processor does not multiply pairs of bfloat16")
 	}
-	defer func(tiles bool) { hasPairs, hasTiles = true, tiles }(hasTiles)
-	hasTiles = false
+	defer func(tiles, slow bool) { hasPairs, hasTiles, slowPairs = true, tiles, slow }(hasTiles, slowPairs)
+	hasTiles, slowPairs = false, false
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, size := range sizesOfRounded {
 		k, n := size[0], size[1]
 		const rows = 9
 		a, bias := gaussians(r, rows*k), gaussians(r, n)
 		_, columns := newRounded(BFloat16, k, n, r)
-		all := slices.Concat(columns...)
+		b := RowMajor(slices.Concat(columns...), k).T()
 		var results [2][]float32
 		for i := range results {
-			hasPairs = i == 0
+			slowPairs = i == 1
 			w := NewPanels(k, n, BFloat16, true, newBytes)
-			results[i] = make([]float32, rows*n)
-			w.Set(0, n, RowMajor(all, k).T())
+			if (w.form == inPairs) == slowPairs {
+				t.Fatalf("pairs are slow: %v, panels of form %d", slowPairs, w.form)
+			}
+			results[i] = make([]float32, 2*rows*n)
+			w.Set(0, n, b)
 			w.Multiply(RowMajor(results[i], n), RowMajor(a, k), rows, 0, n, bias, 0)
+			p := Product{M: rows, N: n, K: k, A: RowMajor(a, k), B: b, C: RowMajor(results[i][rows*n:], n), Rounded: true}
+			Multiply(&p)
 		}
 		if !slices.Equal(results[0], results[1]) {
 			t.Errorf("%d×%d: pairs give other bits than floats", k, n)

@@ -2,8 +2,9 @@
 
 package simd
 
-// usesPairs reports that numbers are not stored in pairs.
-func usesPairs() bool { return false }
+// roundsToPairs and packsPairs report that numbers are not stored in pairs.
+func roundsToPairs() bool { return false }
+func packsPairs() bool    { return false }
 
 func toPairs(_ []float32, _ Mat, _, _ int)         { panic("simd: no pairs") }
 func packPairRows(_ []float32, _ Mat, _, _, _ int) { panic("simd: no pairs") }
