@@ -77,13 +77,19 @@ func (r *Record) Processor() string {
 	return strings.Join(strings.Fields(omitted.ReplaceAllString(r.CPU, " ")), " ")
 }
 
-// Kind names the kind of machine: the processor and the instruction set, such as intel-xeon-avx2.
+// Kind names the kind of machine: the processor, the instruction set, and tile units, such as intel-xeon-avx512-amx.
 func (r *Record) Kind() string {
 	words := strings.FieldsFunc(strings.ToLower(r.Processor()), func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < '0' || c > '9')
 	})
-	return strings.Join(append(words, r.Kernels), "-")
+	if words = append(words, r.Kernels); r.hasTiles() {
+		words = append(words, "amx")
+	}
+	return strings.Join(words, "-")
 }
+
+// hasTiles reports whether products in bfloat16 and int8 use tile units, which are several times as fast as vectors.
+func (r *Record) hasTiles() bool { return slices.Contains(strings.Fields(r.Reduced), "AMX") }
 
 // Find returns the table with a title, or nil.
 func (r *Record) Find(title string) *Table {

@@ -21,6 +21,11 @@ func TestKind(t *testing.T) {
 			t.Errorf("%s is %s, want %s", cpu, got, want)
 		}
 	}
+	var r Record
+	r.CPU, r.Kernels, r.Reduced = "Intel(R) Xeon(R) Processor", "avx512", "AVX512-VNNI AMX"
+	if kind, name := r.Kind(), r.Hardware(); kind != "intel-xeon-avx512-amx" || name != "Intel Xeon, AVX-512 and AMX" {
+		t.Errorf("with tile units: kind %s, hardware %s", kind, name)
+	}
 }
 
 func TestReadRefuses(t *testing.T) {

@@ -9,10 +9,14 @@ import (
 	"github.com/attn-go/attn/internal/cells"
 )
 
-// Hardware returns the processor and the instruction set, such as "Intel Xeon, AVX-512".
+// Hardware returns the processor and the instruction set, such as "Intel Xeon, AVX-512 and AMX".
 func (r *Record) Hardware() string {
 	set := map[string]string{"avx2": "AVX2", "avx512": "AVX-512", "neon": "NEON"}[r.Kernels]
-	return r.Processor() + ", " + cmp.Or(set, r.Kernels)
+	name := r.Processor() + ", " + cmp.Or(set, r.Kernels)
+	if r.hasTiles() {
+		name += " and AMX"
+	}
+	return name
 }
 
 // Head returns the conditions of the measurement of a table, followed by the header of the table.
