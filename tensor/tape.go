@@ -101,8 +101,9 @@ func (t *Tape) Context() context.Context {
 // attention, and of their backward passes. Packed weights have their own format. Everything else stays float32:
 // parameters, results, norms, softmax, and the state of an optimizer. The default is Float32.
 //
-// A rounded factor has an error of at most 0.4%; magnitudes below 1.2e-38 may count as 0. On a processor with
-// AVX512-BF16 a product takes about half of the time of float32, on others slightly longer than float32.
+// A rounded factor has an error of at most 0.4%; magnitudes below 1.2e-38 may count as 0. On an AMD processor with
+// AVX512-BF16 a product takes about half of the time of float32. On others it takes longer than float32, 1.2 times on an
+// Intel Xeon: only packed weights use its tile units.
 //
 // It panics with a *ValueError on a nil tape, which has no state, and for other formats.
 //

@@ -159,7 +159,7 @@ type settingFlag struct {
 // formatFlag is for commands that run a model and do not change it.
 type formatFlag struct {
 	settingFlag
-	Format tensor.Format `help:"Number format of the weights and of products with them: float32; bfloat16, twice as fast on processors with AVX512-BF16; int8, three times as fast with AVX512-VNNI; bfloat16-weights, exact for bfloat16 files, which makes only generation faster. See docs/models.md for their errors (default float32)." placeholder:"NAME" group:"Model"`
+	Format tensor.Format `help:"Number format of the weights and of products with them: float32; bfloat16, twice as fast with AVX512-BF16 (AMD), more with AMX; int8, three times as fast with AVX512-VNNI; bfloat16-weights, exact for bfloat16 files, which makes only generation faster. See docs/models.md for their errors (default float32)." placeholder:"NAME" group:"Model"`
 }
 
 // options returns the options of Load.

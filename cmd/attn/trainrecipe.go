@@ -32,7 +32,7 @@ type recipeFlags struct {
 	LR        *float64 `name:"lr" help:"Peak learning rate (default 0.002, for dates 0.003)." placeholder:"RATE" group:"Training"`
 	Warmup    *int     `help:"Warm-up steps, until the learning rate reaches its peak (default 400)." placeholder:"N" group:"Training"`
 	Smoothing *float32 `help:"Label smoothing (default 0.1, for dates 0)." placeholder:"P" group:"Training"`
-	Format    *string  `enum:"float32,bfloat16" help:"Number format of products: float32, or bfloat16, which is faster on processors with AVX512-BF16; sums and parameters stay float32 (default float32)." placeholder:"NAME" group:"Training"`
+	Format    *string  `enum:"float32,bfloat16" help:"Number format of products: float32, or bfloat16, which is faster on AMD processors with AVX512-BF16; sums and parameters stay float32 (default float32)." placeholder:"NAME" group:"Training"`
 	Seed      *uint64  `help:"Random seed (default 1)." placeholder:"N" group:"Training"`
 }
 
