@@ -156,12 +156,18 @@ type call struct {
 	l, e, v        int // with Normalize, v counts the sums of keys
 	q, k, value    *tensor.Tensor
 	continued      *State // may be nil
-	segments       [][]segment
-	flat           bool // the caller's tensors have no heads
+	segments       []segment
+	reads          *tensor.Tensor // [B G L V]: what keys read, if gradients need it
+	stop           func()         // panics if the context has ended; nil without one
+	few            [8]segment     // the memory of segments, if they are few
+	flat           bool           // the caller's tensors have no heads
 }
 
 // segment is a document of a sequence, or a sequence.
-type segment struct{ from, to int }
+type segment struct {
+	b, from, to int
+	first, last bool // of its sequence
+}
 
 func newCall(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *State) *call {
 	c := &call{op: op, o: o, q: q, k: k, value: v, continued: s}
@@ -263,23 +269,24 @@ func (c *call) checkState() {
 	}
 }
 
-// cut sets the segments of each sequence.
+// cut sets the segments of all sequences.
 func (c *call) cut() {
+	c.segments = c.few[:0]
 	for b := range c.b {
-		ends := []int{c.l}
-		if c.o.Lens != nil {
-			ends[0] = c.o.Lens[b]
+		d := c.o.Documents
+		if d == nil {
+			s := segment{b, 0, c.l, true, true}
+			if c.o.Lens != nil {
+				s.to = c.o.Lens[b]
+			}
+			c.segments = append(c.segments, s)
+			continue
 		}
-		if d := c.o.Documents; d != nil {
-			ends = d[min(b, len(d)-1)]
-		}
-		var all []segment
-		from := 0
-		for _, end := range ends {
-			all = append(all, segment{from, end})
+		ends, from := d[min(b, len(d)-1)], 0
+		for i, end := range ends {
+			c.segments = append(c.segments, segment{b, from, end, i == 0, i == len(ends)-1})
 			from = end
 		}
-		c.segments = append(c.segments, all)
 	}
 }
 

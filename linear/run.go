@@ -9,17 +9,21 @@ import (
 // run computes the outputs and the last states.
 func (c *call) run(t *tensor.Tape) Output {
 	y := Output{Out: t.Make(c.b, c.n, c.l, c.v)}
-	c.clearPadding(y.Out)
-	states := c.forward(t, y.Out)
 	if c.continued == nil {
 		y.State = t.Make(c.b, c.g, c.e, c.v)
-		par.For(len(states), 1, func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				states[i].Get(y.State.Data()[i*c.e*c.v:][:c.e*c.v], c.e, c.v)
-			}
-		})
 	}
-	c.record(t, y)
+	if ctx := t.Context(); ctx != nil {
+		c.stop = func() { par.Check(ctx) }
+	}
+	needed := t.Needs(c.q, c.k, c.value, c.o.Decay, c.o.Beta, c.o.State)
+	if needed && c.o.Beta != nil {
+		c.reads = t.Make(c.b, c.g, c.l, c.v)
+	}
+	c.clearPadding(y.Out)
+	c.forward(y)
+	if needed {
+		c.record(t, y)
+	}
 	y.Weights = c.weights(t, y.Out)
 	if c.o.Bidirectional {
 		y.Out = c.readLast(t, y.State)
@@ -64,126 +68,107 @@ func (c *call) withoutPadding(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 
 // clearPadding sets the outputs behind the last segment of each sequence to 0.
 func (c *call) clearPadding(out *tensor.Tensor) {
-	for b, all := range c.segments {
-		for n := range c.n {
-			clear(out.Data()[((b*c.n+n)*c.l+all[len(all)-1].to)*c.v:][:(c.l-all[len(all)-1].to)*c.v])
+	for _, s := range c.segments {
+		for n := s.b * c.n; n < (s.b+1)*c.n && s.last; n++ {
+			clear(out.Data()[(n*c.l+s.to)*c.v : (n+1)*c.l*c.v])
 		}
 	}
 }
 
-// A pass is a sequence that passes through the state of a head.
-type pass struct {
-	recurrence.Sequence
-	state  *recurrence.State
-	lo, hi int // blocks of columns
-	last   bool
-}
-
-// forward sets out, and returns the last state [B G] of each head.
-func (c *call) forward(t *tensor.Tape, out *tensor.Tensor) []*recurrence.State {
+// forward passes the sequences through the states of all heads, block of columns by block if the heads are too few for
+// all threads.
+func (c *call) forward(y Output) {
 	if s := c.continued; s != nil {
 		for b := range s.seqs {
-			s.seqs[b].begin()
+			s.seqs[b].begin(c.eachDecays(), c.e)
 		}
 	}
-	var passes []pass
-	last := make([]*recurrence.State, c.b*c.g)
-	for b, all := range c.segments {
-		for i, s := range all {
-			for g := range c.g {
-				state := c.first(b, g, i)
-				if i == len(all)-1 {
-					last[b*c.g+g] = state
-				}
-				for r := c.n/c.g - 1; r >= 0; r-- {
-					p := pass{state: state, hi: recurrence.Blocks(c.v), last: r == 0}
-					if !p.last { // several heads of queries read the states of one
-						p.state = state.Copy()
-					}
-					p.Sequence = c.sequence(b, g, g*(c.n/c.g)+r, s)
-					p.Out = rows(out, b*c.n+g*(c.n/c.g)+r, s)
-					p.Check = func() { par.Check(t.Context()) }
-					passes = append(passes, p)
-				}
+	blocks, heads := recurrence.Blocks(c.v), len(c.segments)*c.g
+	parts := max(1, min((par.Threads()+heads-1)/max(heads, 1), blocks))
+	par.For(heads*parts, 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			part, head := i%parts, i/parts
+			c.head(y, &c.segments[head/c.g], head%c.g, part*blocks/parts, (part+1)*blocks/parts)
+		}
+	})
+	if s := c.continued; s != nil {
+		for i := range c.segments {
+			s.seqs[i].n += c.segments[i].to
+			for g, h := range s.seqs[i].heads[:c.g*min(parts-1, 1)] { // otherwise done by the tasks
+				q := c.sequence(&c.segments[i], g, 0)
+				recurrence.Commit(&q, h)
 			}
 		}
 	}
-	passes = split(passes)
-	par.For(len(passes), 1, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			p := &passes[i]
-			recurrence.Run(&p.Sequence, p.state, p.lo, p.hi)
-		}
-	})
-	for i := range passes {
-		if p := &passes[i]; p.last && p.lo == 0 {
-			recurrence.Commit(&p.Sequence, p.state)
-		}
-	}
-	if s := c.continued; s != nil {
-		for b := range s.seqs {
-			s.seqs[b].n += c.segments[b][0].to
-		}
-	}
-	return last
 }
 
-// split cuts passes into blocks of columns until there are enough for all threads.
-func split(passes []pass) []pass {
-	if len(passes) == 0 {
+func (c *call) eachDecays() bool { return c.o.Decay != nil && c.o.Decay.Rank() == 4 }
+
+// head passes a segment through the blocks of columns from lo to hi of a head of values.
+func (c *call) head(y Output, s *segment, g, lo, hi int) {
+	var own *recurrence.State
+	if c.continued != nil {
+		own = c.continued.seqs[s.b].heads[g]
+	} else {
+		own = recurrence.Borrow(c.e, c.v)
+		defer own.Release()
+		own.Set(c.firstState(s, g), c.e, c.v)
+	}
+	for r := c.n/c.g - 1; r >= 0; r-- {
+		state := own
+		if r > 0 { // several heads of queries read the states of one
+			state = recurrence.Borrow(c.e, c.v)
+			state.Follow(own)
+		}
+		q := c.sequence(s, g, r)
+		q.Out = rows(y.Out, s.b*c.n+g*(c.n/c.g)+r, s)
+		if q.Check = c.stop; r == 0 && c.reads != nil {
+			q.Read = rows(c.reads, s.b*c.g+g, s)
+		}
+		recurrence.Run(&q, state, lo, hi)
+		if r > 0 {
+			state.Release()
+		}
+		if r == 0 && (c.continued == nil || hi-lo == recurrence.Blocks(c.v)) {
+			recurrence.Commit(&q, own)
+		}
+		if r == 0 && c.continued == nil && s.last {
+			own.GetBlocks(y.State.Data()[(s.b*c.g+g)*c.e*c.v:][:c.e*c.v], c.e, c.v, lo, hi)
+		}
+	}
+}
+
+// firstState returns the state before a segment, nil for zeros.
+func (c *call) firstState(s *segment, g int) []float32 {
+	if !s.first || c.o.State == nil {
 		return nil
 	}
-	parts := min((par.Threads()+len(passes)-1)/len(passes), passes[0].hi)
-	if parts < 2 {
-		return passes
-	}
-	var all []pass
-	for _, p := range passes {
-		for i := range parts {
-			part := p
-			part.lo, part.hi = i*p.hi/parts, (i+1)*p.hi/parts
-			all = append(all, part)
-		}
-	}
-	return all
+	return c.o.State.Data()[(s.b*c.g+g)*c.e*c.v:][:c.e*c.v]
 }
 
-// first returns the state before segment i of sequence b.
-func (c *call) first(b, g, i int) *recurrence.State {
-	if c.continued != nil {
-		return c.continued.seqs[b].heads[g]
-	}
-	s := recurrence.NewState(c.e, c.v)
-	if i == 0 && c.o.State != nil {
-		s.Set(c.firstState(b, g), c.e, c.v)
-	}
-	return s
-}
-
-func (c *call) firstState(b, g int) []float32 {
-	return c.o.State.Data()[(b*c.g+g)*c.e*c.v:][:c.e*c.v]
-}
-
-// sequence returns the tokens of a segment for head g of values and head n of outputs.
-func (c *call) sequence(b, g, n int, s segment) recurrence.Sequence {
+// sequence returns the tokens of a segment for head g of values and the r-th head of outputs that reads its state.
+func (c *call) sequence(s *segment, g, r int) recurrence.Sequence {
+	n := g*(c.n/c.g) + r
 	q := recurrence.Sequence{N: s.to - s.from, E: c.e, V: c.v, Scale: c.o.Scale}
-	q.Query = rows(c.q, b*c.h+n/(c.n/c.h), s)
-	q.Key = rows(c.k, b*c.kh+g/(c.g/c.kh), s)
-	q.Value = rows(c.value, b*c.g+g, s)
+	q.Query = rows(c.q, s.b*c.h+n/(c.n/c.h), s)
+	q.Key = rows(c.k, s.b*c.kh+g/(c.g/c.kh), s)
+	q.Value = rows(c.value, s.b*c.g+g, s)
 	if c.o.Decay != nil {
-		q.Decay, q.DecayEach = rows(c.o.Decay, b*c.g+g, s), c.o.Decay.Rank() == 4
+		q.Decay, q.DecayEach = rows(c.o.Decay, s.b*c.g+g, s), c.eachDecays()
 	}
 	if c.o.Beta != nil {
-		q.Beta = rows(c.o.Beta, b*c.g+g, s)
+		q.Beta = rows(c.o.Beta, s.b*c.g+g, s)
 	}
 	return q
 }
 
 // rows returns the vectors of a segment of a head of x, [B H L E] or, for numbers, [B H L].
-func rows(x *tensor.Tensor, head int, s segment) recurrence.Rows { return rowsOf(x.Data(), x, head, s) }
+func rows(x *tensor.Tensor, head int, s *segment) recurrence.Rows {
+	return rowsOf(x.Data(), x, head, s)
+}
 
 // rowsOf returns rows of data, which has the layout of x: its values or its gradient, which may be nil.
-func rowsOf(data []float32, x *tensor.Tensor, head int, s segment) recurrence.Rows {
+func rowsOf(data []float32, x *tensor.Tensor, head int, s *segment) recurrence.Rows {
 	if data == nil {
 		return recurrence.Rows{}
 	}
@@ -196,9 +181,6 @@ func rowsOf(data []float32, x *tensor.Tensor, head int, s segment) recurrence.Ro
 
 // record records the gradients of the output and of the last state, which are one step: see attn's call.record.
 func (c *call) record(t *tensor.Tape, y Output) {
-	if !t.Needs(c.q, c.k, c.value, c.o.Decay, c.o.Beta, c.o.State) {
-		return
-	}
 	all := t.Make(1)
 	t.Record(all, func([]float32) { c.back(t, y) })
 	for _, x := range []*tensor.Tensor{y.Out, y.State} {
@@ -215,46 +197,34 @@ func (c *call) back(t *tensor.Tape, y Output) {
 		dout = make([]float32, y.Out.Len())
 	}
 	each := c.g / divisor(c.kh, min(c.h, c.g)) // heads of values that share nothing with others
-	type unit struct{ b, i, g int }
-	var units []unit
-	for b, all := range c.segments {
-		for i := range all {
-			for g := 0; g < c.g; g += each {
-				units = append(units, unit{b, i, g})
-			}
-		}
-	}
-	par.For(len(units), 1, func(lo, hi int) {
-		for _, u := range units[lo:hi] {
-			segments := c.segments[u.b]
-			s := segments[u.i]
-			for g := u.g; g < u.g+each; g++ {
-				at := (u.b*c.g + g) * c.e * c.v
+	units := c.g / each
+	par.For(len(c.segments)*units, 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			s := &c.segments[i/units]
+			for g := i % units * each; g < (i%units+1)*each; g++ {
+				at := (s.b*c.g + g) * c.e * c.v
 				for r := range c.n / c.g {
 					n := g*(c.n/c.g) + r
-					q := c.sequence(u.b, g, n, s)
-					q.Check = func() { par.Check(t.Context()) }
+					q := c.sequence(s, g, r)
+					q.Check = c.stop
 					grads := recurrence.Grads{
-						Out: rowsOf(dout, y.Out, u.b*c.n+n, s), Query: rowsOf(dq, c.q, u.b*c.h+n/(c.n/c.h), s),
-						Key: rowsOf(dk, c.k, u.b*c.kh+g/(c.g/c.kh), s), Value: rowsOf(dv, c.value, u.b*c.g+g, s),
+						Out: rowsOf(dout, y.Out, s.b*c.n+n, s), Query: rowsOf(dq, c.q, s.b*c.h+n/(c.n/c.h), s),
+						Key: rowsOf(dk, c.k, s.b*c.kh+g/(c.g/c.kh), s), Value: rowsOf(dv, c.value, s.b*c.g+g, s),
 					}
 					if c.o.Decay != nil {
-						grads.Decay = rowsOf(ddecay, c.o.Decay, u.b*c.g+g, s)
+						grads.Decay = rowsOf(ddecay, c.o.Decay, s.b*c.g+g, s)
 					}
 					if c.o.Beta != nil {
-						grads.Beta = rowsOf(dbeta, c.o.Beta, u.b*c.g+g, s)
+						grads.Beta = rowsOf(dbeta, c.o.Beta, s.b*c.g+g, s)
+						q.Read = rows(c.reads, s.b*c.g+g, s)
 					}
-					if dlast != nil && u.i == len(segments)-1 && r == 0 {
+					if dlast != nil && s.last && r == 0 {
 						grads.Last = dlast[at:][:c.e*c.v]
 					}
-					var first []float32
-					if u.i == 0 && c.o.State != nil {
-						first = c.firstState(u.b, g)
-						if dstate != nil {
-							grads.First = dstate[at:][:c.e*c.v]
-						}
+					if dstate != nil && s.first {
+						grads.First = dstate[at:][:c.e*c.v]
 					}
-					recurrence.Backward(&q, first, &grads)
+					recurrence.Backward(&q, c.firstState(s, g), &grads)
 				}
 			}
 		}

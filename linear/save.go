@@ -16,7 +16,7 @@ const (
 	fileStates  = "states"  // [B G E V]
 	fileKeys    = "keys"    // [B G 4 E]
 	fileValues  = "values"  // [B G 4 V]
-	fileDecays  = "decays"  // [B G E]
+	fileDecays  = "decays"  // [B G max(E, 4)]
 	fileLengths = "lengths" // [B]
 	fileTokens  = "tokens"  // [B G]: tokens of the group
 	fileEach    = "each"    // [B G]: whether decays are for each element of a key
@@ -49,7 +49,7 @@ func (s *State) tensors() []safetensors.Tensor {
 	return []safetensors.Tensor{
 		safetensors.FromFloat32s(fileStates, []int{b, g, e, v}, states),
 		safetensors.FromFloat32s(fileKeys, []int{b, g, 4, e}, keys), safetensors.FromFloat32s(fileValues, []int{b, g, 4, v}, values),
-		safetensors.FromFloat32s(fileDecays, []int{b, g, e}, decays), safetensors.FromInts(fileLengths, []int{b}, lengths),
+		safetensors.FromFloat32s(fileDecays, []int{b, g, max(e, 4)}, decays), safetensors.FromInts(fileLengths, []int{b}, lengths),
 		safetensors.FromInts(fileTokens, []int{b, g}, tokens), safetensors.FromBools(fileEach, []int{b, g}, each),
 	}
 }
@@ -72,7 +72,7 @@ func (s *State) read(f *safetensors.File, path string) error {
 	b, g, e, v := len(s.seqs), c.Heads, c.KeySize, c.columns()
 	r := fileReader{f: f}
 	states, keys := r.floats(fileStates, b, g, e, v), r.floats(fileKeys, b, g, 4, e)
-	values, decays := r.floats(fileValues, b, g, 4, v), r.floats(fileDecays, b, g, e)
+	values, decays := r.floats(fileValues, b, g, 4, v), r.floats(fileDecays, b, g, max(e, 4))
 	lengths, tokens, each := r.ints(fileLengths, b), r.ints(fileTokens, b, g), r.bools(fileEach, b, g)
 	r.end()
 	for i, n := range tokens {
@@ -89,7 +89,7 @@ func (s *State) read(f *safetensors.File, path string) error {
 			n := i*g + h
 			state := recurrence.NewState(e, v)
 			state.SetParts(recurrence.Parts{
-				State: states[n*e*v:][:e*v], Keys: keys[n*4*e:][:4*e], Values: values[n*4*v:][:4*v], Decay: decays[n*e:][:e],
+				State: states[n*e*v:][:e*v], Keys: keys[n*4*e:][:4*e], Values: values[n*4*v:][:4*v], Decay: decays[n*max(e, 4):][:max(e, 4)],
 				Tokens: tokens[n], Each: each[n],
 			}, e, v)
 			q.heads = append(q.heads, state)

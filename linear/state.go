@@ -117,8 +117,16 @@ func (s *State) wantFit(c *call) {
 	}
 }
 
-// begin makes the heads of sequence b this State's own, to change them.
-func (q *sequence) begin() {
+// begin makes the heads of the sequence this State's own, to change them by tokens with decays of the given kind.
+func (q *sequence) begin(each bool, e int) {
+	q.own()
+	for _, h := range q.heads {
+		h.Begin(each, e)
+	}
+}
+
+// own copies heads that are shared.
+func (q *sequence) own() {
 	if !q.shared {
 		return
 	}
@@ -204,7 +212,7 @@ func (s *State) Truncate(lens ...int) {
 		if n == q.n {
 			continue
 		}
-		q.begin()
+		q.own()
 		for _, h := range q.heads {
 			if h.Drop(); n == 0 {
 				h.Clear()

@@ -24,8 +24,10 @@ func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
 	}
 	s := attn.Sizes{B: c.b, H: c.n, G: c.g, Lq: c.l, Lk: c.l, ThreeAxes: c.flat, Layer: c.o.Layer, Signed: !c.o.Normalize}
 	if c.o.Lens != nil || c.o.Documents != nil {
-		for _, all := range c.segments {
-			s.QueryLens = append(s.QueryLens, all[len(all)-1].to)
+		for _, part := range c.segments {
+			if part.last {
+				s.QueryLens = append(s.QueryLens, part.to)
+			}
 		}
 		s.KeyLens = s.QueryLens
 	}
@@ -49,7 +51,7 @@ func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
 			} else {
 				rows = make([]float32, size, recurrence.WeightRows*c.l)
 			}
-			c.setRows(t, rows, out, q)
+			c.setRows(rows, out, q)
 			c.observe(rows, q)
 			if all == nil {
 				free.Put(&rows)
@@ -66,14 +68,14 @@ func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
 
 // queries cuts the queries of all heads into blocks.
 func (c *call) queries() (all []queries) {
-	for b, segments := range c.segments {
+	for _, s := range c.segments {
 		for n := range c.n {
-			for _, s := range segments {
-				for _, s := range c.remembered(b, n, s) {
-					all = cutQueries(all, queries{b, n, s, s.from, s.to})
-				}
+			for _, part := range c.remembered(n, s) {
+				all = cutQueries(all, queries{s.b, n, part, part.from, part.to})
 			}
-			all = cutQueries(all, queries{b: b, n: n, from: segments[len(segments)-1].to, to: c.l})
+			if s.last {
+				all = cutQueries(all, queries{b: s.b, n: n, from: s.to, to: c.l})
+			}
 		}
 	}
 	return all
@@ -88,7 +90,7 @@ func cutQueries(all []queries, q queries) []queries {
 }
 
 // remembered cuts a segment where a token clears the state. Tokens before it have no weight, whatever they are.
-func (c *call) remembered(b, n int, s segment) (all []segment) {
+func (c *call) remembered(n int, s segment) (all []segment) {
 	d := c.o.Decay
 	if d == nil {
 		return []segment{s}
@@ -97,9 +99,11 @@ func (c *call) remembered(b, n int, s segment) (all []segment) {
 	g := n / (c.n / c.g)
 	x := make([]float32, size)
 	for t := s.from + 1; t < s.to; t++ {
-		simd.Exp(x, d.Data()[((b*c.g+g)*c.l+t)*size:][:size])
+		simd.Exp(x, d.Data()[((s.b*c.g+g)*c.l+t)*size:][:size])
 		if simd.Max(x) == 0 {
-			all = append(all, segment{s.from, t})
+			before := s
+			before.to = t
+			all = append(all, before)
 			s.from = t
 		}
 	}
@@ -107,14 +111,14 @@ func (c *call) remembered(b, n int, s segment) (all []segment) {
 }
 
 // setRows sets rows to the weights of some queries.
-func (c *call) setRows(t *tensor.Tape, rows []float32, out *tensor.Tensor, q queries) {
+func (c *call) setRows(rows []float32, out *tensor.Tensor, q queries) {
 	clear(rows)
 	if q.from >= q.tokens.to {
 		return
 	}
 	n := q.to - q.from
-	s := c.sequence(q.b, q.n/(c.n/c.g), q.n, q.tokens)
-	s.Check = func() { par.Check(t.Context()) }
+	s := c.sequence(&q.tokens, q.n/(c.n/c.g), q.n%(c.n/c.g))
+	s.Check = c.stop
 	recurrence.Weights(&s, q.from-q.tokens.from, n, recurrence.Rows{Data: rows[q.tokens.from:], Step: c.l})
 	if !c.o.Normalize {
 		return

@@ -15,7 +15,7 @@
 package recurrence
 
 import (
-	"slices"
+	"sync"
 
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -45,7 +45,7 @@ func (r Rows) from(t int) Rows {
 type Sequence struct {
 	N, E, V int
 
-	Key, Query, Value Rows    // without queries, Out is what the tokens add, u
+	Key, Query, Value Rows    // Key and Query have the same Step; without queries, Out is what the tokens add, u
 	Scale             float32 // of queries
 	Out               Rows    // written
 	// Decay has the logarithms of the decay: one number for each token, or E if DecayEach. Without, nothing decays.
@@ -55,6 +55,16 @@ type Sequence struct {
 	Check func()
 	// Beta has a number for each token, which then erases. Without, tokens only add.
 	Beta Rows
+	// Read is set to what the keys of tokens that erase read, Sᵀ·key, if it has Data.
+	Read Rows
+}
+
+// queries returns what reads: without queries any numbers, which terms multiply by 0.
+func (s *Sequence) queries() Rows {
+	if s.Query.Data == nil {
+		return s.Key
+	}
+	return s.Query
 }
 
 // erases reports whether tokens subtract what their keys read.
@@ -75,16 +85,18 @@ func (s *Sequence) decays() int {
 type State struct {
 	// blocks [Blocks(V) E 32] is the state before the group. Columns behind V are 0.
 	blocks []float32
-	u      []float32 // [Blocks(V) 4 32]: what the tokens of the group add
+	u      []float32 // [Blocks(V) 4 32]: what the tokens of the group add, and zeros behind them
 	group
+	after int // tokens of the group after a Run
 }
 
 // group is the tokens of a group so far, as all columns see them.
 type group struct {
-	n     int       // tokens, fewer than 4 between calls
-	each  bool      // whether decay has E numbers, otherwise 1
-	keys  []float32 // [4 E]: keys, decayed since their token
-	decay []float32 // [E]: of the tokens so far
+	n    int       // tokens, fewer than 4 between calls
+	each bool      // whether decays have E numbers
+	keys []float32 // [4 E]: keys; if each, decayed since their token
+	// decay is the decay of each token [4], or if each that of all tokens so far [E].
+	decay []float32
 }
 
 // Blocks returns the number of blocks of columns of a state with v columns, which do not depend on each other.
@@ -92,18 +104,49 @@ func Blocks(v int) int { return (v + columns - 1) / columns }
 
 // NewState returns a state of zeros.
 func NewState(e, v int) *State {
-	n := Blocks(v)
-	return &State{
-		blocks: make([]float32, n*e*columns), u: make([]float32, n*tokens*columns),
-		group: group{keys: make([]float32, tokens*e), decay: make([]float32, e)},
-	}
+	s := new(State)
+	s.resize(e, v)
+	return s
 }
+
+func (s *State) resize(e, v int) {
+	n := Blocks(v)
+	grow(&s.blocks, n*e*columns)
+	grow(&s.u, n*tokens*columns)
+	grow(&s.keys, tokens*e)
+	grow(&s.decay, max(e, tokens))
+}
+
+var states = sync.Pool{New: func() any { return new(State) }}
+
+// Borrow returns a state with arbitrary contents, for Set or Follow, and then Release.
+func Borrow(e, v int) *State {
+	s := states.Get().(*State)
+	s.resize(e, v)
+	return s
+}
+
+// Release takes a state back.
+func (s *State) Release() { states.Put(s) }
 
 // Copy returns a copy of the state.
 func (s *State) Copy() *State {
-	c := &State{slices.Clone(s.blocks), slices.Clone(s.u), s.group}
-	c.keys, c.decay = slices.Clone(s.keys), slices.Clone(s.decay)
+	c := new(State)
+	c.Follow(s)
 	return c
+}
+
+// Follow makes s a copy of another state.
+func (s *State) Follow(from *State) {
+	copyTo := func(to *[]float32, x []float32) {
+		grow(to, len(x))
+		copy(*to, x)
+	}
+	copyTo(&s.blocks, from.blocks)
+	copyTo(&s.u, from.u)
+	copyTo(&s.keys, from.keys)
+	copyTo(&s.decay, from.decay)
+	s.n, s.each = from.n, from.each
 }
 
 // Pending returns the number of tokens since the last border of a group.
@@ -121,47 +164,85 @@ func (s *State) Clear() {
 	clear(s.blocks)
 }
 
-// Set makes x [e v] the state, before the first token of a group.
+// Set makes x [e v], nil for zeros, the state, before the first token of a group.
 func (s *State) Set(x []float32, e, v int) {
 	s.n = 0
 	clear(s.blocks)
-	for c := 0; c < v; c += columns {
+	for c := 0; c < v && x != nil; c += columns {
 		simd.CopyRows(s.blocks[c*e:], columns, x[c:], v, e, min(columns, v-c))
 	}
 }
 
 // Get sets x [e v] to the state after all tokens.
-func (s *State) Get(x []float32, e, v int) {
-	adds, block := make([]float32, e*simd.StateAdds), make([]float32, e*columns)
-	s.setAdds(adds, e)
-	for c := 0; c < v; c += columns {
-		copy(block, s.blocks[c*e:][:e*columns])
-		if s.n > 0 {
-			simd.AddState(block, adds, s.u[c*tokens:], e)
-		}
-		simd.CopyRows(x[c:], v, block, columns, e, min(columns, v-c))
+func (s *State) Get(x []float32, e, v int) { s.GetBlocks(x, e, v, 0, Blocks(v)) }
+
+// GetBlocks is Get for the blocks of columns from lo to hi.
+func (s *State) GetBlocks(x []float32, e, v, lo, hi int) {
+	var b *simd.StateBlock
+	var block []float32
+	if s.n > 0 {
+		b, block = s.pending(e), make([]float32, e*columns)
 	}
+	for c := lo * columns; c < min(v, hi*columns); c += columns {
+		from := s.blocks[c*e:][:e*columns]
+		if b != nil {
+			copy(block, from)
+			b.State, from = block, block
+			b.Add(s.u[c*tokens:])
+		}
+		simd.CopyRows(x[c:], v, from, columns, e, min(columns, v-c))
+	}
+}
+
+// Begin prepares the state for tokens with decays of the given kind. If those of its group are of the other kind, the
+// group ends early.
+func (s *State) Begin(each bool, e int) {
+	if s.n > 0 && s.each != each {
+		b := s.pending(e)
+		for c := 0; c*e < len(s.blocks); c += columns {
+			b.State = s.blocks[c*e:]
+			b.Add(s.u[c*tokens:])
+		}
+		s.n = 0
+	}
+}
+
+// pending returns what adds the tokens of the group to a block of the state.
+func (s *State) pending(e int) *simd.StateBlock {
+	b := &simd.StateBlock{Rows: e, DecayEach: s.each, Decay: s.decay, Terms: make([]simd.StateTerms, 1)}
+	b.Adds = rowsOf(make([]float32, tokens*e), e)
+	copy(b.Adds.Data, s.keys[:s.n*e])
+	factors := [tokens]float32{1, 1, 1, 1}
+	if !s.each {
+		copy(factors[:s.n], s.decay)
+	}
+	if decay := setTerms(&b.Terms[0], &factors, 1); !s.each {
+		b.Decay = []float32{decay}
+	}
+	return b
 }
 
 // Parts are the numbers of a State, for a file: the state [E V] before the group, and the tokens of the group.
 type Parts struct {
 	State  []float32
-	Keys   []float32 // [4 E], decayed since their token
+	Keys   []float32 // [4 E]; with Each, decayed since their token
 	Values []float32 // [4 V], what they add
-	Decay  []float32 // [E], of the tokens so far
+	Decay  []float32 // [max(E, 4)]: of each token, or with Each of all so far
 	Tokens int       // of the group, 0 to 3
-	Each   bool      // whether Decay has a number for each element, otherwise its first is for all
+	Each   bool      // whether Decay has a number for each element of a key
 }
 
 // Parts returns copies of the numbers of the state. Those of tokens that the group does not have yet are 0.
 func (s *State) Parts(e, v int) Parts {
 	p := Parts{
-		State: make([]float32, e*v), Keys: make([]float32, tokens*e), Values: make([]float32, tokens*v), Decay: make([]float32, e),
+		State: make([]float32, e*v), Keys: make([]float32, tokens*e), Values: make([]float32, tokens*v), Decay: make([]float32, max(e, tokens)),
 		Tokens: s.n, Each: s.each,
 	}
 	copy(p.Keys, s.keys[:s.n*e])
-	if s.n > 0 {
-		copy(p.Decay, s.decay)
+	if n := s.n; n > 0 && s.each {
+		copy(p.Decay, s.decay[:e])
+	} else {
+		copy(p.Decay, s.decay[:n])
 	}
 	for c := 0; c < v; c += columns {
 		n := min(columns, v-c)
@@ -183,29 +264,24 @@ func (s *State) SetParts(p Parts, e, v int) {
 	}
 }
 
-// setAdds sets x [e 5] to the keys and decays of the group, as simd.AddState takes them.
-func (g *group) setAdds(x []float32, e int) {
-	if g.n == tokens { // nearly always
-		k0, k1, k2, k3 := g.keys[:e], g.keys[e:][:e], g.keys[2*e:][:e], g.keys[3*e:][:e]
-		for i := range e {
-			y := x[i*simd.StateAdds:][:simd.StateAdds]
-			y[0], y[1], y[2], y[3], y[tokens] = k0[i], k1[i], k2[i], k3[i], g.decay[g.index(i)]
+// setTerms sets what the decays of a group mean for its terms, whose products are given, and returns the decay of the
+// whole group. Queries are multiplied by scale.
+func setTerms(s *simd.StateTerms, factors *[tokens]float32, scale float32) float32 {
+	decay := float32(1)
+	for t, f := range factors {
+		decay *= f
+		s.Key[t], s.Query[t] = decay, scale*decay
+		ratio := float32(1)
+		for j := t; j >= 0; j-- {
+			if s.QueryKey[t][j] *= scale * ratio; j < t {
+				s.KeyKey[t][j] *= ratio
+			}
+			if t == tokens-1 {
+				s.Left[j] = ratio
+			}
+			ratio *= factors[j]
 		}
-		return
+		s.KeyKey[t][t] = 0
 	}
-	for i := range e {
-		y := x[i*simd.StateAdds:][:simd.StateAdds]
-		clear(y)
-		for t := range g.n {
-			y[t] = g.keys[t*e+i]
-		}
-		y[tokens] = g.decay[g.index(i)]
-	}
-}
-
-func (g *group) index(i int) int {
-	if g.each {
-		return i
-	}
-	return 0
+	return decay
 }

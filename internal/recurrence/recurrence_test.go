@@ -98,7 +98,7 @@ func random(r *rand.Rand, n, e, v int, decays int, erases bool) *Sequence {
 		return x
 	}
 	s := &Sequence{N: n, E: e, V: v, Scale: float32(1 / math.Sqrt(float64(e)))}
-	s.Key, s.Query, s.Value = Rows{floats(n * (e + 1)), e + 1}, Rows{floats(n * e), e}, Rows{floats(n * (v + 2)), v + 2}
+	s.Key, s.Query, s.Value = Rows{floats(n * (e + 1)), e + 1}, Rows{floats(n * (e + 1)), e + 1}, Rows{floats(n * (v + 2)), v + 2}
 	s.Out = Rows{make([]float32, n*(v+1)), v + 1}
 	for t := range n {
 		key, sum := s.Key.at(t, e), 0.0

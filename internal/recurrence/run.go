@@ -7,22 +7,23 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// tileGroups is the number of groups whose keys and queries are prepared at a time. They stay in the second-level cache
-// while the blocks of columns pass.
+// tileGroups is the number of groups that pass through all blocks of columns before the next ones. Their keys and
+// queries stay in the second-level cache meanwhile.
 const tileGroups = 16
 
 // worker is the memory of a task.
 type worker struct {
 	group
-	query  []float32 // [E], scaled
-	decays []float32 // of all tokens: numbers, not logarithms
-	rows   []float32 // [8 E]: what the tokens of a group read, decayed since the begin of the group
+	factors []float32 // of the next tokens: numbers, not logarithms
+	known   int       // the token whose group's sums are known, or -1
+	sums    []float32 // [blocks 2·4 32]
 
-	// As in simd.StateBlock, for a tile.
-	reads, adds, terms []float32
-	values, out, sums  []float32 // of a block that has fewer columns than 32
-
-	x [2 * columns]float32 // what a token reads
+	// As in simd.StateBlock, for a tile. Vectors are [tokens E].
+	terms                [tileGroups]simd.StateTerms
+	decays               []float32
+	reads, queries, adds []float32 // if decays have E numbers
+	values, out, read    []float32 // of a block that has fewer columns than 32
+	unread               [columns]float32
 }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}
@@ -37,26 +38,23 @@ func grow(x *[]float32, n int) {
 // borrow returns a worker that continues the group of a state.
 func borrow(s *Sequence, st *State) *worker {
 	w := workers.Get().(*worker)
-	grow(&w.query, s.E)
-	grow(&w.rows, simd.StateReads*s.E)
-	grow(&w.reads, (tileGroups+1)*simd.StateReads*s.E)
-	grow(&w.adds, tileGroups*simd.StateAdds*s.E)
-	grow(&w.terms, tileGroups*simd.StateTerms)
+	groups := min(tileGroups, max(1, s.N/tokens))
+	grow(&w.queries, tokens*s.E)
+	grow(&w.decays, groups)
+	if s.DecayEach {
+		for _, x := range []*[]float32{&w.queries, &w.reads, &w.adds} {
+			grow(x, groups*tokens*s.E)
+		}
+		grow(&w.decays, groups*s.E)
+	}
 	grow(&w.values, tileGroups*tokens*columns)
 	grow(&w.out, tileGroups*tokens*columns)
-	grow(&w.sums, simd.StateReads*columns)
+	grow(&w.read, tileGroups*tokens*columns)
+	grow(&w.sums, Blocks(s.V)*2*tokens*columns)
 	grow(&w.keys, tokens*s.E)
-	grow(&w.decay, s.E)
-	grow(&w.decays, s.N*s.decays())
-	if d := s.decays(); s.Decay.Step == d {
-		simd.Exp(w.decays, s.Decay.Data[:s.N*d])
-	} else {
-		for t := range s.N {
-			simd.Exp(w.decays[t*d:][:d], s.Decay.at(t, d))
-		}
-	}
-	w.n, w.each = st.n, s.DecayEach
-	copy(w.keys, st.keys)
+	grow(&w.decay, max(s.E, tokens))
+	w.n, w.each, w.known = st.n, s.DecayEach, -1
+	copy(w.keys, st.keys[:st.n*s.E])
 	copy(w.decay, st.decay)
 	return w
 }
@@ -66,33 +64,83 @@ func borrow(s *Sequence, st *State) *worker {
 func Run(s *Sequence, st *State, lo, hi int) {
 	w := borrow(s, st)
 	defer workers.Put(w)
-	for t, end := 0, 0; t < s.N; t = end {
-		if w.clears(s, t) {
+	for t := 0; t < s.N; {
+		n := w.next(s, t)
+		if w.clears(s, 0) {
 			clear(st.blocks[lo*s.E*columns : hi*s.E*columns])
-			w.n = 0
+			w.n, w.known = 0, -1
 		}
-		for end = t + 1; end < s.N && !w.clears(s, end); end++ {
-		}
-		for ; t < end && w.n > 0; t++ {
+		if w.n > 0 || n < tokens {
 			w.single(s, st, t, lo, hi)
+			t++
+			continue
 		}
-		for end-t >= tokens {
-			s.check()
-			groups := min((end-t)/tokens, tileGroups)
-			w.tile(s, st, t, groups, lo, hi)
-			t += groups * tokens
-		}
-		for ; t < end; t++ {
-			w.single(s, st, t, lo, hi)
-		}
+		s.check()
+		w.tile(s, st, t, n/tokens, lo, hi)
+		t += n / tokens * tokens
+	}
+	if lo == 0 {
+		st.after = w.n
 	}
 }
 
-// clears reports whether token t clears the state. A group then begins with it, so that nothing before it, NaN
-// included, has any influence.
-func (w *worker) clears(s *Sequence, t int) bool {
+// Commit ends the calls of Run for all blocks of a state.
+func Commit(s *Sequence, st *State) {
+	from := s.N - st.after
+	if from >= 0 {
+		st.n = 0
+	}
+	w := borrow(s, st)
+	for t := max(from, 0); t < s.N; t++ {
+		w.exp(s, t, 1)
+		w.add(s, t, w.n, 0, w.keys, w.decay)
+		w.n++
+	}
+	st.n, st.each = w.n, s.DecayEach
+	copy(st.keys, w.keys[:w.n*s.E])
+	copy(st.decay, w.decay)
+	workers.Put(w)
+}
+
+// next computes the factors of the tokens from t on, and returns the number of them that have to do with each other: at
+// most a tile, or what the group lacks, and up to a token that clears the state.
+func (w *worker) next(s *Sequence, t int) int {
+	n := min(s.N-t, tileGroups*tokens)
+	if w.n > 0 {
+		n = min(n, tokens-w.n)
+	}
+	w.exp(s, t, n)
+	for i := 1; i < n; i++ {
+		if w.clears(s, i) {
+			return i
+		}
+	}
+	return n
+}
+
+// exp computes the factors of n tokens.
+func (w *worker) exp(s *Sequence, t, n int) {
 	d := s.decays()
-	return d > 0 && !slices.ContainsFunc(w.decays[t*d:][:d], func(x float32) bool { return x != 0 })
+	if grow(&w.factors, n*d); d > 0 && s.Decay.Step == d {
+		simd.Exp(w.factors, s.Decay.Data[t*d:][:n*d])
+		return
+	}
+	for i := 0; i < n && d > 0; i++ {
+		simd.Exp(w.factor(s, i), s.Decay.at(t+i, d))
+	}
+}
+
+// factor returns the factors of token i of those that exp has computed; none without a decay.
+func (w *worker) factor(s *Sequence, i int) []float32 {
+	d := s.decays()
+	return w.factors[i*d:][:d]
+}
+
+// clears reports whether token i clears the state. A group then begins with it, so that nothing before it, NaN included,
+// has any influence.
+func (w *worker) clears(s *Sequence, i int) bool {
+	f := w.factor(s, i)
+	return len(f) > 0 && !slices.ContainsFunc(f, func(x float32) bool { return x != 0 })
 }
 
 func (s *Sequence) check() {
@@ -101,151 +149,164 @@ func (s *Sequence) check() {
 	}
 }
 
-// Commit ends the calls of Run for all blocks of a state.
-func Commit(s *Sequence, st *State) {
-	w := borrow(s, st)
-	from := -st.n // where the last group begins
-	for t := range s.N {
-		if w.clears(s, t) {
-			from = t
+// add makes token t, with factor i, token r of a group. keys and decay are those of the group.
+func (w *worker) add(s *Sequence, t, r, i int, keys, decay []float32) {
+	e, factor := s.E, w.factor(s, i)
+	copy(keys[r*e:], s.Key.at(t, e))
+	switch {
+	case s.DecayEach && r == 0:
+		copy(decay, factor)
+	case s.DecayEach:
+		decay = decay[:e]
+		simd.Mul(decay, decay, factor)
+		for j := range r {
+			simd.Mul(keys[j*e:][:e], keys[j*e:][:e], factor)
 		}
-	}
-	if from += (s.N - from) / tokens * tokens; from >= 0 {
-		w.n = 0
-	}
-	for t := max(from, 0); t < s.N; t++ {
-		w.add(s, t, w.terms)
-	}
-	st.n, st.each = w.n, s.DecayEach
-	copy(st.keys, w.keys)
-	copy(st.decay, w.decay)
-	workers.Put(w)
-}
-
-// add adds token t of s to the group, and writes its terms: see simd.StateBlock. It returns the rest of terms.
-func (w *worker) add(s *Sequence, t int, terms []float32) []float32 {
-	e, r := s.E, w.n
-	key, d := s.Key.at(t, e), s.decays()
-	factor := w.decays[t*d:][:d]
-	if r == 0 {
-		if copy(w.decay, factor); d == 0 {
-			w.decay[0] = 1
-		}
-	} else if d > 0 {
-		simd.Mul(w.decay[:d], w.decay[:d], factor)
-	}
-	hasQuery := s.Query.Data != nil
-	if hasQuery {
-		simd.Scale(w.query, s.Scale, s.Query.at(t, e))
-	}
-	if terms[0] = 1; s.erases() {
-		terms[0] = s.Beta.at(t, 1)[0]
-	}
-	keys, queries := terms[1:1+r], terms[1+r:2+2*r]
-	clear(keys)
-	clear(queries)
-	for j := range r {
-		before := w.keys[j*e:][:e]
-		times(before, factor, before)
-		if s.erases() {
-			keys[j] = simd.Dot(key, before)
-		}
-		if hasQuery {
-			queries[j] = simd.Dot(w.query, before)
-		}
-	}
-	copy(w.keys[r*e:], key)
-	if queries[r] = 1; hasQuery {
-		queries[r] = simd.Dot(w.query, key)
-	}
-	decay := w.decay[:d]
-	times(w.rows[r*e:][:e], decay, key)
-	if query := w.rows[(tokens+r)*e:][:e]; hasQuery {
-		times(query, decay, w.query)
-	} else {
-		clear(query)
-	}
-	w.n++
-	return terms[2+2*r:]
-}
-
-// times sets y to x times factor, which has a number for each element, or one for all, or none.
-func times(y, factor, x []float32) {
-	switch len(factor) {
-	case 0:
-		copy(y, x)
-	case 1:
-		simd.Scale(y, factor[0], x)
+	case len(factor) > 0:
+		decay[r] = factor[0]
 	default:
-		simd.Mul(y, x, factor)
+		decay[r] = 1
 	}
+}
+
+// each sets the terms of token t, the last one, r, of a group whose decays have E numbers, and what it reads. keys and
+// decay are those of the group.
+func (w *worker) eachTerms(s *Sequence, t, r int, terms *simd.StateTerms, keys, decay, read, query []float32) {
+	e := s.E
+	q, k := s.queries().at(t, e), s.Key.at(t, e)
+	for j := range r + 1 {
+		terms.QueryKey[r][j] = s.Scale * simd.Dot(q, keys[j*e:][:e])
+		if terms.KeyKey[r][j] = 0; s.erases() && j < r {
+			terms.KeyKey[r][j] = simd.Dot(k, keys[j*e:][:e])
+		}
+	}
+	terms.Key[r], terms.Query[r], terms.Left[r] = 1, s.Scale, 1
+	simd.Mul(read, decay[:e], k)
+	simd.Mul(query, decay[:e], q)
+}
+
+// strength sets the numbers by which token t adds, and what its output is without a query.
+func (s *Sequence) strength(t, r int, terms *simd.StateTerms) {
+	if s.Query.Data == nil {
+		terms.Query[r], terms.QueryKey[r] = 0, [tokens]float32{}
+		terms.QueryKey[r][r] = 1
+	}
+	if s.erases() {
+		beta := s.Beta.at(t, 1)[0]
+		terms.Value[r], terms.Read[r] = beta, beta
+	}
+}
+
+func (r Rows) vectors(t int) simd.StateVectors {
+	return simd.StateVectors{Data: r.Data, First: t * r.Step, Row: r.Step}
 }
 
 // tile passes whole groups from token t on.
 func (w *worker) tile(s *Sequence, st *State, t, groups, lo, hi int) {
-	e := s.E
-	b := simd.StateBlock{Rows: e, Groups: groups, Erases: s.erases(), Reads: w.reads, Adds: w.adds, Terms: w.terms, Sums: w.sums}
-	terms := w.terms
-	for g := range groups {
-		w.n = 0
-		for r := range tokens {
-			terms = w.add(s, t+g*tokens+r, terms)
+	e, n := s.E, groups*tokens
+	b := simd.StateBlock{Rows: e, Groups: groups, Erases: s.erases(), DecayEach: s.DecayEach, Decay: w.decays, Terms: w.terms[:groups]}
+	if s.DecayEach {
+		for i := range n {
+			g, r := i/tokens, i%tokens
+			keys, decay := w.adds[g*tokens*e:], w.decays[g*e:]
+			w.add(s, t+i, r, i, keys, decay)
+			w.eachTerms(s, t+i, r, &w.terms[g], keys, decay, w.reads[i*e:][:e], w.queries[i*e:][:e])
 		}
-		simd.CopyTransposed(w.reads[g*e*simd.StateReads:], simd.StateReads, w.rows, e, e, simd.StateReads)
-		w.setAdds(w.adds[g*e*simd.StateAdds:], e)
+		b.Keys, b.Queries, b.Adds = rowsOf(w.reads, e), rowsOf(w.queries, e), rowsOf(w.adds, e)
+	} else {
+		b.Keys, b.Queries, b.More = s.Key.vectors(t), s.queries().vectors(t), t+n+tokens <= s.N
+		b.Adds = b.Keys
+		if s.erases() {
+			simd.StateProducts(b.Terms, false, b.Keys, b.Keys, e)
+		}
+		simd.StateProducts(b.Terms, true, b.Queries, b.Keys, e)
+		factors := [tokens]float32{1, 1, 1, 1}
+		for g := range groups {
+			copy(factors[:], w.factors[min(g*tokens, len(w.factors)):])
+			w.decays[g] = setTerms(&w.terms[g], &factors, s.Scale)
+		}
 	}
-	n := groups * tokens
+	for i := range n {
+		s.strength(t+i, i%tokens, &w.terms[i/tokens])
+	}
 	for c := lo; c < hi; c++ {
-		b.State = st.blocks[c*e*columns:][:e*columns]
-		simd.ReadState(b.Sums, b.State, b.Reads, simd.StateReads, e)
-		width := min(columns, s.V-c*columns)
-		value, out := s.Value.from(t), s.Out.from(t)
-		if width == columns {
-			b.Values, b.ValueRow, b.Out, b.OutRow = value.Data[c*columns:], value.Step, out.Data[c*columns:], out.Step
-			b.Pass()
-			continue
+		b.State, b.Sums = st.blocks[c*e*columns:][:e*columns], w.sums[c*2*tokens*columns:][:2*tokens*columns]
+		if w.known != t {
+			if s.erases() {
+				simd.ReadState(b.Sums, b.State, b.Keys, e)
+			}
+			simd.ReadState(b.Sums[tokens*columns:], b.State, b.Queries, e)
 		}
-		clear(w.values)
-		simd.CopyRows(w.values, columns, value.Data[c*columns:], value.Step, n, width)
-		b.Values, b.ValueRow, b.Out, b.OutRow = w.values, columns, w.out, columns
+		w.begin(&b, s, t, n, c)
 		b.Pass()
-		simd.CopyRows(out.Data[c*columns:], out.Step, w.out, columns, n, width)
+		w.end(s, t, n, c)
 	}
-	w.n = 0
+	if b.More {
+		w.known = t + n
+	}
 }
+
+// begin makes columns c of n tokens from t on those of a block. Fewer than 32 are in the worker's memory until end.
+func (w *worker) begin(b *simd.StateBlock, s *Sequence, t, n, c int) {
+	b.Values, b.Out, b.Read = s.Value.vectors(t), s.Out.vectors(t), s.Read.vectors(t)
+	for _, x := range []*simd.StateVectors{&b.Values, &b.Out, &b.Read} {
+		x.First += c * columns
+	}
+	if s.V-c*columns < columns {
+		from := b.Values
+		clear(w.values[:n*columns])
+		simd.CopyRows(w.values, columns, from.Data[from.First:], from.Row, n, s.V-c*columns)
+		b.Values, b.Out, b.Read = rowsOf(w.values, columns), rowsOf(w.out, columns), rowsOf(w.read, columns)
+	}
+	if s.Read.Data == nil {
+		b.Read = rowsOf(w.unread[:], 0)
+	}
+}
+
+func (w *worker) end(s *Sequence, t, n, c int) {
+	if width := s.V - c*columns; width < columns {
+		simd.CopyRows(s.Out.Data[t*s.Out.Step+c*columns:], s.Out.Step, w.out, columns, n, width)
+		if s.Read.Data != nil {
+			simd.CopyRows(s.Read.Data[t*s.Read.Step+c*columns:], s.Read.Step, w.read, columns, n, width)
+		}
+	}
+}
+
+func rowsOf(x []float32, size int) simd.StateVectors { return simd.StateVectors{Data: x, Row: size} }
 
 // single passes token t alone, which has the bits of tile.
 func (w *worker) single(s *Sequence, st *State, t, lo, hi int) {
 	e, r := s.E, w.n
-	w.add(s, t, w.terms)
-	beta, keys, queries := w.terms[0], w.terms[1:1+r], w.terms[1+r:2+2*r]
-	x := w.reads[:2*e]
-	for i := range e {
-		x[2*i], x[2*i+1] = w.rows[r*e+i], w.rows[(tokens+r)*e+i]
+	w.add(s, t, r, 0, w.keys, w.decay)
+	w.n++
+	terms := w.terms[:1]
+	b := simd.StateBlock{Rows: e, Erases: s.erases(), DecayEach: s.DecayEach, Terms: terms, Adds: rowsOf(w.keys, e)}
+	if s.DecayEach {
+		w.eachTerms(s, t, r, &terms[0], w.keys, w.decay, w.reads[:e], w.queries[:e])
+		for j := range r {
+			terms[0].Left[j] = 1
+		}
+		b.Keys, b.Queries, b.Decay = rowsOf(w.reads, e), rowsOf(w.queries, e), w.decay
+	} else {
+		// only products of this token are used, so that other queries may be anything
+		copy(w.queries[r*e:], s.queries().at(t, e))
+		simd.StateProducts(terms, false, b.Adds, b.Adds, e)
+		simd.StateProducts(terms, true, rowsOf(w.queries, e), b.Adds, e)
+		w.decays[0] = setTerms(&terms[0], (*[tokens]float32)(w.decay), s.Scale)
+		b.Keys, b.Queries, b.Decay = s.Key.vectors(t), s.queries().vectors(t), w.decays
 	}
-	if w.n == tokens {
-		w.setAdds(w.adds, e)
-	}
+	s.strength(t, r, &terms[0])
 	for c := lo; c < hi; c++ {
-		state, all := st.blocks[c*e*columns:][:e*columns], st.u[c*tokens*columns:][:tokens*columns]
-		simd.ReadState(w.x[:], state, x, 2, e)
-		width := min(columns, s.V-c*columns)
-		u, out := all[r*columns:][:columns], w.x[columns:]
-		clear(all[r*columns:]) // what AddState reads, too
-		copy(u[:width], s.Value.at(t, s.V)[c*columns:])
-		if s.erases() {
-			simd.Axpy(-1, w.x[:columns], u)
-			for j, f := range keys {
-				simd.Axpy(-f, all[j*columns:][:columns], u)
-			}
-			simd.Scale(u, beta, u)
+		b.State = st.blocks[c*e*columns:][:e*columns]
+		u := st.u[c*tokens*columns:][:tokens*columns]
+		if r == 0 {
+			clear(u)
 		}
-		for j, f := range queries {
-			simd.Axpy(f, all[j*columns:][:columns], out)
-		}
-		copy(s.Out.at(t, s.V)[c*columns:], out[:width])
+		w.begin(&b, s, t, 1, c)
+		b.Step(u, r)
+		w.end(s, t, 1, c)
 		if w.n == tokens {
-			simd.AddState(state, w.adds, all, e)
+			b.Add(u)
 		}
 	}
 	w.n %= tokens

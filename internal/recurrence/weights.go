@@ -120,3 +120,15 @@ func (w *weighing) faded() bool {
 	}
 	return true
 }
+
+// times sets y to x times factor, which has a number for each element, or one for all, or none.
+func times(y, factor, x []float32) {
+	switch len(factor) {
+	case 0:
+		copy(y, x)
+	case 1:
+		simd.Scale(y, factor[0], x)
+	default:
+		simd.Mul(y, x, factor)
+	}
+}

@@ -808,24 +808,42 @@ func stateErasePassKernel(t *stateArgs) {
 	stateErasePassNEON(t)
 }
 
-// stateRead2Kernel sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of
+// stateTwicePassKernel is StateBlock.PassTwice for at least one group and row.
+func stateTwicePassKernel(t *stateArgs) {
+	stateTwicePassNEON(t)
+}
+
+// stateReadKernel sets sums[n] = Σ_i queries[n][i]·state[i] for at least one
+// row i.
+func stateReadKernel(t *stateArgs) {
+	stateReadNEON(t)
+}
+
+// stateStepKernel is StateBlock.Step for a token whose key reads nothing, and
 // at least one row.
-func stateRead2Kernel(t *stateArgs) {
-	stateRead2NEON(t)
+func stateStepKernel(t *stateArgs) {
+	stateStepNEON(t)
 }
 
-// stateRead8Kernel is stateRead2 for eight vectors.
-func stateRead8Kernel(t *stateArgs) {
-	stateRead8NEON(t)
+// stateEraseStepKernel is StateBlock.Step for a token that erases, and at least
+// one row.
+func stateEraseStepKernel(t *stateArgs) {
+	stateEraseStepNEON(t)
 }
 
-// stateAddKernel sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for
-// at least one row i.
+// stateAddKernel sets state[i] = decay[i]·state[i] + Σ_t
+// adds[t][i]·Left[t]·u[t] for at least one row i.
 func stateAddKernel(t *stateArgs) {
 	stateAddNEON(t)
 }
 
-// statePass is StateBlock.Pass for at least one group.
+// stateProductsKernel sets terms[t][j] = queries[t]·adds[j], j <= t, for the
+// vectors of each of some groups, at least one.
+func stateProductsKernel(t *stateArgs) {
+	stateProductsNEON(t)
+}
+
+// statePass is StateBlock.Pass for at least one group and row.
 func statePass(b *StateBlock) {
 	if active == generic {
 		statePassGeneric(b)
@@ -834,24 +852,51 @@ func statePass(b *StateBlock) {
 	statePassAsm(b)
 }
 
-// stateRead adds Σ_i x[i][n]·state[i] to sums, which are 0, for at least one
-// row.
-func stateRead(sums, state, x []float32, n, rows int) {
+// statePassTwice is StateBlock.PassTwice for at least one group and row.
+func statePassTwice(b *StateBlock) {
 	if active == generic {
-		stateReadGeneric(sums, state, x, n, rows)
+		statePassTwiceGeneric(b)
 		return
 	}
-	stateReadAsm(sums, state, x, n, rows)
+	statePassTwiceAsm(b)
 }
 
-// stateAdd sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
-// least one row i.
-func stateAdd(state, adds, u []float32, rows int) {
+// stateRead adds Σ_i x[n][i]·state[i] to sums[n], which are 0, for four vectors
+// of at least one row i.
+func stateRead(sums, state []float32, x StateVectors, rows int) {
 	if active == generic {
-		stateAddGeneric(state, adds, u, rows)
+		stateReadGeneric(sums, state, x, rows)
 		return
 	}
-	stateAddAsm(state, adds, u, rows)
+	stateReadAsm(sums, state, x, rows)
+}
+
+// stateStep is StateBlock.Step for at least one row.
+func stateStep(b *StateBlock, u []float32, token int) {
+	if active == generic {
+		stateStepGeneric(b, u, token)
+		return
+	}
+	stateStepAsm(b, u, token)
+}
+
+// stateAdd is StateBlock.Add for at least one row.
+func stateAdd(b *StateBlock, u []float32) {
+	if active == generic {
+		stateAddGeneric(b, u)
+		return
+	}
+	stateAddAsm(b, u)
+}
+
+// stateProducts is StateProducts for at least one group, and vectors of at
+// least one element.
+func stateProducts(terms []StateTerms, queries bool, x, y StateVectors, n int) {
+	if active == generic {
+		stateProductsGeneric(terms, queries, x, y, n)
+		return
+	}
+	stateProductsAsm(terms, queries, x, y, n)
 }
 
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.

@@ -385,21 +385,36 @@ func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 	layerNormGradGeneric(dx, dy, x, gain, mean, inv)
 }
 
-// statePass is StateBlock.Pass for at least one group.
+// statePass is StateBlock.Pass for at least one group and row.
 func statePass(b *StateBlock) {
 	statePassGeneric(b)
 }
 
-// stateRead adds Σ_i x[i][n]·state[i] to sums, which are 0, for at least one
-// row.
-func stateRead(sums, state, x []float32, n, rows int) {
-	stateReadGeneric(sums, state, x, n, rows)
+// statePassTwice is StateBlock.PassTwice for at least one group and row.
+func statePassTwice(b *StateBlock) {
+	statePassTwiceGeneric(b)
 }
 
-// stateAdd sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
-// least one row i.
-func stateAdd(state, adds, u []float32, rows int) {
-	stateAddGeneric(state, adds, u, rows)
+// stateRead adds Σ_i x[n][i]·state[i] to sums[n], which are 0, for four vectors
+// of at least one row i.
+func stateRead(sums, state []float32, x StateVectors, rows int) {
+	stateReadGeneric(sums, state, x, rows)
+}
+
+// stateStep is StateBlock.Step for at least one row.
+func stateStep(b *StateBlock, u []float32, token int) {
+	stateStepGeneric(b, u, token)
+}
+
+// stateAdd is StateBlock.Add for at least one row.
+func stateAdd(b *StateBlock, u []float32) {
+	stateAddGeneric(b, u)
+}
+
+// stateProducts is StateProducts for at least one group, and vectors of at
+// least one element.
+func stateProducts(terms []StateTerms, queries bool, x, y StateVectors, n int) {
+	stateProductsGeneric(terms, queries, x, y, n)
 }
 
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.

@@ -2,88 +2,189 @@ package simd
 
 // Linear attention in Go: what the kernels of the family state compute.
 
+// A stateRow is a row of a block, and stateGroup those of a group.
+type (
+	stateRow   = [StateColumns]float32
+	stateGroup = [StateTokens]stateRow
+)
+
 func statePassGeneric(b *StateBlock) {
-	var u [StateTokens][StateColumns]float32
-	first := StateTokens
-	if b.Erases {
-		first = 0
-	}
+	var u stateGroup
 	for g := range b.Groups {
-		terms := b.Terms[g*StateTerms:][:StateTerms]
-		for t := range StateTokens {
+		terms := &b.Terms[g]
+		for t := range u {
 			token := g*StateTokens + t
-			value, out := b.Values[token*b.ValueRow:][:StateColumns], b.Out[token*b.OutRow:][:StateColumns]
-			copy(u[t][:], value)
-			beta := terms[0]
-			terms = terms[1:]
+			copy(u[t][:], b.Values.of(token, StateColumns))
 			if b.Erases {
-				sum := b.Sums[t*StateColumns:][:StateColumns]
-				for c := range u[t] {
-					u[t][c] -= sum[c]
-				}
-				for j := range t {
-					for c := range u[t] {
-						u[t][c] -= float32(terms[j] * u[j][c])
-					}
-				}
-				for c := range u[t] {
-					u[t][c] *= beta
-				}
+				stateErase(terms, t, u[:t], &u[t], b.Sums[t*StateColumns:], b.Read.of(token, StateColumns))
 			}
-			terms = terms[t:]
-			copy(out, b.Sums[(StateTokens+t)*StateColumns:])
-			for j := range t + 1 {
-				for c := range out {
-					out[c] += float32(terms[j] * u[j][c])
-				}
-			}
-			terms = terms[t+1:]
+			stateOut(b.Out.of(token, StateColumns), terms.Query[t], b.Sums[(StateTokens+t)*StateColumns:], &terms.QueryKey[t], u[:t+1])
 		}
-		reads, adds := b.Reads[(g+1)*b.Rows*StateReads:], b.Adds[g*b.Rows*StateAdds:]
-		clear(b.Sums)
-		for i := range b.Rows {
-			row := b.State[i*StateColumns:][:StateColumns]
-			stateAddRow(row, adds[i*StateAdds:], &u)
-			for n := first; n < StateReads; n++ {
-				sum, x := b.Sums[n*StateColumns:][:StateColumns], reads[i*StateReads+n]
+		b.finish(g, b.Erases, &u, nil)
+	}
+}
+
+// stateErase makes u, the value of token t, what the token adds, and sets x to what its key reads.
+func stateErase(terms *StateTerms, t int, before []stateRow, u *stateRow, sum, x []float32) {
+	stateOut(x[:StateColumns], terms.Key[t], sum, &terms.KeyKey[t], before)
+	for c := range u {
+		u[c] = float32(terms.Value[t]*u[c]) - float32(terms.Read[t]*x[c])
+	}
+}
+
+// stateOut sets out = decay·sum + Σ_j products[j]·u[j].
+func stateOut(out []float32, decay float32, sum []float32, products *[StateTokens]float32, u []stateRow) {
+	for c := range out {
+		out[c] = float32(decay * sum[c])
+	}
+	for j := range u {
+		for c := range out {
+			out[c] += float32(products[j] * u[j][c])
+		}
+	}
+}
+
+func statePassTwiceGeneric(b *StateBlock) {
+	var u, w stateGroup
+	for g := range b.Groups {
+		terms := &b.Terms[g]
+		for t := range u {
+			token := g*StateTokens + t
+			value, value2, out := b.Values.of(token, StateColumns), b.Values2.of(token, StateColumns), b.Out.of(token, StateColumns)
+			for c := range u[t] {
+				u[t][c] = terms.Key[t] * value[c]
+			}
+			stateOut(out, terms.Query[t], b.Sums[(StateTokens+t)*StateColumns:], &terms.QueryKey[t], u[:t+1])
+			for j := range t {
+				for c := range out {
+					out[c] += float32(terms.KeyKey[t][j] * w[j][c])
+				}
+			}
+			for c := range w[t] {
+				w[t][c] = float32(terms.Value[t]*value2[c]) - float32(terms.Read[t]*out[c])
+			}
+		}
+		b.finish(g, false, &u, &w)
+	}
+}
+
+// finish adds a group to the state and reads for the next one.
+func (b *StateBlock) finish(g int, keys bool, u, w *stateGroup) {
+	next := g + 1
+	if next == b.Groups && !b.More {
+		next = g
+	}
+	var reads [2 * StateTokens][]float32
+	for t := range StateTokens {
+		if keys {
+			reads[t] = b.Keys.of(next*StateTokens+t, b.Rows)
+		}
+		reads[StateTokens+t] = b.Queries.of(next*StateTokens+t, b.Rows)
+	}
+	b.scaleLeft(g, u)
+	if w != nil {
+		b.scaleLeft(g, w)
+	}
+	clear(b.Sums)
+	for i := range b.Rows {
+		row := b.State[i*StateColumns:][:StateColumns]
+		b.addRow(row, g, i, u, w)
+		for n, x := range reads {
+			if x != nil {
+				sum := b.Sums[n*StateColumns:][:StateColumns]
 				for c := range sum {
-					sum[c] += float32(x * row[c])
+					sum[c] += float32(x[i] * row[c])
 				}
 			}
 		}
 	}
 }
 
-func stateAddRow(row, adds []float32, u *[StateTokens][StateColumns]float32) {
-	decay := adds[StateTokens]
+func (b *StateBlock) scaleLeft(g int, u *stateGroup) {
+	for t := range u {
+		for c := range u[t] {
+			u[t][c] *= b.Terms[g].Left[t]
+		}
+	}
+}
+
+// addRow adds group g to row i.
+func (b *StateBlock) addRow(row []float32, g, i int, u, w *stateGroup) {
+	decay := b.Decay[g]
+	if b.DecayEach {
+		decay = b.Decay[g*b.Rows+i]
+	}
 	for c := range row {
 		row[c] = float32(decay * row[c])
 	}
 	for t := range u {
+		x := b.Adds.of(g*StateTokens+t, b.Rows)[i]
 		for c := range row {
-			row[c] += float32(adds[t] * u[t][c])
+			row[c] += float32(x * u[t][c])
+		}
+	}
+	if w == nil {
+		return
+	}
+	for t := range w {
+		x := b.Adds2.of(g*StateTokens+t, b.Rows)[i]
+		for c := range row {
+			row[c] += float32(x * w[t][c])
 		}
 	}
 }
 
-func stateReadGeneric(sums, state, x []float32, n, rows int) {
-	for i := range rows {
+func stateReadGeneric(sums, state []float32, x StateVectors, rows int) {
+	for n := range StateTokens {
+		stateReadVector(sums[n*StateColumns:][:StateColumns], state, x.of(n, rows))
+	}
+}
+
+func stateReadVector(sum, state, x []float32) {
+	for i, f := range x {
 		row := state[i*StateColumns:][:StateColumns]
-		for j, v := range x[i*n:][:n] {
-			sum := sums[j*StateColumns:][:StateColumns]
-			for c := range sum {
-				sum[c] += float32(v * row[c])
-			}
+		for c := range sum {
+			sum[c] += float32(f * row[c])
 		}
 	}
 }
 
-func stateAddGeneric(state, adds, u []float32, rows int) {
-	var all [StateTokens][StateColumns]float32
+func stateStepGeneric(b *StateBlock, u []float32, token int) {
+	var all stateGroup
 	for t := range all {
 		copy(all[t][:], u[t*StateColumns:])
 	}
-	for i := range rows {
-		stateAddRow(state[i*StateColumns:][:StateColumns], adds[i*StateAdds:], &all)
+	terms, own := &b.Terms[0], &all[token]
+	copy(own[:], b.Values.of(0, StateColumns))
+	var sum stateRow
+	if b.Erases {
+		stateReadVector(sum[:], b.State, b.Keys.of(0, b.Rows))
+		stateErase(terms, token, all[:token], own, sum[:], b.Read.of(0, StateColumns))
+	}
+	copy(u[token*StateColumns:], own[:])
+	clear(sum[:])
+	stateReadVector(sum[:], b.State, b.Queries.of(0, b.Rows))
+	stateOut(b.Out.of(0, StateColumns), terms.Query[token], sum[:], &terms.QueryKey[token], all[:token+1])
+}
+
+func stateAddGeneric(b *StateBlock, u []float32) {
+	var all stateGroup
+	for t := range all {
+		copy(all[t][:], u[t*StateColumns:])
+	}
+	b.scaleLeft(0, &all)
+	for i := range b.Rows {
+		b.addRow(b.State[i*StateColumns:][:StateColumns], 0, i, &all, nil)
+	}
+}
+
+func stateProductsGeneric(terms []StateTerms, queries bool, x, y StateVectors, n int) {
+	for g := range terms {
+		to := terms[g].products(queries)
+		for t := range to {
+			for j := range t + 1 {
+				to[t][j] = dotGeneric(x.of(g*StateTokens+t, n), y.of(g*StateTokens+j, n))
+			}
+		}
 	}
 }

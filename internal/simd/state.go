@@ -1,6 +1,9 @@
 package simd
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // The state of linear attention is a matrix [e v], a sum of key ⊗ value, which a query reads. The functions below are
 // for a block of StateColumns columns of it, since columns do not depend on each other: a block stays in the first-level
@@ -14,12 +17,38 @@ const (
 	StateTokens  = 4
 )
 
-// Sizes of what a StateBlock has for each group.
-const (
-	StateReads = 2 * StateTokens                       // reading keys and queries, in this order
-	StateAdds  = StateTokens + 1                       // writing keys, then the decay of the whole group
-	StateTerms = StateTokens + StateTokens*StateTokens // see StateBlock.Terms
-)
+// StateTerms are the numbers by which the tokens of a group, t, reach each other, j < t or j <= t, and the state.
+type StateTerms struct {
+	Value, Read [StateTokens]float32 // u[t] = Value[t]·value[t] − Read[t]·x[t], where key t reads x[t]
+	Key, Query  [StateTokens]float32 // of what keys and queries read from the state before the group
+	Left        [StateTokens]float32 // of u[t] at the end of the group
+	KeyKey      [StateTokens][StateTokens]float32
+	QueryKey    [StateTokens][StateTokens]float32
+}
+
+// StateVectors are vectors of tokens: that of token t begins at Data[First + t·Row]. Row may be negative.
+type StateVectors struct {
+	Data       []float32
+	First, Row int
+}
+
+// at returns the address of vector t.
+func (x *StateVectors) at(t int) *float32 { return &x.Data[x.First+t*x.Row] }
+
+// from returns the vectors from token t on.
+func (x StateVectors) from(t int) StateVectors {
+	x.First += t * x.Row
+	return x
+}
+
+// of returns n elements of vector t.
+func (x *StateVectors) of(t, n int) []float32 { return x.Data[x.First+t*x.Row:][:n] }
+
+// has reports whether there are n vectors of the given size.
+func (x *StateVectors) has(n, size int) bool {
+	last := x.First + (n-1)*x.Row
+	return n == 0 || min(x.First, last) >= 0 && max(x.First, last)+size <= len(x.Data)
+}
 
 // StateBlock is a block of columns of a state and the groups of tokens that pass through it.
 type StateBlock struct {
@@ -27,79 +56,137 @@ type StateBlock struct {
 	Groups int
 	// Erases is whether the tokens subtract what their keys read; otherwise only queries read.
 	Erases bool
+	// More is whether keys and queries have another group behind the last one.
+	More bool
 
 	State []float32 // [Rows StateColumns]
-	// Sums [StateReads StateColumns] is what the first group reads, Σ_i Reads[0][i][n]·State[i]. Groups replaces it by
-	// what the group after the last one would read.
+	// Sums [2·StateTokens StateColumns] is what the keys and then the queries of the first group read: see Read. A pass
+	// replaces it by what the group after the last one reads, if there is More. Without Erases there are no sums of keys.
 	Sums []float32
-	// Reads [Groups+1 Rows StateReads] has the keys and queries of each group, multiplied by the decay since the begin
-	// of the group. Those after the last group may be any finite numbers.
-	Reads []float32
-	// Adds [Groups Rows StateAdds] has the keys of each group, multiplied by the decay up to the end of the group.
-	Adds []float32
-	// Terms [Groups StateTerms] has numbers by which values in a group reach later tokens of it. For each token t: beta;
-	// for each j < t the product of key t and key j; for each j <= t the product of query t and key j.
-	Terms []float32
+	// Keys and Queries read, and Adds are the keys that u is added by. All have the same Row.
+	Keys, Queries, Adds StateVectors
+	Decay               []float32 // [Groups], or [Groups Rows] if DecayEach: of each group
+	DecayEach           bool
+	Terms               []StateTerms // of each group
 
-	Values   []float32 // StateColumns floats for each token, a row every ValueRow floats
-	ValueRow int
-	Out      []float32 // likewise
-	OutRow   int
+	Values StateVectors // StateColumns floats for each token
+	Out    StateVectors // likewise; is written
+	Read   StateVectors // likewise, with Erases: what keys read
+
+	// What PassTwice adds, too.
+	Adds2, Values2 StateVectors
 }
 
 // Pass computes all groups. For token t of a group:
 //
-//	u[t]   = beta·(value[t] − sums[t] − Σ_(j<t) keyKey[t][j]·u[j])    u[t] = value[t] unless Erases
-//	out[t] = sums[StateTokens+t] + Σ_(j<=t) queryKey[t][j]·u[j]
+//	x[t]    = Key[t]·sums[t] + Σ_(j<t) KeyKey[t][j]·u[j]
+//	read[t] = x[t]
+//	u[t]    = Value[t]·value[t] − Read[t]·x[t]           u[t] = value[t] unless Erases
+//	out[t]  = Query[t]·sums[StateTokens+t] + Σ_(j<=t) QueryKey[t][j]·u[j]
 //
 // and then, for each row i of the state,
 //
-//	State[i] = decay[i]·State[i] + Σ_t Adds[i][t]·u[t]
-//	sums[n]  = Σ_i Reads[next group][i][n]·State[i]
+//	State[i] = decay[i]·State[i] + Σ_t adds[t][i]·Left[t]·u[t]
+//	sums[n]  = Σ_i vector[n][i]·State[i]    for the keys and queries of the next group
 //
 // The order of each sum is that of its index.
 func (b *StateBlock) Pass() {
-	b.check()
-	if b.Groups > 0 {
+	b.check(b.Erases, false)
+	if b.Groups > 0 && b.Rows > 0 {
 		statePass(b)
 	}
 }
 
-func (b *StateBlock) check() {
-	last := max(StateTokens*b.Groups-1, 0)
-	for _, s := range []struct {
-		name       string
-		have, want int
-	}{
-		{"State", len(b.State), b.Rows * StateColumns}, {"Sums", len(b.Sums), StateReads * StateColumns},
-		{"Reads", len(b.Reads), (b.Groups + 1) * b.Rows * StateReads}, {"Adds", len(b.Adds), b.Groups * b.Rows * StateAdds},
-		{"Terms", len(b.Terms), b.Groups * StateTerms},
-		{"Values", len(b.Values), last*b.ValueRow + StateColumns}, {"Out", len(b.Out), last*b.OutRow + StateColumns},
-	} {
-		if s.have < s.want && b.Groups > 0 {
-			panic(fmt.Sprintf("simd: StateBlock: %s has %d floats, want at least %d", s.name, s.have, s.want))
-		}
+// PassTwice computes groups of tokens that add twice, and read in between:
+//
+//	u[t]   = Key[t]·value[t]
+//	out[t] = Query[t]·sums[StateTokens+t] + Σ_(j<=t) QueryKey[t][j]·u[j] + Σ_(j<t) KeyKey[t][j]·w[j]
+//	w[t]   = Value[t]·value2[t] − Read[t]·out[t]
+//
+//	State[i] = decay[i]·State[i] + Σ_t adds[t][i]·Left[t]·u[t] + Σ_t adds2[t][i]·Left[t]·w[t]
+//
+// and sums as in Pass. Only queries read.
+func (b *StateBlock) PassTwice() {
+	b.check(false, true)
+	if b.Groups > 0 && b.Rows > 0 {
+		statePassTwice(b)
 	}
 }
 
-// ReadState sets sums[n] = Σ_i x[i][n]·state[i] for 2 or StateReads vectors x[i][n]: what Pass computes for a group. x is
-// [rows n], sums [n StateColumns].
-func ReadState(sums, state, x []float32, n, rows int) {
-	if n != 2 && n != StateReads || len(sums) < n*StateColumns || len(state) < rows*StateColumns || len(x) < rows*n {
-		panic(fmt.Sprintf("simd: ReadState: %d vectors of %d rows, %d, %d and %d floats", n, rows, len(sums), len(state), len(x)))
+func (b *StateBlock) check(erases, twice bool) {
+	n, reading := StateTokens*b.Groups, StateTokens*b.Groups
+	if b.More {
+		reading += StateTokens
 	}
-	if clear(sums[:n*StateColumns]); rows > 0 {
-		stateRead(sums, state, x, n, rows)
+	decays := 1
+	if b.DecayEach {
+		decays = b.Rows
+	}
+	ok := len(b.State) >= b.Rows*StateColumns && len(b.Sums) >= 2*StateTokens*StateColumns && len(b.Terms) >= b.Groups &&
+		len(b.Decay) >= b.Groups*decays && b.Queries.has(reading, b.Rows) && b.Adds.has(n, b.Rows) &&
+		b.Values.has(n, StateColumns) && b.Out.has(n, StateColumns) && b.Adds.Row == b.Queries.Row
+	if erases {
+		ok = ok && b.Keys.has(reading, b.Rows) && b.Keys.Row == b.Queries.Row && b.Read.has(n, StateColumns)
+	}
+	if twice {
+		ok = ok && b.Adds2.has(n, b.Rows) && b.Adds2.Row == b.Queries.Row && b.Values2.has(n, StateColumns)
+	}
+	if !ok {
+		panic(fmt.Sprintf("simd: StateBlock: slices are too short for %d groups and %d rows, or rows differ", b.Groups, b.Rows))
 	}
 }
 
-// AddState sets state[i] = decay[i]·state[i] + Σ_t adds[i][t]·u[t], which is what Pass does with a group. adds is [rows
-// StateAdds], u [StateTokens StateColumns].
-func AddState(state, adds, u []float32, rows int) {
-	if len(state) < rows*StateColumns || len(adds) < rows*StateAdds || len(u) < StateTokens*StateColumns {
-		panic("simd: AddState: not enough floats")
+// ReadState sets sums[n] = Σ_i x[n][i]·state[i] for StateTokens vectors x: what Pass computes for a group. sums is
+// [StateTokens StateColumns].
+func ReadState(sums, state []float32, x StateVectors, rows int) {
+	if len(sums) < StateTokens*StateColumns || len(state) < rows*StateColumns || !x.has(StateTokens, rows) {
+		panic(fmt.Sprintf("simd: ReadState: slices are too short for %d rows", rows))
 	}
-	if rows > 0 {
-		stateAdd(state, adds, u, rows)
+	if clear(sums[:StateTokens*StateColumns]); rows > 0 {
+		stateRead(sums, state, x, rows)
 	}
 }
+
+// Step computes one token of the first group, with the bits of Pass, and leaves the state as it is. u [StateTokens
+// StateColumns] has u of the tokens before it and zeros behind them; Step sets its own. The first vectors of Keys,
+// Queries, Values, Out and Read are those of the token.
+func (b *StateBlock) Step(u []float32, token int) {
+	if len(b.State) < b.Rows*StateColumns || len(u) < StateTokens*StateColumns || len(b.Terms) == 0 || !b.Queries.has(1, b.Rows) ||
+		b.Erases && !(b.Keys.has(1, b.Rows) && b.Read.has(1, StateColumns)) || !b.Values.has(1, StateColumns) || !b.Out.has(1, StateColumns) {
+		panic(fmt.Sprintf("simd: StateBlock.Step: slices are too short for %d rows", b.Rows))
+	}
+	if b.Rows > 0 {
+		stateStep(b, u, token)
+	}
+}
+
+// Add adds the tokens of the first group, whose u Step has set, to the state: what Pass does with a group.
+func (b *StateBlock) Add(u []float32) {
+	if len(b.State) < b.Rows*StateColumns || len(u) < StateTokens*StateColumns || len(b.Terms) == 0 || !b.Adds.has(StateTokens, b.Rows) ||
+		len(b.Decay) == 0 || b.DecayEach && len(b.Decay) < b.Rows {
+		panic(fmt.Sprintf("simd: StateBlock.Add: slices are too short for %d rows", b.Rows))
+	}
+	if b.Rows > 0 {
+		stateAdd(b, u)
+	}
+}
+
+// StateProducts sets KeyKey, or QueryKey if queries, of each group to the products x[t]·y[j] of its vectors of n elements,
+// for j <= t. Each product has bits that depend on its two vectors only.
+func StateProducts(terms []StateTerms, queries bool, x, y StateVectors, n int) {
+	if tokens := StateTokens * len(terms); !x.has(tokens, n) || !y.has(tokens, n) || x.Row != y.Row {
+		panic(fmt.Sprintf("simd: StateProducts: slices are too short for %d groups of %d elements, or rows differ", len(terms), n))
+	}
+	if len(terms) > 0 && n > 0 {
+		stateProducts(terms, queries, x, y, n)
+	}
+}
+
+func (s *StateTerms) products(queries bool) *[StateTokens][StateTokens]float32 {
+	if queries {
+		return &s.QueryKey
+	}
+	return &s.KeyKey
+}
+
+var _ = [1]struct{}{}[unsafe.Sizeof(StateTerms{})-4*(5*StateTokens+2*StateTokens*StateTokens)]

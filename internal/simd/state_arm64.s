@@ -13,89 +13,128 @@
 // func statePassNEON(t *stateArgs)
 TEXT ·statePassNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 16(R0), R1
-	MOVD 24(R0), R2
-	MOVD 32(R0), R3
-	MOVD 40(R0), R4
-	MOVD 48(R0), R5
-	MOVD 88(R0), R6
+	MOVD 40(R0), R1
+	MOVD 48(R0), R2
+	MOVD 80(R0), R3
+	MOVD 104(R0), R4
+	MOVD 120(R0), R5
+	MOVD 136(R0), R6
+	MOVD 192(R0), R7
 
 repeat1:
-	MOVD 8(R0), R7
-	MOVD 56(R0), R8
-	MOVD 64(R0), R9
-	WORD $0x3dc00080 // ldr q0, [x4]
-	WORD $0x3dc00481 // ldr q1, [x4, #16]
-	WORD $0x3dc080e2 // ldr q2, [x7, #512]
-	WORD $0x3dc084e3 // ldr q3, [x7, #528]
-	ADD $4, R3, R10
-	WORD $0x4d40c944 // ld1r {v4.4s}, [x10]
+	MOVD 8(R0), R8
+	WORD $0x3dc000a0 // ldr q0, [x5]
+	WORD $0x3dc004a1 // ldr q1, [x5, #16]
+	WORD $0x3dc08102 // ldr q2, [x8, #512]
+	WORD $0x3dc08503 // ldr q3, [x8, #528]
+	ADD $48, R4, R9
+	WORD $0x4d40c924 // ld1r {v4.4s}, [x9]
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
+	ADD $144, R4, R9
+	WORD $0x4d40c924 // ld1r {v4.4s}, [x9]
 	WORD $0x4e20cc82 // fmla v2.4s, v4.4s, v0.4s
 	WORD $0x4e21cc83 // fmla v3.4s, v4.4s, v1.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R8, R4
+	WORD $0x3d8000c2 // str q2, [x6]
+	WORD $0x3d8004c3 // str q3, [x6, #16]
+	MOVD 152(R0), R9
 	ADD R9, R5
-	WORD $0x3dc00082 // ldr q2, [x4]
-	WORD $0x3dc00483 // ldr q3, [x4, #16]
-	WORD $0x3dc0a0e4 // ldr q4, [x7, #640]
-	WORD $0x3dc0a4e5 // ldr q5, [x7, #656]
-	ADD $16, R3, R10
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
+	MOVD 168(R0), R9
+	ADD R9, R6
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x3dc004a3 // ldr q3, [x5, #16]
+	WORD $0x3dc0a104 // ldr q4, [x8, #640]
+	WORD $0x3dc0a505 // ldr q5, [x8, #656]
+	ADD $52, R4, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	ADD $160, R4, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
 	WORD $0x4e20ccc4 // fmla v4.4s, v6.4s, v0.4s
 	WORD $0x4e21ccc5 // fmla v5.4s, v6.4s, v1.4s
-	ADD $20, R3, R10
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
+	ADD $164, R4, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
 	WORD $0x4e22ccc4 // fmla v4.4s, v6.4s, v2.4s
 	WORD $0x4e23ccc5 // fmla v5.4s, v6.4s, v3.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R8, R4
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	MOVD 152(R0), R9
 	ADD R9, R5
-	WORD $0x3dc00084 // ldr q4, [x4]
-	WORD $0x3dc00485 // ldr q5, [x4, #16]
-	WORD $0x3dc0c0e6 // ldr q6, [x7, #768]
-	WORD $0x3dc0c4e7 // ldr q7, [x7, #784]
-	ADD $36, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	MOVD 168(R0), R9
+	ADD R9, R6
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x3dc004a5 // ldr q5, [x5, #16]
+	WORD $0x3dc0c106 // ldr q6, [x8, #768]
+	WORD $0x3dc0c507 // ldr q7, [x8, #784]
+	ADD $56, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	ADD $176, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
 	WORD $0x4e20cd06 // fmla v6.4s, v8.4s, v0.4s
 	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	ADD $40, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	ADD $180, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
 	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
 	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
-	ADD $44, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	ADD $184, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
 	WORD $0x4e24cd06 // fmla v6.4s, v8.4s, v4.4s
 	WORD $0x4e25cd07 // fmla v7.4s, v8.4s, v5.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R8, R4
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	MOVD 152(R0), R9
 	ADD R9, R5
-	WORD $0x3dc00086 // ldr q6, [x4]
-	WORD $0x3dc00487 // ldr q7, [x4, #16]
-	WORD $0x3dc0e0e8 // ldr q8, [x7, #896]
-	WORD $0x3dc0e4e9 // ldr q9, [x7, #912]
-	ADD $64, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	MOVD 168(R0), R9
+	ADD R9, R6
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3dc004a7 // ldr q7, [x5, #16]
+	WORD $0x3dc0e108 // ldr q8, [x8, #896]
+	WORD $0x3dc0e509 // ldr q9, [x8, #912]
+	ADD $60, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	ADD $192, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
 	WORD $0x4e20cd48 // fmla v8.4s, v10.4s, v0.4s
 	WORD $0x4e21cd49 // fmla v9.4s, v10.4s, v1.4s
-	ADD $68, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	ADD $196, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
 	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
 	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
-	ADD $72, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	ADD $200, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
 	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	ADD $76, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	ADD $204, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
 	WORD $0x4e26cd48 // fmla v8.4s, v10.4s, v6.4s
 	WORD $0x4e27cd49 // fmla v9.4s, v10.4s, v7.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	ADD R8, R4
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	MOVD 152(R0), R9
 	ADD R9, R5
+	MOVD 168(R0), R9
+	ADD R9, R6
+	ADD $64, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e28dc21 // fmul v1.4s, v1.4s, v8.4s
+	ADD $68, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	ADD $72, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	ADD $76, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
@@ -104,65 +143,83 @@ repeat1:
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
-	MOVD (R0), R10
-	MOVD 80(R0), R11
+	MOVD (R0), R9
+	MOVD 88(R0), R10
+	MOVD 64(R0), R11
+	MOVD R1, R12
+	ADD R11, R12
+	MOVD R12, R13
+	ADD R11, R13
+	MOVD R13, R14
+	ADD R11, R14
+	MOVD R2, R15
+	ADD R11, R15
+	MOVD R15, R16
+	ADD R11, R16
+	MOVD R16, R17
+	ADD R11, R17
+	MOVD 184(R0), R19
 
 repeat2:
-	ADD $16, R2, R12
-	WORD $0x4d40c990 // ld1r {v16.4s}, [x12]
-	WORD $0x3dc00151 // ldr q17, [x10]
-	WORD $0x6e30de31 // fmul v17.4s, v17.4s, v16.4s
-	WORD $0x3dc00552 // ldr q18, [x10, #16]
-	WORD $0x6e30de52 // fmul v18.4s, v18.4s, v16.4s
-	WORD $0x4d40c853 // ld1r {v19.4s}, [x2]
-	WORD $0x4e20ce71 // fmla v17.4s, v19.4s, v0.4s
-	WORD $0x4e21ce72 // fmla v18.4s, v19.4s, v1.4s
-	ADD $4, R2, R12
-	WORD $0x4d40c993 // ld1r {v19.4s}, [x12]
-	WORD $0x4e22ce71 // fmla v17.4s, v19.4s, v2.4s
-	WORD $0x4e23ce72 // fmla v18.4s, v19.4s, v3.4s
-	ADD $8, R2, R12
-	WORD $0x4d40c993 // ld1r {v19.4s}, [x12]
-	WORD $0x4e24ce71 // fmla v17.4s, v19.4s, v4.4s
-	WORD $0x4e25ce72 // fmla v18.4s, v19.4s, v5.4s
-	ADD $12, R2, R12
-	WORD $0x4d40c993 // ld1r {v19.4s}, [x12]
-	WORD $0x4e26ce71 // fmla v17.4s, v19.4s, v6.4s
-	WORD $0x4e27ce72 // fmla v18.4s, v19.4s, v7.4s
-	WORD $0x3d800151 // str q17, [x10]
-	WORD $0x3d800552 // str q18, [x10, #16]
-	ADD $16, R1, R12
-	WORD $0x4d40c993 // ld1r {v19.4s}, [x12]
-	WORD $0x4e31ce68 // fmla v8.4s, v19.4s, v17.4s
-	WORD $0x4e32ce69 // fmla v9.4s, v19.4s, v18.4s
-	ADD $20, R1, R12
-	WORD $0x4d40c993 // ld1r {v19.4s}, [x12]
-	WORD $0x4e31ce6a // fmla v10.4s, v19.4s, v17.4s
-	WORD $0x4e32ce6b // fmla v11.4s, v19.4s, v18.4s
-	ADD $24, R1, R12
-	WORD $0x4d40c993 // ld1r {v19.4s}, [x12]
-	WORD $0x4e31ce6c // fmla v12.4s, v19.4s, v17.4s
-	WORD $0x4e32ce6d // fmla v13.4s, v19.4s, v18.4s
-	ADD $28, R1, R12
-	WORD $0x4d40c993 // ld1r {v19.4s}, [x12]
-	WORD $0x4e31ce6e // fmla v14.4s, v19.4s, v17.4s
-	WORD $0x4e32ce6f // fmla v15.4s, v19.4s, v18.4s
-	ADD $128, R10
-	ADD $32, R1
-	ADD $20, R2
-	SUBS $1, R11, R11
+	WORD $0x3dc00130 // ldr q16, [x9]
+	WORD $0x3dc00531 // ldr q17, [x9, #16]
+	WORD $0x4d40c872 // ld1r {v18.4s}, [x3]
+	WORD $0x6e32de10 // fmul v16.4s, v16.4s, v18.4s
+	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
+	WORD $0x4d40c852 // ld1r {v18.4s}, [x2]
+	WORD $0x4e20ce50 // fmla v16.4s, v18.4s, v0.4s
+	WORD $0x4e21ce51 // fmla v17.4s, v18.4s, v1.4s
+	WORD $0x4d40c9f2 // ld1r {v18.4s}, [x15]
+	WORD $0x4e22ce50 // fmla v16.4s, v18.4s, v2.4s
+	WORD $0x4e23ce51 // fmla v17.4s, v18.4s, v3.4s
+	WORD $0x4d40ca12 // ld1r {v18.4s}, [x16]
+	WORD $0x4e24ce50 // fmla v16.4s, v18.4s, v4.4s
+	WORD $0x4e25ce51 // fmla v17.4s, v18.4s, v5.4s
+	WORD $0x4d40ca32 // ld1r {v18.4s}, [x17]
+	WORD $0x4e26ce50 // fmla v16.4s, v18.4s, v6.4s
+	WORD $0x4e27ce51 // fmla v17.4s, v18.4s, v7.4s
+	WORD $0x3d800130 // str q16, [x9]
+	WORD $0x3d800531 // str q17, [x9, #16]
+	WORD $0x4d40c832 // ld1r {v18.4s}, [x1]
+	WORD $0x4e30ce48 // fmla v8.4s, v18.4s, v16.4s
+	WORD $0x4e31ce49 // fmla v9.4s, v18.4s, v17.4s
+	WORD $0x4d40c992 // ld1r {v18.4s}, [x12]
+	WORD $0x4e30ce4a // fmla v10.4s, v18.4s, v16.4s
+	WORD $0x4e31ce4b // fmla v11.4s, v18.4s, v17.4s
+	WORD $0x4d40c9b2 // ld1r {v18.4s}, [x13]
+	WORD $0x4e30ce4c // fmla v12.4s, v18.4s, v16.4s
+	WORD $0x4e31ce4d // fmla v13.4s, v18.4s, v17.4s
+	WORD $0x4d40c9d2 // ld1r {v18.4s}, [x14]
+	WORD $0x4e30ce4e // fmla v14.4s, v18.4s, v16.4s
+	WORD $0x4e31ce4f // fmla v15.4s, v18.4s, v17.4s
+	ADD $128, R9
+	ADD R10, R3
+	ADD $4, R1
+	ADD $4, R12
+	ADD $4, R13
+	ADD $4, R14
+	ADD $4, R2
+	ADD $4, R15
+	ADD $4, R16
+	ADD $4, R17
+	SUBS $1, R19, R19
 	BNE repeat2
-	MOVD 8(R0), R12
-	WORD $0x3d808188 // str q8, [x12, #512]
-	WORD $0x3d808589 // str q9, [x12, #528]
-	WORD $0x3d80a18a // str q10, [x12, #640]
-	WORD $0x3d80a58b // str q11, [x12, #656]
-	WORD $0x3d80c18c // str q12, [x12, #768]
-	WORD $0x3d80c58d // str q13, [x12, #784]
-	WORD $0x3d80e18e // str q14, [x12, #896]
-	WORD $0x3d80e58f // str q15, [x12, #912]
-	ADD $80, R3
-	SUBS $1, R6, R6
+	MOVD 8(R0), R20
+	WORD $0x3d808288 // str q8, [x20, #512]
+	WORD $0x3d808689 // str q9, [x20, #528]
+	WORD $0x3d80a28a // str q10, [x20, #640]
+	WORD $0x3d80a68b // str q11, [x20, #656]
+	WORD $0x3d80c28c // str q12, [x20, #768]
+	WORD $0x3d80c68d // str q13, [x20, #784]
+	WORD $0x3d80e28e // str q14, [x20, #896]
+	WORD $0x3d80e68f // str q15, [x20, #912]
+	MOVD 72(R0), R8
+	ADD R8, R1
+	ADD R8, R2
+	MOVD 96(R0), R9
+	ADD R9, R3
+	ADD $208, R4
+	SUBS $1, R7, R7
 	BNE repeat1
 	RET
 
@@ -172,144 +229,225 @@ repeat2:
 // func stateErasePassNEON(t *stateArgs)
 TEXT ·stateErasePassNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 16(R0), R1
-	MOVD 24(R0), R2
+	MOVD 40(R0), R1
+	MOVD 48(R0), R2
 	MOVD 32(R0), R3
-	MOVD 40(R0), R4
-	MOVD 48(R0), R5
-	MOVD 88(R0), R6
+	MOVD 80(R0), R4
+	MOVD 104(R0), R5
+	MOVD 120(R0), R6
+	MOVD 136(R0), R7
+	MOVD 144(R0), R8
+	MOVD 192(R0), R9
 
 repeat1:
-	MOVD 8(R0), R7
-	MOVD 56(R0), R8
-	MOVD 64(R0), R9
-	WORD $0x3dc00080 // ldr q0, [x4]
-	WORD $0x3dc00481 // ldr q1, [x4, #16]
-	WORD $0x3dc000e2 // ldr q2, [x7]
-	WORD $0x4ea2d400 // fsub v0.4s, v0.4s, v2.4s
-	WORD $0x3dc004e2 // ldr q2, [x7, #16]
-	WORD $0x4ea2d421 // fsub v1.4s, v1.4s, v2.4s
-	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
-	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
-	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
-	WORD $0x3dc080e2 // ldr q2, [x7, #512]
-	WORD $0x3dc084e3 // ldr q3, [x7, #528]
-	ADD $4, R3, R10
-	WORD $0x4d40c944 // ld1r {v4.4s}, [x10]
-	WORD $0x4e20cc82 // fmla v2.4s, v4.4s, v0.4s
-	WORD $0x4e21cc83 // fmla v3.4s, v4.4s, v1.4s
-	WORD $0x3d8000a2 // str q2, [x5]
-	WORD $0x3d8004a3 // str q3, [x5, #16]
-	ADD R8, R4
-	ADD R9, R5
-	WORD $0x3dc00082 // ldr q2, [x4]
-	WORD $0x3dc00483 // ldr q3, [x4, #16]
-	WORD $0x3dc020e4 // ldr q4, [x7, #128]
-	WORD $0x4ea4d442 // fsub v2.4s, v2.4s, v4.4s
-	WORD $0x3dc024e4 // ldr q4, [x7, #144]
-	WORD $0x4ea4d463 // fsub v3.4s, v3.4s, v4.4s
-	ADD $12, R3, R10
-	WORD $0x4d40c944 // ld1r {v4.4s}, [x10]
-	WORD $0x4ea0cc82 // fmls v2.4s, v4.4s, v0.4s
-	WORD $0x4ea1cc83 // fmls v3.4s, v4.4s, v1.4s
-	ADD $8, R3, R10
-	WORD $0x4d40c944 // ld1r {v4.4s}, [x10]
+	MOVD 8(R0), R10
+	WORD $0x3dc000c0 // ldr q0, [x6]
+	WORD $0x3dc004c1 // ldr q1, [x6, #16]
+	WORD $0x3dc00142 // ldr q2, [x10]
+	WORD $0x3dc00543 // ldr q3, [x10, #16]
+	ADD $32, R5, R11
+	WORD $0x4d40c964 // ld1r {v4.4s}, [x11]
 	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
 	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
-	WORD $0x3dc0a0e4 // ldr q4, [x7, #640]
-	WORD $0x3dc0a4e5 // ldr q5, [x7, #656]
-	ADD $16, R3, R10
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
-	WORD $0x4e20ccc4 // fmla v4.4s, v6.4s, v0.4s
-	WORD $0x4e21ccc5 // fmla v5.4s, v6.4s, v1.4s
-	ADD $20, R3, R10
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
-	WORD $0x4e22ccc4 // fmla v4.4s, v6.4s, v2.4s
-	WORD $0x4e23ccc5 // fmla v5.4s, v6.4s, v3.4s
-	WORD $0x3d8000a4 // str q4, [x5]
-	WORD $0x3d8004a5 // str q5, [x5, #16]
-	ADD R8, R4
-	ADD R9, R5
-	WORD $0x3dc00084 // ldr q4, [x4]
-	WORD $0x3dc00485 // ldr q5, [x4, #16]
-	WORD $0x3dc040e6 // ldr q6, [x7, #256]
-	WORD $0x4ea6d484 // fsub v4.4s, v4.4s, v6.4s
-	WORD $0x3dc044e6 // ldr q6, [x7, #272]
-	WORD $0x4ea6d4a5 // fsub v5.4s, v5.4s, v6.4s
-	ADD $28, R3, R10
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
-	WORD $0x4ea0ccc4 // fmls v4.4s, v6.4s, v0.4s
-	WORD $0x4ea1ccc5 // fmls v5.4s, v6.4s, v1.4s
-	ADD $32, R3, R10
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
-	WORD $0x4ea2ccc4 // fmls v4.4s, v6.4s, v2.4s
-	WORD $0x4ea3ccc5 // fmls v5.4s, v6.4s, v3.4s
-	ADD $24, R3, R10
-	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
+	WORD $0x3d800102 // str q2, [x8]
+	WORD $0x3d800503 // str q3, [x8, #16]
+	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6e24dc21 // fmul v1.4s, v1.4s, v4.4s
+	ADD $16, R5, R11
+	WORD $0x4d40c964 // ld1r {v4.4s}, [x11]
+	WORD $0x4ea2cc80 // fmls v0.4s, v4.4s, v2.4s
+	WORD $0x4ea3cc81 // fmls v1.4s, v4.4s, v3.4s
+	WORD $0x3dc08142 // ldr q2, [x10, #512]
+	WORD $0x3dc08543 // ldr q3, [x10, #528]
+	ADD $48, R5, R11
+	WORD $0x4d40c964 // ld1r {v4.4s}, [x11]
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
+	ADD $144, R5, R11
+	WORD $0x4d40c964 // ld1r {v4.4s}, [x11]
+	WORD $0x4e20cc82 // fmla v2.4s, v4.4s, v0.4s
+	WORD $0x4e21cc83 // fmla v3.4s, v4.4s, v1.4s
+	WORD $0x3d8000e2 // str q2, [x7]
+	WORD $0x3d8004e3 // str q3, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc000c2 // ldr q2, [x6]
+	WORD $0x3dc004c3 // ldr q3, [x6, #16]
+	WORD $0x3dc02144 // ldr q4, [x10, #128]
+	WORD $0x3dc02545 // ldr q5, [x10, #144]
+	ADD $36, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
 	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
 	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
-	WORD $0x3dc0c0e6 // ldr q6, [x7, #768]
-	WORD $0x3dc0c4e7 // ldr q7, [x7, #784]
-	ADD $36, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
-	WORD $0x4e20cd06 // fmla v6.4s, v8.4s, v0.4s
-	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
-	ADD $40, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
-	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
-	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
-	ADD $44, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
-	WORD $0x4e24cd06 // fmla v6.4s, v8.4s, v4.4s
-	WORD $0x4e25cd07 // fmla v7.4s, v8.4s, v5.4s
-	WORD $0x3d8000a6 // str q6, [x5]
-	WORD $0x3d8004a7 // str q7, [x5, #16]
-	ADD R8, R4
-	ADD R9, R5
-	WORD $0x3dc00086 // ldr q6, [x4]
-	WORD $0x3dc00487 // ldr q7, [x4, #16]
-	WORD $0x3dc060e8 // ldr q8, [x7, #384]
-	WORD $0x4ea8d4c6 // fsub v6.4s, v6.4s, v8.4s
-	WORD $0x3dc064e8 // ldr q8, [x7, #400]
-	WORD $0x4ea8d4e7 // fsub v7.4s, v7.4s, v8.4s
-	ADD $52, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
-	WORD $0x4ea0cd06 // fmls v6.4s, v8.4s, v0.4s
-	WORD $0x4ea1cd07 // fmls v7.4s, v8.4s, v1.4s
-	ADD $56, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
-	WORD $0x4ea2cd06 // fmls v6.4s, v8.4s, v2.4s
-	WORD $0x4ea3cd07 // fmls v7.4s, v8.4s, v3.4s
-	ADD $60, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
-	WORD $0x4ea4cd06 // fmls v6.4s, v8.4s, v4.4s
-	WORD $0x4ea5cd07 // fmls v7.4s, v8.4s, v5.4s
-	ADD $48, R3, R10
-	WORD $0x4d40c948 // ld1r {v8.4s}, [x10]
+	ADD $96, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4e20ccc4 // fmla v4.4s, v6.4s, v0.4s
+	WORD $0x4e21ccc5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x3d800104 // str q4, [x8]
+	WORD $0x3d800505 // str q5, [x8, #16]
+	ADD $4, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x6e26dc42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6e26dc63 // fmul v3.4s, v3.4s, v6.4s
+	ADD $20, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4ea4ccc2 // fmls v2.4s, v6.4s, v4.4s
+	WORD $0x4ea5ccc3 // fmls v3.4s, v6.4s, v5.4s
+	WORD $0x3dc0a144 // ldr q4, [x10, #640]
+	WORD $0x3dc0a545 // ldr q5, [x10, #656]
+	ADD $52, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	ADD $160, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4e20ccc4 // fmla v4.4s, v6.4s, v0.4s
+	WORD $0x4e21ccc5 // fmla v5.4s, v6.4s, v1.4s
+	ADD $164, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4e22ccc4 // fmla v4.4s, v6.4s, v2.4s
+	WORD $0x4e23ccc5 // fmla v5.4s, v6.4s, v3.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc004c5 // ldr q5, [x6, #16]
+	WORD $0x3dc04146 // ldr q6, [x10, #256]
+	WORD $0x3dc04547 // ldr q7, [x10, #272]
+	ADD $40, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
 	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
 	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
-	WORD $0x3dc0e0e8 // ldr q8, [x7, #896]
-	WORD $0x3dc0e4e9 // ldr q9, [x7, #912]
-	ADD $64, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	ADD $112, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e20cd06 // fmla v6.4s, v8.4s, v0.4s
+	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
+	ADD $116, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
+	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
+	WORD $0x3d800106 // str q6, [x8]
+	WORD $0x3d800507 // str q7, [x8, #16]
+	ADD $8, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	ADD $24, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4ea6cd04 // fmls v4.4s, v8.4s, v6.4s
+	WORD $0x4ea7cd05 // fmls v5.4s, v8.4s, v7.4s
+	WORD $0x3dc0c146 // ldr q6, [x10, #768]
+	WORD $0x3dc0c547 // ldr q7, [x10, #784]
+	ADD $56, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	ADD $176, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e20cd06 // fmla v6.4s, v8.4s, v0.4s
+	WORD $0x4e21cd07 // fmla v7.4s, v8.4s, v1.4s
+	ADD $180, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
+	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
+	ADD $184, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e24cd06 // fmla v6.4s, v8.4s, v4.4s
+	WORD $0x4e25cd07 // fmla v7.4s, v8.4s, v5.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc000c6 // ldr q6, [x6]
+	WORD $0x3dc004c7 // ldr q7, [x6, #16]
+	WORD $0x3dc06148 // ldr q8, [x10, #384]
+	WORD $0x3dc06549 // ldr q9, [x10, #400]
+	ADD $44, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	ADD $128, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
 	WORD $0x4e20cd48 // fmla v8.4s, v10.4s, v0.4s
 	WORD $0x4e21cd49 // fmla v9.4s, v10.4s, v1.4s
-	ADD $68, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	ADD $132, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
 	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
 	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
-	ADD $72, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	ADD $136, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
 	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
 	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
-	ADD $76, R3, R10
-	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	WORD $0x3d800108 // str q8, [x8]
+	WORD $0x3d800509 // str q9, [x8, #16]
+	ADD $12, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2adcc6 // fmul v6.4s, v6.4s, v10.4s
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	ADD $28, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4ea8cd46 // fmls v6.4s, v10.4s, v8.4s
+	WORD $0x4ea9cd47 // fmls v7.4s, v10.4s, v9.4s
+	WORD $0x3dc0e148 // ldr q8, [x10, #896]
+	WORD $0x3dc0e549 // ldr q9, [x10, #912]
+	ADD $60, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	ADD $192, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e20cd48 // fmla v8.4s, v10.4s, v0.4s
+	WORD $0x4e21cd49 // fmla v9.4s, v10.4s, v1.4s
+	ADD $196, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
+	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
+	ADD $200, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
+	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
+	ADD $204, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
 	WORD $0x4e26cd48 // fmla v8.4s, v10.4s, v6.4s
 	WORD $0x4e27cd49 // fmla v9.4s, v10.4s, v7.4s
-	WORD $0x3d8000a8 // str q8, [x5]
-	WORD $0x3d8004a9 // str q9, [x5, #16]
-	ADD R8, R4
-	ADD R9, R5
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	ADD $64, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e28dc21 // fmul v1.4s, v1.4s, v8.4s
+	ADD $68, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e28dc63 // fmul v3.4s, v3.4s, v8.4s
+	ADD $72, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	ADD $76, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
@@ -326,133 +464,772 @@ repeat1:
 	WORD $0x4f000415 // movi v21.4s, #0x0
 	WORD $0x4f000416 // movi v22.4s, #0x0
 	WORD $0x4f000417 // movi v23.4s, #0x0
-	MOVD (R0), R10
-	MOVD 80(R0), R11
+	MOVD (R0), R11
+	MOVD 88(R0), R12
+	MOVD 64(R0), R13
+	MOVD R3, R14
+	ADD R13, R14
+	MOVD R14, R15
+	ADD R13, R15
+	MOVD R15, R16
+	ADD R13, R16
+	MOVD R1, R17
+	ADD R13, R17
+	MOVD R17, R19
+	ADD R13, R19
+	MOVD R19, R20
+	ADD R13, R20
+	MOVD R2, R21
+	ADD R13, R21
+	MOVD R21, R22
+	ADD R13, R22
+	MOVD R22, R23
+	ADD R13, R23
+	MOVD 184(R0), R24
 
 repeat2:
-	ADD $16, R2, R12
-	WORD $0x4d40c998 // ld1r {v24.4s}, [x12]
-	WORD $0x3dc00159 // ldr q25, [x10]
-	WORD $0x6e38df39 // fmul v25.4s, v25.4s, v24.4s
-	WORD $0x3dc0055a // ldr q26, [x10, #16]
-	WORD $0x6e38df5a // fmul v26.4s, v26.4s, v24.4s
-	WORD $0x4d40c85b // ld1r {v27.4s}, [x2]
-	WORD $0x4e20cf79 // fmla v25.4s, v27.4s, v0.4s
-	WORD $0x4e21cf7a // fmla v26.4s, v27.4s, v1.4s
-	ADD $4, R2, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e22cf79 // fmla v25.4s, v27.4s, v2.4s
-	WORD $0x4e23cf7a // fmla v26.4s, v27.4s, v3.4s
-	ADD $8, R2, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e24cf79 // fmla v25.4s, v27.4s, v4.4s
-	WORD $0x4e25cf7a // fmla v26.4s, v27.4s, v5.4s
-	ADD $12, R2, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e26cf79 // fmla v25.4s, v27.4s, v6.4s
-	WORD $0x4e27cf7a // fmla v26.4s, v27.4s, v7.4s
-	WORD $0x3d800159 // str q25, [x10]
-	WORD $0x3d80055a // str q26, [x10, #16]
-	WORD $0x4d40c83b // ld1r {v27.4s}, [x1]
-	WORD $0x4e39cf68 // fmla v8.4s, v27.4s, v25.4s
-	WORD $0x4e3acf69 // fmla v9.4s, v27.4s, v26.4s
-	ADD $4, R1, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e39cf6a // fmla v10.4s, v27.4s, v25.4s
-	WORD $0x4e3acf6b // fmla v11.4s, v27.4s, v26.4s
-	ADD $8, R1, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e39cf6c // fmla v12.4s, v27.4s, v25.4s
-	WORD $0x4e3acf6d // fmla v13.4s, v27.4s, v26.4s
-	ADD $12, R1, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e39cf6e // fmla v14.4s, v27.4s, v25.4s
-	WORD $0x4e3acf6f // fmla v15.4s, v27.4s, v26.4s
-	ADD $16, R1, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e39cf70 // fmla v16.4s, v27.4s, v25.4s
-	WORD $0x4e3acf71 // fmla v17.4s, v27.4s, v26.4s
-	ADD $20, R1, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e39cf72 // fmla v18.4s, v27.4s, v25.4s
-	WORD $0x4e3acf73 // fmla v19.4s, v27.4s, v26.4s
-	ADD $24, R1, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e39cf74 // fmla v20.4s, v27.4s, v25.4s
-	WORD $0x4e3acf75 // fmla v21.4s, v27.4s, v26.4s
-	ADD $28, R1, R12
-	WORD $0x4d40c99b // ld1r {v27.4s}, [x12]
-	WORD $0x4e39cf76 // fmla v22.4s, v27.4s, v25.4s
-	WORD $0x4e3acf77 // fmla v23.4s, v27.4s, v26.4s
-	ADD $128, R10
-	ADD $32, R1
-	ADD $20, R2
-	SUBS $1, R11, R11
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x3dc00579 // ldr q25, [x11, #16]
+	WORD $0x4d40c89a // ld1r {v26.4s}, [x4]
+	WORD $0x6e3adf18 // fmul v24.4s, v24.4s, v26.4s
+	WORD $0x6e3adf39 // fmul v25.4s, v25.4s, v26.4s
+	WORD $0x4d40c85a // ld1r {v26.4s}, [x2]
+	WORD $0x4e20cf58 // fmla v24.4s, v26.4s, v0.4s
+	WORD $0x4e21cf59 // fmla v25.4s, v26.4s, v1.4s
+	WORD $0x4d40caba // ld1r {v26.4s}, [x21]
+	WORD $0x4e22cf58 // fmla v24.4s, v26.4s, v2.4s
+	WORD $0x4e23cf59 // fmla v25.4s, v26.4s, v3.4s
+	WORD $0x4d40cada // ld1r {v26.4s}, [x22]
+	WORD $0x4e24cf58 // fmla v24.4s, v26.4s, v4.4s
+	WORD $0x4e25cf59 // fmla v25.4s, v26.4s, v5.4s
+	WORD $0x4d40cafa // ld1r {v26.4s}, [x23]
+	WORD $0x4e26cf58 // fmla v24.4s, v26.4s, v6.4s
+	WORD $0x4e27cf59 // fmla v25.4s, v26.4s, v7.4s
+	WORD $0x3d800178 // str q24, [x11]
+	WORD $0x3d800579 // str q25, [x11, #16]
+	WORD $0x4d40c87a // ld1r {v26.4s}, [x3]
+	WORD $0x4e38cf48 // fmla v8.4s, v26.4s, v24.4s
+	WORD $0x4e39cf49 // fmla v9.4s, v26.4s, v25.4s
+	WORD $0x4d40c9da // ld1r {v26.4s}, [x14]
+	WORD $0x4e38cf4a // fmla v10.4s, v26.4s, v24.4s
+	WORD $0x4e39cf4b // fmla v11.4s, v26.4s, v25.4s
+	WORD $0x4d40c9fa // ld1r {v26.4s}, [x15]
+	WORD $0x4e38cf4c // fmla v12.4s, v26.4s, v24.4s
+	WORD $0x4e39cf4d // fmla v13.4s, v26.4s, v25.4s
+	WORD $0x4d40ca1a // ld1r {v26.4s}, [x16]
+	WORD $0x4e38cf4e // fmla v14.4s, v26.4s, v24.4s
+	WORD $0x4e39cf4f // fmla v15.4s, v26.4s, v25.4s
+	WORD $0x4d40c83a // ld1r {v26.4s}, [x1]
+	WORD $0x4e38cf50 // fmla v16.4s, v26.4s, v24.4s
+	WORD $0x4e39cf51 // fmla v17.4s, v26.4s, v25.4s
+	WORD $0x4d40ca3a // ld1r {v26.4s}, [x17]
+	WORD $0x4e38cf52 // fmla v18.4s, v26.4s, v24.4s
+	WORD $0x4e39cf53 // fmla v19.4s, v26.4s, v25.4s
+	WORD $0x4d40ca7a // ld1r {v26.4s}, [x19]
+	WORD $0x4e38cf54 // fmla v20.4s, v26.4s, v24.4s
+	WORD $0x4e39cf55 // fmla v21.4s, v26.4s, v25.4s
+	WORD $0x4d40ca9a // ld1r {v26.4s}, [x20]
+	WORD $0x4e38cf56 // fmla v22.4s, v26.4s, v24.4s
+	WORD $0x4e39cf57 // fmla v23.4s, v26.4s, v25.4s
+	ADD $128, R11
+	ADD R12, R4
+	ADD $4, R3
+	ADD $4, R14
+	ADD $4, R15
+	ADD $4, R16
+	ADD $4, R1
+	ADD $4, R17
+	ADD $4, R19
+	ADD $4, R20
+	ADD $4, R2
+	ADD $4, R21
+	ADD $4, R22
+	ADD $4, R23
+	SUBS $1, R24, R24
 	BNE repeat2
-	MOVD 8(R0), R12
-	WORD $0x3d800188 // str q8, [x12]
-	WORD $0x3d800589 // str q9, [x12, #16]
-	WORD $0x3d80218a // str q10, [x12, #128]
-	WORD $0x3d80258b // str q11, [x12, #144]
-	WORD $0x3d80418c // str q12, [x12, #256]
-	WORD $0x3d80458d // str q13, [x12, #272]
-	WORD $0x3d80618e // str q14, [x12, #384]
-	WORD $0x3d80658f // str q15, [x12, #400]
-	WORD $0x3d808190 // str q16, [x12, #512]
-	WORD $0x3d808591 // str q17, [x12, #528]
-	WORD $0x3d80a192 // str q18, [x12, #640]
-	WORD $0x3d80a593 // str q19, [x12, #656]
-	WORD $0x3d80c194 // str q20, [x12, #768]
-	WORD $0x3d80c595 // str q21, [x12, #784]
-	WORD $0x3d80e196 // str q22, [x12, #896]
-	WORD $0x3d80e597 // str q23, [x12, #912]
-	ADD $80, R3
-	SUBS $1, R6, R6
+	MOVD 8(R0), R25
+	WORD $0x3d800328 // str q8, [x25]
+	WORD $0x3d800729 // str q9, [x25, #16]
+	WORD $0x3d80232a // str q10, [x25, #128]
+	WORD $0x3d80272b // str q11, [x25, #144]
+	WORD $0x3d80432c // str q12, [x25, #256]
+	WORD $0x3d80472d // str q13, [x25, #272]
+	WORD $0x3d80632e // str q14, [x25, #384]
+	WORD $0x3d80672f // str q15, [x25, #400]
+	WORD $0x3d808330 // str q16, [x25, #512]
+	WORD $0x3d808731 // str q17, [x25, #528]
+	WORD $0x3d80a332 // str q18, [x25, #640]
+	WORD $0x3d80a733 // str q19, [x25, #656]
+	WORD $0x3d80c334 // str q20, [x25, #768]
+	WORD $0x3d80c735 // str q21, [x25, #784]
+	WORD $0x3d80e336 // str q22, [x25, #896]
+	WORD $0x3d80e737 // str q23, [x25, #912]
+	MOVD 72(R0), R10
+	ADD R10, R3
+	ADD R10, R1
+	ADD R10, R2
+	MOVD 96(R0), R11
+	ADD R11, R4
+	ADD $208, R5
+	SUBS $1, R9, R9
 	BNE repeat1
 	RET
 
-// stateRead2NEON sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at
-// least one row.
+// stateTwicePassNEON is StateBlock.PassTwice for at least one group and row.
 //
-// func stateRead2NEON(t *stateArgs)
-TEXT ·stateRead2NEON(SB), NOSPLIT, $0-8
+// func stateTwicePassNEON(t *stateArgs)
+TEXT ·stateTwicePassNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 16(R0), R1
-	MOVD (R0), R2
+	MOVD 40(R0), R1
+	MOVD 48(R0), R2
+	MOVD 56(R0), R3
+	MOVD 80(R0), R4
+	MOVD 104(R0), R5
+	MOVD 120(R0), R6
+	MOVD 136(R0), R7
+	MOVD 128(R0), R8
+	MOVD 192(R0), R9
+
+repeat1:
+	MOVD 8(R0), R10
+	WORD $0x3dc000c0 // ldr q0, [x6]
+	WORD $0x3dc004c1 // ldr q1, [x6, #16]
+	ADD $32, R5, R11
+	WORD $0x4d40c962 // ld1r {v2.4s}, [x11]
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x3dc00102 // ldr q2, [x8]
+	WORD $0x3dc00503 // ldr q3, [x8, #16]
+	WORD $0x3dc08144 // ldr q4, [x10, #512]
+	WORD $0x3dc08545 // ldr q5, [x10, #528]
+	ADD $48, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	ADD $144, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4e20ccc4 // fmla v4.4s, v6.4s, v0.4s
+	WORD $0x4e21ccc5 // fmla v5.4s, v6.4s, v1.4s
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
+	WORD $0x6e26dc42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6e26dc63 // fmul v3.4s, v3.4s, v6.4s
+	ADD $16, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4ea4ccc2 // fmls v2.4s, v6.4s, v4.4s
+	WORD $0x4ea5ccc3 // fmls v3.4s, v6.4s, v5.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc004c5 // ldr q5, [x6, #16]
+	ADD $36, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x3dc00106 // ldr q6, [x8]
+	WORD $0x3dc00507 // ldr q7, [x8, #16]
+	WORD $0x3dc0a148 // ldr q8, [x10, #640]
+	WORD $0x3dc0a549 // ldr q9, [x10, #656]
+	ADD $52, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	ADD $160, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e20cd48 // fmla v8.4s, v10.4s, v0.4s
+	WORD $0x4e21cd49 // fmla v9.4s, v10.4s, v1.4s
+	ADD $164, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
+	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
+	ADD $96, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
+	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
+	ADD $4, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2adcc6 // fmul v6.4s, v6.4s, v10.4s
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	ADD $20, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4ea8cd46 // fmls v6.4s, v10.4s, v8.4s
+	WORD $0x4ea9cd47 // fmls v7.4s, v10.4s, v9.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
+	ADD $40, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x3dc0010a // ldr q10, [x8]
+	WORD $0x3dc0050b // ldr q11, [x8, #16]
+	WORD $0x3dc0c14c // ldr q12, [x10, #768]
+	WORD $0x3dc0c54d // ldr q13, [x10, #784]
+	ADD $56, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
+	ADD $176, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x4e20cdcc // fmla v12.4s, v14.4s, v0.4s
+	WORD $0x4e21cdcd // fmla v13.4s, v14.4s, v1.4s
+	ADD $180, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x4e24cdcc // fmla v12.4s, v14.4s, v4.4s
+	WORD $0x4e25cdcd // fmla v13.4s, v14.4s, v5.4s
+	ADD $184, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x4e28cdcc // fmla v12.4s, v14.4s, v8.4s
+	WORD $0x4e29cdcd // fmla v13.4s, v14.4s, v9.4s
+	ADD $112, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x4e22cdcc // fmla v12.4s, v14.4s, v2.4s
+	WORD $0x4e23cdcd // fmla v13.4s, v14.4s, v3.4s
+	ADD $116, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x4e26cdcc // fmla v12.4s, v14.4s, v6.4s
+	WORD $0x4e27cdcd // fmla v13.4s, v14.4s, v7.4s
+	ADD $8, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x6e2edd4a // fmul v10.4s, v10.4s, v14.4s
+	WORD $0x6e2edd6b // fmul v11.4s, v11.4s, v14.4s
+	ADD $24, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x4eaccdca // fmls v10.4s, v14.4s, v12.4s
+	WORD $0x4eadcdcb // fmls v11.4s, v14.4s, v13.4s
+	WORD $0x3d8000ec // str q12, [x7]
+	WORD $0x3d8004ed // str q13, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc000cc // ldr q12, [x6]
+	WORD $0x3dc004cd // ldr q13, [x6, #16]
+	ADD $44, R5, R11
+	WORD $0x4d40c96e // ld1r {v14.4s}, [x11]
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x6e2eddad // fmul v13.4s, v13.4s, v14.4s
+	WORD $0x3dc0010e // ldr q14, [x8]
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x3dc0e150 // ldr q16, [x10, #896]
+	WORD $0x3dc0e551 // ldr q17, [x10, #912]
+	ADD $60, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32de10 // fmul v16.4s, v16.4s, v18.4s
+	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
+	ADD $192, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4e20ce50 // fmla v16.4s, v18.4s, v0.4s
+	WORD $0x4e21ce51 // fmla v17.4s, v18.4s, v1.4s
+	ADD $196, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4e24ce50 // fmla v16.4s, v18.4s, v4.4s
+	WORD $0x4e25ce51 // fmla v17.4s, v18.4s, v5.4s
+	ADD $200, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4e28ce50 // fmla v16.4s, v18.4s, v8.4s
+	WORD $0x4e29ce51 // fmla v17.4s, v18.4s, v9.4s
+	ADD $204, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4e2cce50 // fmla v16.4s, v18.4s, v12.4s
+	WORD $0x4e2dce51 // fmla v17.4s, v18.4s, v13.4s
+	ADD $128, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4e22ce50 // fmla v16.4s, v18.4s, v2.4s
+	WORD $0x4e23ce51 // fmla v17.4s, v18.4s, v3.4s
+	ADD $132, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4e26ce50 // fmla v16.4s, v18.4s, v6.4s
+	WORD $0x4e27ce51 // fmla v17.4s, v18.4s, v7.4s
+	ADD $136, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4e2ace50 // fmla v16.4s, v18.4s, v10.4s
+	WORD $0x4e2bce51 // fmla v17.4s, v18.4s, v11.4s
+	ADD $12, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32ddce // fmul v14.4s, v14.4s, v18.4s
+	WORD $0x6e32ddef // fmul v15.4s, v15.4s, v18.4s
+	ADD $28, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x4eb0ce4e // fmls v14.4s, v18.4s, v16.4s
+	WORD $0x4eb1ce4f // fmls v15.4s, v18.4s, v17.4s
+	WORD $0x3d8000f0 // str q16, [x7]
+	WORD $0x3d8004f1 // str q17, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	ADD $64, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	ADD $68, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
+	WORD $0x6e30dca5 // fmul v5.4s, v5.4s, v16.4s
+	ADD $72, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dd08 // fmul v8.4s, v8.4s, v16.4s
+	WORD $0x6e30dd29 // fmul v9.4s, v9.4s, v16.4s
+	ADD $76, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dd8c // fmul v12.4s, v12.4s, v16.4s
+	WORD $0x6e30ddad // fmul v13.4s, v13.4s, v16.4s
+	ADD $64, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dc42 // fmul v2.4s, v2.4s, v16.4s
+	WORD $0x6e30dc63 // fmul v3.4s, v3.4s, v16.4s
+	ADD $68, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dcc6 // fmul v6.4s, v6.4s, v16.4s
+	WORD $0x6e30dce7 // fmul v7.4s, v7.4s, v16.4s
+	ADD $72, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dd4a // fmul v10.4s, v10.4s, v16.4s
+	WORD $0x6e30dd6b // fmul v11.4s, v11.4s, v16.4s
+	ADD $76, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30ddce // fmul v14.4s, v14.4s, v16.4s
+	WORD $0x6e30ddef // fmul v15.4s, v15.4s, v16.4s
+	WORD $0x4f000410 // movi v16.4s, #0x0
+	WORD $0x4f000411 // movi v17.4s, #0x0
+	WORD $0x4f000412 // movi v18.4s, #0x0
+	WORD $0x4f000413 // movi v19.4s, #0x0
+	WORD $0x4f000414 // movi v20.4s, #0x0
+	WORD $0x4f000415 // movi v21.4s, #0x0
+	WORD $0x4f000416 // movi v22.4s, #0x0
+	WORD $0x4f000417 // movi v23.4s, #0x0
+	MOVD (R0), R11
+	MOVD 88(R0), R12
+	MOVD 64(R0), R13
+	MOVD R1, R14
+	ADD R13, R14
+	MOVD R14, R15
+	ADD R13, R15
+	MOVD R15, R16
+	ADD R13, R16
+	MOVD R2, R17
+	ADD R13, R17
+	MOVD R17, R19
+	ADD R13, R19
+	MOVD R19, R20
+	ADD R13, R20
+	MOVD R3, R21
+	ADD R13, R21
+	MOVD R21, R22
+	ADD R13, R22
+	MOVD R22, R23
+	ADD R13, R23
+	MOVD 184(R0), R24
+
+repeat2:
+	WORD $0x3dc00178 // ldr q24, [x11]
+	WORD $0x3dc00579 // ldr q25, [x11, #16]
+	WORD $0x4d40c89a // ld1r {v26.4s}, [x4]
+	WORD $0x6e3adf18 // fmul v24.4s, v24.4s, v26.4s
+	WORD $0x6e3adf39 // fmul v25.4s, v25.4s, v26.4s
+	WORD $0x4d40c85a // ld1r {v26.4s}, [x2]
+	WORD $0x4e20cf58 // fmla v24.4s, v26.4s, v0.4s
+	WORD $0x4e21cf59 // fmla v25.4s, v26.4s, v1.4s
+	WORD $0x4d40ca3a // ld1r {v26.4s}, [x17]
+	WORD $0x4e24cf58 // fmla v24.4s, v26.4s, v4.4s
+	WORD $0x4e25cf59 // fmla v25.4s, v26.4s, v5.4s
+	WORD $0x4d40ca7a // ld1r {v26.4s}, [x19]
+	WORD $0x4e28cf58 // fmla v24.4s, v26.4s, v8.4s
+	WORD $0x4e29cf59 // fmla v25.4s, v26.4s, v9.4s
+	WORD $0x4d40ca9a // ld1r {v26.4s}, [x20]
+	WORD $0x4e2ccf58 // fmla v24.4s, v26.4s, v12.4s
+	WORD $0x4e2dcf59 // fmla v25.4s, v26.4s, v13.4s
+	WORD $0x4d40c87a // ld1r {v26.4s}, [x3]
+	WORD $0x4e22cf58 // fmla v24.4s, v26.4s, v2.4s
+	WORD $0x4e23cf59 // fmla v25.4s, v26.4s, v3.4s
+	WORD $0x4d40caba // ld1r {v26.4s}, [x21]
+	WORD $0x4e26cf58 // fmla v24.4s, v26.4s, v6.4s
+	WORD $0x4e27cf59 // fmla v25.4s, v26.4s, v7.4s
+	WORD $0x4d40cada // ld1r {v26.4s}, [x22]
+	WORD $0x4e2acf58 // fmla v24.4s, v26.4s, v10.4s
+	WORD $0x4e2bcf59 // fmla v25.4s, v26.4s, v11.4s
+	WORD $0x4d40cafa // ld1r {v26.4s}, [x23]
+	WORD $0x4e2ecf58 // fmla v24.4s, v26.4s, v14.4s
+	WORD $0x4e2fcf59 // fmla v25.4s, v26.4s, v15.4s
+	WORD $0x3d800178 // str q24, [x11]
+	WORD $0x3d800579 // str q25, [x11, #16]
+	WORD $0x4d40c83a // ld1r {v26.4s}, [x1]
+	WORD $0x4e38cf50 // fmla v16.4s, v26.4s, v24.4s
+	WORD $0x4e39cf51 // fmla v17.4s, v26.4s, v25.4s
+	WORD $0x4d40c9da // ld1r {v26.4s}, [x14]
+	WORD $0x4e38cf52 // fmla v18.4s, v26.4s, v24.4s
+	WORD $0x4e39cf53 // fmla v19.4s, v26.4s, v25.4s
+	WORD $0x4d40c9fa // ld1r {v26.4s}, [x15]
+	WORD $0x4e38cf54 // fmla v20.4s, v26.4s, v24.4s
+	WORD $0x4e39cf55 // fmla v21.4s, v26.4s, v25.4s
+	WORD $0x4d40ca1a // ld1r {v26.4s}, [x16]
+	WORD $0x4e38cf56 // fmla v22.4s, v26.4s, v24.4s
+	WORD $0x4e39cf57 // fmla v23.4s, v26.4s, v25.4s
+	ADD $128, R11
+	ADD R12, R4
+	ADD $4, R1
+	ADD $4, R14
+	ADD $4, R15
+	ADD $4, R16
+	ADD $4, R2
+	ADD $4, R17
+	ADD $4, R19
+	ADD $4, R20
+	ADD $4, R3
+	ADD $4, R21
+	ADD $4, R22
+	ADD $4, R23
+	SUBS $1, R24, R24
+	BNE repeat2
+	MOVD 8(R0), R25
+	WORD $0x3d808330 // str q16, [x25, #512]
+	WORD $0x3d808731 // str q17, [x25, #528]
+	WORD $0x3d80a332 // str q18, [x25, #640]
+	WORD $0x3d80a733 // str q19, [x25, #656]
+	WORD $0x3d80c334 // str q20, [x25, #768]
+	WORD $0x3d80c735 // str q21, [x25, #784]
+	WORD $0x3d80e336 // str q22, [x25, #896]
+	WORD $0x3d80e737 // str q23, [x25, #912]
+	MOVD 72(R0), R10
+	ADD R10, R1
+	ADD R10, R2
+	ADD R10, R3
+	MOVD 96(R0), R11
+	ADD R11, R4
+	ADD $208, R5
+	SUBS $1, R9, R9
+	BNE repeat1
+	RET
+
+// stateReadNEON sets sums[n] = Σ_i queries[n][i]·state[i] for at least one row
+// i.
+//
+// func stateReadNEON(t *stateArgs)
+TEXT ·stateReadNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD (R0), R1
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
-	MOVD 80(R0), R3
+	WORD $0x4f000404 // movi v4.4s, #0x0
+	WORD $0x4f000405 // movi v5.4s, #0x0
+	WORD $0x4f000406 // movi v6.4s, #0x0
+	WORD $0x4f000407 // movi v7.4s, #0x0
+	MOVD 64(R0), R2
+	MOVD 40(R0), R3
+	MOVD R3, R4
+	ADD R2, R4
+	MOVD R4, R5
+	ADD R2, R5
+	MOVD R5, R6
+	ADD R2, R6
+	MOVD 184(R0), R7
 
 repeat1:
-	WORD $0x3dc00044 // ldr q4, [x2]
-	WORD $0x3dc00445 // ldr q5, [x2, #16]
-	WORD $0x4d40c826 // ld1r {v6.4s}, [x1]
-	WORD $0x4e24ccc0 // fmla v0.4s, v6.4s, v4.4s
-	WORD $0x4e25ccc1 // fmla v1.4s, v6.4s, v5.4s
-	ADD $4, R1, R4
-	WORD $0x4d40c886 // ld1r {v6.4s}, [x4]
-	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
-	WORD $0x4e25ccc3 // fmla v3.4s, v6.4s, v5.4s
-	ADD $128, R2
-	ADD $8, R1
-	SUBS $1, R3, R3
+	WORD $0x3dc00028 // ldr q8, [x1]
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x4d40c86a // ld1r {v10.4s}, [x3]
+	WORD $0x4e28cd40 // fmla v0.4s, v10.4s, v8.4s
+	WORD $0x4e29cd41 // fmla v1.4s, v10.4s, v9.4s
+	WORD $0x4d40c88a // ld1r {v10.4s}, [x4]
+	WORD $0x4e28cd42 // fmla v2.4s, v10.4s, v8.4s
+	WORD $0x4e29cd43 // fmla v3.4s, v10.4s, v9.4s
+	WORD $0x4d40c8aa // ld1r {v10.4s}, [x5]
+	WORD $0x4e28cd44 // fmla v4.4s, v10.4s, v8.4s
+	WORD $0x4e29cd45 // fmla v5.4s, v10.4s, v9.4s
+	WORD $0x4d40c8ca // ld1r {v10.4s}, [x6]
+	WORD $0x4e28cd46 // fmla v6.4s, v10.4s, v8.4s
+	WORD $0x4e29cd47 // fmla v7.4s, v10.4s, v9.4s
+	ADD $128, R1
+	ADD $4, R3
+	ADD $4, R4
+	ADD $4, R5
+	ADD $4, R6
+	SUBS $1, R7, R7
 	BNE repeat1
-	MOVD 8(R0), R4
-	WORD $0x3d800080 // str q0, [x4]
-	WORD $0x3d800481 // str q1, [x4, #16]
-	WORD $0x3d802082 // str q2, [x4, #128]
-	WORD $0x3d802483 // str q3, [x4, #144]
+	MOVD 8(R0), R8
+	WORD $0x3d800100 // str q0, [x8]
+	WORD $0x3d800501 // str q1, [x8, #16]
+	WORD $0x3d802102 // str q2, [x8, #128]
+	WORD $0x3d802503 // str q3, [x8, #144]
+	WORD $0x3d804104 // str q4, [x8, #256]
+	WORD $0x3d804505 // str q5, [x8, #272]
+	WORD $0x3d806106 // str q6, [x8, #384]
+	WORD $0x3d806507 // str q7, [x8, #400]
 	RET
 
-// stateRead8NEON is stateRead2 for eight vectors.
+// stateStepNEON is StateBlock.Step for a token whose key reads nothing, and at
+// least one row.
 //
-// func stateRead8NEON(t *stateArgs)
-TEXT ·stateRead8NEON(SB), NOSPLIT, $0-8
+// func stateStepNEON(t *stateArgs)
+TEXT ·stateStepNEON(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
-	MOVD 16(R0), R1
-	MOVD (R0), R2
+	MOVD (R0), R1
+	MOVD 104(R0), R2
+	MOVD 112(R0), R3
+	MOVD 16(R0), R4
+	MOVD 40(R0), R5
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	MOVD 184(R0), R6
+
+repeat1:
+	WORD $0x3dc00022 // ldr q2, [x1]
+	WORD $0x3dc00423 // ldr q3, [x1, #16]
+	WORD $0x4d40c8a4 // ld1r {v4.4s}, [x5]
+	WORD $0x4e22cc80 // fmla v0.4s, v4.4s, v2.4s
+	WORD $0x4e23cc81 // fmla v1.4s, v4.4s, v3.4s
+	ADD $128, R1
+	ADD $4, R5
+	SUBS $1, R6, R6
+	BNE repeat1
+	MOVD 120(R0), R7
+	WORD $0x3dc000e2 // ldr q2, [x7]
+	WORD $0x3dc004e3 // ldr q3, [x7, #16]
+	MOVD 24(R0), R8
+	WORD $0x3d800102 // str q2, [x8]
+	WORD $0x3d800503 // str q3, [x8, #16]
+	ADD $48, R2, R9
+	WORD $0x4d40c924 // ld1r {v4.4s}, [x9]
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6e24dc21 // fmul v1.4s, v1.4s, v4.4s
+	WORD $0x3dc00084 // ldr q4, [x4]
+	WORD $0x3dc00485 // ldr q5, [x4, #16]
+	ADD $64, R3, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4e24ccc0 // fmla v0.4s, v6.4s, v4.4s
+	WORD $0x4e25ccc1 // fmla v1.4s, v6.4s, v5.4s
+	WORD $0x3dc02084 // ldr q4, [x4, #128]
+	WORD $0x3dc02485 // ldr q5, [x4, #144]
+	ADD $68, R3, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4e24ccc0 // fmla v0.4s, v6.4s, v4.4s
+	WORD $0x4e25ccc1 // fmla v1.4s, v6.4s, v5.4s
+	WORD $0x3dc04084 // ldr q4, [x4, #256]
+	WORD $0x3dc04485 // ldr q5, [x4, #272]
+	ADD $72, R3, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4e24ccc0 // fmla v0.4s, v6.4s, v4.4s
+	WORD $0x4e25ccc1 // fmla v1.4s, v6.4s, v5.4s
+	WORD $0x3dc06084 // ldr q4, [x4, #384]
+	WORD $0x3dc06485 // ldr q5, [x4, #400]
+	ADD $76, R3, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4e24ccc0 // fmla v0.4s, v6.4s, v4.4s
+	WORD $0x4e25ccc1 // fmla v1.4s, v6.4s, v5.4s
+	MOVD 136(R0), R9
+	WORD $0x3d800120 // str q0, [x9]
+	WORD $0x3d800521 // str q1, [x9, #16]
+	RET
+
+// stateEraseStepNEON is StateBlock.Step for a token that erases, and at least
+// one row.
+//
+// func stateEraseStepNEON(t *stateArgs)
+TEXT ·stateEraseStepNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD (R0), R1
+	MOVD 104(R0), R2
+	MOVD 112(R0), R3
+	MOVD 16(R0), R4
+	MOVD 40(R0), R5
+	MOVD 32(R0), R6
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	WORD $0x4f000402 // movi v2.4s, #0x0
+	WORD $0x4f000403 // movi v3.4s, #0x0
+	MOVD 184(R0), R7
+
+repeat1:
+	WORD $0x3dc00024 // ldr q4, [x1]
+	WORD $0x3dc00425 // ldr q5, [x1, #16]
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
+	WORD $0x4e24ccc0 // fmla v0.4s, v6.4s, v4.4s
+	WORD $0x4e25ccc1 // fmla v1.4s, v6.4s, v5.4s
+	WORD $0x4d40c8c6 // ld1r {v6.4s}, [x6]
+	WORD $0x4e24ccc2 // fmla v2.4s, v6.4s, v4.4s
+	WORD $0x4e25ccc3 // fmla v3.4s, v6.4s, v5.4s
+	ADD $128, R1
+	ADD $4, R5
+	ADD $4, R6
+	SUBS $1, R7, R7
+	BNE repeat1
+	MOVD 120(R0), R8
+	WORD $0x3dc00104 // ldr q4, [x8]
+	WORD $0x3dc00505 // ldr q5, [x8, #16]
+	ADD $32, R2, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x6e26dc42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6e26dc63 // fmul v3.4s, v3.4s, v6.4s
+	WORD $0x3dc00086 // ldr q6, [x4]
+	WORD $0x3dc00487 // ldr q7, [x4, #16]
+	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
+	WORD $0x4e26cd02 // fmla v2.4s, v8.4s, v6.4s
+	WORD $0x4e27cd03 // fmla v3.4s, v8.4s, v7.4s
+	WORD $0x3dc02086 // ldr q6, [x4, #128]
+	WORD $0x3dc02487 // ldr q7, [x4, #144]
+	ADD $4, R3, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x4e26cd02 // fmla v2.4s, v8.4s, v6.4s
+	WORD $0x4e27cd03 // fmla v3.4s, v8.4s, v7.4s
+	WORD $0x3dc04086 // ldr q6, [x4, #256]
+	WORD $0x3dc04487 // ldr q7, [x4, #272]
+	ADD $8, R3, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x4e26cd02 // fmla v2.4s, v8.4s, v6.4s
+	WORD $0x4e27cd03 // fmla v3.4s, v8.4s, v7.4s
+	MOVD 144(R0), R9
+	WORD $0x3d800122 // str q2, [x9]
+	WORD $0x3d800523 // str q3, [x9, #16]
+	WORD $0x4d40c846 // ld1r {v6.4s}, [x2]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	ADD $16, R2, R10
+	WORD $0x4d40c946 // ld1r {v6.4s}, [x10]
+	WORD $0x4ea2ccc4 // fmls v4.4s, v6.4s, v2.4s
+	WORD $0x4ea3ccc5 // fmls v5.4s, v6.4s, v3.4s
+	MOVD 24(R0), R10
+	WORD $0x3d800144 // str q4, [x10]
+	WORD $0x3d800545 // str q5, [x10, #16]
+	ADD $48, R2, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
+	WORD $0x6e26dc21 // fmul v1.4s, v1.4s, v6.4s
+	WORD $0x3dc00086 // ldr q6, [x4]
+	WORD $0x3dc00487 // ldr q7, [x4, #16]
+	ADD $64, R3, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e26cd00 // fmla v0.4s, v8.4s, v6.4s
+	WORD $0x4e27cd01 // fmla v1.4s, v8.4s, v7.4s
+	WORD $0x3dc02086 // ldr q6, [x4, #128]
+	WORD $0x3dc02487 // ldr q7, [x4, #144]
+	ADD $68, R3, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e26cd00 // fmla v0.4s, v8.4s, v6.4s
+	WORD $0x4e27cd01 // fmla v1.4s, v8.4s, v7.4s
+	WORD $0x3dc04086 // ldr q6, [x4, #256]
+	WORD $0x3dc04487 // ldr q7, [x4, #272]
+	ADD $72, R3, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e26cd00 // fmla v0.4s, v8.4s, v6.4s
+	WORD $0x4e27cd01 // fmla v1.4s, v8.4s, v7.4s
+	WORD $0x3dc06086 // ldr q6, [x4, #384]
+	WORD $0x3dc06487 // ldr q7, [x4, #400]
+	ADD $76, R3, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e26cd00 // fmla v0.4s, v8.4s, v6.4s
+	WORD $0x4e27cd01 // fmla v1.4s, v8.4s, v7.4s
+	MOVD 136(R0), R11
+	WORD $0x3d800160 // str q0, [x11]
+	WORD $0x3d800561 // str q1, [x11, #16]
+	RET
+
+// stateAddNEON sets state[i] = decay[i]·state[i] + Σ_t adds[t][i]·Left[t]·u[t]
+// for at least one row i.
+//
+// func stateAddNEON(t *stateArgs)
+TEXT ·stateAddNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 104(R0), R1
+	MOVD 16(R0), R2
+	WORD $0x3dc00040 // ldr q0, [x2]
+	WORD $0x3dc00441 // ldr q1, [x2, #16]
+	ADD $64, R1, R3
+	WORD $0x4d40c862 // ld1r {v2.4s}, [x3]
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e22dc21 // fmul v1.4s, v1.4s, v2.4s
+	WORD $0x3dc02042 // ldr q2, [x2, #128]
+	WORD $0x3dc02443 // ldr q3, [x2, #144]
+	ADD $68, R1, R3
+	WORD $0x4d40c864 // ld1r {v4.4s}, [x3]
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
+	WORD $0x3dc04044 // ldr q4, [x2, #256]
+	WORD $0x3dc04445 // ldr q5, [x2, #272]
+	ADD $72, R1, R3
+	WORD $0x4d40c866 // ld1r {v6.4s}, [x3]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x3dc06046 // ldr q6, [x2, #384]
+	WORD $0x3dc06447 // ldr q7, [x2, #400]
+	ADD $76, R1, R3
+	WORD $0x4d40c868 // ld1r {v8.4s}, [x3]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	MOVD (R0), R3
+	MOVD 80(R0), R4
+	MOVD 88(R0), R5
+	MOVD 64(R0), R6
+	MOVD 48(R0), R7
+	MOVD R7, R8
+	ADD R6, R8
+	MOVD R8, R9
+	ADD R6, R9
+	MOVD R9, R10
+	ADD R6, R10
+	MOVD 184(R0), R11
+
+repeat1:
+	WORD $0x3dc00068 // ldr q8, [x3]
+	WORD $0x3dc00469 // ldr q9, [x3, #16]
+	WORD $0x4d40c88a // ld1r {v10.4s}, [x4]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4d40c8ea // ld1r {v10.4s}, [x7]
+	WORD $0x4e20cd48 // fmla v8.4s, v10.4s, v0.4s
+	WORD $0x4e21cd49 // fmla v9.4s, v10.4s, v1.4s
+	WORD $0x4d40c90a // ld1r {v10.4s}, [x8]
+	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
+	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
+	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
+	WORD $0x4d40c94a // ld1r {v10.4s}, [x10]
+	WORD $0x4e26cd48 // fmla v8.4s, v10.4s, v6.4s
+	WORD $0x4e27cd49 // fmla v9.4s, v10.4s, v7.4s
+	WORD $0x3d800068 // str q8, [x3]
+	WORD $0x3d800469 // str q9, [x3, #16]
+	ADD $128, R3
+	ADD R5, R4
+	ADD $4, R7
+	ADD $4, R8
+	ADD $4, R9
+	ADD $4, R10
+	SUBS $1, R11, R11
+	BNE repeat1
+	RET
+
+// stateProductsNEON sets terms[t][j] = queries[t]·adds[j], j <= t, for the
+// vectors of each of some groups, at least one.
+//
+// func stateProductsNEON(t *stateArgs)
+TEXT ·stateProductsNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 48(R0), R2
+	MOVD 104(R0), R3
+	MOVD 72(R0), R4
+	MOVD 192(R0), R5
+
+repeat1:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -463,116 +1240,226 @@ TEXT ·stateRead8NEON(SB), NOSPLIT, $0-8
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
-	WORD $0x4f00040a // movi v10.4s, #0x0
-	WORD $0x4f00040b // movi v11.4s, #0x0
-	WORD $0x4f00040c // movi v12.4s, #0x0
-	WORD $0x4f00040d // movi v13.4s, #0x0
-	WORD $0x4f00040e // movi v14.4s, #0x0
-	WORD $0x4f00040f // movi v15.4s, #0x0
-	MOVD 80(R0), R3
+	MOVD 184(R0), R6
+	MOVD 64(R0), R7
+	MOVD R1, R8
+	MOVD R2, R9
+	MOVD R8, R10
+	ADD R7, R10
+	MOVD R10, R11
+	ADD R7, R11
+	MOVD R11, R12
+	ADD R7, R12
+	MOVD R9, R13
+	ADD R7, R13
+	MOVD R13, R14
+	ADD R7, R14
+	MOVD R14, R15
+	ADD R7, R15
+	SUBS $4, R6, R6
+	BLT after3
 
-repeat1:
-	WORD $0x3dc00050 // ldr q16, [x2]
-	WORD $0x3dc00451 // ldr q17, [x2, #16]
-	WORD $0x4d40c832 // ld1r {v18.4s}, [x1]
-	WORD $0x4e30ce40 // fmla v0.4s, v18.4s, v16.4s
-	WORD $0x4e31ce41 // fmla v1.4s, v18.4s, v17.4s
-	ADD $4, R1, R4
-	WORD $0x4d40c892 // ld1r {v18.4s}, [x4]
-	WORD $0x4e30ce42 // fmla v2.4s, v18.4s, v16.4s
-	WORD $0x4e31ce43 // fmla v3.4s, v18.4s, v17.4s
-	ADD $8, R1, R4
-	WORD $0x4d40c892 // ld1r {v18.4s}, [x4]
-	WORD $0x4e30ce44 // fmla v4.4s, v18.4s, v16.4s
-	WORD $0x4e31ce45 // fmla v5.4s, v18.4s, v17.4s
-	ADD $12, R1, R4
-	WORD $0x4d40c892 // ld1r {v18.4s}, [x4]
-	WORD $0x4e30ce46 // fmla v6.4s, v18.4s, v16.4s
-	WORD $0x4e31ce47 // fmla v7.4s, v18.4s, v17.4s
-	ADD $16, R1, R4
-	WORD $0x4d40c892 // ld1r {v18.4s}, [x4]
-	WORD $0x4e30ce48 // fmla v8.4s, v18.4s, v16.4s
-	WORD $0x4e31ce49 // fmla v9.4s, v18.4s, v17.4s
-	ADD $20, R1, R4
-	WORD $0x4d40c892 // ld1r {v18.4s}, [x4]
-	WORD $0x4e30ce4a // fmla v10.4s, v18.4s, v16.4s
-	WORD $0x4e31ce4b // fmla v11.4s, v18.4s, v17.4s
-	ADD $24, R1, R4
-	WORD $0x4d40c892 // ld1r {v18.4s}, [x4]
-	WORD $0x4e30ce4c // fmla v12.4s, v18.4s, v16.4s
-	WORD $0x4e31ce4d // fmla v13.4s, v18.4s, v17.4s
-	ADD $28, R1, R4
-	WORD $0x4d40c892 // ld1r {v18.4s}, [x4]
-	WORD $0x4e30ce4e // fmla v14.4s, v18.4s, v16.4s
-	WORD $0x4e31ce4f // fmla v15.4s, v18.4s, v17.4s
-	ADD $128, R2
-	ADD $32, R1
-	SUBS $1, R3, R3
-	BNE repeat1
-	MOVD 8(R0), R4
-	WORD $0x3d800080 // str q0, [x4]
-	WORD $0x3d800481 // str q1, [x4, #16]
-	WORD $0x3d802082 // str q2, [x4, #128]
-	WORD $0x3d802483 // str q3, [x4, #144]
-	WORD $0x3d804084 // str q4, [x4, #256]
-	WORD $0x3d804485 // str q5, [x4, #272]
-	WORD $0x3d806086 // str q6, [x4, #384]
-	WORD $0x3d806487 // str q7, [x4, #400]
-	WORD $0x3d808088 // str q8, [x4, #512]
-	WORD $0x3d808489 // str q9, [x4, #528]
-	WORD $0x3d80a08a // str q10, [x4, #640]
-	WORD $0x3d80a48b // str q11, [x4, #656]
-	WORD $0x3d80c08c // str q12, [x4, #768]
-	WORD $0x3d80c48d // str q13, [x4, #784]
-	WORD $0x3d80e08e // str q14, [x4, #896]
-	WORD $0x3d80e48f // str q15, [x4, #912]
-	RET
+loop2:
+	WORD $0x3dc0012a // ldr q10, [x9]
+	WORD $0x3dc0010b // ldr q11, [x8]
+	WORD $0x4e2acd60 // fmla v0.4s, v11.4s, v10.4s
+	WORD $0x3dc001ab // ldr q11, [x13]
+	WORD $0x3dc0014c // ldr q12, [x10]
+	WORD $0x4e2acd81 // fmla v1.4s, v12.4s, v10.4s
+	WORD $0x4e2bcd82 // fmla v2.4s, v12.4s, v11.4s
+	WORD $0x3dc001cc // ldr q12, [x14]
+	WORD $0x3dc0016d // ldr q13, [x11]
+	WORD $0x4e2acda3 // fmla v3.4s, v13.4s, v10.4s
+	WORD $0x4e2bcda4 // fmla v4.4s, v13.4s, v11.4s
+	WORD $0x4e2ccda5 // fmla v5.4s, v13.4s, v12.4s
+	WORD $0x3dc001ed // ldr q13, [x15]
+	WORD $0x3dc0018e // ldr q14, [x12]
+	WORD $0x4e2acdc6 // fmla v6.4s, v14.4s, v10.4s
+	WORD $0x4e2bcdc7 // fmla v7.4s, v14.4s, v11.4s
+	WORD $0x4e2ccdc8 // fmla v8.4s, v14.4s, v12.4s
+	WORD $0x4e2dcdc9 // fmla v9.4s, v14.4s, v13.4s
+	ADD $16, R8
+	ADD $16, R10
+	ADD $16, R11
+	ADD $16, R12
+	ADD $16, R9
+	ADD $16, R13
+	ADD $16, R14
+	ADD $16, R15
+	SUBS $4, R6, R6
+	BGE loop2
 
-// stateAddNEON sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
-// least one row i.
-//
-// func stateAddNEON(t *stateArgs)
-TEXT ·stateAddNEON(SB), NOSPLIT, $0-8
-	MOVD t+0(FP), R0
-	MOVD (R0), R1
-	MOVD 24(R0), R2
-	MOVD 72(R0), R3
-	WORD $0x3dc00060 // ldr q0, [x3]
-	WORD $0x3dc00461 // ldr q1, [x3, #16]
-	WORD $0x3dc02062 // ldr q2, [x3, #128]
-	WORD $0x3dc02463 // ldr q3, [x3, #144]
-	WORD $0x3dc04064 // ldr q4, [x3, #256]
-	WORD $0x3dc04465 // ldr q5, [x3, #272]
-	WORD $0x3dc06066 // ldr q6, [x3, #384]
-	WORD $0x3dc06467 // ldr q7, [x3, #400]
-	MOVD 80(R0), R4
+after3:
+	ADD $4, R6
+	CBZ R6, ifElse4
+	TBZ $1, R6, single5
+	WORD $0xfd40012a // ldr d10, [x9]
+	TBZ $0, R6, done6
+	ADD $8, R9, R16
+	WORD $0x4d40820a // ld1 {v10.s}[2], [x16]
+	JMP done6
 
-repeat1:
-	ADD $16, R2, R5
-	WORD $0x4d40c8a8 // ld1r {v8.4s}, [x5]
-	WORD $0x3dc00029 // ldr q9, [x1]
-	WORD $0x6e28dd29 // fmul v9.4s, v9.4s, v8.4s
-	WORD $0x3dc0042a // ldr q10, [x1, #16]
-	WORD $0x6e28dd4a // fmul v10.4s, v10.4s, v8.4s
-	WORD $0x4d40c84b // ld1r {v11.4s}, [x2]
-	WORD $0x4e20cd69 // fmla v9.4s, v11.4s, v0.4s
-	WORD $0x4e21cd6a // fmla v10.4s, v11.4s, v1.4s
-	ADD $4, R2, R5
-	WORD $0x4d40c8ab // ld1r {v11.4s}, [x5]
-	WORD $0x4e22cd69 // fmla v9.4s, v11.4s, v2.4s
-	WORD $0x4e23cd6a // fmla v10.4s, v11.4s, v3.4s
-	ADD $8, R2, R5
-	WORD $0x4d40c8ab // ld1r {v11.4s}, [x5]
-	WORD $0x4e24cd69 // fmla v9.4s, v11.4s, v4.4s
-	WORD $0x4e25cd6a // fmla v10.4s, v11.4s, v5.4s
-	ADD $12, R2, R5
-	WORD $0x4d40c8ab // ld1r {v11.4s}, [x5]
-	WORD $0x4e26cd69 // fmla v9.4s, v11.4s, v6.4s
-	WORD $0x4e27cd6a // fmla v10.4s, v11.4s, v7.4s
-	WORD $0x3d800029 // str q9, [x1]
-	WORD $0x3d80042a // str q10, [x1, #16]
-	ADD $128, R1
-	ADD $20, R2
-	SUBS $1, R4, R4
+single5:
+	WORD $0xbd40012a // ldr s10, [x9]
+
+done6:
+	TBZ $1, R6, single7
+	WORD $0xfd40010b // ldr d11, [x8]
+	TBZ $0, R6, done8
+	ADD $8, R8, R16
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
+	JMP done8
+
+single7:
+	WORD $0xbd40010b // ldr s11, [x8]
+
+done8:
+	WORD $0x4e2acd60 // fmla v0.4s, v11.4s, v10.4s
+	TBZ $1, R6, single9
+	WORD $0xfd4001ab // ldr d11, [x13]
+	TBZ $0, R6, done10
+	ADD $8, R13, R16
+	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
+	JMP done10
+
+single9:
+	WORD $0xbd4001ab // ldr s11, [x13]
+
+done10:
+	TBZ $1, R6, single11
+	WORD $0xfd40014c // ldr d12, [x10]
+	TBZ $0, R6, done12
+	ADD $8, R10, R16
+	WORD $0x4d40820c // ld1 {v12.s}[2], [x16]
+	JMP done12
+
+single11:
+	WORD $0xbd40014c // ldr s12, [x10]
+
+done12:
+	WORD $0x4e2acd81 // fmla v1.4s, v12.4s, v10.4s
+	WORD $0x4e2bcd82 // fmla v2.4s, v12.4s, v11.4s
+	TBZ $1, R6, single13
+	WORD $0xfd4001cc // ldr d12, [x14]
+	TBZ $0, R6, done14
+	ADD $8, R14, R16
+	WORD $0x4d40820c // ld1 {v12.s}[2], [x16]
+	JMP done14
+
+single13:
+	WORD $0xbd4001cc // ldr s12, [x14]
+
+done14:
+	TBZ $1, R6, single15
+	WORD $0xfd40016d // ldr d13, [x11]
+	TBZ $0, R6, done16
+	ADD $8, R11, R16
+	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
+	JMP done16
+
+single15:
+	WORD $0xbd40016d // ldr s13, [x11]
+
+done16:
+	WORD $0x4e2acda3 // fmla v3.4s, v13.4s, v10.4s
+	WORD $0x4e2bcda4 // fmla v4.4s, v13.4s, v11.4s
+	WORD $0x4e2ccda5 // fmla v5.4s, v13.4s, v12.4s
+	TBZ $1, R6, single17
+	WORD $0xfd4001ed // ldr d13, [x15]
+	TBZ $0, R6, done18
+	ADD $8, R15, R16
+	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
+	JMP done18
+
+single17:
+	WORD $0xbd4001ed // ldr s13, [x15]
+
+done18:
+	TBZ $1, R6, single19
+	WORD $0xfd40018e // ldr d14, [x12]
+	TBZ $0, R6, done20
+	ADD $8, R12, R16
+	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
+	JMP done20
+
+single19:
+	WORD $0xbd40018e // ldr s14, [x12]
+
+done20:
+	WORD $0x4e2acdc6 // fmla v6.4s, v14.4s, v10.4s
+	WORD $0x4e2bcdc7 // fmla v7.4s, v14.4s, v11.4s
+	WORD $0x4e2ccdc8 // fmla v8.4s, v14.4s, v12.4s
+	WORD $0x4e2dcdc9 // fmla v9.4s, v14.4s, v13.4s
+
+ifElse4:
+	MOVD R3, R16
+	WORD $0x6e00400a // ext v10.16b, v0.16b, v0.16b, #8
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x6e00200a // ext v10.16b, v0.16b, v0.16b, #4
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0xbd000200 // str s0, [x16]
+	ADD $4, R16
+	ADD $12, R16
+	WORD $0x6e01402a // ext v10.16b, v1.16b, v1.16b, #8
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0x6e01202a // ext v10.16b, v1.16b, v1.16b, #4
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0xbd000201 // str s1, [x16]
+	ADD $4, R16
+	WORD $0x6e02404a // ext v10.16b, v2.16b, v2.16b, #8
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x6e02204a // ext v10.16b, v2.16b, v2.16b, #4
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0xbd000202 // str s2, [x16]
+	ADD $4, R16
+	ADD $8, R16
+	WORD $0x6e03406a // ext v10.16b, v3.16b, v3.16b, #8
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0x6e03206a // ext v10.16b, v3.16b, v3.16b, #4
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0xbd000203 // str s3, [x16]
+	ADD $4, R16
+	WORD $0x6e04408a // ext v10.16b, v4.16b, v4.16b, #8
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x6e04208a // ext v10.16b, v4.16b, v4.16b, #4
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0xbd000204 // str s4, [x16]
+	ADD $4, R16
+	WORD $0x6e0540aa // ext v10.16b, v5.16b, v5.16b, #8
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0x6e0520aa // ext v10.16b, v5.16b, v5.16b, #4
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0xbd000205 // str s5, [x16]
+	ADD $4, R16
+	ADD $4, R16
+	WORD $0x6e0640ca // ext v10.16b, v6.16b, v6.16b, #8
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x6e0620ca // ext v10.16b, v6.16b, v6.16b, #4
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0xbd000206 // str s6, [x16]
+	ADD $4, R16
+	WORD $0x6e0740ea // ext v10.16b, v7.16b, v7.16b, #8
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	WORD $0x6e0720ea // ext v10.16b, v7.16b, v7.16b, #4
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	WORD $0xbd000207 // str s7, [x16]
+	ADD $4, R16
+	WORD $0x6e08410a // ext v10.16b, v8.16b, v8.16b, #8
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x6e08210a // ext v10.16b, v8.16b, v8.16b, #4
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0xbd000208 // str s8, [x16]
+	ADD $4, R16
+	WORD $0x6e09412a // ext v10.16b, v9.16b, v9.16b, #8
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0x6e09212a // ext v10.16b, v9.16b, v9.16b, #4
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0xbd000209 // str s9, [x16]
+	ADD $4, R16
+	ADD $0, R16
+	ADD R4, R1
+	ADD R4, R2
+	ADD $208, R3
+	SUBS $1, R5, R5
 	BNE repeat1
 	RET

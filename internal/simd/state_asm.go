@@ -2,55 +2,127 @@
 
 package simd
 
-// stateArgs is the argument of the kernels of linear attention, for the columns of one step of them. Strides are in
+// stateArgs is the argument of the kernels of linear attention, for the columns of one step of them. Distances are in
 // bytes. The generator reads the offsets of the fields.
 type stateArgs struct {
-	state, sums        *float32
-	reads, adds, terms *float32 // of the first group; reads of the one after it
-	values, out        *float32
-	valueRow, outRow   int
-	u                  *float32
-	rows, groups       int
+	state, sums, u, own        *float32 // u of a group, and of the token of stateStep
+	keys, queries, adds, adds2 *float32 // keys and queries of the group after the first
+	row, next                  int      // from a vector to the next, and from the end of a group's first to the next group
+	decay                      *float32
+	decayRow, decayNext        int // from a row to the next, and from the end of a group to the next
+	terms, products            *float32
+	values, values2, out, read *float32
+	valueRow, value2Row        int
+	outRow, readRow            int
+	rows, groups               int
 }
 
 // stateRows is the number of rows that a call of a kernel passes through: about ten microseconds.
 const stateRows = 2048
 
-func statePassAsm(b *StateBlock) {
-	t := stateArgs{valueRow: 4 * b.ValueRow, outRow: 4 * b.OutRow, rows: b.Rows}
+func newStateArgs(b *StateBlock) stateArgs {
+	t := stateArgs{row: 4 * b.Queries.Row, rows: b.Rows, decayNext: 4}
+	t.next = StateTokens*t.row - 4*t.rows
+	if b.DecayEach {
+		t.decayRow, t.decayNext = 4, 0
+	}
+	t.valueRow, t.value2Row, t.outRow, t.readRow = 4*b.Values.Row, 4*b.Values2.Row, 4*b.Out.Row, 4*b.Read.Row
+	return t
+}
+
+func statePassAsm(b *StateBlock) { b.passes(b.Erases, false) }
+
+func statePassTwiceAsm(b *StateBlock) { b.passes(false, true) }
+
+func (b *StateBlock) passes(erases, twice bool) {
+	t := newStateArgs(b)
 	most := max(1, stateRows/b.Rows)
-	for g := 0; g < b.Groups; g += most {
+	for g := 0; g < b.Groups; g += t.groups {
+		next := g + 1
 		t.groups = min(most, b.Groups-g)
-		t.reads, t.adds = &b.Reads[(g+1)*b.Rows*StateReads], &b.Adds[g*b.Rows*StateAdds]
-		t.terms = &b.Terms[g*StateTerms]
+		if g+t.groups == b.Groups && !b.More {
+			// the last group has none after it to read, and reads its own keys instead
+			if t.groups == 1 {
+				next = g
+			} else {
+				t.groups--
+			}
+		}
 		token := g * StateTokens
+		t.queries, t.adds = b.Queries.at(next*StateTokens), b.Adds.at(token)
+		if erases {
+			t.keys = b.Keys.at(next * StateTokens)
+		}
+		if twice {
+			t.adds2 = b.Adds2.at(token)
+		}
 		for c := 0; c < StateColumns; c += stateWidth() {
 			t.state, t.sums = &b.State[c], &b.Sums[c]
-			t.values, t.out = &b.Values[token*b.ValueRow+c], &b.Out[token*b.OutRow+c]
-			if b.Erases {
+			t.terms, t.decay = &b.Terms[g].Value[0], &b.Decay[g*b.decays()]
+			t.values, t.out = b.Values.column(token, c), b.Out.column(token, c)
+			if erases {
+				t.read = b.Read.column(token, c)
+			}
+			if twice {
+				t.values2 = b.Values2.column(token, c)
+			}
+			switch {
+			case erases:
 				stateErasePassKernel(&t)
-			} else {
+			case twice:
+				stateTwicePassKernel(&t)
+			default:
 				statePassKernel(&t)
 			}
 		}
 	}
 }
 
-func stateReadAsm(sums, state, x []float32, n, rows int) {
-	t := stateArgs{reads: &x[0], rows: rows}
+// decays returns the number of decays of a group.
+func (b *StateBlock) decays() int {
+	if b.DecayEach {
+		return b.Rows
+	}
+	return 1
+}
+
+func (x *StateVectors) column(t, c int) *float32 { return &x.Data[x.First+t*x.Row+c] }
+
+func stateReadAsm(sums, state []float32, x StateVectors, rows int) {
+	t := stateArgs{queries: x.at(0), row: 4 * x.Row, rows: rows}
 	for c := 0; c < StateColumns; c += stateWidth() {
-		if t.state, t.sums = &state[c], &sums[c]; n == StateReads {
-			stateRead8Kernel(&t)
+		t.state, t.sums = &state[c], &sums[c]
+		stateReadKernel(&t)
+	}
+}
+
+func stateStepAsm(b *StateBlock, u []float32, token int) {
+	t := stateArgs{queries: b.Queries.at(0), rows: b.Rows}
+	t.terms, t.products = &b.Terms[0].Value[token], &b.Terms[0].KeyKey[token][0]
+	for c := 0; c < StateColumns; c += stateWidth() {
+		t.state, t.u, t.own = &b.State[c], &u[c], &u[token*StateColumns+c]
+		t.values, t.out = b.Values.column(0, c), b.Out.column(0, c)
+		if b.Erases {
+			t.keys, t.read = b.Keys.at(0), b.Read.column(0, c)
+			stateEraseStepKernel(&t)
 		} else {
-			stateRead2Kernel(&t)
+			stateStepKernel(&t)
 		}
 	}
 }
 
-func stateAddAsm(state, adds, u []float32, rows int) {
-	t := stateArgs{adds: &adds[0], rows: rows}
+func stateAddAsm(b *StateBlock, u []float32) {
+	t := newStateArgs(b)
+	t.row = 4 * b.Adds.Row
+	t.adds, t.decay, t.terms = b.Adds.at(0), &b.Decay[0], &b.Terms[0].Value[0]
 	for c := 0; c < StateColumns; c += stateWidth() {
-		t.state, t.u = &state[c], &u[c]
+		t.state, t.u = &b.State[c], &u[c]
 		stateAddKernel(&t)
 	}
+}
+
+func stateProductsAsm(terms []StateTerms, queries bool, x, y StateVectors, n int) {
+	t := stateArgs{queries: x.at(0), adds: y.at(0), row: 4 * x.Row, next: 4 * StateTokens * x.Row, rows: n, groups: len(terms)}
+	t.terms = &terms[0].products(queries)[0][0]
+	stateProductsKernel(&t)
 }

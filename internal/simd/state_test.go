@@ -8,54 +8,94 @@ import (
 	"testing"
 )
 
-// randomBlock returns a block of groups of tokens with arbitrary numbers.
-func randomBlock(r *rand.Rand, rows, groups int, erases bool) *StateBlock {
-	b := &StateBlock{Rows: rows, Groups: groups, Erases: erases, ValueRow: StateColumns + 3, OutRow: StateColumns + 5}
-	last := StateTokens*groups - 1
-	for _, f := range []struct {
-		to *[]float32
-		n  int
-	}{
-		{&b.State, rows * StateColumns}, {&b.Sums, StateReads * StateColumns}, {&b.Reads, (groups + 1) * rows * StateReads},
-		{&b.Adds, groups * rows * StateAdds}, {&b.Terms, groups * StateTerms},
-		{&b.Values, last*b.ValueRow + StateColumns}, {&b.Out, last*b.OutRow + StateColumns},
-	} {
-		*f.to = gaussians(r, f.n)
+// randomBlock returns a block of groups of tokens with arbitrary numbers. Vectors of decay run backwards.
+func randomBlock(r *rand.Rand, rows, groups int, erases, each bool) *StateBlock {
+	b := &StateBlock{Rows: rows, Groups: groups, Erases: erases, More: true, DecayEach: each}
+	b.State, b.Sums = gaussians(r, rows*StateColumns), gaussians(r, 2*StateTokens*StateColumns)
+	vectors := func(groups, size, extra int, scale float64) StateVectors {
+		row := size + extra
+		x := gaussians(r, StateTokens*groups*row)
+		for i := range x {
+			x[i] *= float32(scale)
+		}
+		if each {
+			return StateVectors{x, (StateTokens*groups - 1) * row, -row}
+		}
+		return StateVectors{x, 0, row}
 	}
-	for i := range b.Reads {
-		b.Reads[i] /= float32(math.Sqrt(float64(rows)))
-	}
-	for i := range b.Adds {
-		b.Adds[i] /= 4
+	b.Keys, b.Queries = vectors(groups+1, rows, 3, 1/math.Sqrt(float64(rows))), vectors(groups+1, rows, 3, 1/math.Sqrt(float64(rows)))
+	b.Adds, b.Adds2 = vectors(groups, rows, 3, 0.25), vectors(groups, rows, 3, 0.25)
+	b.Values, b.Values2 = vectors(groups, StateColumns, 1, 1), vectors(groups, StateColumns, 2, 1)
+	b.Out, b.Read = vectors(groups, StateColumns, 5, 1), vectors(groups, StateColumns, 0, 1)
+	b.Decay = gaussians(r, groups*max(1, rows))
+	for range groups {
+		var s StateTerms
+		for _, x := range [][]float32{s.Value[:], s.Read[:], s.Key[:], s.Query[:], s.Left[:]} {
+			copy(x, gaussians(r, StateTokens))
+		}
+		for t := range s.KeyKey {
+			copy(s.KeyKey[t][:t], gaussians(r, t))
+			copy(s.QueryKey[t][:t+1], gaussians(r, t+1))
+		}
+		b.Terms = append(b.Terms, s)
 	}
 	return b
 }
 
+// results returns the slices that a pass writes.
+func (b *StateBlock) results() []*[]float32 {
+	return []*[]float32{&b.State, &b.Sums, &b.Out.Data, &b.Read.Data}
+}
+
 func (b *StateBlock) clone() *StateBlock {
 	c := *b
-	for _, s := range []*[]float32{&c.State, &c.Sums, &c.Out} {
+	for _, s := range c.results() {
 		*s = slices.Clone(*s)
 	}
 	return &c
 }
 
-// A pass computes the formula of its comment, here in float64.
+func sameResults(a, b *StateBlock) bool {
+	for i, s := range a.results() {
+		if !slices.Equal(*s, *b.results()[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Passes compute the formulas of their comments, here in float64.
 func TestStatePass(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
-		for _, erases := range []bool{false, true} {
+		for kind := range 6 {
+			erases, twice, each := kind%3 == 1, kind%3 == 2, kind >= 3
 			for _, rows := range []int{1, 2, 5, 64} {
 				for _, groups := range []int{1, 2, 3} {
-					b := randomBlock(r, rows, groups, erases)
+					b := randomBlock(r, rows, groups, erases, each)
 					want, got := b.clone(), b.clone()
-					exactPass(want)
-					got.Pass()
+					exactPass(want, twice)
+					pass := got.Pass
+					if twice {
+						pass = got.PassTwice
+					}
+					pass()
 					if !erases {
 						copy(got.Sums, want.Sums[:StateTokens*StateColumns]) // which nobody reads
 					}
-					closeTo(t, "out", got.Out, want.Out, 2e-5)
-					closeTo(t, "state", got.State, want.State, 2e-5)
-					closeTo(t, "sums", got.Sums, want.Sums, 2e-5)
+					for i, s := range got.results() {
+						closeTo(t, fmt.Sprint("result ", i), *s, *want.results()[i], 1e-4)
+					}
+					// without another group the rest is the same
+					less := b.clone()
+					less.More = false
+					if pass = less.Pass; twice {
+						pass = less.PassTwice
+					}
+					pass()
+					if copy(less.Sums, got.Sums); !sameResults(less, got) {
+						t.Fatal("other bits without a group after the last")
+					}
 				}
 			}
 		}
@@ -71,44 +111,61 @@ func closeTo(t *testing.T, name string, got, want []float32, tolerance float64) 
 	}
 }
 
-// exactPass is StateBlock.Pass in float64.
-func exactPass(b *StateBlock) {
+// exactPass is StateBlock.Pass or PassTwice in float64.
+func exactPass(b *StateBlock, twice bool) {
 	state, sums := doubles(b.State), doubles(b.Sums)
+	at := func(x StateVectors, t, i int) float64 { return float64(x.Data[x.First+t*x.Row+i]) }
 	for g := range b.Groups {
-		var u [StateTokens][StateColumns]float64
-		terms := doubles(b.Terms[g*StateTerms:][:StateTerms])
+		var u, w [StateTokens][StateColumns]float64
+		s := &b.Terms[g]
 		for t := range u {
-			beta, keys, queries := terms[0], terms[1:1+t], terms[1+t:2+2*t]
-			terms = terms[2+2*t:]
 			token := g*StateTokens + t
 			for c := range StateColumns {
-				x := float64(b.Values[token*b.ValueRow+c])
-				if b.Erases {
-					x -= sums[t*StateColumns+c]
-					for j := range keys {
-						x -= keys[j] * u[j][c]
+				x, y := float64(s.Key[t])*sums[t*StateColumns+c], float64(s.Query[t])*sums[(StateTokens+t)*StateColumns+c]
+				u[t][c] = at(b.Values, token, c)
+				for j := range t {
+					x += float64(s.KeyKey[t][j]) * u[j][c]
+				}
+				switch {
+				case b.Erases:
+					b.Read.of(token, StateColumns)[c] = float32(x)
+					u[t][c] = float64(s.Value[t])*u[t][c] - float64(s.Read[t])*x
+				case twice:
+					u[t][c] *= float64(s.Key[t])
+				}
+				for j := range t + 1 {
+					y += float64(s.QueryKey[t][j]) * u[j][c]
+				}
+				if twice {
+					for j := range t {
+						y += float64(s.KeyKey[t][j]) * w[j][c]
 					}
-					x *= beta
+					w[t][c] = float64(s.Value[t])*at(b.Values2, token, c) - float64(s.Read[t])*y
 				}
-				u[t][c] = x
-				y := sums[(StateTokens+t)*StateColumns+c]
-				for j := range queries {
-					y += queries[j] * u[j][c]
-				}
-				b.Out[token*b.OutRow+c] = float32(y)
+				b.Out.of(token, StateColumns)[c] = float32(y)
 			}
 		}
 		clear(sums)
 		for i := range b.Rows {
-			adds, reads := b.Adds[(g*b.Rows+i)*StateAdds:], b.Reads[((g+1)*b.Rows+i)*StateReads:]
+			decay := b.Decay[g]
+			if b.DecayEach {
+				decay = b.Decay[g*b.Rows+i]
+			}
 			for c := range StateColumns {
-				s := &state[i*StateColumns+c]
-				*s *= float64(adds[StateTokens])
+				x := &state[i*StateColumns+c]
+				*x *= float64(decay)
 				for t := range u {
-					*s += float64(adds[t]) * u[t][c]
+					*x += at(b.Adds, g*StateTokens+t, i) * float64(s.Left[t]) * u[t][c]
+					if twice {
+						*x += at(b.Adds2, g*StateTokens+t, i) * float64(s.Left[t]) * w[t][c]
+					}
 				}
-				for n := range StateReads {
-					sums[n*StateColumns+c] += float64(reads[n]) * *s
+				for n := range StateTokens {
+					next := (g+1)*StateTokens + n
+					if b.Erases {
+						sums[n*StateColumns+c] += at(b.Keys, next, i) * *x
+					}
+					sums[(StateTokens+n)*StateColumns+c] += at(b.Queries, next, i) * *x
 				}
 			}
 		}
@@ -129,45 +186,87 @@ func doubles(x []float32) []float64 {
 	return y
 }
 
-// What tokens one by one compute with ReadState and AddState has the bits of a pass, and so have passes of fewer
-// groups.
+// Step and Add, token by token, have the bits of a pass, and so have passes of fewer groups.
 func TestStateInPieces(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
-		for _, rows := range []int{1, 3, 128, 700} {
-			b := randomBlock(r, rows, 5, true)
-			ReadState(b.Sums, b.State, b.Reads, StateReads, rows)
-			want, got := b.clone(), b.clone()
-			want.Pass()
-			for g := range b.Groups {
-				part := *got
-				part.Groups, part.Reads, part.Adds = 1, b.Reads[g*rows*StateReads:], b.Adds[g*rows*StateAdds:]
-				part.Terms = b.Terms[g*StateTerms:]
-				part.Values, part.Out = b.Values[g*StateTokens*b.ValueRow:], got.Out[g*StateTokens*b.OutRow:]
-				if g%2 == 0 { // what two vectors read
-					x, sums := make([]float32, 2*rows), make([]float32, 2*StateColumns)
-					for i := range rows {
-						x[2*i], x[2*i+1] = part.Reads[i*StateReads+1], part.Reads[i*StateReads+6]
+		for kind := range 4 {
+			for _, rows := range []int{1, 3, 128, 700} {
+				b := randomBlock(r, rows, 5, kind%2 == 1, kind > 1)
+				read := func(b *StateBlock) {
+					if b.Erases {
+						ReadState(b.Sums, b.State, b.Keys, rows)
 					}
-					ReadState(sums, part.State, x, 2, rows)
-					if !slices.Equal(sums[:StateColumns], part.Sums[StateColumns:2*StateColumns]) ||
-						!slices.Equal(sums[StateColumns:], part.Sums[6*StateColumns:7*StateColumns]) {
-						t.Fatal("two vectors read other bits than eight")
+					ReadState(b.Sums[StateTokens*StateColumns:], b.State, b.Queries, rows)
+				}
+				read(b)
+				want, got := b.clone(), b.clone()
+				want.Pass()
+				for g := range b.Groups {
+					part := *got
+					part.Groups, part.More, part.Terms = 1, g%2 == 1, b.Terms[g:]
+					if part.Decay = b.Decay[g:]; b.DecayEach {
+						part.Decay = b.Decay[g*rows:]
+					}
+					for _, x := range []*StateVectors{&part.Keys, &part.Queries, &part.Adds, &part.Values, &part.Out, &part.Read} {
+						*x = x.from(g * StateTokens)
+					}
+					if g%2 == 1 {
+						read(&part)
+						part.Pass()
+						continue
+					}
+					u := make([]float32, StateTokens*StateColumns)
+					for t := range StateTokens {
+						one := part
+						for _, x := range []*StateVectors{&one.Keys, &one.Queries, &one.Values, &one.Out, &one.Read} {
+							*x = x.from(t)
+						}
+						one.Step(u, t)
+					}
+					part.Add(u)
+				}
+				if !slices.Equal(got.Out.Data, want.Out.Data) || !slices.Equal(got.State, want.State) ||
+					!slices.Equal(got.Read.Data, want.Read.Data) {
+					t.Fatalf("%d rows: other bits in pieces", rows)
+				}
+			}
+		}
+	})
+}
+
+// Products have the same bits in any group and for any other vectors.
+func TestStateProducts(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for _, n := range []int{1, 3, 16, 37, 128} {
+			const groups = 3
+			x := StateVectors{gaussians(r, 4*groups*(n+1)), 0, n + 1}
+			y := StateVectors{gaussians(r, 4*groups*(n+1)), 0, n + 1}
+			terms := make([]StateTerms, groups)
+			StateProducts(terms, false, x, y, n)
+			StateProducts(terms, true, y, x, n)
+			for g := range terms {
+				for t1 := range StateTokens {
+					for j := range StateTokens {
+						var want, other float64
+						for i := 0; i < n && j <= t1; i++ {
+							want += float64(x.of(4*g+t1, n)[i]) * float64(y.of(4*g+j, n)[i])
+							other += float64(y.of(4*g+t1, n)[i]) * float64(x.of(4*g+j, n)[i])
+						}
+						got := []float32{terms[g].KeyKey[t1][j], terms[g].QueryKey[t1][j]}
+						closeTo(t, fmt.Sprintf("n=%d, group %d, product %d, %d", n, g, t1, j), got, []float32{float32(want), float32(other)}, 1e-5)
 					}
 				}
-				part.Pass()
 			}
-			if !slices.Equal(got.Out, want.Out) || !slices.Equal(got.State, want.State) || !slices.Equal(got.Sums, want.Sums) {
-				t.Fatalf("%d rows: other bits in pieces", rows)
+			alone := make([]StateTerms, 1)
+			shared := StateVectors{slices.Clone(x.Data), 0, n + 1}
+			for i := range shared.of(0, n) {
+				shared.of(0, n)[i] = float32(math.NaN())
 			}
-			// the rule of addition alone
-			u, state := gaussians(r, StateTokens*StateColumns), slices.Clone(b.State)
-			AddState(state, b.Adds, u, rows)
-			one := randomBlock(r, rows, 1, false)
-			one.State, one.Adds, one.Values, one.ValueRow = slices.Clone(b.State), b.Adds, u, StateColumns
-			one.Pass()
-			if !slices.Equal(state, one.State) {
-				t.Fatalf("%d rows: AddState has other bits than Pass", rows)
+			StateProducts(alone, false, shared, y, n)
+			if alone[0].KeyKey[3] != terms[0].KeyKey[3] {
+				t.Fatal("a product depends on other vectors")
 			}
 		}
 	})
@@ -176,16 +275,27 @@ func TestStateInPieces(t *testing.T) {
 func BenchmarkStatePass(b *testing.B) {
 	benchEach(b, func(b *testing.B) {
 		for _, rows := range []int{64, 128} {
-			b.Run(fmt.Sprint(rows), func(b *testing.B) {
-				s := randomBlock(rand.New(rand.NewPCG(1, 1)), rows, 16, true)
-				for i := range s.Adds {
-					s.Adds[i] *= 0.01
-				}
-				for b.Loop() {
-					s.Pass()
-				}
-				b.ReportMetric(6*float64(rows*StateColumns*16*StateTokens*b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-			})
+			for _, twice := range []bool{false, true} {
+				b.Run(fmt.Sprintf("rows=%d,twice=%v", rows, twice), func(b *testing.B) {
+					s := randomBlock(rand.New(rand.NewPCG(1, 1)), rows, 16, !twice, false)
+					for i := range s.Decay {
+						s.Decay[i] *= 0.1
+					}
+					for _, x := range [][]float32{s.Adds.Data, s.Adds2.Data} {
+						for i := range x {
+							x[i] *= 0.01
+						}
+					}
+					for b.Loop() {
+						if twice {
+							s.PassTwice()
+						} else {
+							s.Pass()
+						}
+					}
+					b.ReportMetric(6*float64(rows*StateColumns*16*StateTokens*b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+				})
+			}
 		}
 	})
 }

@@ -841,39 +841,75 @@ func stateErasePassAVX512(t *stateArgs)
 //go:noescape
 func stateErasePassAVX2(t *stateArgs)
 
-// stateRead2AVX512 sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of
+// stateTwicePassAVX512 is StateBlock.PassTwice for at least one group and row.
+//
+//go:noescape
+func stateTwicePassAVX512(t *stateArgs)
+
+// stateTwicePassAVX2 is StateBlock.PassTwice for at least one group and row.
+//
+//go:noescape
+func stateTwicePassAVX2(t *stateArgs)
+
+// stateReadAVX512 sets sums[n] = Σ_i queries[n][i]·state[i] for at least one
+// row i.
+//
+//go:noescape
+func stateReadAVX512(t *stateArgs)
+
+// stateReadAVX2 sets sums[n] = Σ_i queries[n][i]·state[i] for at least one row
+// i.
+//
+//go:noescape
+func stateReadAVX2(t *stateArgs)
+
+// stateStepAVX512 is StateBlock.Step for a token whose key reads nothing, and
 // at least one row.
 //
 //go:noescape
-func stateRead2AVX512(t *stateArgs)
+func stateStepAVX512(t *stateArgs)
 
-// stateRead2AVX2 sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at
+// stateStepAVX2 is StateBlock.Step for a token whose key reads nothing, and at
 // least one row.
 //
 //go:noescape
-func stateRead2AVX2(t *stateArgs)
+func stateStepAVX2(t *stateArgs)
 
-// stateRead8AVX512 is stateRead2 for eight vectors.
+// stateEraseStepAVX512 is StateBlock.Step for a token that erases, and at least
+// one row.
 //
 //go:noescape
-func stateRead8AVX512(t *stateArgs)
+func stateEraseStepAVX512(t *stateArgs)
 
-// stateRead8AVX2 is stateRead2 for eight vectors.
+// stateEraseStepAVX2 is StateBlock.Step for a token that erases, and at least
+// one row.
 //
 //go:noescape
-func stateRead8AVX2(t *stateArgs)
+func stateEraseStepAVX2(t *stateArgs)
 
-// stateAddAVX512 sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for
-// at least one row i.
+// stateAddAVX512 sets state[i] = decay[i]·state[i] + Σ_t
+// adds[t][i]·Left[t]·u[t] for at least one row i.
 //
 //go:noescape
 func stateAddAVX512(t *stateArgs)
 
-// stateAddAVX2 sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
-// least one row i.
+// stateAddAVX2 sets state[i] = decay[i]·state[i] + Σ_t adds[t][i]·Left[t]·u[t]
+// for at least one row i.
 //
 //go:noescape
 func stateAddAVX2(t *stateArgs)
+
+// stateProductsAVX512 sets terms[t][j] = queries[t]·adds[j], j <= t, for the
+// vectors of each of some groups, at least one.
+//
+//go:noescape
+func stateProductsAVX512(t *stateArgs)
+
+// stateProductsAVX2 sets terms[t][j] = queries[t]·adds[j], j <= t, for the
+// vectors of each of some groups, at least one.
+//
+//go:noescape
+func stateProductsAVX2(t *stateArgs)
 
 // sumRowsAVX512 sets dst[j] += x[r·stride+j] for all rows r, in their order.
 //

@@ -356,22 +356,40 @@ func statePassNEON(t *stateArgs)
 //go:noescape
 func stateErasePassNEON(t *stateArgs)
 
-// stateRead2NEON sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at
+// stateTwicePassNEON is StateBlock.PassTwice for at least one group and row.
+//
+//go:noescape
+func stateTwicePassNEON(t *stateArgs)
+
+// stateReadNEON sets sums[n] = Σ_i queries[n][i]·state[i] for at least one row
+// i.
+//
+//go:noescape
+func stateReadNEON(t *stateArgs)
+
+// stateStepNEON is StateBlock.Step for a token whose key reads nothing, and at
 // least one row.
 //
 //go:noescape
-func stateRead2NEON(t *stateArgs)
+func stateStepNEON(t *stateArgs)
 
-// stateRead8NEON is stateRead2 for eight vectors.
+// stateEraseStepNEON is StateBlock.Step for a token that erases, and at least
+// one row.
 //
 //go:noescape
-func stateRead8NEON(t *stateArgs)
+func stateEraseStepNEON(t *stateArgs)
 
-// stateAddNEON sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
-// least one row i.
+// stateAddNEON sets state[i] = decay[i]·state[i] + Σ_t adds[t][i]·Left[t]·u[t]
+// for at least one row i.
 //
 //go:noescape
 func stateAddNEON(t *stateArgs)
+
+// stateProductsNEON sets terms[t][j] = queries[t]·adds[j], j <= t, for the
+// vectors of each of some groups, at least one.
+//
+//go:noescape
+func stateProductsNEON(t *stateArgs)
 
 // sumRowsNEON sets dst[j] += x[r·stride+j] for all rows r, in their order.
 //

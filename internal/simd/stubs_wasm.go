@@ -7,7 +7,7 @@ package simd
 import "unsafe"
 
 // kernelsSum identifies the kernels of this version.
-const kernelsSum = 1231528863
+const kernelsSum = -592080021
 
 // kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of
 // the host's kernels.
@@ -616,27 +616,47 @@ func stateErasePassWASM(t *stateArgs) {
 //go:noescape
 func stateErasePassImport(t unsafe.Pointer)
 
-// stateRead2WASM sets sums[n] = Σ_i reads[i][n]·state[i] for two vectors of at
+// stateTwicePassWASM is StateBlock.PassTwice for at least one group and row.
+func stateTwicePassWASM(t *stateArgs) {
+	stateTwicePassImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateTwicePass
+//go:noescape
+func stateTwicePassImport(t unsafe.Pointer)
+
+// stateReadWASM sets sums[n] = Σ_i queries[n][i]·state[i] for at least one row
+// i.
+func stateReadWASM(t *stateArgs) {
+	stateReadImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateRead
+//go:noescape
+func stateReadImport(t unsafe.Pointer)
+
+// stateStepWASM is StateBlock.Step for a token whose key reads nothing, and at
 // least one row.
-func stateRead2WASM(t *stateArgs) {
-	stateRead2Import(unsafe.Pointer(t))
+func stateStepWASM(t *stateArgs) {
+	stateStepImport(unsafe.Pointer(t))
 }
 
-//go:wasmimport attn stateRead2
+//go:wasmimport attn stateStep
 //go:noescape
-func stateRead2Import(t unsafe.Pointer)
+func stateStepImport(t unsafe.Pointer)
 
-// stateRead8WASM is stateRead2 for eight vectors.
-func stateRead8WASM(t *stateArgs) {
-	stateRead8Import(unsafe.Pointer(t))
+// stateEraseStepWASM is StateBlock.Step for a token that erases, and at least
+// one row.
+func stateEraseStepWASM(t *stateArgs) {
+	stateEraseStepImport(unsafe.Pointer(t))
 }
 
-//go:wasmimport attn stateRead8
+//go:wasmimport attn stateEraseStep
 //go:noescape
-func stateRead8Import(t unsafe.Pointer)
+func stateEraseStepImport(t unsafe.Pointer)
 
-// stateAddWASM sets state[i] = adds[i][4]·state[i] + Σ_t adds[i][t]·u[t] for at
-// least one row i.
+// stateAddWASM sets state[i] = decay[i]·state[i] + Σ_t adds[t][i]·Left[t]·u[t]
+// for at least one row i.
 func stateAddWASM(t *stateArgs) {
 	stateAddImport(unsafe.Pointer(t))
 }
@@ -644,6 +664,16 @@ func stateAddWASM(t *stateArgs) {
 //go:wasmimport attn stateAdd
 //go:noescape
 func stateAddImport(t unsafe.Pointer)
+
+// stateProductsWASM sets terms[t][j] = queries[t]·adds[j], j <= t, for the
+// vectors of each of some groups, at least one.
+func stateProductsWASM(t *stateArgs) {
+	stateProductsImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateProducts
+//go:noescape
+func stateProductsImport(t unsafe.Pointer)
 
 // sumRowsWASM sets dst[j] += x[r·stride+j] for all rows r, in their order.
 func sumRowsWASM(dst, x *float32, n, rows, stride int) {

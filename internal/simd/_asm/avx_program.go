@@ -292,19 +292,26 @@ func (s avxProgram) first(n ptr) extent {
 
 func (s avxProgram) few(n ptr) extent { return s.first(n) }
 
-// Rows are the addresses first, first+d, first+2·d and first+3·d: four rows take three registers, and a
-// loop moves all of them by moving first.
-func (s avxProgram) rows(first, distance ptr, n int) []ptr {
-	one, two := Mem{Base: base(first)}, Mem{Base: base(first), Index: base(distance), Scale: 1}
-	three, four := two, Mem{Base: base(first), Scale: 1}
-	three.Scale = 2
+// Rows are the addresses first, first+d, first+2·d and first+3·d: four rows take three registers, each further set of
+// rows takes one, and a loop moves all of them by moving first.
+func (s avxProgram) rowSets(distance ptr, n int, first ...ptr) [][]ptr {
+	var row3 reg.Register
 	if n == additiveRows {
-		row3 := GP64()
+		row3 = GP64()
 		LEAQ(Mem{Base: base(distance), Index: base(distance), Scale: 2}, row3)
-		four.Index = row3
 	}
-	return []ptr{one, two, three, four}[:n]
+	var sets [][]ptr
+	for _, x := range first {
+		one, two := Mem{Base: base(x)}, Mem{Base: base(x), Index: base(distance), Scale: 1}
+		three := two
+		three.Scale = 2
+		four := Mem{Base: base(x), Index: row3, Scale: 1}
+		sets = append(sets, []ptr{one, two, three, four}[:n])
+	}
+	return sets
 }
+
+func (s avxProgram) rows(first, distance ptr, n int) []ptr { return s.rowSets(distance, n, first)[0] }
 
 func (s avxProgram) moveRows(bytes int, rows []ptr) { addBytes(bytes, mem(rows[0]).Base) }
 

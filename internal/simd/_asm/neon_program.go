@@ -251,6 +251,10 @@ func (f *neonProgram) few(n ptr) extent   { return &part{n.(a64.X), false} }
 
 func (f *neonProgram) rows(first, distance ptr, n int) []ptr { return pointers(f, first, distance, n) }
 
+func (f *neonProgram) rowSets(distance ptr, n int, first ...ptr) [][]ptr {
+	return setsOfPointers(f, distance, n, first)
+}
+
 func (f *neonProgram) field(args ptr, offset int) ptr {
 	x := f.X()
 	f.Do("MOVD", a64.At(args.(a64.X), offset), x)

@@ -106,6 +106,7 @@ type program interface {
 	// rows returns addresses of n rows, at most additiveRows, at the given distance in bytes. They
 	// are moved together.
 	rows(first, distance ptr, n int) []ptr
+	rowSets(distance ptr, n int, first ...ptr) [][]ptr // rows for each of first, which moveRows moves
 	moveRows(bytes int, rows []ptr)
 
 	field(args ptr, offset int) ptr // a pointer or an integer, offset bytes after args

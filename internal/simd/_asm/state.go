@@ -4,13 +4,22 @@ package main
 const (
 	stateColumns = 32
 	stateTokens  = 4
-	stateReads   = 2 * stateTokens
-	stateAdds    = stateTokens + 1
-	stateTerms   = stateTokens + stateTokens*stateTokens
+)
+
+// Floats of simd.StateTerms before each of its fields.
+const (
+	termValue = iota * stateTokens
+	termRead
+	termKey
+	termQuery
+	termLeft
+	termKeyKey
+	termQueryKey = termKeyKey + stateTokens*stateTokens
+	stateTerms   = termQueryKey + stateTokens*stateTokens
 )
 
 // stateProgram writes the kernels of a state for some vectors of columns. With AVX-512, two vectors of the sums, the
-// additions and the state take 26 of 32 registers, so that nothing is loaded twice; AVX2 has registers for one.
+// additions and the state take 27 of 32 registers, so that nothing is loaded twice; AVX2 has registers for one.
 type stateProgram struct {
 	program
 	args    arguments
@@ -24,137 +33,36 @@ func newStateProgram(p program) stateProgram {
 // row returns the address of vector v of row i.
 func (p stateProgram) row(i, v int) int { return i*stateColumns/p.impl().lanes + v }
 
-// readRows reads n rows.
-func (p stateProgram) readRows(x ptr, n int) [][]vec {
-	all := make([][]vec, n)
-	for i := range all {
-		for v := range p.vectors {
-			all[i] = append(all[i], p.read(x, p.row(i, v), nil))
-		}
+// readRow reads the vectors of row i.
+func (p stateProgram) readRow(x ptr, i int) []vec {
+	var all []vec
+	for v := range p.vectors {
+		all = append(all, p.read(x, p.row(i, v), nil))
 	}
 	return all
 }
 
-// addTokens writes decay·s + Σ adds·u for a row of the state, and stores it.
-func (p stateProgram) addTokens(state, adds ptr, u [][]vec) []vec {
-	decay := p.load(adds, stateTokens)
-	var s []vec
-	for v := range p.vectors {
-		x := p.read(state, v, nil)
-		p.mul(x, x, decay)
-		s = append(s, x)
-	}
-	for t := range u {
-		p.scope(func() {
-			w := p.load(adds, t)
-			for v := range s {
-				p.addProduct(s[v], w, u[t][v])
-			}
-		})
-	}
-	for v := range s {
-		p.write(s[v], state, v, nil)
-	}
-	return s
-}
-
-// gather adds the products of a row of the state with numbers of x, from the first one on.
-func (p stateProgram) gather(sums [][]vec, s []vec, x ptr, first int) {
-	for n := range sums {
-		p.scope(func() {
-			r := p.load(x, first+n)
-			for v := range s {
-				p.addProduct(sums[n][v], r, s[v])
-			}
-		})
+func (p stateProgram) writeRow(all []vec, x ptr, i int) {
+	for v := range all {
+		p.write(all[v], x, p.row(i, v), nil)
 	}
 }
 
-func (p stateProgram) store(sums [][]vec, to ptr, first int) {
-	for n := range sums {
-		for v := range sums[n] {
-			p.write(sums[n][v], to, p.row(first+n, v), nil)
+// scale multiplies vectors by a float.
+func (p stateProgram) scale(all []vec, x ptr, i int) {
+	p.scope(func() {
+		f := p.load(x, i)
+		for _, v := range all {
+			p.mul(v, v, f)
 		}
-	}
-}
-
-// statePass returns the kernel that passes groups of tokens through some columns.
-func statePass(erases bool) func(p program) {
-	return func(p program) { newStateProgram(p).pass(erases) }
-}
-
-func (p stateProgram) pass(erases bool) {
-	a, first := p.args, stateTokens
-	if erases {
-		first = 0
-	}
-	reads, adds, terms := a.field("reads"), a.field("adds"), a.field("terms")
-	values, out := a.field("values"), a.field("out")
-	p.repeat(a.field("groups"), func() {
-		p.scope(func() {
-			u := p.tokens(erases, terms, values, out)
-			sums := zeros(p, stateReads-first, p.vectors)
-			state := a.field("state")
-			p.repeat(a.field("rows"), func() {
-				p.scope(func() {
-					p.gather(sums, p.addTokens(state, adds, u), reads, first)
-				})
-				p.move(4*stateColumns, state)
-				p.move(4*stateReads, reads)
-				p.move(4*stateAdds, adds)
-			})
-			p.store(sums, a.field("sums"), first)
-		})
-		p.move(4*stateTerms, terms)
 	})
-	p.end()
 }
 
-// tokens writes the outputs of a group, and returns what it adds to the state.
-func (p stateProgram) tokens(erases bool, terms, values, out ptr) [][]vec {
-	sums, valueRow, outRow := p.args.field("sums"), p.args.field("valueRow"), p.args.field("outRow")
-	u := make([][]vec, stateTokens)
-	at := 0
-	for t := range u {
-		for v := range p.vectors {
-			u[t] = append(u[t], p.read(values, v, nil))
-		}
-		beta := at
-		if at++; erases {
-			for v, x := range u[t] {
-				p.scope(func() { p.sub(x, x, p.operand(sums, p.row(t, v))) })
-			}
-			p.combine(p.subProduct, u[t], terms, at, u[:t])
-			p.scope(func() {
-				f := p.load(terms, beta)
-				for _, x := range u[t] {
-					p.mul(x, x, f)
-				}
-			})
-		}
-		at += t
-		p.scope(func() {
-			var y []vec
-			for v := range p.vectors {
-				y = append(y, p.read(sums, p.row(stateTokens+t, v), nil))
-			}
-			p.combine(p.addProduct, y, terms, at, u[:t+1])
-			for v := range y {
-				p.write(y[v], out, v, nil)
-			}
-		})
-		at += t + 1
-		p.advance(values, valueRow)
-		p.advance(out, outRow)
-	}
-	return u
-}
-
-// combine adds to y, or subtracts from it, the products of terms with the values of tokens.
-func (p stateProgram) combine(op func(d, a, b vec), y []vec, terms ptr, at int, u [][]vec) {
+// combine adds to y, or subtracts from it, the products of vectors u with floats of x from number at on.
+func (p stateProgram) combine(op func(d, a, b vec), y []vec, x ptr, at int, u ...[]vec) {
 	for j := range u {
 		p.scope(func() {
-			f := p.load(terms, at+j)
+			f := p.load(x, at+j)
 			for v := range y {
 				op(y[v], f, u[j][v])
 			}
@@ -162,28 +70,303 @@ func (p stateProgram) combine(op func(d, a, b vec), y []vec, terms ptr, at int, 
 	}
 }
 
-// stateRead returns the kernel for what n vectors read.
-func stateRead(n int) func(p program) {
+// added is the tokens of a group that a pass adds: vectors at rows, times u.
+type added struct {
+	rows []ptr
+	u    [][]vec
+}
+
+// addTokens writes decay·s + Σ rows·u for a row of the state, and stores it.
+func (p stateProgram) addTokens(state, decay ptr, all ...added) []vec {
+	s := p.readRow(state, 0)
+	p.scale(s, decay, 0)
+	for _, a := range all {
+		for t := range a.u {
+			p.combine(p.addProduct, s, a.rows[t], 0, a.u[t])
+		}
+	}
+	p.writeRow(s, state, 0)
+	return s
+}
+
+// gather adds the products of a row of the state with floats at rows.
+func (p stateProgram) gather(sums [][]vec, s []vec, rows []ptr) {
+	for n := range sums {
+		p.combine(p.addProduct, sums[n], rows[n], 0, s)
+	}
+}
+
+func (p stateProgram) store(sums [][]vec, to ptr, first int) {
+	for n := range sums {
+		p.writeRow(sums[n], to, first+n)
+	}
+}
+
+// A stateKind says what the tokens of a pass do: see the methods of simd.StateBlock.
+type stateKind int
+
+const (
+	statePlain stateKind = iota
+	stateErase
+	stateTwice
+)
+
+// statePass returns the kernel that passes groups of tokens through some columns.
+func statePass(k stateKind) func(p program) {
+	return func(p program) { newStateProgram(p).pass(k) }
+}
+
+func (p stateProgram) pass(k stateKind) {
+	a := p.args
+	reading, firstSum := []ptr{a.field("queries")}, stateTokens
+	adding := []ptr{a.field("adds")}
+	switch k {
+	case stateErase:
+		reading, firstSum = []ptr{a.field("keys"), reading[0]}, 0
+	case stateTwice:
+		adding = append(adding, a.field("adds2"))
+	}
+	decay, t := a.field("decay"), p.newTokens(k)
+	p.repeat(a.field("groups"), func() {
+		p.scope(func() {
+			us := t.write()
+			sums := zeros(p, stateTokens*len(reading), p.vectors)
+			state, decayRow := a.field("state"), a.field("decayRow")
+			sets := p.rowSets(a.field("row"), stateTokens, append(reading, adding...)...)
+			p.repeat(a.field("rows"), func() {
+				p.scope(func() {
+					var all []added
+					for i, u := range us {
+						all = append(all, added{sets[len(reading)+i], u})
+					}
+					s := p.addTokens(state, decay, all...)
+					for i := range reading {
+						p.gather(sums[i*stateTokens:][:stateTokens], s, sets[i])
+					}
+				})
+				p.move(4*stateColumns, state)
+				p.advance(decay, decayRow)
+				for _, rows := range sets {
+					p.moveRows(4, rows)
+				}
+			})
+			p.store(sums, a.field("sums"), firstSum)
+		})
+		p.scope(func() {
+			next := a.field("next")
+			for _, x := range append(reading, adding...) {
+				p.advance(x, next)
+			}
+			p.advance(decay, a.field("decayNext"))
+		})
+		p.move(4*stateTerms, t.terms)
+	})
+	p.end()
+}
+
+// stateTokensOf writes what the tokens of a group read, and returns what they add.
+type stateTokensOf struct {
+	stateProgram
+	kind                              stateKind
+	terms, values, values2, read, out ptr
+}
+
+func (p stateProgram) newTokens(k stateKind) *stateTokensOf {
+	t := &stateTokensOf{stateProgram: p, kind: k, terms: p.args.field("terms"), values: p.args.field("values"), out: p.args.field("out")}
+	switch k {
+	case stateErase:
+		t.read = p.args.field("read")
+	case stateTwice:
+		t.values2 = p.args.field("values2")
+	}
+	return t
+}
+
+// write returns the additions of all tokens, of which stateTwice has two.
+func (p *stateTokensOf) write() [][][]vec {
+	sums := p.args.field("sums")
+	var u, more [][]vec
+	for t := range stateTokens {
+		own := p.readRow(p.values, 0)
+		u = append(u, own)
+		keyKey, queryKey := termKeyKey+t*stateTokens, termQueryKey+t*stateTokens
+		// what vector n of the sums reads, without the tokens of the group
+		before := func(n, decay int) []vec {
+			x := p.readRow(sums, n)
+			p.scale(x, p.terms, decay+t)
+			return x
+		}
+		// a value, less what the token has read
+		erased := func(v, x []vec) {
+			p.scale(v, p.terms, termValue+t)
+			p.combine(p.subProduct, v, p.terms, termRead+t, x)
+		}
+		if p.kind == stateErase {
+			p.scope(func() {
+				x := before(t, termKey)
+				p.combine(p.addProduct, x, p.terms, keyKey, u[:t]...)
+				p.writeRow(x, p.read, 0)
+				erased(own, x)
+			})
+		}
+		if p.kind == stateTwice {
+			p.scale(own, p.terms, termKey+t)
+			more = append(more, p.readRow(p.values2, 0))
+		}
+		p.scope(func() {
+			y := before(stateTokens+t, termQuery)
+			p.combine(p.addProduct, y, p.terms, queryKey, u...)
+			if p.kind == stateTwice {
+				p.combine(p.addProduct, y, p.terms, keyKey, more[:t]...)
+				erased(more[t], y)
+			}
+			p.writeRow(y, p.out, 0)
+		})
+		p.next()
+	}
+	all := [][][]vec{u}
+	if more != nil {
+		all = append(all, more)
+	}
+	for _, u := range all {
+		for t := range u {
+			p.scale(u[t], p.terms, termLeft+t)
+		}
+	}
+	return all
+}
+
+// next moves to the next token.
+func (p *stateTokensOf) next() {
+	for _, x := range []struct {
+		at  ptr
+		row string
+	}{{p.values, "valueRow"}, {p.values2, "value2Row"}, {p.read, "readRow"}, {p.out, "outRow"}} {
+		if x.at != nil {
+			p.scope(func() { p.advance(x.at, p.args.field(x.row)) })
+		}
+	}
+}
+
+// stateRead is the kernel for what four vectors read.
+func stateRead(program program) {
+	p := newStateProgram(program)
+	state, sums := p.args.field("state"), zeros(p, stateTokens, p.vectors)
+	rows := p.rowSets(p.args.field("row"), stateTokens, p.args.field("queries"))[0]
+	p.repeat(p.args.field("rows"), func() {
+		p.scope(func() { p.gather(sums, p.readRow(state, 0), rows) })
+		p.move(4*stateColumns, state)
+		p.moveRows(4, rows)
+	})
+	p.store(sums, p.args.field("sums"), 0)
+	p.end()
+}
+
+// stateStep returns the kernel that passes one token.
+func stateStep(erases bool) func(p program) {
 	return func(program program) {
 		p := newStateProgram(program)
-		x, state, sums := p.args.field("reads"), p.args.field("state"), zeros(p, n, p.vectors)
+		state, terms, products, u := p.args.field("state"), p.args.field("terms"), p.args.field("products"), p.args.field("u")
+		reading := []ptr{p.args.field("queries")}
+		if erases {
+			reading = append(reading, p.args.field("keys"))
+		}
+		sums := zeros(p, len(reading), p.vectors)
 		p.repeat(p.args.field("rows"), func() {
-			p.scope(func() { p.gather(sums, p.readRows(state, 1)[0], x, 0) })
+			p.scope(func() {
+				s := p.readRow(state, 0)
+				for i := range reading {
+					p.combine(p.addProduct, sums[i], reading[i], 0, s)
+				}
+			})
 			p.move(4*stateColumns, state)
-			p.move(4*n, x)
+			p.move(4, reading...)
 		})
-		p.store(sums, p.args.field("sums"), 0)
+		own := p.readRow(p.args.field("values"), 0)
+		if erases {
+			p.scale(sums[1], terms, termKey)
+			for j := range stateTokens - 1 {
+				p.scope(func() { p.combine(p.addProduct, sums[1], products, j, p.readRow(u, j)) })
+			}
+			p.writeRow(sums[1], p.args.field("read"), 0)
+			p.scale(own, terms, termValue)
+			p.combine(p.subProduct, own, terms, termRead, sums[1])
+		}
+		p.writeRow(own, p.args.field("own"), 0)
+		p.scale(sums[0], terms, termQuery)
+		for j := range stateTokens {
+			p.scope(func() { p.combine(p.addProduct, sums[0], products, stateTokens*stateTokens+j, p.readRow(u, j)) })
+		}
+		p.writeRow(sums[0], p.args.field("out"), 0)
 		p.end()
 	}
 }
 
 func stateAdd(program program) {
 	p := newStateProgram(program)
-	state, adds, u := p.args.field("state"), p.args.field("adds"), p.readRows(p.args.field("u"), stateTokens)
+	terms, from := p.args.field("terms"), p.args.field("u")
+	var u [][]vec
+	for t := range stateTokens {
+		u = append(u, p.readRow(from, t))
+		p.scale(u[t], terms, termLeft+t)
+	}
+	state, decay, decayRow := p.args.field("state"), p.args.field("decay"), p.args.field("decayRow")
+	rows := p.rowSets(p.args.field("row"), stateTokens, p.args.field("adds"))[0]
 	p.repeat(p.args.field("rows"), func() {
-		p.scope(func() { p.addTokens(state, adds, u) })
+		p.scope(func() { p.addTokens(state, decay, added{rows, u}) })
 		p.move(4*stateColumns, state)
-		p.move(4*stateAdds, adds)
+		p.advance(decay, decayRow)
+		p.moveRows(4, rows)
+	})
+	p.end()
+}
+
+// stateProducts is the kernel for the products of the vectors of each group.
+func stateProducts(p program) {
+	a := newArguments(p, stateArg)
+	queries, adds, to, group := a.field("queries"), a.field("adds"), a.field("terms"), a.field("next")
+	p.repeat(a.field("groups"), func() {
+		p.scope(func() {
+			sums := zeros(p, stateTokens, 0)
+			for t := range sums {
+				sums[t] = zeros(p, 1, t+1)[0]
+			}
+			n := a.field("rows")
+			sets := p.rowSets(a.field("row"), stateTokens, p.place(queries), p.place(adds))
+			step := func(e extent) {
+				p.scope(func() {
+					var keys []vec
+					for t := range stateTokens {
+						keys = append(keys, p.read(sets[1][t], 0, e))
+						p.scope(func() {
+							x := p.read(sets[0][t], 0, e)
+							for j, key := range keys {
+								p.addProduct(sums[t][j], x, key)
+							}
+						})
+					}
+				})
+			}
+			lanes := p.impl().lanes
+			p.whole(n, lanes, func() {
+				step(nil)
+				for _, rows := range sets {
+					p.moveRows(4*lanes, rows)
+				}
+			})
+			p.ifElse(notZero(n), func() { step(p.few(n)) }, nil)
+			at := p.place(to)
+			for t := range sums {
+				for j := range sums[t] {
+					p.scope(func() { p.storeSum(sums[t][j:j+1], at) })
+					p.move(4, at)
+				}
+				p.move(4*(stateTokens-1-t), at)
+			}
+		})
+		p.advance(queries, group)
+		p.advance(adds, group)
+		p.move(4*stateTerms, to)
 	})
 	p.end()
 }

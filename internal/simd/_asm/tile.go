@@ -86,6 +86,14 @@ func pointers(p program, first, distance ptr, n int) []ptr {
 	return all
 }
 
+func setsOfPointers(p program, distance ptr, n int, first []ptr) [][]ptr {
+	var sets [][]ptr
+	for _, x := range first {
+		sets = append(sets, pointers(p, x, distance, n))
+	}
+	return sets
+}
+
 // readRows reads one vector of each of n rows.
 func readRows(p program, first, distance ptr, n int) []vec {
 	all := make([]vec, n)

@@ -230,6 +230,10 @@ func (f *wasmProgram) few(n ptr) extent { return f.first(n) }
 
 func (f *wasmProgram) rows(first, distance ptr, n int) []ptr { return pointers(f, first, distance, n) }
 
+func (f *wasmProgram) rowSets(distance ptr, n int, first ...ptr) [][]ptr {
+	return setsOfPointers(f, distance, n, first)
+}
+
 func (f *wasmProgram) field(args ptr, offset int) ptr { return f.Load(args.(wasm.X), offset) }
 
 func (f *wasmProgram) ifElse(c condition, body, otherwise func()) {
