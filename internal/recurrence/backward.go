@@ -10,7 +10,8 @@ type Grads struct {
 	First                          []float32 // [E V] of the state before all tokens
 }
 
-// Backward computes the gradients of a sequence, whose state was first [E V] before the first token, nil for 0.
+// Backward computes the gradients of a sequence, whose state was first [E V] before the first token, nil for 0. Tokens
+// that erase need what a Run has set Read to.
 //
 // With S' the state of a token after its decay, e = value − S'ᵀ·key and D the gradient of its state after it, which
 // its output and all later tokens have added to,
@@ -25,10 +26,27 @@ type Grads struct {
 // and the gradient of g is row by row the product of S' and its own gradient, which follows from those of later tokens:
 // for row i, it is that of the next token plus query[i]·dquery[i] − key[i]·((D·u)[i] + (S'·dvalue)[i]).
 func Backward(s *Sequence, first []float32, g *Grads) {
+	if s.N == 0 {
+		if g.First != nil && g.Last != nil {
+			simd.Add(g.First, g.First, g.Last)
+		}
+		return
+	}
+	if !s.DecayEach {
+		b := groupings.Get().(*grouping)
+		defer groupings.Put(b)
+		b.run(s, first, g)
+		return
+	}
+	sweep(s, first, g)
+}
+
+// sweep is Backward token by token and row by row.
+func sweep(s *Sequence, first []float32, g *Grads) {
 	b := &backward{s: s, g: g, state: make([]float32, s.E*s.V), factor: make([]float32, s.decays())}
 	b.u = s.Value
 	if s.erases() {
-		b.readResiduals(first)
+		b.setResiduals()
 	}
 	b.dvalue = Rows{make([]float32, s.N*s.V), s.V}
 	b.du, b.dkey = make([]float32, s.V), make([]float32, s.N*s.E)
@@ -91,20 +109,15 @@ func (b *backward) read(y, x []float32) {
 	}
 }
 
-// readResiduals sets e and u of each token.
-func (b *backward) readResiduals(first []float32) {
+// setResiduals sets e, the value without what the key reads, and u of each token.
+func (b *backward) setResiduals() {
 	s := b.s
 	b.residual, b.u = Rows{make([]float32, s.N*s.V), s.V}, Rows{make([]float32, s.N*s.V), s.V}
-	b.begin(first)
 	for t := range s.N {
-		b.checkAt(t)
-		key, e, u := s.Key.at(t, s.E), b.residual.at(t, s.V), b.u.at(t, s.V)
-		b.decayed(t)
-		b.read(e, key)
-		simd.Scale(e, -1, e)
+		e, u := b.residual.at(t, s.V), b.u.at(t, s.V)
+		simd.Scale(e, -1, s.Read.at(t, s.V))
 		simd.Add(e, e, s.Value.at(t, s.V))
 		simd.Scale(u, s.Beta.at(t, 1)[0], e)
-		b.add(1, key, u)
 	}
 }
 

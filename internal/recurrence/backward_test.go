@@ -36,6 +36,12 @@ func TestBackward(t *testing.T) {
 			Out: Rows{dout, v}, Last: dlast, First: make([]float32, e*v),
 			Key: like(s.Key), Query: like(s.Query), Value: like(s.Value), Decay: like(s.Decay), Beta: like(s.Beta),
 		}
+		if erases {
+			s.Read = Rows{make([]float32, n*v), v}
+			st := NewState(e, v)
+			st.Set(first, e, v)
+			Run(s, st, 0, Blocks(v))
+		}
 		Backward(s, first, g)
 		for _, of := range []struct {
 			name       string
@@ -66,4 +72,64 @@ func TestBackward(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Passes of groups have the gradients of sweeps, for any length, width and tokens that clear the state.
+func TestBackwardInGroups(t *testing.T) {
+	for _, size := range [][2]int{{5, 3}, {40, 70}, {64, 32}} {
+		e, v := size[0], size[1]
+		eachRule(t, e, func(t *testing.T, decays int, erases bool) {
+			if decays == e {
+				t.Skip("has sweeps only")
+			}
+			r := rand.New(rand.NewPCG(13, 14))
+			for _, n := range []int{1, 4, 7, 64, 71, 203} {
+				s := random(r, n, e, v, decays, erases)
+				floats := func(n int) []float32 {
+					x := make([]float32, n)
+					for i := range x {
+						x[i] = float32(r.NormFloat64())
+					}
+					return x
+				}
+				if decays > 0 && n > 7 {
+					for _, t := range []int{n / 3, n/3 + 1, n - 2} {
+						s.Decay.Data[t] = float32(math.Inf(-1))
+					}
+				}
+				first := floats(e * v)
+				if erases {
+					s.Read = Rows{make([]float32, n*v), v}
+					st := NewState(e, v)
+					st.Set(first, e, v)
+					Run(s, st, 0, Blocks(v))
+				}
+				dout, dlast := floats(n*v), floats(e*v)
+				grads := func() *Grads {
+					like := func(x Rows) Rows { return Rows{make([]float32, len(x.Data)), x.Step} }
+					g := &Grads{Out: Rows{dout, v}, Last: dlast, First: make([]float32, e*v), Key: like(s.Key), Query: like(s.Query), Value: like(s.Value)}
+					if decays > 0 {
+						g.Decay = like(s.Decay)
+					}
+					if erases {
+						g.Beta = like(s.Beta)
+					}
+					return g
+				}
+				want, got := grads(), grads()
+				sweep(s, first, want)
+				Backward(s, first, got)
+				for name, x := range map[string][2][]float32{
+					"key": {got.Key.Data, want.Key.Data}, "query": {got.Query.Data, want.Query.Data}, "value": {got.Value.Data, want.Value.Data},
+					"decay": {got.Decay.Data, want.Decay.Data}, "beta": {got.Beta.Data, want.Beta.Data}, "first": {got.First, want.First},
+				} {
+					for i, y := range x[1] {
+						if d := math.Abs(float64(x[0][i] - y)); !(d <= 2e-4*(1+math.Abs(float64(y)))) {
+							t.Fatalf("%d tokens: d%s[%d] is %v, want %v", n, name, i, x[0][i], y)
+						}
+					}
+				}
+			}
+		})
+	}
 }

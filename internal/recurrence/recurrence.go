@@ -16,6 +16,7 @@ package recurrence
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -87,7 +88,7 @@ type State struct {
 	blocks []float32
 	u      []float32 // [Blocks(V) 4 32]: what the tokens of the group add, and zeros behind them
 	group
-	after int // tokens of the group after a Run
+	after atomic.Int32 // tokens of the group after the calls of Run, which all store the same
 }
 
 // group is the tokens of a group so far, as all columns see them.

@@ -79,14 +79,12 @@ func Run(s *Sequence, st *State, lo, hi int) {
 		w.tile(s, st, t, n/tokens, lo, hi)
 		t += n / tokens * tokens
 	}
-	if lo == 0 {
-		st.after = w.n
-	}
+	st.after.Store(int32(w.n))
 }
 
 // Commit ends the calls of Run for all blocks of a state.
 func Commit(s *Sequence, st *State) {
-	from := s.N - st.after
+	from := s.N - int(st.after.Load())
 	if from >= 0 {
 		st.n = 0
 	}
