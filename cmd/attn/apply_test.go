@@ -18,8 +18,11 @@ const goldenDir = "../../testdata/golden"
 
 // applyFlags returns the command line for a golden file, or false if no flags describe its case.
 func applyFlags(g *tensortest.Golden) ([]string, bool) {
+	if rule := g.Setting("rule"); rule != "" { // attention without a softmax
+		return []string{"--rule", rule}, g.Setting("normalize") == "false" && !g.Has("in.ends0")
+	}
 	score := g.Among("score", score.Kinds().Names())
-	if score == "" || !slices.Contains([]string{"1", "2", "4", "5", "6", "attend"}, g.Setting("system")) || g.Setting("dropout") != "" {
+	if score == "" || !slices.Contains([]string{"1", "2", "4", "5", "6", "attend"}, g.Setting("system")) || g.Setting("dropout") != "" || g.Setting("gate") != "" {
 		return nil, false
 	}
 	flags := []string{"--score", score, "--weights"}
@@ -108,7 +111,7 @@ func results(t *testing.T, f *safetensors.File) map[string][]float32 {
 	return all
 }
 
-// TestApplyGolden compares out, weights and every gradient with PyTorch's results, for each golden file
+// TestApplyGolden compares out, weights or states, and every gradient with PyTorch's results, for each golden file
 // that flags can describe.
 func TestApplyGolden(t *testing.T) {
 	paths, err := filepath.Glob(goldenDir + "/*.safetensors")
@@ -147,7 +150,7 @@ func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got m
 	}
 	left := map[string]bool{} // inputs without a checked gradient
 	for _, x := range in.Tensors {
-		if x.DType == safetensors.F32 && x.Name != "dout" && x.Name != "dweights" {
+		if x.DType == safetensors.F32 && !slices.Contains([]string{"dout", "dweights", "dstate"}, x.Name) {
 			left[x.Name] = true
 		}
 	}
@@ -181,8 +184,8 @@ func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got m
 	for name := range left {
 		t.Errorf("there is no gradient d.%s", name)
 	}
-	if got["out"] == nil || got["weights"] == nil {
-		t.Error("out or weights are missing")
+	if more := map[bool]string{true: "weights", false: "state"}[g.Setting("rule") == ""]; got["out"] == nil || got[more] == nil {
+		t.Errorf("out or %s is missing", more)
 	}
 }
 

@@ -53,7 +53,11 @@ func (m Mechanism) runRule(in *reader) (*safetensors.File, error) {
 		o.Documents = [][]int{m.Documents}
 	}
 	results := m.results(in)
-	in.plausibleState(q, k, v, m.Weights)
+	documents := 1
+	for _, ends := range o.Documents {
+		documents = max(documents, len(ends))
+	}
+	in.plausibleState(q, k, v, documents, m.Weights)
 	if in.has("dweights") {
 		in.fail(in.bad("tensor \"dweights\": with --rule, no gradient flows through weights"))
 	}
@@ -77,14 +81,14 @@ func (r *reader) lens() []int {
 	return lens
 }
 
-// plausibleState rejects small tensors whose outputs, states or weights would exhaust memory.
-func (r *reader) plausibleState(q, k, v *tensor.Tensor, weights bool) {
+// plausibleState rejects small tensors whose outputs, states of documents or weights would exhaust memory.
+func (r *reader) plausibleState(q, k, v *tensor.Tensor, documents int, weights bool) {
 	if r.err != nil || q.Rank() < 3 || k.Rank() != q.Rank() || v.Rank() != q.Rank() {
 		return // other code reports inconsistent shapes
 	}
 	heads := max(q.Len()/q.Dim(-1)/q.Dim(-2), v.Len()/v.Dim(-1)/v.Dim(-2)) // times sequences
 	l, size := float64(q.Dim(-2)), float64(v.Dim(-1))
-	each := size * max(l, float64(q.Dim(-1)))
+	each := size * max(l, float64(q.Dim(-1))*float64(documents))
 	if weights {
 		each = max(each, l*l)
 	}
