@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/tensor"
@@ -106,14 +105,22 @@ func TestRecorderOfLinear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := heads.NewRecorder(heads.RecorderOptions{})
-	y := l.Forward(nil, tensor.Randn(rng, 1, 5, 8), linear.Options{Weights: true, Observers: []attn.Observer{recorder}})
-	r, err := recorder.Record(heads.Texts{SourceTokens: []string{"a", "b", "c", "d", "e"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := r.Layers[0]
-	if got.Name != "layers.3.linear" || got.Kind != heads.Decoder || got.Index != 3 || !got.Signed || !slices.Equal(got.Weights, y.Weights.Data()) {
-		t.Errorf("%+v", got)
+	x, texts := tensor.Randn(rng, 1, 5, 8), heads.Texts{SourceTokens: []string{"a", "b", "c", "d", "e"}}
+	for _, later := range []bool{false, true} {
+		recorder := heads.NewRecorder(heads.RecorderOptions{OnRequest: later, ValueNorms: true})
+		o := linear.Options{Weights: true}
+		o.Observers, o.Inspect = recorder.Callbacks()
+		y := l.Forward(nil, x, o)
+		r, err := recorder.Record(texts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.Layers[0]
+		if got.Name != "layers.3.linear" || got.Kind != heads.Decoder || got.Index != 3 || !got.Signed || len(got.ValueNorms) != 10 {
+			t.Errorf("%+v", got)
+		}
+		if !slices.Equal(slices.Concat(got.Head(0), got.Head(1)), y.Weights.Data()) {
+			t.Errorf("on request %v: other weights", later)
+		}
 	}
 }

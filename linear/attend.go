@@ -48,7 +48,10 @@ type Options struct {
 	// set. attn.Sizes has N heads of queries, G of keys and values, L queries and keys, and is Signed unless Normalize is
 	// set.
 	Observers []attn.Observer
-	// Layer is the name that Observers receive. In a Layer, the empty string means that of its configuration.
+	// Inspect, if not nil, is called with the parts of the call. Parts.Weights computes the weights of one head later. There
+	// are no Queries and Keys, and ValueNorms are the lengths of the values, in a Layer too: norms and gates follow them.
+	Inspect attn.Inspector
+	// Layer is the name that Observers and Inspect receive. In a Layer, the empty string means that of its configuration.
 	Layer string
 }
 
@@ -64,7 +67,8 @@ type Output struct {
 	//	Weights[i,l] = beta[l]·(y·k[l])                          y·k[l] without Beta
 	//	y            = e^decay[l]·(y − Weights[i,l]·k[l])        e^decay[l]·y without Beta
 	//
-	// where y below 1e-30 counts as 0. A head of L tokens takes as long as one of L tokens with values of size L/2.
+	// where y below 1e-30 counts as 0. With Bidirectional, row i has the products of q[i] with all keys. A head of L
+	// tokens takes as long as one of L tokens with values of size L/2.
 	Weights *tensor.Tensor
 	// State [B G E V] is the state after the last token of each sequence, [B G E V+1] with Normalize.
 	State *tensor.Tensor
@@ -122,6 +126,7 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 	c := newCall(t, op, q, k, v, o, s)
 	c.flat = flat
 	y := c.run(t)
+	c.inspect(y.Out)
 	if o.Gates != nil {
 		y.Out = attn.GateHeads(t, y.Out, o.Gates)
 	}
@@ -161,6 +166,7 @@ type call struct {
 	stop           func()         // panics if the context has ended; nil without one
 	few            [8]segment     // the memory of segments, if they are few
 	flat           bool           // the caller's tensors have no heads
+	divisors       []float32      // [B N L] of outputs and weights with Normalize; nil if no weights are wanted
 }
 
 // segment is a document of a sequence, or a sequence.
@@ -229,9 +235,6 @@ func (c *call) check() {
 	}
 	if o.Bidirectional && (o.Decay != nil || o.Beta != nil || o.Documents != nil || c.continued != nil) {
 		badValue(c.op, "bidirectional", "with a decay, beta, documents or a State to continue", "none of these: all queries read one state")
-	}
-	if o.Bidirectional && (o.Weights || o.Observers != nil) {
-		badValue(c.op, "weights or observers", "requested from a bidirectional call", "none: its weights are scale·q·kᵀ")
 	}
 	if o.Lens != nil {
 		if o.Documents != nil {

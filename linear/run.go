@@ -24,10 +24,11 @@ func (c *call) run(t *tensor.Tape) Output {
 	if needed {
 		c.record(t, y)
 	}
-	y.Weights = c.weights(t, y.Out)
 	if c.o.Bidirectional {
 		y.Out = c.readLast(t, y.State)
 	}
+	c.setDivisors(y.Out)
+	y.Weights = c.weights(t)
 	if c.o.Normalize {
 		y.Out = mean(t, y.Out)
 	}
@@ -152,7 +153,9 @@ func (c *call) sequence(s *segment, g, r int) recurrence.Sequence {
 	q := recurrence.Sequence{N: s.to - s.from, E: c.e, V: c.v, Scale: c.o.Scale}
 	q.Query = rows(c.q, s.b*c.h+n/(c.n/c.h), s)
 	q.Key = rows(c.k, s.b*c.kh+g/(c.g/c.kh), s)
-	q.Value = rows(c.value, s.b*c.g+g, s)
+	if c.value != nil {
+		q.Value = rows(c.value, s.b*c.g+g, s)
+	}
 	if c.o.Decay != nil {
 		q.Decay, q.DecayEach = rows(c.o.Decay, s.b*c.g+g, s), c.eachDecays()
 	}

@@ -1,6 +1,9 @@
 package linear
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/attn-go/attn"
@@ -17,11 +20,8 @@ type queries struct {
 	from, to int // behind tokens for padding, which has no weights
 }
 
-// weights returns the weights [B N L L], or nil if only the observers receive them. out is not yet divided.
-func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
-	if !c.o.Weights && len(c.o.Observers) == 0 {
-		return nil
-	}
+// sizes returns the sizes that observers and Inspect receive.
+func (c *call) sizes() attn.Sizes {
 	s := attn.Sizes{B: c.b, H: c.n, G: c.g, Lq: c.l, Lk: c.l, ThreeAxes: c.flat, Layer: c.o.Layer, Signed: !c.o.Normalize}
 	if c.o.Lens != nil || c.o.Documents != nil {
 		for _, part := range c.segments {
@@ -31,6 +31,26 @@ func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
 		}
 		s.KeyLens = s.QueryLens
 	}
+	return s
+}
+
+// setDivisors keeps what outputs are divided by, if weights are to be.
+func (c *call) setDivisors(out *tensor.Tensor) {
+	if !c.o.Normalize || !c.o.Weights && len(c.o.Observers) == 0 && c.o.Inspect == nil {
+		return
+	}
+	c.divisors = make([]float32, c.b*c.n*c.l)
+	for i := range c.divisors {
+		c.divisors[i] = out.Data()[(i+1)*c.v-1]
+	}
+}
+
+// weights returns the weights [B N L L], or nil if at most the observers receive them.
+func (c *call) weights(t *tensor.Tape) *tensor.Tensor {
+	if !c.o.Weights && len(c.o.Observers) == 0 {
+		return nil
+	}
+	s := c.sizes()
 	for _, o := range c.o.Observers {
 		o.Begin(s)
 	}
@@ -51,7 +71,7 @@ func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
 			} else {
 				rows = make([]float32, size, recurrence.WeightRows*c.l)
 			}
-			c.setRows(rows, out, q)
+			c.setRows(rows, q)
 			c.observe(rows, q)
 			if all == nil {
 				free.Put(&rows)
@@ -70,15 +90,77 @@ func (c *call) weights(t *tensor.Tape, out *tensor.Tensor) *tensor.Tensor {
 func (c *call) queries() (all []queries) {
 	for _, s := range c.segments {
 		for n := range c.n {
-			for _, part := range c.remembered(n, s) {
-				all = cutQueries(all, queries{s.b, n, part, part.from, part.to})
-			}
-			if s.last {
-				all = cutQueries(all, queries{b: s.b, n: n, from: s.to, to: c.l})
-			}
+			all = c.cutHead(all, s, n)
 		}
 	}
 	return all
+}
+
+// cutHead cuts the queries of a segment of a head, and the padding behind it.
+func (c *call) cutHead(all []queries, s segment, n int) []queries {
+	for _, part := range c.remembered(n, s) {
+		all = cutQueries(all, queries{s.b, n, part, part.from, part.to})
+	}
+	if s.last {
+		all = cutQueries(all, queries{b: s.b, n: n, from: s.to, to: c.l})
+	}
+	return all
+}
+
+// inspect calls Inspect. out are the outputs of the heads before their gates.
+func (c *call) inspect(out *tensor.Tensor) {
+	if c.o.Inspect == nil {
+		return
+	}
+	again := &call{ // without values and states, which weights do not depend on
+		op: c.op, b: c.b, h: c.h, kh: c.kh, g: c.g, n: c.n, l: c.l, e: c.e, v: c.v, q: c.q, k: c.k, divisors: c.divisors,
+		o: Options{Decay: c.o.Decay, Beta: c.o.Beta, Scale: c.o.Scale, Normalize: c.o.Normalize, Bidirectional: c.o.Bidirectional}, segments: slices.Clone(c.segments),
+	}
+	p := attn.Parts{
+		ValueNorms: c.valueNorms, Outputs: func() *tensor.Tensor { return out }, Sizes: c.sizes(),
+		Weights: again.headWeights, RetainedBytes: 4 * (c.q.Len() + c.k.Len() + len(c.divisors)),
+	}
+	for _, x := range []*tensor.Tensor{c.o.Decay, c.o.Beta} {
+		if x != nil {
+			p.RetainedBytes += 4 * x.Len()
+		}
+	}
+	c.o.Inspect(c.o.Layer, p)
+}
+
+// headWeights computes the weights [L L] of a head.
+func (c *call) headWeights(b, n int) []float32 {
+	if b < 0 || b >= c.b || n < 0 || n >= c.n {
+		badValue(c.op, "head", fmt.Sprintf("%d of sequence %d", n, b), fmt.Sprintf("less than %d, of a sequence less than %d", c.n, c.b))
+	}
+	var tasks []queries
+	for _, s := range c.segments {
+		if s.b == b {
+			tasks = c.cutHead(tasks, s, n)
+		}
+	}
+	all := make([]float32, c.l*c.l)
+	par.For(len(tasks), 1, func(lo, hi int) {
+		for _, q := range tasks[lo:hi] {
+			c.setRows(all[q.from*c.l:q.to*c.l], q)
+		}
+	})
+	return all
+}
+
+// valueNorms returns the lengths of the values [B N L].
+func (c *call) valueNorms() *tensor.Tensor {
+	v := c.v
+	if c.o.Normalize {
+		v-- // the sum of keys
+	}
+	norms := tensor.Zeros(c.b, c.n, c.l)
+	for i := range norms.Data() {
+		head, l := i/c.l, i%c.l
+		at := (head/c.n*c.g+head%c.n/(c.n/c.g))*c.l + l
+		norms.Data()[i] = float32(math.Sqrt(float64(simd.SumSquares(c.value.Data()[at*c.v:][:v]))))
+	}
+	return norms
 }
 
 func cutQueries(all []queries, q queries) []queries {
@@ -111,7 +193,7 @@ func (c *call) remembered(n int, s segment) (all []segment) {
 }
 
 // setRows sets rows to the weights of some queries.
-func (c *call) setRows(rows []float32, out *tensor.Tensor, q queries) {
+func (c *call) setRows(rows []float32, q queries) {
 	clear(rows)
 	if q.from >= q.tokens.to {
 		return
@@ -119,13 +201,17 @@ func (c *call) setRows(rows []float32, out *tensor.Tensor, q queries) {
 	n := q.to - q.from
 	s := c.sequence(&q.tokens, q.n/(c.n/c.g), q.n%(c.n/c.g))
 	s.Check = c.stop
-	recurrence.Weights(&s, q.from-q.tokens.from, n, recurrence.Rows{Data: rows[q.tokens.from:], Step: c.l})
+	if c.o.Bidirectional {
+		c.setProducts(rows, &s, q)
+	} else {
+		recurrence.Weights(&s, q.from-q.tokens.from, n, recurrence.Rows{Data: rows[q.tokens.from:], Step: c.l})
+	}
 	if !c.o.Normalize {
 		return
 	}
 	for i := range n {
 		row := rows[i*c.l:][:c.l]
-		sum := out.Data()[((q.b*c.n+q.n)*c.l+q.from+i+1)*c.v-1]
+		sum := c.divisors[(q.b*c.n+q.n)*c.l+q.from+i]
 		if sum == 0 {
 			clear(row)
 			continue
@@ -133,6 +219,16 @@ func (c *call) setRows(rows []float32, out *tensor.Tensor, q queries) {
 		for j := range row {
 			row[j] /= sum
 		}
+	}
+}
+
+// setProducts sets rows to the weights of some queries that see all tokens: scale·q·k.
+func (c *call) setProducts(rows []float32, s *recurrence.Sequence, q queries) {
+	n := q.to - q.from
+	x := tensor.New(s.Query.Data[(q.from-q.tokens.from)*c.e:][:n*c.e], n, c.e)
+	all := tensor.Scale(nil, tensor.MatMulT(nil, x, tensor.New(s.Key.Data, s.N, c.e)), c.o.Scale)
+	for i := range n {
+		copy(rows[i*c.l+q.tokens.from:], all.Data()[i*s.N:][:s.N])
 	}
 }
 

@@ -255,6 +255,74 @@ func TestNormalizedWeights(t *testing.T) {
 	}
 }
 
+// Inspect receives the outputs and norms of values, and computes the weights of one head later, with the same bits.
+func TestInspect(t *testing.T) {
+	r := rand.New(rand.NewPCG(35, 36))
+	for _, rule := range rules {
+		for _, normalize := range []bool{false, true} {
+			x := newInputs(r, rule, 2, 2, 2, 4, 300, 8, 3)
+			o := x.options()
+			o.State, o.Weights, o.Layer, o.Lens = nil, true, "a layer", []int{300, 200}
+			if normalize {
+				o.Feature, o.Normalize = linear.ELU1, true
+				if o.Beta != nil {
+					continue
+				}
+			}
+			o.Gates = tensor.New([]float32{1, 2, 0, 1}, 4)
+			var parts attn.Parts
+			o.Inspect = func(layer string, p attn.Parts) {
+				if parts = p; layer != "a layer" {
+					t.Errorf("layer %q", layer)
+				}
+			}
+			y := linear.Attend(nil, x.q, x.k, x.v, o)
+			for b := range 2 {
+				for n := range 4 {
+					at := (b*4 + n) * 300
+					if !slices.Equal(parts.Weights(b, n), y.Weights.Data()[at*300:][:300*300]) {
+						t.Fatalf("%s: weights of head %d of sequence %d differ", rule, n, b)
+					}
+					v := x.v.Data()[(at+7)*3:][:3]
+					want := math.Sqrt(float64(v[0]*v[0] + v[1]*v[1] + v[2]*v[2]))
+					if got := float64(parts.ValueNorms().At(b, n, 7)); math.Abs(got-want) > 1e-6*want {
+						t.Errorf("norm %v, want %v", got, want)
+					}
+				}
+			}
+			if got, want := parts.Outputs().At(1, 1, 5, 2), y.Out.At(1, 1, 5, 2)/2; got != want || parts.Sizes.H != 4 || parts.Sizes.Signed == normalize || parts.RetainedBytes < 4*x.q.Len() {
+				t.Errorf("output %v, want %v; sizes %+v, %d bytes", got, want, parts.Sizes, parts.RetainedBytes)
+			}
+			err := tensor.Catch(func() { parts.Weights(0, 4) })
+			if err == nil || err.Error() != "linear: Attend: head is 4 of sequence 0, want less than 4, of a sequence less than 2" {
+				t.Errorf("head 4: %v", err)
+			}
+		}
+	}
+}
+
+// Weights of a bidirectional call are products with all keys of the sequence.
+func TestBidirectionalWeights(t *testing.T) {
+	r := rand.New(rand.NewPCG(37, 38))
+	for _, normalize := range []bool{false, true} {
+		x := newInputs(r, "linear", 2, 2, 1, 2, 270, 6, 3)
+		o := linear.Options{Feature: linear.ELU1, Normalize: normalize, Bidirectional: true, Weights: true, Lens: []int{270, 100}}
+		var parts attn.Parts
+		o.Inspect = func(_ string, p attn.Parts) { parts = p }
+		y := linear.Attend(nil, x.q, x.k, x.v, o)
+		out := tensor.MatMul(nil, tensor.Reshape(nil, y.Weights, 4, 270, 270), tensor.Reshape(nil, x.v, 4, 270, 3))
+		if d := relativeError(floats64(out.Data()), floats64(y.Out.Data())); !(d < 1e-5) {
+			t.Errorf("normalize %v: weights times values differ from the output by %.2g", normalize, d)
+		}
+		if w := y.Weights; !(w.At(1, 1, 99, 99) > 0 && w.At(1, 0, 3, 99) > 0) || w.At(1, 1, 99, 100) != 0 || w.At(1, 1, 100, 3) != 0 {
+			t.Error("padding has weights, or tokens have none")
+		}
+		if !slices.Equal(parts.Weights(1, 1), y.Weights.Data()[3*270*270:]) {
+			t.Error("Inspect computes other weights")
+		}
+	}
+}
+
 // Tensors without heads have weights without heads, and the output has the same bits with weights and without.
 func TestWeightsWithoutHeads(t *testing.T) {
 	r := rand.New(rand.NewPCG(29, 30))
