@@ -199,7 +199,7 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 	}
 	for _, part := range word {
 		at := Span{int(part.at), int(part.at + part.len)}
-		out = append(out, token{id: int(part.id), text: m.tokens[part.id], at: at})
+		out = p.drop(append(out, token{id: int(part.id), text: m.tokens[part.id], at: at}))
 	}
 	return out, nil
 }
@@ -301,6 +301,7 @@ func (m *bpe) split(s *bpeScratch, word string, isBytes, open bool) error {
 	if !isBytes {
 		return m.addChars(s, word, open)
 	}
+	s.list = slices.Grow(s.list, len(word))
 	for i := range len(word) {
 		s.in.poll(i)
 		s.add(m.bytes[word[i]], 1)

@@ -65,6 +65,7 @@ type reading struct {
 	literal []Span  // the user's ranges
 	read    int     // bytes of the beginning that were tokenized
 	tokens  []token // that do not depend on the rest of the text
+	dropped int     // number of tokens before them, which truncation at the left removes
 }
 
 // firstBytes is the number of bytes that are read of a text for each token up to the limit. Few texts need more.
@@ -99,7 +100,11 @@ func (t *Tokenizer) readTexts(readings []reading, cut *truncation, most int, end
 		text := newPiece(s.text[:s.read])
 		text.open, text.ended = s.read < len(s.text), ended
 		var err error
-		s.tokens, err = t.cutText(text, l, cut.enough(readings, most))
+		if cut.keepsLast() {
+			text.keep = most + 1
+		}
+		s.tokens, err = t.cutText(&text, l, cut.enough(readings, most))
+		s.dropped = text.dropped
 		if err != nil && !(text.open && errors.Is(err, errGrowth)) {
 			return err
 		}
@@ -107,6 +112,9 @@ func (t *Tokenizer) readTexts(readings []reading, cut *truncation, most int, end
 	}
 	return nil
 }
+
+// keepsLast reports whether only the last tokens of a text are used.
+func (t *truncation) keepsLast() bool { return t != nil && t.Direction == "Left" && !t.overflow }
 
 // enough returns the number of tokens of a text after which truncation does not depend on further ones.
 func (t *truncation) enough(readings []reading, most int) int {
@@ -161,12 +169,13 @@ func (t *truncation) needs(readings []reading, i, most int) bool {
 
 // apply cuts one or two texts to a number of tokens. For each text it returns windows of that length. The first window is
 // the truncated text, and the others are the overflow; each of these begins with Stride tokens of the window before.
-func (t *truncation) apply(texts [][]token, most int) ([][][]token, error) {
-	windows := make([][][]token, len(texts))
-	total := 0
-	for i, parts := range texts {
-		windows[i] = [][]token{parts}
-		total += len(parts)
+func (t *truncation) apply(readings []reading, most int) ([][][]token, error) {
+	windows, texts := make([][][]token, len(readings)), make([][]token, len(readings))
+	total, first := 0, readings[0].dropped+len(readings[0].tokens)
+	for i, r := range readings {
+		texts[i] = r.tokens
+		windows[i] = [][]token{r.tokens}
+		total += r.dropped + len(r.tokens)
 	}
 	if total <= most {
 		return windows, nil
@@ -177,7 +186,7 @@ func (t *truncation) apply(texts [][]token, most int) ([][][]token, error) {
 		}
 		return windows, nil
 	}
-	kept := [2]int{len(texts[0]), total - len(texts[0])}
+	kept := [2]int{first, total - first}
 	of := 0
 	switch {
 	case t.Strategy == LongestFirst && len(texts) == 2:

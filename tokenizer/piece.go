@@ -24,12 +24,25 @@ type piece struct {
 	open bool
 	// need is the number of tokens of the text after which further ones are not used, or 0.
 	need int
+	// keep is the number of the last tokens of the text that are used, or 0 for all; dropped is the number of those before
+	// that were removed.
+	keep, dropped int
 	// ended returns an error if the caller has left, or is nil.
 	ended func() error
 }
 
 // enough reports whether no tokens of the piece are used behind those of the text so far.
 func (p *piece) enough(out []token) bool { return p.need > 0 && len(out) >= p.need }
+
+// drop removes tokens that truncation at the left would remove, some thousands at a time.
+func (p *piece) drop(out []token) []token {
+	if p.keep == 0 || len(out) < 2*p.keep+mostReserved {
+		return out
+	}
+	n := len(out) - p.keep
+	p.dropped += n
+	return out[:copy(out, out[n:])]
+}
 
 // left is the panic value for a caller that has left; catchGrowth catches it.
 type left struct{ error }

@@ -145,7 +145,9 @@ func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
 			to = start + int(steps[start])
 			_, id = u.trie.longest(root, p.s[start:to])
 		}
-		out = u.appendPart(out, first, p.s, start, to, int(id))
+		before := p.dropped
+		out = p.drop(u.appendPart(out, first, p.s, start, to, int(id)))
+		first = max(first-(p.dropped-before), 0)
 		start = to
 	}
 	return u.certain(out, first, p), err
@@ -188,11 +190,13 @@ func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
 	list := symbols{in: p}
 	for n := joined; n < len(p.s)-done && !j.hasUnused && !p.enough(out); {
 		size := 0 // of the beginning that no merge joins with the rest
+		before := p.dropped
 		n = beginning(p.s[done:], n)
 		if out, size = j.join(out, first, &list, p.s, done, done+n, true); size == 0 {
 			n *= 4
 		}
 		done += size
+		first = max(first-(p.dropped-before), 0)
 	}
 	if !p.open || !j.hasUnused { // how an unused piece is split depends on the whole text
 		out, _ = j.join(out, first, &list, p.s, done, len(p.s), p.open)
@@ -256,7 +260,9 @@ func (j *pieceJoins) join(
 			break
 		}
 		start := from + int(part.at)
-		out = j.appendUsed(out, first, s, start, start+int(part.len), taken, 0)
+		before := list.in.dropped
+		out = list.in.drop(j.appendUsed(out, first, s, start, start+int(part.len), taken, 0))
+		first = max(first-(list.in.dropped-before), 0)
 		size = int(part.at + part.len)
 	}
 	return out, size

@@ -50,7 +50,10 @@ type Options struct {
 	//     of removed characters or of marks, or where an expression looks for a longer match: this takes at most
 	//     some 100 bytes of memory for each byte, and tokens after the limit are not made;
 	//   - all of a text with unused pieces in a BPE model of SentencePiece, in as much memory;
-	//   - all of a text with Overflow, with truncation at the left, and after ">>" in a text for Marian;
+	//   - all of a text with truncation at the left, in some 200 bytes of memory for each of its bytes at most: the
+	//     tokens before the last ones are dropped as it is read, but not within a long word with SpecialAsText;
+	//   - all of a text with Overflow, whose tokens are all returned, in some 600 bytes of memory for each of its
+	//     bytes at most, and after ">>" in a text for Marian;
 	//   - all of the shorter text of a pair, if LongestFirst gives an odd number of tokens to two texts
 	//     that are both too long: the longer text gets one more.
 	MaxLength int
@@ -207,12 +210,11 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err := t.readTexts(readings, cut, most, ended); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	parts, total := make([][]token, len(texts)), 0
-	for i, s := range readings {
-		parts[i] = s.tokens
-		total += len(s.tokens)
+	total := 0
+	for _, s := range readings {
+		total += s.dropped + len(s.tokens)
 	}
-	windows, err := cut.apply(parts, most)
+	windows, err := cut.apply(readings, most)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
@@ -307,23 +309,29 @@ func (t *Tokenizer) words(text piece, l *literals, yield func(piece) bool) (err 
 const mostReserved = 1 << 14
 
 // cutText returns the tokens of one text, without the special tokens around it. It returns all of them, or those up to
-// the end of a word if these are at least need.
-func (t *Tokenizer) cutText(text piece, l *literals, need int) (tokens []token, err error) {
+// the end of a word if these are at least need; of a text with keep, those that it keeps.
+func (t *Tokenizer) cutText(text *piece, l *literals, need int) (tokens []token, err error) {
 	tokens = make([]token, 0, min(len(text.s)/6, mostReserved, need)+1)
 	word := 0
-	stopped := t.words(text, l, func(p piece) bool {
+	stopped := t.words(*text, l, func(p piece) bool {
 		done := len(tokens)
+		if p.keep = text.keep; l != nil { // of a text with ranges of a user, all tokens of a word are checked
+			p.keep = 0
+		}
 		if p.token != none {
 			tokens = append(tokens, token{id: p.token, text: p.s, at: Span{0, len(p.s)}})
 		} else if tokens, err = t.tokenizeFirst(tokens, &p, l, need); err != nil {
 			return false
 		}
+		done = max(done-p.dropped, 0)
 		for j := range tokens[done:] {
 			p.poll(j + 1) // not for each word
 			tok := &tokens[done+j]
 			tok.at, tok.word = p.offsets(tok.at.Start, tok.at.End), word
 		}
 		word++
+		text.dropped += p.dropped
+		tokens = text.drop(tokens)
 		return len(tokens) < need
 	})
 	if err = cmp.Or(stopped, err); err != nil {

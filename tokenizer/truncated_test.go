@@ -98,7 +98,8 @@ func drawText(rng *rand.Rand, n int) string {
 // checkBeginnings returns an error if the tokens of a beginning of a text, whose rest is not known, are not the first
 // tokens of the text.
 func checkBeginnings(tok *Tokenizer, text string, l *literals) error {
-	whole, err := tok.cutText(newPiece(text), l, math.MaxInt)
+	all := newPiece(text)
+	whole, err := tok.cutText(&all, l, math.MaxInt)
 	if err != nil {
 		return nil // the error may be in the rest
 	}
@@ -109,7 +110,7 @@ func checkBeginnings(tok *Tokenizer, text string, l *literals) error {
 		if err := checkStages(tok, p, text, l); err != nil && !errors.Is(err, errGrowth) {
 			return err
 		}
-		got, err := tok.cutText(p, l, math.MaxInt)
+		got, err := tok.cutText(&p, l, math.MaxInt)
 		if errors.Is(err, errGrowth) {
 			continue
 		}
@@ -347,7 +348,7 @@ func TestRunsMemory(t *testing.T) {
 	}
 	const size, most, perByte = 1 << 18, 256, 100
 	for name, tok := range allTokenizers() {
-		if tok.truncation != nil && tok.truncation.Direction == "Left" { // depends on the whole text
+		if tok.truncation != nil && tok.truncation.Direction == "Left" { // see TestLastTokensMemory
 			continue
 		}
 		for kind, part := range runs {
@@ -358,6 +359,61 @@ func TestRunsMemory(t *testing.T) {
 				t.Errorf("%s, %s: %d bytes for each one of the text are allocated, for %d tokens", name, kind, n/size, len(e.IDs))
 			}
 		}
+	}
+}
+
+// lefts are tokenizers of every model that are set to cut at the left.
+func lefts() map[string]*Tokenizer {
+	all := map[string]*Tokenizer{}
+	for _, name := range []string{
+		"bert uncased", "gpt2", "llama2", "fallback partly", "t5", "pieces bpe", "pieces bpe unused", "pieces unigram", "directory gemma",
+	} {
+		left := *allTokenizers()[name]
+		left.side = "Left"
+		all[name] = &left
+	}
+	return all
+}
+
+// The tokens that are cut at the left take no memory.
+func TestLastTokensMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: texts of a megabyte; TestLastTokens compares tokens")
+	}
+	const size, most, perByte = 1 << 20, 256, 230
+	for name, tok := range lefts() {
+		for _, kind := range []string{"words", "word", "spaces"} {
+			text := strings.Repeat(runs[kind], size/len(runs[kind]))
+			if _, n, err := encodeCounted(tok, text, false, Options{MaxLength: most, NoSpecial: true}); err != nil || n > perByte*size {
+				t.Errorf("%s, %s: %d bytes for each one of the text are allocated, error %v", name, kind, n/size, err)
+			}
+		}
+	}
+}
+
+// Of a long text that is cut at the left, the last tokens are those of the whole text, although most of the others are
+// dropped while it is read.
+func TestLastTokens(t *testing.T) {
+	parts := []string{"words", "word", "special tokens"}
+	if testing.Short() {
+		parts = parts[1:2]
+	}
+	last := func(t *testing.T, left *Tokenizer) {
+		for _, kind := range parts {
+			text := "x" + strings.Repeat(runs[kind], 80_000/len(runs[kind])) + "abc def y"
+			for _, o := range []Options{
+				{MaxLength: 7, NoPadding: true, NoSpecial: true}, {MaxLength: 101, NoPadding: true, NoSpecial: true, SpecialAsText: kind == "words"},
+			} {
+				for _, texts := range [][]string{{text}, {"abc", text}, {text, text[:70_000]}} {
+					for _, o.Strategy = range strategies[:2] {
+						checkTruncated(t, left, o, texts...)
+					}
+				}
+			}
+		}
+	}
+	for name, tok := range lefts() {
+		t.Run(name, func(t *testing.T) { last(t, tok) })
 	}
 }
 

@@ -175,7 +175,7 @@ func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 				break
 			}
 		}
-		out = u.appendPart(out, p, start, to)
+		out = p.drop(u.appendPart(out, p, start, to))
 	}
 	return out, err
 }
