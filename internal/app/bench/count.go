@@ -56,6 +56,10 @@ func (w Work) FLOPs() float64 {
 		return 2 * float64(w.Lq) * float64(w.Lk) * float64(w.E)
 	case "read":
 		return 0
+	case "linear":
+		return 6 * w.stateElements()
+	case "linear-train":
+		return 4 * 6 * w.stateElements()
 	}
 	attention, maps := 2*float64(w.H)*w.Pairs()*float64(w.E+w.V), w.maps()
 	if triples := w.triples(); triples > 0 {
@@ -70,6 +74,11 @@ func (w Work) FLOPs() float64 {
 		return 3.5*attention + 3*maps
 	}
 	return attention + maps
+}
+
+// stateElements returns the number of elements of states that all tokens of linear attention update.
+func (w Work) stateElements() float64 {
+	return float64(w.B) * float64(w.H) * float64(w.Lq) * float64(w.E) * float64(w.V)
 }
 
 // maps returns the operations of the linear maps in a forward pass.

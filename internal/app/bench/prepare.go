@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/optim"
@@ -28,6 +29,8 @@ func (w Work) Prepare() func() {
 		return func() { simd.Multiply(p) }
 	case "mha":
 		return w.prepareLayer(rng)
+	case "linear":
+		return w.prepareLinear(rng)
 	case "decode":
 		return w.prepareStep(rng)
 	case "generate":
@@ -82,6 +85,18 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 	}
 	o := w.options(rng)
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return m.Forward(t, x, kv, kv, o).Out })
+}
+
+// prepareLinear is Prepare for the gated delta rule, with a decay and a strength for each token and head of values.
+func (w Work) prepareLinear(rng *rand.Rand) func() {
+	q, k := tensor.Randn(rng, w.B, w.H, w.Lq, w.E), linear.Unit(nil, tensor.Randn(rng, w.B, w.G, w.Lq, w.E))
+	v, decay, beta := tensor.Randn(rng, w.B, w.G, w.Lq, w.V), tensor.Zeros(w.B, w.G, w.Lq), tensor.Zeros(w.B, w.G, w.Lq)
+	for i := range beta.Data() {
+		decay.Data()[i], beta.Data()[i] = -0.2*rng.Float32(), rng.Float32()
+	}
+	o := linear.Options{Decay: decay, Beta: beta}
+	params := []*tensor.Tensor{q, k, v, decay, beta}
+	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return linear.Attend(t, q, k, v, o).Out })
 }
 
 // newCache returns an empty cache.

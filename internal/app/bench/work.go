@@ -14,12 +14,12 @@ import (
 type Work struct {
 	Op string `json:"op" kong:"-"`
 
-	B  int `json:"b,omitempty" help:"Batch size (default 1 for sdpa, mha, decode, generate and read, 8 for additive and gaussian)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	H  int `json:"h,omitempty" help:"Query heads (default 12 for sdpa and mha, 1 for additive and gaussian, 32 for decode, 8 for generate)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	B  int `json:"b,omitempty" help:"Batch size (default 1 for sdpa, mha, linear, decode, generate and read, 8 for additive and gaussian)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	H  int `json:"h,omitempty" help:"Query heads (default 12 for sdpa and mha, 1 for additive and gaussian, 16 for linear, 32 for decode, 8 for generate)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
 	G  int `json:"g,omitempty" help:"Key/value heads; fewer than query heads is grouped-query attention (default --h)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	Lq int `json:"lq" help:"Queries; rows of a gemm (default 1024 for gemm and sdpa, 512 for additive, gaussian and mha, 1 for decode)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	Lq int `json:"lq" help:"Queries; rows of a gemm (default 1024 for gemm and sdpa, 512 for additive, gaussian and mha, 2048 for linear, 1 for decode)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
 	Lk int `json:"lk" help:"Keys; columns of a gemm (default 8192 for decode, generate and read, otherwise --lq)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
-	E  int `json:"e" help:"Head size of queries and keys; inner dimension of a gemm (default 64 for sdpa and generate, 128 for additive, gaussian, decode and read, --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
+	E  int `json:"e" help:"Head size of queries and keys; inner dimension of a gemm (default 64 for sdpa and generate, 128 for additive, gaussian, linear, decode and read, --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
 	V  int `json:"v,omitempty" help:"Head size of values (default --e)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
 	// Width is the model width for mha, and the number of hidden features for additive scores.
 	Width int `json:"width,omitempty" help:"Width of the model for mha; hidden features for additive (default 768 for mha, --e for additive)." placeholder:"N" group:"Shape" want:"at least 1" needs:"op"`
@@ -57,6 +57,8 @@ var operations = []operation{
 	{"gaussian-train", attends, Work{B: 8, H: 1, Lq: 512, E: 128}},
 	{"mha", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
 	{"mha-train", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
+	{"linear", "b h g lq e v", Work{B: 1, H: 16, Lq: 2048, E: 128}},
+	{"linear-train", "b h g lq e v", Work{B: 1, H: 16, Lq: 2048, E: 128}},
 	{"decode", "b h g lq lk e v causal mask weights storage with format", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
 	{"decode-fixed", "b h g lq lk e v causal mask weights storage with format", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
 	{"generate", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
