@@ -93,6 +93,8 @@ var order = []string{
 	"examples/ring",
 	"examples/embed",
 	"examples/serve",
+	"examples/factor",
+	"examples/linear",
 	"cmd/attn",
 	"site/lesson",
 	"site",

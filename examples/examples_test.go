@@ -10,6 +10,7 @@ import (
 
 	// The same imports as in the examples: go test caches a result until an import or an opened file changes.
 	_ "github.com/attn-go/attn"
+	_ "github.com/attn-go/attn/examples/factor"
 	_ "github.com/attn-go/attn/heads"
 	_ "github.com/attn-go/attn/nn"
 	_ "github.com/attn-go/attn/seq2seq"
@@ -30,6 +31,7 @@ func TestExamples(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1") // the models are tiny: more threads wait for each other
 	for _, c := range []struct{ name, picture, text string }{
 		{"lengths", "lengths.svg", ">masked</text>"},           // masked cells are hatched
+		{"linear", "linear.svg", ">from the state</text>"},     // the curve that is read from the state has a name
 		{"prune", "prune-importance.svg", ">1.0</text>"},       // no score is below 0, so the scale begins at 0
 		{"regression", "regression-weights.svg", ">40</text>"}, // the axes have numbers
 		{"reverse", "", ""},

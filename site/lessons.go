@@ -50,6 +50,8 @@ var lessonPages = []lesson{
 		"Which keys a query may attend to, where numbers are in memory, and what a cache saves.", "lesson"},
 	{7, "minilm", "A real model, opened",
 		"All 72 heads of a pretrained model, and three patterns to find in them.", ""},
+	{8, "linear", "A kernel that factors",
+		"Attention without a softmax: a state of one size, what it forgets, and four layers that recall.", translator},
 }
 
 const lessonsFile = "docs/lessons.md"

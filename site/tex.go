@@ -22,6 +22,7 @@ func mathML(tex string) (string, error) {
 // texSymbols are the commands that are one symbol, or a space.
 var texSymbols = map[string]string{
 	"top": "<mi>⊤</mi>", "exp": "<mi>exp</mi>", "cdot": "<mo>·</mo>", "sum": "<mo>∑</mo>",
+	"cos": "<mi>cos</mi>", "phi": "<mi>φ</mi>", "pi": "<mi>π</mi>", "approx": "<mo>≈</mo>",
 	",": `<mspace width="0.17em"></mspace>`,
 }
 

@@ -1,4 +1,4 @@
-"""Runs the six programs of this directory, and compares their numbers with attn's.
+"""Runs the seven programs of this directory, and compares their numbers with attn's.
 
     ATTN_LESSONS=DIR go test -count=1 ./examples/torch
     python examples/torch/check.py DIR
@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional as F
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = "regression", "scores", "reverse", "shapes", "dates", "masks"
+PROGRAMS = "regression", "scores", "reverse", "shapes", "dates", "masks", "linear"
 ENOUGH = 1e-5
 
 
@@ -165,6 +165,20 @@ def compare_cache(go, lesson):
     go.compare("cache.whole.out", torch.cat([read[:1], step[:1]], 1))
 
 
+def compare_linear(go, lesson):
+    x, y, at = go("linear.x"), go("linear.y"), go("linear.at")
+    sums = torch.zeros(21, 2)
+    for k, v in zip(x[0], y[0], strict=True):
+        sums = lesson.add(sums, k, v)
+    go.compare("linear.state", sums)
+    go.compare("linear.read", lesson.waves(at, 10) @ sums)
+    q, k, v, decay, beta = (go(f"rules.{name}") for name in ("q", "k", "v", "decay", "beta"))
+    rules = {"softmax": (), "linear": (), "gated": (decay,), "gated delta": (decay, beta)}
+    for rule, options in rules.items():
+        go.compare(f"rules.{rule}.out", lesson.attend(rule, q, k, v, *options))
+        go.compare(f"rules.{rule}.matrix", lesson.matrix(rule, q, k, *options))
+
+
 def main(folder):
     for name in PROGRAMS:
         run(name)
@@ -175,6 +189,7 @@ def main(folder):
     compare_dates(go, program("dates"))
     compare_masks(go, program("masks"))
     compare_cache(go, program("masks"))
+    compare_linear(go, program("linear"))
     check(not go.unused, f"nothing is compared with {sorted(go.unused)}")
     print("all checks passed")
 

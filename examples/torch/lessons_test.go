@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/examples/factor"
+	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/optim"
@@ -29,7 +31,7 @@ func TestLessons(t *testing.T) {
 		dir = t.TempDir()
 	}
 	f := &file{T: t, rng: rand.New(rand.NewPCG(1, 2))}
-	for _, lesson := range []func(*file){regression, scores, shapes, dates, masks, cache} {
+	for _, lesson := range []func(*file){regression, scores, shapes, dates, masks, cache, kernels} {
 		lesson(f)
 	}
 	f.check(f.WriteFile(filepath.Join(dir, "lessons.safetensors")))
@@ -198,4 +200,32 @@ func cache(f *file) {
 	first := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Slice(nil, x, 0, 0, 1) }
 	x := tensor.Concat(nil, 1, first(prompts), first(token)) // without padding
 	f.output("cache.whole", layer.Forward(nil, x, x, x, o))
+}
+
+func kernels(f *file) {
+	x, y := tensor.Uniform(f.rng, 0, 5, 1, 50, 1), f.random("linear.y", 1, 50, 1)
+	at := tensor.Reshape(nil, tensor.Linspace(0, 5, 101), 1, 101, 1)
+	f.put("linear.x", x)
+	f.put("linear.at", at)
+	state, err := linear.NewState(linear.StateConfig{Batch: 1, Heads: 1, KeySize: 21, ValueSize: 1, Normalize: true})
+	f.check(err)
+	state.Attend(nil, x, x, y, linear.Options{Feature: factor.Waves(10), Normalize: true, Scale: 1})
+	sums := f.put("linear.state", tensor.Reshape(nil, state.Tensor(nil), 21, 2))
+	f.put("linear.read", tensor.MatMul(nil, factor.Waves(10)(nil, at), tensor.Reshape(nil, sums, 1, 21, 2)))
+
+	q, k, v := f.random("rules.q", 2, 9, 8), f.random("rules.k", 2, 9, 8), f.random("rules.v", 2, 9, 8)
+	decay, beta := f.put("rules.decay", tensor.Uniform(f.rng, -1, 0, 2, 9)), f.put("rules.beta", tensor.Uniform(f.rng, 0, 1, 2, 9))
+	soft := attn.Attend(nil, q, k, v, attn.Options{Mask: mask.Causal(), Weights: true})
+	f.put("rules.softmax.out", soft.Out)
+	f.put("rules.softmax.matrix", soft.Weights)
+	for rule, o := range map[string]linear.Options{
+		"linear":      {Feature: linear.ELU1, Normalize: true},
+		"gated":       {Feature: linear.Unit, Decay: decay},
+		"gated delta": {Feature: linear.Unit, Decay: decay, Beta: beta},
+	} {
+		o.Weights = true
+		y := linear.Attend(nil, q, k, v, o)
+		f.put("rules."+rule+".out", y.Out)
+		f.put("rules."+rule+".matrix", y.Weights)
+	}
 }

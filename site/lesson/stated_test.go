@@ -137,3 +137,24 @@ func TestStatedTrainings(t *testing.T) {
 	}
 	stated("After 1,000 steps %d are right.", after(1000, 200).Exact)
 }
+
+// What lesson 8 states of its layers is what its page computes.
+func TestStatedRecall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for seconds")
+	}
+	stated := lessons(t)
+	const pairs8, pairs16 = 3, 7
+	percent := func(x float64) string { return fmt.Sprintf("%.0f%%", 100*x) }
+	r := recalled(t, false)
+	if percent(r[0][pairs8]) != "100%" || percent(r[0][pairs16]) != "100%" {
+		t.Errorf("a softmax recalls %.3f, the lesson says all", r[0])
+	}
+	stated("Of 8 pairs, linear attention recalls %s, the gated layer %s and gated delta %s. Of 16 pairs, twice as many as can "+
+		"be orthogonal, they recall %s, %s and %s.", percent(r[1][pairs8]), percent(r[2][pairs8]), percent(r[3][pairs8]),
+		percent(r[1][pairs16]), percent(r[2][pairs16]), percent(r[3][pairs16]))
+	r = recalled(t, true)
+	stated("Gated delta: of 16 pairs it recalls %s,", percent(r[3][pairs16]))
+	stated("The gated layer recalls %s:", percent(r[2][pairs16]))
+	stated("Linear attention recalls %s, and the softmax %s:", percent(r[1][pairs16]), percent(r[0][pairs16]))
+}
