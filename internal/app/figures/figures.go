@@ -353,7 +353,7 @@ func Labelled(f viz.Figure, r *heads.Record) viz.Figure {
 func Alignment(r *heads.Record) viz.Figure {
 	l := r.Layers[len(r.Layers)-1]
 	l.Queries, l.Keys = r.Labels(l.Queries), r.Labels(l.Keys)
-	return viz.Figure{Panels: []viz.Panel{New(&l, viz.Mean, l.Mean())}}
+	return viz.Figure{Signed: l.Signed, Panels: []viz.Panel{New(&l, viz.Mean, l.Mean())}}
 }
 
 // PNG writes a figure as an image of two pixels for each CSS pixel.

@@ -202,3 +202,15 @@ func TestPainter(t *testing.T) {
 		}
 	}
 }
+
+// The page draws a signed layer on a scale with two sides.
+func TestSignedLayer(t *testing.T) {
+	tokens := []string{"a", "b"}
+	r := &heads.Record{Layers: []heads.Layer{{
+		Name: "decoder.0", Kind: heads.Decoder, Heads: 1, Queries: tokens, Keys: tokens, Weights: []float32{1, 0, -1, 0.5}, Signed: true,
+	}}}
+	_, svg, err := Layer(r, 0)
+	if err != nil || !strings.Contains(svg, `class="d1"`) || !strings.Contains(svg, `class="d255"`) {
+		t.Errorf("%v: %s", err, svg)
+	}
+}

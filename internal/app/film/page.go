@@ -54,7 +54,7 @@ func Draw(f *heads.Film, step int) (page chart.Frame, err error) {
 // Layer draws the heads of a layer of a record side by side, as SVG.
 func Layer(record *heads.Record, layer int) (name, picture string, err error) {
 	l := &record.Layers[layer]
-	f := viz.Figure{Inline: true}
+	f := viz.Figure{Inline: true, Signed: l.Signed}
 	for h := range l.Heads {
 		p := figures.New(l, h, l.Head(h))
 		p.Title = fmt.Sprintf("head %d", l.Number(h))
