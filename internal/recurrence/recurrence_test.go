@@ -199,3 +199,27 @@ func TestPieces(t *testing.T) {
 		}
 	})
 }
+
+// Tokens may follow others whose decays are of another kind: the group then ends early.
+func TestBegin(t *testing.T) {
+	const e, v, n = 6, 40, 7
+	for _, each := range []bool{false, true} {
+		r := rand.New(rand.NewPCG(15, 16))
+		st, exact := NewState(e, v), make([]float64, e*v)
+		for i := range 3 {
+			decays := 1
+			if each != (i%2 == 1) {
+				decays = e
+			}
+			s := random(r, n, e, v, decays, true)
+			st.Begin(s.DecayEach, e)
+			Run(s, st, 0, Blocks(v))
+			Commit(s, st)
+			for j, y := range formula(s, exact) {
+				if d := math.Abs(float64(s.Out.at(j/v, v)[j%v]) - y); !(d < 1e-5*(1+math.Abs(y))) {
+					t.Fatalf("part %d: token %d is %v, want %v", i, j/v, s.Out.at(j/v, v)[j%v], y)
+				}
+			}
+		}
+	}
+}
