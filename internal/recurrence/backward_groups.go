@@ -25,7 +25,6 @@ type grouping struct {
 	padded           [6][]float32
 	terms            [tileGroups]simd.StateTerms
 	decays           [tileGroups]float32
-	strengths        [tileTokens]float32
 	turned           []float32
 	key, query, dout Rows
 }
