@@ -42,7 +42,7 @@ func TestSiteLinear(t *testing.T) {
 					t.Errorf("the layers recall %s", got)
 				}
 			} else {
-				b.wait(`document.querySelectorAll("#matrices canvas")[0].width > 200`)
+				b.wait(`!document.getElementById("matrices").hidden`)
 				b.click("#train")
 			}
 			b.wait(fmt.Sprintf(`document.getElementById("train").textContent === %q`, name))
