@@ -46,6 +46,9 @@ type Row = flash.Row
 //	QueryLens, KeyLens  numbers of queries and keys of each sequence; later positions are
 //	                    padding; nil means Lq and Lk
 //	ThreeAxes           whether the caller's query, key and value have no head axis
+//	Layer               name of the layer
+//	Signed              whether weights may be negative and rows need not sum to 1, as in package
+//	                    linear
 //
 // The methods Queries and Keys return the lengths of a sequence without padding, Offset the
 // position of its first query, and Ragged whether there is padding. Shape returns the shape of
