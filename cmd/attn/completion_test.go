@@ -84,7 +84,7 @@ func TestHelpShowsDefaults(t *testing.T) {
 		}
 	}
 	help = strings.Join(strings.Fields(command(t, "bench", "--help")), " ")
-	for _, want := range []string{"(default 1s)", "(default 12 for sdpa and mha, 1 for additive and gaussian, 32 for decode, 8 for generate)", "(default 8192 for decode, generate and read, otherwise --lq)"} {
+	for _, want := range []string{"(default 1s)", "(default 12 for sdpa and mha, 1 for additive and gaussian, 16 for linear, 32 for decode, 8 for generate)", "(default 8192 for decode, generate and read, otherwise --lq)"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help of bench has no %q", want)
 		}

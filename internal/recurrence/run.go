@@ -167,7 +167,7 @@ func (w *worker) add(s *Sequence, t, r, i int, keys, decay []float32) {
 	}
 }
 
-// each sets the terms of token t, the last one, r, of a group whose decays have E numbers, and what it reads. keys and
+// eachTerms sets the terms of token t, the last one, r, of a group whose decays have E numbers, and what it reads. keys and
 // decay are those of the group.
 func (w *worker) eachTerms(s *Sequence, t, r int, terms *simd.StateTerms, keys, decay, read, query []float32) {
 	e := s.E
