@@ -28,7 +28,7 @@ func Waves(p int) linear.Feature {
 			}
 			row[0] = float32(math.Sqrt(c))
 			for m := 1; m <= p; m++ {
-				c *= float64(p-m+1) / float64(p+m)
+				c = float64(c * (float64(p-m+1) / float64(p+m)))
 				sin, cos := math.Sincos(float64(m) * math.Pi * float64(x) / 5)
 				row[2*m-1], row[2*m] = float32(math.Sqrt(2*c)*cos), float32(math.Sqrt(2*c)*sin)
 			}
