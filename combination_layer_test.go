@@ -53,7 +53,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	c := &layerCombination{backend: drawBackend(rng)}
 	config := attn.MultiHeadConfig{
 		Width: 7 + rng.IntN(17), KVHeads: 1 + rng.IntN(3), HeadSize: 4 + 2*rng.IntN(5), ValueSize: 1 + rng.IntN(9),
-		OutWidth: 1 + rng.IntN(11), Bias: attn.Projections(rng.IntN(32)), Layout: attn.Layout(rng.IntN(2)),
+		OutWidth: 1 + rng.IntN(11), Bias: attn.Projections(rng.IntN(16)), Layout: attn.Layout(rng.IntN(2)),
 		Sinks: some(0.2), BiasKV: some(0.25), ZeroKV: some(0.25),
 	}
 	config.Heads = config.KVHeads * (1 + rng.IntN(3))
@@ -88,9 +88,10 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 		config.Position = decay{0.99}
 	}
 
-	if some(0.4) {
+	if rng := newRand(seed); rng.IntN(5) < 2 { // drawn apart, so that the rest of a combination keeps its number
 		gates := []func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{tensor.Sigmoid, tensor.Softplus, tensor.Tanh}
 		config.OutputGate = attn.OutputGate{Activation: gates[rng.IntN(3)], Size: []int{0, 1, config.ValueSize}[rng.IntN(3)]}
+		config.Bias |= attn.Projections(rng.IntN(2)) * attn.Gate
 	}
 
 	length := func(l, width int) *tensor.Tensor { return tensor.Randn(rng, c.s.b, l, width) }
