@@ -119,7 +119,7 @@ func (c *call) head(y Output, s *segment, g, lo, hi int) {
 		state := own
 		if r > 0 { // several heads of queries read the states of one
 			state = recurrence.Borrow(c.e, c.v)
-			state.Follow(own)
+			state.Follow(own, lo, hi)
 		}
 		q := c.sequence(s, g, r)
 		q.Out = rows(y.Out, s.b*c.n+g*(c.n/c.g)+r, s)

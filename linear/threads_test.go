@@ -72,3 +72,31 @@ func TestForksAtOnce(t *testing.T) {
 		all.Wait()
 	}
 }
+
+// Blocks of columns of a state go to several threads, while several heads of queries read it: a step has the bits of one
+// thread, and no thread reads what another changes.
+func TestStepThreads(t *testing.T) {
+	r := rand.New(rand.NewPCG(55, 56))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	x := newInputs(r, "gated_delta", 1, 3, 1, 1, 40, 12, 130)
+	var want []float32
+	for _, n := range []int{1, 5} {
+		runtime.GOMAXPROCS(n)
+		s, err := linear.NewState(linear.StateConfig{Batch: 1, Heads: 1, KeySize: 12, ValueSize: 130})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []float32
+		for at := 0; at < 40; at += 5 {
+			part := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Slice(nil, x, 2, at, at+5) }
+			y := s.Attend(nil, part(x.q), part(x.k), part(x.v), linear.Options{Decay: part(x.decay), Beta: part(x.beta)})
+			got = append(got, y.Out.Data()...)
+		}
+		if got = append(got, s.Tensor(nil).Data()...); want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d threads: other bits", n)
+		}
+	}
+}

@@ -133,20 +133,22 @@ func (s *State) Release() { states.Put(s) }
 // Copy returns a copy of the state.
 func (s *State) Copy() *State {
 	c := new(State)
-	c.Follow(s)
+	c.Follow(s, 0, len(s.u)/(tokens*columns))
 	return c
 }
 
-// Follow makes s a copy of another state.
-func (s *State) Follow(from *State) {
-	copyTo := func(to *[]float32, x []float32) {
+// Follow makes s a copy of the blocks of columns from lo to hi of another state; its other blocks are arbitrary. Other
+// tasks may change those of the other state meanwhile.
+func (s *State) Follow(from *State, lo, hi int) {
+	copyTo := func(to *[]float32, x []float32, lo, hi int) {
 		grow(to, len(x))
-		copy(*to, x)
+		copy((*to)[lo:], x[lo:hi])
 	}
-	copyTo(&s.blocks, from.blocks)
-	copyTo(&s.u, from.u)
-	copyTo(&s.keys, from.keys)
-	copyTo(&s.decay, from.decay)
+	size := len(from.blocks) * tokens * columns / max(len(from.u), 1) // of a block
+	copyTo(&s.blocks, from.blocks, lo*size, hi*size)
+	copyTo(&s.u, from.u, lo*tokens*columns, hi*tokens*columns)
+	copyTo(&s.keys, from.keys, 0, len(from.keys))
+	copyTo(&s.decay, from.decay, 0, len(from.decay))
 	s.n, s.each = from.n, from.each
 }
 

@@ -28,7 +28,7 @@ import (
 // checked are the packages whose results are guaranteed bit for bit, or on which comparisons depend. Packages that
 // draw or report are left out.
 var checked = []string{
-	".", "./score", "./position", "./observe", "./tensor", "./nn", "./optim", "./heads", "./prune", "./seq2seq", "./models", "./probe", "./train",
+	".", "./score", "./position", "./observe", "./tensor", "./nn", "./optim", "./statedict", "./heads", "./prune", "./seq2seq", "./models", "./probe", "./train",
 	"./mask", "./bench/compare", "./internal/app/apply", "./internal/app/figures", "./internal/app/film", "./internal/app/importance",
 	"./internal/app/recording", "./internal/app/tasks", "./internal/app/trace", "./site/lesson",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/stats", "./internal/curve",
