@@ -1,6 +1,6 @@
 // Package score has the scores of attention, which compare a query with a key: dot product,
 // scaled, bilinear, cosine, additive, Gaussian and L1; Func for any user-defined function; and a
-// table of them by name, with formulas and parameters.
+// table of them by name, with formulas and parameters. MaxSim compares two texts by vectors of their tokens.
 //
 //	out := attn.Attend(tape, q, k, v, attn.Options{Score: &score.Gaussian{}})
 //
