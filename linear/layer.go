@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -159,7 +160,8 @@ const opLayer = "linear: Layer"
 
 // Forward computes the outputs of tokens.
 //
-// Shapes: x and Output.Out [B L Width], Output.State [B G E V]. Options.Gates are [G] or [B G].
+// Shapes: x and Output.Out [B L Width], Output.State [B G E V]. Options.Gates are [G] or [B G], and multiply what Out reads of
+// a head: they follow OutNorm and OutGate, as Parts.Outputs do.
 //
 // Options.Decay, Beta, Feature, Normalize and State must be zero: the layer has its own, and Extend continues a sequence.
 // Gradients flow to x, the parameters and Options.Gates.
@@ -180,6 +182,12 @@ func (l *Layer) forward(t *tensor.Tape, x *tensor.Tensor, o Options, s *LayerSta
 	}
 	if o.Decay != nil || o.Beta != nil || o.Feature != nil || o.Normalize || o.State != nil {
 		badValue(opLayer, "decay, beta, feature, normalize or state", "given", "none: they are the layer's")
+	}
+	x = o.withoutPadding(t, x)
+	gates, inspect := o.Gates, o.Inspect
+	var parts attn.Parts
+	if o.Gates = nil; inspect != nil {
+		o.Inspect = func(_ string, p attn.Parts) { parts = p }
 	}
 	q, k, v, last := l.project(t, x, &o, s)
 	o.Feature, o.Normalize, o.Layer = c.Feature, c.Normalize, cmp.Or(o.Layer, c.Name)
@@ -207,12 +215,30 @@ func (l *Layer) forward(t *tensor.Tape, x *tensor.Tensor, o Options, s *LayerSta
 	if c.OutNorm != nil {
 		heads = c.OutNorm.Forward(t, heads)
 	}
-	out := tensor.Reshape(t, tensor.Transpose(t, heads, 0, 2, 1, 3), x.Dim(0), x.Dim(1), c.Heads*c.ValueSize)
+	out := o.withoutPadding(t, joinHeads(t, heads))
 	if l.Gate != nil {
 		out = tensor.Mul(t, out, c.OutGate(t, l.Gate.Forward(t, x)))
 	}
+	if inspect != nil {
+		all := out
+		parts.Outputs = func() *tensor.Tensor { return splitHeads(nil, all, c.Heads) }
+		inspect(o.Layer, parts)
+	}
+	if gates != nil {
+		out = joinHeads(t, attn.GateHeads(t, splitHeads(t, out, c.Heads), gates))
+	}
 	y.Out = l.Out.Forward(t, out)
 	return y, last
+}
+
+// splitHeads returns heads side by side [B L H·E] as [B H L E].
+func splitHeads(t *tensor.Tape, x *tensor.Tensor, heads int) *tensor.Tensor {
+	return tensor.Transpose(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), heads, x.Dim(2)/heads), 0, 2, 1, 3)
+}
+
+// joinHeads is the inverse of splitHeads.
+func joinHeads(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), x.Dim(0), x.Dim(2), x.Dim(1)*x.Dim(3))
 }
 
 // project returns the heads of queries, keys and values, and the last inputs of the convolution.
@@ -238,10 +264,7 @@ func (l *Layer) project(t *tensor.Tape, x *tensor.Tensor, o *Options, s *LayerSt
 			at += n
 		}
 	}
-	split := func(x *tensor.Tensor, heads, size int) *tensor.Tensor {
-		return tensor.Transpose(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), heads, size), 0, 2, 1, 3)
-	}
-	return split(all[0], c.KeyHeads, c.KeySize), split(all[1], c.KeyHeads, c.KeySize), split(all[2], c.Heads, c.ValueSize), last
+	return splitHeads(t, all[0], c.KeyHeads), splitHeads(t, all[1], c.KeyHeads), splitHeads(t, all[2], c.Heads), last
 }
 
 // LayerState is what the tokens of some sequences have left in a Layer: its State and the last inputs of its
@@ -266,7 +289,7 @@ func (l *Layer) NewState(batch int) (*LayerState, error) {
 	}
 	s := &LayerState{heads: heads}
 	if l.Conv != nil {
-		s.inputs = tensor.Zeros(batch, c.Conv-1, l.Conv.Weight.Dim(0))
+		s.inputs = tensor.Zeros(batch, c.Conv-1, l.Conv.Weight.Dim(2))
 	}
 	return s, nil
 }
@@ -280,7 +303,7 @@ func (l *Layer) Extend(t *tensor.Tape, x *tensor.Tensor, s *LayerState, o Option
 	}
 	y, last := l.forward(t, x, o, s)
 	if last != nil {
-		s.inputs = tensor.New(append([]float32(nil), last.Data()...), last.Shape()...) // not in the memory of the tape
+		copy(s.inputs.Data(), last.Data())
 	}
 	return y
 }

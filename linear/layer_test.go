@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -143,6 +144,54 @@ func TestLayerErrors(t *testing.T) {
 	} {
 		if err := tensor.Catch(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// NaN in padding changes nothing, outputs of padding and gradients included; and a head with a gate of 0 adds nothing.
+func TestLayerPadding(t *testing.T) {
+	r := rand.New(rand.NewPCG(25, 26))
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	all := layers(t, r)
+	norm := nn.NewLayerNorm(6)
+	norm.Bias, norm.Eps = tensor.Randn(r, 6).Param(), 0
+	all["layer norm"], _ = linear.NewLayer(linear.LayerConfig{Width: 24, Heads: 4, Feature: linear.Unit, Beta: 1, Conv: 2, Bias: true, OutNorm: norm, OutGate: tensor.Sigmoid}, r)
+	for name, l := range all {
+		x := tensor.Randn(r, 2, 5, 24).Param()
+		for _, o := range []linear.Options{{Lens: []int{5, 2}}, {Documents: [][]int{{2, 5}, {2, 2}}}} {
+			run := func() [][]float32 {
+				tape := tensor.NewTape(tensor.Eval)
+				y := l.Forward(tape, x, o)
+				x.ZeroGrad()
+				for _, p := range l.Params() {
+					p.ZeroGrad()
+				}
+				tape.Backward(tensor.Sum(tape, tensor.Mul(tape, tensor.Slice(tape, y.Out, 1, 0, 2), tensor.Full(0.3, 2, 2, 24))), nil)
+				bits := [][]float32{y.Out.Data(), y.State.Data(), slices.Clone(x.Grad().Data())}
+				for _, p := range l.Params() {
+					bits = append(bits, slices.Clone(p.Grad().Data()))
+				}
+				return bits
+			}
+			clear(x.Data()[7*24:])
+			want := run()
+			for i := 7 * 24; i < x.Len(); i++ {
+				x.Data()[i] = []float32{nan, inf}[i%2]
+			}
+			for i, got := range run() {
+				if !slices.Equal(got, want[i]) {
+					t.Fatalf("%s: NaN in padding changes result %d", name, i)
+				}
+			}
+		}
+		clear(x.Data()[7*24:])
+		gates := tensor.Full(1, l.Config().Heads)
+		gates.Data()[1] = 0
+		var outputs *tensor.Tensor
+		gated := l.Forward(nil, x, linear.Options{Gates: gates, Inspect: func(_ string, p attn.Parts) { outputs = p.Outputs() }}).Out
+		heads := tensor.Transpose(nil, attn.GateHeads(nil, outputs, gates), 0, 2, 1, 3)
+		if want := l.Out.Forward(nil, tensor.Reshape(nil, heads, 2, 5, heads.Dim(2)*heads.Dim(3))); !slices.Equal(gated.Data(), want.Data()) {
+			t.Errorf("%s: gates do not multiply what the last map reads", name)
 		}
 	}
 }

@@ -42,26 +42,42 @@ func (c *call) readLast(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
 		q = tensor.BroadcastTo(t, tensor.Reshape(t, q, c.b, c.h, 1, c.l, c.e), c.b, c.h, c.g/c.h, c.l, c.e)
 	}
 	out := tensor.MatMul(t, tensor.Reshape(t, q, c.b, c.g, c.n/c.g*c.l, c.e), states)
-	return c.withoutPadding(t, tensor.Reshape(t, out, c.b, c.n, c.l, c.v))
+	return c.o.withoutPadding(t, tensor.Reshape(t, out, c.b, c.n, c.l, c.v))
 }
 
-// withoutPadding returns x with 0 behind the last token of each sequence.
-func (c *call) withoutPadding(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	if c.o.Lens == nil {
+// length returns the number of tokens of sequence b that are not padding, of l.
+func (o *Options) length(b, l int) int {
+	n := l
+	if b < len(o.Lens) {
+		n = o.Lens[b]
+	} else if d := o.Documents; len(d) > 0 {
+		if ends := d[min(b, len(d)-1)]; len(ends) > 0 {
+			n = ends[len(ends)-1]
+		}
+	}
+	return max(0, min(n, l)) // others are an error of the call
+}
+
+// withoutPadding returns x [B … L E] with 0 behind the last token of each sequence: what comes of NaN there, as gradients
+// of parameters, would not be 0.
+func (o *Options) withoutPadding(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	if o.Lens == nil && o.Documents == nil {
 		return x
 	}
+	l, size := x.Dim(x.Rank()-2), x.Dim(x.Rank()-1)
+	heads := x.Len() / max(x.Dim(0)*l*size, 1)
 	y := t.Make(x.Shape()...)
-	copy(y.Data(), x.Data())
-	c.clearPadding(y)
+	each := func(do func(lo, hi int)) { // the elements of the tokens of a head
+		for i := range x.Dim(0) * heads {
+			do(i*l*size, (i*l+o.length(i/heads, l))*size)
+		}
+	}
+	clear(y.Data())
+	each(func(lo, hi int) { copy(y.Data()[lo:hi], x.Data()[lo:hi]) })
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
-			for b, n := range c.o.Lens {
-				for head := range c.n {
-					at := (b*c.n + head) * c.l * c.v
-					tensor.AddTo(dx[at:at+n*c.v], dy[at:at+n*c.v])
-				}
-			}
+			each(func(lo, hi int) { tensor.AddTo(dx[lo:hi], dy[lo:hi]) })
 		})
 	}
 	return y

@@ -16,11 +16,13 @@ import (
 //
 //	y_t = activation(Σ_j weight_j·x_(t−N+1+j) + bias),   j = 0 … N−1
 //
-// It is the convolution before the heads of Mamba-2 and Gated DeltaNet, with the tensors of PyTorch's Conv1d with
-// groups=C, and ONNX's CausalConvWithState. Its state is the last N−1 inputs: token by token, in pieces and all at once it
-// computes the same bits.
+// It is the convolution before the heads of Mamba-2 and Gated DeltaNet, PyTorch's Conv1d with groups=C, and ONNX's
+// CausalConvWithState. Its state is the last N−1 inputs: token by token, in pieces and all at once it computes the same
+// bits.
 type CausalConv struct {
-	Weight *tensor.Tensor // [C 1 N]
+	// Weight [N 1 C] has a row for each of the inputs, because a step reads it by rows. In files of PyTorch and ONNX it
+	// is [C 1 N]: an nn.Entry that is Transposed.
+	Weight *tensor.Tensor
 	Bias   *tensor.Tensor // [C], or nil for none
 	// Activation is a function of each element, such as tensor.SiLU, or nil for none. For inference, tensor.SiLU is
 	// computed in the same pass over memory.
@@ -30,7 +32,7 @@ type CausalConv struct {
 // NewCausalConv returns a convolution of width n without activation, initialised as in PyTorch: weight and bias uniform in
 // ±1/√n.
 func NewCausalConv(channels, n int, bias bool, rng *rand.Rand) *CausalConv {
-	c := &CausalConv{Weight: torchInit(rng, n, channels, 1, n)}
+	c := &CausalConv{Weight: tensor.Transpose(nil, torchInit(rng, n, channels, 1, n), 2, 1, 0).Param()}
 	if bias {
 		c.Bias = torchInit(rng, n, channels)
 	}
@@ -56,7 +58,7 @@ func NewCausalConv(channels, n int, bias bool, rng *rand.Rand) *CausalConv {
 // Gradients flow to x, first, Weight and Bias. It panics with a *tensor.ShapeError if the shapes do not match, or if ends
 // are out of range or not ascending.
 func (c *CausalConv) Forward(t *tensor.Tape, x, first *tensor.Tensor, ends [][]int) (out, last *tensor.Tensor) {
-	p := c.pass(t, x, first, ends)
+	p := c.pass(x, first, ends)
 	fused := !t.Recording() && reflect.ValueOf(c.Activation).Pointer() == silu
 	out, last = t.Make(p.b, p.l, p.c), t.Make(p.b, p.n-1, p.c)
 	p.forward(out.Data(), fused)
@@ -70,7 +72,7 @@ func (c *CausalConv) Forward(t *tensor.Tape, x, first *tensor.Tensor, ends [][]i
 	if t.Needs(x, first, c.Weight, c.Bias) {
 		t.Record(out, func(dy []float32) {
 			p.inputGrads(dy, t.GradOf(x), t.GradOf(first))
-			p.paramGrads(t, dy, t.GradOf(c.Weight), t.GradOf(c.Bias))
+			p.paramGrads(dy, t.GradOf(c.Weight), t.GradOf(c.Bias))
 		})
 	}
 	if c.Activation != nil && !fused {
@@ -85,19 +87,25 @@ var silu = reflect.ValueOf(tensor.SiLU).Pointer()
 func (c *CausalConv) Params() Params { return Vars{{"weight", c.Weight}, {"bias", c.Bias}}.Params() }
 
 // TorchState returns the table of torch.nn.Conv1d.
-func (c *CausalConv) TorchState() (StateDict, error) { return OwnNames(c) }
+func (c *CausalConv) TorchState() (StateDict, error) {
+	d, err := OwnNames(c)
+	for i := range d {
+		d[i].Transposed = d[i].Name == "weight"
+	}
+	return d, err
+}
 
 // convPass is one call of Forward, with the data for its backward pass.
 type convPass struct {
 	b, l, c, n int
 	x, first   []float32 // first is nil for zeros
-	w          []float32 // [N C]
+	w          []float32 // [N 1 C]
 	bias       []float32 // nil for none
 	ends       [][]int
 }
 
 // pass panics with a *tensor.ShapeError unless the parameters of the layer and the arguments of Forward match.
-func (c *CausalConv) pass(t *tensor.Tape, x, first *tensor.Tensor, ends [][]int) *convPass {
+func (c *CausalConv) pass(x, first *tensor.Tensor, ends [][]int) *convPass {
 	const op = "nn: CausalConv"
 	bad := func(arg, what string, got []int, want string, args ...any) {
 		panic(&tensor.ShapeError{Op: op, Arg: arg, What: what, Got: slices.Clone(got), Want: fmt.Sprintf(want, args...)})
@@ -105,15 +113,15 @@ func (c *CausalConv) pass(t *tensor.Tape, x, first *tensor.Tensor, ends [][]int)
 	tensor.Want(op, "weight", c.Weight)
 	tensor.Want(op, "x", x)
 	w, in := c.Weight.Shape(), x.Shape()
-	if len(w) != 3 || w[1] != 1 || w[2] < 1 {
-		bad("weight", "", w, "[C 1 N] for N inputs of each channel")
+	if len(w) != 3 || w[1] != 1 || w[0] < 1 {
+		bad("weight", "", w, "[N 1 C] for N inputs of each channel")
 	}
-	if len(in) != 3 || in[2] != w[0] {
-		bad("x", "", in, "[B L C=%d]", w[0])
+	if len(in) != 3 || in[2] != w[2] {
+		bad("x", "", in, "[B L C=%d]", w[2])
 	}
-	p := &convPass{b: in[0], l: in[1], c: w[0], n: w[2], x: x.Data(), ends: ends}
+	p := &convPass{b: in[0], l: in[1], c: w[2], n: w[0], x: x.Data(), w: c.Weight.Data(), ends: ends}
 	if c.Bias != nil {
-		if !slices.Equal(c.Bias.Shape(), w[:1]) {
+		if !slices.Equal(c.Bias.Shape(), w[2:]) {
 			bad("bias", "", c.Bias.Shape(), "[C=%d]", p.c)
 		}
 		p.bias = c.Bias.Data()
@@ -132,8 +140,6 @@ func (c *CausalConv) pass(t *tensor.Tape, x, first *tensor.Tensor, ends [][]int)
 			bad("ends", "positions", list, "0 to L=%d in ascending order", p.l)
 		}
 	}
-	p.w = t.Floats(p.n * p.c)
-	simd.CopyTransposed(p.w, p.c, c.Weight.Data(), p.n, p.n, p.c)
 	return p
 }
 
@@ -250,15 +256,11 @@ func (p *convPass) inputGrads(dy, dx, dfirst []float32) {
 }
 
 // paramGrads adds to the gradients of the weight and of the bias, which may be nil.
-func (p *convPass) paramGrads(t *tensor.Tape, dy, dw, dbias []float32) {
+func (p *convPass) paramGrads(dy, dw, dbias []float32) {
 	if dw == nil && dbias == nil {
 		return
 	}
-	sums := t.Floats(p.n * p.c)          // [N C]
 	par.For(p.c, 128, func(lo, hi int) { // channels are independent
-		for j := range p.n {
-			clear(sums[j*p.c:][lo:hi])
-		}
 		for i := range p.b * p.l {
 			b, t := i/p.l, i%p.l
 			start, ok := p.document(b, t)
@@ -272,14 +274,9 @@ func (p *convPass) paramGrads(t *tensor.Tape, dy, dw, dbias []float32) {
 			for j := 0; j < p.n && dw != nil; j++ {
 				if s := t - p.n + 1 + j; s >= start {
 					if x := p.row(p.x, p.first, b, s); x != nil {
-						simd.MulAddSparse(sums[j*p.c:][lo:hi], d, x[lo:hi])
+						simd.MulAddSparse(dw[j*p.c:][lo:hi], d, x[lo:hi])
 					}
 				}
-			}
-		}
-		for j := 0; j < p.n && dw != nil; j++ {
-			for c := lo; c < hi; c++ {
-				dw[c*p.n+j] += sums[j*p.c+c]
 			}
 		}
 	})

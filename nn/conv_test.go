@@ -18,7 +18,8 @@ func TestCausalConvGolden(t *testing.T) {
 	for _, name := range []string{"conv_plain", "conv_documents", "conv_short"} {
 		t.Run(name, func(t *testing.T) {
 			g := tensortest.Open(t, goldenDir+name+".safetensors")
-			c := &nn.CausalConv{Weight: g.Leaf("param.weight")}
+			tape := tensortest.Tape(tensor.Train)
+			c := &nn.CausalConv{Weight: tensor.Transpose(tape, g.Leaf("param.weight"), 2, 1, 0)} // in the order of PyTorch
 			if g.Has("param.bias") {
 				c.Bias = g.Leaf("param.bias")
 			}
@@ -33,7 +34,6 @@ func TestCausalConvGolden(t *testing.T) {
 			for i := 0; g.Has(fmt.Sprintf("in.ends%d", i)); i++ {
 				ends = append(ends, g.Ints(fmt.Sprintf("in.ends%d", i)))
 			}
-			tape := tensortest.Tape(tensor.Train)
 			out, last := c.Forward(tape, g.Leaf("in.x"), first, ends)
 			g.Check("want.out", out)
 			g.Check("want.last", last)
@@ -186,7 +186,7 @@ func TestCausalConvZeroGradientCarriesNothing(t *testing.T) {
 	for _, spoil := range []func(x, first, w []float32){
 		func(x, _, _ []float32) { x[l*channels] = float32(math.NaN()) },
 		func(_, first, _ []float32) { first[(n-1)*channels] = float32(math.Inf(1)) },
-		func(_, _, w []float32) { w[1] = float32(math.NaN()) }, // of channel 0
+		func(_, _, w []float32) { w[channels] = float32(math.NaN()) }, // of channel 0
 	} {
 		rng := rand.New(rand.NewPCG(54, 5))
 		c := nn.NewCausalConv(channels, n, true, rng)
@@ -212,15 +212,15 @@ func TestCausalConvErrors(t *testing.T) {
 	}
 	for want, f := range map[string]func(){
 		"nn: CausalConv: weight is nil, want a tensor":                                        conv(nil, nil, z(2, 7, 5), nil, nil),
-		"nn: CausalConv: weight has shape [5 4], want [C 1 N] for N inputs of each channel":   conv(z(5, 4), nil, z(2, 7, 5), nil, nil),
-		"nn: CausalConv: weight has shape [5 2 4], want [C 1 N] for N inputs of each channel": conv(z(5, 2, 4), nil, z(2, 7, 5), nil, nil),
-		"nn: CausalConv: bias has shape [4], want [C=5]":                                      conv(z(5, 1, 4), z(4), z(2, 7, 5), nil, nil),
-		"nn: CausalConv: x has shape [2 5 7], want [B L C=5]":                                 conv(z(5, 1, 4), nil, z(2, 5, 7), nil, nil),
-		"nn: CausalConv: first has shape [2 4 5], want [B=2 N−1=3 C=5]":                       conv(z(5, 1, 4), nil, z(2, 7, 5), z(2, 4, 5), nil),
-		"nn: CausalConv: ends has 3 lists, want one, or one for each of B=2 sequences":        conv(z(5, 1, 4), nil, z(2, 7, 5), nil, make([][]int, 3)),
-		"nn: CausalConv: ends has positions [3 8], want 0 to L=7 in ascending order":          conv(z(5, 1, 4), nil, z(2, 7, 5), nil, [][]int{{3, 8}}),
-		"nn: CausalConv: ends has positions [3 2], want 0 to L=7 in ascending order":          conv(z(5, 1, 4), nil, z(2, 7, 5), nil, [][]int{{3, 2}}),
-		"nn: CausalConv: ends has positions [-1 2], want 0 to L=7 in ascending order":         conv(z(5, 1, 4), nil, z(2, 7, 5), nil, [][]int{{-1, 2}}),
+		"nn: CausalConv: weight has shape [5 4], want [N 1 C] for N inputs of each channel":   conv(z(5, 4), nil, z(2, 7, 5), nil, nil),
+		"nn: CausalConv: weight has shape [4 2 5], want [N 1 C] for N inputs of each channel": conv(z(4, 2, 5), nil, z(2, 7, 5), nil, nil),
+		"nn: CausalConv: bias has shape [4], want [C=5]":                                      conv(z(4, 1, 5), z(4), z(2, 7, 5), nil, nil),
+		"nn: CausalConv: x has shape [2 5 7], want [B L C=5]":                                 conv(z(4, 1, 5), nil, z(2, 5, 7), nil, nil),
+		"nn: CausalConv: first has shape [2 4 5], want [B=2 N−1=3 C=5]":                       conv(z(4, 1, 5), nil, z(2, 7, 5), z(2, 4, 5), nil),
+		"nn: CausalConv: ends has 3 lists, want one, or one for each of B=2 sequences":        conv(z(4, 1, 5), nil, z(2, 7, 5), nil, make([][]int, 3)),
+		"nn: CausalConv: ends has positions [3 8], want 0 to L=7 in ascending order":          conv(z(4, 1, 5), nil, z(2, 7, 5), nil, [][]int{{3, 8}}),
+		"nn: CausalConv: ends has positions [3 2], want 0 to L=7 in ascending order":          conv(z(4, 1, 5), nil, z(2, 7, 5), nil, [][]int{{3, 2}}),
+		"nn: CausalConv: ends has positions [-1 2], want 0 to L=7 in ascending order":         conv(z(4, 1, 5), nil, z(2, 7, 5), nil, [][]int{{-1, 2}}),
 	} {
 		if err := tensor.Catch(f); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
@@ -228,7 +228,7 @@ func TestCausalConvErrors(t *testing.T) {
 	}
 	c := nn.NewCausalConv(5, 4, false, rng)
 	d, err := nn.TorchNames(c)
-	if err != nil || len(d) != 1 || d[0].Name != "weight" || !slices.Equal(d[0].Parts[0].Shape(), []int{5, 1, 4}) {
+	if err != nil || len(d) != 1 || d[0].Name != "weight" || !slices.Equal(d[0].Parts[0].Shape(), []int{4, 1, 5}) || !d[0].Transposed {
 		t.Errorf("PyTorch's names %v, error %v", d, err)
 	}
 	if y, last := c.Forward(nil, z(0, 7, 5), nil, nil); y.Len() != 0 || last.Len() != 0 {

@@ -15,7 +15,8 @@ type Entry struct {
 	// Packed are packed matrices, stacked along their outputs. An entry has either Parts or Packed. Loading fills
 	// them, saving rejects them.
 	Packed []*tensor.Packed
-	// Transposed says that the file stores the transpose of the stacked matrix: [in out] for a linear map.
+	// Transposed says that the file stores the transpose of the stacked matrix: [in out] for a linear map. The axes of other
+	// parts are reversed, [a 1 b] in the file for [b 1 a]; those between the first and the last must be 1.
 	Transposed bool
 	// Interleaved, if positive, is the number of blocks of rows in the file: each has as many rows of the first part, then
 	// of the second, and so on. It is for maps of queries, keys and values that are stored head by head.

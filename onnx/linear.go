@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/attn-go/attn/linear"
+	"github.com/attn-go/attn/tensor"
 )
 
 // RuntimeDomain is the domain of the operators that ONNX Runtime has itself. Its LinearAttention works with opsets 17 and
@@ -72,7 +73,7 @@ func (g *Graph) LinearLayer(l *linear.Layer, x Value, past LinearState, domain s
 		}
 		all := g.concat(1, first, g.concat(2, q, k, v))
 		present.Inputs = g.Node("Slice", []Value{all, g.dims(x, 1, 2), g.Ints(math.MaxInt32), g.Ints(1), g.Ints(1)})
-		conv := []Value{g.transpose(all, 0, 2, 1), g.In("conv").Weight("weight", l.Conv.Weight)}
+		conv := []Value{g.transpose(all, 0, 2, 1), g.In("conv").Weight("weight", tensor.Transpose(nil, l.Conv.Weight, 2, 1, 0))}
 		if l.Conv.Bias != nil {
 			conv = append(conv, g.In("conv").Weight("bias", l.Conv.Bias))
 		}
@@ -192,7 +193,7 @@ func FromLinear(l *linear.Layer, o LinearOptions) (*Model, error) {
 		heads := []Axis{Named("batch"), Sized(c.Heads), Sized(c.KeySize), Sized(columns)}
 		var inputs []Axis
 		if l.Conv != nil {
-			inputs = []Axis{Named("batch"), Sized(c.Conv - 1), Sized(l.Conv.Weight.Dim(0))}
+			inputs = []Axis{Named("batch"), Sized(c.Conv - 1), Sized(l.Conv.Weight.Dim(2))}
 		}
 		var past LinearState
 		if o.State {

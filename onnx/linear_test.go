@@ -84,7 +84,7 @@ func TestLinear(t *testing.T) {
 				columns := want.State.Dim(3)
 				past["past.heads"] = whole(make([]int, b*4*config.KeySize*columns), b, 4, config.KeySize, columns)
 				if layer.Conv != nil {
-					channels := layer.Conv.Weight.Dim(0)
+					channels := layer.Conv.Weight.Dim(2)
 					past["past.inputs"] = whole(make([]int, b*(config.Conv-1)*channels), b, config.Conv-1, channels)
 				}
 				for at := 0; at < lk; {

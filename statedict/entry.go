@@ -38,7 +38,7 @@ func shapeOf(e *nn.Entry) []int {
 		shape[0] += part[0]
 	}
 	if e.Transposed {
-		if len(shape) != 2 {
+		if last := len(shape) - 1; last < 1 || slices.ContainsFunc(shape[1:last], func(n int) bool { return n != 1 }) {
 			wrong(shape, "a matrix to transpose")
 		}
 		slices.Reverse(shape)

@@ -204,7 +204,7 @@ func floatTasks(r *safetensors.Reader, name string, length int, parts []*tensor.
 
 // setTransposed sets the parts to columns of a matrix [in out].
 func setTransposed(e *nn.Entry, matrix *tensor.Tensor) {
-	all, in, columns := matrix.Data(), matrix.Dim(0), matrix.Dim(1)
+	all, in, columns := matrix.Data(), matrix.Dim(0), matrix.Dim(matrix.Rank()-1)
 	first := 0
 	for _, part := range e.Parts {
 		y := part.Data()

@@ -94,7 +94,8 @@ func Stream(m nn.Module, o SaveOptions) (*safetensors.Stream, error) {
 		if e.Transposed {
 			all, shape := slices.Concat(parts...), shapeOf(e) // the parts form [out in]; the file stores [in out]
 			parts = [][]float32{make([]float32, len(all))}
-			simd.CopyTransposed(parts[0], shape[1], all, shape[0], shape[0], shape[1])
+			columns := shape[len(shape)-1]
+			simd.CopyTransposed(parts[0], columns, all, shape[0], shape[0], columns)
 		}
 		if n := e.Interleaved; n > 0 {
 			var blocks [][]float32

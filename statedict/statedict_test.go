@@ -262,21 +262,22 @@ func TestLoadRounds(t *testing.T) {
 	}
 }
 
-// TestStateDictStacksAndTransposes writes three parameters as two tensors. The first contains rows of two parameters
-// in another order, the second is the transpose of two stacked parameters.
+// TestStateDictStacksAndTransposes writes four parameters as three tensors. The first contains rows of two parameters
+// in another order, the second is the transpose of two stacked parameters, the third that of three axes.
 func TestStateDictStacksAndTransposes(t *testing.T) {
-	a, b, c := counting(0, 3, 2), counting(100, 2, 2), counting(200, 1, 2)
+	a, b, c, d := counting(0, 3, 2), counting(100, 2, 2), counting(200, 1, 2), counting(300, 2, 1, 3)
 	names := func(vs nn.Vars) func(nn.Module) (nn.StateDict, error) {
-		a, b, c := vs[0].Tensor, vs[1].Tensor, vs[2].Tensor
+		a, b, c, d := vs[0].Tensor, vs[1].Tensor, vs[2].Tensor, vs[3].Tensor
 		return func(nn.Module) (nn.StateDict, error) {
 			return nn.StateDict{
 				{Name: "x", Parts: []*tensor.Tensor{a.Rows(2, 3), c, a.Rows(0, 1)}},
 				{Name: "y", Parts: []*tensor.Tensor{b, a.Rows(1, 2)}, Transposed: true},
+				{Name: "y.conv", Parts: []*tensor.Tensor{d}, Transposed: true},
 				{Name: "z", Refused: "z cannot be expressed"},
 			}, nil
 		}
 	}
-	m := nn.Vars{{Name: "a", Tensor: a}, {Name: "b", Tensor: b}, {Name: "c", Tensor: c}}
+	m := nn.Vars{{Name: "a", Tensor: a}, {Name: "b", Tensor: b}, {Name: "c", Tensor: c}, {Name: "d", Tensor: d}}
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	if err := statedict.Save(path, m, statedict.SaveOptions{Names: names(m)}); err != nil {
 		t.Fatal(err)
@@ -289,14 +290,17 @@ func TestStateDictStacksAndTransposes(t *testing.T) {
 		name  string
 		shape []int
 		x     []float32
-	}{{"x", []int{3, 2}, []float32{4, 5, 200, 201, 0, 1}}, {"y", []int{2, 3}, []float32{100, 102, 2, 101, 103, 3}}} {
+	}{
+		{"x", []int{3, 2}, []float32{4, 5, 200, 201, 0, 1}}, {"y", []int{2, 3}, []float32{100, 102, 2, 101, 103, 3}},
+		{"y.conv", []int{3, 1, 2}, []float32{300, 303, 301, 304, 302, 305}},
+	} {
 		x, err := f.Tensors[i].Float32s()
 		if err != nil || f.Tensors[i].Name != want.name || !slices.Equal(f.Tensors[i].Shape, want.shape) || !slices.Equal(x, want.x) {
 			t.Errorf("wrote %s %v %v, %v, want %+v", f.Tensors[i].Name, f.Tensors[i].Shape, x, err, want)
 		}
 	}
-	if len(f.Tensors) != 2 {
-		t.Errorf("wrote %d tensors, want 2", len(f.Tensors))
+	if len(f.Tensors) != 3 {
+		t.Errorf("wrote %d tensors, want 3", len(f.Tensors))
 	}
 	got := zeros(m)
 	if err := statedict.Load(path, got, statedict.LoadOptions{Names: names(got)}); err != nil {

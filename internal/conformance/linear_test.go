@@ -21,7 +21,7 @@ import (
 // update_rule is what is given in attn: Decay, Beta, both or neither. past_state is Options.State, present_state is
 // Output.State. A scale of 0 is 1/√dk in both systems. chunk_size changes no result.
 //
-// CausalConvWithState has channels before positions, nn.CausalConv has them behind.
+// CausalConvWithState has channels before positions, nn.CausalConv has them behind, those of the weight, too.
 
 // linearAttention is a node of LinearAttention with its inputs.
 type linearAttention struct {
@@ -146,7 +146,7 @@ func (n *causalConv) paths() [2]string { return stepwise }
 func (n *causalConv) set(x *safetensors.Tensor) error { return setIn(n.in, x) }
 
 func (n *causalConv) compute(tokens bool) (outputs map[string]*tensor.Tensor, err error) {
-	layer := nn.CausalConv{Weight: n.in["weight"], Bias: n.in["bias"]}
+	layer := nn.CausalConv{Bias: n.in["bias"]}
 	switch n.Activation {
 	case "silu", "swish":
 		layer.Activation = tensor.SiLU
@@ -154,13 +154,14 @@ func (n *causalConv) compute(tokens bool) (outputs map[string]*tensor.Tensor, er
 	default:
 		return nil, fmt.Errorf("onnx: CausalConvWithState-27: activation is %s, want none, silu or swish", n.Activation)
 	}
-	for _, name := range []string{"input", "past_state"} {
+	for _, name := range []string{"input", "weight", "past_state"} {
 		if x := n.in[name]; x != nil && x.Rank() != 3 {
 			return nil, fmt.Errorf("onnx: CausalConvWithState-27: the number of axes of %s is %d, want 3", name, x.Rank())
 		}
 	}
 	swapped := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Transpose(nil, x, 0, 2, 1) }
 	err = tensor.Catch(func() {
+		layer.Weight = tensor.Transpose(nil, n.in["weight"], 2, 1, 0)
 		x, state := swapped(n.in["input"]), n.in["past_state"]
 		if state != nil {
 			state = swapped(state)
