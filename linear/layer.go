@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
@@ -310,6 +311,34 @@ func (l *Layer) Extend(t *tensor.Tape, x *tensor.Tensor, s *LayerState, o Option
 
 // State returns the states of the heads.
 func (s *LayerState) State() *State { return s.heads }
+
+// Lens returns the number of tokens of each sequence.
+func (s *LayerState) Lens() []int { return s.heads.Lens() }
+
+// Bytes returns the memory that the state takes. What is shared with forks counts in each.
+func (s *LayerState) Bytes() int {
+	if s.inputs == nil {
+		return s.heads.Bytes()
+	}
+	return s.heads.Bytes() + 4*s.inputs.Len()
+}
+
+// Truncate makes each sequence as short as lens; see State.Truncate. With a convolution, it takes back all tokens of all
+// sequences or none, and otherwise panics with a *tensor.ValueError.
+func (s *LayerState) Truncate(lens ...int) {
+	all := !slices.ContainsFunc(lens, func(n int) bool { return n != 0 })
+	if had := s.Lens(); s.inputs != nil && !all {
+		for b, n := range had {
+			if got := lens[min(b, len(lens)-1)]; got != n {
+				badValue("linear: Truncate", "lengths", fmt.Sprint(lens), fmt.Sprintf("0, or %v, which the sequences have: a convolution keeps no earlier inputs", had))
+			}
+		}
+	}
+	s.heads.Truncate(lens...)
+	if all && s.inputs != nil {
+		s.inputs = tensor.Zeros(s.inputs.Shape()...)
+	}
+}
 
 // Select returns a fork that consists of the given sequences, in the given order; see State.Select.
 func (s *LayerState) Select(sequences []int) *LayerState {

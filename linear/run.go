@@ -98,6 +98,7 @@ func (c *call) forward(y Output) {
 	if s := c.continued; s != nil {
 		for b := range s.seqs {
 			s.seqs[b].begin(c.eachDecays(), c.e)
+			s.seqs[b].stopped = true
 		}
 	}
 	blocks, heads := recurrence.Blocks(c.v), len(c.segments)*c.g
@@ -111,6 +112,7 @@ func (c *call) forward(y Output) {
 	if s := c.continued; s != nil {
 		for i := range c.segments {
 			s.seqs[i].n += c.segments[i].to
+			s.seqs[i].stopped = false
 			for g, h := range s.seqs[i].heads[:c.g*min(parts-1, 1)] { // otherwise done by the tasks
 				q := c.sequence(&c.segments[i], g, 0)
 				recurrence.Commit(&q, h)

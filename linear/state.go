@@ -38,6 +38,8 @@ type sequence struct {
 	n     int
 	// shared is whether another State has the same heads: they are copied before they change.
 	shared bool
+	// stopped is whether a call ended before all heads had its tokens.
+	stopped bool
 }
 
 // columns returns the number of columns of a state.
@@ -82,6 +84,15 @@ func (s *State) Config() StateConfig { return s.config }
 // Len returns the number of tokens of sequence b.
 func (s *State) Len(b int) int { return s.seqs[b].n }
 
+// Lens returns the number of tokens of each sequence.
+func (s *State) Lens() []int {
+	lens := make([]int, len(s.seqs))
+	for i, q := range s.seqs {
+		lens[i] = q.n
+	}
+	return lens
+}
+
 // Bytes returns the memory of the states. Those shared with forks count in each.
 func (s *State) Bytes() int {
 	n := 0
@@ -95,7 +106,7 @@ func (s *State) Bytes() int {
 
 // Attend continues each sequence with the tokens of q, k and v: a step of a decoder, or a part of its prompt. It is
 // Attend otherwise, with Output.State nil: Tensor returns it. Options.State and Options.Documents must be nil. A panic
-// leaves the State unchanged, except that of an ended context, after which it must not be used.
+// leaves the State unchanged, except that of an ended context: the State then panics until Truncate(0).
 func (s *State) Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	const op = "linear: State.Attend"
 	if t.Recording() {
@@ -109,11 +120,21 @@ func (s *State) Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output
 
 // wantFit panics unless a call fits the State.
 func (s *State) wantFit(c *call) {
+	for b := range s.seqs {
+		s.seqs[b].wantWhole(c.op, b)
+	}
 	got, want := []int{c.b, c.g, c.e, c.v}, []int{len(s.seqs), s.config.Heads, s.config.KeySize, s.config.columns()}
 	if !slices.Equal(got, want) {
 		panic(&tensor.ShapeError{
 			Op: c.op, Arg: "state", What: "sizes [B G E V], where Normalize adds 1 to V,", Got: want, Want: fmt.Sprint(got),
 		})
+	}
+}
+
+// wantWhole panics if the heads have read different numbers of tokens.
+func (q *sequence) wantWhole(op string, b int) {
+	if q.stopped {
+		badValue(op, fmt.Sprintf("state of sequence %d", b), "of a call whose context ended", "one that is whole, or Truncate(0)")
 	}
 }
 
@@ -201,6 +222,9 @@ func (s *State) Truncate(lens ...int) {
 	}
 	for b, q := range s.seqs {
 		n := lens[min(b, len(lens)-1)]
+		if n != 0 {
+			q.wantWhole(op, b)
+		}
 		if border := q.n - q.heads[0].Pending(); n != q.n && n != border && n != 0 {
 			panic(&tensor.ShapeError{
 				Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "length", Got: []int{n}, Want: fmt.Sprintf("0, %d or %d", border, q.n),
@@ -209,10 +233,11 @@ func (s *State) Truncate(lens ...int) {
 	}
 	for b := range s.seqs {
 		q, n := &s.seqs[b], lens[min(b, len(lens)-1)]
-		if n == q.n {
+		if n == q.n && !q.stopped {
 			continue
 		}
 		q.own()
+		q.stopped = false
 		for _, h := range q.heads {
 			if h.Drop(); n == 0 {
 				h.Clear()

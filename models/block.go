@@ -28,6 +28,7 @@ type Layer = nn.Layer
 //	x ← ffNorm(x + ff(x))
 type block struct {
 	self, cross                 *attn.MultiHead
+	mixer                       mixer // in place of self
 	ff                          Layer
 	selfNorm, crossNorm, ffNorm Layer
 	selfAfter, ffAfter          Layer
@@ -73,14 +74,21 @@ func (b *block) input() Layer {
 	return b.selfNorm
 }
 
-// attend returns self-attention of h.
+// attend returns what the tokens of h get from each other: self-attention, or what mixer computes.
 func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, lens []int) *tensor.Tensor {
+	var kept LayerCache
+	if r.State != nil {
+		kept = r.State.(*Cache).Layers[number]
+	}
+	if b.mixer != nil {
+		return b.mixer.mix(t, h, r, kept, lens)
+	}
 	o := r.options(b.options, b.self, lens)
 	if b.changes != nil {
 		o.Changes = b.changes(t, h.Dim(1))
 	}
-	if r.State != nil {
-		return b.self.Extend(t, h, r.State.(*Cache).Layers[number], o).Out
+	if kept != nil {
+		return b.self.Extend(t, h, kept.(CacheOf[*attn.Cache]).Cache, o).Out
 	}
 	return b.self.Forward(t, h, h, h, o).Out
 }

@@ -193,7 +193,9 @@ func (s *stack) with(next func() *attn.MultiHead) *stack {
 	small.blocks = make([]*block, len(s.blocks))
 	for i, b := range s.blocks {
 		less := *b
-		less.self = next()
+		if b.self != nil {
+			less.self = next()
+		}
 		if b.cross != nil {
 			less.cross = next()
 		}

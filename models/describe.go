@@ -14,8 +14,9 @@ import (
 type Description struct {
 	Family         Family
 	Sizes          Sizes
-	Heads          []int // number in each attention layer, nil if all have Sizes.Heads
-	Task           Task  // of the logits; empty if there is no head
+	Heads          []int    // number in each attention layer, nil if all have Sizes.Heads
+	Kinds          []string // of the layers of a hybrid, such as "linear_attention"; nil if all are attention
+	Task           Task     // of the logits; empty if there is no head
 	Labels         []string
 	Parameters     int                 // numbers in the tensors of the model
 	Bytes          int                 // of the tensors in the file
@@ -52,6 +53,9 @@ func Describe(dir string, o Options) (*Description, error) {
 	}
 	if len(b.lost.kept) == 0 {
 		all.Heads = nil
+	}
+	if s, ok := n.(*stack); ok {
+		all.Kinds = s.kinds()
 	}
 	if h := n.Head(); h != nil {
 		all.Task, all.Labels = h.Task, h.Labels

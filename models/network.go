@@ -20,9 +20,9 @@ type Network interface {
 	// this as an error beforehand. It also panics when the context of t ends, see
 	// tensor.Tape.SetContext.
 	Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor
-	// Attention returns the attention layers, from the first to the last. In an encoder–decoder,
-	// the encoder's layers come first, then self-attention and cross-attention of each decoder
-	// layer.
+	// Attention returns the attention layers, from the first to the last: fewer than Sizes.Layers in a hybrid, some of
+	// whose layers have another mechanism. In an encoder–decoder, the encoder's layers come first, then self-attention and
+	// cross-attention of each decoder layer.
 	Attention() []*attn.MultiHead
 	// Sizes returns the sizes of the model.
 	Sizes() Sizes
@@ -92,13 +92,18 @@ func (r *Run) state(number int, x *tensor.Tensor) {
 	}
 }
 
+// gates returns the gates of a layer's heads, or nil.
+func (r *Run) gates(layer string) *tensor.Tensor {
+	if r.Gates == nil {
+		return nil
+	}
+	return r.Gates(layer)
+}
+
 // options adds the settings of a run to a layer's attention options. lens are the lengths of the
 // sequences, nil if all are equal.
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
-	o.Observers, o.Inspect = r.Observers, r.Inspect
-	if r.Gates != nil {
-		o.Gates = r.Gates(self.Config().Name)
-	}
+	o.Observers, o.Inspect, o.Gates = r.Observers, r.Inspect, r.gates(self.Config().Name)
 	if o.QueryLens = lens; r.State == nil {
 		o.KeyLens = lens
 	}
@@ -142,17 +147,17 @@ func inside(n Network) Network {
 	return n
 }
 
-// Windowed is a Network in which some layers attend to a sliding window. NewCache makes rolling
-// caches for these layers.
-type Windowed interface {
-	// Window returns the number of keys that a query of a layer attends to, including its own; 0
-	// means all.
-	Window(layer int) int
+// Caching is a Network that makes the caches of its layers itself: of layers that attend to a sliding window, or that
+// keep a state in place of keys and values. NewCache asks it for them.
+type Caching interface {
+	// NewLayerCache returns the empty cache of a layer for batch sequences; Sizes.Layers counts the layers. c configures how
+	// keys and values are stored.
+	NewLayerCache(layer, batch int, c attn.CacheConfig) (LayerCache, error)
 }
 
-// Cache stores the keys and values of the tokens that a decoder has read, layer by layer.
+// Cache is the State of most decoders: what the tokens that it has read have left in its layers.
 type Cache struct {
-	Layers []*attn.Cache
+	Layers []LayerCache
 	memory *memory // of the source, nil until it is read
 }
 
@@ -160,31 +165,32 @@ type Cache struct {
 // stored. Unless c has a window, layers with a sliding window get a rolling cache, whose memory
 // does not grow. NewCache returns an error if the network is not a decoder or c is invalid.
 func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
-	layers, z := n.Attention(), n.Sizes()
-	switch {
+	z, layer := n.Sizes(), attentionCache(n.Attention())
+	switch own, ok := inside(n).(Caching); {
 	case z.Decoder != nil:
-		var own []*attn.MultiHead // without cross-attention
-		for i := z.Layers; i < len(layers); i += 2 {
-			own = append(own, layers[i])
-		}
-		layers = own
+		self := n.Attention()[z.Layers:] // and cross-attention, which has no cache
+		z, layer = *z.Decoder, func(i, batch int, c attn.CacheConfig) (LayerCache, error) { return attentionCache(self)(2*i, batch, c) }
 	case !z.Causal:
 		return nil, errors.New("models: NewCache: the layers are not causal, want a decoder")
+	case ok:
+		layer = own.NewLayerCache
 	}
 	all := new(Cache)
-	sliding, slides := inside(n).(Windowed)
-	for i, layer := range layers {
-		own := c
-		if slides && c.Window == 0 && sliding.Window(i) > 1 {
-			own.Window = sliding.Window(i) - 1 // without the query's own key
-		}
-		one, err := layer.NewCache(batch, own)
+	for i := range z.Layers {
+		one, err := layer(i, batch, c)
 		if err != nil {
 			return nil, err
 		}
 		all.Layers = append(all.Layers, one)
 	}
 	return all, nil
+}
+
+// attentionCache makes the caches of layers.
+func attentionCache(layers []*attn.MultiHead) func(layer, batch int, c attn.CacheConfig) (LayerCache, error) {
+	return func(layer, batch int, c attn.CacheConfig) (LayerCache, error) {
+		return keysAndValues(layers[layer].NewCache(batch, c))
+	}
 }
 
 // Lens returns how many tokens of each sequence have been read.
@@ -203,7 +209,7 @@ func (c *Cache) Select(sequences []int) State {
 func join(caches []*Cache) *Cache {
 	all := new(Cache)
 	for i, first := range caches[0].Layers {
-		var others []*attn.Cache
+		var others []LayerCache
 		for _, c := range caches[1:] {
 			others = append(others, c.Layers[i])
 		}

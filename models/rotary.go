@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
@@ -25,10 +27,11 @@ type rotaryDecoder struct {
 	maps        Maps                                             // of attention
 	bias        attn.Projections
 	score       attn.Score // nil means the dot product divided by √E
-	linear      linear     // makes a map of the feed-forward network
+	linear      newMap     // makes a map of the feed-forward network
 	activation  Activation
 	feedForward func(m *rotaryDecoder, b *Builder, block int) Layer
-	branch      float32 // of the output of each part of a block, 0 means 1
+	mixer       func(m *rotaryDecoder, b *Builder, block int) mixer // in place of attention; nil, or a nil result, means none
+	branch      float32                                             // of the output of each part of a block, 0 means 1
 
 	softCap  float32 // of the scores, 0 means none
 	tied     bool    // the map to logits is the embedding matrix
@@ -60,11 +63,11 @@ const (
 	headsAsWhole           // the queries of all heads, and the keys of all heads
 )
 
-// linear makes a map: Builder.Matrix or Builder.Linear.
-type linear = func(b *Builder, name string, in, out int) *nn.Linear
+// newMap makes a map: Builder.Matrix or Builder.Linear.
+type newMap = func(b *Builder, name string, in, out int) *nn.Linear
 
 // biased returns what makes maps with a bias if a setting says so.
-func (s *Settings) biased(key string) linear {
+func (s *Settings) biased(key string) newMap {
 	if s.Bool(key, false) {
 		return (*Builder).Linear
 	}
@@ -178,7 +181,6 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 		c.Name, mask = encoderName(i), encoderMask
 		window = oddWindow(window)
 	}
-	m.normHeads(b, &c)
 	norm := func(name string) Layer {
 		if name == "" {
 			return nil
@@ -186,7 +188,13 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 		return m.norm(b, name, z.Width)
 	}
 	p := &block{window: window, options: attn.Options{Mask: mask(window), SoftCap: m.softCap}, selfNorm: norm(m.norms.self)}
-	p.self = b.MultiHead(b.Kept(i, c), m.maps)
+	if m.mixer != nil {
+		p.mixer = m.mixer(m, b, i)
+	}
+	if p.mixer == nil {
+		m.normHeads(b, &c)
+		p.self = b.MultiHead(b.Kept(i, c), m.maps)
+	}
 	p.ff = m.feedForward(m, b, i)
 	p.selfAfter, p.ffNorm, p.ffAfter = norm(m.norms.selfAfter), norm(m.norms.ff), norm(m.norms.ffAfter)
 	if m.branch != 0 {
@@ -251,6 +259,16 @@ func (m *rotaryDecoder) slide(window int, slides func(block int) bool) {
 // slides returns which blocks have a sliding window, according to layer_types or, if that is
 // absent, to usual.
 func slides(s *Settings, layers int, usual func(block int) bool) func(block int) bool {
+	types := s.layerTypes(layers, nil, "full_attention", "sliding_attention")
+	if types == nil {
+		return usual
+	}
+	return func(i int) bool { return types[i] == "sliding_attention" }
+}
+
+// layerTypes returns layer_types, the kind of each layer, of which known are accepted. usual is the result if it is absent
+// or invalid.
+func (s *Settings) layerTypes(layers int, usual []string, known ...string) []string {
 	types := s.Texts("layer_types")
 	if types == nil {
 		return usual
@@ -260,11 +278,12 @@ func slides(s *Settings, layers int, usual func(block int) bool) func(block int)
 		return usual
 	}
 	for _, kind := range types {
-		if kind != "sliding_attention" && kind != "full_attention" {
-			s.Fail("layer_types", "has %s, want full_attention or sliding_attention", quote.Text(kind))
+		if !slices.Contains(known, kind) {
+			s.Fail("layer_types", "has %s, want %s", quote.Text(kind), strings.Join(known, " or "))
+			return usual
 		}
 	}
-	return func(i int) bool { return types[i] == "sliding_attention" }
+	return types
 }
 
 // null reports whether a key has the value null, which for some keys differs from an absent key.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
@@ -20,6 +21,9 @@ type Session struct {
 	cache   *Cache
 	read    []int // the tokens whose keys and values are cached; nil if unknown
 	fresh   int   // tokens of the last prompt that were read
+	// begin is the cache after the last prompt. It is kept for layers with a state, which cannot take tokens back.
+	prompt []int
+	begin  *Cache
 }
 
 // NewSession returns an empty session. c configures how keys and values are stored; only Format
@@ -60,7 +64,9 @@ func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tok
 		s.fresh, s.read = len(prompt)-n, nil // during a step, some layers have read more than others
 		w.begin, w.written = prompt[n:], [][]int{prompt[:n:n]}
 		_ = w.write(ctx, g, 1, func(_, id int) bool {
-			s.read = w.written[0]
+			if s.read = w.written[0]; len(s.read) == len(prompt) && slices.ContainsFunc(s.cache.Layers, hasState) {
+				s.prompt, s.begin = slices.Clone(prompt), s.cache.Select([]int{0}).(*Cache)
+			}
 			more := yield(id)
 			if more {
 				s.read = nil
@@ -83,14 +89,29 @@ func (s *Session) rewind(prompt []int) int {
 	for n < min(len(s.read), len(prompt)-1) && s.read[n] == prompt[n] {
 		n++
 	}
-	truncate := func() {
+	if s.fits(n) {
+		return n
+	}
+	// A window has dropped keys, a state cannot take tokens back, or a layer has not read them.
+	if n = len(s.prompt); n > 0 && n < len(prompt) && slices.Equal(s.prompt, prompt[:n]) {
+		*s.cache = *s.begin.Select([]int{0}).(*Cache)
+		return n
+	}
+	s.fits(0)
+	return 0
+}
+
+// hasState reports whether a layer has a state in place of keys and values.
+func hasState(c LayerCache) bool {
+	_, attends := c.(CacheOf[*attn.Cache])
+	return !attends
+}
+
+// fits makes the cache as short as n tokens and reports whether all layers can be.
+func (s *Session) fits(n int) bool {
+	return tensor.Catch(func() {
 		for _, layer := range s.cache.Layers {
 			layer.Truncate(n)
 		}
-	}
-	if tensor.Catch(truncate) != nil { // a sliding window has dropped keys, or a layer has not read them
-		n = 0
-		truncate()
-	}
-	return n
+	}) == nil
 }

@@ -82,7 +82,9 @@ func TestSession(t *testing.T) {
 // slides reports whether a layer has a sliding window, whose discarded keys cannot be restored.
 func slides(m *models.Model) bool {
 	cache, err := models.NewCache(m, 1, attn.CacheConfig{})
-	return err == nil && slices.ContainsFunc(cache.Layers, func(c *attn.Cache) bool { return c.Config().Window > 0 })
+	return err == nil && slices.ContainsFunc(cache.Layers, func(c models.LayerCache) bool {
+		return c.(models.CacheOf[*attn.Cache]).Cache.Config().Window > 0
+	})
 }
 
 // After a panic in the loop, the session reads the whole text again.
@@ -141,9 +143,13 @@ func TestSessionErrors(t *testing.T) {
 // narrow is a user-defined network with a sliding window.
 type narrow struct{ models.Network }
 
-func (narrow) Window(int) int { return 5 }
+func (n narrow) NewLayerCache(layer, batch int, c attn.CacheConfig) (models.LayerCache, error) {
+	c.Window = 4
+	cache, err := n.Attention()[layer].NewCache(batch, c)
+	return models.CacheOf[*attn.Cache]{Cache: cache}, err
+}
 
-// A user-defined network with a window gets rolling caches.
+// A user-defined network makes the caches of its layers.
 func TestWindowsOfUsersNetworks(t *testing.T) {
 	m, _ := openDecoder(t, "gpt2")
 	cache, err := models.NewCache(narrow{m.Network}, 1, attn.CacheConfig{})
@@ -151,7 +157,7 @@ func TestWindowsOfUsersNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, layer := range cache.Layers {
-		if window := layer.Config().Window; window != 4 { // without the query's own key
+		if window := layer.(models.CacheOf[*attn.Cache]).Cache.Config().Window; window != 4 {
 			t.Errorf("layer %d has a window of %d keys, want 4", i, window)
 		}
 	}

@@ -122,9 +122,11 @@ func (s *stack) sum(t *tensor.Tape, x Batch, before []int, b, l int) *tensor.Ten
 }
 
 func (s *stack) Attention() []*attn.MultiHead {
-	layers := make([]*attn.MultiHead, len(s.blocks))
-	for i, b := range s.blocks {
-		layers[i] = b.self
+	var layers []*attn.MultiHead
+	for _, b := range s.blocks {
+		if b.self != nil {
+			layers = append(layers, b.self)
+		}
 	}
 	return layers
 }
@@ -133,8 +135,32 @@ func (s *stack) Sizes() Sizes { return s.sizes }
 
 func (s *stack) FinalNorm() Layer { return s.norm }
 
-// Window returns how many keys a query of a block attends to, 0 for all.
-func (s *stack) Window(block int) int { return s.blocks[block].window }
+// kinds returns the kinds of the blocks, nil if all are attention.
+func (s *stack) kinds() []string {
+	all, hybrid := make([]string, len(s.blocks)), false
+	for i, b := range s.blocks {
+		all[i] = "attention"
+		if b.mixer != nil {
+			all[i], hybrid = b.mixer.kind(), true
+		}
+	}
+	if !hybrid {
+		return nil
+	}
+	return all
+}
+
+// NewLayerCache returns the cache of a block. It keeps no more keys than the block's window.
+func (s *stack) NewLayerCache(block, batch int, c attn.CacheConfig) (LayerCache, error) {
+	b := s.blocks[block]
+	if b.mixer != nil {
+		return b.mixer.newCache(batch, c)
+	}
+	if c.Window == 0 && b.window > 1 {
+		c.Window = b.window - 1 // without the query's own key
+	}
+	return keysAndValues(b.self.NewCache(batch, c))
+}
 
 // Head returns the head, nil for a bare model.
 func (s *stack) Head() *TaskHead {

@@ -14,6 +14,7 @@ type description struct {
 	Name       string   `json:"name"`
 	Kind       string   `json:"kind"`
 	Layers     int      `json:"layers"`
+	Kinds      []string `json:"layer_types,omitempty"` // of a hybrid
 	Heads      int      `json:"heads"`
 	KVHeads    int      `json:"kv_heads"`
 	HeadSize   int      `json:"head_size"`
@@ -53,7 +54,7 @@ func newDescription(d *models.Description) *description {
 		kind = "decoder"
 	}
 	all := &description{
-		Family: d.Family.Type, Name: d.Family.Name, Kind: kind, Layers: z.Layers, Heads: z.Heads,
+		Family: d.Family.Type, Name: d.Family.Name, Kind: kind, Layers: z.Layers, Kinds: d.Kinds, Heads: z.Heads,
 		KVHeads: z.KVHeads, HeadSize: z.HeadSize, Left: d.Heads, Width: z.Width, Hidden: z.Hidden,
 		Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions, Task: string(d.Task), Labels: d.Labels,
 		Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline,
@@ -74,6 +75,23 @@ func newDescription(d *models.Description) *description {
 	return all
 }
 
+// kinds returns how many layers of each kind a hybrid has, in the order of their first ones.
+func (d *description) kinds() string {
+	count, list := map[string]int{}, []string{}
+	for _, k := range d.Kinds {
+		if count[k]++; count[k] == 1 {
+			list = append(list, k)
+		}
+	}
+	for i, k := range list {
+		list[i] = fmt.Sprintf("%d of %s", count[k], strings.ReplaceAll(k, "_", " "))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(list, ", ")
+}
+
 // lines returns the description as lines of a name and a value. Text from files is escaped.
 func (d *description) lines() string {
 	var b strings.Builder
@@ -81,7 +99,7 @@ func (d *description) lines() string {
 		fmt.Fprintf(&b, "%-11s %s\n", name, quote.Message(fmt.Sprintf(format, args...)))
 	}
 	line("family", "%s (%s), %s", d.Name, d.Family, d.Kind)
-	line("layers", "%d", d.Layers)
+	line("layers", "%d%s", d.Layers, d.kinds())
 	if y := d.Decoder; y != nil {
 		line("decoder", "%d layers of %d heads of size %d, %s tokens",
 			y.Layers, y.Heads, y.HeadSize, quote.Count(y.Vocabulary))
