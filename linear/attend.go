@@ -121,9 +121,6 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 		}
 	}
 	if o.Feature != nil {
-		if t.Needs(q, k) {
-			q, k = o.withoutPadding(t, q), o.withoutPadding(t, k)
-		}
 		q, k = o.Feature(t, q), o.Feature(t, k)
 	}
 	c := newCall(t, op, q, k, v, o, s)

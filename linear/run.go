@@ -58,8 +58,7 @@ func (o *Options) length(b, l int) int {
 	return max(0, min(n, l)) // others are an error of the call
 }
 
-// withoutPadding returns x [B … L E] with 0 behind the last token of each sequence: what comes of NaN there, as gradients
-// of parameters, would not be 0.
+// withoutPadding returns x [B … L E] with 0 behind the last token of each sequence.
 func (o *Options) withoutPadding(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	if o.Lens == nil && o.Documents == nil {
 		return x

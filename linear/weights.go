@@ -174,7 +174,7 @@ func cutQueries(all []queries, q queries) []queries {
 // remembered cuts a segment where a token clears the state. Tokens before it have no weight, whatever they are.
 func (c *call) remembered(n int, s segment) (all []segment) {
 	d := c.o.Decay
-	if d == nil {
+	if d == nil || c.l == 0 {
 		return []segment{s}
 	}
 	size := d.Len() / (c.b * c.g * c.l)
