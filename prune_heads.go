@@ -2,7 +2,6 @@ package attn
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -12,6 +11,41 @@ import (
 // pruning every head. Its output is the bias of the output projection, or zero without a bias,
 // for all inputs.
 const NoHeads = -1
+
+// LayerHeads describes the heads of an attention layer: an *attn.MultiHead, or a *linear.Layer.
+type LayerHeads struct {
+	Name  string // of the layer
+	Heads int    // H
+	// Group is the number of consecutive heads that share keys, or keys and values, and are kept or removed together; 0 for
+	// a layer without heads.
+	Group int
+	// Out reads the outputs of the heads, which are side by side.
+	Out *nn.Linear
+}
+
+// Groups returns the groups of the given heads, or an error if these are not ascending heads of the layer in whole groups.
+func (l LayerHeads) Groups(heads []int) (groups []int, err error) {
+	for i, h := range heads {
+		switch {
+		case h < 0 || h >= l.Heads || i > 0 && h <= heads[i-1]:
+			return nil, fmt.Errorf("heads %v of layer %q, want ascending numbers below %d", heads, l.Name, l.Heads)
+		case i%l.Group == 0:
+			groups = append(groups, h/l.Group)
+		}
+	}
+	for i, h := range heads {
+		if len(heads) != len(groups)*l.Group || h/l.Group != groups[i/l.Group] {
+			return nil, fmt.Errorf("heads %v of layer %q, want whole groups of %d that share keys and values", heads, l.Name, l.Group)
+		}
+	}
+	return groups, nil
+}
+
+// Heads describes the heads of the layer.
+func (m *MultiHead) Heads() LayerHeads {
+	c := &m.config
+	return LayerHeads{c.Name, c.Heads, c.Heads / max(c.KVHeads, 1), m.Out}
+}
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters.
 // heads is in ascending order. Up to rounding, the new layer has the same output as m with gates
@@ -36,80 +70,22 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil) {
 		return nil, fmt.Errorf("attn: Keep: layer %q has a norm over all heads together, want a norm of each head", c.Name)
 	}
-	unfit := func(format string, n int) (*MultiHead, error) {
-		return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want "+format, heads, c.Name, n)
-	}
-	last := -1
-	for _, h := range heads {
-		if h <= last || h >= c.Heads {
-			return unfit("ascending numbers below %d", c.Heads)
-		}
-		last = h
-	}
-	const wholeGroups = "whole groups of %d that share keys and values"
-	var groups []int // groups of keys and values
-	for i, h := range heads {
-		size := c.Heads / c.KVHeads
-		switch g := h / size; {
-		case i%size == 0:
-			groups = append(groups, g)
-		case g != groups[len(groups)-1]:
-			return unfit(wholeGroups, size)
-		}
-	}
-	if size := c.Heads / max(c.KVHeads, 1); len(heads) != len(groups)*size {
-		return unfit(wholeGroups, size)
+	groups, err := m.Heads().Groups(heads)
+	if err != nil {
+		return nil, fmt.Errorf("attn: Keep: %w", err)
 	}
 	c.Heads, c.KVHeads = len(heads), len(groups)
 	c.Score = copyScore(c.Score)
 	kept := &MultiHead{config: c, rng: m.rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
-	kept.Q, kept.K = keepOutputs(m.Q, heads, c.HeadSize), keepOutputs(m.K, groups, c.HeadSize)
-	kept.V, kept.Out = keepOutputs(m.V, groups, c.ValueSize), keepInputs(m.Out, heads, c.ValueSize)
+	kept.Q, kept.K = m.Q.KeepOutputs(heads, c.HeadSize), m.K.KeepOutputs(groups, c.HeadSize)
+	kept.V, kept.Out = m.V.KeepOutputs(groups, c.ValueSize), m.Out.KeepInputs(heads, c.ValueSize)
 	kept.joint = join(kept.Q, kept.K, kept.V)
 	if m.Gate != nil {
-		kept.Gate = keepOutputs(m.Gate, heads, c.OutputGate.Size)
+		kept.Gate = m.Gate.KeepOutputs(heads, c.OutputGate.Size)
 	}
-	if m.Sinks != nil {
-		kept.Sinks = like(m.Sinks, keepBlocks(m.Sinks.Data(), heads, 1), len(heads))
-	}
-	if m.BiasK != nil {
-		kept.BiasK = like(m.BiasK, keepBlocks(m.BiasK.Data(), groups, c.HeadSize), 1, 1, len(groups)*c.HeadSize)
-		kept.BiasV = like(m.BiasV, keepBlocks(m.BiasV.Data(), groups, c.ValueSize), 1, 1, len(groups)*c.ValueSize)
-	}
+	kept.Sinks = nn.KeepBlocks(m.Sinks, 0, heads, 1)
+	kept.BiasK, kept.BiasV = nn.KeepBlocks(m.BiasK, 2, groups, c.HeadSize), nn.KeepBlocks(m.BiasV, 2, groups, c.ValueSize)
 	return kept, nil
-}
-
-// keepBlocks returns the given blocks, each with size elements.
-func keepBlocks(x []float32, blocks []int, size int) []float32 {
-	y := make([]float32, 0, len(blocks)*size)
-	for _, b := range blocks {
-		y = append(y, x[b*size:(b+1)*size]...)
-	}
-	return y
-}
-
-// keepOutputs returns the map to the given blocks, each with size outputs.
-func keepOutputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
-	in, n := l.Weight.Dim(1), len(blocks)*size
-	kept := &nn.Linear{Weight: like(l.Weight, keepBlocks(l.Weight.Data(), blocks, size*in), n, in)}
-	if l.Bias != nil {
-		kept.Bias = like(l.Bias, keepBlocks(l.Bias.Data(), blocks, size), n)
-	}
-	return kept
-}
-
-// keepInputs returns the map from the given blocks, each with size inputs.
-func keepInputs(l *nn.Linear, blocks []int, size int) *nn.Linear {
-	out, in := l.Weight.Dim(0), l.Weight.Dim(1)
-	var y []float32
-	for i := range out {
-		y = append(y, keepBlocks(l.Weight.Data()[i*in:][:in], blocks, size)...)
-	}
-	kept := &nn.Linear{Weight: like(l.Weight, y, out, len(blocks)*size)}
-	if l.Bias != nil {
-		kept.Bias = like(l.Bias, slices.Clone(l.Bias.Data()), out)
-	}
-	return kept
 }
 
 // like returns a tensor of data that is a parameter if x is one.

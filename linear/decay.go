@@ -23,6 +23,15 @@ func (s Slopes) Decays(t *tensor.Tape, _ *tensor.Tensor) *tensor.Tensor {
 	return x
 }
 
+// Keep returns the slopes of the given heads.
+func (s Slopes) Keep(heads []int) Decay {
+	var kept Slopes
+	for _, g := range heads {
+		kept = append(kept, s[g])
+	}
+	return kept
+}
+
 // Params returns none.
 func (Slopes) Params() nn.Params { return nn.Vars{}.Params() }
 
@@ -63,6 +72,12 @@ func (d *StepDecay) Decays(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 		rate = tensor.Reshape(t, rate, heads, 1)
 	}
 	return tensor.Mul(t, step, rate)
+}
+
+// Keep returns the decays of the given heads, with copies of their parameters.
+func (d *StepDecay) Keep(heads []int) Decay {
+	size := d.Step.Weight.Dim(0) / d.A.Dim(0)
+	return &StepDecay{d.Step.KeepOutputs(heads, size), nn.KeepBlocks(d.A, 0, heads, 1)}
 }
 
 // Params returns "step.weight", "step.bias" and "a".

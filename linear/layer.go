@@ -44,6 +44,8 @@ type LayerConfig struct {
 	OutGate func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 	// Bias is whether the maps have a bias.
 	Bias bool
+	// Layout is the order of the axes of inputs and output.
+	Layout attn.Layout
 	// Init creates the maps; nil means nn.NewLinear.
 	Init nn.Init
 }
@@ -122,6 +124,8 @@ func (c *LayerConfig) validate() error {
 		return fmt.Errorf("key size %d, value size %d or convolution %d is negative", c.KeySize, c.ValueSize, c.Conv)
 	case !(b >= 0) || math.IsInf(b, 0):
 		return fmt.Errorf("beta %v, want 0 or a positive finite number", c.Beta)
+	case c.Layout > attn.SequenceFirst:
+		return fmt.Errorf("layout %d is neither BatchFirst nor SequenceFirst", c.Layout)
 	case c.Normalize && (c.Feature == nil || c.Beta > 0):
 		return fmt.Errorf("normalize without a feature, or with beta, want a Feature without negative numbers, and no Beta")
 	}
@@ -157,11 +161,75 @@ func (l *Layer) Params() nn.Params {
 	return nn.Join(append(parts, nn.Named{Name: "out", Module: l.Out})...)
 }
 
+// Heads describes the heads of values.
+func (l *Layer) Heads() attn.LayerHeads {
+	c := &l.config
+	return attn.LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / c.KeyHeads, Out: l.Out}
+}
+
+// Keep returns a smaller layer that has only the given heads, with copies of their parameters, as attn.MultiHead.Keep does.
+// heads is in ascending order, and not empty. Up to rounding, the new layer has the same output as l with gates of 0 for all
+// other heads. Heads that share keys are kept or removed together. OutNorm is shared with l.
+//
+// Keep returns an error if heads are not such heads, if a map stores packed weights, or if a Decay that a program defines
+// has no method Keep(heads []int) Decay.
+func (l *Layer) Keep(heads []int) (*Layer, error) {
+	c := l.config
+	groups, err := l.Heads().Groups(heads)
+	if err == nil && len(heads) == 0 {
+		err = fmt.Errorf("no heads of layer %q, want at least one", c.Name)
+	}
+	maps := []*nn.Linear{l.Q, l.K, l.V, l.Beta, l.Gate, l.Out}
+	if slices.ContainsFunc(maps, func(m *nn.Linear) bool { return m != nil && m.Weight == nil }) {
+		err = fmt.Errorf("layer %q has a map whose weights are packed for inference, want parameters; models.Options{Trainable: true} loads them", c.Name)
+	}
+	decay, ok := c.Decay.(interface{ Keep(heads []int) Decay })
+	if c.Decay != nil && !ok {
+		err = fmt.Errorf("layer %q has a decay of type %T, want one with a method Keep(heads []int) linear.Decay", c.Name, c.Decay)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("linear: Keep: %w", err)
+	}
+	if ok {
+		c.Decay = decay.Keep(heads)
+	}
+	kept := &Layer{
+		Q: l.Q.KeepOutputs(groups, c.KeySize), K: l.K.KeepOutputs(groups, c.KeySize), V: l.V.KeepOutputs(heads, c.ValueSize),
+		Out: l.Out.KeepInputs(heads, c.ValueSize),
+	}
+	if l.Conv != nil {
+		var channels []int
+		keys := c.KeyHeads * c.KeySize
+		add := func(from int, blocks []int, size int) {
+			for _, b := range blocks {
+				for i := range size {
+					channels = append(channels, from+b*size+i)
+				}
+			}
+		}
+		add(0, groups, c.KeySize)
+		add(keys, groups, c.KeySize)
+		add(2*keys, heads, c.ValueSize)
+		kept.Conv = &nn.CausalConv{
+			Weight: nn.KeepBlocks(l.Conv.Weight, 2, channels, 1), Bias: nn.KeepBlocks(l.Conv.Bias, 0, channels, 1), Activation: l.Conv.Activation,
+		}
+	}
+	if l.Beta != nil {
+		kept.Beta = l.Beta.KeepOutputs(heads, 1)
+	}
+	if l.Gate != nil {
+		kept.Gate = l.Gate.KeepOutputs(heads, c.ValueSize)
+	}
+	c.Heads, c.KeyHeads = len(heads), len(groups)
+	kept.config = c
+	return kept, nil
+}
+
 const opLayer = "linear: Layer"
 
 // Forward computes the outputs of tokens.
 //
-// Shapes: x and Output.Out [B L Width], Output.State [B G E V]. Options.Gates are [G] or [B G], and multiply what Out reads of
+// Shapes: x and Output.Out [B L Width], or [L B Width] in layout SequenceFirst; Output.State [B G E V]. Options.Gates are [G] or [B G], and multiply what Out reads of
 // a head: they follow OutNorm and OutGate, as Parts.Outputs do.
 //
 // Options.Decay, Beta, Feature, Normalize and State must be zero: the layer has its own, and Extend continues a sequence.
@@ -178,11 +246,18 @@ func (l *Layer) Forward(t *tensor.Tape, x *tensor.Tensor, o Options) Output {
 func (l *Layer) forward(t *tensor.Tape, x *tensor.Tensor, o Options, s *LayerState) (y Output, last *tensor.Tensor) {
 	c := &l.config
 	tensor.Want(opLayer, "x", x)
+	axes := "B L"
+	if c.Layout == attn.SequenceFirst {
+		axes = "L B"
+	}
 	if x.Rank() != 3 || x.Dim(2) != c.Width {
-		badShape(opLayer, "x", x, "[B L Width=%d]", c.Width)
+		badShape(opLayer, "x", x, "[%s Width=%d]", axes, c.Width)
 	}
 	if o.Decay != nil || o.Beta != nil || o.Feature != nil || o.Normalize || o.State != nil {
 		badValue(opLayer, "decay, beta, feature, normalize or state", "given", "none: they are the layer's")
+	}
+	if c.Layout == attn.SequenceFirst {
+		x = tensor.Transpose(t, x, 1, 0, 2)
 	}
 	x = o.withoutPadding(t, x)
 	gates, inspect := o.Gates, o.Inspect
@@ -228,7 +303,9 @@ func (l *Layer) forward(t *tensor.Tape, x *tensor.Tensor, o Options, s *LayerSta
 	if gates != nil {
 		out = joinHeads(t, attn.GateHeads(t, splitHeads(t, out, c.Heads), gates))
 	}
-	y.Out = l.Out.Forward(t, out)
+	if y.Out = l.Out.Forward(t, out); c.Layout == attn.SequenceFirst {
+		y.Out = tensor.Transpose(t, y.Out, 1, 0, 2)
+	}
 	return y, last
 }
 
@@ -295,7 +372,7 @@ func (l *Layer) NewState(batch int) (*LayerState, error) {
 	return s, nil
 }
 
-// Extend continues sequences with tokens x [B L Width]: a step of a decoder, or a part of its prompt. It is Forward
+// Extend continues sequences with tokens x, of the shape of Forward: a step of a decoder, or a part of its prompt. It is Forward
 // otherwise; Options.Lens are the numbers of tokens that are not padding, and Options.Documents must be nil. It panics
 // with a *tensor.ValueError if the tape records.
 func (l *Layer) Extend(t *tensor.Tape, x *tensor.Tensor, s *LayerState, o Options) Output {

@@ -195,3 +195,92 @@ func TestLayerPadding(t *testing.T) {
 		}
 	}
 }
+
+// A layer with fewer heads computes what gates of 0 for the others leave, step by step, too.
+func TestKeep(t *testing.T) {
+	r := rand.New(rand.NewPCG(27, 28))
+	all := layers(t, r)
+	var err error
+	if all["bias"], err = linear.NewLayer(linear.LayerConfig{Width: 24, Heads: 6, KeyHeads: 3, KeySize: 3, ValueSize: 5, Beta: 1, Conv: 3, Bias: true, Decay: linear.NewStepDecay(24, 6, 3, r)}, r); err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range all {
+		h := l.Heads()
+		var heads []int
+		gates := tensor.Zeros(h.Heads)
+		for i := range h.Heads {
+			if i/h.Group != 0 {
+				heads, gates.Data()[i] = append(heads, i), 1
+			}
+		}
+		kept, err := l.Keep(heads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := tensor.Randn(r, 2, 6, 24)
+		want, got := l.Forward(nil, x, linear.Options{Gates: gates}).Out, kept.Forward(nil, x, linear.Options{}).Out
+		s, _ := kept.NewState(2)
+		a, b := tensor.Slice(nil, x, 1, 0, 5), tensor.Slice(nil, x, 1, 5, 6)
+		pieces := tensor.Concat(nil, 1, kept.Extend(nil, a, s, linear.Options{}).Out, kept.Extend(nil, b, s, linear.Options{}).Out)
+		if !slices.Equal(pieces.Data(), got.Data()) {
+			t.Errorf("%s: pieces have other bits", name)
+		}
+		for i, y := range want.Data() {
+			if d := math.Abs(float64(got.Data()[i] - y)); !(d < 1e-5) {
+				t.Fatalf("%s without the first heads: output %d is %v, want %v", name, i, got.Data()[i], y)
+			}
+		}
+		for name, p := range kept.Params() {
+			if !p.NeedsGrad() {
+				t.Errorf("%s is no parameter", name)
+			}
+		}
+	}
+	l := all["gated deltanet"]
+	own, _ := linear.NewLayer(linear.LayerConfig{Name: "own", Width: 4, Heads: 2, Decay: struct{ linear.Decay }{linear.Slopes{1, 2}}}, r)
+	packed, _ := linear.NewLayer(linear.LayerConfig{Width: 4, Heads: 2}, r)
+	packed.Q.Weight = nil
+	for want, f := range map[string]func() (*linear.Layer, error){
+		`linear: Keep: heads [1 2] of layer "", want whole groups of 2 that share keys and values`: func() (*linear.Layer, error) { return l.Keep([]int{1, 2}) },
+		`linear: Keep: heads [2 2] of layer "", want ascending numbers below 4`:                    func() (*linear.Layer, error) { return l.Keep([]int{2, 2}) },
+		`linear: Keep: no heads of layer "", want at least one`:                                    func() (*linear.Layer, error) { return l.Keep(nil) },
+		`linear: Keep: layer "own" has a decay of type struct { linear.Decay }, want one with a method Keep(heads []int) linear.Decay`: func() (*linear.Layer, error) {
+			return own.Keep([]int{1})
+		},
+		`linear: Keep: layer "" has a map whose weights are packed for inference, want parameters; models.Options{Trainable: true} loads them`: func() (*linear.Layer, error) {
+			return packed.Keep([]int{1})
+		},
+	} {
+		if _, err := f(); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// SequenceFirst swaps the first two axes of the input and the output, and nothing else.
+func TestLayout(t *testing.T) {
+	r := rand.New(rand.NewPCG(29, 30))
+	swap := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Transpose(nil, x, 1, 0, 2) }
+	c := linear.LayerConfig{Width: 6, Heads: 2, Beta: 1, Conv: 2, Init: nn.NewLinear}
+	l, err := linear.NewLayer(c, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Layout = attn.SequenceFirst
+	m, _ := linear.NewLayer(c, rand.New(rand.NewPCG(1, 1)))
+	x, o := tensor.Randn(r, 3, 5, 6), linear.Options{Lens: []int{5, 2, 4}, Gates: tensor.Randn(r, 3, 2)}
+	want := l.Forward(nil, x, o)
+	got := m.Forward(nil, swap(x), o)
+	s, _ := m.NewState(3)
+	state := m.Extend(nil, swap(x), s, o)
+	if !slices.Equal(swap(got.Out).Data(), want.Out.Data()) || !slices.Equal(got.State.Data(), want.State.Data()) || !slices.Equal(state.Out.Data(), got.Out.Data()) {
+		t.Error("SequenceFirst has other bits")
+	}
+	if err := tensor.Catch(func() { m.Forward(nil, tensor.Zeros(1, 2, 5), linear.Options{}) }); err == nil || !strings.Contains(err.Error(), "want [L B Width=6]") {
+		t.Errorf("error %v", err)
+	}
+	c.Layout = 2
+	if _, err := linear.NewLayer(c, r); err == nil || err.Error() != "linear: NewLayer: layout 2 is neither BatchFirst nor SequenceFirst" {
+		t.Errorf("error %v", err)
+	}
+}

@@ -3,8 +3,8 @@ package onnx
 import (
 	"math"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/linear"
-	"github.com/attn-go/attn/tensor"
 )
 
 // RuntimeDomain is the domain of the operators that ONNX Runtime has itself. Its LinearAttention works with opsets 17 and
@@ -60,10 +60,13 @@ type LinearState struct{ Heads, Inputs Value }
 //
 // Shapes: x and out [B L Width].
 //
-// Errors: those of LinearAttention; a Decay that is not linear.Slopes or *linear.StepDecay; a Feature that is not from
+// Errors: those of LinearAttention; a layer with SequenceFirst; a Decay that is not linear.Slopes or *linear.StepDecay; a Feature that is not from
 // packages linear and tensor; those of Layer and Activation.
 func (g *Graph) LinearLayer(l *linear.Layer, x Value, past LinearState, domain string) (out Value, present LinearState) {
 	c := l.Config()
+	if c.Layout != attn.BatchFirst {
+		g.Fail("the layer has the layout SequenceFirst, want BatchFirst")
+	}
 	q, k, v := g.In("q").Linear(l.Q, x), g.In("k").Linear(l.K, x), g.In("v").Linear(l.V, x)
 	if l.Conv != nil {
 		n, keys, values := c.Conv-1, c.KeyHeads*c.KeySize, c.Heads*c.ValueSize
@@ -73,7 +76,7 @@ func (g *Graph) LinearLayer(l *linear.Layer, x Value, past LinearState, domain s
 		}
 		all := g.concat(1, first, g.concat(2, q, k, v))
 		present.Inputs = g.Node("Slice", []Value{all, g.dims(x, 1, 2), g.Ints(math.MaxInt32), g.Ints(1), g.Ints(1)})
-		conv := []Value{g.transpose(all, 0, 2, 1), g.In("conv").Weight("weight", tensor.Transpose(nil, l.Conv.Weight, 2, 1, 0))}
+		conv := []Value{g.transpose(all, 0, 2, 1), g.transpose(g.In("conv").Weight("weight", l.Conv.Weight), 2, 1, 0)}
 		if l.Conv.Bias != nil {
 			conv = append(conv, g.In("conv").Weight("bias", l.Conv.Bias))
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
@@ -189,6 +190,7 @@ func TestLinearRefuses(t *testing.T) {
 		"onnx: decay: a decay of type onnx_test.ownDecay, want linear.Slopes or *linear.StepDecay":                                      {config: linear.LayerConfig{Decay: ownDecay{linear.Slopes{1, 2}}}},
 		"onnx: linear: the feature is a custom function, want linear.Unit, linear.ELU1 or an activation of package tensor":              {config: linear.LayerConfig{Feature: tensor.Exp}},
 		"onnx: gate: the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Softplus, Tanh or Sigmoid": {config: linear.LayerConfig{OutGate: tensor.Exp}},
+		"onnx: linear: the layer has the layout SequenceFirst, want BatchFirst":                                                         {config: linear.LayerConfig{Layout: attn.SequenceFirst}},
 		"onnx: norm: a layer of type onnx_test.ownNorm, want *nn.Linear, *nn.FeedForward, *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm":      {config: linear.LayerConfig{OutNorm: ownNorm{}}},
 	} {
 		c.config.Width, c.config.Heads = 6, 2
