@@ -118,8 +118,9 @@ const (
 )
 
 // Load reads the model in a directory: config.json, and weights of type F32, F16 or BF16 in
-// model.safetensors or in the files listed in model.safetensors.index.json. It also reads the
-// tokenizer; without one, the model accepts token ids only.
+// model.safetensors or in the files listed in model.safetensors.index.json, or without these in
+// pytorch_model.bin or its index: see safetensors.Open. It also reads the tokenizer; without one,
+// the model accepts token ids only.
 //
 // Errors: a *FormatError about config.json or the directory; a *safetensors.FormatError
 // about the weights, which wraps a *statedict.MismatchError if tensors are missing, left over or
@@ -254,27 +255,26 @@ func (o *Options) familyOf(s *Settings) (Family, error) {
 	return family, err
 }
 
-// pickles are weight files of other programs, with a description of each.
-var pickles = []struct{ name, what string }{
-	{"pytorch_model.bin", "pickle"}, {"pytorch_model.bin.index.json", "pickle"},
+// foreign are weight files of other programs, with a description of each.
+var foreign = []struct{ name, what string }{
 	{"tf_model.h5", "TensorFlow"}, {"flax_model.msgpack", "Flax"}, {"model.ckpt.index", "TensorFlow"},
 }
 
 // wantWeights returns an error with advice if a directory has weights only in formats that attn
 // does not read.
 func wantWeights(dir string) error {
-	for _, name := range []string{"model.safetensors", "model.safetensors.index.json"} {
+	for _, name := range []string{"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"} {
 		if path := filepath.Join(dir, name); atomicfile.Exists(path) {
 			return nil // opening the file reports errors in it
 		}
 	}
-	for _, p := range pickles {
+	for _, p := range foreign {
 		if _, err := os.Stat(filepath.Join(dir, p.name)); err == nil {
 			return &FormatError{dir, fmt.Errorf("has its weights in %s (%s), want model.safetensors; in Python, "+
 				"transformers.AutoModel.from_pretrained(DIR).save_pretrained(OUT) writes it, with the class of the model's head in place of AutoModel", p.name, p.what)}
 		}
 	}
-	return &FormatError{dir, errors.New("has no model.safetensors and no model.safetensors.index.json")}
+	return &FormatError{dir, errors.New("has no model.safetensors, model.safetensors.index.json or pytorch_model.bin")}
 }
 
 // checkTies returns an error unless tied tensors are equal.

@@ -21,7 +21,7 @@ import (
 )
 
 // MergeAdapter writes a base model of any family and a LoRA adapter of peft (adapter_config.json,
-// adapter_model.safetensors) as one model to the directory out: W + s·B·A, where s is lora_alpha / r, or lora_alpha / √r
+// adapter_model.safetensors or .bin) as one model to the directory out: W + s·B·A, where s is lora_alpha / r, or lora_alpha / √r
 // with use_rslora. Tensors that the adapter stores whole (modules_to_save) replace those of the base. Tensors keep their
 // types: sums are computed in float32 and rounded to nearest even. The other files are copied from the base, but the
 // tokenizer and the chat template from the adapter if it has them. One tensor at a time is in memory.
@@ -105,10 +105,12 @@ func openAdapter(dir string) (a adapter, err error) {
 	if err := a.check(); err != nil {
 		return a, err
 	}
-	if a.r, err = safetensors.Open(filepath.Join(dir, "adapter_model.safetensors")); errors.Is(err, fs.ErrNotExist) {
-		err = &FormatError{dir, errors.New("has no adapter_model.safetensors; adapter_model.bin is a pickle, which is not read")}
+	for _, name := range []string{"adapter_model.safetensors", "adapter_model.bin"} {
+		if a.r, err = safetensors.Open(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return a, err
+		}
 	}
-	return a, err
+	return a, &FormatError{dir, errors.New("has no adapter_model.safetensors and no adapter_model.bin")}
 }
 
 // change is what an adapter does to a tensor: it replaces it by x or, if rank is not 0, adds scale·b·x or its transpose.

@@ -187,9 +187,13 @@ func TestRefusedFiles(t *testing.T) {
 	}{
 		{"pickle", "bert", func(dir string) {
 			remove("model.safetensors")(dir)
-			write(t, filepath.Join(dir, "pytorch_model.bin"), "PK")
-		}, "models: DIR: has its weights in pytorch_model.bin (pickle), want model.safetensors; in Python, "},
-		{"no weights", "bert", remove("model.safetensors"), "models: DIR: has no model.safetensors and no model.safetensors.index.json"},
+			write(t, filepath.Join(dir, "pytorch_model.bin"), "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")
+		}, "safetensors: DIR/pytorch_model.bin: is a pickle, as of torch.save before PyTorch 1.6, which is not read"},
+		{"TensorFlow", "bert", func(dir string) {
+			remove("model.safetensors")(dir)
+			write(t, filepath.Join(dir, "tf_model.h5"), "HDF")
+		}, "models: DIR: has its weights in tf_model.h5 (TensorFlow), want model.safetensors; in Python, "},
+		{"no weights", "bert", remove("model.safetensors"), "models: DIR: has no model.safetensors, model.safetensors.index.json or pytorch_model.bin"},
 		{"missing shard", "bert_shards", remove("model-00002-of-00004.safetensors"), "model-00002-of-00004.safetensors"},
 		{"truncated", "bert", func(dir string) { write(t, filepath.Join(dir, "model.safetensors"), string(weights[:len(weights)-7])) }, "safetensors: DIR/model.safetensors: "},
 		{"no JSON", "bert", func(dir string) { write(t, filepath.Join(dir, "config.json"), "{") }, "models: DIR/config.json: ends in the middle of its JSON"},

@@ -31,7 +31,7 @@ func Read(path string) (*File, error) {
 	return s.file(data), nil
 }
 
-// Parse parses a file that is already in memory.
+// Parse parses a safetensors file that is already in memory.
 //
 // Errors: always a *FormatError.
 //
@@ -60,7 +60,7 @@ func openShard(path string) (*shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newShard(path, file, size)
+	s, err := anyShard(path, file, size)
 	if err != nil {
 		file.Close()
 	}
@@ -192,6 +192,9 @@ func otherFormat(prefix []byte) string {
 		return "a Git LFS pointer, not the file itself: run git lfs pull"
 	case string(prefix[:4]) == "PK\x03\x04":
 		return "a zip archive, perhaps of PyTorch, not a safetensors file"
+	case prefix[0] == 0x80:
+		return "a pickle, as of torch.save before PyTorch 1.6, which is not read: in Python, torch.save(torch.load(FILE), FILE) writes a newer one, " +
+			"and save_pretrained of transformers writes safetensors"
 	case string(prefix[:4]) == "GGUF":
 		return "a GGUF file, not a safetensors file"
 	case prefix[0] == '{':

@@ -22,7 +22,8 @@ import (
 // The names of a model's files in its folder.
 const (
 	modelFile   = "model.safetensors"
-	indexSuffix = ".index.json" // appended to the name of the file that was split
+	torchFile   = "pytorch_model.bin" // of torch.save
+	indexSuffix = ".index.json"       // appended to the name of the file that was split
 )
 
 // Reader reads single tensors of a file, or of several files joined by an index. Only the headers are in memory. A
@@ -42,7 +43,12 @@ type place struct {
 }
 
 // Open opens the model at path: a file; an index, whose name ends in ".json"; or a folder that contains
-// model.safetensors or model.safetensors.index.json.
+// model.safetensors or model.safetensors.index.json, or without these pytorch_model.bin or its index.
+//
+// A file may also be one of torch.save (PyTorch 1.6 or later) with a dict of tensors, such as a state dict. Tensors in a
+// dict within it have the key of that dict and a dot before their name. Values other than tensors are skipped. No code in
+// the file is run: objects of other classes, such as a module, are an error, and so are
+// tensors that are not contiguous.
 //
 // The files of an index are in its folder. Open opens all of them and checks their headers: each tensor of the index
 // must be in its file, and each tensor of a file in the index.
@@ -71,7 +77,10 @@ func Open(path string) (*Reader, error) {
 // inFolder returns the path of the model in a folder.
 func inFolder(dir string) (string, error) {
 	var found []string
-	for _, name := range []string{modelFile, modelFile + indexSuffix} {
+	for _, name := range []string{modelFile, modelFile + indexSuffix, torchFile, torchFile + indexSuffix} {
+		if name == torchFile && len(found) > 0 {
+			break // safetensors wins
+		}
 		_, err := os.Stat(filepath.Join(dir, name))
 		if err == nil {
 			found = append(found, name)
@@ -85,7 +94,7 @@ func inFolder(dir string) (string, error) {
 	case 2:
 		return "", &FormatError{dir, fmt.Errorf("contains both %s and %s, want one of them by name", found[0], found[1])}
 	}
-	return "", &FormatError{dir, fmt.Errorf("contains neither %s nor %s", modelFile, modelFile+indexSuffix)}
+	return "", &FormatError{dir, fmt.Errorf("contains no %s, %s or %s", modelFile, modelFile+indexSuffix, torchFile)}
 }
 
 // NewReader reads the header of a file of size bytes that is not on disk, or is already open.
@@ -95,7 +104,7 @@ func inFolder(dir string) (string, error) {
 // Aliasing: r is kept, and Close does not close it.
 func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
 	// The wrapper hides a Close method of r.
-	s, err := newShard("", struct{ io.ReaderAt }{r}, size)
+	s, err := anyShard("", struct{ io.ReaderAt }{r}, size)
 	if err != nil {
 		return nil, err
 	}

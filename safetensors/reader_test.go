@@ -279,7 +279,7 @@ func TestOpenFolder(t *testing.T) {
 	r.Close()
 
 	for _, c := range []struct{ dir, want string }{
-		{t.TempDir(), "contains neither model.safetensors nor model.safetensors.index.json"},
+		{t.TempDir(), "contains no model.safetensors, model.safetensors.index.json or pytorch_model.bin"},
 		{model(t, index, map[string][]string{"model.safetensors": nil}), "contains both model.safetensors and model.safetensors.index.json, want one of them by name"},
 	} {
 		_, err := Open(c.dir)

@@ -8,7 +8,8 @@
 //	 "q": {"dtype": "F32", "shape": [2, 5], "data_offsets": [0, 40]}}
 //
 // Read and Parse read a whole file. Open reads only the header; single tensors, or parts of a tensor, are read later
-// on request. Open also opens models that are split over several files, which an index lists:
+// on request. Open also opens state dicts of torch.save, and models that are split over several files, which an index
+// lists:
 //
 //	{"metadata": {"total_size": 1234},
 //	 "weight_map": {"q": "model-00001-of-00002.safetensors", …}}

@@ -30,7 +30,7 @@ type LoadOptions struct {
 }
 
 // Load reads the parameters of a module from a safetensors file, an index of several files, or a folder with
-// model.safetensors or its index: see safetensors.Open. The file must contain a tensor for each parameter, of the same
+// model.safetensors or its index, or from a state dict of torch.save: see safetensors.Open. The file must contain a tensor for each parameter, of the same
 // shape, and no other tensors except those that LoadOptions allows. A layer that takes its widths from its first batch
 // takes them from the file instead. The types F16, BF16 and F32 are read exactly, and F64 is rounded to the nearest
 // float32. Integers are rejected, because they may be quantized with a scale.

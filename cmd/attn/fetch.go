@@ -26,10 +26,10 @@ func (fetchCommand) Help() string {
   attn fetch HuggingFaceTB/SmolLM2-135M-Instruct --revision main --out smol
   HF_ENDPOINT=https://hub.example attn fetch gpt2
 
-attn downloads config.json, the tokenizer files and the weights in safetensors format, all
-of the same commit. Pickle files are not downloaded. Files appear in the directory only when
-all of them are complete and match the hashes that the Hub lists: SHA-256, or git's hash
-for small files. After an interruption or a lost connection, run the same command again to
+attn downloads config.json, the tokenizer files and the weights, all of the same commit: those
+in safetensors format or, if there are none, pytorch_model.bin. Files appear in the directory
+only when all of them are complete and match the hashes that the Hub lists: SHA-256, or git's
+hash for small files. After an interruption or a lost connection, run the same command again to
 resume the download. A directory with files of another model is not changed.
 
 A gated or private model requires your access token in the environment variable HF_TOKEN.

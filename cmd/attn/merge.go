@@ -11,7 +11,7 @@ import (
 
 type mergeCommand struct {
 	Base    string `required:"" help:"Directory of the base model." placeholder:"DIR"`
-	Adapter string `required:"" help:"Directory of the adapter: adapter_config.json and adapter_model.safetensors of peft." placeholder:"DIR"`
+	Adapter string `required:"" help:"Directory of the adapter: adapter_config.json and adapter_model.safetensors (or .bin) of peft." placeholder:"DIR"`
 	Out     string `required:"" help:"New or empty directory for the merged model." placeholder:"DIR" writes:"model"`
 }
 

@@ -147,7 +147,8 @@ func (d *download) strangers(folder string) error {
 			d.stale[path.Join(folder, e.Name())] = true
 			continue
 		}
-		if !ours(e.Name()) && (slices.Contains(small, e.Name()) || e.Name() == weights || e.Name() == index) {
+		better := strings.TrimSuffix(e.Name(), ".index.json") == weights[0].name // than weights of torch.save
+		if !ours(e.Name()) && (slices.Contains(small, e.Name()) || better) {
 			return fmt.Errorf("%s does not belong to %s, want an empty directory, or one with this model", filepath.Join(d.dir, folder, e.Name()), d.m.Name)
 		}
 	}

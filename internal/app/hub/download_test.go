@@ -49,6 +49,20 @@ func TestChoose(t *testing.T) {
 		"modules.json", "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors")
 }
 
+// Weights of torch.save are downloaded if there are no others, in one file or in parts.
+func TestChooseTorch(t *testing.T) {
+	f, dir := newFake(t), t.TempDir()
+	delete(f.Files, "model.safetensors")
+	f.Files["modules.json"] = []byte(`[{"path": ""}, {"path": "2_Dense"}]`)
+	f.Files["2_Dense/pytorch_model.bin.index.json"] = []byte(`{"weight_map": {"a": "p-1.bin", "b": "p-2.bin"}}`)
+	f.Files["2_Dense/p-1.bin"], f.Files["2_Dense/p-2.bin"], f.Files["2_Dense/training_args.bin"] = big[:7], big[:5], big[:3]
+	f.Files["sparse_linear.pt"] = big[:3]
+	if err := f.fetch(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	f.want(t, dir, "config.json", "pytorch_model.bin", "modules.json", "2_Dense/pytorch_model.bin.index.json", "2_Dense/p-1.bin", "2_Dense/p-2.bin")
+}
+
 // A partial file of another commit is removed, not resumed; a partial file that is too long or corrupt is downloaded
 // again.
 func TestOldParts(t *testing.T) {

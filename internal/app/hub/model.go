@@ -68,15 +68,13 @@ var small = append([]string{
 	"config.json", "generation_config.json", "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json",
 }, modeldir.TokenizerFiles...)
 
-// Names of weights.
-const (
-	weights = "model.safetensors"
-	index   = "model.safetensors.index.json"
-	modules = "modules.json"
-)
+const modules = "modules.json"
 
-// pickles are weights that attn does not read.
-var pickles = []string{"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack", "model.ckpt.index"}
+// weights are the files that attn reads weights from, with the names of the parts that an index lists, the best first.
+var weights = []struct{ name, suffix string }{{"model.safetensors", ".safetensors"}, {"pytorch_model.bin", ".bin"}}
+
+// foreign are weights that attn does not read.
+var foreign = []string{"tf_model.h5", "flax_model.msgpack", "model.ckpt.index"}
 
 // choose returns the files that the model is read from, among all its files.
 func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
@@ -117,7 +115,7 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 	}
 	list := slices.Collect(maps.Values(chosen))
 	if !slices.ContainsFunc(list, func(f File) bool { return isWeights(f) > 0 }) {
-		return nil, m.bad("has no model.safetensors and no model.safetensors.index.json")
+		return nil, m.bad("has no model.safetensors, model.safetensors.index.json or pytorch_model.bin")
 	}
 	slices.SortFunc(list, func(a, b File) int { // small files first: errors in them are found early
 		return cmp.Or(isWeights(a)-isWeights(b), strings.Compare(a.Path, b.Path))
@@ -126,18 +124,24 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 }
 
 func isWeights(f File) int {
-	if strings.HasSuffix(f.Path, ".safetensors") {
-		return 1
+	for _, w := range weights {
+		if strings.HasSuffix(f.Path, w.suffix) {
+			return 1
+		}
 	}
 	return 0
 }
 
 // weights returns the files with the weights of a folder, or none.
 func (m *Model) weights(ctx context.Context, files map[string]File, folder string) ([]File, error) {
-	if f, ok := files[path.Join(folder, weights)]; ok { // then an index beside it lists the same tensors
-		return []File{f}, nil
-	}
-	if f, ok := files[path.Join(folder, index)]; ok {
+	for _, w := range weights {
+		if f, ok := files[path.Join(folder, w.name)]; ok { // then an index beside it lists the same tensors
+			return []File{f}, nil
+		}
+		f, ok := files[path.Join(folder, w.name+".index.json")]
+		if !ok {
+			continue
+		}
 		found := []File{f}
 		var list struct {
 			Shards map[string]string `json:"weight_map"`
@@ -147,16 +151,16 @@ func (m *Model) weights(ctx context.Context, files map[string]File, folder strin
 		}
 		for _, name := range slices.Compact(slices.Sorted(maps.Values(list.Shards))) {
 			shard, ok := files[path.Join(folder, name)]
-			if !ok || !within(name) || !strings.HasSuffix(name, ".safetensors") {
+			if !ok || !within(name) || !strings.HasSuffix(name, w.suffix) {
 				return nil, m.bad("%s names the file %s, which the model does not have", f.Path, quote.Text(name))
 			}
 			found = append(found, shard)
 		}
 		return found, nil
 	}
-	for _, name := range pickles {
+	for _, name := range foreign {
 		if f, ok := files[path.Join(folder, name)]; ok {
-			return nil, m.bad("has its weights in %s and not in model.safetensors: a pickle can run code, and attn reads none; "+
+			return nil, m.bad("has its weights in %s, which attn does not read, and not in model.safetensors: "+
 				"docs/models.md has the Python lines that write model.safetensors", f.Path)
 		}
 	}

@@ -60,9 +60,13 @@ func TestRefuses(t *testing.T) {
 		"backslash": {spoil: file(func(e map[string]any) { e["rfilename"] = `..\model.safetensors` }), want: `want paths within the directory`},
 		"drive":     {spoil: file(func(e map[string]any) { e["rfilename"] = `c:model.safetensors` }), want: `want paths within the directory`},
 		"twice":     {spoil: file(func(e map[string]any) { e["rfilename"] = "config.json" }), want: `file "config.json" is listed twice`},
-		"pickle":    {spoil: func(f *fake) { delete(f.Files, "model.safetensors") }, want: "has its weights in pytorch_model.bin and not in model.safetensors"},
+		"TensorFlow": {spoil: func(f *fake) {
+			delete(f.Files, "model.safetensors")
+			delete(f.Files, "pytorch_model.bin")
+			f.Files["tf_model.h5"] = big
+		}, want: "has its weights in tf_model.h5, which attn does not read, and not in model.safetensors"},
 		"no weights": {spoil: func(f *fake) { delete(f.Files, "model.safetensors"); delete(f.Files, "pytorch_model.bin") },
-			want: "has no model.safetensors and no model.safetensors.index.json"},
+			want: "has no model.safetensors, model.safetensors.index.json or pytorch_model.bin"},
 		"no config": {spoil: func(f *fake) { delete(f.Files, "config.json") }, want: "has no config.json, want a model in the form of transformers"},
 		"missing shard": {spoil: func(f *fake) {
 			delete(f.Files, "model.safetensors")
