@@ -255,6 +255,28 @@ func (b *Builder) matrices(name string, transposed bool, in int, outs ...int) []
 	return maps
 }
 
+// joined is matrices for maps that may have a bias, whose parts are joined in the same way: name.bias.
+func (b *Builder) joined(name string, bias bool, in int, outs ...int) []*nn.Linear {
+	maps := b.matrices(name, false, in, outs...)
+	if bias && b.want(name+".bias", sum(outs)) && !b.plan {
+		b.biases(name, maps, outs...)
+	}
+	return maps
+}
+
+// CausalConv returns a causal convolution of n tokens: name.weight [channels 1 n] and, if it has one, name.bias.
+func (b *Builder) CausalConv(name string, channels, n int, bias bool) *nn.CausalConv {
+	c := new(nn.CausalConv)
+	if b.want(name+".weight", channels, 1, n) && !b.plan {
+		c.Weight = tensor.Zeros(n, 1, channels).Param()
+		b.entry(name+".weight", true, c.Weight)
+	}
+	if bias {
+		c.Bias = b.Tensor(name+".bias", channels)
+	}
+	return c
+}
+
 // wantWeights checks the shape of name.weight, which matrices read.
 func (b *Builder) wantWeights(name string, transposed bool, in int, outs []int) bool {
 	shape := []int{sum(outs), in}

@@ -67,12 +67,12 @@ func goldenDecoder(t *testing.T, name string) {
 	m, g := openDecoder(t, name)
 	ids := g.Ints("in.ids")
 	x := models.Batch{IDs: [][]int{ids}}
-	layers := m.Sizes().Layers
+	layers, attention := m.Sizes().Layers, m.Attention()
 	var weights, states int
 	tape := tensor.NewTape(tensor.Eval)
 	hidden := m.Hidden(tape, x, models.Run{
 		Observers: []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
-			if want := fmt.Sprintf("decoder.%d.self", weights); layer != want {
+			if want := attention[weights].Config().Name; layer != want {
 				t.Errorf("layer %q, want %q", layer, want)
 			}
 			g.Check(fmt.Sprintf("want.weights.%d", weights), w)
@@ -86,7 +86,7 @@ func goldenDecoder(t *testing.T, name string) {
 			states++
 		},
 	})
-	if weights != layers || states != layers+1 {
+	if weights != len(attention) || states != layers+1 {
 		t.Errorf("%d weights and %d states of %d layers", weights, states, layers)
 	}
 	logits := m.Head().Logits(tape, hidden)
@@ -142,7 +142,8 @@ func checkGradients(t *testing.T, m *models.Model, g *tensortest.Golden, least f
 			all = blocks
 		}
 		if e.Transposed {
-			rows, columns := len(all)/e.Parts[0].Dim(1), e.Parts[0].Dim(1)
+			columns := e.Parts[0].Dim(e.Parts[0].Rank() - 1)
+			rows := len(all) / columns
 			turned := make([]float32, len(all))
 			for i := range rows {
 				for j := range columns {

@@ -24,6 +24,7 @@ type rotaryDecoder struct {
 	norm        func(b *Builder, name string, width int) nn.Norm // makes a norm
 	norms       blockNorms                                       // where there are norms
 	headNorms   headNorms                                        // of queries and keys, before rotation
+	normNames   [3]string                                        // of those of queries, keys and the last states
 	maps        Maps                                             // of attention
 	bias        attn.Projections
 	score       attn.Score // nil means the dot product divided by √E
@@ -90,7 +91,7 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 		Layers:     b.Count("num_hidden_layers"),
 		Heads:      s.sizeOr("num_attention_heads", usual.Heads),
 		Width:      s.Size("hidden_size"),
-		Hidden:     s.Size("intermediate_size"),
+		Hidden:     s.sizeOr("intermediate_size", usual.Hidden),
 		Vocabulary: s.sizeOr("vocab_size", usual.Vocabulary),
 		Positions:  s.sizeOr("max_position_embeddings", usual.Positions),
 	}
@@ -127,6 +128,7 @@ func newRotary(b *Builder, usual Sizes) rotaryDecoder {
 		norms:       normsBefore,
 		maps:        Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"},
 		linear:      (*Builder).Matrix,
+		normNames:   [3]string{"self_attn.q_norm", "self_attn.k_norm", "norm"},
 		feedForward: (*rotaryDecoder).gated,
 	}
 }
@@ -148,7 +150,7 @@ func (m *rotaryDecoder) build(base, top *Builder) Network {
 	d := &stack{
 		sizes:   z,
 		scale:   m.scale,
-		norm:    m.norm(base, "norm", z.Width),
+		norm:    m.norm(base, m.normNames[2], z.Width),
 		shrink:  m.shrink,
 		softCap: m.logitCap,
 	}
@@ -213,7 +215,7 @@ func (m *rotaryDecoder) normHeads(b *Builder, c *attn.MultiHeadConfig) {
 	case headsAsWhole:
 		q, k, c.NormProjections = q*c.Heads, k*c.KVHeads, true
 	}
-	c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", q), m.norm(b, "self_attn.k_norm", k)
+	c.QueryNorm, c.KeyNorm = m.norm(b, m.normNames[0], q), m.norm(b, m.normNames[1], k)
 }
 
 // gated is a feed-forward network with gates.

@@ -79,11 +79,12 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// slides reports whether a layer has a sliding window, whose discarded keys cannot be restored.
+// slides reports whether a layer has a sliding window, whose discarded keys cannot be restored, or a state.
 func slides(m *models.Model) bool {
 	cache, err := models.NewCache(m, 1, attn.CacheConfig{})
 	return err == nil && slices.ContainsFunc(cache.Layers, func(c models.LayerCache) bool {
-		return c.(models.CacheOf[*attn.Cache]).Cache.Config().Window > 0
+		attention, ok := c.(models.CacheOf[*attn.Cache])
+		return !ok || attention.Cache.Config().Window > 0
 	})
 }
 

@@ -38,7 +38,7 @@ import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
-from transformers import Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
+from transformers import Lfm2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -105,6 +105,13 @@ def gemma3_before_v5(config):
 def gpt_neox_before_v5(config):
     rope = config.pop("rope_parameters")
     config["rotary_emb_base"], config["rotary_pct"] = rope["rope_theta"], rope["partial_rotary_factor"]
+    return config
+
+
+def lfm2_as_published(config):
+    """The keys of LiquidAI's own files."""
+    config = before_v5(config)
+    config |= {"use_pos_enc": True, "num_heads": config["num_attention_heads"], "tie_embedding": config.pop("tie_word_embeddings"), "block_ff_dim": config.pop("intermediate_size")}
     return config
 
 
@@ -222,6 +229,14 @@ CASES = {
                       attention_multiplier=0.25, tie_word_embeddings=True)),
     "granite_biases": Case(
         GraniteConfig(**GEMMA, attention_bias=True, mlp_bias=True, rope_parameters=dict(PLAIN)), rewrite=before_v5),
+    "lfm2": Case(
+        Lfm2Config(**{**SMALL, "hidden_size": 24, "num_hidden_layers": 3}, num_key_value_heads=2, max_position_embeddings=96,
+                   layer_types=["conv", "full_attention", "conv"], block_multiple_of=4, block_ffn_dim_multiplier=1.5, norm_eps=1e-3)),
+    "lfm2_places": Case(
+        Lfm2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=4, max_position_embeddings=96, full_attn_idxs=[1],
+                   conv_bias=True, conv_L_cache=4, block_auto_adjust_ff_dim=False, tie_word_embeddings=False,
+                   rope_parameters=dict(PLAIN)),
+        rewrite=lfm2_as_published),
     "mixtral": Case(MixtralConfig(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96,
                                   num_local_experts=5, num_experts_per_tok=2)),
     "qwen3_moe": Case(
