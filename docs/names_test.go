@@ -121,7 +121,7 @@ func TestGains(t *testing.T) {
 var foreign = []string{
 	"A_log", "AdditiveAttention", "Attention", "AutoModel",
 	"AutoModelForSequenceClassification", "CausalConvWithState", "CrossEncoder", "DynamicCache",
-	"Gelu", "GroupQueryAttention", "LogitScore", "MarianTokenizer", "MistralModel", "MultiHeadAttention", "MultiheadAttention",
+	"Gelu", "GroupQueryAttention", "HF_ColBERT", "LogitScore", "MarianTokenizer", "MistralModel", "MultiHeadAttention", "MultiVectorEncoder", "MultiheadAttention",
 	"LinearAttention", "NllbTokenizer", "RotaryEmbedding", "ScaledDotProductAttention", "Transformer", "TransformerEncoder",
 }
 

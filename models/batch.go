@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -16,6 +17,10 @@ type Batch struct {
 	// Targets are the input of the decoder of an encoder–decoder: the start token, followed by
 	// the tokens written so far. Nil means the start token alone. IDs are the sources.
 	Targets [][]int
+
+	// attended, if not nil, is the number of tokens at the beginning of each sequence that tokens attend to; those after
+	// them only attend.
+	attended []int
 }
 
 // BatchOf returns the tokens of encoded texts as a batch, without the tokenizer's padding.
@@ -41,6 +46,18 @@ func (x Batch) part(lo, hi int) Batch {
 	}
 	if x.Targets != nil {
 		y.Targets = x.Targets[lo:hi]
+	}
+	return y
+}
+
+// pick returns the sequences with the given numbers.
+func (x Batch) pick(list []int) Batch {
+	y := Batch{IDs: stats.Pick(x.IDs, list)}
+	if x.Types != nil {
+		y.Types = stats.Pick(x.Types, list)
+	}
+	if x.attended != nil {
+		y.attended = stats.Pick(x.attended, list)
 	}
 	return y
 }

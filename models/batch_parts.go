@@ -81,19 +81,20 @@ func similar(lens []int) [][]int {
 // eachSimilar returns a row of the given width for each sequence of a batch, from calls of run for sequences of similar
 // lengths.
 func eachSimilar(t *tensor.Tape, x Batch, width int, run func(own *tensor.Tape, some Batch) *tensor.Tensor) *tensor.Tensor {
-	y, parts := t.Make(len(x.IDs), width), similar(x.Lens())
-	eachPart(t, len(parts), func(own *tensor.Tape, part int) {
-		list := parts[part]
-		some := Batch{IDs: stats.Pick(x.IDs, list)}
-		if x.Types != nil {
-			some.Types = stats.Pick(x.Types, list)
-		}
-		rows := run(own, some).Data()
+	y := t.Make(len(x.IDs), width)
+	inSimilar(t, x, func(own *tensor.Tape, list []int) {
+		rows := run(own, x.pick(list)).Data()
 		for i, text := range list {
 			copy(y.Data()[text*width:][:width], rows[i*width:])
 		}
 	})
 	return y
+}
+
+// inSimilar calls run with the numbers of sequences of similar lengths, for all sequences of a batch.
+func inSimilar(t *tensor.Tape, x Batch, run func(own *tensor.Tape, list []int)) {
+	parts := similar(x.Lens())
+	eachPart(t, len(parts), func(own *tensor.Tape, part int) { run(own, parts[part]) })
 }
 
 // tapes are reused between parts.

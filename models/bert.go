@@ -3,6 +3,7 @@ package models
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
@@ -47,6 +48,10 @@ func newBERT(b *Builder) Network {
 		labels := s.Labels()
 		classifier := inTurn{pool, b.Linear("classifier", z.Width, len(labels))}
 		e.head = b.needs(pool, &TaskHead{Task: TextClasses, Labels: labels, Layer: classifier})
+	case slices.Contains(s.Texts("architectures"), colbertClass) && b.r != nil:
+		if info, ok := b.r.Lookup("linear.weight"); ok && len(info.Shape) == 2 {
+			e.tokens = tail{layers: []Layer{b.Matrix("linear", z.Width, info.Shape[0])}, width: info.Shape[0]}
+		}
 	default:
 		e.head = cmp.Or(b.tokenHead(z), e.head)
 	}

@@ -25,7 +25,7 @@ type Description struct {
 	Tokens         int                 // size of the tokenizer's vocabulary
 	TokenizerError error               // why there is no tokenizer, nil if there is one
 	Pipeline       []string            // class names of the sentence-transformers modules, nil if none
-	Unpooled       error               // why LoadEmbedder rejects these modules, nil if it supports them
+	Unpooled       error               // why LoadEmbedder and LoadLateEmbedder reject these modules, nil if it supports them
 
 	files []string
 }
@@ -76,7 +76,9 @@ func Describe(dir string, o Options) (*Description, error) {
 		for _, m := range modules {
 			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))
 		}
-		all.Unpooled = checkModules(modules)
+		if all.Unpooled = checkModules(modules); IsLate(dir) {
+			all.Unpooled = new(lateSettings).readPipeline(dir, modules)
+		}
 	case errors.As(err, new(*FormatError)):
 		return nil, err
 	}

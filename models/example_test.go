@@ -107,3 +107,29 @@ func Example_logitLens() {
 	// layer 1 predicts 7
 	// layer 2 predicts 7
 }
+
+// Each token of a query chooses the token of a document with the largest product; the scores are the sums of these
+// products.
+func ExampleLateEmbedder() {
+	e, err := models.LoadLateEmbedder("testdata/late_colbert", models.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	texts := []string{"a dog sleeps", "the cat sat on the mat"}
+	q, err := e.Queries.Embed(ctx, "who sat?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := e.Documents.Embed(ctx, texts...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	scores, chosen := e.Scores(nil, q[0], d...)
+	for i, text := range texts {
+		fmt.Printf("%.1f  %v chosen by %d: %s\n", scores.At(i), d[i].Shape(), len(chosen[i]), text)
+	}
+	// Output:
+	// 12.9  [6 9] chosen by 13: a dog sleeps
+	// 12.9  [9 9] chosen by 13: the cat sat on the mat
+}

@@ -82,7 +82,8 @@ type Run struct {
 	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil for none.
 	Gates func(layer string) *tensor.Tensor
 
-	alone bool // the batch is not cut
+	alone bool  // the batch is not cut
+	keys  []int // of each sequence that are attended to, nil for all
 }
 
 // state calls States.
@@ -105,7 +106,9 @@ func (r *Run) gates(layer string) *tensor.Tensor {
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
 	o.Observers, o.Inspect, o.Gates = r.Observers, r.Inspect, r.gates(self.Config().Name)
 	if o.QueryLens = lens; r.State == nil {
-		o.KeyLens = lens
+		if o.KeyLens = lens; r.keys != nil {
+			o.KeyLens = r.keys
+		}
 	}
 	return o
 }

@@ -142,6 +142,8 @@ func layerGraph(g *onnx.Graph, l Layer, x onnx.Value) onnx.Value {
 			x = layerGraph(g.In(strconv.Itoa(i)), l, x)
 		}
 		return x
+	case residual:
+		return op(g, "Add", layerGraph(g.In("layer"), l.layer, x), layerGraph(g.In("residual"), l.own, x))
 	case Activation:
 		return g.Activation(l, x)
 	case firstToken:

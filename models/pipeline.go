@@ -45,6 +45,10 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		}
 		return NewEmbedder(m, []Pooling{p}), nil
 	}
+	if IsLate(dir) {
+		return nil, &FormatError{dir, errors.New("is a model of late interaction, whose vectors are those of tokens, " +
+			"want LoadLateEmbedder, or attn rerank")}
+	}
 	list := filepath.Join(dir, PipelineFile)
 	modules, err := readModules(dir)
 	if err != nil {
@@ -62,6 +66,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		return nil, &FormatError{list, err}
 	}
 	var e *Embedder
+	var y tail
 	for _, m := range modules {
 		at := filepath.Join(dir, m.Path)
 		switch m.kind() {
@@ -69,16 +74,17 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 			e, err = loadTransformer(at, o)
 		case "Pooling":
 			err = e.readPooling(at)
+			y.width = e.width
 		case "Dense":
-			err = e.readDense(at, path.Clean(m.Path))
+			err = y.readDense(at, path.Clean(m.Path), sentenceVector)
 		case "Normalize":
-			err = e.readNormalize(at)
+			err = y.readNormalize(at, sentenceVector)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	e.files = appendPipeline(nil, dir)
+	e.Layers, e.width, e.params, e.files = y.layers, y.width, y.params, appendPipeline(nil, dir)
 	prompts, usual, err := Prompts(dir)
 	e.Prompts, e.Prompt = prompts, prompts[usual]
 	return e, err
@@ -100,8 +106,8 @@ func readModules(dir string) (list []module, err error) {
 // checkModules returns an error for modules that LoadEmbedder does not support.
 func checkModules(modules []module) error {
 	for i, m := range modules {
-		if m.Path != "" && !(filepath.IsLocal(m.Path) && quote.Fit(m.Path)) {
-			return fmt.Errorf("module %d has path %s, want one within the directory", i, quote.Text(m.Path))
+		if err := m.checkPath(i); err != nil {
+			return err
 		}
 		known := []string{"Dense", "Normalize", "Dropout"} // Dropout only matters in training
 		switch i {
@@ -116,6 +122,14 @@ func checkModules(modules []module) error {
 	}
 	if len(modules) < 2 {
 		return fmt.Errorf("has %d modules, want a Transformer and a Pooling at least", len(modules))
+	}
+	return nil
+}
+
+// checkPath returns an error if the path of module i is not within the directory.
+func (m module) checkPath(i int) error {
+	if m.Path != "" && !(filepath.IsLocal(m.Path) && quote.Fit(m.Path)) {
+		return fmt.Errorf("module %d has path %s, want one within the directory", i, quote.Text(m.Path))
 	}
 	return nil
 }
@@ -206,13 +220,14 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 		return nil, err
 	}
 	e := NewEmbedder(m, nil)
-	e.MostTokens, err = m.readTransformer("feature-extraction", "token_embeddings")
+	e.MostTokens, err = m.readTransformer("feature-extraction", tokenVectors, nil)
 	return e, err
 }
 
 // readTransformer reads the settings of the transformer of a pipeline, in the first file that there is, and returns the
 // length to which it truncates texts. task is what the pipeline uses the model for, and output the name of its output.
-func (m *Model) readTransformer(task, output string) (most int, err error) {
+// late, if not nil, reads the settings of late interaction, with the other settings of lengths.
+func (m *Model) readTransformer(task, output string, late func(s *Settings, limited bool)) (most int, err error) {
 	most = m.mostTokens()
 	file, key := tokenizerConfigFile, limitKey
 	var s *Settings
@@ -258,8 +273,12 @@ func (m *Model) readTransformer(task, output string) (most int, err error) {
 	s.readModalities(task)
 	s.Only("transformer_task", task)
 	s.Only("module_output_name", output)
-	for _, key := range []string{"query_expansion", "query_length", "document_length"} {
-		s.Only(key)
+	if late != nil {
+		late(s, strings.HasPrefix(key, "processing_kwargs."))
+	} else {
+		for _, key := range []string{"query_expansion", "query_length", "document_length"} {
+			s.Only(key)
+		}
 	}
 	for _, key := range []string{"model", "config", "tokenizer", "processor"} {
 		s.Only(key+"_args", map[string]any{})
@@ -396,22 +415,37 @@ var torchActivations = map[string]Layer{
 	"torch.nn.modules.activation.SiLU":    Activation(tensor.SiLU),
 }
 
-// readDense reads a dense layer. name is its folder.
-func (e *Embedder) readDense(dir, name string) error {
+// tail are the layers of a pipeline that are applied to a vector, in order.
+type tail struct {
+	layers []Layer
+	width  int // of the last vector
+	params nn.Vars
+}
+
+// residual adds its input, or a map of it, to the output of a layer.
+type residual struct{ layer, own Layer }
+
+func (r residual) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Add(t, r.layer.Forward(t, x), optional(t, r.own, x))
+}
+
+// readDense reads a dense layer, whose input and output have one of the given names. name is its folder.
+func (e *tail) readDense(dir, name string, inputs ...any) error {
 	d, err := openDirectory(dir, func(*Settings) error { return nil })
 	if err != nil {
 		return err
 	}
 	defer d.r.Close()
+	var out int
 	layer, b, err := build(d, func(b *Builder) Layer {
 		s := b.Config
-		in, out := s.Size("in_features"), s.Size("out_features")
+		in := s.Size("in_features")
+		out = s.Size("out_features")
 		if in != e.width {
 			s.Fail("in_features", "is %d, but the vector before has %d elements", in, e.width)
 		}
-		s.Only("module_input_name", "sentence_embedding")
-		s.Only("module_output_name", "sentence_embedding")
-		s.Only("use_residual", false)
+		s.Only("module_input_name", inputs...)
+		s.Only("module_output_name", inputs...)
 		class := s.Text("activation_function", "torch.nn.modules.activation.Tanh")
 		act := torchActivations[class]
 		if act == nil {
@@ -423,7 +457,14 @@ func (e *Embedder) readDense(dir, name string) error {
 		if s.Bool("bias", true) {
 			linear.Bias = b.Tensor("linear.bias", out)
 		}
-		return inTurn{linear, act}
+		switch dense := (inTurn{linear, act}); {
+		case !s.Bool("use_residual", false):
+			return dense
+		case in == out:
+			return residual{dense, nil}
+		default:
+			return residual{dense, b.Matrix("residual", in, out)}
+		}
 	})
 	if err != nil {
 		return err
@@ -431,22 +472,31 @@ func (e *Embedder) readDense(dir, name string) error {
 	for _, p := range b.params {
 		e.params = append(e.params, nn.Var{Name: name + "." + p.Name, Tensor: p.Tensor})
 	}
-	e.Layers = append(e.Layers, layer)
-	e.width = layer.(inTurn)[0].(*nn.Linear).Weight.Dim(0)
+	e.layers = append(e.layers, layer)
+	e.width = out
 	return nil
 }
 
-// readNormalize reads a normalisation, for which old pipelines have no folder.
-func (e *Embedder) readNormalize(dir string) error {
-	e.Layers = append(e.Layers, normalized)
+// readNormalize reads a normalisation of vectors of the given name, for which old pipelines have no folder.
+func (e *tail) readNormalize(dir, input string) error {
+	e.layers = append(e.layers, normalized)
 	s, err := optionalSettings(filepath.Join(dir, configFile))
 	if s == nil {
 		return err
 	}
-	s.Only("module_input_name", "sentence_embedding")
-	s.Only("module_output_name", "sentence_embedding")
+	if input != sentenceVector && !s.Has("module_input_name") {
+		s.Fail("module_input_name", "is missing, want %q", input)
+	}
+	s.Only("module_input_name", input)
+	s.Only("module_output_name", input)
 	return s.check()
 }
+
+// sentenceVector and tokenVectors are the names of vectors in pipelines.
+const (
+	sentenceVector = "sentence_embedding"
+	tokenVectors   = "token_embeddings"
+)
 
 // Prompts returns a directory's prompts by name, and the name of the default prompt or "". Both
 // are empty if the directory defines no prompts.
@@ -469,13 +519,19 @@ func readPrompts(dir, kind string) (byName map[string]string, usual string, err 
 		s.Only("activation_fn", nn+"linear.Identity", nn+"activation.Sigmoid", nn+"activation.Tanh")
 		s.Ignore("keep_in_fp32_modules")
 	}
+	byName, usual = s.prompts()
+	return byName, usual, s.check()
+}
+
+// prompts returns the prompts by name, and the name of the default prompt or "".
+func (s *Settings) prompts() (byName map[string]string, usual string) {
 	byName = get[map[string]string](s, "prompts", "an object of texts", nil)
 	if usual = s.Text("default_prompt_name", ""); usual != "" {
 		if _, ok := byName[usual]; !ok {
 			s.Fail("default_prompt_name", "is %s, which is not among the prompts", quote.Text(usual))
 		}
 	}
-	return byName, usual, s.check()
+	return byName, usual
 }
 
 const crossEncoder = "CrossEncoder"

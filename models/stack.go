@@ -28,6 +28,7 @@ type stack struct {
 	shrink    float32        // of the states for logits, 0 means 1
 	shift     *tensor.Tensor // [1 V], added to the logits
 	softCap   float32        // of the logits, 0 means none
+	tokens    tail           // of late interaction: from hidden states to vectors
 }
 
 func (s *stack) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
@@ -41,6 +42,10 @@ func (s *stack) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 // States between the blocks are passed to the Run's callback.
 func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tensor {
 	lens := batch.lens()
+	if batch.attended != nil {
+		own := *r
+		own.keys, r = batch.attended, &own
+	}
 	x := s.embed(t, batch, r)
 	r.state(0, x)
 	begin := t.Mark()

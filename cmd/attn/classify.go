@@ -5,9 +5,12 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/internal/app/chat"
+	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/app/shards"
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/app/texts"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )
@@ -56,7 +59,7 @@ func (cmd *classifyCommand) stream(c console) (shards.Stream, error) {
 }
 
 type rerankCommand struct {
-	Model   string   `required:"" help:"Directory of a pretrained cross-encoder." placeholder:"DIR"`
+	Model   string   `required:"" help:"Directory of a pretrained cross-encoder, or of a model of late interaction." placeholder:"DIR"`
 	Answers []string `help:"Tokens with which a decoder answers, such as yes,no, if its files do not name them." placeholder:"TOKEN"`
 	Scored  string   `help:"Instead of ranking, measure how well scores rank the pairs of this file: two texts and a number in each line, with tabs between them." placeholder:"FILE" excludes:"file,strict"`
 	Strict  bool     `help:"Stop at the first line that cannot be ranked."`
@@ -70,6 +73,7 @@ func (rerankCommand) Help() string {
   attn rerank --model ms-marco-MiniLM-L6-v2 found.jsonl > ranked.jsonl
   attn rerank --model Qwen3-Reranker-0.6B --format bfloat16 found.jsonl
   attn rerank --model Qwen3-Reranker-4B --answers yes,no found.jsonl
+  attn rerank --model colbertv2.0 found.jsonl
   attn rerank --model stsb-roberta-base --scored stsb-test.tsv
 
 A line of the input has a query and the texts that a search has found:
@@ -82,8 +86,9 @@ A line of the output has the numbers of the texts, from 0, and their scores, bes
 
 The score is the logit of a model with one label or, for a decoder with a chat template for
 a query and a document, the logit of a positive answer minus that of a negative one: of the
-tokens of a LogitScore in modules.json, or of --answers. Texts with equal scores keep their
-order. --scored writes Spearman's rank correlation × 100 of the scores and the numbers of a
+tokens of a LogitScore in modules.json, or of --answers. A model of late interaction, such
+as ColBERT, compares each token of the query with each of a text: the score is the sum of
+the largest products. Texts with equal scores keep their order. --scored writes Spearman's rank correlation × 100 of the scores and the numbers of a
 file.
 A line that cannot be ranked becomes {"error": "…"}; with --strict, it ends the run. Longer
 pairs are truncated, the longer text first. See docs/scale.md for details.`
@@ -101,16 +106,36 @@ func (cmd *rerankCommand) streams() bool { return cmd.File == "" && cmd.Scored =
 func (cmd *rerankCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
-	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
-	if err != nil {
-		return nil, err
-	}
-	f, err := texts.Ranks(m)
+	f, err := cmd.ranks(c)
 	if err != nil {
 		return nil, err
 	}
 	f.Strict = cmd.Strict
 	return newStream(f, c), nil
+}
+
+// ranks loads the model and returns its filter.
+func (cmd *rerankCommand) ranks(c console) (f filter.Filter[[]texts.Ranked], err error) {
+	if models.IsLate(cmd.Model) {
+		e, err := cmd.late(c)
+		if err != nil {
+			return f, err
+		}
+		return texts.LateRanks(e), nil
+	}
+	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
+	if err != nil {
+		return f, err
+	}
+	return texts.Ranks(m)
+}
+
+// late loads a model of late interaction.
+func (cmd *rerankCommand) late(c console) (*models.LateEmbedder, error) {
+	if cmd.Answers != nil {
+		return nil, flags.Errorf("--answers: %s compares vectors of tokens, want none", quote.Shell(cmd.Model))
+	}
+	return load(c, models.LoadLateEmbedder, cmd.Model, cmd.options())
 }
 
 // measure writes the rank correlation of the model's scores with those of a file.
@@ -119,16 +144,28 @@ func (cmd *rerankCommand) measure(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
-	if err != nil {
-		return err
+	scores := func(pairs [][]string) ([]float64, error) {
+		m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
+		if err != nil {
+			return nil, err
+		}
+		return texts.Scores(ctx, m, pairs)
+	}
+	if models.IsLate(cmd.Model) {
+		scores = func(pairs [][]string) ([]float64, error) {
+			e, err := cmd.late(c)
+			if err != nil {
+				return nil, err
+			}
+			return texts.LateScores(ctx, e, pairs)
+		}
 	}
 	pairs := make([][]string, len(lines))
 	want := make([]float64, len(lines))
 	for i, l := range lines {
 		pairs[i], want[i] = l.Columns[:2], l.Value
 	}
-	got, err := texts.Scores(ctx, m, pairs)
+	got, err := scores(pairs)
 	if err != nil {
 		return err
 	}

@@ -68,29 +68,43 @@ type Ranked struct {
 func Ranks(c *models.Classifier) (filter.Filter[[]Ranked], error) {
 	f := filter.Filter[[]Ranked]{Batch: 16, Write: filter.JSON[[]Ranked]}
 	return computed(logitsOf(c), f, func(l *filter.Line[[]Ranked]) (all [][]string, err error) {
-		var line struct {
-			Query *string  `json:"query"`
-			Texts []string `json:"texts"`
+		query, texts, err := rankLine(l.Text)
+		for _, text := range texts {
+			all = append(all, []string{query, text})
 		}
-		err = strictjson.Request([]byte(l.Text), &line)
-		if err == nil && (line.Query == nil || line.Texts == nil) {
-			err = errors.New("has no query or no texts")
-		}
-		if err != nil {
-			const want = `{"query": "a question", "texts": ["a passage", "another"]}`
-			return nil, fmt.Errorf("want a JSON object such as %s: %w", want, err)
-		}
-		for _, text := range line.Texts {
-			all = append(all, []string{*line.Query, text})
-		}
-		return all, nil
+		return all, err
 	}, func(l *filter.Line[[]Ranked], logits [][]float32, _ bool) {
-		l.Value = []Ranked{}
-		for i, x := range logits {
-			l.Value = append(l.Value, Ranked{i, x[0]})
-		}
-		slices.SortStableFunc(l.Value, func(a, b Ranked) int { return cmp.Compare(b.Score, a.Score) })
+		l.Value, _ = rank(slices.Concat(logits...)) // a logit that is not finite is an error already
 	}), wantScores(c)
+}
+
+// rankLine reads a line of Ranks.
+func rankLine(text string) (query string, texts []string, err error) {
+	var line struct {
+		Query *string  `json:"query"`
+		Texts []string `json:"texts"`
+	}
+	err = strictjson.Request([]byte(text), &line)
+	if err == nil && (line.Query == nil || line.Texts == nil) {
+		err = errors.New("has no query or no texts")
+	}
+	if err != nil {
+		const want = `{"query": "a question", "texts": ["a passage", "another"]}`
+		return "", nil, fmt.Errorf("want a JSON object such as %s: %w", want, err)
+	}
+	return *line.Query, line.Texts, nil
+}
+
+// rank returns texts in the order of their scores, or an error if one is not finite.
+func rank(scores []float32) (list []Ranked, err error) {
+	list = []Ranked{}
+	for i, x := range scores {
+		if list = append(list, Ranked{i, x}); x-x != 0 {
+			err = errors.New("a score is not finite")
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Ranked) int { return cmp.Compare(b.Score, a.Score) })
+	return list, err
 }
 
 // wantScores returns an error unless the model has one class, whose logit is a score.
