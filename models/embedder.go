@@ -33,6 +33,9 @@ type Embedder struct {
 	// directory, by name, for example one for queries and one for passages.
 	Prompt  string
 	Prompts map[string]string
+	// Dimensions are the lengths to which Cut may cut a vector, besides Width: those that the model was trained for, as
+	// matryoshka_dimensions of its config.json lists them; all if is_matryoshka is true.
+	Dimensions []int
 
 	width    int
 	params   nn.Vars // of Layers
@@ -165,6 +168,51 @@ func (e *Embedder) Embed(ctx context.Context, texts ...string) (y *tensor.Tensor
 	tape.SetContext(ctx)
 	err = par.Stopped(func() { y = e.Forward(tape, BatchOf(all...)).Clone() })
 	return y, err
+}
+
+// Cut returns a function that returns the first n elements of a vector, divided by their length if the pipeline ends
+// with Normalize: the vector of n elements of a model with Matryoshka representations (Kusupati et al., 2022).
+//
+// Errors: an n that is neither Width nor among Dimensions.
+//
+// Differs: truncate_dim of sentence-transformers takes any length of any model, and does not normalize again.
+func (e *Embedder) Cut(n int) (func(vector []float32) []float32, error) {
+	switch {
+	case n == e.width:
+		return func(vector []float32) []float32 { return vector }, nil
+	case slices.Contains(e.Dimensions, n):
+	case len(e.Dimensions) == 0:
+		return nil, fmt.Errorf("is %d, want %d: config.json does not say that the model has Matryoshka representations", n, e.width)
+	case len(e.Dimensions) == e.width:
+		return nil, fmt.Errorf("is %d, want 1 to %d", n, e.width)
+	default:
+		return nil, fmt.Errorf("is %d, want %d or one of %d", n, e.width, e.Dimensions)
+	}
+	return func(vector []float32) []float32 {
+		y := tensor.New(slices.Clone(vector[:n]), 1, n)
+		if k := len(e.Layers); k > 0 && e.Layers[k-1] == Normalize() {
+			y = Normalize().Forward(nil, y)
+		}
+		return y.Data()
+	}, nil
+}
+
+// readDimensions reads the keys with which vLLM and SGLang recognize Matryoshka representations.
+func (e *Embedder) readDimensions() error {
+	const key = "matryoshka_dimensions"
+	s := e.Model.Settings
+	e.Dimensions = get[[]int](s, key, "a list of lengths", nil)
+	for _, n := range e.Dimensions {
+		if n < 1 || n > e.width {
+			s.Fail(key, "has %d, want 1 to %d", n, e.width)
+		}
+	}
+	if s.Bool("is_matryoshka", false) && e.Dimensions == nil {
+		for n := range e.width {
+			e.Dimensions = append(e.Dimensions, n+1)
+		}
+	}
+	return s.check()
 }
 
 // PoolingByName returns the pooling with the given name from Poolings.

@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -152,6 +153,68 @@ func TestInvalidText(t *testing.T) {
 		}
 		if err := read("a \xff"); err == nil || !strings.Contains(err.Error(), "invalid UTF-8") {
 			t.Errorf("%s: error %v, want that the text is invalid UTF-8", name, err)
+		}
+	}
+}
+
+// A vector is cut only to the lengths for which config.json says that the model was trained, and then has length 1 if
+// the pipeline normalizes.
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		pipeline, settings string
+		n                  int
+		want               string // error
+	}{
+		{"normalized", `"matryoshka_dimensions": [4, 8]`, 4, ""},
+		{"normalized", `"matryoshka_dimensions": [4, 8], "is_matryoshka": true`, 15, ""},
+		{"normalized", `"matryoshka_dimensions": [4, 8], "is_matryoshka": true`, 5, "is 5, want 15 or one of [4 8]"},
+		{"normalized", `"is_matryoshka": true`, 7, ""},
+		{"normalized", `"is_matryoshka": true`, 16, "is 16, want 1 to 15"},
+		{"normalized", `"is_matryoshka": false, "matryoshka_dimensions": null`, 4,
+			"is 4, want 15: config.json does not say that the model has Matryoshka representations"},
+		{"normalized", `"matryoshka_dimensions": [4, 16]`, 0, "matryoshka_dimensions has 16, want 1 to 15"},
+		{"normalized", `"matryoshka_dimensions": "all"`, 0, `matryoshka_dimensions is "all", want a list of lengths`},
+		{"raw", `"is_matryoshka": true`, 4, ""},
+	} {
+		dir := copyDir(t, "testdata/sentence_mean")
+		if c.pipeline == "raw" { // without Normalize
+			write(t, filepath.Join(dir, "modules.json"), `[{"path": "", "type": "sentence_transformers.models.Transformer"},
+				{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`)
+		}
+		config, err := os.ReadFile(filepath.Join(dir, "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "config.json"), strings.Replace(string(config), "{", "{"+c.settings+",", 1))
+		e, err := models.LoadEmbedder(dir, models.Options{})
+		var cut func([]float32) []float32
+		if err == nil {
+			cut, err = e.Cut(c.n)
+		}
+		if c.want != "" || err != nil {
+			if c.want == "" || err == nil || !strings.HasSuffix(err.Error(), c.want) {
+				t.Errorf("%s: error %v, want %q", c.settings, err, c.want)
+			}
+			continue
+		}
+		y, err := e.Embed(t.Context(), "the cat sat.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, sum, norm := cut(y.Data()), 0., 1.
+		for _, x := range y.Data()[:c.n] {
+			sum += float64(x) * float64(x)
+		}
+		if c.pipeline == "normalized" {
+			norm = math.Sqrt(sum)
+		}
+		if len(got) != c.n {
+			t.Fatalf("%s: %d elements, want %d", c.settings, len(got), c.n)
+		}
+		for i, x := range got {
+			if want := float64(y.Data()[i]) / norm; math.Abs(float64(x)-want) > 1e-6 {
+				t.Errorf("%s: element %d is %v, want %v", c.settings, i, x, want)
+			}
 		}
 	}
 }

@@ -43,7 +43,8 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		if err := cmp.Or(m.wantStates(), m.wantTokens()); err != nil {
 			return nil, err
 		}
-		return NewEmbedder(m, []Pooling{p}), nil
+		e := NewEmbedder(m, []Pooling{p})
+		return e, e.readDimensions()
 	}
 	if IsLate(dir) {
 		return nil, &FormatError{dir, errors.New("is a model of late interaction, whose vectors are those of tokens, " +
@@ -87,7 +88,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	e.Layers, e.width, e.params, e.files = y.layers, y.width, y.params, appendPipeline(nil, dir)
 	prompts, usual, err := Prompts(dir)
 	e.Prompts, e.Prompt = prompts, prompts[usual]
-	return e, err
+	return e, cmp.Or(err, e.readDimensions())
 }
 
 // module is an entry of modules.json.

@@ -3,33 +3,33 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 // batcher runs a model on the texts of several requests at once: those that arrive while it runs.
 type batcher struct {
-	mostTokens int // of a text
-	encode     encode
-	forward    func(*tensor.Tape, models.Batch) *tensor.Tensor // returns a row for each text
+	longest int // tokens of an input
+	encode  encode
+	forward func(*tensor.Tape, models.Batch) *tensor.Tensor // returns a row for each text
 
-	waiting chan request
-	tokens  atomic.Int64 // of the waiting requests, at most
+	encoders chan struct{} // has an element for each request that is being encoded
+	waiting  chan *request
+	tokens   budget // of the waiting requests
 }
 
-// encode returns the tokens of a text or of a pair, and whether they were truncated.
-type encode func(ctx context.Context, texts ...string) (*tokenizer.Encoding, bool, error)
+// encode returns the tokens of an input, and whether they were truncated.
+type encode func(context.Context, input) (x models.Batch, truncated bool, err error)
 
 // request is the tokens of a client's texts, and the channel for their rows.
 type request struct {
 	ctx    context.Context
 	texts  models.Batch
-	tokens int // counted in batcher.tokens while the request waits
+	tokens claim // while the request waits
 	done   chan result
 }
 
@@ -38,62 +38,88 @@ type result struct {
 	err  error
 }
 
-// Limits of what waits. A waiting token takes 16 bytes.
 const (
-	mostWaiting = 256     // requests
-	mostTokens  = 1 << 18 // tokens, unless nothing else waits
+	mostWaiting = 256 // requests
+	mostBatch   = 256 // texts of several requests that run at once
 )
 
-var errBusy = errors.New("too many requests are waiting, try again later")
-
-func newBatcher(most int, e encode, forward func(*tensor.Tape, models.Batch) *tensor.Tensor) *batcher {
-	b := &batcher{mostTokens: most, encode: e, forward: forward, waiting: make(chan request, mostWaiting)}
+func newBatcher(tokens int64, longest int, e encode, forward func(*tensor.Tape, models.Batch) *tensor.Tensor) *batcher {
+	b := &batcher{
+		longest: longest, encode: e, forward: forward, tokens: budget{most: tokens},
+		encoders: make(chan struct{}, runtime.GOMAXPROCS(0)), waiting: make(chan *request, mostWaiting),
+	}
 	go b.loop()
 	return b
 }
 
-// run returns the row of each input, which is a text or a pair. One that cannot be encoded concerns only this request.
-func (b *batcher) run(ctx context.Context, inputs [][]string) ([][]float32, error) {
-	q := request{ctx: ctx, done: make(chan result, 1)}
-	for _, texts := range inputs {
-		bytes := 0
-		for _, text := range texts {
-			bytes += len(text)
-		}
-		q.tokens += min(bytes+3, b.mostTokens) // a token of most tokenizers is at least a byte, unless it is special
+// run returns the row of each input, with width elements, and the number of tokens of all. An input that cannot be
+// encoded concerns only this request.
+func (b *batcher) run(c *call, list []input, width int, truncate bool) (rows [][]float32, tokens int, err error) {
+	const perElement = 20 // bytes: four of the number, and its text in the answer
+	if err := c.memory.grow(int64(len(list)*width)*perElement, "bytes of memory"); err != nil {
+		return nil, 0, err
 	}
-	// The tokens are counted before there are any: encoding takes memory, too.
-	if all := b.tokens.Add(int64(q.tokens)); all > mostTokens && all > int64(q.tokens) {
-		b.tokens.Add(-int64(q.tokens))
-		return nil, errBusy
-	}
-	err := b.enter(&q, inputs)
-	if err != nil {
-		b.tokens.Add(-int64(q.tokens))
-		return nil, err
+	q := &request{ctx: c.Context(), tokens: claim{of: &b.tokens}, done: make(chan result, 1)}
+	if err := b.enter(q, list, truncate); err != nil {
+		q.tokens.release()
+		return nil, 0, err
 	}
 	select {
 	case r := <-q.done:
-		return r.rows, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		for _, ids := range q.texts.IDs {
+			tokens += len(ids)
+		}
+		return r.rows, tokens, r.err
+	case <-q.ctx.Done():
+		return nil, 0, q.ctx.Err()
 	}
 }
 
-// enter encodes the inputs of a request, which then waits.
-func (b *batcher) enter(q *request, inputs [][]string) error {
-	for i, texts := range inputs {
+// enter encodes the inputs of a request, which then waits. Requests beyond the number of processors wait as texts.
+func (b *batcher) enter(q *request, list []input, truncate bool) error {
+	// A token of most tokenizers is at least a byte, unless it is special. Texts that may be too many are not encoded.
+	estimate, n := int64(0), int64(0)
+	for _, x := range list {
+		bytes := len(x.tokens) + 8
+		for _, text := range x.texts {
+			bytes += len(text)
+		}
+		estimate += int64(min(bytes, b.longest))
+	}
+	estimate = min(estimate, b.tokens.most)
+	if err := q.tokens.grow(estimate, "tokens"); err != nil {
+		return err
+	}
+	select {
+	case b.encoders <- struct{}{}:
+		defer func() { <-b.encoders }()
+	case <-q.ctx.Done():
+	}
+	for i, x := range list {
 		if err := q.ctx.Err(); err != nil {
 			return err
 		}
-		x, _, err := b.encode(q.ctx, texts...)
+		one, truncated, err := b.encode(q.ctx, x)
 		if err != nil {
-			return fmt.Errorf("text %d: %w", i, err)
+			if p := new(problem); errors.As(err, &p) {
+				err = problemf(p.kind, p.key, "text %d: %w", i, p.err)
+			}
+			return err
 		}
-		q.texts = join(q.texts, models.BatchOf(x))
+		if truncated && !truncate {
+			return problemf(tooLarge, "", "text %d has more tokens than the %d of the model", i, len(one.IDs[0]))
+		}
+		n += int64(len(one.IDs[0]))
+		if err := q.tokens.grow(max(0, n-q.tokens.used), "tokens"); err != nil {
+			return err
+		}
+		q.texts = join(q.texts, one)
+	}
+	if err := q.tokens.grow(n-q.tokens.used, "tokens"); err != nil {
+		return err
 	}
 	select {
-	case b.waiting <- *q:
+	case b.waiting <- q:
 		return nil
 	default:
 		return errBusy
@@ -108,7 +134,7 @@ func (b *batcher) loop() {
 	tape := tensor.NewTape(tensor.Infer)
 	for q := range b.waiting {
 		batch, texts := b.take(nil, models.Batch{}, q)
-		for len(b.waiting) > 0 && len(texts.IDs) < mostTexts {
+		for len(b.waiting) > 0 && len(texts.IDs) < mostBatch {
 			batch, texts = b.take(batch, texts, <-b.waiting)
 		}
 		if len(batch) > 0 {
@@ -118,8 +144,8 @@ func (b *batcher) loop() {
 }
 
 // take adds a request that no longer waits to a batch, unless its client has left.
-func (b *batcher) take(batch []request, texts models.Batch, q request) ([]request, models.Batch) {
-	b.tokens.Add(-int64(q.tokens))
+func (b *batcher) take(batch []*request, texts models.Batch, q *request) ([]*request, models.Batch) {
+	q.tokens.release()
 	if q.ctx.Err() != nil {
 		return batch, texts
 	}
@@ -127,7 +153,7 @@ func (b *batcher) take(batch []request, texts models.Batch, q request) ([]reques
 }
 
 // answer runs the model until it is done or every client has left.
-func (b *batcher) answer(tape *tensor.Tape, batch []request, texts models.Batch) {
+func (b *batcher) answer(tape *tensor.Tape, batch []*request, texts models.Batch) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var clients atomic.Int64
@@ -142,16 +168,18 @@ func (b *batcher) answer(tape *tensor.Tape, batch []request, texts models.Batch)
 	}
 	tape.Reset()
 	tape.SetContext(ctx)
-	var rows [][]float32
-	err := tensor.Catch(func() {
-		y := b.forward(tape, texts)
-		rows = slices.Collect(slices.Chunk(slices.Clone(y.Data()), y.Dim(1)))
-	})
-	for _, q := range batch {
+	var y *tensor.Tensor
+	err := tensor.Catch(func() { y = b.forward(tape, texts) })
+	if err == nil && slices.ContainsFunc(y.Data(), func(x float32) bool { return x-x != 0 }) {
+		err = errors.New("the model returned NaN or infinity")
+	}
+	for row, q := 0, 0; q < len(batch); q++ {
 		r := result{err: err}
-		if n := len(q.texts.IDs); err == nil {
-			r.rows, rows = rows[:n], rows[n:]
+		if n := len(batch[q].texts.IDs); err == nil {
+			width := y.Dim(1)
+			own := slices.Clone(y.Data()[row*width : (row+n)*width]) // a slow client keeps no more than its rows
+			r.rows, row = slices.Collect(slices.Chunk(own, width)), row+n
 		}
-		q.done <- r
+		batch[q].done <- r
 	}
 }

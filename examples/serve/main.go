@@ -1,10 +1,9 @@
-// Program serve is an HTTP service that embeds and ranks texts with models from directories. docs/serve.md shows and
-// explains it.
+// Program serve is an HTTP service that embeds texts, in the form of OpenAI's API, and ranks texts, in that of Hugging
+// Face's text-embeddings-inference, with models from directories. docs/serve.md explains it.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,21 +12,43 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
-	"github.com/attn-go/attn/tokenizer"
 )
 
+// settings are the values of the flags.
+type settings struct {
+	name     string // of the model, for clients
+	rerank   string // directory
+	truncate bool   // of texts, unless a request says otherwise
+	lengths  []int  // of vectors
+	tokens   int64  // that wait, at most
+	options  models.Options
+}
+
 func main() {
+	var s settings
 	address := flag.String("address", "127.0.0.1:8080", "`HOST:PORT` to listen on")
-	rerank := flag.String("rerank", "", "`DIR` of a cross-encoder for /rerank")
-	var o models.Options
-	flag.TextVar(&o.Format, "format", tensor.Float32, "number `FORMAT`: float32, bfloat16-weights, bfloat16 or int8")
+	flag.StringVar(&s.name, "name", "", "`NAME` of the model in requests, in place of that of DIR")
+	flag.StringVar(&s.rerank, "rerank", "", "`DIR` of a cross-encoder for /rerank")
+	flag.BoolVar(&s.truncate, "truncate", false, "truncate long texts instead of rejecting them, unless a request says otherwise")
+	flag.Func("dimensions", "`LENGTHS` to which clients may cut vectors, such as 64,128, in place of those in config.json", func(list string) (err error) {
+		for text := range strings.SplitSeq(list, ",") {
+			n, failed := strconv.Atoi(text)
+			s.lengths, err = append(s.lengths, n), errors.Join(err, failed)
+		}
+		return err
+	})
+	flag.Int64Var(&s.tokens, "waiting", 1<<18, "`TOKENS` that may wait; beyond, requests are rejected with status 429")
+	flag.TextVar(&s.options.Format, "format", tensor.Float32, "number `FORMAT`: float32, bfloat16-weights, bfloat16 or int8")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: serve [flags] DIR\n\nDIR contains the model of /embed. Flags:")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: serve [flags] DIR\n\nDIR contains the model of /v1/embeddings. Flags:")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -35,7 +56,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	handler, err := open(flag.Arg(0), *rerank, o)
+	handler, err := open(flag.Arg(0), s)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,15 +66,16 @@ func main() {
 	}
 	log.Printf("listening on http://%s", listener.Addr())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	server := &http.Server{Handler: handler, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	// Bodies and answers have separate deadlines. A ReadTimeout would also end the context of a request that waits.
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Fatal(err)
 		}
 	}()
 	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	stop() // a second signal ends the program at once
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil { // answers the accepted requests first
 		log.Fatal(err)
@@ -61,98 +83,39 @@ func main() {
 }
 
 // open loads the models. Without a directory of a cross-encoder, there is no /rerank.
-func open(embed, rerank string, o models.Options) (http.Handler, error) {
-	e, err := models.LoadEmbedder(embed, o)
+func open(dir string, s settings) (http.Handler, error) {
+	e, err := models.LoadEmbedder(dir, s.options)
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
-	mux.HandleFunc("POST /embed", handleEmbed(embedding(e)))
-	if rerank == "" {
-		return mux, nil
+	if s.lengths != nil {
+		e.Dimensions = s.lengths
 	}
-	m, err := models.Load(rerank, o)
-	if err != nil {
-		return nil, err
-	}
-	c, err := models.NewClassifier(m)
-	if err == nil && len(c.Labels()) != 1 {
-		err = fmt.Errorf("%s: %d labels, want 1", rerank, len(c.Labels()))
-	}
-	if err != nil {
-		return nil, err
-	}
-	mux.HandleFunc("POST /rerank", handleRerank(newBatcher(c.MostTokens, c.Encode, c.Logits)))
-	return mux, nil
-}
-
-// embedding returns the batcher of an embedder.
-func embedding(e *models.Embedder) *batcher {
-	encode := func(ctx context.Context, texts ...string) (*tokenizer.Encoding, bool, error) {
-		return e.Encode(ctx, texts[0])
-	}
-	return newBatcher(e.MostTokens, encode, e.Forward)
-}
-
-// handleEmbed reads a JSON array of texts, and answers with an array of their vectors.
-func handleEmbed(b *batcher) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		texts, err := readTexts(w, r)
-		var vectors [][]float32
-		if err == nil {
-			inputs := make([][]string, len(texts))
-			for i, text := range texts {
-				inputs[i] = []string{text}
-			}
-			vectors, err = b.run(r.Context(), inputs)
+	for _, n := range s.lengths {
+		if n < 1 || n > e.Width() {
+			return nil, fmt.Errorf("-dimensions has %d, want 1 to %d", n, e.Width())
 		}
-		reply(w, r, vectors, err)
 	}
-}
-
-// handleRerank reads {"query": "…", "texts": ["…"]}, and answers with an array of the scores of the texts: the higher,
-// the better a text fits the query.
-func handleRerank(b *batcher) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		query, texts, err := readQuery(w, r)
-		var scores []float32
-		if err == nil {
-			inputs := make([][]string, len(texts))
-			for i, text := range texts {
-				inputs[i] = []string{query, text}
-			}
-			var rows [][]float32
-			rows, err = b.run(r.Context(), inputs)
-			for _, row := range rows {
-				scores = append(scores, row[0])
-			}
+	if s.name == "" {
+		full, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
 		}
-		reply(w, r, scores, err)
+		s.name = filepath.Base(full)
 	}
-}
-
-// reply writes a result or, as {"error": "…"}, the error in it.
-func reply(w http.ResponseWriter, r *http.Request, result any, err error) {
-	var large *http.MaxBytesError
-	switch {
-	case r.Context().Err() != nil: // the client has left
-	case err == nil:
-		answer(w, http.StatusOK, result)
-	case errors.Is(err, errBusy):
-		w.Header().Set("Retry-After", "1") // second
-		answer(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
-	case errors.As(err, &large):
-		answer(w, http.StatusRequestEntityTooLarge, map[string]string{"error": err.Error()})
-	default:
-		answer(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+	v := &embeddings{e: e, name: s.name, truncate: s.truncate, batches: newBatcher(s.tokens, e.MostTokens, encodeFor(e), e.Forward)}
+	m := newMux()
+	m.handle("GET", "/health", teiError, func(*call) (any, error) { return "ok", nil })
+	m.handle("GET", "/v1/models", openAIError, v.models)
+	m.handle("GET", "/v1/models/{name...}", openAIError, v.models)
+	m.handle("POST", "/v1/embeddings", openAIError, v.create)
+	if s.rerank == "" {
+		return m, nil
 	}
-}
-
-func answer(w http.ResponseWriter, status int, result any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(result); err != nil {
-		log.Print(err)
+	r, err := newRanker(s)
+	if err != nil {
+		return nil, err
 	}
+	m.handle("POST", "/rerank", teiError, r.rank)
+	return m, nil
 }

@@ -11,7 +11,7 @@ go build -o "$work/serve" ./examples/serve
 GOBIN="$work" go install github.com/rakyll/hey@v0.1.5
 
 text='"the small cat of the old house sat on the mat and saw that a dog ran over the wet road"'
-list() { printf '[%s' "$text" && for ((i = 1; i < $1; i++)); do printf ',%s' "$text"; done && printf ']'; }
+list() { printf '{"input": [%s' "$text" && for ((i = 1; i < $1; i++)); do printf ',%s' "$text"; done && printf ']}'; }
 
 echo '| format | clients | texts in a request | texts per second | p50 | p99 | peak memory so far |'
 echo '|---|---|---|---|---|---|---|'
@@ -27,7 +27,7 @@ for format in float32 int8; do
 		read -r clients texts <<<"$row"
 		list "$texts" >"$work/texts.json"
 		for round in 1 2 3; do
-			"$work/hey" -z 10s -c "$clients" -m POST -T application/json -D "$work/texts.json" "$address/embed" >"$work/hey.$round"
+			"$work/hey" -z 10s -c "$clients" -m POST -T application/json -D "$work/texts.json" "$address/v1/embeddings" >"$work/hey.$round"
 			grep -q '\[200\]' "$work/hey.$round" || { cat "$work/hey.$round"; exit 1; }
 		done
 		memory=$(awk '/VmHWM/ {printf "%.0f MB", $2 / 1000}' "/proc/$service/status")
