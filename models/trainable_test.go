@@ -112,4 +112,4 @@ type packedSubject struct {
 	m *models.Model
 }
 
-func (s packedSubject) Layers() []*attn.MultiHead { return s.m.Attention() }
+func (s packedSubject) Layers() []attn.LayerHeads { return prune.Layers(s.m.Attention()) }

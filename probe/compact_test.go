@@ -120,7 +120,7 @@ func TestCompact(t *testing.T) {
 		delete(families, m.Family.Type)
 		for kind, removal := range removals {
 			at := fmt.Sprintf("%s %s", name, kind)
-			list := gone(p.Layers(), removal)
+			list := gone(p.Attention(), removal)
 			if kind == "even" && len(list) == p.Model().Sizes().Layers*p.Model().Sizes().Heads {
 				continue // all heads share their keys and values
 			}
@@ -175,7 +175,7 @@ func TestCompact(t *testing.T) {
 				t.Fatal(err)
 			}
 			near(t, at+" packed", logits(packed), got)
-			note(t, dir, m, list, p.Layers(), x, got)
+			note(t, dir, m, list, p.Attention(), x, got)
 		}
 	}
 	delete(families, "attn-transformer") // TestKeepIsMaskedIsGates
@@ -198,7 +198,7 @@ func near(t *testing.T, what string, got, want *tensor.Tensor) {
 // checkSmaller compares the layers of a compact model with the remaining heads.
 func checkSmaller(t *testing.T, at string, less *probe.Probe, small *models.Model, renumbered bool) {
 	t.Helper()
-	whole, left := less.Model().Attention(), less.Layers()
+	whole, left := less.Model().Attention(), less.Attention()
 	removed := 0
 	for i, l := range small.Attention() {
 		got, want := l.Config(), left[i].Config()
@@ -243,7 +243,7 @@ func checkWeights(t *testing.T, at string, whole, small *models.Model, kept map[
 func TestCompactAgain(t *testing.T) {
 	for _, name := range []string{"bert_words", "decoders/gpt2", "decoders/llama3"} {
 		p := loadProbe(t, name)
-		layers := p.Layers()
+		layers := p.Attention()
 		first := gone(layers, removals["uneven"])
 		_, once := writeCompact(t, without(t, p, first), t.TempDir(), models.Options{Trainable: true})
 		q, err := p.Of(once)
@@ -314,7 +314,7 @@ func TestCompactGenerates(t *testing.T) {
 	for _, name := range []string{"decoders/llama3", "decoders/gemma2", "decoders/gpt2"} {
 		for kind, removal := range removals {
 			p := loadProbe(t, name)
-			less := without(t, p, gone(p.Layers(), removal))
+			less := without(t, p, gone(p.Attention(), removal))
 			_, small := writeCompact(t, less, t.TempDir(), models.Options{})
 			prompt := []int{3, 1, 4, 1, 5}
 			want, err := less.Write(context.Background(), [][]int{prompt}, models.Generation{Tokens: 20, Ends: []int{}})
@@ -336,7 +336,7 @@ func TestCompactGenerates(t *testing.T) {
 // model.
 func TestCompactRecord(t *testing.T) {
 	p := loadProbe(t, "decoders/llama3") // two groups of two heads
-	name := p.Layers()[0].Config().Name
+	name := p.Attention()[0].Config().Name
 	dir := t.TempDir()
 	writeCompact(t, without(t, p, []prune.Head{{Layer: name, Number: 0}, {Layer: name, Number: 1}}), dir, models.Options{Trainable: true})
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
@@ -373,14 +373,14 @@ func TestCompactRecord(t *testing.T) {
 func TestProbeNetwork(t *testing.T) {
 	for _, name := range []string{"bert_words", "decoders/gemma2"} {
 		p := loadProbe(t, name)
-		list := gone(p.Layers(), removals["uneven"])
+		list := gone(p.Attention(), removals["uneven"])
 		less := without(t, p, list)
 		n, ok := less.Network()
 		if !ok {
 			t.Fatalf("%s: no network", name)
 		}
 		gates := func(layer string) *tensor.Tensor {
-			for _, l := range p.Layers() {
+			for _, l := range p.Attention() {
 				if c := l.Config(); c.Name == layer {
 					g := tensor.Full(1, c.Heads)
 					for _, h := range list {
@@ -401,7 +401,7 @@ func TestProbeNetwork(t *testing.T) {
 	}
 	for _, name := range []string{"mpnet_words", "deberta_words", "seq2seq/t5"} {
 		p := loadProbe(t, name)
-		less := without(t, p, gone(p.Layers(), removals["uneven"]))
+		less := without(t, p, gone(p.Attention(), removals["uneven"]))
 		if _, ok := less.Network(); ok || less.Parameters() != nn.Count(p.Model()) {
 			t.Errorf("%s: has fewer heads or parameters", name)
 		}

@@ -41,7 +41,7 @@ func TestCompensate(t *testing.T) {
 	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "seq2seq/t5"} {
 		p := loadProbe(t, name)
 		whole := lossOf(t, p)
-		less := without(t, p, gone(p.Layers(), removals["uneven"]))
+		less := without(t, p, gone(p.Attention(), removals["uneven"]))
 		before := lossOf(t, less)
 		far := outputsFar(t, p, less)
 		for how, compensation := range map[string]prune.Compensation{"mean": prune.Mean(), "ridge": prune.Ridge()} {
@@ -89,7 +89,7 @@ func TestCentered(t *testing.T) {
 			near("when centered", c, p)
 			return c
 		}
-		removed := gone(p.Layers(), removals["uneven"])
+		removed := gone(p.Attention(), removals["uneven"])
 		less, got := without(t, p, removed), without(t, centered(p), removed)
 		centered(less) // the heads that it lacks still leave 0
 		mean := without(t, less, nil)
@@ -137,7 +137,7 @@ func TestCompensateNothing(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	less := without(t, p, gone(p.Layers(), removals["uneven"]))
+	less := without(t, p, gone(p.Attention(), removals["uneven"]))
 	if err := less.Compensate(ctx, prune.Ridge()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
@@ -146,7 +146,7 @@ func TestCompensateNothing(t *testing.T) {
 // Only the output maps of compensated layers get another type in the files, and config.json keeps its own.
 func TestCompensatedFile(t *testing.T) {
 	p := loadProbe(t, "decoders/smollm2")
-	less := without(t, p, gone(p.Layers(), removals["uneven"]))
+	less := without(t, p, gone(p.Attention(), removals["uneven"]))
 	if err := less.Compensate(context.Background(), prune.Ridge()); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestCompensatedFile(t *testing.T) {
 			others++
 		}
 	}
-	if all := len(f.Tensors()); maps == 0 || others == 0 || all-others != len(p.Layers()) {
+	if all := len(f.Tensors()); maps == 0 || others == 0 || all-others != len(p.Attention()) {
 		t.Errorf("%d output maps in float32, %d other tensors of %d as they were", maps, others, all)
 	}
 	config := less.Model().Config()
@@ -190,7 +190,7 @@ func TestCompensateHalves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers := p.Layers()
+		layers := p.Attention()
 		less := without(t, p, []prune.Head{{Layer: layers[1].Config().Name, Number: 0}})
 		calls := 0
 		if err := less.Compensate(t.Context(), func(o prune.OutputMap) error {

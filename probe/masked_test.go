@@ -24,7 +24,7 @@ func TestWriteMasked(t *testing.T) {
 	for _, name := range append(slices.Clone(probed), "camembert_words", "distilbert_text", "mpnet_words", "decoders/gemma3", "decoders/qwen3", "decoders/mistral", "seq2seq/marian", "seq2seq/t5", "seq2seq/t5_1.1") {
 		p := loadProbe(t, name)
 		var gone []prune.Head // the first group of the first layer, the last of the last
-		layers := p.Layers()
+		layers := p.Attention()
 		for i, l := range []int{0, len(layers) - 1} {
 			c := layers[l].Config()
 			size := c.Heads / c.KVHeads

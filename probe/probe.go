@@ -109,8 +109,11 @@ func longestFirst(length func(i int) int) func(i, j int) int {
 // Model returns the probe's model, with all its heads.
 func (p *Probe) Model() *models.Model { return p.model }
 
-// Layers returns the attention layers with their remaining heads.
-func (p *Probe) Layers() []*attn.MultiHead { return p.layers }
+// Attention returns the attention layers with their remaining heads.
+func (p *Probe) Attention() []*attn.MultiHead { return p.layers }
+
+// Layers describes the attention layers with their remaining heads.
+func (p *Probe) Layers() []attn.LayerHeads { return prune.Layers(p.layers) }
 
 // Batches returns the number of examples in each batch, which are of similar lengths.
 func (p *Probe) Batches() []int {

@@ -98,7 +98,7 @@ func TestReference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range less.Layers() { // those of the first layer do not depend on other heads
+			for _, l := range less.Attention() { // those of the first layer do not depend on other heads
 				c := l.Config()
 				if list := away[c.Name]; len(list) != c.Heads || c.Heads > 0 && (slices.Max(list) > 0) != (c.Name != layer.Name) ||
 					c.Heads > 0 && !(slices.Min(list) >= 0 && slices.Max(list) <= math.Ln2) {

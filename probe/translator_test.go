@@ -106,7 +106,7 @@ func TestProbeGates(t *testing.T) {
 	for _, c := range headed() {
 		p := pairProbe(t, newShaken(t, c, pairs), pairs)
 		gates := map[string]*tensor.Tensor{}
-		for _, l := range p.Layers() {
+		for _, l := range p.Attention() {
 			gates[l.Config().Name] = tensor.Full(1, len(pairs), c.Heads).Param()
 		}
 		seen := map[string][]int{}
@@ -118,7 +118,7 @@ func TestProbeGates(t *testing.T) {
 		tape := tensortest.Tape(tensor.Eval)
 		out := p.Run(tape, 0, pass)
 		tape.Backward(out.Loss, nil)
-		for _, l := range p.Layers() {
+		for _, l := range p.Attention() {
 			name := l.Config().Name
 			queries := slices.Max(out.Queries(name))
 			if shape := seen[name]; len(shape) != 4 || shape[0] != 3 || shape[1] != 3 || shape[2] != queries {
@@ -162,7 +162,7 @@ func TestProbeWithout(t *testing.T) {
 		t.Errorf("pruned are %s", pruned)
 	}
 	var all []prune.Head
-	for _, l := range less.Layers() {
+	for _, l := range less.Attention() {
 		for h := range l.Config().Heads {
 			all = append(all, prune.Head{Layer: l.Config().Name, Number: h})
 		}

@@ -17,7 +17,7 @@ import (
 // These are all the methods that scoring and pruning require.
 type corpus struct{ layer *attn.MultiHead }
 
-func (c corpus) Layers() []*attn.MultiHead { return []*attn.MultiHead{c.layer} }
+func (c corpus) Layers() []attn.LayerHeads { return []attn.LayerHeads{c.layer.Heads()} }
 func (c corpus) Batches() []int            { return []int{2} } // one batch of two
 
 func (c corpus) Run(t *tensor.Tape, _ int, p prune.Pass) prune.Outcome {

@@ -53,12 +53,11 @@ type Scores struct {
 
 // Flat returns the scores of all heads of the layers, in the order of the layers; NaN for a head without a
 // score.
-func (s Scores) Flat(layers []*attn.MultiHead) []float64 {
+func (s Scores) Flat(layers []attn.LayerHeads) []float64 {
 	var all []float64
 	for _, l := range layers {
-		c := l.Config()
-		for h := range c.Heads {
-			all = append(all, s.score(c.Name, h))
+		for h := range l.Heads {
+			all = append(all, s.score(l.Name, h))
 		}
 	}
 	return all
@@ -115,17 +114,16 @@ func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, 
 }
 
 // checkLayers returns an error if there are no layers or two layers have the same name.
-func checkLayers(op string, layers []*attn.MultiHead) error {
+func checkLayers(op string, layers []attn.LayerHeads) error {
 	if len(layers) == 0 {
 		return fmt.Errorf("prune: %s: the model has no attention layers", op)
 	}
 	seen := map[string]bool{}
 	for _, l := range layers {
-		name := l.Config().Name
-		if seen[name] {
-			return fmt.Errorf("prune: %s: two layers are named %s", op, quote.Text(name))
+		if seen[l.Name] {
+			return fmt.Errorf("prune: %s: two layers are named %s", op, quote.Text(l.Name))
 		}
-		seen[name] = true
+		seen[l.Name] = true
 	}
 	return nil
 }
@@ -133,7 +131,7 @@ func checkLayers(op string, layers []*attn.MultiHead) error {
 // ranking is the state of a call of Importance.
 type ranking struct {
 	subject   Subject
-	layers    []*attn.MultiHead
+	layers    []attn.LayerHeads
 	batches   []int // number of examples in each
 	options   ImportanceOptions
 	scores    map[Method]*Scores // of the requested methods
@@ -144,7 +142,7 @@ type ranking struct {
 func (r *ranking) heads() int {
 	n := 0
 	for _, l := range r.layers {
-		n += l.Config().Heads
+		n += l.Heads
 	}
 	return n
 }
@@ -153,8 +151,7 @@ func (r *ranking) heads() int {
 func (r *ranking) values() map[string][]float64 {
 	values := map[string][]float64{}
 	for _, l := range r.layers {
-		c := l.Config()
-		values[c.Name] = slices.Repeat([]float64{math.NaN()}, c.Heads)
+		values[l.Name] = slices.Repeat([]float64{math.NaN()}, l.Heads)
 	}
 	return values
 }
@@ -196,8 +193,8 @@ func (r *ranking) wants(m Method) bool { return r.scores[m] != nil }
 // wantAll returns an error unless every layer with heads is in the set.
 func (r *ranking) wantAll(set map[string]bool, otherwise string) error {
 	for _, l := range r.layers {
-		if c := l.Config(); c.Heads > 0 && !set[c.Name] {
-			return fmt.Errorf("prune: Importance: layer %s %s", quote.Text(c.Name), otherwise)
+		if l.Heads > 0 && !set[l.Name] {
+			return fmt.Errorf("prune: Importance: layer %s %s", quote.Text(l.Name), otherwise)
 		}
 	}
 	return nil
@@ -261,19 +258,18 @@ func (r *ranking) weightNorm() error {
 	}
 	start := time.Now()
 	for _, l := range r.layers {
-		c := l.Config()
-		if l.Out.Weight == nil {
-			return fmt.Errorf("prune: Importance: the weights of layer %s are packed for inference, want parameters; models.Options{Trainable: true} loads them", quote.Text(c.Name))
+		w := l.Out.Weight
+		if w == nil {
+			return fmt.Errorf("prune: Importance: the weights of layer %s are packed for inference, want parameters; models.Options{Trainable: true} loads them", quote.Text(l.Name))
 		}
-		w, width := l.Out.Weight.Data(), c.Heads*c.ValueSize
-		for h := range c.Heads {
-			sum := 0.
-			for i := range c.OutWidth {
-				for _, v := range w[i*width+h*c.ValueSize:][:c.ValueSize] {
+		for h := range l.Heads {
+			sum, size := 0., w.Dim(1)/l.Heads
+			for i := range w.Dim(0) {
+				for _, v := range w.Data()[i*w.Dim(1)+h*size:][:size] {
 					sum += float64(v) * float64(v)
 				}
 			}
-			r.set(WeightNorm, c.Name, h, math.Sqrt(sum))
+			r.set(WeightNorm, l.Name, h, math.Sqrt(sum))
 		}
 	}
 	r.spent(start, 0, WeightNorm)
@@ -284,9 +280,8 @@ func (r *ranking) random() {
 	start := time.Now()
 	rng := rand.New(rand.NewPCG(r.options.Seed, 0))
 	for _, l := range r.layers {
-		c := l.Config()
-		for h := range c.Heads {
-			r.set(Random, c.Name, h, rng.Float64())
+		for h := range l.Heads {
+			r.set(Random, l.Name, h, rng.Float64())
 		}
 	}
 	r.spent(start, 0, Random)

@@ -22,11 +22,10 @@ func (r *ranking) leaveOneOut(ctx context.Context) error {
 		return errNoTerms
 	}
 	for _, l := range r.layers {
-		c := l.Config()
-		for h := range c.Heads {
-			gates := tensor.Full(1, c.Heads)
+		for h := range l.Heads {
+			gates := tensor.Full(1, l.Heads)
 			gates.Data()[h] = 0
-			without, _, err := r.losses(ctx, tape, c.Name, gates)
+			without, _, err := r.losses(ctx, tape, l.Name, gates)
 			if err != nil {
 				return err
 			}
@@ -34,7 +33,7 @@ func (r *ranking) leaveOneOut(ctx context.Context) error {
 			for i, loss := range without {
 				more.Add(loss - whole[i])
 			}
-			r.divide(LeaveOneOut, c.Name, h, &more, terms)
+			r.divide(LeaveOneOut, l.Name, h, &more, terms)
 		}
 	}
 	return nil
@@ -71,7 +70,7 @@ func (r *ranking) losses(ctx context.Context, t *tensor.Tape, gated string, gate
 func (r *ranking) confidence(ctx context.Context) error {
 	means := map[string][]exactMean{}
 	for _, l := range r.layers {
-		means[l.Config().Name] = make([]exactMean, l.Config().Heads)
+		means[l.Name] = make([]exactMean, l.Heads)
 	}
 	tape, told := tensor.NewTape(tensor.Infer), map[string]bool{}
 	for i := range r.batches {

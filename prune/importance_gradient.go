@@ -22,7 +22,7 @@ type gateSums struct {
 func (r *ranking) gradients(ctx context.Context) error {
 	total := map[string][]gateSums{}
 	for _, l := range r.layers {
-		total[l.Config().Name] = make([]gateSums, l.Config().Heads)
+		total[l.Name] = make([]gateSums, l.Heads)
 	}
 	tape, asked := tensor.NewTape(tensor.Eval), map[string]bool{}
 	loss, terms, examples := 0., 0, 0
@@ -30,9 +30,9 @@ func (r *ranking) gradients(ctx context.Context) error {
 		start := time.Now()
 		gates, leaves := map[string]*tensor.Tensor{}, []*tensor.Tensor{}
 		for _, l := range r.layers {
-			if c := l.Config(); c.Heads > 0 {
-				gates[c.Name] = tensor.Full(1, n, c.Heads).Param()
-				leaves = append(leaves, gates[c.Name])
+			if l.Heads > 0 {
+				gates[l.Name] = tensor.Full(1, n, l.Heads).Param()
+				leaves = append(leaves, gates[l.Name])
 			}
 		}
 		// The gradients of the parameters must not change. Skipping them also saves their matrix products.

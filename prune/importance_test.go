@@ -102,7 +102,7 @@ func TestImportanceTogether(t *testing.T) {
 	if reflect.DeepEqual(other[0].Values, together[Random].Values) || !reflect.DeepEqual(other[0].Values, other[1].Values) {
 		t.Error("random scores depend on more than the seed")
 	}
-	for _, v := range other[0].Flat(m.layers) {
+	for _, v := range other[0].Flat(m.Layers()) {
 		if !(v >= 0 && v < 1) {
 			t.Errorf("a random score is %v", v)
 		}
@@ -228,7 +228,7 @@ type talker struct {
 	queries []int
 }
 
-func (m *talker) Layers() []*attn.MultiHead { return []*attn.MultiHead{m.layer} }
+func (m *talker) Layers() []attn.LayerHeads { return []attn.LayerHeads{m.layer.Heads()} }
 func (m *talker) Batches() []int            { return []int{2} }
 
 func (m *talker) Run(_ *tensor.Tape, _ int, p Pass) Outcome {
@@ -298,8 +298,8 @@ func TestImportanceOfNaN(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, method := range Methods() {
-			isNaN := slices.ContainsFunc(list[i].Flat(m.layers), math.IsNaN)
-			isNumber := slices.ContainsFunc(list[i].Flat(m.layers), func(v float64) bool { return !math.IsNaN(v) })
+			isNaN := slices.ContainsFunc(list[i].Flat(m.Layers()), math.IsNaN)
+			isNumber := slices.ContainsFunc(list[i].Flat(m.Layers()), func(v float64) bool { return !math.IsNaN(v) })
 			if free := method == WeightNorm || method == Random || method == Confidence; free == isNaN || free != isNumber {
 				t.Errorf("a loss of %v: %v gives %v", bad, method, list[i].Values)
 			}
@@ -441,7 +441,7 @@ func TestImportanceOfWhatIsLeft(t *testing.T) {
 	if m, err = m.Without([]Head{{"a", 0}, {"a", 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = Importance(t.Context(), m, ImportanceOptions{}); err != nil || len(list[0].Flat(m.layers)) != 0 {
+	if list, err = Importance(t.Context(), m, ImportanceOptions{}); err != nil || len(list[0].Flat(m.Layers())) != 0 {
 		t.Errorf("no heads at all: %v, %v", list, err)
 	}
 }
@@ -471,7 +471,7 @@ func TestSpearman(t *testing.T) {
 
 func TestFlat(t *testing.T) {
 	s := Scores{Values: map[string][]float64{"b": {3}, "a": {1, 2}}}
-	got := s.Flat(paper(t).layers)
+	got := s.Flat(paper(t).Layers())
 	if len(got) != 4 || !slices.Equal(got[:3], []float64{1, 2, 3}) || !math.IsNaN(got[3]) {
 		t.Errorf("flat scores are %v", got)
 	}
@@ -480,7 +480,7 @@ func TestFlat(t *testing.T) {
 // part is a subject that has only the first layer of its model.
 type part struct{ *toy }
 
-func (p part) Layers() []*attn.MultiHead { return p.toy.Layers()[:1] }
+func (p part) Layers() []attn.LayerHeads { return p.toy.Layers()[:1] }
 
 func TestImportanceOfSomeLayers(t *testing.T) {
 	whole, err := Importance(t.Context(), paper(t, 2), ImportanceOptions{})

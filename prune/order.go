@@ -17,7 +17,7 @@ import (
 // The heads of a group share keys and values and are removed together. The score of a group is the sum of
 // its heads' scores. Groups with equal scores are ordered by layer and number. Groups with a NaN score come
 // last, by layer and number, because their importance is unknown.
-func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
+func Order(layers []attn.LayerHeads, s Scores, emptyLayers bool) []Head {
 	type group struct {
 		layer, first, size int
 		score              float64
@@ -25,13 +25,12 @@ func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
 	var all []group
 	left := make([]int, len(layers)) // number of groups
 	for i, l := range layers {
-		c, size := l.Config(), groupSize(l)
-		for first := 0; first < c.Heads; first += size {
+		for first := 0; first < l.Heads; first += l.Group {
 			sum := 0.
-			for h := first; h < first+size; h++ {
-				sum += s.score(c.Name, h)
+			for h := first; h < first+l.Group; h++ {
+				sum += s.score(l.Name, h)
 			}
-			all = append(all, group{i, first, size, sum})
+			all = append(all, group{i, first, l.Group, sum})
 			left[i]++
 		}
 	}
@@ -48,26 +47,17 @@ func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
 		}
 		left[g.layer]--
 		for h := g.first; h < g.first+g.size; h++ {
-			order = append(order, Head{layers[g.layer].Config().Name, h})
+			order = append(order, Head{layers[g.layer].Name, h})
 		}
 	}
 	return order
 }
 
-// groupSize returns the number of heads of a layer that share keys and values; 0 for a layer without heads.
-func groupSize(l *attn.MultiHead) int {
-	c := l.Config()
-	if c.Heads == 0 {
-		return 0
-	}
-	return c.Heads / c.KVHeads
-}
-
 // groupsOf splits an order into groups that are removed together, or returns an error.
-func groupsOf(layers []*attn.MultiHead, order []Head) ([][]Head, error) {
-	byName := map[string]*attn.MultiHead{}
+func groupsOf(layers []attn.LayerHeads, order []Head) ([][]Head, error) {
+	byName := map[string]attn.LayerHeads{}
 	for _, l := range layers {
-		byName[l.Config().Name] = l
+		byName[l.Name] = l
 	}
 	fail := func(h Head, what string) error {
 		return fmt.Errorf("prune: Heads: head %d of layer %s in the order %s", h.Number, quote.Text(h.Layer), what)
@@ -77,10 +67,10 @@ func groupsOf(layers []*attn.MultiHead, order []Head) ([][]Head, error) {
 	for len(order) > 0 {
 		h := order[0]
 		l := byName[h.Layer]
-		if l == nil || h.Number < 0 || h.Number >= l.Config().Heads {
+		if h.Number < 0 || h.Number >= l.Heads {
 			return nil, fail(h, "is not in the model")
 		}
-		size := groupSize(l)
+		size := l.Group
 		g := order[:min(size, len(order))]
 		first := Head{h.Layer, h.Number / size * size}
 		for other := first; other.Number < first.Number+size; other.Number++ {

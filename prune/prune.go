@@ -103,14 +103,13 @@ func (p *pruning[S]) begin() error {
 	p.sizes = map[string]int{}
 	least := 0
 	for _, l := range layers {
-		c := l.Config()
-		p.left[c.Name], p.sizes[c.Name] = stats.Numbers(c.Heads), groupSize(l)
-		p.all += c.Heads
+		p.left[l.Name], p.sizes[l.Name] = stats.Numbers(l.Heads), l.Group
+		p.all += l.Heads
 		switch {
-		case !p.open(c.Name):
-			least += c.Heads
+		case !p.open(l.Name):
+			least += l.Heads
 		case !o.EmptyLayers:
-			least += groupSize(l)
+			least += l.Group
 		}
 	}
 	if o.Keep < least || o.Keep > p.all {
@@ -262,8 +261,7 @@ func (p *pruning[S]) step(ctx context.Context, going []Head) (bool, error) {
 func wantHeads(s Subject, left map[string][]int) error {
 	found := map[string]int{}
 	for _, l := range s.Layers() {
-		c := l.Config()
-		found[c.Name] = c.Heads
+		found[l.Name] = l.Heads
 	}
 	for name, heads := range left {
 		if found[name] != len(heads) {

@@ -42,7 +42,7 @@ func parse(names string) []Head {
 }
 
 func TestOrder(t *testing.T) {
-	layers := bush(t).layers
+	layers := bush(t).Layers()
 	for _, c := range []struct {
 		a, b         []float64
 		order, empty string
@@ -71,7 +71,7 @@ func columns(t *testing.T, m *toy) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%.3g", scores[0].Flat(m.layers))
+	return fmt.Sprintf("%.3g", scores[0].Flat(m.Layers()))
 }
 
 func TestPrune(t *testing.T) {
@@ -85,12 +85,12 @@ func TestPrune(t *testing.T) {
 	}
 	atLeast := func(n int) func(context.Context, *toy) (bool, error) {
 		return func(_ context.Context, m *toy) (bool, error) {
-			return len(Scores{}.Flat(m.layers)) >= n, nil
+			return len(Scores{}.Flat(m.Layers())) >= n, nil
 		}
 	}
 	atMost := func(n int) func(context.Context, *toy) (bool, error) {
 		return func(_ context.Context, m *toy) (bool, error) {
-			return len(Scores{}.Flat(m.layers)) <= n, nil
+			return len(Scores{}.Flat(m.Layers())) <= n, nil
 		}
 	}
 	for _, c := range []struct {
@@ -164,7 +164,7 @@ func TestPruneByLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := Heads(t.Context(), m, Options[*toy]{Keep: 4, Order: Order(m.layers, scores[0], false)})
+	given, err := Heads(t.Context(), m, Options[*toy]{Keep: 4, Order: Order(m.Layers(), scores[0], false)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,14 +13,22 @@ type Head struct {
 
 // Subject is a model, together with the data on which the importance of its heads is measured.
 type Subject interface {
-	// Layers returns the attention layers, in the order of the model. The names in their configurations
-	// must differ.
-	Layers() []*attn.MultiHead
+	// Layers describes the attention layers, in the order of the model: see function Layers. Their names must differ.
+	Layers() []attn.LayerHeads
 	// Batches returns the number of examples in each batch of the data.
 	Batches() []int
 	// Run runs batch i, without dropout. Gradients flow from the loss to the
 	// parameters and the gates.
 	Run(t *tensor.Tape, i int, p Pass) Outcome
+}
+
+// Layers describes layers of a kind, such as *attn.MultiHead or *linear.Layer.
+func Layers[L interface{ Heads() attn.LayerHeads }](layers []L) []attn.LayerHeads {
+	all := make([]attn.LayerHeads, len(layers))
+	for i, l := range layers {
+		all[i] = l.Heads()
+	}
+	return all
 }
 
 // Pass has the gates and the observer for one run of a batch.

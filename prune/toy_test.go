@@ -28,7 +28,7 @@ type toy struct {
 // text has tokens x and y [length 2].
 type text struct{ x, y []float32 }
 
-func (m *toy) Layers() []*attn.MultiHead { return m.layers }
+func (m *toy) Layers() []attn.LayerHeads { return Layers(m.layers) }
 func (m *toy) Batches() []int            { return m.cuts }
 
 func (m *toy) Run(t *tensor.Tape, i int, p Pass) Outcome {

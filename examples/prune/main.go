@@ -63,7 +63,7 @@ func run(dir string) error {
 		loss, err := p.Loss(ctx)
 		left := 0
 		for _, l := range p.Layers() {
-			left += l.Config().Heads
+			left += l.Heads
 		}
 		fmt.Printf("%2d heads: loss %.3f\n", left, loss)
 		line.X, line.Y = append(line.X, float64(left)), append(line.Y, loss)
@@ -107,10 +107,10 @@ func trained(ctx context.Context, pairs []seq2seq.Pair) (*models.Model, error) {
 // drawScores draws a row for each layer and a column for each head.
 func drawScores(path string, p *probe.Probe, s prune.Scores) error {
 	layers := p.Layers()
-	values := tensor.FromFloat64s(s.Flat(layers), len(layers), layers[0].Config().Heads)
+	values := tensor.FromFloat64s(s.Flat(layers), len(layers), layers[0].Heads)
 	names := make([]string, len(layers))
 	for i, l := range layers {
-		names[i] = l.Config().Name
+		names[i] = l.Name
 	}
 	numbers := []string{"0", "1", "2", "3"}
 	figure := viz.Weights(values, names, numbers)

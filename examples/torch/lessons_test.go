@@ -164,7 +164,7 @@ type probe struct {
 	x, target *tensor.Tensor
 }
 
-func (p probe) Layers() []*attn.MultiHead { return []*attn.MultiHead{p.layer} }
+func (p probe) Layers() []attn.LayerHeads { return []attn.LayerHeads{p.layer.Heads()} }
 func (p probe) Batches() []int            { return []int{1} }
 
 func (p probe) Run(t *tensor.Tape, _ int, pass prune.Pass) prune.Outcome {

@@ -246,8 +246,8 @@ func importanceOfDates(ctx context.Context, o struct {
 	}
 	var list []headScore
 	for _, l := range whole.Layers() {
-		for h, s := range r.Scores[0].Values[l.Config().Name] {
-			list = append(list, headScore{prune.Head{Layer: l.Config().Name, Number: h}, real(s)})
+		for h, s := range r.Scores[0].Values[l.Name] {
+			list = append(list, headScore{prune.Head{Layer: l.Name, Number: h}, real(s)})
 		}
 	}
 	seconds := 0.

@@ -42,7 +42,7 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 	if err != nil {
 		return r, err
 	}
-	r.Layers, r.Scores = Layers(m.Attention()), []reports.Scores{}
+	r.Layers, r.Scores = Layers(prune.Layers(m.Attention())), []reports.Scores{}
 	if p != nil {
 		if r.Scores, err = score(ctx, p, o); err != nil {
 			return r, err
@@ -115,19 +115,17 @@ func measure(
 }
 
 // Layers describes the attention layers of a model with all heads kept.
-func Layers(layers []*attn.MultiHead) []reports.Layer {
+func Layers(layers []attn.LayerHeads) []reports.Layer {
 	var list []reports.Layer
 	for _, l := range layers {
-		name := l.Config().Name
-		kind, index := heads.Place(name)
-		n := l.Config().Heads
-		list = append(list, reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: n, Kept: stats.Numbers(n)})
+		kind, index := heads.Place(l.Name)
+		list = append(list, reports.Layer{Name: l.Name, Kind: kind.String(), Index: index, Heads: l.Heads, Kept: stats.Numbers(l.Heads)})
 	}
 	return list
 }
 
 // Tabulate returns scores by layer and head, with their rank correlations.
-func Tabulate(layers []*attn.MultiHead, scores []prune.Scores) []reports.Scores {
+func Tabulate(layers []attn.LayerHeads, scores []prune.Scores) []reports.Scores {
 	var reference []float64
 	for _, s := range scores {
 		if s.Method == prune.LeaveOneOut {
@@ -139,7 +137,7 @@ func Tabulate(layers []*attn.MultiHead, scores []prune.Scores) []reports.Scores 
 		row := reports.Scores{Method: s.Method.String(), Passes: s.Passes, Seconds: s.Time.Seconds(), Rank: reports.NaN}
 		for _, l := range layers {
 			values := []reports.Number{}
-			for _, v := range s.Values[l.Config().Name] {
+			for _, v := range s.Values[l.Name] {
 				values = append(values, reports.Number(v))
 			}
 			row.Values = append(row.Values, values)

@@ -55,7 +55,7 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 			pairs, of = texts.Pairs(batch)
 		}
 		for i, p := range pairs {
-			layers := Layers(m.Attention())
+			layers := Layers(prune.Layers(m.Attention()))
 			in, err := recording.Read(m, p.Source, p.Target)
 			if err == nil {
 				unknown.Read(in)
@@ -157,7 +157,7 @@ func Merged(path string, m *models.Model, dir, id string, complete bool, o Optio
 	if f.Model != id {
 		return r, f.bad("was made with model %.12s, not %.12s", f.Model, id)
 	}
-	layers := m.Attention()
+	layers := prune.Layers(m.Attention())
 	r = reports.Importance{Model: dir, Data: path, Task: tasks.Translation, Items: "pairs", Texts: f.Lines, Layers: Layers(layers)}
 	if err := f.measures(r.Layers); err != nil {
 		return r, err
@@ -234,9 +234,9 @@ func (f *merged) scores(layers []reports.Layer, free []prune.Scores, complete bo
 }
 
 // layersOnly is a subject without data.
-type layersOnly []*attn.MultiHead
+type layersOnly []attn.LayerHeads
 
-func (l layersOnly) Layers() []*attn.MultiHead { return l }
+func (l layersOnly) Layers() []attn.LayerHeads { return l }
 func (l layersOnly) Batches() []int            { return nil }
 
 func (l layersOnly) Run(*tensor.Tape, int, prune.Pass) prune.Outcome { panic("there are no data") }

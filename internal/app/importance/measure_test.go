@@ -8,6 +8,7 @@ import (
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/probe"
+	"github.com/attn-go/attn/prune"
 )
 
 // TestInParts measures heads by records of all layers, and by a record for each layer, as
@@ -31,7 +32,7 @@ func TestInParts(t *testing.T) {
 		if parts != 1+i {
 			t.Errorf("%d parts, want %d", parts, 1+i)
 		}
-		layers := Layers(m.Attention())
+		layers := Layers(prune.Layers(m.Attention()))
 		if err := measure(context.Background(), parts*len(texts), record, layers, func(int, int) {}); err != nil {
 			t.Fatal(err)
 		}

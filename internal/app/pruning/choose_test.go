@@ -64,7 +64,7 @@ func inOrder(m *models.Model, order ...prune.Head) prune.Scores {
 
 // everyHead returns all heads of a model.
 func everyHead(m *models.Model) []prune.Head {
-	return prune.Order(m.Attention(), prune.Scores{Values: map[string][]float64{}}, true)
+	return prune.Order(prune.Layers(m.Attention()), prune.Scores{Values: map[string][]float64{}}, true)
 }
 
 // Each part of the data is used for one purpose only. If the targets of a part are the translations of the model that
@@ -225,7 +225,7 @@ func TestFineTunedOnce(t *testing.T) {
 // Heads are scored again as often as the limit on passes allows.
 func TestAffordable(t *testing.T) {
 	m, parts := brief(t)
-	all := total(m.Attention())
+	all := total(prune.Layers(m.Attention()))
 	for _, c := range []struct {
 		change func(*Experiment)
 		passes float64
@@ -329,7 +329,7 @@ func TestScoredAgainstMeans(t *testing.T) {
 		e.Methods, e.Compensate = []prune.Method{prune.LeaveOneOut}, how
 		x := until(t, e)
 		values[i] = x.scores[0]
-		head := prune.Head{Layer: x.layers[0].Config().Name}
+		head := prune.Head{Layer: x.layers[0].Name}
 		raw, err := e.Subject.Without([]prune.Head{head})
 		if err != nil {
 			t.Fatal(err)

@@ -109,7 +109,7 @@ func (e *CheckError) Error() string { return e.Reason }
 type run struct {
 	*Experiment
 	metric  Metric
-	layers  []*attn.MultiHead // of the whole model
+	layers  []attn.LayerHeads // of the whole model
 	report  *reports.Report
 	scored  *probe.Probe   // the whole model as heads are scored on it: see Compensate
 	scores  []prune.Scores // by Methods
@@ -201,9 +201,9 @@ func (x *run) describe() {
 	r.Layers = importance.Layers(x.layers)
 }
 
-func total(layers []*attn.MultiHead) (n int) {
+func total(layers []attn.LayerHeads) (n int) {
 	for _, l := range layers {
-		n += l.Config().Heads
+		n += l.Heads
 	}
 	return n
 }
@@ -278,8 +278,8 @@ func (x *run) orderBy(s prune.Scores) []prune.Head {
 func (x *run) groups() map[string]int {
 	sizes := map[string]int{}
 	for _, l := range x.layers {
-		if c := l.Config(); c.Heads > 0 {
-			sizes[c.Name] = c.Heads / c.KVHeads
+		if l.Heads > 0 {
+			sizes[l.Name] = l.Group
 		}
 	}
 	return sizes

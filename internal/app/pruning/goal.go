@@ -17,21 +17,20 @@ type Target struct {
 }
 
 // goal returns the goal for a model of a directory. A goal that its layers cannot reach is a *flags.Error.
-func (t Target) goal(layers []*attn.MultiHead, e *Experiment, dir string) (Goal, error) {
+func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal, error) {
 	all, least := 0, 0  // heads; heads that must stay
 	closed := 0         // heads of layers from which none may be removed
 	open := []int(nil)  // numbers of heads of the other layers
 	kinds := []string{} // from which heads may be removed
 	for _, l := range layers {
-		c := l.Config()
-		all += c.Heads
-		if !e.open(c.Name) {
-			closed += c.Heads
+		all += l.Heads
+		if !e.open(l.Name) {
+			closed += l.Heads
 			continue
 		}
-		open = append(open, c.Heads)
-		if !e.Empty && c.Heads > 0 {
-			least += c.Heads / c.KVHeads // heads that share keys and values stay together
+		open = append(open, l.Heads)
+		if !e.Empty {
+			least += l.Group
 		}
 	}
 	least += closed

@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 )
 
 func TestTarget(t *testing.T) {
@@ -44,7 +45,7 @@ func TestTarget(t *testing.T) {
 		},
 		{uneven, Target{}, Experiment{Even: true, Kinds: []heads.Kind{heads.Decoder, heads.Cross}}, Goal{Drop: 0.01}, ""},
 	} {
-		got, err := c.t.goal(c.m.Attention(), &c.e, "the dir")
+		got, err := c.t.goal(prune.Layers(c.m.Attention()), &c.e, "the dir")
 		message := ""
 		if err != nil {
 			message = err.Error()

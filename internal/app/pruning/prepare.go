@@ -14,6 +14,7 @@ import (
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/probe"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/train"
 )
 
@@ -52,7 +53,7 @@ func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) 
 	if e.Methods, err = m.Methods(e.Methods); err != nil {
 		return nil, err
 	}
-	if e.Goal, err = o.Target.goal(m.Attention(), &e, m.Dir); err != nil {
+	if e.Goal, err = o.Target.goal(prune.Layers(m.Attention()), &e, m.Dir); err != nil {
 		return nil, err
 	}
 	if f := m.Family; f.Pruning == models.NoPruning && (e.Goal.Speed > 0 || e.SpeedTime != time.Second) {

@@ -138,7 +138,7 @@ func TestPretrainedGroups(t *testing.T) {
 	if err := e.Run(context.Background(), &r); err != nil {
 		t.Fatal(err)
 	}
-	size := e.Subject.Layers()[0].Config().Heads / e.Subject.Layers()[0].Config().KVHeads
+	size := e.Subject.Layers()[0].Group
 	if size != 2 || r.Result.Left != 6 {
 		t.Errorf("%d heads are left of groups of %d, want 6 of 2", r.Result.Left, size)
 	}
@@ -179,7 +179,7 @@ func TestPretrainedEven(t *testing.T) {
 		if !slices.Contains(c.left, r.Result.Left) || r.Result.Left != total(left.Layers()) || !r.Settings.Even {
 			t.Errorf("%s, %+v: %d heads are left, want %v", c.dir, c.goal, r.Result.Left, c.left)
 		}
-		layers := left.Layers()
+		layers := left.Attention()
 		for _, l := range layers {
 			if l.Config().Heads != layers[0].Config().Heads {
 				t.Errorf("%s, %+v: a layer has %d heads, another %d", c.dir, c.goal, l.Config().Heads, layers[0].Config().Heads)

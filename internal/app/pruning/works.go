@@ -165,7 +165,7 @@ func attentionLayers(batch, length, width int) Work {
 			x := tensor.Randn(rand.New(rand.NewPCG(1, 1)), batch, length, width)
 			tape := tensor.NewTape(tensor.Infer)
 			return func() {
-				for _, l := range p.Layers() {
+				for _, l := range p.Attention() {
 					tape.Reset()
 					var o attn.Options
 					if causal(l) {
@@ -177,7 +177,7 @@ func attentionLayers(batch, length, width int) Work {
 		},
 		Operations: func(p *probe.Probe) (sum float64) {
 			n := float64(length)
-			for _, l := range p.Layers() {
+			for _, l := range p.Attention() {
 				pairs := n * n
 				if causal(l) {
 					pairs = n * (n + 1) / 2
