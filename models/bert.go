@@ -15,21 +15,25 @@ import (
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
 var bertFamily = Family{
-	Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, graph: true, Harmless: []string{"pad_token_id"},
+	Type: "bert", Name: "BERT", New: newBERT, Pruning: PrunedHeads, graph: true, Harmless: []string{"pad_token_id"}, Code: jinaCode,
 }
 
 func newBERT(b *Builder) Network {
-	const texts, tokens = "SequenceClassification", "TokenClassification"
 	s, base := b.Config, b.Within("bert")
-	bothWays(s)
 	z := bertSizes(b)
 	z.Types = s.SizeOr("type_vocab_size", 2)
 	s.Only("emb_size", z.Width)
 	s.Only("embedding_size", z.Width)
 	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
 
+	names, rows, o := bertNames, z.Positions, attn.Options{}
+	if fromJina(s) {
+		rows, o = 0, names.jina(s, z)
+	} else {
+		bothWays(s)
+	}
 	in := base.At("embeddings")
-	e := bertNames.encoder(base, z, z.Positions, counting{}, eps, act, attn.Options{})
+	e := names.encoder(base, z, rows, counting{}, eps, act, o)
 
 	tied := s.Bool("tie_word_embeddings", true)
 	pool := bertPooler(base, z) // of the first token; text classifiers need it
@@ -44,16 +48,12 @@ func newBERT(b *Builder) Network {
 			cls.Linear("transform.dense", z.Width, z.Width), act, cls.LayerNorm("transform.LayerNorm", z.Width, eps),
 			cls.words("decoder", "bias", e.words, in.Name("word_embeddings.weight"), tied, z),
 		}}
-	case b.HasAny("classifier.") && b.wantClass(texts, tokens) == texts:
-		labels := s.Labels()
-		classifier := inTurn{pool, b.Linear("classifier", z.Width, len(labels))}
-		e.head = b.needs(pool, &TaskHead{Task: TextClasses, Labels: labels, Layer: classifier})
 	case slices.Contains(s.Texts("architectures"), colbertClass) && b.r != nil:
 		if info, ok := b.r.Lookup("linear.weight"); ok && len(info.Shape) == 2 {
 			e.tokens = tail{layers: []Layer{b.Matrix("linear", z.Width, info.Shape[0])}, width: info.Shape[0]}
 		}
 	default:
-		e.head = cmp.Or(b.tokenHead(z), e.head)
+		e.head = cmp.Or(b.pooledHead(pool, z), e.head)
 	}
 	return e
 }
@@ -85,21 +85,28 @@ func (z Sizes) oneToOne() Sizes {
 	return z
 }
 
-// encoderNames are the names of the tensors in a layer of BERT and its variants.
+// encoderNames are the names of the tensors in a layer of BERT and its variants, and what differs in the layers.
 type encoderNames struct {
+	norm     string // of the sum of the embeddings
 	layers   string // the prefix of the layers, which are numbered
 	maps     Maps
+	bias     attn.Projections
 	selfNorm string
 	in, out  string // of the feed-forward network
 	ffNorm   string
 	pruned   bool // config.json may list pruned heads
+
+	position attn.Position                     // of queries and keys; nil if there is none
+	ff       func(b *Builder, block int) Layer // makes the feed-forward network; nil: from in, out and an activation
 
 	embedding int    // size of the embeddings, 0 for that of the states
 	project   string // the map of smaller embeddings before their norm; empty if there is none
 }
 
 var bertNames = encoderNames{
+	norm:   "embeddings.LayerNorm",
 	layers: "encoder.layer",
+	bias:   attn.AllProjections,
 	maps: Maps{
 		Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense",
 	},
@@ -123,22 +130,25 @@ func (n encoderNames) encoder(
 		e.types = in.Embedding("token_type_embeddings", z.Types, size)
 	}
 	if n.project != "" && size != z.Width {
-		e.wordsNorm = inTurn{in.Matrix(n.project, size, z.Width), in.LayerNorm("LayerNorm", z.Width, eps)}
+		e.wordsNorm = inTurn{in.Matrix(n.project, size, z.Width), base.LayerNorm(n.norm, z.Width, eps)}
 	} else {
-		e.wordsNorm = in.LayerNorm("LayerNorm", size, eps)
+		e.wordsNorm = base.LayerNorm(n.norm, size, eps)
+	}
+	if n.ff == nil {
+		n.ff = func(b *Builder, _ int) Layer {
+			return &nn.FeedForward{In: b.Linear(n.in, z.Width, z.Hidden), Activation: act, Out: b.Linear(n.out, z.Hidden, z.Width)}
+		}
 	}
 	for i := range z.Layers {
 		b := base.At(fmt.Sprintf("%s.%d", n.layers, i))
-		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections}
+		c := attn.MultiHeadConfig{Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: n.bias, Position: n.position}
 		if n.pruned {
 			c = b.Kept(i, c)
 		}
 		e.blocks = append(e.blocks, &block{
 			self:     b.MultiHead(c, n.maps),
 			selfNorm: b.LayerNorm(n.selfNorm, z.Width, eps),
-			ff: &nn.FeedForward{
-				In: b.Linear(n.in, z.Width, z.Hidden), Activation: act, Out: b.Linear(n.out, z.Hidden, z.Width),
-			},
+			ff:       n.ff(b, i),
 			ffNorm:   b.LayerNorm(n.ffNorm, z.Width, eps),
 			postNorm: true,
 			options:  o,

@@ -231,7 +231,7 @@ func (b *Builder) Linear(name string, in, out int) *nn.Linear {
 // Transposed is Linear for a weight that the file stores transposed: [in out].
 func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 	bias := b.Tensor(name+".bias", out)
-	l := b.matrices(name, true, in, out)[0]
+	l := b.matrices(name+".weight", true, in, out)[0]
 	l.Bias = bias
 	return l
 }
@@ -239,11 +239,11 @@ func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 // Matrix is Linear without a bias. Unless Options.Trainable is set, Linear.Packed has the weights and
 // Linear.Weight is nil, here and in the maps of MultiHead.
 func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
-	return b.matrices(name, false, in, out)[0]
+	return b.matrices(name+".weight", false, in, out)[0]
 }
 
 // matrices returns maps without a bias whose weights are consecutive rows, or columns if they are transposed, of one
-// tensor, name.weight. In the first call of a Family.New, they have no weights.
+// tensor. In the first call of a Family.New, they have no weights.
 func (b *Builder) matrices(name string, transposed bool, in int, outs ...int) []*nn.Linear {
 	maps := make([]*nn.Linear, len(outs))
 	for i := range outs {
@@ -257,9 +257,22 @@ func (b *Builder) matrices(name string, transposed bool, in int, outs ...int) []
 
 // joined is matrices for maps that may have a bias, whose parts are joined in the same way: name.bias.
 func (b *Builder) joined(name string, bias bool, in int, outs ...int) []*nn.Linear {
-	maps := b.matrices(name, false, in, outs...)
+	maps := b.matrices(name+".weight", false, in, outs...)
 	if bias && b.want(name+".bias", sum(outs)) && !b.plan {
 		b.biases(name, maps, outs...)
+	}
+	return maps
+}
+
+// transposes returns n maps without a bias whose transposed weights, [in out] each, are one below the other in a tensor.
+func (b *Builder) transposes(name string, n, in, out int) []*nn.Linear {
+	maps := make([]*nn.Linear, n)
+	for i := range maps {
+		maps[i] = new(nn.Linear)
+	}
+	if b.want(name, n*in, out) && !b.plan {
+		b.weights(name, true, maps, in, slices.Repeat([]int{out}, n)...)
+		b.dict[len(b.dict)-1].Separate = true
 	}
 	return maps
 }
@@ -277,18 +290,17 @@ func (b *Builder) CausalConv(name string, channels, n int, bias bool) *nn.Causal
 	return c
 }
 
-// wantWeights checks the shape of name.weight, which matrices read.
+// wantWeights checks the shape of a tensor that matrices read.
 func (b *Builder) wantWeights(name string, transposed bool, in int, outs []int) bool {
 	shape := []int{sum(outs), in}
 	if transposed {
 		slices.Reverse(shape)
 	}
-	return b.want(name+".weight", shape...)
+	return b.want(name, shape...)
 }
 
-// weights gives maps their weights, unless they have some: consecutive rows of name.weight, as in matrices.
+// weights gives maps their weights, unless they have some: consecutive rows of a tensor, as in matrices.
 func (b *Builder) weights(name string, transposed bool, maps []*nn.Linear, in int, outs ...int) {
-	name += ".weight"
 	if b.packed() && in > 0 && slices.Min(outs) > 0 { // a layer without heads is not packed
 		for i, w := range b.pack(name, transposed, in, outs...) {
 			maps[i].Packed = w
@@ -406,7 +418,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	// The file's shapes are checked before the layer has memory.
 	fits := true
 	for _, x := range all {
-		fits = b.wantWeights(x.name, maps.Transposed, x.in, x.outs) && fits
+		fits = b.wantWeights(x.name+".weight", maps.Transposed, x.in, x.outs) && fits
 		fits = (c.Bias&x.bias == 0 || b.want(x.name+".bias", sum(x.outs))) && fits
 	}
 	if !fits {
@@ -436,7 +448,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 			break
 		}
 		begin, n := len(b.dict), len(x.outs)
-		b.weights(x.name, maps.Transposed, linear[:n], x.in, x.outs...)
+		b.weights(x.name+".weight", maps.Transposed, linear[:n], x.in, x.outs...)
 		if c.Bias&x.bias != 0 {
 			b.biases(x.name, linear[:n], x.outs...)
 		}

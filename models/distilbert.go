@@ -15,7 +15,9 @@ var distilbertFamily = Family{Type: "distilbert", Name: "DistilBERT", New: newDi
 }}
 
 var distilbertNames = encoderNames{
+	norm:     "embeddings.LayerNorm",
 	layers:   "transformer.layer",
+	bias:     attn.AllProjections,
 	maps:     Maps{Q: "attention.q_lin", K: "attention.k_lin", V: "attention.v_lin", Out: "attention.out_lin"},
 	selfNorm: "sa_layer_norm", in: "ffn.lin1", out: "ffn.lin2", ffNorm: "output_layer_norm", pruned: true,
 }

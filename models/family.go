@@ -39,8 +39,8 @@ type Table []Family
 // no model, does not contain the families.
 func Families() Table {
 	return Table{
-		bertFamily, camembertFamily, debertaFamily, distilbertFamily, electraFamily, modernBERTFamily, mpnetFamily,
-		robertaFamily, xlmRobertaFamily,
+		bertFamily, camembertFamily, debertaFamily, distilbertFamily, electraFamily, gteFamily, modernBERTFamily, mpnetFamily,
+		newFamily, nomicFamily, robertaFamily, xlmRobertaFamily,
 		gpt2Family, gptNeoXFamily, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family,
 		gemma3Family, gemma3WithImages, bartFamily, graniteFamily, lfm2Family, olmo2Family, olmo3Family, phi3Family, mixtralFamily,
 		qwen3MoEFamily, smolLM3Family, starCoder2Family, m2m100Family, marianFamily, mt5Family, t5Family, umt5Family,

@@ -18,7 +18,7 @@ func TestGradients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: differences for every family")
 	}
-	for _, name := range []string{"bert_text", "distilbert_tokens", "roberta_text", "mpnet_text", "deberta_text", "deberta_words"} {
+	for _, name := range []string{"bert_text", "distilbert_tokens", "roberta_text", "mpnet_text", "deberta_text", "deberta_words", "gte_text", "nomic_words"} {
 		dir := filepath.Join("testdata", name)
 		m, err := models.Load(dir, models.Options{Trainable: true})
 		if err != nil {

@@ -11,7 +11,7 @@ var graniteFamily = Family{Type: "granite", Name: "Granite", New: newGranite, Pr
 func newGranite(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{})
-	m.linear = s.biased("mlp_bias")
+	m.linear = s.biased("mlp_bias", false)
 	m.bias = s.attentionBias(false)
 	m.score = score.DotScale(float32(s.multiplier("attention_multiplier", 1)))
 	m.scale, m.branch = float32(s.multiplier("embedding_multiplier", 1)), float32(s.multiplier("residual_multiplier", 1))

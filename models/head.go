@@ -76,15 +76,15 @@ func (firstToken) Forward(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor 
 	return tensor.Reshape(t, tensor.Slice(t, hidden, 1, 0, 1), hidden.Dim(0), hidden.Dim(2))
 }
 
-// Class returns the suffix of the class in "architectures" of config.json, which names its task:
-// "MaskedLM" of BertForMaskedLM. It is empty for a model without a head.
+// Class returns the suffix of the first class in "architectures" of config.json that names a task: "MaskedLM" of
+// BertForMaskedLM. It is empty for a model without a head.
 func (b *Builder) Class() string {
-	list := b.Config.Texts("architectures")
-	if len(list) == 0 {
-		return ""
+	for _, name := range b.Config.Texts("architectures") {
+		if _, class, ok := strings.Cut(name, "For"); ok {
+			return class
+		}
 	}
-	_, class, _ := strings.Cut(list[0], "For")
-	return class
+	return ""
 }
 
 // bare reports whether config.json names the class of a model without a head: LlamaModel.
@@ -128,6 +128,17 @@ func (b *Builder) textHead(z Sizes, first string, act Activation, last string) *
 	return &TaskHead{Task: TextClasses, Labels: labels, Layer: inTurn{
 		firstToken{}, b.Linear(first, z.Width, z.Width), act, b.Linear(last, z.Width, len(labels)),
 	}}
+}
+
+// pooledHead is the head that classifies texts by what a pooler makes of the first token, or tokenHead.
+func (b *Builder) pooledHead(pooler Layer, z Sizes) *TaskHead {
+	const texts, tokens = "SequenceClassification", "TokenClassification"
+	if !b.HasAny("classifier.") || b.wantClass(texts, tokens) != texts {
+		return b.tokenHead(z)
+	}
+	labels := b.Config.Labels()
+	layer := inTurn{pooler, b.Linear("classifier", z.Width, len(labels))}
+	return b.needs(pooler, &TaskHead{Task: TextClasses, Labels: labels, Layer: layer})
 }
 
 // tokenHead is the head that classifies tokens or finds where an answer begins and ends, nil if the file has neither.

@@ -15,7 +15,7 @@ func newLlama(b *Builder) Network {
 	s.Only("rope_interleaved", false)
 	m := llamaLike(b, Sizes{})
 	s.Only("max_sequence_length", m.Positions)
-	m.linear = s.biased("mlp_bias")
+	m.linear = s.biased("mlp_bias", false)
 	m.bias = s.attentionBias(false)
 	return m.build(b.Within("model"), b)
 }

@@ -23,9 +23,10 @@ func newMixtral(b *Builder) Network {
 	m.rope(b, 1e6)
 	m.slide(s.SizeOr("sliding_window", 0), nil)
 	s.Only("pretraining_tp", 1)
-	experts, top := b.expertsOf("num_local_experts", 2)
+	experts, top := b.expertsOf("num_local_experts", "num_experts_per_tok", 2)
 	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {
-		return newMixture(b.At("block_sparse_moe"), [3]string{"w1", "w3", "w2"}, m.Width, m.Hidden, experts, top, true, m.activation)
+		b = b.At("block_sparse_moe")
+		return newMixture(b, "gate", m.Width, experts, top, true, m.expert(b, [3]string{"w1", "w3", "w2"}, m.Hidden))
 	}
 	return m.build(b.Within("model"), b)
 }
@@ -53,23 +54,24 @@ func newQwen3MoE(b *Builder) Network {
 	if !s.Has(key) { // as transformers 5 writes it
 		key = "num_local_experts"
 	}
-	experts, top := b.expertsOf(key, 8)
+	experts, top := b.expertsOf(key, "num_experts_per_tok", 8)
 	hidden, every, normed := s.SizeOr("moe_intermediate_size", 768), s.SizeOr("decoder_sparse_step", 1), s.Bool("norm_topk_prob", false)
 	without := s.Floats("mlp_only_layers")
 	m.feedForward = func(m *rotaryDecoder, b *Builder, i int) Layer {
 		if slices.Contains(without, float64(i)) || (i+1)%every != 0 {
 			return m.gated(b, i)
 		}
-		return newMixture(b.At("mlp"), [3]string{"gate_proj", "up_proj", "down_proj"}, m.Width, hidden, experts, top, normed, m.activation)
+		b = b.At("mlp")
+		return newMixture(b, "gate", m.Width, experts, top, normed, m.expert(b, [3]string{"gate_proj", "up_proj", "down_proj"}, hidden))
 	}
 	return m.build(b.Within("model"), b)
 }
 
 // expertsOf reads the number of experts of a block, and how many of them a token uses.
-func (b *Builder) expertsOf(key string, usualTop int) (all, top int) {
-	all, top = b.Count(key), b.Config.SizeOr("num_experts_per_tok", usualTop)
+func (b *Builder) expertsOf(key, topKey string, usualTop int) (all, top int) {
+	all, top = b.Count(key), b.Config.SizeOr(topKey, usualTop)
 	if top > all {
-		b.Config.Fail("num_experts_per_tok", "is %d, want at most %s, which is %d", top, key, all)
+		b.Config.Fail(topKey, "is %d, want at most %s, which is %d", top, key, all)
 		top = all
 	}
 	return all, top
@@ -82,22 +84,36 @@ func (b *Builder) expertsOf(key string, usualTop int) (all, top int) {
 // https://arxiv.org/abs/1701.06538.
 type mixture struct {
 	router  *nn.Linear
-	experts []*GatedFeedForward
+	experts []Layer
 	top     int
 	normed  bool // probabilities of the experts of a token sum to 1
 }
 
-// newMixture makes a mixture; maps are the names of the maps Gate, Up and Down.
-func newMixture(b *Builder, maps [3]string, width, hidden, experts, top int, normed bool, act Activation) *mixture {
-	m := &mixture{router: b.Matrix("gate", width, experts), top: top, normed: normed}
+// newMixture makes a mixture of the given experts; router is the name of the map to their logits.
+func newMixture(b *Builder, router string, width, experts, top int, normed bool, expert func(i int) Layer) *mixture {
+	m := &mixture{router: b.Matrix(router, width, experts), top: top, normed: normed}
 	for i := range experts {
-		at := b.At(fmt.Sprintf("experts.%d", i))
-		m.experts = append(m.experts, &GatedFeedForward{
-			Gate: at.Matrix(maps[0], width, hidden), Up: at.Matrix(maps[1], width, hidden), Down: at.Matrix(maps[2], hidden, width),
-			Activation: act,
-		})
+		m.experts = append(m.experts, expert(i))
 	}
 	return m
+}
+
+// expert returns what makes an expert with gates; maps are the names of the maps Gate, Up and Down.
+func (m *rotaryDecoder) expert(b *Builder, maps [3]string, hidden int) func(i int) Layer {
+	return func(i int) Layer {
+		at := b.At(fmt.Sprintf("experts.%d", i))
+		return &GatedFeedForward{
+			Gate: at.Matrix(maps[0], m.Width, hidden), Up: at.Matrix(maps[1], m.Width, hidden), Down: at.Matrix(maps[2], hidden, m.Width),
+			Activation: m.activation,
+		}
+	}
+}
+
+// mixes reports whether a layer is or contains a mixture of experts.
+func mixes(l Layer) bool {
+	list, _ := l.(inTurn)
+	_, mixed := l.(*mixture)
+	return mixed || slices.ContainsFunc(list, mixes)
 }
 
 // Forward applies the mixture to each token. Shapes: x and out [B L D].

@@ -69,7 +69,7 @@ func newModernBERT(b *Builder) Network {
 		}
 		p.self = at.MultiHead(c, Maps{QKV: "attn.Wqkv", Out: "attn.Wo"})
 		p.ffNorm = norm(at, "mlp_norm")
-		gates := at.matrices("mlp.Wi", false, z.Width, z.Hidden, z.Hidden)
+		gates := at.matrices("mlp.Wi.weight", false, z.Width, z.Hidden, z.Hidden)
 		p.ff = &GatedFeedForward{Gate: gates[0], Up: gates[1], Down: at.Matrix("mlp.Wo", z.Hidden, z.Width), Activation: act}
 		e.blocks = append(e.blocks, p)
 	}

@@ -13,7 +13,9 @@ import (
 var mpnetFamily = Family{Type: "mpnet", Name: "MPNet", New: newMPNet, graph: true, Harmless: []string{"pad_token_id"}}
 
 var mpnetNames = encoderNames{
+	norm:     "embeddings.LayerNorm",
 	layers:   "encoder.layer",
+	bias:     attn.AllProjections,
 	maps:     Maps{Q: "attention.attn.q", K: "attention.attn.k", V: "attention.attn.v", Out: "attention.attn.o"},
 	selfNorm: "attention.LayerNorm", in: "intermediate.dense", out: "output.dense", ffNorm: "output.LayerNorm",
 }

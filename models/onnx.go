@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,6 +95,9 @@ func (m *Model) encoderONNX(opset int, add func(g *onnx.Graph, hidden, mask onnx
 		return nil, &FormatError{m.Dir, fmt.Errorf("is a %s model, which cannot be exported to ONNX, want %s or a translator of attn train",
 			m.Family.Name, strings.Join(names, ", "))}
 	}
+	if slices.ContainsFunc(s.blocks, func(b *block) bool { return mixes(b.ff) }) {
+		return nil, &FormatError{m.Dir, errors.New("has mixtures of experts, which cannot be exported to ONNX")}
+	}
 	return m.buildONNX("encoder", opset, func(g *onnx.Graph) {
 		ids := g.Input("input_ids", onnx.Int64, tokenAxes...)
 		mask := g.Input("attention_mask", onnx.Int64, tokenAxes...)
@@ -166,7 +170,7 @@ func (s *stack) graph(g *onnx.Graph, ids, types, positions onnx.Value, visible o
 			a = a.And(g, g.Window(n, b.window/2))
 		}
 		for _, c := range b.options.Changes { // at most one
-			a.Bias = g.T5Bias(c, n, s.sizes.Positions)
+			a.Bias = g.RelativeBias(c, s.sizes.Heads, n, s.sizes.Positions)
 		}
 		x = b.graph(g.In("encoder."+strconv.Itoa(i)), x, func(g *onnx.Graph, h onnx.Value) onnx.Value {
 			return g.MultiHead(b.self, h, h, h, a)

@@ -32,6 +32,6 @@ func newPhi3(b *Builder) Network {
 
 // phi3FeedForward has the gates and what they gate in one tensor.
 func phi3FeedForward(m *rotaryDecoder, b *Builder, _ int) Layer {
-	both := b.matrices("mlp.gate_up_proj", false, m.Width, m.Hidden, m.Hidden)
+	both := b.matrices("mlp.gate_up_proj.weight", false, m.Width, m.Hidden, m.Hidden)
 	return &GatedFeedForward{Gate: both[0], Up: both[1], Down: b.Matrix("mlp.down_proj", m.Hidden, m.Width), Activation: m.activation}
 }

@@ -55,7 +55,9 @@ type rotation struct {
 	partial bool      // a part of each head may be rotated
 	usual   string    // the earlier name of the setting of that part, whose default is then 1/4
 	before  int       // default of original_max_position_embeddings; 0: scaling may have it
-	sizes   Sizes     // of the model; Positions is the number in training
+	// scaled, if not nil, returns the scaling for a number of tokens, in place of that of rope_type.
+	scaled func(tokens int) position.RoPEScaling
+	sizes  Sizes // of the model; Positions is the number in training
 }
 
 // position returns the positions and the number of tokens that they support: longest, or the
@@ -66,7 +68,12 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 	tokens := cmp.Or(longest, trained)
 	if s := r.scaling; s != nil {
 		c.Base = s.base("rope_theta", r.theta)
-		c.Scaling, tokens = r.frequencies(trained, longest, tokens)
+		if r.scaled == nil {
+			c.Scaling, tokens = r.frequencies(trained, longest, tokens)
+		}
+	}
+	if r.scaled != nil {
+		c.Scaling = r.scaled(tokens)
 	}
 	if share := r.share(); share != 1 {
 		c.Size = int(share * float64(r.sizes.HeadSize))

@@ -68,8 +68,8 @@ const (
 type newMap = func(b *Builder, name string, in, out int) *nn.Linear
 
 // biased returns what makes maps with a bias if a setting says so.
-func (s *Settings) biased(key string) newMap {
-	if s.Bool(key, false) {
+func (s *Settings) biased(key string, usual bool) newMap {
+	if s.Bool(key, usual) {
 		return (*Builder).Linear
 	}
 	return (*Builder).Matrix

@@ -16,7 +16,7 @@ func newSmolLM3(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{KVHeads: 4})
 	m.tied = s.Bool("tie_word_embeddings", true)
-	m.linear = s.biased("mlp_bias")
+	m.linear = s.biased("mlp_bias", false)
 	m.bias, m.pad = s.attentionBias(false), []int{128004}
 	every, rotated := s.SizeOr("no_rope_layer_interval", 4), s.Floats("no_rope_layers")
 	if rotated != nil && len(rotated) < m.Layers {

@@ -18,6 +18,9 @@ type Entry struct {
 	// Transposed says that the file stores the transpose of the stacked matrix: [in out] for a linear map. The axes of other
 	// parts are reversed, [a 1 b] in the file for [b 1 a]; those between the first and the last must be 1.
 	Transposed bool
+	// Separate, with Transposed, says that the file stores the transpose of each part, one below the other: the parts
+	// [N1 in], [N1 in], … are [in N1], [in N1], …
+	Separate bool
 	// Interleaved, if positive, is the number of blocks of rows in the file: each has as many rows of the first part, then
 	// of the second, and so on. It is for maps of queries, keys and values that are stored head by head.
 	Interleaved int

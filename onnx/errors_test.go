@@ -94,9 +94,9 @@ func TestRefuses(t *testing.T) {
 			}
 			return onnx.FromEncoderLayer(l, onnx.Options{})
 		}, "onnx: ff: the activation is a custom function, want tensor.ReLU, GELU, TanhGELU, QuickGELU, SiLU, Softplus, Tanh or Sigmoid"},
-		{"change of scores", graph(func(g *onnx.Graph) { g.T5Bias(attn.SoftCap(1), g.Int(3), 3) }), "onnx: mine: a change of scores of type attn.softCap, want position.T5Bias"},
+		{"change of scores", graph(func(g *onnx.Graph) { g.RelativeBias(attn.SoftCap(1), 2, g.Int(3), 3) }), "onnx: mine: a change of scores of type attn.softCap, want position.T5Bias or position.ALiBi"},
 		{"too few buckets", graph(func(g *onnx.Graph) {
-			g.T5Bias(position.T5Bias(tensor.Zeros(2, 3), position.T5Config{}), g.Int(3), 3)
+			g.RelativeBias(position.T5Bias(tensor.Zeros(2, 3), position.T5Config{}), 2, g.Int(3), 3)
 		}), "onnx: mine: T5Bias has 2 buckets, want more, for distances below 3"},
 		{"no output", graph(func(g *onnx.Graph) { input(g) }), `onnx: the graph "mine" has no output`},
 		{"input twice", graph(func(g *onnx.Graph) { input(g); input(g) }), `onnx: mine: input "x": the name is empty or taken`},

@@ -23,20 +23,22 @@ func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 	return h
 }
 
-// T5Bias returns the numbers that position.T5Bias adds to the scores of n queries with n keys, for n up to most. They are
-// computed now.
+// RelativeBias returns the numbers that position.T5Bias or position.ALiBi adds to the scores of n queries with n keys, for
+// n up to most. They are computed now.
 //
 // Shapes: n [] of type Int64, out [H n n].
 //
 // Errors: another change of scores, and too few buckets.
-func (g *Graph) T5Bias(c attn.ScoreChange, n Value, most int) Value {
-	if reflect.TypeOf(c) != reflect.TypeOf(position.T5Bias(nil, position.T5Config{})) {
-		g.Fail("a change of scores of type %T, want position.T5Bias", c)
+func (g *Graph) RelativeBias(c attn.ScoreChange, heads int, n Value, most int) Value {
+	kind := reflect.TypeOf(c)
+	if kind != reflect.TypeOf(position.T5Bias(nil, position.T5Config{})) && kind != reflect.TypeOf(position.ALiBi()) {
+		g.Fail("a change of scores of type %T, want position.T5Bias or position.ALiBi", c)
 		return n
 	}
-	table := c.Param(nil, attn.Inputs{}) // [1 H buckets]
+	sizes := attn.Sizes{B: 1, H: heads, G: heads, Lq: most, Lk: most}
+	table := c.Param(nil, attn.Inputs{Sizes: sizes}) // [1 H buckets], or [1 H 1]: the slopes
 	h, keys := table.Dim(1), 2*most-1
-	if c.Check(attn.Sizes{B: 1, H: h, G: h, Lq: most, Lk: most}) != nil {
+	if c.Check(sizes) != nil {
 		g.Fail("T5Bias has %d buckets, want more, for distances below %d", table.Dim(2), most)
 		return n
 	}

@@ -148,6 +148,7 @@ func ExampleRoPEScaling() {
 	}{
 		{"linear", position.ScaleLinear(4)},
 		{"dynamic", position.ScaleNTK(1, 2048, 8192)},
+		{"fixed", position.ScaleFixedNTK(4)},
 		{"yarn", position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 2048})},
 		{"llama3", position.ScaleLlama3(8, 1, 4, 8192)},
 	} {
@@ -160,6 +161,7 @@ func ExampleRoPEScaling() {
 	// Output:
 	// linear   [0.25000 0.02500 0.00250 0.00025]  factor 1.000 <nil>
 	// dynamic  [1.00000 0.06300 0.00397 0.00025]  factor 1.000 <nil>
+	// fixed    [0.70711 0.05000 0.00354 0.00025]  factor 1.000 <nil>
 	// yarn     [1.00000 0.10000 0.00625 0.00025]  factor 1.139 <nil>
 	// llama3   [1.00000 0.10000 0.01000 0.00021]  factor 1.000 <nil>
 	// true <nil>

@@ -131,6 +131,7 @@ func TestPositionsRefuse(t *testing.T) {
 		{"position: NewRoPE: pairing 2, want HalfPairs or AdjacentPairs", rope(position.RoPEConfig{Pairs: 2})},
 		{"position: RoPE: ScaleLinear: factor 0.5, want at least 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLinear(0.5)})},
 		{"position: RoPE: ScaleLinear: factor +Inf, want at least 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLinear(math.Inf(1))})},
+		{"position: RoPE: ScaleFixedNTK: factor 0.5, want at least 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleFixedNTK(0.5)})},
 		{"position: RoPE: ScaleNTK: factor 2, trained 0 and length 5, want a factor of at least 1 and positive lengths", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleNTK(2, 0, 5)})},
 		{"position: RoPE: ScaleYaRN: Trained (original_max_position_embeddings) 0, want at least 1",
 			rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleYaRN(position.YaRN{Factor: 4})})},

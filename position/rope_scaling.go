@@ -49,6 +49,23 @@ func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 	}
 }
 
+// ScaleFixedNTK divides frequency i of vectors of size d by factor^((2i+2)/d), for sequences of all lengths: the highest
+// one by little, the lowest one by the factor. It is a base of factor·base and, in addition, a division of all frequencies
+// by factor^(2/d), as in Alibaba's GTE models, whose "type" of "rope_scaling" is "ntk".
+//
+// Source: Su, "Transformer upgrade road 10: RoPE is a β-based encoding", 2023, https://kexue.fm/archives/9706, eq. 6.
+func ScaleFixedNTK(factor float64) RoPEScaling {
+	return func(_ float64, freqs []float64) (float64, error) {
+		if !lengthens(factor) {
+			return 0, fmt.Errorf("ScaleFixedNTK: factor %v, want at least 1", factor)
+		}
+		for i := range freqs {
+			freqs[i] *= math.Pow(factor, -float64(i+1)/float64(len(freqs)))
+		}
+		return 1, nil
+	}
+}
+
 // ScaleProportional rotates only the first pairs of a vector, with the frequencies that they have
 // in the whole vector, and leaves the other pairs unchanged, as in Gemma 4. Its "rope_type" is
 // "proportional", and part is the "partial_rotary_factor". A smaller RoPEConfig.Size is

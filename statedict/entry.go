@@ -21,6 +21,15 @@ func shapeOf(e *nn.Entry) []int {
 	for _, p := range e.Packed {
 		shapes = append(shapes, p.Shape())
 	}
+	for i, part := range shapes {
+		if !e.Separate {
+			break
+		}
+		if len(part) != 2 || !e.Transposed {
+			wrong(part, "a matrix to transpose")
+		}
+		shapes[i] = []int{part[1], part[0]}
+	}
 	if len(shapes) == 0 {
 		panic(fmt.Sprintf("statedict: entry %q has no parts", e.Name))
 	}
@@ -37,7 +46,7 @@ func shapeOf(e *nn.Entry) []int {
 		}
 		shape[0] += part[0]
 	}
-	if e.Transposed {
+	if e.Transposed && !e.Separate {
 		if last := len(shape) - 1; last < 1 || slices.ContainsFunc(shape[1:last], func(n int) bool { return n != 1 }) {
 			wrong(shape, "a matrix to transpose")
 		}

@@ -169,6 +169,8 @@ func read(r *safetensors.Reader, prefix string, dict nn.StateDict) error {
 		}
 		switch {
 		case n == 0:
+		case e.Separate:
+			setSeparate(e, all)
 		case e.Transposed:
 			setTransposed(e, all)
 		default:
@@ -216,6 +218,18 @@ func setTransposed(e *nn.Entry, matrix *tensor.Tensor) {
 	for _, part := range e.Packed {
 		part.SetTransposed(all[first:], columns)
 		first += part.Shape()[0]
+	}
+}
+
+// setSeparate sets each part to the transpose of its rows of a matrix.
+func setSeparate(e *nn.Entry, matrix *tensor.Tensor) {
+	at := 0
+	rows := func(n int) *tensor.Tensor { at += n; return matrix.Rows(at-n, at) }
+	for i, part := range e.Parts {
+		setTransposed(&nn.Entry{Parts: e.Parts[i : i+1]}, rows(part.Dim(1)))
+	}
+	for i, part := range e.Packed {
+		setTransposed(&nn.Entry{Packed: e.Packed[i : i+1]}, rows(part.Shape()[1]))
 	}
 }
 

@@ -91,7 +91,13 @@ func Stream(m nn.Module, o SaveOptions) (*safetensors.Stream, error) {
 		for j, p := range e.Parts {
 			parts[j] = p.Data()
 		}
-		if e.Transposed {
+		if e.Separate {
+			for j, p := range e.Parts {
+				all := make([]float32, p.Len())
+				simd.CopyTransposed(all, p.Dim(0), parts[j], p.Dim(1), p.Dim(1), p.Dim(0))
+				parts[j] = all
+			}
+		} else if e.Transposed {
 			all, shape := slices.Concat(parts...), shapeOf(e) // the parts form [out in]; the file stores [in out]
 			parts = [][]float32{make([]float32, len(all))}
 			columns := shape[len(shape)-1]

@@ -326,6 +326,8 @@ func TestStateDictPanics(t *testing.T) {
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3), counting(0, 2, 5)}}, `statedict: entry "w" has shape [2 5], want [N [3]] as its first part`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0), counting(0)}}, `statedict: entry "w" has shape [], want [N []] as its first part`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 4), counting(0, 3)}, Interleaved: 2}, `statedict: entry "w" has shape [3], want rows for 2 blocks, not transposed`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 3)}, Transposed: true, Separate: true}, `statedict: entry "w" has shape [3], want a matrix to transpose`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 3, 2)}, Separate: true}, `statedict: entry "w" has shape [3 2], want a matrix to transpose`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2)}, Transposed: true}, `statedict: entry "w" has shape [2], want a matrix to transpose`},
 	} {
 		err := tensor.Catch(func() {
@@ -451,6 +453,42 @@ func TestInterleavedEntries(t *testing.T) {
 		t.Errorf("loaded %v and %v", a2.Data(), b2.Data())
 	}
 	if got := packed[0].Rows(nil, []int{0, 1, 2, 3}).Data(); !slices.Equal(got, a.Data()) {
+		t.Errorf("packed %v", got)
+	}
+}
+
+// Transposes of several parts that are one below the other in the file, as the experts of Nomic Embed 2.
+func TestSeparateEntries(t *testing.T) {
+	a, b := tensor.New([]float32{1, 3, 5, 2, 4, 6}, 2, 3), tensor.New([]float32{7, 9, 11, 8, 10, 12}, 2, 3)
+	names := func(e nn.Entry) func(nn.Module) (nn.StateDict, error) {
+		return func(nn.Module) (nn.StateDict, error) { return nn.StateDict{e}, nil }
+	}
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	e := nn.Entry{Name: "w", Parts: []*tensor.Tensor{a, b}, Transposed: true, Separate: true}
+	if err := statedict.Save(path, nil, statedict.SaveOptions{Names: names(e)}); err != nil {
+		t.Fatal(err)
+	}
+	whole := tensor.Zeros(6, 2)
+	if err := statedict.Load(path, nn.Vars{{Name: "w", Tensor: whole}}, statedict.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range whole.Data() {
+		if v != float32(i+1) {
+			t.Fatalf("the file has %v", whole.Data())
+		}
+	}
+	a2, b2 := tensor.Zeros(2, 3), tensor.Zeros(2, 3)
+	e.Parts = []*tensor.Tensor{a2, b2}
+	packed := []*tensor.Packed{tensor.NewPacked(2, 3, tensor.Float32), tensor.NewPacked(2, 3, tensor.Float32)}
+	for _, entry := range []nn.Entry{e, {Name: "w", Packed: packed, Transposed: true, Separate: true}} {
+		if err := statedict.Load(path, nil, statedict.LoadOptions{Names: names(entry)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(a2.Data(), a.Data()) || !slices.Equal(b2.Data(), b.Data()) {
+		t.Errorf("loaded %v and %v", a2.Data(), b2.Data())
+	}
+	if got := packed[1].Rows(nil, []int{0, 1}).Data(); !slices.Equal(got, b.Data()) {
 		t.Errorf("packed %v", got)
 	}
 }

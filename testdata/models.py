@@ -67,22 +67,29 @@ def rename(state, pairs):
     return state
 
 
-def case(name, cls, config, inputs, *, dtype=torch.float16, names=(), extra=None, shard=None, run=None):
-    """Registers a case. names maps tensor names in the file, extra adds tensors, shard is the largest size of a file."""
+def case(name, cls, config, inputs, *, dtype=torch.float16, names=(), extra=None, shard=None, run=None, settings=None):
+    """Registers a case. names maps tensor names in the file, extra adds tensors, shard is the largest size of a file, and
+    settings are the content of config.json in place of what save_pretrained writes."""
 
     def write(folder):
-        settings = getattr(transformers, cls).config_class(**config)
-        settings._attn_implementation = "eager"
-        model = getattr(transformers, cls)(settings).eval()
+        made = getattr(transformers, cls).config_class(**config)
+        made._attn_implementation = "eager"
+        model = getattr(transformers, cls)(made).eval()
         randomize(name, model, dtype)
         if run:
             run(name, model)
         given = {key: torch.tensor(value) for key, value in inputs.items()}
         results = {precision: compute(model.to(precision), given) for precision in (torch.float32, torch.float64)}
         save(name, folder, model.float(), dtype, given, results, names, extra, shard)
+        if settings:
+            write_settings(folder, settings)
 
     assert name not in CASES
     CASES[name] = write
+
+
+def write_settings(folder, settings):
+    (folder / "config.json").write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n")
 
 
 def compute(model, given):
@@ -121,6 +128,10 @@ def save(name, folder, model, dtype, given, results, names, extra, shard):
             save_file(rename(stored, names) | (extra(state) if extra else {}), files[0], metadata={"format": "pt"})
         for file in [*files, *Path(scratch).glob("*.index.json"), Path(scratch) / "config.json"]:
             shutil.copyfile(file, folder / file.name)
+    write_golden(name, folder, given, results)
+
+
+def write_golden(name, folder, given, results):
     tensors = {f"in.{k}": x for k, x in given.items()}
     metadata = {"case": name, "transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
     for key, exact in results[torch.float64].items():
@@ -241,6 +252,220 @@ case("gemma3_embed", "Gemma3TextModel",
           use_bidirectional_attention=True,
           rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 50.0},
                            "sliding_attention": {"rope_type": "default", "rope_theta": 10.0}}), NEAR)
+
+# Encoders whose published files transformers reads with other settings and names, or not at all.
+ROTARY = dict(vocab_size=43, hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=17,
+              max_position_embeddings=64, type_vocab_size=2)
+NOMIC = ROTARY | dict(rope_parameters={"rope_type": "default", "rope_theta": 50.0})
+case("nomic", "NomicBertModel", NOMIC, TYPED)
+case("nomic_words", "NomicBertForMaskedLM", NOMIC | dict(hidden_act="gelu", layer_norm_eps=1e-2), TYPED, dtype=torch.float32)
+case("nomic_text", "NomicBertForSequenceClassification", NOMIC | LABELS, TYPED, dtype=torch.bfloat16)
+case("nomic_tokens", "NomicBertForTokenClassification", NOMIC | LABELS, TWO)
+NOMIC_FILE = dict(model_type="nomic_bert", architectures=["NomicBertModel"], vocab_size=43, n_embd=12, n_layer=2, n_head=3, n_inner=17,
+                  n_positions=64, type_vocab_size=2, layer_norm_epsilon=1e-12, activation_function="swiglu", qkv_proj_bias=False,
+                  mlp_fc1_bias=False, mlp_fc2_bias=False, rotary_emb_base=50, rotary_emb_fraction=1.0)
+case("nomic_published", "NomicBertModel", NOMIC, TYPED, settings=NOMIC_FILE)
+
+GTE = ROTARY | dict(rope_parameters={"rope_type": "linear", "factor": 3 ** (2 / 4), "rope_theta": 150.0})
+case("gte", "GteModel", GTE, TYPED)
+case("gte_words", "GteForMaskedLM", GTE | dict(hidden_act="relu", layer_norm_eps=1e-2), TYPED, dtype=torch.float32)
+case("gte_untied", "GteForMaskedLM", GTE | dict(tie_word_embeddings=False, type_vocab_size=0), TWO)
+case("gte_text", "GteForSequenceClassification", GTE | LABELS, TYPED, dtype=torch.bfloat16)
+case("gte_tokens", "GteForTokenClassification", GTE | LABELS, TWO)
+NEW_FILE = ROTARY | dict(model_type="new", architectures=["NewModel", "NewForTokenClassification"], position_embedding_type="rope",
+                         rope_theta=50, rope_scaling={"type": "ntk", "factor": 3.0}, id2label={"0": "LABEL_0"})
+case("new", "GteForTokenClassification", GTE | dict(id2label={0: "LABEL_0"}), TYPED, names=[("gte.", "new.")], settings=NEW_FILE)
+case("new_rank", "GteForSequenceClassification", GTE | dict(id2label={0: "LABEL_0"}), TYPED, names=[("gte.", "new.")],
+     settings=NEW_FILE | dict(architectures=["NewForSequenceClassification"]))
+
+
+def published(name, config, inputs, shapes, forward, *, dtype=torch.float16):
+    """Registers a case of a model that transformers does not have: forward computes states and weights of all layers from
+    tensors, which have the given shapes by their names."""
+
+    def write(folder):
+        state = {}
+        for key, shape in shapes.items():
+            x = normal(name, key, shape)
+            if len(shape) > 1:
+                x = x if "embeddings" in key else 1.3 * x / shape[-1] ** 0.5
+            else:
+                x = 0.3 * x + (0 if "bias" in key else 1)
+            state[key] = x.to(dtype)
+        given = {key: torch.tensor(value) for key, value in inputs.items()}
+        results = {}
+        for precision in (torch.float32, torch.float64):
+            x = {key: value.to(precision) for key, value in state.items()}
+            results[precision] = {}
+            for i, n in enumerate(given["lens"].tolist()):  # each text alone
+                args = [given["ids"][i, :n], given["types"][i, :n] if "types" in given else torch.zeros(n, dtype=torch.int64)]
+                states, weights = forward(x, config, *args)
+                for key, values in (("hidden", states), ("weights", weights)):
+                    for j, y in enumerate(values):
+                        longest = given["ids"].shape[1]
+                        full = [longest, y.shape[1]] if key == "hidden" else [y.shape[0], longest, longest]
+                        all = results[precision].setdefault(f"want.{key}.{j}", torch.zeros(len(given["lens"]), *full, dtype=precision))
+                        if key == "hidden":
+                            all[i, :n] = y
+                        else:
+                            all[i, :, :n, :n] = y
+        save_file({key: x.contiguous() for key, x in sorted(state.items())}, folder / "model.safetensors", metadata={"format": "pt"})
+        write_settings(folder, config)
+        write_golden(name, folder, given, results)
+
+    assert name not in CASES
+    CASES[name] = write
+
+
+def linear(x, at, y):
+    y = y @ x[f"{at}.weight"].T
+    return y + x[f"{at}.bias"] if f"{at}.bias" in x else y
+
+
+def layer_norm(x, at, y, eps):
+    return torch.nn.functional.layer_norm(y, y.shape[-1:], x[f"{at}.weight"], x[f"{at}.bias"], eps)
+
+
+def attend(q, k, v, heads, bias=0):
+    """Attention of all heads, and its weights. Shapes: q, k, v [H L E], bias [H L L]."""
+    weights = torch.softmax(q @ k.transpose(1, 2) / q.shape[2] ** 0.5 + bias, -1)
+    return (weights @ v).transpose(0, 1).flatten(1), weights
+
+
+def split(y, heads):
+    return y.unflatten(-1, (heads, -1)).transpose(0, 1)
+
+
+def rotate(y, base, trained=None, factor=None):
+    """RoFormer's rotation of a head's halves; dynamic NTK for texts longer than in training. Shape: y [H L E]."""
+    length, size = y.shape[1:]
+    if factor and length > trained:
+        base = base * (factor * length / trained - (factor - 1)) ** (size / (size - 2))
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * base ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
+    cos, sin = angle.cos().to(y.dtype), angle.sin().to(y.dtype)
+    a, b = y.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def nomic(x, config, ids, types):
+    """The original code of Nomic BERT (nomic-ai/nomic-bert-2048), from its description."""
+    heads, eps, gelu = config["n_head"], config["layer_norm_epsilon"], torch.nn.functional.gelu
+    h = x["embeddings.word_embeddings.weight"][ids]
+    if "embeddings.token_type_embeddings.weight" in x:
+        h = h + x["embeddings.token_type_embeddings.weight"][types]
+    h = layer_norm(x, "emb_ln", h, eps)
+    states, all = [h], []
+    for i in range(config["n_layer"]):
+        at = f"encoder.layers.{i}"
+        q, k, v = (split(y, heads) for y in linear(x, f"{at}.attn.Wqkv", h).chunk(3, -1))
+        turn = lambda y: rotate(y, config["rotary_emb_base"], config.get("max_trained_positions"), config.get("rotary_scaling_factor"))
+        y, weights = attend(turn(q), turn(k), v, heads)
+        h = layer_norm(x, f"{at}.norm1", h + linear(x, f"{at}.attn.out_proj", y), eps)
+        if f"{at}.mlp.router.layer.weight" in x:
+            n = config["num_experts"]
+            chances, chosen = torch.softmax(linear(x, f"{at}.mlp.router.layer", h), -1).topk(config["moe_top_k"])
+            w1, w2 = (x[f"{at}.mlp.experts.mlp.w{j}"].unflatten(0, (n, -1)) for j in (1, 2))
+            y = x[f"{at}.mlp.experts.bias"] + torch.stack([
+                sum(p * (gelu(w1[e] @ t) @ w2[e]) for p, e in zip(ps, es)) for t, ps, es in zip(h, chances, chosen)])
+        elif f"{at}.mlp.fc11.weight" in x:
+            act = {"swiglu": torch.nn.functional.silu, "geglu": gelu}[config["activation_function"]]
+            y = linear(x, f"{at}.mlp.fc2", linear(x, f"{at}.mlp.fc11", h) * act(linear(x, f"{at}.mlp.fc12", h)))
+        else:
+            y = linear(x, f"{at}.mlp.fc2", gelu(linear(x, f"{at}.mlp.fc1", h)))
+        h = layer_norm(x, f"{at}.norm2", h + y, eps)
+        states.append(h)
+        all.append(weights)
+    return states, all
+
+
+def nomic_shapes(config):
+    d, f, n = config["n_embd"], config["n_inner"], config.get("num_experts")
+    shapes = {"embeddings.word_embeddings.weight": [config["vocab_size"], d], "emb_ln.weight": [d], "emb_ln.bias": [d]}
+    if config["type_vocab_size"]:
+        shapes["embeddings.token_type_embeddings.weight"] = [config["type_vocab_size"], d]
+
+    def map(at, out, size, bias):
+        shapes[f"{at}.weight"] = [out, size]
+        if bias:
+            shapes[f"{at}.bias"] = [out]
+
+    for i in range(config["n_layer"]):
+        at = f"encoder.layers.{i}"
+        map(f"{at}.attn.Wqkv", 3 * d, d, config["qkv_proj_bias"])
+        map(f"{at}.attn.out_proj", d, d, config["qkv_proj_bias"])
+        for norm in ("norm1", "norm2"):
+            shapes |= {f"{at}.{norm}.weight": [d], f"{at}.{norm}.bias": [d]}
+        if n and i % config["moe_every_n_layers"] == 1:
+            shapes |= {f"{at}.mlp.router.layer.weight": [n, d], f"{at}.mlp.experts.mlp.w1": [n * f, d],
+                       f"{at}.mlp.experts.mlp.w2": [n * f, d], f"{at}.mlp.experts.bias": [d]}
+            continue
+        for name in ["fc11", "fc12"] if "glu" in config["activation_function"] else ["fc1"]:
+            map(f"{at}.mlp.{name}", f, d, config["mlp_fc1_bias"])
+        map(f"{at}.mlp.fc2", d, f, config["mlp_fc2_bias"])
+    return shapes
+
+
+def nomic_case(name, inputs, **changes):
+    config = NOMIC_FILE | changes
+    published(name, config, inputs, nomic_shapes(config), nomic)
+
+
+BIASED = dict(qkv_proj_bias=True, mlp_fc1_bias=True, mlp_fc2_bias=True)
+nomic_case("nomic_gelu", TYPED, activation_function="gelu", layer_norm_epsilon=1e-2, **BIASED)
+nomic_case("nomic_geglu", TWO, activation_function="geglu", type_vocab_size=0, mlp_fc1_bias=True)
+nomic_case("nomic_moe", NEAR, activation_function="gelu", type_vocab_size=1, n_layer=3, n_inner=11, num_experts=4, moe_top_k=2,
+           moe_every_n_layers=2, **BIASED)
+
+
+def alibi(heads, length):
+    """Press et al. 2022 for both directions. Shape: [H L L]."""
+    slopes = lambda n: [2 ** (-8 * (i + 1) / n) for i in range(n)]
+    power = 2 ** (heads.bit_length() - 1)
+    all = (slopes(power) + slopes(2 * power)[::2])[:heads]
+    at = torch.arange(length)
+    return -torch.tensor(all, dtype=torch.float64)[:, None, None] * (at[:, None] - at[None, :]).abs()
+
+
+def jina(x, config, ids, types):
+    """Guenther et al. 2023, section 3, in the names of jinaai/jina-bert-implementation."""
+    heads, eps = config["num_attention_heads"], config["layer_norm_eps"]
+    act = {"geglu": torch.nn.functional.gelu, "reglu": torch.relu}[config["feed_forward_type"]]
+    h = x["embeddings.word_embeddings.weight"][ids] + x["embeddings.token_type_embeddings.weight"][types]
+    h = layer_norm(x, "embeddings.LayerNorm", h, eps)
+    bias = alibi(heads, len(ids)).to(h.dtype)
+    states, all = [h], []
+    for i in range(config["num_hidden_layers"]):
+        at = f"encoder.layer.{i}"
+        q, k, v = (split(linear(x, f"{at}.attention.self.{name}", h), heads) for name in ("query", "key", "value"))
+        y, weights = attend(q, k, v, heads, bias)
+        h = layer_norm(x, f"{at}.attention.output.LayerNorm", h + linear(x, f"{at}.attention.output.dense", y), eps)
+        gate, up = linear(x, f"{at}.mlp.gated_layers", h).chunk(2, -1)
+        h = layer_norm(x, f"{at}.mlp.layernorm", h + linear(x, f"{at}.mlp.wo", act(gate) * up), eps)
+        states.append(h)
+        all.append(weights)
+    return states, all
+
+
+def jina_case(name, inputs, **changes):
+    code = "jinaai/jina-bert-implementation--modeling_bert."
+    config = dict(BERT, model_type="bert", architectures=["JinaBertForMaskedLM"], auto_map={"AutoModel": code + "JinaBertModel"},
+                  position_embedding_type="alibi", feed_forward_type="geglu", emb_pooler="mean") | changes
+    d, f = config["hidden_size"], config["intermediate_size"]
+    shapes = {"embeddings.word_embeddings.weight": [config["vocab_size"], d],
+              "embeddings.token_type_embeddings.weight": [config["type_vocab_size"], d], "embeddings.LayerNorm.weight": [d],
+              "embeddings.LayerNorm.bias": [d], "pooler.dense.weight": [d, d], "pooler.dense.bias": [d]}
+    for i in range(config["num_hidden_layers"]):
+        at = f"encoder.layer.{i}"
+        for part in ("self.query", "self.key", "self.value", "output.dense"):
+            shapes |= {f"{at}.attention.{part}.weight": [d, d], f"{at}.attention.{part}.bias": [d]}
+        for norm in ("attention.output.LayerNorm", "mlp.layernorm"):
+            shapes |= {f"{at}.{norm}.weight": [d], f"{at}.{norm}.bias": [d]}
+        shapes |= {f"{at}.mlp.gated_layers.weight": [2 * f, d], f"{at}.mlp.wo.weight": [d, f], f"{at}.mlp.wo.bias": [d]}
+    published(name, config, inputs, shapes, jina)
+
+
+jina_case("jina", TYPED)
+jina_case("jina_power", TWO, num_attention_heads=4, hidden_size=12, feed_forward_type="reglu", layer_norm_eps=1e-2)
 
 # Decoders that classify texts.
 DECODER = dict(vocab_size=43, hidden_size=12, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=10,
