@@ -76,7 +76,7 @@ func Describe(dir string, o Options) (*Description, error) {
 		for _, m := range modules {
 			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))
 		}
-		if all.Unpooled = checkModules(modules); IsLate(dir) {
+		if all.Unpooled = checkModules(modules); IsLate(dir) && !hasM3(dir) {
 			all.Unpooled = new(lateSettings).readPipeline(dir, modules)
 		}
 	case errors.As(err, new(*FormatError)):

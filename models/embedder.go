@@ -36,11 +36,14 @@ type Embedder struct {
 	// Dimensions are the lengths to which Cut may cut a vector, besides Width: those that the model was trained for, as
 	// matryoshka_dimensions of its config.json lists them; all if is_matryoshka is true.
 	Dimensions []int
+	// Late, of BGE-M3, compares texts by vectors of their tokens; nil if the directory has none. EmbedM3 returns all.
+	Late *LateEmbedder
 
 	width    int
 	params   nn.Vars // of Layers
 	leaveOut bool    // the pooling excludes the prompt's tokens
 	files    []string
+	weights  *nn.Linear // of BGE-M3, from hidden states to weights of tokens
 }
 
 // Files returns the paths of the files of the pipeline, including Model.Files.

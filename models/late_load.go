@@ -43,13 +43,20 @@ type lateText struct {
 }
 
 // LoadLateEmbedder loads a model of late interaction from a directory: a MultiVectorEncoder of sentence-transformers, a
-// model of PyLate, or one of the library of ColBERT, whose config.json has the class HF_ColBERT, and whose weights have
+// model of PyLate, BGE-M3, or one of the library of ColBERT, whose config.json has the class HF_ColBERT, and whose weights have
 // the tensor linear.weight.
 //
 // Errors: those of LoadEmbedder; a *FormatError about a directory of another kind.
 //
 // Source: MultiVectorEncoder of sentence-transformers 6.2, which reads all three.
 func LoadLateEmbedder(dir string, o Options) (*LateEmbedder, error) {
+	if hasM3(dir) {
+		e, err := LoadEmbedder(dir, o)
+		if err != nil {
+			return nil, err
+		}
+		return e.Late, nil
+	}
 	modules, err := readModules(dir)
 	colbert := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !colbert {
@@ -110,9 +117,12 @@ func LoadLateEmbedder(dir string, o Options) (*LateEmbedder, error) {
 	return e, nil
 }
 
-// IsLate reports whether a directory is that of a model of late interaction, for LoadLateEmbedder, rather than of an
-// Embedder or a Classifier.
+// IsLate reports whether a directory is that of a model of late interaction, for LoadLateEmbedder, rather than of a
+// Classifier. BGE-M3 is also an Embedder.
 func IsLate(dir string) bool {
+	if hasM3(dir) {
+		return true
+	}
 	modules, err := readModules(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		s, err := openSettings(filepath.Join(dir, configFile))

@@ -188,3 +188,60 @@ func TestRefusedLate(t *testing.T) {
 }
 
 const colbert = "HF_ColBERT"
+
+// TestM3 compares the outputs of BGE-M3 with its formulas, in a batch and alone.
+func TestM3(t *testing.T) {
+	const dir = "testdata/m3"
+	g := tensortest.Open(t, dir+"/golden_m3.safetensors")
+	e, err := models.LoadEmbedder(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	if err := json.Unmarshal([]byte(g.Setting("documents")), &texts); err != nil {
+		t.Fatal(err)
+	}
+	all, err := e.EmbedM3(t.Context(), texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, err := models.LoadLateEmbedder(dir, models.Options{})
+	if err != nil || !models.IsLate(dir) {
+		t.Fatal(err)
+	}
+	same, err := late.Documents.Embed(t.Context(), texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dense []float32
+	for i, m := range all {
+		dense = append(dense, m.Dense...)
+		g.Check(fmt.Sprintf("want.tokens.%d", i), m.Tokens)
+		sparse := tensor.Zeros(e.Model.Sizes().Vocabulary)
+		for j, id := range m.Sparse.Tokens {
+			sparse.Data()[id] = m.Sparse.Weights[j]
+		}
+		g.Check(fmt.Sprintf("want.sparse.%d", i), sparse)
+		one, err := e.EmbedM3(t.Context(), texts[i])
+		if err != nil || !slices.Equal(one[0].Dense, m.Dense) || !slices.Equal(one[0].Sparse.Weights, m.Sparse.Weights) ||
+			!slices.Equal(one[0].Tokens.Data(), m.Tokens.Data()) || !slices.Equal(same[i].Data(), m.Tokens.Data()) {
+			t.Errorf("text %d has other outputs alone, error %v", i, err)
+		}
+	}
+	g.Check("want.vectors", tensor.New(dense, len(texts), e.Width()))
+	if s, _ := late.Scores(nil, same[0], same[0]); s.At(0) < 0.999 || s.At(0) > 1.001 || late.Width() != 8 {
+		t.Errorf("a text compared with itself has the score %v, want 1", s.At(0))
+	}
+	plain, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.EmbedM3(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "has no sparse_linear and colbert_linear, want those of BGE-M3") {
+		t.Errorf("error %v", err)
+	}
+	bad := copyDir(t, dir)
+	copyFile(t, "testdata/sentence_mean/model.safetensors", filepath.Join(bad, "colbert_linear.safetensors"))
+	if _, err := models.LoadEmbedder(bad, models.Options{}); err == nil || !strings.Contains(err.Error(), "colbert_linear") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -46,7 +46,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		e := NewEmbedder(m, []Pooling{p})
 		return e, e.readDimensions()
 	}
-	if IsLate(dir) {
+	if IsLate(dir) && !hasM3(dir) {
 		return nil, &FormatError{dir, errors.New("is a model of late interaction, whose vectors are those of tokens, " +
 			"want LoadLateEmbedder, or attn rerank")}
 	}
@@ -88,6 +88,9 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	e.Layers, e.width, e.params, e.files = y.layers, y.width, y.params, appendPipeline(nil, dir)
 	prompts, usual, err := Prompts(dir)
 	e.Prompts, e.Prompt = prompts, prompts[usual]
+	if err == nil && hasM3(dir) {
+		err = e.readM3(dir)
+	}
 	return e, cmp.Or(err, e.readDimensions())
 }
 

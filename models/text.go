@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tokenizer"
@@ -34,17 +35,19 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 
 // MaskToken returns the id of the mask token: the mask_token of tokenizer_config.json, or else one
 // with a common name.
-func (m *Model) MaskToken() (int, error) {
+func (m *Model) MaskToken() (int, error) { return m.namedToken("mask_token", "[MASK]", "<mask>") }
+
+// namedToken returns the id of the token that tokenizer_config.json has under a key, or else of one of the usual names.
+func (m *Model) namedToken(key string, names ...string) (int, error) {
 	if m.tokenizer == nil {
 		return 0, m.untokened
 	}
-	names := []string{"[MASK]", "<mask>"}
-	if s := m.tokens; s != nil && s.Has("mask_token") {
-		raw, text := s.values["mask_token"], ""
+	if s := m.tokens; s != nil && s.Has(key) {
+		raw, text := s.values[key], ""
 		var object struct{ Content string }
 		if json.Unmarshal(raw, &text) != nil {
 			if err := json.Unmarshal(raw, &object); err != nil {
-				return 0, &FormatError{s.path, fmt.Errorf("mask_token is %s, want a text", quote.JSON(raw))}
+				return 0, &FormatError{s.path, fmt.Errorf("%s is %s, want a text", key, quote.JSON(raw))}
 			}
 			text = object.Content
 		}
@@ -55,5 +58,5 @@ func (m *Model) MaskToken() (int, error) {
 			return id, nil
 		}
 	}
-	return 0, &FormatError{m.Dir, fmt.Errorf("has a tokenizer without the mask token %s", quote.Texts(names))}
+	return 0, &FormatError{m.Dir, fmt.Errorf("has a tokenizer without the %s %s", strings.Replace(key, "_", " ", 1), quote.Texts(names))}
 }

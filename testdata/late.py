@@ -17,9 +17,10 @@ import sentence_transformers
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from sentence_transformers import MultiVectorEncoder
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
 from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+from sentence_transformers.sentence_transformer.modules import Pooling
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 
@@ -129,7 +130,52 @@ def colbert(name, metadata):
     CASES[name] = write
 
 
+def m3(name):
+    """Registers a model like BGE-M3, whose maps are beside its pipeline. Their outputs are computed as in its library, FlagEmbedding."""
+
+    def write(folder):
+        base(name, folder / "base", 24)
+        spoken = json.loads((folder / "base" / "tokenizer_config.json").read_text())
+        dump(folder / "base" / "tokenizer_config.json", spoken | {"eos_token": "[SEP]"})
+        pipeline = SentenceTransformer(modules=[Transformer(str(folder / "base"), **EAGER), Pooling(WIDTH, "cls"), Normalize()], device="cpu")
+        pipeline.save(str(folder), create_model_card=False)
+        for path in (folder / "base").iterdir():
+            path.unlink()
+        (folder / "base").rmdir()
+        maps = {n: torch.nn.Linear(WIDTH, size) for n, size in (("sparse_linear", 1), ("colbert_linear", 8))}
+        for n, layer in maps.items():
+            randomize(f"{name}/{n}", layer, torch.float16)
+            if n == "sparse_linear":
+                torch.save(layer.half().state_dict(), folder / f"{n}.pt")
+            else:
+                save_file(layer.half().state_dict(), folder / f"{n}.safetensors")
+        results = {}
+        for precision in (torch.float32, torch.float64):
+            m = SentenceTransformer(str(folder), device="cpu", **EAGER).eval().to(precision)
+            got = {"want.vectors": m.encode(DOCUMENTS, convert_to_tensor=True)}
+            for i, text in enumerate(DOCUMENTS):
+                given = m.preprocess([text])
+                with torch.no_grad():
+                    h = m[0](given)["token_embeddings"][0]
+                    got[f"want.tokens.{i}"] = torch.nn.functional.normalize(maps["colbert_linear"].to(precision)(h[1:]), dim=-1)
+                    w = torch.relu(maps["sparse_linear"].to(precision)(h))[:, 0]
+                sparse = torch.zeros(len(WORDS), dtype=precision)
+                for id, x in zip(given["input_ids"][0].tolist(), w):
+                    if id not in (0, 1, 2, 3):
+                        sparse[id] = max(sparse[id], x)
+                got[f"want.sparse.{i}"] = sparse
+            results[precision] = got
+        single, exact = results[torch.float32], results[torch.float64]
+        write_sorted({k: x.float().contiguous() for k, x in exact.items()}, folder / "golden_m3.safetensors", {
+            "case": name, "sentence_transformers": sentence_transformers.__version__, "transformers": transformers.__version__,
+            "torch": torch.__version__.split("+")[0], "documents": json.dumps(DOCUMENTS),
+        } | {f"budget.{k}": repr(float((single[k].double() - x).abs().max())) for k, x in exact.items()})
+
+    CASES[name] = write
+
+
 CASES.clear()
+m3("m3")
 encoder("late_chain", lambda: [
     Dense(WIDTH, 11, activation_function=torch.nn.GELU(), module_input_name="token_embeddings", use_residual=True),
     Dense(11, 11, bias=False, activation_function=torch.nn.Tanh(), module_input_name="token_embeddings", use_residual=True),

@@ -49,7 +49,7 @@ func TestChoose(t *testing.T) {
 		"modules.json", "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors")
 }
 
-// Weights of torch.save are downloaded if there are no others, in one file or in parts.
+// Weights of torch.save are downloaded if there are no others, in one file or in parts, and the maps of BGE-M3.
 func TestChooseTorch(t *testing.T) {
 	f, dir := newFake(t), t.TempDir()
 	delete(f.Files, "model.safetensors")
@@ -60,7 +60,7 @@ func TestChooseTorch(t *testing.T) {
 	if err := f.fetch(t, dir); err != nil {
 		t.Fatal(err)
 	}
-	f.want(t, dir, "config.json", "pytorch_model.bin", "modules.json", "2_Dense/pytorch_model.bin.index.json", "2_Dense/p-1.bin", "2_Dense/p-2.bin")
+	f.want(t, dir, "config.json", "pytorch_model.bin", "sparse_linear.pt", "modules.json", "2_Dense/pytorch_model.bin.index.json", "2_Dense/p-1.bin", "2_Dense/p-2.bin")
 }
 
 // A partial file of another commit is removed, not resumed; a partial file that is too long or corrupt is downloaded

@@ -66,6 +66,7 @@ func (m *Model) bad(format string, args ...any) error {
 // small are the files besides the weights that models and tokenizers are read from.
 var small = append([]string{
 	"config.json", "generation_config.json", "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json",
+	"artifact.metadata", "sparse_linear.pt", "colbert_linear.pt", // of ColBERT, and of BGE-M3
 }, modeldir.TokenizerFiles...)
 
 const modules = "modules.json"
