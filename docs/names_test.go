@@ -119,6 +119,7 @@ func TestGains(t *testing.T) {
 
 // foreign are names of other programs.
 var foreign = []string{
+	"MLMTransformer", "Router", "SparseEncoder", "SparseStaticEmbedding", "SpladePooling", "StaticEmbedding",
 	"A_log", "AdditiveAttention", "Attention", "AutoModel",
 	"AutoModelForSequenceClassification", "CausalConvWithState", "CrossEncoder", "DynamicCache",
 	"Gelu", "GroupQueryAttention", "HF_ColBERT", "LogitScore", "MarianTokenizer", "MistralModel", "MultiHeadAttention", "MultiVectorEncoder", "MultiheadAttention",

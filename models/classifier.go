@@ -105,7 +105,7 @@ func (c *Classifier) readPipeline() error {
 		len(modules) > 1 && (task != writesText || !isScore(modules)):
 		return &FormatError{filepath.Join(m.Dir, PipelineFile), errOtherModules}
 	}
-	if c.MostTokens, err = m.readTransformer(task, output, nil); err != nil {
+	if c.MostTokens, err = m.readTransformer(task, task, output, nil); err != nil {
 		return err
 	}
 	prompts, usual, err := readPrompts(m.Dir, crossEncoder)

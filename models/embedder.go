@@ -42,6 +42,9 @@ type Embedder struct {
 	width    int
 	params   nn.Vars // of Layers
 	leaveOut bool    // the pooling excludes the prompt's tokens
+	plain    bool    // special tokens are not added, and a text may have no tokens
+	states   Layer   // applied to the hidden states before they are pooled, or nil
+	sparse   bool
 	files    []string
 	weights  *nn.Linear // of BGE-M3, from hidden states to weights of tokens
 }
@@ -64,6 +67,9 @@ func Normalize() Layer { return normalized }
 // Width returns the number of elements of a vector.
 func (e *Embedder) Width() int { return e.width }
 
+// Sparse reports whether a vector has an element for each token of the vocabulary, of which most are zero: see EmbedSparse.
+func (e *Embedder) Sparse() bool { return e.sparse }
+
 // Params returns the parameters of the model, as Model.Params does, and those of the layers after
 // the pooling, prefixed with the name of their folder.
 func (e *Embedder) Params() nn.Params {
@@ -82,9 +88,12 @@ func (e *Embedder) Encode(ctx context.Context, text string) (x *tokenizer.Encodi
 		return nil, false, err
 	}
 	o := atMost(e.MostTokens)
-	o.Context = ctx
+	o.Context, o.NoSpecial = ctx, e.plain
 	if x, err = t.Encode(e.Prompt+text, o); err != nil {
 		return nil, false, err
+	}
+	if e.plain && len(x.IDs) == 0 {
+		return x, false, nil
 	}
 	if err := e.Model.Sizes().Check(BatchOf(x)); err != nil {
 		return nil, false, fmt.Errorf("the text has %w", err)
@@ -126,7 +135,16 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 
 // vectors is Forward for the whole batch at once.
 func (e *Embedder) vectors(t *tensor.Tape, x Batch) *tensor.Tensor {
-	return e.Pool(t, e.Model.Hidden(t, x, Run{alone: true}), x.Lens())
+	if x.longest() == 0 { // texts without tokens
+		y := t.Make(len(x.IDs), e.width)
+		clear(y.Data())
+		return y
+	}
+	hidden := e.Model.Hidden(t, x, Run{alone: true})
+	if e.plain && e.sparse {
+		return occurring(t, hidden, x.IDs, e.width)
+	}
+	return e.Pool(t, hidden, x.Lens())
 }
 
 // Pool maps hidden states [B L D] of sequences with the given lengths to vectors [B Width]: it is Forward after the model.
@@ -137,6 +155,9 @@ func (e *Embedder) Pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tens
 		for i := range lens {
 			lens[i] -= n
 		}
+	}
+	if e.states != nil {
+		hidden = e.states.Forward(t, hidden)
 	}
 	parts := make([]*tensor.Tensor, len(e.Poolings))
 	for i, p := range e.Poolings {

@@ -82,7 +82,7 @@ func LoadLateEmbedder(dir string, o Options) (*LateEmbedder, error) {
 			return nil, err
 		}
 	}
-	most, err := m.readTransformer("feature-extraction", tokenVectors, s.readLengths)
+	most, err := m.readTransformer("feature-extraction", "feature-extraction", tokenVectors, s.readLengths)
 	if err != nil {
 		return nil, err
 	}

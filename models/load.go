@@ -41,8 +41,12 @@ type Options struct {
 	// effect on the result. A name that is not in the file, or is known, is an error.
 	Allowed []string
 	// Pooling is the name of the pooling of LoadEmbedder, such as "mean", for a directory whose modules.json does not say;
-	// one that does is then not read. Other functions do not use it.
+	// one that does is then not read. "splade" makes a sparse vector of the logits of masked words. Other functions do
+	// not use it.
 	Pooling string
+	// Route is the route of LoadEmbedder through a Router in modules.json, such as "query"; empty means its default
+	// route.
+	Route string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by package probe, saved and exported, but runs more slowly. Format must be 0 or
 	// tensor.Float32.
@@ -217,7 +221,9 @@ func open(dir string, o Options) (*directory, Family, error) {
 		return err
 	})
 	if err != nil {
-		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
+		if modules, _ := readModules(dir); len(modules) > 0 && !strings.HasSuffix(modules[0].kind(), "Transformer") && modules[0].kind() != "" {
+			err = &FormatError{dir, fmt.Errorf("is a pipeline that begins with a %s, not with a Transformer; LoadEmbedder and attn embed read it", modules[0].kind())}
+		} else if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
 			err = &FormatError{dir, fmt.Errorf("is a pipeline whose transformer is in %[1]s; load that directory, or use LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
 		} else if why := modeldir.Explain(dir, configFile); why != nil {
 			err = &FormatError{dir, why}

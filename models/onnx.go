@@ -69,6 +69,9 @@ func (e *Embedder) ONNX(opset int) (*onnx.Model, error) {
 	if e.leaveOut && e.Prompt != "" {
 		return nil, &FormatError{e.Model.Dir, errors.New("the pooling of this model excludes prompts, want no prompt")}
 	}
+	if e.states != nil {
+		return nil, &FormatError{e.Model.Dir, errors.New("is a sparse encoder, which cannot be exported to ONNX, want a pipeline of dense vectors")}
+	}
 	return e.Model.encoderONNX(opset, func(g *onnx.Graph, hidden, mask onnx.Value) {
 		var parts []onnx.Value
 		for _, p := range e.Poolings {

@@ -25,15 +25,16 @@ var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden st
 	"want modules.json, or a pooling: Options.Pooling, or --pooling of attn embed, such as mean")
 
 // LoadEmbedder loads a sentence-transformers pipeline from a directory: modules.json and the
-// modules that it names, which are a transformer, a pooling, dense layers and a normalisation. With
-// Options.Pooling, it loads a model and pools its hidden states.
+// modules that it names, which are a transformer, a pooling, dense layers and a normalisation; a
+// SparseEncoder; a StaticEmbedding; or, with Options.Route, those of a Router. With Options.Pooling, it
+// loads a model and pools its hidden states.
 //
 // Errors: those of Load; a *FormatError about the files of the pipeline, among them a
 // directory without modules.json.
 func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	if o.Pooling != "" {
 		p, err := PoolingByName(o.Pooling)
-		if err != nil {
+		if err != nil && o.Pooling != splade {
 			return nil, fmt.Errorf("models: Options.Pooling is %w", err)
 		}
 		m, err := Load(dir, o)
@@ -44,6 +45,9 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 			return nil, err
 		}
 		e := NewEmbedder(m, []Pooling{p})
+		if o.Pooling == splade {
+			return e, e.poolSplade(false, false)
+		}
 		return e, e.readDimensions()
 	}
 	if IsLate(dir) && !hasM3(dir) {
@@ -63,19 +67,31 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if modules, err = followRoute(dir, modules, o.Route); err != nil {
+		return nil, err
+	}
 	if err := checkModules(modules); err != nil {
 		return nil, &FormatError{list, err}
 	}
 	var e *Embedder
 	var y tail
+	var kinds []string
 	for _, m := range modules {
+		kinds = append(kinds, m.kind())
+	}
+	for i, m := range modules {
 		at := filepath.Join(dir, m.Path)
-		switch m.kind() {
-		case "Transformer":
-			e, err = loadTransformer(at, o)
+		switch kinds[i] {
+		case "Transformer", "MLMTransformer":
+			e, err = loadTransformer(at, o, kinds[0], kinds[1])
+		case "StaticEmbedding":
+			e, err = loadStatic(at, o, slices.Contains(kinds, "Normalize"))
+		case "SparseStaticEmbedding":
+			e, err = loadWeights(at, o)
 		case "Pooling":
 			err = e.readPooling(at)
-			y.width = e.width
+		case "SpladePooling":
+			err = e.readSplade(at)
 		case "Dense":
 			err = y.readDense(at, path.Clean(m.Path), sentenceVector)
 		case "Normalize":
@@ -84,9 +100,16 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		if err != nil {
 			return nil, err
 		}
+		if y.layers == nil { // the pooling may have some
+			y.layers, y.width = e.Layers, e.width
+		}
 	}
 	e.Layers, e.width, e.params, e.files = y.layers, y.width, y.params, appendPipeline(nil, dir)
-	prompts, usual, err := Prompts(dir)
+	kind := sentenceTransformer
+	if e.sparse {
+		kind = sparseEncoder
+	}
+	prompts, usual, err := readPrompts(dir, kind)
 	e.Prompts, e.Prompt = prompts, prompts[usual]
 	if err == nil && hasM3(dir) {
 		err = e.readM3(dir)
@@ -113,18 +136,15 @@ func checkModules(modules []module) error {
 		if err := m.checkPath(i); err != nil {
 			return err
 		}
-		known := []string{"Dense", "Normalize", "Dropout"} // Dropout only matters in training
-		switch i {
-		case 0:
-			known = []string{"Transformer"}
-		case 1:
-			known = []string{"Pooling"}
-		}
-		if !slices.Contains(known, m.kind()) {
-			return fmt.Errorf("module %d is %s, want sentence_transformers.models.Transformer, Pooling and then any of Dense and Normalize", i, quote.Text(m.Type))
-		}
 	}
-	if len(modules) < 2 {
+	before := ""
+	for i, m := range modules {
+		if known := following[before]; !slices.Contains(known, m.kind()) {
+			return fmt.Errorf("module %d is %s, want %s", i, quote.Text(m.Type), cmp.Or(strings.Join(known, ", "), "no module behind "+before))
+		}
+		before = m.kind()
+	}
+	if slices.Contains(following[before], "Pooling") || before == "" || before == "MLMTransformer" {
 		return fmt.Errorf("has %d modules, want a Transformer and a Pooling at least", len(modules))
 	}
 	return nil
@@ -136,6 +156,69 @@ func (m module) checkPath(i int) error {
 		return fmt.Errorf("module %d has path %s, want one within the directory", i, quote.Text(m.Path))
 	}
 	return nil
+}
+
+// following are the classes of modules that may be behind a module, by its class; empty is the beginning. Dropout only
+// matters in training.
+var following = map[string][]string{
+	"":                {"Transformer", "MLMTransformer", "StaticEmbedding", "SparseStaticEmbedding"},
+	"Transformer":     {"Pooling", "SpladePooling"},
+	"MLMTransformer":  {"SpladePooling"},
+	"Pooling":         {"Dense", "Normalize", "Dropout"},
+	"StaticEmbedding": {"Dense", "Normalize", "Dropout"},
+	"Dense":           {"Dense", "Normalize", "Dropout"},
+	"Normalize":       {"Dense", "Normalize", "Dropout"},
+	"Dropout":         {"Dense", "Normalize", "Dropout"},
+}
+
+// routeFile lists the modules of a Router, by route.
+const routeFile = "router_config.json"
+
+// readRouter reads the settings of a Router, nil with an error if there are none.
+func readRouter(dir string, m module) (*Settings, error) {
+	s, err := openSettings(filepath.Join(dir, m.Path, routeFile))
+	if errors.Is(err, fs.ErrNotExist) { // its name in versions before 5
+		s, err = openSettings(filepath.Join(dir, m.Path, configFile))
+	}
+	return s, err
+}
+
+// types returns the classes of the modules of a Router, by their folders.
+func (s *Settings) types() map[string]string {
+	return get[map[string]string](s, "types", "an object of classes by module", nil)
+}
+
+// followRoute returns the modules of a pipeline with those of a route in place of a Router, if that is the first module.
+// An empty name is the default route.
+//
+// Source: Router of sentence-transformers.
+func followRoute(dir string, modules []module, name string) ([]module, error) {
+	if len(modules) == 0 || modules[0].kind() != "Router" || !filepath.IsLocal(cmp.Or(modules[0].Path, ".")) {
+		if name != "" {
+			return nil, &FormatError{dir, fmt.Errorf("has no Router, want no route; got %s", quote.Text(name))}
+		}
+		return modules, nil
+	}
+	s, err := readRouter(dir, modules[0])
+	if err != nil {
+		return nil, err
+	}
+	types := s.types()
+	routes := get[map[string][]string](s, "structure", "an object of lists of modules by route", nil)
+	if p := s.Part("parameters"); p != nil {
+		name = cmp.Or(name, p.Text("default_route", ""))
+		p.Ignore("allow_empty_key", "default_route")
+		p.Only("route_mappings", map[string]any{})
+	}
+	route, ok := routes[name]
+	if !ok {
+		s.Fail("structure", "has no route %s, want one of %s", quote.Text(name), quote.Texts(slices.Sorted(maps.Keys(routes))))
+	}
+	list := make([]module, len(route))
+	for i, id := range route {
+		list[i] = module{Path: path.Join(modules[0].Path, id), Type: types[id]}
+	}
+	return append(list, modules[1:]...), s.check()
 }
 
 // transformerFolder returns the folder of the transformer according to modules.json. It is empty
@@ -155,7 +238,14 @@ func appendPipeline(files []string, dir string) []string {
 	if err != nil && !errors.As(err, new(*FormatError)) { // LoadEmbedder reports invalid modules
 		return files
 	}
-	files = appendExisting(files, dir, append([]string{PipelineFile, promptsFile}, lengthFiles...)...)
+	files = appendExisting(files, dir, append([]string{PipelineFile, promptsFile, routeFile}, lengthFiles...)...)
+	if len(modules) > 0 && modules[0].kind() == "Router" {
+		if s, err := readRouter(dir, modules[0]); err == nil {
+			for id := range s.types() {
+				modules = append(modules, module{Path: path.Join(modules[0].Path, id)})
+			}
+		}
+	}
 	for _, m := range modules {
 		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // the model's own folder
 			continue
@@ -214,8 +304,15 @@ func (m *Model) mostTokens() int {
 // limitKey is the setting of a tokenizer that readBeside returns.
 const limitKey = "model_max_length"
 
-// loadTransformer reads the first module of a pipeline.
-func loadTransformer(dir string, o Options) (*Embedder, error) {
+// loadTransformer reads the first module of a pipeline. kind is its class, and behind that of the second module.
+func loadTransformer(dir string, o Options, kind, behind string) (*Embedder, error) {
+	task, usual := "feature-extraction", "feature-extraction"
+	if behind == "SpladePooling" {
+		task = "fill-mask"
+	}
+	if kind == "MLMTransformer" {
+		usual = "fill-mask"
+	}
 	m, err := Load(dir, o)
 	if err != nil {
 		return nil, err
@@ -224,14 +321,15 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 		return nil, err
 	}
 	e := NewEmbedder(m, nil)
-	e.MostTokens, err = m.readTransformer("feature-extraction", tokenVectors, nil)
+	e.MostTokens, err = m.readTransformer(task, usual, tokenVectors, nil)
 	return e, err
 }
 
 // readTransformer reads the settings of the transformer of a pipeline, in the first file that there is, and returns the
-// length to which it truncates texts. task is what the pipeline uses the model for, and output the name of its output.
-// late, if not nil, reads the settings of late interaction, with the other settings of lengths.
-func (m *Model) readTransformer(task, output string, late func(s *Settings, limited bool)) (most int, err error) {
+// length to which it truncates texts. task is what the pipeline uses the model for, usual the task if the settings name
+// none, and output the name of its output. late, if not nil, reads the settings of late interaction, with the other
+// settings of lengths.
+func (m *Model) readTransformer(task, usual, output string, late func(s *Settings, limited bool)) (most int, err error) {
 	most = m.mostTokens()
 	file, key := tokenizerConfigFile, limitKey
 	var s *Settings
@@ -240,8 +338,10 @@ func (m *Model) readTransformer(task, output string, late func(s *Settings, limi
 			break
 		}
 	}
-	if s == nil {
+	if s == nil && task == usual {
 		return most, cmp.Or(err, m.checkMost(most, file, key))
+	} else if s == nil {
+		return 0, cmp.Or(err, error(&FormatError{m.Dir, fmt.Errorf("has no %s, want one with transformer_task %s", lengthFiles[0], task)}))
 	}
 	limits := []struct {
 		s         *Settings
@@ -275,7 +375,9 @@ func (m *Model) readTransformer(task, output string, late func(s *Settings, limi
 		s.Fail("do_lower_case", "is true, but the tokenizer keeps capital letters, want false, or a tokenizer with lower case")
 	}
 	s.readModalities(task)
-	s.Only("transformer_task", task)
+	if got := s.Text("transformer_task", usual); got != task {
+		s.Fail("transformer_task", "is %s, want %s", quote.Text(got), quote.Text(task))
+	}
 	s.Only("module_output_name", output)
 	if late != nil {
 		late(s, strings.HasPrefix(key, "processing_kwargs."))
@@ -370,11 +472,7 @@ func (e *Embedder) readPooling(dir string) error {
 		return err
 	}
 	width := e.Model.Sizes().Width
-	for _, key := range []string{"word_embedding_dimension", "embedding_dimension"} {
-		if n := s.SizeOr(key, width); n != width {
-			s.Fail(key, "is %d, but the model's hidden states have %d elements", n, width)
-		}
-	}
+	s.wantWidth(width, "the model's hidden states have %d elements")
 	e.leaveOut = !s.Bool("include_prompt", true)
 	table := Poolings()
 	for _, p := range table {
@@ -407,6 +505,15 @@ func (e *Embedder) readPooling(dir string) error {
 	}
 	e.width = width * len(e.Poolings)
 	return s.check()
+}
+
+// wantWidth checks the width of the input of a pooling. what says what has it.
+func (s *Settings) wantWidth(width int, what string) {
+	for _, key := range []string{"word_embedding_dimension", "embedding_dimension"} {
+		if n := s.SizeOr(key, width); n != width {
+			s.Fail(key, "is %d, but "+what, n, width)
+		}
+	}
 }
 
 // torchActivations are the activations of dense layers, by their class in PyTorch.
@@ -507,18 +614,19 @@ const (
 //
 // Errors: a *FormatError, or one of the operating system.
 func Prompts(dir string) (byName map[string]string, usual string, err error) {
-	return readPrompts(dir, "SentenceTransformer")
+	return readPrompts(dir, sentenceTransformer, sparseEncoder)
 }
 
-// readPrompts is Prompts for a pipeline of a kind.
-func readPrompts(dir, kind string) (byName map[string]string, usual string, err error) {
+// readPrompts is Prompts for a pipeline of one of some kinds.
+func readPrompts(dir string, kinds ...any) (byName map[string]string, usual string, err error) {
 	s, err := optionalSettings(filepath.Join(dir, promptsFile))
 	if s == nil {
 		return nil, "", err
 	}
 	s.Ignore("__version__", "similarity_fn_name", "requirements")
-	s.Only("model_type", kind)
-	if kind == crossEncoder { // whose logits are scores: none of these functions changes their order
+	s.Only("model_type", kinds...)
+	s.Only("max_active_dims")                      // of a sparse encoder
+	if slices.Contains(kinds, any(crossEncoder)) { // whose logits are scores: none of these functions changes their order
 		const nn = "torch.nn.modules."
 		s.Only("activation_fn", nn+"linear.Identity", nn+"activation.Sigmoid", nn+"activation.Tanh")
 		s.Ignore("keep_in_fp32_modules")
@@ -538,4 +646,9 @@ func (s *Settings) prompts() (byName map[string]string, usual string) {
 	return byName, usual
 }
 
-const crossEncoder = "CrossEncoder"
+// Kinds of pipelines.
+const (
+	sentenceTransformer = "SentenceTransformer"
+	sparseEncoder       = "SparseEncoder"
+	crossEncoder        = "CrossEncoder"
+)

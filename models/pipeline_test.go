@@ -19,6 +19,7 @@ type pipelineCase struct {
 	Files      map[string]json.RawMessage
 	Rank       bool
 	Want       [][]float64
+	Budget     float64 // error of sentence-transformers in float32, for numbers that are not near 1
 }
 
 // directory returns the changed directory.
@@ -87,7 +88,7 @@ func TestPipelineFiles(t *testing.T) {
 		}
 		for i, row := range c.Want {
 			for j, want := range row {
-				if x := float64(got.At(i, j)); math.Abs(x-want) > 2e-6 {
+				if x := float64(got.At(i, j)); math.Abs(x-want) > max(2e-6, 2*c.Budget) {
 					t.Errorf("%s: number %d of text %d is %v, want %v", c.Name, j, i, x, want)
 				}
 			}
@@ -153,7 +154,7 @@ func TestPipelineSettings(t *testing.T) {
 		{embed("tokenizer.json", `{`), "tokenizer.json: "},
 
 		{rank(length, `{`+plain+`, "note": 1}`), "sentence_bert_config.json: setting note = 1 is not known"},
-		{rank(length, `{"transformer_task": "fill-mask"}`), `transformer_task is "fill-mask", want "sequence-classification" or none`},
+		{rank(length, `{"transformer_task": "fill-mask"}`), `transformer_task is "fill-mask", want "sequence-classification"`},
 		{rank(length, `{`+plain+`, "max_seq_length": 2}`), ""},
 		{rank(length, `{`+plain+`, "max_seq_length": 1}`), "max_seq_length is 1, want room for 2 special tokens"},
 		{rank(cut, `{"model_type": "SentenceTransformer"}`), `model_type is "SentenceTransformer", want "CrossEncoder" or none`},

@@ -2,9 +2,15 @@ package models
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // SparseVector is a vector with an element for each token of a vocabulary, of which most are zero. Its JSON form,
@@ -47,4 +53,116 @@ func (v SparseVector) Dot(w SparseVector) (sum float64) {
 		}
 	}
 	return sum
+}
+
+// EmbedSparse is Embed for an Embedder whose vectors are Sparse. It takes memory for len(texts)·Width numbers.
+//
+// Errors: those of Embed.
+func (e *Embedder) EmbedSparse(ctx context.Context, texts ...string) ([]SparseVector, error) {
+	y, err := e.Embed(ctx, texts...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]SparseVector, 0, len(texts))
+	for row := range slices.Chunk(y.Data(), e.width) {
+		all = append(all, NewSparseVector(nil, row))
+	}
+	return all, nil
+}
+
+// splade is the name of the pooling that makes a sparse vector of the logits of masked words.
+const splade = "splade"
+
+// poolSplade sets the pooling of SPLADE: the largest, or the sum, over the tokens of a text, of f(logit) for each token of
+// the vocabulary, where f(x) = log(1 + max(x, 0)), or log(1 + f(x)) if twice is true.
+//
+// Sources: Formal et al., "SPLADE v2: Sparse Lexical and Expansion Model for Information Retrieval", 2021,
+// https://arxiv.org/abs/2109.10086, and SpladePooling of sentence-transformers.
+func (e *Embedder) poolSplade(sum, twice bool) error {
+	h := e.Model.Head()
+	if h == nil || h.Task != MaskedWords {
+		return &FormatError{e.Model.Dir, fmt.Errorf("has no head for %s, from whose logits SPLADE makes a vector", MaskedWords)}
+	}
+	f := []Layer{Activation(log1pReLU)}
+	if twice {
+		f = append(f, f[0])
+	}
+	e.states, e.Poolings, e.Layers = h.Layer, []Pooling{*pooling("max")}, f // f grows with x
+	if sum {
+		e.states, e.Poolings, e.Layers = append(inTurn{h.Layer}, f...), []Pooling{{Name: "sum", weight: func(int, int) float64 { return 1 }}}, nil
+	}
+	e.sparse, e.width = true, e.Model.Sizes().Vocabulary
+	return nil
+}
+
+// log1pReLU returns log(1 + max(x, 0)), elementwise.
+func log1pReLU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	y := t.Make(x.Shape()...)
+	for i, v := range x.Data() {
+		y.Data()[i] = float32(math.Log1p(float64(max(v, 0)))) // NaN stays NaN
+	}
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			for i, v := range x.Data() {
+				if v > 0 {
+					dx[i] += dy[i] / (1 + v)
+				}
+			}
+		})
+	}
+	return y
+}
+
+// readSplade reads the second module of a sparse encoder.
+func (e *Embedder) readSplade(dir string) error {
+	s, err := openSettings(filepath.Join(dir, configFile))
+	if err != nil {
+		return err
+	}
+	s.Only("pooling_strategy", "max", "sum")
+	s.Only("activation_function", "relu", "log1p_relu")
+	s.Ignore("chunk_size")
+	if err := e.poolSplade(s.Text("pooling_strategy", "max") == "sum", s.Text("activation_function", "relu") == "log1p_relu"); err != nil {
+		return err
+	}
+	s.wantWidth(e.width, "the vocabulary has %d tokens")
+	return s.check()
+}
+
+// loadWeights reads a SparseStaticEmbedding: a weight for each token of the vocabulary, such as its IDF, which a text has
+// if it contains the token.
+func loadWeights(dir string, o Options) (*Embedder, error) {
+	s, err := openSettings(filepath.Join(dir, configFile))
+	if err != nil {
+		return nil, err
+	}
+	s.Ignore("frozen")
+	s.Only("path") // a file that sentence-transformers reads in place of the weights
+	e, err := loadTable(s, o, "SparseStaticEmbedding", "weight")
+	if err != nil {
+		return nil, err
+	}
+	m := e.Model
+	if m.tokenizer, m.untokened = tokenizer.Load(dir); m.untokened != nil {
+		return nil, m.untokened
+	}
+	m.files = appendExisting(append(m.files, m.tokenizer.Files()...), dir, tokenizerConfigFile)
+	if err := m.readBeside(); err != nil {
+		return nil, err
+	}
+	e.MostTokens, e.sparse, e.width = m.mostTokens(), true, m.Sizes().Vocabulary
+	return e, nil
+}
+
+// occurring returns the vectors [B V] of texts whose tokens have the weights [B L 1].
+func occurring(t *tensor.Tape, weights *tensor.Tensor, ids [][]int, vocabulary int) *tensor.Tensor {
+	y, l := t.Make(len(ids), vocabulary), weights.Dim(1)
+	clear(y.Data())
+	for i, row := range ids {
+		for j, id := range row {
+			y.Data()[i*vocabulary+id] = weights.Data()[i*l+j]
+		}
+	}
+	return y
 }

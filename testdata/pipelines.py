@@ -17,17 +17,18 @@ import models  # sets what must be set before torch is loaded
 import sentence_transformers
 import torch
 import transformers
-from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer, SparseEncoder
 
 ROOT = pathlib.Path(__file__).parent.parent / "models" / "testdata"
 TEXTS = ["The cat sat on the mat.", "dogs", "Who runs in the sun? The runner, and the dog and the cat and it.", ""]
 PAIRS = [["who sat on the mat?", "The cat sat on the mat."], ["dogs", "The cat sleeps, and the dog runs in the sun."], ["", "it"]]
 TRANSFORMER = {"path": "", "type": "sentence_transformers.base.modules.transformer.Transformer", "idx": 0, "name": "0"}
 EXACT = dict(device="cpu", model_kwargs={"attn_implementation": "eager", "dtype": torch.float64})
+SINGLE = dict(model_kwargs={"attn_implementation": "eager", "dtype": torch.float32})
 CASES = []
 
 
-def case(name, base, rank=False, **files):
+def case(name, base, rank=False, sparse=False, **files):
     """files are changed; their names are in NAMES. None removes a file."""
     changed = {NAMES[key]: value for key, value in files.items()}
     with tempfile.TemporaryDirectory() as folder:
@@ -45,15 +46,20 @@ def case(name, base, rank=False, **files):
         if rank:
             want = CrossEncoder(str(folder), activation_fn=torch.nn.Identity(), **EXACT).eval().predict(PAIRS, convert_to_tensor=True)
             want = want.reshape(len(PAIRS), -1)
+        elif sparse:
+            want = SparseEncoder(str(folder), **EXACT).eval().encode(TEXTS, convert_to_tensor=True).to_dense()
+            single = SparseEncoder(str(folder), **EXACT | SINGLE).eval().encode(TEXTS, convert_to_tensor=True).to_dense()
         else:
             want = SentenceTransformer(str(folder), **EXACT).eval().encode(TEXTS, convert_to_tensor=True)
     rows = [[round(x, 9) for x in row] for row in want.tolist()]
-    CASES.append({"name": name, "base": base, "files": changed, "rank": rank, "want": rows})
+    sums = {"budget": float((single.double() - want).abs().max())} if sparse else {}
+    CASES.append({"name": name, "base": base, "files": changed, "rank": rank, "want": rows} | sums)
 
 
 NAMES = {"length": "sentence_bert_config.json", "roberta": "sentence_roberta_config.json", "xlnet": "sentence_xlnet_config.json",
          "prompts": "config_sentence_transformers.json", "modules": "modules.json", "tokens": "tokenizer_config.json",
-         "pooling": "1_Pooling/config.json", "json": "tokenizer.json"}
+         "pooling": "1_Pooling/config.json", "json": "tokenizer.json", "splade": "document_1_SpladePooling/config.json",
+         "words": "document_0_MLMTransformer/sentence_bert_config.json", "router": "router_config.json", "config": "config.json"}
 
 
 def main():
@@ -80,6 +86,25 @@ def main():
              pooling={"word_embedding_dimension": 15, "include_prompt": False, "pooling_mode_" + mode: True})
     case("no pooling is named", "sentence_mean", pooling={"word_embedding_dimension": 15})
     case("one pooling is named", "sentence_mean", pooling={"embedding_dimension": 15, "pooling_mode": "max"})
+
+    case("one of some poolings of words", "sparse_router", sparse=True, splade={"activation_function": "log1p_relu"})
+    case("sum over words", "sparse_router", sparse=True, splade={"pooling_strategy": "sum", "word_embedding_dimension": 27})
+    case("sum of two logarithms", "sparse_router", sparse=True,
+         splade={"pooling_strategy": "sum", "activation_function": "log1p_relu", "embedding_dimension": 27})
+    document = [{"name": "0", "path": "document_0_MLMTransformer", "type": "sentence_transformers.base.modules.transformer.Transformer"},
+                {"name": "1", "path": "document_1_SpladePooling", "type": "sentence_transformers.sparse_encoder.models.SpladePooling.SpladePooling"}]
+    case("no route, and words as a task", "sparse_router", sparse=True, modules=document,
+         words={"transformer_task": "fill-mask", "max_seq_length": 5, "module_output_name": "token_embeddings",
+                "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}}})
+    document[0]["type"] = "sentence_transformers.sparse_encoder.models.MLMTransformer"
+    case("old names of modules of words", "sparse_router", sparse=True, modules=document, words={"max_seq_length": 4, "do_lower_case": False})
+    routes = json.loads((ROOT / "sparse_router" / "router_config.json").read_text())
+    case("another default route", "sparse_router", sparse=True, router=routes | {"parameters": {"default_route": "query"}})
+    case("prompt of words", "sparse_router", sparse=True, prompts=prompted | {"model_type": "SparseEncoder"})
+    case("vectors without a norm", "static_model2vec", modules=[
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.sentence_transformer.modules.static_embedding.StaticEmbedding"}],
+         config=None)
+    case("prompt of vectors", "static_model2vec", prompts=prompted)
 
     case("cross-encoder without modules", "bert_rank", rank=True)
     case("token types of the class", "bert_rank", rank=True, tokens=spoken | {"tokenizer_class": "BertTokenizer"})

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/attn-go/attn/internal/app/filter"
+	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/app/shards"
 	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/models"
@@ -31,8 +32,10 @@ func (embedCommand) Help() string {
   attn embed --model bert-base-uncased --pooling mean --normalize < texts.txt
   attn embed --model e5-small-v2 --prompt "query: " questions.txt
   attn embed --model Qwen3-Embedding-0.6B --prompt-name query questions.txt
+  attn embed --model opensearch-neural-sparse-encoding-doc-v3-distill --route query questions.txt
 
-The output has one JSON array per input line, in the same order. A line that cannot be
+The output has one JSON array per input line, in the same order, or for a sparse encoder
+one object {"indices": […], "values": […]}: token ids and their weights. A line that cannot be
 embedded becomes {"error": "…"}; with --strict, --npy or --safetensors, it ends the run.
 The vector of a line does not depend on the other lines. See docs/scale.md for details.
 
@@ -48,6 +51,9 @@ func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 	e, err := cmd.embedder(c)
 	if err != nil {
 		return err
+	}
+	if e.Sparse() {
+		return errSparse
 	}
 	return texts.WriteArray(cmd.NPY, cmd.Safetensors, e.Width(), func(spool io.Writer) (int, error) {
 		c := c
@@ -75,11 +81,15 @@ func (cmd *embedCommand) stream(c console) (shards.Stream, error) {
 	switch {
 	case cmd.JSON:
 		f.Write = filter.JSON[texts.Vector]
+	case cmd.TSV && e.Sparse():
+		return nil, errSparse
 	case cmd.TSV:
 		f.Write = filter.TSV(e.Width(), texts.Vector.Columns)
 	}
 	return embeddingStream(f, e, c), nil
 }
+
+var errSparse = flags.Errorf("the vectors of this model are sparse, want them in JSON: no --npy, --safetensors or --tsv")
 
 // embeddingStream returns the stream of a filter. At the end, it reports the number of truncated
 // texts.

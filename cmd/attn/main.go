@@ -162,6 +162,7 @@ func choices() kong.Vars {
 	for _, p := range models.Poolings() {
 		lists["poolings"] = append(lists["poolings"], p.Name)
 	}
+	lists["poolings"] = append(lists["poolings"], "splade")
 	vars := kong.Vars{
 		"scaled_and": listed(apply.Scaled(), "and"), "masks_help": bench.MasksHelp(), "extras_help": bench.ExtrasHelp(),
 	}

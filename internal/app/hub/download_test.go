@@ -47,6 +47,19 @@ func TestChoose(t *testing.T) {
 	}
 	f.want(t, dir, "config.json", "tokenizer.json", "model.safetensors.index.json", "m-1.safetensors", "m-2.safetensors",
 		"modules.json", "1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors")
+
+	// A Router has modules in folders, a StaticEmbedding has no config.json, and settings have old names.
+	f, dir = newFake(t), t.TempDir()
+	f.Files = map[string][]byte{
+		"modules.json": []byte(`[{"path": "."}]`), "router_config.json": []byte(`{"types": {"query_0_X": "X", "document_0_Y": "Y"}}`),
+		"query_0_X/model.safetensors": big[:5], "document_0_Y/config.json": []byte("{}"), "document_0_Y/model.safetensors": big[:7],
+		"document_0_Y/sentence_xlnet_config.json": []byte("{}"), "other/config.json": []byte("{}"),
+	}
+	if err := f.fetch(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	f.want(t, dir, "modules.json", "router_config.json", "query_0_X/model.safetensors", "document_0_Y/config.json",
+		"document_0_Y/model.safetensors", "document_0_Y/sentence_xlnet_config.json")
 }
 
 // Weights of torch.save are downloaded if there are no others, in one file or in parts, and the maps of BGE-M3.

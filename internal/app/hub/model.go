@@ -65,11 +65,16 @@ func (m *Model) bad(format string, args ...any) error {
 
 // small are the files besides the weights that models and tokenizers are read from.
 var small = append([]string{
-	"config.json", "generation_config.json", "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json",
+	"config.json", "generation_config.json", modules, "config_sentence_transformers.json", router,
+	"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json", "sentence_camembert_config.json",
+	"sentence_albert_config.json", "sentence_xlm-roberta_config.json", "sentence_xlnet_config.json",
 	"artifact.metadata", "sparse_linear.pt", "colbert_linear.pt", // of ColBERT, and of BGE-M3
 }, modeldir.TokenizerFiles...)
 
-const modules = "modules.json"
+const (
+	modules = "modules.json"
+	router  = "router_config.json"
+)
 
 // weights are the files that attn reads weights from, with the names of the parts that an index lists, the best first.
 var weights = []struct{ name, suffix string }{{"model.safetensors", ".safetensors"}, {"pytorch_model.bin", ".bin"}}
@@ -83,7 +88,8 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 	for _, f := range all {
 		files[f.Path] = f
 	}
-	if _, ok := files["config.json"]; !ok {
+	_, single := files["config.json"]
+	if _, ok := files[modules]; !ok && !single {
 		return nil, m.bad("has no config.json, want a model in the form of transformers")
 	}
 	folders := []string{""}
@@ -93,10 +99,22 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 			return nil, err
 		}
 		for _, module := range list {
-			if module.Path != "" && !within(module.Path) {
+			if module.Path != "" && module.Path != "." && !within(module.Path) {
 				return nil, m.bad("modules.json names the folder %s, want one within the directory", quote.Text(module.Path))
 			}
 			folders = append(folders, module.Path)
+			if f, ok := files[path.Join(module.Path, router)]; ok { // which has modules in folders, too
+				var routes struct{ Types map[string]string }
+				if err := m.parse(ctx, f, &routes); err != nil {
+					return nil, err
+				}
+				for id := range routes.Types {
+					if !within(id) {
+						return nil, m.bad("%s names the folder %s, want one within the directory", f.Path, quote.Text(id))
+					}
+					folders = append(folders, path.Join(module.Path, id))
+				}
+			}
 		}
 	}
 	chosen := map[string]File{}

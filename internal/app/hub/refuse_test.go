@@ -77,16 +77,19 @@ func TestRefuses(t *testing.T) {
 			f.Files["model.safetensors.index.json"] = []byte(`{"weight_map": {"a": "../config.json"}}`)
 		}, want: `names the file "../config.json"`},
 		"module above": {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`[{"path": "../x"}]`) }, want: `modules.json names the folder "../x", want one within the directory`},
-		"modules":      {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`{}`) }, want: `modules.json: has an object where an array is wanted`},
-		"404":          {spoil: status(404), want: "answers 404 Not Found: there is no such model or revision"},
-		"no revision":  {spoil: status(404, "X-Error-Code", "RevisionNotFound"), want: "owner/tiny: has no such revision"},
-		"401":          {spoil: status(401), want: "answers 401 Unauthorized: there is no such model, or it needs a token in HF_TOKEN"},
-		"403":          {spoil: status(403), want: "answers 403 Forbidden: want a token in HF_TOKEN that gives access to it"},
-		"gated":        {spoil: status(401, "X-Error-Code", "GatedRepo"), want: "is gated: accept its conditions on its page"},
-		"418":          {spoil: status(418), want: "answers 418 I'm a teapot", not: true},
-		"503":          {spoil: status(503), want: "answers 503 Service Unavailable; tried 6 times", not: true},
-		"later":        {spoil: status(429, "Retry-After", "3600"), want: "answers 429 Too Many Requests; the server asks for a pause of 1h0m0s", not: true},
-		"no list":      {spoil: status(200), want: "the list of its files: "},
+		"route above": {spoil: func(f *fake) {
+			f.Files["modules.json"], f.Files["router_config.json"] = []byte(`[{"path": ""}]`), []byte(`{"types": {"../x": "X"}}`)
+		}, want: `router_config.json names the folder "../x", want one within the directory`},
+		"modules":     {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`{}`) }, want: `modules.json: has an object where an array is wanted`},
+		"404":         {spoil: status(404), want: "answers 404 Not Found: there is no such model or revision"},
+		"no revision": {spoil: status(404, "X-Error-Code", "RevisionNotFound"), want: "owner/tiny: has no such revision"},
+		"401":         {spoil: status(401), want: "answers 401 Unauthorized: there is no such model, or it needs a token in HF_TOKEN"},
+		"403":         {spoil: status(403), want: "answers 403 Forbidden: want a token in HF_TOKEN that gives access to it"},
+		"gated":       {spoil: status(401, "X-Error-Code", "GatedRepo"), want: "is gated: accept its conditions on its page"},
+		"418":         {spoil: status(418), want: "answers 418 I'm a teapot", not: true},
+		"503":         {spoil: status(503), want: "answers 503 Service Unavailable; tried 6 times", not: true},
+		"later":       {spoil: status(429, "Retry-After", "3600"), want: "answers 429 Too Many Requests; the server asks for a pause of 1h0m0s", not: true},
+		"no list":     {spoil: status(200), want: "the list of its files: "},
 		"no commit": {spoil: func(f *fake) {
 			f.Answer = func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 				w.Write([]byte(`{"siblings": []}`))

@@ -20,25 +20,36 @@ import (
 
 // Vector is the result for a line.
 type Vector struct {
-	Numbers []float32 `json:"vector"`
-	Cut     bool      `json:"-"` // the text was truncated
+	Numbers []float32 `json:"-"`
+	Form    any       `json:"vector"` // Numbers or, if most are zero, a models.SparseVector
+	Cut     bool      `json:"-"`      // the text was truncated
 }
 
-// Vectors returns the filter that embeds lines with a model and writes JSON arrays.
+// Vectors returns the filter that embeds lines with a model and writes JSON arrays or, if vectors are sparse, objects.
 func Vectors(e *models.Embedder) filter.Filter[Vector] {
 	encode := func(ctx context.Context, texts ...string) (*tokenizer.Encoding, bool, error) {
 		return e.Encode(ctx, texts[0])
 	}
 	f := filter.Filter[Vector]{Batch: mostTexts}
+	if e.Sparse() { // whose rows are long
+		f.Batch = 32
+	}
 	f.Write = func(w io.Writer, l *filter.Line[Vector]) error {
 		if l.Err != nil {
 			return filter.JSON(w, l)
 		}
-		return json.NewEncoder(w).Encode(l.Value.Numbers)
+		return json.NewEncoder(w).Encode(l.Value.Form)
 	}
 	return computed(network{encode, e.Forward, e.Width(), "the vector"}, f, func(l *filter.Line[Vector]) ([][]string, error) {
 		return [][]string{{l.Text}}, nil
-	}, func(l *filter.Line[Vector], rows [][]float32, cut bool) { l.Value = Vector{slices.Clone(rows[0]), cut} })
+	}, func(l *filter.Line[Vector], rows [][]float32, cut bool) {
+		if l.Value.Cut = cut; e.Sparse() {
+			l.Value.Form = models.NewSparseVector(nil, rows[0])
+			return
+		}
+		l.Value.Numbers = slices.Clone(rows[0])
+		l.Value.Form = l.Value.Numbers
+	})
 }
 
 // Columns returns the numbers of a vector as text.
