@@ -114,11 +114,12 @@ func writingModels(t *testing.T) []string {
 	})
 }
 
-// A model of every family writes in every way at the same time, in every format of weights and caches, while contexts
-// end at any moment. Each text and each error is that of the same call alone.
+// A model of every family writes in every way at the same time, in float32 and another format of weights, with every format
+// of caches, while contexts end at any moment. Each text and each error is that of the same call alone.
 func TestWritingAtOnce(t *testing.T) {
-	for _, dir := range fewer(writingModels(t)) {
-		for _, format := range tensor.Formats() {
+	formats := tensor.Formats()
+	for i, dir := range fewer(writingModels(t)) {
+		for _, format := range []tensor.Format{formats[0], formats[1+i%(len(formats)-1)]} {
 			t.Run(fmt.Sprint(filepath.Base(dir), " ", format), func(t *testing.T) {
 				m, err := models.Load(dir, models.Options{Format: format})
 				if err != nil {
@@ -129,7 +130,7 @@ func TestWritingAtOnce(t *testing.T) {
 					want, failed := w.write(t.Context())
 					rng := rand.New(rand.NewPCG(5, uint64(n)))
 					all.Go(func() {
-						for range 3 {
+						for range 2 {
 							ctx, cancel := t.Context(), func() {}
 							if rng.IntN(2) == 0 {
 								ctx, cancel = context.WithTimeout(ctx, time.Duration(rng.IntN(20_000))*time.Microsecond)

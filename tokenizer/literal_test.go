@@ -141,7 +141,7 @@ func TestLiteralRanges(t *testing.T) {
 		"É>", "<u>", "<v>", "u>", "<V>", "<|END|>", "<ｓ>", "2", "S2>", "x<|", "\ufffd",
 	}
 	benign := []string{"b", "c ", "the cat", " d", "1", ",\n", "  ", "\n\n", "ü", "日本", "B"}
-	rounds := 5000
+	rounds := 2000
 	if testing.Short() {
 		rounds = 500
 	}

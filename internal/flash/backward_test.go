@@ -71,7 +71,13 @@ func finiteOnly[F float](x []F) []F {
 // check compares all three passes with the plain formulas.
 func check(t *testing.T, p *problem) {
 	t.Helper()
-	want, single, got := solve[float64](p), singles(p), run(p)
+	p.compare(t, solve[float64](p), singles(p))
+}
+
+// compare compares all three passes with the results of the plain formulas in float64 and in float32.
+func (p *problem) compare(t *testing.T, want plain[float64], single [2]plain[float32]) {
+	t.Helper()
+	got := run(p)
 	p.within(t, "out", got.out, want.out, single[0].out, single[1].out)
 	p.within(t, "weights", got.weights, want.weights, single[0].weights, single[1].weights)
 	p.within(t, "log-sum-exp", finiteOnly(got.lse), finiteOnly(want.lse), finiteOnly(single[0].lse), finiteOnly(single[1].lse))
@@ -238,17 +244,28 @@ func TestKinds(t *testing.T) {
 
 // All other kernel implementations that this machine supports.
 func TestImplementations(t *testing.T) {
+	lengths := []int{10, 130}
+	if testing.Short() {
+		lengths = lengths[:1]
+	}
+	type solved struct {
+		p      *problem
+		want   plain[float64]
+		single [2]plain[float32]
+	}
+	all := map[string][]solved{} // once for all implementations
 	simd.Each(func(name string) {
 		for _, k := range kinds {
 			t.Run(name+"/"+k.name, func(t *testing.T) {
-				lengths := []int{10, 130}
-				if testing.Short() {
-					lengths = lengths[:1]
+				if all[k.name] == nil {
+					for _, lk := range lengths {
+						p := newProblem(9, 2, 2, 1, 14, lk, 11, 21)
+						k.set(p)
+						all[k.name] = append(all[k.name], solved{p, solve[float64](p), singles(p)})
+					}
 				}
-				for _, lk := range lengths {
-					p := newProblem(9, 2, 2, 1, 14, lk, 11, 21)
-					k.set(p)
-					check(t, p)
+				for _, s := range all[k.name] {
+					s.p.compare(t, s.want, s.single)
 				}
 			})
 		}

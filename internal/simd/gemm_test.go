@@ -148,7 +148,7 @@ func randomProducts() (list []*productCase) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sizes := []int{0, 1, 2, 3, 4, 5, 7, 11, 13, 17, 31, 61, 67, 127}
 	deep := []int{0, 1, 2, 3, 16, 31, 64, 67, 255, 256, 257, 521}
-	trials := 400
+	trials := 200
 	if testing.Short() {
 		trials = 80
 	}

@@ -105,6 +105,21 @@ func testRounded(t *testing.T, f Format, k, n int, r *rand.Rand) {
 	}
 	const rows = 37
 	a, bias := gaussians(r, rows*(k+3)), gaussians(r, n)
+	sums, sizes := make([]float64, rows*n), make([]float64, rows*n) // of the formula, and of its absolute terms
+	for i := range rows {
+		x := a[i*(k+3):][:k]
+		inputs, span := roundedInputs(f, x), 0.
+		if f == Int8 {
+			span = float64(slices.Max(x) - slices.Min(x))
+		}
+		for j, column := range want {
+			sum, size := 0., 1.
+			for i, v := range inputs { // zero points add terms that cancel
+				sum, size = sum+v*column[i], size+math.Abs(column[i])*(math.Abs(v)+span)
+			}
+			sums[i*n+j], sizes[i*n+j] = sum, size
+		}
+	}
 	for _, b := range [][]float32{nil, bias} {
 		c, one := make([]float32, rows*n), make([]float32, n)
 		w.Multiply(RowMajor(c, n), RowMajor(a, k+3), rows, 0, n, b, 0)
@@ -114,17 +129,10 @@ func testRounded(t *testing.T, f Format, k, n int, r *rand.Rand) {
 			if !slices.Equal(one, c[i*n:][:n]) {
 				t.Fatalf("%v %d×%d, row %d: other bits than alone", f, k, n, i)
 			}
-			inputs, span := roundedInputs(f, x), 0.
-			if f == Int8 {
-				span = float64(slices.Max(x) - slices.Min(x))
-			}
 			for j := range n {
-				sum, size := 0., 1.
+				sum, size := sums[i*n+j], sizes[i*n+j]
 				if b != nil {
-					sum, size = float64(b[j]), 1+math.Abs(float64(b[j]))
-				}
-				for i, v := range inputs { // zero points add terms that cancel
-					sum, size = sum+v*want[j][i], size+math.Abs(want[j][i])*(math.Abs(v)+span)
+					sum, size = sum+float64(b[j]), size+math.Abs(float64(b[j]))
 				}
 				if got := float64(c[i*n+j]); !(math.Abs(got-sum) <= 0x1p-22*size) {
 					t.Fatalf("%v %d×%d: element %d %d is %v, want %v", f, k, n, i, j, got, sum)
@@ -194,6 +202,9 @@ func TestRoundedProducts(t *testing.T) {
 			rows := []int{1, 13, 130}[n%3]
 			a, b, c := gaussians(r, rows*k), gaussians(r, k*cols), gaussians(r, rows*cols)
 			for layout := range 16 {
+				if n > 4 && (layout+n)%3 > 0 {
+					continue
+				}
 				p := Product{M: rows, N: cols, K: k, A: RowMajor(a, k), B: RowMajor(b, cols), Accumulate: layout&4 > 0}
 				if layout&1 > 0 {
 					p.A = RowMajor(a, rows).T()
