@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
@@ -19,7 +20,8 @@ type batcher struct {
 
 	encoders chan struct{} // has an element for each request that is being encoded
 	waiting  chan *request
-	tokens   budget // of the waiting requests
+	tokens   budget       // of the waiting requests
+	speed    atomic.Int64 // of the last run, in tokens per second
 }
 
 // encode returns the tokens of an input, and whether they were truncated.
@@ -62,7 +64,7 @@ func (b *batcher) run(c *call, list []input, width int, truncate bool) (rows [][
 	q := &request{ctx: c.Context(), tokens: claim{of: &b.tokens}, done: make(chan result, 1)}
 	if err := b.enter(q, list, truncate); err != nil {
 		q.tokens.release()
-		return nil, 0, err
+		return nil, 0, b.later(err)
 	}
 	select {
 	case r := <-q.done:
@@ -73,6 +75,27 @@ func (b *batcher) run(c *call, list []input, width int, truncate bool) (rows [][
 	case <-q.ctx.Done():
 		return nil, 0, q.ctx.Err()
 	}
+}
+
+// room returns an error if the tokens of a body probably have no room beside those that wait. A body that is parsed
+// before it is rejected takes the time of others, which then wait longer. Few tokens have more than eight bytes.
+func (b *batcher) room(bytes int64) error {
+	if used := b.tokens.used.Load(); used > 0 && used+bytes/8 > b.tokens.most {
+		return b.later(errBusy)
+	}
+	return nil
+}
+
+// later returns errBusy with the time in which the model runs on what waits.
+func (b *batcher) later(err error) error {
+	if err != errBusy {
+		return err
+	}
+	seconds := int64(1)
+	if speed := b.speed.Load(); speed > 0 {
+		seconds = min(1+b.tokens.used.Load()/speed, 60)
+	}
+	return &problem{busy, "", err, int(seconds)}
 }
 
 // enter encodes the inputs of a request, which then waits. Requests beyond the number of processors wait as texts.
@@ -169,7 +192,14 @@ func (b *batcher) answer(tape *tensor.Tape, batch []*request, texts models.Batch
 	tape.Reset()
 	tape.SetContext(ctx)
 	var y *tensor.Tensor
+	start, tokens := time.Now(), 0
+	for _, ids := range texts.IDs {
+		tokens += len(ids)
+	}
 	err := tensor.Catch(func() { y = b.forward(tape, texts) })
+	if err == nil {
+		b.speed.Store(int64(float64(tokens) / max(1e-6, time.Since(start).Seconds())))
+	}
 	if err == nil && slices.ContainsFunc(y.Data(), func(x float32) bool { return x-x != 0 }) {
 		err = errors.New("the model returned NaN or infinity")
 	}

@@ -27,7 +27,7 @@ func (v *embeddings) create(c *call) (any, error) {
 	var list inputs
 	var user string
 	model, format, n := v.name, "float", v.e.Width()
-	err := c.read(map[string]any{"input": &list, "model": &model, "encoding_format": &format, "dimensions": &n, "user": &user})
+	err := c.read(v.batches, map[string]any{"input": &list, "model": &model, "encoding_format": &format, "dimensions": &n, "user": &user})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -40,18 +42,20 @@ var (
 	failed   = &kind{500, "server_error", "", 424, "backend"}
 )
 
-// problem is an error with its kind, and the key of the request that it concerns, if any.
+// problem is an error with its kind, the key of the request that it concerns, if any, and the seconds after which a
+// client may try again.
 type problem struct {
 	*kind
-	key string
-	err error
+	key   string
+	err   error
+	retry int
 }
 
 func (p *problem) Error() string { return p.err.Error() }
 func (p *problem) Unwrap() error { return p.err }
 
 func problemf(k *kind, key, format string, args ...any) error {
-	return &problem{k, key, fmt.Errorf(format, args...)}
+	return &problem{k, key, fmt.Errorf(format, args...), 1}
 }
 
 var errBusy = problemf(busy, "", "too many requests are waiting, try again later")
@@ -149,8 +153,8 @@ func (m *mux) handle(method, path string, f form, do func(*call) (any, error)) {
 	})
 }
 
-// body reads the body of a request, once there is memory for it.
-func (c *call) body() ([]byte, error) {
+// body reads the body of a request, if a batcher has room for it and there is memory.
+func (c *call) body(b *batcher) ([]byte, error) {
 	control := http.NewResponseController(c.w)
 	_ = control.SetReadDeadline(time.Now().Add(c.patience))
 	n := c.ContentLength
@@ -158,11 +162,16 @@ func (c *call) body() ([]byte, error) {
 		n = mostBytes
 	}
 	limited := http.MaxBytesReader(c.w, c.Body, mostBytes)
-	if err := c.memory.grow(perByte*n, "bytes of memory"); err != nil {
+	err := b.room(n)
+	if err == nil {
+		err = c.memory.grow(perByte*n, "bytes of memory")
+	}
+	if err != nil {
 		_, _ = io.Copy(io.Discard, limited) // many clients read an answer only after the body
 		return nil, err
 	}
-	body, err := io.ReadAll(limited)
+	body := bytes.NewBuffer(make([]byte, 0, n+bytes.MinRead))
+	_, err = body.ReadFrom(limited)
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
 		return nil, problemf(tooLarge, "", "the body has more than %d bytes", large.Limit)
 	}
@@ -170,7 +179,7 @@ func (c *call) body() ([]byte, error) {
 		return nil, problemf(invalid, "", "the body: %w", err)
 	}
 	_ = control.SetReadDeadline(time.Time{}) // it would end the context of a request that waits
-	return body, nil
+	return body.Bytes(), nil
 }
 
 // reply writes a result or an error.
@@ -187,7 +196,7 @@ func reply(w http.ResponseWriter, r *http.Request, f form, result any, err error
 			p = &problem{kind: failed, err: errors.New("the model failed")}
 		}
 		if p.kind == busy {
-			w.Header().Set("Retry-After", "1") // second
+			w.Header().Set("Retry-After", strconv.Itoa(p.retry))
 		}
 		status, result = f(p)
 		data, _ = json.Marshal(result)

@@ -545,10 +545,10 @@ func TestBusy(t *testing.T) {
 	m.handle("POST", "/v1/embeddings", openAIError, (&embeddings{e: e, batches: b}).create)
 	server := httptest.NewServer(m)
 	defer server.Close()
-	busy := func(what string) {
+	busy := func(what, retry string) {
 		t.Helper()
 		a, err := http.Post(server.URL+"/v1/embeddings", "application/json", strings.NewReader(`{"input": "who?"}`))
-		if err != nil || a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") != "1" {
+		if err != nil || a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") != retry {
 			t.Errorf("%s: %v, %v", what, a, err)
 		}
 	}
@@ -566,7 +566,20 @@ func TestBusy(t *testing.T) {
 		}
 	}
 	wait(strings.Repeat("a", 98))
-	busy("tokens")
+	busy("tokens", "1")
+	b.speed.Store(10)
+	busy("tokens", "10")
+	b.speed.Store(1)
+	busy("tokens", "60")
+	b.tokens.used.Add(2)
+	a, err := http.Post(server.URL+"/v1/embeddings", "application/json", strings.NewReader(`no JSON`))
+	if b.tokens.used.Add(-2); err != nil || a.StatusCode != http.StatusBadRequest {
+		t.Errorf("a short body: %v, %v", a, err)
+	}
+	a, err = http.Post(server.URL+"/v1/embeddings", "application/json", strings.NewReader(strings.Repeat("no JSON", 10)))
+	if err != nil || a.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("a body that probably has no room is parsed: %v, %v", a, err)
+	}
 	if n := b.tokens.used.Load(); n != 98 {
 		t.Errorf("%d tokens wait, want 98", n)
 	}
@@ -574,7 +587,7 @@ func TestBusy(t *testing.T) {
 	for range cap(b.waiting) {
 		wait("who?")
 	}
-	busy("requests")
+	busy("requests", "13")
 	if n := b.tokens.used.Load(); n != 3*int64(len("who?")) {
 		t.Errorf("%d tokens wait, want those of three texts", n)
 	}
@@ -584,9 +597,9 @@ func TestBusy(t *testing.T) {
 		b.take(nil, models.Batch{}, <-b.waiting)
 	}
 	m.memory.used.Store(mostMemory - perByte*20) // room for the body
-	busy("the memory of answers")
+	busy("the memory of answers", "1")
 	m.memory.used.Store(mostMemory - perByte*10)
-	busy("the memory of bodies")
+	busy("the memory of bodies", "1")
 	if n := m.memory.used.Load(); n != mostMemory-perByte*10 || b.tokens.used.Load() != 0 {
 		t.Errorf("%d bytes and %d tokens are claimed after the answers", n, b.tokens.used.Load())
 	}
@@ -597,7 +610,7 @@ func TestSlowBody(t *testing.T) {
 	m := newMux()
 	m.patience = 20 * time.Millisecond
 	m.handle("POST", "/x", teiError, func(c *call) (any, error) {
-		if _, err := c.body(); err != nil {
+		if _, err := c.body(new(batcher)); err != nil {
 			return nil, err
 		}
 		select {

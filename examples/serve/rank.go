@@ -62,7 +62,7 @@ func (r *ranker) rank(c *call) (any, error) {
 	var list texts
 	var raw, withText bool
 	truncate, side := r.truncate, r.side
-	err := c.read(map[string]any{"query": &query, "texts": &list, "raw_scores": &raw, "return_text": &withText,
+	err := c.read(r.batches, map[string]any{"query": &query, "texts": &list, "raw_scores": &raw, "return_text": &withText,
 		"truncate": &truncate, "truncation_direction": &side})
 	switch {
 	case err != nil:

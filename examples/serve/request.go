@@ -21,8 +21,8 @@ var (
 
 // read decodes a body that is an object into the values of its keys. Unlike package json, it rejects keys that are
 // unknown, in another case or there twice, and what is no text. A key that is null keeps its value.
-func (c *call) read(fields map[string]any) error {
-	body, err := c.body()
+func (c *call) read(b *batcher, fields map[string]any) error {
+	body, err := c.body(b)
 	if err != nil {
 		return err
 	}
