@@ -51,6 +51,7 @@ type lateText struct {
 // Source: MultiVectorEncoder of sentence-transformers 6.2, which reads all three.
 func LoadLateEmbedder(dir string, o Options) (*LateEmbedder, error) {
 	if hasM3(dir) {
+		o.Pooling = "" // of other directories
 		e, err := LoadEmbedder(dir, o)
 		if err != nil {
 			return nil, err

@@ -137,6 +137,7 @@ func TestRefusedLate(t *testing.T) {
 		{"late_pylate", "modules.json", `"1_Dense"`, `"../1"`, `module 1 has path "../1", want one within`},
 		{"late_pylate", "modules.json", `sentence_transformers.models.Transformer`, `sentence_transformers.models.CLIPModel`, `module 0 is`},
 		{"late_pylate_old", "modules.json", `pylate.models.Dense.Dense`, `sentence_transformers.models.Dense`, "is not a model of late interaction, want model_type"},
+		{"late_pylate", "1_Dense/config.json", `"activation_function": "torch.nn.modules.linear.Identity"`, `"use_residual": false`, "activation_function is missing"},
 		{"late_pylate", "1_Dense/config.json", `"bias"`, `"note": 1, "bias"`, "setting note = 1"},
 		{"late_chain", length, `"strategy": "min"`, `"strategy": "most"`, `query_expansion.strategy is "most"`},
 		{"late_chain", length, `"strategy": "min",`, ``, `query_expansion.strategy is missing`},
@@ -205,7 +206,7 @@ func TestM3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late, err := models.LoadLateEmbedder(dir, models.Options{})
+	late, err := models.LoadLateEmbedder(dir, models.Options{Pooling: "mean"})
 	if err != nil || !models.IsLate(dir) {
 		t.Fatal(err)
 	}

@@ -558,6 +558,9 @@ func (e *tail) readDense(dir, name string, inputs ...any) error {
 		s.Only("module_input_name", inputs...)
 		s.Only("module_output_name", inputs...)
 		class := s.Text("activation_function", "torch.nn.modules.activation.Tanh")
+		if len(inputs) > 1 && !s.Has("activation_function") { // the defaults of the libraries differ
+			s.Fail("activation_function", "is missing, want the class of one")
+		}
 		act := torchActivations[class]
 		if act == nil {
 			s.Fail("activation_function", "is %s, want one of %s",
