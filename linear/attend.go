@@ -31,7 +31,8 @@ type Options struct {
 	// Bidirectional lets each query read the state after the last token of its sequence, as in an encoder, instead of
 	// that after its own. It has no Decay, no Beta and no Documents.
 	Bidirectional bool
-	// State [B G E V] is the state before the first token; nil means 0. With Normalize it is [B G E V+1].
+	// State [B G E V] is the state before the first token; nil means 0. With Normalize it is [B G E V+1], with Exp too
+	// [B G E V+2].
 	State *tensor.Tensor
 	// Lens is the number of tokens of each sequence. Those behind it are padding: they change nothing, and their outputs
 	// are 0. Nil means that there is no padding.
@@ -70,7 +71,8 @@ type Output struct {
 	// where y below 1e-30 counts as 0. With Bidirectional, row i has the products of q[i] with all keys. A head of L
 	// tokens takes as long as one of L tokens with values of size L/2.
 	Weights *tensor.Tensor
-	// State [B G E V] is the state after the last token of each sequence, [B G E V+1] with Normalize.
+	// State [B G E V] is the state after the last token of each sequence, [B G E V+1] with Normalize, [B G E V+2] with the
+	// Feature Exp.
 	State *tensor.Tensor
 }
 
@@ -120,7 +122,7 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 			o.Decay = withHead(t, op, "decay", o.Decay, o.Decay.Rank())
 		}
 	}
-	if o.Feature != nil {
+	if o.Feature != nil && !relative(o.Feature, o.Normalize) {
 		q, k = o.Feature(t, q), o.Feature(t, k)
 	}
 	c := newCall(t, op, q, k, v, o, s)
@@ -133,7 +135,7 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 	if flat {
 		y.Out = tensor.Reshape(t, y.Out, c.b, c.l, v.Dim(3))
 		if y.State != nil {
-			y.State = tensor.Reshape(t, y.State, c.b, c.e, c.v)
+			y.State = tensor.Reshape(t, y.State, c.b, c.e, y.State.Dim(3))
 		}
 		if y.Weights != nil {
 			y.Weights = tensor.Reshape(t, y.Weights, c.b, c.l, c.l)
@@ -166,6 +168,7 @@ type call struct {
 	stop           func()         // panics if the context has ended; nil without one
 	few            [8]segment     // the memory of segments, if they are few
 	flat           bool           // the caller's tensors have no heads
+	running        *running       // with the Feature Exp and Normalize
 	divisors       []float32      // [B N L] of outputs and weights with Normalize; nil if no weights are wanted
 }
 
@@ -208,7 +211,9 @@ func newCall(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *St
 		c.v++
 	}
 	c.checkState()
-	c.cut()
+	if c.cut(); relative(o.Feature, o.Normalize) {
+		c.scaleExp(t)
+	}
 	return c
 }
 
@@ -229,6 +234,9 @@ func (c *call) check() {
 	}
 	if o.Normalize && (o.Feature == nil || o.Beta != nil) {
 		badValue(c.op, "normalize", "true without Feature, or with Beta", "a Feature without negative numbers, and no Beta")
+	}
+	if o.Decay != nil && relative(o.Feature, o.Normalize) {
+		badValue(c.op, "decay", "given, with the Feature Exp and Normalize", "none: the running maximum of the keys is the decay")
 	}
 	if slices.Contains(o.Observers, nil) {
 		badValue(c.op, "observer", "nil", "an Observer")
@@ -267,8 +275,12 @@ func (c *call) checkState() {
 	if c.continued != nil {
 		c.continued.wantFit(c)
 	}
-	if s := c.o.State; s != nil && !isShape(s, c.b, c.g, c.e, c.v) {
-		badShape(c.op, "state", s, "[B=%d G=%d E=%d %d]", c.b, c.g, c.e, c.v)
+	columns := c.v
+	if relative(c.o.Feature, c.o.Normalize) {
+		columns++
+	}
+	if s := c.o.State; s != nil && !isShape(s, c.b, c.g, c.e, columns) {
+		badShape(c.op, "state", s, "[B=%d G=%d E=%d %d]", c.b, c.g, c.e, columns)
 	}
 }
 

@@ -67,6 +67,7 @@ var features = []feature{
 	{"ReLU", tensor.ReLU, elementwise(func(x float64) float64 { return max(x, 0) }), true, true},
 	{"ELU+1", linear.ELU1, elementwise(func(x float64) float64 { return max(x, 0) + math.Exp(min(x, 0)) }), true, false},
 	{"softplus", tensor.Softplus, elementwise(func(x float64) float64 { return math.Log1p(math.Exp(x)) }), true, false},
+	{"exp", linear.Exp, elementwise(math.Exp), true, false},
 	{"x and −x", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { // of another size
 		return tensor.ReLU(t, tensor.Concat(t, 3, x, tensor.Scale(t, x, -1)))
 	}, func(x []float64) []float64 {
@@ -95,6 +96,7 @@ type combination struct {
 	feature                feature
 	scale                  float64
 	flat, weights, observe bool
+	exp                    bool // a state has another column, with the logarithms of its units
 	procs                  int
 	simd                   string
 	wout, wstate           *tensor.Tensor // weights of the loss
@@ -120,8 +122,12 @@ func drawCombination(seed uint64) *combination {
 	if some(0.3) {
 		c.feature = features[0]
 	}
+	if c.feature.name == "exp" {
+		decay = ""
+	}
 	c.o.Feature, c.phi = c.feature.f, len(c.feature.plain(make([]float64, c.e)))
 	c.o.Normalize = c.feature.positive && !delta && some(0.6)
+	c.exp = c.o.Normalize && c.feature.name == "exp"
 	c.o.Bidirectional = !delta && decay == "" && some(0.4)
 	if c.scale = 1 / math.Sqrt(float64(c.phi)); some(0.5) {
 		c.scale, c.o.Scale = 0.75, 0.75
@@ -179,7 +185,11 @@ func drawCombination(seed uint64) *combination {
 		if c.o.Normalize {
 			f = math.Abs
 		}
-		draw("state", f, c.b, c.g, c.phi, c.columns)
+		columns := c.columns
+		if c.exp {
+			columns++
+		}
+		draw("state", f, c.b, c.g, c.phi, columns)
 	}
 	if some(0.3) {
 		draw("gates", func(x float64) float64 { return math.Max(x, 0) }, []int{c.b, c.n}[r.IntN(2):]...)
@@ -256,8 +266,15 @@ func (c *combination) formula(in numbers) (out, states, weights []float64) {
 			gate = x[(b*c.n+n)%len(x)]
 		}
 		state := make([]float64, c.phi*c.columns)
-		if in["state"] != nil {
-			copy(state, in["state"][bg*len(state):])
+		for i := range state {
+			switch x := in["state"]; {
+			case x == nil:
+			case c.exp:
+				row := x[(bg*c.phi+i/c.columns)*(c.columns+1):][:c.columns+1]
+				state[i] = row[i%c.columns] * math.Exp(row[c.columns])
+			default:
+				state[i] = x[bg*len(state)+i]
+			}
 		}
 		read := func(t int) {
 			q, y := query(t), make([]float64, c.columns)
@@ -343,6 +360,14 @@ func (c *combination) formula(in numbers) (out, states, weights []float64) {
 	return out, states, weights
 }
 
+// unit returns the unit of a row of a state.
+func (c *combination) unit(state *tensor.Tensor, row int) float64 {
+	if !c.exp {
+		return 1
+	}
+	return math.Exp(float64(state.Data()[(row+1)*(c.columns+1)-1]))
+}
+
 // attend is the call, or its tokens from lo to hi in a State.
 func (c *combination) attend(t *tensor.Tape, s *linear.State, lo, hi int) linear.Output {
 	o := c.o
@@ -384,7 +409,11 @@ func (c *combination) try(t *testing.T) {
 		}
 		y := c.attend(nil, nil, 0, 0)
 		within(t, "out", y.Out.Data(), out)
-		within(t, "state", y.State.Data(), states)
+		state := tensor.Slice(nil, y.State, y.State.Rank()-1, 0, c.columns).Data()
+		for i := range state {
+			state[i] *= float32(c.unit(y.State, i/c.columns))
+		}
+		within(t, "state", state, states)
 		var rows observe.ChosenWeights
 		c.o.Weights = c.weights
 		if c.observe {
@@ -418,7 +447,7 @@ func (c *combination) try(t *testing.T) {
 
 // inPieces compares a State with the whole.
 func (c *combination) inPieces(t *testing.T, want linear.Output) {
-	s, err := linear.NewState(linear.StateConfig{Batch: c.b, Heads: c.g, KeySize: c.phi, ValueSize: c.v, Normalize: c.o.Normalize})
+	s, err := linear.NewState(linear.StateConfig{Batch: c.b, Heads: c.g, KeySize: c.phi, ValueSize: c.v, Normalize: c.o.Normalize, Exp: c.exp})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +471,7 @@ func (c *combination) inPieces(t *testing.T, want linear.Output) {
 // gradients compares the slope in a random direction with that of the formula.
 func (c *combination) gradients(t *testing.T, tape *tensor.Tape, y linear.Output, in numbers) {
 	loss := tensor.Add(tape, tensor.Sum(tape, tensor.Mul(tape, tensor.Reshape(tape, y.Out, c.wout.Shape()...), c.wout)),
-		tensor.Sum(tape, tensor.Mul(tape, tensor.Reshape(tape, y.State, c.wstate.Shape()...), c.wstate)))
+		tensor.Sum(tape, tensor.Mul(tape, tensor.Reshape(tape, tensor.Slice(tape, y.State, y.State.Rank()-1, 0, c.columns), c.wstate.Shape()...), c.wstate)))
 	tape.Backward(loss, nil)
 	r := rand.New(rand.NewPCG(1, uint64(c.l)))
 	const h = 1e-6
@@ -455,6 +484,9 @@ func (c *combination) gradients(t *testing.T, tape *tensor.Tape, y linear.Output
 		up[name], down[name] = slices.Clone(in[name]), slices.Clone(in[name])
 		for i, d := range c.tensors[name].Grad().Data() {
 			x := in[name][i]
+			if name == "state" && c.exp && i%(c.columns+1) == c.columns {
+				continue // no gradient flows to units
+			}
 			if (x-x != 0 || name == "gates" && x == 0) && d == d { // a gate of 0 has a slope, but no smaller neighbour
 				if x-x != 0 && d != 0 {
 					t.Fatalf("%s[%d] = %v has the gradient %v", name, i, x, d)
@@ -474,7 +506,9 @@ func (c *combination) gradients(t *testing.T, tape *tensor.Tape, y linear.Output
 			sum += out[i] * float64(w)
 		}
 		for i, w := range c.wstate.Data() {
-			sum += states[i] * float64(w)
+			if states[i] != 0 {
+				sum += states[i] / c.unit(y.State, i/c.columns) * float64(w)
+			}
 		}
 		return sum
 	}

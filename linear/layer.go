@@ -361,7 +361,9 @@ func (l *Layer) NewState(batch int) (*LayerState, error) {
 			return nil, err
 		}
 	}
-	heads, err := NewState(StateConfig{Batch: batch, Heads: c.Heads, KeySize: size, ValueSize: c.ValueSize, Normalize: c.Normalize})
+	heads, err := NewState(StateConfig{
+		Batch: batch, Heads: c.Heads, KeySize: size, ValueSize: c.ValueSize, Normalize: c.Normalize, Exp: relative(c.Feature, c.Normalize),
+	})
 	if err != nil {
 		return nil, err
 	}

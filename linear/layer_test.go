@@ -1,6 +1,8 @@
 package linear_test
 
 import (
+	"iter"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,6 +19,7 @@ import (
 func layers(t *testing.T, r *rand.Rand) map[string]*linear.Layer {
 	configs := map[string]linear.LayerConfig{
 		"linear":   {Width: 24, Heads: 3, Feature: linear.ELU1, Normalize: true},
+		"exp":      {Width: 24, Heads: 4, KeyHeads: 2, KeySize: 5, ValueSize: 3, Feature: linear.Exp, Normalize: true, Conv: 2},
 		"retnet":   {Width: 24, Heads: 2, Decay: linear.Slopes{0.1, 0.5}, OutNorm: nn.NewRMSNorm(12), OutGate: tensor.SiLU},
 		"deltanet": {Width: 24, Heads: 4, KeySize: 5, ValueSize: 7, Feature: linear.Unit, Beta: 2, Bias: true},
 		"gated deltanet": {
@@ -26,8 +29,8 @@ func layers(t *testing.T, r *rand.Rand) map[string]*linear.Layer {
 		"kimi": {Width: 24, Heads: 2, KeySize: 8, ValueSize: 8, Feature: linear.Unit, Beta: 1, Conv: 3, Decay: linear.NewStepDecay(24, 2, 8, r)},
 	}
 	all := map[string]*linear.Layer{}
-	for name, c := range configs {
-		l, err := linear.NewLayer(c, r)
+	for _, name := range slices.Sorted(maps.Keys(configs)) {
+		l, err := linear.NewLayer(configs[name], r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,11 +39,22 @@ func layers(t *testing.T, r *rand.Rand) map[string]*linear.Layer {
 	return all
 }
 
+// inOrder iterates over layers by name, so that each draws the same numbers.
+func inOrder(layers map[string]*linear.Layer) iter.Seq2[string, *linear.Layer] {
+	return func(yield func(string, *linear.Layer) bool) {
+		for _, name := range slices.Sorted(maps.Keys(layers)) {
+			if !yield(name, layers[name]) {
+				return
+			}
+		}
+	}
+}
+
 // Pieces of sequences of different lengths, forks and joined states have the bits of the whole.
 func TestExtend(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	const n = 23
-	for name, l := range layers(t, r) {
+	for name, l := range inOrder(layers(t, r)) {
 		x := tensor.Randn(r, 2, n, 24)
 		lens := []int{n, 15}
 		want := l.Forward(nil, x, linear.Options{Lens: lens})
@@ -78,7 +92,7 @@ func TestExtend(t *testing.T) {
 // Gradients of parameters are slopes.
 func TestLayerGradients(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
-	for name, l := range layers(t, r) {
+	for name, l := range inOrder(layers(t, r)) {
 		x, w := tensor.Randn(r, 1, 7, 24), tensor.Randn(r, 1, 7, 24)
 		loss := func(t *tensor.Tape) *tensor.Tensor {
 			return tensor.Sum(t, tensor.Mul(t, l.Forward(t, x, linear.Options{}).Out, w))
@@ -156,7 +170,7 @@ func TestLayerPadding(t *testing.T) {
 	norm := nn.NewLayerNorm(6)
 	norm.Bias, norm.Eps = tensor.Randn(r, 6).Param(), 0
 	all["layer norm"], _ = linear.NewLayer(linear.LayerConfig{Width: 24, Heads: 4, Feature: linear.Unit, Beta: 1, Conv: 2, Bias: true, OutNorm: norm, OutGate: tensor.Sigmoid}, r)
-	for name, l := range all {
+	for name, l := range inOrder(all) {
 		x := tensor.Randn(r, 2, 5, 24).Param()
 		for _, o := range []linear.Options{{Lens: []int{5, 2}}, {Documents: [][]int{{2, 5}, {2, 2}}}} {
 			run := func() [][]float32 {
@@ -204,7 +218,7 @@ func TestKeep(t *testing.T) {
 	if all["bias"], err = linear.NewLayer(linear.LayerConfig{Width: 24, Heads: 6, KeyHeads: 3, KeySize: 3, ValueSize: 5, Beta: 1, Conv: 3, Bias: true, Decay: linear.NewStepDecay(24, 6, 3, r)}, r); err != nil {
 		t.Fatal(err)
 	}
-	for name, l := range all {
+	for name, l := range inOrder(all) {
 		h := l.Heads()
 		var heads []int
 		gates := tensor.Zeros(h.Heads)

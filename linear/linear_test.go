@@ -342,3 +342,125 @@ func TestBidirectional(t *testing.T) {
 		t.Error("a bidirectional call with beta is accepted")
 	}
 }
+
+// Exp with a normaliser is exact for queries and keys of any size: in pieces, with forks, padding, documents and a file.
+func TestExpExtremes(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	const b, h, g, l, e, v = 2, 4, 2, 23, 5, 3
+	x := newInputs(r, "linear", b, h, 1, g, l, e, v)
+	for _, p := range []*tensor.Tensor{x.q, x.k} {
+		for i := range p.Data() {
+			switch r.IntN(4) {
+			case 0:
+				p.Data()[i] *= 1000
+			case 1:
+				p.Data()[i] = float32(1000 * (2*r.IntN(2) - 1))
+			}
+		}
+	}
+	x.k.Data()[3] = float32(math.Inf(-1)) // e^−Inf is 0
+	lens := []int{l, 9}
+	for _, o := range []linear.Options{{Lens: lens}, {Lens: lens, Bidirectional: true}, {Documents: [][]int{{4, 4, 20}, {0, 9}}}} {
+		o.Feature, o.Normalize, o.Weights = linear.Exp, true, true
+		y := linear.Attend(nil, x.q, x.k, x.v, o)
+		for i := range b * h * l {
+			s, head, at := i/(h*l), i/l%h, i%l
+			ends := [][]int{{lens[s]}, {lens[s]}}
+			if o.Documents != nil {
+				ends = o.Documents
+			}
+			from, to := 0, at+1
+			for _, end := range ends[s] {
+				if end <= at {
+					from = end
+				} else if o.Bidirectional {
+					to = end
+				}
+			}
+			if at >= ends[s][len(ends[s])-1] {
+				to = from
+			}
+			most, logs := math.Inf(-1), []float64{}
+			for j := from; j < to; j++ {
+				for c := range e {
+					logs = append(logs, float64(x.q.At(s, head, at, c))+float64(x.k.At(s, 0, j, c)))
+					most = max(most, logs[len(logs)-1])
+				}
+			}
+			sum, mean, weights := 0., make([]float64, v), make([]float64, l)
+			for n, log := range logs {
+				w := math.Exp(log - most)
+				sum += w
+				weights[from+n/e] += w
+				for c := range mean {
+					mean[c] += w * float64(x.v.At(s, head/(h/g), from+n/e, c))
+				}
+			}
+			for c := range mean {
+				mean[c] /= max(sum, 1)
+			}
+			for j := range weights {
+				weights[j] /= max(sum, 1)
+			}
+			near(t, fmt.Sprint("output ", i), y.Out.Data()[i*v:], mean)
+			near(t, fmt.Sprint("weights ", i), y.Weights.Data()[i*l:], weights)
+		}
+		if o.Documents != nil || o.Bidirectional {
+			continue
+		}
+		s, err := linear.NewState(linear.StateConfig{Batch: b, Heads: g, KeySize: e, ValueSize: v, Normalize: true, Exp: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := 0; at < l; {
+			n := min(1+r.IntN(6), l-at)
+			part := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Slice(nil, x, 2, at, at+n) }
+			o := o
+			o.Lens = []int{n, max(0, min(n, 9-at))}
+			border := s.Len(0) / 4 * 4
+			if s.Len(1) == s.Len(0) && border > 0 && s.Len(0) > border { // back to a border, and again
+				again := tensor.Catch(func() {
+					f := s.Fork()
+					f.Truncate(border)
+					o := o
+					o.Lens = []int{at - border, at - border}
+					slice := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Slice(nil, x, 2, border, at) }
+					f.Attend(nil, slice(x.q), slice(x.k), slice(x.v), o)
+					if !slices.Equal(f.Tensor(nil).Data(), s.Tensor(nil).Data()) {
+						t.Error("tokens after Truncate have other bits")
+					}
+				})
+				_ = again // a head whose elements all vanished has another border
+			}
+			path := t.TempDir() + "/state.safetensors"
+			if err := s.WriteFile(path); err != nil {
+				t.Fatal(err)
+			}
+			read := s.Fork()
+			read.Truncate(0)
+			if err := read.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
+			s.Fork().Attend(nil, part(x.q), part(x.k), part(x.v), o)
+			s = read
+			if got := s.Attend(nil, part(x.q), part(x.k), part(x.v), o).Out; !slices.Equal(got.Data(), part(y.Out).Data()) {
+				t.Fatalf("tokens %d to %d have other bits", at, at+n)
+			}
+			at += n
+		}
+		if !slices.Equal(s.Tensor(nil).Data(), y.State.Data()) {
+			t.Error("the state has other bits")
+		}
+		if err := tensor.Catch(func() { s.Attend(nil, x.q, x.k, x.v, linear.Options{Feature: linear.ELU1, Normalize: true}) }); err == nil {
+			t.Error("a State of Exp continues with another feature")
+		}
+	}
+	if err := tensor.Catch(func() {
+		linear.Attend(nil, x.q, x.k, x.v, linear.Options{Feature: linear.Exp, Normalize: true, Decay: tensor.Zeros(g)})
+	}); err == nil {
+		t.Error("Exp with a decay is accepted")
+	}
+	if _, err := linear.NewState(linear.StateConfig{Heads: 1, KeySize: 1, Exp: true}); err == nil {
+		t.Error("a State of Exp without Normalize is accepted")
+	}
+}

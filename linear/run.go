@@ -27,6 +27,9 @@ func (c *call) run(t *tensor.Tape) Output {
 	if c.o.Bidirectional {
 		y.Out = c.readLast(t, y.State)
 	}
+	if c.running != nil && y.State != nil {
+		y.State = tensor.Concat(t, 3, y.State, tensor.New(c.running.last, c.b, c.g, c.e, 1))
+	}
 	c.setDivisors(y.Out)
 	y.Weights = c.weights(t)
 	if c.o.Normalize {
@@ -39,7 +42,7 @@ func (c *call) run(t *tensor.Tape) Output {
 func (c *call) readLast(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
 	q := tensor.Scale(t, c.q, c.o.Scale)
 	if c.h < c.g {
-		q = tensor.BroadcastTo(t, tensor.Reshape(t, q, c.b, c.h, 1, c.l, c.e), c.b, c.h, c.g/c.h, c.l, c.e)
+		q = shareHeads(t, q, c.g)
 	}
 	out := tensor.MatMul(t, tensor.Reshape(t, q, c.b, c.g, c.n/c.g*c.l, c.e), states)
 	return c.o.withoutPadding(t, tensor.Reshape(t, out, c.b, c.n, c.l, c.v))
@@ -115,6 +118,9 @@ func (c *call) forward(y Output) {
 			for g, h := range s.seqs[i].heads[:c.g*min(parts-1, 1)] { // otherwise done by the tasks
 				q := c.sequence(&c.segments[i], g, 0)
 				recurrence.Commit(&q, h)
+			}
+			if c.running != nil {
+				s.seqs[i].setMaxima(c, i)
 			}
 		}
 	}

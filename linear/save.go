@@ -20,6 +20,7 @@ const (
 	fileLengths = "lengths" // [B]
 	fileTokens  = "tokens"  // [B G]: tokens of the group
 	fileEach    = "each"    // [B G]: whether decays are for each element of a key
+	fileMaxima  = "maxima"  // [B 2 G E] with Exp, before the group and after it
 	fileInputs  = "inputs"  // [B Conv−1 C] of a LayerState
 )
 
@@ -34,11 +35,11 @@ func (s *State) WriteFile(path string) error {
 func (s *State) tensors() []safetensors.Tensor {
 	c := &s.config
 	b, g, e, v := len(s.seqs), c.Heads, c.KeySize, c.columns()
-	var states, keys, values, decays []float32
+	var states, keys, values, decays, maxima []float32
 	var lengths, tokens []int
 	var each []bool
 	for _, q := range s.seqs {
-		lengths = append(lengths, q.n)
+		lengths, maxima = append(lengths, q.n), append(maxima, q.maxima...)
 		for _, h := range q.heads {
 			p := h.Parts(e, v)
 			states, keys = append(states, p.State...), append(keys, p.Keys...)
@@ -46,12 +47,16 @@ func (s *State) tensors() []safetensors.Tensor {
 			tokens, each = append(tokens, p.Tokens), append(each, p.Each)
 		}
 	}
-	return []safetensors.Tensor{
+	all := []safetensors.Tensor{
 		safetensors.FromFloat32s(fileStates, []int{b, g, e, v}, states),
 		safetensors.FromFloat32s(fileKeys, []int{b, g, 4, e}, keys), safetensors.FromFloat32s(fileValues, []int{b, g, 4, v}, values),
 		safetensors.FromFloat32s(fileDecays, []int{b, g, max(e, 4)}, decays), safetensors.FromInts(fileLengths, []int{b}, lengths),
 		safetensors.FromInts(fileTokens, []int{b, g}, tokens), safetensors.FromBools(fileEach, []int{b, g}, each),
 	}
+	if c.Exp {
+		all = append(all, safetensors.FromFloat32s(fileMaxima, []int{b, 2, g, e}, maxima))
+	}
+	return all
 }
 
 // ReadFile reads the file at path into s, which must have the configuration of the State that wrote it, and its number
@@ -74,6 +79,10 @@ func (s *State) read(f *safetensors.File, path string) error {
 	states, keys := r.floats(fileStates, b, g, e, v), r.floats(fileKeys, b, g, 4, e)
 	values, decays := r.floats(fileValues, b, g, 4, v), r.floats(fileDecays, b, g, max(e, 4))
 	lengths, tokens, each := r.ints(fileLengths, b), r.ints(fileTokens, b, g), r.bools(fileEach, b, g)
+	var maxima []float32
+	if c.Exp {
+		maxima = r.floats(fileMaxima, b, 2, g, e)
+	}
 	r.end()
 	for i, n := range tokens {
 		if n < 0 || n > 3 || n > lengths[i/g] {
@@ -93,6 +102,9 @@ func (s *State) read(f *safetensors.File, path string) error {
 				Tokens: tokens[n], Each: each[n],
 			}, e, v)
 			q.heads = append(q.heads, state)
+		}
+		if c.Exp {
+			q.maxima = maxima[i*2*g*e:][:2*g*e]
 		}
 		s.seqs[i] = q
 	}

@@ -1,7 +1,9 @@
 package linear
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn/internal/recurrence"
@@ -16,6 +18,8 @@ type StateConfig struct {
 	ValueSize int // elements of a value, V; 0 means KeySize
 	// Normalize is Options.Normalize of the calls.
 	Normalize bool
+	// Exp is whether the calls have the Feature Exp and Normalize. The State then keeps the running maximum of the keys.
+	Exp bool
 }
 
 // State is what the tokens of some sequences have left in the heads of a layer, so that later tokens can continue them:
@@ -40,6 +44,24 @@ type sequence struct {
 	shared bool
 	// stopped is whether a call ended before all heads had its tokens.
 	stopped bool
+	// maxima [2 G E] are the running maxima of the keys of Exp, before the last group and after all tokens. They are not
+	// changed but replaced.
+	maxima []float32
+}
+
+// noMaxima returns the maxima before the first key.
+func noMaxima(size int) []float32 { return slices.Repeat([]float32{float32(math.Inf(-1))}, 2*size) }
+
+// setMaxima sets the maxima of sequence b after a call. Heads have committed their tokens.
+func (q *sequence) setMaxima(c *call, b int) {
+	all := slices.Clone(q.maxima)
+	copy(all[c.g*c.e:], c.running.last[b*c.g*c.e:])
+	for g, h := range q.heads {
+		if border := c.segments[b].to - h.Pending(); border >= 0 {
+			copy(all[g*c.e:][:c.e], c.maxima(b, g, border-1))
+		}
+	}
+	q.maxima = all
 }
 
 // columns returns the number of columns of a state.
@@ -69,10 +91,16 @@ func NewState(c StateConfig) (*State, error) {
 	if n := float64(c.Batch) * float64(c.Heads) * float64(c.KeySize) * float64(c.ValueSize); n > mostFloats {
 		return nil, fmt.Errorf("linear: NewState: %.3g numbers, want at most %.3g", n, float64(mostFloats))
 	}
+	if c.Exp && !c.Normalize {
+		return nil, errors.New("linear: NewState: Exp without Normalize, which keeps no maxima, want both")
+	}
 	s := &State{config: c, seqs: make([]sequence, c.Batch)}
 	for b := range s.seqs {
 		for range c.Heads {
 			s.seqs[b].heads = append(s.seqs[b].heads, recurrence.NewState(c.KeySize, c.columns()))
+		}
+		if c.Exp {
+			s.seqs[b].maxima = noMaxima(c.Heads * c.KeySize)
 		}
 	}
 	return s, nil
@@ -97,6 +125,7 @@ func (s *State) Lens() []int {
 func (s *State) Bytes() int {
 	n := 0
 	for _, q := range s.seqs {
+		n += 4 * len(q.maxima)
 		for _, h := range q.heads {
 			n += h.Bytes()
 		}
@@ -124,6 +153,9 @@ func (s *State) wantFit(c *call) {
 		s.seqs[b].wantWhole(c.op, b)
 	}
 	got, want := []int{c.b, c.g, c.e, c.v}, []int{len(s.seqs), s.config.Heads, s.config.KeySize, s.config.columns()}
+	if exp := relative(c.o.Feature, c.o.Normalize); exp != s.config.Exp {
+		badValue(c.op, "feature", fmt.Sprintf("with a running maximum: %v", exp), fmt.Sprintf("%v, as the State is configured", s.config.Exp))
+	}
 	if !slices.Equal(got, want) {
 		panic(&tensor.ShapeError{
 			Op: c.op, Arg: "state", What: "sizes [B G E V], where Normalize adds 1 to V,", Got: want, Want: fmt.Sprint(got),
@@ -158,8 +190,7 @@ func (q *sequence) own() {
 	q.shared = false
 }
 
-// Tensor returns the states after all tokens, [B G E V], or [B G E V+1] with Normalize: Options.State of a call that
-// continues them. Such a call counts groups of tokens anew, so its last digits may differ from those of State.Attend.
+// Tensor returns the states after all tokens, with the shape of Options.State: that of a call that continues them. Such a call counts groups of tokens anew, so its last digits may differ from those of State.Attend.
 func (s *State) Tensor(t *tensor.Tape) *tensor.Tensor {
 	c := &s.config
 	x := t.Make(len(s.seqs), c.Heads, c.KeySize, c.columns())
@@ -168,6 +199,13 @@ func (s *State) Tensor(t *tensor.Tape) *tensor.Tensor {
 		for g, h := range q.heads {
 			h.Get(x.Data()[(b*c.Heads+g)*size:][:size], c.KeySize, c.columns())
 		}
+	}
+	if c.Exp {
+		m := t.Make(len(s.seqs), c.Heads, c.KeySize, 1)
+		for b, q := range s.seqs {
+			copy(m.Data()[b*c.Heads*c.KeySize:], q.maxima[c.Heads*c.KeySize:])
+		}
+		x = tensor.Concat(t, 3, x, m)
 	}
 	return x
 }
@@ -225,7 +263,11 @@ func (s *State) Truncate(lens ...int) {
 		if n != 0 {
 			q.wantWhole(op, b)
 		}
-		if border := q.n - q.heads[0].Pending(); n != q.n && n != border && n != 0 {
+		border := q.n - q.heads[0].Pending()
+		if slices.ContainsFunc(q.heads, func(h *recurrence.State) bool { return h.Pending() != q.n-border }) {
+			border = q.n // a token that clears a head begins a group of this head
+		}
+		if n != q.n && n != border && n != 0 {
 			panic(&tensor.ShapeError{
 				Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "length", Got: []int{n}, Want: fmt.Sprintf("0, %d or %d", border, q.n),
 			})
@@ -241,6 +283,11 @@ func (s *State) Truncate(lens ...int) {
 		for _, h := range q.heads {
 			if h.Drop(); n == 0 {
 				h.Clear()
+			}
+		}
+		if size := len(q.maxima) / 2; size > 0 {
+			if q.maxima = slices.Repeat(q.maxima[:size], 2); n == 0 {
+				q.maxima = noMaxima(size)
 			}
 		}
 		q.n = n
