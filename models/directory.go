@@ -22,6 +22,7 @@ type directory struct {
 	r        *safetensors.Reader
 	tokens   int           // Options.Tokens: most tokens of a sequence, 0 for the limit in the settings
 	format   tensor.Format // of packed matrices; 0 for parameters
+	encoder  bool          // Options.encoder
 }
 
 // openDirectory opens a directory. check is called before the weights are opened.

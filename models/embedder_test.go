@@ -55,6 +55,43 @@ func TestEmbedder(t *testing.T) {
 	}
 }
 
+// An embedder reads the encoder of a T5 alone, also from a file with a decoder.
+func TestEncoderAlone(t *testing.T) {
+	dir := copyDir(t, "testdata/seq2seq/t5")
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		copyFile(t, "testdata/sentence_mean/"+name, filepath.Join(dir, name))
+	}
+	e, err := models.LoadEmbedder(dir, models.Options{Pooling: "mean"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := models.Batch{IDs: [][]int{{5, 7, 9, 2}, {4, 6}}}
+	var states *tensor.Tensor
+	m.Hidden(nil, x, models.Run{SourceStates: func(_ int, x *tensor.Tensor) { states = x }})
+	if got, want := e.Forward(nil, x).Data(), e.Poolings[0].Forward(nil, states, x.Lens()).Data(); !slices.Equal(got, want) {
+		t.Errorf("vectors %v, want %v", got, want)
+	}
+	if e.Model.Sizes().Decoder != nil || m.Sizes().Decoder == nil {
+		t.Error("Load has no decoder, or LoadEmbedder has one")
+	}
+	for _, c := range []struct {
+		from, want string
+		change     map[string]any
+	}{
+		{"testdata/t5_sentence", "the file has no tensors of a decoder", map[string]any{"architectures": []string{"T5ForConditionalGeneration"}, "is_encoder_decoder": true}},
+		{"testdata/t5_sentence", "is_decoder is true", map[string]any{"is_decoder": true}},
+		{"testdata/t5_sentence", "", nil},
+	} {
+		if _, err := models.Load(copyWith(t, c.from, c.change), models.Options{}); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+}
+
 func TestPoolingGradients(t *testing.T) {
 	for _, p := range models.Poolings() {
 		x := tensor.New([]float32{3, 1, 7, 2, 5, 4, 1, 9, 2, 8, 6, 0, 3, 3, 8, 1, 2, 5, 4, 7}, 2, 5, 2)

@@ -51,6 +51,8 @@ type Options struct {
 	// be trained, pruned, measured by package probe, saved and exported, but runs more slowly. Format must be 0 or
 	// tensor.Float32.
 	Trainable bool
+
+	encoder bool // an encoder–decoder is loaded without its decoder, if the family can
 }
 
 // Model is a model from a directory, or a new one from NewTranslator.
@@ -232,7 +234,7 @@ func open(dir string, o Options) (*directory, Family, error) {
 		}
 		return nil, family, err
 	}
-	if d.tokens = o.Tokens; !o.Trainable {
+	if d.tokens, d.encoder = o.Tokens, o.encoder; !o.Trainable {
 		d.format = format
 	}
 	return d, family, nil

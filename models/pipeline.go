@@ -32,6 +32,7 @@ var ErrNoPipeline = errors.New("has no modules.json, which defines how hidden st
 // Errors: those of Load; a *FormatError about the files of the pipeline, among them a
 // directory without modules.json.
 func LoadEmbedder(dir string, o Options) (*Embedder, error) {
+	o.encoder = true
 	if o.Pooling != "" {
 		p, err := PoolingByName(o.Pooling)
 		if err != nil && o.Pooling != splade {

@@ -61,7 +61,7 @@ func newMT5(b *Builder) Network {
 	s, f := b.Config, t5Form{feedForward: "gated-gelu"}
 	s.off("scale_decoder_outputs")
 	tied := s.Bool("tie_word_embeddings", true)
-	if tied && strings.HasPrefix(s.Text("transformers_version", ""), "4.") && s.Has("tie_word_embeddings") {
+	if tied && !encoderAlone(b) && strings.HasPrefix(s.Text("transformers_version", ""), "4.") && s.Has("tie_word_embeddings") {
 		s.Fail("tie_word_embeddings", "is true, want false in a file from transformers 4, "+
 			"which scales tied logits and 5 does not")
 	}
@@ -84,10 +84,22 @@ func (f t5Form) scale(b *Builder) t5Form {
 	return f
 }
 
+// encoderAlone reports whether a model is the encoder alone: in a pipeline, or a file of T5EncoderModel.
+func encoderAlone(b *Builder) bool {
+	class := append(b.Config.Texts("architectures"), "")[0]
+	return b.encoder || strings.HasSuffix(class, "EncoderModel") && !b.HasAny("decoder.")
+}
+
 func (f t5Form) network(b *Builder) Network {
-	s := b.Config
-	twoStacks(s)
-	if !b.HasAny("decoder.") {
+	s, alone := b.Config, encoderAlone(b)
+	if alone {
+		s.Only("is_encoder_decoder", true, false)
+		s.off("is_decoder")
+		noCross(s)
+	} else {
+		twoStacks(s)
+	}
+	if !b.HasAny("decoder.") && !alone {
 		b.Fail("the file has no tensors of a decoder, want an encoder and a decoder: T5ForConditionalGeneration")
 	}
 	encoder := Sizes{
@@ -99,6 +111,12 @@ func (f t5Form) network(b *Builder) Network {
 		Vocabulary: s.Size("vocab_size"),
 	}
 	encoder.KVHeads = encoder.Heads
+	if alone {
+		s.Ignore("num_decoder_layers", "decoder_start_token_id")
+		b.Unread("decoder.*", "lm_head.weight")
+		table, _ := b.shared(encoder.Vocabulary, encoder.Width, "shared", "encoder.embed_tokens")
+		return f.stack(b.At("encoder"), encoder, table)
+	}
 	decoders := encoder
 	if decoders.Causal = true; s.Has("num_decoder_layers") {
 		decoders.Layers = b.Count("num_decoder_layers")

@@ -166,6 +166,30 @@ def static(name, compressed):
     CASES[name] = write
 
 
+def t5(name):
+    """Registers the encoder of a T5 with a map."""
+
+    def write(folder):
+        base = folder / "base"
+        config = transformers.T5Config(vocab_size=len(WORDS), d_model=12, d_kv=5, d_ff=17, num_layers=2, num_heads=3, relative_attention_num_buckets=8,
+                                       relative_attention_max_distance=13, decoder_start_token_id=0, feed_forward_proj="gated-gelu", tie_word_embeddings=False)
+        net = transformers.T5EncoderModel(config)
+        randomize(name, net, torch.float16)
+        net.half().save_pretrained(base)
+        spoken().save_pretrained(base)
+        single = dict(model_kwargs={"dtype": torch.float32})
+        modules = [Transformer(str(base), max_seq_length=9, **single), Pooling(12, "mean"),
+                   Dense(12, 7, bias=False, activation_function=torch.nn.Identity()), Normalize()]
+        randomize(f"{name}/0", modules[2], torch.float16)
+        SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
+        clear(base)
+        again = SentenceTransformer(str(folder), device="cpu", **single).eval()
+        golden(name, folder, lambda double: (again.double() if double else again.float()).encode(TEXTS, convert_to_tensor=True))
+
+    CASES[name] = write
+
+
+t5("t5_sentence")
 router("sparse_router")
 static("static_table", False)
 static("static_model2vec", True)
