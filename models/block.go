@@ -15,7 +15,7 @@ type Layer = nn.Layer
 //
 //	x ← x + selfAfter(self(selfNorm(x)))
 //	x ← x + cross(crossNorm(x), source)    in the decoder of an encoder–decoder
-//	x ← x + ffAfter(ff(ffNorm(x)))
+//	x ← x + ffAfter(ff(ffNorm(x)))         unless ff is nil
 //
 // In a parallel block both parts read the input:
 //
@@ -48,6 +48,9 @@ func (b *block) forward(
 ) (out, normed *tensor.Tensor) {
 	if h == nil {
 		h = optional(t, b.input(), x)
+	}
+	if b.ff == nil {
+		return b.add(t, x, b.attend(t, h, r, number, lens), nil, after)
 	}
 	if b.parallel {
 		sum := tensor.Add(t, b.attend(t, h, r, number, lens), b.ff.Forward(t, b.ffNorm.Forward(t, x)))

@@ -67,16 +67,24 @@ func goldenDecoder(t *testing.T, name string) {
 	m, g := openDecoder(t, name)
 	ids := g.Ints("in.ids")
 	x := models.Batch{IDs: [][]int{ids}}
-	layers, attention := m.Sizes().Layers, m.Attention()
+	layers := m.Sizes().Layers
 	var weights, states int
+	for n := range layers {
+		if g.Has(fmt.Sprintf("want.weights.%d", n)) {
+			weights++
+		}
+	}
 	tape := tensor.NewTape(tensor.Eval)
 	hidden := m.Hidden(tape, x, models.Run{
 		Observers: []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
-			if want := attention[weights].Config().Name; layer != want {
-				t.Errorf("layer %q, want %q", layer, want)
+			var n int
+			if _, err := fmt.Sscanf(layer, "decoder.%d.self", &n); err != nil {
+				t.Errorf("layer %q: %v", layer, err)
 			}
-			g.Check(fmt.Sprintf("want.weights.%d", weights), w)
-			weights++
+			if name := fmt.Sprintf("want.weights.%d", n); g.Has(name) {
+				g.Check(name, w)
+				weights--
+			}
 		})},
 		States: func(n int, h *tensor.Tensor) {
 			if n != states {
@@ -86,8 +94,8 @@ func goldenDecoder(t *testing.T, name string) {
 			states++
 		},
 	})
-	if weights != len(attention) || states != layers+1 {
-		t.Errorf("%d weights and %d states of %d layers", weights, states, layers)
+	if weights != 0 || states != layers+1 {
+		t.Errorf("%d weights are missing, and there are %d states of %d layers", weights, states, layers)
 	}
 	logits := m.Head().Logits(tape, hidden)
 	g.Check("want.logits", logits)

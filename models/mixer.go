@@ -89,3 +89,42 @@ func (l linearAttention) newCache(batch int, _ attn.CacheConfig) (LayerCache, er
 
 // keysAndValues returns the cache of an attention layer.
 func keysAndValues(c *attn.Cache, err error) (LayerCache, error) { return CacheOf[*attn.Cache]{c}, err }
+
+// caches is the LayerCache of a mixer that has several.
+type caches []LayerCache
+
+func (c caches) Lens() []int { return c[0].Lens() }
+
+func (c caches) Select(sequences []int) LayerCache {
+	all := make(caches, len(c))
+	for i := range c {
+		all[i] = c[i].Select(sequences)
+	}
+	return all
+}
+
+func (c caches) Join(others ...LayerCache) LayerCache {
+	all := make(caches, len(c))
+	for i := range c {
+		var parts []LayerCache
+		for _, o := range others {
+			parts = append(parts, o.(caches)[i])
+		}
+		all[i] = c[i].Join(parts...)
+	}
+	return all
+}
+
+// Truncate may have changed the first parts when a later one panics, so Session then goes back to 0 tokens.
+func (c caches) Truncate(lens ...int) {
+	for _, part := range c {
+		part.Truncate(lens...)
+	}
+}
+
+func (c caches) Bytes() (n int) {
+	for _, part := range c {
+		n += part.Bytes()
+	}
+	return n
+}

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -40,7 +41,33 @@ type Settings struct {
 
 func (s *Settings) parse(data []byte) error {
 	s.data, s.read, s.parts = data, map[string]bool{}, map[string]*Settings{}
-	return strictjson.Lenient(data, &s.values)
+	return strictjson.Lenient(pythonNumbers(data), &s.values)
+}
+
+const infinite = "Infinity"
+
+// pythonNumbers puts the numbers that Python writes, and that are not JSON, between quotes: Infinity and NaN.
+func pythonNumbers(data []byte) []byte {
+	for _, word := range []string{"-" + infinite, infinite, "NaN"} {
+		if !bytes.Contains(data, []byte(word)) {
+			continue
+		}
+		var out []byte
+		for quoted, i := false, 0; i < len(data); i++ {
+			if !quoted && bytes.HasPrefix(data[i:], []byte(word)) {
+				out, i = append(out, `"`+word+`"`...), i+len(word)-1
+				continue
+			}
+			if out = append(out, data[i]); quoted && data[i] == '\\' && i+1 < len(data) {
+				i++
+				out = append(out, data[i])
+			} else if data[i] == '"' {
+				quoted = !quoted
+			}
+		}
+		data = out
+	}
+	return data
 }
 
 // Fail records that a setting is invalid.

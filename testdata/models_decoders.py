@@ -38,7 +38,7 @@ import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
-from transformers import Lfm2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
+from transformers import Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -113,6 +113,11 @@ def lfm2_as_published(config):
     config = before_v5(config)
     config |= {"use_pos_enc": True, "num_heads": config["num_attention_heads"], "tie_embedding": config.pop("tie_word_embeddings"), "block_ff_dim": config.pop("intermediate_size")}
     return config
+
+
+def with_infinity(config):
+    """time_step_limit as transformers 4 wrote it: a word of Python."""
+    return config | {"time_step_limit": [0.0, float("inf")]}
 
 
 def multimodal(config):
@@ -237,6 +242,13 @@ CASES = {
                    conv_bias=True, conv_L_cache=4, block_auto_adjust_ff_dim=False, tie_word_embeddings=False,
                    rope_parameters=dict(PLAIN)),
         rewrite=lfm2_as_published),
+    "mamba2": Case(
+        Mamba2Config(hidden_size=12, num_hidden_layers=2, num_heads=6, head_dim=4, n_groups=2, state_size=5, vocab_size=31,
+                     conv_kernel=3, layer_norm_epsilon=1e-3, pad_token_id=0),
+        rewrite=with_infinity),
+    "mamba2_biases": Case(
+        Mamba2Config(hidden_size=8, num_hidden_layers=2, num_heads=3, head_dim=8, n_groups=1, state_size=6, vocab_size=31, expand=3,
+                     use_bias=True, use_conv_bias=False, tie_word_embeddings=True, chunk_size=4, pad_token_id=0)),
     "mixtral": Case(MixtralConfig(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96,
                                   num_local_experts=5, num_experts_per_tok=2)),
     "qwen3_moe": Case(
@@ -345,10 +357,15 @@ def run(model, ids, dtype):
     with precision(dtype):
         y = model(ids[None], output_hidden_states=True, output_attentions=True, use_cache=False)
         out["want.logits"] = y.logits[0]
-        for n, x in enumerate(y.hidden_states):
+        states = y.hidden_states
+        if model.config.model_type == "mamba2":  # which has no embeddings, and the last layer with and without the norm
+            states = (model.get_input_embeddings()(ids[None]), *states[:-2], states[-1])
+        for n, x in enumerate(states):
             out[f"want.hidden.{n}"] = x[0]
-        for n, x in enumerate(y.attentions):
-            out[f"want.weights.{n}"] = x[0]
+        softmax = iter(getattr(y, "attentions", None) or ())
+        for n, kind in enumerate(getattr(model.config, "layer_types", None) or ["full_attention"] * model.config.num_hidden_layers):
+            if kind not in ("conv", "linear_attention"):
+                out[f"want.weights.{n}"] = next(softmax)[0]
         F.cross_entropy(y.logits[0, :-1], ids[1:]).backward()
         for name, p in model.named_parameters():
             for part, g in parts(model.config.model_type, name, p.grad):

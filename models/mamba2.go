@@ -1,0 +1,216 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/linear"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// mamba mixes tokens with gated linear attention whose values and decays have a step Δ in common:
+//
+//	z, xBC, d = h·W_in
+//	x, B, C   = conv(xBC)
+//	Δ         = softplus(d + dt_bias)
+//	S         ← e^(−Δ·e^A)·S + B ⊗ Δ·x,    y = SᵀC + D·x
+//	out       = norm(y ⊙ SiLU(z))·W_out
+//
+// C are the queries, B the keys and Δ·x the values of linear.Attend.
+//
+// Source: Dao and Gu, "Transformers are SSMs", 2024, https://arxiv.org/abs/2405.21060; Mamba2Mixer of transformers.
+type mamba struct {
+	mambaSizes
+	name string
+	in   []*nn.Linear // of z, xBC and d
+	conv *nn.CausalConv
+	out  *nn.Linear
+
+	stepBias, decay, skip *tensor.Tensor // [H]: dt_bias, A and D
+	gain                  *tensor.Tensor // [inner] of the norm, nil for no norm
+}
+
+// mambaSizes are the settings of a mamba.
+type mambaSizes struct {
+	width, heads, size, groups, state int // groups are heads of queries and keys; state is the size of each
+	tokens                            int // of the convolution
+	bias, outBias, convBias           bool
+	eps                               float32
+	normFirst                         bool // the norm comes before the gate
+	// Factors of h, of z, x, B, C and d, and of the output; 0 and nil mean 1.
+	inFactor, outFactor float32
+	factors             []float64
+}
+
+// inner returns the width of the values of all heads.
+func (z *mambaSizes) inner() int { return z.heads * z.size }
+
+// newMamba reads the tensors in_proj, conv1d, dt_bias, A_log, D, norm and out_proj.
+func newMamba(b *Builder, name string, z mambaSizes, norm bool) mamba {
+	inner, keys := z.inner(), z.groups*z.state
+	m := mamba{
+		mambaSizes: z, name: name,
+		in: b.joined("in_proj", z.bias, z.width, inner, inner+2*keys, z.heads), out: b.joined("out_proj", z.outBias, inner, z.width)[0],
+		conv:     b.CausalConv("conv1d", inner+2*keys, z.tokens, z.convBias),
+		stepBias: b.Tensor("dt_bias", z.heads), decay: b.Tensor("A_log", z.heads), skip: b.Tensor("D", z.heads),
+	}
+	m.conv.Activation = tensor.SiLU
+	if norm {
+		m.gain = b.Tensor("norm.weight", inner)
+	}
+	return m
+}
+
+func (mamba) kind() string { return "mamba" }
+
+func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
+	b, l, inner, keys := h.Dim(0), h.Dim(1), m.inner(), m.groups*m.state
+	all := nn.Linears(t, scaled(t, h, m.inFactor), m.in...)
+	gate, step := all[0], all[2]
+	if f := m.factors; f != nil {
+		gate, step = scaled(t, gate, float32(f[0])), scaled(t, step, float32(f[4]))
+		each := tensor.Zeros(inner + 2*keys)
+		for i := range each.Data() {
+			part := 1 // of f: x, B or C
+			if i >= inner {
+				part = 2 + (i-inner)/keys
+			}
+			each.Data()[i] = float32(f[part])
+		}
+		all[1] = tensor.Mul(t, all[1], tensor.BroadcastTo(t, each, b, l, inner+2*keys))
+	}
+	var conv convState
+	if kept != nil {
+		conv = *kept.(caches)[0].(CacheOf[*convState]).Cache
+	}
+	y, last := m.conv.Forward(t, all[1], conv.inputs, ends(lens))
+	split := func(lo, heads, size int) *tensor.Tensor { // [B heads L size]
+		x := tensor.Slice(t, y, 2, lo, lo+heads*size)
+		return tensor.Transpose(t, tensor.Reshape(t, x, b, l, heads, size), 0, 2, 1, 3)
+	}
+	perHead := func(x *tensor.Tensor, shape ...int) *tensor.Tensor {
+		return tensor.BroadcastTo(t, tensor.Reshape(t, x, 1, m.heads, 1, 1), shape...)
+	}
+	x, k, q := split(0, m.heads, m.size), split(inner, m.groups, m.state), split(inner+keys, m.groups, m.state)
+	step = tensor.Softplus(t, tensor.Add(t, step, tensor.BroadcastTo(t, m.stepBias, b, l, m.heads)))
+	step = tensor.Reshape(t, tensor.Transpose(t, step, 0, 2, 1), b, m.heads, l, 1)
+	decay := tensor.Mul(t, step, perHead(tensor.Scale(t, tensor.Exp(t, m.decay), -1), step.Shape()...))
+	o := linear.Options{
+		Decay: tensor.Reshape(t, decay, b, m.heads, l), Scale: 1, Lens: lens, Layer: m.name,
+		Observers: r.Observers, Inspect: r.Inspect, Gates: r.gates(m.name),
+	}
+	v := tensor.Mul(t, x, tensor.BroadcastTo(t, step, x.Shape()...))
+	var read linear.Output
+	if kept == nil {
+		read = linear.Attend(t, q, k, v, o)
+	} else {
+		read = kept.(caches)[1].(CacheOf[*linear.State]).Cache.Attend(t, q, k, v, o)
+		kept.(caches)[0].(CacheOf[*convState]).Cache.add(last, l, lens)
+	}
+	heads := tensor.Add(t, read.Out, tensor.Mul(t, x, perHead(m.skip, x.Shape()...)))
+	out := tensor.Reshape(t, tensor.Transpose(t, heads, 0, 2, 1, 3), b, l, inner)
+	gate = tensor.SiLU(t, gate)
+	if m.normFirst {
+		out = tensor.Mul(t, m.norm(t, out), gate)
+	} else {
+		out = m.norm(t, tensor.Mul(t, out, gate))
+	}
+	return scaled(t, m.out.Forward(t, out), m.outFactor)
+}
+
+// norm is an RMSNorm of each group.
+func (m *mamba) norm(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	if m.gain == nil {
+		return x
+	}
+	ones := tensor.Shift(nil, tensor.Zeros(m.inner()/m.groups), 1)
+	y := tensor.RMSNorm(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), m.groups, m.inner()/m.groups), ones, m.eps)
+	return tensor.Mul(t, tensor.Reshape(t, y, x.Shape()...), tensor.BroadcastTo(t, m.gain, x.Shape()...))
+}
+
+func (m mamba) newCache(batch int, c attn.CacheConfig) (LayerCache, error) {
+	conv, err := shortConv{conv: m.conv}.newCache(batch, c)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := linear.NewState(linear.StateConfig{Batch: batch, Heads: m.heads, KeySize: m.state, ValueSize: m.size})
+	return caches{conv, CacheOf[*linear.State]{heads}}, err
+}
+
+// scaled multiplies x by a factor, of which 0 means 1.
+func scaled(t *tensor.Tape, x *tensor.Tensor, factor float32) *tensor.Tensor {
+	if factor == 0 || factor == 1 {
+		return x
+	}
+	return tensor.Scale(t, x, factor)
+}
+
+// mambaOf reads the settings of a hybrid, whose keys begin with mamba_.
+func (s *Settings) mambaOf(width int, eps float32) mambaSizes {
+	z := mambaSizes{
+		width: width, heads: s.SizeOr("mamba_n_heads", 128), groups: s.SizeOr("mamba_n_groups", 1), state: s.SizeOr("mamba_d_state", 256),
+		tokens: s.SizeOr("mamba_d_conv", 4), bias: s.Bool("mamba_proj_bias", false), convBias: s.Bool("mamba_conv_bias", true), eps: eps,
+	}
+	inner := s.SizeOr("mamba_expand", 2) * width
+	s.mambaCommon()
+	s.Ignore("mamba_chunk_size")
+	z.size = s.perHead("mamba_d_head", s.SizeOr("mamba_d_ssm", inner), z.heads)
+	return z
+}
+
+// mambaCommon rejects settings of a Mamba-2 layer that change how it computes.
+func (s *Settings) mambaCommon() {
+	s.Only("hidden_act", "silu", "swish")
+	s.Only("time_step_limit", []any{0, infinite}, []any{0, map[string]any{"__float__": infinite}})
+	s.Ignore("time_step_min", "time_step_max", "time_step_floor", "time_step_rank", "chunk_size")
+}
+
+// perHead returns a size of heads that together have the size inner. "auto" is what follows from it.
+func (s *Settings) perHead(key string, inner, heads int) int {
+	size := inner / heads
+	if s.Has(key) && string(s.values[key]) != `"auto"` {
+		size = s.SizeOr(key, max(1, size))
+	}
+	s.Ignore(key)
+	if size < 1 || size*heads != inner {
+		s.Fail(key, "makes %d heads of size %d, want heads that are %d wide together", heads, size, inner)
+		return 1
+	}
+	return size
+}
+
+// mamba2Family is Mamba-2: blocks of such layers alone.
+var mamba2Family = Family{
+	Type: "mamba2", Name: "Mamba-2", New: newMamba2,
+	Harmless: []string{"residual_in_fp32", "rescale_prenorm_residual", "pad_token_id"},
+}
+
+func newMamba2(b *Builder) Network {
+	s := b.Config
+	oneWay(s)
+	z := Sizes{
+		Causal: true, Layers: b.Count("num_hidden_layers"), Heads: s.SizeOr("num_heads", 128), Width: s.Size("hidden_size"),
+		Vocabulary: s.SizeOr("vocab_size", 32768),
+	}
+	z = z.oneToOne()
+	eps := s.Eps("layer_norm_epsilon", 1e-5)
+	m := mambaSizes{
+		width: z.Width, heads: z.Heads, groups: s.SizeOr("n_groups", 8), state: s.SizeOr("state_size", 128), tokens: s.SizeOr("conv_kernel", 4),
+		bias: s.Bool("use_bias", false), convBias: s.Bool("use_conv_bias", true), eps: eps,
+	}
+	m.outBias = m.bias
+	m.size = s.perHead("head_dim", s.SizeOr("expand", 2)*z.Width, z.Heads)
+	z.HeadSize = m.size
+	s.mambaCommon()
+	base := b.Within("backbone")
+	d := &stack{sizes: z}
+	d.words, d.logits = base.Words("embeddings", z.Vocabulary, z.Width)
+	for i := range z.Layers {
+		at := base.At(fmt.Sprintf("layers.%d", i))
+		d.blocks = append(d.blocks, &block{selfNorm: at.RMSNorm("norm", z.Width, eps), mixer: newMamba(at.At("mixer"), decoderName(i), m, true)})
+	}
+	d.norm = base.RMSNorm("norm_f", z.Width, eps)
+	d.makeLogits(b, "lm_head", s.Bool("tie_word_embeddings", false), base.Name("embeddings.weight"))
+	return d
+}
