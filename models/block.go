@@ -28,7 +28,8 @@ type Layer = nn.Layer
 //	x ← ffNorm(x + ff(x))
 type block struct {
 	self, cross                 *attn.MultiHead
-	mixer                       mixer // in place of self
+	mixer                       mixer   // in place of self; their outputs are added if the block has both
+	selfFactor                  float32 // of the output of self beside a mixer
 	ff                          Layer
 	selfNorm, crossNorm, ffNorm Layer
 	selfAfter, ffAfter          Layer
@@ -83,9 +84,21 @@ func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, len
 	if r.State != nil {
 		kept = r.State.(*Cache).Layers[number]
 	}
-	if b.mixer != nil {
+	if b.mixer == nil {
+		return b.attendSelf(t, h, r, kept, lens)
+	}
+	if b.self == nil {
 		return b.mixer.mix(t, h, r, kept, lens)
 	}
+	both := caches{nil, nil}
+	if kept != nil {
+		both = kept.(caches)
+	}
+	return tensor.Add(t, b.mixer.mix(t, h, r, both[1], lens), scaled(t, b.attendSelf(t, h, r, both[0], lens), b.selfFactor))
+}
+
+// attendSelf returns self-attention of h.
+func (b *block) attendSelf(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
 	o := r.options(b.options, b.self, lens)
 	if b.changes != nil {
 		o.Changes = b.changes(t, h.Dim(1))

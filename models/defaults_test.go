@@ -166,7 +166,7 @@ func TestDefaults(t *testing.T) {
 				var settings map[string]any
 				data, err := os.ReadFile(filepath.Join(dir, configFile))
 				if err == nil {
-					err = json.Unmarshal(data, &settings)
+					err = json.Unmarshal(pythonNumbers(data), &settings)
 				}
 				r, err2 := safetensors.Open(dir)
 				if err != nil || err2 != nil {

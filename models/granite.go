@@ -13,10 +13,15 @@ func newGranite(b *Builder) Network {
 	m := llamaLike(b, Sizes{})
 	m.linear = s.biased("mlp_bias", false)
 	m.bias = s.attentionBias(false)
+	m.granite(s)
+	return m.build(b.Within("model"), b)
+}
+
+// granite reads the multipliers.
+func (m *rotaryDecoder) granite(s *Settings) {
 	m.score = score.DotScale(float32(s.multiplier("attention_multiplier", 1)))
 	m.scale, m.branch = float32(s.multiplier("embedding_multiplier", 1)), float32(s.multiplier("residual_multiplier", 1))
 	m.shrink = 1 / float32(s.multiplier("logits_scaling", 1))
-	return m.build(b.Within("model"), b)
 }
 
 // multiplier returns a positive number whose inverse is in the range of float32.

@@ -183,7 +183,7 @@ func (s *Settings) perHead(key string, inner, heads int) int {
 // mamba2Family is Mamba-2: blocks of such layers alone.
 var mamba2Family = Family{
 	Type: "mamba2", Name: "Mamba-2", New: newMamba2,
-	Harmless: []string{"residual_in_fp32", "rescale_prenorm_residual", "pad_token_id"},
+	Harmless: []string{"residual_in_fp32", "norm_before_gate"},
 }
 
 func newMamba2(b *Builder) Network {
@@ -203,6 +203,8 @@ func newMamba2(b *Builder) Network {
 	m.size = s.perHead("head_dim", s.SizeOr("expand", 2)*z.Width, z.Heads)
 	z.HeadSize = m.size
 	s.mambaCommon()
+	s.Only("rms_norm", true)
+	s.Only("rescale_prenorm_residual", false) // transformers also rescales weights that it has read
 	base := b.Within("backbone")
 	d := &stack{sizes: z}
 	d.words, d.logits = base.Words("embeddings", z.Vocabulary, z.Width)

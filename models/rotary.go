@@ -32,6 +32,7 @@ type rotaryDecoder struct {
 	activation  Activation
 	feedForward func(m *rotaryDecoder, b *Builder, block int) Layer
 	mixer       func(m *rotaryDecoder, b *Builder, block int) mixer // in place of attention; nil, or a nil result, means none
+	beside      func(p *block, b *Builder, block int)               // adds a mixer beside attention
 	branch      float32                                             // of the output of each part of a block, 0 means 1
 
 	softCap  float32 // of the scores, 0 means none
@@ -196,6 +197,9 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 	if p.mixer == nil {
 		m.normHeads(b, &c)
 		p.self = b.MultiHead(b.Kept(i, c), m.maps)
+	}
+	if m.beside != nil {
+		m.beside(p, b, i)
 	}
 	p.ff = m.feedForward(m, b, i)
 	p.selfAfter, p.ffNorm, p.ffAfter = norm(m.norms.selfAfter), norm(m.norms.ff), norm(m.norms.ffAfter)

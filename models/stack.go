@@ -147,6 +147,9 @@ func (s *stack) kinds() []string {
 		all[i] = "attention"
 		if b.mixer != nil {
 			all[i], hybrid = b.mixer.kind(), true
+			if b.self != nil {
+				all[i] += " beside attention"
+			}
 		}
 	}
 	if !hybrid {
@@ -158,13 +161,23 @@ func (s *stack) kinds() []string {
 // NewLayerCache returns the cache of a block. It keeps no more keys than the block's window.
 func (s *stack) NewLayerCache(block, batch int, c attn.CacheConfig) (LayerCache, error) {
 	b := s.blocks[block]
-	if b.mixer != nil {
-		return b.mixer.newCache(batch, c)
+	var all caches
+	if b.self != nil {
+		own := c
+		if c.Window == 0 && b.window > 1 {
+			own.Window = b.window - 1 // without the query's own key
+		}
+		one, err := keysAndValues(b.self.NewCache(batch, own))
+		if err != nil || b.mixer == nil {
+			return one, err
+		}
+		all = caches{one}
 	}
-	if c.Window == 0 && b.window > 1 {
-		c.Window = b.window - 1 // without the query's own key
+	one, err := b.mixer.newCache(batch, c)
+	if err != nil || all == nil {
+		return one, err
 	}
-	return keysAndValues(b.self.NewCache(batch, c))
+	return append(all, one), nil
 }
 
 // Head returns the head, nil for a bare model.

@@ -38,7 +38,7 @@ import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
-from transformers import Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
+from transformers import FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -151,6 +151,10 @@ YARN = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 
 LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.5, 1.9], "long_factor": [1.0, 2.5, 3.0, 4.5, 7.0],
         "original_max_position_embeddings": 80, "factor": 1.5, **WAVES}
 PLAIN = {"rope_type": "default", "rope_theta": 1e6}
+MAMBA = dict(mamba_n_heads=6, mamba_n_groups=2, mamba_d_state=5, mamba_d_conv=3, mamba_chunk_size=4)
+FACTORS = dict(lm_head_multiplier=0.7, embedding_multiplier=1.3, mlp_multipliers=[0.8, 1.2], key_multiplier=1.4,
+               attention_out_multiplier=0.9, attention_in_multiplier=1.1, ssm_multipliers=[0.9, 1.1, 1.2, 0.8, 0.7],
+               ssm_in_multiplier=1.25, ssm_out_multiplier=0.85)
 ALTERNATING = ["sliding_attention", "full_attention"]
 THREE = dict(GROUPED, num_hidden_layers=3, max_position_embeddings=96)
 DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, **WAVES}
@@ -234,6 +238,19 @@ CASES = {
                       attention_multiplier=0.25, tie_word_embeddings=True)),
     "granite_biases": Case(
         GraniteConfig(**GEMMA, attention_bias=True, mlp_bias=True, rope_parameters=dict(PLAIN)), rewrite=before_v5),
+    "granite_hybrid": Case(
+        GraniteMoeHybridConfig(**{**GROUPED, "hidden_size": 24}, **MAMBA, num_local_experts=0, shared_intermediate_size=13, max_position_embeddings=96,
+                               layer_types=["mamba", "attention"], embedding_multiplier=1.5, logits_scaling=0.7,
+                               residual_multiplier=0.6, attention_multiplier=0.25, tie_word_embeddings=True)),
+    "granite_attention": Case(
+        GraniteMoeHybridConfig(**{**SMALL, "hidden_size": 24}, mamba_n_heads=6, num_local_experts=0, shared_intermediate_size=13, max_position_embeddings=96,
+                               position_embedding_type="rope", layer_types=["attention", "attention"], attention_bias=True,
+                               rope_parameters=dict(PLAIN))),
+    "falcon_h1": Case(
+        FalconH1Config(**GROUPED, **MAMBA, mamba_d_ssm=18, max_position_embeddings=96, **FACTORS)),
+    "falcon_h1_norm": Case(
+        FalconH1Config(**{**GROUPED, "hidden_size": 24}, **{**MAMBA, "mamba_n_heads": 4}, max_position_embeddings=96, mamba_d_ssm=None, mamba_rms_norm=True, mamba_norm_before_gate=False,
+                       mamba_proj_bias=True, projectors_bias=True, attention_bias=True, mlp_bias=True, mamba_conv_bias=False, tie_word_embeddings=True)),
     "lfm2": Case(
         Lfm2Config(**{**SMALL, "hidden_size": 24, "num_hidden_layers": 3}, num_key_value_heads=2, max_position_embeddings=96,
                    layer_types=["conv", "full_attention", "conv"], block_multiple_of=4, block_ffn_dim_multiplier=1.5, norm_eps=1e-3)),
