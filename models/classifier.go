@@ -108,7 +108,7 @@ func (c *Classifier) readPipeline() error {
 	if c.MostTokens, err = m.readTransformer(task, task, output, nil); err != nil {
 		return err
 	}
-	prompts, usual, err := readPrompts(m.Dir, crossEncoder)
+	prompts, usual, _, err := readPrompts(m.Dir, crossEncoder)
 	c.Prefix = prompts[usual]
 	return err
 }

@@ -195,7 +195,9 @@ func (e *Embedder) Embed(ctx context.Context, texts ...string) (y *tensor.Tensor
 }
 
 // Cut returns a function that returns the first n elements of a vector, divided by their length if the pipeline ends
-// with Normalize: the vector of n elements of a model with Matryoshka representations (Kusupati et al., 2022).
+// with Normalize: the vector of n elements of a model with Matryoshka representations (Kusupati et al., 2022). The
+// vectors of Nomic Embed 1.5, whose pipeline has no Normalize, first pass through a LayerNorm without weights, and are
+// normalized at the end.
 //
 // Errors: an n that is neither Width nor among Dimensions.
 //
@@ -213,8 +215,12 @@ func (e *Embedder) Cut(n int) (func(vector []float32) []float32, error) {
 		return nil, fmt.Errorf("is %d, want %d or one of %d", n, e.width, e.Dimensions)
 	}
 	return func(vector []float32) []float32 {
-		y := tensor.New(slices.Clone(vector[:n]), 1, n)
-		if k := len(e.Layers); k > 0 && e.Layers[k-1] == Normalize() {
+		y, k, before := tensor.New(slices.Clone(vector), 1, len(vector)), len(e.Layers), e.Model.Family.beforeCut
+		ends := k > 0 && e.Layers[k-1] == Normalize()
+		if before != nil && !ends {
+			y, ends = before.Forward(nil, y), true
+		}
+		if y = firstElements(n).Forward(nil, y); ends {
 			y = Normalize().Forward(nil, y)
 		}
 		return y.Data()

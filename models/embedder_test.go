@@ -231,8 +231,13 @@ func TestCut(t *testing.T) {
 		{"normalized", `"matryoshka_dimensions": [4, 16]`, 0, "matryoshka_dimensions has 16, want 1 to 15"},
 		{"normalized", `"matryoshka_dimensions": "all"`, 0, `matryoshka_dimensions is "all", want a list of lengths`},
 		{"raw", `"is_matryoshka": true`, 4, ""},
+		{"truncated", `"matryoshka_dimensions": [4, 8]`, 4, ""},
+		{"truncated", `"matryoshka_dimensions": [4, 8]`, 8, "is 8, want 6 or one of [4]"},
 	} {
 		dir := copyDir(t, "testdata/sentence_mean")
+		if c.pipeline == "truncated" {
+			write(t, filepath.Join(dir, "config_sentence_transformers.json"), `{"truncate_dim": 6}`)
+		}
 		if c.pipeline == "raw" { // without Normalize
 			write(t, filepath.Join(dir, "modules.json"), `[{"path": "", "type": "sentence_transformers.models.Transformer"},
 				{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`)
@@ -270,6 +275,43 @@ func TestCut(t *testing.T) {
 		for i, x := range got {
 			if want := float64(y.Data()[i]) / norm; math.Abs(float64(x)-want) > 1e-6 {
 				t.Errorf("%s: element %d is %v, want %v", c.settings, i, x, want)
+			}
+		}
+	}
+}
+
+// A vector of Nomic Embed 1.5 passes through a LayerNorm without weights, is cut and then normalized, as its model card
+// says, unless the pipeline normalizes.
+func TestCutNomic(t *testing.T) {
+	m, err := models.Load("testdata/nomic_published", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := models.Batch{IDs: [][]int{{2, 7, 9, 4, 11, 5}}}
+	for _, layers := range [][]models.Layer{nil, {models.Normalize()}} {
+		e := models.NewEmbedder(m, models.Poolings()[2:3], layers...)
+		e.Dimensions = []int{5}
+		y := e.Forward(nil, x).Data()
+		cut, err := e.Cut(5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mean, variance, length float64
+		for _, v := range y {
+			mean += float64(v) / float64(len(y))
+		}
+		for _, v := range y {
+			variance += (float64(v) - mean) * (float64(v) - mean) / float64(len(y))
+		}
+		if layers != nil {
+			mean, variance = 0, 1
+		}
+		for _, v := range y[:5] {
+			length += (float64(v) - mean) * (float64(v) - mean) / (variance + 1e-5)
+		}
+		for i, got := range cut(y) {
+			if want := (float64(y[i]) - mean) / math.Sqrt((variance+1e-5)*length); math.Abs(float64(got)-want) > 1e-6 {
+				t.Errorf("%d layers: element %d is %v, want %v", len(layers), i, got, want)
 			}
 		}
 	}

@@ -27,6 +27,8 @@ type Family struct {
 	Harmless []string
 	// Code are the classes of custom code, in auto_map of config.json, that compute what New builds.
 	Code []string
+	// beforeCut is the Layer through which vectors pass before Embedder.Cut, unless they are normalized; nil if there is none.
+	beforeCut Layer
 	// graph says that Model.ONNX exports what New builds: stack.graph has all of it.
 	graph bool
 }

@@ -24,7 +24,7 @@ var (
 		Type: "gte", Name: "GTE", New: newGTE, graph: true, Harmless: gteHarmless,
 		Code: []string{"GteModel", "GteForMaskedLM", "GteForSequenceClassification", "GteForTokenClassification"},
 	}
-	gteHarmless = []string{"logn_attention_clip1", "matryoshka_dimensions", "pad_token_id", "unpad_inputs", "use_memory_efficient_attention"}
+	gteHarmless = []string{"logn_attention_clip1", "pad_token_id", "unpad_inputs", "use_memory_efficient_attention"}
 )
 
 func newGTE(b *Builder) Network {

@@ -18,6 +18,9 @@ import (
 // 2025, https://arxiv.org/abs/2502.07972; transformers' class NomicBertModel.
 var nomicFamily = Family{
 	Type: "nomic_bert", Name: "Nomic BERT", New: newNomicBERT, graph: true,
+	beforeCut: Activation(func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+		return nn.NewLayerNorm(x.Dim(1)).Forward(t, x) // with its first weights, 1 and 0
+	}),
 	Harmless: []string{
 		"attn_pdrop", "dense_seq_output", "embd_pdrop", "fused_bias_fc", "fused_dropout_add_ln", "moe_impl",
 		"moe_resid_pdrop", "pad_token_id", "pad_vocab_to_multiple_of", "parallel_block_tied_norm", "reorder_and_upcast_attn", "resid_pdrop",

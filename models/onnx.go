@@ -155,6 +155,8 @@ func layerGraph(g *onnx.Graph, l Layer, x onnx.Value) onnx.Value {
 		return g.Activation(l, x)
 	case firstToken:
 		return g.Node("Gather", []onnx.Value{x, g.Int(0)}, onnx.Int("axis", 1))
+	case firstElements:
+		return op(g, "Slice", x, g.Ints(0), g.Ints(int(l)), g.Ints(1), g.Ints(1)) // from, to, axis, step
 	case *GatedFeedForward:
 		gate := g.Activation(l.Activation, g.In("gate").Linear(l.Gate, x))
 		return g.In("down").Linear(l.Down, op(g, "Mul", gate, g.In("up").Linear(l.Up, x)))

@@ -110,12 +110,16 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	if e.sparse {
 		kind = sparseEncoder
 	}
-	prompts, usual, err := readPrompts(dir, kind)
+	prompts, usual, first, err := readPrompts(dir, kind)
 	e.Prompts, e.Prompt = prompts, prompts[usual]
 	if err == nil && hasM3(dir) {
 		err = e.readM3(dir)
 	}
-	return e, cmp.Or(err, e.readDimensions())
+	if err = cmp.Or(err, e.readDimensions()); first > 0 && first < e.width {
+		e.Layers, e.width = append(e.Layers, firstElements(first)), first
+		e.Dimensions = slices.DeleteFunc(e.Dimensions, func(n int) bool { return n > first })
+	}
+	return e, err
 }
 
 // module is an entry of modules.json.
@@ -618,14 +622,16 @@ const (
 //
 // Errors: a *FormatError, or one of the operating system.
 func Prompts(dir string) (byName map[string]string, usual string, err error) {
-	return readPrompts(dir, sentenceTransformer, sparseEncoder)
+	byName, usual, _, err = readPrompts(dir, sentenceTransformer, sparseEncoder)
+	return byName, usual, err
 }
 
-// readPrompts is Prompts for a pipeline of one of some kinds.
-func readPrompts(dir string, kinds ...any) (byName map[string]string, usual string, err error) {
+// readPrompts is Prompts for a pipeline of one of some kinds. It also returns the number of elements to which vectors are
+// cut after all modules, 0 if they are not.
+func readPrompts(dir string, kinds ...any) (byName map[string]string, usual string, first int, err error) {
 	s, err := optionalSettings(filepath.Join(dir, promptsFile))
 	if s == nil {
-		return nil, "", err
+		return nil, "", 0, err
 	}
 	s.Ignore("__version__", "similarity_fn_name", "requirements")
 	s.Only("model_type", kinds...)
@@ -635,8 +641,11 @@ func readPrompts(dir string, kinds ...any) (byName map[string]string, usual stri
 		s.Only("activation_fn", nn+"linear.Identity", nn+"activation.Sigmoid", nn+"activation.Tanh")
 		s.Ignore("keep_in_fp32_modules")
 	}
+	if slices.Contains(kinds, any(sentenceTransformer)) {
+		first = s.SizeOr("truncate_dim", 0)
+	}
 	byName, usual = s.prompts()
-	return byName, usual, s.check()
+	return byName, usual, first, s.check()
 }
 
 // prompts returns the prompts by name, and the name of the default prompt or "".

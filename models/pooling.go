@@ -84,5 +84,12 @@ func largest(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	return y
 }
 
+// firstElements is the Layer that keeps the first elements of a vector.
+type firstElements int
+
+func (n firstElements) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Slice(t, x, 1, 0, int(n))
+}
+
 // normalized divides a vector by its length, as torch.nn.functional.normalize does.
 var normalized = nn.L2Norm{Eps: 1e-12}

@@ -167,6 +167,15 @@ func TestONNXEmbedders(t *testing.T) {
 	if err != nil || len(dirs) < 4 {
 		t.Fatalf("%d pipelines, want 4 or more: %v", len(dirs), err)
 	}
+	cut := filepath.Join(t.TempDir(), "truncated")
+	err = os.CopyFS(cut, os.DirFS(filepath.Join(testModels, "sentence_mean")))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(cut, "config_sentence_transformers.json"), []byte(`{"truncate_dim": 6}`), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs = append(dirs, filepath.Join(cut, models.PipelineFile))
 	var all []*models.Embedder
 	for _, path := range dirs {
 		e, err := models.LoadEmbedder(filepath.Dir(path), models.Options{Trainable: true})

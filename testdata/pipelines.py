@@ -81,6 +81,8 @@ def main():
     case("cut at the left", "sentence_mean", tokens=spoken | {"truncation_side": "left"})
     prompted = {"prompts": {"q": "the cat : "}, "default_prompt_name": "q"}
     case("prompt", "sentence_mean", prompts=prompted)
+    case("truncated vectors", "sentence_mean", prompts={"truncate_dim": 6})
+    case("truncated to more than their length", "sentence_mean", prompts={"truncate_dim": 16})
     for mode in ("mean_tokens", "cls_token", "max_tokens", "lasttoken", "mean_sqrt_len_tokens"):
         case(f"prompt that {mode} excludes", "sentence_mean", prompts=prompted,
              pooling={"word_embedding_dimension": 15, "include_prompt": False, "pooling_mode_" + mode: True})
