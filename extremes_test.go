@@ -165,7 +165,7 @@ func TestInfiniteScores(t *testing.T) {
 		for n, lk := range lengths {
 			for _, lq := range []int{1, 12, 60} {
 				for variant := range 6 {
-					if testing.Short() && (n+variant)%3 != 0 {
+					if (testing.Short() || lq == 60) && (n+variant)%3 != 0 { // the formula of many queries is slow
 						continue
 					}
 					c := newCall(kindCase([]string{"scaled", "additive", "gaussian"}[variant%3]), sizes{b: 2, h: 2, g: 1, lq: lq, lk: lk, v: 5})
