@@ -12,7 +12,7 @@ import (
 
 // An error about a JSON file with arbitrary content is one line without control characters.
 func TestHostileText(t *testing.T) {
-	for i, from := range []string{"bert_shards", "bert_text", "gpt2_pruned", "sentence_dense", "decoders/gemma3_multimodal", "seq2seq/marian"} {
+	for i, from := range []string{"bert_shards", "bert_text", "gpt2_pruned", "sentence_dense", "decoders/gemma3_multimodal", "seq2seq/marian", "nomic_moe"} {
 		text := []string{hostile.Text, hostile.Long}[i%2]
 		t.Run(from, func(t *testing.T) {
 			if testing.Short() && i%2 > 0 {

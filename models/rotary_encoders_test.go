@@ -1,12 +1,14 @@
 package models_test
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 )
 
 // Settings of encoders with rotary positions or ALiBi that attn does not compute are refused by name, and so are those
@@ -147,6 +149,19 @@ func TestMixtureEncoderSaved(t *testing.T) {
 	x := models.Batch{IDs: [][]int{{2, 7, 9, 4}, {5, 3}}}
 	if want, got := m.Hidden(nil, x, models.Run{}).Data(), again.Hidden(nil, x, models.Run{}).Data(); !slices.Equal(got, want) {
 		t.Errorf("states %v, want %v", got[:4], want[:4])
+	}
+	for _, format := range []tensor.Format{tensor.BFloat16Weights, tensor.BFloat16, tensor.Int8} {
+		packed, err := models.Load(dir, models.Options{Format: format})
+		if err != nil {
+			t.Fatal(err)
+		}
+		distance := 0.
+		for i, v := range packed.Hidden(nil, x, models.Run{}).Data()[:4*12] { // the rest is padding
+			distance = max(distance, math.Abs(float64(v-m.Hidden(nil, x, models.Run{}).Data()[i])))
+		}
+		if distance > 0.1 {
+			t.Errorf("%v: distance %v", format, distance)
+		}
 	}
 	if _, err := m.ONNX(0); err == nil || !strings.Contains(err.Error(), "has mixtures of experts, which cannot be exported to ONNX") {
 		t.Errorf("ONNX: error %v", err)
