@@ -422,10 +422,15 @@ func (s *Settings) readModalities(task string) {
 	if task != writesText {
 		all.Only("message") // all texts would be put into the chat template
 	}
-	for key := range all.values { // images and sounds
-		all.Ignore(key)
+	for key := range all.values { // images and sounds, also beside a text: "image+text"
+		if !slices.ContainsFunc(strings.Split(key, "+"), func(name string) bool { return !slices.Contains(modalities, name) }) {
+			all.Ignore(key)
+		}
 	}
 }
+
+// modalities are those of sentence-transformers, for inputs that are not conversations.
+var modalities = []string{"text", "image", "audio", "video"}
 
 // writesText is the task of a decoder in a pipeline.
 const writesText = "text-generation"
