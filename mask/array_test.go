@@ -2,7 +2,10 @@ package mask_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -63,4 +66,36 @@ func TestAllowErrors(t *testing.T) {
 	wantError(t, func() { mask.Allow(nil, math.MaxInt/2+1, 4) }, `mask: Allow: mask has shape \[\d+ 4\], want 0 elements, the length of seen`)
 	wantError(t, func() { mask.Allow(make([]bool, 6), -2, -3) }, `mask: Allow: mask has shape \[-2 -3\], want no negative axis`)
 	wantError(t, func() { mask.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }, `mask: AllowSequenceFirst: mask has 5 elements, want 6 for shape \[2 3 1\]`)
+}
+
+// TopK chooses the highest of the keys that other masks allow, of equal ones the first, and none without a score.
+func TestTopK(t *testing.T) {
+	inf, nan := float32(math.Inf(-1)), float32(math.NaN())
+	scores := tensor.New([]float32{1, 5, 5, 5, 2, inf, nan, 4, 0, -1, -2, 9}, 1, 3, 4)
+	for want, m := range map[string]attn.Mask{
+		"· 1 1 ·\n1 · · 1\n1 · · 1\n": mask.TopK(2, scores),
+		"1 1 · ·\n1 · · ·\n1 · · 1\n": mask.TopK(2, scores, mask.CausalAt(1)),
+		"1 1 1 1\n1 · · 1\n1 1 1 1\n": mask.TopK(9, scores),
+	} {
+		if got := m.Draw(attn.Sizes{B: 1, H: 1, Lq: 3, Lk: 4}); got != want {
+			t.Errorf("\n%s, want\n%s", got, want)
+		}
+	}
+	// [B Lq Lk] is for queries without heads; [B 1 Lq Lk] is the same mask for all heads.
+	x := tensor.Randn(rand.New(rand.NewPCG(1, 2)), 1, 2, 3, 4)
+	all := tensor.Reshape(nil, scores, 1, 1, 3, 4)
+	k := tensor.Randn(rand.New(rand.NewPCG(3, 4)), 1, 2, 4, 4)
+	want := attn.Attend(nil, x, k, k, attn.Options{Mask: mask.Allow(mask.TopK(2, scores).Array(attn.Sizes{B: 1, H: 1, Lq: 3, Lk: 4}), 3, 4)})
+	if got := attn.Attend(nil, x, k, k, attn.Options{Mask: mask.TopK(2, all)}); !slices.Equal(got.Out.Data(), want.Out.Data()) {
+		t.Error("a mask for all heads differs from that of its array")
+	}
+	for want, f := range map[string]func(){
+		"mask: TopK: k is 0, want a positive number": func() { mask.TopK(0, scores) },
+		"[Lq Lk], [B Lq Lk] or [B H Lq Lk]":          func() { mask.TopK(1, tensor.Zeros(3)) },
+		"mask":                                       func() { mask.TopK(1, scores, mask.Lengths(1, 2)) },
+	} {
+		if err := tensor.Catch(f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
 }

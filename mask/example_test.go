@@ -2,9 +2,11 @@ package mask_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -162,4 +164,28 @@ func ExampleAllowTensor() {
 	// Output:
 	// [[[0.5 0.5 0 0] [0.5 0.5 0 0]] [[0.3333 0.3333 0.3333 0] [0.3333 0.3333 0.3333 0]]]
 	// [[[1 0 0 0] [0.5 0.5 0 0]] [[1 0 0 0] [0.5 0.5 0 0]]]
+}
+
+// The indexer of DeepSeek-V3.2 has separate small heads. Its score of a key is the sum over the heads of their weight
+// times the positive part of a dot product. Each query then attends to the best keys up to its own.
+func ExampleTopK() {
+	rng := rand.New(rand.NewPCG(1, 1))
+	const b, heads, l, size = 1, 2, 6, 4
+	q, k := tensor.Randn(rng, b, heads, l, size), tensor.Randn(rng, b, 1, l, size)
+	weights := tensor.Randn(rng, b, heads, l, 1)
+	products := tensor.ReLU(nil, attn.Scores(nil, q, k, attn.Options{Score: score.Dot()})) // [B H L L]
+	scores := tensor.SumAxis(nil, tensor.Mul(nil, products, tensor.BroadcastTo(nil, weights, b, heads, l, l)), 1)
+
+	best := mask.TopK(3, tensor.Reshape(nil, scores, b, 1, l, l), mask.Causal())
+	x := tensor.Randn(rng, b, 8, l, 16) // of the layer itself
+	fmt.Println(attn.Attend(nil, x, x, x, attn.Options{Mask: best}).Out.Shape())
+	fmt.Print(best.Draw(attn.Sizes{B: 1, H: 1, Lq: l, Lk: l}))
+	// Output:
+	// [1 8 6 16]
+	// 1 · · · · ·
+	// 1 1 · · · ·
+	// 1 1 1 · · ·
+	// 1 1 · 1 · ·
+	// · · 1 1 1 ·
+	// · · · 1 1 1
 }
