@@ -41,8 +41,8 @@ type Table []Family
 // no model, does not contain the families.
 func Families() Table {
 	return Table{
-		bertFamily, camembertFamily, debertaFamily, distilbertFamily, electraFamily, gteFamily, modernBERTFamily, mpnetFamily,
-		newFamily, nomicFamily, robertaFamily, xlmRobertaFamily,
+		albertFamily, bertFamily, camembertFamily, debertaFamily, distilbertFamily, electraFamily, euroBERTFamily, gteFamily,
+		modernBERTFamily, mpnetFamily, newFamily, nomicFamily, robertaFamily, xlmRobertaFamily,
 		gpt2Family, gptNeoXFamily, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family,
 		gemma3Family, gemma3WithImages, bartFamily, graniteFamily, graniteHybridFamily, falconH1Family, lfm2Family, mamba2Family, olmo2Family, olmo3Family, phi3Family, mixtralFamily,
 		qwen3MoEFamily, smolLM3Family, starCoder2Family, m2m100Family, marianFamily, mt5Family, t5Family, umt5Family,

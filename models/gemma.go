@@ -65,6 +65,9 @@ func newGemma3(b *Builder) Network {
 	m := gemma3(b)
 	if b.Config.Bool("use_bidirectional_attention", false) { // EmbeddingGemma
 		m.Causal = false
+		e := m.build(b.Within("model"), b).(*stack)
+		e.logits = nil
+		return e
 	}
 	return m.build(b.Within("model"), b)
 }

@@ -18,6 +18,8 @@ type TaskHead struct {
 	Layer Layer
 	// Pool combines the states of the tokens of a text; nil means that Layer reads the states of all tokens.
 	Pool *Pooling
+	// Each is applied to the states of all tokens before Pool, unless it is nil.
+	Each Layer
 	// Padding are tokens that Pool leaves out at the end of a text, even if the tokenizer appends them: transformers
 	// takes the pad_token_id of a decoder for padding there, also where it is the end token.
 	Padding []int
@@ -37,7 +39,7 @@ func (h *TaskHead) Of(t *tensor.Tape, hidden *tensor.Tensor, x Batch) *tensor.Te
 				lens[i]--
 			}
 		}
-		hidden = h.Pool.Forward(t, hidden, lens)
+		hidden = h.Pool.Forward(t, optional(t, h.Each, hidden), lens)
 	}
 	return h.Logits(t, hidden)
 }

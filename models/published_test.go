@@ -34,7 +34,7 @@ func readPublished(t *testing.T, modelType string) (list []published) {
 
 // headTensors are tensors of the heads of the families, by the end of the head's class.
 var headTensors = map[string][]string{
-	"ForMaskedLM":               {"cls.predictions.bias", "lm_head.bias", "vocab_transform.bias", "generator_predictions.dense.bias", "head.dense.weight"},
+	"ForMaskedLM":               {"predictions.bias", "lm_head.weight", "cls.predictions.bias", "lm_head.bias", "vocab_transform.bias", "generator_predictions.dense.bias", "head.dense.weight"},
 	"ForPreTraining":            {"cls.predictions.bias", "cls.seq_relationship.bias", "bert.pooler.dense.bias", "discriminator_predictions.dense.bias"},
 	"ForSequenceClassification": {"classifier.bias", "classifier.out_proj.bias", "pre_classifier.bias", "head.dense.weight", "bert.pooler.dense.bias", "pooler.dense.bias", "score.weight"},
 	"ForTokenClassification":    {"classifier.bias", "head.dense.weight"},

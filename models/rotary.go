@@ -161,8 +161,7 @@ func (m *rotaryDecoder) build(base, top *Builder) Network {
 		d.blocks = append(d.blocks, m.block(at, i))
 		at.Unread(at.Name("self_attn.rotary_emb.inv_freq")) // the frequencies, which follow from the settings
 	}
-	if !z.Causal {
-		d.logits = nil
+	if !z.Causal { // an encoder, whose family has the head
 		return d
 	}
 	d.makeLogits(top, "lm_head", m.tied, base.Name("embed_tokens.weight"), m.pad...)

@@ -467,6 +467,24 @@ def jina_case(name, inputs, **changes):
 jina_case("jina", TYPED)
 jina_case("jina_power", TWO, num_attention_heads=4, hidden_size=12, feed_forward_type="reglu", layer_norm_eps=1e-2)
 
+ALBERT = BERT | dict(embedding_size=9, num_hidden_layers=5, num_hidden_groups=2, inner_group_num=1)
+case("albert", "AlbertModel", ALBERT, TYPED)
+case("albert_words", "AlbertForMaskedLM", ALBERT | dict(num_hidden_groups=1, num_hidden_layers=3), TYPED, dtype=torch.float32)
+case("albert_old", "AlbertForPreTraining", ALBERT | dict(hidden_act="gelu", layer_norm_eps=1e-2), TYPED)
+case("albert_text", "AlbertForSequenceClassification", ALBERT | LABELS | dict(num_hidden_layers=3), TYPED, dtype=torch.bfloat16)
+case("albert_tokens", "AlbertForTokenClassification", ALBERT | LABELS, TYPED)
+case("albert_answers", "AlbertForQuestionAnswering", ALBERT, TYPED)
+
+EURO = dict(vocab_size=43, hidden_size=12, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=17,
+            max_position_embeddings=64, pad_token_id=0, head_dim=6, rope_parameters={"rope_type": "default", "rope_theta": 50.0})
+case("eurobert", "EuroBertModel", EURO, NEAR)
+case("eurobert_words", "EuroBertForMaskedLM", EURO | dict(mlp_bias=True, attention_bias=True), NEAR, dtype=torch.float32)
+case("eurobert_tied", "EuroBertForMaskedLM", EURO | dict(tie_word_embeddings=True, rms_norm_eps=1e-2, hidden_act="gelu"), NEAR)
+case("eurobert_text", "EuroBertForSequenceClassification", EURO | LABELS, NEAR)
+case("eurobert_mean", "EuroBertForSequenceClassification", EURO | LABELS | dict(classifier_pooling="mean"), NEAR)
+case("eurobert_bos", "EuroBertForSequenceClassification", EURO | LABELS | dict(classifier_pooling="bos"), NEAR)
+case("eurobert_tokens", "EuroBertForTokenClassification", EURO | LABELS, NEAR)
+
 # Decoders that classify texts.
 DECODER = dict(vocab_size=43, hidden_size=12, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=10,
                intermediate_size=17, max_position_embeddings=64, pad_token_id=0)
