@@ -50,8 +50,9 @@ Milliseconds and allocated bytes are per call. GFLOP/s count useful operations, 
 multiply-add as two: causal attention counts half of its square, a softmax counts zero, and
 training counts 3.5 times the forward pass of attention and 3 times that of linear layers.
 The peak is the speed of multiply-adds without memory access, measured in the same run.
-linear is the gated delta rule, attention without a softmax. It counts 6 operations for each
-token and element of a state, and training counts 4 times the forward pass.
+linear is attention without a softmax: the gated delta rule, or that of --rule. It counts 6
+operations for each token and element of a state, 4 without a delta rule, and training counts
+4 times the forward pass.
 Additive and Gaussian scores are counted in triples of query, key and feature, each
 nominally 4 operations.
 

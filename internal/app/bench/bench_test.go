@@ -29,6 +29,7 @@ func TestCounts(t *testing.T) {
 		{w: Work{Op: "sdpa-train", B: 2, H: 3, Lq: 5, Lk: 7, E: 11, V: 13}, pairs: 70, flops: 35280},
 		{w: Work{Op: "linear", B: 2, H: 4, G: 2, Lq: 5, E: 3, V: 7}, pairs: 50, flops: 6 * 2 * 4 * 5 * 3 * 7},
 		{w: Work{Op: "linear-train", B: 2, H: 4, G: 2, Lq: 5, E: 3, V: 7}, pairs: 50, flops: 4 * 6 * 2 * 4 * 5 * 3 * 7},
+		{w: Work{Op: "linear", B: 2, H: 4, Lq: 5, E: 3, V: 7, Rule: "gated", Decay: "element"}, pairs: 50, flops: 4 * 2 * 4 * 5 * 3 * 7},
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 4, E: 1, Causal: true}, pairs: 8, flops: 32},
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 2, Lk: 5, E: 1, Causal: true}, pairs: 3.5 + 4.5, flops: 32},
 		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 5, Lk: 2, E: 1, Causal: true}, pairs: 0.5 + 1.5, flops: 8},

@@ -57,9 +57,9 @@ func (w Work) FLOPs() float64 {
 	case "read":
 		return 0
 	case "linear":
-		return 6 * w.stateElements()
+		return w.stateOperations()
 	case "linear-train":
-		return 4 * 6 * w.stateElements()
+		return 4 * w.stateOperations()
 	}
 	attention, maps := 2*float64(w.H)*w.Pairs()*float64(w.E+w.V), w.maps()
 	if triples := w.triples(); triples > 0 {
@@ -76,9 +76,14 @@ func (w Work) FLOPs() float64 {
 	return attention + maps
 }
 
-// stateElements returns the number of elements of states that all tokens of linear attention update.
-func (w Work) stateElements() float64 {
-	return float64(w.B) * float64(w.H) * float64(w.Lq) * float64(w.E) * float64(w.V)
+// stateOperations returns the operations of all tokens of linear attention on the elements of states: a query reads them, a
+// key reads them if the rule erases, and what the token adds changes them.
+func (w Work) stateOperations() float64 {
+	each := 4.0
+	if w.erases() {
+		each = 6
+	}
+	return each * float64(w.B) * float64(w.H) * float64(w.Lq) * float64(w.E) * float64(w.V)
 }
 
 // maps returns the operations of the linear maps in a forward pass.

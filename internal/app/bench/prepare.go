@@ -87,15 +87,21 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return m.Forward(t, x, kv, kv, o).Out })
 }
 
-// prepareLinear is Prepare for the gated delta rule, with a decay and a strength for each token and head of values.
+// prepareLinear is Prepare for linear attention.
 func (w Work) prepareLinear(rng *rand.Rand) func() {
 	q, k := tensor.Randn(rng, w.B, w.H, w.Lq, w.E), linear.Unit(nil, tensor.Randn(rng, w.B, w.G, w.Lq, w.E))
-	v, decay, beta := tensor.Randn(rng, w.B, w.G, w.Lq, w.V), tensor.Zeros(w.B, w.G, w.Lq), tensor.Zeros(w.B, w.G, w.Lq)
-	for i := range beta.Data() {
-		decay.Data()[i], beta.Data()[i] = -0.2*rng.Float32(), rng.Float32()
+	v := tensor.Randn(rng, w.B, w.G, w.Lq, w.V)
+	params := []*tensor.Tensor{q, k, v}
+	var o linear.Options
+	if w.gated() {
+		shape := map[string][]int{"head": {w.G}, "token": {w.B, w.G, w.Lq}, "element": {w.B, w.G, w.Lq, w.E}}[w.Decay]
+		o.Decay = tensor.Uniform(rng, -0.2, 0, shape...)
+		params = append(params, o.Decay)
 	}
-	o := linear.Options{Decay: decay, Beta: beta}
-	params := []*tensor.Tensor{q, k, v, decay, beta}
+	if w.erases() {
+		o.Beta = tensor.Uniform(rng, 0, 1, w.B, w.G, w.Lq)
+		params = append(params, o.Beta)
+	}
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return linear.Attend(t, q, k, v, o).Out })
 }
 

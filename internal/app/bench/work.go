@@ -32,6 +32,10 @@ type Work struct {
 	Weights bool    `json:"weights" help:"Also return the weights." group:"Attention" needs:"op"`
 	// With has names of Extras.
 	With []string `json:"with,omitempty" help:"Extras, separated by commas: ${extras_help} (default none)." placeholder:"NAMES" group:"Attention" needs:"op"`
+	// Rule is what a token of linear attention does to the state, one of rules, and Decay the form of the decay of gated rules,
+	// one of decays.
+	Rule  string `json:"rule,omitempty" help:"Rule of linear: linear, gated, delta or gated_delta (default gated_delta)." placeholder:"NAME" group:"Attention" needs:"op"`
+	Decay string `json:"decay,omitempty" help:"Decay of a gated rule: a number for each head, token or element of a key (default token)." placeholder:"NAME" group:"Attention" needs:"op"`
 	// Storage is the format of a cache; 0 means float32.
 	Storage tensor.Format `json:"storage" help:"Number format of keys and values in a cache: float32, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention" needs:"op"`
 	// Format is that of the tape; 0 means float32.
@@ -57,14 +61,23 @@ var operations = []operation{
 	{"gaussian-train", attends, Work{B: 8, H: 1, Lq: 512, E: 128}},
 	{"mha", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
 	{"mha-train", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
-	{"linear", "b h g lq e v", Work{B: 1, H: 16, Lq: 2048, E: 128}},
-	{"linear-train", "b h g lq e v", Work{B: 1, H: 16, Lq: 2048, E: 128}},
+	{"linear", "b h g lq e v rule decay", Work{B: 1, H: 16, Lq: 2048, E: 128}},
+	{"linear-train", "b h g lq e v rule decay", Work{B: 1, H: 16, Lq: 2048, E: 128}},
 	{"decode", "b h g lq lk e v causal mask weights storage with format", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
 	{"decode-fixed", "b h g lq lk e v causal mask weights storage with format", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
 	{"generate", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
 	{"generate-fixed", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
 	{"read", "b g lk e v storage", Work{B: 1, G: 32, Lk: 8192, E: 128}},
 }
+
+var (
+	rules  = []string{"gated_delta", "linear", "gated", "delta"}
+	decays = []string{"token", "head", "element"}
+)
+
+// gated and erases report what the rule of linear attention has.
+func (w Work) gated() bool  { return strings.HasPrefix(w.Rule, "gated") }
+func (w Work) erases() bool { return strings.HasSuffix(w.Rule, "delta") }
 
 // Ops returns the names of the operations.
 func Ops() []string { return list(operations, func(o operation) string { return o.name }) }
@@ -139,6 +152,11 @@ func (w Work) Complete() (Work, error) {
 	if w.Mask == "" {
 		w.Mask = masks[0].name
 	}
+	if w.Takes("rule") {
+		if w.Rule = cmp.Or(w.Rule, rules[0]); w.gated() {
+			w.Decay = cmp.Or(w.Decay, decays[0])
+		}
+	}
 	if w.Storage == 0 {
 		w.Storage = tensor.Float32
 	}
@@ -159,6 +177,10 @@ func (w Work) validate() error {
 		return fmt.Errorf("h %d is not divisible by g %d", w.H, w.G)
 	case !slices.Contains(Masks(), w.Mask):
 		return fmt.Errorf("mask %q, want %s", w.Mask, strings.Join(Masks(), ", "))
+	case w.Rule != "" && !slices.Contains(rules, w.Rule):
+		return fmt.Errorf("rule %q, want %s", w.Rule, strings.Join(rules, ", "))
+	case w.Decay != "" && (!w.gated() || !slices.Contains(decays, w.Decay)):
+		return fmt.Errorf("decay %q of the rule %s, want %s of gated or gated_delta", w.Decay, w.Rule, strings.Join(decays, ", "))
 	case w.Storage.CheckStorage() != nil:
 		return fmt.Errorf("storage %w", w.Storage.CheckStorage())
 	case w.base() == "decode" && w.Lq > w.Lk:
@@ -260,6 +282,12 @@ func (w Work) Name() string {
 	}
 	if w.Causal {
 		add("causal")
+	}
+	if w.Takes("rule") && w.Rule != rules[0] {
+		add("%s", w.Rule)
+	}
+	if w.gated() && w.Decay != decays[0] {
+		add("decay by %s", w.Decay)
 	}
 	if w.Mask != "none" {
 		add("%s mask", w.Mask)
