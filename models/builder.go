@@ -245,12 +245,18 @@ func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
 // matrices returns maps without a bias whose weights are consecutive rows, or columns if they are transposed, of one
 // tensor. In the first call of a Family.New, they have no weights.
 func (b *Builder) matrices(name string, transposed bool, in int, outs ...int) []*nn.Linear {
-	maps := make([]*nn.Linear, len(outs))
-	for i := range outs {
-		maps[i] = new(nn.Linear)
-	}
+	maps := emptyMaps(len(outs))
 	if b.wantWeights(name, transposed, in, outs) && !b.plan {
 		b.weights(name, transposed, maps, in, outs...)
+	}
+	return maps
+}
+
+// emptyMaps returns n maps without weights.
+func emptyMaps(n int) []*nn.Linear {
+	maps := make([]*nn.Linear, n)
+	for i := range maps {
+		maps[i] = new(nn.Linear)
 	}
 	return maps
 }
@@ -266,10 +272,7 @@ func (b *Builder) joined(name string, bias bool, in int, outs ...int) []*nn.Line
 
 // transposes returns n maps without a bias whose transposed weights, [in out] each, are one below the other in a tensor.
 func (b *Builder) transposes(name string, n, in, out int) []*nn.Linear {
-	maps := make([]*nn.Linear, n)
-	for i := range maps {
-		maps[i] = new(nn.Linear)
-	}
+	maps := emptyMaps(n)
 	if b.want(name, n*in, out) && !b.plan {
 		b.weights(name, true, maps, in, slices.Repeat([]int{out}, n)...)
 		b.dict[len(b.dict)-1].Separate = true

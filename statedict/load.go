@@ -169,8 +169,6 @@ func read(r *safetensors.Reader, prefix string, dict nn.StateDict) error {
 		}
 		switch {
 		case n == 0:
-		case e.Separate:
-			setSeparate(e, all)
 		case e.Transposed:
 			setTransposed(e, all)
 		default:
@@ -204,32 +202,26 @@ func floatTasks(r *safetensors.Reader, name string, length int, parts []*tensor.
 	return tasks
 }
 
-// setTransposed sets the parts to columns of a matrix [in out].
+// setTransposed sets the parts to columns of a matrix [in out] or, if they are separate, to the transposes of its rows.
 func setTransposed(e *nn.Entry, matrix *tensor.Tensor) {
-	all, in, columns := matrix.Data(), matrix.Dim(0), matrix.Dim(matrix.Rank()-1)
+	all, columns := matrix.Data(), matrix.Dim(matrix.Rank()-1)
 	first := 0
+	pass := func(out, in int) {
+		if e.Separate {
+			out *= in
+		}
+		first += out
+	}
 	for _, part := range e.Parts {
-		y := part.Data()
+		y, in := part.Data(), part.Dim(part.Rank()-1)
 		par.For(part.Dim(0), 64, func(lo, hi int) {
 			simd.CopyTransposed(y[lo*in:], in, all[first+lo:], columns, hi-lo, in)
 		})
-		first += part.Dim(0)
+		pass(part.Dim(0), in)
 	}
 	for _, part := range e.Packed {
 		part.SetTransposed(all[first:], columns)
-		first += part.Shape()[0]
-	}
-}
-
-// setSeparate sets each part to the transpose of its rows of a matrix.
-func setSeparate(e *nn.Entry, matrix *tensor.Tensor) {
-	at := 0
-	rows := func(n int) *tensor.Tensor { at += n; return matrix.Rows(at-n, at) }
-	for i, part := range e.Parts {
-		setTransposed(&nn.Entry{Parts: e.Parts[i : i+1]}, rows(part.Dim(1)))
-	}
-	for i, part := range e.Packed {
-		setTransposed(&nn.Entry{Packed: e.Packed[i : i+1]}, rows(part.Shape()[1]))
+		pass(part.Shape()[0], part.Shape()[1])
 	}
 }
 
