@@ -216,10 +216,13 @@ var features = []kind{
 }
 
 func TestKinds(t *testing.T) {
-	for _, s := range []struct{ b, h, g, lq, lk, e, ev int }{
+	for i, s := range []struct{ b, h, g, lq, lk, e, ev int }{
 		{2, 4, 2, 13, 70, 17, 33}, {1, 2, 2, 61, 300, 16, 8}, {2, 3, 1, 1, 600, 9, 20}, {1, 2, 2, 75, 130, 64, 64}, {3, 2, 1, 130, 10, 8, 65}, {1, 1, 1, 50, 1100, 12, 8},
 	} {
-		for _, k := range kinds {
+		for j, k := range kinds {
+			if i > 1 && (i+j)%2 > 0 && !strings.HasSuffix(k.name, "all") {
+				continue
+			}
 			gaussian, additive := strings.HasPrefix(k.name, "gaussian"), strings.HasPrefix(k.name, "additive")
 			if (gaussian || additive) && s.lk >= 300 && (testing.Short() || !strings.HasSuffix(k.name, "all")) &&
 				(s.lk > 300 || !strings.HasSuffix(k.name, "causal") && !strings.HasSuffix(k.name, "intervals")) {
