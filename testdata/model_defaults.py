@@ -49,7 +49,7 @@ electra_words eurobert eurobert_text eurobert_tied eurobert_words gte gte_text g
 roberta_text roberta_words xlm_roberta_words gemma2_text gemma3_embed gpt2_ended llama_text
 decoders/gemma decoders/gemma2 decoders/gemma3 decoders/gemma3_multimodal decoders/gemma3_pattern decoders/gpt2
 decoders/falcon_h1 decoders/falcon_h1_norm decoders/gpt_neox decoders/granite_biases decoders/granite_attention decoders/granite_hybrid decoders/lfm2 decoders/lfm2_places decoders/llama2 decoders/llama_yarn_settings decoders/mamba2 decoders/mamba2_biases decoders/mistral
-decoders/mistral_full decoders/mixtral decoders/olmo2 decoders/olmo3 decoders/phi3 decoders/phi3_part decoders/qwen2_types
+decoders/ministral3 decoders/mistral_full decoders/mixtral decoders/olmo2 decoders/olmo3 decoders/phi3 decoders/phi3_part decoders/qwen2_types
 decoders/qwen2_window decoders/qwen3_bias decoders/qwen3_moe decoders/qwen3_moe_normed decoders/smollm3
 decoders/smollm3_window decoders/starcoder2
 seq2seq/bart seq2seq/m2m100 seq2seq/marian seq2seq/mt5 seq2seq/t5 seq2seq/t5_1.1 seq2seq/umt5 seq2seq/umt5_tied

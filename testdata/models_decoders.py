@@ -37,7 +37,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
-from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
+from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Ministral3Config, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
 from transformers import FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 
 torch.set_num_threads(1)
@@ -193,6 +193,9 @@ CASES = {
         MistralConfig(**{**GROUPED, "hidden_size": 24, "head_dim": None}, max_position_embeddings=96,
                       sliding_window=None, rope_parameters=dict(PLAIN)),
         rewrite=before_v5),
+    "ministral3": Case(
+        Ministral3Config(**GROUPED, max_position_embeddings=96, sliding_window=9, tie_word_embeddings=True,
+                         rope_parameters={**YARN, "original_max_position_embeddings": 5, "factor": 1.5, "llama_4_scaling_beta": 0.3, "mscale": 1.0, "mscale_all_dim": 0.5})),
     "qwen2": Case(
         Qwen2Config(**{**SMALL, "hidden_size": 24, "num_attention_heads": 6}, num_key_value_heads=3,
                     max_position_embeddings=96, rope_parameters=dict(PLAIN)),
