@@ -60,8 +60,8 @@ type LinearState struct{ Heads, Inputs Value }
 //
 // Shapes: x and out [B L Width].
 //
-// Errors: those of LinearAttention; a layer with SequenceFirst; a Decay that is not linear.Slopes or *linear.StepDecay; a Feature that is not from
-// packages linear and tensor; those of Layer and Activation.
+// Errors: those of LinearAttention; a layer with SequenceFirst; a Decay that is not linear.Slopes or *linear.StepDecay; a
+// Feature that is not from packages linear and tensor; those of Layer and Activation.
 func (g *Graph) LinearLayer(l *linear.Layer, x Value, past LinearState, domain string) (out Value, present LinearState) {
 	c := l.Config()
 	if c.Layout != attn.BatchFirst {

@@ -39,13 +39,23 @@ var usual = []string{"torch", "onnxruntime"}
 // allTasks returns the rows of all tables, table by table.
 func allTasks(threads int) []task {
 	var tasks []task
-	for _, w := range bench.Usual() {
+	operation := func(table string, w bench.Work, libraries []string) {
 		tasks = append(tasks, task{
-			table: "Operations", name: w.Name(), request: request{Work: w}, share: shareOf, libraries: usual,
+			table: table, name: w.Name(), request: request{Work: w}, share: shareOf, libraries: libraries,
 			start: func() (bench.Measurer, error) { return bench.New(w, threads), nil },
 		})
 	}
+	for _, w := range bench.Usual() {
+		operation("Operations", w, usual)
+	}
 	tasks = append(tasks, translatorTask(threads))
+	for _, size := range []int{64, 128} {
+		w, err := bench.Work{Op: "linear", E: size}.Complete()
+		if err != nil {
+			panic(err)
+		}
+		operation("Attention without a softmax", w, usual[1:])
+	}
 	for _, s := range encoders {
 		for _, batch := range []int{1, 32} {
 			for _, length := range []int{16, 64, 128, 512} {

@@ -169,6 +169,26 @@ def decode(w):
     return found
 
 
+def linear(w):
+    """com.microsoft LinearAttention, on [B L H·E]."""
+    g = Graph()
+    keys = g.normal(w.b, w.lq, w.g, w.e)
+    keys /= np.linalg.norm(keys, axis=-1, keepdims=True)
+    inputs = [g.input("q", g.normal(w.b, w.lq, w.h * w.e)), g.input("k", keys.reshape(w.b, w.lq, -1))]
+    inputs += [g.input("v", g.normal(w.b, w.lq, w.g * w.v)), ""]
+    decay, beta = "", ""
+    if w.rule.startswith("gated"):
+        if w.decay == "head":
+            raise Unsupported("constant decays")
+        each = w.e if w.decay == "element" else 1
+        decay = g.input("decay", -0.1 * np.abs(g.normal(w.b, w.lq, w.g * each)))
+    if w.rule.endswith("delta"):
+        beta = g.input("beta", 1 / (1 + np.exp(g.normal(w.b, w.lq, w.g))))
+    heads = {"q_num_heads": w.h, "kv_num_heads": w.g}
+    g.node("LinearAttention", [*inputs, decay, beta], "out", CONTRIB, ["state"], update_rule=w.rule, **heads)
+    return {"LinearAttention": g.call("out", "state")}
+
+
 def written_out(w):
     """What a score needs for which there is no operator."""
     if w.g != w.h:
@@ -295,4 +315,5 @@ def encode(w):
 
 operations = {
     "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha, "encode": encode,
+    "linear": linear,
 }  # fmt: skip
