@@ -118,6 +118,7 @@ func TestRefusedPipelines(t *testing.T) {
 		{"sparse_router", "config_sentence_transformers.json", `"similarity_fn_name": null`, `"max_active_dims": 4`, `max_active_dims is 4, want none`},
 		{"sparse_router", "modules.json", `]`, `, {"path": "x", "type": "sentence_transformers.models.Dense"}]`, `module 2 is "sentence_transformers.models.Dense", want no module behind SpladePooling`},
 		{"sparse_router", "router_config.json", `: "document"`, `: "documents"`, `structure has no route "documents", want one of "document", "query"`},
+		{"sparse_router", "modules.json", `"path": ""`, `"path": "../x"`, `module 0 has path "../x", want one within the directory`},
 		{"sparse_router", "router_config.json", `: "document"`, `: null`, `structure has no route "", want one of "document", "query"`},
 		{"sparse_router", "router_config.json", `"route_mappings": {}`, `"route_mappings": {"('query', None)": "document"}`, `parameters.route_mappings is {"('query', None)":"document"}, want {} or none`},
 		{"sparse_router", "router_config.json", `"types"`, `"note": 1, "types"`, `setting note = 1 is not known`},

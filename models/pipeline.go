@@ -181,6 +181,9 @@ const routeFile = "router_config.json"
 
 // readRouter reads the settings of a Router, nil with an error if there are none.
 func readRouter(dir string, m module) (*Settings, error) {
+	if err := m.checkPath(0); err != nil {
+		return nil, &FormatError{filepath.Join(dir, PipelineFile), err}
+	}
 	s, err := openSettings(filepath.Join(dir, m.Path, routeFile))
 	if errors.Is(err, fs.ErrNotExist) { // its name in versions before 5
 		s, err = openSettings(filepath.Join(dir, m.Path, configFile))
@@ -198,7 +201,7 @@ func (s *Settings) types() map[string]string {
 //
 // Source: Router of sentence-transformers.
 func followRoute(dir string, modules []module, name string) ([]module, error) {
-	if len(modules) == 0 || modules[0].kind() != "Router" || !filepath.IsLocal(cmp.Or(modules[0].Path, ".")) {
+	if len(modules) == 0 || modules[0].kind() != "Router" {
 		if name != "" {
 			return nil, &FormatError{dir, fmt.Errorf("has no Router, want no route; got %s", quote.Text(name))}
 		}

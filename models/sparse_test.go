@@ -100,14 +100,14 @@ func TestRefusedTables(t *testing.T) {
 		tensors []safetensors.Tensor
 		want    string
 	}{
-		{[]safetensors.Tensor{safetensors.FromFloat32s("table", []int{2, 3}, row)}, `tensor "table" is not read, want embedding.weight`},
+		{[]safetensors.Tensor{safetensors.FromFloat32s("table", []int{2, 3}, row)}, `tensor "embedding.weight" is missing; tensor "table" is not read`},
 		{[]safetensors.Tensor{safetensors.FromFloat32s("embedding.weight", []int{6}, row)}, "has shape [6], want a row for each token"},
 		{[]safetensors.Tensor{safetensors.FromFloat32s("embedding.weight", []int{0, 3}, nil)}, "has shape [0 3], want a row for each token"},
 		{[]safetensors.Tensor{safetensors.FromInts("embedding.weight", []int{2, 3}, []int{1, 2, 3, 4, 5, 6})}, "embedding.weight"},
 		{[]safetensors.Tensor{safetensors.FromFloat32s("embedding.weight", []int{2, 3}, row), safetensors.FromInts("mapping", []int{1}, []int{0})}, `tensor "mapping" is not read`},
-		{[]safetensors.Tensor{safetensors.FromFloat32s("embeddings", []int{2, 3}, row), safetensors.FromInts("mapping", []int{2}, []int{0, 2})}, "tensor mapping 2, want 0 to 1"},
+		{[]safetensors.Tensor{safetensors.FromFloat32s("embeddings", []int{2, 3}, row), safetensors.FromInts("mapping", []int{4}, []int{0, 1, 2, 0})}, "tensor mapping: row 2, want 0 to 1"},
 		{[]safetensors.Tensor{safetensors.FromFloat32s("embeddings", []int{2, 3}, row), safetensors.FromFloat32s("mapping", []int{2}, row[:2])}, "mapping"},
-		{[]safetensors.Tensor{safetensors.FromFloat32s("embeddings", []int{2, 3}, row), safetensors.FromFloat32s("weights", []int{3}, row[:3])}, "tensor weights has shape [3], want a number for each of 2 tokens"},
+		{[]safetensors.Tensor{safetensors.FromFloat32s("embeddings", []int{2, 3}, row), safetensors.FromFloat32s("weights", []int{3}, row[:3])}, `tensor "weights" has shape [3], want [2]`},
 	} {
 		dir := copyDir(t, "testdata/static_table")
 		if err := (&safetensors.File{Tensors: c.tensors}).WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
