@@ -475,6 +475,14 @@ case("albert_text", "AlbertForSequenceClassification", ALBERT | LABELS | dict(nu
 case("albert_tokens", "AlbertForTokenClassification", ALBERT | LABELS, TYPED)
 case("albert_answers", "AlbertForQuestionAnswering", ALBERT, TYPED)
 
+JINA3 = BERT | dict(max_position_embeddings=64, hidden_size=12, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1,
+                    rope_parameters={"rope_type": "default", "rope_theta": 50.0})
+case("jina_v3", "JinaEmbeddingsV3Model", JINA3, PADDED)
+case("jina_v3_words", "JinaEmbeddingsV3ForMaskedLM", JINA3 | dict(hidden_act="relu", layer_norm_eps=1e-2), PADDED, dtype=torch.float32)
+case("jina_v3_text", "JinaEmbeddingsV3ForSequenceClassification", JINA3 | LABELS, PADDED, dtype=torch.bfloat16)
+case("jina_v3_tokens", "JinaEmbeddingsV3ForTokenClassification", JINA3 | LABELS | dict(type_vocab_size=2), PADDED)
+case("jina_v3_answers", "JinaEmbeddingsV3ForQuestionAnswering", JINA3, PADDED)
+
 EURO = dict(vocab_size=43, hidden_size=12, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=17,
             max_position_embeddings=64, pad_token_id=0, head_dim=6, rope_parameters={"rope_type": "default", "rope_theta": 50.0})
 case("eurobert", "EuroBertModel", EURO, NEAR)
