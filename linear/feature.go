@@ -52,43 +52,40 @@ func relative(f Feature, normalize bool) bool {
 
 // running are the running maxima of the keys of a call.
 type running struct {
-	first, last []float32 // [B G E], before and after the tokens
-	after       []float32 // [B G L E]
+	after []float32 // [B G L+1 E], before the tokens and after each
+	last  []float32 // [B G E], after the last token
 }
 
 // maxima returns the maxima of head g of sequence b after token t, or before the first one for t = −1.
 func (c *call) maxima(b, g, t int) []float32 {
-	head := b*c.g + g
-	if t < 0 {
-		return c.running.first[head*c.e:][:c.e]
-	}
-	return c.running.after[(head*c.l+t)*c.e:][:c.e]
+	return c.running.after[((b*c.g+g)*(c.l+1)+t+1)*c.e:][:c.e]
 }
 
 // scaleExp replaces queries and keys by their features, and sets the decays by which maxima change. Each head of values gets
 // keys, and each head of outputs queries.
 func (c *call) scaleExp(t *tensor.Tape) {
 	c.q, c.k, c.h, c.kh = shareHeads(t, c.q, c.n), shareHeads(t, c.k, c.g), c.n, c.g
-	c.running = &running{first: make([]float32, c.b*c.g*c.e), last: make([]float32, c.b*c.g*c.e), after: t.Floats(c.k.Len())}
-	for i := range c.running.first {
-		c.running.first[i] = float32(math.Inf(-1))
-		if c.o.State != nil {
-			c.running.first[i] = c.o.State.Data()[i*(c.v+1)+c.v]
-		}
-	}
-	if c.o.State != nil {
-		c.o.State = tensor.Slice(t, c.o.State, 3, 0, c.v)
-	}
-	if s := c.continued; s != nil {
-		for b := range s.seqs {
-			copy(c.running.first[b*c.g*c.e:], s.seqs[b].maxima[c.g*c.e:])
-		}
+	c.running = &running{t.Floats(c.b * c.g * (c.l + 1) * c.e), make([]float32, c.b*c.g*c.e)}
+	given := c.o.State
+	if given != nil {
+		c.o.State = tensor.Slice(t, given, 3, 0, c.v)
 	}
 	decay := t.Make(c.b, c.g, c.l, c.e)
 	clear(decay.Data())
 	par.For(c.b*c.g, 1, func(lo, hi int) {
 		for head := lo; head < hi; head++ {
-			c.setMaxima(head/c.g, head%c.g, decay.Data()[head*c.l*c.e:])
+			b, g := head/c.g, head%c.g
+			for i, first := 0, c.maxima(b, g, -1); i < c.e; i++ {
+				switch s := c.continued; {
+				case given != nil:
+					first[i] = given.Data()[(head*c.e+i+1)*(c.v+1)-1]
+				case s != nil:
+					first[i] = s.seqs[b].maxima[(c.g+g)*c.e+i]
+				default:
+					first[i] = float32(math.Inf(-1))
+				}
+			}
+			c.setMaxima(b, g, decay.Data()[head*c.l*c.e:])
 		}
 	})
 	c.o.Decay = decay
@@ -114,10 +111,7 @@ func (c *call) scaleExp(t *tensor.Tape) {
 
 // setMaxima sets the maxima of a head, and the decays [L E] that follow.
 func (c *call) setMaxima(b, g int, decay []float32) {
-	none := make([]float32, c.e)
-	for i := range none {
-		none[i] = float32(math.Inf(-1))
-	}
+	none := noMaxima(c.e)[:c.e]
 	for _, s := range c.segments {
 		if s.b != b {
 			continue
