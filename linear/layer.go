@@ -76,7 +76,8 @@ type Layer struct {
 	config LayerConfig
 }
 
-// NewLayer returns a layer with random initial parameters, or an error if the configuration is invalid or rng is nil.
+// NewLayer returns a layer with random initial parameters, or an error if the configuration is invalid or rng is nil. With
+// an Init, rng may be nil, and the weight of the convolution is then for the caller to set.
 func NewLayer(c LayerConfig, rng *rand.Rand) (*Layer, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("linear: NewLayer: %w", err)
@@ -91,7 +92,9 @@ func NewLayer(c LayerConfig, rng *rand.Rand) (*Layer, error) {
 	return l, tensor.Catch(func() {
 		l.Q, l.K, l.V = c.Init(c.Width, keys, c.Bias, rng), c.Init(c.Width, keys, c.Bias, rng), c.Init(c.Width, values, c.Bias, rng)
 		if c.Conv > 0 {
-			l.Conv = nn.NewCausalConv(2*keys+values, c.Conv, c.Bias, rng)
+			if l.Conv = new(nn.CausalConv); rng != nil {
+				l.Conv = nn.NewCausalConv(2*keys+values, c.Conv, c.Bias, rng)
+			}
 			l.Conv.Activation = tensor.SiLU
 		}
 		if c.Beta > 0 {

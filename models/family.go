@@ -46,6 +46,7 @@ func Families() Table {
 		gpt2Family, gptNeoXFamily, llamaFamily, mistralFamily, ministral3Family, qwen2Family, qwen3Family, gemmaFamily, gemma2Family,
 		gemma3Family, gemma3WithImages, bartFamily, graniteFamily, graniteHybridFamily, falconH1Family, lfm2Family, mamba2Family, olmo2Family, olmo3Family, phi3Family, mixtralFamily,
 		qwen3MoEFamily, smolLM3Family, starCoder2Family, m2m100Family, marianFamily, mt5Family, t5Family, umt5Family,
+		olmoHybridFamily, qwen35Family, qwen35WithImages,
 		transformerFamily, recurrentFamily,
 	}
 }

@@ -81,14 +81,10 @@ var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3Wit
 func newGemma3WithImages(b *Builder) Network {
 	b.Unread("vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*")
 	oneWay(b.Config)
-	text := &Builder{b.Config.Part(textConfig), b.building, b.prefix}
-	if text.Config == nil {
-		b.Config.Fail(textConfig, "is missing, want an object")
+	text := b.textModel(gemma3Family)
+	if text == nil {
 		return new(stack)
 	}
-	text.Config.Only("model_type", gemma3Family.Type)
-	text.Config.Ignore(harmless...)
-	text.Config.Ignore(gemma2Harmless...)
 	text.Config.Only("use_bidirectional_attention", false)
 	m := gemma3(text)
 	m.tied = b.Config.Bool("tie_word_embeddings", m.tied)
@@ -99,13 +95,25 @@ func newGemma3WithImages(b *Builder) Network {
 	return m.build(text.At("model.language_model"), text)
 }
 
+// textModel returns a Builder with the settings of the text model of a family, nil after an error.
+func (b *Builder) textModel(f Family) *Builder {
+	s := b.Config.Part(textConfig)
+	if s == nil {
+		b.Config.Fail(textConfig, "is missing, want an object")
+		return nil
+	}
+	s.Only("model_type", f.Type)
+	s.Ignore(harmless...)
+	s.Ignore(f.Harmless...)
+	return &Builder{s, b.building, b.prefix}
+}
+
 // gemma returns the settings common to all generations.
 func gemma(b *Builder, usual Sizes) rotaryDecoder {
 	s := b.Config
 	m := newRotary(b, usual)
 	m.activation, m.tied = tensor.TanhGELU, s.Bool("tie_word_embeddings", true)
-	eps := s.Eps("rms_norm_eps", 1e-6)
-	m.norm = func(b *Builder, name string, width int) nn.Norm { return plusOne{b.RMSNorm(name, width, eps)} }
+	m.norm = s.plusOneNorm()
 	m.pad, m.scale = []int{0}, float32(math.Sqrt(float64(m.Width)))
 	m.bias = s.attentionBias(false)
 	return m
@@ -145,6 +153,12 @@ func (m *rotaryDecoder) slideSome(s *Settings, usual func(block int) bool) int {
 		s.Fail("sliding_window", "is null, want a number for the layers that have one")
 	}
 	return window
+}
+
+// plusOneNorm makes norms that multiply by 1 + weight.
+func (s *Settings) plusOneNorm() func(b *Builder, name string, width int) nn.Norm {
+	eps := s.Eps("rms_norm_eps", 1e-6)
+	return func(b *Builder, name string, width int) nn.Norm { return plusOne{b.RMSNorm(name, width, eps)} }
 }
 
 // plusOne is an RMSNorm that multiplies by 1 + weight.

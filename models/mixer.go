@@ -72,7 +72,7 @@ func (c CacheOf[C]) Bytes() int { return c.Cache.Bytes() }
 // linearAttention mixes tokens with linear attention.
 type linearAttention struct{ *linear.Layer }
 
-func (linearAttention) kind() string { return "linear_attention" }
+func (linearAttention) kind() string { return linearKind }
 
 func (l linearAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
 	o := linear.Options{Lens: lens, Observers: r.Observers, Inspect: r.Inspect, Gates: r.gates(l.Config().Name)}

@@ -23,10 +23,12 @@ type rotaryDecoder struct {
 
 	norm        func(b *Builder, name string, width int) nn.Norm // makes a norm
 	norms       blockNorms                                       // where there are norms
+	normsOf     func(b *Builder, block int) blockNorms           // in place of norms, where blocks differ
 	headNorms   headNorms                                        // of queries and keys, before rotation
 	normNames   [3]string                                        // of those of queries, keys and the last states
 	maps        Maps                                             // of attention
 	bias        attn.Projections
+	outputGate  attn.OutputGate
 	score       attn.Score // nil means the dot product divided by √E
 	linear      newMap     // makes a map of the feed-forward network
 	activation  Activation
@@ -173,7 +175,7 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 	z := m.Sizes
 	c := attn.MultiHeadConfig{
 		Name: decoderName(i), Width: z.Width, Heads: z.Heads, KVHeads: z.KVHeads, HeadSize: z.HeadSize,
-		Bias: m.bias, Score: m.score, Position: m.position(i),
+		Bias: m.bias, Score: m.score, Position: m.position(i), OutputGate: m.outputGate,
 	}
 	window, mask := 0, decoderMask
 	if m.windows != nil {
@@ -189,7 +191,11 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 		}
 		return m.norm(b, name, z.Width)
 	}
-	p := &block{window: window, options: attn.Options{Mask: mask(window), SoftCap: m.softCap}, selfNorm: norm(m.norms.self)}
+	norms := m.norms
+	if m.normsOf != nil {
+		norms = m.normsOf(b, i)
+	}
+	p := &block{window: window, options: attn.Options{Mask: mask(window), SoftCap: m.softCap}, selfNorm: norm(norms.self)}
 	if m.mixer != nil {
 		p.mixer = m.mixer(m, b, i)
 	}
@@ -201,7 +207,7 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 		m.beside(p, b, i)
 	}
 	p.ff = m.feedForward(m, b, i)
-	p.selfAfter, p.ffNorm, p.ffAfter = norm(m.norms.selfAfter), norm(m.norms.ff), norm(m.norms.ffAfter)
+	p.selfAfter, p.ffNorm, p.ffAfter = norm(norms.selfAfter), norm(norms.ff), norm(norms.ffAfter)
 	if m.branch != 0 {
 		scaled := Activation(func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Scale(t, x, m.branch) })
 		p.selfAfter, p.ffAfter = scaled, scaled

@@ -21,6 +21,9 @@ type Entry struct {
 	// Separate, with Transposed, says that the file stores the transpose of each part, one below the other: the parts
 	// [N1 in], [N1 in], … are [in N1], [in N1], …
 	Separate bool
+	// Columns, unless it is zero, is the range of columns of the part that the tensor has: several tensors of a file are
+	// then one parameter, such as a convolution of queries, keys and values. Such an entry is Transposed and has one part.
+	Columns [2]int
 	// Interleaved, if positive, is the number of blocks of rows in the file: each has as many rows of the first part, then
 	// of the second, and so on. It is for maps of queries, keys and values that are stored head by head.
 	Interleaved int

@@ -46,6 +46,12 @@ func shapeOf(e *nn.Entry) []int {
 		}
 		shape[0] += part[0]
 	}
+	if lo, hi := e.Columns[0], e.Columns[1]; hi > 0 {
+		if last := len(shape) - 1; !e.Transposed || len(e.Parts) != 1 || last < 0 || lo < 0 || lo >= hi || hi > shape[last] {
+			wrong(shape, "one part to transpose, with columns %d to %d", lo, hi)
+		}
+		shape[len(shape)-1] = hi - lo
+	}
 	if e.Transposed && !e.Separate {
 		if last := len(shape) - 1; last < 1 || slices.ContainsFunc(shape[1:last], func(n int) bool { return n != 1 }) {
 			wrong(shape, "a matrix to transpose")

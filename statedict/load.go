@@ -213,9 +213,10 @@ func setTransposed(e *nn.Entry, matrix *tensor.Tensor) {
 		first += out
 	}
 	for _, part := range e.Parts {
-		y, in := part.Data(), part.Dim(part.Rank()-1)
+		stride := part.Dim(part.Rank() - 1)
+		y, in := part.Data()[e.Columns[0]:], cmp.Or(e.Columns[1]-e.Columns[0], stride)
 		par.For(part.Dim(0), 64, func(lo, hi int) {
-			simd.CopyTransposed(y[lo*in:], in, all[first+lo:], columns, hi-lo, in)
+			simd.CopyTransposed(y[lo*stride:], stride, all[first+lo:], columns, hi-lo, in)
 		})
 		pass(part.Dim(0), in)
 	}

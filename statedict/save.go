@@ -99,9 +99,9 @@ func Stream(m nn.Module, o SaveOptions) (*safetensors.Stream, error) {
 			}
 		} else if e.Transposed {
 			all, shape := slices.Concat(parts...), shapeOf(e) // the parts form [out in]; the file stores [in out]
-			parts = [][]float32{make([]float32, len(all))}
+			parts = [][]float32{make([]float32, shape[0]*shape[len(shape)-1])}
 			columns := shape[len(shape)-1]
-			simd.CopyTransposed(parts[0], columns, all, shape[0], shape[0], columns)
+			simd.CopyTransposed(parts[0], columns, all[e.Columns[0]:], e.Parts[0].Dim(e.Parts[0].Rank()-1), shape[0], columns)
 		}
 		if n := e.Interleaved; n > 0 {
 			var blocks [][]float32

@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import struct
 import sys
 from pathlib import Path
@@ -1015,6 +1016,18 @@ def encode(tensors, metadata):
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + body
+
+
+def same(now, before):
+    """Whether files are the same, except for the versions of the programs that they name."""
+    def versionless(files):
+        header, body = 8 + struct.unpack("<Q", files["golden.safetensors"][:8])[0], files["golden.safetensors"]
+        names = json.loads(body[8:header])
+        names["__metadata__"] = {k: v for k, v in names["__metadata__"].items() if k not in ("torch", "transformers")}
+        config = re.sub(rb'"transformers_version": "[^"]*"', b"", files["config.json"])
+        return {**files, "config.json": config, "golden.safetensors": (names, body[header:])}
+
+    return now.keys() == before.keys() and versionless(now) == versionless(before)
 
 
 def build(name, system, function):

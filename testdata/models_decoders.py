@@ -39,6 +39,7 @@ import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Ministral3Config, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
 from transformers import FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
+from transformers import OlmoHybridConfig, Qwen3_5TextConfig
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -128,6 +129,16 @@ def multimodal(config):
             "boi_token_index": 29, "eoi_token_index": 30, "eos_token_id": [1, 7]}
 
 
+def qwen_multimodal(config):
+    text = {**config, "tie_word_embeddings": False, "full_attention_interval": 2, "attn_output_gate": True,
+            "mamba_ssm_dtype": "float32", "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False}
+    text.pop("architectures")
+    text.pop("layer_types")
+    return {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5", "text_config": text,
+            "tie_word_embeddings": config["tie_word_embeddings"], "vision_config": {"model_type": "qwen3_5"},
+            "image_token_id": 28, "video_token_id": 29, "vision_start_token_id": 27, "vision_end_token_id": 26}
+
+
 def bare_gpt2(tensors):
     """Names as in the file of openai-community/gpt2, with the buffers that older versions stored."""
     tensors = {name.removeprefix("transformer."): x for name, x in tensors.items() if name != "lm_head.weight"}
@@ -145,6 +156,14 @@ def beside_images(tensors):
     return tensors
 
 
+def beside_vision(tensors):
+    """Names as in the files of Qwen3.5, with a tensor of the image model and one of the layer that predicts further tokens."""
+    tensors = {name.replace("model.", "model.language_model.", 1): x for name, x in tensors.items() if name != "lm_head.weight"}
+    tensors["model.visual.merger.norm.bias"] = torch.zeros(3)
+    tensors["mtp.norm.weight"] = torch.zeros(5)
+    return tensors
+
+
 GPT2 = dict(n_embd=12, n_layer=2, n_head=3, n_positions=64, vocab_size=31, bos_token_id=30, eos_token_id=30)
 GEMMA = dict(GROUPED, max_position_embeddings=96)
 YARN = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 48, **WAVES}
@@ -155,6 +174,9 @@ MAMBA = dict(mamba_n_heads=6, mamba_n_groups=2, mamba_d_state=5, mamba_d_conv=3,
 FACTORS = dict(lm_head_multiplier=0.7, embedding_multiplier=1.3, mlp_multipliers=[0.8, 1.2], key_multiplier=1.4,
                attention_out_multiplier=0.9, attention_in_multiplier=1.1, ssm_multipliers=[0.9, 1.1, 1.2, 0.8, 0.7],
                ssm_in_multiplier=1.25, ssm_out_multiplier=0.85)
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6, linear_value_head_dim=5)
+HYBRID = dict(SMALL, **DELTA, num_hidden_layers=4, num_key_value_heads=2, max_position_embeddings=96)
+HYBRIDS = ["linear_attention", "full_attention"]
 ALTERNATING = ["sliding_attention", "full_attention"]
 THREE = dict(GROUPED, num_hidden_layers=3, max_position_embeddings=96)
 DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, **WAVES}
@@ -207,6 +229,16 @@ CASES = {
         Qwen2Config(**THREE, use_sliding_window=True, sliding_window=4, layer_types=[*ALTERNATING, ALTERNATING[0]])),
     "qwen3": Case(
         Qwen3Config(**GROUPED, max_position_embeddings=96, tie_word_embeddings=True, rope_parameters=dict(PLAIN))),
+    "qwen3_5": Case(Qwen3_5TextConfig(**HYBRID, head_dim=8)),
+    "qwen3_5_settings": Case(
+        Qwen3_5TextConfig(**{**HYBRID, "num_hidden_layers": 2, "linear_num_value_heads": 2}, head_dim=12, attention_bias=True,
+                          hidden_act="gelu", layer_types=HYBRIDS[::-1], linear_conv_kernel_dim=2, rms_norm_eps=1e-3,
+                          rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.5, "mrope_interleaved": True,
+                                           "mrope_section": [1, 1, 1], **WAVES}),
+        shards=2),
+    "qwen3_5_multimodal": Case(
+        Qwen3_5TextConfig(**{**HYBRID, "num_hidden_layers": 2}, head_dim=8, layer_types=HYBRIDS, tie_word_embeddings=True),
+        rewrite=qwen_multimodal, names=beside_vision),
     "qwen3_bias": Case(
         Qwen3Config(**GROUPED, max_position_embeddings=96, attention_bias=True, use_sliding_window=True,
                     sliding_window=4, max_window_layers=1, rope_parameters=dict(YARN)),
@@ -281,6 +313,12 @@ CASES = {
         Olmo3Config(**{**SMALL, "hidden_size": 24, "num_hidden_layers": 4}, num_key_value_heads=2, sliding_window=4,
                     max_position_embeddings=96, attention_bias=True,
                     rope_parameters={"full_attention": dict(YARN), "sliding_attention": {"rope_type": "default", **WAVES}})),
+    "olmo_hybrid": Case(OlmoHybridConfig(**{**HYBRID, "hidden_size": 24}, pad_token_id=0, eos_token_id=1,
+                                         rope_parameters={"rope_type": "default", "rope_theta": None})),
+    "olmo_hybrid_rope": Case(
+        OlmoHybridConfig(**{**HYBRID, "hidden_size": 24, "num_hidden_layers": 2, "linear_num_value_heads": 2}, pad_token_id=0,
+                         eos_token_id=1, layer_types=HYBRIDS[::-1], linear_allow_neg_eigval=False, attention_bias=True,
+                         linear_conv_kernel_dim=3, rms_norm_eps=1e-3, rope_parameters={"rope_type": "default", **WAVES})),
     "phi3": Case(
         Phi3Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96, pad_token_id=0,
                    sliding_window=7, rope_parameters=dict(PLAIN))),
@@ -309,8 +347,22 @@ CASES = {
 }
 
 
-def parts(kind, name, x):
+def olmo_parts(config, name, x):
+    """The tensors of the Hub for a parameter of OLMo Hybrid. Files with positions have the names of transformers."""
+    if config.rope_parameters["rope_theta"] is not None:
+        return [(name, x)]
+    name = name.replace("input_layernorm", "attention_layer_norm").replace("post_attention_layernorm", "feedforward_layer_norm")
+    if "conv1d" not in name:
+        return [(name, x)]
+    keys = config.linear_num_key_heads * config.linear_key_head_dim
+    return [(name.replace("conv1d", c + "_conv1d"), y) for c, y in zip("qkv", x.split([keys, keys, len(x) - 2 * keys]))]
+
+
+def parts(config, name, x):
     """The tensors of the Hub for a parameter: transformers 5 stacks those of experts."""
+    kind = config.model_type
+    if kind == "olmo_hybrid":
+        return olmo_parts(config, name, x)
     if "mlp.experts." not in name:
         return [(name.replace("mlp.gate.", "block_sparse_moe.gate."), x)] if kind == "mixtral" else [(name, x)]
     at, _, of = name.rpartition(".")
@@ -338,13 +390,17 @@ def draw(name, shape, seed, gemma):
     """Random weights, large enough that attention is not uniform. Norms and biases are also random."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     is_norm = "norm" in name or ".ln_" in name
+    if name.endswith("A_log"):  # so that states keep something
+        return 0.4 * x - 1.5
+    if "conv1d" in name:
+        return x
     if is_norm and name.endswith("weight"):
-        return 0.4 * x if gemma else 1 + 0.4 * x
+        return 0.4 * x if gemma and "linear_attn" not in name else 1 + 0.4 * x
     if len(shape) == 1:
         return 0.4 * x
     # Embeddings are small compared with the layers' outputs; otherwise, with tied embeddings, each token follows itself.
     if "embed_tokens" in name:
-        return (0.15 if gemma else 0.4) * x
+        return (0.15 if gemma == "gemma" else 0.4) * x
     if "wte" in name or "wpe" in name:
         return 0.4 * x
     fan_in = shape[0] if "c_" in name else shape[1]  # Conv1D is [in out]
@@ -361,10 +417,27 @@ def build(case, weights, dtype):
     return model.eval()
 
 
+@contextlib.contextmanager
+def recurrence(model, weights):
+    """A context in which linear attention is the recurrence, also where transformers computes chunks. weights gets the weights
+    of each call, [B H L L]: the outputs for values that are unit vectors."""
+    module = sys.modules[type(model).__module__]
+    rule = getattr(module, "torch_recurrent_gated_delta_rule", None)
+
+    def each(query, key, value, **more):
+        with torch.no_grad():
+            b, n, heads, _ = value.shape
+            weights.append(rule(query, key, torch.eye(n)[:, None].expand(b, n, heads, n), **more)[0].transpose(1, 2))
+        return rule(query, key, value, **more)
+
+    with patch.object(module, "torch_chunk_gated_delta_rule", each) if rule else contextlib.nullcontext():
+        yield
+
+
 def generate(model, ids, dtype):
     """Returns the generated tokens, and the smallest distance of a token's logit from the second best."""
     model.generation_config.eos_token_id = model.generation_config.pad_token_id = None
-    with precision(dtype), torch.no_grad():
+    with precision(dtype), recurrence(model, []), torch.no_grad():
         g = model.generate(ids[None], attention_mask=torch.ones_like(ids[None]), do_sample=False, use_cache=True,
                            max_new_tokens=STEPS, output_logits=True, return_dict_in_generate=True)
     best = torch.stack(g.logits)[:, 0].topk(2).values
@@ -373,8 +446,8 @@ def generate(model, ids, dtype):
 
 def run(model, ids, dtype):
     """Returns all results except the tokens, in one precision."""
-    out = {}
-    with precision(dtype):
+    out, linear = {}, []
+    with precision(dtype), recurrence(model, linear):
         y = model(ids[None], output_hidden_states=True, output_attentions=True, use_cache=False)
         out["want.logits"] = y.logits[0]
         states = y.hidden_states
@@ -384,11 +457,14 @@ def run(model, ids, dtype):
             out[f"want.hidden.{n}"] = x[0]
         softmax = iter(getattr(y, "attentions", None) or ())
         for n, kind in enumerate(getattr(model.config, "layer_types", None) or ["full_attention"] * model.config.num_hidden_layers):
-            if kind not in ("conv", "linear_attention"):
+            if kind == "linear_attention" and linear:
+                out[f"want.weights.{n}"] = linear.pop(0)[0]
+            elif kind not in ("conv", "linear_attention"):
                 out[f"want.weights.{n}"] = next(softmax)[0]
+        assert not linear
         F.cross_entropy(y.logits[0, :-1], ids[1:]).backward()
         for name, p in model.named_parameters():
-            for part, g in parts(model.config.model_type, name, p.grad):
+            for part, g in parts(model.config, name, p.grad):
                 g = g.flatten()
                 direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
                 out["grad." + part] = torch.stack([g @ direction, g.norm()])
@@ -400,7 +476,7 @@ def tensors_of(case, seed):
     if case.shapes is None:
         model = AutoModelForCausalLM.from_config(case.config)
         case.shapes = {name: p.shape for name, p in model.named_parameters()}
-    gemma = case.config.model_type.startswith("gemma")
+    gemma = next((k for k in ("gemma", "qwen3_5") if case.config.model_type.startswith(k)), None)  # norms are 1 + weight
     stored = {name: draw(name, shape, 1000 * seed + i, gemma).to(case.dtype)
               for i, (name, shape) in enumerate(case.shapes.items())}
     return {name: x.to(torch.float64) for name, x in stored.items()}, stored
@@ -450,7 +526,7 @@ def write(folder, name, case):
     config["dtype"] = str(case.dtype).removeprefix("torch.")
     config = case.rewrite(config)
     (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
-    stored = {part: y for n, x in stored.items() for part, y in parts(case.config.model_type, n, x)}
+    stored = {part: y for n, x in stored.items() for part, y in parts(case.config, n, x)}
     write_weights(folder, {n: x.contiguous() for n, x in case.names(stored).items()}, case.shards)
 
     settings = {"case": name, "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}
@@ -480,7 +556,7 @@ def main():
             now = {p.name: p.read_bytes() for p in made.iterdir()}
             there = TARGET / name
             before = {p.name: p.read_bytes() for p in there.iterdir()} if there.exists() else {}
-            if now == before:
+            if golden.same(now, before):
                 continue
             changed.append(name)
             if not check:

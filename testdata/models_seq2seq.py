@@ -371,7 +371,7 @@ def main():
             now = {p.name: p.read_bytes() for p in made.iterdir()}
             there = TARGET / name
             before = {p.name: p.read_bytes() for p in there.iterdir()} if there.exists() else {}
-            if now == before:
+            if golden.same(now, before):
                 continue
             changed.append(name)
             if not check:
