@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/internal/app/chat"
-	"github.com/attn-go/attn/internal/app/filter"
 	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/app/shards"
 	"github.com/attn-go/attn/internal/app/tasks"
@@ -106,36 +105,32 @@ func (cmd *rerankCommand) streams() bool { return cmd.File == "" && cmd.Scored =
 func (cmd *rerankCommand) model() (string, bool) { return cmd.Model, true }
 
 func (cmd *rerankCommand) stream(c console) (shards.Stream, error) {
-	f, err := cmd.ranks(c)
+	s, err := cmd.scorer(c)
 	if err != nil {
 		return nil, err
 	}
+	f := s.Ranks()
 	f.Strict = cmd.Strict
 	return newStream(f, c), nil
 }
 
-// ranks loads the model and returns its filter.
-func (cmd *rerankCommand) ranks(c console) (f filter.Filter[[]texts.Ranked], err error) {
-	if models.IsLate(cmd.Model) {
-		e, err := cmd.late(c)
+// scorer loads the model.
+func (cmd *rerankCommand) scorer(c console) (s texts.Scorer, err error) {
+	if !models.IsLate(cmd.Model) {
+		m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
 		if err != nil {
-			return f, err
+			return s, err
 		}
-		return texts.LateRanks(e), nil
+		return texts.NewScorer(m)
 	}
-	m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
-	if err != nil {
-		return f, err
-	}
-	return texts.Ranks(m)
-}
-
-// late loads a model of late interaction.
-func (cmd *rerankCommand) late(c console) (*models.LateEmbedder, error) {
 	if cmd.Answers != nil {
-		return nil, flags.Errorf("--answers: %s compares vectors of tokens, want none", quote.Shell(cmd.Model))
+		return s, flags.Errorf("--answers: %s compares vectors of tokens, want none", quote.Shell(cmd.Model))
 	}
-	return load(c, models.LoadLateEmbedder, cmd.Model, cmd.options())
+	e, err := load(c, models.LoadLateEmbedder, cmd.Model, cmd.options())
+	if err != nil {
+		return s, err
+	}
+	return texts.LateScorer(e), nil
 }
 
 // measure writes the rank correlation of the model's scores with those of a file.
@@ -144,28 +139,16 @@ func (cmd *rerankCommand) measure(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	scores := func(pairs [][]string) ([]float64, error) {
-		m, err := loadClassifier(c, cmd.Model, cmd.formatFlag, cmd.Answers...)
-		if err != nil {
-			return nil, err
-		}
-		return texts.Scores(ctx, m, pairs)
-	}
-	if models.IsLate(cmd.Model) {
-		scores = func(pairs [][]string) ([]float64, error) {
-			e, err := cmd.late(c)
-			if err != nil {
-				return nil, err
-			}
-			return texts.LateScores(ctx, e, pairs)
-		}
+	s, err := cmd.scorer(c)
+	if err != nil {
+		return err
 	}
 	pairs := make([][]string, len(lines))
 	want := make([]float64, len(lines))
 	for i, l := range lines {
 		pairs[i], want[i] = l.Columns[:2], l.Value
 	}
-	got, err := scores(pairs)
+	got, err := s.Scores(ctx, pairs)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 // Class is the most probable class of a line. If the logits are values, it has no other fields.
@@ -54,7 +53,7 @@ func Classes(c *models.Classifier, pairs bool) filter.Filter[Class] {
 
 // logitsOf computes the logits of a text or a pair.
 func logitsOf(c *models.Classifier) network {
-	return network{c.Encode, c.Logits, len(c.Labels()), "a logit"}
+	return joint(c.Encode, c.Logits, len(c.Labels()), "a logit")
 }
 
 // Ranked is a text with its score.
@@ -63,76 +62,62 @@ type Ranked struct {
 	Score float32 `json:"score"`
 }
 
+// Scorer scores how well the second text of a pair answers the first, a query.
+type Scorer struct{ network }
+
+// NewScorer returns the Scorer of a cross-encoder, or an error unless the model has one class, whose logit is the score.
+func NewScorer(c *models.Classifier) (Scorer, error) {
+	if n := len(c.Labels()); n != 1 {
+		return Scorer{}, &models.FormatError{Path: c.Model.Dir, Err: fmt.Errorf("has %d classes, want a cross-encoder, which has one", n)}
+	}
+	return Scorer{logitsOf(c)}, nil
+}
+
 // Ranks returns the filter that ranks the texts of each line by how well they answer its query, best first. A line is a
 // JSON object with the fields query and texts.
-func Ranks(c *models.Classifier) (filter.Filter[[]Ranked], error) {
+func (s Scorer) Ranks() filter.Filter[[]Ranked] {
 	f := filter.Filter[[]Ranked]{Batch: 16, Write: filter.JSON[[]Ranked]}
-	return computed(logitsOf(c), f, func(l *filter.Line[[]Ranked]) (all [][]string, err error) {
-		query, texts, err := rankLine(l.Text)
-		for _, text := range texts {
-			all = append(all, []string{query, text})
+	return computed(s.network, f, func(l *filter.Line[[]Ranked]) (all [][]string, err error) {
+		var line struct {
+			Query *string  `json:"query"`
+			Texts []string `json:"texts"`
 		}
-		return all, err
-	}, func(l *filter.Line[[]Ranked], logits [][]float32, _ bool) {
-		l.Value, _ = rank(slices.Concat(logits...)) // a logit that is not finite is an error already
-	}), wantScores(c)
-}
-
-// rankLine reads a line of Ranks.
-func rankLine(text string) (query string, texts []string, err error) {
-	var line struct {
-		Query *string  `json:"query"`
-		Texts []string `json:"texts"`
-	}
-	err = strictjson.Request([]byte(text), &line)
-	if err == nil && (line.Query == nil || line.Texts == nil) {
-		err = errors.New("has no query or no texts")
-	}
-	if err != nil {
-		const want = `{"query": "a question", "texts": ["a passage", "another"]}`
-		return "", nil, fmt.Errorf("want a JSON object such as %s: %w", want, err)
-	}
-	return *line.Query, line.Texts, nil
-}
-
-// rank returns texts in the order of their scores, or an error if one is not finite.
-func rank(scores []float32) (list []Ranked, err error) {
-	list = []Ranked{}
-	for i, x := range scores {
-		if list = append(list, Ranked{i, x}); x-x != 0 {
-			err = errors.New("a score is not finite")
+		err = strictjson.Request([]byte(l.Text), &line)
+		if err == nil && (line.Query == nil || line.Texts == nil) {
+			err = errors.New("has no query or no texts")
 		}
-	}
-	slices.SortStableFunc(list, func(a, b Ranked) int { return cmp.Compare(b.Score, a.Score) })
-	return list, err
-}
-
-// wantScores returns an error unless the model has one class, whose logit is a score.
-func wantScores(c *models.Classifier) error {
-	if n := len(c.Labels()); n != 1 {
-		return &models.FormatError{Path: c.Model.Dir, Err: fmt.Errorf("has %d classes, want a cross-encoder, which has one", n)}
-	}
-	return nil
+		if err != nil {
+			const want = `{"query": "a question", "texts": ["a passage", "another"]}`
+			return nil, fmt.Errorf("want a JSON object such as %s: %w", want, err)
+		}
+		for _, text := range line.Texts {
+			all = append(all, []string{*line.Query, text})
+		}
+		return all, nil
+	}, func(l *filter.Line[[]Ranked], rows [][]float32, _ bool) {
+		l.Value = []Ranked{}
+		for i, x := range rows {
+			l.Value = append(l.Value, Ranked{i, x[0]})
+		}
+		slices.SortStableFunc(l.Value, func(a, b Ranked) int { return cmp.Compare(b.Score, a.Score) })
+	})
 }
 
 // Scores returns the score of each pair of texts.
-func Scores(ctx context.Context, c *models.Classifier, pairs [][]string) (scores []float64, err error) {
-	if err := wantScores(c); err != nil {
-		return nil, err
-	}
+func (s Scorer) Scores(ctx context.Context, pairs [][]string) (scores []float64, err error) {
 	tape := tensor.NewTape(tensor.Infer)
 	for some := range slices.Chunk(pairs, 128) {
-		encoded := make([]*tokenizer.Encoding, len(some))
+		list := make([]encoded, len(some))
 		for i, pair := range some {
-			if encoded[i], _, err = c.Encode(ctx, pair...); err != nil {
+			if list[i], _, err = s.encode(ctx, pair...); err != nil {
 				return nil, fmt.Errorf("pair %d: %w", len(scores)+i+1, err)
 			}
 		}
-		logits, err := logitsOf(c).run(ctx, tape, encoded)
+		rows, err := s.run(ctx, tape, list)
 		if err != nil {
 			return nil, err
 		}
-		for _, x := range logits {
+		for _, x := range rows {
 			scores = append(scores, float64(x))
 		}
 	}

@@ -40,7 +40,7 @@ func Vectors(e *models.Embedder) filter.Filter[Vector] {
 		}
 		return json.NewEncoder(w).Encode(l.Value.Form)
 	}
-	return computed(network{encode, e.Forward, e.Width(), "the vector"}, f, func(l *filter.Line[Vector]) ([][]string, error) {
+	return computed(joint(encode, e.Forward, e.Width(), "the vector"), f, func(l *filter.Line[Vector]) ([][]string, error) {
 		return [][]string{{l.Text}}, nil
 	}, func(l *filter.Line[Vector], rows [][]float32, cut bool) {
 		if l.Value.Cut = cut; e.Sparse() {
