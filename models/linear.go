@@ -3,6 +3,7 @@ package models
 import (
 	"math/rand/v2"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -138,4 +139,25 @@ func (m *rotaryDecoder) linearBlocks(is func(block int) bool, layer func(b *Buil
 		}
 		return linearAttention{l}
 	}
+}
+
+// HeadLayers describes the layers whose heads have weights, with and without a softmax, from the first to the last; those
+// of Attention alone can lose heads.
+func (m *Model) HeadLayers() (all []attn.LayerHeads) {
+	s, ok := m.Network.(*stack)
+	if !ok {
+		for _, l := range m.Attention() {
+			all = append(all, l.Heads())
+		}
+		return all
+	}
+	for _, b := range s.blocks {
+		if b.self != nil {
+			all = append(all, b.self.Heads())
+		}
+		if l, ok := b.mixer.(interface{ Heads() attn.LayerHeads }); ok {
+			all = append(all, l.Heads())
+		}
+	}
+	return all
 }

@@ -328,6 +328,8 @@ func TestStateDictPanics(t *testing.T) {
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 4), counting(0, 3)}, Interleaved: 2}, `statedict: entry "w" has shape [3], want rows for 2 blocks, not transposed`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 3)}, Transposed: true, Separate: true}, `statedict: entry "w" has shape [3], want a matrix to transpose`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 3, 2)}, Separate: true}, `statedict: entry "w" has shape [3 2], want a matrix to transpose`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3)}, Columns: [2]int{0, 2}}, `statedict: entry "w" has shape [2 3], want one part to transpose, with columns 0 to 2`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3)}, Transposed: true, Columns: [2]int{1, 4}}, `statedict: entry "w" has shape [2 3], want one part to transpose, with columns 1 to 4`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2)}, Transposed: true}, `statedict: entry "w" has shape [2], want a matrix to transpose`},
 	} {
 		err := tensor.Catch(func() {
@@ -490,6 +492,34 @@ func TestSeparateEntries(t *testing.T) {
 	}
 	if got := packed[1].Rows(nil, []int{0, 1}).Data(); !slices.Equal(got, b.Data()) {
 		t.Errorf("packed %v", got)
+	}
+}
+
+// Several tensors of a file are columns of one parameter, as the convolutions of OLMo Hybrid.
+func TestColumns(t *testing.T) {
+	w := tensor.New([]float32{1, 3, 5, 7, 9, 2, 4, 6, 8, 10}, 2, 1, 5)
+	names := func(w *tensor.Tensor) func(nn.Module) (nn.StateDict, error) {
+		return func(nn.Module) (nn.StateDict, error) {
+			return nn.StateDict{
+				{Name: "a", Parts: []*tensor.Tensor{w}, Transposed: true, Columns: [2]int{0, 3}},
+				{Name: "b", Parts: []*tensor.Tensor{w}, Transposed: true, Columns: [2]int{3, 5}},
+			}, nil
+		}
+	}
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	if err := statedict.Save(path, nil, statedict.SaveOptions{Names: names(w)}); err != nil {
+		t.Fatal(err)
+	}
+	a, b := tensor.Zeros(3, 1, 2), tensor.Zeros(2, 1, 2)
+	if err := statedict.Load(path, nn.Vars{{Name: "a", Tensor: a}, {Name: "b", Tensor: b}}, statedict.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Concat(a.Data(), b.Data()); !slices.Equal(got, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) {
+		t.Errorf("the file has %v", got)
+	}
+	again := tensor.Zeros(2, 1, 5)
+	if err := statedict.Load(path, nil, statedict.LoadOptions{Names: names(again)}); err != nil || !slices.Equal(again.Data(), w.Data()) {
+		t.Errorf("loaded %v, %v", again.Data(), err)
 	}
 }
 

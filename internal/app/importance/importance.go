@@ -42,7 +42,7 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 	if err != nil {
 		return r, err
 	}
-	r.Layers, r.Scores = Layers(prune.Layers(m.Attention())), []reports.Scores{}
+	r.Layers, r.Scores = Layers(m.HeadLayers()), []reports.Scores{}
 	if p != nil {
 		if r.Scores, err = score(ctx, p, o); err != nil {
 			return r, err
@@ -52,10 +52,16 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 	return r, measure(ctx, parts*min(o.Texts, texts), record, r.Layers, tell)
 }
 
+// everyLayer is a probe whose layers are also those without a softmax, whose heads are scored but cannot be removed.
+type everyLayer struct{ *probe.Probe }
+
+// Layers describes the layers whose heads have weights.
+func (p everyLayer) Layers() []attn.LayerHeads { return p.Model().HeadLayers() }
+
 // score scores the heads of a probe. If ctx ends, it also returns the methods that have scores.
 func score(ctx context.Context, p *probe.Probe, o Options) ([]reports.Scores, error) {
-	layers := p.Layers()
-	scores, err := prune.Importance(ctx, p, prune.ImportanceOptions{
+	layers := p.Model().HeadLayers()
+	scores, err := prune.Importance(ctx, everyLayer{p}, prune.ImportanceOptions{
 		Methods: o.Methods, Normalize: o.Normalize, Seed: o.Seed,
 		Progress: func(done, all int) { o.Progress("scoring heads", done, all) },
 	})

@@ -55,7 +55,7 @@ func Lines(m *models.Model, methods []prune.Method, messages io.Writer) filter.F
 			pairs, of = texts.Pairs(batch)
 		}
 		for i, p := range pairs {
-			layers := Layers(prune.Layers(m.Attention()))
+			layers := Layers(m.HeadLayers())
 			in, err := recording.Read(m, p.Source, p.Target)
 			if err == nil {
 				unknown.Read(in)
@@ -157,7 +157,7 @@ func Merged(path string, m *models.Model, dir, id string, complete bool, o Optio
 	if f.Model != id {
 		return r, f.bad("was made with model %.12s, not %.12s", f.Model, id)
 	}
-	layers := prune.Layers(m.Attention())
+	layers := m.HeadLayers()
 	r = reports.Importance{Model: dir, Data: path, Task: tasks.Translation, Items: "pairs", Texts: f.Lines, Layers: Layers(layers)}
 	if err := f.measures(r.Layers); err != nil {
 		return r, err

@@ -34,8 +34,8 @@ const (
 // LayerBytes returns the size of the weights of a layer for a text of n tokens.
 func LayerBytes(m *models.Model, n int) int64 {
 	heads := m.Sizes().Heads
-	if y := m.Sizes().Decoder; y != nil {
-		heads = max(heads, y.Heads)
+	for _, l := range m.HeadLayers() {
+		heads = max(heads, l.Heads)
 	}
 	return 4 * int64(heads) * int64(n) * int64(n)
 }
@@ -94,13 +94,13 @@ func Parts(
 		source, target := lengths(t)
 		longest = max(longest, source, target)
 	}
-	layers := m.Attention()
+	layers := m.HeadLayers()
 	all := int64(len(layers)) * LayerBytes(m, longest)
 	parts = int(min(int64(len(layers)), (all+bytes-1)/bytes))
 	return parts, func(ctx context.Context, i int) (*heads.Record, error) {
 		chosen := map[string]bool{}
 		for n := i % parts; n < len(layers); n += parts {
-			chosen[layers[n].Config().Name] = true
+			chosen[layers[n].Name] = true
 		}
 		return probe.Record(ctx, texts[i/parts], heads.RecorderOptions{Layers: func(name string) bool { return chosen[name] }})
 	}

@@ -126,8 +126,8 @@ func WantHeads(dir string, m *models.Model) error {
 	if _, err := m.Tokenizer(); err != nil {
 		return err
 	}
-	for _, l := range m.Attention() {
-		if l.Config().Heads > 0 {
+	for _, l := range m.HeadLayers() {
+		if l.Heads > 0 {
 			return nil
 		}
 	}
