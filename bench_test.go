@@ -174,3 +174,35 @@ func BenchmarkGenerate(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkLatent measures a step with the shape of MiniCPM3-4B: latent attention with one head of shared keys and values,
+// and the same with keys and values of all heads.
+func BenchmarkLatent(b *testing.B) {
+	for _, keys := range []int{1024, 4096} {
+		for name, c := range map[string]attn.CacheConfig{
+			"latent":   {Batch: 1, Heads: 1, KeySize: 256 + 32, ValueSize: 256, Shared: true},
+			"expanded": {Batch: 1, Heads: 40, KeySize: 64 + 32, ValueSize: 64},
+		} {
+			cache, err := attn.NewCache(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			rng := newRand(1)
+			for range keys / 512 {
+				k, v := tensor.Randn(rng, 1, c.Heads, 512, c.KeySize), tensor.Randn(rng, 1, c.Heads, 512, c.ValueSize)
+				if c.Shared {
+					v = nil
+				}
+				cache.Append(k, v, nil)
+			}
+			q, tape := tensor.Randn(rng, 1, 40, 1, c.KeySize), tensor.NewTape(tensor.Infer)
+			b.Run(fmt.Sprintf("%s/%d", name, keys), func(b *testing.B) {
+				for b.Loop() {
+					tape.Reset()
+					cache.Attend(tape, q, attn.Options{})
+				}
+				b.ReportMetric(float64(cache.Bytes()/keys), "B/token")
+			})
+		}
+	}
+}

@@ -31,6 +31,9 @@ type CacheConfig struct {
 	// Window keys before its own position and to the first Sinks keys, as with the mask
 	// WindowWithSinks(Window, -1, Sinks); the cache discards all other keys. 0 keeps all keys.
 	Window, Sinks int
+	// Shared means that the values are the first ValueSize elements of the keys, which alone are stored: the keys and
+	// values of all heads are maps of one vector, as in multi-head latent attention. Append then takes no values.
+	Shared bool
 }
 
 // Cache is a KV cache: it stores the keys and values of the positions that a decoder has
@@ -44,7 +47,7 @@ type CacheConfig struct {
 //
 // A position takes G·(Format.Bytes(E) + Format.Bytes(V)) bytes. V is rounded up to whole SIMD
 // vectors, and above 64 to a multiple of 64; E is the size of a key after the mapping of the
-// Score. Memory is allocated in pages of 512 positions for all heads of a sequence. The last page
+// Score. With Shared, it takes G·Format.Bytes(E). Memory is allocated in pages of 512 positions for all heads of a sequence. The last page
 // of a sequence starts with 16 positions and doubles when it is full.
 //
 // Gradients do not pass through a cache: it rejects a recording tape.
@@ -100,6 +103,9 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	}
 	var m keyMap
 	size := c.KeySize
+	if c.Shared && (c.Score != nil || c.ValueSize > c.KeySize) {
+		return nil, fmt.Errorf("attn: NewCache: values of %d elements are shared with keys of %d and a score of type %T, want at most as many, and no score", c.ValueSize, c.KeySize, c.Score)
+	}
 	if c.Score != nil {
 		if err := tensor.Catch(func() {
 			f := c.Score.Form()
@@ -119,7 +125,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 // newCache returns a cache for keys that have size elements after mapping.
 func newCache(c CacheConfig, m keyMap, size int) *Cache {
 	x := &Cache{config: c, keyMap: m, seqs: make([]cached, c.Batch)}
-	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Format)}
+	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Format: simd.Format(c.Format), Shared: c.Shared}
 	if c.Window > 0 {
 		return x // a rolling cache may need less memory than its capacity
 	}
@@ -175,20 +181,27 @@ func (c *Cache) Bytes() int {
 // Append adds keys and values after the existing ones. lens is the number of positions to append
 // per sequence: the first ones of k and v, because the rest is padding. Nil means all positions.
 //
-// Shapes: k [B G L E], v [B G L V].
+// Shapes: k [B G L E], v [B G L V], or nil if the configuration has Shared.
 //
 // Append panics with a *tensor.ShapeError if k, v or lens do not match the cache or a sequence
-// would exceed the capacity, and with a *tensor.ValueError if k or v is nil. A panic leaves the
+// would exceed the capacity, and with a *tensor.ValueError if k is nil, or v is without Shared. A panic leaves the
 // cache unchanged. k and v are copied.
 func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	const op = "attn: Append"
-	tensor.Want(op, "key", k)
-	tensor.Want(op, "value", v)
 	s := &c.shape
+	tensor.Want(op, "key", k)
+	switch {
+	case !s.Shared:
+		tensor.Want(op, "value", v)
+	case v != nil:
+		badValue(op, "value", "given", "nil: the values are elements of the keys")
+	}
 	if e := c.config.KeySize; k.Rank() != 4 || k.Dim(0) != len(c.seqs) || k.Dim(1) != s.G || k.Dim(3) != e {
 		badShape(op, "key", "", k.Shape(), "[B=%d G=%d L E=%d]", len(c.seqs), s.G, e)
 	}
-	if want := []int{len(c.seqs), s.G, k.Dim(2), s.EV}; !slices.Equal(v.Shape(), want) {
+	if want := []int{len(c.seqs), s.G, k.Dim(2), s.EV}; v == nil {
+		v = k // which is not read
+	} else if !slices.Equal(v.Shape(), want) {
 		badShape(op, "value", "", v.Shape(), "[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])
 	}
 	panicAs(op, "lengths", checkCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))

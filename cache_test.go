@@ -618,6 +618,10 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: NewCache: capacity 1048577 takes 4\.4e\+12 bytes, want at most .*`, func(c *attn.CacheConfig) {
 			c.Batch, c.Heads, c.KeySize, c.ValueSize, c.Capacity = 1, 1<<10, 512, 512, 1<<20+1 // 4 TiB and 4 MiB
 		}},
+		{`attn: NewCache: values of 7 elements are shared with keys of 5 and a score of type <nil>, want at most as many, and no score`,
+			func(c *attn.CacheConfig) { c.Shared = true }},
+		{`attn: NewCache: values of 2 elements are shared with keys of 5 and a score of type \*score.Cosine, want at most as many, and no score`,
+			func(c *attn.CacheConfig) { c.Shared, c.ValueSize, c.Score = true, 2, &score.Cosine{} }},
 		{`attn: NewCache: 4 sinks without a window, want 0: a cache without a window keeps all keys`, func(c *attn.CacheConfig) { c.Sinks = 4 }},
 	} {
 		config := good
@@ -643,6 +647,13 @@ func TestCacheErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	narrow := mustMultiHead(t, attn.MultiHeadConfig{Width: 4, Heads: 1})
+	_, err = narrow.NewCache(1, attn.CacheConfig{Shared: true})
+	wantError(t, err, `attn: NewCache: the cache has Shared, want a cache without it: the layer has values`)
+	shared, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 4, Shared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	plain := mustCache(t, mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3}), 2, attn.CacheConfig{})
 	c, err := attn.NewCache(good)
 	if err != nil {
@@ -657,6 +668,8 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: Append: key has shape \[2 3 8 7\], want \[B=2 G=3 L E=5\]`, func() { c.Append(v, v, nil) }},
 		{`attn: Append: value has shape \[2 3 8 5\], want \[B=2 G=3 L=8 V=7\]`, func() { c.Append(k, k, nil) }},
 		{`attn: Append: value is nil, want a tensor`, func() { c.Append(k, nil, nil) }},
+		{`attn: Append: value is given, want nil: the values are elements of the keys`, func() { shared.Append(shaped(1, 1, 2, 4), shaped(1, 1, 2, 4), nil) }},
+		{`attn: MultiHead: cache is one with Shared, want one from this layer's NewCache`, func() { narrow.Extend(nil, shaped(1, 1, 4), shared, attn.Options{}) }},
 		{`attn: Append: cache has 16 keys, want at most its capacity of 11`, func() { c.Append(k, v, nil) }},
 		{`attn: Append: lengths has 1 values, want one for each of B=2 sequences`, func() { c.Append(k, v, []int{1}) }},
 		{`attn: Append: lengths has 9 positions, want 0 to L=8`, func() { c.Append(k, v, []int{1, 9}) }},
@@ -703,6 +716,51 @@ func TestCacheBytes(t *testing.T) {
 		c.Append(tensor.Zeros(2, 3, 520, 64), tensor.Zeros(2, 3, 520, 128), nil)
 		if got := c.Select([]int{1, 1, 1}).Bytes(); got != 1024*each {
 			t.Errorf("%s: three forks of a sequence take %d bytes, want %d", s.name, got, 1024*each)
+		}
+	}
+}
+
+// A cache whose values are elements of its keys gives the bits of one that stores both, and takes the memory of the keys.
+func TestCacheShared(t *testing.T) {
+	rng := newRand(5)
+	const b, h, g, e, v = 2, 6, 2, 11, 7
+	for _, f := range []tensor.Format{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+		config := attn.CacheConfig{Batch: b, Heads: g, KeySize: e, ValueSize: v, Format: f}
+		both, err := attn.NewCache(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Shared = true
+		shared, err := attn.NewCache(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range []int{1, 15, 1, 531, 2, 3} {
+			k := tensor.Randn(rng, b, g, n, e)
+			both.Append(k, tensor.Slice(nil, k, 3, 0, v), nil)
+			shared.Append(k, nil, nil)
+			if i == 4 {
+				both, shared = both.Select([]int{1, 0}), shared.Select([]int{1, 0})
+				both.Truncate(540)
+				shared.Truncate(540)
+			}
+			q := tensor.Randn(rng, b, h, n, e)
+			o := attn.Options{Mask: mask.Causal(), Weights: true}
+			want, got := both.Attend(nil, q, o), shared.Attend(nil, q, o)
+			if !slices.Equal(got.Weights.Data(), want.Weights.Data()) {
+				t.Errorf("%v: other weights after part %d", f, i)
+			}
+			if f != tensor.Int8 && !slices.Equal(got.Out.Data(), want.Out.Data()) { // each vector has its own scale
+				t.Errorf("%v: other results after part %d", f, i)
+			}
+			for j, x := range got.Out.Data() {
+				if d := x - want.Out.Data()[j]; !(d < 0.05 && d > -0.05) {
+					t.Fatalf("%v: element %d after part %d is %v, want %v", f, j, i, x, want.Out.Data()[j])
+				}
+			}
+		}
+		if full, less := both.Bytes(), shared.Bytes(); less >= full*3/4 {
+			t.Errorf("%v: %d bytes, with values %d", f, less, full)
 		}
 	}
 }

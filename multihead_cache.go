@@ -31,6 +31,9 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 		}
 		*f.to = f.size
 	}
+	if c.Shared {
+		return nil, fmt.Errorf("attn: NewCache: the cache has Shared, want a cache without it: the layer has values")
+	}
 	if c.Score != nil && !sameScore(c.Score, own.Score) {
 		return nil, fmt.Errorf("attn: NewCache: score has type %T, want nil or the layer's score", c.Score)
 	}
@@ -116,6 +119,9 @@ func (m *MultiHead) wantCache(cache *Cache) {
 		badValue(opMultiHead, "cache", "nil", "a cache from NewCache")
 	}
 	c, s := &m.config, &cache.shape
+	if s.Shared {
+		badValue(opMultiHead, "cache", "one with Shared", "one from this layer's NewCache")
+	}
 	if c.Heads == 0 && s.G == 0 {
 		return
 	}

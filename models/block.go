@@ -63,7 +63,7 @@ func (b *block) forward(
 	}
 	x, h = b.add(t, x, optional(t, b.selfAfter, b.attend(t, h, r, number, lens)), b.selfNorm, next)
 	if b.cross != nil {
-		o := r.options(attn.Options{}, b.cross, lens)
+		o := r.options(attn.Options{}, b.cross.Config().Name, lens)
 		o.KeyLens = m.lens
 		x, h = b.add(t, x, b.cross.Query(t, h, m.kv[number], o).Out, b.crossNorm, b.ffNorm)
 	}
@@ -99,7 +99,7 @@ func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, len
 
 // attendSelf returns self-attention of h.
 func (b *block) attendSelf(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
-	o := r.options(b.options, b.self, lens)
+	o := r.options(b.options, b.self.Config().Name, lens)
 	if b.changes != nil {
 		o.Changes = b.changes(t, h.Dim(1))
 	}

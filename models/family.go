@@ -47,6 +47,7 @@ func Families() Table {
 		gemma3Family, gemma3WithImages, bartFamily, graniteFamily, graniteHybridFamily, falconH1Family, lfm2Family, mamba2Family, olmo2Family, olmo3Family, phi3Family, mixtralFamily,
 		qwen3MoEFamily, smolLM3Family, starCoder2Family, m2m100Family, marianFamily, mt5Family, t5Family, umt5Family,
 		olmoHybridFamily, qwen35Family, qwen35WithImages,
+		deepSeekV3Family, miniCPM3Family,
 		transformerFamily, recurrentFamily,
 	}
 }

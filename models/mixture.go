@@ -87,11 +87,16 @@ type mixture struct {
 	experts []Layer
 	top     int
 	normed  bool // probabilities of the experts of a token sum to 1
+
+	chances func(t *tensor.Tape, logits *tensor.Tensor) *tensor.Tensor // the probabilities
+	choice  func(chances *tensor.Tensor) *tensor.Tensor                // by which experts are chosen, nil for the probabilities
+	factor  float32                                                    // of the outputs of experts, 0 means 1
+	shared  Layer                                                      // whose output is added, or nil
 }
 
 // newMixture makes a mixture of the given experts; router is the name of the map to their logits.
 func newMixture(b *Builder, router string, width, experts, top int, normed bool, expert func(i int) Layer) *mixture {
-	m := &mixture{router: b.Matrix(router, width, experts), top: top, normed: normed}
+	m := &mixture{router: b.Matrix(router, width, experts), top: top, normed: normed, chances: tensor.Softmax}
 	for i := range experts {
 		m.experts = append(m.experts, expert(i))
 	}
@@ -101,11 +106,15 @@ func newMixture(b *Builder, router string, width, experts, top int, normed bool,
 // expert returns what makes an expert with gates; maps are the names of the maps Gate, Up and Down.
 func (m *rotaryDecoder) expert(b *Builder, maps [3]string, hidden int) func(i int) Layer {
 	return func(i int) Layer {
-		at := b.At(fmt.Sprintf("experts.%d", i))
-		return &GatedFeedForward{
-			Gate: at.Matrix(maps[0], m.Width, hidden), Up: at.Matrix(maps[1], m.Width, hidden), Down: at.Matrix(maps[2], hidden, m.Width),
-			Activation: m.activation,
-		}
+		return m.expertAt(b.At(fmt.Sprintf("experts.%d", i)), maps, hidden)
+	}
+}
+
+// expertAt makes an expert.
+func (m *rotaryDecoder) expertAt(b *Builder, maps [3]string, hidden int) Layer {
+	return &GatedFeedForward{
+		Gate: b.Matrix(maps[0], m.Width, hidden), Up: b.Matrix(maps[1], m.Width, hidden), Down: b.Matrix(maps[2], hidden, m.Width),
+		Activation: m.activation,
 	}
 }
 
@@ -124,9 +133,13 @@ func (m *mixture) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 		return x
 	}
 	flat := tensor.Reshape(t, x, n, d)
-	chances := tensor.Softmax(t, m.router.Forward(t, flat))
+	chances := m.chances(t, m.router.Forward(t, flat))
+	best := chances
+	if m.choice != nil {
+		best = m.choice(chances)
+	}
 	tokens, slots := make([][]int, all), make([][]int, all) // of each expert; token i has slots i·k to i·k+k
-	_, chosen := tensor.TopK(chances, k)
+	_, chosen := tensor.TopK(best, k)
 	for slot, e := range chosen {
 		tokens[e], slots[e] = append(tokens[e], slot/k), append(slots[e], slot)
 		chosen[slot] += slot / k * all
@@ -148,6 +161,10 @@ func (m *mixture) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 		weights = tensor.Div(t, weights, tensor.BroadcastTo(t, sums, n, k))
 	}
 	y := tensor.Gather(t, tensor.Concat(t, 0, outputs...), place)
-	y = tensor.Mul(t, y, tensor.BroadcastTo(t, tensor.Reshape(t, weights, n*k, 1), n*k, d))
-	return tensor.Reshape(t, tensor.SumAxis(t, tensor.Reshape(t, y, n, k, d), 1), x.Shape()...)
+	y = tensor.Mul(t, y, tensor.BroadcastTo(t, tensor.Reshape(t, scaled(t, weights, m.factor), n*k, 1), n*k, d))
+	y = tensor.Reshape(t, tensor.SumAxis(t, tensor.Reshape(t, y, n, k, d), 1), x.Shape()...)
+	if m.shared == nil {
+		return y
+	}
+	return tensor.Add(t, y, m.shared.Forward(t, x))
 }

@@ -103,8 +103,8 @@ func (r *Run) gates(layer string) *tensor.Tensor {
 
 // options adds the settings of a run to a layer's attention options. lens are the lengths of the
 // sequences, nil if all are equal.
-func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
-	o.Observers, o.Inspect, o.Gates = r.Observers, r.Inspect, r.gates(self.Config().Name)
+func (r *Run) options(o attn.Options, layer string, lens []int) attn.Options {
+	o.Observers, o.Inspect, o.Gates = r.Observers, r.Inspect, r.gates(layer)
 	if o.QueryLens = lens; r.State == nil {
 		if o.KeyLens = lens; r.keys != nil {
 			o.KeyLens = r.keys

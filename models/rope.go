@@ -52,9 +52,10 @@ type rotation struct {
 	all     *Settings // of the model
 	scaling *Settings // of the frequencies, nil if there are none
 	theta   float64   // the base, unless scaling sets one
-	partial bool      // a part of each head may be rotated
-	usual   string    // the earlier name of the setting of that part, whose default is then 1/4
-	before  int       // default of original_max_position_embeddings; 0: scaling may have it
+	pairs   position.Pairing
+	partial bool   // a part of each head may be rotated
+	usual   string // the earlier name of the setting of that part, whose default is then 1/4
+	before  int    // default of original_max_position_embeddings; 0: scaling may have it
 	// scaled, if not nil, returns the scaling for a number of tokens, in place of that of rope_type.
 	scaled func(tokens int) position.RoPEScaling
 	sizes  Sizes // of the model; Positions is the number in training
@@ -64,7 +65,7 @@ type rotation struct {
 // model's own limit if longest is 0.
 func (r *rotation) position(longest int) (attn.Position, int) {
 	trained := r.sizes.Positions
-	c := position.RoPEConfig{Base: r.theta}
+	c := position.RoPEConfig{Base: r.theta, Pairs: r.pairs}
 	tokens := cmp.Or(longest, trained)
 	if s := r.scaling; s != nil {
 		c.Base = s.base("rope_theta", r.theta)

@@ -40,6 +40,7 @@ from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Ministral3Config, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
 from transformers import FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 from transformers import OlmoHybridConfig, Qwen3_5TextConfig
+from transformers import DeepseekV3Config, MiniCPM3Config
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -148,6 +149,12 @@ def bare_gpt2(tensors):
     return tensors
 
 
+def before_more_tokens(tensors):
+    """With a layer that predicts the token after the next, which is not read."""
+    tensors["model.layers.2.eh_proj.weight"], tensors["model.layers.2.mlp.down_proj.weight"] = torch.zeros(2, 4), torch.zeros(3)
+    return tensors
+
+
 def beside_images(tensors):
     """Names as in the files of Gemma 3 with an image encoder, of which two tensors are included."""
     tensors = {"language_" + name.replace("model.", "model.model.", 1): x for name, x in tensors.items()}
@@ -170,6 +177,9 @@ YARN = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 
 LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.5, 1.9], "long_factor": [1.0, 2.5, 3.0, 4.5, 7.0],
         "original_max_position_embeddings": 80, "factor": 1.5, **WAVES}
 PLAIN = {"rope_type": "default", "rope_theta": 1e6}
+LATENT_TYPES = "deepseek_v3", "minicpm3"
+LATENT = dict(SMALL, num_key_value_heads=4, kv_lora_rank=9, q_lora_rank=7, qk_nope_head_dim=5, qk_rope_head_dim=6, v_head_dim=3, max_position_embeddings=96)
+EXPERTS = dict(moe_intermediate_size=9, n_routed_experts=6, num_experts_per_tok=2)
 MAMBA = dict(mamba_n_heads=6, mamba_n_groups=2, mamba_d_state=5, mamba_d_conv=3, mamba_chunk_size=4)
 FACTORS = dict(lm_head_multiplier=0.7, embedding_multiplier=1.3, mlp_multipliers=[0.8, 1.2], key_multiplier=1.4,
                attention_out_multiplier=0.9, attention_in_multiplier=1.1, ssm_multipliers=[0.9, 1.1, 1.2, 0.8, 0.7],
@@ -341,6 +351,24 @@ CASES = {
     "starcoder2_plain": Case(
         Starcoder2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96, use_bias=False,
                          hidden_act="gelu", tie_word_embeddings=False)),
+    "deepseek_v3": Case(
+        DeepseekV3Config(**LATENT, **EXPERTS, n_group=3, topk_group=2, first_k_dense_replace=1, rms_norm_eps=1e-3,
+                         rope_parameters={**YARN, "mscale": 0.7, "mscale_all_dim": 0.8}),
+        names=before_more_tokens),
+    "deepseek_v3_whole": Case(
+        DeepseekV3Config(**{**LATENT, "q_lora_rank": None}, **EXPERTS, n_group=1, topk_group=1, first_k_dense_replace=0, n_shared_experts=2,
+                         rope_interleave=False, attention_bias=True, norm_topk_prob=False, routed_scaling_factor=0.8, tie_word_embeddings=True,
+                         rope_parameters=dict(PLAIN)),
+        rewrite=before_v5),
+    "minicpm3": Case(
+        MiniCPM3Config(**{**LATENT, "v_head_dim": None}, scale_emb=1.5, scale_depth=1.3, dim_model_base=9, rms_norm_eps=1e-3,
+                       rope_parameters={"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [2.0, 3.0, 4.0],
+                                        "original_max_position_embeddings": 80, **WAVES}),
+        length=80),
+    "minicpm3_whole": Case(
+        MiniCPM3Config(**{**LATENT, "q_lora_rank": None}, scale_emb=1, scale_depth=None, dim_model_base=None, tie_word_embeddings=False,
+                       attention_bias=True, mlp_bias=True, rope_parameters=dict(PLAIN)),
+        rewrite=before_v5),
     "gemma3_multimodal": Case(
         Gemma3TextConfig(**GEMMA, query_pre_attn_scalar=10, sliding_window=5, layer_types=ALTERNATING),
         rewrite=multimodal, names=beside_images),
@@ -403,6 +431,8 @@ def draw(name, shape, seed, gemma):
         return (0.15 if gemma == "gemma" else 0.4) * x
     if "wte" in name or "wpe" in name:
         return 0.4 * x
+    if "_b_proj" in name:  # the second of two maps
+        return x / shape[1] ** 0.5
     fan_in = shape[0] if "c_" in name else shape[1]  # Conv1D is [in out]
     return 2 * x / fan_in**0.5
 
@@ -471,11 +501,35 @@ def run(model, ids, dtype):
     return {name: x.detach() for name, x in out.items()}
 
 
+def absorbed(module, query, key, value, mask, scaling, **_):
+    """Latent attention in the form that attn computes: of the vectors in the cache, without keys and values of heads."""
+    n, w = module.qk_nope_head_dim, module.kv_b_proj.weight.view(module.num_heads, -1, module.kv_lora_rank)
+    query = torch.cat((query[..., :n] @ w[:, :n], query[..., n:]), -1)
+    weights = (query @ key.transpose(2, 3) * scaling + mask).softmax(-1)
+    return (weights @ value @ w[:, n:].transpose(1, 2)).transpose(1, 2), weights
+
+
+@contextlib.contextmanager
+def latent(kind):
+    """A context in which models compute latent attention in that form."""
+    module = sys.modules[f"transformers.models.{kind}.modeling_{kind}"]
+    layer = next(x for name, x in vars(module).items() if name.endswith("Attention") and hasattr(x, "expand_kv"))
+    with patch.object(module, "eager_attention_forward", absorbed), \
+            patch.object(layer, "expand_kv", lambda _, c, r: (torch.cat((c, r), -1), c)):
+        yield
+
+
+def further(exact, *several):
+    """Of several results, those that are furthest from the exact ones."""
+    return {name: max((x[name] for x in several), key=lambda x: (y - x.double()).abs().max()) for name, y in exact.items()}
+
+
 def tensors_of(case, seed):
     """Returns the weights in float64, and in the type of the file."""
     if case.shapes is None:
         model = AutoModelForCausalLM.from_config(case.config)
         case.shapes = {name: p.shape for name, p in model.named_parameters()}
+        case.shapes |= {name: x.shape for name, x in model.named_buffers() if name.endswith("e_score_correction_bias")}
     gemma = next((k for k in ("gemma", "qwen3_5") if case.config.model_type.startswith(k)), None)  # norms are 1 + weight
     stored = {name: draw(name, shape, 1000 * seed + i, gemma).to(case.dtype)
               for i, (name, shape) in enumerate(case.shapes.items())}
@@ -496,6 +550,9 @@ def search(name, case):
                 continue
         exact = run(build(case, weights, torch.float64), ids, torch.float64)
         rough = run(build(case, weights, torch.float32), ids, torch.float32)
+        if case.config.model_type in LATENT_TYPES:
+            with latent(case.config.model_type):
+                rough = further(exact, rough, run(build(case, weights, torch.float32), ids, torch.float32))
         if case.generates:
             exact["want.tokens"] = tokens
             rough["want.tokens"] = generate(build(case, weights, torch.float32), ids, torch.float32)[0]

@@ -13,6 +13,7 @@ const BlockKeys = blockKeys
 type PageShape struct {
 	G, E, EV int // heads, and sizes of a key and a value
 	Format   simd.Format
+	Shared   bool // the values are the first EV elements of the keys, and are not stored
 }
 
 // Page stores the keys and values of consecutive positions of a sequence, for all heads. Both are in
@@ -35,7 +36,9 @@ func NewPage(shape *PageShape, n int) *Page {
 	p := &Page{shape: shape, cap: n}
 	p.keyLayout, p.valueLayout = simd.NewPanelLayout(shape.E, n), simd.NewPanelLayout(n, shape.EV)
 	p.keys = newVectorStore(shape.Format, shape.G*p.keyLayout.Len(), shape.G*n)
-	p.values = newVectorStore(shape.Format, shape.G*p.valueLayout.Len(), shape.G*n)
+	if !shape.Shared {
+		p.values = newVectorStore(shape.Format, shape.G*p.valueLayout.Len(), shape.G*n)
+	}
 	return p
 }
 
@@ -65,7 +68,7 @@ func (p *Page) Copy(at, n int) *Page {
 	for g := range p.shape.G {
 		c.copyKeys(p, g, at)
 		from, to := p.valueLayout, c.valueLayout
-		for v := 0; v < p.shape.EV; v += from.Width {
+		for v := 0; v < p.shape.EV && !p.shape.Shared; v += from.Width {
 			c.values.Copy(g*to.Len()+to.At(0, v), p.values.Stored, g*from.Len()+from.At(0, v), at*from.Width)
 		}
 		c.keys.copyScales(g*c.cap, &p.keys, g*p.cap, at)
@@ -99,7 +102,18 @@ func (p *Page) keyAt(g, i int) vectorLayout {
 
 func (p *Page) valueAt(g, i int) vectorLayout {
 	l := p.valueLayout
+	if p.shape.Shared {
+		return p.keyAt(g, i)
+	}
 	return vectorLayout{at: g*l.Len() + l.At(i, 0), run: l.Width, step: 1, jump: l.Panel()}
+}
+
+// valueStore returns the store of the values, which valueAt refers to.
+func (p *Page) valueStore() *vectorStore {
+	if p.shape.Shared {
+		return &p.keys
+	}
+	return &p.values
 }
 
 // Put writes the keys and values of a claimed position. Those of head g begin at keys[g·keyHead]
@@ -110,7 +124,9 @@ func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHe
 	keyLength, valueLength := p.keyLayout.Len(), p.valueLayout.Len()
 	for g := range s.G {
 		p.keys.put(g*p.cap+i, key, keys[g*keyHead:][:s.E])
-		p.values.put(g*p.cap+i, value, values[g*valueHead:][:s.EV])
+		if !s.Shared {
+			p.values.put(g*p.cap+i, value, values[g*valueHead:][:s.EV])
+		}
 		key.at, value.at = key.at+keyLength, value.at+valueLength
 	}
 }
@@ -118,7 +134,7 @@ func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHe
 // Get copies the key and the value of a position to key and value. Either may be nil.
 func (p *Page) Get(g, i int, key, value []float32) {
 	p.keys.get(g*p.cap+i, p.keyAt(g, i), key)
-	p.values.get(g*p.cap+i, p.valueAt(g, i), value)
+	p.valueStore().get(g*p.cap+i, p.valueAt(g, i), value)
 }
 
 // Pages are the keys and values of a batch. Position j of sequence b is in page
@@ -176,7 +192,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	}
 	w.page, w.head, w.from = p, g, k0
 	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
-	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
+	w.scaleValues = p.valueStore().scales(g*p.cap, (g+1)*p.cap)
 	w.keys, w.values = w.ownKeys(a), w.ownValues(a)
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := k.Len(), v.Len()
@@ -185,13 +201,17 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	// For many rows, numbers are converted to float32 once, and not by every product. Distances are
 	// always computed on float32. Only numbers in bfloat16 are already rounded.
 	many := n > w.stripRows || a.Gaussian != nil || a.Rounded && p.keys.Format != simd.BFloat16
-	panels := many || floats
+	panels := many || floats || p.shape.Shared
 	scaled := a.Gaussian != nil && w.scaleKeys != nil // keys must be scaled before distances are computed
-	if !floats {
+	if !floats || p.shape.Shared {
 		w.wide = grow(w.wide, nk+nv)
 	}
+	shared := w.wide[min(nk, len(w.wide)):]
 	if panels {
 		numbers := p.keys.Floats(g*nk, (g+1)*nk, w.wide)
+		if p.shape.Shared {
+			turn(shared, v, numbers, k)
+		}
 		if scaled {
 			scaleColumns(k, numbers, w.scaleKeys)
 		}
@@ -202,9 +222,12 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	if scaled || a.Additive != nil { // the keys are already scaled
 		w.scaleKeys = nil
 	}
-	if panels {
-		w.values.View(v, p.values.Floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
-	} else {
+	switch {
+	case p.shape.Shared:
+		w.values.View(v, shared)
+	case panels:
+		w.values.View(v, p.values.Floats(g*nv, (g+1)*nv, shared))
+	default:
 		w.values.ViewStored(v, p.values.Part(g*nv, (g+1)*nv))
 	}
 	if a.Additive != nil {
@@ -213,6 +236,15 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 		w.additive.Set(w.keyRows, a.E, used, a.E, a.Additive)
 	}
 	return true
+}
+
+// turn sets values to the first elements of keys, which are transposed.
+func turn(values []float32, v simd.PanelLayout, keys []float32, k simd.PanelLayout) {
+	for j := 0; j < k.N; j += k.Width {
+		for e := 0; e < v.N; e += v.Width {
+			simd.CopyTransposed(values[v.At(j, e):], v.Width, keys[k.At(e, j):], k.Width, min(k.Width, k.N-j), min(v.Width, v.N-e))
+		}
+	}
 }
 
 // scaleColumns multiplies the columns of a matrix by scales.
@@ -246,7 +278,7 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.scale(p, n, k0, k1, careful) // afterwards all factors are finite
 		careful = false
 	case careful && w.page != nil:
-		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
+		w.valueRows = w.unpack(w.valueRows, w.page.valueStore(), w.page.valueAt, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
 	multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, !careful, accumulate)

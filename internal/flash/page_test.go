@@ -87,6 +87,55 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// Values that are the first elements of the keys are not stored: results are those of pages that have both, bit for bit.
+func TestSharedPages(t *testing.T) {
+	simd.Each(func(name string) {
+		for n, s := range mixtures {
+			if s.ev > s.e {
+				s.e, s.ev = s.ev, s.e
+			}
+			for _, storage := range []simd.Format{simd.Float32, simd.BFloat16, simd.Int8} {
+				m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
+				var got [2]results
+				for i, shared := range []bool{false, true} {
+					a := m.Attention
+					a.Pages = &Pages{PageShape: &PageShape{G: s.g, E: s.e, EV: s.ev, Format: storage, Shared: shared}, Of: make([][]*Page, s.b)}
+					for b := range s.b {
+						for k0 := 0; k0 < s.lk; k0 += BlockKeys {
+							page := NewPage(a.Pages.PageShape, 16)
+							for i := range min(BlockKeys, s.lk-k0) {
+								if !page.Claim(i, 1) {
+									page = page.Copy(i, min(2*i, BlockKeys))
+									page.Claim(i, 1)
+								}
+								page.Put(i, m.K.at(b, 0, k0+i), m.K.Head, m.K.at(b, 0, k0+i), m.K.Head)
+							}
+							a.Pages.Of[b] = append(a.Pages.Of[b], page)
+						}
+					}
+					a.K, a.V = Heads{}, Heads{}
+					got[i] = results{out: rubbish(s.b * s.h * s.lq * s.ev)}
+					a.Results = a.rubbishResults(headFirst(got[i].out, s.h, s.lq, s.ev))
+					Forward(&a)
+					if page := a.Pages.Of[0][0]; shared != (page.values.bytes() == 0) {
+						t.Errorf("%s: values take %d bytes, shared is %v", name, page.values.bytes(), shared)
+					}
+				}
+				what := fmt.Sprintf("%s, format %d, %v", name, storage, s)
+				if !storage.Scaled() {
+					sameBits(t, what, got[1].out, got[0].out)
+					continue
+				}
+				for i, w := range got[0].out {
+					if d := math.Abs(float64(got[1].out[i] - w)); !(d < 0.05*(1+math.Abs(float64(w)))) {
+						t.Fatalf("%s: out %d is %v, want %v", what, i, got[1].out[i], w)
+					}
+				}
+			}
+		}
+	})
+}
+
 // A copy has the positions that were copied, in pages of every capacity, and later changes of either page do not reach
 // the other.
 func TestCopiedPages(t *testing.T) {
