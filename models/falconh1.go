@@ -25,12 +25,12 @@ func newFalconH1(b *Builder) Network {
 	m.norm = s.rmsNorm(1e-5)
 	m.norms = blockNorms{self: "input_layernorm", ff: "pre_ff_layernorm"}
 	m.normNames[2], m.bias = "final_layernorm", s.attentionBias(false)
-	in := s.multiplier("attention_in_multiplier", 1)
+	in := s.factor("attention_in_multiplier", 1)
 	if m.bias != 0 && in != 1 {
 		s.Fail("attention_in_multiplier", "is %v beside attention_bias, want 1", in)
 	}
-	m.score = score.DotScale(float32(s.multiplier("key_multiplier", 1) * in * in / math.Sqrt(float64(m.HeadSize))))
-	m.scale, m.shrink = float32(s.multiplier("embedding_multiplier", 1)), float32(s.multiplier("lm_head_multiplier", 1))
+	m.score = score.DotScale(float32(s.factor("key_multiplier", 1) * in * in / math.Sqrt(float64(m.HeadSize))))
+	m.scale, m.shrink = float32(s.factor("embedding_multiplier", 1)), float32(s.factor("lm_head_multiplier", 1))
 	ff := s.factors("mlp_multipliers", 2)
 	linear := s.biased("mlp_bias", false)
 	m.feedForward = func(m *rotaryDecoder, b *Builder, i int) Layer {
@@ -47,23 +47,33 @@ func newFalconH1(b *Builder) Network {
 
 	z := s.mambaOf(m.Width, eps)
 	z.outBias, z.normFirst = s.Bool("projectors_bias", false), s.Bool("mamba_norm_before_gate", true)
-	z.inFactor, z.outFactor = float32(s.multiplier("ssm_in_multiplier", 1)), float32(s.multiplier("ssm_out_multiplier", 1))
+	z.inFactor, z.outFactor = float32(s.factor("ssm_in_multiplier", 1)), float32(s.factor("ssm_out_multiplier", 1))
 	z.factors = s.factors("ssm_multipliers", 5)
-	norm, out := s.Bool("mamba_rms_norm", false), float32(in*s.multiplier("attention_out_multiplier", 1))
+	norm, out := s.Bool("mamba_rms_norm", false), float32(in*s.factor("attention_out_multiplier", 1))
 	m.beside = func(p *block, b *Builder, i int) {
 		p.mixer, p.selfFactor = newMamba(b.At("mamba"), fmt.Sprintf("decoder.%d.mamba", i), z, norm), out
 	}
 	return m.build(b.Within("model"), b)
 }
 
-// factors returns a list of n numbers, which are 1 if the key is absent.
+// factor is multiplier for one of many in a row, whose product must be in the range of float32.
+func (s *Settings) factor(key string, usual float64) float64 {
+	x := s.multiplier(key, usual)
+	if !(x >= 1e-4 && x <= 1e4) {
+		s.Fail(key, "is %v, want 0.0001 to 10000", x)
+		return usual
+	}
+	return x
+}
+
+// factors returns a list of n factors, which are 1 if the key is absent.
 func (s *Settings) factors(key string, n int) []float64 {
 	list := s.Floats(key)
 	if list == nil {
 		return slices.Repeat([]float64{1}, n)
 	}
-	if len(list) != n {
-		s.Fail(key, "has %d numbers, want %d", len(list), n)
+	if len(list) != n || slices.ContainsFunc(list, func(x float64) bool { return !(math.Abs(x) <= 1e4) }) {
+		s.Fail(key, "is %v, want %d numbers of at most 10000", list, n)
 		return slices.Repeat([]float64{1}, n)
 	}
 	return list

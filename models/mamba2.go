@@ -155,7 +155,7 @@ func (s *Settings) mambaOf(width int, eps float32) mambaSizes {
 	inner := s.SizeOr("mamba_expand", 2) * width
 	s.mambaCommon()
 	s.Ignore("mamba_chunk_size")
-	z.size = s.perHead("mamba_d_head", s.SizeOr("mamba_d_ssm", inner), z.heads)
+	z.size = s.perHead("mamba_d_head", "mamba_n_heads, and mamba_d_ssm or mamba_expand times hidden_size", s.SizeOr("mamba_d_ssm", inner), z.heads)
 	return z
 }
 
@@ -166,15 +166,16 @@ func (s *Settings) mambaCommon() {
 	s.Ignore("time_step_min", "time_step_max", "time_step_floor", "time_step_rank", "chunk_size")
 }
 
-// perHead returns a size of heads that together have the size inner. "auto" is what follows from it.
-func (s *Settings) perHead(key string, inner, heads int) int {
+// perHead returns a size of heads that together have the size inner. "auto" is what follows from it, that is from the
+// settings that from names.
+func (s *Settings) perHead(key, from string, inner, heads int) int {
 	size := inner / heads
 	if s.Has(key) && string(s.values[key]) != `"auto"` {
 		size = s.SizeOr(key, max(1, size))
 	}
 	s.Ignore(key)
 	if size < 1 || size*heads != inner {
-		s.Fail(key, "makes %d heads of size %d, want heads that are %d wide together", heads, size, inner)
+		s.Fail(key, "makes %d heads of size %d, want heads that are %d wide together (%s)", heads, size, inner, from)
 		return 1
 	}
 	return size
@@ -200,7 +201,7 @@ func newMamba2(b *Builder) Network {
 		bias: s.Bool("use_bias", false), convBias: s.Bool("use_conv_bias", true), eps: eps,
 	}
 	m.outBias = m.bias
-	m.size = s.perHead("head_dim", s.SizeOr("expand", 2)*z.Width, z.Heads)
+	m.size = s.perHead("head_dim", "num_heads, and expand times hidden_size", s.SizeOr("expand", 2)*z.Width, z.Heads)
 	z.HeadSize = m.size
 	s.mambaCommon()
 	s.Only("rms_norm", true)

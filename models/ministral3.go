@@ -28,6 +28,9 @@ func newMinistral3(b *Builder) Network {
 	}
 	rope.Ignore("max_position_embeddings")
 	rotate, growth := m.position, growing{beta: rope.Float(beta, 0), every: float64(rope.SizeOr(every, 1))}
+	if !(math.Abs(growth.beta) <= 100) {
+		rope.Fail(beta, "is %v, want -100 to 100", growth.beta)
+	}
 	m.position = func(i int) attn.Position { return growing{rotate(i), growth.beta, growth.every} }
 	return m.build(b.Within("model"), b)
 }

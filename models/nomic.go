@@ -42,7 +42,7 @@ func newNomicBERT(b *Builder) Network {
 	n := nomic{encoderNames: encoderNames{
 		norm: "emb_ln", layers: "encoder.layers", maps: Maps{QKV: "attn.Wqkv", Out: "attn.out_proj"}, selfNorm: "norm1", ffNorm: "norm2",
 	}}
-	if s.Has("n_embd") {
+	if s.Has("n_embd") || s.Has("n_layer") {
 		n.published(b)
 	} else {
 		n.native(b)

@@ -42,6 +42,8 @@ type settings struct {
 	// text is a file on which the tokenizers in dirs are measured, instead of the usual work.
 	text string
 	dirs []string
+	// decoders are directories of decoders, which are measured instead of the usual work.
+	decoders []string
 	// history is the directory of earlier measurements. With save, a run adds to it; with gate, a run is compared
 	// with it; with render, RESULTS.md is written from it.
 	history      string
@@ -98,6 +100,10 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		s.dirs = append(s.dirs, dir)
 		return nil
 	})
+	flags.Func("decoder", "directory of a decoder to measure beside transformers, instead of the usual work; may be repeated", func(dir string) error {
+		s.decoders = append(s.decoders, dir)
+		return nil
+	})
 	flags.StringVar(&s.history, "history", "bench/history", "directory of earlier measurements")
 	flags.BoolVar(&s.save, "save", false, "save the measurements there")
 	flags.BoolVar(&s.render, "render", false, "write bench/RESULTS.md from the history, without measuring")
@@ -129,6 +135,16 @@ func parse(args []string, messages io.Writer) (settings, error) {
 // compare measures and prints the tables.
 func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	all := allTasks(s.threads)
+	if s.decoders != nil {
+		all = nil
+		for _, dir := range s.decoders {
+			more, err := directoryTasks(dir, s.threads)
+			if err != nil {
+				return err
+			}
+			all = append(all, more...)
+		}
+	}
 	if s.text != "" {
 		var err error
 		if all, err = tokenizerTasks(s.dirs, s.text); err != nil {

@@ -56,14 +56,15 @@ const (
 )
 
 var libraries = map[string]library{
-	"torch":       {name: "PyTorch"},
-	"onnxruntime": {name: "ONNX Runtime"},
-	"tokenizers":  {name: "tokenizers"},
-	"ctranslate2": {name: "CTranslate2", where: generateRequirements, checked: smallDecoders},
-	"llama.cpp":   {name: "llama.cpp", where: generateRequirements, checked: smallDecoders},
-	"openvino":    {name: "OpenVINO", where: openvinoRequirements, checked: append(smallEncoders, smallDecoders...)},
-	"hugot":       {name: "hugot", inGo: true, checked: smallEncoders},
-	"cybertron":   {name: "cybertron", inGo: true, checked: smallEncoders},
+	"torch":        {name: "PyTorch"},
+	"transformers": {name: "transformers", where: "pip install transformers==5.24.0"},
+	"onnxruntime":  {name: "ONNX Runtime"},
+	"tokenizers":   {name: "tokenizers"},
+	"ctranslate2":  {name: "CTranslate2", where: generateRequirements, checked: smallDecoders},
+	"llama.cpp":    {name: "llama.cpp", where: generateRequirements, checked: smallDecoders},
+	"openvino":     {name: "OpenVINO", where: openvinoRequirements, checked: append(smallEncoders, smallDecoders...)},
+	"hugot":        {name: "hugot", inGo: true, checked: smallEncoders},
+	"cybertron":    {name: "cybertron", inGo: true, checked: smallEncoders},
 }
 
 // peer is a library that runs in a separate process.

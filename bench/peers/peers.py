@@ -1,6 +1,6 @@
 """Measures another library on the work that `attn bench` measures.
 
-    python peers.py torch|onnxruntime|ctranslate2|llama.cpp|openvino|tokenizers
+    python peers.py torch|onnxruntime|ctranslate2|llama.cpp|openvino|tokenizers|transformers
 
 A server on standard input and output: each line is a JSON object with op, b, h, g, lq, lk, e, v, width, causal, mask,
 dropout, weights as `attn bench --json` prints them, threads, and time in seconds; it is answered by a line with ms_median,
@@ -143,7 +143,7 @@ class Server:
 def main():
     names = {
         "torch": "torch_peer", "onnxruntime": "onnx_peer", "ctranslate2": "ctranslate2_peer", "llama.cpp": "llama_peer",
-        "openvino": "openvino_peer", "tokenizers": "tokenizers_peer",
+        "openvino": "openvino_peer", "tokenizers": "tokenizers_peer", "transformers": "transformers_peer",
     }  # fmt: skip
     if len(sys.argv) != 2 or sys.argv[1] not in names:
         print("usage: python peers.py " + "|".join(names), file=sys.stderr)
