@@ -1,6 +1,8 @@
 package models
 
 import (
+	"errors"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"strings"
@@ -79,7 +81,10 @@ func (m *Model) readBeside() (err error) {
 // settingsBeside reads a file beside config.json, nil if there is none. Options.Allowed has its settings behind its
 // name.
 func (m *Model) settingsBeside(name string) (*Settings, error) {
-	s, err := optionalSettings(filepath.Join(m.Dir, name))
+	s, err := openSettings(filepath.Join(m.Dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if s != nil {
 		s.file = name + ":"
 		s.allowed(m.options)

@@ -12,7 +12,6 @@ import (
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/statedict"
 	"github.com/attn-go/attn/tensor"
-	"github.com/attn-go/attn/tokenizer"
 )
 
 // M3 are the three outputs of BGE-M3 for a text.
@@ -77,14 +76,9 @@ func (e *Embedder) EmbedM3(ctx context.Context, texts ...string) (outputs []M3, 
 	if e.weights == nil {
 		return nil, &FormatError{e.Model.Dir, fmt.Errorf("has no %s and %s, want those of BGE-M3", sparseMap, colbertMap)}
 	}
-	all := make([]*tokenizer.Encoding, len(texts))
-	for i, text := range texts {
-		if all[i], _, err = e.Encode(ctx, text); ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("text %d: %w", i, err)
-		}
+	all, err := encodeAll(ctx, e.Encode, texts)
+	if err != nil {
+		return nil, err
 	}
 	var none []int // tokens without a weight
 	for key, usual := range map[string]string{"cls_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"} {

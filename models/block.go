@@ -139,6 +139,11 @@ type GatedFeedForward struct {
 	Activation     Activation
 }
 
+// newGated makes the maps of gates, of what they gate, and of their product, which have the given names.
+func newGated(b *Builder, linear newMap, gate, up, down string, width, hidden int, act Activation) *GatedFeedForward {
+	return &GatedFeedForward{linear(b, gate, width, hidden), linear(b, up, width, hidden), linear(b, down, hidden, width), act}
+}
+
 // Forward applies the network to each position. Shapes: x and out [… D].
 func (f *GatedFeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	y := nn.Linears(t, x, f.Gate, f.Up)

@@ -100,11 +100,11 @@ func readJSON(path string, to any) error {
 	return nil
 }
 
-// optionalSettings is openSettings for a file that may be missing; the result is then nil.
+// optionalSettings is openSettings for a file that may be missing. The result then has no values: values is nil.
 func optionalSettings(path string) (*Settings, error) {
 	s, err := openSettings(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return &Settings{path: path, read: map[string]bool{}, wrong: new([]error)}, nil
 	}
 	return s, err
 }

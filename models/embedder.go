@@ -176,14 +176,9 @@ func (e *Embedder) Pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tens
 // Errors: those of Encode, with the number of the text, from 0; ctx.Err() if ctx ends, within a text
 // or a layer too.
 func (e *Embedder) Embed(ctx context.Context, texts ...string) (y *tensor.Tensor, err error) {
-	all := make([]*tokenizer.Encoding, len(texts))
-	for i, text := range texts {
-		if all[i], _, err = e.Encode(ctx, text); ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("text %d: %w", i, err)
-		}
+	all, err := encodeAll(ctx, e.Encode, texts)
+	if err != nil {
+		return nil, err
 	}
 	if len(all) == 0 {
 		return tensor.Zeros(0, e.width), nil

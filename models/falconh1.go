@@ -38,11 +38,8 @@ func newFalconH1(b *Builder) Network {
 			return m.activation(t, scaled(t, x, float32(ff[0])))
 		}
 		down := func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return scaled(t, x, float32(ff[1])) }
-		at := b.At("feed_forward")
-		return inTurn{&GatedFeedForward{
-			Gate: linear(at, "gate_proj", m.Width, m.Hidden), Up: linear(at, "up_proj", m.Width, m.Hidden),
-			Down: linear(at, "down_proj", m.Hidden, m.Width), Activation: gate,
-		}, Activation(down)}
+		maps := newGated(b.At("feed_forward"), linear, "gate_proj", "up_proj", "down_proj", m.Width, m.Hidden, gate)
+		return inTurn{maps, Activation(down)}
 	}
 
 	z := s.mambaOf(m.Width, eps)

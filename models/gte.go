@@ -69,14 +69,11 @@ func gteRotation(s *Settings, z Sizes) *rotation {
 		r := newRotation(s, z, 160000)
 		return &r
 	}
-	if !s.Has("rope_theta") { // 10,000 in the original code, 160,000 in transformers
-		s.Fail("rope_theta", "is missing, want a number, or rope_parameters")
-	}
+	s.need("rope_theta", "a number, or rope_parameters") // 10,000 in the original code, 160,000 in transformers
 	r := newRotation(s, z, 10000)
 	if p := r.scaling; p != nil {
-		if p.Only("type", "ntk"); !p.Has("type") {
-			p.Fail("type", "is missing, want \"ntk\"")
-		}
+		p.need("type", `"ntk"`)
+		p.Only("type", "ntk")
 		p.Only("mixed_b")
 		factor := r.factor()
 		r.scaled = func(int) position.RoPEScaling { return position.ScaleFixedNTK(factor) }

@@ -26,17 +26,13 @@ func fromJina(s *Settings) bool {
 // https://arxiv.org/abs/2310.19923, section 3.
 func (n *encoderNames) jina(s *Settings, z Sizes) attn.Options {
 	bothWays(s, "alibi")
+	s.need("position_embedding_type", `"alibi"`)
 	s.Only("position_embedding_type", "alibi")
-	if !s.Has("position_embedding_type") {
-		s.Fail("position_embedding_type", "is missing, want \"alibi\"")
-	}
+	s.need("feed_forward_type", `"geglu" or "reglu"`)
 	s.Only("feed_forward_type", "geglu", "reglu")
 	s.Ignore("emb_pooler") // of a method that attn does not have
 	gate := Activation(tensor.GELU)
-	switch s.Text("feed_forward_type", "") {
-	case "":
-		s.Fail("feed_forward_type", "is missing, want \"geglu\" or \"reglu\"")
-	case "reglu":
+	if s.Text("feed_forward_type", "") == "reglu" {
 		gate = tensor.ReLU
 	}
 	n.ffNorm, n.pruned = "mlp.layernorm", false

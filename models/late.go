@@ -177,14 +177,9 @@ func (e *LateEmbedder) Vectors(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Te
 //
 // Errors: those of Encode, with the number of the text, from 0; ctx.Err() if ctx ends, within a text or a layer too.
 func (s *LateTexts) Embed(ctx context.Context, texts ...string) (vectors []*tensor.Tensor, err error) {
-	all := make([]*tokenizer.Encoding, len(texts))
-	for i, text := range texts {
-		if all[i], _, err = s.Encode(ctx, text); ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("text %d: %w", i, err)
-		}
+	all, err := encodeAll(ctx, s.Encode, texts)
+	if err != nil {
+		return nil, err
 	}
 	tape := tensor.NewTape(tensor.Infer)
 	tape.SetContext(ctx)

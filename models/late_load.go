@@ -70,11 +70,8 @@ func LoadLateEmbedder(dir string, o Options) (*LateEmbedder, error) {
 		}
 		at = filepath.Join(dir, modules[0].Path)
 	}
-	m, err := Load(at, o)
+	m, err := loadReader(at, o)
 	if err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(m.wantStates(), m.wantTokens()); err != nil {
 		return nil, err
 	}
 	y := tail{width: m.Sizes().Width}
@@ -131,7 +128,7 @@ func IsLate(dir string) bool {
 	}
 	s, err := optionalSettings(filepath.Join(dir, promptsFile))
 	return slices.ContainsFunc(modules, func(m module) bool { return m.Type == pylateDense }) ||
-		err == nil && s != nil && slices.Contains([]string{multiVector, "ColBERT"}, s.Text("model_type", ""))
+		err == nil && slices.Contains([]string{multiVector, "ColBERT"}, s.Text("model_type", ""))
 }
 
 // readPipeline reads the settings and the list of modules of a pipeline.
@@ -179,9 +176,7 @@ func (s *lateSettings) readPipeline(dir string, modules []module) error {
 // readPyLate reads the settings that PyLate adds to a pipeline.
 func (s *lateSettings) readPyLate(f *Settings) {
 	for key, side := range map[string]*lateText{"query_prefix": &s.queries, "document_prefix": &s.documents} {
-		if !f.Has(key) {
-			f.Fail(key, "is missing, want the text before each text")
-		}
+		f.need(key, "the text before each text")
 		side.marker = f.Text(key, "")
 		side.prompt = side.marker + strings.TrimPrefix(side.prompt, side.marker)
 	}
@@ -208,9 +203,6 @@ func (s *lateSettings) readColBERT(m *Model) (tail, error) {
 	f, err := optionalSettings(filepath.Join(m.Dir, colbertFile))
 	if err != nil {
 		return tail{}, err
-	}
-	if f == nil {
-		f = &Settings{read: map[string]bool{}, wrong: new([]error)}
 	}
 	s.queries.marker = cmp.Or(f.Text("query_token_id", ""), "[unused0]") + " "
 	s.documents.marker = cmp.Or(f.Text("doc_token_id", ""), "[unused1]") + " "
@@ -246,12 +238,9 @@ func (s *lateSettings) readLengths(f *Settings, limited bool) {
 		s.fill = 0
 	}
 	if x := f.Part("query_expansion"); x != nil {
-		strategy := x.Text("strategy", "")
+		x.need("strategy", "fixed or min")
 		x.Only("strategy", "fixed", "min")
-		s.fill, s.fixed, s.attend, s.filling = x.Size("length"), strategy == "fixed", x.Bool("attend", false), x.Text("token", "")
-		if strategy == "" {
-			x.Fail("strategy", "is missing, want fixed or min")
-		}
+		s.fill, s.fixed, s.attend, s.filling = x.Size("length"), x.Text("strategy", "") == "fixed", x.Bool("attend", false), x.Text("token", "")
 	}
 	if n := s.queries.length; n > 0 && n < s.fill {
 		f.Fail("query_length", "is %d, want at least the length of query_expansion, %d", n, s.fill)
@@ -264,17 +253,14 @@ func (s *lateSettings) readLengths(f *Settings, limited bool) {
 // readMask reads a MultiVectorMask.
 func (s *lateSettings) readMask(dir string) error {
 	f, err := optionalSettings(filepath.Join(dir, configFile))
-	if f == nil {
+	if err != nil {
 		return err
 	}
 	s.skip = f.Texts("skiplist_words")
 	f.Only("keep_only_token_ids", []int{})
-	raw, ok := f.value("skiplist_tasks")
 	tasks := []string{"document"}
-	if ok && raw[0] == '[' {
-		tasks = f.Texts("skiplist_tasks")
-	} else if ok {
-		tasks = []string{f.Text("skiplist_tasks", "")}
+	if f.Has("skiplist_tasks") {
+		tasks = f.textOrTexts("skiplist_tasks")
 	}
 	for _, name := range tasks {
 		if name != "query" && name != "document" {

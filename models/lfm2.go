@@ -35,10 +35,7 @@ func newLFM2(b *Builder) Network {
 		}
 	}
 	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {
-		return &GatedFeedForward{
-			Gate: b.Matrix("feed_forward.w1", m.Width, m.Hidden), Up: b.Matrix("feed_forward.w3", m.Width, m.Hidden),
-			Down: b.Matrix("feed_forward.w2", m.Hidden, m.Width), Activation: m.activation,
-		}
+		return newGated(b.At("feed_forward"), (*Builder).Matrix, "w1", "w3", "w2", m.Width, m.Hidden, m.activation)
 	}
 	const attends, convolves = "full_attention", "conv"
 	usual := slices.Repeat([]string{attends}, m.Layers)

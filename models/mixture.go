@@ -112,10 +112,7 @@ func (m *rotaryDecoder) expert(b *Builder, maps [3]string, hidden int) func(i in
 
 // expertAt makes an expert.
 func (m *rotaryDecoder) expertAt(b *Builder, maps [3]string, hidden int) Layer {
-	return &GatedFeedForward{
-		Gate: b.Matrix(maps[0], m.Width, hidden), Up: b.Matrix(maps[1], m.Width, hidden), Down: b.Matrix(maps[2], hidden, m.Width),
-		Activation: m.activation,
-	}
+	return newGated(b, (*Builder).Matrix, maps[0], maps[1], maps[2], m.Width, hidden, m.activation)
 }
 
 // mixes reports whether a layer is or contains a mixture of experts.

@@ -129,9 +129,7 @@ func (n *nomic) published(b *Builder) {
 // "dynamic" of rope_type; such lengths need Options.Tokens.
 func (n *nomic) rotate(b *Builder) {
 	s := b.Config
-	if !s.Has("rotary_emb_fraction") { // by default, there are no rotary positions
-		s.Fail("rotary_emb_fraction", "is missing, want 1")
-	}
+	s.need("rotary_emb_fraction", "1") // by default, there are no rotary positions
 	s.Only("rotary_emb_fraction", 1)
 	n.HeadSize = s.rotated("n_embd", n.HeadSize)
 	r := rotation{all: s, scaling: ropeScaling(s), theta: s.base("rotary_emb_base", 10000), sizes: n.Sizes}

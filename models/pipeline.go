@@ -38,11 +38,8 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		if err != nil && o.Pooling != splade {
 			return nil, fmt.Errorf("models: Options.Pooling is %w", err)
 		}
-		m, err := Load(dir, o)
+		m, err := loadReader(dir, o)
 		if err != nil {
-			return nil, err
-		}
-		if err := cmp.Or(m.wantStates(), m.wantTokens()); err != nil {
 			return nil, err
 		}
 		e := NewEmbedder(m, []Pooling{p})
@@ -321,11 +318,8 @@ func loadTransformer(dir string, o Options, kind, behind string) (*Embedder, err
 	if kind == "MLMTransformer" {
 		usual = "fill-mask"
 	}
-	m, err := Load(dir, o)
+	m, err := loadReader(dir, o)
 	if err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(m.wantStates(), m.wantTokens()); err != nil {
 		return nil, err
 	}
 	e := NewEmbedder(m, nil)
@@ -342,39 +336,36 @@ func (m *Model) readTransformer(task, usual, output string, late func(s *Setting
 	file, key := tokenizerConfigFile, limitKey
 	var s *Settings
 	for _, file := range lengthFiles {
-		if s, err = optionalSettings(filepath.Join(m.Dir, file)); err != nil || s != nil && len(s.values) > 0 {
+		if s, err = optionalSettings(filepath.Join(m.Dir, file)); err != nil || len(s.values) > 0 {
 			break
 		}
 	}
-	if s == nil && task == usual {
-		return most, cmp.Or(err, m.checkMost(most, file, key))
-	} else if s == nil {
-		return 0, cmp.Or(err, error(&FormatError{m.Dir, fmt.Errorf("has no %s, want one with transformer_task %s", lengthFiles[0], task)}))
+	switch {
+	case err != nil:
+		return 0, err
+	case s.values == nil && task != usual:
+		return 0, &FormatError{m.Dir, fmt.Errorf("has no %s, want one with transformer_task %s", lengthFiles[0], task)}
+	case s.values == nil:
+		return most, m.checkMost(most, file, key)
 	}
-	limits := []struct {
-		s         *Settings
-		key, name string
-	}{{s, "max_seq_length", "max_seq_length"}}
+	limit := func(from *Settings, name, full string) { // each overrides the one before
+		if from.Has(name) {
+			most, file, key = from.SizeOr(name, most), filepath.Base(s.path), full
+		}
+		from.Ignore(name)
+	}
+	limit(s, "max_seq_length", "max_seq_length")
 	if calls := s.Part("processing_kwargs"); calls != nil {
 		calls.Ignore("audio", "image", "video", "chat_template") // package chat reads the last
 		for _, name := range []string{"text", "common"} {
 			if call := calls.Part(name); call != nil {
-				limits = append(limits, struct {
-					s         *Settings
-					key, name string
-				}{call, "max_length", "processing_kwargs." + name + ".max_length"})
+				limit(call, "max_length", "processing_kwargs."+name+".max_length")
 				call.Only("truncation", true, "longest_first")
 				call.Only("add_special_tokens", true)
 				call.Only("logits_to_keep", 1)
 				call.Ignore("padding", "pad_to_multiple_of", "return_tensors", "return_attention_mask")
 			}
 		}
-	}
-	for _, l := range limits { // each overrides the one before, but the number of positions remains the limit
-		if l.s.Has(l.key) {
-			most, file, key = l.s.SizeOr(l.key, most), filepath.Base(s.path), l.name
-		}
-		l.s.Ignore(l.key)
 	}
 	if n := m.Sizes().Positions; n > 0 {
 		most = min(most, n)
@@ -438,6 +429,15 @@ var modalities = []string{"text", "image", "audio", "video"}
 // writesText is the task of a decoder in a pipeline.
 const writesText = "text-generation"
 
+// loadReader loads a model that reads texts, and returns an error for an encoder–decoder or files of an invalid tokenizer.
+func loadReader(dir string, o Options) (*Model, error) {
+	m, err := Load(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return m, cmp.Or(m.wantStates(), m.wantTokens())
+}
+
 // wantStates returns an error for an encoder-decoder.
 func (m *Model) wantStates() error {
 	if m.Sizes().Decoder == nil {
@@ -493,12 +493,8 @@ func (e *Embedder) readPooling(dir string) error {
 			e.Poolings = append(e.Poolings, p)
 		}
 	}
-	var names []string
-	if raw, ok := s.value("pooling_mode"); ok && raw[0] == '[' {
-		names = s.Texts("pooling_mode")
-	} else if ok {
-		names = []string{s.Text("pooling_mode", "")}
-	} else if e.Poolings == nil {
+	names := s.textOrTexts("pooling_mode")
+	if !s.Has("pooling_mode") && e.Poolings == nil {
 		names = []string{"mean"}
 	}
 	if len(names)+len(e.Poolings) == 0 {
@@ -608,7 +604,7 @@ func (e *tail) readDense(dir, name string, inputs ...any) error {
 func (e *tail) readNormalize(dir, input string) error {
 	e.layers = append(e.layers, normalized)
 	s, err := optionalSettings(filepath.Join(dir, configFile))
-	if s == nil {
+	if err != nil || s.values == nil {
 		return err
 	}
 	if input != sentenceVector && !s.Has("module_input_name") {
@@ -638,7 +634,7 @@ func Prompts(dir string) (byName map[string]string, usual string, err error) {
 // cut after all modules, 0 if they are not.
 func readPrompts(dir string, kinds ...any) (byName map[string]string, usual string, first int, err error) {
 	s, err := optionalSettings(filepath.Join(dir, promptsFile))
-	if s == nil {
+	if err != nil {
 		return nil, "", 0, err
 	}
 	s.Ignore("__version__", "similarity_fn_name", "requirements")

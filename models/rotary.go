@@ -229,10 +229,7 @@ func (m *rotaryDecoder) normHeads(b *Builder, c *attn.MultiHeadConfig) {
 
 // gated is a feed-forward network with gates.
 func (m *rotaryDecoder) gated(b *Builder, _ int) Layer {
-	return &GatedFeedForward{
-		Gate: m.linear(b, "mlp.gate_proj", m.Width, m.Hidden), Up: m.linear(b, "mlp.up_proj", m.Width, m.Hidden),
-		Down: m.linear(b, "mlp.down_proj", m.Hidden, m.Width), Activation: m.activation,
-	}
+	return newGated(b.At("mlp"), m.linear, "gate_proj", "up_proj", "down_proj", m.Width, m.Hidden, m.activation)
 }
 
 // rope gives all blocks the same rotary positions; theta is the default base.

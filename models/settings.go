@@ -116,6 +116,13 @@ func (s *Settings) Size(key string) int {
 	return s.SizeOr(key, 1)
 }
 
+// need records that a key is missing, unless it has a value. want says what it may be.
+func (s *Settings) need(key, want string) {
+	if !s.Has(key) {
+		s.Fail(key, "is missing, want %s", want)
+	}
+}
+
 // SizeOr is Size for a key that may be absent; its default is usual.
 func (s *Settings) SizeOr(key string, usual int) int {
 	n := get(s, key, "a positive number", usual)
@@ -173,6 +180,14 @@ func (s *Settings) Text(key, usual string) string { return get(s, key, "a text",
 
 // Texts returns a list of strings, nil if the key is absent.
 func (s *Settings) Texts(key string) []string { return get[[]string](s, key, "a list of texts", nil) }
+
+// textOrTexts is Texts for a list, or for a single text.
+func (s *Settings) textOrTexts(key string) []string {
+	if raw, ok := s.value(key); ok && raw[0] != '[' {
+		return []string{s.Text(key, "")}
+	}
+	return s.Texts(key)
+}
 
 // Floats returns a list of numbers, nil if the key is absent.
 func (s *Settings) Floats(key string) []float64 {

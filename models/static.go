@@ -99,10 +99,7 @@ func (m mapped) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
 // Differs: as in sentence-transformers, unknown tokens count, and only tokenizer.json truncates. model2vec leaves out
 // unknown tokens, and truncates to the max_length of config.json.
 func loadStatic(dir string, o Options, normalized bool) (*Embedder, error) {
-	s, err := optionalSettings(filepath.Join(dir, configFile))
-	if s == nil { // sentence-transformers writes none
-		s = &Settings{path: filepath.Join(dir, configFile), read: map[string]bool{}, wrong: new([]error)}
-	}
+	s, err := optionalSettings(filepath.Join(dir, configFile)) // sentence-transformers writes none
 	if err != nil {
 		return nil, err
 	}

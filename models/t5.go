@@ -205,10 +205,7 @@ func t5FeedForward(b *Builder, z Sizes, usual string) Layer {
 	s.Bool("is_gated_act", gated)
 	s.Only("is_gated_act", gated)
 	if gated {
-		return &GatedFeedForward{
-			Gate: b.Matrix("wi_0", z.Width, z.Hidden), Up: b.Matrix("wi_1", z.Width, z.Hidden),
-			Down: b.Matrix("wo", z.Hidden, z.Width), Activation: act,
-		}
+		return newGated(b, (*Builder).Matrix, "wi_0", "wi_1", "wo", z.Width, z.Hidden, act)
 	}
 	return &nn.FeedForward{In: b.Matrix("wi", z.Width, z.Hidden), Activation: act, Out: b.Matrix("wo", z.Hidden, z.Width)}
 }

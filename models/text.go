@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,19 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 		all = append(all, e)
 	}
 	return BatchOf(all...), nil
+}
+
+// encodeAll encodes texts by a function such as Embedder.Encode. An error has the number of the text, unless ctx ends.
+func encodeAll(
+	ctx context.Context, encode func(context.Context, string) (*tokenizer.Encoding, bool, error), texts []string,
+) (all []*tokenizer.Encoding, err error) {
+	all = make([]*tokenizer.Encoding, len(texts))
+	for i, text := range texts {
+		if all[i], _, err = encode(ctx, text); err != nil {
+			return nil, cmp.Or(ctx.Err(), fmt.Errorf("text %d: %w", i, err))
+		}
+	}
+	return all, ctx.Err()
 }
 
 // MaskToken returns the id of the mask token: the mask_token of tokenizer_config.json, or else one
