@@ -41,6 +41,11 @@ type latentSizes struct{ heads, rank, plain, rotary, value int }
 
 func (*latentAttention) kind() string { return "latent_attention" }
 
+// Heads describes the heads, which have weights but cannot be removed.
+func (m *latentAttention) Heads() attn.LayerHeads {
+	return attn.LayerHeads{Name: m.options.Layer, Heads: m.heads, Group: 1, Out: m.out}
+}
+
 func (m *latentAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
 	b, l := h.Dim(0), h.Dim(1)
 	o := r.options(m.options, m.options.Layer, lens)
