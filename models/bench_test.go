@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +22,11 @@ import (
 const llamaShape = `{"model_type": "llama", "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
 	"num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 49152, "max_position_embeddings": 8192,
 	"rope_theta": 100000, "tie_word_embeddings": true}`
+
+// qwen35Shape is the text model of Qwen3.5-0.8B.
+const qwen35Shape = `{"model_type": "qwen3_5_text", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24,
+	"num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 248320, "max_position_embeddings": 262144,
+	"linear_num_value_heads": 16, "tie_word_embeddings": true}`
 
 // randomFile is a file of random BF16 tensors that are generated when they are read, not stored.
 type randomFile struct {
@@ -80,6 +87,29 @@ func rotaryTensors(z Sizes) map[string][]int {
 			"mlp.gate_proj": {z.Hidden, z.Width}, "mlp.up_proj": {z.Hidden, z.Width}, "mlp.down_proj": {z.Width, z.Hidden},
 		} {
 			all[fmt.Sprintf("model.layers.%d.%s.weight", i, name)] = shape
+		}
+	}
+	return all
+}
+
+// qwen35Tensors are the shapes of the tensors of Qwen3.5-0.8B.
+func qwen35Tensors() map[string][]int {
+	const width, heads = 1024, 16 * 128
+	z := Sizes{Layers: 24, Heads: 8, KVHeads: 2, HeadSize: 256, Width: width, Hidden: 3584, Vocabulary: 248320}
+	all := rotaryTensors(z)
+	for i := range z.Layers {
+		at := fmt.Sprintf("model.layers.%d.", i)
+		if (i+1)%4 == 0 {
+			all[at+"self_attn.q_proj.weight"] = []int{2 * z.Heads * z.HeadSize, width}
+			all[at+"self_attn.q_norm.weight"], all[at+"self_attn.k_norm.weight"] = []int{z.HeadSize}, []int{z.HeadSize}
+			continue
+		}
+		maps.DeleteFunc(all, func(name string, _ []int) bool { return strings.HasPrefix(name, at+"self_attn.") })
+		for name, shape := range map[string][]int{
+			"in_proj_qkv.weight": {3 * heads, width}, "in_proj_z.weight": {heads, width}, "in_proj_a.weight": {16, width}, "in_proj_b.weight": {16, width},
+			"conv1d.weight": {3 * heads, 1, 4}, "A_log": {16}, "dt_bias": {16}, "norm.weight": {128}, "out_proj.weight": {width, heads},
+		} {
+			all[at+"linear_attn."+name] = shape
 		}
 	}
 	return all
@@ -244,6 +274,32 @@ func benchmarkPrompt(b *testing.B, o Options) {
 		n.Hidden(tape, Batch{IDs: [][]int{prompt}}, Run{})
 	}
 	b.ReportMetric(float64(b.N*len(prompt))/b.Elapsed().Seconds(), "tokens/s")
+}
+
+// BenchmarkHybrid measures a prompt of 624 tokens of the shape of Qwen3.5-0.8B, and the tokens after it.
+func BenchmarkHybrid(b *testing.B) {
+	eachFormat(b, func(b *testing.B, o Options) {
+		n, _ := randomModel(b, newQwen35, qwen35Shape, qwen35Tensors(), o)
+		prompt := Batch{IDs: [][]int{slices.Repeat([]int{5, 77, 1234, 40000}, 156)}}
+		tape := tensor.NewTape(tensor.Infer)
+		var state State
+		b.Run("prompt", func(b *testing.B) {
+			for b.Loop() {
+				var err error
+				if state, err = NewCache(n, 1, attn.CacheConfig{}); err != nil {
+					b.Fatal(err)
+				}
+				tape.Reset()
+				n.Hidden(tape, prompt, Run{State: state})
+			}
+		})
+		b.Run("step", func(b *testing.B) {
+			for b.Loop() {
+				tape.Reset()
+				n.Head().Logits(tape, n.Hidden(tape, Batch{IDs: [][]int{{77}}}, Run{State: state}))
+			}
+		})
+	})
 }
 
 // BenchmarkEncode measures the hidden states of batches of texts of equal lengths.
