@@ -95,7 +95,7 @@ func (b *batcher) later(err error) error {
 	if speed := b.speed.Load(); speed > 0 {
 		seconds = min(1+b.tokens.used.Load()/speed, 60)
 	}
-	return &problem{busy, "", err, int(seconds)}
+	return &problem{busy, nil, err, int(seconds)}
 }
 
 // enter encodes the inputs of a request, which then waits. Requests beyond the number of processors wait as texts.
@@ -130,7 +130,7 @@ func (b *batcher) enter(q *request, list []input, truncate bool) error {
 			return err
 		}
 		if truncated && !truncate {
-			return problemf(tooLarge, "", "text %d has more tokens than the %d of the model", i, len(one.IDs[0]))
+			return problemf(tooLarge, nil, "text %d has more tokens than the %d of the model", i, len(one.IDs[0]))
 		}
 		n += int64(len(one.IDs[0]))
 		if err := q.tokens.grow(max(0, n-q.tokens.used), "tokens"); err != nil {

@@ -26,27 +26,28 @@ const (
 // kind is a kind of errors, with its status and name in both forms.
 type kind struct {
 	status       int
-	name, code   string // OpenAI
+	name         string // OpenAI
+	code         any    // OpenAI: a string or nil
 	teiStatus    int
 	teiErrorType string
 }
 
 var (
-	invalid  = &kind{400, "invalid_request_error", "", 400, "validation"}
-	noTokens = &kind{400, "invalid_request_error", "", 422, "tokenizer"} // a text that the tokenizer rejects
-	noPath   = &kind{404, "invalid_request_error", "", 404, "validation"}
+	invalid  = &kind{400, "invalid_request_error", nil, 400, "validation"}
+	noTokens = &kind{400, "invalid_request_error", nil, 422, "tokenizer"} // a text that the tokenizer rejects
+	noPath   = &kind{404, "invalid_request_error", nil, 404, "validation"}
 	noModel  = &kind{404, "invalid_request_error", "model_not_found", 404, "validation"}
-	noMethod = &kind{405, "invalid_request_error", "", 405, "validation"}
-	tooLarge = &kind{413, "invalid_request_error", "", 413, "validation"}
+	noMethod = &kind{405, "invalid_request_error", nil, 405, "validation"}
+	tooLarge = &kind{413, "invalid_request_error", nil, 413, "validation"}
 	busy     = &kind{429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded"}
-	failed   = &kind{500, "server_error", "", 424, "backend"}
+	failed   = &kind{500, "server_error", nil, 424, "backend"}
 )
 
-// problem is an error with its kind, the key of the request that it concerns, if any, and the seconds after which a
-// client may try again.
+// problem is an error with its kind, the key of the request that it concerns or nil, and the seconds after which a client
+// may try again.
 type problem struct {
 	*kind
-	key   string
+	key   any
 	err   error
 	retry int
 }
@@ -54,28 +55,19 @@ type problem struct {
 func (p *problem) Error() string { return p.err.Error() }
 func (p *problem) Unwrap() error { return p.err }
 
-func problemf(k *kind, key, format string, args ...any) error {
+func problemf(k *kind, key any, format string, args ...any) error {
 	return &problem{k, key, fmt.Errorf(format, args...), 1}
 }
 
-var errBusy = problemf(busy, "", "too many requests are waiting, try again later")
+var errBusy = problemf(busy, nil, "too many requests are waiting, try again later")
 
-// openAIError returns an error in the form of OpenAI's API.
-func openAIError(p *problem) (status int, answer any) {
-	orNull := func(s string) any {
-		if s == "" {
-			return nil
-		}
-		return s
+// answer returns an error in the form of a path: below /v1/ that of OpenAI's API, otherwise that of
+// text-embeddings-inference.
+func (p *problem) answer(path string) (status int, answer any) {
+	if !strings.HasPrefix(path, "/v1/") {
+		return p.teiStatus, map[string]any{"error": p.Error(), "error_type": p.teiErrorType}
 	}
-	return p.status, map[string]any{"error": map[string]any{
-		"message": p.Error(), "type": p.name, "param": orNull(p.key), "code": orNull(p.code),
-	}}
-}
-
-// teiError returns an error in the form of text-embeddings-inference.
-func teiError(p *problem) (status int, answer any) {
-	return p.teiStatus, map[string]any{"error": p.Error(), "error_type": p.teiErrorType}
+	return p.status, map[string]any{"error": map[string]any{"message": p.Error(), "type": p.name, "param": p.key, "code": p.code}}
 }
 
 // budget limits what all requests use together. A claim is the part of one of them.
@@ -99,7 +91,7 @@ func (c *claim) grow(n int64, what string) error {
 	c.of.used.Add(-n)
 	c.used -= n
 	if c.used+n > c.of.most {
-		return problemf(tooLarge, "", "the request takes more than %d %s", c.of.most, what)
+		return problemf(tooLarge, nil, "the request takes more than %d %s", c.of.most, what)
 	}
 	return errBusy
 }
@@ -116,9 +108,6 @@ type mux struct {
 	patience time.Duration // with a body
 }
 
-// form is the form of an endpoint's errors.
-type form func(*problem) (status int, answer any)
-
 // call is a request, and its claim of memory.
 type call struct {
 	*http.Request
@@ -130,26 +119,22 @@ type call struct {
 func newMux() *mux {
 	m := &mux{memory: budget{most: mostMemory}, patience: 10 * time.Second}
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		f := teiError
-		if strings.HasPrefix(r.URL.Path, "/v1/") {
-			f = openAIError
-		}
-		reply(w, r, f, nil, problemf(noPath, "", "%s does not exist", r.URL.Path))
+		reply(w, r, nil, problemf(noPath, nil, "%s does not exist", r.URL.Path))
 	})
 	return m
 }
 
 // handle registers a handler.
-func (m *mux) handle(method, path string, f form, do func(*call) (any, error)) {
+func (m *mux) handle(method, path string, do func(*call) (any, error)) {
 	m.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{r, w, claim{of: &m.memory}, m.patience}
 		defer c.memory.release() // after the answer
 		result, err := do(c)
-		reply(w, r, f, result, err)
+		reply(w, r, result, err)
 	})
 	m.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
-		reply(w, r, f, nil, problemf(noMethod, "", "%s of %s, want %s", r.Method, r.URL.Path, method))
+		reply(w, r, nil, problemf(noMethod, nil, "%s of %s, want %s", r.Method, r.URL.Path, method))
 	})
 }
 
@@ -173,17 +158,17 @@ func (c *call) body(b *batcher) ([]byte, error) {
 	body := bytes.NewBuffer(make([]byte, 0, n+bytes.MinRead))
 	_, err = body.ReadFrom(limited)
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
-		return nil, problemf(tooLarge, "", "the body has more than %d bytes", large.Limit)
+		return nil, problemf(tooLarge, nil, "the body has more than %d bytes", large.Limit)
 	}
 	if err != nil {
-		return nil, problemf(invalid, "", "the body: %w", err)
+		return nil, problemf(invalid, nil, "the body: %w", err)
 	}
 	_ = control.SetReadDeadline(time.Time{}) // it would end the context of a request that waits
 	return body.Bytes(), nil
 }
 
 // reply writes a result or an error.
-func reply(w http.ResponseWriter, r *http.Request, f form, result any, err error) {
+func reply(w http.ResponseWriter, r *http.Request, result any, err error) {
 	if errors.Is(err, context.Canceled) { // the client has left
 		panic(http.ErrAbortHandler)
 	}
@@ -198,7 +183,7 @@ func reply(w http.ResponseWriter, r *http.Request, f form, result any, err error
 		if p.kind == busy {
 			w.Header().Set("Retry-After", strconv.Itoa(p.retry))
 		}
-		status, result = f(p)
+		status, result = p.answer(r.URL.Path)
 		data, _ = json.Marshal(result)
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))

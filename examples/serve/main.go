@@ -105,10 +105,10 @@ func open(dir string, s settings) (http.Handler, error) {
 	}
 	v := &embeddings{e: e, name: s.name, truncate: s.truncate, batches: newBatcher(s.tokens, e.MostTokens, encodeFor(e), e.Forward)}
 	m := newMux()
-	m.handle("GET", "/health", teiError, func(*call) (any, error) { return "ok", nil })
-	m.handle("GET", "/v1/models", openAIError, v.models)
-	m.handle("GET", "/v1/models/{name...}", openAIError, v.models)
-	m.handle("POST", "/v1/embeddings", openAIError, v.create)
+	m.handle("GET", "/health", func(*call) (any, error) { return "ok", nil })
+	m.handle("GET", "/v1/models", v.models)
+	m.handle("GET", "/v1/models/{name...}", v.models)
+	m.handle("POST", "/v1/embeddings", v.create)
 	if s.rerank == "" {
 		return m, nil
 	}
@@ -116,6 +116,6 @@ func open(dir string, s settings) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.handle("POST", "/rerank", teiError, r.rank)
+	m.handle("POST", "/rerank", r.rank)
 	return m, nil
 }

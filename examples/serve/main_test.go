@@ -428,13 +428,13 @@ func TestFailed(t *testing.T) {
 	log.SetOutput(io.Discard)
 	defer log.SetOutput(os.Stderr)
 	b := newBatcher(100, e.MostTokens, encodeFor(e), e.Forward)
-	for f, want := range map[string]int{"openAI": 500, "tei": 424} {
+	for path, want := range map[string]int{"/v1/x": 500, "/x": 424} {
 		m := newMux()
-		m.handle("POST", "/x", map[string]form{"openAI": openAIError, "tei": teiError}[f], (&embeddings{e: e, batches: b}).create)
+		m.handle("POST", path, (&embeddings{e: e, batches: b}).create)
 		w := httptest.NewRecorder()
-		m.ServeHTTP(w, httptest.NewRequest("POST", "/x", strings.NewReader(`{"input": "who?", "encoding_format": "base64"}`)))
+		m.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(`{"input": "who?", "encoding_format": "base64"}`)))
 		if w.Code != want || !strings.Contains(w.Body.String(), "the model failed") {
-			t.Errorf("%s: status %d, %s, want %d", f, w.Code, w.Body, want)
+			t.Errorf("%s: status %d, %s, want %d", path, w.Code, w.Body, want)
 		}
 	}
 }
@@ -542,7 +542,7 @@ func TestBusy(t *testing.T) {
 			return models.Batch{IDs: [][]int{make([]int, len(x.texts[0]))}, Types: [][]int{nil}}, false, nil
 		}, tokens: budget{most: 100}, encoders: make(chan struct{}, 1), waiting: make(chan *request, 3)} // without loop
 	m := newMux()
-	m.handle("POST", "/v1/embeddings", openAIError, (&embeddings{e: e, batches: b}).create)
+	m.handle("POST", "/v1/embeddings", (&embeddings{e: e, batches: b}).create)
 	server := httptest.NewServer(m)
 	defer server.Close()
 	busy := func(what, retry string) {
@@ -609,7 +609,7 @@ func TestBusy(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	m := newMux()
 	m.patience = 20 * time.Millisecond
-	m.handle("POST", "/x", teiError, func(c *call) (any, error) {
+	m.handle("POST", "/x", func(c *call) (any, error) {
 		if _, err := c.body(new(batcher)); err != nil {
 			return nil, err
 		}

@@ -72,7 +72,7 @@ func (r *ranker) rank(c *call) (any, error) {
 	case list == nil:
 		return nil, problemf(invalid, "texts", "no %q", "texts")
 	case side != r.side:
-		return nil, problemf(invalid, "", "truncation_direction is %q, want %s, that of the model's tokenizer", side, r.side)
+		return nil, problemf(invalid, nil, "truncation_direction is %q, want %s, that of the model's tokenizer", side, r.side)
 	}
 	pairs := make([]input, len(list))
 	for i, text := range list {

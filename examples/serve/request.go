@@ -27,17 +27,17 @@ func (c *call) read(b *batcher, fields map[string]any) error {
 		return err
 	}
 	if !utf8.Valid(body) {
-		return problemf(invalid, "", "the body is invalid UTF-8")
+		return problemf(invalid, nil, "the body is invalid UTF-8")
 	}
 	if lone := half.Find(whole.ReplaceAll(body, []byte(" "))); lone != nil {
-		return problemf(invalid, "", "%s is half of a surrogate pair, want both halves", lone)
+		return problemf(invalid, nil, "%s is half of a surrogate pair, want both halves", lone)
 	}
 	if err := json.Unmarshal(body, &struct{}{}); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
-		return problemf(invalid, "", "the body is not JSON: %w", err)
+		return problemf(invalid, nil, "the body is not JSON: %w", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if open, _ := d.Token(); open != json.Delim('{') {
-		return problemf(invalid, "", "the body is not an object")
+		return problemf(invalid, nil, "the body is not an object")
 	}
 	for seen := map[string]bool{}; d.More(); {
 		t, _ := d.Token()
@@ -91,7 +91,7 @@ func (all *inputs) UnmarshalJSON(data []byte) error {
 	var list []int // of tokens
 	for d.More() && err == nil {
 		if len(*all) == mostTexts {
-			return problemf(tooLarge, "", "has more than %d texts", mostTexts)
+			return problemf(tooLarge, nil, "has more than %d texts", mostTexts)
 		}
 		var x input
 		t, _ := d.Token()
