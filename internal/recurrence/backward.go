@@ -1,6 +1,10 @@
 package recurrence
 
-import "github.com/attn-go/attn/internal/simd"
+import (
+	"sync"
+
+	"github.com/attn-go/attn/internal/simd"
+)
 
 // Grads are the gradients of a sequence. All but Out and Last are added to; those without Data are not computed.
 type Grads struct {
@@ -32,175 +36,468 @@ func Backward(s *Sequence, first []float32, g *Grads) {
 		}
 		return
 	}
-	if !s.DecayEach {
-		b := groupings.Get().(*grouping)
-		defer groupings.Put(b)
-		b.run(s, first, g)
-		return
+	b := groupings.Get().(*grouping)
+	defer groupings.Put(b)
+	b.run(s, first, g)
+}
+
+// grouping is three passes of groups of tokens through a state, as is Run:
+//
+//	D   [E V], from the last token: adds query ⊗ dout, reads key, which is du, and adds −key ⊗ dvalue
+//	Sᵀ  [V E], from the first:      reads dvalue, adds u ⊗ key, and reads dout, which is dquery
+//	Dᵀ  [V E], from the last:       adds dout ⊗ query, reads u, and adds −dvalue ⊗ key
+type grouping struct {
+	s                *Sequence
+	g                *Grads
+	d                int       // numbers of a decay: 1, or E
+	factors          []float32 // [N+1 d]: the decays, and 1 behind them
+	e, u, dvalue     []float32 // [N V]; without Beta u is the values
+	along            []float32 // [N d]: by how much the gradient of g differs from that of the next token
+	last             []float64 // [d]: the products of the last state and its gradient
+	state, sums      []float32
+	out, read        []float32    // [tileTokens columns]
+	narrow           [3][]float32 // vectors of a block that has fewer columns than 32
+	padded           [7][]float32
+	terms            [tileGroups]simd.StateTerms
+	decays           []float32    // [tileGroups d]
+	decayed          [3][]float32 // [tileTokens E]: vectors with the decays of their groups
+	turned           []float32
+	key, query, dout Rows
+}
+
+var groupings = sync.Pool{New: func() any { return new(grouping) }}
+
+func (b *grouping) run(s *Sequence, first []float32, g *Grads) {
+	b.s, b.g = s, g
+	defer func() { b.s, b.g = nil, nil }()
+	n, e, v := s.N, s.E, s.V
+	b.d = max(s.decays(), 1)
+	grow(&b.factors, (n+1)*b.d)
+	clear(b.factors)
+	for t := range n * min(s.decays(), 1) {
+		copy(b.factor(t), s.Decay.at(t, b.d))
 	}
-	sweep(s, first, g)
-}
-
-// sweep is Backward token by token and row by row.
-func sweep(s *Sequence, first []float32, g *Grads) {
-	b := &backward{s: s, g: g, state: make([]float32, s.E*s.V), factor: make([]float32, s.decays())}
-	b.u = s.Value
-	if s.erases() {
-		b.setResiduals()
+	simd.Exp(b.factors, b.factors)
+	for _, x := range []*[]float32{&b.u, &b.dvalue} {
+		grow(x, n*v)
 	}
-	b.dvalue = Rows{make([]float32, s.N*s.V), s.V}
-	b.du, b.dkey = make([]float32, s.V), make([]float32, s.N*s.E)
-	b.fromLast()
-	b.fromFirst(first)
-}
-
-type backward struct {
-	s         *Sequence
-	g         *Grads
-	state     []float32 // [E V]: S, or D
-	factor    []float32
-	residual  Rows      // e of each token
-	u, dvalue Rows      // of each token
-	du        []float32 // [V]
-	dkey      []float32 // [N E]: D·u
-}
-
-func (b *backward) row(i int) []float32 { return b.state[i*b.s.V:][:b.s.V] }
-
-func (b *backward) checkAt(t int) {
-	if t%(tileGroups*tokens) == 0 {
-		b.s.check()
-	}
-}
-
-// begin sets the state to x, nil for 0.
-func (b *backward) begin(x []float32) {
-	clear(b.state)
-	copy(b.state, x)
-}
-
-// decayed multiplies the state by the decay of token t.
-func (b *backward) decayed(t int) {
-	if len(b.factor) == 0 {
-		return
-	}
-	simd.Exp(b.factor, b.s.Decay.at(t, len(b.factor)))
-	for i := range b.s.E {
-		if f := b.factor[i%len(b.factor)]; f == 0 {
-			clear(b.row(i))
-		} else {
-			simd.Scale(b.row(i), f, b.row(i))
+	grow(&b.along, n*b.d)
+	grow(&b.decays, tileGroups*b.d)
+	b.setResiduals()
+	b.key, b.query, b.dout = packed(s.Key, n, e), packed(s.Query, n, e), packed(g.Out, n, v)
+	var ends []int // of parts, each of which begins with a token that clears the state
+	for t := 1; t < n; t++ {
+		if allZero(b.factor(t)) {
+			ends = append(ends, t)
 		}
 	}
+	ends = append(ends, n)
+	b.passD(ends)
+	b.passS(ends, first)
+	b.passTurnedD(ends)
+	b.decayGrads()
 }
 
-// add adds x ⊗ y to the state.
-func (b *backward) add(scale float32, x, y []float32) {
-	for i, f := range x {
-		simd.Axpy(scale*f, y, b.row(i))
+// factor returns the decay of token t.
+func (b *grouping) factor(t int) []float32 { return b.factors[t*b.d:][:b.d] }
+
+// packed returns n vectors without gaps.
+func packed(r Rows, n, size int) Rows {
+	if r.Step == size {
+		return r
 	}
-}
-
-// read sets y to the product of the transposed state and x.
-func (b *backward) read(y, x []float32) {
-	clear(y)
-	for i, f := range x {
-		simd.Axpy(f, b.row(i), y)
+	x := Rows{make([]float32, n*size), size}
+	for t := range n {
+		copy(x.at(t, size), r.at(t, size))
 	}
+	return x
 }
 
-// setResiduals sets e, the value without what the key reads, and u of each token.
-func (b *backward) setResiduals() {
+// setResiduals sets e, the value without what the key reads, and u.
+func (b *grouping) setResiduals() {
 	s := b.s
-	b.residual, b.u = Rows{make([]float32, s.N*s.V), s.V}, Rows{make([]float32, s.N*s.V), s.V}
+	if !s.erases() {
+		for t := range s.N {
+			copy(b.u[t*s.V:][:s.V], s.Value.at(t, s.V))
+		}
+		return
+	}
+	grow(&b.e, s.N*s.V)
 	for t := range s.N {
-		e, u := b.residual.at(t, s.V), b.u.at(t, s.V)
+		e := b.e[t*s.V:][:s.V]
 		simd.Scale(e, -1, s.Read.at(t, s.V))
 		simd.Add(e, e, s.Value.at(t, s.V))
-		simd.Scale(u, s.Beta.at(t, 1)[0], e)
+		simd.Scale(b.u[t*s.V:][:s.V], s.Beta.at(t, 1)[0], e)
 	}
 }
 
-// fromLast computes the gradients of values, beta and the first state, and D·u.
-func (b *backward) fromLast() {
-	s, g := b.s, b.g
-	b.begin(g.Last)
-	for t := s.N - 1; t >= 0; t-- {
-		b.checkAt(t)
-		key, dvalue := s.Key.at(t, s.E), b.dvalue.at(t, s.V)
-		b.add(s.Scale, s.Query.at(t, s.E), g.Out.at(t, s.V))
-		b.read(b.du, key)
-		for i := range s.E {
-			b.dkey[t*s.E+i] = simd.Dot(b.row(i), b.u.at(t, s.V))
+// stream is a pass of tokens through a state [rows columns].
+type stream struct {
+	rows, columns              int
+	reversed, turned           bool // turned: the columns are the elements of keys
+	erases, twice              bool
+	scale                      float32 // of what queries read, or of what is added if reversed
+	keys, queries, adds, adds2 Rows    // rows
+	values, values2            Rows    // columns
+	value                      float32 // StateTerms.Value
+	strengths                  Rows    // StateTerms.Read, 0 without
+	done                       func(t int, out, read []float32)
+}
+
+// token returns the i-th token of a pass of those from lo to hi.
+func (p *stream) token(lo, hi, i int) int {
+	if p.reversed {
+		return hi - 1 - i
+	}
+	return lo + i
+}
+
+// vectors returns those of r from the i-th token on.
+func (p *stream) vectors(r Rows, lo, hi, i int) simd.StateVectors {
+	x := simd.StateVectors{Data: r.Data, First: p.token(lo, hi, i) * r.Step, Row: r.Step}
+	if p.reversed {
+		x.Row = -x.Row
+	}
+	return x
+}
+
+// pass passes the tokens from lo to hi.
+func (b *grouping) pass(p *stream, lo, hi int) {
+	n, known := hi-lo, -1
+	whole := n / tokens * tokens
+	for i := 0; i < n; {
+		b.s.check()
+		m := min(tileTokens, whole-i)
+		blk := simd.StateBlock{Rows: p.rows, Erases: p.erases, Decay: b.decays, DecayEach: b.d > 1 && !p.turned}
+		if b.d > 1 && p.turned {
+			blk.Factors = p.vectors(b.decaysOf(p), lo, hi, i)
 		}
-		copy(dvalue, b.du)
-		if s.erases() {
-			simd.Scale(dvalue, s.Beta.at(t, 1)[0], b.du)
-			if g.Beta.Data != nil {
-				g.Beta.at(t, 1)[0] += simd.Dot(b.du, b.residual.at(t, s.V))
+		blk.Keys, blk.Queries = p.vectors(p.keys, lo, hi, i), p.vectors(p.queries, lo, hi, i)
+		blk.Adds, blk.Adds2 = p.vectors(p.adds, lo, hi, i), p.vectors(p.adds2, lo, hi, i)
+		blk.Values, blk.Values2 = p.vectors(p.values, lo, hi, i), p.vectors(p.values2, lo, hi, i)
+		if m == 0 { // the rest, with zeros behind it
+			m = n - i
+			for j, x := range []*simd.StateVectors{&blk.Keys, &blk.Queries, &blk.Adds, &blk.Adds2, &blk.Values, &blk.Values2} {
+				size := p.rows
+				if j >= 4 {
+					size = p.columns
+				}
+				b.pad(&b.padded[j], x, m, size)
 			}
-			b.add(-1, key, dvalue)
+			if blk.Factors.Data != nil {
+				b.pad(&b.padded[6], &blk.Factors, m, b.d)
+				fill(b.padded[6][m*b.d:], 1)
+			}
+		}
+		blk.Groups = (m + tokens - 1) / tokens
+		blk.More = i+m+tokens <= whole && !blk.DecayEach
+		b.setTerms(p, &blk, lo, hi, i, m)
+		b.columns(p, &blk, m, known != i)
+		if known = -1; blk.More {
+			known = i + m
+		}
+		size := Blocks(p.columns) * columns
+		for j := range m {
+			p.done(p.token(lo, hi, i+j), b.out[j*size:][:p.columns], b.read[j*size:][:p.columns])
+		}
+		i += m
+	}
+}
+
+// pad makes x its first n vectors, and zeros behind them.
+func (b *grouping) pad(memory *[]float32, x *simd.StateVectors, n, size int) {
+	grow(memory, tokens*size)
+	clear(*memory)
+	for i := 0; i < n && x.Data != nil; i++ {
+		copy((*memory)[i*size:][:size], x.Data[x.First+i*x.Row:])
+	}
+	*x = rowsOf(*memory, size)
+}
+
+// setTerms sets the terms of m tokens from the i-th on.
+func (b *grouping) setTerms(p *stream, blk *simd.StateBlock, lo, hi, i, m int) {
+	blk.Terms = b.terms[:blk.Groups]
+	if !blk.DecayEach {
+		simd.StateProducts(blk.Terms, true, blk.Queries, blk.Adds, p.rows)
+	}
+	switch {
+	case blk.DecayEach:
+		b.eachTerms(p, blk, lo, hi, i, m)
+	case p.erases:
+		simd.StateProducts(blk.Terms, false, blk.Keys, blk.Adds, p.rows)
+	case p.twice:
+		simd.StateProducts(blk.Terms, false, blk.Queries, blk.Adds2, p.rows)
+	}
+	read := p.scale
+	if p.reversed {
+		read = 1
+	}
+	for g := range blk.Terms {
+		terms, factors := &blk.Terms[g], [tokens]float32{1, 1, 1, 1}
+		for r := range min(tokens, m-g*tokens) {
+			t := p.token(lo, hi, i+g*tokens+r)
+			if b.d == 1 {
+				factors[r] = b.decaysOf(p).at(t, 1)[0]
+			}
+			if terms.Value[r], terms.Read[r] = p.value, 0; p.strengths.Data != nil {
+				terms.Read[r] = p.strengths.at(t, 1)[0]
+			}
+		}
+		if decay := setTerms(terms, &factors, read); !blk.DecayEach {
+			b.decays[g] = decay
+		}
+		for r := range factors {
+			switch {
+			case p.twice:
+				terms.Key[r] = p.scale
+			case p.reversed:
+				terms.Left[r] *= p.scale
+				for j := range terms.QueryKey[r] {
+					terms.QueryKey[r][j] *= p.scale
+				}
+			}
+		}
+	}
+}
+
+// decaysOf returns the decays by which the tokens of a pass multiply the state first.
+func (b *grouping) decaysOf(p *stream) Rows {
+	r := Rows{b.factors, b.d}
+	if p.reversed {
+		r = r.from(1)
+	}
+	return r
+}
+
+// eachTerms sets the products of m tokens from the i-th on, the vectors and the decays of a block whose rows have their
+// own decays.
+func (b *grouping) eachTerms(p *stream, blk *simd.StateBlock, lo, hi, i, m int) {
+	e, all := p.rows, blk.Groups*tokens*p.rows
+	for k := range b.decayed {
+		grow(&b.decayed[k], all)
+		clear(b.decayed[k])
+	}
+	clear(blk.Terms)
+	reads, adds, adds2 := b.decayed[0], b.decayed[1], b.decayed[2]
+	for k := range m {
+		g, r, t := k/tokens, k%tokens, p.token(lo, hi, i+k)
+		terms, decay, factor, x := &blk.Terms[g], b.decays[g*e:][:e], b.decaysOf(p).at(t, e), p.queries.at(t, e)
+		if r == 0 {
+			fill(decay, 1)
+		}
+		simd.Mul(decay, decay, factor)
+		simd.Mul(reads[k*e:][:e], decay, x)
+		add := func(products *[tokens]float32, adds []float32, y Rows, n int) {
+			for j := range r {
+				simd.Mul(adds[j*e:][:e], adds[j*e:][:e], factor)
+			}
+			copy(adds[r*e:][:e], y.at(t, e))
+			for j := range n {
+				products[j] = simd.Dot(x, adds[j*e:][:e])
+			}
+		}
+		add(&terms.QueryKey[r], adds[g*tokens*e:], p.adds, r+1)
+		if p.twice {
+			add(&terms.KeyKey[r], adds2[g*tokens*e:], p.adds2, r)
+		}
+	}
+	blk.Queries, blk.Adds, blk.Adds2 = rowsOf(reads, e), rowsOf(adds, e), rowsOf(adds2, e)
+}
+
+// columns passes the groups of a tile through all blocks of columns.
+func (b *grouping) columns(p *stream, blk *simd.StateBlock, m int, unknown bool) {
+	size, n := Blocks(p.columns)*columns, blk.Groups*tokens
+	values, values2, factors := blk.Values, blk.Values2, blk.Factors
+	for c := 0; c < p.columns; c += columns {
+		blk.State, blk.Sums = b.state[c*p.rows:][:p.rows*columns], b.sums[c*2*tokens:][:2*tokens*columns]
+		if unknown {
+			if p.erases {
+				simd.ReadState(blk.Sums, blk.State, blk.Keys, p.rows)
+			}
+			simd.ReadState(blk.Sums[tokens*columns:], blk.State, blk.Queries, p.rows)
+		}
+		blk.Values, blk.Values2, blk.Factors = values, values2, factors
+		for k, x := range []*simd.StateVectors{&blk.Values, &blk.Values2, &blk.Factors} {
+			if width := p.columns - c; width >= columns {
+				x.First += c
+			} else if x.Data != nil {
+				*x = narrow(&b.narrow[k], *x, n, c, width)
+			}
+		}
+		blk.Out, blk.Read = rowsOf(b.out, size), rowsOf(b.read, size)
+		blk.Out.First, blk.Read.First = c, c
+		if p.twice {
+			blk.PassTwice()
+		} else {
+			blk.Pass()
+		}
+	}
+}
+
+// narrow copies the columns of n vectors from c on.
+func narrow(memory *[]float32, x simd.StateVectors, n, c, width int) simd.StateVectors {
+	grow(memory, n*columns)
+	clear(*memory)
+	for i := range n {
+		copy((*memory)[i*columns:][:width], x.Data[x.First+i*x.Row+c:])
+	}
+	return rowsOf(*memory, columns)
+}
+
+// begin sets the state to x [rows columns], nil for zeros.
+func (b *grouping) begin(p *stream, x []float32) {
+	size := Blocks(p.columns) * columns
+	grow(&b.state, p.rows*size)
+	grow(&b.sums, 2*tokens*size)
+	grow(&b.out, tileTokens*size)
+	grow(&b.read, tileTokens*size)
+	clear(b.state)
+	for c := 0; c < p.columns && x != nil; c += columns {
+		simd.CopyRows(b.state[c*p.rows:], columns, x[c:], p.columns, p.rows, min(columns, p.columns-c))
+	}
+}
+
+// turnedOf returns x [E V], which may be nil, as [V E].
+func (b *grouping) turnedOf(x []float32) []float32 {
+	if x == nil {
+		return nil
+	}
+	grow(&b.turned, len(x))
+	simd.CopyTransposed(b.turned, b.s.E, x, b.s.V, b.s.V, b.s.E)
+	return b.turned
+}
+
+// backwards passes all parts, the last first. Its gradient of the state behind them is last.
+func (b *grouping) backwards(p *stream, ends []int, last []float32) {
+	for i := len(ends) - 1; i >= 0; i-- {
+		b.begin(p, last)
+		lo := 0
+		if i > 0 {
+			lo = ends[i-1]
+		}
+		b.pass(p, lo, ends[i])
+		last = nil
+	}
+}
+
+// passD computes the gradients of values, beta and the first state.
+func (b *grouping) passD(ends []int) {
+	s, g := b.s, b.g
+	p := &stream{
+		rows: s.E, columns: s.V, reversed: true, twice: s.erases(), scale: s.Scale,
+		queries: b.key, adds: b.query, values: b.dout, adds2: b.key, values2: b.dout, strengths: s.Beta,
+	}
+	p.done = func(t int, du, _ []float32) {
+		dvalue := b.dvalue[t*s.V:][:s.V]
+		if copy(dvalue, du); s.erases() {
+			simd.Scale(dvalue, s.Beta.at(t, 1)[0], du)
+			if g.Beta.Data != nil {
+				g.Beta.at(t, 1)[0] += simd.Dot(du, b.e[t*s.V:][:s.V])
+			}
 		}
 		if g.Value.Data != nil {
 			simd.Add(g.Value.at(t, s.V), g.Value.at(t, s.V), dvalue)
 		}
-		b.decayed(t)
+		if b.d == 1 { // the sum of all elements
+			b.along[t] = -simd.Dot(dvalue, s.Value.at(t, s.V))
+		}
 	}
-	if g.First != nil {
-		simd.Add(g.First, g.First, b.state)
+	b.backwards(p, ends, g.Last)
+	for c := 0; c < s.V && g.First != nil; c += columns {
+		for i := range s.E {
+			row := g.First[i*s.V+c:][:min(columns, s.V-c)]
+			if f := b.factors[min(i, b.d-1)]; f != 0 {
+				simd.Axpy(f, b.state[(c*s.E + i*columns):][:len(row)], row)
+			}
+		}
 	}
 }
 
-// fromFirst computes the gradients of keys, queries and decays.
-func (b *backward) fromFirst(first []float32) {
+// passS computes the gradients of queries, and of keys as they read.
+func (b *grouping) passS(ends []int, first []float32) {
 	s, g := b.s, b.g
-	b.begin(first)
-	along := make([]float32, s.N*s.E) // by how much the gradient of g[i] differs from that of the next token
-	for t := range s.N {
-		b.checkAt(t)
-		key, query, dout := s.Key.at(t, s.E), s.Query.at(t, s.E), g.Out.at(t, s.V)
-		b.decayed(t)
-		for i := range s.E {
-			row, at := b.row(i), t*s.E+i
-			erased := float32(0)
-			if s.erases() {
-				erased = simd.Dot(row, b.dvalue.at(t, s.V))
-			}
-			simd.Axpy(key[i], b.u.at(t, s.V), row)
-			dquery := float32(s.Scale * simd.Dot(row, dout))
-			along[at] = float32(query[i]*dquery) - float32(key[i]*(b.dkey[at]+erased))
-			if g.Key.Data != nil {
-				g.Key.at(t, s.E)[i] += b.dkey[at] - erased
-			}
-			if g.Query.Data != nil {
-				g.Query.at(t, s.E)[i] += dquery
-			}
+	u, dvalue := Rows{b.u, s.V}, Rows{b.dvalue, s.V}
+	p := &stream{
+		rows: s.V, columns: s.E, turned: true, erases: s.erases(), scale: s.Scale, value: 1,
+		keys: dvalue, queries: b.dout, adds: u, values: b.key,
+	}
+	p.done = func(t int, dquery, erased []float32) {
+		if s.erases() && g.Key.Data != nil {
+			simd.Axpy(-1, erased, g.Key.at(t, s.E))
+		}
+		if g.Query.Data != nil {
+			simd.Add(g.Query.at(t, s.E), g.Query.at(t, s.E), dquery)
+		}
+		if b.d == 1 {
+			b.along[t] += simd.Dot(dquery, b.query.at(t, s.E))
+			return
+		}
+		simd.Mul(b.along[t*s.E:][:s.E], dquery, b.query.at(t, s.E))
+		if s.erases() {
+			b.subtractAlong(t, erased)
 		}
 	}
-	if len(b.factor) > 0 && g.Decay.Data != nil {
-		b.decayGrads(along)
+	lo, x := 0, b.turnedOf(first)
+	if allZero(b.factor(0)) {
+		x = nil
+	}
+	for _, hi := range ends {
+		b.begin(p, x)
+		b.pass(p, lo, hi)
+		lo, x = hi, nil
+	}
+	b.last = make([]float64, b.d)
+	if last := b.turnedOf(g.Last); last != nil {
+		for c := 0; c < s.E; c += columns {
+			for i := range s.V {
+				for j, x := range last[i*s.E+c:][:min(columns, s.E-c)] {
+					b.last[min(c+j, b.d-1)] += float64(b.state[c*s.V+i*columns+j]) * float64(x)
+				}
+			}
+		}
 	}
 }
 
-// decayGrads computes the gradients of decays. The state is the last one.
-func (b *backward) decayGrads(along []float32) {
-	s, g, n := b.s, b.g, len(b.factor)
-	sums := make([]float64, n)
-	if g.Last != nil {
-		for i := range s.E {
-			sums[i%n] += float64(simd.Dot(b.row(i), g.Last[i*s.V:][:s.V]))
+// subtractAlong subtracts key ⊙ x from the differences of token t, and overwrites x.
+func (b *grouping) subtractAlong(t int, x []float32) {
+	simd.Mul(x, x, b.key.at(t, b.d))
+	simd.Axpy(-1, x, b.along[t*b.d:][:b.d])
+}
+
+// passTurnedD computes the gradients of keys as they are added.
+func (b *grouping) passTurnedD(ends []int) {
+	s, g := b.s, b.g
+	if g.Key.Data == nil && (b.d == 1 || g.Decay.Data == nil) {
+		return
+	}
+	dvalue := Rows{b.dvalue, s.V}
+	p := &stream{
+		rows: s.V, columns: s.E, turned: true, reversed: true, twice: s.erases(), scale: s.Scale, value: -1,
+		queries: Rows{b.u, s.V}, adds: b.dout, values: b.query, adds2: dvalue, values2: b.key,
+	}
+	p.done = func(t int, dkey, _ []float32) {
+		if g.Key.Data != nil {
+			simd.Add(g.Key.at(t, s.E), g.Key.at(t, s.E), dkey)
+		}
+		if b.d > 1 {
+			b.subtractAlong(t, dkey)
 		}
 	}
-	for t := s.N - 1; t >= 0; t-- {
-		for i := range s.E {
-			sums[i%n] += float64(along[t*s.E+i])
-		}
-		simd.Exp(b.factor, s.Decay.at(t, n))
-		for i, f := range b.factor {
-			if f == 0 { // nothing before this token reaches it
-				sums[i] = 0
+	b.backwards(p, ends, b.turnedOf(g.Last))
+}
+
+// decayGrads computes the gradients of decays.
+func (b *grouping) decayGrads() {
+	if b.s.decays() == 0 || b.g.Decay.Data == nil {
+		return
+	}
+	for t := b.s.N - 1; t >= 0; t-- {
+		to, along := b.g.Decay.at(t, b.d), b.along[t*b.d:]
+		for i, f := range b.factor(t) {
+			if b.last[i] += float64(along[i]); f == 0 { // nothing before this token reaches it
+				b.last[i] = 0
 			}
-			g.Decay.at(t, n)[i] += float32(sums[i])
+			to[i] += float32(b.last[i])
 		}
 	}
 }

@@ -138,7 +138,17 @@ func (w *worker) factor(s *Sequence, i int) []float32 {
 // has any influence.
 func (w *worker) clears(s *Sequence, i int) bool {
 	f := w.factor(s, i)
-	return len(f) > 0 && !slices.ContainsFunc(f, func(x float32) bool { return x != 0 })
+	return len(f) > 0 && allZero(f)
+}
+
+func allZero(x []float32) bool {
+	return !slices.ContainsFunc(x, func(x float32) bool { return x != 0 })
+}
+
+func fill(x []float32, y float32) {
+	for i := range x {
+		x[i] = y
+	}
 }
 
 func (s *Sequence) check() {

@@ -1141,6 +1141,38 @@ func stateTwicePassKernel(t *stateArgs) {
 	}
 }
 
+// stateColumnsPassKernel is statePassKernel for columns with their own decays.
+func stateColumnsPassKernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateColumnsPassAVX512(t)
+	default:
+		stateColumnsPassAVX2(t)
+	}
+}
+
+// stateEraseColumnsPassKernel is stateErasePassKernel for columns with their
+// own decays.
+func stateEraseColumnsPassKernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateEraseColumnsPassAVX512(t)
+	default:
+		stateEraseColumnsPassAVX2(t)
+	}
+}
+
+// stateTwiceColumnsPassKernel is stateTwicePassKernel for columns with their
+// own decays.
+func stateTwiceColumnsPassKernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateTwiceColumnsPassAVX512(t)
+	default:
+		stateTwiceColumnsPassAVX2(t)
+	}
+}
+
 // stateReadKernel sets sums[n] = Σ_i queries[n][i]·state[i] for at least one
 // row i.
 func stateReadKernel(t *stateArgs) {

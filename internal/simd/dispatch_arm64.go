@@ -813,6 +813,23 @@ func stateTwicePassKernel(t *stateArgs) {
 	stateTwicePassNEON(t)
 }
 
+// stateColumnsPassKernel is statePassKernel for columns with their own decays.
+func stateColumnsPassKernel(t *stateArgs) {
+	stateColumnsPassNEON(t)
+}
+
+// stateEraseColumnsPassKernel is stateErasePassKernel for columns with their
+// own decays.
+func stateEraseColumnsPassKernel(t *stateArgs) {
+	stateEraseColumnsPassNEON(t)
+}
+
+// stateTwiceColumnsPassKernel is stateTwicePassKernel for columns with their
+// own decays.
+func stateTwiceColumnsPassKernel(t *stateArgs) {
+	stateTwiceColumnsPassNEON(t)
+}
+
 // stateReadKernel sets sums[n] = Σ_i queries[n][i]·state[i] for at least one
 // row i.
 func stateReadKernel(t *stateArgs) {

@@ -797,6 +797,23 @@ func stateTwicePassKernel(t *stateArgs) {
 	stateTwicePassWASM(t)
 }
 
+// stateColumnsPassKernel is statePassKernel for columns with their own decays.
+func stateColumnsPassKernel(t *stateArgs) {
+	stateColumnsPassWASM(t)
+}
+
+// stateEraseColumnsPassKernel is stateErasePassKernel for columns with their
+// own decays.
+func stateEraseColumnsPassKernel(t *stateArgs) {
+	stateEraseColumnsPassWASM(t)
+}
+
+// stateTwiceColumnsPassKernel is stateTwicePassKernel for columns with their
+// own decays.
+func stateTwiceColumnsPassKernel(t *stateArgs) {
+	stateTwiceColumnsPassWASM(t)
+}
+
 // stateReadKernel sets sums[n] = Σ_i queries[n][i]·state[i] for at least one
 // row i.
 func stateReadKernel(t *stateArgs) {

@@ -1,5 +1,7 @@
 package simd
 
+import "slices"
+
 // Linear attention in Go: what the kernels of the family state compute.
 
 // A stateRow is a row of a block, and stateGroup those of a group.
@@ -11,31 +13,49 @@ type (
 func statePassGeneric(b *StateBlock) {
 	var u stateGroup
 	for g := range b.Groups {
-		terms := &b.Terms[g]
+		terms, kept := &b.Terms[g], stateOnes
 		for t := range u {
 			token := g*StateTokens + t
+			b.decayColumns(token, &kept, u[:t])
 			copy(u[t][:], b.Values.of(token, StateColumns))
 			if b.Erases {
-				stateErase(terms, t, u[:t], &u[t], b.Sums[t*StateColumns:], b.Read.of(token, StateColumns))
+				stateErase(terms, t, &kept, u[:t], &u[t], b.Sums[t*StateColumns:], b.Read.of(token, StateColumns))
 			}
-			stateOut(b.Out.of(token, StateColumns), terms.Query[t], b.Sums[(StateTokens+t)*StateColumns:], &terms.QueryKey[t], u[:t+1])
+			stateOut(b.Out.of(token, StateColumns), terms.Query[t], &kept, b.Sums[(StateTokens+t)*StateColumns:], &terms.QueryKey[t], u[:t+1])
 		}
-		b.finish(g, b.Erases, &u, nil)
+		b.finish(g, b.Erases, &kept, &u, nil)
+	}
+}
+
+var stateOnes = stateRow(slices.Repeat([]float32{1}, StateColumns))
+
+// decayColumns multiplies what tokens of a group before the given one have added by the decay of the columns.
+func (b *StateBlock) decayColumns(token int, kept *stateRow, all ...[]stateRow) {
+	if b.Factors.Data == nil {
+		return
+	}
+	for c, f := range b.Factors.of(token, StateColumns) {
+		kept[c] *= f
+		for _, u := range all {
+			for j := range u {
+				u[j][c] *= f
+			}
+		}
 	}
 }
 
 // stateErase makes u, the value of token t, what the token adds, and sets x to what its key reads.
-func stateErase(terms *StateTerms, t int, before []stateRow, u *stateRow, sum, x []float32) {
-	stateOut(x[:StateColumns], terms.Key[t], sum, &terms.KeyKey[t], before)
+func stateErase(terms *StateTerms, t int, kept *stateRow, before []stateRow, u *stateRow, sum, x []float32) {
+	stateOut(x[:StateColumns], terms.Key[t], kept, sum, &terms.KeyKey[t], before)
 	for c := range u {
 		u[c] = float32(terms.Value[t]*u[c]) - float32(terms.Read[t]*x[c])
 	}
 }
 
-// stateOut sets out = decay·sum + Σ_j products[j]·u[j].
-func stateOut(out []float32, decay float32, sum []float32, products *[StateTokens]float32, u []stateRow) {
+// stateOut sets out = decay·sum·kept + Σ_j products[j]·u[j].
+func stateOut(out []float32, decay float32, kept *stateRow, sum []float32, products *[StateTokens]float32, u []stateRow) {
 	for c := range out {
-		out[c] = float32(decay * sum[c])
+		out[c] = float32(float32(decay*sum[c]) * kept[c])
 	}
 	for j := range u {
 		for c := range out {
@@ -47,14 +67,15 @@ func stateOut(out []float32, decay float32, sum []float32, products *[StateToken
 func statePassTwiceGeneric(b *StateBlock) {
 	var u, w stateGroup
 	for g := range b.Groups {
-		terms := &b.Terms[g]
+		terms, kept := &b.Terms[g], stateOnes
 		for t := range u {
 			token := g*StateTokens + t
+			b.decayColumns(token, &kept, u[:t], w[:t])
 			value, value2, out := b.Values.of(token, StateColumns), b.Values2.of(token, StateColumns), b.Out.of(token, StateColumns)
 			for c := range u[t] {
 				u[t][c] = terms.Key[t] * value[c]
 			}
-			stateOut(out, terms.Query[t], b.Sums[(StateTokens+t)*StateColumns:], &terms.QueryKey[t], u[:t+1])
+			stateOut(out, terms.Query[t], &kept, b.Sums[(StateTokens+t)*StateColumns:], &terms.QueryKey[t], u[:t+1])
 			for j := range t {
 				for c := range out {
 					out[c] += float32(terms.KeyKey[t][j] * w[j][c])
@@ -64,12 +85,12 @@ func statePassTwiceGeneric(b *StateBlock) {
 				w[t][c] = float32(terms.Value[t]*value2[c]) - float32(terms.Read[t]*out[c])
 			}
 		}
-		b.finish(g, false, &u, &w)
+		b.finish(g, false, &kept, &u, &w)
 	}
 }
 
 // finish adds a group to the state and reads for the next one.
-func (b *StateBlock) finish(g int, keys bool, u, w *stateGroup) {
+func (b *StateBlock) finish(g int, keys bool, kept *stateRow, u, w *stateGroup) {
 	next := g + 1
 	if next == b.Groups && !b.More {
 		next = g
@@ -88,7 +109,7 @@ func (b *StateBlock) finish(g int, keys bool, u, w *stateGroup) {
 	clear(b.Sums)
 	for i := range b.Rows {
 		row := b.State[i*StateColumns:][:StateColumns]
-		b.addRow(row, g, i, u, w)
+		b.addRow(row, g, i, kept, u, w)
 		for n, x := range reads {
 			if x != nil {
 				sum := b.Sums[n*StateColumns:][:StateColumns]
@@ -109,13 +130,17 @@ func (b *StateBlock) scaleLeft(g int, u *stateGroup) {
 }
 
 // addRow adds group g to row i.
-func (b *StateBlock) addRow(row []float32, g, i int, u, w *stateGroup) {
-	decay := b.Decay[g]
-	if b.DecayEach {
+func (b *StateBlock) addRow(row []float32, g, i int, kept *stateRow, u, w *stateGroup) {
+	decay := float32(1)
+	switch {
+	case b.Factors.Data != nil:
+	case b.DecayEach:
 		decay = b.Decay[g*b.Rows+i]
+	default:
+		decay = b.Decay[g]
 	}
 	for c := range row {
-		row[c] = float32(decay * row[c])
+		row[c] = float32(float32(decay*kept[c]) * row[c])
 	}
 	for t := range u {
 		x := b.Adds.of(g*StateTokens+t, b.Rows)[i]
@@ -159,12 +184,12 @@ func stateStepGeneric(b *StateBlock, u []float32, token int) {
 	var sum stateRow
 	if b.Erases {
 		stateReadVector(sum[:], b.State, b.Keys.of(0, b.Rows))
-		stateErase(terms, token, all[:token], own, sum[:], b.Read.of(0, StateColumns))
+		stateErase(terms, token, &stateOnes, all[:token], own, sum[:], b.Read.of(0, StateColumns))
 	}
 	copy(u[token*StateColumns:], own[:])
 	clear(sum[:])
 	stateReadVector(sum[:], b.State, b.Queries.of(0, b.Rows))
-	stateOut(b.Out.of(0, StateColumns), terms.Query[token], sum[:], &terms.QueryKey[token], all[:token+1])
+	stateOut(b.Out.of(0, StateColumns), terms.Query[token], &stateOnes, sum[:], &terms.QueryKey[token], all[:token+1])
 }
 
 func stateAddGeneric(b *StateBlock, u []float32) {
@@ -174,7 +199,7 @@ func stateAddGeneric(b *StateBlock, u []float32) {
 	}
 	b.scaleLeft(0, &all)
 	for i := range b.Rows {
-		b.addRow(b.State[i*StateColumns:][:StateColumns], 0, i, &all, nil)
+		b.addRow(b.State[i*StateColumns:][:StateColumns], 0, i, &stateOnes, &all, nil)
 	}
 }
 

@@ -67,7 +67,10 @@ type StateBlock struct {
 	Keys, Queries, Adds StateVectors
 	Decay               []float32 // [Groups], or [Groups Rows] if DecayEach: of each group
 	DecayEach           bool
-	Terms               []StateTerms // of each group
+	// Factors, if it has Data, has StateColumns floats for each token: the decay of each column, in place of Decay. All
+	// that the token reads or adds to has been multiplied by it.
+	Factors StateVectors
+	Terms   []StateTerms // of each group
 
 	Values StateVectors // StateColumns floats for each token
 	Out    StateVectors // likewise; is written
@@ -119,12 +122,15 @@ func (b *StateBlock) check(erases, twice bool) {
 		reading += StateTokens
 	}
 	decays := 1
-	if b.DecayEach {
+	switch {
+	case b.Factors.Data != nil:
+		decays = 0
+	case b.DecayEach:
 		decays = b.Rows
 	}
 	ok := len(b.State) >= b.Rows*StateColumns && len(b.Sums) >= 2*StateTokens*StateColumns && len(b.Terms) >= b.Groups &&
 		len(b.Decay) >= b.Groups*decays && b.Queries.has(reading, b.Rows) && b.Adds.has(n, b.Rows) &&
-		b.Values.has(n, StateColumns) && b.Out.has(n, StateColumns) && b.Adds.Row == b.Queries.Row
+		(b.Factors.Data == nil || b.Factors.has(n, StateColumns)) && b.Values.has(n, StateColumns) && b.Out.has(n, StateColumns) && b.Adds.Row == b.Queries.Row
 	if erases {
 		ok = ok && b.Keys.has(reading, b.Rows) && b.Keys.Row == b.Queries.Row && b.Read.has(n, StateColumns)
 	}

@@ -918,6 +918,1048 @@ repeat2:
 	BNE repeat1
 	RET
 
+// stateColumnsPassNEON is statePassKernel for columns with their own decays.
+//
+// func stateColumnsPassNEON(t *stateArgs)
+TEXT ·stateColumnsPassNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 48(R0), R2
+	MOVD 80(R0), R3
+	MOVD 104(R0), R4
+	MOVD 120(R0), R5
+	MOVD 136(R0), R6
+	MOVD 192(R0), R7
+
+repeat1:
+	MOVD 8(R0), R8
+	WORD $0x3dc00060 // ldr q0, [x3]
+	WORD $0x3dc00461 // ldr q1, [x3, #16]
+	MOVD 88(R0), R9
+	ADD R9, R3
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x3dc004a3 // ldr q3, [x5, #16]
+	WORD $0x3dc08104 // ldr q4, [x8, #512]
+	WORD $0x3dc08505 // ldr q5, [x8, #528]
+	ADD $48, R4, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	ADD $144, R4, R9
+	WORD $0x4d40c926 // ld1r {v6.4s}, [x9]
+	WORD $0x4e22ccc4 // fmla v4.4s, v6.4s, v2.4s
+	WORD $0x4e23ccc5 // fmla v5.4s, v6.4s, v3.4s
+	WORD $0x3d8000c4 // str q4, [x6]
+	WORD $0x3d8004c5 // str q5, [x6, #16]
+	MOVD 152(R0), R9
+	ADD R9, R5
+	MOVD 168(R0), R9
+	ADD R9, R6
+	WORD $0x3dc00064 // ldr q4, [x3]
+	WORD $0x3dc00465 // ldr q5, [x3, #16]
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6e25dc63 // fmul v3.4s, v3.4s, v5.4s
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6e25dc21 // fmul v1.4s, v1.4s, v5.4s
+	MOVD 88(R0), R9
+	ADD R9, R3
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x3dc004a5 // ldr q5, [x5, #16]
+	WORD $0x3dc0a106 // ldr q6, [x8, #640]
+	WORD $0x3dc0a507 // ldr q7, [x8, #656]
+	ADD $52, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x6e21dce7 // fmul v7.4s, v7.4s, v1.4s
+	ADD $160, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
+	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
+	ADD $164, R4, R9
+	WORD $0x4d40c928 // ld1r {v8.4s}, [x9]
+	WORD $0x4e24cd06 // fmla v6.4s, v8.4s, v4.4s
+	WORD $0x4e25cd07 // fmla v7.4s, v8.4s, v5.4s
+	WORD $0x3d8000c6 // str q6, [x6]
+	WORD $0x3d8004c7 // str q7, [x6, #16]
+	MOVD 152(R0), R9
+	ADD R9, R5
+	MOVD 168(R0), R9
+	ADD R9, R6
+	WORD $0x3dc00066 // ldr q6, [x3]
+	WORD $0x3dc00467 // ldr q7, [x3, #16]
+	WORD $0x6e26dc42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6e27dc63 // fmul v3.4s, v3.4s, v7.4s
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	MOVD 88(R0), R9
+	ADD R9, R3
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x3dc004a7 // ldr q7, [x5, #16]
+	WORD $0x3dc0c108 // ldr q8, [x8, #768]
+	WORD $0x3dc0c509 // ldr q9, [x8, #784]
+	ADD $56, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
+	ADD $176, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
+	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
+	ADD $180, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
+	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
+	ADD $184, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x4e26cd48 // fmla v8.4s, v10.4s, v6.4s
+	WORD $0x4e27cd49 // fmla v9.4s, v10.4s, v7.4s
+	WORD $0x3d8000c8 // str q8, [x6]
+	WORD $0x3d8004c9 // str q9, [x6, #16]
+	MOVD 152(R0), R9
+	ADD R9, R5
+	MOVD 168(R0), R9
+	ADD R9, R6
+	WORD $0x3dc00068 // ldr q8, [x3]
+	WORD $0x3dc00469 // ldr q9, [x3, #16]
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e29dc63 // fmul v3.4s, v3.4s, v9.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e29dca5 // fmul v5.4s, v5.4s, v9.4s
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	MOVD 88(R0), R9
+	ADD R9, R3
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x3dc0e10a // ldr q10, [x8, #896]
+	WORD $0x3dc0e50b // ldr q11, [x8, #912]
+	ADD $60, R4, R9
+	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
+	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
+	ADD $192, R4, R9
+	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
+	WORD $0x4e22cd8a // fmla v10.4s, v12.4s, v2.4s
+	WORD $0x4e23cd8b // fmla v11.4s, v12.4s, v3.4s
+	ADD $196, R4, R9
+	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
+	WORD $0x4e24cd8a // fmla v10.4s, v12.4s, v4.4s
+	WORD $0x4e25cd8b // fmla v11.4s, v12.4s, v5.4s
+	ADD $200, R4, R9
+	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
+	WORD $0x4e26cd8a // fmla v10.4s, v12.4s, v6.4s
+	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	ADD $204, R4, R9
+	WORD $0x4d40c92c // ld1r {v12.4s}, [x9]
+	WORD $0x4e28cd8a // fmla v10.4s, v12.4s, v8.4s
+	WORD $0x4e29cd8b // fmla v11.4s, v12.4s, v9.4s
+	WORD $0x3d8000ca // str q10, [x6]
+	WORD $0x3d8004cb // str q11, [x6, #16]
+	MOVD 152(R0), R9
+	ADD R9, R5
+	MOVD 168(R0), R9
+	ADD R9, R6
+	ADD $64, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x6e2adc42 // fmul v2.4s, v2.4s, v10.4s
+	WORD $0x6e2adc63 // fmul v3.4s, v3.4s, v10.4s
+	ADD $68, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x6e2adc84 // fmul v4.4s, v4.4s, v10.4s
+	WORD $0x6e2adca5 // fmul v5.4s, v5.4s, v10.4s
+	ADD $72, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x6e2adcc6 // fmul v6.4s, v6.4s, v10.4s
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	ADD $76, R4, R9
+	WORD $0x4d40c92a // ld1r {v10.4s}, [x9]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4f00040a // movi v10.4s, #0x0
+	WORD $0x4f00040b // movi v11.4s, #0x0
+	WORD $0x4f00040c // movi v12.4s, #0x0
+	WORD $0x4f00040d // movi v13.4s, #0x0
+	WORD $0x4f00040e // movi v14.4s, #0x0
+	WORD $0x4f00040f // movi v15.4s, #0x0
+	WORD $0x4f000410 // movi v16.4s, #0x0
+	WORD $0x4f000411 // movi v17.4s, #0x0
+	MOVD (R0), R9
+	MOVD 64(R0), R10
+	MOVD R1, R11
+	ADD R10, R11
+	MOVD R11, R12
+	ADD R10, R12
+	MOVD R12, R13
+	ADD R10, R13
+	MOVD R2, R14
+	ADD R10, R14
+	MOVD R14, R15
+	ADD R10, R15
+	MOVD R15, R16
+	ADD R10, R16
+	MOVD 184(R0), R17
+
+repeat2:
+	WORD $0x3dc00132 // ldr q18, [x9]
+	WORD $0x3dc00533 // ldr q19, [x9, #16]
+	WORD $0x6e20de52 // fmul v18.4s, v18.4s, v0.4s
+	WORD $0x6e21de73 // fmul v19.4s, v19.4s, v1.4s
+	WORD $0x4d40c854 // ld1r {v20.4s}, [x2]
+	WORD $0x4e22ce92 // fmla v18.4s, v20.4s, v2.4s
+	WORD $0x4e23ce93 // fmla v19.4s, v20.4s, v3.4s
+	WORD $0x4d40c9d4 // ld1r {v20.4s}, [x14]
+	WORD $0x4e24ce92 // fmla v18.4s, v20.4s, v4.4s
+	WORD $0x4e25ce93 // fmla v19.4s, v20.4s, v5.4s
+	WORD $0x4d40c9f4 // ld1r {v20.4s}, [x15]
+	WORD $0x4e26ce92 // fmla v18.4s, v20.4s, v6.4s
+	WORD $0x4e27ce93 // fmla v19.4s, v20.4s, v7.4s
+	WORD $0x4d40ca14 // ld1r {v20.4s}, [x16]
+	WORD $0x4e28ce92 // fmla v18.4s, v20.4s, v8.4s
+	WORD $0x4e29ce93 // fmla v19.4s, v20.4s, v9.4s
+	WORD $0x3d800132 // str q18, [x9]
+	WORD $0x3d800533 // str q19, [x9, #16]
+	WORD $0x4d40c834 // ld1r {v20.4s}, [x1]
+	WORD $0x4e32ce8a // fmla v10.4s, v20.4s, v18.4s
+	WORD $0x4e33ce8b // fmla v11.4s, v20.4s, v19.4s
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e32ce8c // fmla v12.4s, v20.4s, v18.4s
+	WORD $0x4e33ce8d // fmla v13.4s, v20.4s, v19.4s
+	WORD $0x4d40c994 // ld1r {v20.4s}, [x12]
+	WORD $0x4e32ce8e // fmla v14.4s, v20.4s, v18.4s
+	WORD $0x4e33ce8f // fmla v15.4s, v20.4s, v19.4s
+	WORD $0x4d40c9b4 // ld1r {v20.4s}, [x13]
+	WORD $0x4e32ce90 // fmla v16.4s, v20.4s, v18.4s
+	WORD $0x4e33ce91 // fmla v17.4s, v20.4s, v19.4s
+	ADD $128, R9
+	ADD $4, R1
+	ADD $4, R11
+	ADD $4, R12
+	ADD $4, R13
+	ADD $4, R2
+	ADD $4, R14
+	ADD $4, R15
+	ADD $4, R16
+	SUBS $1, R17, R17
+	BNE repeat2
+	MOVD 8(R0), R19
+	WORD $0x3d80826a // str q10, [x19, #512]
+	WORD $0x3d80866b // str q11, [x19, #528]
+	WORD $0x3d80a26c // str q12, [x19, #640]
+	WORD $0x3d80a66d // str q13, [x19, #656]
+	WORD $0x3d80c26e // str q14, [x19, #768]
+	WORD $0x3d80c66f // str q15, [x19, #784]
+	WORD $0x3d80e270 // str q16, [x19, #896]
+	WORD $0x3d80e671 // str q17, [x19, #912]
+	MOVD 72(R0), R8
+	ADD R8, R1
+	ADD R8, R2
+	ADD $208, R4
+	SUBS $1, R7, R7
+	BNE repeat1
+	RET
+
+// stateEraseColumnsPassNEON is stateErasePassKernel for columns with their own
+// decays.
+//
+// func stateEraseColumnsPassNEON(t *stateArgs)
+TEXT ·stateEraseColumnsPassNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 48(R0), R2
+	MOVD 32(R0), R3
+	MOVD 80(R0), R4
+	MOVD 104(R0), R5
+	MOVD 120(R0), R6
+	MOVD 136(R0), R7
+	MOVD 144(R0), R8
+	MOVD 192(R0), R9
+
+repeat1:
+	MOVD 8(R0), R10
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc00481 // ldr q1, [x4, #16]
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000c2 // ldr q2, [x6]
+	WORD $0x3dc004c3 // ldr q3, [x6, #16]
+	WORD $0x3dc00144 // ldr q4, [x10]
+	WORD $0x3dc00545 // ldr q5, [x10, #16]
+	ADD $32, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	WORD $0x3d800104 // str q4, [x8]
+	WORD $0x3d800505 // str q5, [x8, #16]
+	WORD $0x4d40c8a6 // ld1r {v6.4s}, [x5]
+	WORD $0x6e26dc42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6e26dc63 // fmul v3.4s, v3.4s, v6.4s
+	ADD $16, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4ea4ccc2 // fmls v2.4s, v6.4s, v4.4s
+	WORD $0x4ea5ccc3 // fmls v3.4s, v6.4s, v5.4s
+	WORD $0x3dc08144 // ldr q4, [x10, #512]
+	WORD $0x3dc08545 // ldr q5, [x10, #528]
+	ADD $48, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e26dca5 // fmul v5.4s, v5.4s, v6.4s
+	WORD $0x6e20dc84 // fmul v4.4s, v4.4s, v0.4s
+	WORD $0x6e21dca5 // fmul v5.4s, v5.4s, v1.4s
+	ADD $144, R5, R11
+	WORD $0x4d40c966 // ld1r {v6.4s}, [x11]
+	WORD $0x4e22ccc4 // fmla v4.4s, v6.4s, v2.4s
+	WORD $0x4e23ccc5 // fmla v5.4s, v6.4s, v3.4s
+	WORD $0x3d8000e4 // str q4, [x7]
+	WORD $0x3d8004e5 // str q5, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc00084 // ldr q4, [x4]
+	WORD $0x3dc00485 // ldr q5, [x4, #16]
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6e25dc63 // fmul v3.4s, v3.4s, v5.4s
+	WORD $0x6e24dc00 // fmul v0.4s, v0.4s, v4.4s
+	WORD $0x6e25dc21 // fmul v1.4s, v1.4s, v5.4s
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000c4 // ldr q4, [x6]
+	WORD $0x3dc004c5 // ldr q5, [x6, #16]
+	WORD $0x3dc02146 // ldr q6, [x10, #128]
+	WORD $0x3dc02547 // ldr q7, [x10, #144]
+	ADD $36, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x6e21dce7 // fmul v7.4s, v7.4s, v1.4s
+	ADD $96, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
+	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
+	WORD $0x3d800106 // str q6, [x8]
+	WORD $0x3d800507 // str q7, [x8, #16]
+	ADD $4, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	ADD $20, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4ea6cd04 // fmls v4.4s, v8.4s, v6.4s
+	WORD $0x4ea7cd05 // fmls v5.4s, v8.4s, v7.4s
+	WORD $0x3dc0a146 // ldr q6, [x10, #640]
+	WORD $0x3dc0a547 // ldr q7, [x10, #656]
+	ADD $52, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x6e21dce7 // fmul v7.4s, v7.4s, v1.4s
+	ADD $160, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
+	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
+	ADD $164, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e24cd06 // fmla v6.4s, v8.4s, v4.4s
+	WORD $0x4e25cd07 // fmla v7.4s, v8.4s, v5.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc00086 // ldr q6, [x4]
+	WORD $0x3dc00487 // ldr q7, [x4, #16]
+	WORD $0x6e26dc42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6e27dc63 // fmul v3.4s, v3.4s, v7.4s
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000c6 // ldr q6, [x6]
+	WORD $0x3dc004c7 // ldr q7, [x6, #16]
+	WORD $0x3dc04148 // ldr q8, [x10, #256]
+	WORD $0x3dc04549 // ldr q9, [x10, #272]
+	ADD $40, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
+	ADD $112, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
+	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
+	ADD $116, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
+	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
+	WORD $0x3d800108 // str q8, [x8]
+	WORD $0x3d800509 // str q9, [x8, #16]
+	ADD $8, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2adcc6 // fmul v6.4s, v6.4s, v10.4s
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	ADD $24, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4ea8cd46 // fmls v6.4s, v10.4s, v8.4s
+	WORD $0x4ea9cd47 // fmls v7.4s, v10.4s, v9.4s
+	WORD $0x3dc0c148 // ldr q8, [x10, #768]
+	WORD $0x3dc0c549 // ldr q9, [x10, #784]
+	ADD $56, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x6e20dd08 // fmul v8.4s, v8.4s, v0.4s
+	WORD $0x6e21dd29 // fmul v9.4s, v9.4s, v1.4s
+	ADD $176, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e22cd48 // fmla v8.4s, v10.4s, v2.4s
+	WORD $0x4e23cd49 // fmla v9.4s, v10.4s, v3.4s
+	ADD $180, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e24cd48 // fmla v8.4s, v10.4s, v4.4s
+	WORD $0x4e25cd49 // fmla v9.4s, v10.4s, v5.4s
+	ADD $184, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x4e26cd48 // fmla v8.4s, v10.4s, v6.4s
+	WORD $0x4e27cd49 // fmla v9.4s, v10.4s, v7.4s
+	WORD $0x3d8000e8 // str q8, [x7]
+	WORD $0x3d8004e9 // str q9, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc00088 // ldr q8, [x4]
+	WORD $0x3dc00489 // ldr q9, [x4, #16]
+	WORD $0x6e28dc42 // fmul v2.4s, v2.4s, v8.4s
+	WORD $0x6e29dc63 // fmul v3.4s, v3.4s, v9.4s
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e29dca5 // fmul v5.4s, v5.4s, v9.4s
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x6e28dc00 // fmul v0.4s, v0.4s, v8.4s
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000c8 // ldr q8, [x6]
+	WORD $0x3dc004c9 // ldr q9, [x6, #16]
+	WORD $0x3dc0614a // ldr q10, [x10, #384]
+	WORD $0x3dc0654b // ldr q11, [x10, #400]
+	ADD $44, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
+	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
+	ADD $128, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e22cd8a // fmla v10.4s, v12.4s, v2.4s
+	WORD $0x4e23cd8b // fmla v11.4s, v12.4s, v3.4s
+	ADD $132, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e24cd8a // fmla v10.4s, v12.4s, v4.4s
+	WORD $0x4e25cd8b // fmla v11.4s, v12.4s, v5.4s
+	ADD $136, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e26cd8a // fmla v10.4s, v12.4s, v6.4s
+	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	WORD $0x3d80010a // str q10, [x8]
+	WORD $0x3d80050b // str q11, [x8, #16]
+	ADD $12, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x6e2cdd08 // fmul v8.4s, v8.4s, v12.4s
+	WORD $0x6e2cdd29 // fmul v9.4s, v9.4s, v12.4s
+	ADD $28, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4eaacd88 // fmls v8.4s, v12.4s, v10.4s
+	WORD $0x4eabcd89 // fmls v9.4s, v12.4s, v11.4s
+	WORD $0x3dc0e14a // ldr q10, [x10, #896]
+	WORD $0x3dc0e54b // ldr q11, [x10, #912]
+	ADD $60, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
+	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
+	ADD $192, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e22cd8a // fmla v10.4s, v12.4s, v2.4s
+	WORD $0x4e23cd8b // fmla v11.4s, v12.4s, v3.4s
+	ADD $196, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e24cd8a // fmla v10.4s, v12.4s, v4.4s
+	WORD $0x4e25cd8b // fmla v11.4s, v12.4s, v5.4s
+	ADD $200, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e26cd8a // fmla v10.4s, v12.4s, v6.4s
+	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	ADD $204, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e28cd8a // fmla v10.4s, v12.4s, v8.4s
+	WORD $0x4e29cd8b // fmla v11.4s, v12.4s, v9.4s
+	WORD $0x3d8000ea // str q10, [x7]
+	WORD $0x3d8004eb // str q11, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 176(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	ADD $64, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2adc42 // fmul v2.4s, v2.4s, v10.4s
+	WORD $0x6e2adc63 // fmul v3.4s, v3.4s, v10.4s
+	ADD $68, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2adc84 // fmul v4.4s, v4.4s, v10.4s
+	WORD $0x6e2adca5 // fmul v5.4s, v5.4s, v10.4s
+	ADD $72, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2adcc6 // fmul v6.4s, v6.4s, v10.4s
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	ADD $76, R5, R11
+	WORD $0x4d40c96a // ld1r {v10.4s}, [x11]
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2add29 // fmul v9.4s, v9.4s, v10.4s
+	WORD $0x4f00040a // movi v10.4s, #0x0
+	WORD $0x4f00040b // movi v11.4s, #0x0
+	WORD $0x4f00040c // movi v12.4s, #0x0
+	WORD $0x4f00040d // movi v13.4s, #0x0
+	WORD $0x4f00040e // movi v14.4s, #0x0
+	WORD $0x4f00040f // movi v15.4s, #0x0
+	WORD $0x4f000410 // movi v16.4s, #0x0
+	WORD $0x4f000411 // movi v17.4s, #0x0
+	WORD $0x4f000412 // movi v18.4s, #0x0
+	WORD $0x4f000413 // movi v19.4s, #0x0
+	WORD $0x4f000414 // movi v20.4s, #0x0
+	WORD $0x4f000415 // movi v21.4s, #0x0
+	WORD $0x4f000416 // movi v22.4s, #0x0
+	WORD $0x4f000417 // movi v23.4s, #0x0
+	WORD $0x4f000418 // movi v24.4s, #0x0
+	WORD $0x4f000419 // movi v25.4s, #0x0
+	MOVD (R0), R11
+	MOVD 64(R0), R12
+	MOVD R3, R13
+	ADD R12, R13
+	MOVD R13, R14
+	ADD R12, R14
+	MOVD R14, R15
+	ADD R12, R15
+	MOVD R1, R16
+	ADD R12, R16
+	MOVD R16, R17
+	ADD R12, R17
+	MOVD R17, R19
+	ADD R12, R19
+	MOVD R2, R20
+	ADD R12, R20
+	MOVD R20, R21
+	ADD R12, R21
+	MOVD R21, R22
+	ADD R12, R22
+	MOVD 184(R0), R23
+
+repeat2:
+	WORD $0x3dc0017a // ldr q26, [x11]
+	WORD $0x3dc0057b // ldr q27, [x11, #16]
+	WORD $0x6e20df5a // fmul v26.4s, v26.4s, v0.4s
+	WORD $0x6e21df7b // fmul v27.4s, v27.4s, v1.4s
+	WORD $0x4d40c85c // ld1r {v28.4s}, [x2]
+	WORD $0x4e22cf9a // fmla v26.4s, v28.4s, v2.4s
+	WORD $0x4e23cf9b // fmla v27.4s, v28.4s, v3.4s
+	WORD $0x4d40ca9c // ld1r {v28.4s}, [x20]
+	WORD $0x4e24cf9a // fmla v26.4s, v28.4s, v4.4s
+	WORD $0x4e25cf9b // fmla v27.4s, v28.4s, v5.4s
+	WORD $0x4d40cabc // ld1r {v28.4s}, [x21]
+	WORD $0x4e26cf9a // fmla v26.4s, v28.4s, v6.4s
+	WORD $0x4e27cf9b // fmla v27.4s, v28.4s, v7.4s
+	WORD $0x4d40cadc // ld1r {v28.4s}, [x22]
+	WORD $0x4e28cf9a // fmla v26.4s, v28.4s, v8.4s
+	WORD $0x4e29cf9b // fmla v27.4s, v28.4s, v9.4s
+	WORD $0x3d80017a // str q26, [x11]
+	WORD $0x3d80057b // str q27, [x11, #16]
+	WORD $0x4d40c87c // ld1r {v28.4s}, [x3]
+	WORD $0x4e3acf8a // fmla v10.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf8b // fmla v11.4s, v28.4s, v27.4s
+	WORD $0x4d40c9bc // ld1r {v28.4s}, [x13]
+	WORD $0x4e3acf8c // fmla v12.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf8d // fmla v13.4s, v28.4s, v27.4s
+	WORD $0x4d40c9dc // ld1r {v28.4s}, [x14]
+	WORD $0x4e3acf8e // fmla v14.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf8f // fmla v15.4s, v28.4s, v27.4s
+	WORD $0x4d40c9fc // ld1r {v28.4s}, [x15]
+	WORD $0x4e3acf90 // fmla v16.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf91 // fmla v17.4s, v28.4s, v27.4s
+	WORD $0x4d40c83c // ld1r {v28.4s}, [x1]
+	WORD $0x4e3acf92 // fmla v18.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf93 // fmla v19.4s, v28.4s, v27.4s
+	WORD $0x4d40ca1c // ld1r {v28.4s}, [x16]
+	WORD $0x4e3acf94 // fmla v20.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf95 // fmla v21.4s, v28.4s, v27.4s
+	WORD $0x4d40ca3c // ld1r {v28.4s}, [x17]
+	WORD $0x4e3acf96 // fmla v22.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf97 // fmla v23.4s, v28.4s, v27.4s
+	WORD $0x4d40ca7c // ld1r {v28.4s}, [x19]
+	WORD $0x4e3acf98 // fmla v24.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf99 // fmla v25.4s, v28.4s, v27.4s
+	ADD $128, R11
+	ADD $4, R3
+	ADD $4, R13
+	ADD $4, R14
+	ADD $4, R15
+	ADD $4, R1
+	ADD $4, R16
+	ADD $4, R17
+	ADD $4, R19
+	ADD $4, R2
+	ADD $4, R20
+	ADD $4, R21
+	ADD $4, R22
+	SUBS $1, R23, R23
+	BNE repeat2
+	MOVD 8(R0), R24
+	WORD $0x3d80030a // str q10, [x24]
+	WORD $0x3d80070b // str q11, [x24, #16]
+	WORD $0x3d80230c // str q12, [x24, #128]
+	WORD $0x3d80270d // str q13, [x24, #144]
+	WORD $0x3d80430e // str q14, [x24, #256]
+	WORD $0x3d80470f // str q15, [x24, #272]
+	WORD $0x3d806310 // str q16, [x24, #384]
+	WORD $0x3d806711 // str q17, [x24, #400]
+	WORD $0x3d808312 // str q18, [x24, #512]
+	WORD $0x3d808713 // str q19, [x24, #528]
+	WORD $0x3d80a314 // str q20, [x24, #640]
+	WORD $0x3d80a715 // str q21, [x24, #656]
+	WORD $0x3d80c316 // str q22, [x24, #768]
+	WORD $0x3d80c717 // str q23, [x24, #784]
+	WORD $0x3d80e318 // str q24, [x24, #896]
+	WORD $0x3d80e719 // str q25, [x24, #912]
+	MOVD 72(R0), R10
+	ADD R10, R3
+	ADD R10, R1
+	ADD R10, R2
+	ADD $208, R5
+	SUBS $1, R9, R9
+	BNE repeat1
+	RET
+
+// stateTwiceColumnsPassNEON is stateTwicePassKernel for columns with their own
+// decays.
+//
+// func stateTwiceColumnsPassNEON(t *stateArgs)
+TEXT ·stateTwiceColumnsPassNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 40(R0), R1
+	MOVD 48(R0), R2
+	MOVD 56(R0), R3
+	MOVD 80(R0), R4
+	MOVD 104(R0), R5
+	MOVD 120(R0), R6
+	MOVD 136(R0), R7
+	MOVD 128(R0), R8
+	MOVD 192(R0), R9
+
+repeat1:
+	MOVD 8(R0), R10
+	WORD $0x3dc00080 // ldr q0, [x4]
+	WORD $0x3dc00481 // ldr q1, [x4, #16]
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000c2 // ldr q2, [x6]
+	WORD $0x3dc004c3 // ldr q3, [x6, #16]
+	ADD $32, R5, R11
+	WORD $0x4d40c964 // ld1r {v4.4s}, [x11]
+	WORD $0x6e24dc42 // fmul v2.4s, v2.4s, v4.4s
+	WORD $0x6e24dc63 // fmul v3.4s, v3.4s, v4.4s
+	WORD $0x3dc00104 // ldr q4, [x8]
+	WORD $0x3dc00505 // ldr q5, [x8, #16]
+	WORD $0x3dc08146 // ldr q6, [x10, #512]
+	WORD $0x3dc08547 // ldr q7, [x10, #528]
+	ADD $48, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x6e20dcc6 // fmul v6.4s, v6.4s, v0.4s
+	WORD $0x6e21dce7 // fmul v7.4s, v7.4s, v1.4s
+	ADD $144, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4e22cd06 // fmla v6.4s, v8.4s, v2.4s
+	WORD $0x4e23cd07 // fmla v7.4s, v8.4s, v3.4s
+	WORD $0x4d40c8a8 // ld1r {v8.4s}, [x5]
+	WORD $0x6e28dc84 // fmul v4.4s, v4.4s, v8.4s
+	WORD $0x6e28dca5 // fmul v5.4s, v5.4s, v8.4s
+	ADD $16, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x4ea6cd04 // fmls v4.4s, v8.4s, v6.4s
+	WORD $0x4ea7cd05 // fmls v5.4s, v8.4s, v7.4s
+	WORD $0x3d8000e6 // str q6, [x7]
+	WORD $0x3d8004e7 // str q7, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc00086 // ldr q6, [x4]
+	WORD $0x3dc00487 // ldr q7, [x4, #16]
+	WORD $0x6e26dc42 // fmul v2.4s, v2.4s, v6.4s
+	WORD $0x6e27dc63 // fmul v3.4s, v3.4s, v7.4s
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	WORD $0x6e26dc00 // fmul v0.4s, v0.4s, v6.4s
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000c6 // ldr q6, [x6]
+	WORD $0x3dc004c7 // ldr q7, [x6, #16]
+	ADD $36, R5, R11
+	WORD $0x4d40c968 // ld1r {v8.4s}, [x11]
+	WORD $0x6e28dcc6 // fmul v6.4s, v6.4s, v8.4s
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x3dc00108 // ldr q8, [x8]
+	WORD $0x3dc00509 // ldr q9, [x8, #16]
+	WORD $0x3dc0a14a // ldr q10, [x10, #640]
+	WORD $0x3dc0a54b // ldr q11, [x10, #656]
+	ADD $52, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
+	WORD $0x6e20dd4a // fmul v10.4s, v10.4s, v0.4s
+	WORD $0x6e21dd6b // fmul v11.4s, v11.4s, v1.4s
+	ADD $160, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e22cd8a // fmla v10.4s, v12.4s, v2.4s
+	WORD $0x4e23cd8b // fmla v11.4s, v12.4s, v3.4s
+	ADD $164, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e26cd8a // fmla v10.4s, v12.4s, v6.4s
+	WORD $0x4e27cd8b // fmla v11.4s, v12.4s, v7.4s
+	ADD $96, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4e24cd8a // fmla v10.4s, v12.4s, v4.4s
+	WORD $0x4e25cd8b // fmla v11.4s, v12.4s, v5.4s
+	ADD $4, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x6e2cdd08 // fmul v8.4s, v8.4s, v12.4s
+	WORD $0x6e2cdd29 // fmul v9.4s, v9.4s, v12.4s
+	ADD $20, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x4eaacd88 // fmls v8.4s, v12.4s, v10.4s
+	WORD $0x4eabcd89 // fmls v9.4s, v12.4s, v11.4s
+	WORD $0x3d8000ea // str q10, [x7]
+	WORD $0x3d8004eb // str q11, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc0008a // ldr q10, [x4]
+	WORD $0x3dc0048b // ldr q11, [x4, #16]
+	WORD $0x6e2adc42 // fmul v2.4s, v2.4s, v10.4s
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x6e2adcc6 // fmul v6.4s, v6.4s, v10.4s
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x6e2adc84 // fmul v4.4s, v4.4s, v10.4s
+	WORD $0x6e2bdca5 // fmul v5.4s, v5.4s, v11.4s
+	WORD $0x6e2add08 // fmul v8.4s, v8.4s, v10.4s
+	WORD $0x6e2bdd29 // fmul v9.4s, v9.4s, v11.4s
+	WORD $0x6e2adc00 // fmul v0.4s, v0.4s, v10.4s
+	WORD $0x6e2bdc21 // fmul v1.4s, v1.4s, v11.4s
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000ca // ldr q10, [x6]
+	WORD $0x3dc004cb // ldr q11, [x6, #16]
+	ADD $40, R5, R11
+	WORD $0x4d40c96c // ld1r {v12.4s}, [x11]
+	WORD $0x6e2cdd4a // fmul v10.4s, v10.4s, v12.4s
+	WORD $0x6e2cdd6b // fmul v11.4s, v11.4s, v12.4s
+	WORD $0x3dc0010c // ldr q12, [x8]
+	WORD $0x3dc0050d // ldr q13, [x8, #16]
+	WORD $0x3dc0c14e // ldr q14, [x10, #768]
+	WORD $0x3dc0c54f // ldr q15, [x10, #784]
+	ADD $56, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30ddce // fmul v14.4s, v14.4s, v16.4s
+	WORD $0x6e30ddef // fmul v15.4s, v15.4s, v16.4s
+	WORD $0x6e20ddce // fmul v14.4s, v14.4s, v0.4s
+	WORD $0x6e21ddef // fmul v15.4s, v15.4s, v1.4s
+	ADD $176, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4e22ce0e // fmla v14.4s, v16.4s, v2.4s
+	WORD $0x4e23ce0f // fmla v15.4s, v16.4s, v3.4s
+	ADD $180, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4e26ce0e // fmla v14.4s, v16.4s, v6.4s
+	WORD $0x4e27ce0f // fmla v15.4s, v16.4s, v7.4s
+	ADD $184, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4e2ace0e // fmla v14.4s, v16.4s, v10.4s
+	WORD $0x4e2bce0f // fmla v15.4s, v16.4s, v11.4s
+	ADD $112, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4e24ce0e // fmla v14.4s, v16.4s, v4.4s
+	WORD $0x4e25ce0f // fmla v15.4s, v16.4s, v5.4s
+	ADD $116, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4e28ce0e // fmla v14.4s, v16.4s, v8.4s
+	WORD $0x4e29ce0f // fmla v15.4s, v16.4s, v9.4s
+	ADD $8, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30dd8c // fmul v12.4s, v12.4s, v16.4s
+	WORD $0x6e30ddad // fmul v13.4s, v13.4s, v16.4s
+	ADD $24, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x4eaece0c // fmls v12.4s, v16.4s, v14.4s
+	WORD $0x4eafce0d // fmls v13.4s, v16.4s, v15.4s
+	WORD $0x3d8000ee // str q14, [x7]
+	WORD $0x3d8004ef // str q15, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	WORD $0x3dc0008e // ldr q14, [x4]
+	WORD $0x3dc0048f // ldr q15, [x4, #16]
+	WORD $0x6e2edc42 // fmul v2.4s, v2.4s, v14.4s
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x6e2edcc6 // fmul v6.4s, v6.4s, v14.4s
+	WORD $0x6e2fdce7 // fmul v7.4s, v7.4s, v15.4s
+	WORD $0x6e2edd4a // fmul v10.4s, v10.4s, v14.4s
+	WORD $0x6e2fdd6b // fmul v11.4s, v11.4s, v15.4s
+	WORD $0x6e2edc84 // fmul v4.4s, v4.4s, v14.4s
+	WORD $0x6e2fdca5 // fmul v5.4s, v5.4s, v15.4s
+	WORD $0x6e2edd08 // fmul v8.4s, v8.4s, v14.4s
+	WORD $0x6e2fdd29 // fmul v9.4s, v9.4s, v15.4s
+	WORD $0x6e2edd8c // fmul v12.4s, v12.4s, v14.4s
+	WORD $0x6e2fddad // fmul v13.4s, v13.4s, v15.4s
+	WORD $0x6e2edc00 // fmul v0.4s, v0.4s, v14.4s
+	WORD $0x6e2fdc21 // fmul v1.4s, v1.4s, v15.4s
+	MOVD 88(R0), R11
+	ADD R11, R4
+	WORD $0x3dc000ce // ldr q14, [x6]
+	WORD $0x3dc004cf // ldr q15, [x6, #16]
+	ADD $44, R5, R11
+	WORD $0x4d40c970 // ld1r {v16.4s}, [x11]
+	WORD $0x6e30ddce // fmul v14.4s, v14.4s, v16.4s
+	WORD $0x6e30ddef // fmul v15.4s, v15.4s, v16.4s
+	WORD $0x3dc00110 // ldr q16, [x8]
+	WORD $0x3dc00511 // ldr q17, [x8, #16]
+	WORD $0x3dc0e152 // ldr q18, [x10, #896]
+	WORD $0x3dc0e553 // ldr q19, [x10, #912]
+	ADD $60, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x6e34de52 // fmul v18.4s, v18.4s, v20.4s
+	WORD $0x6e34de73 // fmul v19.4s, v19.4s, v20.4s
+	WORD $0x6e20de52 // fmul v18.4s, v18.4s, v0.4s
+	WORD $0x6e21de73 // fmul v19.4s, v19.4s, v1.4s
+	ADD $192, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e22ce92 // fmla v18.4s, v20.4s, v2.4s
+	WORD $0x4e23ce93 // fmla v19.4s, v20.4s, v3.4s
+	ADD $196, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e26ce92 // fmla v18.4s, v20.4s, v6.4s
+	WORD $0x4e27ce93 // fmla v19.4s, v20.4s, v7.4s
+	ADD $200, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e2ace92 // fmla v18.4s, v20.4s, v10.4s
+	WORD $0x4e2bce93 // fmla v19.4s, v20.4s, v11.4s
+	ADD $204, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e2ece92 // fmla v18.4s, v20.4s, v14.4s
+	WORD $0x4e2fce93 // fmla v19.4s, v20.4s, v15.4s
+	ADD $128, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e24ce92 // fmla v18.4s, v20.4s, v4.4s
+	WORD $0x4e25ce93 // fmla v19.4s, v20.4s, v5.4s
+	ADD $132, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e28ce92 // fmla v18.4s, v20.4s, v8.4s
+	WORD $0x4e29ce93 // fmla v19.4s, v20.4s, v9.4s
+	ADD $136, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4e2cce92 // fmla v18.4s, v20.4s, v12.4s
+	WORD $0x4e2dce93 // fmla v19.4s, v20.4s, v13.4s
+	ADD $12, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x6e34de10 // fmul v16.4s, v16.4s, v20.4s
+	WORD $0x6e34de31 // fmul v17.4s, v17.4s, v20.4s
+	ADD $28, R5, R11
+	WORD $0x4d40c974 // ld1r {v20.4s}, [x11]
+	WORD $0x4eb2ce90 // fmls v16.4s, v20.4s, v18.4s
+	WORD $0x4eb3ce91 // fmls v17.4s, v20.4s, v19.4s
+	WORD $0x3d8000f2 // str q18, [x7]
+	WORD $0x3d8004f3 // str q19, [x7, #16]
+	MOVD 152(R0), R11
+	ADD R11, R6
+	MOVD 160(R0), R11
+	ADD R11, R8
+	MOVD 168(R0), R11
+	ADD R11, R7
+	ADD $64, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32dc42 // fmul v2.4s, v2.4s, v18.4s
+	WORD $0x6e32dc63 // fmul v3.4s, v3.4s, v18.4s
+	ADD $68, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
+	WORD $0x6e32dce7 // fmul v7.4s, v7.4s, v18.4s
+	ADD $72, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32dd4a // fmul v10.4s, v10.4s, v18.4s
+	WORD $0x6e32dd6b // fmul v11.4s, v11.4s, v18.4s
+	ADD $76, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32ddce // fmul v14.4s, v14.4s, v18.4s
+	WORD $0x6e32ddef // fmul v15.4s, v15.4s, v18.4s
+	ADD $64, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32dc84 // fmul v4.4s, v4.4s, v18.4s
+	WORD $0x6e32dca5 // fmul v5.4s, v5.4s, v18.4s
+	ADD $68, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32dd08 // fmul v8.4s, v8.4s, v18.4s
+	WORD $0x6e32dd29 // fmul v9.4s, v9.4s, v18.4s
+	ADD $72, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32dd8c // fmul v12.4s, v12.4s, v18.4s
+	WORD $0x6e32ddad // fmul v13.4s, v13.4s, v18.4s
+	ADD $76, R5, R11
+	WORD $0x4d40c972 // ld1r {v18.4s}, [x11]
+	WORD $0x6e32de10 // fmul v16.4s, v16.4s, v18.4s
+	WORD $0x6e32de31 // fmul v17.4s, v17.4s, v18.4s
+	WORD $0x4f000412 // movi v18.4s, #0x0
+	WORD $0x4f000413 // movi v19.4s, #0x0
+	WORD $0x4f000414 // movi v20.4s, #0x0
+	WORD $0x4f000415 // movi v21.4s, #0x0
+	WORD $0x4f000416 // movi v22.4s, #0x0
+	WORD $0x4f000417 // movi v23.4s, #0x0
+	WORD $0x4f000418 // movi v24.4s, #0x0
+	WORD $0x4f000419 // movi v25.4s, #0x0
+	MOVD (R0), R11
+	MOVD 64(R0), R12
+	MOVD R1, R13
+	ADD R12, R13
+	MOVD R13, R14
+	ADD R12, R14
+	MOVD R14, R15
+	ADD R12, R15
+	MOVD R2, R16
+	ADD R12, R16
+	MOVD R16, R17
+	ADD R12, R17
+	MOVD R17, R19
+	ADD R12, R19
+	MOVD R3, R20
+	ADD R12, R20
+	MOVD R20, R21
+	ADD R12, R21
+	MOVD R21, R22
+	ADD R12, R22
+	MOVD 184(R0), R23
+
+repeat2:
+	WORD $0x3dc0017a // ldr q26, [x11]
+	WORD $0x3dc0057b // ldr q27, [x11, #16]
+	WORD $0x6e20df5a // fmul v26.4s, v26.4s, v0.4s
+	WORD $0x6e21df7b // fmul v27.4s, v27.4s, v1.4s
+	WORD $0x4d40c85c // ld1r {v28.4s}, [x2]
+	WORD $0x4e22cf9a // fmla v26.4s, v28.4s, v2.4s
+	WORD $0x4e23cf9b // fmla v27.4s, v28.4s, v3.4s
+	WORD $0x4d40ca1c // ld1r {v28.4s}, [x16]
+	WORD $0x4e26cf9a // fmla v26.4s, v28.4s, v6.4s
+	WORD $0x4e27cf9b // fmla v27.4s, v28.4s, v7.4s
+	WORD $0x4d40ca3c // ld1r {v28.4s}, [x17]
+	WORD $0x4e2acf9a // fmla v26.4s, v28.4s, v10.4s
+	WORD $0x4e2bcf9b // fmla v27.4s, v28.4s, v11.4s
+	WORD $0x4d40ca7c // ld1r {v28.4s}, [x19]
+	WORD $0x4e2ecf9a // fmla v26.4s, v28.4s, v14.4s
+	WORD $0x4e2fcf9b // fmla v27.4s, v28.4s, v15.4s
+	WORD $0x4d40c87c // ld1r {v28.4s}, [x3]
+	WORD $0x4e24cf9a // fmla v26.4s, v28.4s, v4.4s
+	WORD $0x4e25cf9b // fmla v27.4s, v28.4s, v5.4s
+	WORD $0x4d40ca9c // ld1r {v28.4s}, [x20]
+	WORD $0x4e28cf9a // fmla v26.4s, v28.4s, v8.4s
+	WORD $0x4e29cf9b // fmla v27.4s, v28.4s, v9.4s
+	WORD $0x4d40cabc // ld1r {v28.4s}, [x21]
+	WORD $0x4e2ccf9a // fmla v26.4s, v28.4s, v12.4s
+	WORD $0x4e2dcf9b // fmla v27.4s, v28.4s, v13.4s
+	WORD $0x4d40cadc // ld1r {v28.4s}, [x22]
+	WORD $0x4e30cf9a // fmla v26.4s, v28.4s, v16.4s
+	WORD $0x4e31cf9b // fmla v27.4s, v28.4s, v17.4s
+	WORD $0x3d80017a // str q26, [x11]
+	WORD $0x3d80057b // str q27, [x11, #16]
+	WORD $0x4d40c83c // ld1r {v28.4s}, [x1]
+	WORD $0x4e3acf92 // fmla v18.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf93 // fmla v19.4s, v28.4s, v27.4s
+	WORD $0x4d40c9bc // ld1r {v28.4s}, [x13]
+	WORD $0x4e3acf94 // fmla v20.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf95 // fmla v21.4s, v28.4s, v27.4s
+	WORD $0x4d40c9dc // ld1r {v28.4s}, [x14]
+	WORD $0x4e3acf96 // fmla v22.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf97 // fmla v23.4s, v28.4s, v27.4s
+	WORD $0x4d40c9fc // ld1r {v28.4s}, [x15]
+	WORD $0x4e3acf98 // fmla v24.4s, v28.4s, v26.4s
+	WORD $0x4e3bcf99 // fmla v25.4s, v28.4s, v27.4s
+	ADD $128, R11
+	ADD $4, R1
+	ADD $4, R13
+	ADD $4, R14
+	ADD $4, R15
+	ADD $4, R2
+	ADD $4, R16
+	ADD $4, R17
+	ADD $4, R19
+	ADD $4, R3
+	ADD $4, R20
+	ADD $4, R21
+	ADD $4, R22
+	SUBS $1, R23, R23
+	BNE repeat2
+	MOVD 8(R0), R24
+	WORD $0x3d808312 // str q18, [x24, #512]
+	WORD $0x3d808713 // str q19, [x24, #528]
+	WORD $0x3d80a314 // str q20, [x24, #640]
+	WORD $0x3d80a715 // str q21, [x24, #656]
+	WORD $0x3d80c316 // str q22, [x24, #768]
+	WORD $0x3d80c717 // str q23, [x24, #784]
+	WORD $0x3d80e318 // str q24, [x24, #896]
+	WORD $0x3d80e719 // str q25, [x24, #912]
+	MOVD 72(R0), R10
+	ADD R10, R1
+	ADD R10, R2
+	ADD R10, R3
+	ADD $208, R5
+	SUBS $1, R9, R9
+	BNE repeat1
+	RET
+
 // stateReadNEON sets sums[n] = Σ_i queries[n][i]·state[i] for at least one row
 // i.
 //

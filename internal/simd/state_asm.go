@@ -9,7 +9,7 @@ type stateArgs struct {
 	keys, queries, adds, adds2 *float32 // keys and queries of the group after the first
 	row, next                  int      // from a vector to the next, and from the end of a group's first to the next group
 	decay                      *float32
-	decayRow, decayNext        int // from a row to the next, and from the end of a group to the next
+	decayRow, decayNext        int // from a row to the next, and from the end of a group to the next; or decayRow from a token to the next
 	terms, products            *float32
 	values, values2, out, read *float32
 	valueRow, value2Row        int
@@ -26,6 +26,9 @@ func newStateArgs(b *StateBlock) stateArgs {
 	if b.DecayEach {
 		t.decayRow, t.decayNext = 4, 0
 	}
+	if b.Factors.Data != nil {
+		t.decayRow = 4 * b.Factors.Row
+	}
 	t.valueRow, t.value2Row, t.outRow, t.readRow = 4*b.Values.Row, 4*b.Values2.Row, 4*b.Out.Row, 4*b.Read.Row
 	return t
 }
@@ -36,7 +39,7 @@ func statePassTwiceAsm(b *StateBlock) { b.passes(false, true) }
 
 func (b *StateBlock) passes(erases, twice bool) {
 	t := newStateArgs(b)
-	most := max(1, stateRows/b.Rows)
+	most, columns := max(1, stateRows/b.Rows), b.Factors.Data != nil
 	for g := 0; g < b.Groups; g += t.groups {
 		next := g + 1
 		t.groups = min(most, b.Groups-g)
@@ -58,7 +61,12 @@ func (b *StateBlock) passes(erases, twice bool) {
 		}
 		for c := 0; c < StateColumns; c += stateWidth() {
 			t.state, t.sums = &b.State[c], &b.Sums[c]
-			t.terms, t.decay = &b.Terms[g].Value[0], &b.Decay[g*b.decays()]
+			t.terms = &b.Terms[g].Value[0]
+			if columns {
+				t.decay = b.Factors.column(token, c)
+			} else {
+				t.decay = &b.Decay[g*b.decays()]
+			}
 			t.values, t.out = b.Values.column(token, c), b.Out.column(token, c)
 			if erases {
 				t.read = b.Read.column(token, c)
@@ -67,6 +75,12 @@ func (b *StateBlock) passes(erases, twice bool) {
 				t.values2 = b.Values2.column(token, c)
 			}
 			switch {
+			case erases && columns:
+				stateEraseColumnsPassKernel(&t)
+			case twice && columns:
+				stateTwiceColumnsPassKernel(&t)
+			case columns:
+				stateColumnsPassKernel(&t)
 			case erases:
 				stateErasePassKernel(&t)
 			case twice:

@@ -8,9 +8,17 @@ import (
 	"testing"
 )
 
-// randomBlock returns a block of groups of tokens with arbitrary numbers. Vectors of decay run backwards.
-func randomBlock(r *rand.Rand, rows, groups int, erases, each bool) *StateBlock {
-	b := &StateBlock{Rows: rows, Groups: groups, Erases: erases, More: true, DecayEach: each}
+// The decays of a block.
+const (
+	oneDecay = iota
+	rowDecays
+	columnDecays
+)
+
+// randomBlock returns a block of groups of tokens with arbitrary numbers. Vectors run backwards unless there is one decay.
+func randomBlock(r *rand.Rand, rows, groups int, erases bool, decays int) *StateBlock {
+	each := decays != oneDecay
+	b := &StateBlock{Rows: rows, Groups: groups, Erases: erases, More: true, DecayEach: decays == rowDecays}
 	b.State, b.Sums = gaussians(r, rows*StateColumns), gaussians(r, 2*StateTokens*StateColumns)
 	vectors := func(groups, size, extra int, scale float64) StateVectors {
 		row := size + extra
@@ -28,6 +36,9 @@ func randomBlock(r *rand.Rand, rows, groups int, erases, each bool) *StateBlock 
 	b.Values, b.Values2 = vectors(groups, StateColumns, 1, 1), vectors(groups, StateColumns, 2, 1)
 	b.Out, b.Read = vectors(groups, StateColumns, 5, 1), vectors(groups, StateColumns, 0, 1)
 	b.Decay = gaussians(r, groups*max(1, rows))
+	if decays == columnDecays {
+		b.Decay, b.Factors = nil, vectors(groups, StateColumns, 4, 1)
+	}
 	for range groups {
 		var s StateTerms
 		for _, x := range [][]float32{s.Value[:], s.Read[:], s.Key[:], s.Query[:], s.Left[:]} {
@@ -68,11 +79,11 @@ func sameResults(a, b *StateBlock) bool {
 func TestStatePass(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
-		for kind := range 6 {
-			erases, twice, each := kind%3 == 1, kind%3 == 2, kind >= 3
+		for kind := range 9 {
+			erases, twice := kind%3 == 1, kind%3 == 2
 			for _, rows := range []int{1, 2, 5, 64} {
 				for _, groups := range []int{1, 2, 3} {
-					b := randomBlock(r, rows, groups, erases, each)
+					b := randomBlock(r, rows, groups, erases, kind/3)
 					want, got := b.clone(), b.clone()
 					exactPass(want, twice)
 					pass := got.Pass
@@ -118,10 +129,19 @@ func exactPass(b *StateBlock, twice bool) {
 	for g := range b.Groups {
 		var u, w [StateTokens][StateColumns]float64
 		s := &b.Terms[g]
+		kept := slices.Repeat([]float64{1}, StateColumns)
 		for t := range u {
 			token := g*StateTokens + t
 			for c := range StateColumns {
-				x, y := float64(s.Key[t])*sums[t*StateColumns+c], float64(s.Query[t])*sums[(StateTokens+t)*StateColumns+c]
+				if b.Factors.Data != nil {
+					f := at(b.Factors, token, c)
+					kept[c] *= f
+					for j := range t {
+						u[j][c] *= f
+						w[j][c] *= f
+					}
+				}
+				x, y := kept[c]*float64(s.Key[t])*sums[t*StateColumns+c], kept[c]*float64(s.Query[t])*sums[(StateTokens+t)*StateColumns+c]
 				u[t][c] = at(b.Values, token, c)
 				for j := range t {
 					x += float64(s.KeyKey[t][j]) * u[j][c]
@@ -147,13 +167,14 @@ func exactPass(b *StateBlock, twice bool) {
 		}
 		clear(sums)
 		for i := range b.Rows {
-			decay := b.Decay[g]
-			if b.DecayEach {
-				decay = b.Decay[g*b.Rows+i]
-			}
 			for c := range StateColumns {
 				x := &state[i*StateColumns+c]
-				*x *= float64(decay)
+				switch *x *= kept[c]; {
+				case b.DecayEach:
+					*x *= float64(b.Decay[g*b.Rows+i])
+				case b.Decay != nil:
+					*x *= float64(b.Decay[g])
+				}
 				for t := range u {
 					*x += at(b.Adds, g*StateTokens+t, i) * float64(s.Left[t]) * u[t][c]
 					if twice {
@@ -192,7 +213,7 @@ func TestStateInPieces(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for kind := range 4 {
 			for _, rows := range []int{1, 3, 128, 700} {
-				b := randomBlock(r, rows, 5, kind%2 == 1, kind > 1)
+				b := randomBlock(r, rows, 5, kind%2 == 1, kind/2)
 				read := func(b *StateBlock) {
 					if b.Erases {
 						ReadState(b.Sums, b.State, b.Keys, rows)
@@ -277,7 +298,7 @@ func BenchmarkStatePass(b *testing.B) {
 		for _, rows := range []int{64, 128} {
 			for _, twice := range []bool{false, true} {
 				b.Run(fmt.Sprintf("rows=%d,twice=%v", rows, twice), func(b *testing.B) {
-					s := randomBlock(rand.New(rand.NewPCG(1, 1)), rows, 16, !twice, false)
+					s := randomBlock(rand.New(rand.NewPCG(1, 1)), rows, 16, !twice, oneDecay)
 					for i := range s.Decay {
 						s.Decay[i] *= 0.1
 					}

@@ -851,6 +851,40 @@ func stateTwicePassAVX512(t *stateArgs)
 //go:noescape
 func stateTwicePassAVX2(t *stateArgs)
 
+// stateColumnsPassAVX512 is statePassKernel for columns with their own decays.
+//
+//go:noescape
+func stateColumnsPassAVX512(t *stateArgs)
+
+// stateColumnsPassAVX2 is statePassKernel for columns with their own decays.
+//
+//go:noescape
+func stateColumnsPassAVX2(t *stateArgs)
+
+// stateEraseColumnsPassAVX512 is stateErasePassKernel for columns with their
+// own decays.
+//
+//go:noescape
+func stateEraseColumnsPassAVX512(t *stateArgs)
+
+// stateEraseColumnsPassAVX2 is stateErasePassKernel for columns with their own
+// decays.
+//
+//go:noescape
+func stateEraseColumnsPassAVX2(t *stateArgs)
+
+// stateTwiceColumnsPassAVX512 is stateTwicePassKernel for columns with their
+// own decays.
+//
+//go:noescape
+func stateTwiceColumnsPassAVX512(t *stateArgs)
+
+// stateTwiceColumnsPassAVX2 is stateTwicePassKernel for columns with their own
+// decays.
+//
+//go:noescape
+func stateTwiceColumnsPassAVX2(t *stateArgs)
+
 // stateReadAVX512 sets sums[n] = Σ_i queries[n][i]·state[i] for at least one
 // row i.
 //

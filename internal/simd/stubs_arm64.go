@@ -361,6 +361,23 @@ func stateErasePassNEON(t *stateArgs)
 //go:noescape
 func stateTwicePassNEON(t *stateArgs)
 
+// stateColumnsPassNEON is statePassKernel for columns with their own decays.
+//
+//go:noescape
+func stateColumnsPassNEON(t *stateArgs)
+
+// stateEraseColumnsPassNEON is stateErasePassKernel for columns with their own
+// decays.
+//
+//go:noescape
+func stateEraseColumnsPassNEON(t *stateArgs)
+
+// stateTwiceColumnsPassNEON is stateTwicePassKernel for columns with their own
+// decays.
+//
+//go:noescape
+func stateTwiceColumnsPassNEON(t *stateArgs)
+
 // stateReadNEON sets sums[n] = Σ_i queries[n][i]·state[i] for at least one row
 // i.
 //

@@ -7,7 +7,7 @@ package simd
 import "unsafe"
 
 // kernelsSum identifies the kernels of this version.
-const kernelsSum = -592080021
+const kernelsSum = -832019863
 
 // kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of
 // the host's kernels.
@@ -624,6 +624,35 @@ func stateTwicePassWASM(t *stateArgs) {
 //go:wasmimport attn stateTwicePass
 //go:noescape
 func stateTwicePassImport(t unsafe.Pointer)
+
+// stateColumnsPassWASM is statePassKernel for columns with their own decays.
+func stateColumnsPassWASM(t *stateArgs) {
+	stateColumnsPassImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateColumnsPass
+//go:noescape
+func stateColumnsPassImport(t unsafe.Pointer)
+
+// stateEraseColumnsPassWASM is stateErasePassKernel for columns with their own
+// decays.
+func stateEraseColumnsPassWASM(t *stateArgs) {
+	stateEraseColumnsPassImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateEraseColumnsPass
+//go:noescape
+func stateEraseColumnsPassImport(t unsafe.Pointer)
+
+// stateTwiceColumnsPassWASM is stateTwicePassKernel for columns with their own
+// decays.
+func stateTwiceColumnsPassWASM(t *stateArgs) {
+	stateTwiceColumnsPassImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateTwiceColumnsPass
+//go:noescape
+func stateTwiceColumnsPassImport(t unsafe.Pointer)
 
 // stateReadWASM sets sums[n] = Σ_i queries[n][i]·state[i] for at least one row
 // i.

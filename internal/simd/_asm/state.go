@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // Sizes that package simd also defines: see state.go there.
 const (
 	stateColumns = 32
@@ -58,6 +60,13 @@ func (p stateProgram) scale(all []vec, x ptr, i int) {
 	})
 }
 
+// multiply multiplies vectors by those of x, if there are any.
+func (p stateProgram) multiply(all, x []vec) {
+	for v := range x {
+		p.mul(all[v], all[v], x[v])
+	}
+}
+
 // combine adds to y, or subtracts from it, the products of vectors u with floats of x from number at on.
 func (p stateProgram) combine(op func(d, a, b vec), y []vec, x ptr, at int, u ...[]vec) {
 	for j := range u {
@@ -76,10 +85,10 @@ type added struct {
 	u    [][]vec
 }
 
-// addTokens writes decay·s + Σ rows·u for a row of the state, and stores it.
-func (p stateProgram) addTokens(state, decay ptr, all ...added) []vec {
+// addTokens writes what is kept of s plus Σ rows·u for a row s of the state, and stores it.
+func (p stateProgram) addTokens(state ptr, kept func(s []vec), all ...added) []vec {
 	s := p.readRow(state, 0)
-	p.scale(s, decay, 0)
+	kept(s)
 	for _, a := range all {
 		for t := range a.u {
 			p.combine(p.addProduct, s, a.rows[t], 0, a.u[t])
@@ -111,12 +120,13 @@ const (
 	stateTwice
 )
 
-// statePass returns the kernel that passes groups of tokens through some columns.
-func statePass(k stateKind) func(p program) {
-	return func(p program) { newStateProgram(p).pass(k) }
+// statePass returns the kernel that passes groups of tokens through some columns, each of which has its own decay if
+// columns.
+func statePass(k stateKind, columns bool) func(p program) {
+	return func(p program) { newStateProgram(p).pass(k, columns) }
 }
 
-func (p stateProgram) pass(k stateKind) {
+func (p stateProgram) pass(k stateKind, columns bool) {
 	a := p.args
 	reading, firstSum := []ptr{a.field("queries")}, stateTokens
 	adding := []ptr{a.field("adds")}
@@ -127,11 +137,18 @@ func (p stateProgram) pass(k stateKind) {
 		adding = append(adding, a.field("adds2"))
 	}
 	decay, t := a.field("decay"), p.newTokens(k)
+	if columns {
+		t.decay = decay
+	}
 	p.repeat(a.field("groups"), func() {
 		p.scope(func() {
 			us := t.write()
 			sums := zeros(p, stateTokens*len(reading), p.vectors)
-			state, decayRow := a.field("state"), a.field("decayRow")
+			state, kept, next := a.field("state"), func(s []vec) { p.multiply(s, t.kept) }, func() {}
+			if !columns {
+				decayRow := a.field("decayRow")
+				kept, next = func(s []vec) { p.scale(s, decay, 0) }, func() { p.advance(decay, decayRow) }
+			}
 			sets := p.rowSets(a.field("row"), stateTokens, append(reading, adding...)...)
 			p.repeat(a.field("rows"), func() {
 				p.scope(func() {
@@ -139,13 +156,13 @@ func (p stateProgram) pass(k stateKind) {
 					for i, u := range us {
 						all = append(all, added{sets[len(reading)+i], u})
 					}
-					s := p.addTokens(state, decay, all...)
+					s := p.addTokens(state, kept, all...)
 					for i := range reading {
 						p.gather(sums[i*stateTokens:][:stateTokens], s, sets[i])
 					}
 				})
 				p.move(4*stateColumns, state)
-				p.advance(decay, decayRow)
+				next()
 				for _, rows := range sets {
 					p.moveRows(4, rows)
 				}
@@ -157,7 +174,9 @@ func (p stateProgram) pass(k stateKind) {
 			for _, x := range append(reading, adding...) {
 				p.advance(x, next)
 			}
-			p.advance(decay, a.field("decayNext"))
+			if !columns {
+				p.advance(decay, a.field("decayNext"))
+			}
 		})
 		p.move(4*stateTerms, t.terms)
 	})
@@ -169,6 +188,23 @@ type stateTokensOf struct {
 	stateProgram
 	kind                              stateKind
 	terms, values, values2, read, out ptr
+	decay                             ptr   // of the columns, for the next token; or nil
+	kept                              []vec // the decay of the columns since the begin of the group
+}
+
+// decayColumns multiplies what the tokens so far have added by the decay of the columns for the next token.
+func (p *stateTokensOf) decayColumns(all ...[]vec) {
+	if p.kept == nil {
+		p.kept = p.readRow(p.decay, 0)
+	} else {
+		p.scope(func() {
+			f := p.readRow(p.decay, 0)
+			for _, x := range append(all, p.kept) {
+				p.multiply(x, f)
+			}
+		})
+	}
+	p.scope(func() { p.advance(p.decay, p.args.field("decayRow")) })
 }
 
 func (p stateProgram) newTokens(k stateKind) *stateTokensOf {
@@ -186,7 +222,11 @@ func (p stateProgram) newTokens(k stateKind) *stateTokensOf {
 func (p *stateTokensOf) write() [][][]vec {
 	sums := p.args.field("sums")
 	var u, more [][]vec
+	p.kept = nil
 	for t := range stateTokens {
+		if p.decay != nil {
+			p.decayColumns(slices.Concat(u, more)...)
+		}
 		own := p.readRow(p.values, 0)
 		u = append(u, own)
 		keyKey, queryKey := termKeyKey+t*stateTokens, termQueryKey+t*stateTokens
@@ -194,6 +234,7 @@ func (p *stateTokensOf) write() [][][]vec {
 		before := func(n, decay int) []vec {
 			x := p.readRow(sums, n)
 			p.scale(x, p.terms, decay+t)
+			p.multiply(x, p.kept)
 			return x
 		}
 		// a value, less what the token has read
@@ -313,7 +354,7 @@ func stateAdd(program program) {
 	state, decay, decayRow := p.args.field("state"), p.args.field("decay"), p.args.field("decayRow")
 	rows := p.rowSets(p.args.field("row"), stateTokens, p.args.field("adds"))[0]
 	p.repeat(p.args.field("rows"), func() {
-		p.scope(func() { p.addTokens(state, decay, added{rows, u}) })
+		p.scope(func() { p.addTokens(state, func(s []vec) { p.scale(s, decay, 0) }, added{rows, u}) })
 		p.move(4*stateColumns, state)
 		p.advance(decay, decayRow)
 		p.moveRows(4, rows)
