@@ -42,7 +42,7 @@ type Table []Family
 func Families() Table {
 	return Table{
 		albertFamily, bertFamily, camembertFamily, debertaFamily, distilbertFamily, electraFamily, euroBERTFamily, gteFamily,
-		jinaV3Family, modernBERTFamily, mpnetFamily, newFamily, nomicFamily, robertaFamily, xlmRobertaFamily,
+		jinaV3Family, modernBERTFamily, modernBERTDecoderFamily, mpnetFamily, newFamily, nomicFamily, robertaFamily, xlmRobertaFamily,
 		gpt2Family, gptNeoXFamily, llamaFamily, mistralFamily, ministral3Family, qwen2Family, qwen3Family, gemmaFamily, gemma2Family,
 		gemma3Family, gemma3WithImages, bartFamily, graniteFamily, graniteHybridFamily, falconH1Family, lfm2Family, mamba2Family, olmo2Family, olmo3Family, phi3Family, mixtralFamily,
 		qwen3MoEFamily, smolLM3Family, starCoder2Family, m2m100Family, marianFamily, mt5Family, t5Family, umt5Family,

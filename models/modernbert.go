@@ -15,17 +15,39 @@ import (
 // Long Context Finetuning and Inference", 2024, https://arxiv.org/abs/2412.13663.
 var modernBERTFamily = Family{
 	Type: "modernbert", Name: "ModernBERT", New: newModernBERT, graph: true,
-	Harmless: []string{
-		"deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor", "mlp_dropout", "pad_token_id",
-		"reference_compile", "repad_logits_with_grad", "sparse_pred_ignore_index", "sparse_prediction",
-	},
+	Harmless: modernBERTHarmless,
 }
 
-func newModernBERT(b *Builder) Network {
+// modernBERTDecoderFamily is ModernBERT with causal attention: of a sliding window, the half before a query.
+//
+// Source: Weller et al., "Seq vs Seq: An Open Suite of Paired Encoders and Decoders", 2025,
+// https://arxiv.org/abs/2507.11412; transformers' class ModernBertDecoderForCausalLM.
+var modernBERTDecoderFamily = Family{
+	Type: "modernbert-decoder", Name: "ModernBERT decoder", Harmless: modernBERTHarmless,
+	New: func(b *Builder) Network { return modernBERT(b, true) },
+}
+
+var modernBERTHarmless = []string{
+	"deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor", "mlp_dropout", "pad_token_id",
+	"reference_compile", "repad_logits_with_grad", "sparse_pred_ignore_index", "sparse_prediction",
+}
+
+func newModernBERT(b *Builder) Network { return modernBERT(b, false) }
+
+func modernBERT(b *Builder, causal bool) Network {
 	s, base := b.Config, b.Within("model")
-	bothWays(s, "sans_pos") // beside the rotary positions, which no file can switch off
-	s.Only("causal_mask", false)
+	const noTable = "sans_pos" // beside the rotary positions, which no file can switch off
+	name, mask, maps := encoderName, encoderMask, Maps{QKV: "attn.Wqkv", Out: "attn.Wo"}
+	if causal {
+		oneWay(s)
+		s.Only("position_embedding_type", noTable, "absolute")
+		name, mask, maps = decoderName, decoderMask, Maps{Q: "attn.q_proj", K: "attn.k_proj", V: "attn.v_proj", Out: "attn.Wo"}
+	} else {
+		bothWays(s, noTable)
+	}
+	s.Only("causal_mask", causal)
 	z := bertSizes(b)
+	z.Causal = causal
 	z.HeadSize = s.rotated("hidden_size", z.HeadSize)
 	eps, act := s.Eps("norm_eps", 1e-5), s.Activation("hidden_activation", "gelu")
 	s.Only("layer_norm_eps", eps) // which published files also have, and transformers ignores
@@ -36,7 +58,15 @@ func newModernBERT(b *Builder) Network {
 		}
 		return b.gain(name, z.Width, eps)
 	}
-	every, window := s.SizeOr("global_attn_every_n_layers", 3), oddWindow(s.SizeOr("local_attention", 128))
+	every, window := s.SizeOr("global_attn_every_n_layers", 3), s.SizeOr("local_attention", 128)
+	if causal {
+		if window /= 2; window == 0 || s.null("local_attention") {
+			s.Fail("local_attention", "leaves a query without a key, want 2 at least")
+		}
+		s.Ignore("sliding_window") // which transformers computes from local_attention, and writes
+	} else {
+		window = oddWindow(window)
+	}
 	usual := func(i int) bool { return i%every != 0 }
 	slides := slides(s, z.Layers, usual)
 	for i := range z.Layers {
@@ -58,16 +88,16 @@ func newModernBERT(b *Builder) Network {
 	for i := range z.Layers {
 		at := base.At(fmt.Sprintf("layers.%d", i))
 		c := attn.MultiHeadConfig{
-			Name: encoderName(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Bias: bias, Position: full,
+			Name: name(i), Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Bias: bias, Position: full,
 		}
-		p := &block{}
+		p := &block{options: attn.Options{Mask: mask(0)}}
 		if slides(i) {
-			c.Position, p.window, p.options.Mask = local, window, encoderMask(window)
+			c.Position, p.window, p.options.Mask = local, window, mask(window)
 		}
 		if i > 0 { // the norm of the embeddings serves the first block
 			p.selfNorm = norm(at, "attn_norm")
 		}
-		p.self = at.MultiHead(c, Maps{QKV: "attn.Wqkv", Out: "attn.Wo"})
+		p.self = at.MultiHead(c, maps)
 		p.ffNorm = norm(at, "mlp_norm")
 		gates := at.matrices("mlp.Wi.weight", false, z.Width, z.Hidden, z.Hidden)
 		p.ff = &GatedFeedForward{Gate: gates[0], Up: gates[1], Down: at.Matrix("mlp.Wo", z.Hidden, z.Width), Activation: act}
@@ -87,10 +117,14 @@ func modernBERTHead(b *Builder, z Sizes, e *stack, norm func(b *Builder, name st
 	if s.Bool("classifier_bias", false) {
 		linear = b.Linear
 	}
-	if !b.HasAny("head.") {
+	at, task := "head", MaskedWords
+	if z.Causal && !b.HasAny("classifier.") {
+		at, task = "lm_head", NextWord
+	}
+	if !b.HasAny(at + ".") {
 		return nil
 	}
-	dense := inTurn{linear("head.dense", z.Width, z.Width), act, norm(b, "head.norm")}
+	dense := inTurn{linear(at+".dense", z.Width, z.Width), act, norm(b, at+".norm")}
 	if !b.HasAny("classifier.") {
 		var words Layer = &nn.Linear{Weight: e.words.(*nn.Embedding).Weight}
 		switch {
@@ -101,7 +135,15 @@ func modernBERTHead(b *Builder, z Sizes, e *stack, norm func(b *Builder, name st
 		default:
 			words = b.Matrix("decoder", z.Width, z.Vocabulary)
 		}
-		return &TaskHead{Task: MaskedWords, Layer: append(dense, words)}
+		return &TaskHead{Task: task, Layer: append(dense, words)}
+	}
+	if z.Causal {
+		labels := s.Labels()
+		b.wantClass(texts)
+		return &TaskHead{
+			Task: TextClasses, Labels: labels, Layer: append(dense, linear("classifier", z.Width, len(labels))),
+			Pool: pooling("lasttoken"), Padding: padding(s, []int{50283}),
+		}
 	}
 	h, labels := &TaskHead{Task: TokenClasses}, []string{"start", "end"}
 	switch b.wantClass(texts, tokens, answers) {

@@ -506,6 +506,8 @@ ENDED = dict(ids=[[2, 17, 3, 5, 41, 11, 3], [2, 36, 8, 3, 3, 3, 3], [3, 3, 3, 3,
 case("llama_ended", "LlamaForSequenceClassification", DECODER | LABELS | dict(pad_token_id=3), ENDED)
 case("gpt2_ended", "GPT2ForSequenceClassification",
      dict(n_embd=12, n_layer=2, n_head=3, n_positions=64, vocab_size=43, pad_token_id=3) | LABELS, ENDED)
+case("modernbert_decoder_text", "ModernBertDecoderForSequenceClassification",
+     MODERN | LABELS | dict(num_hidden_layers=2, local_attention=16, pad_token_id=3, classifier_bias=True), ENDED)
 
 
 # ---------------------------------------------------------------- writing

@@ -40,7 +40,7 @@ from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Ministral3Config, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
 from transformers import FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 from transformers import OlmoHybridConfig, Qwen3_5TextConfig
-from transformers import DeepseekV3Config, MiniCPM3Config
+from transformers import DeepseekV3Config, MiniCPM3Config, ModernBertDecoderConfig
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -108,6 +108,12 @@ def gpt_neox_before_v5(config):
     rope = config.pop("rope_parameters")
     config["rotary_emb_base"], config["rotary_pct"] = rope["rope_theta"], rope["partial_rotary_factor"]
     return config
+
+
+def modernbert_before_v5(config):
+    rope = config.pop("rope_parameters")
+    config["global_rope_theta"], config["local_rope_theta"] = (rope[k]["rope_theta"] for k in ("full_attention", "sliding_attention"))
+    return config | {"layer_norm_eps": config["norm_eps"], "causal_mask": True, "position_embedding_type": "sans_pos"}
 
 
 def lfm2_as_published(config):
@@ -180,6 +186,8 @@ PLAIN = {"rope_type": "default", "rope_theta": 1e6}
 LATENT_TYPES = "deepseek_v3", "minicpm3"
 LATENT = dict(SMALL, num_key_value_heads=4, kv_lora_rank=9, q_lora_rank=7, qk_nope_head_dim=5, qk_rope_head_dim=6, v_head_dim=3, max_position_embeddings=96)
 EXPERTS = dict(moe_intermediate_size=9, n_routed_experts=6, num_experts_per_tok=2)
+MODERN = {"full_attention": dict(PLAIN), "sliding_attention": {"rope_type": "default", **WAVES}}
+IDS = dict(bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2)
 MAMBA = dict(mamba_n_heads=6, mamba_n_groups=2, mamba_d_state=5, mamba_d_conv=3, mamba_chunk_size=4)
 FACTORS = dict(lm_head_multiplier=0.7, embedding_multiplier=1.3, mlp_multipliers=[0.8, 1.2], key_multiplier=1.4,
                attention_out_multiplier=0.9, attention_in_multiplier=1.1, ssm_multipliers=[0.9, 1.1, 1.2, 0.8, 0.7],
@@ -318,6 +326,15 @@ CASES = {
     "qwen3_moe_normed": Case(
         Qwen3MoeConfig(**GEMMA, moe_intermediate_size=9, num_experts=6, num_experts_per_tok=2, norm_topk_prob=True,
                        decoder_sparse_step=2)),
+    "modernbert": Case(
+        ModernBertDecoderConfig(**{**SMALL, "hidden_size": 24}, max_position_embeddings=96, local_attention=9, pad_token_id=0,
+                                rope_parameters=MODERN, **IDS)),
+    "modernbert_biases": Case(
+        ModernBertDecoderConfig(**{**SMALL, "hidden_size": 24}, max_position_embeddings=96, local_attention=6, pad_token_id=0,
+                                norm_bias=True, attention_bias=True, classifier_bias=True, classifier_activation="relu",
+                                hidden_activation="silu", decoder_bias=False, tie_word_embeddings=False, norm_eps=1e-3,
+                                layer_types=["sliding_attention", "full_attention"], rope_parameters=MODERN, **IDS),
+        rewrite=modernbert_before_v5),
     "olmo2": Case(Olmo2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96)),
     "olmo3": Case(
         Olmo3Config(**{**SMALL, "hidden_size": 24, "num_hidden_layers": 4}, num_key_value_heads=2, sliding_window=4,
@@ -429,7 +446,7 @@ def draw(name, shape, seed, gemma):
     # Embeddings are small compared with the layers' outputs; otherwise, with tied embeddings, each token follows itself.
     if "embed_tokens" in name:
         return (0.15 if gemma == "gemma" else 0.4) * x
-    if "wte" in name or "wpe" in name:
+    if "wte" in name or "wpe" in name or "tok_embeddings" in name:
         return 0.4 * x
     if "_b_proj" in name:  # the second of two maps
         return x / shape[1] ** 0.5
