@@ -98,7 +98,7 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	decay := tensor.Mul(t, step, perHead(tensor.Scale(t, tensor.Exp(t, m.decay), -1), step.Shape()...))
 	o := linear.Options{
 		Decay: tensor.Reshape(t, decay, b, m.heads, l), Scale: 1, Lens: lens, Layer: m.name,
-		Observers: r.Observers, Inspect: r.Inspect, Gates: r.gates(m.name),
+		Observers: r.Observers, Inspect: r.Inspect,
 	}
 	v := tensor.Mul(t, x, tensor.BroadcastTo(t, step, x.Shape()...))
 	var read linear.Output
@@ -116,7 +116,16 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	} else {
 		out = m.norm(t, tensor.Mul(t, out, gate))
 	}
+	if gates := r.gates(m.name); gates != nil { // of what the last map reads, as in a linear.Layer
+		heads = tensor.Transpose(t, tensor.Reshape(t, out, b, l, m.heads, m.size), 0, 2, 1, 3)
+		out = tensor.Reshape(t, tensor.Transpose(t, attn.GateHeads(t, heads, gates), 0, 2, 1, 3), b, l, inner)
+	}
 	return scaled(t, m.out.Forward(t, out), m.outFactor)
+}
+
+// Heads describes the heads of values; those of a group share queries and keys.
+func (m mamba) Heads() attn.LayerHeads {
+	return attn.LayerHeads{Name: m.name, Heads: m.heads, Group: m.heads / m.groups, Out: m.out}
 }
 
 // norm is an RMSNorm of each group.
