@@ -45,7 +45,7 @@ func newDeepSeekV3(b *Builder) Network {
 		b = b.At("mlp")
 		x := newMixture(b, "gate", m.Width, experts, top, normed, m.expert(b, names, hidden))
 		x.chances, x.choice = tensor.Sigmoid, expertGroups(b.Fixed("gate.e_score_correction_bias", experts), groups, used)
-		x.factor, x.shared = factor, m.expertAt(b.At("shared_experts"), names, shared*hidden)
+		x.factor, x.shared = factor, newGated(b.At("shared_experts"), (*Builder).Matrix, names[0], names[1], names[2], m.Width, shared*hidden, m.activation)
 		return x
 	}
 	base := b.Within("model")

@@ -89,7 +89,7 @@ type mixture struct {
 	normed  bool // probabilities of the experts of a token sum to 1
 
 	chances func(t *tensor.Tape, logits *tensor.Tensor) *tensor.Tensor // the probabilities
-	choice  func(chances *tensor.Tensor) *tensor.Tensor                // by which experts are chosen, nil for the probabilities
+	choice  func(chances *tensor.Tensor) *tensor.Tensor                // by which experts are chosen
 	factor  float32                                                    // of the outputs of experts, 0 means 1
 	shared  Layer                                                      // whose output is added, or nil
 }
@@ -97,6 +97,7 @@ type mixture struct {
 // newMixture makes a mixture of the given experts; router is the name of the map to their logits.
 func newMixture(b *Builder, router string, width, experts, top int, normed bool, expert func(i int) Layer) *mixture {
 	m := &mixture{router: b.Matrix(router, width, experts), top: top, normed: normed, chances: tensor.Softmax}
+	m.choice = func(chances *tensor.Tensor) *tensor.Tensor { return chances }
 	for i := range experts {
 		m.experts = append(m.experts, expert(i))
 	}
@@ -106,13 +107,8 @@ func newMixture(b *Builder, router string, width, experts, top int, normed bool,
 // expert returns what makes an expert with gates; maps are the names of the maps Gate, Up and Down.
 func (m *rotaryDecoder) expert(b *Builder, maps [3]string, hidden int) func(i int) Layer {
 	return func(i int) Layer {
-		return m.expertAt(b.At(fmt.Sprintf("experts.%d", i)), maps, hidden)
+		return newGated(b.At(fmt.Sprintf("experts.%d", i)), (*Builder).Matrix, maps[0], maps[1], maps[2], m.Width, hidden, m.activation)
 	}
-}
-
-// expertAt makes an expert.
-func (m *rotaryDecoder) expertAt(b *Builder, maps [3]string, hidden int) Layer {
-	return newGated(b, (*Builder).Matrix, maps[0], maps[1], maps[2], m.Width, hidden, m.activation)
 }
 
 // mixes reports whether a layer is or contains a mixture of experts.
@@ -131,12 +127,8 @@ func (m *mixture) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	}
 	flat := tensor.Reshape(t, x, n, d)
 	chances := m.chances(t, m.router.Forward(t, flat))
-	best := chances
-	if m.choice != nil {
-		best = m.choice(chances)
-	}
 	tokens, slots := make([][]int, all), make([][]int, all) // of each expert; token i has slots i·k to i·k+k
-	_, chosen := tensor.TopK(best, k)
+	_, chosen := tensor.TopK(m.choice(chances), k)
 	for slot, e := range chosen {
 		tokens[e], slots[e] = append(tokens[e], slot/k), append(slots[e], slot)
 		chosen[slot] += slot / k * all

@@ -36,14 +36,19 @@ func NewPage(shape *PageShape, n int) *Page {
 	p := &Page{shape: shape, cap: n}
 	p.keyLayout, p.valueLayout = simd.NewPanelLayout(shape.E, n), simd.NewPanelLayout(n, shape.EV)
 	p.keys = newVectorStore(shape.Format, shape.G*p.keyLayout.Len(), shape.G*n)
-	if !shape.Shared {
+	if p.values = p.keys; !shape.Shared {
 		p.values = newVectorStore(shape.Format, shape.G*p.valueLayout.Len(), shape.G*n)
 	}
 	return p
 }
 
 // Bytes returns the memory of the page.
-func (p *Page) Bytes() int { return p.keys.bytes() + p.values.bytes() }
+func (p *Page) Bytes() int {
+	if p.shape.Shared {
+		return p.keys.bytes()
+	}
+	return p.keys.bytes() + p.values.bytes()
+}
 
 // Share marks the page as used by more than one sequence.
 func (p *Page) Share() { p.shared.Store(true) }
@@ -108,14 +113,6 @@ func (p *Page) valueAt(g, i int) vectorLayout {
 	return vectorLayout{at: g*l.Len() + l.At(i, 0), run: l.Width, step: 1, jump: l.Panel()}
 }
 
-// valueStore returns the store of the values, which valueAt refers to.
-func (p *Page) valueStore() *vectorStore {
-	if p.shape.Shared {
-		return &p.keys
-	}
-	return &p.values
-}
-
 // Put writes the keys and values of a claimed position. Those of head g begin at keys[g·keyHead]
 // and values[g·valueHead].
 func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHead int) {
@@ -134,7 +131,7 @@ func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHe
 // Get copies the key and the value of a position to key and value. Either may be nil.
 func (p *Page) Get(g, i int, key, value []float32) {
 	p.keys.get(g*p.cap+i, p.keyAt(g, i), key)
-	p.valueStore().get(g*p.cap+i, p.valueAt(g, i), value)
+	p.values.get(g*p.cap+i, p.valueAt(g, i), value)
 }
 
 // Pages are the keys and values of a batch. Position j of sequence b is in page
@@ -192,7 +189,7 @@ func (w *worker) loadPage(a *Attention, t queryBlock, n, k0 int) bool {
 	}
 	w.page, w.head, w.from = p, g, k0
 	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
-	w.scaleValues = p.valueStore().scales(g*p.cap, (g+1)*p.cap)
+	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
 	w.keys, w.values = w.ownKeys(a), w.ownValues(a)
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := k.Len(), v.Len()
@@ -278,7 +275,7 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 		w.scale(p, n, k0, k1, careful) // afterwards all factors are finite
 		careful = false
 	case careful && w.page != nil:
-		w.valueRows = w.unpack(w.valueRows, w.page.valueStore(), w.page.valueAt, k1, a.EV)
+		w.valueRows = w.unpack(w.valueRows, &w.page.values, w.page.valueAt, k1, a.EV)
 		values = simd.RowMajor(w.valueRows, a.EV)
 	}
 	multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, !careful, accumulate)

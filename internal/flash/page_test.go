@@ -117,8 +117,8 @@ func TestSharedPages(t *testing.T) {
 					got[i] = results{out: rubbish(s.b * s.h * s.lq * s.ev)}
 					a.Results = a.rubbishResults(headFirst(got[i].out, s.h, s.lq, s.ev))
 					Forward(&a)
-					if page := a.Pages.Of[0][0]; shared != (page.values.bytes() == 0) {
-						t.Errorf("%s: values take %d bytes, shared is %v", name, page.values.bytes(), shared)
+					if page := a.Pages.Of[0][0]; shared != (page.Bytes() == page.keys.bytes()) {
+						t.Errorf("%s: %d bytes, keys take %d, shared is %v", name, page.Bytes(), page.keys.bytes(), shared)
 					}
 				}
 				what := fmt.Sprintf("%s, format %d, %v", name, storage, s)
