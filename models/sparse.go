@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -83,7 +82,7 @@ func (e *Embedder) poolSplade(sum, twice bool) error {
 	if h == nil || h.Task != MaskedWords {
 		return &FormatError{e.Model.Dir, fmt.Errorf("has no head for %s, from whose logits SPLADE makes a vector", MaskedWords)}
 	}
-	f := []Layer{Activation(log1pReLU)}
+	f := []Layer{Activation(func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Log1p(t, tensor.ReLU(t, x)) })}
 	if twice {
 		f = append(f, f[0])
 	}
@@ -93,25 +92,6 @@ func (e *Embedder) poolSplade(sum, twice bool) error {
 	}
 	e.sparse, e.width = true, e.Model.Sizes().Vocabulary
 	return nil
-}
-
-// log1pReLU returns log(1 + max(x, 0)), elementwise.
-func log1pReLU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	y := t.Make(x.Shape()...)
-	for i, v := range x.Data() {
-		y.Data()[i] = float32(math.Log1p(float64(max(v, 0)))) // NaN stays NaN
-	}
-	if t.Needs(x) {
-		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			for i, v := range x.Data() {
-				if v > 0 {
-					dx[i] += dy[i] / (1 + v)
-				}
-			}
-		})
-	}
-	return y
 }
 
 // readSplade reads the second module of a sparse encoder.

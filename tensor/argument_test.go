@@ -38,6 +38,7 @@ func operations(x *tensor.Tensor) map[string]func(t *tensor.Tape) *tensor.Tensor
 		"ELU: x":          func(t tape) result { return tensor.ELU(t, x) },
 		"Exp: x":          func(t tape) result { return tensor.Exp(t, x) },
 		"Log: x":          func(t tape) result { return tensor.Log(t, x) },
+		"Log1p: x":        func(t tape) result { return tensor.Log1p(t, x) },
 		"Sqrt: x":         func(t tape) result { return tensor.Sqrt(t, x) },
 		"Square: x":       func(t tape) result { return tensor.Square(t, x) },
 		"Scale: x":        func(t tape) result { return tensor.Scale(t, x, 2) },

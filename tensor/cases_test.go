@@ -61,6 +61,8 @@ func elementwiseCases() []opCase {
 			}},
 		{name: "exp", f: unary(tensor.Exp), bench: long},
 		{name: "log", f: unary(tensor.Log), bench: long, keep: 0.5, positive: true},
+		{name: "log1p", f: unary(tensor.Log1p), bench: long, positive: true, in: [][]int{{5, 7}}, shape: []int{5, 7},
+			want: func(x []*tensor.Tensor, i []int) float64 { return math.Log1p(at(x[0], i...)) }},
 		{name: "sqrt", f: unary(tensor.Sqrt), bench: long, keep: 0.3, positive: true},
 		{name: "square", f: unary(tensor.Square), bench: long},
 		{name: "scale", f: with(tensor.Scale, -1.7), bench: long, in: [][]int{{5, 7}}, shape: []int{5, 7},

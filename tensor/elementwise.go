@@ -300,6 +300,11 @@ func Log(t *Tape, x *Tensor) *Tensor {
 	return oneByOne(t, "Log", x, math.Log, func(dy, x, _ float32) float32 { return dy / x })
 }
 
+// Log1p returns log(1 + x), elementwise, which is accurate for small x.
+func Log1p(t *Tape, x *Tensor) *Tensor {
+	return oneByOne(t, "Log1p", x, math.Log1p, func(dy, x, _ float32) float32 { return dy / (1 + x) })
+}
+
 // Sqrt returns the square root of x, elementwise.
 func Sqrt(t *Tape, x *Tensor) *Tensor {
 	return oneByOne(t, "Sqrt", x, math.Sqrt, func(dy, _, y float32) float32 { return dy / (2 * y) })

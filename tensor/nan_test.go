@@ -215,7 +215,7 @@ func TestSoftmaxOfExtremes(t *testing.T) {
 func TestNaNStaysVisible(t *testing.T) {
 	ops := map[string]func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{
 		"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "ReLU": tensor.ReLU, "GELU": tensor.GELU, "Exp": tensor.Exp,
-		"Log": tensor.Log, "Sqrt": tensor.Sqrt, "Square": tensor.Square, "Softplus": tensor.Softplus, "ELU": tensor.ELU,
+		"Log": tensor.Log, "Log1p": tensor.Log1p, "Sqrt": tensor.Sqrt, "Square": tensor.Square, "Softplus": tensor.Softplus, "ELU": tensor.ELU,
 	}
 	for name, op := range ops {
 		for at := range 19 {
