@@ -169,9 +169,7 @@ func (b *grouping) pass(p *stream, lo, hi int) {
 		b.s.check()
 		m := min(tileTokens, whole-i)
 		blk := simd.StateBlock{Rows: p.rows, Erases: p.erases, Decay: b.decays, DecayEach: b.d > 1 && !p.turned}
-		if b.d > 1 && p.turned {
-			blk.Factors = p.vectors(b.decaysOf(p), lo, hi, i)
-		}
+		factors := p.vectors(b.decaysOf(p), lo, hi, i)
 		blk.Keys, blk.Queries = p.vectors(p.keys, lo, hi, i), p.vectors(p.queries, lo, hi, i)
 		blk.Adds, blk.Adds2 = p.vectors(p.adds, lo, hi, i), p.vectors(p.adds2, lo, hi, i)
 		blk.Values, blk.Values2 = p.vectors(p.values, lo, hi, i), p.vectors(p.values2, lo, hi, i)
@@ -184,14 +182,17 @@ func (b *grouping) pass(p *stream, lo, hi int) {
 				}
 				b.pad(&b.padded[j], x, m, size)
 			}
-			if blk.Factors.Data != nil {
-				b.pad(&b.padded[6], &blk.Factors, m, b.d)
-				fill(b.padded[6][m*b.d:], 1)
+			b.pad(&b.padded[6], &factors, m, b.d)
+			for j := range b.padded[6][m*b.d:] {
+				b.padded[6][m*b.d+j] = 1
 			}
 		}
 		blk.Groups = (m + tokens - 1) / tokens
 		blk.More = i+m+tokens <= whole && !blk.DecayEach
-		b.setTerms(p, &blk, lo, hi, i, m)
+		if b.d > 1 && p.turned {
+			blk.Factors = factors
+		}
+		b.setTerms(p, &blk, factors, lo, hi, i, m)
 		b.columns(p, &blk, m, known != i)
 		if known = -1; blk.More {
 			known = i + m
@@ -215,14 +216,15 @@ func (b *grouping) pad(memory *[]float32, x *simd.StateVectors, n, size int) {
 }
 
 // setTerms sets the terms of m tokens from the i-th on.
-func (b *grouping) setTerms(p *stream, blk *simd.StateBlock, lo, hi, i, m int) {
+func (b *grouping) setTerms(p *stream, blk *simd.StateBlock, factors simd.StateVectors, lo, hi, i, m int) {
 	blk.Terms = b.terms[:blk.Groups]
-	if !blk.DecayEach {
+	if blk.DecayEach {
+		b.eachTerms(p, blk, factors)
+	} else {
 		simd.StateProducts(blk.Terms, true, blk.Queries, blk.Adds, p.rows)
 	}
 	switch {
 	case blk.DecayEach:
-		b.eachTerms(p, blk, lo, hi, i, m)
 	case p.erases:
 		simd.StateProducts(blk.Terms, false, blk.Keys, blk.Adds, p.rows)
 	case p.twice:
@@ -233,20 +235,20 @@ func (b *grouping) setTerms(p *stream, blk *simd.StateBlock, lo, hi, i, m int) {
 		read = 1
 	}
 	for g := range blk.Terms {
-		terms, factors := &blk.Terms[g], [tokens]float32{1, 1, 1, 1}
+		terms, ratios := &blk.Terms[g], [tokens]float32{1, 1, 1, 1}
 		for r := range min(tokens, m-g*tokens) {
 			t := p.token(lo, hi, i+g*tokens+r)
 			if b.d == 1 {
-				factors[r] = b.decaysOf(p).at(t, 1)[0]
+				ratios[r] = b.decaysOf(p).at(t, 1)[0]
 			}
 			if terms.Value[r], terms.Read[r] = p.value, 0; p.strengths.Data != nil {
 				terms.Read[r] = p.strengths.at(t, 1)[0]
 			}
 		}
-		if decay := setTerms(terms, &factors, read); !blk.DecayEach {
+		if decay := setTerms(terms, &ratios, read); !blk.DecayEach {
 			b.decays[g] = decay
 		}
-		for r := range factors {
+		for r := range ratios {
 			switch {
 			case p.twice:
 				terms.Key[r] = p.scale
@@ -269,39 +271,23 @@ func (b *grouping) decaysOf(p *stream) Rows {
 	return r
 }
 
-// eachTerms sets the products of m tokens from the i-th on, the vectors and the decays of a block whose rows have their
-// own decays.
-func (b *grouping) eachTerms(p *stream, blk *simd.StateBlock, lo, hi, i, m int) {
-	e, all := p.rows, blk.Groups*tokens*p.rows
-	for k := range b.decayed {
-		grow(&b.decayed[k], all)
-		clear(b.decayed[k])
+// eachTerms sets the products, the vectors and the decays of a block whose rows decay by the factors of each token.
+func (b *grouping) eachTerms(p *stream, blk *simd.StateBlock, factors simd.StateVectors) {
+	vectors := func(k int) simd.StateVectors {
+		n := blk.Groups * tokens
+		grow(&b.decayed[k], n*p.rows)
+		x := simd.StateVectors{Data: b.decayed[k], Row: factors.Row}
+		x.First = max(0, -(n-1)*x.Row)
+		return x
 	}
-	clear(blk.Terms)
-	reads, adds, adds2 := b.decayed[0], b.decayed[1], b.decayed[2]
-	for k := range m {
-		g, r, t := k/tokens, k%tokens, p.token(lo, hi, i+k)
-		terms, decay, factor, x := &blk.Terms[g], b.decays[g*e:][:e], b.decaysOf(p).at(t, e), p.queries.at(t, e)
-		if r == 0 {
-			fill(decay, 1)
-		}
-		simd.Mul(decay, decay, factor)
-		simd.Mul(reads[k*e:][:e], decay, x)
-		add := func(products *[tokens]float32, adds []float32, y Rows, n int) {
-			for j := range r {
-				simd.Mul(adds[j*e:][:e], adds[j*e:][:e], factor)
-			}
-			copy(adds[r*e:][:e], y.at(t, e))
-			for j := range n {
-				products[j] = simd.Dot(x, adds[j*e:][:e])
-			}
-		}
-		add(&terms.QueryKey[r], adds[g*tokens*e:], p.adds, r+1)
-		if p.twice {
-			add(&terms.KeyKey[r], adds2[g*tokens*e:], p.adds2, r)
-		}
+	d := simd.StateDecays{X: blk.Queries, Y: blk.Adds, Factors: factors, Reads: vectors(0), Adds: vectors(1), Decay: b.decays}
+	d.Products(blk.Terms, true, p.rows)
+	blk.Queries, blk.Adds = d.Reads, d.Adds
+	if p.twice {
+		d.Y, d.Adds = blk.Adds2, vectors(2)
+		d.Products(blk.Terms, false, p.rows)
+		blk.Adds2 = d.Adds
 	}
-	blk.Queries, blk.Adds, blk.Adds2 = rowsOf(reads, e), rowsOf(adds, e), rowsOf(adds2, e)
 }
 
 // columns passes the groups of a tile through all blocks of columns.

@@ -91,8 +91,7 @@ func Commit(s *Sequence, st *State) {
 	w := borrow(s, st)
 	for t := max(from, 0); t < s.N; t++ {
 		w.exp(s, t, 1)
-		w.add(s, t, w.n, 0, w.keys, w.decay)
-		w.n++
+		w.add(s, t)
 	}
 	st.n, st.each = w.n, s.DecayEach
 	copy(st.keys, w.keys[:w.n*s.E])
@@ -145,52 +144,30 @@ func allZero(x []float32) bool {
 	return !slices.ContainsFunc(x, func(x float32) bool { return x != 0 })
 }
 
-func fill(x []float32, y float32) {
-	for i := range x {
-		x[i] = y
-	}
-}
-
 func (s *Sequence) check() {
 	if s.Check != nil {
 		s.Check()
 	}
 }
 
-// add makes token t, with factor i, token r of a group. keys and decay are those of the group.
-func (w *worker) add(s *Sequence, t, r, i int, keys, decay []float32) {
-	e, factor := s.E, w.factor(s, i)
-	copy(keys[r*e:], s.Key.at(t, e))
+// add makes token t, whose factor exp has computed, the next one of the group.
+func (w *worker) add(s *Sequence, t int) {
+	e, r, factor := s.E, w.n, w.factor(s, 0)
+	copy(w.keys[r*e:], s.Key.at(t, e))
 	switch {
 	case s.DecayEach && r == 0:
-		copy(decay, factor)
+		copy(w.decay, factor)
 	case s.DecayEach:
-		decay = decay[:e]
-		simd.Mul(decay, decay, factor)
+		simd.Mul(w.decay[:e], w.decay[:e], factor)
 		for j := range r {
-			simd.Mul(keys[j*e:][:e], keys[j*e:][:e], factor)
+			simd.Mul(w.keys[j*e:][:e], w.keys[j*e:][:e], factor)
 		}
 	case len(factor) > 0:
-		decay[r] = factor[0]
+		w.decay[r] = factor[0]
 	default:
-		decay[r] = 1
+		w.decay[r] = 1
 	}
-}
-
-// eachTerms sets the terms of token t, the last one, r, of a group whose decays have E numbers, and what it reads. keys and
-// decay are those of the group.
-func (w *worker) eachTerms(s *Sequence, t, r int, terms *simd.StateTerms, keys, decay, read, query []float32) {
-	e := s.E
-	q, k := s.queries().at(t, e), s.Key.at(t, e)
-	for j := range r + 1 {
-		terms.QueryKey[r][j] = s.Scale * simd.Dot(q, keys[j*e:][:e])
-		if terms.KeyKey[r][j] = 0; s.erases() && j < r {
-			terms.KeyKey[r][j] = simd.Dot(k, keys[j*e:][:e])
-		}
-	}
-	terms.Key[r], terms.Query[r], terms.Left[r] = 1, s.Scale, 1
-	simd.Mul(read, decay[:e], k)
-	simd.Mul(query, decay[:e], q)
+	w.n++
 }
 
 // strength sets the numbers by which token t adds, and what its output is without a query.
@@ -213,14 +190,23 @@ func (r Rows) vectors(t int) simd.StateVectors {
 func (w *worker) tile(s *Sequence, st *State, t, groups, lo, hi int) {
 	e, n := s.E, groups*tokens
 	b := simd.StateBlock{Rows: e, Groups: groups, Erases: s.erases(), DecayEach: s.DecayEach, Decay: w.decays, Terms: w.terms[:groups]}
+	factors := [tokens]float32{1, 1, 1, 1}
 	if s.DecayEach {
-		for i := range n {
-			g, r := i/tokens, i%tokens
-			keys, decay := w.adds[g*tokens*e:], w.decays[g*e:]
-			w.add(s, t+i, r, i, keys, decay)
-			w.eachTerms(s, t+i, r, &w.terms[g], keys, decay, w.reads[i*e:][:e], w.queries[i*e:][:e])
+		key, query := packed(s.Key.from(t), n, e), packed(s.queries().from(t), n, e)
+		d := simd.StateDecays{
+			X: query.vectors(0), Y: key.vectors(0), Factors: rowsOf(w.factors, e),
+			Reads: rowsOf(w.queries, e), Adds: rowsOf(w.adds, e), Decay: w.decays,
 		}
-		b.Keys, b.Queries, b.Adds = rowsOf(w.reads, e), rowsOf(w.queries, e), rowsOf(w.adds, e)
+		d.Products(b.Terms, true, e)
+		b.Queries, b.Adds = d.Reads, d.Adds
+		if s.erases() {
+			d.X, d.Reads = d.Y, rowsOf(w.reads, e)
+			d.Products(b.Terms, false, e)
+			b.Keys = d.Reads
+		}
+		for g := range b.Terms {
+			setTerms(&b.Terms[g], &factors, s.Scale)
+		}
 	} else {
 		b.Keys, b.Queries, b.More = s.Key.vectors(t), s.queries().vectors(t), t+n+tokens <= s.N
 		b.Adds = b.Keys
@@ -228,7 +214,6 @@ func (w *worker) tile(s *Sequence, st *State, t, groups, lo, hi int) {
 			simd.StateProducts(b.Terms, false, b.Keys, b.Keys, e)
 		}
 		simd.StateProducts(b.Terms, true, b.Queries, b.Keys, e)
-		factors := [tokens]float32{1, 1, 1, 1}
 		for g := range groups {
 			copy(factors[:], w.factors[min(g*tokens, len(w.factors)):])
 			w.decays[g] = setTerms(&w.terms[g], &factors, s.Scale)
@@ -285,21 +270,20 @@ func rowsOf(x []float32, size int) simd.StateVectors { return simd.StateVectors{
 // single passes token t alone, which has the bits of tile.
 func (w *worker) single(s *Sequence, st *State, t, lo, hi int) {
 	e, r := s.E, w.n
-	w.add(s, t, r, 0, w.keys, w.decay)
-	w.n++
+	w.add(s, t)
 	terms := w.terms[:1]
 	b := simd.StateBlock{Rows: e, Erases: s.erases(), DecayEach: s.DecayEach, Terms: terms, Adds: rowsOf(w.keys, e)}
+	// only products of this token are used, so that other queries may be anything
+	key, query := s.Key.at(t, e), s.queries().at(t, e)
+	copy(w.queries[r*e:], query)
+	simd.StateProducts(terms, false, b.Adds, b.Adds, e)
+	simd.StateProducts(terms, true, rowsOf(w.queries, e), b.Adds, e)
 	if s.DecayEach {
-		w.eachTerms(s, t, r, &terms[0], w.keys, w.decay, w.reads[:e], w.queries[:e])
-		for j := range r {
-			terms[0].Left[j] = 1
-		}
+		setTerms(&terms[0], &[tokens]float32{1, 1, 1, 1}, s.Scale)
+		simd.Mul(w.reads[:e], w.decay[:e], key)
+		simd.Mul(w.queries[:e], w.decay[:e], query)
 		b.Keys, b.Queries, b.Decay = rowsOf(w.reads, e), rowsOf(w.queries, e), w.decay
 	} else {
-		// only products of this token are used, so that other queries may be anything
-		copy(w.queries[r*e:], s.queries().at(t, e))
-		simd.StateProducts(terms, false, b.Adds, b.Adds, e)
-		simd.StateProducts(terms, true, rowsOf(w.queries, e), b.Adds, e)
 		w.decays[0] = setTerms(&terms[0], (*[tokens]float32)(w.decay), s.Scale)
 		b.Keys, b.Queries, b.Decay = s.Key.vectors(t), s.queries().vectors(t), w.decays
 	}

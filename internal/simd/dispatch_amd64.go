@@ -1228,6 +1228,17 @@ func stateProductsKernel(t *stateArgs) {
 	}
 }
 
+// stateDecayedProductsKernel is StateDecays.Products for a group, and vectors
+// of at least one element.
+func stateDecayedProductsKernel(t *stateArgs) {
+	switch active {
+	case avx512:
+		stateDecayedProductsAVX512(t)
+	default:
+		stateDecayedProductsAVX2(t)
+	}
+}
+
 // statePass is StateBlock.Pass for at least one group and row.
 func statePass(b *StateBlock) {
 	if active == generic {
@@ -1282,6 +1293,16 @@ func stateProducts(terms []StateTerms, queries bool, x, y StateVectors, n int) {
 		return
 	}
 	stateProductsAsm(terms, queries, x, y, n)
+}
+
+// stateDecayedProducts is StateDecays.Products for vectors of at least one
+// element.
+func stateDecayedProducts(d *StateDecays, terms []StateTerms, queries bool, n int) {
+	if active == generic {
+		stateDecayedProductsGeneric(d, terms, queries, n)
+		return
+	}
+	stateDecayedProductsAsm(d, terms, queries, n)
 }
 
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.

@@ -860,6 +860,12 @@ func stateProductsKernel(t *stateArgs) {
 	stateProductsNEON(t)
 }
 
+// stateDecayedProductsKernel is StateDecays.Products for a group, and vectors
+// of at least one element.
+func stateDecayedProductsKernel(t *stateArgs) {
+	stateDecayedProductsNEON(t)
+}
+
 // statePass is StateBlock.Pass for at least one group and row.
 func statePass(b *StateBlock) {
 	if active == generic {
@@ -914,6 +920,16 @@ func stateProducts(terms []StateTerms, queries bool, x, y StateVectors, n int) {
 		return
 	}
 	stateProductsAsm(terms, queries, x, y, n)
+}
+
+// stateDecayedProducts is StateDecays.Products for vectors of at least one
+// element.
+func stateDecayedProducts(d *StateDecays, terms []StateTerms, queries bool, n int) {
+	if active == generic {
+		stateDecayedProductsGeneric(d, terms, queries, n)
+		return
+	}
+	stateDecayedProductsAsm(d, terms, queries, n)
 }
 
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.

@@ -417,6 +417,12 @@ func stateProducts(terms []StateTerms, queries bool, x, y StateVectors, n int) {
 	stateProductsGeneric(terms, queries, x, y, n)
 }
 
+// stateDecayedProducts is StateDecays.Products for vectors of at least one
+// element.
+func stateDecayedProducts(d *StateDecays, terms []StateTerms, queries bool, n int) {
+	stateDecayedProductsGeneric(d, terms, queries, n)
+}
+
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.
 func sumRows(dst, x []float32, rows, stride int) {
 	sumRowsGeneric(dst, x, rows, stride)

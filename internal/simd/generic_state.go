@@ -213,3 +213,25 @@ func stateProductsGeneric(terms []StateTerms, queries bool, x, y StateVectors, n
 		}
 	}
 }
+
+func stateDecayedProductsGeneric(d *StateDecays, terms []StateTerms, queries bool, n int) {
+	for g := range terms {
+		at, decay, to := g*StateTokens, d.Decay[g*n:][:n], terms[g].products(queries)
+		for t := range StateTokens {
+			x, factors := d.X.of(at+t, n), d.Factors.of(at+t, n)
+			if copy(d.Adds.of(at+t, n), d.Y.of(at+t, n)); t == 0 {
+				copy(decay, factors)
+			} else {
+				mulGeneric(decay, decay, factors)
+			}
+			mulGeneric(d.Reads.of(at+t, n), x, decay)
+			for j := range t + 1 {
+				y := d.Adds.of(at+j, n)
+				if j < t {
+					mulGeneric(y, y, factors)
+				}
+				to[t][j] = dotGeneric(x, y)
+			}
+		}
+	}
+}

@@ -188,6 +188,30 @@ func StateProducts(terms []StateTerms, queries bool, x, y StateVectors, n int) {
 	}
 }
 
+// StateDecays are vectors of groups whose elements have their own decays. All have the same Row.
+type StateDecays struct {
+	X, Y, Factors StateVectors
+	Reads, Adds   StateVectors // written
+	Decay         []float32    // [groups n], written: of each group
+}
+
+// Products is StateProducts with y decayed since its token: for j <= t, x[t]·(y[j] ⊙ factors[j+1] ⊙ … ⊙ factors[t]). It
+// also sets, with four tokens in a group,
+//
+//	reads[t] = x[t] ⊙ factors[0] ⊙ … ⊙ factors[t]
+//	adds[t]  = y[t] ⊙ factors[t+1] ⊙ … ⊙ factors[3]
+//	decay    = factors[0] ⊙ … ⊙ factors[3]
+func (d *StateDecays) Products(terms []StateTerms, queries bool, n int) {
+	for _, x := range []*StateVectors{&d.X, &d.Y, &d.Factors, &d.Reads, &d.Adds} {
+		if !x.has(StateTokens*len(terms), n) || x.Row != d.X.Row || len(d.Decay) < n*len(terms) {
+			panic(fmt.Sprintf("simd: StateDecays: slices are too short for %d groups of %d elements, or rows differ", len(terms), n))
+		}
+	}
+	if n > 0 {
+		stateDecayedProducts(d, terms, queries, n)
+	}
+}
+
 func (s *StateTerms) products(queries bool) *[StateTokens][StateTokens]float32 {
 	if queries {
 		return &s.QueryKey

@@ -2505,3 +2505,647 @@ ifElse4:
 	SUBS $1, R5, R5
 	BNE repeat1
 	RET
+
+// stateDecayedProductsNEON is StateDecays.Products for a group, and vectors of
+// at least one element.
+//
+// func stateDecayedProductsNEON(t *stateArgs)
+TEXT ·stateDecayedProductsNEON(SB), NOSPLIT, $0-8
+	MOVD t+0(FP), R0
+	MOVD 184(R0), R1
+	MOVD 8(R0), R2
+	WORD $0x4f000400 // movi v0.4s, #0x0
+	WORD $0x4f000401 // movi v1.4s, #0x0
+	WORD $0x4f000402 // movi v2.4s, #0x0
+	WORD $0x4f000403 // movi v3.4s, #0x0
+	WORD $0x4f000404 // movi v4.4s, #0x0
+	WORD $0x4f000405 // movi v5.4s, #0x0
+	WORD $0x4f000406 // movi v6.4s, #0x0
+	WORD $0x4f000407 // movi v7.4s, #0x0
+	WORD $0x4f000408 // movi v8.4s, #0x0
+	WORD $0x4f000409 // movi v9.4s, #0x0
+	MOVD 64(R0), R3
+	MOVD 40(R0), R4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	MOVD 136(R0), R7
+	MOVD 144(R0), R8
+	MOVD R4, R9
+	ADD R3, R9
+	MOVD R9, R10
+	ADD R3, R10
+	MOVD R10, R11
+	ADD R3, R11
+	MOVD R5, R12
+	ADD R3, R12
+	MOVD R12, R13
+	ADD R3, R13
+	MOVD R13, R14
+	ADD R3, R14
+	MOVD R6, R15
+	ADD R3, R15
+	MOVD R15, R16
+	ADD R3, R16
+	MOVD R16, R17
+	ADD R3, R17
+	MOVD R7, R19
+	ADD R3, R19
+	MOVD R19, R20
+	ADD R3, R20
+	MOVD R20, R21
+	ADD R3, R21
+	MOVD R8, R22
+	ADD R3, R22
+	MOVD R22, R23
+	ADD R3, R23
+	MOVD R23, R24
+	ADD R3, R24
+	SUBS $4, R1, R1
+	BLT after2
+
+loop1:
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x3dc0008b // ldr q11, [x4]
+	WORD $0x4e2bcd40 // fmla v0.4s, v10.4s, v11.4s
+	WORD $0x3dc001eb // ldr q11, [x15]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0012b // ldr q11, [x9]
+	WORD $0x4e2bcd41 // fmla v1.4s, v10.4s, v11.4s
+	WORD $0x3dc0020b // ldr q11, [x16]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0014b // ldr q11, [x10]
+	WORD $0x4e2bcd43 // fmla v3.4s, v10.4s, v11.4s
+	WORD $0x3dc0022b // ldr q11, [x17]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0016b // ldr q11, [x11]
+	WORD $0x4e2bcd46 // fmla v6.4s, v10.4s, v11.4s
+	WORD $0x3d80010a // str q10, [x8]
+	WORD $0x3dc0018a // ldr q10, [x12]
+	WORD $0x3dc0012b // ldr q11, [x9]
+	WORD $0x4e2bcd42 // fmla v2.4s, v10.4s, v11.4s
+	WORD $0x3dc0020b // ldr q11, [x16]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0014b // ldr q11, [x10]
+	WORD $0x4e2bcd44 // fmla v4.4s, v10.4s, v11.4s
+	WORD $0x3dc0022b // ldr q11, [x17]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0016b // ldr q11, [x11]
+	WORD $0x4e2bcd47 // fmla v7.4s, v10.4s, v11.4s
+	WORD $0x3d8002ca // str q10, [x22]
+	WORD $0x3dc001aa // ldr q10, [x13]
+	WORD $0x3dc0014b // ldr q11, [x10]
+	WORD $0x4e2bcd45 // fmla v5.4s, v10.4s, v11.4s
+	WORD $0x3dc0022b // ldr q11, [x17]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0016b // ldr q11, [x11]
+	WORD $0x4e2bcd48 // fmla v8.4s, v10.4s, v11.4s
+	WORD $0x3d8002ea // str q10, [x23]
+	WORD $0x3dc001ca // ldr q10, [x14]
+	WORD $0x3dc0016b // ldr q11, [x11]
+	WORD $0x4e2bcd49 // fmla v9.4s, v10.4s, v11.4s
+	WORD $0x3d80030a // str q10, [x24]
+	WORD $0x3dc000ca // ldr q10, [x6]
+	WORD $0x3dc0008b // ldr q11, [x4]
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x3d8000eb // str q11, [x7]
+	WORD $0x3dc001eb // ldr q11, [x15]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0012b // ldr q11, [x9]
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x3d80026b // str q11, [x19]
+	WORD $0x3dc0020b // ldr q11, [x16]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0014b // ldr q11, [x10]
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x3d80028b // str q11, [x20]
+	WORD $0x3dc0022b // ldr q11, [x17]
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	WORD $0x3dc0016b // ldr q11, [x11]
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	WORD $0x3d8002ab // str q11, [x21]
+	WORD $0x3d80004a // str q10, [x2]
+	ADD $16, R4
+	ADD $16, R9
+	ADD $16, R10
+	ADD $16, R11
+	ADD $16, R5
+	ADD $16, R12
+	ADD $16, R13
+	ADD $16, R14
+	ADD $16, R6
+	ADD $16, R15
+	ADD $16, R16
+	ADD $16, R17
+	ADD $16, R7
+	ADD $16, R19
+	ADD $16, R20
+	ADD $16, R21
+	ADD $16, R8
+	ADD $16, R22
+	ADD $16, R23
+	ADD $16, R24
+	ADD $16, R2
+	SUBS $4, R1, R1
+	BGE loop1
+
+after2:
+	ADD $4, R1
+	CBZ R1, ifElse3
+	TBZ $1, R1, single4
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R1, done5
+	ADD $8, R5, R25
+	WORD $0x4d40832a // ld1 {v10.s}[2], [x25]
+	JMP done5
+
+single4:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done5:
+	TBZ $1, R1, single6
+	WORD $0xfd40008b // ldr d11, [x4]
+	TBZ $0, R1, done7
+	ADD $8, R4, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done7
+
+single6:
+	WORD $0xbd40008b // ldr s11, [x4]
+
+done7:
+	WORD $0x4e2bcd40 // fmla v0.4s, v10.4s, v11.4s
+	TBZ $1, R1, single8
+	WORD $0xfd4001eb // ldr d11, [x15]
+	TBZ $0, R1, done9
+	ADD $8, R15, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done9
+
+single8:
+	WORD $0xbd4001eb // ldr s11, [x15]
+
+done9:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single10
+	WORD $0xfd40012b // ldr d11, [x9]
+	TBZ $0, R1, done11
+	ADD $8, R9, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done11
+
+single10:
+	WORD $0xbd40012b // ldr s11, [x9]
+
+done11:
+	WORD $0x4e2bcd41 // fmla v1.4s, v10.4s, v11.4s
+	TBZ $1, R1, single12
+	WORD $0xfd40020b // ldr d11, [x16]
+	TBZ $0, R1, done13
+	ADD $8, R16, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done13
+
+single12:
+	WORD $0xbd40020b // ldr s11, [x16]
+
+done13:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single14
+	WORD $0xfd40014b // ldr d11, [x10]
+	TBZ $0, R1, done15
+	ADD $8, R10, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done15
+
+single14:
+	WORD $0xbd40014b // ldr s11, [x10]
+
+done15:
+	WORD $0x4e2bcd43 // fmla v3.4s, v10.4s, v11.4s
+	TBZ $1, R1, single16
+	WORD $0xfd40022b // ldr d11, [x17]
+	TBZ $0, R1, done17
+	ADD $8, R17, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done17
+
+single16:
+	WORD $0xbd40022b // ldr s11, [x17]
+
+done17:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single18
+	WORD $0xfd40016b // ldr d11, [x11]
+	TBZ $0, R1, done19
+	ADD $8, R11, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done19
+
+single18:
+	WORD $0xbd40016b // ldr s11, [x11]
+
+done19:
+	WORD $0x4e2bcd46 // fmla v6.4s, v10.4s, v11.4s
+	TBZ $1, R1, single20
+	WORD $0xfd00010a // str d10, [x8]
+	TBZ $0, R1, done21
+	ADD $8, R8, R25
+	WORD $0x4d00832a // st1 {v10.s}[2], [x25]
+	JMP done21
+
+single20:
+	WORD $0xbd00010a // str s10, [x8]
+
+done21:
+	TBZ $1, R1, single22
+	WORD $0xfd40018a // ldr d10, [x12]
+	TBZ $0, R1, done23
+	ADD $8, R12, R25
+	WORD $0x4d40832a // ld1 {v10.s}[2], [x25]
+	JMP done23
+
+single22:
+	WORD $0xbd40018a // ldr s10, [x12]
+
+done23:
+	TBZ $1, R1, single24
+	WORD $0xfd40012b // ldr d11, [x9]
+	TBZ $0, R1, done25
+	ADD $8, R9, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done25
+
+single24:
+	WORD $0xbd40012b // ldr s11, [x9]
+
+done25:
+	WORD $0x4e2bcd42 // fmla v2.4s, v10.4s, v11.4s
+	TBZ $1, R1, single26
+	WORD $0xfd40020b // ldr d11, [x16]
+	TBZ $0, R1, done27
+	ADD $8, R16, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done27
+
+single26:
+	WORD $0xbd40020b // ldr s11, [x16]
+
+done27:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single28
+	WORD $0xfd40014b // ldr d11, [x10]
+	TBZ $0, R1, done29
+	ADD $8, R10, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done29
+
+single28:
+	WORD $0xbd40014b // ldr s11, [x10]
+
+done29:
+	WORD $0x4e2bcd44 // fmla v4.4s, v10.4s, v11.4s
+	TBZ $1, R1, single30
+	WORD $0xfd40022b // ldr d11, [x17]
+	TBZ $0, R1, done31
+	ADD $8, R17, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done31
+
+single30:
+	WORD $0xbd40022b // ldr s11, [x17]
+
+done31:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single32
+	WORD $0xfd40016b // ldr d11, [x11]
+	TBZ $0, R1, done33
+	ADD $8, R11, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done33
+
+single32:
+	WORD $0xbd40016b // ldr s11, [x11]
+
+done33:
+	WORD $0x4e2bcd47 // fmla v7.4s, v10.4s, v11.4s
+	TBZ $1, R1, single34
+	WORD $0xfd0002ca // str d10, [x22]
+	TBZ $0, R1, done35
+	ADD $8, R22, R25
+	WORD $0x4d00832a // st1 {v10.s}[2], [x25]
+	JMP done35
+
+single34:
+	WORD $0xbd0002ca // str s10, [x22]
+
+done35:
+	TBZ $1, R1, single36
+	WORD $0xfd4001aa // ldr d10, [x13]
+	TBZ $0, R1, done37
+	ADD $8, R13, R25
+	WORD $0x4d40832a // ld1 {v10.s}[2], [x25]
+	JMP done37
+
+single36:
+	WORD $0xbd4001aa // ldr s10, [x13]
+
+done37:
+	TBZ $1, R1, single38
+	WORD $0xfd40014b // ldr d11, [x10]
+	TBZ $0, R1, done39
+	ADD $8, R10, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done39
+
+single38:
+	WORD $0xbd40014b // ldr s11, [x10]
+
+done39:
+	WORD $0x4e2bcd45 // fmla v5.4s, v10.4s, v11.4s
+	TBZ $1, R1, single40
+	WORD $0xfd40022b // ldr d11, [x17]
+	TBZ $0, R1, done41
+	ADD $8, R17, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done41
+
+single40:
+	WORD $0xbd40022b // ldr s11, [x17]
+
+done41:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single42
+	WORD $0xfd40016b // ldr d11, [x11]
+	TBZ $0, R1, done43
+	ADD $8, R11, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done43
+
+single42:
+	WORD $0xbd40016b // ldr s11, [x11]
+
+done43:
+	WORD $0x4e2bcd48 // fmla v8.4s, v10.4s, v11.4s
+	TBZ $1, R1, single44
+	WORD $0xfd0002ea // str d10, [x23]
+	TBZ $0, R1, done45
+	ADD $8, R23, R25
+	WORD $0x4d00832a // st1 {v10.s}[2], [x25]
+	JMP done45
+
+single44:
+	WORD $0xbd0002ea // str s10, [x23]
+
+done45:
+	TBZ $1, R1, single46
+	WORD $0xfd4001ca // ldr d10, [x14]
+	TBZ $0, R1, done47
+	ADD $8, R14, R25
+	WORD $0x4d40832a // ld1 {v10.s}[2], [x25]
+	JMP done47
+
+single46:
+	WORD $0xbd4001ca // ldr s10, [x14]
+
+done47:
+	TBZ $1, R1, single48
+	WORD $0xfd40016b // ldr d11, [x11]
+	TBZ $0, R1, done49
+	ADD $8, R11, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done49
+
+single48:
+	WORD $0xbd40016b // ldr s11, [x11]
+
+done49:
+	WORD $0x4e2bcd49 // fmla v9.4s, v10.4s, v11.4s
+	TBZ $1, R1, single50
+	WORD $0xfd00030a // str d10, [x24]
+	TBZ $0, R1, done51
+	ADD $8, R24, R25
+	WORD $0x4d00832a // st1 {v10.s}[2], [x25]
+	JMP done51
+
+single50:
+	WORD $0xbd00030a // str s10, [x24]
+
+done51:
+	TBZ $1, R1, single52
+	WORD $0xfd4000ca // ldr d10, [x6]
+	TBZ $0, R1, done53
+	ADD $8, R6, R25
+	WORD $0x4d40832a // ld1 {v10.s}[2], [x25]
+	JMP done53
+
+single52:
+	WORD $0xbd4000ca // ldr s10, [x6]
+
+done53:
+	TBZ $1, R1, single54
+	WORD $0xfd40008b // ldr d11, [x4]
+	TBZ $0, R1, done55
+	ADD $8, R4, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done55
+
+single54:
+	WORD $0xbd40008b // ldr s11, [x4]
+
+done55:
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	TBZ $1, R1, single56
+	WORD $0xfd0000eb // str d11, [x7]
+	TBZ $0, R1, done57
+	ADD $8, R7, R25
+	WORD $0x4d00832b // st1 {v11.s}[2], [x25]
+	JMP done57
+
+single56:
+	WORD $0xbd0000eb // str s11, [x7]
+
+done57:
+	TBZ $1, R1, single58
+	WORD $0xfd4001eb // ldr d11, [x15]
+	TBZ $0, R1, done59
+	ADD $8, R15, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done59
+
+single58:
+	WORD $0xbd4001eb // ldr s11, [x15]
+
+done59:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single60
+	WORD $0xfd40012b // ldr d11, [x9]
+	TBZ $0, R1, done61
+	ADD $8, R9, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done61
+
+single60:
+	WORD $0xbd40012b // ldr s11, [x9]
+
+done61:
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	TBZ $1, R1, single62
+	WORD $0xfd00026b // str d11, [x19]
+	TBZ $0, R1, done63
+	ADD $8, R19, R25
+	WORD $0x4d00832b // st1 {v11.s}[2], [x25]
+	JMP done63
+
+single62:
+	WORD $0xbd00026b // str s11, [x19]
+
+done63:
+	TBZ $1, R1, single64
+	WORD $0xfd40020b // ldr d11, [x16]
+	TBZ $0, R1, done65
+	ADD $8, R16, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done65
+
+single64:
+	WORD $0xbd40020b // ldr s11, [x16]
+
+done65:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single66
+	WORD $0xfd40014b // ldr d11, [x10]
+	TBZ $0, R1, done67
+	ADD $8, R10, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done67
+
+single66:
+	WORD $0xbd40014b // ldr s11, [x10]
+
+done67:
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	TBZ $1, R1, single68
+	WORD $0xfd00028b // str d11, [x20]
+	TBZ $0, R1, done69
+	ADD $8, R20, R25
+	WORD $0x4d00832b // st1 {v11.s}[2], [x25]
+	JMP done69
+
+single68:
+	WORD $0xbd00028b // str s11, [x20]
+
+done69:
+	TBZ $1, R1, single70
+	WORD $0xfd40022b // ldr d11, [x17]
+	TBZ $0, R1, done71
+	ADD $8, R17, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done71
+
+single70:
+	WORD $0xbd40022b // ldr s11, [x17]
+
+done71:
+	WORD $0x6e2bdd4a // fmul v10.4s, v10.4s, v11.4s
+	TBZ $1, R1, single72
+	WORD $0xfd40016b // ldr d11, [x11]
+	TBZ $0, R1, done73
+	ADD $8, R11, R25
+	WORD $0x4d40832b // ld1 {v11.s}[2], [x25]
+	JMP done73
+
+single72:
+	WORD $0xbd40016b // ldr s11, [x11]
+
+done73:
+	WORD $0x6e2add6b // fmul v11.4s, v11.4s, v10.4s
+	TBZ $1, R1, single74
+	WORD $0xfd0002ab // str d11, [x21]
+	TBZ $0, R1, done75
+	ADD $8, R21, R25
+	WORD $0x4d00832b // st1 {v11.s}[2], [x25]
+	JMP done75
+
+single74:
+	WORD $0xbd0002ab // str s11, [x21]
+
+done75:
+	TBZ $1, R1, single76
+	WORD $0xfd00004a // str d10, [x2]
+	TBZ $0, R1, done77
+	ADD $8, R2, R25
+	WORD $0x4d00832a // st1 {v10.s}[2], [x25]
+	JMP done77
+
+single76:
+	WORD $0xbd00004a // str s10, [x2]
+
+done77:
+
+ifElse3:
+	MOVD 104(R0), R25
+	WORD $0x6e00400a // ext v10.16b, v0.16b, v0.16b, #8
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x6e00200a // ext v10.16b, v0.16b, v0.16b, #4
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0xbd000320 // str s0, [x25]
+	ADD $4, R25
+	ADD $12, R25
+	WORD $0x6e01402a // ext v10.16b, v1.16b, v1.16b, #8
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0x6e01202a // ext v10.16b, v1.16b, v1.16b, #4
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0xbd000321 // str s1, [x25]
+	ADD $4, R25
+	WORD $0x6e02404a // ext v10.16b, v2.16b, v2.16b, #8
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x6e02204a // ext v10.16b, v2.16b, v2.16b, #4
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0xbd000322 // str s2, [x25]
+	ADD $4, R25
+	ADD $8, R25
+	WORD $0x6e03406a // ext v10.16b, v3.16b, v3.16b, #8
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0x6e03206a // ext v10.16b, v3.16b, v3.16b, #4
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0xbd000323 // str s3, [x25]
+	ADD $4, R25
+	WORD $0x6e04408a // ext v10.16b, v4.16b, v4.16b, #8
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x6e04208a // ext v10.16b, v4.16b, v4.16b, #4
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0xbd000324 // str s4, [x25]
+	ADD $4, R25
+	WORD $0x6e0540aa // ext v10.16b, v5.16b, v5.16b, #8
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0x6e0520aa // ext v10.16b, v5.16b, v5.16b, #4
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0xbd000325 // str s5, [x25]
+	ADD $4, R25
+	ADD $4, R25
+	WORD $0x6e0640ca // ext v10.16b, v6.16b, v6.16b, #8
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x6e0620ca // ext v10.16b, v6.16b, v6.16b, #4
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0xbd000326 // str s6, [x25]
+	ADD $4, R25
+	WORD $0x6e0740ea // ext v10.16b, v7.16b, v7.16b, #8
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	WORD $0x6e0720ea // ext v10.16b, v7.16b, v7.16b, #4
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	WORD $0xbd000327 // str s7, [x25]
+	ADD $4, R25
+	WORD $0x6e08410a // ext v10.16b, v8.16b, v8.16b, #8
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x6e08210a // ext v10.16b, v8.16b, v8.16b, #4
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0xbd000328 // str s8, [x25]
+	ADD $4, R25
+	WORD $0x6e09412a // ext v10.16b, v9.16b, v9.16b, #8
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0x6e09212a // ext v10.16b, v9.16b, v9.16b, #4
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0xbd000329 // str s9, [x25]
+	ADD $4, R25
+	ADD $0, R25
+	RET

@@ -140,3 +140,13 @@ func stateProductsAsm(terms []StateTerms, queries bool, x, y StateVectors, n int
 	t.terms = &terms[0].products(queries)[0][0]
 	stateProductsKernel(&t)
 }
+
+func stateDecayedProductsAsm(d *StateDecays, terms []StateTerms, queries bool, n int) {
+	t := stateArgs{row: 4 * d.X.Row, rows: n}
+	for g := range terms {
+		token := g * StateTokens
+		t.queries, t.adds, t.decay, t.sums = d.X.at(token), d.Y.at(token), d.Factors.at(token), &d.Decay[g*n]
+		t.out, t.read, t.terms = d.Reads.at(token), d.Adds.at(token), &terms[g].products(queries)[0][0]
+		stateDecayedProductsKernel(&t)
+	}
+}

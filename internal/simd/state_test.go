@@ -293,6 +293,48 @@ func TestStateProducts(t *testing.T) {
 	})
 }
 
+// With decays, products and vectors are those of their formulas, and the products have the bits of StateProducts.
+func TestStateDecays(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(9, 10))
+		for _, n := range []int{1, 3, 16, 37, 128} {
+			const groups = 3
+			vectors := func() StateVectors { return StateVectors{gaussians(r, 4*groups*n), (4*groups - 1) * n, -n} }
+			d := &StateDecays{X: vectors(), Y: vectors(), Factors: vectors(), Reads: vectors(), Adds: vectors(), Decay: make([]float32, groups*n)}
+			terms := make([]StateTerms, groups)
+			d.Products(terms, true, n)
+			for g := range groups {
+				want, y := slices.Repeat([]float32{1}, n), StateVectors{make([]float32, StateTokens*n), 0, n}
+				for t1 := range StateTokens {
+					x, factors := d.X.of(4*g+t1, n), d.Factors.of(4*g+t1, n)
+					Mul(want, want, factors)
+					for j := range t1 {
+						Mul(y.of(j, n), y.of(j, n), factors)
+					}
+					copy(y.of(t1, n), d.Y.of(4*g+t1, n))
+					reads := make([]float32, n)
+					if Mul(reads, want, x); !slices.Equal(d.Reads.of(4*g+t1, n), reads) {
+						t.Fatal("reads differ")
+					}
+					alone := make([]StateTerms, 1)
+					StateProducts(alone, true, StateVectors{slices.Repeat(x, StateTokens), 0, n}, y, n)
+					if !slices.Equal(alone[0].QueryKey[t1][:t1+1], terms[g].QueryKey[t1][:t1+1]) {
+						t.Fatalf("products %v, want %v", terms[g].QueryKey[t1][:t1+1], alone[0].QueryKey[t1][:t1+1])
+					}
+				}
+				for j := range StateTokens {
+					if !slices.Equal(d.Adds.of(4*g+j, n), y.of(j, n)) {
+						t.Fatal("adds differ")
+					}
+				}
+				if !slices.Equal(d.Decay[g*n:][:n], want) {
+					t.Fatal("decays differ")
+				}
+			}
+		}
+	})
+}
+
 func BenchmarkStatePass(b *testing.B) {
 	benchEach(b, func(b *testing.B) {
 		for _, rows := range []int{64, 128} {

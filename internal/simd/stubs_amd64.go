@@ -945,6 +945,18 @@ func stateProductsAVX512(t *stateArgs)
 //go:noescape
 func stateProductsAVX2(t *stateArgs)
 
+// stateDecayedProductsAVX512 is StateDecays.Products for a group, and vectors
+// of at least one element.
+//
+//go:noescape
+func stateDecayedProductsAVX512(t *stateArgs)
+
+// stateDecayedProductsAVX2 is StateDecays.Products for a group, and vectors of
+// at least one element.
+//
+//go:noescape
+func stateDecayedProductsAVX2(t *stateArgs)
+
 // sumRowsAVX512 sets dst[j] += x[r·stride+j] for all rows r, in their order.
 //
 //go:noescape

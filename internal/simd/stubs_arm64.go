@@ -408,6 +408,12 @@ func stateAddNEON(t *stateArgs)
 //go:noescape
 func stateProductsNEON(t *stateArgs)
 
+// stateDecayedProductsNEON is StateDecays.Products for a group, and vectors of
+// at least one element.
+//
+//go:noescape
+func stateDecayedProductsNEON(t *stateArgs)
+
 // sumRowsNEON sets dst[j] += x[r·stride+j] for all rows r, in their order.
 //
 //go:noescape

@@ -7,7 +7,7 @@ package simd
 import "unsafe"
 
 // kernelsSum identifies the kernels of this version.
-const kernelsSum = -832019863
+const kernelsSum = -516899459
 
 // kernelsAvailable returns 0 in an engine without vectors, otherwise the sum of
 // the host's kernels.
@@ -703,6 +703,16 @@ func stateProductsWASM(t *stateArgs) {
 //go:wasmimport attn stateProducts
 //go:noescape
 func stateProductsImport(t unsafe.Pointer)
+
+// stateDecayedProductsWASM is StateDecays.Products for a group, and vectors of
+// at least one element.
+func stateDecayedProductsWASM(t *stateArgs) {
+	stateDecayedProductsImport(unsafe.Pointer(t))
+}
+
+//go:wasmimport attn stateDecayedProducts
+//go:noescape
+func stateDecayedProductsImport(t unsafe.Pointer)
 
 // sumRowsWASM sets dst[j] += x[r·stride+j] for all rows r, in their order.
 func sumRowsWASM(dst, x *float32, n, rows, stride int) {

@@ -368,11 +368,7 @@ func stateProducts(p program) {
 	queries, adds, to, group := a.field("queries"), a.field("adds"), a.field("terms"), a.field("next")
 	p.repeat(a.field("groups"), func() {
 		p.scope(func() {
-			sums := zeros(p, stateTokens, 0)
-			for t := range sums {
-				sums[t] = zeros(p, 1, t+1)[0]
-			}
-			n := a.field("rows")
+			sums, n := productSums(p), a.field("rows")
 			sets := p.rowSets(a.field("row"), stateTokens, p.place(queries), p.place(adds))
 			step := func(e extent) {
 				p.scope(func() {
@@ -396,18 +392,81 @@ func stateProducts(p program) {
 				}
 			})
 			p.ifElse(notZero(n), func() { step(p.few(n)) }, nil)
-			at := p.place(to)
-			for t := range sums {
-				for j := range sums[t] {
-					p.scope(func() { p.storeSum(sums[t][j:j+1], at) })
-					p.move(4, at)
-				}
-				p.move(4*(stateTokens-1-t), at)
-			}
+			storeProducts(p, sums, p.place(to))
 		})
 		p.advance(queries, group)
 		p.advance(adds, group)
 		p.move(4*stateTerms, to)
 	})
+	p.end()
+}
+
+// productSums returns zeros for the products of vector t of a group with vectors j <= t.
+func productSums(p program) (sums [stateTokens][]vec) {
+	for t := range sums {
+		sums[t] = zeros(p, 1, t+1)[0]
+	}
+	return sums
+}
+
+// storeProducts stores the products at a field of StateTerms.
+func storeProducts(p program, sums [stateTokens][]vec, at ptr) {
+	for t := range sums {
+		for j := range sums[t] {
+			p.scope(func() { p.storeSum(sums[t][j:j+1], at) })
+			p.move(4, at)
+		}
+		p.move(4*(stateTokens-1-t), at)
+	}
+}
+
+// stateDecayedProducts is the kernel for the products of vectors whose elements decay. Each is loaded when it is needed,
+// since AVX2 has few registers.
+func stateDecayedProducts(p program) {
+	a := newArguments(p, stateArg)
+	n, whole, sums := a.field("rows"), a.field("sums"), productSums(p)
+	sets := p.rowSets(a.field("row"), stateTokens, a.field("queries"), a.field("adds"), a.field("decay"), a.field("out"), a.field("read"))
+	x, y, factors, reads, adds := sets[0], sets[1], sets[2], sets[3], sets[4]
+	decayed := func(d vec, t int, e extent) {
+		p.scope(func() { p.mul(d, d, p.read(factors[t], 0, e)) })
+	}
+	step := func(e extent) {
+		for j := range stateTokens {
+			p.scope(func() {
+				v := p.read(y[j], 0, e)
+				for t := j; t < stateTokens; t++ {
+					if t > j {
+						decayed(v, t, e)
+					}
+					p.scope(func() { p.addProduct(sums[t][j], v, p.read(x[t], 0, e)) })
+				}
+				p.write(v, adds[j], 0, e)
+			})
+		}
+		p.scope(func() {
+			d := p.read(factors[0], 0, e)
+			for t := range stateTokens {
+				if t > 0 {
+					decayed(d, t, e)
+				}
+				p.scope(func() {
+					v := p.read(x[t], 0, e)
+					p.mul(v, v, d)
+					p.write(v, reads[t], 0, e)
+				})
+			}
+			p.write(d, whole, 0, e)
+		})
+	}
+	lanes := p.impl().lanes
+	p.whole(n, lanes, func() {
+		step(nil)
+		for _, rows := range sets {
+			p.moveRows(4*lanes, rows)
+		}
+		p.move(4*lanes, whole)
+	})
+	p.ifElse(notZero(n), func() { step(p.few(n)) }, nil)
+	storeProducts(p, sums, a.field("terms"))
 	p.end()
 }
