@@ -94,6 +94,14 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 		config.Bias |= attn.Projections(rng.IntN(2)) * attn.Gate
 	}
 
+	if rng := newRand(seed + 1); rng.IntN(3) == 0 { // drawn apart
+		norm := nn.NewRMSNorm(config.ValueSize)
+		norm.Eps = 0.1
+		if config.ValueNorm = norm; config.NormProjections || rng.IntN(2) == 0 {
+			config.ValueNorm = nn.L2Norm{Eps: 0.3}
+		}
+	}
+
 	length := func(l, width int) *tensor.Tensor { return tensor.Randn(rng, c.s.b, l, width) }
 	kindOfInput := rng.IntN(3)
 	switch kindOfInput {
@@ -222,7 +230,7 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 	if m.Gate != nil {
 		gates = split(config.OutputGate.Activation(t, m.Gate.Forward(t, q)), h, config.OutputGate.Size)
 	}
-	q, k, v = m.Q.Forward(t, q), m.K.Forward(t, k), split(m.V.Forward(t, v), g, ev)
+	q, k, v = m.Q.Forward(t, q), m.K.Forward(t, k), m.V.Forward(t, v)
 	norm := func(n nn.Norm, x *tensor.Tensor, whole bool) *tensor.Tensor {
 		if n == nil || whole != config.NormProjections {
 			return x
@@ -230,7 +238,8 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 		return n.Forward(t, x)
 	}
 	q, k = split(norm(config.QueryNorm, q, true), h, e), split(norm(config.KeyNorm, k, true), g, e)
-	q, k = norm(config.QueryNorm, q, false), norm(config.KeyNorm, k, false)
+	v = split(norm(config.ValueNorm, v, true), g, ev)
+	q, k, v = norm(config.QueryNorm, q, false), norm(config.KeyNorm, k, false), norm(config.ValueNorm, v, false)
 	if p := config.Position; p != nil {
 		q = moved(t, p, q, attn.Query, func(b, l int) int {
 			if c.queryPositions != nil {

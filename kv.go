@@ -32,7 +32,10 @@ func (kv KV) sizes() [3]int { return [3]int{kv.keys.count, kv.keys.size, kv.valu
 
 // batches returns the number of sequences.
 func (kv KV) batches() int {
-	if kv.rows != nil {
+	switch {
+	case kv.cache != nil:
+		return len(kv.cache.seqs)
+	case kv.rows != nil:
 		return len(kv.rows)
 	}
 	return kv.keys.batches()
@@ -84,6 +87,9 @@ func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
 // example for the hypotheses that a beam search keeps. Without a recording tape, the result
 // shares memory with kv. Select panics with a *tensor.ValueError if a sequence does not exist.
 func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
+	if kv.cache != nil {
+		return kv.cache.Select(sequences).KV()
+	}
 	if kv.keys.x == nil {
 		return kv
 	}

@@ -56,8 +56,8 @@ func (m *MultiHead) Config() MultiHeadConfig {
 
 // Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to "out.bias"; those of
 // OutputGate, "gate.weight" and "gate.bias"; the parameters of the score as "score.…" and of the
-// norms as "q_norm.…" and "k_norm.…"; and "sinks", "bias_k" and "bias_v". The parameters of q, k and v have no elements while their
-// widths are unknown; see tensor.Uninitialized.
+// norms as "q_norm.…", "k_norm.…" and "v_norm.…"; and "sinks", "bias_k" and "bias_v". The parameters of q, k and v have no
+// elements while their widths are unknown; see tensor.Uninitialized.
 func (m *MultiHead) Params() nn.Params {
 	m.building.Lock()
 	defer m.building.Unlock()
@@ -80,6 +80,9 @@ func (m *MultiHead) Params() nn.Params {
 	}
 	if n := m.config.KeyNorm; n != nil {
 		parts = append(parts, nn.Named{Name: "k_norm", Module: n})
+	}
+	if n := m.config.ValueNorm; n != nil {
+		parts = append(parts, nn.Named{Name: "v_norm", Module: n})
 	}
 	parts = append(parts, nn.Named{Module: nn.Vars{
 		{Name: "sinks", Tensor: m.Sinks}, {Name: "bias_k", Tensor: m.BiasK}, {Name: "bias_v", Tensor: m.BiasV},
@@ -183,7 +186,7 @@ func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (q queries, kv KV) {
 		y = nn.Linears(t, x, m.Q, m.K, m.V)
 	}
 	q.heads = m.view(y[0], Query, 0)
-	return q, KV{keys: m.view(y[1], Key, k), values: m.view(y[2], Value, v)}
+	return q, KV{keys: m.view(y[1], Key, k), values: m.normed(t, m.config.ValueNorm, m.view(y[2], Value, v))}
 }
 
 // view returns the heads of a projection that begins at element at.
@@ -211,19 +214,25 @@ func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) KV {
 	return KV{
 		keys:   m.positionKeys(t, m.view(m.K.Forward(t, k), Key, 0), at),
-		values: m.view(m.V.Forward(t, v), Value, 0),
+		values: m.normed(t, m.config.ValueNorm, m.view(m.V.Forward(t, v), Value, 0)),
 	}
 }
 
 // Query computes attention of the queries q to keys and values from Project: the remaining part
-// of Forward, where the shape of q is documented. It panics with a *tensor.ShapeError if kv is
+// of Forward, where the shape of q is documented. kv may also be from Cache.KV: the queries are then
+// at the last positions of the cache, as in Extend. Query panics with a *tensor.ShapeError if kv is
 // from a layer with different heads or another layout.
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
 	m.wantBuilt()
-	if kv.keys.x == nil {
+	switch {
+	case kv.cache != nil:
+		wantNoRecord(opMultiHead, t)
+		m.wantCache(kv.cache)
+	case kv.keys.x == nil:
 		badShape(opMultiHead, "kv", "number of keys", []int{0}, "a KV from Project")
+	default:
+		m.wantKV(kv)
 	}
-	m.wantKV(kv)
 	wantInput("query", q, m.config.Layout, "Lq", kv.batches(), Infer, m.config.QueryWidth)
 	return m.attend(t, m.queries(t, q), kv, o)
 }

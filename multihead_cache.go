@@ -110,6 +110,10 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	return y
 }
 
+// KV returns the keys and values of the cache for MultiHead.Query of another layer, as in models whose layers share them.
+// It has the tokens that the cache has at the time of the call of Query.
+func (c *Cache) KV() KV { return KV{cache: c} }
+
 // wantCache panics unless the cache fits the keys and values of the layer.
 func (m *MultiHead) wantCache(cache *Cache) {
 	if m.config.extra() > 0 {

@@ -65,12 +65,12 @@ type MultiHeadConfig struct {
 	// Score compares queries with keys [B H L E] within each head. All heads share its
 	// parameters, which become parameters of the layer. Nil means ScaledDot.
 	Score Score
-	// QueryNorm and KeyNorm normalise each query and key of a head after the projection
-	// (QK-norm), for example nn.RMSNorm. All heads share their parameters, which become
+	// QueryNorm, KeyNorm and ValueNorm normalise each query, key and value of a head after the
+	// projection (QK-norm), for example nn.RMSNorm. All heads share their parameters, which become
 	// parameters of the layer. Nil means no norm.
-	QueryNorm, KeyNorm nn.Norm
-	// NormProjections applies QueryNorm and KeyNorm to whole projections, vectors of H·HeadSize
-	// and G·HeadSize elements, as in OLMo 2, instead of to each head. The heads then depend on
+	QueryNorm, KeyNorm, ValueNorm nn.Norm
+	// NormProjections applies the norms to whole projections, vectors of H·HeadSize, G·HeadSize
+	// and G·ValueSize elements, as in OLMo 2, instead of to each head. The heads then depend on
 	// each other, so Keep returns an error.
 	NormProjections bool
 	// Position changes queries and keys by their positions, after the norms, for example RoPE.

@@ -487,6 +487,10 @@ func TestExtend(t *testing.T) {
 					y := m.Extend(nil, now, cache, o)
 					what := fmt.Sprintf("layout %d, step %v", layout, step)
 					tensortest.Same(t, what, y.Out.Data(), pick(whole, axis, step[0], step[1]).Data())
+					tensortest.Same(t, "query of the cache, "+what, m.Query(nil, now, cache.KV(), o).Out.Data(), y.Out.Data())
+					some := []int{1, 1, 0}
+					again := m.Query(nil, choose(now, 1-axis, some), cache.KV().Select(nil, some), o).Out
+					tensortest.Same(t, "query of chosen sequences, "+what, again.Data(), choose(y.Out, 1-axis, some).Data())
 					if lens := cache.Lens(); !slices.Equal(lens, []int{step[1], step[1]}) {
 						t.Errorf("after step %v: %v keys", step, lens)
 					}
@@ -494,6 +498,15 @@ func TestExtend(t *testing.T) {
 			}
 		}
 	}
+}
+
+// choose returns rows of an axis.
+func choose(x *tensor.Tensor, axis int, rows []int) *tensor.Tensor {
+	var all []*tensor.Tensor
+	for _, i := range rows {
+		all = append(all, tensor.Slice(nil, x, axis, i, i+1))
+	}
+	return tensor.Concat(nil, axis, all...)
 }
 
 // The projections of a layer may be replaced at any time.
@@ -573,6 +586,14 @@ func TestExtraKeysRefused(t *testing.T) {
 	x := tensor.Zeros(2, 5, 12)
 	wantError(t, tensor.Catch(func() { m.Extend(nil, x, mustCache(t, plain, 2, attn.CacheConfig{}), attn.Options{}) }),
 		`attn: MultiHead: cache is for a layer with BiasKV or ZeroKV, want a layer without them`)
+	wantError(t, tensor.Catch(func() { m.Query(nil, x, mustCache(t, plain, 2, attn.CacheConfig{}).KV(), attn.Options{}) }),
+		`attn: MultiHead: cache is for a layer with BiasKV or ZeroKV, want a layer without them`)
+	other := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 4})
+	wantError(t, tensor.Catch(func() { other.Query(nil, x, mustCache(t, plain, 2, attn.CacheConfig{}).KV(), attn.Options{}) }),
+		`attn: MultiHead: cache has heads and sizes \[3 4 4\], want \[G=4 E=3 V=3\]`)
+	wantError(t, tensor.Catch(func() {
+		plain.Query(tensor.NewTape(tensor.Train), x, mustCache(t, plain, 2, attn.CacheConfig{}).KV(), attn.Options{})
+	}), `attn: MultiHead: tape is one that records, want nil or one of mode Infer: no gradient passes through a cache`)
 	wantError(t, tensor.Catch(func() { m.Query(nil, x, plain.Project(nil, x, x), attn.Options{}) }),
 		`attn: MultiHead: kv is from a layer with different BiasKV or ZeroKV, want one from Project of this layer`)
 	wantError(t, tensor.Catch(func() { m.Forward(nil, x, x, x, attn.Options{Mask: mask.Lengths(6, 1)}) }),

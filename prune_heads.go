@@ -67,7 +67,7 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 			return nil, fmt.Errorf("attn: Keep: layer %q has a projection whose weights are packed for inference, want parameters; models.Options{Trainable: true} loads them", c.Name)
 		}
 	}
-	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil) {
+	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil || c.ValueNorm != nil) {
 		return nil, fmt.Errorf("attn: Keep: layer %q has a norm over all heads together, want a norm of each head", c.Name)
 	}
 	groups, err := m.Heads().Groups(heads)

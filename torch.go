@@ -40,8 +40,8 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 		return refuse("queries of width %d and output of width %d, want the layer's width %d for both", c.QueryWidth, c.OutWidth, c.Width)
 	case !plainDot(c.Score):
 		return refuse("a score of type %T, want the scaled dot product", c.Score)
-	case c.QueryNorm != nil || c.KeyNorm != nil:
-		return refuse("norms of queries or keys")
+	case c.QueryNorm != nil || c.KeyNorm != nil || c.ValueNorm != nil:
+		return refuse("norms of queries, keys or values")
 	case m.Sinks != nil:
 		return refuse("learnt sinks")
 	case m.Gate != nil:

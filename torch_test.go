@@ -352,8 +352,8 @@ func TestTorchConfig(t *testing.T) {
 func TestTorchStateRefusesWhatPyTorchLacks(t *testing.T) {
 	const has = `^attn: TorchState: torch.nn.MultiheadAttention does not support `
 	for want, change := range map[string]func(*attn.MultiHeadConfig){
-		"norms of queries or keys$": func(c *attn.MultiHeadConfig) { c.KeyNorm = nn.NewRMSNorm(4) },
-		"learnt sinks$":             func(c *attn.MultiHeadConfig) { c.Sinks = true },
+		"norms of queries, keys or values$": func(c *attn.MultiHeadConfig) { c.KeyNorm = nn.NewRMSNorm(4) },
+		"learnt sinks$":                     func(c *attn.MultiHeadConfig) { c.Sinks = true },
 	} {
 		c := attn.MultiHeadConfig{Width: 12, Heads: 3}
 		change(&c)

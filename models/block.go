@@ -28,6 +28,8 @@ type Layer = nn.Layer
 //	x ← ffNorm(x + ff(x))
 type block struct {
 	self, cross                 *attn.MultiHead
+	from                        *block  // an earlier one, whose keys and values self attends to; nil for its own
+	lends                       bool    // keys and values to later blocks
 	mixer                       mixer   // in place of self; their outputs are added if the block has both
 	selfFactor                  float32 // of the output of self beside a mixer
 	ff                          Layer
@@ -37,6 +39,8 @@ type block struct {
 	dropout                     float32      // of each branch, in training
 	window                      int          // keys that a query attends to, 0 for all
 	options                     attn.Options // masks, biases, soft-cap; a Run adds to them
+	// end, if not nil, changes the output of the block after forward.
+	end func(t *tensor.Tape, x *tensor.Tensor, r *Run) *tensor.Tensor
 	// changes, if not nil, returns Options.Changes for sequences of at most l tokens.
 	changes func(t *tensor.Tape, l int) []attn.ScoreChange
 }
@@ -103,8 +107,22 @@ func (b *block) attendSelf(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerC
 	if b.changes != nil {
 		o.Changes = b.changes(t, h.Dim(1))
 	}
-	if kept != nil {
-		return b.self.Extend(t, h, kept.(CacheOf[*attn.Cache]).Cache, o).Out
+	switch {
+	case b.from != nil:
+		return b.self.Query(t, h, r.shared[b.from], o).Out
+	case kept != nil:
+		cache := kept.(CacheOf[*attn.Cache]).Cache
+		if b.lends {
+			r.shared[b] = cache.KV()
+		}
+		return b.self.Extend(t, h, cache, o).Out
+	case b.lends:
+		own := t
+		if !t.Recording() { // run releases what a block makes
+			own = lasting(t)
+		}
+		r.shared[b] = b.self.Project(own, h, h)
+		return b.self.Query(t, h, r.shared[b], o).Out
 	}
 	return b.self.Forward(t, h, h, h, o).Out
 }

@@ -368,7 +368,8 @@ func (b *Builder) RMSNorm(name string, width int, eps float32) *nn.RMSNorm {
 // Maps are the names of an attention layer's linear maps; ".weight" and ".bias" are appended. If
 // the file stores the maps of q, k and v as one tensor, QKV is its name, and Q, K and V are
 // empty. Gate is the map of an OutputGate; if it is empty, Q has the query and the gate of the first head, then those of
-// the second, and so on, as in Qwen3-Next.
+// the second, and so on, as in Qwen3-Next. If V is empty, too, values are what the map of keys computes; if K is, the
+// caller sets both maps.
 type Maps struct {
 	Q, K, V, QKV, Gate, Out string
 	// Transposed means that the file stores the transposed weights, [in out].
@@ -402,6 +403,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	all := []stored{{maps.QKV, attn.Query, c.Width, []int{q, kv, kv}}}
 	if maps.QKV == "" {
 		all = []stored{{maps.Q, attn.Query, c.Width, []int{q}}, {maps.K, attn.Key, c.Width, []int{kv}}, {maps.V, attn.Value, c.Width, []int{kv}}}
+		all = slices.DeleteFunc(all, func(x stored) bool { return x.name == "" })
 	}
 	gate := max(c.Heads, 0) * cmp.Or(c.OutputGate.Size, c.HeadSize)
 	switch {
@@ -439,6 +441,9 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		return none
 	}
 	linear := []*nn.Linear{m.Q, m.K, m.V, m.Out}
+	if maps.QKV == "" && maps.V == "" {
+		m.V, linear = m.K, slices.Delete(linear, 1+min(1, len(maps.K)), 3)
+	}
 	switch {
 	case m.Gate == nil:
 	case maps.Gate != "":

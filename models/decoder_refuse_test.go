@@ -12,6 +12,11 @@ import (
 
 type object = map[string]any
 
+// sizesOf returns the per_layer_config of five layers.
+func sizesOf(sizes object) object {
+	return object{"0": sizes, "1": sizes, "2": sizes, "3": sizes, "4": sizes}
+}
+
 func TestRefusedDecoderSettings(t *testing.T) {
 	rope := func(values object) object { return object{"rope_parameters": values} }
 	for _, c := range []struct {
@@ -36,7 +41,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"llama2", object{"rope_theta": 0}, "rope_theta is 0, want more than 1"},
 		{"gemma3", rope(object{"full_attention": object{"rope_type": "default", "rope_theta": 0}}), "rope_parameters.full_attention.rope_theta is 0, want more than 1"},
 		{"llama2", object{"rope_theta": "10000"}, `rope_theta is "10000", want a number`},
-		{"llama2", object{"rope_scaling": object{"rope_type": "mrope"}}, `rope_scaling.rope_type is "mrope", want default, linear, dynamic, llama3, yarn or longrope`},
+		{"llama2", object{"rope_scaling": object{"rope_type": "mrope"}}, `rope_scaling.rope_type is "mrope", want default, linear, dynamic, llama3, yarn, longrope or proportional`},
 		{"llama2", object{"rope_scaling": object{"type": "linear"}}, "rope_scaling.factor is missing, want at least 1"},
 		{"llama2", object{"rope_scaling": object{"type": "linear", "factor": 2, "finetuned": true}}, "setting rope_scaling.finetuned = true is not known"},
 		{"llama2", object{"rope_scaling": object{"rope_type": "longrope", "short_factor": []int{1}, "long_factor": []int{2}, "factor": 2}}, "ScaleLongRoPE: Short (short_factor) has 1 factors, want 3"},
@@ -59,6 +64,25 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"gemma2", object{"attn_logit_softcapping": -1}, "attn_logit_softcapping is -1, want a positive number in the range of float32, or null"},
 		{"gemma2", object{"attn_logit_softcapping": 1e-40}, "attn_logit_softcapping is 1e-40, want a positive number in the range of float32"},
 		{"gemma2", object{"final_logit_softcapping": 1e-60}, "final_logit_softcapping is 1e-60, want a positive number in the range of float32"},
+		{"gemma4", object{"enable_moe_block": true}, "enable_moe_block is true, want false or none"},
+		{"gemma4", object{"use_bidirectional_attention": "all"}, `use_bidirectional_attention is "all", want "vision" or none`},
+		{"gemma4", object{"num_kv_shared_layers": 5}, "num_kv_shared_layers is 5, want fewer: layer 0 uses keys of an earlier one of its type"},
+		{"gemma4", object{"num_kv_shared_layers": 4}, "num_kv_shared_layers is 4, want fewer: layer 1 uses keys of an earlier one of its type"},
+		{"gemma4", object{"num_kv_shared_layers": 2}, `"model.layers.2.mlp.down_proj.weight" has shape [12 14], want [12 7]`},
+		{"gemma4", object{"vocab_size_per_layer_input": 30}, "vocab_size_per_layer_input is 30, want at least the 31 tokens of vocab_size"},
+		{"gemma4", object{"per_layer_config": object{"1": object{"head_dim": 8}}}, `per_layer_config is {"1":{"head_dim":8}}, want`},
+		{"gemma4", object{"per_layer_config": object{}}, "per_layer_config is {}, want"},
+		{"gemma4", object{"per_layer_config": 3}, "per_layer_config is 3, want an object of sizes by layer"},
+		{"gemma4", object{"layer_types": []string{"full_attention", "full_attention", "full_attention", "full_attention", "full_attention"},
+			"per_layer_config": sizesOf(object{"head_dim": 8, "sliding_window": 3})}, `per_layer_config is {"0":{"head_dim":8,"sliding_window":3},`},
+		{"gemma4", object{"layer_types": []string{"full_attention", "full_attention", "full_attention", "full_attention", "full_attention"},
+			"per_layer_config": sizesOf(object{"head_dim": -8})}, `per_layer_config is {"0":{"head_dim":-8},`},
+		{"gemma4", rope(object{"full_attention": object{"rope_type": "proportional", "rope_theta": 100}}), "rope_parameters is missing, want an object with full_attention and sliding_attention"},
+		{"gemma4", rope(object{"full_attention": object{"rope_type": "proportional", "rope_theta": 100, "factor": 2}, "sliding_attention": object{}}), "rope_parameters.full_attention.factor is 2, want 1 or none"},
+		{"gemma4_equal", object{"global_head_dim": 7}, "global_head_dim makes heads of size 7, want an even number"},
+		{"gemma4_multimodal", object{"tie_word_embeddings": false}, "text_config.tie_word_embeddings is true, want false or none"},
+		{"gemma4_multimodal", object{"text_config": nil}, "text_config is missing, want an object"},
+		{"ministral3", object{"rope_parameters": nil}, "rope_parameters is missing, want llama_4_scaling_beta and original_max_position_embeddings in it"},
 		{"gemma3", object{"attn_logit_softcapping": 50}, "attn_logit_softcapping is 50, want none"},
 		{"gemma3", rope(object{"rope_type": "default", "rope_theta": 1e4}), "rope_parameters.rope_theta is 10000, want 1000000 or none"},
 		{"deepseek_v3", object{"scoring_func": "softmax"}, `scoring_func is "softmax", want "sigmoid" or none`},

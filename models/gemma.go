@@ -80,11 +80,7 @@ var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3Wit
 
 func newGemma3WithImages(b *Builder) Network {
 	b.Unread("vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*")
-	oneWay(b.Config)
 	text := b.textModel(gemma3Family)
-	if text == nil {
-		return new(stack)
-	}
 	text.Config.Only("use_bidirectional_attention", false)
 	m := gemma3(text)
 	m.tied = b.Config.Bool("tie_word_embeddings", m.tied)
@@ -95,12 +91,13 @@ func newGemma3WithImages(b *Builder) Network {
 	return m.build(text.At("model.language_model"), text)
 }
 
-// textModel returns a Builder with the settings of the text model of a family, nil after an error.
+// textModel returns a Builder with the settings of the text model of a family, a decoder.
 func (b *Builder) textModel(f Family) *Builder {
+	oneWay(b.Config)
 	s := b.Config.Part(textConfig)
 	if s == nil {
 		b.Config.Fail(textConfig, "is missing, want an object")
-		return nil
+		s = b.Config // only the first error is returned
 	}
 	s.Only("model_type", f.Type)
 	s.Ignore(harmless...)
@@ -142,7 +139,7 @@ func gemma3(b *Builder) rotaryDecoder {
 		s.Only("_sliding_window_pattern", period)
 	}
 	m.slideSome(s, func(i int) bool { return (i+1)%period != 0 })
-	m.twoRopes(b, s.base("rope_theta", 1e6), s.base("rope_local_base_freq", 1e4))
+	m.twoRopes(b, m.Sizes, s.base("rope_theta", 1e6), s.base("rope_local_base_freq", 1e4))
 	return m
 }
 

@@ -2,7 +2,6 @@ package models
 
 import (
 	"math"
-	"slices"
 
 	"github.com/attn-go/attn"
 )
@@ -16,9 +15,7 @@ func newMinistral3(b *Builder) Network {
 	s := b.Config
 	m := llamaLike(b, Sizes{Hidden: 14336, Vocabulary: 131072, Heads: 32, KVHeads: 8, HeadSize: 128, Positions: 262144})
 	m.norm, m.pad = s.rmsNorm(1e-5), []int{11}
-	if window := s.SizeOr("sliding_window", 0); s.Has("sliding_window") {
-		m.slide(window, nil)
-	}
+	m.slide(s.SizeOr("sliding_window", 0), nil)
 	m.rope(b, 10000)
 	const beta, every = "llama_4_scaling_beta", "original_max_position_embeddings"
 	rope := s.Part("rope_parameters")
@@ -43,26 +40,22 @@ type growing struct {
 	beta, every float64
 }
 
-// scale multiplies a vector by the factor of its position, if it is a query.
-func (g growing) scale(x []float32, p int, of attn.Projections) {
+// scaled returns a vector times the factor of its position, if it is a query.
+func (g growing) scaled(x []float32, p int, of attn.Projections) []float32 {
 	if of != attn.Query {
-		return
+		return x
 	}
-	factor := float32(1 + g.beta*math.Log1p(math.Floor(float64(p)/g.every)))
-	for i := range x {
-		x[i] *= factor
+	y, factor := make([]float32, len(x)), float32(1+g.beta*math.Log1p(math.Floor(float64(p)/g.every)))
+	for i, v := range x {
+		y[i] = factor * v
 	}
+	return y
 }
 
-// Apply moves a vector to its position.
 func (g growing) Apply(dst, x []float32, p int, of attn.Projections) {
-	g.Position.Apply(dst, x, p, of)
-	g.scale(dst, p, of)
+	g.Position.Apply(dst, g.scaled(x, p, of), p, of)
 }
 
-// Back adds the gradient of x to dx.
 func (g growing) Back(dx, dy []float32, p int, of attn.Projections) {
-	dy = slices.Clone(dy)
-	g.scale(dy, p, of)
-	g.Position.Back(dx, dy, p, of)
+	g.Position.Back(dx, g.scaled(dy, p, of), p, of)
 }

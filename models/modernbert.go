@@ -79,7 +79,7 @@ func modernBERT(b *Builder, causal bool) Network {
 	if s.null("local_rope_theta") {
 		localBase = fullBase
 	}
-	full, local, tokens := twoRopes(b, z, fullBase, localBase)
+	full, local, tokens := twoRopes(b, z, z, fullBase, localBase)
 	z.Positions = tokens
 	s.Only("mlp_bias", false)
 

@@ -82,8 +82,10 @@ type Run struct {
 	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil for none.
 	Gates func(layer string) *tensor.Tensor
 
-	alone bool  // the batch is not cut
-	keys  []int // of each sequence that are attended to, nil for all
+	alone  bool               // the batch is not cut
+	keys   []int              // of each sequence that are attended to, nil for all
+	inputs *tensor.Tensor     // of stack.inputs
+	shared map[*block]attn.KV // keys and values that later blocks use, too
 }
 
 // state calls States.

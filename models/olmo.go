@@ -30,7 +30,7 @@ func newOLMo3(b *Builder) Network {
 	if s.Only("rope_theta", base); !s.Has("rope_theta") && !s.Has("rope_parameters") {
 		s.Fail("rope_theta", "is missing, want %d: versions of transformers differ in its default", base)
 	}
-	m.twoRopes(b, base, base)
+	m.twoRopes(b, m.Sizes, base, base)
 	return m.build(b.Within("model"), b)
 }
 

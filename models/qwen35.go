@@ -28,11 +28,7 @@ var qwen35WithImages = Family{Type: "qwen3_5", Name: "Qwen3.5", New: newQwen35Wi
 }}
 
 func newQwen35WithImages(b *Builder) Network {
-	oneWay(b.Config)
 	text := b.textModel(qwen35Family)
-	if text == nil {
-		return new(stack)
-	}
 	m := qwen35(text)
 	text.Config.Bool("tie_word_embeddings", false) // that of the whole model counts
 	m.tied = b.Config.Bool("tie_word_embeddings", false)

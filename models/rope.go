@@ -18,11 +18,11 @@ func newRotation(s *Settings, z Sizes, theta float64) rotation {
 }
 
 // twoRopes returns the rotary positions of layers with full attention and of layers with a sliding window, and the number
-// of tokens that they support. fullBase and localBase are the bases according to settings of earlier versions. transformers
+// of tokens that they support. wide has the heads of layers with full attention. fullBase and localBase are the bases according to settings of earlier versions. transformers
 // ignores settings for all layers in rope_parameters, and saves them again.
-func twoRopes(b *Builder, z Sizes, fullBase, localBase float64) (full, local attn.Position, tokens int) {
+func twoRopes(b *Builder, wide, z Sizes, fullBase, localBase float64) (full, local attn.Position, tokens int) {
 	s := b.Config
-	f := rotation{all: s, scaling: ropeScaling(s), theta: fullBase, sizes: z}
+	f := rotation{all: s, scaling: ropeScaling(s), theta: fullBase, sizes: wide}
 	if older := s.Part("rope_scaling"); older != nil { // transformers 5 takes another kind than that of type, which 4 uses
 		older.Only("type", older.Text("rope_type", "default"))
 	}
@@ -93,6 +93,9 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 // share returns the part of the elements of a head that are rotated.
 func (r *rotation) share() float64 {
 	key, from, x := "partial_rotary_factor", r.all, 1.
+	if s := r.scaling; s != nil && s.Text("rope_type", "") == "proportional" { // frequencies has it
+		return x
+	}
 	if !r.partial {
 		from.Only(key, 1)
 		if r.scaling != nil {
@@ -122,6 +125,9 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 		return nil, tokens
 	case "linear":
 		return position.ScaleLinear(r.factor()), tokens
+	case "proportional":
+		s.Only("factor", 1)
+		return position.ScaleProportional(s.Float("partial_rotary_factor", 1)), tokens
 	case "dynamic":
 		// In transformers, the base grows with sequences longer than in training. Cached keys
 		// keep their angles, so here the base is that of the longest sequence from the first
@@ -158,7 +164,7 @@ func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScali
 			Attention: get[*float64](s, "attention_factor", "a number", nil),
 		}), tokens
 	}
-	s.Fail("rope_type", "is %s, want default, linear, dynamic, llama3, yarn or longrope", quote.Text(kind))
+	s.Fail("rope_type", "is %s, want default, linear, dynamic, llama3, yarn, longrope or proportional", quote.Text(kind))
 	return nil, tokens
 }
 

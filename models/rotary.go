@@ -27,6 +27,7 @@ type rotaryDecoder struct {
 	headNorms   headNorms                                        // of queries and keys, before rotation
 	normNames   [3]string                                        // of those of queries, keys and the last states
 	maps        Maps                                             // of attention
+	attends     func(b *Builder, block int, c *attn.MultiHeadConfig, maps *Maps)
 	bias        attn.Projections
 	outputGate  attn.OutputGate
 	score       attn.Score // nil means the dot product divided by √E
@@ -34,7 +35,7 @@ type rotaryDecoder struct {
 	activation  Activation
 	feedForward func(m *rotaryDecoder, b *Builder, block int) Layer
 	mixer       func(m *rotaryDecoder, b *Builder, block int) mixer // in place of attention; nil, or a nil result, means none
-	beside      func(p *block, b *Builder, block int)               // adds a mixer beside attention
+	beside      func(p *block, b *Builder, block int)               // adds to a block: a mixer beside attention
 	branch      float32                                             // of the output of each part of a block, 0 means 1
 
 	softCap  float32 // of the scores, 0 means none
@@ -200,8 +201,11 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 		p.mixer = m.mixer(m, b, i)
 	}
 	if p.mixer == nil {
-		m.normHeads(b, &c)
-		p.self = b.MultiHead(b.Kept(i, c), m.maps)
+		maps := m.maps
+		if m.normHeads(b, &c); m.attends != nil {
+			m.attends(b, i, &c, &maps)
+		}
+		p.self = b.MultiHead(b.Kept(i, c), maps)
 	}
 	if m.beside != nil {
 		m.beside(p, b, i)
@@ -244,8 +248,8 @@ func (m *rotaryDecoder) rotate(r rotation, b *Builder) {
 }
 
 // twoRopes gives the blocks with a sliding window other rotary positions than those with full attention.
-func (m *rotaryDecoder) twoRopes(b *Builder, fullBase, localBase float64) {
-	full, local, tokens := twoRopes(b, m.Sizes, fullBase, localBase)
+func (m *rotaryDecoder) twoRopes(b *Builder, wide Sizes, fullBase, localBase float64) {
+	full, local, tokens := twoRopes(b, wide, m.Sizes, fullBase, localBase)
 	m.Positions, m.position = tokens, func(i int) attn.Position {
 		if m.windows[i] != 0 {
 			return local

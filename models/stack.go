@@ -29,6 +29,8 @@ type stack struct {
 	shift     *tensor.Tensor // [1 V], added to the logits
 	softCap   float32        // of the logits, 0 means none
 	tokens    tail           // of late interaction: from hidden states to vectors
+	// inputs, if not nil, returns further embeddings [B L N] for the ends of blocks. h are those of embed.
+	inputs func(t *tensor.Tape, ids []int, h *tensor.Tensor) *tensor.Tensor
 }
 
 func (s *stack) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
@@ -42,11 +44,12 @@ func (s *stack) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 // States between the blocks are passed to the Run's callback.
 func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tensor {
 	lens := batch.lens()
-	if batch.attended != nil {
-		own := *r
-		own.keys, r = batch.attended, &own
-	}
+	own := *r
+	own.keys, own.shared, r = batch.attended, map[*block]attn.KV{}, &own
 	x := s.embed(t, batch, r)
+	if s.inputs != nil {
+		r.inputs = s.inputs(t, batch.ids(), x)
+	}
 	r.state(0, x)
 	begin := t.Mark()
 	var h *tensor.Tensor // the norm of x that the next block needs, or nil
@@ -55,9 +58,13 @@ func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tens
 			begin = t.Mark()
 		}
 		switch last := i == len(s.blocks)-1; {
-		case last && b.postNorm:
-			x, _ = b.forward(t, x, h, r, i, lens, m, nil)
-			x = optional(t, s.norm, x)
+		case b.end != nil || last && b.postNorm:
+			if x, _ = b.forward(t, x, h, r, i, lens, m, nil); b.end != nil {
+				x = b.end(t, x, r)
+			}
+			if last {
+				x = optional(t, s.norm, x)
+			}
 		case last && s.norm != nil:
 			_, x = b.forward(t, x, h, r, i, lens, m, s.norm)
 		case t.Recording() && !last:
@@ -158,9 +165,13 @@ func (s *stack) kinds() []string {
 	return all
 }
 
-// NewLayerCache returns the cache of a block. It keeps no more keys than the block's window.
+// NewLayerCache returns the cache of a block, with no part if another block has its keys and values. It keeps no more keys
+// than the block's window.
 func (s *stack) NewLayerCache(block, batch int, c attn.CacheConfig) (LayerCache, error) {
 	b := s.blocks[block]
+	if b.from != nil {
+		return caches{}, nil
+	}
 	var all caches
 	if b.self != nil {
 		own := c

@@ -111,7 +111,7 @@ func (g *Graph) multiHead(m *attn.MultiHead) (*layer, bool) {
 		g.Fail("a layer with BiasKV or ZeroKV, want a layer without them")
 		return l, false
 	}
-	if l.NormProjections && (l.QueryNorm != nil || l.KeyNorm != nil) {
+	if l.NormProjections && (l.QueryNorm != nil || l.KeyNorm != nil || l.ValueNorm != nil) {
 		g.Fail("a layer with a norm over all heads together, want a norm of each head")
 		return l, false
 	}
@@ -139,7 +139,9 @@ func (l *layer) keys(k, from Value) heads {
 	return l.form.keys.apply(l.g, h)
 }
 
-func (l *layer) values(v Value) heads { return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize, nil) }
+func (l *layer) values(v Value) heads {
+	return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize, l.ValueNorm)
+}
 
 // query attends from q, whose positions are the last of the keys' positions.
 func (l *layer) query(q Value, k, v heads, a Attention) Value {
