@@ -180,11 +180,11 @@ func (b *grouping) pass(p *stream, lo, hi int) {
 				if j >= 4 {
 					size = p.columns
 				}
-				b.pad(&b.padded[j], x, m, size)
+				*x = part(&b.padded[j], *x, m, size, tokens, size)
 			}
-			b.pad(&b.padded[6], &factors, m, b.d)
-			for j := range b.padded[6][m*b.d:] {
-				b.padded[6][m*b.d+j] = 1
+			factors = part(&b.padded[6], factors, m, b.d, tokens, b.d)
+			for j := m * b.d; j < len(factors.Data); j++ {
+				factors.Data[j] = 1
 			}
 		}
 		blk.Groups = (m + tokens - 1) / tokens
@@ -203,16 +203,6 @@ func (b *grouping) pass(p *stream, lo, hi int) {
 		}
 		i += m
 	}
-}
-
-// pad makes x its first n vectors, and zeros behind them.
-func (b *grouping) pad(memory *[]float32, x *simd.StateVectors, n, size int) {
-	grow(memory, tokens*size)
-	clear(*memory)
-	for i := 0; i < n && x.Data != nil; i++ {
-		copy((*memory)[i*size:][:size], x.Data[x.First+i*x.Row:])
-	}
-	*x = rowsOf(*memory, size)
 }
 
 // setTerms sets the terms of m tokens from the i-th on.
@@ -304,10 +294,9 @@ func (b *grouping) columns(p *stream, blk *simd.StateBlock, m int, unknown bool)
 		}
 		blk.Values, blk.Values2, blk.Factors = values, values2, factors
 		for k, x := range []*simd.StateVectors{&blk.Values, &blk.Values2, &blk.Factors} {
-			if width := p.columns - c; width >= columns {
-				x.First += c
-			} else if x.Data != nil {
-				*x = narrow(&b.narrow[k], *x, n, c, width)
+			x.First += c
+			if width := p.columns - c; width < columns && x.Data != nil {
+				*x = part(&b.narrow[k], *x, n, width, n, columns)
 			}
 		}
 		blk.Out, blk.Read = rowsOf(b.out, size), rowsOf(b.read, size)
@@ -320,14 +309,14 @@ func (b *grouping) columns(p *stream, blk *simd.StateBlock, m int, unknown bool)
 	}
 }
 
-// narrow copies the columns of n vectors from c on.
-func narrow(memory *[]float32, x simd.StateVectors, n, c, width int) simd.StateVectors {
-	grow(memory, n*columns)
+// part copies width floats of n vectors into vectors of size floats, and zeros behind them, also for missing vectors.
+func part(memory *[]float32, x simd.StateVectors, n, width, all, size int) simd.StateVectors {
+	grow(memory, all*size)
 	clear(*memory)
-	for i := range n {
-		copy((*memory)[i*columns:][:width], x.Data[x.First+i*x.Row+c:])
+	for i := 0; i < n && x.Data != nil; i++ {
+		copy((*memory)[i*size:][:width], x.Data[x.First+i*x.Row:])
 	}
-	return rowsOf(*memory, columns)
+	return rowsOf(*memory, size)
 }
 
 // begin sets the state to x [rows columns], nil for zeros.

@@ -133,3 +133,38 @@ func TestBackwardInGroups(t *testing.T) {
 		})
 	}
 }
+
+// A decay of −Inf separates gradients: NaN on one side of it reaches none of the other side.
+func TestClearedGradients(t *testing.T) {
+	const e, v, n, at = 6, 5, 75, 37
+	eachRule(t, e, func(t *testing.T, decays int, erases bool) {
+		if decays == 0 {
+			return
+		}
+		for _, before := range []bool{true, false} {
+			s := random(rand.New(rand.NewPCG(17, 18)), n, e, v, decays, erases)
+			for i := range decays {
+				s.Decay.at(at, decays)[i] = float32(math.Inf(-1))
+			}
+			g := &Grads{Out: s.Value, Last: make([]float32, e*v)}
+			lo, hi := at, n
+			if s.Value.at(at-3, v)[1] = float32(math.NaN()); !before {
+				s.Value.at(at-3, v)[1], g.Last[3], lo, hi = 0, float32(math.NaN()), 0, at
+			}
+			if erases {
+				s.Read = Rows{make([]float32, n*v), v}
+			}
+			Run(s, NewState(e, v), 0, Blocks(v))
+			like := func(x Rows) Rows { return Rows{make([]float32, len(x.Data)), x.Step} }
+			g.Key, g.Query, g.Value, g.Decay, g.Beta = like(s.Key), like(s.Query), like(s.Value), like(s.Decay), like(s.Beta)
+			Backward(s, nil, g)
+			for i, x := range []Rows{g.Key, g.Query, g.Value, g.Decay, g.Beta} {
+				for _, y := range x.Data[lo*x.Step : hi*x.Step] {
+					if y != y {
+						t.Fatalf("before=%v: NaN in gradient %d", before, i)
+					}
+				}
+			}
+		}
+	})
+}

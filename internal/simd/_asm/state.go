@@ -384,14 +384,7 @@ func stateProducts(p program) {
 					}
 				})
 			}
-			lanes := p.impl().lanes
-			p.whole(n, lanes, func() {
-				step(nil)
-				for _, rows := range sets {
-					p.moveRows(4*lanes, rows)
-				}
-			})
-			p.ifElse(notZero(n), func() { step(p.few(n)) }, nil)
+			alongSets(p, n, sets, step)
 			storeProducts(p, sums, p.place(to))
 		})
 		p.advance(queries, group)
@@ -407,6 +400,18 @@ func productSums(p program) (sums [stateTokens][]vec) {
 		sums[t] = zeros(p, 1, t+1)[0]
 	}
 	return sums
+}
+
+// alongSets writes step for each vector of rows of n elements.
+func alongSets(p program, n ptr, sets [][]ptr, step func(e extent)) {
+	lanes := p.impl().lanes
+	p.whole(n, lanes, func() {
+		step(nil)
+		for _, rows := range sets {
+			p.moveRows(4*lanes, rows)
+		}
+	})
+	p.ifElse(notZero(n), func() { step(p.few(n)) }, nil)
 }
 
 // storeProducts stores the products at a field of StateTerms.
@@ -458,15 +463,7 @@ func stateDecayedProducts(p program) {
 			p.write(d, whole, 0, e)
 		})
 	}
-	lanes := p.impl().lanes
-	p.whole(n, lanes, func() {
-		step(nil)
-		for _, rows := range sets {
-			p.moveRows(4*lanes, rows)
-		}
-		p.move(4*lanes, whole)
-	})
-	p.ifElse(notZero(n), func() { step(p.few(n)) }, nil)
+	alongSets(p, n, append(sets, []ptr{whole}), step)
 	storeProducts(p, sums, a.field("terms"))
 	p.end()
 }
