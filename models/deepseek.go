@@ -34,7 +34,7 @@ func newDeepSeekV3(b *Builder) Network {
 	hidden, shared, dense := s.SizeOr("moe_intermediate_size", 2048), s.SizeOr("n_shared_experts", 1), s.Int("first_k_dense_replace", 3)
 	groups, used := s.SizeOr("n_group", 8), s.SizeOr("topk_group", 4)
 	if size := experts / groups; size*groups != experts || size < 2 || used > groups || top > used*size {
-		s.Fail("n_group", "is %d with a topk_group of %d, want equal groups of %d experts, of which a token has %d", groups, used, experts, top)
+		s.Fail("n_group", "is %d with a topk_group of %d, want equal groups of %d experts (n_routed_experts), of which a token has %d", groups, used, experts, top)
 	}
 	normed, factor := s.Bool("norm_topk_prob", true), float32(s.multiplier("routed_scaling_factor", 2.5))
 	names := [3]string{"gate_proj", "up_proj", "down_proj"}

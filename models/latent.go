@@ -129,13 +129,15 @@ func latentDecoder(b *Builder, usual Sizes, z latentSizes, rank int, pairs posit
 		rank = 0
 	}
 	s.Only("qk_head_dim", z.plain+z.rotary)
-	s.Only("num_key_value_heads", m.Heads)
+	if n := s.SizeOr("num_key_value_heads", m.Heads); n != m.Heads {
+		s.Fail("num_key_value_heads", "is %d, want %d, as num_attention_heads, or none", n, m.Heads)
+	}
 	r := newRotation(s, m.Sizes, 10000)
 	r.pairs = pairs
 	m.rotate(r, b)
 	m.HeadSize, m.KVHeads = z.plain+z.rotary, m.Heads
 	scale := 1 / math.Sqrt(float64(m.HeadSize))
-	if y := r.scaling; y != nil && y.Text("rope_type", y.Text("type", "")) == "yarn" && y.Float("mscale_all_dim", 0) != 0 {
+	if y := r.scaling; y != nil && y.Text("rope_type", y.Text("type", "")) == "yarn" && r.factor() > 1 {
 		x := float64(0.1*y.Float("mscale_all_dim", 0)*math.Log(r.factor())) + 1 // yarn_apply_mscale of transformers
 		scale *= x * x
 	}
