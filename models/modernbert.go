@@ -63,7 +63,7 @@ func modernBERT(b *Builder, causal bool) Network {
 		if window /= 2; window == 0 || s.null("local_attention") {
 			s.Fail("local_attention", "leaves a query without a key, want 2 at least")
 		}
-		s.Ignore("sliding_window") // which transformers computes from local_attention, and writes
+		window = s.SizeOr("sliding_window", window) // which transformers writes, and then goes by
 	} else {
 		window = oddWindow(window)
 	}
