@@ -45,7 +45,8 @@ type building struct {
 	ties     [][2]string           // pairs of names of the same tensor
 	dict     nn.StateDict
 	params   nn.Vars
-	lost     lost // removed heads
+	lost     lost      // removed heads
+	lora     *taskLoRA // adapters of tasks in the file, nil if there are none
 }
 
 func newBuilder(s *directory, plan bool) *Builder {
@@ -141,7 +142,7 @@ type hopeless struct{}
 
 // want checks the shape of a tensor against the file and reports whether it fits.
 func (b *Builder) want(name string, shape ...int) bool {
-	name = b.prefix + name
+	name = b.stored(name)
 	if b.read[name] {
 		b.Fail("tensor %s is used for two parameters of the model", quote.Text(name))
 		return false
@@ -169,6 +170,7 @@ func (b *Builder) want(name string, shape ...int) bool {
 			b.wrong = append(b.wrong, err)
 			return false
 		}
+		b.wantLoRA(name, shape)
 		return true
 	}
 	return false
@@ -176,7 +178,7 @@ func (b *Builder) want(name string, shape ...int) bool {
 
 // entry registers the parameters that are stored in the named tensor.
 func (b *Builder) entry(name string, transposed bool, parts ...*tensor.Tensor) {
-	name = b.prefix + name
+	name = b.stored(name)
 	b.dict = append(b.dict, nn.Entry{Name: name, Parts: parts, Transposed: transposed})
 	for i, p := range parts {
 		if len(parts) == 1 {

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,7 @@ type directory struct {
 	tokens   int           // Options.Tokens: most tokens of a sequence, 0 for the limit in the settings
 	format   tensor.Format // of packed matrices; 0 for parameters
 	encoder  bool          // Options.encoder
+	route    string        // Options.Route
 }
 
 // openDirectory opens a directory. check is called before the weights are opened.
@@ -159,7 +161,7 @@ func build[T any](s *directory, construct func(*Builder) T) (T, *Builder, error)
 	if err := b.load(); err != nil {
 		return none, nil, err
 	}
-	return x, b, b.checkTies()
+	return x, b, cmp.Or(b.addLoRA(), b.checkTies())
 }
 
 // load reads the tensors of the table.

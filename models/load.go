@@ -45,7 +45,8 @@ type Options struct {
 	// not use it.
 	Pooling string
 	// Route is the route of LoadEmbedder through a Router in modules.json, such as "query"; empty means its default
-	// route.
+	// route. Of Jina Embeddings 3 as published, it is the task whose adapter Load adds to the weights, such as
+	// "retrieval.query", and whose prompt LoadEmbedder sets; empty means none.
 	Route string
 	// Trainable loads the weights as float32 parameters instead of packing them. Such a model can
 	// be trained, pruned, measured by package probe, saved and exported, but runs more slowly. Format must be 0 or
@@ -234,7 +235,7 @@ func open(dir string, o Options) (*directory, Family, error) {
 		}
 		return nil, family, err
 	}
-	if d.tokens, d.encoder = o.Tokens, o.encoder; !o.Trainable {
+	if d.tokens, d.encoder, d.route = o.Tokens, o.encoder, o.Route; !o.Trainable {
 		d.format = format
 	}
 	return d, family, nil

@@ -14,8 +14,8 @@ import (
 // Source: Warner et al., "Smarter, Better, Faster, Longer: A Modern Bidirectional Encoder for Fast, Memory Efficient, and
 // Long Context Finetuning and Inference", 2024, https://arxiv.org/abs/2412.13663.
 var modernBERTFamily = Family{
-	Type: "modernbert", Name: "ModernBERT", New: newModernBERT, graph: true,
-	Harmless: modernBERTHarmless,
+	Type: "modernbert", Name: "ModernBERT", graph: true, Harmless: modernBERTHarmless,
+	New: func(b *Builder) Network { return modernBERT(b, false) },
 }
 
 // modernBERTDecoderFamily is ModernBERT with causal attention: of a sliding window, the half before a query.
@@ -31,8 +31,6 @@ var modernBERTHarmless = []string{
 	"deterministic_flash_attn", "embedding_dropout", "initializer_cutoff_factor", "mlp_dropout", "pad_token_id",
 	"reference_compile", "repad_logits_with_grad", "sparse_pred_ignore_index", "sparse_prediction",
 }
-
-func newModernBERT(b *Builder) Network { return modernBERT(b, false) }
 
 func modernBERT(b *Builder, causal bool) Network {
 	s, base := b.Config, b.Within("model")

@@ -17,7 +17,7 @@ func (b *Builder) pack(name string, transposed bool, in int, outs ...int) []*ten
 	for _, out := range outs {
 		parts = append(parts, tensor.NewPacked(out, in, b.format))
 	}
-	b.dict = append(b.dict, nn.Entry{Name: b.prefix + name, Packed: parts, Transposed: transposed})
+	b.dict = append(b.dict, nn.Entry{Name: b.stored(name), Packed: parts, Transposed: transposed})
 	return parts
 }
 

@@ -46,7 +46,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		if o.Pooling == splade {
 			return e, e.poolSplade(false, false)
 		}
-		return e, e.readDimensions()
+		return e, cmp.Or(e.setTask(""), e.readDimensions())
 	}
 	if IsLate(dir) && !hasM3(dir) {
 		return nil, &FormatError{dir, errors.New("is a model of late interaction, whose vectors are those of tokens, " +
@@ -109,7 +109,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	}
 	prompts, usual, first, err := readPrompts(dir, kind)
 	e.Prompts, e.Prompt = prompts, prompts[usual]
-	if err == nil && hasM3(dir) {
+	if err = cmp.Or(err, e.setTask(modules[0].Type)); err == nil && hasM3(dir) {
 		err = e.readM3(dir)
 	}
 	if err = cmp.Or(err, e.readDimensions()); first > 0 && first < e.width {
@@ -199,7 +199,7 @@ func (s *Settings) types() map[string]string {
 // Source: Router of sentence-transformers.
 func followRoute(dir string, modules []module, name string) ([]module, error) {
 	if len(modules) == 0 || modules[0].kind() != "Router" {
-		if name != "" {
+		if name != "" && (len(modules) == 0 || modules[0].Type != customTransformer) {
 			return nil, &FormatError{dir, fmt.Errorf("has no Router, want no route; got %s", quote.Text(name))}
 		}
 		return modules, nil
@@ -281,6 +281,9 @@ func appendExisting(files []string, dir string, names ...string) []string {
 // kind returns the class name of a sentence-transformers module, whose package path differs
 // between versions. It is empty for a class of another package.
 func (m module) kind() string {
+	if m.Type == customTransformer { // setTask checks what the model is
+		return "Transformer"
+	}
 	if !strings.HasPrefix(m.Type, "sentence_transformers.") {
 		return ""
 	}

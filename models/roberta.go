@@ -16,7 +16,10 @@ var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa, Pr
 //
 // Source: Conneau et al., "Unsupervised Cross-lingual Representation Learning at Scale",
 // 2020, https://arxiv.org/abs/1911.02116.
-var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa, Pruning: PrunedHeads, graph: true}
+var xlmRobertaFamily = Family{
+	Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newXLMRoBERTa, Pruning: PrunedHeads, graph: true,
+	Code: []string{"XLMRobertaLoRA", "XLMRobertaForMaskedLM", "XLMRobertaForPreTraining"},
+}
 
 // camembertFamily is RoBERTa in French.
 var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa, Pruning: PrunedHeads, graph: true}

@@ -483,6 +483,49 @@ case("jina_v3_text", "JinaEmbeddingsV3ForSequenceClassification", JINA3 | LABELS
 case("jina_v3_tokens", "JinaEmbeddingsV3ForTokenClassification", JINA3 | LABELS | dict(type_vocab_size=2), PADDED)
 case("jina_v3_answers", "JinaEmbeddingsV3ForQuestionAnswering", JINA3, PADDED)
 
+TASKS = {"retrieval.query": "find: ", "classification": "", "text-matching": "same: "}
+
+
+def jina_lora(folder):
+    """Jina Embeddings 3 as published: the adapter of each task is beside the weights. The class of transformers computes
+    with W + alpha/rank·B·A in task/, and with W in golden.safetensors."""
+    name, rank, alpha = "jina_lora", 2, 3
+    model = transformers.JinaEmbeddingsV3Model(transformers.JinaEmbeddingsV3Config(**JINA3)).eval()
+    randomize(name, model, torch.float16)
+    with tempfile.TemporaryDirectory() as scratch:
+        model.half().save_pretrained(scratch)
+        with safe_open(Path(scratch) / "model.safetensors", "pt") as f:
+            weights = {k: f.get_tensor(k) for k in f.keys()}
+        stored, merged = {}, {}
+        for key, w in weights.items():
+            merged[key], at = w.double(), "roberta." + key.removesuffix(".weight") + ".parametrizations.weight"
+            if w.dim() != 2:
+                stored["roberta." + key] = w
+                continue
+            embedding = key.endswith("_embeddings.weight")
+            shapes = [(w.shape[0], rank), (rank, w.shape[1])] if embedding else [(rank, w.shape[1]), (w.shape[0], rank)]
+            a, b = (normal(name, key + x, (len(TASKS), *s)).mul(0.3).half() for x, s in zip("AB", shapes))
+            one, two = (a[1].double(), b[1].double()) if embedding else (b[1].double(), a[1].double())
+            merged[key] = w.double() + alpha / rank * (one @ two)
+            stored |= {at + ".original": w, at + ".0.lora_A": a, at + ".0.lora_B": b}
+        save_file({k: x.contiguous() for k, x in sorted(stored.items())}, folder / "model.safetensors", metadata={"format": "pt"})
+        given = {key: torch.tensor(value) for key, value in PADDED.items()}
+        for at, tensors in ((folder, {k: x.double() for k, x in weights.items()}), (folder / "task", merged)):
+            at.mkdir(exist_ok=True)
+            save_file({k: x.contiguous() for k, x in tensors.items()}, Path(scratch) / "model.safetensors", metadata={"format": "pt"})
+            load = lambda p: transformers.JinaEmbeddingsV3Model.from_pretrained(scratch, dtype=p, attn_implementation="eager").eval()
+            write_golden(name, at, given, {p: compute(load(p), given) for p in (torch.float32, torch.float64)})
+    code = "jinaai/xlm-roberta-flash-implementation--"
+    write_settings(folder, {k: v for k, v in JINA3.items() if k != "rope_parameters"} | dict(
+        model_type="xlm-roberta", architectures=["XLMRobertaModel"], position_embedding_type="rotary", rotary_emb_base=50.0,
+        auto_map={"AutoModel": code + "modeling_lora.XLMRobertaLoRA", "AutoConfig": code + "configuration_xlm_roberta.XLMRobertaFlashConfig",
+                  "AutoModelForMaskedLM": code + "modeling_xlm_roberta.XLMRobertaForMaskedLM"},
+        load_trained_adapters=True, lora_adaptations=list(TASKS), lora_alpha=alpha, lora_dropout_p=0.0, lora_rank=rank,
+        lora_main_params_trainable=False, task_instructions=TASKS, use_flash_attn=True, use_reentrant=False, truncate_dim=None))
+
+
+CASES["jina_lora"] = jina_lora
+
 EURO = dict(vocab_size=43, hidden_size=12, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=17,
             max_position_embeddings=64, pad_token_id=0, head_dim=6, rope_parameters={"rope_type": "default", "rope_theta": 50.0})
 case("eurobert", "EuroBertModel", EURO, NEAR)

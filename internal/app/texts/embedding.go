@@ -16,7 +16,7 @@ import (
 type Embedding struct {
 	Pooling    *string `help:"Pooling of the hidden states into a vector, for a model without pooling settings: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
 	Normalize  bool    `help:"With --pooling, divide each vector by its length." needs:"pooling"`
-	Route      string  `help:"Route through the modules of a directory that has several, such as query and document (default from the model directory)." placeholder:"NAME" excludes:"pooling"`
+	Route      string  `help:"Route through the modules of a directory that has several, such as query and document, or the task whose adapter is added to the weights (default from the model directory)." placeholder:"NAME" excludes:"pooling"`
 	Prompt     *string `help:"Prefix for each text (default from the model directory)." placeholder:"TEXT" xor:"prompt"`
 	PromptName *string `help:"Prefix for each text, by its name in the model directory." placeholder:"NAME" xor:"prompt"`
 }
