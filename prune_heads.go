@@ -19,6 +19,8 @@ type LayerHeads struct {
 	// Group is the number of consecutive heads that share keys, or keys and values, and are kept or removed together; 0 for
 	// a layer without heads.
 	Group int
+	// Signed means that weights may be negative and that rows need not sum to 1, as in package linear.
+	Signed bool
 	// Out reads the outputs of the heads, which are side by side.
 	Out *nn.Linear
 }
@@ -44,7 +46,7 @@ func (l LayerHeads) Groups(heads []int) (groups []int, err error) {
 // Heads describes the heads of the layer.
 func (m *MultiHead) Heads() LayerHeads {
 	c := &m.config
-	return LayerHeads{c.Name, c.Heads, c.Heads / max(c.KVHeads, 1), m.Out}
+	return LayerHeads{c.Name, c.Heads, c.Heads / max(c.KVHeads, 1), false, m.Out}
 }
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters.

@@ -160,7 +160,7 @@ type scale struct {
 
 func (l *Layer) scale() scale {
 	lq, lk := len(l.Queries), len(l.Keys)
-	s := scale{queries: l.QueryPlaces, keys: l.KeyPlaces, causal: l.Kind == Decoder}
+	s := scale{queries: l.QueryPlaces, keys: l.KeyPlaces, causal: l.Kind.Causal()}
 	s.sameText = s.causal || l.Kind == Encoder && (lq == lk || s.queries != nil)
 	if s.keys == nil {
 		s.keys = stats.Numbers(lk)
@@ -182,8 +182,8 @@ func (s *scale) visible(i int) int {
 	return sort.SearchInts(s.keys, s.queries[i]+1)
 }
 
-// Visible returns for each query the number n of keys that it can attend to: the first n keys. In a Decoder
-// these are the keys up to the query's own position, in layers of other kinds all Lk. A record does not
+// Visible returns for each query the number n of keys that it can attend to: the first n keys. In a causal
+// kind these are the keys up to the query's own position, in others all Lk. A record does not
 // contain other masks.
 func (l *Layer) Visible() []int {
 	s := l.scale()

@@ -78,7 +78,7 @@ func Rollout(layers []Layer) ([]float32, error) {
 		case l.Kind != layers[0].Kind:
 			return fail("is of kind %s, the first of kind %s", l.Kind, layers[0].Kind)
 		case l.Index != at:
-			return fail("has index %d, want %d: every layer from the first on is needed", l.Index, at)
+			return fail("has index %d, want %d: every layer from the first on is needed, with weights", l.Index, at)
 		case len(l.Queries) != n || len(l.Keys) != n:
 			return fail("has %d queries and %d keys, want %d of both", len(l.Queries), len(l.Keys), n)
 		case l.Chosen != nil:

@@ -269,11 +269,11 @@ func TestRolloutRefuses(t *testing.T) {
 	}
 	first := layer(func(l *Layer) { l.Index = 0 })
 	for want, change := range map[string]func(*Layer){
-		`heads: rollout: layer "a": is of kind cross, want encoder or decoder`:                    func(l *Layer) { l.Kind = Cross },
-		`heads: rollout: layer "a": is of kind decoder, the first of kind encoder`:                func(l *Layer) { l.Kind = Decoder },
-		`heads: rollout: layer "a": has index 2, want 1: every layer from the first on is needed`: func(l *Layer) { l.Index = 2 },
-		`heads: rollout: layer "a": has 3 queries and 2 keys, want 2 of both`:                     func(l *Layer) { l.Queries = named("t", 3) },
-		`heads: rollout: layer "a": has some of its heads only`:                                   func(l *Layer) { l.Chosen = []int{1} },
+		`heads: rollout: layer "a": is of kind cross, want encoder or decoder`:                                  func(l *Layer) { l.Kind = Cross },
+		`heads: rollout: layer "a": is of kind decoder, the first of kind encoder`:                              func(l *Layer) { l.Kind = Decoder },
+		`heads: rollout: layer "a": has index 2, want 1: every layer from the first on is needed, with weights`: func(l *Layer) { l.Index = 2 },
+		`heads: rollout: layer "a": has 3 queries and 2 keys, want 2 of both`:                                   func(l *Layer) { l.Queries = named("t", 3) },
+		`heads: rollout: layer "a": has some of its heads only`:                                                 func(l *Layer) { l.Chosen = []int{1} },
 	} {
 		_, err := Rollout([]Layer{first, layer(change)})
 		wantError(t, want, err, want)

@@ -19,11 +19,15 @@ const (
 	Encoder Kind = iota // the source attends to itself
 	Decoder             // the target attends to the part of itself that is already written
 	Cross               // the target attends to the source
+	Mamba               // as Decoder: a layer of Mamba-2 beside the attention of the same index, as in Falcon-H1
 )
 
-var kindNames = [...]string{"encoder", "decoder", "cross"}
+var kindNames = [...]string{"encoder", "decoder", "cross", "mamba"}
 
-// String returns "encoder", "decoder" or "cross".
+// Causal reports whether no query attends to a later key.
+func (k Kind) Causal() bool { return k == Decoder || k == Mamba }
+
+// String returns "encoder", "decoder", "cross" or "mamba".
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -36,7 +40,7 @@ func ParseKind(s string) (Kind, error) {
 	if k := slices.Index(kindNames[:], s); k >= 0 {
 		return Kind(k), nil
 	}
-	return 0, fmt.Errorf("unknown kind %s, want encoder, decoder or cross", quote.Text(s))
+	return 0, fmt.Errorf("unknown kind %s, want encoder, decoder, cross or mamba", quote.Text(s))
 }
 
 // Layer has the weights of the heads of one attention layer in one run.

@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 		change func(*Layer)
 		want   string
 	}{
-		{func(l *Layer) { l.Kind = 3 }, `layer "b": unknown kind 3`},
+		{func(l *Layer) { l.Kind = 4 }, `layer "b": unknown kind 4`},
 		{func(l *Layer) { l.Index = -1 }, `layer "b": index -1, want 0 to 1048576`},
 		{func(l *Layer) { l.Heads = 0 }, `layer "b": 0 heads, 1 queries, 1 keys: want at least one of each`},
 		{func(l *Layer) { l.Keys = nil }, `layer "b": 1 heads, 1 queries, 0 keys: want at least one of each`},
@@ -85,13 +85,13 @@ func TestValidate(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	for _, k := range []Kind{Encoder, Decoder, Cross} {
+	for _, k := range []Kind{Encoder, Decoder, Cross, Mamba} {
 		if got, err := ParseKind(k.String()); err != nil || got != k {
 			t.Errorf("%v is read as %v, %v", k, got, err)
 		}
 	}
 	_, err := ParseKind("both")
-	wantError(t, "both", err, `unknown kind "both", want encoder, decoder or cross`)
+	wantError(t, "both", err, `unknown kind "both", want encoder, decoder, cross or mamba`)
 	if got := Kind(9).String(); got != "Kind(9)" {
 		t.Errorf("got %q", got)
 	}

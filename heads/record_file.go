@@ -158,7 +158,7 @@ func (r *Record) texts() Texts {
 		switch l := &r.Layers[i]; l.Kind {
 		case Encoder:
 			first(&t.SourceTokens, l.Keys)
-		case Decoder:
+		case Decoder, Mamba:
 			first(&t.TargetTokens, l.Queries)
 			first(&t.ReadTokens, l.Keys)
 		case Cross:

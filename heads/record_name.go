@@ -8,13 +8,16 @@ import (
 )
 
 // kindOf derives the kind of a layer from its name: Cross if the name contains "cross", or both "encoder"
-// and "decoder"; otherwise the kind whose name it contains.
+// and "decoder"; Mamba if it contains
+// "decoder" and ".mamba"; otherwise the kind whose name it contains.
 func kindOf(name string) (Kind, bool) {
 	name = strings.ToLower(name)
 	has := func(s string) bool { return strings.Contains(name, s) }
 	switch decoder := has("decoder"); {
 	case has("cross"), decoder && (has("encoder") || has("encdec")):
 		return Cross, true
+	case decoder && has(".mamba"):
+		return Mamba, true
 	case decoder:
 		return Decoder, true
 	case has("encoder"):

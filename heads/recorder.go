@@ -42,7 +42,7 @@ type RecorderOptions struct {
 // that did not exist yet have weight 0.
 //
 // The kind of a layer follows from its name: Cross if the name contains "cross", or both "decoder" and
-// "encoder"; otherwise Decoder if it contains "decoder", and Encoder if it contains "encoder". A layer with
+// "encoder"; otherwise Decoder if it contains "decoder" (Mamba with ".mamba"), and Encoder if it contains "encoder". A layer with
 // none of these in its name is Cross if its numbers of queries and keys differ, Decoder if no query attends
 // to a later key, and otherwise Encoder. The index of a layer is the first number among the parts of its
 // name, as in "model.layers.3.attention". Layers without a number are numbered in the order of their first
@@ -237,14 +237,14 @@ type Texts struct {
 // axes returns the tokens of the queries and keys of layers of a kind.
 func (t *Texts) axes(k Kind) (queries, keys []string) {
 	target, read := t.TargetTokens, t.ReadTokens
-	if target == nil && k == Decoder {
+	if target == nil && k.Causal() {
 		target = t.SourceTokens
 	}
 	if read == nil {
 		read = target
 	}
 	switch k {
-	case Decoder:
+	case Decoder, Mamba:
 		return target, read
 	case Cross:
 		return target, t.SourceTokens

@@ -167,7 +167,7 @@ func (l *Layer) Params() nn.Params {
 // Heads describes the heads of values.
 func (l *Layer) Heads() attn.LayerHeads {
 	c := &l.config
-	return attn.LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / c.KeyHeads, Out: l.Out}
+	return attn.LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / c.KeyHeads, Signed: true, Out: l.Out}
 }
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters, as attn.MultiHead.Keep does.

@@ -25,7 +25,8 @@ type Description struct {
 	Tokens         int                 // size of the tokenizer's vocabulary
 	TokenizerError error               // why there is no tokenizer, nil if there is one
 	Pipeline       []string            // class names of the sentence-transformers modules, nil if none
-	Unpooled       error               // why LoadEmbedder and LoadLateEmbedder reject these modules, nil if it supports them
+	Unpooled       error               // why no loader accepts these modules, nil if one does
+	Late           bool                // the vectors are those of tokens: LoadLateEmbedder
 
 	files []string
 }
@@ -70,14 +71,18 @@ func Describe(dir string, o Options) (*Description, error) {
 	}
 	all.Types = slices.Sorted(maps.Keys(types))
 	all.Memory = 4 * all.Parameters
+	all.Late = IsLate(dir)
 	modules, err := readModules(dir)
 	switch {
 	case err == nil:
 		for _, m := range modules {
 			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))
 		}
-		if all.Unpooled = checkModules(modules); IsLate(dir) && !hasM3(dir) {
+		switch all.Late = all.Late && !hasM3(dir); {
+		case all.Late:
 			all.Unpooled = new(lateSettings).readPipeline(dir, modules)
+		case all.Task != NextWord || !isScore(modules): // of a Classifier
+			all.Unpooled = checkModules(modules)
 		}
 	case errors.As(err, new(*FormatError)):
 		return nil, err

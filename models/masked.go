@@ -20,7 +20,8 @@ import (
 // are those of float32, in which models compute. With Config as its config.json, any program that can load the original
 // can load the file.
 //
-// Errors: a model loaded without Options.Trainable; those of safetensors.Open, because the directory is read again; those
+// Errors: a model loaded without Options.Trainable; different heads of layers that share parameters, as in ALBERT; those of
+// safetensors.Open, because the directory is read again; those
 // of w.
 func (m *Model) WriteMasked(w io.Writer, heads map[string][]int) error {
 	if err := m.WantTrainable("models: WriteMasked"); err != nil {
@@ -36,6 +37,11 @@ func (m *Model) WriteMasked(w io.Writer, heads map[string][]int) error {
 		for i := range masked.Data() {
 			if head := i % masked.Dim(1) / c.ValueSize; !slices.Contains(kept[c.Name], head) {
 				masked.Data()[i] = 0
+			}
+		}
+		for _, other := range m.Attention() {
+			if o := other.Config().Name; other.Out == l.Out && !slices.Equal(kept[o], kept[c.Name]) {
+				return &FormatError{m.Dir, fmt.Errorf("layers %q and %q share their output map, want the same heads of both", c.Name, o)}
 			}
 		}
 		others[l.Out.Weight] = masked

@@ -1,7 +1,9 @@
 package models_test
 
 import (
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -29,6 +31,21 @@ func TestGates(t *testing.T) {
 	}
 	if want := m.Hidden(nil, x, models.Run{}); !slices.Equal(gated.Data(), want.Data()) {
 		t.Error("a gate of 0 is not a head that contributes 0")
+	}
+}
+
+// Layers of ALBERT share their output map, so that the same heads of all can be zeros in a file.
+func TestMaskedSharesMaps(t *testing.T) {
+	m, err := models.Load("testdata/albert", models.Options{Trainable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.WriteMasked(io.Discard, map[string][]int{"encoder.0.self": {0}, "encoder.1.self": {0}, "encoder.2.self": {0}}); err != nil {
+		t.Error(err)
+	}
+	err = m.WriteMasked(io.Discard, map[string][]int{"encoder.0.self": {0}, "encoder.1.self": {0, 1, 2}, "encoder.2.self": {0}})
+	if err == nil || !strings.Contains(err.Error(), "share their output map, want the same heads of both") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -108,7 +109,7 @@ func hybrid(m *models.Model) bool {
 
 // After a panic in the loop, the session reads the whole text again.
 func TestSessionAfterPanic(t *testing.T) {
-	for _, name := range []string{"llama3", "qwen3_5", "deepseek_v3"} {
+	for _, name := range []string{"llama3", "qwen3_5", "lfm2", "mamba2", "falcon_h1", "deepseek_v3"} {
 		testAfterPanic(t, name)
 	}
 }
@@ -151,6 +152,50 @@ func testAfterPanic(t *testing.T, name string) {
 	}
 	if got := loop(o); !slices.Equal(got, want) || s.Fresh() != fresh {
 		t.Errorf("%s: %v after %d tokens read, want %v after %d", name, got, s.Fresh(), want, fresh)
+	}
+}
+
+// A session whose context ends in the middle of a step, of a prompt or behind it, reads what it needs to read again. A
+// prompt that diverges behind the last prompt is read from the end of that.
+func TestSessionStopped(t *testing.T) {
+	for _, name := range []string{"qwen3_5", "lfm2", "mamba2", "falcon_h1"} {
+		m, g := openDecoder(t, name)
+		ids := g.Ints("in.ids")
+		o := models.Generation{Tokens: 5, Ends: []int{}}
+		for after := 1; after < 16; after++ { // layers
+			s, err := m.NewSession(attn.CacheConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			loop := func(ctx context.Context, ids []int, o models.Generation) (got []int) {
+				tokens, err := s.Generate(ctx, ids, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for id := range tokens {
+					got = append(got, id)
+				}
+				return got
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			stopped, states := o, 0
+			stopped.Run.States = func(int, *tensor.Tensor) {
+				if states++; states == after {
+					cancel()
+				}
+			}
+			got, want := loop(ctx, ids, stopped), generate(t, m, ids, o)
+			if len(got) == len(want) {
+				t.Errorf("%s, %d: the loop did not end", name, after)
+			}
+			if again := loop(t.Context(), ids, o); !slices.Equal(again, want) {
+				t.Errorf("%s, stopped after %d states: %v, want %v", name, after, again, want)
+			}
+			other := append(slices.Clone(ids), want[0], (want[1]+1)%m.Sizes().Vocabulary, 3)
+			if again := loop(t.Context(), other, o); !slices.Equal(again, generate(t, m, other, o)) || s.Fresh() != 3 {
+				t.Errorf("%s, stopped after %d states: %v, after %d tokens read, want 3", name, after, again, s.Fresh())
+			}
+		}
 	}
 }
 

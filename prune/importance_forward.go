@@ -3,6 +3,7 @@ package prune
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -68,9 +69,9 @@ func (r *ranking) losses(ctx context.Context, t *tensor.Tape, gated string, gate
 
 // confidence measures by Confidence.
 func (r *ranking) confidence(ctx context.Context) error {
-	means := map[string][]exactMean{}
+	means, signed := map[string][]exactMean{}, map[string]bool{}
 	for _, l := range r.layers {
-		means[l.Name] = make([]exactMean, l.Heads)
+		means[l.Name], signed[l.Name] = make([]exactMean, l.Heads), l.Signed
 	}
 	tape, told := tensor.NewTape(tensor.Infer), map[string]bool{}
 	for i := range r.batches {
@@ -78,7 +79,7 @@ func (r *ranking) confidence(ctx context.Context) error {
 		seen := map[string][]peaks{} // the numbers of queries without padding are known only after the run
 		out, err := r.batch(ctx, tape, i, Pass{
 			Gates:   func(string) *tensor.Tensor { return nil },
-			Observe: func(layer string, w *tensor.Tensor) { seen[layer] = append(seen[layer], peaksOf(w)) },
+			Observe: func(layer string, w *tensor.Tensor) { seen[layer] = append(seen[layer], peaksOf(w, signed[layer])) },
 		})
 		if err != nil {
 			return err
@@ -124,11 +125,21 @@ type peaks struct {
 	largest     []float32 // [B heads rows]
 }
 
-func peaksOf(w *tensor.Tensor) peaks {
+// peaksOf returns the peaks of weights, or, if these are signed, of their shares |w|/Σ|w| of a row.
+func peaksOf(w *tensor.Tensor, signed bool) peaks {
 	p := peaks{heads: w.Dim(1), rows: w.Dim(2), largest: make([]float32, w.Dim(0)*w.Dim(1)*w.Dim(2))}
 	if lk := w.Dim(3); lk > 0 {
 		for i := range p.largest {
-			p.largest[i] = slices.Max(w.Data()[i*lk : (i+1)*lk])
+			row, sum, most := w.Data()[i*lk:(i+1)*lk], 0., 0.
+			if p.largest[i] = slices.Max(row); !signed {
+				continue
+			}
+			for _, x := range row {
+				sum, most = sum+math.Abs(float64(x)), max(most, math.Abs(float64(x)))
+			}
+			if p.largest[i] = 0; sum > 0 {
+				p.largest[i] = float32(most / sum)
+			}
 		}
 	}
 	return p

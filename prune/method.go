@@ -75,7 +75,8 @@ const (
 	//
 	//	mean over queries i of max_j weights[i,j]
 	//
-	// Padding and queries that attend to no key do not count. NaN if there are no other queries. No unit, 0
+	// Signed weights (attn.LayerHeads.Signed) count with their shares |w|/Σ|w| of a row. Padding and queries that
+	// attend to no key do not count. NaN if there are no other queries. No unit, 0
 	// to 1. Cost: 1 pass, which needs no labels.
 	//
 	// Source: Voita et al., "Analyzing Multi-Head Self-Attention", 2019, section

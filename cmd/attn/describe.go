@@ -34,6 +34,7 @@ type description struct {
 	Untokened  string   `json:"tokenizer_error,omitempty"`
 	Pipeline   []string `json:"pipeline,omitempty"`
 	Unpooled   string   `json:"pipeline_error,omitempty"`
+	Late       bool     `json:"late_interaction,omitempty"`
 	// Decoder has the sizes of the decoder of an encoder-decoder, whose other sizes are the encoder's.
 	Decoder *decoderSizes `json:"decoder,omitempty"`
 }
@@ -57,7 +58,7 @@ func newDescription(d *models.Description) *description {
 		Family: d.Family.Type, Name: d.Family.Name, Kind: kind, Layers: z.Layers, Kinds: d.Kinds, Heads: z.Heads,
 		KVHeads: z.KVHeads, HeadSize: z.HeadSize, Left: d.Heads, Width: z.Width, Hidden: z.Hidden,
 		Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions, Task: string(d.Task), Labels: d.Labels,
-		Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline,
+		Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline, Late: d.Late,
 	}
 	if y := z.Decoder; y != nil {
 		all.Kind = "encoder and decoder"
@@ -112,7 +113,11 @@ func (d *description) lines() string {
 		heads += "; left in the layers: " + strings.Trim(fmt.Sprint(d.Left), "[]")
 	}
 	line("heads", "%s", heads)
-	line("width", "%d, %d in feed-forward networks", d.Width, d.Hidden)
+	if d.Hidden > 0 {
+		line("width", "%d, %d in feed-forward networks", d.Width, d.Hidden)
+	} else {
+		line("width", "%d, without feed-forward networks", d.Width)
+	}
 	if d.Positions > 0 {
 		line("text", "up to %d tokens", d.Positions)
 	} else {
@@ -124,6 +129,8 @@ func (d *description) lines() string {
 	}
 	line("vocabulary", "%s", vocabulary)
 	switch {
+	case d.Late:
+		line("head", "none: vectors of tokens, for late interaction")
 	case d.Task == "":
 		line("head", "none: hidden states only")
 	case len(d.Labels) > 0:

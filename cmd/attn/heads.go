@@ -99,6 +99,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	m.Limit(cmd.Limit)
+	fmt.Fprint(c.err, recording.Unseen(m.Model))
 	r, err := importance.Measure(ctx, m, o)
 	shown.Clear()
 	stopped := errors.Is(err, context.Canceled)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/attn-go/attn/heads"
@@ -19,7 +20,7 @@ type mapCommand struct {
 	Target  *string `help:"Translation to feed to the decoder, instead of the one it generates." placeholder:"TEXT" group:"What to run" needs:"model"`
 	Pair    *string `help:"Second text, for an encoder or a decoder." placeholder:"TEXT" group:"What to run" needs:"model"`
 	Steps   int     `name:"generate" help:"With a decoder, generate N tokens after the text, and draw what they attend to." placeholder:"N" group:"What to run" want:"at least 1" needs:"model" excludes:"pair"`
-	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if the model has cross-attention)." placeholder:"NAME" group:"What to draw"`
+	Kind    *string `enum:"${drawn}" help:"${drawn_or} (default cross if the model has cross-attention)." placeholder:"NAME" group:"What to draw"`
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw" excludes:"mean=layers"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
 	All     bool    `help:"All heads; with --layer, all heads of that layer." group:"What to draw" excludes:"head"`
@@ -185,6 +186,9 @@ func (cmd *mapCommand) run(ctx context.Context, c console) (*heads.Record, error
 	r, err := from.Record(ctx, source, deref(second))
 	if err != nil {
 		return nil, recordError(1, err)
+	}
+	if cmd.Kind == nil && !cmd.Rollout && r.Layer(heads.Mamba, 0) != nil {
+		fmt.Fprintln(c.err, "attention is drawn; --kind mamba draws the Mamba layers beside it")
 	}
 	return r, nil
 }

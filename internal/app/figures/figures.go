@@ -18,6 +18,7 @@ import (
 	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -77,7 +78,7 @@ func (c Choice) Figure(r *heads.Record) (viz.Figure, error) {
 	case c.MeanOfLayers:
 		mean, _ := heads.MeanOf(len(layers), func(i int) ([]float32, error) { return layers[i].Mean(), nil })
 		p = New(first, viz.Mean, mean)
-		p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %d layers", kindName(first), len(layers))
+		p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %s", kindName(first), quote.Counted(len(layers), "layer", "layers"))
 	case c.All:
 		return all(f, layers), nil
 	default:
@@ -183,10 +184,13 @@ func (c Choice) weighted(layers []*heads.Layer) ([]*heads.Layer, error) {
 
 // rollout shows the rollout of the encoder or decoder.
 func (c Choice) rollout(f viz.Figure, r *heads.Record) (viz.Figure, error) {
+	if ofKind(r, heads.Mamba) != nil {
+		return f, flags.Errorf("--rollout cannot be used with Mamba beside attention: both mix the tokens")
+	}
 	layers := c.rolled(r)
 	values, err := heads.Rollout(layers)
 	if err != nil {
-		return f, err
+		return f, flags.Errorf("%w", err)
 	}
 	f.Unit, f.RowTitle, f.ColumnTitle = "share", "output", "input"
 	p := New(&layers[0], viz.Mean, values)
@@ -288,7 +292,7 @@ func (c Choice) layers(r *heads.Record) ([]*heads.Layer, error) {
 // otherwise the kind that it has.
 func (c Choice) ofKind(r *heads.Record) ([]*heads.Layer, error) {
 	var there []string
-	for _, kind := range []heads.Kind{heads.Cross, heads.Encoder, heads.Decoder} {
+	for _, kind := range []heads.Kind{heads.Cross, heads.Encoder, heads.Decoder, heads.Mamba} {
 		layers := ofKind(r, kind)
 		if layers == nil {
 			continue

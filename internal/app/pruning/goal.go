@@ -1,6 +1,7 @@
 package pruning
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn"
@@ -22,7 +23,10 @@ func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal,
 	closed := 0         // heads of layers from which none may be removed
 	open := []int(nil)  // numbers of heads of the other layers
 	kinds := []string{} // from which heads may be removed
-	for _, l := range layers {
+	for i, l := range layers {
+		if slices.ContainsFunc(layers[:i], func(other attn.LayerHeads) bool { return l.Out != nil && other.Out == l.Out }) {
+			return Goal{}, flags.Errorf("no head of %s can be removed from one layer: its layers share their parameters", quote.Shell(dir))
+		}
 		all += l.Heads
 		if !e.open(l.Name) {
 			closed += l.Heads

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/app/texts"
@@ -38,7 +42,27 @@ func New(dir string, m *models.Model, generate int, messages io.Writer) (Model, 
 	if h := m.Head(); generate > 0 && (h == nil || h.Task != models.NextWord || m.Sizes().Decoder != nil) {
 		return r, flags.Errorf("--generate requires a decoder, and %s is a %s model", quote.Shell(dir), m.Family.Name)
 	}
-	return r, nil
+	_, err := io.WriteString(messages, Unseen(m))
+	return r, err
+}
+
+// Unseen returns a line about the layers of a decoder whose tokens meet without weights, as in a convolution; "" if there
+// are none.
+func Unseen(m *models.Model) string {
+	if m.Sizes().Decoder != nil {
+		return ""
+	}
+	var list []string
+	layers := m.HeadLayers()
+	for i := range m.Sizes().Layers {
+		if !slices.ContainsFunc(layers, func(l attn.LayerHeads) bool { _, at := heads.Place(l.Name); return at == i }) {
+			list = append(list, strconv.Itoa(i))
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s without weights: %s\n", quote.Counted(len(list), "layer", "layers"), strings.Join(list, ", "))
 }
 
 // Page returns the options of a page that records texts with the model.

@@ -123,7 +123,7 @@ func (e *entry) explain(of Recorder) {
 func outlineOf(l *heads.Layer, q, k int) layerOutline {
 	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, KeyHeads: l.KeyHeads, Q: q, K: k,
 		Values: l.ValueNorms != nil, Vectors: l.VectorSize(), Scale: l.ScoreScale}
-	if l.Kind == heads.Decoder {
+	if l.Kind.Causal() {
 		o.Visible = l.Visible()
 	}
 	return o

@@ -38,7 +38,7 @@ func (r Importance) Figure() viz.Figure {
 	}
 	for _, s := range r.Scores {
 		largest := s.largest()
-		for _, kind := range []string{"encoder", "decoder", "cross"} {
+		for _, kind := range []string{"encoder", "decoder", "cross", "mamba"} {
 			if heads[kind] == 0 {
 				continue
 			}

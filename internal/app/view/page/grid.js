@@ -10,14 +10,14 @@ import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
 import { axesOf, headName, headSign, headsOf, keyHeadOf, layerName, part, visibleKeys } from "./tokens.js";
 
-const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross-attention" };
+const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross-attention", mamba: "Mamba, beside attention" };
 
 // hint says which text attends to which. A model without cross-attention has only one text.
 function hint(kind) {
   const two = record.layers.some((l) => l.kind === "cross");
   if (kind === "cross") return "the target attends to the source";
   const who = !two ? "the text" : kind === "encoder" ? "the source" : "the target";
-  return `${who} attends to itself` + (kind === "decoder" ? ", up to each token" : "");
+  return `${who} attends to itself` + (kind === "decoder" || kind === "mamba" ? ", up to each token" : "");
 }
 
 const root = byId("grid");
