@@ -63,13 +63,12 @@ var gemma2Harmless = []string{"cache_implementation", "hidden_act"}
 
 func newGemma3(b *Builder) Network {
 	m := gemma3(b)
-	if b.Config.Bool("use_bidirectional_attention", false) { // EmbeddingGemma
-		m.Causal = false
-		e := m.build(b.Within("model"), b).(*stack)
-		e.logits = nil
-		return e
+	m.Causal = !b.Config.Bool("use_bidirectional_attention", false)
+	d := m.build(b.Within("model"), b).(*stack)
+	if !m.Causal { // EmbeddingGemma
+		d.logits = nil
 	}
-	return m.build(b.Within("model"), b)
+	return d
 }
 
 // gemma3WithImages is Gemma 3 in a file that also contains an image model, which is not read.

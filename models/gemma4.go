@@ -21,8 +21,8 @@ func newGemma4(b *Builder) Network { return gemma4(b, b.Within("model"), b) }
 
 // gemma4WithImages is Gemma 4 in a file that also contains models of images and sound, which are not read.
 var gemma4WithImages = Family{Type: "gemma4", Name: "Gemma 4", New: newGemma4WithImages, Harmless: []string{
-	"audio_config", "audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id",
-	"image_token_id", "video_token_id", "vision_config", "vision_soft_tokens_per_image",
+	"audio_config", "audio_token_id", "boa_token_id", "boi_token_id", "eoa_token_id", "eoa_token_index", "eoi_token_id", "image_token_id",
+	"video_token_id", "vision_config", "vision_soft_tokens_per_image",
 }}
 
 func newGemma4WithImages(b *Builder) Network {
@@ -42,7 +42,6 @@ func gemma4(b, base, top *Builder) Network {
 	s.off("enable_moe_block")
 	local := slides(s, m.Layers, func(i int) bool { return (i+1)%6 != 0 })
 	m.slide(s.SizeOr("sliding_window", 512), func(i int) bool { return i < m.Layers-1 && local(i) })
-
 	// The sizes of layers with full attention, as published, or as transformers saves them.
 	wide, equal := m.Sizes, s.Bool("attention_k_eq_v", false)
 	head, groups := s.SizeOr("global_head_dim", 512), s.SizeOr("num_global_key_value_heads", m.KVHeads)
@@ -71,7 +70,7 @@ func gemma4(b, base, top *Builder) Network {
 	m.twoRopes(b, wide, 10000, 10000)
 
 	// The layer whose keys and values each layer uses.
-	from, last, first := make([]int, m.Layers), map[bool]int{}, m.Layers-s.Int("num_kv_shared_layers", 0)
+	blocks, from, last, first := make([]*block, m.Layers), make([]int, m.Layers), map[bool]int{}, m.Layers-s.Int("num_kv_shared_layers", 0)
 	for i, window := range m.windows {
 		if i < first {
 			last[window > 0] = i
@@ -79,7 +78,6 @@ func gemma4(b, base, top *Builder) Network {
 		j, found := last[window > 0]
 		if from[i] = j; !found {
 			s.Fail("num_kv_shared_layers", "is %d, want fewer: layer %d uses keys of an earlier one of its type", m.Layers-first, i)
-			return new(stack)
 		}
 	}
 	m.attends = func(b *Builder, i int, c *attn.MultiHeadConfig, maps *Maps) {
@@ -106,15 +104,12 @@ func gemma4(b, base, top *Builder) Network {
 		}
 		return own.gated(b, i)
 	}
-
 	size, n := s.Int("hidden_size_per_layer_input", 256), s.SizeOr("vocab_size_per_layer_input", 262144)
 	if size < 0 || size > 0 && n < m.Vocabulary {
 		s.Fail("vocab_size_per_layer_input", "is %d, want at least the %d tokens of vocab_size", n, m.Vocabulary)
-		return new(stack)
 	}
-	var blocks []*block
 	m.beside = func(p *block, b *Builder, i int) {
-		if blocks = append(blocks, p); from[i] != i {
+		if blocks[i] = p; from[i] != i {
 			p.from = blocks[from[i]]
 			p.from.lends, p.self.K, p.self.V = true, p.from.self.K, p.from.self.V
 		}
@@ -137,8 +132,8 @@ func gemma4(b, base, top *Builder) Network {
 		table, _ := base.Words("embed_tokens_per_layer", n, m.Layers*size)
 		project, norm := base.Matrix("per_layer_model_projection", m.Width, m.Layers*size), m.norm(base, "per_layer_projection_norm", size)
 		d.inputs = func(t *tensor.Tape, ids []int, h *tensor.Tensor) *tensor.Tensor {
-			x := tensor.Scale(t, project.Forward(t, h), float32(1/math.Sqrt(float64(m.Width))))
-			x = norm.Forward(t, tensor.Reshape(t, x, h.Dim(0), h.Dim(1), m.Layers, size))
+			x := tensor.Reshape(t, project.Forward(t, h), h.Dim(0), h.Dim(1), m.Layers, size)
+			x = norm.Forward(t, tensor.Scale(t, x, float32(1/math.Sqrt(float64(m.Width)))))
 			own := tensor.Scale(t, table.Forward(t, ids, h.Dim(0), h.Dim(1)), float32(math.Sqrt(float64(size))))
 			return tensor.Scale(t, tensor.Add(t, tensor.Reshape(t, x, own.Shape()...), own), math.Sqrt2/2)
 		}
