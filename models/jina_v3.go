@@ -48,7 +48,7 @@ func jinaV3(b *Builder, rotate func(z Sizes) rotation) Network {
 // newXLMRoBERTa also builds Jina Embeddings 3 as published, class XLMRobertaLoRA, whose files have the same model_type.
 func newXLMRoBERTa(b *Builder) Network {
 	s := b.Config
-	if _, ok := s.values["lora_adaptations"]; !ok {
+	if _, ok := s.values["lora_adaptations"]; !ok && s.Text("position_embedding_type", "") != "rotary" {
 		return newRoBERTa(b)
 	}
 	bothWays(s, "rotary")
@@ -58,7 +58,7 @@ func newXLMRoBERTa(b *Builder) Network {
 	l := &taskLoRA{tasks: s.Texts("lora_adaptations"), rank: s.SizeOr("lora_rank", 4)}
 	l.scale = float32(s.Float("lora_alpha", 1) / float64(l.rank))
 	if got := slices.Sorted(maps.Keys(s.taskPrompts())); !slices.Equal(got, slices.Sorted(slices.Values(l.tasks))) {
-		s.Fail("task_instructions", "has texts for %s, want %s", quote.Texts(got), quote.Texts(l.tasks))
+		s.Fail("lora_adaptations", "has %s, but task_instructions has %s, want the same tasks", quote.Texts(l.tasks), quote.Texts(got))
 	}
 	switch l.task = slices.Index(l.tasks, b.route); {
 	case b.route != "" && l.task < 0:

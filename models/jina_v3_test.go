@@ -128,15 +128,15 @@ func TestAdapterSettings(t *testing.T) {
 		want   string
 	}{
 		{map[string]any{"load_trained_adapters": false}, "load_trained_adapters is false, want true or none"},
-		{map[string]any{"lora_adaptations": []string{}}, `task_instructions has texts for "classification", "retrieval.query", "text-matching", want `},
-		{map[string]any{"lora_adaptations": []string{"classification"}}, "task_instructions has texts for"},
-		{map[string]any{"task_instructions": map[string]any{"classification": ""}}, `task_instructions has texts for "classification", want "retrieval.query", "classification", "text-matching"`},
+		{map[string]any{"lora_adaptations": []string{}}, `lora_adaptations has , but task_instructions has "classification", "retrieval.query", "text-matching", want the same tasks`},
+		{map[string]any{"lora_adaptations": []string{"classification"}}, `lora_adaptations has "classification", but task_instructions has "classification", "retrieval.query", `},
+		{map[string]any{"task_instructions": map[string]any{"classification": ""}}, `but task_instructions has "classification", want the same tasks`},
 		{map[string]any{"lora_rank": 3}, "lora_A"},
 		{map[string]any{"lora_rank": 0}, "lora_rank is 0, want 1 to"},
 		{map[string]any{"position_embedding_type": "absolute"}, `position_embedding_type is "absolute", want "rotary" or none`},
 		{map[string]any{"truncate_dim": 5}, "setting truncate_dim = 5"},
 		{map[string]any{"rotary_emb_interleaved": true}, "setting rotary_emb_interleaved = true"},
-		{map[string]any{"lora_adaptations": nil}, `position_embedding_type is "rotary", want "absolute" or none`},
+		{map[string]any{"lora_adaptations": nil}, "lora_adaptations has , but task_instructions has"},
 		{map[string]any{"auto_map": map[string]any{"AutoModel": "x.XLMRobertaModel"}}, "setting auto_map = "},
 	} {
 		if got := refused(t, edit(t, "jina_lora", c.change)); !strings.Contains(got, c.want) {
