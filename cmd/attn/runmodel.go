@@ -30,6 +30,8 @@ func (runCommand) Help() string {
 The output file has the tensors for a comparison with another framework: input_ids and
 token_type_ids [B L]; logits, if the model has a head; hidden.0, the embeddings, and
 hidden.1 to hidden.N [B L D]; weights.0 to weights.N-1 [B H L L], each row a query.
+A layer without attention, such as a convolution, has no weights; those of Mamba-2 beside attention
+are mamba.0 and so on.
 
 For an encoder-decoder, these tensors are the encoder's, except logits, which are the
 decoder's. The file also has decoder_input_ids [B M]; decoder_hidden.0 to decoder_hidden.N

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/observe"
@@ -47,7 +48,6 @@ func Run(ctx context.Context, m *models.Model, x models.Batch) (*safetensors.Fil
 	states := func(name string, tokens [][]int) func(int, *tensor.Tensor) {
 		return func(number int, y *tensor.Tensor) { add(fmt.Sprintf("%s.%d", name, number), y, tokens) }
 	}
-	count := map[string]int{}
 	r := models.Run{States: states("hidden", x.IDs)}
 	weights := func(string) string { return "weights" }
 	written := x.IDs
@@ -68,9 +68,12 @@ func Run(ctx context.Context, m *models.Model, x models.Batch) (*safetensors.Fil
 		}
 	}
 	r.Observers = []attn.Observer{observe.Weights(func(layer string, w *tensor.Tensor) {
+		kind, at := heads.Place(layer)
 		name := weights(layer)
-		add(fmt.Sprintf("%s.%d", name, count[name]), w, nil)
-		count[name]++
+		if kind == heads.Mamba {
+			name = "mamba"
+		}
+		add(fmt.Sprintf("%s.%d", name, at), w, nil)
 	})}
 	tape := tensor.NewTape(tensor.Infer)
 	tape.SetContext(ctx)

@@ -115,6 +115,29 @@ func writeBatch(t *testing.T, g *tensortest.Golden) string {
 }
 
 // The decoder starts with its start token if no decoder tokens are given.
+// Weights have the number of their layer, also if other layers have none, or two kinds.
+func TestHybrids(t *testing.T) {
+	for dir, want := range map[string]string{"lfm2": "weights.1", "falcon_h1": "mamba.0 weights.0 mamba.1 weights.1"} {
+		m, err := models.Load("../../../models/testdata/decoders/"+dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := trace.Run(t.Context(), m, models.Batch{IDs: [][]int{{3, 8, 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, x := range file.Tensors {
+			if len(x.Shape) == 4 {
+				got = append(got, x.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", dir, got, want)
+		}
+	}
+}
+
 func TestStartToken(t *testing.T) {
 	m, err := models.Load("../../../models/testdata/seq2seq/t5", models.Options{})
 	if err != nil {
