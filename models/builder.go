@@ -392,9 +392,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		c.HeadSize = c.Width / c.Heads
 	}
 	c.KVHeads = cmp.Or(c.KVHeads, max(c.Heads, 0))
-	if b.format == tensor.BFloat16 || b.format == tensor.Int8 {
-		c.Format = tensor.BFloat16
-	}
+	c.Format = cmp.Or(b.attentionFormat(), c.Format)
 	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
 	type stored struct {
 		name string
@@ -470,6 +468,14 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		linear = linear[n:]
 	}
 	return m
+}
+
+// attentionFormat returns the format of the products of attention, 0 for the tape's.
+func (b *Builder) attentionFormat() tensor.Format {
+	if b.format == tensor.BFloat16 || b.format == tensor.Int8 {
+		return tensor.BFloat16
+	}
+	return 0
 }
 
 // order sorts the parameters from the given one on by the prefixes of their names. Each has exactly one of them.

@@ -82,6 +82,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"gemma4_equal", object{"global_head_dim": 7}, "global_head_dim makes heads of size 7, want an even number"},
 		{"gemma4_multimodal", object{"tie_word_embeddings": false}, "text_config.tie_word_embeddings is true, want false or none"},
 		{"gemma4_multimodal", object{"text_config": nil}, "text_config is missing, want an object"},
+		{"diffllama", object{"num_key_value_heads": 1}, "num_key_value_heads is 1, want an even number that divides num_attention_heads, which is 8"},
 		{"ministral3", object{"rope_parameters": nil}, "rope_parameters is missing, want llama_4_scaling_beta and original_max_position_embeddings in it"},
 		{"gemma3", object{"attn_logit_softcapping": 50}, "attn_logit_softcapping is 50, want none"},
 		{"gemma3", rope(object{"rope_type": "default", "rope_theta": 1e4}), "rope_parameters.rope_theta is 10000, want 1000000 or none"},

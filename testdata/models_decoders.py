@@ -38,7 +38,7 @@ import torch.nn.functional as F
 import transformers
 from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, GPT2Config
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Ministral3Config, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
-from transformers import FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
+from transformers import DiffLlamaConfig, FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 from transformers import OlmoHybridConfig, Qwen3_5TextConfig
 from transformers import DeepseekV3Config, MiniCPM3Config, ModernBertDecoderConfig
 
@@ -257,6 +257,9 @@ CASES = {
     "ministral3": Case(
         Ministral3Config(**GROUPED, max_position_embeddings=96, sliding_window=9, tie_word_embeddings=True,
                          rope_parameters={**YARN, "original_max_position_embeddings": 5, "factor": 1.5, "llama_4_scaling_beta": 0.3, "mscale": 1.0, "mscale_all_dim": 0.5})),
+    "diffllama": Case(DiffLlamaConfig(**{**SMALL, "num_attention_heads": 8, "head_dim": 4}, num_key_value_heads=4, max_position_embeddings=96, rope_parameters=dict(PLAIN))),
+    "diffllama_biases": Case(
+        DiffLlamaConfig(**{**SMALL, "hidden_size": 24}, max_position_embeddings=96, attention_bias=True, rms_norm_eps=1e-3, tie_word_embeddings=True)),
     "qwen2": Case(
         Qwen2Config(**{**SMALL, "hidden_size": 24, "num_attention_heads": 6}, num_key_value_heads=3,
                     max_position_embeddings=96, rope_parameters=dict(PLAIN)),
@@ -547,6 +550,11 @@ def run(model, ids, dtype):
                 out[f"want.weights.{n}"] = linear.pop(0)[0]
             elif kind not in ("conv", "linear_attention"):
                 out[f"want.weights.{n}"] = next(softmax)[0]
+            if model.config.model_type == "diffllama":  # the difference that the layer applies
+                one, two = out[f"want.weights.{n}"].chunk(2)
+                a = model.model.layers[n].self_attn
+                scale = (a.lambda_q1 @ a.lambda_k1).exp() - (a.lambda_q2 @ a.lambda_k2).exp() + a.lambda_init
+                out[f"want.weights.{n}"] = one - scale * two
         assert not linear
         F.cross_entropy(y.logits[0, :-1], ids[1:]).backward()
         for name, p in model.named_parameters():
