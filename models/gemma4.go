@@ -48,6 +48,10 @@ func gemma4(b, base, top *Builder) Network {
 	if !equal {
 		groups = m.KVHeads
 	}
+	if m.Heads%m.KVHeads != 0 {
+		s.Fail("num_key_value_heads", "is %d, want a divisor of num_attention_heads, which is %d", m.KVHeads, m.Heads)
+		m.KVHeads = m.Heads
+	}
 	const own, e, g = "per_layer_config", "head_dim", "num_key_value_heads"
 	if layers := get[map[string]map[string]int](s, own, "an object of sizes by layer", nil); layers != nil {
 		last, want := layers[fmt.Sprint(m.Layers-1)], map[string]any{}
@@ -105,7 +109,9 @@ func gemma4(b, base, top *Builder) Network {
 		return own.gated(b, i)
 	}
 	size, n := s.Int("hidden_size_per_layer_input", 256), s.SizeOr("vocab_size_per_layer_input", 262144)
-	if size < 0 || size > 0 && n < m.Vocabulary {
+	if size < 0 {
+		s.Fail("hidden_size_per_layer_input", "is %d, want 0 or more", size)
+	} else if size > 0 && n < m.Vocabulary {
 		s.Fail("vocab_size_per_layer_input", "is %d, want at least the %d tokens of vocab_size", n, m.Vocabulary)
 	}
 	m.beside = func(p *block, b *Builder, i int) {

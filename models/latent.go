@@ -139,7 +139,10 @@ func latentDecoder(b *Builder, usual Sizes, z latentSizes, rank int, pairs posit
 	scale := 1 / math.Sqrt(float64(m.HeadSize))
 	if y := r.scaling; y != nil && y.Text("rope_type", y.Text("type", "")) == "yarn" && r.factor() > 1 {
 		x := float64(0.1*y.Float("mscale_all_dim", 0)*math.Log(r.factor())) + 1 // yarn_apply_mscale of transformers
-		scale *= x * x
+		if scale *= x * x; !(scale <= 1e30) {
+			y.Fail("mscale_all_dim", "makes scores %v times as large, want at most 1e30", scale)
+			scale = 1
+		}
 	}
 	o := attn.Options{Mask: decoderMask(0), Score: score.DotScale(float32(scale))}
 	if b.format == tensor.BFloat16 || b.format == tensor.Int8 {
