@@ -77,10 +77,18 @@ func (t Table) named(s *Settings) (Family, error) {
 	case ok:
 		return f, nil
 	case name == "":
-		return f, fmt.Errorf("has no model_type, want one of %s", strings.Join(t.Types(), ", "))
+		return f, fmt.Errorf("has no model_type, want %s", t.list())
 	default:
-		return f, fmt.Errorf("model_type %s is not known%s, want one of %s", quote.Text(name), t.near(name), strings.Join(t.Types(), ", "))
+		return f, fmt.Errorf("model_type %s is not known%s, want %s", quote.Text(name), t.near(name), t.list())
 	}
+}
+
+// list returns the types for a message of one line.
+func (t Table) list() string {
+	if len(t) > 10 {
+		return fmt.Sprintf("one of %d types, which attn models --help lists", len(t))
+	}
+	return "one of " + strings.Join(t.Types(), ", ")
 }
 
 // near returns a part of a message with the type whose name is nearest, if less than half of the name differs.

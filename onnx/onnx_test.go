@@ -119,7 +119,7 @@ func TestMultiHead(t *testing.T) {
 		{"sinks and mask", sharingSinks(shared), onnx.Options{Mask: true}, false},
 		{"sequence first", with(func(c *attn.MultiHeadConfig) { c.Layout = attn.SequenceFirst }), onnx.Options{Lengths: true}, true},
 		{"norms", with(func(c *attn.MultiHeadConfig) {
-			c.QueryNorm, c.KeyNorm, c.ValueNorm = nn.NewLayerNorm(11), nn.NewLayerNorm(11), nn.NewRMSNorm(c.ValueSize)
+			c.QueryNorm, c.KeyNorm, c.ValueNorm = nn.NewLayerNorm(11), nn.NewLayerNorm(11), nn.NewRMSNorm(11)
 		}), onnx.Options{}, true},
 		{"rope", placed(position.RoPEConfig{}), onnx.Options{Causal: true}, true},
 		{"rope in part", placed(position.RoPEConfig{Size: 6}), onnx.Options{}, true},

@@ -192,7 +192,7 @@ func otherFormat(prefix []byte) string {
 		return "a Git LFS pointer, not the file itself: run git lfs pull"
 	case string(prefix[:4]) == "PK\x03\x04":
 		return "a zip archive, perhaps of PyTorch, not a safetensors file"
-	case prefix[0] == 0x80:
+	case prefix[0] == 0x80 && prefix[1] <= 5 && string(prefix[4:]) != "\x00\x00\x00\x00": // or else it is a length
 		return "a pickle, as of torch.save before PyTorch 1.6, which is not read: in Python, torch.save(torch.load(FILE), FILE) writes a newer one, " +
 			"and save_pretrained of transformers writes safetensors"
 	case string(prefix[:4]) == "GGUF":
