@@ -28,7 +28,7 @@ func newDiffLlama(b *Builder) Network {
 	bias, eps := s.attentionBias(false) != 0, s.Eps("rms_norm_eps", 1e-5)
 	m.mixer = func(m *rotaryDecoder, b *Builder, i int) mixer {
 		at, all := b.At("self_attn"), m.Heads*m.HeadSize
-		d := &differential{m.Sizes, decoderName(i), nil, nil, m.position(i), nil, float32(0.8 - 0.6*math.Exp(-0.3*float64(i))), eps, b.attentionFormat()}
+		d := &differential{m.Sizes, decoderName(i), nil, nil, m.position(i), nil, float32(0.8 - float64(0.6*math.Exp(-0.3*float64(i)))), eps, b.attentionFormat()}
 		d.in = []*nn.Linear{
 			at.joined("q_proj", bias, m.Width, all)[0], at.joined("k_proj", bias, m.Width, m.KVHeads*m.HeadSize)[0],
 			at.joined("v_proj", bias, m.Width, m.KVHeads*m.HeadSize)[0],

@@ -144,7 +144,7 @@ func (b *Builder) addLoRA() (err error) {
 		add := func(to []float32) { // to the next rows
 			some := tensor.Slice(nil, x, 0, next, next+len(to)/columns)
 			for i, v := range tensor.MatMul(nil, some, y).Data() {
-				to[i] += l.scale * v
+				to[i] += float32(l.scale * v)
 			}
 			next += len(to) / columns
 		}

@@ -45,7 +45,7 @@ func (g growing) scaled(x []float32, p int, of attn.Projections) []float32 {
 	if of != attn.Query {
 		return x
 	}
-	y, factor := make([]float32, len(x)), float32(1+g.beta*math.Log1p(math.Floor(float64(p)/g.every)))
+	y, factor := make([]float32, len(x)), float32(1+float64(g.beta*math.Log1p(math.Floor(float64(p)/g.every))))
 	for i, v := range x {
 		y[i] = factor * v
 	}

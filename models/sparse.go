@@ -47,7 +47,7 @@ func (v SparseVector) Dot(w SparseVector) (sum float64) {
 		case c > 0:
 			j++
 		default:
-			sum += float64(v.Weights[i]) * float64(w.Weights[j])
+			sum += float64(float64(v.Weights[i]) * float64(w.Weights[j]))
 			i, j = i+1, j+1
 		}
 	}

@@ -426,7 +426,7 @@ func (b *grouping) passS(ends []int, first []float32) {
 		for c := 0; c < s.E; c += columns {
 			for i := range s.V {
 				for j, x := range last[i*s.E+c:][:min(columns, s.E-c)] {
-					b.last[min(c+j, b.d-1)] += float64(b.state[c*s.V+i*columns+j]) * float64(x)
+					b.last[min(c+j, b.d-1)] += float64(float64(b.state[c*s.V+i*columns+j]) * float64(x))
 				}
 			}
 		}
