@@ -47,8 +47,8 @@ type CacheConfig struct {
 //
 // A position takes G·(Format.Bytes(E) + Format.Bytes(V)) bytes. V is rounded up to whole SIMD
 // vectors, and above 64 to a multiple of 64; E is the size of a key after the mapping of the
-// Score. With Shared, it takes G·Format.Bytes(E). Memory is allocated in pages of 512 positions for all heads of a sequence. The last page
-// of a sequence starts with 16 positions and doubles when it is full.
+// Score. With Shared, it takes G·Format.Bytes(E). Memory is allocated in pages of 512 positions for all
+// heads of a sequence. The last page of a sequence starts with 16 positions and doubles when it is full.
 //
 // Gradients do not pass through a cache: it rejects a recording tape.
 //

@@ -284,11 +284,7 @@ func (b *Builder) transposes(name string, n, in, out int) []*nn.Linear {
 
 // CausalConv returns a causal convolution of n tokens: name.weight [channels 1 n] and, if it has one, name.bias.
 func (b *Builder) CausalConv(name string, channels, n int, bias bool) *nn.CausalConv {
-	c := new(nn.CausalConv)
-	if b.want(name+".weight", channels, 1, n) && !b.plan {
-		c.Weight = tensor.Zeros(n, 1, channels).Param()
-		b.entry(name+".weight", true, c.Weight)
-	}
+	c := &nn.CausalConv{Weight: b.convWeight(name, []string{name}, n, []int{channels})}
 	if bias {
 		c.Bias = b.Tensor(name+".bias", channels)
 	}

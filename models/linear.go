@@ -37,7 +37,7 @@ func (b *Builder) LinearAttention(c linear.LayerConfig, maps LinearMaps) *linear
 	}
 	l.Q, l.K, l.V = qkv[0], qkv[1], qkv[2]
 	if l.Conv != nil {
-		l.Conv.Weight = b.causalConv(maps.Conv, c.Conv, sizes)
+		l.Conv.Weight = b.convWeight("conv1d", maps.Conv, c.Conv, sizes)
 	}
 	if l.Beta != nil {
 		l.Beta = b.Matrix(maps.Beta, c.Width, c.Heads)
@@ -61,9 +61,9 @@ func eachNamed(names []string, sizes []int) func(yield func(name string, sizes [
 	}
 }
 
-// causalConv returns the weight [n 1 C] of a convolution of channels of the given sizes, which the file has as [C 1 n], or
+// convWeight returns the weight [n 1 C] of a convolution of channels of the given sizes, which the file has as [C 1 n], or
 // nil in the first call of a Family.New.
-func (b *Builder) causalConv(names []string, n int, sizes []int) *tensor.Tensor {
+func (b *Builder) convWeight(param string, names []string, n int, sizes []int) *tensor.Tensor {
 	fits := true
 	for name, of := range eachNamed(names, sizes) {
 		fits = b.want(name+".weight", sum(of), 1, n) && fits
@@ -72,7 +72,7 @@ func (b *Builder) causalConv(names []string, n int, sizes []int) *tensor.Tensor 
 		return nil
 	}
 	w := tensor.Zeros(n, 1, sum(sizes)).Param()
-	b.params = append(b.params, nn.Var{Name: b.prefix + "conv1d.weight", Tensor: w})
+	b.params = append(b.params, nn.Var{Name: b.prefix + param + ".weight", Tensor: w})
 	at := 0
 	for name, of := range eachNamed(names, sizes) {
 		e := nn.Entry{Name: b.prefix + name + ".weight", Parts: []*tensor.Tensor{w}, Transposed: true}

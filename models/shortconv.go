@@ -81,6 +81,9 @@ func (s *convState) Join(others ...*convState) *convState {
 }
 
 func (s *convState) Truncate(lens ...int) {
+	if len(lens) != 1 && len(lens) != len(s.lens) {
+		panic(&tensor.ValueError{Op: "models: Truncate", Arg: "lengths", Got: fmt.Sprint(len(lens)), Want: fmt.Sprintf("1 or %d", len(s.lens))})
+	}
 	if !slices.ContainsFunc(lens, func(n int) bool { return n != 0 }) {
 		*s = convState{tensor.Zeros(s.inputs.Shape()...), make([]int, len(s.lens))}
 	}
