@@ -41,6 +41,8 @@ type Options struct {
 	// shape is [H], or [B H] for separate gates per sequence. Gates may require a gradient. A
 	// gate of 0 removes the head exactly. Nil means 1 for every head.
 	Gates *tensor.Tensor
+	// Edits replace values inside the call. The zero value replaces none.
+	Edits Edits
 	// Weights requests Output.Weights.
 	Weights bool
 	// LogSumExp requests Output.LogSumExp.

@@ -44,10 +44,13 @@ func newCall(op string, q heads, kv KV, o *Options) *call {
 // is the weight of the output projection, or nil.
 func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 	c.check()
+	c.edit(t)
 	if t.Recording() {
 		c.kv = c.kv.dense(t)
 	}
 	o := &c.o
+	weights := o.Weights
+	o.Weights = weights || o.Edits.Weights != nil
 	var again *replay
 	if o.Inspect != nil {
 		again = c.replay()
@@ -58,10 +61,19 @@ func (c *call) attend(t *tensor.Tape, last *tensor.Tensor) (heads, Output) {
 	flash.Forward(&c.Attention)
 	o.end()
 	c.record(t)
-	out := outputGated(t, c.out, c.gates)
 	y := Output{Weights: c.weights, LogSumExp: c.logSumExp}
 	if c.Extra > 0 && y.Weights != nil {
 		y.Weights = tensor.Slice(t, y.Weights, 3, c.Extra, c.Extra+c.Lk)
+	}
+	out := c.out
+	if o.Edits.Weights != nil {
+		if out = c.reweighted(t, out, y.Weights); !weights {
+			y.Weights = nil
+		}
+	}
+	out = outputGated(t, out, c.gates)
+	if e := o.Edits.Outputs; e != nil {
+		out = e.edited(t, c.op, "outputs", out)
 	}
 	if o.Inspect != nil {
 		p := c.parts(last, out)

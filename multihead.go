@@ -117,19 +117,22 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 	}
 	if q == k && k == v {
 		queries, kv := m.self(t, q)
-		kv.keys = m.positionKeys(t, kv.keys, o.KeyPositions)
-		return m.attend(t, queries, m.withExtra(t, kv), o)
+		return m.attend(t, queries, m.withExtra(t, m.placed(t, kv, o.KeyPositions, &o.Edits)), o)
 	}
-	return m.attend(t, m.queries(t, q), m.withExtra(t, m.project(t, k, v, o.KeyPositions)), o)
+	kv := m.project(t, k, v, o.KeyPositions, &o.Edits)
+	return m.attend(t, m.queries(t, q), m.withExtra(t, kv), o)
 }
 
-// positionKeys normalises keys and moves them to their positions.
-func (m *MultiHead) positionKeys(t *tensor.Tape, k heads, at Positions) heads {
-	k = m.normed(t, m.config.KeyNorm, k)
+// placed edits and normalises keys and values, and moves the keys to their positions. No later part of the call edits
+// them.
+func (m *MultiHead) placed(t *tensor.Tape, kv KV, at Positions, e *Edits) KV {
+	k := m.normed(t, m.config.KeyNorm, e.Keys.edited(t, opMultiHead, "keys", kv.keys))
 	if p := m.config.Position; p != nil {
 		k = applyPosition(t, opMultiHead, p, k, Key, at, true)
 	}
-	return k
+	v := m.normed(t, m.config.ValueNorm, e.Values.edited(t, opMultiHead, "values", kv.values))
+	e.Keys, e.Values = nil, nil
+	return KV{keys: k, values: v}
 }
 
 // positionQueries normalises the queries of a call and moves them to their positions.
@@ -167,7 +170,7 @@ func (m *MultiHead) queries(t *tensor.Tape, q *tensor.Tensor) queries {
 	return queries{m.view(y[0], Query, 0), y[1]}
 }
 
-// self maps x to queries, keys and values, with one matrix product if possible.
+// self maps x to queries, keys and values, with one matrix product if possible, without norms and positions.
 func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (q queries, kv KV) {
 	var y []*tensor.Tensor
 	var k, v int // the first elements of keys and values
@@ -186,7 +189,7 @@ func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (q queries, kv KV) {
 		y = nn.Linears(t, x, m.Q, m.K, m.V)
 	}
 	q.heads = m.view(y[0], Query, 0)
-	return q, KV{keys: m.view(y[1], Key, k), values: m.normed(t, m.config.ValueNorm, m.view(y[2], Value, v))}
+	return q, KV{keys: m.view(y[1], Key, k), values: m.view(y[2], Value, v)}
 }
 
 // view returns the heads of a projection that begins at element at.
@@ -208,14 +211,11 @@ func (m *MultiHead) view(x *tensor.Tensor, of Projections, at int) heads {
 func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	m.wantBuilt()
 	m.wantKeys(k, v, Infer, m.widths())
-	return m.withExtra(t, m.project(t, k, v, Positions{}))
+	return m.withExtra(t, m.project(t, k, v, Positions{}, new(Edits)))
 }
 
-func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) KV {
-	return KV{
-		keys:   m.positionKeys(t, m.view(m.K.Forward(t, k), Key, 0), at),
-		values: m.normed(t, m.config.ValueNorm, m.view(m.V.Forward(t, v), Value, 0)),
-	}
+func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions, e *Edits) KV {
+	return m.placed(t, KV{keys: m.view(m.K.Forward(t, k), Key, 0), values: m.view(m.V.Forward(t, v), Value, 0)}, at, e)
 }
 
 // Query computes attention of the queries q to keys and values from Project: the remaining part
@@ -263,7 +263,9 @@ func (m *MultiHead) attend(t *tensor.Tape, q queries, kv KV, o Options) Output {
 	if o.Sinks == nil {
 		call.o.Sinks = m.Sinks
 	}
-	call.q = m.positionQueries(t, q.heads, call.Sizes, o.QueryPositions)
+	raw := o.Edits.Queries.edited(t, opMultiHead, "queries", q.heads)
+	call.o.Edits.Queries = nil
+	call.q = m.positionQueries(t, raw, call.Sizes, o.QueryPositions)
 	if q.gates != nil {
 		call.gates = c.OutputGate.of(t, q.gates, c.Layout, c.Heads)
 	}

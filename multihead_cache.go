@@ -92,7 +92,7 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 		o.QueryPositions = at // where Positions.ends would put the queries
 	}
 	queries, next := m.self(t, x)
-	next.keys = m.positionKeys(t, next.keys, at)
+	next = m.placed(t, next, at, &o.Edits)
 	err := checkCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.heads.length())
 	panicAs(opMultiHead, "query lengths", err)
 	cache.wantCapacity(opMultiHead, queries.heads.length(), o.QueryLens)

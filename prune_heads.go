@@ -21,6 +21,8 @@ type LayerHeads struct {
 	Group int
 	// Signed means that weights may be negative and that rows need not sum to 1, as in package linear.
 	Signed bool
+	// Latent means that all heads share one vector of a token, from which keys and values come, so that no head has keys and values.
+	Latent bool
 	// Out reads the outputs of the heads, which are side by side.
 	Out *nn.Linear
 }
@@ -46,7 +48,7 @@ func (l LayerHeads) Groups(heads []int) (groups []int, err error) {
 // Heads describes the heads of the layer.
 func (m *MultiHead) Heads() LayerHeads {
 	c := &m.config
-	return LayerHeads{c.Name, c.Heads, c.Heads / max(c.KVHeads, 1), false, m.Out}
+	return LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / max(c.KVHeads, 1), Out: m.Out}
 }
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters.

@@ -43,6 +43,10 @@ type Options struct {
 	Documents [][]int
 	// Gates multiply the output of each head: [N] or [B N] for N = max(H, G) heads. A gate of 0 removes the head exactly.
 	Gates *tensor.Tensor
+	// Edits replace values inside the call, before the Feature: Queries [B H L E], Keys [B K L E], Values [B G L V], and
+	// Outputs [B N L V]. In a Layer they are those after its convolution, and Outputs are Parts.Outputs. Weights cannot be
+	// edited: nothing is mixed with them.
+	Edits attn.Edits
 	// Weights requests Output.Weights.
 	Weights bool
 	// Observers are called with each row of Output.Weights. They need no memory for all weights, and Weights need not be
@@ -122,12 +126,14 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 			o.Decay = withHead(t, op, "decay", o.Decay, o.Decay.Rank())
 		}
 	}
+	q, k, v = edited(t, op, o.Edits.Queries, q), edited(t, op, o.Edits.Keys, k), edited(t, op, o.Edits.Values, v)
 	if o.Feature != nil && !relative(o.Feature, o.Normalize) {
 		q, k = o.Feature(t, q), o.Feature(t, k)
 	}
 	c := newCall(t, op, q, k, v, o, s)
 	c.flat = flat
 	y := c.run(t)
+	y.Out = edited(t, op, o.Edits.Outputs, y.Out)
 	c.inspect(y.Out)
 	if o.Gates != nil {
 		y.Out = attn.GateHeads(t, y.Out, o.Gates)
@@ -140,6 +146,18 @@ func attend(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o Options, s *Sta
 		if y.Weights != nil {
 			y.Weights = tensor.Reshape(t, y.Weights, c.b, c.l, c.l)
 		}
+	}
+	return y
+}
+
+// edited returns what takes the place of x.
+func edited(t *tensor.Tape, op string, e attn.Edit, x *tensor.Tensor) *tensor.Tensor {
+	if e == nil {
+		return x
+	}
+	y := e(t, x)
+	if tensor.Want(op, "edit", y); !slices.Equal(y.Shape(), x.Shape()) {
+		badShape(op, "edit", y, "%v, as what it replaces", x.Shape())
 	}
 	return y
 }
@@ -237,6 +255,9 @@ func (c *call) check() {
 	}
 	if o.Decay != nil && relative(o.Feature, o.Normalize) {
 		badValue(c.op, "decay", "given, with the Feature Exp and Normalize", "none: the running maximum of the keys is the decay")
+	}
+	if o.Edits.Weights != nil {
+		badValue(c.op, "edits", "of weights", "edits of queries, keys, values or outputs: nothing is mixed with weights")
 	}
 	if slices.Contains(o.Observers, nil) {
 		badValue(c.op, "observer", "nil", "an Observer")

@@ -263,7 +263,8 @@ func (l *Layer) forward(t *tensor.Tape, x *tensor.Tensor, o Options, s *LayerSta
 		x = tensor.Transpose(t, x, 1, 0, 2)
 	}
 	x = o.withoutPadding(t, x)
-	gates, inspect := o.Gates, o.Inspect
+	gates, inspect, edit := o.Gates, o.Inspect, o.Edits.Outputs
+	o.Edits.Outputs = nil
 	var parts attn.Parts
 	if o.Gates = nil; inspect != nil {
 		o.Inspect = func(_ string, p attn.Parts) { parts = p }
@@ -297,6 +298,9 @@ func (l *Layer) forward(t *tensor.Tape, x *tensor.Tensor, o Options, s *LayerSta
 	out := o.withoutPadding(t, joinHeads(t, heads))
 	if l.Gate != nil {
 		out = tensor.Mul(t, out, c.OutGate(t, l.Gate.Forward(t, x)))
+	}
+	if edit != nil {
+		out = joinHeads(t, edited(t, opLayer, edit, splitHeads(t, out, c.Heads)))
 	}
 	if inspect != nil {
 		all := out

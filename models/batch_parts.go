@@ -29,7 +29,7 @@ const (
 // A tape that records, a State and the callbacks of a Run need the whole batch at once, and a part of eachSimilar is cut
 // already.
 func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.Tape, x Batch) *tensor.Tensor) *tensor.Tensor {
-	if r.alone || t.Recording() || r.State != nil || r.Observers != nil || r.Inspect != nil || r.States != nil || r.Gates != nil {
+	if r.alone || t.Recording() || r.State != nil || r.together() {
 		return hidden(t, x)
 	}
 	n, longest := len(x.IDs), x.longest()

@@ -37,7 +37,9 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	if cache != nil { // which must outlive the memory of t
 		t = lasting(t)
 	}
-	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{Observers: r.Observers, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates})
+	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{
+		Observers: r.Observers, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates, Edits: r.Edits, Blocks: r.Blocks,
+	})
 	m := &memory{lens: Batch{IDs: x.IDs}.lens()}
 	for _, b := range e.target.blocks {
 		m.kv = append(m.kv, b.cross.Project(t, h, h))

@@ -43,7 +43,7 @@ func (*latentAttention) kind() string { return "latent_attention" }
 
 // Heads describes the heads, which have weights but cannot be removed.
 func (m *latentAttention) Heads() attn.LayerHeads {
-	return attn.LayerHeads{Name: m.options.Layer, Heads: m.heads, Group: 1, Out: m.out}
+	return attn.LayerHeads{Name: m.options.Layer, Heads: m.heads, Group: 1, Latent: true, Out: m.out}
 }
 
 func (m *latentAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
@@ -52,6 +52,8 @@ func (m *latentAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept Lay
 	if inspect := o.Inspect; inspect != nil {
 		o.Inspect = func(layer string, p attn.Parts) { inspect(layer, m.parts(p)) }
 	}
+	edit := o.Edits.Outputs
+	o.Edits.Outputs = nil
 	cache, cached := kept.(CacheOf[*attn.Cache])
 	var at attn.Positions
 	if cached {
@@ -76,7 +78,10 @@ func (m *latentAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept Lay
 	} else {
 		y = attn.Attend(t, q, k, c, o).Out
 	}
-	return m.out.Forward(t, tensor.Reshape(t, tensor.Transpose(t, m.expand(t, y), 0, 2, 1, 3), b, l, m.heads*m.value))
+	if y = m.expand(t, y); edit != nil {
+		y = edit(t, y)
+	}
+	return m.out.Forward(t, tensor.Reshape(t, tensor.Transpose(t, y, 0, 2, 1, 3), b, l, m.heads*m.value))
 }
 
 // expand returns W_v times the vectors c of each head. Shapes: c [B H L R], out [B H L V].

@@ -98,8 +98,10 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	decay := tensor.Mul(t, step, perHead(tensor.Scale(t, tensor.Exp(t, m.decay), -1), step.Shape()...))
 	o := linear.Options{
 		Decay: tensor.Reshape(t, decay, b, m.heads, l), Scale: 1, Lens: lens, Layer: m.name,
-		Observers: r.Observers, Inspect: r.Inspect,
+		Observers: r.Observers, Inspect: r.Inspect, Edits: r.edits(m.name),
 	}
+	edit := o.Edits.Outputs
+	o.Edits.Outputs = nil
 	v := tensor.Mul(t, x, tensor.BroadcastTo(t, step, x.Shape()...))
 	var read linear.Output
 	if kept == nil {
@@ -116,9 +118,14 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	} else {
 		out = m.norm(t, tensor.Mul(t, out, gate))
 	}
-	if gates := r.gates(m.name); gates != nil { // of what the last map reads, as in a linear.Layer
-		heads = tensor.Transpose(t, tensor.Reshape(t, out, b, l, m.heads, m.size), 0, 2, 1, 3)
-		out = tensor.Reshape(t, tensor.Transpose(t, attn.GateHeads(t, heads, gates), 0, 2, 1, 3), b, l, inner)
+	if gates := r.gates(m.name); gates != nil || edit != nil { // of what the last map reads, as in a linear.Layer
+		if heads = tensor.Transpose(t, tensor.Reshape(t, out, b, l, m.heads, m.size), 0, 2, 1, 3); edit != nil {
+			heads = edit(t, heads)
+		}
+		if gates != nil {
+			heads = attn.GateHeads(t, heads, gates)
+		}
+		out = tensor.Reshape(t, tensor.Transpose(t, heads, 0, 2, 1, 3), b, l, inner)
 	}
 	return scaled(t, m.out.Forward(t, out), m.outFactor)
 }

@@ -75,7 +75,7 @@ type linearAttention struct{ *linear.Layer }
 func (linearAttention) kind() string { return linearKind }
 
 func (l linearAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
-	o := linear.Options{Lens: lens, Observers: r.Observers, Inspect: r.Inspect, Gates: r.gates(l.Config().Name)}
+	o := linear.Options{Lens: lens, Observers: r.Observers, Inspect: r.Inspect, Gates: r.gates(l.Config().Name), Edits: r.edits(l.Config().Name)}
 	if kept != nil {
 		return l.Extend(t, h, kept.(CacheOf[*linear.LayerState]).Cache, o).Out
 	}

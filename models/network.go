@@ -2,6 +2,8 @@ package models
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
@@ -81,11 +83,74 @@ type Run struct {
 	SourceStates func(number int, x *tensor.Tensor)
 	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil for none.
 	Gates func(layer string) *tensor.Tensor
+	// Edits, if not nil, returns the edits of a layer of attention, by its name: "encoder.0.self". A recurrent translator
+	// calls them for each token that it writes.
+	Edits func(layer string) attn.Edits
+	// Blocks, if not nil, returns the edits of a block: "encoder.0" or "decoder.0".
+	Blocks func(block string) BlockEdits
 
-	alone  bool               // the batch is not cut
-	keys   []int              // of each sequence that are attended to, nil for all
-	inputs *tensor.Tensor     // of stack.inputs
-	shared map[*block]attn.KV // keys and values that later blocks use, too
+	// From and To, if not 0, are the first block that runs and the one after the last: the result is then what block To
+	// would read, and has not passed the final norm. Input [B L D] is what block From reads, in place of embeddings; it
+	// may have more sequences than an earlier run. Hidden panics with a *tensor.ValueError for a network that cannot
+	// begin there, see Resumes.
+	From, To int
+	Input    *tensor.Tensor
+
+	alone       bool               // the batch is not cut
+	keys        []int              // of each sequence that are attended to, nil for all
+	inputs      *tensor.Tensor     // of stack.inputs
+	feedForward attn.Edit          // of the block that runs
+	shared      map[*block]attn.KV // keys and values that later blocks use, too
+}
+
+// BlockEdits are interventions in a block of a transformer. Nil leaves a value.
+type BlockEdits struct {
+	// Input [B L D] is what the block reads: the residual stream, which begins with the embeddings. The block after the
+	// last one has an Input only: what the final norm reads, or the result of a model without one.
+	Input attn.Edit
+	// FeedForward [B L D] is what the feed-forward network adds to the residual stream.
+	FeedForward attn.Edit
+}
+
+// block returns the edits of a block.
+func (r *Run) block(name string) BlockEdits {
+	if r.Blocks == nil {
+		return BlockEdits{}
+	}
+	return r.Blocks(name)
+}
+
+// Resumes reports whether a run can begin at any block, Run.From, and end behind any, Run.To: whether a block reads nothing
+// of earlier ones but their output. It is false for encoder–decoders and for decoders whose blocks share keys and values.
+func Resumes(n Network) bool {
+	s, ok := inside(n).(*stack)
+	return ok && s.inputs == nil && !slices.ContainsFunc(s.blocks, func(b *block) bool { return b.lends })
+}
+
+// edits returns the edits of a layer.
+func (r *Run) edits(layer string) attn.Edits {
+	if r.Edits == nil {
+		return attn.Edits{}
+	}
+	return r.Edits(layer)
+}
+
+// edited applies e to x, [B L D], unless e is nil.
+func edited(t *tensor.Tape, e attn.Edit, x *tensor.Tensor) *tensor.Tensor {
+	if e == nil {
+		return x
+	}
+	y := e(t, x)
+	if err := tensor.CheckShape("edit of a block", y, fmt.Sprint(x.Shape()), x.Shape()...); err != nil {
+		panic(err)
+	}
+	return y
+}
+
+// together reports whether the sequences of a batch must run together: callbacks know them by their number.
+func (r *Run) together() bool {
+	return r.Observers != nil || r.Inspect != nil || r.States != nil || r.Gates != nil || r.Edits != nil || r.Blocks != nil ||
+		r.Input != nil || r.To != 0
 }
 
 // state calls States.
@@ -106,7 +171,7 @@ func (r *Run) gates(layer string) *tensor.Tensor {
 // options adds the settings of a run to a layer's attention options. lens are the lengths of the
 // sequences, nil if all are equal.
 func (r *Run) options(o attn.Options, layer string, lens []int) attn.Options {
-	o.Observers, o.Inspect, o.Gates = r.Observers, r.Inspect, r.gates(layer)
+	o.Observers, o.Inspect, o.Gates, o.Edits = r.Observers, r.Inspect, r.gates(layer), r.edits(layer)
 	if o.QueryLens = lens; r.State == nil {
 		if o.KeyLens = lens; r.keys != nil {
 			o.KeyLens = r.keys

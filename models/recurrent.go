@@ -181,9 +181,7 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 		steps[i] = &stepwise{Observer: observer, steps: l}
 		o.Observers = append(o.Observers, steps[i])
 	}
-	if r.Gates != nil {
-		o.Gates = r.Gates(o.Layer)
-	}
+	o.Gates, o.Edits = r.gates(o.Layer), r.edits(o.Layer)
 	embedded := tensor.Dropout(t, m.scaled(m.target).sum(t, y, nil, len(y.IDs), y.longest()), m.config.Dropout)
 	features := make([]*tensor.Tensor, 0, l)
 	for i := range l {

@@ -46,24 +46,35 @@ func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tens
 	lens := batch.lens()
 	own := *r
 	own.keys, own.shared, r = batch.attended, map[*block]attn.KV{}, &own
-	x := s.embed(t, batch, r)
+	x, to := r.Input, len(s.blocks)
+	if r.To != 0 {
+		to = r.To
+	}
+	if r.From != 0 || r.To != 0 || x != nil {
+		s.wantBegin(batch, r)
+	}
+	if x == nil {
+		x = s.embed(t, batch, r)
+	}
 	if s.inputs != nil {
 		r.inputs = s.inputs(t, batch.ids(), x)
 	}
-	r.state(0, x)
+	r.state(r.From, x)
 	begin := t.Mark()
 	var h *tensor.Tensor // the norm of x that the next block needs, or nil
-	for i, b := range s.blocks {
+	for i := r.From; i < to; i++ {
+		b, e := s.blocks[i], r.block(s.blockName(i))
+		x, r.feedForward = edited(t, e.Input, x), e.FeedForward
 		if r.States != nil { // the callback may keep x
 			begin = t.Mark()
 		}
 		switch last := i == len(s.blocks)-1; {
-		case b.end != nil || last && b.postNorm:
+		case b.end != nil || last && b.postNorm || r.Blocks != nil || r.To != 0:
 			if x, _ = b.forward(t, x, h, r, i, lens, m, nil); b.end != nil {
 				x = b.end(t, x, r)
 			}
-			if last {
-				x = optional(t, s.norm, x)
+			if last && r.To == 0 {
+				x = optional(t, s.norm, edited(t, r.block(s.blockName(i+1)).Input, x))
 			}
 		case last && s.norm != nil:
 			_, x = b.forward(t, x, h, r, i, lens, m, s.norm)
@@ -78,6 +89,33 @@ func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tens
 		r.state(i+1, x)
 	}
 	return x
+}
+
+// blockName is the name of a block.
+func (s *stack) blockName(number int) string {
+	if s.sizes.Causal {
+		return fmt.Sprintf("decoder.%d", number)
+	}
+	return fmt.Sprintf("encoder.%d", number)
+}
+
+// wantBegin panics unless a run can begin and end where r says.
+func (s *stack) wantBegin(x Batch, r *Run) {
+	bad := func(got, want string) {
+		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "run", Got: got, Want: want})
+	}
+	switch n := len(s.blocks); {
+	case !Resumes(s):
+		bad("from or to a block", "a whole run: blocks read more than the output of the one before")
+	case r.From < 0 || r.From >= n || r.To < 0 || r.To > n || r.To != 0 && r.To <= r.From:
+		bad(fmt.Sprintf("from block %d to %d", r.From, r.To), fmt.Sprintf("a part of blocks 0 to %d", n))
+	case r.Input == nil && r.From > 0:
+		bad(fmt.Sprintf("from block %d without Input", r.From), "Input, which the block reads")
+	case r.Input != nil:
+		if err := tensor.CheckShape("input", r.Input, "[B L D]", len(x.IDs), x.longest(), s.sizes.Width); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // embed returns the sum of the embeddings.
