@@ -237,7 +237,7 @@ type page struct {
 	Path           string // below out
 	Title, Name    string
 	Description    string
-	Lesson         bool
+	Lesson, Search bool
 	Lessons        []lesson
 	Previous, Next *lesson
 	Documents      []document

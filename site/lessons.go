@@ -64,17 +64,17 @@ var (
 
 // lessons renders the sections of docs/lessons.md and of its translations, one page each.
 func (b *build) lessons() error {
-	install, err := b.install()
-	if err != nil {
-		return err
-	}
 	for _, in := range languages {
-		list, err := b.lessonsIn(in)
+		list, books, err := b.lessonsIn(in)
+		if err != nil {
+			return err
+		}
+		install, err := b.install(in)
 		if err != nil {
 			return err
 		}
 		words := in.text("Attention for Go: lessons that compute in the browser, and documentation.")
-		err = b.render(page{Path: in.Dir + "index.html", Title: "attn", Lessons: list, Body: install, Scripts: []string{"page.js"},
+		err = b.render(page{Path: in.Dir + "index.html", Title: "attn", Lessons: list, Body: books + install, Scripts: []string{"page.js"},
 			Description: string(words), Language: in, Translations: in.translations(upFrom(in.Dir), "index.html")})
 		if err != nil {
 			return err
@@ -102,22 +102,28 @@ func (b *build) lessonSections(in language) ([][]byte, error) {
 	return list, nil
 }
 
-// lessonsIn renders the lessons in a language and returns them with their titles. Lessons that are not translated are in
-// English; above those whose English text has changed is the day of the text that they follow.
-func (b *build) lessonsIn(in language) ([]lesson, error) {
+// lessonsIn renders the lessons in a language and returns them with their titles, and the table that leads from textbooks
+// to them. Lessons that are not translated are in English; above those whose English text has changed is the day of the
+// text that they follow.
+func (b *build) lessonsIn(in language) ([]lesson, template.HTML, error) {
 	english, err := b.lessonSections(languages[0])
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	sections, err := b.lessonSections(in)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	notes := make([]template.HTML, len(sections))
 	for i, section := range sections {
 		if notes[i], err = b.note(in, in.file(lessonsFile), section, english[i]); err != nil {
-			return nil, err
+			return nil, "", err
 		}
+	}
+	_, table, _ := bytes.Cut(sections[0], []byte("\n## "))
+	books, err := b.markdown(append([]byte("## "), table...), in.file(lessonsFile), in.Dir+"index.html")
+	if err != nil {
+		return nil, "", err
 	}
 	for i := len(sections); i < len(english); i++ {
 		sections = append(sections, english[i])
@@ -128,7 +134,7 @@ func (b *build) lessonsIn(in language) ([]lesson, error) {
 	for i, section := range sections {
 		title := string(lessonHeading.FindSubmatch(section)[1])
 		if in.tag == "" && title != list[i].Title {
-			return nil, fmt.Errorf("%s: lesson %d is called %q, want %q", lessonsFile, i+1, title, list[i].Title)
+			return nil, "", fmt.Errorf("%s: lesson %d is called %q, want %q", lessonsFile, i+1, title, list[i].Title)
 		}
 		list[i].Title, list[i].Idea = title, string(in.text(list[i].Idea))
 	}
@@ -140,16 +146,20 @@ func (b *build) lessonsIn(in language) ([]lesson, error) {
 		}
 		body, err := b.lessonBody(l, in, text)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		body = notes[i] + body
+		line, err := b.booksOf(l, in, table)
+		if err != nil {
+			return nil, "", err
+		}
+		body = notes[i] + line + body
 		p := page{Path: in.Dir + l.Path(), Title: l.Title, Name: l.Name, Lesson: true, Body: body, Lessons: list,
 			Description: l.Idea, Program: l.program, Scripts: []string{"page.js", l.Name + ".js"},
 			Language: in, Translations: in.translations(upFrom(in.Dir), l.Path())}
 		if l.Name == "minilm" {
 			frame, err := view.PageOf([]byte("{}"))
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
 			p.Hashes = policyOf(frame)
 		}
@@ -160,31 +170,52 @@ func (b *build) lessonsIn(in language) ([]lesson, error) {
 			p.Next = &list[i+1]
 		}
 		if err := b.render(p); err != nil {
-			return nil, fmt.Errorf("lesson %s: %w", l.Name, err)
+			return nil, "", fmt.Errorf("lesson %s: %w", l.Name, err)
 		}
 	}
-	return list, nil
+	return list, template.HTML(books.html), nil
+}
+
+// booksOf returns a line with the rows of the table of textbooks that lead to a lesson.
+func (b *build) booksOf(l lesson, in language, table []byte) (template.HTML, error) {
+	var list []string
+	for row := range strings.Lines(string(table)) {
+		if cells := strings.Split(row, "|"); len(cells) == 4 && strings.Contains(cells[2], fmt.Sprintf("(#%d-", l.Number)) {
+			list = append(list, strings.TrimSpace(cells[1]))
+		}
+	}
+	line := string(in.text("In your textbook: ")) + strings.Join(list, " · ")
+	r, err := b.markdown([]byte(line), in.file(lessonsFile), in.Dir+l.Path())
+	return template.HTML("<div class=\"text quiet small\">\n" + r.html + "</div>\n"), err
 }
 
 // upFrom returns the way from a directory of the site to its top.
 func upFrom(dir string) string { return strings.Repeat("../", strings.Count(dir, "/")) }
 
-// isLessons reports whether a file has the lessons in some language.
-func isLessons(file string) bool { return languageOf(file).file(lessonsFile) == file }
+// isIndex reports whether the site shows a file as the page of all lessons: the lessons or README, in some language.
+func isIndex(file string) bool {
+	in := languageOf(file)
+	return file == in.file(lessonsFile) || file == in.file("README.md")
+}
 
-// install renders the section of README that says how to install attn.
-func (b *build) install() (template.HTML, error) {
-	text, err := os.ReadFile(filepath.Join(b.root, "README.md"))
+// install renders the first section of README, which says how to install attn.
+func (b *build) install(in language) (template.HTML, error) {
+	var first [2][]byte // in English, and in the language
+	for i, file := range []string{"README.md", in.file("README.md")} {
+		text, err := os.ReadFile(filepath.Join(b.root, file))
+		if err != nil {
+			return "", err
+		}
+		_, section, _ := bytes.Cut(text, []byte("\n## "))
+		section, _, _ = bytes.Cut(section, []byte("\n## "))
+		first[i] = append([]byte("## "), section...)
+	}
+	note, err := b.note(in, in.file("README.md"), first[1], first[0])
 	if err != nil {
 		return "", err
 	}
-	_, section, found := strings.Cut(string(text), "\n## Install\n")
-	if !found {
-		return "", fmt.Errorf("README.md has no section Install")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	r, err := b.markdown([]byte("## Install\n"+section), "README.md", "index.html")
-	return template.HTML(r.html), err
+	r, err := b.markdown(first[1], in.file("README.md"), in.Dir+"index.html")
+	return note + template.HTML(r.html), err
 }
 
 // lessonBody renders a section with its live figures. The picture after a live comment is the still

@@ -95,6 +95,10 @@ func (b *build) markdown(source []byte, from, out string) (rendered, error) {
 // link returns the address of a link's target, from the page at out, and copies pictures.
 func (b *build) link(target []byte, from, out string) ([]byte, error) {
 	to := string(target)
+	lesson := func(l lesson) bool { return isIndex(from) && strings.HasPrefix(to, fmt.Sprintf("#%d-", l.Number)) }
+	if n := slices.IndexFunc(lessonPages, lesson); n >= 0 {
+		return []byte(lessonPages[n].Path()), nil
+	}
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
 		return target, nil
 	}
@@ -102,7 +106,7 @@ func (b *build) link(target []byte, from, out string) ([]byte, error) {
 	file, anchor := path.Join(path.Dir(from), to[:at]), to[at:]
 	up := upFrom(out)
 	switch {
-	case isLessons(file):
+	case isIndex(file):
 		return []byte(up + languageOf(file).Dir + "index.html"), nil
 	case slices.Contains(imageTypes, path.Ext(file)):
 		if b.files[file] == nil {
@@ -151,7 +155,7 @@ func (b *build) documents() error {
 		if texts[source], err = fs.ReadFile(root, source); err != nil {
 			return err
 		}
-		if isLessons(source) || source == "README.md" { // they have their own pages
+		if isIndex(source) {
 			continue
 		}
 		first, _, _ := strings.Cut(string(texts[source]), "\n")
@@ -171,6 +175,11 @@ func (b *build) documents() error {
 		}
 		p := page{Path: d.Path, Title: d.Title, Body: note + template.HTML(r.html), Documents: list, Source: d.Source,
 			Scripts: []string{"page.js"}, Language: in}
+		for _, l := range languages {
+			if to, _ := documentPath(l.file(english)); texts[l.file(english)] != nil && texts[languages[1].file(english)] != nil {
+				p.Translations = append(p.Translations, translation{p.Root() + to, l.Code, l.Name, l.Code == in.Code})
+			}
+		}
 		for _, s := range r.sections {
 			if s.level == 2 {
 				p.Parts = append(p.Parts, s)
@@ -186,7 +195,14 @@ func (b *build) documents() error {
 			return err
 		}
 	}
-	return b.render(page{Path: "search.html", Title: "Search", Scripts: []string{"page.js", "search.js"}, Language: languages[0]})
+	for _, in := range languages {
+		p := page{Path: in.Dir + "search.html", Title: string(in.text("Search")), Search: true, Scripts: []string{"page.js", "search.js"},
+			Language: in, Translations: in.translations(upFrom(in.Dir), "search.html")}
+		if err := b.render(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plain returns the text of a node without markup.

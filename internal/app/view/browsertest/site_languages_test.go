@@ -40,14 +40,55 @@ func TestSiteLanguages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// terms are those of the chapter about attention in the Chinese edition of Dive into Deep Learning, and the Japanese words
+// for them.
+var terms = map[string]string{
+	"zh": `注意力机制 注意力提示 自主性提示 查询 键值对 注意力汇聚 核回归 非参数注意力汇聚 带参数注意力汇聚 注意力权重 注意力评分函数 掩蔽softmax 遮蔽
+		有效长度 加性注意力 点积注意力 缩放点积注意力 暂退法 编码器 解码器 束搜索 循环神经网络 Bahdanau注意力 多头注意力 线性投影 自注意力 交叉注意力 位置编码
+		绝对位置信息 相对位置信息 自回归 Transformer 词元 小批量 填充 词表 交叉熵损失 梯度裁剪 梯度下降 张量 广播 预训练`,
+	"ja": `注意機構 注意の手がかり 随意的手がかり クエリ キー アテンションプーリング カーネル回帰 ノンパラメトリック パラメトリック アテンション重み アテンションスコア関数
+		マスク付きソフトマックス 有効長 加法注意 内積注意 縮小付き内積注意 ドロップアウト エンコーダ デコーダ ビームサーチ リカレント型 Bahdanauアテンション マルチヘッド注意
+		多頭注意 線形射影 自己注意 交差注意 位置符号化 位置エンコーディング 絶対位置 相対位置 自己回帰 Transformer トークン ミニバッチ パディング 語彙 交差エントロピー
+		勾配クリッピング 勾配降下法 ブロードキャスト 学習済み`,
+}
+
+// A search for a word of the textbook finds it first in the language of the page, with spaces between Chinese or Japanese
+// and other letters or without. A page in another language finds it, too.
+func TestSiteTerms(t *testing.T) {
+	url := site(t)
 	w := watch(t, 1280, 800)
-	for query, want := range map[string]string{"注意力": "zh/", "マスク": "ja/"} {
-		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+"search.html#q="+query))
-		w.wait(`document.querySelectorAll("#found a").length > 5`)
-		if got := js[string](w.tab, `document.querySelector("#found a").getAttribute("href")`); !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "docs/glossary.") {
-			t.Errorf("%s finds %s first", query, got)
+	for language, list := range terms {
+		if n := len(strings.Fields(list)); n < 40 {
+			t.Errorf("%d terms in %s, want at least 40", n, language)
+		}
+		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+language+"/search.html"))
+		w.wait(`document.activeElement.id === "words"`)
+		for _, term := range append(strings.Fields(list), "掩码 softmax", "softmax 和") {
+			if language == "ja" && strings.Contains(term, "softmax") {
+				continue
+			}
+			w.do(chromedp.Navigate(url + language + "/search.html#q=" + term))
+			w.wait(`document.getElementById("words").value === "` + term + `"`)
+			got := js[[]string](w.tab, `(() => {
+				const a = document.querySelector("#found a");
+				return a ? [a.getAttribute("href"), a.parentElement.textContent] : ["nothing", ""];
+			})()`)
+			if !strings.HasPrefix(got[0], "../"+language+"/") && !strings.HasPrefix(got[0], "../docs/glossary."+language) {
+				t.Errorf("%s finds %s first", term, got[0])
+			}
+			for _, word := range strings.Fields(term) {
+				if spaced := strings.ReplaceAll(got[1], " ", ""); !strings.Contains(strings.ToLower(spaced), strings.ToLower(word)) {
+					t.Errorf("%s finds %q first", term, got[1])
+				}
+			}
 		}
 	}
+	w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+"search.html#q=掩蔽+softmax操作"))
+	w.wait(`document.querySelector("#found a")?.getAttribute("href").startsWith("zh/scores.html")`)
+	w.click("#found a")
+	w.wait(`location.pathname === "/zh/scores.html"`)
 }
 
 // A lesson opens in the browser's language, until the reader chooses another. The state of its figures stays.
