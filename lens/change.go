@@ -60,35 +60,20 @@ func (e edits) set(r *models.Run, from int) {
 	if len(e) == 0 {
 		return
 	}
-	of := func(layer string, p Part) attn.Edit {
+	setEdits(r, func(layer string, p Part) attn.Edit {
 		list := e[layer][p]
 		if list == nil {
 			return nil
 		}
 		return func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return replace(t, x, list, from) }
-	}
-	r.Edits = func(layer string) attn.Edits {
-		return attn.Edits{
-			Queries: of(layer, Query), Keys: of(layer, Key), Values: of(layer, Value),
-			Weights: of(layer, Pattern), Outputs: of(layer, Head),
+	})
+	for _, list := range e {
+		if list[Residual] != nil || list[FeedForward] != nil {
+			return
 		}
 	}
-	if !slices.ContainsFunc(parts, func(p Part) bool {
-		for _, list := range e {
-			if p.OfBlock() && list[p] != nil {
-				return true
-			}
-		}
-		return false
-	}) {
-		return
-	}
-	r.Blocks = func(block string) models.BlockEdits {
-		return models.BlockEdits{Input: of(block, Residual), FeedForward: of(block, FeedForward)}
-	}
+	r.Blocks = nil // whose edits prevent that sums and norms are computed together
 }
-
-var parts = []Part{Head, Query, Key, Value, Pattern, Residual, FeedForward}
 
 // replace returns x with the values of edits. x is [B H L N], or [B L N] of a block, and begins with the token at position
 // from. Gradients flow to what stays.
@@ -180,11 +165,8 @@ type recorder map[string]map[Part]*tensor.Tensor
 
 // set makes a run call the recorder.
 func (c recorder) set(r *models.Run, wanted []Part, layers []attn.LayerHeads) {
-	lacks := func(layer string, p Part) bool {
-		return slices.ContainsFunc(layers, func(l attn.LayerHeads) bool { return l.Name == layer && headsOf(l, p) == 0 })
-	}
-	of := func(layer string, p Part) attn.Edit {
-		if !slices.Contains(wanted, p) || lacks(layer, p) {
+	setEdits(r, func(layer string, p Part) attn.Edit {
+		if !slices.Contains(wanted, p) || lacks(layers, layer, p) {
 			return nil
 		}
 		return func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
@@ -194,11 +176,19 @@ func (c recorder) set(r *models.Run, wanted []Part, layers []attn.LayerHeads) {
 			c[layer][p] = tensor.New(slices.Clone(x.Data()), x.Shape()[1:]...)
 			return x
 		}
-	}
+	})
+}
+
+// lacks reports whether a layer of attention has no such part.
+func lacks(layers []attn.LayerHeads, layer string, p Part) bool {
+	return slices.ContainsFunc(layers, func(l attn.LayerHeads) bool { return l.Name == layer && headsOf(l, p) == 0 })
+}
+
+// setEdits makes a run call the edits that of returns for the parts of layers and blocks.
+func setEdits(r *models.Run, of func(layer string, p Part) attn.Edit) {
 	r.Edits = func(layer string) attn.Edits {
 		return attn.Edits{
-			Queries: of(layer, Query), Keys: of(layer, Key), Values: of(layer, Value),
-			Weights: of(layer, Pattern), Outputs: of(layer, Head),
+			Queries: of(layer, Query), Keys: of(layer, Key), Values: of(layer, Value), Weights: of(layer, Pattern), Outputs: of(layer, Head),
 		}
 	}
 	r.Blocks = func(block string) models.BlockEdits {
