@@ -25,6 +25,9 @@ type LayerHeads struct {
 	Latent bool
 	// Out reads the outputs of the heads, which are side by side.
 	Out *nn.Linear
+	// Vectors is the number of elements of the queries and keys of a token, and of its decays and strengths in package linear:
+	// what weights are computed from.
+	Vectors int
 }
 
 // Groups returns the groups of the given heads, or an error if these are not ascending heads of the layer in whole groups.
@@ -48,7 +51,7 @@ func (l LayerHeads) Groups(heads []int) (groups []int, err error) {
 // Heads describes the heads of the layer.
 func (m *MultiHead) Heads() LayerHeads {
 	c := &m.config
-	return LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / max(c.KVHeads, 1), Out: m.Out}
+	return LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / max(c.KVHeads, 1), Out: m.Out, Vectors: max(c.Heads+c.KVHeads, 0) * c.HeadSize}
 }
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters.

@@ -167,7 +167,8 @@ func (l *Layer) Params() nn.Params {
 // Heads describes the heads of values.
 func (l *Layer) Heads() attn.LayerHeads {
 	c := &l.config
-	return attn.LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / c.KeyHeads, Signed: true, Out: l.Out}
+	vectors := 2 * (c.KeyHeads*c.KeySize + c.Heads) // with a decay and a strength for each head
+	return attn.LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / c.KeyHeads, Signed: true, Out: l.Out, Vectors: vectors}
 }
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters, as attn.MultiHead.Keep does.

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"math"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"
@@ -25,6 +28,7 @@ type Description struct {
 	Tokens         int                 // size of the tokenizer's vocabulary
 	TokenizerError error               // why there is no tokenizer, nil if there is one
 	Pipeline       []string            // class names of the sentence-transformers modules, nil if none
+	Routes         []string            // of a Router: that of Pipeline, then the others
 	Unpooled       error               // why no loader accepts these modules, nil if one does
 	Late           bool                // the vectors are those of tokens: LoadLateEmbedder
 
@@ -35,12 +39,16 @@ type Description struct {
 func (d *Description) Files() []string { return slices.Clone(d.files) }
 
 // Describe describes a model directory. It checks names, types and sizes as Load does, but reads
-// no weights.
+// no weights. It also describes a pipeline that begins with a table, which it reads, or with a Router: the model of
+// Options.Route then, whose other files Load finds in its folder.
 //
 // Errors: those of Load.
 func Describe(dir string, o Options) (*Description, error) {
 	d, family, err := open(dir, o)
 	if err != nil {
+		if modules, _ := readModules(dir); tabular(modules) {
+			return describePipeline(dir, modules, o)
+		}
 		return nil, err
 	}
 	defer d.r.Close()
@@ -61,16 +69,7 @@ func Describe(dir string, o Options) (*Description, error) {
 	if h := n.Head(); h != nil {
 		all.Task, all.Labels = h.Task, h.Labels
 	}
-	types := map[safetensors.DType]bool{}
-	for _, info := range d.r.Tensors() {
-		all.Bytes += info.Len() * info.DType.Bits() / 8
-		if b.read[info.Name] {
-			all.Parameters += info.Len()
-			types[info.DType] = true
-		}
-	}
-	all.Types = slices.Sorted(maps.Keys(types))
-	all.Memory = 4 * all.Parameters
+	all.count(d.r, b.read)
 	all.Late = IsLate(dir)
 	modules, err := readModules(dir)
 	switch {
@@ -96,4 +95,65 @@ func Describe(dir string, o Options) (*Description, error) {
 	}
 	all.files = d.files(t, untokened)
 	return all, nil
+}
+
+// count counts the tensors of a file; the model consists of those that it has read.
+func (d *Description) count(r *safetensors.Reader, read map[string]bool) {
+	types := map[safetensors.DType]bool{}
+	for _, info := range r.Tensors() {
+		d.Bytes += info.Len() * info.DType.Bits() / 8
+		if read[info.Name] {
+			d.Parameters += info.Len()
+			types[info.DType] = true
+		}
+	}
+	d.Types, d.Memory = slices.Sorted(maps.Keys(types)), 4*d.Parameters
+}
+
+// tabular reports whether a pipeline begins with a table or a Router.
+func tabular(modules []module) bool {
+	return len(modules) > 0 && modules[0].kind() != "" && !strings.HasSuffix(modules[0].kind(), "Transformer")
+}
+
+// describePipeline describes a pipeline that begins with a table or a Router.
+func describePipeline(dir string, modules []module, o Options) (d *Description, err error) {
+	modules, routes, err := followRoute(dir, modules, o.Route)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkModules(modules); err != nil {
+		return nil, &FormatError{filepath.Join(dir, PipelineFile), err}
+	}
+	at := filepath.Join(dir, modules[0].Path)
+	if !tabular(modules) {
+		o.Route = ""
+		if d, err = Describe(at, o); err != nil {
+			return nil, err
+		}
+	} else {
+		e, err := LoadEmbedder(dir, o)
+		if err != nil {
+			return nil, err
+		}
+		r, err := openWeights(at)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		m := e.Model
+		d = &Description{Family: m.Family, Sizes: m.Sizes(), Tokens: m.tokenizer.Size(), files: m.files}
+		if e.MostTokens < math.MaxInt32 {
+			d.Sizes.Positions = e.MostTokens
+		}
+		read := map[string]bool{}
+		for _, info := range r.Tensors() {
+			read[info.Name] = true
+		}
+		d.count(r, read)
+	}
+	for _, m := range modules {
+		d.Pipeline = append(d.Pipeline, m.kind())
+	}
+	d.Routes, d.files = routes, appendPipeline(d.files, dir)
+	return d, nil
 }

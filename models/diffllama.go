@@ -50,7 +50,7 @@ func newDiffLlama(b *Builder) Network {
 //
 // One call of attention computes both softmaxes: its keys are [k_g k_(g+G)], its queries [q_h 0] and [0 q_(h+H)].
 type differential struct {
-	Sizes    // HeadSize is 2E
+	sizes    Sizes // HeadSize is 2E
 	name     string
 	in       []*nn.Linear // of queries, keys and values
 	out      *nn.Linear
@@ -63,8 +63,14 @@ type differential struct {
 
 func (*differential) kind() string { return "differential_attention" }
 
+// Heads describes the heads, which have weights but cannot be removed.
+func (d *differential) Heads() attn.LayerHeads {
+	z := d.sizes
+	return attn.LayerHeads{Name: d.name, Heads: z.Heads, Group: z.Heads / z.KVHeads, Signed: true, Out: d.out, Vectors: (2*z.Heads + z.KVHeads) * z.HeadSize}
+}
+
 func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
-	b, l, e, g, share := h.Dim(0), h.Dim(1), d.HeadSize/2, d.KVHeads, d.Heads/d.KVHeads
+	b, l, e, g, share := h.Dim(0), h.Dim(1), d.sizes.HeadSize/2, d.sizes.KVHeads, d.sizes.Heads/d.sizes.KVHeads
 	var at attn.Positions
 	if kept != nil {
 		at.Offsets = kept.Lens()
@@ -82,10 +88,10 @@ func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerC
 	paired := func(one, two *tensor.Tensor) *tensor.Tensor {
 		return tensor.Reshape(t, tensor.Concat(t, 4, one, two), b, g, l, 2*e)
 	}
-	q1, q2 := halves(in[0], d.Heads, attn.Query)
+	q1, q2 := halves(in[0], d.sizes.Heads, attn.Query)
 	none := tensor.Zeros(q1.Shape()...)
 	q := tensor.Concat(t, 1, tensor.Concat(t, 4, q1, none), tensor.Concat(t, 4, none, q2))
-	q = tensor.Reshape(t, tensor.Transpose(t, q, 0, 2, 1, 3, 4), b, 2*d.Heads, l, 2*e)
+	q = tensor.Reshape(t, tensor.Transpose(t, q, 0, 2, 1, 3, 4), b, 2*d.sizes.Heads, l, 2*e)
 	k, v := paired(halves(in[1], g, attn.Key)), paired(halves(in[2], g, attn.Value))
 
 	var p attn.Parts
@@ -104,7 +110,7 @@ func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerC
 	}
 	half := func(x *tensor.Tensor, n int) *tensor.Tensor { // of [B 2H L 2E]
 		x = tensor.Slice(t, tensor.Reshape(t, x, b, g, 2, share, l, 2*e), 2, n, n+1)
-		return tensor.Reshape(t, x, b, d.Heads, l, 2*e)
+		return tensor.Reshape(t, x, b, d.sizes.Heads, l, 2*e)
 	}
 	exp := func(a, b *tensor.Tensor) *tensor.Tensor { return tensor.Exp(t, tensor.Sum(t, tensor.Mul(t, a, b))) }
 	lambda := tensor.Shift(t, tensor.Sub(t, exp(d.lambdas[0], d.lambdas[1]), exp(d.lambdas[2], d.lambdas[3])), d.initial)
@@ -117,15 +123,15 @@ func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerC
 	if gates := r.gates(d.name); gates != nil {
 		x = attn.GateHeads(t, x, gates)
 	}
-	return d.out.Forward(t, tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), b, l, d.Heads*2*e))
+	return d.out.Forward(t, tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), b, l, d.sizes.Heads*2*e))
 }
 
 // observe calls the observers and Inspect of a run. p are the parts of the call with 2·H heads, x the outputs of the heads.
 func (d *differential) observe(r *Run, p attn.Parts, x *tensor.Tensor, lambda float32) {
-	share := d.Heads / d.KVHeads
+	share := d.sizes.Heads / d.sizes.KVHeads
 	first := func(h int) int { return h + h/share*share }
 	s, weights, norms := p.Sizes, p.Weights, p.ValueNorms
-	s.H, s.Signed = d.Heads, true
+	s.H, s.Signed = d.sizes.Heads, true
 	p = attn.Parts{Sizes: s, RetainedBytes: p.RetainedBytes, Outputs: func() *tensor.Tensor { return x }}
 	p.Weights = func(b, h int) []float32 {
 		one, two := weights(b, first(h)), weights(b, first(h)+share)
@@ -135,7 +141,7 @@ func (d *differential) observe(r *Run, p attn.Parts, x *tensor.Tensor, lambda fl
 		return one
 	}
 	p.ValueNorms = func() *tensor.Tensor {
-		all := tensor.Reshape(nil, norms(), s.B, d.KVHeads, 2, share*s.Lk)
+		all := tensor.Reshape(nil, norms(), s.B, d.sizes.KVHeads, 2, share*s.Lk)
 		return tensor.Reshape(nil, tensor.Slice(nil, all, 2, 0, 1), s.B, s.H, s.Lk)
 	}
 	for _, o := range r.Observers {
@@ -157,6 +163,6 @@ func (d *differential) observe(r *Run, p attn.Parts, x *tensor.Tensor, lambda fl
 }
 
 func (d *differential) newCache(batch int, c attn.CacheConfig) (LayerCache, error) {
-	c.Batch, c.Heads, c.KeySize, c.ValueSize, c.Format = batch, d.KVHeads, d.HeadSize, d.HeadSize, cmp.Or(c.Format, d.format)
+	c.Batch, c.Heads, c.KeySize, c.ValueSize, c.Format = batch, d.sizes.KVHeads, d.sizes.HeadSize, d.sizes.HeadSize, cmp.Or(c.Format, d.format)
 	return keysAndValues(attn.NewCache(c))
 }

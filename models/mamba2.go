@@ -132,7 +132,9 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 
 // Heads describes the heads of values; those of a group share queries and keys.
 func (m mamba) Heads() attn.LayerHeads {
-	return attn.LayerHeads{Name: m.name, Heads: m.heads, Group: m.heads / m.groups, Signed: true, Out: m.out}
+	return attn.LayerHeads{
+		Name: m.name, Heads: m.heads, Group: m.heads / m.groups, Signed: true, Out: m.out, Vectors: 2*m.groups*m.state + m.heads,
+	}
 }
 
 // norm is an RMSNorm of each group.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
 )
@@ -95,8 +96,8 @@ func (m *Model) encoderONNX(opset int, add func(g *onnx.Graph, hidden, mask onnx
 				names = append(names, f.Name)
 			}
 		}
-		return nil, &FormatError{m.Dir, fmt.Errorf("is a %s model, which cannot be exported to ONNX, want %s or a translator of attn train",
-			m.Family.Name, strings.Join(names, ", "))}
+		return nil, &FormatError{m.Dir, fmt.Errorf("is %s model, which cannot be exported to ONNX, want %s or a translator of attn train",
+			quote.A(m.Family.Name), strings.Join(names, ", "))}
 	}
 	if slices.ContainsFunc(s.blocks, func(b *block) bool { return mixes(b.ff) }) {
 		return nil, &FormatError{m.Dir, errors.New("has mixtures of experts, which cannot be exported to ONNX")}

@@ -65,7 +65,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if modules, err = followRoute(dir, modules, o.Route); err != nil {
+	if modules, _, err = followRoute(dir, modules, o.Route); err != nil {
 		return nil, err
 	}
 	if err := checkModules(modules); err != nil {
@@ -194,36 +194,37 @@ func (s *Settings) types() map[string]string {
 }
 
 // followRoute returns the modules of a pipeline with those of a route in place of a Router, if that is the first module.
-// An empty name is the default route.
+// An empty name is the default route. routes are the names of all routes, beginning with that one.
 //
 // Source: Router of sentence-transformers.
-func followRoute(dir string, modules []module, name string) ([]module, error) {
+func followRoute(dir string, modules []module, name string) (list []module, routes []string, err error) {
 	if len(modules) == 0 || modules[0].kind() != "Router" {
 		if name != "" && (len(modules) == 0 || modules[0].Type != customTransformer) {
-			return nil, &FormatError{dir, fmt.Errorf("has no Router, want no route; got %s", quote.Text(name))}
+			return nil, nil, &FormatError{dir, fmt.Errorf("has no Router, want no route; got %s", quote.Text(name))}
 		}
-		return modules, nil
+		return modules, nil, nil
 	}
 	s, err := readRouter(dir, modules[0])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	types := s.types()
-	routes := get[map[string][]string](s, "structure", "an object of lists of modules by route", nil)
+	all := get[map[string][]string](s, "structure", "an object of lists of modules by route", nil)
 	if p := s.Part("parameters"); p != nil {
 		name = cmp.Or(name, p.Text("default_route", ""))
 		p.Ignore("allow_empty_key", "default_route")
 		p.Only("route_mappings", map[string]any{})
 	}
-	route, ok := routes[name]
+	route, ok := all[name]
 	if !ok {
-		s.Fail("structure", "has no route %s, want one of %s", quote.Text(name), quote.Texts(slices.Sorted(maps.Keys(routes))))
+		s.Fail("structure", "has no route %s, want one of %s", quote.Text(name), quote.Texts(slices.Sorted(maps.Keys(all))))
 	}
-	list := make([]module, len(route))
+	list = make([]module, len(route))
 	for i, id := range route {
 		list[i] = module{Path: path.Join(modules[0].Path, id), Type: types[id]}
 	}
-	return append(list, modules[1:]...), s.check()
+	delete(all, name)
+	return append(list, modules[1:]...), append([]string{name}, slices.Sorted(maps.Keys(all))...), s.check()
 }
 
 // transformerFolder returns the folder of the transformer according to modules.json. It is empty

@@ -33,6 +33,7 @@ type description struct {
 	Tokens     int      `json:"tokenizer_tokens"`
 	Untokened  string   `json:"tokenizer_error,omitempty"`
 	Pipeline   []string `json:"pipeline,omitempty"`
+	Routes     []string `json:"routes,omitempty"` // of a Router, that of the pipeline first
 	Unpooled   string   `json:"pipeline_error,omitempty"`
 	Late       bool     `json:"late_interaction,omitempty"`
 	// Decoder has the sizes of the decoder of an encoder-decoder, whose other sizes are the encoder's.
@@ -51,14 +52,17 @@ type decoderSizes struct {
 // newDescription returns the JSON object that attn models --json writes.
 func newDescription(d *models.Description) *description {
 	z, kind := d.Sizes, "encoder"
-	if z.Causal {
+	switch {
+	case z.Causal:
 		kind = "decoder"
+	case z.Layers == 0:
+		kind = "table"
 	}
 	all := &description{
 		Family: d.Family.Type, Name: d.Family.Name, Kind: kind, Layers: z.Layers, Kinds: d.Kinds, Heads: z.Heads,
 		KVHeads: z.KVHeads, HeadSize: z.HeadSize, Left: d.Heads, Width: z.Width, Hidden: z.Hidden,
 		Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions, Task: string(d.Task), Labels: d.Labels,
-		Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline, Late: d.Late,
+		Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline, Routes: d.Routes, Late: d.Late,
 	}
 	if y := z.Decoder; y != nil {
 		all.Kind = "encoder and decoder"
@@ -100,7 +104,9 @@ func (d *description) lines() string {
 		fmt.Fprintf(&b, "%-11s %s\n", name, quote.Message(fmt.Sprintf(format, args...)))
 	}
 	line("family", "%s (%s), %s", d.Name, d.Family, d.Kind)
-	line("layers", "%d%s", d.Layers, d.kinds())
+	if d.Layers > 0 {
+		line("layers", "%d%s", d.Layers, d.kinds())
+	}
 	if y := d.Decoder; y != nil {
 		line("decoder", "%d layers of %d heads of size %d, %s tokens",
 			y.Layers, y.Heads, y.HeadSize, quote.Count(y.Vocabulary))
@@ -112,10 +118,14 @@ func (d *description) lines() string {
 	if d.Left != nil {
 		heads += "; left in the layers: " + strings.Trim(fmt.Sprint(d.Left), "[]")
 	}
-	line("heads", "%s", heads)
-	if d.Hidden > 0 {
+	switch {
+	case d.Layers == 0:
+		line("width", "%d", d.Width)
+	case d.Hidden > 0:
+		line("heads", "%s", heads)
 		line("width", "%d, %d in feed-forward networks", d.Width, d.Hidden)
-	} else {
+	default:
+		line("heads", "%s", heads)
 		line("width", "%d, without feed-forward networks", d.Width)
 	}
 	if d.Positions > 0 {
@@ -131,6 +141,8 @@ func (d *description) lines() string {
 	switch {
 	case d.Late:
 		line("head", "none: vectors of tokens, for late interaction")
+	case d.Layers == 0:
+		line("head", "none: a row of the table for each token")
 	case d.Task == "":
 		line("head", "none: hidden states only")
 	case len(d.Labels) > 0:
@@ -142,6 +154,9 @@ func (d *description) lines() string {
 		line("head", "%s: %s", d.Task, labels)
 	default:
 		line("head", "%s", d.Task)
+	}
+	if d.Routes != nil {
+		line("routes", "%s", strings.Join(d.Routes, ", "))
 	}
 	if d.Pipeline != nil {
 		line("pipeline", "%s", strings.Join(d.Pipeline, ", "))

@@ -25,6 +25,11 @@ func TestDescription(t *testing.T) {
 			"family      T5 (t5), encoder and decoder", "decoder     2 layers of 3 heads of size 5, 31 tokens", "text        of any length",
 			`"decoder":{"layers":2,"heads":3,"head_size":5,"hidden":17,"vocabulary":31}`,
 		},
+		"static_model2vec": {
+			"family      StaticEmbedding (StaticEmbedding), table", "width       5", "text        up to 6 tokens", "vocabulary  27 tokens",
+			"head        none: a row of the table for each token", "pipeline    StaticEmbedding, Normalize", `"kind":"table"`,
+		},
+		"sparse_router": {"family      BERT (bert), encoder", "routes      document, query", "pipeline    MLMTransformer, SpladePooling", `"routes":["document","query"]`},
 		"sentence_dense": {
 			"head        none: hidden states only", "pipeline    Transformer, Pooling, Dense, Dense, Normalize", "tokenizer   27 tokens",
 			"parameters  4,396", `"pipeline":["Transformer",`,

@@ -25,6 +25,7 @@ var familyFixtures = []struct {
 	{"decoders/ministral3", decoderWithout()},
 	{"decoders/deepseek_v3", decoderWithout("prune", "no head of .* can be removed")},
 	{"decoders/gemma4", decoderWithout()},
+	{"decoders/diffllama", decoderWithout("prune", "no head of .* can be removed")},
 	{"decoders/minicpm3", decoderWithout("prune", "no head of .* can be removed")},
 	{"albert_words", encoderWithout("prune", "its layers share their parameters")},
 	{"eurobert_words", encoderWithout("export", "cannot be exported")},
@@ -46,6 +47,7 @@ var familyOutputs = map[string]string{
 	"models of decoders/falcon_h1":     `(?m)^layers +2: 2 of mamba beside attention$`,
 	"models of late_colbert":           `(?m)^head +none: vectors of tokens, for late interaction$`,
 	"models of late_pylate":            `(?m)^pipeline +Transformer, pylate.models.Dense.Dense\ntokenizer`,
+	"models of static_table":           `(?m)^family +StaticEmbedding \(StaticEmbedding\), table\nwidth +5\ntext +of any length`,
 	"models of reranker_score":         `(?m)^pipeline +Transformer, LogitScore\ntokenizer`,
 	"map of decoders/falcon_h1":        `layer 1, head 3`,
 	"mamba of decoders/falcon_h1":      `(?m)^mamba, layer 0, head 5$`,
@@ -55,7 +57,7 @@ var familyOutputs = map[string]string{
 }
 
 // notTransformer are the messages for pipelines that begin with a table.
-var notTransformer = encoderWithout("models", "StaticEmbedding", "vectors", "StaticEmbedding", "embed", "", "map", "StaticEmbedding",
+var notTransformer = encoderWithout("vectors", "StaticEmbedding", "embed", "", "map", "StaticEmbedding",
 	"rollout", "StaticEmbedding", "heads", "StaticEmbedding", "scores", "StaticEmbedding", "prune", "StaticEmbedding", "run", "StaticEmbedding",
 	"bench", "StaticEmbedding", "generate", "StaticEmbedding", "rerank", "StaticEmbedding", "classify", "StaticEmbedding",
 	"translate", "StaticEmbedding", "export", "StaticEmbedding")

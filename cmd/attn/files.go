@@ -125,7 +125,7 @@ func loadTranslator(c console, dir string, o models.Options, languages languageF
 		return nil, err
 	}
 	if m.Sizes().Decoder == nil {
-		return nil, input.Errorf(dir, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
+		return nil, input.Errorf(dir, "is %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", quote.A(m.Family.Name))
 	}
 	if _, err = m.Tokenizer(); err != nil {
 		return nil, err

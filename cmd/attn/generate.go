@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn/internal/app/chat"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 )
 
@@ -68,7 +69,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	if h := m.Head(); h == nil || h.Task != models.NextWord {
-		return input.Errorf(cmd.Model, "is a %s model without a head for the %s, want a decoder or an encoder-decoder with one", m.Family.Name, models.NextWord)
+		return input.Errorf(cmd.Model, "is %s model without a head for the %s, want a decoder or an encoder-decoder with one", quote.A(m.Family.Name), models.NextWord)
 	}
 	t, err := m.Tokenizer()
 	if err != nil {

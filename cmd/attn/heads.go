@@ -19,6 +19,7 @@ import (
 	"github.com/attn-go/attn/internal/app/texts"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 )
@@ -192,7 +193,7 @@ func (cmd *headsCommand) load(c console, o models.Options) (*models.Model, error
 	case err != nil:
 		return nil, err
 	case len(cmd.Method) > 0 && m.Sizes().Decoder == nil:
-		return nil, input.Errorf(cmd.Model, "is a %s model, want an encoder-decoder for --method with --per-line or --sums", m.Family.Name)
+		return nil, input.Errorf(cmd.Model, "is %s model, want an encoder-decoder for --method with --per-line or --sums", quote.A(m.Family.Name))
 	}
 	return m, tasks.WantHeads(cmd.Model, m)
 }

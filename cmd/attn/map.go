@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -170,7 +171,7 @@ func (cmd *mapCommand) run(ctx context.Context, c console) (*heads.Record, error
 	second, flag := cmd.Pair, "--pair"
 	switch writes := m.Sizes().Decoder != nil; {
 	case !writes && cmd.Target != nil:
-		return nil, usage("--target requires an encoder-decoder, and %s is a %s model; use --pair for a second text", quoted(cmd.Model), m.Family.Name)
+		return nil, usage("--target requires an encoder-decoder, and %s is %s model; use --pair for a second text", quoted(cmd.Model), quote.A(m.Family.Name))
 	case writes && cmd.Pair != nil:
 		return nil, usage("--pair requires an encoder or a decoder, and %s is an encoder-decoder; use --target for its output", quoted(cmd.Model))
 	case writes:

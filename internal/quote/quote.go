@@ -50,6 +50,16 @@ func Name(s string) string {
 	return s
 }
 
+// A returns a name behind its article: "a BERT", "an ALBERT", "an LFM2". The first letter is spelled if the second is no
+// small one.
+func A(name string) string {
+	spelled := len(name) > 1 && !(name[1] >= 'a' && name[1] <= 'z') && strings.Contains("FHLMNRSXm", name[:1])
+	if spelled || name != "" && strings.Contains("AEIOaeio", name[:1]) && !strings.HasPrefix(name, "Eu") {
+		return "an " + name
+	}
+	return "a " + name
+}
+
 // Fit reports whether Name returns s unchanged. No legitimate file of a model has any other name.
 func Fit(s string) bool {
 	_, rest := cut(s, mostName)

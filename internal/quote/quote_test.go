@@ -93,3 +93,15 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestA(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "a", "BERT": "a", "ALBERT": "an", "ELECTRA": "an", "EuroBERT": "a", "GTE": "a", "LFM2": "an", "Llama": "a", "M2M100": "an",
+		"MPNet": "an", "Mixtral": "a", "OLMo 2": "an", "RoBERTa": "a", "SmolLM3": "a", "T5": "a", "UMT5": "a", "XLM-RoBERTa": "an", "mT5": "an",
+		"transformer translator": "a",
+	} {
+		if got := A(name); got != want+" "+name {
+			t.Errorf("%q: got %q, want %s", name, got, want)
+		}
+	}
+}

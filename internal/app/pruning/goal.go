@@ -39,7 +39,7 @@ func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal,
 	}
 	least += closed
 	if all == 0 {
-		return Goal{}, flags.Errorf("no head of %s can be removed: its layers have latent attention, or attention without a softmax", quote.Shell(dir))
+		return Goal{}, flags.Errorf("no head of %s can be removed: its layers have latent attention, the difference of two softmaxes, or attention without a softmax", quote.Shell(dir))
 	}
 	for _, k := range e.Kinds {
 		kinds = append(kinds, k.String())

@@ -40,7 +40,7 @@ func New(dir string, m *models.Model, generate int, messages io.Writer) (Model, 
 		return r, err
 	}
 	if h := m.Head(); generate > 0 && (h == nil || h.Task != models.NextWord || m.Sizes().Decoder != nil) {
-		return r, flags.Errorf("--generate requires a decoder, and %s is a %s model", quote.Shell(dir), m.Family.Name)
+		return r, flags.Errorf("--generate requires a decoder, and %s is %s model", quote.Shell(dir), quote.A(m.Family.Name))
 	}
 	_, err := io.WriteString(messages, Unseen(m))
 	return r, err
@@ -95,7 +95,7 @@ func (m Model) Record(ctx context.Context, first, second string) (*heads.Record,
 	if n > maxTokens {
 		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, maxTokens)
 	}
-	bytes := keptBytes(z, source+m.Generate, target)
+	bytes := keptBytes(m.Model, source+m.Generate, target)
 	if bytes > maxKept {
 		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, enough for %d tokens",
 			n, bytes>>20, maxKept>>20, int64(n)*maxKept/bytes)
@@ -127,7 +127,7 @@ func (m Model) NoVectors(r *heads.Record) string {
 	if m.Model.Sizes().Decoder == nil {
 		source = max(source, tokens[heads.Decoder])
 	}
-	if 2*keptBytes(m.Model.Sizes(), source, tokens[heads.Decoder]) <= maxVectors {
+	if 2*keptBytes(m.Model, source, tokens[heads.Decoder]) <= maxVectors {
 		return "The scores of this model are not products of queries and keys."
 	}
 	return fmt.Sprintf("The queries and keys of this text take more than %d MB; a shorter text has them.", maxVectors>>20)

@@ -3,10 +3,12 @@ package recording
 import (
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/probe"
@@ -122,7 +124,7 @@ func TestTranslatorKeepsNoWeights(t *testing.T) {
 				}
 			}
 		}
-		if most := keptBytes(s.Model.Sizes(), 6, 3); c.Heads > 0 && vectors > most {
+		if most := keptBytes(s.Model, 6, 3); c.Heads > 0 && vectors > most {
 			t.Errorf("%s with %d heads: vectors of %d bytes, want at most %d", c.Arch, c.Heads, vectors, most)
 		}
 	}
@@ -175,7 +177,7 @@ func TestPretrainedKeepsNoWeights(t *testing.T) {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		if l.Weights != nil || l.ValueNorms == nil || l.VectorSize() == 0 ||
-			l.Held == 0 || int64(l.Held*len(r.Layers)) > keptBytes(m.Sizes(), len(l.Keys), 0) {
+			l.Held == 0 || int64(l.Held*len(r.Layers)) > keptBytes(m, len(l.Keys), 0) {
 			t.Errorf("%s has %d weights, %d norms, vectors of %d, and keeps %d bytes",
 				l.Name, len(l.Weights), len(l.ValueNorms), l.VectorSize(), l.Held)
 		}
@@ -189,5 +191,24 @@ func TestPretrainedKeepsNoWeights(t *testing.T) {
 	_, err = long.Record(t.Context(), "the cats", "")
 	if err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
 		t.Errorf("a long text: %v", err)
+	}
+}
+
+// What a record keeps of each layer is what keptBytes counts, for layers of all kinds.
+func TestKeptBytes(t *testing.T) {
+	dirs, err := filepath.Glob("../../../models/testdata/decoders/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal(dirs, err)
+	}
+	for _, dir := range append(dirs, "../../../models/testdata/bert") {
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		m.Hidden(nil, models.Batch{IDs: [][]int{{3, 4, 5, 6, 7}}}, models.Run{Inspect: func(_ string, p attn.Parts) { kept += p.RetainedBytes }})
+		if want := keptBytes(m, 5, 0); int64(kept) > want || int64(kept) < want*9/10 {
+			t.Errorf("%s keeps %d bytes, but keptBytes is %d", dir, kept, want)
+		}
 	}
 }

@@ -71,16 +71,19 @@ func lengths(in probe.Reading) (source, target int) {
 }
 
 // keptBytes returns the approximate size of a record that computes weights on request, for the given
-// numbers of source and target tokens: the queries, keys and values of all layers.
-func keptBytes(z models.Sizes, source, target int) int64 {
+// numbers of source and target tokens: the queries and keys of all layers.
+func keptBytes(m *models.Model, source, target int) (all int64) {
+	z := m.Sizes()
+	if z.Decoder == nil {
+		for _, l := range m.HeadLayers() {
+			all += 4 * int64(source) * int64(l.Vectors)
+		}
+		return all
+	}
 	layer := func(z models.Sizes) int64 {
 		return 4 * int64(z.Layers) * int64(z.Heads+2*z.KVHeads) * int64(z.HeadSize)
 	}
-	all := int64(source) * layer(z)
-	if z.Decoder != nil { // it also attends to the source
-		all += int64(source+2*target) * layer(*z.Decoder)
-	}
-	return all
+	return int64(source)*layer(z) + int64(source+2*target)*layer(*z.Decoder) // which also attends to the source
 }
 
 // Parts divides the layers of a model for records of texts, so that the weights of no record take more than the given
