@@ -45,7 +45,7 @@ func ParsePart(name string) (Part, error) {
 // OfBlock reports whether a part belongs to a block, not to a head.
 func (p Part) OfBlock() bool { return p >= Residual }
 
-// All, as the Position of a Site, means every position.
+// All means every position, as the Position of a Site.
 const All = -1
 
 // Site is a place in a model.

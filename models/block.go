@@ -58,7 +58,7 @@ func (b *block) forward(
 		return b.add(t, x, b.attend(t, h, r, number, lens), nil, after)
 	}
 	if b.parallel {
-		sum := tensor.Add(t, b.attend(t, h, r, number, lens), edited(t, r.feedForward, b.ff.Forward(t, b.ffNorm.Forward(t, x))))
+		sum := tensor.Add(t, b.attend(t, h, r, number, lens), edited(t, r.now.FeedForward, b.ff.Forward(t, b.ffNorm.Forward(t, edited(t, r.now.Read, x)))))
 		return b.add(t, x, sum, nil, after)
 	}
 	next := b.ffNorm
@@ -71,7 +71,12 @@ func (b *block) forward(
 		o.KeyLens = m.lens
 		x, h = b.add(t, x, b.cross.Query(t, h, m.kv[number], o).Out, b.crossNorm, b.ffNorm)
 	}
-	return b.add(t, x, edited(t, r.feedForward, optional(t, b.ffAfter, b.ff.Forward(t, h))), b.ffNorm, after)
+	if r.now.Read != nil {
+		if h = edited(t, r.now.Read, x); !b.postNorm {
+			h = optional(t, b.ffNorm, h)
+		}
+	}
+	return b.add(t, x, edited(t, r.now.FeedForward, optional(t, b.ffAfter, b.ff.Forward(t, h))), b.ffNorm, after)
 }
 
 // input returns the norm of the block's input, or nil.

@@ -96,11 +96,11 @@ type Run struct {
 	From, To int
 	Input    *tensor.Tensor
 
-	alone       bool               // the batch is not cut
-	keys        []int              // of each sequence that are attended to, nil for all
-	inputs      *tensor.Tensor     // of stack.inputs
-	feedForward attn.Edit          // of the block that runs
-	shared      map[*block]attn.KV // keys and values that later blocks use, too
+	alone  bool               // the batch is not cut
+	keys   []int              // of each sequence that are attended to, nil for all
+	inputs *tensor.Tensor     // of stack.inputs
+	now    BlockEdits         // those of the block that runs
+	shared map[*block]attn.KV // keys and values that later blocks use, too
 }
 
 // BlockEdits are interventions in a block of a transformer. Nil leaves a value.
@@ -108,8 +108,29 @@ type BlockEdits struct {
 	// Input [B L D] is what the block reads: the residual stream, which begins with the embeddings. The block after the
 	// last one has an Input only: what the final norm reads, or the result of a model without one.
 	Input attn.Edit
+	// Read [B L D] is what the norm of the feed-forward network reads: the residual stream, which continues without the edit.
+	Read attn.Edit
 	// FeedForward [B L D] is what the feed-forward network adds to the residual stream.
 	FeedForward attn.Edit
+}
+
+// BranchNorm returns the norm with which attention of a block reads the residual stream, and whether the block is parallel:
+// its feed-forward network reads the stream without what attention adds. ok is false unless the stream is a
+// sum of what the heads and the feed-forward networks of the blocks before have added to the embeddings: if norms follow
+// the sums or the branches, if a block has another mechanism or an output gate, and in an encoder–decoder.
+func (m *Model) BranchNorm(block int) (norm Layer, parallel, ok bool) {
+	s, ok := m.Network.(*stack)
+	if !ok || block < 0 || block >= len(s.blocks) || !Resumes(s) {
+		return nil, false, false
+	}
+	b := s.blocks[block]
+	if b.self == nil || b.mixer != nil || b.postNorm || b.selfAfter != nil || b.ffAfter != nil || b.end != nil || b.self.Gate != nil {
+		return nil, false, false
+	}
+	if b.selfNorm == nil {
+		return Activation(func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return x }), b.parallel, true
+	}
+	return b.selfNorm, b.parallel, true
 }
 
 // block returns the edits of a block.

@@ -64,7 +64,7 @@ func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tens
 	var h *tensor.Tensor // the norm of x that the next block needs, or nil
 	for i := r.From; i < to; i++ {
 		b, e := s.blocks[i], r.block(s.blockName(i))
-		x, r.feedForward = edited(t, e.Input, x), e.FeedForward
+		x, r.now = edited(t, e.Input, x), e
 		if r.States != nil { // the callback may keep x
 			begin = t.Mark()
 		}
