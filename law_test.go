@@ -55,6 +55,7 @@ var order = []string{
 	"tokenizer",
 	"seq2seq",
 	"models",
+	"lens",
 	"probe",
 	"internal/curve",
 	"train",

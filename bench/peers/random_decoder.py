@@ -1,6 +1,6 @@
 """Writes a decoder with random weights, of the shape of one on the Hub, for bench/compare --decoder.
 
-    python random_decoder.py qwen3.5-0.8b|lfm2-350m|granite-4.0-h-350m|falcon-h1-0.5b|mamba2-130m DIRECTORY
+    python random_decoder.py gpt2|qwen2.5-0.5b|qwen3.5-0.8b|lfm2-350m|granite-4.0-h-350m|falcon-h1-0.5b|mamba2-130m DIRECTORY
 """
 
 import sys
@@ -9,6 +9,10 @@ import torch
 import transformers
 
 SHAPES = {
+    "gpt2": ("GPT2Config", dict(initializer_range=0.05)),
+    "qwen2.5-0.5b": ("Qwen2Config", dict(
+        hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2, tie_word_embeddings=True,
+        initializer_range=0.05)),
     "qwen3.5-0.8b": ("Qwen3_5TextConfig", dict(
         hidden_size=1024, intermediate_size=3584, num_hidden_layers=24, num_attention_heads=8, num_key_value_heads=2, head_dim=256,
         linear_num_key_heads=16, linear_num_value_heads=16, vocab_size=248320, tie_word_embeddings=True)),
