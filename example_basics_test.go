@@ -434,3 +434,27 @@ func ExampleOutput_logSumExp() {
 	// 2.5000 = 2.5000
 	// log-sum-exp 1.3863
 }
+
+// Edits silence a head, or put in its place what it computed for other inputs: what the output then loses is what the head
+// caused.
+func ExampleEdits() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 8, Heads: 2}, rng)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, y := tensor.Randn(rng, 1, 3, 8), tensor.Randn(rng, 1, 3, 8)
+	var other *tensor.Tensor // [B H L V]
+	layer.Forward(nil, y, y, y, attn.Options{Edits: attn.Edits{Outputs: func(_ *tensor.Tape, z *tensor.Tensor) *tensor.Tensor {
+		other = z.Clone()
+		return z
+	}}})
+	patch := attn.Edits{Outputs: func(t *tensor.Tape, z *tensor.Tensor) *tensor.Tensor {
+		return tensor.Concat(t, 1, tensor.Slice(t, z, 1, 0, 1), tensor.Slice(t, other, 1, 1, 2)) // head 1 of the other inputs
+	}}
+	before := layer.Forward(nil, x, x, x, attn.Options{}).Out
+	after := layer.Forward(nil, x, x, x, attn.Options{Edits: patch}).Out
+	fmt.Printf("%.2f\n", tensor.Sub(nil, after, before).At(0, 2, 0))
+	// Output:
+	// 0.38
+}
