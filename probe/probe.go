@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
@@ -174,6 +175,18 @@ func (p *Probe) states(t *tensor.Tape, i int, pass prune.Pass) *tensor.Tensor {
 	r := models.Run{Gates: p.gates(t, given)}
 	if pass.Observe != nil {
 		r.Observers = []attn.Observer{observe.Weights(p.remaining(pass.Observe))}
+	}
+	if k := pass.Kept; k != nil && models.Resumes(p.model) {
+		_, block := heads.Place(k.Layer)
+		if k.Input != nil {
+			r.From, r.Input = block, k.Input
+		} else {
+			r.States = func(number int, x *tensor.Tensor) {
+				if number == block {
+					k.Input = x.Clone()
+				}
+			}
+		}
 	}
 	return p.aim.states(t, p.model.Hidden(t, b.x, r), b)
 }

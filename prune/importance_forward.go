@@ -12,27 +12,42 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// leaveOneOut measures by LeaveOneOut, one head after another.
+// leaveOneOut measures by LeaveOneOut, one head after another. If the subject keeps what a layer reads, passes without gates
+// are repeated for each layer, and those with gates begin there.
 func (r *ranking) leaveOneOut(ctx context.Context) error {
 	tape := tensor.NewTape(tensor.Infer)
-	whole, terms, err := r.losses(ctx, tape, "", nil)
-	switch {
-	case err != nil:
-		return err
-	case terms <= 0:
-		return errNoTerms
-	}
+	kept, whole, terms := make([]Kept, len(r.batches)), make([][]float64, len(r.batches)), 0
 	for _, l := range r.layers {
-		for h := range l.Heads {
-			gates := tensor.Full(1, l.Heads)
-			gates.Data()[h] = 0
-			without, _, err := r.losses(ctx, tape, l.Name, gates)
+		for i := range r.batches {
+			if again := whole[i] != nil; l.Heads == 0 || again && kept[i].Input == nil {
+				kept[i].Layer = l.Name
+				continue
+			} else if again {
+				r.all++
+			}
+			kept[i] = Kept{Layer: l.Name}
+			losses, n, err := r.losses(ctx, tape, i, &kept[i], nil)
 			if err != nil {
 				return err
 			}
-			var more exact.Sum
-			for i, loss := range without {
-				more.Add(loss - whole[i])
+			if whole[i] == nil {
+				whole[i], terms = losses, terms+n
+			}
+		}
+		for h := range l.Heads {
+			if terms <= 0 {
+				return errNoTerms
+			}
+			gates, more := tensor.Full(1, l.Heads), exact.Sum{}
+			gates.Data()[h] = 0
+			for i := range r.batches {
+				without, _, err := r.losses(ctx, tape, i, &kept[i], gates)
+				if err != nil {
+					return err
+				}
+				for j, loss := range without {
+					more.Add(loss - whole[i][j])
+				}
 			}
 			r.divide(LeaveOneOut, l.Name, h, &more, terms)
 		}
@@ -40,31 +55,33 @@ func (r *ranking) leaveOneOut(ctx context.Context) error {
 	return nil
 }
 
-// losses returns the losses on all data and the number of their terms, with gates in one layer. There is
-// one loss for each example, or one for each batch if Outcome.Losses is nil.
-func (r *ranking) losses(ctx context.Context, t *tensor.Tape, gated string, gates *tensor.Tensor) (losses []float64, terms int, err error) {
-	asked := map[string]bool{}
-	for i := range r.batches {
-		start := time.Now()
-		out, err := r.batch(ctx, t, i, Pass{Gates: func(layer string) *tensor.Tensor {
-			asked[layer] = true
-			if layer != gated {
-				return nil
-			}
-			return gates
-		}})
-		if err != nil {
-			return nil, 0, err
+// losses returns the losses of a batch and the number of their terms, with gates in one layer. There is one loss for each
+// example, or one for the batch if Outcome.Losses is nil.
+func (r *ranking) losses(ctx context.Context, t *tensor.Tape, batch int, kept *Kept, gates *tensor.Tensor) (losses []float64, terms int, err error) {
+	start, asked := time.Now(), map[string]bool{}
+	out, err := r.batch(ctx, t, batch, Pass{Kept: kept, Gates: func(layer string) *tensor.Tensor {
+		asked[layer] = true
+		if layer != kept.Layer {
+			return nil
 		}
-		if out.Losses == nil {
-			losses = append(losses, float64(out.Loss.Item()))
-		} else if err := par.Stopped(func() { losses = append(losses, out.Losses()...) }); err != nil {
-			return nil, 0, err
-		}
-		terms += out.Terms
-		r.ran(start, 1, LeaveOneOut)
+		return gates
+	}})
+	if err != nil {
+		return nil, 0, err
 	}
-	return losses, terms, r.wantAll(asked, "was run without its gates")
+	if out.Losses == nil {
+		losses = []float64{float64(out.Loss.Item())}
+	} else if err := par.Stopped(func() { losses = out.Losses() }); err != nil {
+		return nil, 0, err
+	}
+	r.ran(start, 1, LeaveOneOut)
+	if gates != nil { // which may begin at the layer
+		asked = map[string]bool{kept.Layer: asked[kept.Layer]}
+		for _, l := range r.layers {
+			asked[l.Name] = asked[l.Name] || l.Name != kept.Layer
+		}
+	}
+	return losses, out.Terms, r.wantAll(asked, "was run without its gates")
 }
 
 // confidence measures by Confidence.

@@ -38,6 +38,16 @@ type Pass struct {
 	Gates func(layer string) *tensor.Tensor
 	// Observe, if not nil, is called with the weights of each layer.
 	Observe func(layer string, weights *tensor.Tensor)
+	// Kept, if not nil, has what an earlier pass has kept for later passes over the same batch, which have gates in
+	// Kept.Layer only. A subject may ignore it; one that begins there saves the layers before.
+	Kept *Kept
+}
+
+// Kept connects passes that differ in the gates of one layer. The first pass has none, and may set Input; the others may
+// begin with it.
+type Kept struct {
+	Layer string
+	Input *tensor.Tensor // what the layer's block reads, or nil
 }
 
 // Outcome is the result of running a batch.
