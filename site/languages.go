@@ -128,7 +128,7 @@ func (b *build) warnings() (list []string) {
 
 // functions are what the templates of a page in the language call.
 func (l language) functions(root string) template.FuncMap {
-	return template.FuncMap{"t": l.text, "root": func() string { return root }}
+	return template.FuncMap{"t": l.text, "root": func() string { return root }, "address": func() string { return siteAddress }}
 }
 
 // translation is a link to a page in another language, or in its own.

@@ -189,7 +189,9 @@ func TestWords(t *testing.T) {
 	used := map[string]bool{}
 	add := func(text string) { used[strings.Join(strings.Fields(text), " ")] = true }
 	inPage, inGo := regexp.MustCompile("\\{\\{t `([^`]*)`\\}\\}"), regexp.MustCompile(`\.text\("([^"]+)"\)`)
-	for _, dir := range []fs.FS{pages, assets} {
+	frame := os.DirFS("../internal/app/view/page") // of lesson 7
+	var texts strings.Builder                      // what may be looked up by tr
+	for _, dir := range []fs.FS{pages, assets, frame} {
 		err := fs.WalkDir(dir, ".", func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
 				return err
@@ -197,6 +199,9 @@ func TestWords(t *testing.T) {
 			text, err := fs.ReadFile(dir, path)
 			for _, m := range inPage.FindAllSubmatch(text, -1) {
 				add(string(m[1]))
+			}
+			if dir == frame {
+				texts.Write(text)
 			}
 			if filepath.Ext(path) == ".js" {
 				for _, key := range scriptTexts(string(text)) {
@@ -209,7 +214,13 @@ func TestWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{"code.go", "languages.go", "lessons.go"} {
+	measures, err := os.ReadFile("../internal/app/view/api.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts.Write(measures)
+	texts.WriteString("your model") // lesson/own.go
+	for _, path := range []string{"code.go", "languages.go", "lessons.go", "markdown.go"} {
 		code, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +246,7 @@ func TestWords(t *testing.T) {
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(l.words)) {
-			if !used[key] {
+			if !used[key] && !strings.Contains(texts.String(), key) {
 				t.Errorf("words/%s.json has a text for %q, which no page has", l.tag, key)
 			}
 		}
@@ -268,7 +279,7 @@ func scriptTexts(script string) (list []string) {
 		}
 		return key, text[1:]
 	}
-	begin := regexp.MustCompile("(?:^|[^\\w$])t`")
+	begin := regexp.MustCompile("(?:^|[^\\w$])(?:t|words)`")
 	for line := range strings.Lines(script) {
 		if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "*") {
 			continue
@@ -279,4 +290,16 @@ func scriptTexts(script string) (list []string) {
 		}
 	}
 	return list
+}
+
+// The address of the site is the same in README in all languages, and the workflow that publishes it names its constant.
+func TestAddress(t *testing.T) {
+	for _, l := range languages {
+		if text := string(read(t, l.file("README.md"))); !strings.Contains(text, "<"+siteAddress+l.Dir+">") {
+			t.Errorf("%s does not name %s", l.file("README.md"), siteAddress+l.Dir)
+		}
+	}
+	if workflow := string(read(t, ".github/workflows/site.yml")); !strings.Contains(workflow, "siteAddress of site/main.go") {
+		t.Error("the workflow does not say where the address is")
+	}
 }

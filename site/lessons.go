@@ -186,7 +186,7 @@ func (b *build) booksOf(l lesson, in language, table []byte) (template.HTML, err
 	}
 	line := string(in.text("In your textbook: ")) + strings.Join(list, " · ")
 	r, err := b.markdown([]byte(line), in.file(lessonsFile), in.Dir+l.Path())
-	return template.HTML("<div class=\"text quiet small\">\n" + r.html + "</div>\n"), err
+	return template.HTML("<div class=\"text\">\n<p class=\"quiet small\">" + strings.TrimPrefix(r.html, "<p>") + "</div>\n"), err
 }
 
 // upFrom returns the way from a directory of the site to its top.

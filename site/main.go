@@ -22,6 +22,9 @@ import (
 	"strings"
 )
 
+// siteAddress is where .github/workflows/site.yml publishes the site.
+const siteAddress = "https://attn-go.github.io/attn/"
+
 func main() {
 	log.SetFlags(0)
 	out := flag.String("out", "", "build the site into this `directory`; it must be new, empty, or contain a site")

@@ -10,6 +10,7 @@ const usual = t`Tuesday, 5 March 2019`, dates = 200;
 const samples = [[t`English`, "Tuesday, 5 March 2019"], [t`French`, "le 1er août 1987"], [t`German`, "Montag, der 29. Februar 2016"], [t`Spanish`, "14 de septiembre de 2005"], [t`Italian`, "mercoledì 3 giugno 1992"],
   [t`Portuguese`, "terça-feira, 9 de maio de 1978"], [t`Dutch`, "zaterdag 21 augustus 2021"], [t`Swedish`, "torsdagen den 17 juli 1969"], [t`Danish`, "den 24. december 1999"], [t`Polish`, "11 listopada 2018 r."],
   [t`Chinese`, "2019年3月5日 星期二"], [t`Japanese`, "2019年3月5日(火)"], [t`numbers`, "07/04/76"]];
+const methodNames = { "leave-one-out": t`leave one out`, gradient: t`gradient`, taylor: t`Taylor`, fisher: t`Fisher`, confidence: t`confidence`, "weight-norm": t`weight norm`, random: t`random` };
 const methods = [["leave-one-out", t`The increase in loss without the head. One pass over the dates for each head, and one with all.`],
   ["gradient", t`How sensitive the loss is to a factor on the head's output. One backward pass for all heads.`],
   ["taylor", t`The first-order estimate of the change in loss without the head. The same backward pass.`],
@@ -28,7 +29,7 @@ const parseHead = (text) => {
 };
 const written = (head) => `${kindOf(head)}-${head.number}`;
 const same = (a, b) => a.layer === b.layer && a.number === b.number;
-const called = (r) => (r.again ? t`by ${r.method.replaceAll("-", " ")}, measured again` : t`by ${r.method.replaceAll("-", " ")}`);
+const called = (r) => (r.again ? t`by ${methodNames[r.method]}, measured again` : t`by ${methodNames[r.method]}`);
 const percent = (q) => `${q.exact} (${number((100 * q.exact) / q.texts, 1)}%)`;
 
 let model = null, off = [], chosen = { layer: names.cross, number: 0 }, ranking = null, drawn = 0;
@@ -127,7 +128,7 @@ byId("layer-off").onclick = () => {
 const method = byId("method"), repeat = byId("again"), map = heatmap({ title: t`Importance`, rowTitle: t`layer`, columnTitle: t`head`, largest: 56, digits: 4 });
 byId("scores").append(map.node);
 map.node.hidden = true;
-method.append(...methods.map(([name]) => el("option", { value: name, text: name.replaceAll("-", " ") })));
+method.append(...methods.map(([name]) => el("option", { value: name, text: methodNames[name] })));
 method.onchange = repeat.onchange = () => {
   byId("method-words").textContent = methods.find(([name]) => name === method.value)[1] + (repeat.checked ? " " + t`After each removal, the remaining heads are measured again.` : "");
   if (ranking && (ranking.method !== method.value || ranking.again !== repeat.checked)) byId("rank-progress").textContent = t`The order below is still ${called(ranking)}: press the button.`;

@@ -2,6 +2,7 @@
 
 import "./own.js";
 import { byId, complain, el, onTheme, state, t, theme } from "./page.js";
+import { nameFrame } from "./words.js";
 
 // The heads and numbers are those that docs/lessons.md names.
 const patterns = {
@@ -34,6 +35,8 @@ function showAnswer() {
   for (const button of document.querySelectorAll("[data-find]")) button.setAttribute("aria-pressed", found === patterns[button.dataset.find]);
   byId("answer").textContent = found?.text ?? t`Nothing is opened yet: look first.`;
 }
+
+nameFrame(byId("heads"));
 
 function open() {
   showAnswer();

@@ -1,9 +1,11 @@
 // Lesson 7: a model of the reader, which Go opens in this tab. Its files are read from the disk; nothing is uploaded.
 
 import { ask, byId, give, grouped, say, sentence, t, theme } from "./page.js";
+import { nameFrame } from "./words.js";
 
 const most = 1000; // megabytes of weights
-const problem = byId("own-problem"), told = byId("own-told"), frame = byId("own-heads"), text = byId("own-text"), draw = byId("own-draw");
+nameFrame(byId("own-heads"));
+const problem = byId("own-problem"), told = byId("own-told"), heads = byId("own-heads"), text = byId("own-text"), draw = byId("own-draw");
 let busy = false, opened = false;
 
 function fail(words) {
@@ -47,8 +49,8 @@ async function record() {
   controls();
   fail("");
   try {
-    frame.srcdoc = await ask("own.record", { text: text.value, theme: theme() });
-    frame.hidden = false;
+    heads.srcdoc = await ask("own.record", { text: text.value, theme: theme() });
+    heads.hidden = false;
     say(told.textContent);
   } catch (error) {
     fail(error.message);

@@ -1,6 +1,7 @@
 // What all pages share: the worker that computes, the state in the address, elements, colours of the page.
 
 import { byId, el, later, svg } from "./dom.js"; // the page of attn view has it too
+import { told } from "./errors.js";
 import { t } from "./words.js";
 
 export { byId, el, later, svg, t };
@@ -125,8 +126,11 @@ const spoken = later(400, (text) => {
 /** Speaks a text by the screen reader, once changes pause. */
 export const say = (text) => spoken(text);
 
+/** The end of a sentence in the language of the page. */
+export const stop = /^(zh|ja)/.test(document.documentElement.lang) ? "。" : ".";
+
 /** Writes an error of the program as a sentence. */
-export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?。！？]$/.test(text) ? "" : /[\u3040-\u30ff\u4e00-\u9fff]$/.test(text) ? "。" : ".");
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?。！？…]$/.test(text) ? "" : stop);
 
 const again = () => el("button", { type: "button", text: t`Start again`, onclick: () => location.reload() });
 
@@ -185,14 +189,14 @@ function start() {
       ready = true;
       slow?.remove();
       document.documentElement.dataset.ready = "";
-    } else if (m.slow) remark(t`The program runs without vectors (${m.slow}): it is several times slower, and its results may differ from those in the text.`);
-    else if (m.failed) fail(m.failed);
+    } else if (m.slow) remark(t`The program runs without vectors (${told(m.slow)}): it is several times slower, and its results may differ from those in the text.`);
+    else if (m.failed) fail(told(m.failed));
     const call = waiting.get(m.id);
     if (!call) return;
     if (m.frame !== undefined) call.onFrame?.(m.frame);
     if (!m.done) return;
     waiting.delete(m.id);
-    if (m.error) call.reject(new Error(m.error));
+    if (m.error) call.reject(new Error(told(m.error)));
     else call.resolve(m.result);
   };
 }
@@ -234,6 +238,7 @@ for (const link of document.querySelectorAll(".languages a")) link.addEventListe
   link.hash = location.hash; // the state of the figures
   try {
     localStorage.setItem("attn-language", link.lang);
+    sessionStorage.setItem("attn-language", link.lang);
   } catch {
     // Storage is blocked: the choice is not kept.
   }

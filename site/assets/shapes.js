@@ -1,6 +1,7 @@
 // Lesson 4: the arrays of multi-head attention, their shapes and their numbers.
 
-import { ask, byId, complain, el, latest, number, onTheme, say, state, t } from "./page.js";
+import { ask, byId, complain, el, latest, number, onTheme, say, sentence, state, t } from "./page.js";
+import { told } from "./errors.js";
 import { canvasFor } from "./dom.js";
 import { cells, scaleOf } from "./heatmap.js";
 
@@ -219,12 +220,12 @@ const compute = latest(async () => {
   if (!r) return;
   complain("");
   byId("refused").hidden = !r.refused;
-  byId("refused").textContent = r.refused ?? "";
+  byId("refused").textContent = r.refused ? sentence(told(r.refused)) : "";
   for (const id of ["strip", "orders", "axes", "chosen", "table", "whole"]) byId(id).hidden = Boolean(r.refused);
   if (r.refused) {
     result = null;
     save();
-    return say(r.refused);
+    return say(byId("refused").textContent);
   }
   [heads, size] = [now[1], now[4] / now[1]];
   result = { ...r, sequences: Math.min(now[0], r.arrays[0].shown[0]) };

@@ -8,18 +8,27 @@
     // Storage is blocked: the system's colours are used.
   }
   if (theme) document.documentElement.dataset.theme = theme;
-  // An English lesson that was not opened from another page leads to the chosen language, or to the browser's.
-  let language = navigator.language.slice(0, 2);
+  // An English page leads to the language that is read in this tab. If it was not opened from another page, it leads to the
+  // chosen language, or to the browser's.
+  let language = "", here = "";
   try {
-    language = localStorage.getItem("attn-language") || language;
+    here = sessionStorage.getItem("attn-language") || "";
+    language = here || localStorage.getItem("attn-language") || "";
   } catch {
     // Storage is blocked: the browser's language is used.
   }
+  language ||= navigator.language.slice(0, 2);
   const other = document.querySelector(`link[hreflang="${CSS.escape(language)}"]`);
-  if (other && document.documentElement.lang === "en" && language !== "en" && !document.referrer.startsWith(location.origin)) {
+  if (other && document.documentElement.lang === "en" && language !== "en" && (here || !document.referrer.startsWith(location.origin))) {
     location.replace(other.href + location.hash);
     return;
   }
+  try {
+    if (document.querySelector("link[hreflang]")) sessionStorage.setItem("attn-language", document.documentElement.lang);
+  } catch {
+    // Storage is blocked.
+  }
+  const words = document.currentScript.dataset; // texts in the language of the page
   const note = (text, kind) => {
     const line = document.createElement("p");
     line.className = kind;
@@ -29,8 +38,7 @@
   };
   if (location.protocol === "file:") {
     addEventListener("load", () => {
-      if (!document.documentElement.dataset.script) note("This browser does not run programs of pages that are opened from a folder. Text works; " + // others do
-        "for the figures, serve the folder: python3 -m http.server, or go run ./site --out DIR --serve 127.0.0.1:8080", "note");
+      if (!document.documentElement.dataset.script) note(words.folder, "note"); // others do
     });
     return;
   }
@@ -41,20 +49,20 @@
     if (!notes) addEventListener("DOMContentLoaded", () => tell(text));
     else if (!notes.querySelector(".bad")) {
       const again = document.createElement("button");
-      again.textContent = "Start again";
+      again.textContent = words.again;
       again.onclick = () => location.reload();
       note(text + " ", "note bad").append(again);
     }
   };
   const failed = (event, problem) => {
     if (problem?.told) event.preventDefault(); // page.js has shown it
-    else if (problem instanceof SyntaxError) tell(`${event.filename?.split("/").at(-1) || "A script"} is damaged: this page does not work.`);
-    else if (problem) tell(`This page has failed: ${problem.message ?? problem}`);
+    else if (problem instanceof SyntaxError) tell(words.damaged.replace("{0}", event.filename?.split("/").at(-1) || "A script"));
+    else if (problem) tell(words.failed.replace("{0}", problem.message ?? problem));
   };
   addEventListener("unhandledrejection", (event) => failed(event, event.reason));
   addEventListener("error", (event) => {
     const { src, href } = event.target;
     if (event instanceof ErrorEvent) failed(event, event.error); // without one, it is a warning about the layout
-    else if (event.target.matches("script, link")) tell(`${(src || href).split("/").at(-1)}, or a file that it needs, is missing or damaged: this page does not work.`);
+    else if (event.target.matches("script, link")) tell(words.missing.replace("{0}", (src || href).split("/").at(-1)));
   }, true); // events of elements do not bubble
 })();

@@ -136,3 +136,52 @@ func TestSiteCode(t *testing.T) {
 		t.Errorf("%d pieces of code have two languages, want 3", n)
 	}
 }
+
+// A reader in Chinese or Japanese stays there: after documents and a search, in the frame of lesson 7, and in errors.
+func TestSiteStays(t *testing.T) {
+	url := site(t)
+	for language, c := range map[string]struct{ empty, divisible, method string }{
+		"zh": {"文本是空的。", "宽度 100 不能被头的个数 3 整除。", "留一法"},
+		"ja": {"テキストが空です。", "幅 100 は、ヘッドの数 3 で割り切れません。", "leave-one-out（一つ抜き）"},
+	} {
+		w := watch(t, 1280, 800)
+		w.lesson(url + language + "/shapes.html#h=3&d=100")
+		w.wait(`document.getElementById("refused").textContent === "` + c.divisible + `"`)
+		w.lesson(url + language + "/dates.html#text=")
+		w.wait(`document.getElementById("text-problem").textContent === "` + c.empty + `"`)
+		if got := w.text("#method option"); got != c.method {
+			t.Errorf("the first method is called %q", got)
+		}
+		for _, way := range [][2]string{
+			{`nav a[href$="docs/index.html"]`, "/docs/"}, {`article a[href$="glossary.html"]`, "/docs/glossary." + language + ".html"},
+			{`nav a[href$="search.html"]`, "/" + language + "/search.html"}, {".brand", "/" + language + "/"},
+			{`nav a[href$="docs/index.html"]`, "/docs/"}, {".brand", "/" + language + "/"},
+			{`.languages [lang="en"]`, "/"}, {`nav a[href$="search.html"]`, "/search.html"},
+		} {
+			w.click(way[0])
+			w.wait(`location.pathname === "` + way[1] + `" && document.readyState === "complete"`)
+		}
+		w.lesson(url + language + "/minilm.html#find=it")
+		// The frame is a sandbox, which a test cannot read: a second one without it has the same page and texts.
+		w.wait(`document.getElementById("heads").src.includes("minilm-heads")`)
+		js[bool](w.tab, `(() => {
+			const frame = document.getElementById("heads").cloneNode();
+			frame.removeAttribute("sandbox");
+			frame.id = "copy";
+			document.body.append(frame);
+			return true;
+		})()`)
+		w.wait(`document.getElementById("copy").contentDocument?.body?.dataset.drawn !== undefined`)
+		for _, view := range []string{"map", "lines", "text", "neurons"} {
+			js[bool](w.tab, `(document.getElementById("copy").contentDocument.querySelector("[data-view=`+view+`]").click(), true)`)
+			w.wait(`document.getElementById("copy").contentDocument.body.dataset.drawn !== undefined`)
+			english := js[[]string](w.tab, `(() => {
+				const body = document.getElementById("copy").contentDocument.body, names = [...body.querySelectorAll("[aria-label]")].filter((e) => e.checkVisibility()).map((e) => e.getAttribute("aria-label"));
+				return [body.innerText, ...names].join("\n").replaceAll("The animal didn't cross the street because it was too tired.", "").match(/\b(head|layer|query|key|weights?|of|with|to|and|map|lines|text)\b.*/gi) ?? [];
+			})()`)
+			if len(english) > 0 {
+				t.Errorf("the view %s in %s has English text: %q", view, language, english)
+			}
+		}
+	}
+}

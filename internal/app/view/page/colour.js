@@ -4,6 +4,7 @@
 import { el, number, paper } from "./dom.js";
 import { broken, css as cssOf, decode, inkOn as inkOf, mask } from "./palette.js";
 import { lens, state } from "./state.js";
+import { t } from "./words.js";
 
 let colours = null;
 
@@ -81,7 +82,7 @@ export function ends({ m, scale }) {
 export const legendCSS = (m, t) => (m.signed ? signedCSS(2 * t - 1) : css(t));
 
 // legendWords returns the text after the last value of the legend: a logarithmic or shared scale, and the unit.
-export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? ", logarithmic" : "") + (what.shared ? ", the same for both" : "") + (what.valued ? ", weight × norm" : ""));
+export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? t`, logarithmic` : "") + (what.shared ? t`, the same for both` : "") + (what.valued ? t`, weight × norm` : ""));
 
 // ramp returns a bar of colours; colour returns the colour at a place, from 0 to 1.
 export function ramp(colour) {
@@ -102,9 +103,9 @@ export function legend(what, note) {
   const parts = [el("span", { text: number(from) }), bar, el("span", { text: number(to) + legendWords(what) })];
   if (m.codes.includes(255)) {
     const mark = el("i", { class: "broken" });
-    parts.push(mark, el("span", { text: "not a number" }));
+    parts.push(mark, el("span", { text: t`not a number` }));
   }
-  if (m.seen) parts.push(el("i", { class: "masked" }), el("span", { text: "masked" }));
+  if (m.seen) parts.push(el("i", { class: "masked" }), el("span", { text: t`masked` }));
   if (note) parts.push(el("span", { class: "pooling", text: note }));
-  return el("p", { class: "legend", "aria-label": `Colours from ${number(from)} to ${number(to)}` }, ...parts);
+  return el("p", { class: "legend", "aria-label": t`Colours from ${number(from)} to ${number(to)}` }, ...parts);
 }

@@ -7,6 +7,7 @@ import { divergence, divergencePath, weight } from "./data.js";
 import { heatView } from "./heat.js";
 import { frame } from "./panel.js";
 import { sameAxis } from "./tokens.js";
+import { t } from "./words.js";
 
 // subtract returns a − b as a matrix of codes, of which 127 is 0. Without exact weights it subtracts the rounded ones.
 function subtract(a, b, exactA, exactB) {
@@ -52,15 +53,15 @@ export function differencePanel(say, ontell) {
           return x.map((v, j) => v - y[j]);
         } };
       } else what = { ...what, part: a.part, whole: a.whole };
-      f.title.textContent = "Difference, first − second";
+      f.title.textContent = t`Difference, first − second`;
       const sum = what.m.codes.reduce((s, code) => s + Math.abs(code - 127) / 127, 0) * what.m.hi;
-      f.facts.replaceChildren(el("div", { title: "Half the sum of absolute differences, averaged over the queries: 0 for equal heads, 1 for heads that attend to different keys" },
-        el("dt", { text: "total variation" }), el("dd", { text: number(sum / 2 / what.m.rows, 2) })));
+      f.facts.replaceChildren(el("div", { title: t`Half the sum of absolute differences, averaged over the queries: 0 for equal heads, 1 for heads that attend to different keys` },
+        el("dt", { text: t`total variation` }), el("dd", { text: number(sum / 2 / what.m.rows, 2) })));
       divergence(b.record, b.layer, a, b.head, a.record).then(([d]) => {
         if (from[0] !== a.m || from[1] !== b.m) return;
         f.facts.children[1]?.remove();
-        f.facts.append(el("div", { title: "Jensen–Shannon divergence of the two heads, averaged over the queries, in nats: 0 for equal heads, 0.69 for heads that attend to different keys" },
-          el("dt", { text: "divergence" }), el("dd", { text: number(d, 2) })));
+        f.facts.append(el("div", { title: t`Jensen–Shannon divergence of the two heads, averaged over the queries, in nats: 0 for equal heads, 0.69 for heads that attend to different keys` },
+          el("dt", { text: t`divergence` }), el("dd", { text: number(d, 2) })));
       }, () => {}); // an exported page may not contain it
       draw();
     },

@@ -4,6 +4,7 @@ import { byId, el } from "./dom.js";
 import { change, state } from "./state.js";
 import { frozen } from "./data.js";
 import { shorten } from "./tokens.js";
+import { t } from "./words.js";
 
 const form = byId("ask");
 let start = null;
@@ -53,7 +54,7 @@ function grow(area) {
 
 function choice(key, label) {
   const select = el("select", { onchange: () => change({ [key]: select.value, z: "", tok: "" }) },
-    ...start.records.map((r, i) => el("option", { value: i, text: [r.source, r.target].filter(Boolean).join(" → ") || "Record " + i })));
+    ...start.records.map((r, i) => el("option", { value: i, text: [r.source, r.target].filter(Boolean).join(" → ") || t`Record ${i}` })));
   fields.set(key, select);
   return el("label", { class: "field-text" }, el("span", { text: label }), select);
 }
@@ -87,8 +88,8 @@ export function showForm() {
       rows.push(el("div", { class: "pairs" }, first, ...(two ? [pair("s2", "t2", "Second text")] : [])));
       rows.push(el("button", { type: "submit", class: "main", text: "Show" }));
     } else {
-      rows.push(choice("r", two ? "First" : "Record"));
-      if (two) rows.push(choice("r2", "Second"));
+      rows.push(choice("r", two ? t`First` : t`Record`));
+      if (two) rows.push(choice("r2", t`Second`));
     }
     form.replaceChildren(...rows);
   }

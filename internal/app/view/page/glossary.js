@@ -1,6 +1,7 @@
 // The glossary of the page.
 
 import { byId, el } from "./dom.js";
+import { t, tr } from "./words.js";
 
 const words = [
   ["query", "a token that attends: a row of the map"],
@@ -33,7 +34,7 @@ const words = [
 export function prepareGlossary(columns) {
   const list = [...words, ...columns.map((c) => [c.label, c.help])];
   byId("glossary").replaceChildren(
-    el("form", { method: "dialog" }, el("h2", { text: "Glossary" }), el("button", { class: "turn", text: "Close" })),
-    el("dl", {}, ...list.flatMap(([word, means]) => [el("dt", { text: word }), el("dd", { text: means })])),
-    el("p", { class: "quiet", text: "Keys: arrows move, [ and ] open the previous and next head, Enter selects, + − 0 zoom, Escape undoes the last selection." }));
+    el("form", { method: "dialog" }, el("h2", { text: t`Glossary` }), el("button", { class: "turn", text: t`Close` })),
+    el("dl", {}, ...list.flatMap(([word, means]) => [el("dt", { text: tr(word) }), el("dd", { text: tr(means) })])),
+    el("p", { class: "quiet", text: t`Keys: arrows move, [ and ] open the previous and next head, Enter selects, + − 0 zoom, Escape undoes the last selection.` }));
 }

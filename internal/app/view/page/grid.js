@@ -9,15 +9,16 @@ import { gridKey, measured, ranked, shade, values } from "./measured.js";
 import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
 import { axesOf, headName, headSign, headsOf, keyHeadOf, layerName, part, visibleKeys } from "./tokens.js";
+import { t, tr } from "./words.js";
 
-const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross-attention", mamba: "Mamba, beside attention" };
+const titles = { encoder: t`Encoder`, decoder: t`Decoder`, cross: t`Cross-attention`, mamba: t`Mamba, beside attention` };
 
 // hint says which text attends to which. A model without cross-attention has only one text.
 function hint(kind) {
   const two = record.layers.some((l) => l.kind === "cross");
-  if (kind === "cross") return "the target attends to the source";
-  const who = !two ? "the text" : kind === "encoder" ? "the source" : "the target";
-  return `${who} attends to itself` + (kind === "decoder" || kind === "mamba" ? ", up to each token" : "");
+  if (kind === "cross") return t`the target attends to the source`;
+  const who = !two ? t`the text` : kind === "encoder" ? t`the source` : t`the target`;
+  return kind === "decoder" || kind === "mamba" ? t`${who} attends to itself, up to each token` : t`${who} attends to itself`;
 }
 
 const root = byId("grid");
@@ -59,18 +60,18 @@ function build() {
   root.replaceChildren();
   rows = [];
   boxes = [];
-  if (record.layers.length === 0) root.append(el("p", { class: "quiet", text: "This record has no layers." }));
+  if (record.layers.length === 0) root.append(el("p", { class: "quiet", text: t`This record has no layers.` }));
   for (const kind of Object.keys(titles)) {
     const layers = record.layers.map((l, i) => ({ ...l, at: i })).filter((l) => l.kind === kind);
     if (layers.length === 0) continue;
     const heads = Math.max(...layers.map((l) => l.heads)), sums = ["mean", "rollout"].filter((s) => layers.some((l) => l.summaries?.includes(s)));
     const most = heads + sums.length;
-    const box = el("div", { class: "heads", role: "grid", "aria-label": `${titles[kind]}: layers down, heads across` });
+    const box = el("div", { class: "heads", role: "grid", "aria-label": t`${titles[kind]}: layers down, heads across` });
     box.style.setProperty("--heads", most);
     if (most > 12) box.style.setProperty("--gap", "2px");
     root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hint(kind) })), box);
     box.append(el("div", { class: "row top", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }),
-      ...Array.from({ length: heads }, (_, h) => el("span", { text: h })), ...sums.map((s) => el("span", { class: "turned", text: s }))));
+      ...Array.from({ length: heads }, (_, h) => el("span", { text: h })), ...sums.map((s) => el("span", { class: "turned", text: tr(s) }))));
     const groups = sharing(layers, heads);
     if (groups.length) box.append(el("div", { class: "row top groups", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }), ...groups));
     boxes.push({ node: box, most });
@@ -89,7 +90,7 @@ function build() {
         return { button, canvas, value, layer: l.at, head: h, sign: `${l.index}.${headSign(h)}` };
       });
       const node = el("div", { class: "row", role: "row" }, el("span", { class: "layer", role: "rowheader", title: l.name, text: l.index }),
-        ...cells.map((c) => c.button), ...(l.summaries?.includes("all") ? [el("span", { class: "layer all", "aria-hidden": "true", text: "all" })] : []));
+        ...cells.map((c) => c.button), ...(l.summaries?.includes("all") ? [el("span", { class: "layer all", "aria-hidden": "true", text: tr("all") })] : []));
       box.append(node);
       rows.push({ node, box, layer: l.at, cells, shown: "" });
     }

@@ -6,6 +6,7 @@ import { colourOf, masked, picture, show } from "./pool.js";
 import { maskRGB } from "./colour.js";
 import { weight } from "./data.js";
 import { choose, chosen, shorten } from "./tokens.js";
+import { t } from "./words.js";
 
 // hatching is the pattern of masked cells.
 function hatching() {
@@ -23,10 +24,10 @@ export function heatView(say, tell) {
   const base = el("canvas", { "aria-hidden": "true" }), over = el("canvas", { class: "over", "aria-hidden": "true" });
   const tip = el("div", { class: "tip", hidden: true });
   const field = el("div", { class: "field", tabindex: "0", role: "application",
-    "aria-roledescription": "heat map" }, base, over, tip);
-  const zoomIn = el("button", { type: "button", text: "+", "aria-label": "Zoom in", title: "Zoom in (Ctrl and wheel)", onclick: () => zoom(0.5) });
-  const zoomOut = el("button", { type: "button", text: "−", "aria-label": "Zoom out", onclick: () => zoom(2) });
-  const fit = el("button", { type: "button", text: "Fit", onclick: () => change({ z: "" }) });
+    "aria-roledescription": t`heat map` }, base, over, tip);
+  const zoomIn = el("button", { type: "button", text: "+", "aria-label": t`Zoom in`, title: t`Zoom in (Ctrl and wheel)`, onclick: () => zoom(0.5) });
+  const zoomOut = el("button", { type: "button", text: "−", "aria-label": t`Zoom out`, onclick: () => zoom(2) });
+  const fit = el("button", { type: "button", text: t`Fit`, onclick: () => change({ z: "" }) });
   const tools = el("span", { class: "zoom" }, zoomIn, zoomOut, fit);
   const printed = svg("svg", { class: "printed", "font-family": family }); // browsers print canvases empty that were drawn just before
   const node = el("div", { class: "heat" }, field, printed);
@@ -86,8 +87,8 @@ export function heatView(say, tell) {
   function* labels() {
     const pick = chosen(what.q, what.k);
     const mid = (n) => (n + 0.5) * at.size;
-    yield { text: "key", x: at.left + (at.cols * at.size) / 2, y: 8, middle: true, title: true };
-    yield { text: "query", x: 7, y: at.top + (at.rows * at.size) / 2, middle: true, down: true, title: true };
+    yield { text: t`key`, x: at.left + (at.cols * at.size) / 2, y: 8, middle: true, title: true };
+    yield { text: t`query`, x: 7, y: at.top + (at.rows * at.size) / 2, middle: true, down: true, title: true };
     for (let i = 0; i < at.rows; i += at.stepQ) {
       const r = at.r0 + i;
       yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), mark: what.q.marks[r], on: pick?.side === "q" && pick.at === r };
@@ -174,10 +175,10 @@ export function heatView(say, tell) {
     if (!cell) return;
     band("q", cell.i, c.quiet, 1);
     band("k", cell.j, c.quiet, 1);
-    const m = what.m, blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ} × ${m.blockK}` : "";
+    const m = what.m, blocks = m.blockQ * m.blockK > 1 ? t`, largest of ${m.blockQ} × ${m.blockK}` : "";
     tip.replaceChildren(el("b", { text: value() }), el("span", { text: blocks }),
       el("div", { text: `${what.q.labels[cell.i]} → ${what.k.labels[cell.j]}` }),
-      el("div", { class: "quiet", text: `query ${what.q.spans[cell.i][0]}, key ${what.k.spans[cell.j][0]}${masked(m, cell.i, cell.j) ? ", masked by design" : ""}` }));
+      el("div", { class: "quiet", text: t`query ${what.q.spans[cell.i][0]}, key ${what.k.spans[cell.j][0]}` + (masked(m, cell.i, cell.j) ? t`, masked by design` : "") }));
     const px = at.left + (cell.j - at.c0 + 1) * at.size + 8, py = at.top + (cell.i - at.r0 + 1) * at.size + 8;
     tip.style.left = Math.max(0, Math.min(px, at.width - tip.offsetWidth)) + "px";
     tip.style.top = (py + tip.offsetHeight > at.height && py > tip.offsetHeight + at.size + 16 ? py - tip.offsetHeight - at.size - 16 : py) + "px";
@@ -190,7 +191,7 @@ export function heatView(say, tell) {
   function speak() {
     if (!cell || !untold) return;
     untold = false;
-    say(`${what.q.labels[cell.i]} attends to ${what.k.labels[cell.j]} with weight ${value()}${masked(what.m, cell.i, cell.j) ? ", masked" : ""}`);
+    say(t`${what.q.labels[cell.i]} attends to ${what.k.labels[cell.j]} with weight ${value()}` + (masked(what.m, cell.i, cell.j) ? t`, masked` : ""));
   }
 
   // refine fetches the exact weights of the current row.
@@ -359,13 +360,13 @@ export function heatView(say, tell) {
       const n = Math.max(what.m.rows * what.m.blockQ, what.m.cols * what.m.blockK);
       tools.hidden = n < 24 && !state.z;
       zoomOut.disabled = fit.disabled = !state.z;
-      field.setAttribute("aria-label", `Heat map, ${what.m.rows} queries attend to ${what.m.cols} keys. Arrow keys move, Enter selects a query.`);
+      field.setAttribute("aria-label", t`Heat map, ${what.m.rows} queries attend to ${what.m.cols} keys. Arrow keys move, Enter selects a query.`);
       draw();
     },
     // note says how many cells share a pixel.
     note() {
       const under = 1 / (at.size * (base.width / at.width));
-      return under > 1 ? "each pixel shows the largest weight under it" + (under >= 1.5 ? `, of about ${under.toFixed(1)} × ${under.toFixed(1)}` : "") : "";
+      return under > 1 ? t`each pixel shows the largest weight under it` + (under >= 1.5 ? t`, of about ${under.toFixed(1)} × ${under.toFixed(1)}` : "") : "";
     },
     // mirror marks the cell that the pointer is on in another panel.
     mirror(next) {

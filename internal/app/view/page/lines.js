@@ -7,6 +7,7 @@ import { brokenCSS, headCSS, share, signedCSS } from "./colour.js";
 import { weight } from "./data.js";
 import { ranks } from "./pool.js";
 import { choose, chosen, headName, numberOf, shorten } from "./tokens.js";
+import { t as words } from "./words.js";
 
 // strongest returns the cells with the largest weights, in one row or column if a token is picked. Codes are bytes, so
 // counting them finds the smallest weight to include without sorting millions.
@@ -34,12 +35,12 @@ function strongestOf(list, most, pick) {
 }
 
 export function linesView(say, tell) {
-  const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys select a token", tabindex: "0" });
-  const many = el("input", { type: "range", min: "1", max: "400", "aria-label": "Number of lines", oninput: () => change({ n: many.value }) }), count = el("output", {});
-  const several = el("div", { class: "several", role: "group", "aria-label": "Heads whose lines are drawn" });
+  const drawing = svg("svg", { role: "application", "aria-label": words`Lines between tokens; arrow keys select a token`, tabindex: "0" });
+  const many = el("input", { type: "range", min: "1", max: "400", "aria-label": words`Number of lines`, oninput: () => change({ n: many.value }) }), count = el("output", {});
+  const several = el("div", { class: "several", role: "group", "aria-label": words`Heads whose lines are drawn` });
   const scroller = el("div", { class: "lines" }, drawing);
   const node = el("div", {}, several, scroller);
-  const tools = el("label", { class: "slide" }, "Lines ", many, count);
+  const tools = el("label", { class: "slide" }, words`Lines` + " ", many, count);
   const key = el("p", { class: "legend" });
   let what = null, at = null, hover = null, links = svg("g"), texts = [], list = [], scale = null;
 
@@ -50,13 +51,13 @@ export function linesView(say, tell) {
     const name = what.record.id + "." + what.layer;
     if (several.dataset.of !== name) {
       several.dataset.of = name;
-      several.replaceChildren(el("span", { text: "Heads" }), ...Array.from({ length: layer.heads }, (_, h) =>
+      several.replaceChildren(el("span", { text: words`Heads` }), ...Array.from({ length: layer.heads }, (_, h) =>
         el("button", { type: "button", "aria-label": headName(layer, h), onclick: () => toggle(h) }, el("i", {}), String(numberOf(layer, h)))),
       el("button", { type: "button", class: "all", onclick: () => set(list.length > layer.heads - 1 ? [] : Array.from({ length: layer.heads }, (_, h) => h)) }));
     }
     const buttons = [...several.querySelectorAll("button")];
     buttons.forEach((b, h) => {
-      if (h === layer.heads) b.textContent = list.length > layer.heads - 1 ? "only this head" : "all heads";
+      if (h === layer.heads) b.textContent = list.length > layer.heads - 1 ? words`only this head` : words`all heads`;
       else {
         b.setAttribute("aria-pressed", String(on.has(h)));
         b.style.setProperty("--head", list.length > 1 || !on.has(h) ? headCSS(h, layer.heads) : "var(--accent)");
@@ -111,7 +112,7 @@ export function linesView(say, tell) {
       return t;
     };
     const head = (x, anchor, text) => svg("text", { x, y: 10, "text-anchor": anchor, class: "head", "font-size": 12, text });
-    drawing.replaceChildren(links, head(column - 6, "end", "query"), head(width - column + 6, "start", "key"),
+    drawing.replaceChildren(links, head(column - 6, "end", words`query`), head(width - column + 6, "start", words`key`),
       ...q.labels.map((_, i) => token("q", q, i, column - 6, at.dq + (i + 0.5) * pitch, "end")),
       ...k.labels.map((_, j) => token("k", k, j, width - column + 6, at.dk + (j + 0.5) * pitch, "start")));
     connect();
@@ -125,7 +126,10 @@ export function linesView(say, tell) {
     const lit = new Set();
     const cells = strongestOf(list, Number(state.n), pick), one = list.length === 1;
     const bounds = [cells.at(-1), cells[0]].map((c) => c && (c.head.m.signed ? "±" + number(Math.abs(c.x)) : number(c.x)));
-    key.textContent = cells.length ? `The ${cells.length} strongest weights${pick ? " of this token" : ""}${one ? "" : ` in ${list.length} heads`}: ${bounds[0]} to ${bounds[1]}` : "No weight is larger than 0";
+    const n = cells.length, [low, high] = bounds, many = list.length;
+    if (n === 0) key.textContent = words`No weight is larger than 0`;
+    else if (one) key.textContent = pick ? words`The ${n} strongest weights of this token: ${low} to ${high}` : words`The ${n} strongest weights: ${low} to ${high}`;
+    else key.textContent = pick ? words`The ${n} strongest weights of this token in ${many} heads: ${low} to ${high}` : words`The ${n} strongest weights in ${many} heads: ${low} to ${high}`;
     for (const { i, j, x, head } of cells.reverse()) { // the strongest on top, so last
       const y0 = at.dq + (i + 0.5) * at.pitch, y1 = at.dk + (j + 0.5) * at.pitch;
       const t = Number.isNaN(x) ? 1 : share(x, scale);
@@ -155,7 +159,7 @@ export function linesView(say, tell) {
     if (view.labels.length === 0) return;
     i = Math.max(0, Math.min(view.labels.length - 1, i));
     change({ tok: side + view.spans[i][0] });
-    say(`${side === "q" ? "query" : "key"} ${view.labels[i]}`);
+    say(`${side === "q" ? words`query` : words`key`} ${view.labels[i]}`);
     const box = scroller.getBoundingClientRect(), y = (side === "q" ? at.dq : at.dk) + i * at.pitch;
     if (y < scroller.scrollTop || y > scroller.scrollTop + box.height - 40) scroller.scrollTop = y - box.height / 2;
   });

@@ -14,6 +14,7 @@ import { prepareTable, showTable } from "./table.js";
 import { frameRecord, prepareFilm, showFilm } from "./film.js";
 import { busy, prepareForm, showForm, showTexts } from "./form.js";
 import { prepareExport } from "./export.js";
+import { t, tr, translate } from "./words.js";
 
 let given = null, panels = {}, difference = null, preview = null, records = { a: null, b: null }, turn = 0;
 
@@ -156,7 +157,7 @@ function controls() {
 
 function applyTheme() {
   document.documentElement.dataset.theme = theme();
-  const names = { "": "Colours: system", light: "Colours: light", dark: "Colours: dark" };
+  const names = { "": t`Colours: system`, light: t`Colours: light`, dark: t`Colours: dark` };
   byId("theme").textContent = { "": "◐", light: "☀", dark: "☾" }[state.theme];
   byId("theme").setAttribute("aria-label", names[state.theme]);
   byId("theme").title = names[state.theme];
@@ -246,7 +247,9 @@ async function open() {
     return;
   }
   prepareColours(given.palette);
-  byId("name").textContent = given.name;
+  given.columns = given.columns.map((c) => ({ ...c, label: tr(c.label), help: tr(c.help) }));
+  translate(document.body);
+  byId("name").textContent = tr(given.name);
   document.title = given.name + " · attn view";
   begin(frozen ? "#" + frozen.address : "");
   const active = (side) => { if (state.cmp) change({ side }); };

@@ -4,14 +4,15 @@ import { byId, el, number } from "./dom.js";
 import { headOn, state } from "./state.js";
 import { css, inkOn, ramp } from "./colour.js";
 import { divergence, measures } from "./data.js";
+import { t, tr } from "./words.js";
 
 let columns = [];
 
 // prepareMeasured fills the menu of measures.
 export function prepareMeasured(list) {
   columns = list;
-  byId("grid-measure").replaceChildren(el("option", { value: "", text: "thumbnails" }),
-    ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: "divergence" }));
+  byId("grid-measure").replaceChildren(el("option", { value: "", text: t`thumbnails` }),
+    ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: t`divergence` }));
 }
 
 // measured returns the index of the measure that colours the heads, -1 if there is none.
@@ -44,12 +45,12 @@ export function shade(cells, missing) {
     button.setAttribute("aria-label", `${button.dataset.name}, ${name()} ${number(none ? null : x, 4)}`);
     button.classList.toggle("empty", none);
   }
-  if (known.length === 0) return [el("p", { text: missing ? "Measuring…" : `No head has a ${name()}.` })];
-  return [el("p", { class: "legend" }, el("span", { text: `${columns[measured()]?.label ?? state.g} ${number(lo)}` }), ramp(css), el("span", { text: number(hi) }),
-    ...(missing ? [el("span", { text: `measuring, ${missing} layers left` })] : []))];
+  if (known.length === 0) return [el("p", { text: missing ? t`Measuring…` : t`No head has a ${name()}.` })];
+  return [el("p", { class: "legend" }, el("span", { text: `${columns[measured()]?.label ?? tr(state.g)} ${number(lo)}` }), ramp(css), el("span", { text: number(hi) }),
+    ...(missing ? [el("span", { text: t`measuring, ${missing} layers left` })] : []))];
 }
 
-const name = () => (state.g === "divergence" ? "divergence from the open head" : columns[measured()]?.label ?? "");
+const name = () => (state.g === "divergence" ? t`divergence from the open head` : columns[measured()]?.label ?? "");
 
 // gridKey returns the legend of thumbnails.
-export const gridKey = () => [el("p", { class: "thumbs", text: "Each pixel of a thumbnail shows the largest weight under it." })];
+export const gridKey = () => [el("p", { class: "thumbs", text: t`Each pixel of a thumbnail shows the largest weight under it.` })];

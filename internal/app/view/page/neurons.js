@@ -5,6 +5,7 @@ import { change, state } from "./state.js";
 import { signedCSS } from "./colour.js";
 import { neurons, row, weight } from "./data.js";
 import { chosen, labelOf, shorten, whyNoVectors } from "./tokens.js";
+import { t } from "./words.js";
 
 const most = 200; // keys to show
 
@@ -43,7 +44,7 @@ export function neuronsView(say, tell) {
   const select = el("select", { onchange: () => change({ tok: "q" + select.value }) });
   const head = el("thead"), body = el("tbody"), note = el("p", { class: "quiet small" });
   const table = el("table", { class: "neurons" }, head, body);
-  const node = el("div", {}, el("div", { class: "ofquery" }, el("label", {}, "Query ", select)), el("div", { class: "scroll", tabindex: "0", "aria-label": "Query and keys per dimension" }, table), note);
+  const node = el("div", {}, el("div", { class: "ofquery" }, el("label", {}, t`Query` + " ", select)), el("div", { class: "scroll", tabindex: "0", "aria-label": t`Query and keys per dimension` }, table), note);
   const key = el("p", { class: "legend" });
   let what = null, turn = 0, strips = [];
 
@@ -79,7 +80,7 @@ export function neuronsView(say, tell) {
       head.replaceChildren();
       body.replaceChildren();
       key.replaceChildren();
-      note.textContent = typeof what.head === "number" ? whyNoVectors(what.record) : "Means and rollouts have no queries and keys; choose a head.";
+      note.textContent = typeof what.head === "number" ? whyNoVectors(what.record) : t`Means and rollouts have no queries and keys; choose a head.`;
       return;
     }
     let found;
@@ -96,19 +97,19 @@ export function neuronsView(say, tell) {
     const scale = largest([q, ...list.map((p) => p.key)]), products = largest(list.map((p) => p.product)), most = Math.max(...list.map((p) => p.weight || 0), 1e-9);
     strips = [];
     head.replaceChildren(
-      el("tr", {}, el("th", { scope: "col", text: "key" }), el("th", { scope: "col", text: "k, " + size + " dimensions" }), el("th", { scope: "col", text: "q ∘ k" }), el("th", { scope: "col", text: "score" }), el("th", { scope: "col", text: "weight" })),
-      el("tr", { class: "query" }, el("th", { scope: "row", text: "q" }), el("td", {}, strip(q, scale, (d) => `dimension ${d}: q ${number(q[d])}`)), el("td"), el("td"), el("td")));
+      el("tr", {}, el("th", { scope: "col", text: t`key` }), el("th", { scope: "col", text: t`k, ${size} dimensions` }), el("th", { scope: "col", text: "q ∘ k" }), el("th", { scope: "col", text: t`score` }), el("th", { scope: "col", text: t`weight` })),
+      el("tr", { class: "query" }, el("th", { scope: "row", text: "q" }), el("td", {}, strip(q, scale, (d) => t`dimension ${d}: q ${number(q[d])}`)), el("td"), el("td"), el("td")));
     body.replaceChildren(...list.map((p) => {
       const label = labelOf(axis, p.j);
-      const weight = el("td", { text: p.masked ? "masked" : number(p.weight) });
+      const weight = el("td", { text: p.masked ? t`masked` : number(p.weight) });
       weight.style.setProperty("--part", (100 * (p.weight || 0) / most).toFixed(1) + "%");
-      const tells = (d) => `dimension ${d}: q ${number(q[d])} · k ${number(p.key[d])} = ${number(p.product[d])}`;
+      const tells = (d) => t`dimension ${d}: q ${number(q[d])} · k ${number(p.key[d])} = ${number(p.product[d])}`;
       return el("tr", { class: p.masked ? "hidden-key" : "", onpointerenter: () => tell({ side: "k", at: spanAt(p.j) }), onpointerleave: () => tell(null) },
-        el("th", { scope: "row", class: p.mark ? "mark" : "", title: `key ${p.j}`, text: shorten(label, 16) }), el("td", {}, strip(p.key, scale, tells)), el("td", {}, strip(p.product, products, tells)),
+        el("th", { scope: "row", class: p.mark ? "mark" : "", title: t`key ${p.j}`, text: shorten(label, 16) }), el("td", {}, strip(p.key, scale, tells)), el("td", {}, strip(p.product, products, tells)),
         el("td", { text: number(p.score, 2) }), weight);
     }));
-    note.textContent = (what.k.spans.length > list.length ? `The ${list.length} keys with the largest weights. ` : "") + (state.w ? "Words are shown as their tokens. " : "");
-    key.replaceChildren(el("span", { text: `q and k from ${number(-scale)} to ${number(scale)}, products from ${number(-products)} to ${number(products)}; blue is less than 0, orange is more. The score is ${number(what.record.layers[what.layer].scale)} times the sum of the products, before soft-cap, bias and mask.` }));
+    note.textContent = (what.k.spans.length > list.length ? t`The ${list.length} keys with the largest weights.` + " " : "") + (state.w ? t`Words are shown as their tokens.` + " " : "");
+    key.replaceChildren(el("span", { text: t`q and k from ${number(-scale)} to ${number(scale)}, products from ${number(-products)} to ${number(products)}; blue is less than 0, orange is more. The score is ${number(what.record.layers[what.layer].scale)} times the sum of the products, before soft-cap, bias and mask.` }));
   }
 
   const spanAt = (j) => what.k.spans.findIndex(([from, to]) => from <= j && j < to);

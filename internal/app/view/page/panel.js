@@ -9,6 +9,7 @@ import { linesView } from "./lines.js";
 import { neuronsView, queryOf } from "./neurons.js";
 import { textView } from "./text.js";
 import { axesOf, headName, headTitle, headsOf, layerName, part, sameAxis, visibleKeys } from "./tokens.js";
+import { t } from "./words.js";
 
 const largest = 2048; // rows and columns; the server sends larger heads as blocks
 
@@ -56,8 +57,8 @@ export function panel(side, columns, onactive, say, ontell) {
     const sub = [name, texts(record)].filter(Boolean).join(": ");
     if (!layer || !headsOf(layer).includes(p.head)) {
       what = null;
-      const missing = layer ? `There is no ${typeof p.head === "number" ? "head " + p.head : headName(layer, p.head)} in ${layerName(layer)}`
-        : p.layer < 0 ? "The other model does not have this head" : record.layers.length ? `There is no layer ${p.layer} in this record` : "";
+      const missing = layer ? t`There is no ${typeof p.head === "number" ? t`head ${p.head}` : headName(layer, p.head)} in ${layerName(layer)}`
+        : p.layer < 0 ? t`The other model does not have this head` : record.layers.length ? t`There is no layer ${p.layer} in this record` : "";
       named = { title: missing, sub: "", record: null };
       return true;
     }
@@ -77,7 +78,7 @@ export function panel(side, columns, onactive, say, ontell) {
       const k = zoomed || m.blockK > 1 ? part(whole.k, from.c0, from.c1, m.blockK) : whole.k;
       m.seen = visibleKeys(layer, q, k);
       const inside = !large && z ? z : { r0: 0, r1: m.rows, c0: 0, c1: m.cols };
-      next.note = m.blockQ * m.blockK > 1 ? `${rows.toLocaleString("en")} × ${cols.toLocaleString("en")} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single weights.` : "";
+      next.note = m.blockQ * m.blockK > 1 ? t`${rows.toLocaleString("en")} × ${cols.toLocaleString("en")} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single weights.` : "";
       const through = lens();
       what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k, others, side: state.cmp === "text" ? "a" : side, valued: through.includes("values") && p.head !== "rollout", exact: (i) => row(record, p.layer, p.head, i, through),
         values: () => exact(record, p.layer, p.head, m, through), exactPath: exactPath(record, p.layer, p.head, through),
@@ -114,7 +115,7 @@ export function panel(side, columns, onactive, say, ontell) {
     if (f.tools.firstChild !== (view.tools ?? null)) f.tools.replaceChildren(...(view.tools ? [view.tools] : [])); // keep the pressed button in the page
     if (f.stage.firstChild !== view.node) f.stage.replaceChildren(view.node);
     if (what.m.rows === 0 || what.m.cols === 0) {
-      f.stage.replaceChildren(el("p", { class: "quiet", text: state.x ? "There are only special tokens, which are hidden." : "There are no tokens." }));
+      f.stage.replaceChildren(el("p", { class: "quiet", text: state.x ? t`There are only special tokens, which are hidden.` : t`There are no tokens.` }));
       f.key.replaceChildren();
       return;
     }

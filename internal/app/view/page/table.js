@@ -4,10 +4,11 @@ import { byId, el, number } from "./dom.js";
 import { change, lens, headOn, state } from "./state.js";
 import { measures } from "./data.js";
 import { headShort, headTitle } from "./tokens.js";
+import { t } from "./words.js";
 
 const root = byId("measures");
-const box = el("details", {}, el("summary", {}, el("h2", { text: "Measures of all heads" })));
-const area = el("div", { class: "scroll", tabindex: "0", "aria-label": "Table of measures" });
+const box = el("details", {}, el("summary", {}, el("h2", { text: t`Measures of all heads` })));
+const area = el("div", { class: "scroll", tabindex: "0", "aria-label": t`Table of measures` });
 box.append(area);
 box.addEventListener("toggle", () => change({ m: box.open ? "1" : "" }));
 root.append(box);
@@ -27,7 +28,7 @@ export async function showTable(next) {
     through = lens();
     rows = null;
     const mine = ++turn;
-    area.replaceChildren(el("p", { class: "quiet", text: "Measuring…" }));
+    area.replaceChildren(el("p", { class: "quiet", text: t`Measuring…` }));
     const found = [];
     let drawn = performance.now();
     try {
@@ -38,7 +39,7 @@ export async function showTable(next) {
         rows = found;
         if (performance.now() - drawn > 400 && i + 1 < next.layers.length) { // show partial results
           draw();
-          area.prepend(el("p", { class: "quiet", text: `Measuring: ${i + 1} of ${next.layers.length} layers` }));
+          area.prepend(el("p", { class: "quiet", text: t`Measuring: ${i + 1} of ${next.layers.length} layers` }));
           drawn = performance.now();
         }
       }
@@ -86,7 +87,7 @@ function draw() {
   });
   const focused = [...area.querySelectorAll("thead button")].indexOf(document.activeElement);
   const left = area.scrollLeft, top = area.scrollTop;
-  area.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, sortable("head", "head", "Kind, layer and head"),
+  area.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, sortable("head", t`head`, t`Kind, layer and head`),
     ...columns.map((c) => sortable(c.key, c.label, c.help)))), el("tbody", {}, ...body)));
   area.scrollLeft = left;
   area.scrollTop = top;

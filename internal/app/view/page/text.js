@@ -6,13 +6,14 @@ import { brokenCSS, weightRGB } from "./colour.js";
 import { css, inkOn } from "./palette.js";
 import { weight } from "./data.js";
 import { choose, chosen, direction } from "./tokens.js";
+import { t as words, tr } from "./words.js";
 
 export function textView(say, tell) {
   const queries = el("p", { class: "flow", role: "listbox" }), keys = el("p", { class: "flow", role: "listbox" });
   const titleQ = el("h4", {}), titleK = el("h4", {});
-  const roles = ["query", "key"].map((name) => el("button", { type: "button", text: name, onclick: () => setSide(name[0]) }));
-  const turn = el("div", { class: "as", role: "group", "aria-label": "Token as" }, el("span", { text: "Token as:" }), el("span", { class: "segments" }, ...roles));
-  const hint = el("p", { class: "note hint", text: "Point at a token, or select one, to see its weights." });
+  const roles = ["query", "key"].map((name) => el("button", { type: "button", text: tr(name), "data-side": name[0], onclick: () => setSide(name[0]) }));
+  const turn = el("div", { class: "as", role: "group", "aria-label": words`Token as` }, el("span", { text: words`Token as:` }), el("span", { class: "segments" }, ...roles));
+  const hint = el("p", { class: "note hint", text: words`Point at a token, or select one, to see its weights.` });
   const node = el("div", { class: "text" }, turn, titleQ, queries, titleK, keys, hint); // the hint is last: hiding it moves no token
   let what = null, chips = [], hover = null, one = false, side = "q";
 
@@ -29,9 +30,9 @@ export function textView(say, tell) {
     const pick = chosen(q, k);
     if (pick) side = pick.side;
     turn.hidden = !one;
-    roles.forEach((b) => b.setAttribute("aria-pressed", String(b.textContent[0] === side)));
-    titleQ.textContent = one ? "" : "Queries";
-    titleK.textContent = one ? "" : "Keys";
+    roles.forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.side === side)));
+    titleQ.textContent = one ? "" : words`Queries`;
+    titleK.textContent = one ? "" : words`Keys`;
     titleQ.hidden = titleK.hidden = keys.hidden = one;
     chips = [];
     const chip = (s, view, i) => {
@@ -49,11 +50,11 @@ export function textView(say, tell) {
     if (one) {
       const made = list(queries, () => side, q);
       chips = { q: made, k: made };
-      queries.setAttribute("aria-label", "Tokens");
+      queries.setAttribute("aria-label", words`Tokens`);
     } else {
       chips = { q: list(queries, () => "q", q), k: list(keys, () => "k", k) };
-      queries.setAttribute("aria-label", "Queries");
-      keys.setAttribute("aria-label", "Keys");
+      queries.setAttribute("aria-label", words`Queries`);
+      keys.setAttribute("aria-label", words`Keys`);
     }
     shade();
   }
@@ -95,7 +96,7 @@ export function textView(say, tell) {
       const to = Math.max(0, Math.min(view.labels.length - 1, from + go));
       change({ tok: s + view.spans[to][0] });
       chips[s][to].focus();
-      say(`${s === "q" ? "query" : "key"} ${view.labels[to]}`);
+      say(`${s === "q" ? words`query` : words`key`} ${view.labels[to]}`);
     } else return;
     event.preventDefault();
   });

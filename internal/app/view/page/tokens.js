@@ -2,6 +2,7 @@
 // tokens.
 
 import { lens, state } from "./state.js";
+import { t, tr } from "./words.js";
 
 // Invisible characters and those that change the direction of the text, which are written as U+….
 const unseen = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/gu;
@@ -98,28 +99,28 @@ export const keyHeadOf = (layer, head) => layer.key_heads?.[head];
 // headsOf returns everything that can be opened in a layer: the indices of its heads and the names of its summaries.
 export const headsOf = (layer) => [...Array(layer.heads).keys(), ...(layer.summaries ?? [])];
 
-const summaries = { mean: "mean of its heads", all: "mean of all layers", rollout: "rollout up to this layer" };
+const summaries = { mean: t`mean of its heads`, all: t`mean of all layers`, rollout: t`rollout up to this layer` };
 
 // layerName returns "cross-attention, layer 0".
-export const layerName = (layer) => `${kindName(layer)}, layer ${layer.index}`;
+export const layerName = (layer) => t`${kindName(layer)}, layer ${layer.index}`;
 
-const kindName = (layer) => (layer.kind === "cross" ? "cross-attention" : layer.kind);
+const kindName = (layer) => tr(layer.kind === "cross" ? "cross-attention" : layer.kind);
 
 // headName returns the name of a head or a summary within its layer.
-export const headName = (layer, head) => summaries[head] ?? `head ${numberOf(layer, head)}`;
+export const headName = (layer, head) => summaries[head] ?? t`head ${numberOf(layer, head)}`;
 
 // headTitle returns the name of a head or a summary in a record.
 export function headTitle(record, { layer: at, head }) {
   const layer = record.layers[at], n = record.layers.filter((l) => l.kind === layer.kind).length;
-  if (head === "mean") return `${layerName(layer)}, mean of ${layer.heads} heads`;
-  if (head === "all") return `${kindName(layer)}, mean of ${n} layers`;
-  if (head === "rollout") return layer.index === 0 ? `${kindName(layer)}, rollout of layer 0` : `${kindName(layer)}, rollout of layers 0 to ${layer.index}`;
+  if (head === "mean") return t`${layerName(layer)}, mean of ${layer.heads} heads`;
+  if (head === "all") return t`${kindName(layer)}, mean of ${n} layers`;
+  if (head === "rollout") return layer.index === 0 ? t`${kindName(layer)}, rollout of layer 0` : t`${kindName(layer)}, rollout of layers 0 to ${layer.index}`;
   const shared = keyHeadOf(layer, head);
-  return `${layerName(layer)}, ${headName(layer, head)}` + (shared === undefined ? "" : `, key/value head ${shared}`);
+  return t`${layerName(layer)}, ${headName(layer, head)}` + (shared === undefined ? "" : t`, key/value head ${shared}`);
 }
 
 // headShort returns a short name of a head in a record, "cross 0.2" for layer 0, head 2.
-export const headShort = (layer, head) => `${layer.kind} ${layer.index}.${numberOf(layer, head)}`;
+export const headShort = (layer, head) => `${tr(layer.kind)} ${layer.index}.${numberOf(layer, head)}`;
 
 // headSign returns a name of a head or a summary in the row of its layer.
 export const headSign = (head) => String(head);
@@ -152,7 +153,7 @@ export function visibleKeys(layer, q, k) {
 }
 
 // whyNoVectors returns the reason why a record has no queries and keys.
-export const whyNoVectors = (record) => record.no_vectors || "This record contains weights but no queries and keys.";
+export const whyNoVectors = (record) => tr(record.no_vectors || "This record contains weights but no queries and keys.");
 
 // direction returns the writing direction of most letters of the tokens.
 export function direction(view) {
