@@ -3,10 +3,16 @@ package heads_test
 import (
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/tensor"
 )
 
 // previousAndUniform is a decoder layer with two heads: the first attends to the previous token, if there
@@ -63,4 +69,31 @@ func ExampleDivergence() {
 	l := previousAndUniform
 	fmt.Printf("%.2f %.2f\n", heads.Divergence(l.Head(0), l.Head(0), 3), heads.Divergence(l.Head(0), l.Head(1), 3))
 	// Output: 0.00 0.14
+}
+
+// A criterion of your own: how far away a query attends, in tokens. Each text is read by one head here.
+func ExampleExamples() {
+	far := func(l *heads.Layer, special []string) func(query int, weights []float32) (float64, int) {
+		return func(query int, weights []float32) (distance float64, key int) {
+			for j, w := range weights {
+				distance += float64(w) * math.Abs(float64(query-j))
+			}
+			return distance, slices.Index(weights, slices.Max(weights))
+		}
+	}
+	examples := heads.NewExamples(far, 2, nil)
+	for n, text := range []string{"▁a ▁b ▁c ▁d", "▁e ▁f", "▁g ▁h ▁i"} {
+		tokens := strings.Fields(text)
+		examples.Read([]int{n}, heads.Texts{Source: text, SourceTokens: tokens})
+		same := tensor.Full(0, 1, 1, len(tokens), 1) // equal scores, so uniform weights
+		attn.Attend(nil, same, same, same, attn.Options{
+			Mask: mask.Causal(), Observers: []attn.Observer{examples}, Layer: "decoder.0.self",
+		})
+	}
+	for _, x := range examples.Of("decoder.0.self", 0) {
+		fmt.Printf("text %d: query %s attends to %s … %.2f tokens away\n", x.Number, x.Queries[x.Query], x.Keys[x.Key], x.Score)
+	}
+	// Output:
+	// text 0: query ▁d attends to ▁a … 1.50 tokens away
+	// text 2: query ▁i attends to ▁g … 1.00 tokens away
 }

@@ -101,18 +101,23 @@ func (l *Layer) Shares(h int) []float32 {
 	}
 	shares, n := slices.Clone(l.Head(h)), len(l.Keys)
 	for at := 0; at < len(shares); at += n {
-		row, sum := shares[at:at+n], 0.
-		for j, w := range row {
-			row[j] = float32(math.Abs(float64(w)))
-			sum += float64(row[j])
-		}
-		for j := range row {
-			if sum != 0 {
-				row[j] = float32(float64(row[j]) / sum)
-			}
-		}
+		toShares(shares[at : at+n])
 	}
 	return shares
+}
+
+// toShares replaces a row of signed weights.
+func toShares(row []float32) {
+	sum := 0.
+	for j, w := range row {
+		row[j] = float32(math.Abs(float64(w)))
+		sum += float64(row[j])
+	}
+	for j := range row {
+		if sum != 0 {
+			row[j] = float32(float64(row[j]) / sum)
+		}
+	}
 }
 
 // VectorSize returns E, the size of the recorded queries and keys of a head; 0 if none were recorded.

@@ -2,9 +2,13 @@ package heads
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // kindOf derives the kind of a layer from its name: Cross if the name contains "cross", or both "encoder"
@@ -95,4 +99,34 @@ func Place(name string) (Kind, int) {
 	kind, _ := kindOf(name)
 	index, _ := indexOf(name)
 	return kind, index
+}
+
+// Select returns the numbers of the heads that are named, by layer: "5.3" is head 3 of layer 5, "7.*" all heads of layer 7,
+// "*.0" head 0 of all layers, and "cross.5.3" is of that kind only.
+//
+// Errors: a name that no head has.
+func Select(layers []attn.LayerHeads, names ...string) (map[string][]int, error) {
+	selected := map[string][]int{}
+	for _, name := range names {
+		parts, found := strings.Split(name, "."), false
+		if len(parts) == 2 {
+			parts = append([]string{"*"}, parts...)
+		}
+		for _, l := range layers {
+			kind, index := Place(l.Name)
+			for h := range l.Heads {
+				is := len(parts) == 3
+				for i, part := range parts {
+					is = is && (part == "*" || part == []string{kind.String(), strconv.Itoa(index), strconv.Itoa(h)}[i])
+				}
+				if found = found || is; is && !slices.Contains(selected[l.Name], h) {
+					selected[l.Name] = append(selected[l.Name], h)
+				}
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("no head is named %s, want LAYER.HEAD such as 0.1, or KIND.LAYER.HEAD, where * is any", quote.Text(name))
+		}
+	}
+	return selected, nil
 }

@@ -38,14 +38,48 @@ func Record(ctx context.Context, r Reading, o heads.RecorderOptions) (*heads.Rec
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.Labels()
+	texts, err := r.texts()
 	if err != nil {
 		return nil, err
 	}
-	texts := heads.Texts{
-		Source: r.First, Target: r.Second, SourceTokens: l.Source, TargetTokens: l.Target, ReadTokens: l.Read, Special: l.Special,
-	}
 	return recorded(ctx, r.Model(), x, texts, o)
+}
+
+// FindExamples runs a model on texts, as one batch, and adds its rows to the examples of its heads. numbers are those
+// of the texts in heads.Example. An encoder–decoder needs targets: see Reading.Generate.
+//
+// Errors: those of Reading.Batch; ctx.Err() if ctx ends, and then the examples are those of the layers that were
+// computed.
+func FindExamples(ctx context.Context, e *heads.Examples, numbers []int, list ...Reading) error {
+	var all models.Batch
+	var texts []heads.Texts
+	for _, r := range list {
+		x, err := r.Batch()
+		if err != nil {
+			return err
+		}
+		t, err := r.texts()
+		if err != nil {
+			return err
+		}
+		texts = append(texts, t)
+		all.IDs, all.Types, all.Targets = append(all.IDs, x.IDs...), append(all.Types, x.Types...), append(all.Targets, x.Targets...)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	e.Read(numbers, texts...)
+	tape := tensor.NewTape(tensor.Infer)
+	tape.SetContext(ctx)
+	return par.Stopped(func() { list[0].Model().Hidden(tape, all, models.Run{Observers: []attn.Observer{e}}) })
+}
+
+// texts returns the texts and tokens of a reading.
+func (r Reading) texts() (heads.Texts, error) {
+	l, err := r.Labels()
+	return heads.Texts{
+		Source: r.First, Target: r.Second, SourceTokens: l.Source, TargetTokens: l.Target, ReadTokens: l.Read, Special: l.Special,
+	}, err
 }
 
 // recorded runs a model and returns the record, in which heads have their numbers from the

@@ -58,7 +58,7 @@ var familyOutputs = map[string]string{
 
 // notTransformer are the messages for pipelines that begin with a table.
 var notTransformer = encoderWithout("vectors", "StaticEmbedding", "embed", "", "map", "StaticEmbedding",
-	"rollout", "StaticEmbedding", "heads", "StaticEmbedding", "scores", "StaticEmbedding", "prune", "StaticEmbedding", "run", "StaticEmbedding",
+	"rollout", "StaticEmbedding", "heads", "StaticEmbedding", "examples", "StaticEmbedding", "scores", "StaticEmbedding", "prune", "StaticEmbedding", "run", "StaticEmbedding",
 	"bench", "StaticEmbedding", "generate", "StaticEmbedding", "rerank", "StaticEmbedding", "classify", "StaticEmbedding",
 	"translate", "StaticEmbedding", "export", "StaticEmbedding")
 
@@ -114,6 +114,7 @@ func TestFamilies(t *testing.T) {
 		{"mamba", []string{"map", "--model", "DIR", "--kind", "mamba", "--layer", "0", "--head", "5", "the cat sat"}},
 		{"rollout", []string{"map", "--model", "DIR", "--rollout", "the cat sat"}},
 		{"heads", []string{"heads", "--model", "DIR", "--sort", "same", "the cat sat"}},
+		{"examples", []string{"heads", "--model", "DIR", "--examples", "sharp", "the cat sat"}},
 		{"scores", []string{"heads", "--model", "DIR", "--data", texts, "--method", "gradient,confidence"}},
 		{"prune", []string{"prune", "--model", "DIR", "--out", "OUT", "--data", lines, "--share", "0.25", "--method", "gradient", "--resamples", "100"}},
 		{"export", []string{"export", "--model", "DIR", "--onnx", filepath.Join(work, "onnx")}},

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/guard"
 	"github.com/attn-go/attn/internal/app/importance"
 	"github.com/attn-go/attn/internal/app/progress"
@@ -22,6 +25,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
+	"github.com/attn-go/attn/viz"
 )
 
 type headsCommand struct {
@@ -32,9 +36,13 @@ type headsCommand struct {
 	Sort  *string `enum:"${measures}" help:"Sort the table of measures, the largest value first: by ${measures_or}. Heads are only scored with --method." placeholder:"NAME" excludes:"top,json,per-line"`
 	Top   *string `enum:"${measures}" help:"Like --sort, with 10 heads only." placeholder:"NAME" excludes:"json,per-line"`
 
-	PerLine bool   `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance." excludes:"normalize,svg,png,html"`
-	Strict  bool   `help:"With --per-line, stop at the first line that cannot be processed." needs:"per-line"`
-	Sums    string `help:"Show results that attn shards --merge --sums has computed from the lines of --per-line, instead of measuring on --data." placeholder:"FILE" excludes:"data,per-line"`
+	PerLine  bool     `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance." excludes:"normalize,svg,png,html"`
+	Strict   bool     `help:"With --per-line or --examples, stop at the first line that cannot be processed." needs:"per-line|examples"`
+	Examples string   `help:"Find the texts in which each head attends most sharply (sharp; sharp:all counts special tokens and the first token, too), or most to a token (token:TEXT), to the token at a distance (offset:-1), or to a class of tokens: special, punctuation, number, capital or induction." placeholder:"WHAT" group:"Examples" excludes:"texts,limit,method,per-line,sums,sort,top,normalize,svg,png,html"`
+	Best     int      `default:"10" help:"Number of examples of each head." placeholder:"N" group:"Examples" want:"1 to 1000" needs:"examples"`
+	Head     []string `help:"Find examples of these heads only, and show all of them: layer.head, such as 5.3,7.* or cross.0.1, comma-separated (default the best example of every head)." placeholder:"HEAD" group:"Examples" needs:"examples"`
+
+	Sums string `help:"Show results that attn shards --merge --sums has computed from the lines of --per-line, instead of measuring on --data." placeholder:"FILE" excludes:"data,per-line"`
 
 	SVG   string `name:"svg" help:"Write the grid as an SVG image." placeholder:"FILE" group:"Files" writes:"file"`
 	PNG   string `name:"png" help:"Write the grid as a PNG image." placeholder:"FILE" group:"Files" writes:"file"`
@@ -56,6 +64,8 @@ func (headsCommand) Help() string {
   attn heads --model bert-base-uncased --data texts.txt --method gradient,confidence
   attn heads --model gpt2 --data texts.txt --top induction
   attn heads --model gpt2 "The cat sat on the mat. The cat sat"
+  attn heads --model gpt2 --examples sharp < corpus.txt
+  attn heads --model gpt2 --examples 'token: the' --head 5.3,7.* --data corpus.txt
 
 Each line of --data has these tab-separated columns:
   a text                           for a model that predicts masked words or the next word
@@ -77,11 +87,16 @@ without the head on these data. On Ctrl-C, the results so far are shown.`
 }
 
 // AdjustFiles marks standard input as read if it has the lines.
-func (cmd *headsCommand) AdjustFiles(f *guard.Files) { f.Stdin = cmd.PerLine && cmd.Data == "" }
+func (cmd *headsCommand) AdjustFiles(f *guard.Files) {
+	f.Stdin = (cmd.PerLine || cmd.Examples != "" && cmd.Text == nil) && cmd.Data == ""
+}
 
 func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
 		return runLines(ctx, c, cmd, cmd.Data, "type texts, or pairs, source, tab, target, one per line")
+	}
+	if cmd.Examples != "" {
+		return cmd.examples(ctx, c)
 	}
 	methods, err := cmd.methods()
 	if err != nil {
@@ -153,14 +168,73 @@ func (cmd *headsCommand) write(r reports.Importance, c console) error {
 	if cmd.JSON {
 		return json.NewEncoder(c.out).Encode(r)
 	}
-	t := terminalOf(c.out, cmd.Color, cmd.Width, false)
-	if !isTerminal(c.out) && cmd.Width == nil {
-		t.Width = 0 // programs read whole tables
-	}
+	t := cmd.terminal(c)
 	if cmd.Top != nil {
 		return r.Write(c.out, t, *cmd.Top, 10)
 	}
 	return r.Write(c.out, t, deref(cmd.Sort), 0)
+}
+
+// terminal describes standard output, for tables.
+func (cmd *headsCommand) terminal(c console) viz.Terminal {
+	t := terminalOf(c.out, cmd.Color, cmd.Width, false)
+	if !isTerminal(c.out) && cmd.Width == nil {
+		t.Width = 0 // programs read whole tables
+	}
+	return t
+}
+
+// examples finds examples in the lines of the data.
+func (cmd *headsCommand) examples(ctx context.Context, c console) error {
+	m, err := cmd.load(c, cmd.options())
+	if err != nil {
+		return err
+	}
+	var chosen map[string][]int
+	if cmd.Head != nil {
+		if chosen, err = heads.Select(m.HeadLayers(), cmd.Head...); err != nil {
+			return usage("--head: %w", err)
+		}
+	}
+	shown, size := progress.NewStages(c.err), int64(0)
+	defer shown.Clear()
+	if info, err := os.Stat(cmd.Data); err == nil {
+		size = info.Size()
+	}
+	tell := func(bytes int) {
+		if size > 0 {
+			shown.Update("reading bytes", min(bytes, int(size)), int(size))
+		}
+	}
+	f, report, err := importance.Examples(m, cmd.Examples, cmd.Best, chosen, tell, c.err)
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(cmd.Data, "standard input")
+	if f.Strict = cmd.Strict; cmd.Text != nil {
+		name, err = "the command line", f.Texts(ctx, []string{*cmd.Text}, io.Discard)
+	} else {
+		_, err = runStream(ctx, c, newStream(f, c), cmd.Data, "type texts, one per line")
+	}
+	shown.Clear()
+	r, stopped := report(), errors.Is(err, context.Canceled)
+	r.Model, r.Data = cmd.Model, name
+	switch {
+	case stopped && r.Texts == 0:
+		return interrupted{"interrupted before a text was read"}
+	case err != nil && !stopped:
+		return err
+	case r.Texts == 0:
+		return input.Errorf(name, "no text")
+	case cmd.JSON:
+		err = json.NewEncoder(c.out).Encode(r)
+	default:
+		err = r.Write(c.out, cmd.terminal(c), chosen)
+	}
+	if err == nil && stopped {
+		err = interrupted{fmt.Sprintf("interrupted; examples of the first %s are shown", quote.Counted(r.Texts, "text", "texts"))}
+	}
+	return err
 }
 
 // Validate is called by the parser.
