@@ -6,7 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/linear"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -23,6 +25,47 @@ func ExampleAttend() {
 	// Output:
 	// [10 20 40]
 	// [10 20 30]
+}
+
+// The layers of lesson 8: a softmax, and three rules of a state, which gates and the delta rule change.
+func ExampleAttend_rules() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	q, k, v := tensor.Randn(rng, 2, 9, 8), tensor.Randn(rng, 2, 9, 8), tensor.Randn(rng, 2, 9, 8) // [B L E]
+	decay, beta := tensor.Uniform(rng, -1, 0, 2, 9), tensor.Uniform(rng, 0, 1, 2, 9)              // [B L]
+	soft := attn.Attend(nil, q, k, v, attn.Options{Mask: mask.Causal()})
+	fmt.Println("softmax", soft.Out.Shape())
+	for _, rule := range []struct {
+		name    string
+		options linear.Options
+	}{
+		{"linear", linear.Options{Feature: linear.ELU1, Normalize: true}},
+		{"gated", linear.Options{Feature: linear.Unit, Decay: decay}},
+		{"gated delta", linear.Options{Feature: linear.Unit, Decay: decay, Beta: beta}},
+	} {
+		fmt.Println(rule.name, linear.Attend(nil, q, k, v, rule.options).Out.Shape())
+	}
+	// Output:
+	// softmax [2 9 8]
+	// linear [2 9 8]
+	// gated [2 9 8]
+	// gated delta [2 9 8]
+}
+
+// The matrix by which a layer multiplies the values is its output for the identity.
+func ExampleAttend_matrix() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	q, k, v := tensor.Randn(rng, 1, 9, 8), tensor.Randn(rng, 1, 9, 8), tensor.Randn(rng, 1, 9, 8) // [B L E]
+	gated := linear.Options{Feature: linear.Unit, Decay: tensor.Uniform(rng, -1, 0, 1, 9)}
+	identity := tensor.Zeros(1, 9, 9)
+	for i := range 9 {
+		identity.Data()[i*9+i] = 1
+	}
+	matrix := linear.Attend(nil, q, k, identity, gated).Out
+	fmt.Printf("%.4f\n", tensor.MatMul(nil, matrix, v).At(0, 8, 7))
+	fmt.Printf("%.4f\n", linear.Attend(nil, q, k, v, gated).Out.At(0, 8, 7))
+	// Output:
+	// -0.0393
+	// -0.0393
 }
 
 // With a feature that has no negative numbers and the normaliser, outputs are means of the values, as with a softmax.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -66,14 +67,38 @@ func filledCode(root string, text []byte) ([]byte, error) {
 }
 
 // torchBlock is a block of Go and the same in PyTorch.
-var torchBlock = regexp.MustCompile(`(<pre tabindex="0"><code>(?:[^<]|<span[^>]*>|</span>)*</code></pre>\n)<details><summary>PyTorch</summary>\n((?s:.*?)</details>)`)
+var torchBlock = regexp.MustCompile(`<!-- code: (\S+) (\S+) -->\n(<pre tabindex="0"><code>(?:[^<]|<span[^>]*>|</span>)*</code></pre>\n)` +
+	`<details><summary>PyTorch</summary>\n((?s:.*?))</details>`)
 
-// tabs puts Go and PyTorch behind two tabs, with a button that copies. Without a script, PyTorch can be unfolded.
-func (l language) tabs(page string) string {
-	list := fmt.Sprintf(`<div class="tabs" role="group" aria-label="%s"><button type="button" aria-pressed="true" data-code="go">Go</button>`+
-		`<button type="button" aria-pressed="false" data-code="torch">PyTorch</button>`+
-		`<button type="button" data-copied="%s">%s</button></div>`, l.text("Code"), l.text("Copied"), l.text("Copy"))
-	return torchBlock.ReplaceAllString(page, "<div class=\"code\">"+list+"\n$1<details><summary>PyTorch</summary>\n$2\n</div>")
+// tabs puts Go and PyTorch of a lesson behind two tabs, with a button that copies what runs alone, one for the whole
+// program, and links to the programs, which the page contains once: whole says which. Without a script, both are shown.
+func (b *build) tabs(l lesson, in language, page string, whole map[string]bool) (string, error) {
+	var failed error
+	page = torchBlock.ReplaceAllStringFunc(page, func(block string) string {
+		m := torchBlock.FindStringSubmatch(block)
+		has := "both"
+		if strings.HasSuffix(m[1], "_test.go") { // an example is a whole program
+			has, whole[m[1]] = "torch", true
+		}
+		out := fmt.Sprintf(`<div class="code"><div class="tabs" role="group" aria-label="%s"><button type="button" aria-pressed="true" data-code="go">Go</button>`+
+			`<button type="button" aria-pressed="false" data-code="torch">PyTorch</button><button type="button" data-copied="%s">%s</button>`+
+			`<button type="button" data-copied="%[2]s" data-whole=%[4]q>%[5]s</button></div>`+"\n", in.text("Code"), in.text("Copied"), in.text("Copy"), has, in.text("Whole program"))
+		for i, file := range []string{m[1], "examples/torch/" + l.Name + ".py"} {
+			path := filepath.Join(b.root, filepath.FromSlash(file))
+			code, err := alone(path, m[2])
+			program, err2 := os.ReadFile(path)
+			failed = errors.Join(failed, err, err2)
+			out += fmt.Sprintf("<div class=%q>\n%s<p class=\"from small\"><a href=\"%s%s\">%[4]s</a></p>\n<template class=\"alone\" data-name=%[5]q>%[6]s</template>\n",
+				[]string{"go", "torch"}[i], m[3+i], repository, file, l.Name+"-"+m[2]+filepath.Ext(file), html.EscapeString(code))
+			if !whole[file] {
+				out += fmt.Sprintf("<template data-file=%q>%s</template>\n", file, html.EscapeString(string(program)))
+			}
+			whole[file] = true
+			out += "</div>\n"
+		}
+		return out + "</div>\n"
+	})
+	return page, failed
 }
 
 // printed matches the comment below a region of a Python program with the lines that it prints.
@@ -89,7 +114,7 @@ func region(path, name string) (code, output string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	text, begin, end := string(data), `[ \t]*(?://|#) lesson: `+name, `[ \t]*(?://|#) lesson end`
+	text, begin, end := string(data), `[ \t]*(?://|#) lesson: `+name+`(?: with \w+)?`, `[ \t]*(?://|#) lesson end`
 	if strings.HasPrefix(name, "Example") && filepath.Ext(path) == ".go" {
 		begin, end = `func `+name+`\(\) \{`, `(?:\t// Output:|\})`
 	}

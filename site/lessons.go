@@ -226,6 +226,7 @@ func (b *build) lessonBody(l lesson, in language, text []byte) (template.HTML, e
 		return "", err
 	}
 	var out strings.Builder
+	whole := map[string]bool{}
 	prose := func(text []byte) error {
 		if len(bytes.TrimSpace(text)) == 0 {
 			return nil
@@ -238,8 +239,9 @@ func (b *build) lessonBody(l lesson, in language, text []byte) (template.HTML, e
 			part.sections[i].Title = strings.TrimSuffix(l.Title+" › "+s.Title, " › ")
 		}
 		b.search = append(b.search, part.sections...)
-		fmt.Fprintf(&out, "<div class=\"text\">\n%s</div>\n", in.tabs(part.html))
-		return nil
+		page, err := b.tabs(l, in, part.html, whole)
+		fmt.Fprintf(&out, "<div class=\"text\">\n%s</div>\n", page)
+		return err
 	}
 	for {
 		m := liveComment.FindSubmatchIndex(text)

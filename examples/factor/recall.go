@@ -118,7 +118,6 @@ func (m *Model) attend(t *tensor.Tape, x, v *tensor.Tensor) *tensor.Tensor {
 	if m.Beta != nil {
 		beta = tensor.Reshape(t, tensor.Sigmoid(t, m.Beta.Forward(t, x)), x.Dim(0), x.Dim(1))
 	}
-	// lesson: rules
 	switch m.rule {
 	case "softmax":
 		return attn.Attend(t, q, k, v, attn.Options{Mask: mask.Causal()}).Out
@@ -129,7 +128,6 @@ func (m *Model) attend(t *tensor.Tape, x, v *tensor.Tensor) *tensor.Tensor {
 	default: // gated delta
 		return linear.Attend(t, q, k, v, linear.Options{Decay: decay, Beta: beta, Feature: linear.Unit}).Out
 	}
-	// lesson end
 }
 
 // Forward returns scores of the digits, [Sequences Length Digits].
@@ -140,13 +138,11 @@ func (m *Model) Forward(t *tensor.Tape, b Batch) *tensor.Tensor {
 
 // Matrix returns the matrix [Sequences Length Length] by which the layer multiplies the values.
 func (m *Model) Matrix(b Batch) *tensor.Tensor {
-	// lesson: matrix
 	identity := tensor.Zeros(b.Sequences, b.Length, b.Length)
 	for i := range b.Sequences * b.Length {
 		identity.Data()[i*b.Length+i%b.Length] = 1
 	}
 	return m.Attend(nil, b, identity) // the output of the layer for these values
-	// lesson end
 }
 
 // Recalled returns the share of questions that the model answers correctly.

@@ -6,7 +6,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log"
 	"math"
@@ -35,18 +34,15 @@ func main() {
 }
 
 func run(dir string) error {
-	curves, err := regression()
-	if err != nil {
+	if err := regression(filepath.Join(dir, "linear.svg")); err != nil {
 		return err
 	}
 	shares := viz.Multiples{Charts: []viz.Chart{recall("Letters that differ", false), recall("Letters that come again", true)}}
-	return errors.Join(
-		viz.WriteFile(filepath.Join(dir, "linear.svg"), curves),
-		viz.WriteFile(filepath.Join(dir, "linear-recall.svg"), shares))
+	return viz.WriteFile(filepath.Join(dir, "linear-recall.svg"), shares)
 }
 
-// regression returns a chart of two estimates of a curve.
-func regression() (viz.Chart, error) {
+// regression draws two estimates of a curve.
+func regression(path string) error {
 	const observations, places = 50, 101
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := tensor.Uniform(rng, 0, 5, 1, observations, 1) // [B Lk 1]
@@ -64,7 +60,7 @@ func regression() (viz.Chart, error) {
 		Batch: 1, Heads: 1, KeySize: 2*p + 1, ValueSize: 1, Normalize: true,
 	})
 	if err != nil {
-		return viz.Chart{}, err
+		return err
 	}
 	for i := range observations {
 		k, v := tensor.Slice(nil, x, 1, i, i+1), tensor.Slice(nil, y, 1, i, i+1)
@@ -73,6 +69,7 @@ func regression() (viz.Chart, error) {
 	sums := tensor.Reshape(nil, state.Tensor(nil), 1, 2*p+1, 2) // S and z
 	read := tensor.MatMul(nil, waves(nil, at), sums)            // φ(q)ᵀS and φ(q)ᵀz of each place
 	// lesson end
+	fmt.Println("state", sums.Shape(), "read", read.Shape())
 
 	w := math.Pi * math.Sqrt(p/50.0)
 	exact := attn.Attend(nil, at, x, y, attn.Options{Score: &score.Gaussian{W: tensor.Full(float32(w), 1)}})
@@ -88,7 +85,7 @@ func regression() (viz.Chart, error) {
 	for i := range places {
 		c.Lines[1].Y = append(c.Lines[1].Y, float64(read.Data()[2*i])/float64(read.Data()[2*i+1]))
 	}
-	return c, nil
+	return viz.WriteFile(path, c)
 }
 
 // recall trains a layer of each rule and returns a chart of what they recall.

@@ -54,6 +54,7 @@ func run(dir string) error {
 		return err
 	}
 	// lesson end
+	fmt.Printf("importance of the heads: %.4f\n", scores[0].Flat(whole.Layers()))
 	if err := drawScores(filepath.Join(dir, "prune-importance.svg"), whole, scores[0]); err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ func run(dir string) error {
 	kernel := &score.Gaussian{W: tensor.Full(1, 1).Param()}
 	fixed := attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true})
 	// lesson end
+	fmt.Println("output", fixed.Out.Shape(), "weights", fixed.Weights.Shape())
 	// lesson: learn
 	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
 	optimizer := optim.NewAdamW(kernel)

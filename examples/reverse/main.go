@@ -49,7 +49,8 @@ func run(dir string) error {
 		return err
 	}
 	ctx, rng := context.Background(), rand.New(rand.NewPCG(1, 2))
-	training, test := strings(4000, rng), strings(100, rng)
+	training := strings(4000, rng)
+	test := strings(100, rng)
 	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)
 	// lesson: learn
 	config := models.TranslatorConfig{
@@ -75,7 +76,7 @@ func run(dir string) error {
 	}
 	fmt.Printf("%.0f%% of new strings are reversed correctly\n", 100*metrics.ExactMatch)
 
-	// lesson: record
+	// lesson: record with learn
 	record, err := probe.RecordTexts(ctx, model, "abcdefgh", "hgfedcba", heads.RecorderOptions{
 		Kinds: []heads.Kind{heads.Cross},
 	})
@@ -84,6 +85,7 @@ func run(dir string) error {
 	}
 	cross := record.Layer(heads.Cross, 0)
 	// lesson end
+	fmt.Printf("%d heads, %d queries, %d keys\n", cross.Heads, len(cross.Queries), len(cross.Keys))
 	weights := tensor.New(cross.Weights, cross.Heads, len(cross.Queries), len(cross.Keys))
 	figure := viz.Weights(weights, cross.Queries, cross.Keys)
 	figure.Title = "Cross-attention of a model that reverses strings"

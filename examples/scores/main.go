@@ -36,12 +36,11 @@ func run(dir string) error {
 			q.Data()[i*size+j] += k.Data()[(i*3%keys)*size+j]
 		}
 	}
-	figure := viz.Figure{Title: "Six scores, one batch", Columns: 3, RowTitle: "query", ColumnTitle: "key"}
-	for _, s := range []struct {
+	scores := []struct {
 		name  string
 		score attn.Score
 	}{
-		// lesson: scores
+		// lesson: scores with attend
 		{"dot: q·k", score.Dot()},
 		{"scaled dot: q·k/√E", score.ScaledDot()},
 		{"cosine", &score.Cosine{}},
@@ -49,14 +48,20 @@ func run(dir string) error {
 		{"additive, not trained", score.NewAdditive(size, size, 8, rng)},
 		{"bilinear, not trained", score.NewBilinear(size, size, rng)},
 		// lesson end
-	} {
+	}
+	weights := make([]*tensor.Tensor, len(scores))
+	for i, s := range scores {
 		// lesson: attend
 		out := attn.Attend(nil, q, k, k, attn.Options{Score: s.score, Weights: true})
 		// lesson end
-		panel := viz.Weights(out.Weights).Panels[0]
+		fmt.Printf("%-22s weight of the matching key: %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
+		weights[i] = out.Weights
+	}
+	figure := viz.Figure{Title: "Six scores, one batch", Columns: 3, RowTitle: "query", ColumnTitle: "key"}
+	for i, s := range scores {
+		panel := viz.Weights(weights[i]).Panels[0]
 		panel.Title, panel.NewLine = s.name, false
 		figure.Panels = append(figure.Panels, panel)
-		fmt.Printf("%-22s weight of the matching key: %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
 	}
 	return viz.WriteFile(filepath.Join(dir, "scores.svg"), figure)
 }

@@ -48,7 +48,7 @@ func run(dir string) error {
 		})},
 	})
 	// lesson end
-	fmt.Println("output", out.Out.Shape())
+	fmt.Println("output", out.Out.Shape(), "weights", seen.Shape())
 
 	figure := viz.MaskedWeights(seen, mask)
 	figure.Title = "A causal layer, sequence first: two sequences, four heads"

@@ -1,10 +1,12 @@
 """Runs the seven programs of this directory, and compares their numbers with attn's.
 
     ATTN_LESSONS=DIR go test -count=1 ./examples/torch
+    ATTN_PIECES=DIR go test -count=1 -run TestAlone ./site
     python examples/torch/check.py DIR
 
 1. Each program prints what its comments "# Output:" say.
-2. The functions of the lessons return the same as attn, with the inputs and parameters that
+2. Each piece that the lessons give to copy, which the test of ./site has written, runs alone and prints its part.
+3. The functions of the lessons return the same as attn, with the inputs and parameters that
    lessons_test.go has written.
 """
 
@@ -37,15 +39,20 @@ def stated(text):
     return re.sub("^# ?", "", "".join(blocks), flags=re.MULTILINE)
 
 
-def run(name):
-    path = HERE / f"{name}.py"
+def run(path, want):
     command = [sys.executable, "-W", "error", path]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     check(done.returncode == 0, f"{path.name}: {done.stderr}")
-    want = stated(path.read_text("utf-8"))
     check(want, f"{path.name} states no output")
     check(done.stdout == want, f"{path.name} prints\n{done.stdout}but its comments state\n{want}")
     print(f"{path.name}: prints what its comments state, {len(want.splitlines())} lines")
+
+
+def run_pieces(folder, name):
+    """Runs what the page of a lesson gives to copy. A region without an output prints that of the next one."""
+    parts = re.split("^# lesson: ", (HERE / f"{name}.py").read_text("utf-8"), flags=re.MULTILINE)
+    for part, following in zip(parts[1:], parts[2:] + [""], strict=True):
+        run(folder / f"{name}-{part.split()[0]}.py", stated(part) or stated(following))
 
 
 def program(name):
@@ -181,7 +188,8 @@ def compare_linear(go, lesson):
 
 def main(folder):
     for name in PROGRAMS:
-        run(name)
+        run(HERE / f"{name}.py", stated((HERE / f"{name}.py").read_text("utf-8")))
+        run_pieces(Path(folder), name)
     go = Numbers(Path(folder) / "lessons.safetensors")
     compare_regression(go, program("regression"))
     compare_scores(go, program("scores"))

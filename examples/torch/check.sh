@@ -11,5 +11,6 @@ if [ -z "${VENV:-}" ]; then
 	"$VENV/bin/pip" install -q -r interop/torch/requirements.txt
 fi
 ATTN_LESSONS=$work go test -count=1 -vet=off ./examples/torch
+ATTN_PIECES=$work go test -count=1 -vet=off -run '^TestAlone$' ./site
 export PYTHONDONTWRITEBYTECODE=1
 "$VENV/bin/python" examples/torch/check.py "$work"

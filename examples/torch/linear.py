@@ -34,7 +34,7 @@ print(list(sums.shape), list(read.shape))
 # [21, 2] [1, 101, 2]
 
 
-# lesson: rules
+# lesson: ExampleAttend_rules
 def attend(rule, q, k, v, decay=None, beta=None):  # q, k [B L E], v [B L V], decay, beta [B L]
     if rule == "softmax":
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -69,7 +69,7 @@ for rule, options in rules.items():
 # gated delta [2, 9, 8]
 
 
-# lesson: matrix
+# lesson: ExampleAttend_matrix
 def matrix(rule, q, k, *options):
     identity = torch.eye(q.shape[1]).expand(len(q), -1, -1)
     return attend(rule, q, k, identity, *options)

@@ -12,7 +12,7 @@ k = torch.randn(1, 1, keys, size)  # [B H L E]
 near = torch.arange(queries) * 3 % keys  # each query is similar to one of the keys
 q = torch.randn(1, 1, queries, size) + k[:, :, near]
 
-# lesson: scores
+# lesson: scores with attend
 a, b, c = (nn.Linear(n, m, bias=False) for n, m in [(size, 8), (size, 8), (8, 1)])
 w = nn.Linear(size, size, bias=False)
 scores = {

@@ -244,38 +244,46 @@ for (const link of document.querySelectorAll(".languages a")) link.addEventListe
   }
 });
 
-// Code in Go and in PyTorch: what is chosen for one block is chosen for all.
+// Code in Go and in PyTorch: what is chosen for one block is chosen for all, in all lessons.
 function choose(code) {
-  for (const block of document.querySelectorAll(".code")) {
-    block.classList.toggle("torch", code === "torch");
-    block.querySelector("details").open = code === "torch";
-    for (const b of block.querySelectorAll("[data-code]")) b.setAttribute("aria-pressed", String(b.dataset.code === code));
-  }
+  document.documentElement.dataset.code = code;
+  for (const b of document.querySelectorAll("[data-code]:is(button)")) b.setAttribute("aria-pressed", String(b.dataset.code === code));
 }
+choose(document.documentElement.dataset.code || "go");
 
-/** Copies a text; without the clipboard, as on a page without https, by the selection. */
-async function copy(node) {
+/** Copies a text; without the clipboard, as on a page without https, by a selection. */
+async function copy(text) {
   try {
-    await navigator.clipboard.writeText(node.textContent);
+    await navigator.clipboard.writeText(text);
   } catch {
-    getSelection().selectAllChildren(node);
+    const area = document.body.appendChild(el("textarea", { text, class: "unseen" }));
+    area.select();
     document.execCommand("copy");
+    area.remove();
   }
 }
 
 for (const block of document.querySelectorAll(".code")) block.addEventListener("click", async ({ target }) => {
   const button = target.closest(".tabs button");
   if (!button) return;
-  if (button.dataset.code) {
+  const { code, copied, whole } = button.dataset;
+  if (code) {
     const before = button.getBoundingClientRect().top;
-    choose(button.dataset.code);
+    choose(code);
     scrollBy(0, button.getBoundingClientRect().top - before); // blocks above have changed, too
+    try {
+      localStorage.setItem("attn-code", code);
+    } catch {
+      // Storage is blocked: the choice is not kept.
+    }
     return;
   }
-  await copy(block.querySelector(block.classList.contains("torch") ? "details code" : ":scope > pre code"));
-  say(button.dataset.copied);
+  const shown = block.querySelector(`:scope > .${document.documentElement.dataset.code}`);
+  const from = whole ? document.querySelector(`template[data-file="${shown.querySelector(".from").textContent}"]`) : shown.querySelector("template");
+  await copy(from.content.textContent);
+  say(copied);
   const label = button.textContent;
-  button.textContent = button.dataset.copied;
+  button.textContent = copied;
   button.disabled = true;
   setTimeout(() => Object.assign(button, { textContent: label, disabled: false }), 1500);
 });

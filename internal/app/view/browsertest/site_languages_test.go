@@ -110,28 +110,34 @@ func TestSiteChosenLanguage(t *testing.T) {
 	}
 }
 
-// Code is shown in Go or in PyTorch, with its output, and can be copied.
+// Code is shown in Go or in PyTorch, with its output, in all lessons as it was chosen; what is copied runs alone.
 func TestSiteCode(t *testing.T) {
 	w := watch(t, 1280, 900)
-	w.lesson(site(t) + "shapes.html")
+	url := site(t) // its storage has what was chosen
+	w.lesson(url + "shapes.html")
 	seen := func(selector string) bool {
 		return js[bool](w.tab, `document.querySelector("`+selector+`").checkVisibility()`)
 	}
-	if !seen(".code > pre") || seen(".code details pre") {
+	if !seen(".code .go pre") || seen(".code .torch pre") {
 		t.Error("Go is not shown first")
 	}
 	w.click(`.code [data-code="torch"]`)
-	if seen(".code > pre") || !seen(".code details pre") {
+	if seen(".code .go pre") || !seen(".code .torch pre") {
 		t.Error("PyTorch is not shown")
 	}
-	if got := w.text(".code details pre:last-of-type"); !strings.Contains(got, "0.3333, 0.3333, 0.3333, 0.0000, 0.0000, 0.0000") {
+	if got := w.text(".code .torch pre:last-of-type"); !strings.Contains(got, "0.3333, 0.3333, 0.3333, 0.0000, 0.0000, 0.0000") {
 		t.Errorf("its output is %q", got)
 	}
 	js[bool](w.tab, `(window.copied = "", navigator.clipboard.writeText = async (text) => { window.copied = text; }, true)`)
 	w.click(`.code [data-copied]`)
-	w.wait(`window.copied.includes("nn.MultiheadAttention(100, 5") && document.querySelector(".code [data-copied]").textContent === "Copied"`)
+	w.wait(`window.copied.startsWith("# pip install torch\n") && window.copied.includes("\nimport math\n") && window.copied.includes("nn.MultiheadAttention(100, 5") && document.querySelector(".code [data-copied]").textContent === "Copied"`)
 	w.wait(`document.querySelector(".code [data-copied]").textContent === "Copy"`)
-	w.lesson(site(t) + "dates.html")
+	w.click(`.code [data-whole]`)
+	w.wait(`window.copied.includes("Lesson 4 of docs/lessons.md")`)
+	w.lesson(url + "dates.html")
+	if seen(".code .go pre") || !seen(".code .torch pre") {
+		t.Error("the next lesson does not show PyTorch")
+	}
 	if n := js[int](w.tab, `document.querySelectorAll(".code").length`); n != 3 {
 		t.Errorf("%d pieces of code have two languages, want 3", n)
 	}
