@@ -156,6 +156,9 @@ func (b *build) lessonsIn(in language) ([]lesson, template.HTML, error) {
 		p := page{Path: in.Dir + l.Path(), Title: l.Title, Name: l.Name, Lesson: true, Body: body, Lessons: list,
 			Description: l.Idea, Program: l.program, Scripts: []string{"page.js", l.Name + ".js"},
 			Language: in, Translations: in.translations(upFrom(in.Dir), l.Path())}
+		if bytes.Contains(text, []byte("<!-- live: "+l.Name+".exercise -->")) {
+			p.Scripts = append(p.Scripts, "exercise.js")
+		}
 		if l.Name == "minilm" {
 			frame, err := view.PageOf([]byte("{}"))
 			if err != nil {
@@ -221,7 +224,7 @@ func (b *build) install(in language) (template.HTML, error) {
 // lessonBody renders a section with its live figures. The picture after a live comment is the still
 // version for readers of Markdown, and for browsers without scripts.
 func (b *build) lessonBody(l lesson, in language, text []byte) (template.HTML, error) {
-	blocks, err := template.New("").Funcs(in.functions(upFrom(in.Dir))).ParseFS(pages, "pages/"+l.Name+".html")
+	blocks, err := template.New("").Funcs(in.functions(upFrom(in.Dir))).ParseFS(pages, "pages/"+l.Name+".html", "pages/exercise.html")
 	if err != nil {
 		return "", err
 	}

@@ -299,3 +299,46 @@ func TestSiteFrame(t *testing.T) {
 		}
 	}
 }
+
+// The exercise of a lesson names what is wrong. Numbers of answers are computed by hand from the formulas: a softmax of
+// two scores is 1/(1+exp(−their difference)).
+func TestSiteExercises(t *testing.T) {
+	url := site(t)
+	for page, answers := range map[string][][2]string{
+		"regression": {
+			{"3.77", "Right"}, {"3.55", "½"}, {"0.02", "exchanged"}, {"6.57", "divided by their sum"}, {"4.50", "squared"},
+			{"8.09", "sign"}, {"5.33", "same weight"}, {"16/3", "same weight"}, {"4", "nearest observation alone"}, {"7", "none of the usual"},
+		},
+		"scores": {
+			{"0.33 0.67 0", "Right"}, {"0,27 0,73 0", "scale is forgotten"}, {"0.14 0.28 0", "after the softmax"}, {"0.14 0.28 0.58", "Nothing is masked"},
+			{"0.28 0.58 0.14", "instead of −∞"}, {"0.38 0.62 0", "not by √E"}, {"0.20 0.80 0", "multiplied"}, {"1 1 0", "Queries and keys"},
+			{"0 0.33 0.67", "wrong key"}, {"0.33 0.5 0", "2 of 3"}, {"0.33 x 0", "number in each field"},
+		},
+		"reverse": {
+			{"4 2 6 9", "Right"}, {"4 2 9 6", "exchanged"}, {"4 2 6 6", "decoder"}, {"4 2 9 9", "encoder"}, {"2 4 6 9", "Sequences and heads"},
+			{"4 6 2 9", "not moved"}, {"4 2 6 16", "output"}, {"4 2 6 1", "3 of 4"},
+		},
+		"shapes": {
+			{"12 13 14 15", "Right"}, {"16 17 18 19", "without a transpose"}, {"9 11 13 15", "wrong axis"}, {"13 16 19 22", "[D L]"}, {"8 9 10 11", "head 0"},
+			{"4 5 6 7", "position 0"}, {"0 1 2 3", "counted from 0"}, {"20 21 22 23", "position 2"},
+		},
+		"dates": {
+			{"1 2", "Right"}, {"3 0", "sign"}, {"2 1", "absolute"}, {"0 3", "keep"}, {"2 3", "counted from 0"}, {"0 1", "none of the usual"},
+		},
+		"masks": {
+			{"1 2 1 2 3 3", "Right"}, {"1 2 3 3 3 3", "documents"}, {"1 2 1 2 3 4", "window is forgotten"}, {"2 2 3 4 4 3", "not causal"},
+			{"0 1 0 1 2 2", "own key"}, {"1 2 1 2 2 2", "too small"}, {"2 1 3 3 2 1", "wrong way"},
+		},
+	} {
+		w := watch(t, 390, 844)
+		w.lesson(url + page + ".html")
+		for _, a := range answers {
+			js[bool](w.tab, fmt.Sprintf(`(%q.split(" ").forEach((x, i) => { document.querySelectorAll("#exercise input")[i].value = x; }),
+				document.getElementById("verdict").textContent = "", document.getElementById("exercise").requestSubmit(), true)`, a[0]))
+			w.wait(`document.getElementById("verdict").textContent !== ""`)
+			if got := w.text("#verdict"); !strings.Contains(got, a[1]) {
+				t.Errorf("%s: %s is called %q, want %q", page, a[0], got, a[1])
+			}
+		}
+	}
+}
