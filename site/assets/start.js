@@ -8,19 +8,14 @@
     // Storage is blocked: the system's colours are used.
   }
   if (theme) document.documentElement.dataset.theme = theme;
-<<<<<<< HEAD
-  // An English page leads to the language that is read in this tab. If it was not opened from another page, it leads to the
-  // chosen language, or to the browser's.
-  let language = "", here = "";
-=======
   try {
     document.documentElement.dataset.code = localStorage.getItem("attn-code") || "go";
   } catch {
     // Storage is blocked: code is in Go.
   }
-  // An English lesson that was not opened from another page leads to the chosen language, or to the browser's.
-  let language = navigator.language.slice(0, 2);
->>>>>>> f18eace6 (Lessons: what is copied runs alone, in Go and PyTorch; the chosen language of code is remembered)
+  // An English page leads to the language that is read in this tab. If it was not opened from another page, it leads to the
+  // chosen language, or to the browser's.
+  let language = "", here = "";
   try {
     here = sessionStorage.getItem("attn-language") || "";
     language = here || localStorage.getItem("attn-language") || "";
