@@ -82,6 +82,7 @@ var order = []string{
 	"internal/app/recording",
 	"internal/app/tasks",
 	"internal/app/importance",
+	"internal/app/lens",
 	"internal/app/pruning",
 	"examples/regression",
 	"examples/crossattention",

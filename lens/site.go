@@ -2,6 +2,7 @@ package lens
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn"
@@ -31,6 +32,9 @@ func (p Part) String() string { return partNames[p] }
 
 // MarshalText returns the name.
 func (p Part) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// PartNames returns the names of all parts.
+func PartNames() []string { return slices.Clone(partNames) }
 
 // ParsePart returns the part of a name, or an error that lists the names.
 func ParsePart(name string) (Part, error) {

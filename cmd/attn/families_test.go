@@ -32,10 +32,10 @@ var familyFixtures = []struct {
 	{"gte_words", encoderWithout()},
 	{"jina_v3_words", encoderWithout()},
 	{"nomic_words", encoderWithout()},
-	{"jina", encoderWithout("scores", "has no head", "prune", "has no head")},
-	{"nomic_moe", encoderWithout("scores", "has no head", "prune", "has no head", "export", "mixtures of experts")},
-	{"late_colbert", encoderWithout("rerank", "", "embed", "late interaction", "scores", "has no head", "prune", "has no head", "export", "late interaction")},
-	{"late_pylate", encoderWithout("rerank", "", "embed", "late interaction", "scores", "late interaction", "prune", "late interaction", "export", "late interaction")},
+	{"jina", encoderWithout("lens", "has no head", "scores", "has no head", "prune", "has no head")},
+	{"nomic_moe", encoderWithout("lens", "has no head", "scores", "has no head", "prune", "has no head", "export", "mixtures of experts")},
+	{"late_colbert", encoderWithout("rerank", "", "embed", "late interaction", "lens", "has no head", "scores", "has no head", "prune", "has no head", "export", "late interaction")},
+	{"late_pylate", encoderWithout("rerank", "", "embed", "late interaction", "lens", "has no head", "scores", "late interaction", "prune", "late interaction", "export", "late interaction")},
 	{"static_model2vec", notTransformer},
 	{"static_table", notTransformer},
 	{"reranker_score", decoderWithout("rerank", "", "embed", "module 1", "scores", "module 1", "prune", "module 1", "export", "module 1")},
@@ -59,7 +59,7 @@ var familyOutputs = map[string]string{
 // notTransformer are the messages for pipelines that begin with a table.
 var notTransformer = encoderWithout("vectors", "StaticEmbedding", "embed", "", "map", "StaticEmbedding",
 	"rollout", "StaticEmbedding", "heads", "StaticEmbedding", "examples", "StaticEmbedding", "scores", "StaticEmbedding", "prune", "StaticEmbedding", "run", "StaticEmbedding",
-	"bench", "StaticEmbedding", "generate", "StaticEmbedding", "rerank", "StaticEmbedding", "classify", "StaticEmbedding",
+	"bench", "StaticEmbedding", "lens", "StaticEmbedding", "generate", "StaticEmbedding", "rerank", "StaticEmbedding", "classify", "StaticEmbedding",
 	"translate", "StaticEmbedding", "export", "StaticEmbedding")
 
 // decoderWithout returns what a decoder refuses, with pairs of commands and messages that differ; "" is no refusal.
@@ -116,6 +116,7 @@ func TestFamilies(t *testing.T) {
 		{"heads", []string{"heads", "--model", "DIR", "--sort", "same", "the cat sat"}},
 		{"examples", []string{"heads", "--model", "DIR", "--examples", "sharp", "the cat sat"}},
 		{"scores", []string{"heads", "--model", "DIR", "--data", texts, "--method", "gradient,confidence"}},
+		{"lens", []string{"lens", "--model", "DIR", "--what", "zero,attribution", "--part", "head,query,key,value,pattern,residual,mlp", "the [MASK] sat"}},
 		{"prune", []string{"prune", "--model", "DIR", "--out", "OUT", "--data", lines, "--share", "0.25", "--method", "gradient", "--resamples", "100"}},
 		{"export", []string{"export", "--model", "DIR", "--onnx", filepath.Join(work, "onnx")}},
 	}

@@ -56,6 +56,7 @@ func TestModelsAreSpared(t *testing.T) {
 		"heads": {"pipeline": "--model pipeline --data similar", "run": "--model run --data pairs"},
 		"prune": {"pipeline": "--model pipeline --data similar --limit 10 --experiment --out new",
 			"run": "--model run --data pairs --experiment --out new"},
+		"lens":   {"run": "--model run '5 march'", "pipeline": "--model pipeline a --metric similarity(b)"},
 		"export": {"run": "--model run"},
 		"train":  {"run": "--resume --out run"},
 		"apply":  {"shards": "--in texts --heads 2 --layer shards"},

@@ -30,6 +30,8 @@ import (
 	"github.com/attn-go/attn/internal/app/bench"
 	"github.com/attn-go/attn/internal/app/flags"
 	"github.com/attn-go/attn/internal/app/guard"
+	"github.com/attn-go/attn/internal/app/lens"
+	of "github.com/attn-go/attn/lens"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/score"
@@ -47,6 +49,7 @@ type commands struct {
 	Map   mapCommand   `cmd:"" group:"Inspect" help:"Draw attention weights in the terminal, or write them to an image or table."`
 	View  viewCommand  `cmd:"" group:"Inspect" help:"Explore the attention weights of every head in the browser."`
 	Heads headsCommand `cmd:"" group:"Inspect" help:"Measure the importance of each head and what it attends to."`
+	Lens  lensCommand  `cmd:"" group:"Inspect" help:"Measure what each head causes: silence it, or give it what it computes for another text."`
 
 	Prune pruneCommand `cmd:"" group:"Prune" help:"Remove the least important heads, and report the loss in quality."`
 
@@ -151,7 +154,8 @@ func choices() kong.Vars {
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"drawn": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String(), heads.Mamba.String()},
-		"ops":   bench.Ops(), "masks": bench.Masks(),
+		"whats": lens.Whats(), "parts": of.PartNames(),
+		"ops": bench.Ops(), "masks": bench.Masks(),
 		"tables": {bench.Aligned, bench.Markdown, bench.CSV},
 	}
 	for _, m := range prune.Methods() {

@@ -1,0 +1,278 @@
+package lens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/app/recording"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/lens"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/train"
+)
+
+// Item is a text, or two, and the metric on them.
+type Item struct {
+	A, B   string
+	IDs    [][]int // of A and B, in place of the texts
+	Metric string  // empty for the model's best next token minus the second
+
+	file string
+	line int
+}
+
+// failed returns an error with the place of the item: one of a text, unless it says otherwise.
+func (it *Item) failed(err error) error {
+	if it.file == "" && errors.As(err, new(*flags.Error)) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &input.Error{Name: it.file, Line: it.line, Err: err}
+}
+
+// Pairs reads pairs of texts: JSON lines {"a": …, "b": …, "metric": …}, or lines with two or three columns, whose third is
+// the metric. Pairs without a metric have the common one.
+//
+// Errors: *input.Error.
+func Pairs(path, metric string) (all []Item, err error) {
+	lines, err := columnsOf(path, 3)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range lines {
+		it := Item{Metric: metric, file: path, line: line.Number}
+		if c := line.Columns; len(c) == 1 {
+			pair := struct{ A, B, Metric *string }{Metric: &it.Metric}
+			if err := strictjson.Request([]byte(c[0]), &pair); err != nil || pair.A == nil || pair.B == nil || pair.Metric == nil {
+				return nil, it.failed(fmt.Errorf(`want a JSON object such as {"a": "a text", "b": "another"}, or two texts with a tab between them`))
+			}
+			it.A, it.B, it.Metric = *pair.A, *pair.B, *pair.Metric
+		} else if it.A, it.B = c[0], c[1]; len(c) == 3 {
+			it.Metric = c[2]
+		}
+		if it.Metric == "" {
+			return nil, it.failed(fmt.Errorf("has no metric, want one in the line, or --metric"))
+		}
+		all = append(all, it)
+	}
+	return all, nil
+}
+
+func columnsOf(path string, most int) ([]train.Line, error) {
+	return train.ReadLines(path, train.LineFormat{Want: "texts", Least: 1, Most: most}, math.MaxInt)
+}
+
+// reading is an item as the model reads it.
+type reading struct {
+	a      models.Batch
+	b      *models.Batch
+	metric lens.Metric
+	name   string // of the metric
+	labels []string
+}
+
+// length returns the number of positions of a site.
+func (in *reading) length(at lens.Site) int {
+	kind, _ := heads.Place(at.Layer)
+	if in.a.Targets != nil && (kind == heads.Decoder || kind == heads.Cross && at.Part != lens.Key && at.Part != lens.Value) {
+		return len(in.a.Targets[0])
+	}
+	return len(in.a.IDs[0])
+}
+
+// read reads an item.
+func (s *Study) read(ctx context.Context, it *Item) (*reading, error) {
+	in := &reading{name: it.Metric}
+	var err error
+	if in.a, err = s.tokens(ctx, it, 0, nil); err != nil {
+		return nil, err
+	}
+	if it.B != "" || len(it.IDs) > 1 {
+		b, err := s.tokens(ctx, it, 1, in.a.Targets)
+		if err != nil {
+			return nil, err
+		}
+		in.b = &b
+		if n, m := len(in.a.IDs[0]), len(b.IDs[0]); n != m && (slices.Contains(s.What, Patch) || slices.Contains(s.What, Attribution)) {
+			return nil, fmt.Errorf("text A has %d tokens and text B %d, want equal numbers: a patch puts the values of a position into the same position (attn tokenize shows the tokens)", n, m)
+		}
+	}
+	t, _ := s.Model.Tokenizer() // models without one read numbers
+	for _, list := range [][][]int{in.a.IDs, in.a.Targets} {
+		for _, ids := range list {
+			for _, id := range ids {
+				in.labels = append(in.labels, lens.TokenText(t, id))
+			}
+			if in.a.Targets != nil {
+				t = t.Target()
+			}
+		}
+	}
+	return in, s.find(ctx, it, in)
+}
+
+// find sets the metric of an item.
+func (s *Study) find(ctx context.Context, it *Item, in *reading) (err error) {
+	if sentence, ok := lens.ParseSimilarity(it.Metric); ok && s.Embedder != nil {
+		y, err := s.Embedder.Embed(ctx, sentence)
+		if err != nil {
+			return err
+		}
+		in.metric = lens.Similarity{Embedder: s.Embedder, Vector: y.Data()}
+		return nil
+	}
+	head := s.Model.Head()
+	at, per := lens.All, head != nil && head.Task.PerToken()
+	if head != nil && head.Task == models.MaskedWords {
+		if at, err = s.masked(in); err != nil {
+			return err
+		}
+	}
+	if it.Metric == "" {
+		if head == nil {
+			return flags.Errorf("%s has no head: want --metric 'similarity(\"a sentence\")', of a pipeline of sentence-transformers", quote.Shell(s.Model.Dir))
+		}
+		in.name = s.best(in, at, per)
+	}
+	if in.metric, err = lens.ParseMetric(s.Model, in.name); err != nil {
+		return usage(err)
+	}
+	if g, ok := in.metric.(lens.Logits); ok && per {
+		g.At = at
+		in.metric = g
+	}
+	return nil
+}
+
+// masked returns the position of the only mask token.
+func (s *Study) masked(in *reading) (int, error) {
+	mask, err := s.Model.MaskToken()
+	if err != nil {
+		return 0, err
+	}
+	var at []int
+	for i, id := range in.a.IDs[0] {
+		if id == mask {
+			at = append(at, i)
+		}
+	}
+	t, err := s.Model.Tokenizer()
+	if err != nil {
+		return 0, err
+	}
+	name, _ := t.Token(mask)
+	if len(at) != 1 {
+		return 0, fmt.Errorf("text A has %d tokens %s, want one, at which the model predicts a word", len(at), name)
+	}
+	if in.b != nil && (at[0] >= len(in.b.IDs[0]) || in.b.IDs[0][at[0]] != mask) {
+		return 0, fmt.Errorf("text B has no %s at token %d, where text A has it", name, at[0])
+	}
+	return at[0], nil
+}
+
+// best returns the metric of the two largest logits of text A.
+func (s *Study) best(in *reading, at int, per bool) string {
+	head := s.Model.Head()
+	y := head.Of(nil, s.Model.Hidden(nil, in.a, models.Run{}), in.a)
+	row := y.Data()
+	if n := y.Dim(-1); per {
+		if at == lens.All {
+			at = y.Dim(1) - 1
+		}
+		row = row[at*n:][:n]
+	}
+	_, two := tensor.TopK(tensor.New(row, len(row)), min(2, len(row)))
+	var terms []string
+	for _, id := range two {
+		if !per {
+			terms = append(terms, fmt.Sprintf("class(%s)", head.Labels[id]))
+			continue
+		}
+		t, _ := s.Model.Tokenizer()
+		if t != nil {
+			t = t.Target()
+		}
+		name := lens.TokenText(t, id)
+		if strings.ContainsAny(name, "()\"#\n") {
+			name = fmt.Sprint("#", id)
+		}
+		terms = append(terms, fmt.Sprintf("logit(%s)", name))
+	}
+	return strings.Join(terms, " - ")
+}
+
+// tokens returns text A or B of an item. targets are the tokens that an encoder–decoder has written for text A.
+func (s *Study) tokens(ctx context.Context, it *Item, which int, targets [][]int) (x models.Batch, err error) {
+	m := s.Model
+	switch {
+	case it.IDs != nil:
+		x.IDs = [][]int{it.IDs[which]}
+	default:
+		text := []string{it.A, it.B}[which]
+		if err := input.Check("", 0, text, recording.MaxText); err != nil {
+			return x, err
+		}
+		if s.Embedder != nil {
+			e, _, err := s.Embedder.Encode(ctx, text)
+			if err != nil {
+				return x, err
+			}
+			x = models.BatchOf(e)
+			break
+		}
+		if x, err = m.Tokens(text); err != nil {
+			return x, err
+		}
+	}
+	if m.Sizes().Decoder != nil {
+		if x.Targets = targets; targets == nil {
+			if x.Targets, err = s.targets(ctx, x.IDs, it.Metric == "loss" || it.Metric == "probability"); err != nil {
+				return x, err
+			}
+		}
+	}
+	return x, m.Sizes().Check(x)
+}
+
+// targets returns what the decoder has read when the metric is computed: the start token and, for a metric of a whole
+// translation, all its tokens; for others those of Study.Target without its end.
+func (s *Study) targets(ctx context.Context, source [][]int, whole bool) ([][]int, error) {
+	m := s.Model
+	start, err := m.DecoderStart()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := m.Forced()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Target != nil:
+		e, err := m.EncodeTarget(*s.Target)
+		if err != nil {
+			return nil, err
+		}
+		if ids = e.IDs; !whole {
+			ids = ids[:max(0, len(ids)-1)]
+		}
+	case whole:
+		written, err := m.Write(ctx, source, models.Generation{})
+		if err != nil {
+			return nil, err
+		}
+		ends, err := m.EndTokens()
+		if err != nil {
+			return nil, err
+		}
+		ids = slices.Concat(ids, written[0], ends[:min(1, len(ends))])
+	}
+	return [][]int{append([]int{start}, ids...)}, nil
+}

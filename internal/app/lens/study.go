@@ -1,0 +1,373 @@
+// Package lens measures what the heads and layers of a model cause, and reports it: it is what attn lens computes.
+package lens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/input"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/stats"
+	"github.com/attn-go/attn/lens"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Names of what is done to a part of a model.
+const (
+	Zero        = "zero"
+	Mean        = "mean"
+	Patch       = "patch"
+	Attribution = "attribution"
+)
+
+// Whats returns the names of what can be done to parts.
+func Whats() []string { return []string{Zero, Mean, Patch, Attribution} }
+
+// Study is what to measure.
+type Study struct {
+	Model    *models.Model
+	Embedder *models.Embedder // for the metric similarity
+	Items    []Item
+	Target   *string // what the decoder of an encoder–decoder has written; nil means what the model writes
+	What     []string
+	Parts    []lens.Part
+	Ablated  []lens.Site // without these in all runs
+	Patched  []lens.Site // of text A in all runs of text B
+	Means    string      // file of texts
+	// Positions is whether each position of a text is changed alone.
+	Positions bool
+	// Progress is called with the progress of a stage.
+	Progress func(stage string, done, all int)
+
+	means lens.Means
+}
+
+// Run measures. If ctx ends, the report has what was measured so far, and the error is that of ctx.
+//
+// Errors: *flags.Error for what the model or the texts do not allow; *input.Error for texts.
+func (s *Study) Run(ctx context.Context) (*Report, error) {
+	r := &Report{Kinds: kindsOf(s.Model)}
+	if s.Means != "" {
+		if err := s.readMeans(ctx); err != nil {
+			return r, err
+		}
+	}
+	var all [][]Effect // by item
+	for i := range s.Items {
+		it := &s.Items[i]
+		effects, err := s.item(ctx, it, r)
+		if err != nil {
+			r.average(all)
+			if len(all) == 0 {
+				r.Effects = effects
+			}
+			return r, it.failed(err)
+		}
+		if slices.ContainsFunc(s.Items, func(other Item) bool { return other.Metric != it.Metric }) {
+			r.Metric = "the metric of each pair"
+		}
+		if all = append(all, effects); len(s.Items) > 1 {
+			s.Progress("measuring pairs of texts", i+1, len(s.Items))
+		}
+	}
+	r.average(all)
+	return r, nil
+}
+
+// item measures a text, or two. After an error it returns what it has measured.
+func (s *Study) item(ctx context.Context, it *Item, r *Report) (all []Effect, err error) {
+	in, err := s.read(ctx, it)
+	if err != nil {
+		return nil, err
+	}
+	l, err := lens.New(s.Model, in.metric)
+	if err != nil {
+		return nil, usage(err)
+	}
+	own, err := l.Record(ctx, in.a, s.recorded(in)...)
+	if err != nil {
+		return nil, err
+	}
+	r.Metric, r.Tokens, r.Bases = in.name, in.labels, nil
+	r.base(Base{Name: "text A", Text: it.A, Metric: own.Metric})
+	on, from, exact := in.a, lens.Source(lens.Zero), Zero // of attribution
+	if in.b != nil {
+		other, err := l.Record(ctx, *in.b)
+		if err != nil {
+			return nil, err
+		}
+		r.base(Base{Name: "text B", Text: it.B, Metric: other.Metric})
+		on, from, exact = *in.b, own.Value, Patch
+	}
+	r.Exact = exact
+	sites := s.sites(in)
+	for _, what := range s.What {
+		var some []lens.Effect
+		switch what {
+		case Attribution:
+			_, some, err = l.Attribute(ctx, on, from, slices.Concat(sites...))
+			all = append(all, s.effects(what, some)...)
+			if err != nil {
+				return all, err
+			}
+			continue
+		case Patch:
+			on, from = *in.b, own.Value
+		case Zero:
+			on, from = in.a, lens.Zero
+		case Mean:
+			on, from = in.a, s.means.Value
+		}
+		for _, list := range sites {
+			if len(s.Items) == 1 && len(list) > 0 {
+				l.Progress = func(done, all int) { s.Progress(fmt.Sprintf("%s of each %s", what, list[0].Part), done, all) }
+			}
+			some, err := s.measure(ctx, l, what, on, from, own, list, r)
+			if all = append(all, s.effects(what, some)...); err != nil {
+				return all, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// measure measures the effect of each site, beside the changes in all runs.
+func (s *Study) measure(
+	ctx context.Context, l *lens.Lens, what string, x models.Batch, from lens.Source, own *lens.Record, sites []lens.Site, r *Report,
+) ([]lens.Effect, error) {
+	silent := lens.Source(lens.Zero)
+	if s.means != nil {
+		silent = s.means.Value
+	}
+	var fixed []lens.Change
+	var names []string
+	add := func(did string, from lens.Source, sites []lens.Site) error {
+		for _, at := range sites {
+			c, err := from.Change(at)
+			if err != nil {
+				return usage(err)
+			}
+			fixed = append(fixed, c)
+		}
+		if len(sites) > 0 {
+			names = append(names, did)
+		}
+		return nil
+	}
+	err := add("without "+quote.Counted(len(s.Ablated), "head", "heads"), silent, s.Ablated)
+	if err == nil && what == Patch {
+		err = add("with "+quote.Counted(len(s.Patched), "head", "heads")+" of text A", own.Value, s.Patched)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sets := [][]lens.Change{fixed}
+	for _, at := range sites {
+		c, err := from.Change(at)
+		if err != nil {
+			return nil, usage(err)
+		}
+		sets = append(sets, append(slices.Clip(slices.Clone(fixed)), c))
+	}
+	_, metrics, err := l.Measure(ctx, x, sets)
+	if err != nil {
+		return nil, err
+	}
+	base := metrics[0]
+	switch a := r.Bases[0].Metric; {
+	case len(fixed) > 0 && what == Patch:
+		b := r.Bases[1].Metric
+		r.base(Base{Name: "text B " + strings.Join(names, ", "), Metric: base, Share: (base - b) / (a - b), Of: "the way to text A"})
+	case len(fixed) > 0:
+		r.base(Base{Name: "text A " + names[0], Metric: base, Share: base / a, Of: "the metric"})
+	}
+	var all []lens.Effect
+	for i, m := range metrics[1:] {
+		all = append(all, lens.Effect{Site: sites[i], What: what, Metric: m, Effect: m - base})
+	}
+	return all, nil
+}
+
+// recorded returns the parts of text A that are put into text B.
+func (s *Study) recorded(in *reading) []lens.Part {
+	if in.b == nil {
+		return nil
+	}
+	parts := slices.Clone(s.Parts)
+	if len(s.Patched) > 0 && !slices.Contains(parts, lens.Head) {
+		parts = append(parts, lens.Head)
+	}
+	return parts
+}
+
+// sites returns the sites of each part.
+func (s *Study) sites(in *reading) (all [][]lens.Site) {
+	for _, p := range s.Parts {
+		list := lens.Sites(s.Model, p)
+		if s.Positions {
+			var each []lens.Site
+			for _, at := range list {
+				for i := range in.length(at) {
+					at.Position = i
+					each = append(each, at)
+				}
+			}
+			list = each
+		}
+		all = append(all, list)
+	}
+	return all
+}
+
+// effects returns effects for the report.
+func (s *Study) effects(what string, list []lens.Effect) (all []Effect) {
+	for _, e := range list {
+		kind, layer := heads.Place(e.Layer)
+		y := Effect{What: what, Part: e.Part, Kind: kind.String(), Layer: layer, Metric: number(e.Metric), Effect: number(e.Effect)}
+		if !e.Part.OfBlock() {
+			y.Head = &e.Head
+		}
+		if e.Position != lens.All {
+			y.Position = &e.Position
+		}
+		all = append(all, y)
+	}
+	return all
+}
+
+// readMeans computes the means over the texts of a file.
+func (s *Study) readMeans(ctx context.Context) error {
+	lines, err := columnsOf(s.Means, 1)
+	if err != nil {
+		return err
+	}
+	parts := slices.Clone(s.Parts)
+	if len(s.Ablated) > 0 {
+		parts = append(parts, lens.Head)
+	}
+	s.means = lens.Means{}
+	l, err := lens.New(s.Model, anyMetric{})
+	if err != nil {
+		return err
+	}
+	var texts []models.Batch
+	for _, line := range lines {
+		x, err := s.tokens(ctx, &Item{A: line.Columns[0], Metric: s.Items[0].Metric}, 0, nil)
+		if err != nil {
+			return &input.Error{Name: s.Means, Line: line.Number, Err: err}
+		}
+		texts = append(texts, x)
+	}
+	s.Progress("means of texts", 0, len(texts))
+	s.means, err = l.Means(ctx, texts, slices.Compact(slices.Sorted(slices.Values(parts)))...)
+	return err
+}
+
+// anyMetric is for runs whose metric does not matter.
+type anyMetric struct{}
+
+// Values implements lens.Metric.
+func (anyMetric) Values(_ *tensor.Tape, _ *models.Model, hidden *tensor.Tensor, _ models.Batch) *tensor.Tensor {
+	return tensor.Zeros(hidden.Dim(0), 1)
+}
+
+// Last implements lens.Metric.
+func (anyMetric) Last() bool { return true }
+
+// Check implements lens.Metric.
+func (anyMetric) Check(*models.Model) error { return nil }
+
+// kindsOf returns the kinds of attention of a model.
+func kindsOf(m *models.Model) (kinds []string) {
+	for _, l := range m.HeadLayers() {
+		if kind, _ := heads.Place(l.Name); !slices.Contains(kinds, kind.String()) {
+			kinds = append(kinds, kind.String())
+		}
+	}
+	return kinds
+}
+
+// ParseHeads returns the sites of heads: "5.3", "7.*" for all heads of layer 7, and "cross.5.3" in a model with several
+// kinds of attention.
+//
+// Errors: *flags.Error for a head that does not exist.
+func ParseHeads(m *models.Model, names []string) (all []lens.Site, err error) {
+	kinds := kindsOf(m)
+	for _, name := range names {
+		parts := strings.Split(name, ".")
+		if len(parts) == 2 && len(kinds) == 1 {
+			parts = slices.Insert(parts, 0, kinds[0])
+		}
+		if len(parts) != 3 {
+			return nil, flags.Errorf("head %q, want %s, or * as its number for all heads of a layer", name, example(kinds))
+		}
+		found := 0
+		layers := 0
+		for _, at := range lens.Sites(m, lens.Head) {
+			kind, layer := heads.Place(at.Layer)
+			if kind.String() != parts[0] || parts[1] != "*" && fmt.Sprint(layer) != parts[1] {
+				continue
+			}
+			if layers++; parts[2] == "*" || fmt.Sprint(at.Head) == parts[2] {
+				all, found = append(all, at), found+1
+			}
+		}
+		switch {
+		case layers == 0:
+			return nil, flags.Errorf("head %q: the model has no such layer, want %s", name, example(kinds))
+		case found == 0:
+			return nil, flags.Errorf("head %q: the layer has the heads 0 to %d", name, layers-1)
+		}
+	}
+	return all, nil
+}
+
+// example returns a name of a head.
+func example(kinds []string) string {
+	if len(kinds) == 1 {
+		return "LAYER.HEAD such as 0.1"
+	}
+	return "KIND.LAYER.HEAD such as " + kinds[0] + ".0.1, with the kinds " + flags.Listed(kinds, "and")
+}
+
+func usage(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return flags.Errorf("%v", err)
+}
+
+// average sets the effects to their means over items, with 95% intervals if there are several.
+func (r *Report) average(all [][]Effect) {
+	if len(all) == 0 {
+		return
+	}
+	r.Items, r.Effects = len(all), all[0]
+	if len(all) == 1 {
+		return
+	}
+	r.Effects = slices.Clone(all[0])
+	for i := range r.Effects {
+		mean := func(of func(Effect) float64) func(sample []int) float64 {
+			return func(sample []int) float64 {
+				sum := 0.
+				for _, n := range sample {
+					sum += of(all[n][i])
+				}
+				return sum / float64(len(sample))
+			}
+		}
+		effect := mean(func(e Effect) float64 { return float64(e.Effect) })
+		every := stats.Numbers(len(all))
+		low, high := stats.Interval(len(all), 1000, 1, effect)
+		e := &r.Effects[i]
+		e.Metric, e.Effect = number(mean(func(e Effect) float64 { return float64(e.Metric) })(every)), number(effect(every))
+		e.Low, e.High = new(number(low)), new(number(high))
+	}
+}

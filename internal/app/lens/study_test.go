@@ -1,0 +1,149 @@
+package lens
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/lens"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/viz"
+)
+
+func study(t *testing.T, what ...string) *Study {
+	t.Helper()
+	m, err := models.Load("../../../models/testdata/decoders/llama3", models.Options{Trainable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Study{
+		Model: m, What: what, Parts: []lens.Part{lens.Residual}, Progress: func(string, int, int) {},
+		Items: []Item{{IDs: [][]int{{3, 9, 4, 11}, {7, 1, 12, 5}}, Metric: "logit(#5) - logit(#7)"}},
+	}
+}
+
+func measured(t *testing.T, s *Study) *Report {
+	t.Helper()
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A patch puts what text A computes into text B: the residual stream of A at any layer makes of B what A is.
+func TestPatchesAIntoB(t *testing.T) {
+	r := measured(t, study(t, Patch))
+	a, b := r.Bases[0].Metric, r.Bases[1].Metric
+	if a == b || len(r.Effects) != 3 {
+		t.Fatalf("%v and %v, %d effects", a, b, len(r.Effects))
+	}
+	for _, e := range r.Effects {
+		if float64(e.Metric) != a || float64(e.Effect) != a-b || e.Head != nil || e.Position != nil {
+			t.Errorf("layer %d: %v, effect %v, want %v, %v", e.Layer, e.Metric, e.Effect, a, a-b)
+		}
+	}
+	s := study(t, Patch)
+	s.Positions = true
+	r = measured(t, s)
+	if len(r.Effects) != 12 {
+		t.Fatalf("%d effects", len(r.Effects))
+	}
+	for _, e := range r.Effects { // the state of the last token after the last layer is all that counts
+		if e.Layer == 2 && (*e.Position == 3) != (e.Effect != 0) {
+			t.Errorf("position %d: effect %v", *e.Position, e.Effect)
+		}
+	}
+}
+
+// Heads that are changed in all runs are part of the metric that effects are compared with.
+func TestHeadsInAllRuns(t *testing.T) {
+	heads := func(names ...string) []lens.Site {
+		t.Helper()
+		sites, err := ParseHeads(study(t).Model, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sites
+	}
+	s := study(t, Zero)
+	s.Parts, s.Ablated = []lens.Part{lens.Head}, heads("0.1", "1.*")
+	r := measured(t, s)
+	if len(s.Ablated) != 5 || len(r.Effects) != 8 {
+		t.Fatalf("%d heads, %d effects", len(s.Ablated), len(r.Effects))
+	}
+	less := r.Bases[2]
+	for _, e := range r.Effects {
+		silent := e.Layer == 1 || *e.Head == 1
+		if silent != (e.Effect == 0) || float64(e.Metric-e.Effect) != less.Metric {
+			t.Errorf("%d.%d: metric %v, effect %v beside %v", e.Layer, *e.Head, e.Metric, e.Effect, less.Metric)
+		}
+	}
+	if less.Share != less.Metric/r.Bases[0].Metric {
+		t.Errorf("%v is %v of %v", less.Metric, less.Share, r.Bases[0].Metric)
+	}
+	// The same as silencing them one after another, by a run that silences the first alone.
+	s = study(t, Zero)
+	s.Parts = []lens.Part{lens.Head}
+	one := measured(t, s).Effects[1]
+	s.Ablated = heads("0.1")
+	if got := measured(t, s).Bases[2].Metric; got != float64(one.Metric) {
+		t.Errorf("without 0.1: %v, want %v", got, one.Metric)
+	}
+	s = study(t, Patch)
+	s.Parts, s.Patched = []lens.Part{lens.Head}, heads("*.*")
+	r = measured(t, s)
+	for _, e := range r.Effects {
+		if e.Effect != 0 {
+			t.Errorf("head %d.%d of A is there already: effect %v", e.Layer, *e.Head, e.Effect)
+		}
+	}
+}
+
+// Effects of several pairs are their means, and intervals contain them.
+func TestPairs(t *testing.T) {
+	s := study(t, Patch, Attribution)
+	s.Parts = []lens.Part{lens.Head}
+	one := measured(t, s)
+	swapped := s.Items[0]
+	swapped.IDs = [][]int{{7, 1, 12, 5}, {3, 9, 4, 11}}
+	s.Items = []Item{swapped}
+	two := measured(t, s)
+	s.Items = []Item{study(t).Items[0], swapped}
+	r := measured(t, s)
+	if r.Items != 2 || len(r.Effects) != 16 {
+		t.Fatalf("%d pairs, %d effects", r.Items, len(r.Effects))
+	}
+	for i, e := range r.Effects {
+		x, y := one.Effects[i].Effect, two.Effects[i].Effect
+		if want := (x + y) / 2; math.Abs(float64(e.Effect-want)) > 1e-12 || *e.Low != min(x, y) || *e.High != max(x, y) {
+			t.Errorf("%v (%v to %v), want the mean of %v and %v", e.Effect, *e.Low, *e.High, x, y)
+		}
+	}
+	var out strings.Builder
+	if err := r.JSON(&out); err != nil || strings.Count(out.String(), "\n") != 16 || strings.Contains(out.String(), "kind") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// If the context ends, what has been measured stays.
+func TestStops(t *testing.T) {
+	s := study(t, Zero, Patch)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Progress = func(stage string, _, _ int) {
+		if stage == "patch of each residual" {
+			cancel()
+		}
+	}
+	r, err := s.Run(ctx)
+	if !errors.Is(err, context.Canceled) || len(r.Effects) != 3 || slices.ContainsFunc(r.Effects, func(e Effect) bool { return e.What != Zero }) {
+		t.Errorf("%d effects (%v)", len(r.Effects), err)
+	}
+	var out strings.Builder
+	if err := r.Text(&out, viz.Terminal{Width: 80}); err != nil || !strings.Contains(out.String(), "residual 2") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
