@@ -122,6 +122,16 @@ func TestStatedHeads(t *testing.T) {
 	stated(script, "at: \"%d.%d\", text: t`Layer %[1]d, head %d: the full stop and [SEP], the last two columns, get %.2f of",
 		h[0].layer, h[0].number, mean[0])
 
+	h, mean = most(0, func(i int, row []float64) float64 {
+		if i+1 == len(row) {
+			return 0
+		}
+		return row[i+1] * float64(len(tokens)) / float64(len(tokens)-1)
+	})
+	exercise := words(t, "assets/exercise.js")
+	stated(exercise, "layer %d, head %d gives the next token %.2f of the weight, on average.`, [%[1]d, %d]", h[0].layer, h[0].number, mean[0])
+	stated(exercise, "gives the next token %.2f of the weight. Another one gives it twice as much.`, [%d, %d]", mean[1], h[1].layer, h[1].number)
+
 	it, animal := slices.Index(tokens, "it"), slices.Index(tokens, "animal")
 	h, mean = most(0, func(i int, row []float64) float64 {
 		if i != it {

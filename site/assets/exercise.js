@@ -100,6 +100,17 @@ const answers = {
       [t`The causal mask is the wrong way round: queries and keys are exchanged.`, await counts({ causal: false, window: [0, 2] })],
     ];
   },
+  minilm() {
+    return [ // of the first sentence; a test computes these heads from its weights
+      [t`Right: layer 1, head 8 gives the next token 0.57 of the weight, on average.`, [1, 8]],
+      [t`This head attends to the previous token: the line is below the diagonal. Queries and keys are exchanged.`, [0, 2]],
+      [t`Close: this head gives the next token 0.28 of the weight. Another one gives it twice as much.`, [2, 8]],
+      [t`This is a sink: it attends to the first token, whatever the query is.`, [4, 5]],
+      [t`This is the head of separators.`, [3, 11]],
+      [t`Layer and head are exchanged: the layer comes first.`, [8, 1]],
+      [t`Layers and heads are counted from 0.`, [2, 9]],
+    ];
+  },
 };
 
 const form = byId("exercise"), verdict = byId("verdict"), inputs = [...form.querySelectorAll("input")];

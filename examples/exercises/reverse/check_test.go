@@ -1,0 +1,76 @@
+package reverse
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+var targets = [][]int{{5, 4, 3, 2}, {7, 6, 2, 0}} // 2 is the end, and 0 padding
+
+const begin = 1
+
+// rows applies a function to each row.
+func rows(f func(row []int, begin int) []int) func([][]int, int) [][]int {
+	return func(targets [][]int, begin int) (out [][]int) {
+		for _, row := range targets {
+			out = append(out, f(slices.Clone(row), begin))
+		}
+		return out
+	}
+}
+
+func solved(targets [][]int, begin int) [][]int {
+	return rows(func(row []int, begin int) []int { return append([]int{begin}, row[:len(row)-1]...) })(targets, begin)
+}
+
+var mistakes = []struct {
+	what string
+	f    func(targets [][]int, begin int) [][]int
+}{
+	{"nothing is shifted: the decoder reads the token that it has to write", rows(func(row []int, _ int) []int { return row })},
+	{"shifted the wrong way: the decoder reads the token after the one that it has to write", rows(func(row []int, begin int) []int { return append(row[1:], begin) })},
+	{"begin is missing: the first token is 0", rows(func(row []int, _ int) []int { return append([]int{0}, row[:len(row)-1]...) })},
+	{"the last token is not dropped: the rows are one longer", rows(func(row []int, begin int) []int { return append([]int{begin}, row...) })},
+	{"the last token comes first: rolled instead of shifted", rows(func(row []int, _ int) []int { return append(row[len(row)-1:], row[:len(row)-1]...) })},
+	{"the first token is overwritten by begin instead of moved", rows(func(row []int, begin int) []int { return append([]int{begin}, row[1:]...) })},
+}
+
+// result returns what a function answers, with four digits.
+func result(f func(targets [][]int, begin int) [][]int) string {
+	return fmt.Sprintf("%.4v", f(targets, begin))
+}
+
+// wrong names the mistake that leads to an answer; it is empty if the answer is right.
+func wrong(got string) string {
+	if got == result(solved) {
+		return ""
+	}
+	for _, m := range mistakes {
+		if got == result(m.f) {
+			return m.what
+		}
+	}
+	return fmt.Sprintf("shifted returns\n%s\nwant\n%s", got, result(solved))
+}
+
+func TestShifted(t *testing.T) {
+	if shifted(targets, begin) == nil {
+		t.Skip("shifted is empty: fill it in, in exercise_test.go")
+	}
+	if what := wrong(result(shifted)); what != "" {
+		t.Error(what)
+	}
+}
+
+// The solution is the stated rows. Each typical mistake is named.
+func TestMistakes(t *testing.T) {
+	if got := fmt.Sprint(solved(targets, begin)); got != "[[1 5 4 3] [1 7 6 2]]" {
+		t.Error(got)
+	}
+	for _, m := range mistakes {
+		if got := wrong(result(m.f)); got != m.what {
+			t.Errorf("%q is called %q", m.what, got)
+		}
+	}
+}
