@@ -21,8 +21,8 @@ type LayerHeads struct {
 	Group int
 	// Signed means that weights may be negative and that rows need not sum to 1, as in package linear.
 	Signed bool
-	// Latent means that all heads share one vector of a token, from which keys and values come, so that no head has keys and values.
-	Latent bool
+	// Fused means that queries, keys and values are not those of single heads, as in latent attention: Edits have none.
+	Fused bool
 	// Out reads the outputs of the heads, which are side by side.
 	Out *nn.Linear
 	// Vectors is the number of elements of the queries and keys of a token, and of its decays and strengths in package linear:

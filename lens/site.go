@@ -110,7 +110,7 @@ func headsOf(l attn.LayerHeads, p Part) int {
 	switch {
 	case l.Signed && p == Pattern: // nothing is mixed with its weights
 		return 0
-	case l.Latent && (p == Query || p == Key || p == Value):
+	case l.Fused && (p == Query || p == Key || p == Value):
 		return 0
 	case p == Key, p == Value && !l.Signed, p == Query && l.Signed: // heads of a state share queries and keys
 		return shared

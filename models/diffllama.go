@@ -66,7 +66,7 @@ func (*differential) kind() string { return "differential_attention" }
 // Heads describes the heads, which have weights but cannot be removed.
 func (d *differential) Heads() attn.LayerHeads {
 	z := d.sizes
-	return attn.LayerHeads{Name: d.name, Heads: z.Heads, Group: z.Heads / z.KVHeads, Signed: true, Out: d.out, Vectors: (2*z.Heads + z.KVHeads) * z.HeadSize}
+	return attn.LayerHeads{Name: d.name, Heads: z.Heads, Group: z.Heads / z.KVHeads, Signed: true, Fused: true, Out: d.out, Vectors: (2*z.Heads + z.KVHeads) * z.HeadSize}
 }
 
 func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {
@@ -117,6 +117,9 @@ func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerC
 	x, y := half(read.Out, 0), half(read.Out, 1)
 	x = tensor.Sub(t, x, tensor.Mul(t, y, tensor.BroadcastTo(t, tensor.Reshape(t, lambda, 1, 1, 1, 1), y.Shape()...)))
 	x = tensor.RMSNorm(t, x, tensor.Shift(nil, tensor.Zeros(2*e), 1-d.initial), d.eps)
+	if edit := r.edits(d.name).Outputs; edit != nil {
+		x = edit(t, x)
+	}
 	if o.Inspect != nil {
 		d.observe(r, p, x, lambda.Data()[0])
 	}

@@ -43,7 +43,7 @@ func (*latentAttention) kind() string { return "latent_attention" }
 
 // Heads describes the heads, which have weights but cannot be removed.
 func (m *latentAttention) Heads() attn.LayerHeads {
-	return attn.LayerHeads{Name: m.options.Layer, Heads: m.heads, Group: 1, Latent: true, Out: m.out, Vectors: (m.heads + 1) * (m.rank + m.rotary)}
+	return attn.LayerHeads{Name: m.options.Layer, Heads: m.heads, Group: 1, Fused: true, Out: m.out, Vectors: (m.heads + 1) * (m.rank + m.rotary)}
 }
 
 func (m *latentAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {

@@ -45,7 +45,8 @@ type Scores struct {
 	// Sums are not normalized. Both maps are nil for methods that need no data.
 	Sums   map[string][]float64
 	Counts map[string][]int
-	// Passes is the number of passes over the data: a forward pass counts 1, a backward pass 2.
+	// Passes is the number of passes over the data: a forward pass counts 1, a backward pass 2. Those of LeaveOneOut may begin
+	// at a later layer, see Kept.
 	Passes float64
 	// Time is the run time of the method's passes. Methods that share a pass have the same time.
 	Time time.Duration
