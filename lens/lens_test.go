@@ -18,17 +18,28 @@ var every = []lens.Part{lens.Head, lens.Query, lens.Key, lens.Value, lens.Patter
 // decoders returns the models of package models' tests that write text.
 func decoders(t *testing.T) (dirs []string) {
 	t.Helper()
-	all, err := filepath.Glob("../models/testdata/decoders/*/config.json")
-	if err != nil || len(all) < 20 {
-		t.Fatalf("%d decoders, %v", len(all), err)
+	return found(t, 20, "decoders/*")
+}
+
+// found returns models of package models' tests.
+func found(t *testing.T, least int, patterns ...string) (dirs []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob("../models/testdata/" + pattern + "/config.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			dirs = append(dirs, filepath.Dir(file))
+		}
 	}
-	for _, file := range all {
-		dirs = append(dirs, filepath.Dir(file))
+	if len(dirs) < least {
+		t.Fatalf("%d models %v, want at least %d", len(dirs), patterns, least)
 	}
 	return dirs
 }
 
-// logitsOf is a metric that every model with a vocabulary has.
+// logits is a metric that every model with a vocabulary has.
 var logits = lens.Logits{Terms: []lens.Logit{{Token: 5, Factor: 1}, {Token: 7, Factor: -1}}, At: lens.All}
 
 // sitesOf returns sites of each part: at all positions, and at one.
@@ -54,57 +65,77 @@ func sitesOf(m *models.Model, positions ...int) (all []lens.Site) {
 // the bit, for every family.
 func TestMeasure(t *testing.T) {
 	a, b := lens.Text(3, 9, 4, 11, 2, 8), lens.Text(7, 1, 12, 5, 6, 10)
+	masked := logits
+	masked.At = 2
 	for _, dir := range decoders(t) {
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			t.Parallel()
-			m, err := models.Load(dir, models.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := lens.New(m, logits)
-			if err != nil {
-				t.Skip(err)
-			}
-			ctx := context.Background()
-			own, err := l.Record(ctx, a, every...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			other, err := l.Record(ctx, b, every...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sites := sitesOf(m, 5, 3)
-			l.Memory = 1
-			small := measure(t, l, a, other.Value, sites)
-			l.Memory = 0
-			large := measure(t, l, a, other.Value, sites)
-			if !slices.Equal(small, large) {
-				t.Error("effects depend on the limit of memory")
-			}
-			for i, y := range measure(t, l, a, own.Value, sites) {
-				if y != own.Metric {
-					t.Errorf("%v: %v with the run's own value, want %v", sites[i], y, own.Metric)
-				}
-			}
-			changed := 0
-			for i, site := range sites {
-				v, err := other.Value(site)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if want := whole(m, a, site, v); large[i] != want {
-					t.Errorf("%v: %v, want %v as in a whole run", site, large[i], want)
-				}
-				if large[i] != own.Metric {
-					changed++
-				}
-			}
-			if changed < len(sites)/2 {
-				t.Errorf("only %d of %d changes had an effect", changed, len(sites))
-			}
-		})
+		compareMeasure(t, dir, logits, a, b)
 	}
+	for _, dir := range found(t, 10, "*_words") {
+		compareMeasure(t, dir, masked, a, b)
+	}
+	a.Targets, b.Targets = [][]int{{2, 4, 9, 5}}, [][]int{{2, 8, 3, 7}}
+	for _, dir := range found(t, 5, "seq2seq/*") {
+		compareMeasure(t, dir, lens.Probability{}, a, b)
+	}
+}
+
+func compareMeasure(t *testing.T, dir string, metric lens.Metric, a, b models.Batch) {
+	t.Run(filepath.Base(dir), func(t *testing.T) {
+		t.Parallel()
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Sizes().Causal { // later positions change no earlier one
+			metric = logits
+		}
+		l, err := lens.New(m, metric)
+		if err != nil {
+			t.Skip(err)
+		}
+		ctx := context.Background()
+		own, err := l.Record(ctx, a, every...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := l.Record(ctx, b, every...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		positions := []int{5, 3}
+		if a.Targets != nil {
+			positions = []int{3}
+		}
+		sites := sitesOf(m, positions...)
+		l.Memory = 1
+		small := measure(t, l, a, other.Value, sites)
+		l.Memory = 0
+		large := measure(t, l, a, other.Value, sites)
+		if !slices.Equal(small, large) {
+			t.Error("effects depend on the limit of memory")
+		}
+		for i, y := range measure(t, l, a, own.Value, sites) {
+			if y != own.Metric {
+				t.Errorf("%v: %v with the run's own value, want %v", sites[i], y, own.Metric)
+			}
+		}
+		changed := 0
+		for i, site := range sites {
+			v, err := other.Value(site)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := whole(m, metric, a, site, v); large[i] != want {
+				t.Errorf("%v: %v, want %v as in a whole run", site, large[i], want)
+			}
+			if large[i] != own.Metric {
+				changed++
+			}
+		}
+		if changed < len(sites)/2 {
+			t.Errorf("only %d of %d changes had an effect", changed, len(sites))
+		}
+	})
 }
 
 func measure(t *testing.T, l *lens.Lens, x models.Batch, from lens.Source, sites []lens.Site) (all []float64) {
@@ -120,7 +151,7 @@ func measure(t *testing.T, l *lens.Lens, x models.Batch, from lens.Source, sites
 }
 
 // whole returns the metric of a run over the whole text, with a value in one site.
-func whole(m *models.Model, x models.Batch, at lens.Site, v *tensor.Tensor) float64 {
+func whole(m *models.Model, metric lens.Metric, x models.Batch, at lens.Site, v *tensor.Tensor) float64 {
 	put := func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 		y := x.Clone()
 		n, l := x.Dim(-1), x.Dim(-2)
@@ -131,9 +162,7 @@ func whole(m *models.Model, x models.Batch, at lens.Site, v *tensor.Tensor) floa
 		}
 		return y
 	}
-	hidden := m.Hidden(nil, x, runWith(at, put))
-	y := m.Head().Logits(nil, tensor.Slice(nil, hidden, 1, hidden.Dim(1)-1, hidden.Dim(1)))
-	return float64(y.Data()[5] - y.Data()[7])
+	return float64(metric.Values(nil, m, m.Hidden(nil, x, runWith(at, put)), x).Data()[0])
 }
 
 // runWith is a run with one edit.
