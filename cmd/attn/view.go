@@ -14,13 +14,14 @@ import (
 )
 
 type viewCommand struct {
-	Model   []string `help:"Directory of the model; repeat the flag to compare models." placeholder:"DIR" sep:"none" either:"source"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk], or film.safetensors of a run; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
-	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
-	Open    bool     `help:"Open the page in the browser."`
-	Pair    *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text"`
-	Scores  string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
-	Steps   int      `name:"generate" help:"With a decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
+	Model    []string `help:"Directory of the model; repeat the flag to compare models." placeholder:"DIR" sep:"none" either:"source"`
+	Weights  []string `help:"Safetensors file with weights [H Lq Lk], or film.safetensors of a run; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
+	Addr     string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
+	Open     bool     `help:"Open the page in the browser."`
+	Pair     *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text"`
+	Scores   string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
+	Examples string   `help:"Also show the best examples of the open head from this file, the output of attn heads --examples --json." placeholder:"FILE"`
+	Steps    int      `name:"generate" help:"With a decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
 	settingFlag
 	languageFlags
 	Text []string `arg:"" optional:"" help:"Texts to show first." needs:"model"`
@@ -37,6 +38,7 @@ func (viewCommand) Help() string {
   attn view --weights runs/dates/film.safetensors
   attn view --model runs/dates --model runs/dates-pruned "5/3/19"
   attn view --model runs/dates --importance heads.json "5/3/19"
+  attn view --model gpt2 --examples examples.json "The cat sat on the mat"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
 The page shows every head. The server runs until Ctrl-C and accepts connections from this
@@ -54,6 +56,11 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	}
 	if cmd.Scores != "" {
 		if err := o.ReadScores(cmd.Scores); err != nil {
+			return err
+		}
+	}
+	if cmd.Examples != "" {
+		if err := o.ReadExamples(cmd.Examples); err != nil {
 			return err
 		}
 	}

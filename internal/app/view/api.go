@@ -50,6 +50,7 @@ func (s *Server) answers() map[string]func(r *http.Request) (any, error) {
 		"api/divergence": s.ofLayer(s.divergence),
 		"api/neurons":    s.ofLayer(neurons),
 		"api/check":      s.ofLayer(check),
+		"api/examples":   s.ofLayer(s.examples),
 		"api/film":       s.filmAnswers,
 	}
 }
@@ -96,7 +97,7 @@ func (s *Server) start(*http.Request) (any, error) {
 	}
 	return map[string]any{
 		"film": s.film(), "name": s.options.Name, "models": models, "maxText": s.options.MaxText,
-		"columns": s.columns(), "records": records, "palette": Palette(), "second": s.options.Second,
+		"examples": s.options.Examples.about(), "columns": s.columns(), "records": records, "palette": Palette(), "second": s.options.Second,
 	}, nil
 }
 

@@ -28,7 +28,7 @@ const mostFrozen = 12 << 20
 //
 // Errors: the heads do not fit; the error says how many tokens would.
 func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
-	s := New(Options{Name: o.Name, Records: o.Records, Film: o.Film, Scores: o.Scores})
+	s := New(Options{Name: o.Name, Records: o.Records, Film: o.Film, Scores: o.Scores, Examples: o.Examples})
 	entries := s.store.fixed
 	if len(entries) == 0 && o.Film != nil {
 		entries = []*entry{s.store.get(frameID(len(o.Film.Frames) - 1))}
@@ -73,6 +73,16 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 		}
 		for h := range o.Heads {
 			if err := a.take(ctx, fmt.Sprintf("api/neurons?record=%s&layer=%d&head=%d", e.outline.ID, layer, h)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for e, layer := range layersOf(entries) {
+		for h := range e.outline.Layers[layer].Heads {
+			if o.Examples == nil || a.size > mostFrozen {
+				break
+			}
+			if err := a.take(ctx, fmt.Sprintf("api/examples?record=%s&layer=%d&head=%d", e.outline.ID, layer, h)); err != nil {
 				return nil, err
 			}
 		}

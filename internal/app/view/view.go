@@ -80,6 +80,8 @@ type Options struct {
 	Film *heads.Film
 	// Scores are scores of the heads of the records, and of records from Recorder.
 	Scores []Scores
+	// Examples are the best examples of the heads in a corpus; nil if there are none.
+	Examples *Examples
 	// Keep is the number of bytes for cached records of typed texts. The least recently
 	// used are dropped and recorded again on request. 0 means 256 MB.
 	Keep int

@@ -187,6 +187,11 @@ export async function facts(record, place) {
 
 export const neuronsPath = (record, layer, head) => `api/neurons?record=${record.id}&layer=${layer}&head=${head}`;
 
+export const examplesPath = (record, layer, head) => `api/examples?record=${record.id}&layer=${layer}&head=${head}`;
+
+// examples returns the examples of a head.
+export const examples = async (record, layer, head) => parse(await get(examplesPath(record, layer, head), record));
+
 // neurons returns the queries and keys of a head.
 export async function neurons(record, layer, head) {
   const bytes = await get(neuronsPath(record, layer, head), record);

@@ -3,9 +3,10 @@
 import { byId, el, number, svg } from "./dom.js";
 import { address, lens } from "./state.js";
 import { ends, legendCSS, legendWords, theme } from "./colour.js";
-import { checkPath, filmAnswers, frozen, get, headPath, recordPath, measuresPath, neuronsPath, startPath, thumbsPath } from "./data.js";
+import { checkPath, examplesPath, filmAnswers, frozen, get, headPath, recordPath, measuresPath, neuronsPath, startPath, thumbsPath } from "./data.js";
 import { headsOf } from "./tokens.js";
 import { hasFilm } from "./film.js";
+import { hasExamples } from "./examples.js";
 
 const most = 12 << 20; // bytes of weights in a page
 
@@ -132,6 +133,9 @@ async function page(panels, records, text) {
       const { q, k, heads, vectors = 0 } = record.layers[l], size = 4 * vectors * heads * (record.axes[q].tokens.length + record.axes[k].tokens.length);
       if (vectors && bytes + size <= most) for (let h = 0; h < heads; h++) await take(neuronsPath(record, l, h), record);
     }
+  for (const record of hasExamples() ? records : [])
+    for (let l = 0; l < record.layers.length; l++)
+      for (let h = 0; h < record.layers[l].heads && bytes < most; h++) await take(examplesPath(record, l, h), record);
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");
   // A text may contain the closing tag of a script. JSON can escape its <.

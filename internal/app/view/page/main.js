@@ -14,6 +14,7 @@ import { prepareTable, showTable } from "./table.js";
 import { frameRecord, prepareFilm, showFilm } from "./film.js";
 import { busy, prepareForm, showForm, showTexts } from "./form.js";
 import { prepareExport } from "./export.js";
+import { prepareExamples, showExamples } from "./examples.js";
 import { t, tr, translate } from "./words.js";
 
 let given = null, panels = {}, difference = null, preview = null, records = { a: null, b: null }, turn = 0;
@@ -84,6 +85,7 @@ async function render() {
   await Promise.all([panels.a.load(records.a, name(Number(state.p))), two && panels.b.load(records.b, name(Number(state.p2)))]);
   if (mine !== turn) return;
   await paint(two);
+  await showExamples(active, headOn(state.side === "b" && state.cmp !== "text" ? "b" : "a"));
   if (mine === turn) document.body.dataset.drawn = ""; // the screen shows the state; tests wait for this
 }
 
@@ -261,6 +263,7 @@ async function open() {
   wire();
   prepareForm(given);
   prepareFilm(given);
+  prepareExamples(given);
   prepareTable(given.columns);
   prepareGlossary(given.columns);
   prepareExport(() => ({
