@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the lessons in PyTorch, compares them with attn, and runs the exercises; see check.py. It needs Go, Python 3.11
-# or later, and five gigabytes for PyTorch, unless VENV names a virtual environment with the packages of interop/torch/requirements.txt.
+# or later, and five gigabytes for PyTorch, unless VENV names a virtual environment with the packages of
+# interop/torch/requirements.txt.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
