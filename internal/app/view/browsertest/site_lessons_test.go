@@ -329,6 +329,9 @@ func TestSiteExercises(t *testing.T) {
 			{"1 2 1 2 3 3", "Right"}, {"1 2 3 3 3 3", "documents"}, {"1 2 1 2 3 4", "window is forgotten"}, {"2 2 3 4 4 3", "not causal"},
 			{"0 1 0 1 2 2", "own key"}, {"1 2 1 2 2 2", "too small"}, {"2 1 3 3 2 1", "wrong way"},
 		},
+		"minilm": {
+			{"1 8", "Right"}, {"0 2", "previous"}, {"2 8", "Close"}, {"4 5", "sink"}, {"3 11", "separators"}, {"8 1", "exchanged"}, {"2 9", "counted from 0"},
+		},
 	} {
 		w := watch(t, 390, 844)
 		w.lesson(url + page + ".html")
