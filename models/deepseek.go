@@ -30,24 +30,7 @@ func newDeepSeekV3(b *Builder) Network {
 	s.Only("scoring_func", "sigmoid")
 	s.Only("topk_method", "noaux_tc")
 	s.Only("moe_layer_freq", 1)
-	experts, top := b.expertsOf("n_routed_experts", "num_experts_per_tok", 8)
-	hidden, shared, dense := s.SizeOr("moe_intermediate_size", 2048), s.SizeOr("n_shared_experts", 1), s.Int("first_k_dense_replace", 3)
-	groups, used := s.SizeOr("n_group", 8), s.SizeOr("topk_group", 4)
-	if size := experts / groups; size*groups != experts || size < 2 || used > groups || top > used*size {
-		s.Fail("n_group", "is %d with a topk_group of %d, want equal groups of %d experts (n_routed_experts), of which a token has %d", groups, used, experts, top)
-	}
-	normed, factor := s.Bool("norm_topk_prob", true), float32(s.multiplier("routed_scaling_factor", 2.5))
-	names := [3]string{"gate_proj", "up_proj", "down_proj"}
-	m.feedForward = func(m *rotaryDecoder, b *Builder, i int) Layer {
-		if i < dense {
-			return m.gated(b, i)
-		}
-		b = b.At("mlp")
-		x := newMixture(b, "gate", m.Width, experts, top, normed, m.expert(b, names, hidden))
-		x.chances, x.choice = tensor.Sigmoid, expertGroups(b.Fixed("gate.e_score_correction_bias", experts), groups, used)
-		x.factor, x.shared = factor, newGated(b.At("shared_experts"), (*Builder).Matrix, names[0], names[1], names[2], m.Width, shared*hidden, m.activation)
-		return x
-	}
+	m.deepSeekExperts(b, deepSeekExperts{hidden: 2048, shared: 1, dense: 3, groups: 8, used: 4, factor: 2.5, biased: true})
 	base := b.Within("model")
 	for i := m.Layers; base.Has(fmt.Sprintf("layers.%d.eh_proj.weight", i)); i++ {
 		b.Unread(base.Name(fmt.Sprintf("layers.%d.*", i)))
@@ -55,14 +38,92 @@ func newDeepSeekV3(b *Builder) Network {
 	return m.build(base, b)
 }
 
-// expertGroups returns the numbers by which experts of several groups are chosen: chances plus bias, but −Inf in groups
-// that a token does not use. It uses the top ones by the sum of their two largest numbers. Shapes: chances and out [L N].
-func expertGroups(bias *tensor.Tensor, groups, top int) func(chances *tensor.Tensor) *tensor.Tensor {
-	return func(chances *tensor.Tensor) *tensor.Tensor {
-		n, all := chances.Dim(0), chances.Dim(1)
+// deepSeekExperts are the defaults of the mixtures of experts: their sizes, the number of experts that all tokens use, the
+// number of blocks without a mixture, and the factor of the outputs. A biased one chooses by the sigmoid of logits plus a
+// bias, the other by their softmax.
+type deepSeekExperts struct {
+	hidden, shared, dense int
+	groups, used          int // all groups of experts, and those that a token uses; 0 for no groups
+	factor                float64
+	biased                bool
+}
+
+// deepSeekExperts gives all blocks but the first mixtures of experts.
+func (m *rotaryDecoder) deepSeekExperts(b *Builder, usual deepSeekExperts) {
+	s := b.Config
+	experts, top := b.expertsOf("n_routed_experts", "num_experts_per_tok", 8)
+	hidden, shared, dense := s.SizeOr("moe_intermediate_size", usual.hidden), s.SizeOr("n_shared_experts", usual.shared), s.Int("first_k_dense_replace", usual.dense)
+	groups, used, best := 1, 1, 1 // a group's score is the sum of its best numbers
+	if usual.groups > 0 {
+		groups, used = s.SizeOr("n_group", usual.groups), s.SizeOr("topk_group", usual.used)
+	}
+	if usual.biased {
+		best = 2
+	}
+	if size := experts / groups; size*groups != experts || size < best || used > groups || top > used*size {
+		s.Fail("n_group", "is %d with a topk_group of %d, want equal groups of %d experts (n_routed_experts), of which a token has %d", groups, used, experts, top)
+	}
+	normed := usual.biased && s.Bool("norm_topk_prob", true)
+	factor := float32(s.multiplier("routed_scaling_factor", usual.factor))
+	names := [3]string{"gate_proj", "up_proj", "down_proj"}
+	m.feedForward = func(m *rotaryDecoder, b *Builder, i int) Layer {
+		if i < dense {
+			return m.gated(b, i)
+		}
+		b = b.At("mlp")
+		x := newMixture(b, "gate", m.Width, experts, top, normed, m.experts(b, names, experts, hidden))
+		var bias *tensor.Tensor
+		if usual.biased {
+			x.chances, bias = tensor.Sigmoid, b.Fixed("gate.e_score_correction_bias", experts)
+		}
+		x.choice = expertGroups(bias, groups, used, best)
+		x.factor, x.shared = factor, newGated(b.At("shared_experts"), m.linear, names[0], names[1], names[2], m.Width, shared*hidden, m.activation)
+		return x
+	}
+}
+
+// deepSeekV2Family is DeepSeek-V2: V3 with a softmax over the experts, and no bias of their choice.
+//
+// Source: DeepSeek-AI, "DeepSeek-V2", 2024, https://arxiv.org/abs/2405.04434; DeepseekV2Model of transformers.
+var deepSeekV2Family = Family{
+	Type: "deepseek_v2", Name: "DeepSeek-V2", New: newDeepSeekV2,
+	Harmless: []string{"pretraining_tp", "output_router_logits", "aux_loss_alpha", "seq_aux", "ep_size"},
+	Code:     []string{"DeepseekV2Model", "DeepseekV2ForCausalLM"},
+}
+
+func newDeepSeekV2(b *Builder) Network {
+	s := b.Config
+	usual := Sizes{Hidden: 11008, Vocabulary: 102400, Positions: 2048}
+	m := latentDecoder(b, usual, latentSizes{rank: 512, plain: 128, rotary: 64, value: 128}, 1536, position.AdjacentPairs)
+	m.linear = s.biased("mlp_bias", false)
+	s.Only("scoring_func", "softmax")
+	s.Only("topk_method", "greedy", "group_limited_greedy")
+	s.Only("moe_layer_freq", 1)
+	s.Only("norm_topk_prob", false) // which transformers does not read
+	s.need("num_experts_per_tok", "a positive number")
+	x := deepSeekExperts{hidden: 1407, shared: 2, factor: 1}
+	if s.Text("topk_method", "greedy") == "greedy" {
+		s.Ignore("n_group", "topk_group")
+	} else {
+		s.need("n_group", "a positive number")
+		s.need("topk_group", "a positive number")
+		x.groups, x.used = 1, 1
+	}
+	m.deepSeekExperts(b, x)
+	return m.build(b.Within("model"), b)
+}
+
+// expertGroups returns the numbers by which experts of several groups are chosen: chances plus bias, which may be nil, but
+// −Inf in groups that a token does not use. It uses the top ones by the sum of their largest numbers, as many as most.
+// Shapes: chances and out [L N].
+func expertGroups(bias *tensor.Tensor, groups, top, most int) func(chances *tensor.Tensor) *tensor.Tensor {
+	return func(y *tensor.Tensor) *tensor.Tensor {
+		n, all := y.Dim(0), y.Dim(1)
 		size := all / groups
-		y := tensor.Add(nil, chances, tensor.BroadcastTo(nil, bias, n, all))
-		best, _ := tensor.TopK(tensor.Reshape(nil, y, n*groups, size), 2)
+		if bias != nil {
+			y = tensor.Add(nil, y, tensor.BroadcastTo(nil, bias, n, all))
+		}
+		best, _ := tensor.TopK(tensor.Reshape(nil, y, n*groups, size), most)
 		_, used := tensor.TopK(tensor.Reshape(nil, tensor.SumAxis(nil, best, 1), n, groups), top)
 		out := tensor.Full(float32(math.Inf(-1)), n, all)
 		for i, g := range used {

@@ -43,11 +43,11 @@ func Families() Table {
 	return Table{
 		albertFamily, bertFamily, camembertFamily, debertaFamily, distilbertFamily, electraFamily, euroBERTFamily, gteFamily,
 		jinaV3Family, modernBERTFamily, modernBERTDecoderFamily, mpnetFamily, newFamily, nomicFamily, robertaFamily, xlmRobertaFamily,
-		gpt2Family, gptNeoXFamily, llamaFamily, mistralFamily, ministral3Family, diffLlamaFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family,
-		gemma3Family, gemma3WithImages, gemma4Family, gemma4WithImages, bartFamily, graniteFamily, graniteHybridFamily, falconH1Family, lfm2Family, mamba2Family, olmo2Family, olmo3Family, phi3Family, mixtralFamily,
+		gpt2Family, gptNeoXFamily, llamaFamily, mistralFamily, mistral3Family, ministral3Family, diffLlamaFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family,
+		gemma3Family, gemma3WithImages, gemma3nFamily, gemma3nWithImages, gemma4Family, gemma4WithImages, bartFamily, graniteFamily, graniteHybridFamily, falconH1Family, lfm2Family, mamba2Family, olmo2Family, olmo3Family, phi3Family, mixtralFamily,
 		qwen3MoEFamily, smolLM3Family, starCoder2Family, m2m100Family, marianFamily, mt5Family, t5Family, umt5Family,
 		olmoHybridFamily, qwen35Family, qwen35WithImages,
-		deepSeekV3Family, miniCPM3Family,
+		deepSeekV2Family, deepSeekV3Family, miniCPM3Family,
 		transformerFamily, recurrentFamily,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
@@ -15,7 +16,7 @@ import (
 // keys and values that several layers use; another embedding of each token for each layer; outputs times a constant.
 //
 // Source: Gemma4TextModel of transformers.
-var gemma4Family = Family{Type: "gemma4_text", Name: "Gemma 4", New: newGemma4, Harmless: []string{"moe_intermediate_size", "num_experts", "top_k_experts"}}
+var gemma4Family = Family{Type: "gemma4_text", Name: "Gemma 4", New: newGemma4}
 
 func newGemma4(b *Builder) Network { return gemma4(b, b.Within("model"), b) }
 
@@ -39,7 +40,7 @@ func gemma4(b, base, top *Builder) Network {
 	m.norm, m.norms, m.activation = s.rmsNorm(1e-6), normsAround, s.Activation("hidden_activation", "gelu_pytorch_tanh")
 	m.score, m.logitCap = score.DotScale(1), s.softCap("final_logit_softcapping", 0)
 	s.Only("use_bidirectional_attention", "vision")
-	s.off("enable_moe_block")
+	experts := m.gemmaExperts(b)
 	local := slides(s, m.Layers, func(i int) bool { return (i+1)%6 != 0 })
 	m.slide(s.SizeOr("sliding_window", 512), func(i int) bool { return i < m.Layers-1 && local(i) })
 	// The sizes of layers with full attention, as published, or as transformers saves them.
@@ -73,17 +74,7 @@ func gemma4(b, base, top *Builder) Network {
 	}
 	m.twoRopes(b, wide, 10000, 10000)
 
-	// The layer whose keys and values each layer uses.
-	blocks, from, last, first := make([]*block, m.Layers), make([]int, m.Layers), map[bool]int{}, m.Layers-s.Int("num_kv_shared_layers", 0)
-	for i, window := range m.windows {
-		if i < first {
-			last[window > 0] = i
-		}
-		j, found := last[window > 0]
-		if from[i] = j; !found {
-			s.Fail("num_kv_shared_layers", "is %d, want fewer: layer %d uses keys of an earlier one of its type", m.Layers-first, i)
-		}
-	}
+	blocks, from := make([]*block, m.Layers), m.lenders(s, 0)
 	m.attends = func(b *Builder, i int, c *attn.MultiHeadConfig, maps *Maps) {
 		if m.windows[i] == 0 {
 			c.HeadSize, c.KVHeads = wide.HeadSize, wide.KVHeads
@@ -91,14 +82,7 @@ func gemma4(b, base, top *Builder) Network {
 				maps.V = ""
 			}
 		}
-		c.QueryNorm = m.norm(b, "self_attn.q_norm", c.HeadSize)
-		if from[i] != i {
-			maps.K, maps.V = "", ""
-			b.Unread(b.Name("self_attn.[kv]_*"))
-			return
-		}
-		c.KeyNorm = m.norm(b, "self_attn.k_norm", c.HeadSize)
-		c.ValueNorm = &nn.RMSNorm{Weight: tensor.Full(1, c.HeadSize), Eps: s.Eps("rms_norm_eps", 1e-6)}
+		m.borrows(b, from[i] != i, c, maps)
 	}
 	double := s.Bool("use_double_wide_mlp", false)
 	m.feedForward = func(m *rotaryDecoder, b *Builder, i int) Layer {
@@ -106,43 +90,148 @@ func gemma4(b, base, top *Builder) Network {
 		if double && from[i] != i {
 			own.Hidden *= 2
 		}
-		return own.gated(b, i)
+		dense := own.gated(b, i)
+		if experts == nil {
+			return dense
+		}
+		norm := func(name string) Layer { return m.norm(b, name, m.Width) }
+		return residual{
+			inTurn{norm("pre_feedforward_layernorm"), dense, norm("post_feedforward_layernorm_1")},
+			inTurn{experts(b), norm("post_feedforward_layernorm_2")},
+		}
 	}
-	size, n := s.Int("hidden_size_per_layer_input", 256), s.SizeOr("vocab_size_per_layer_input", 262144)
-	if size < 0 {
-		s.Fail("hidden_size_per_layer_input", "is %d, want 0 or more", size)
-	} else if size > 0 && n < m.Vocabulary {
-		s.Fail("vocab_size_per_layer_input", "is %d, want at least the %d tokens of vocab_size", n, m.Vocabulary)
+	inputs := m.layerInputs(s)
+	if inputs.size > 0 && inputs.vocabulary < m.Vocabulary {
+		s.Fail("vocab_size_per_layer_input", "is %d, want at least the %d tokens of vocab_size", inputs.vocabulary, m.Vocabulary)
 	}
 	m.beside = func(p *block, b *Builder, i int) {
 		if blocks[i] = p; from[i] != i {
-			p.from = blocks[from[i]]
-			p.from.lends, p.self.K, p.self.V = true, p.from.self.K, p.from.self.V
+			p.borrow(blocks[from[i]])
 		}
-		factor := b.Fixed("layer_scalar", 1)
-		scale := func(t *tensor.Tape, x *tensor.Tensor, _ *Run) *tensor.Tensor {
-			return tensor.Scale(t, x, factor.Data()[0])
-		}
-		if p.end = scale; size == 0 {
-			return
-		}
-		gate, out := b.Matrix("per_layer_input_gate", m.Width, size), b.Matrix("per_layer_projection", size, m.Width)
-		norm := m.norm(b, "post_per_layer_input_norm", m.Width)
+		factor, add := b.Fixed("layer_scalar", 1), inputs.gate(b, i)
 		p.end = func(t *tensor.Tape, x *tensor.Tensor, r *Run) *tensor.Tensor {
-			y := tensor.Mul(t, m.activation(t, gate.Forward(t, x)), tensor.Slice(t, r.inputs, 2, i*size, (i+1)*size))
-			return scale(t, tensor.Add(t, x, norm.Forward(t, out.Forward(t, y))), r)
+			if add != nil {
+				x = tensor.Add(t, x, add(t, x, r))
+			}
+			return tensor.Scale(t, x, factor.Data()[0])
 		}
 	}
 	d := m.build(base, top).(*stack)
-	if size > 0 {
-		table, _ := base.Words("embed_tokens_per_layer", n, m.Layers*size)
-		project, norm := base.Matrix("per_layer_model_projection", m.Width, m.Layers*size), m.norm(base, "per_layer_projection_norm", size)
-		d.inputs = func(t *tensor.Tape, ids []int, h *tensor.Tensor) *tensor.Tensor {
-			x := tensor.Reshape(t, project.Forward(t, h), h.Dim(0), h.Dim(1), m.Layers, size)
-			x = norm.Forward(t, tensor.Scale(t, x, float32(1/math.Sqrt(float64(m.Width)))))
-			own := tensor.Scale(t, table.Forward(t, ids, h.Dim(0), h.Dim(1)), float32(math.Sqrt(float64(size))))
-			return tensor.Scale(t, tensor.Add(t, tensor.Reshape(t, x, own.Shape()...), own), math.Sqrt2/2)
+	inputs.build(base, d, true)
+	return d
+}
+
+// gemmaExperts returns what makes a mixture of experts beside a feed-forward network, nil if there is none. Both read the
+// states before the norm of the block, and each has its own norms.
+func (m *rotaryDecoder) gemmaExperts(b *Builder) func(b *Builder) Layer {
+	s := b.Config
+	if !s.Bool("enable_moe_block", false) {
+		s.Ignore("moe_intermediate_size", "num_experts", "top_k_experts")
+		return nil
+	}
+	n, top := s.experts("num_experts", "top_k_experts")
+	hidden, eps := s.Size("moe_intermediate_size"), s.Eps("rms_norm_eps", 1e-6)
+	m.norms.ff = ""
+	return func(b *Builder) Layer {
+		x := newMixture(b, "router.proj", m.Width, n, top, true, m.stacked(b.At("experts"), "gate_up_proj", "down_proj", n, hidden))
+		scale := Activation(func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+			return tensor.Scale(t, x, float32(1/math.Sqrt(float64(m.Width))))
+		})
+		x.router = inTurn{&nn.RMSNorm{Weight: b.Tensor("router.scale", m.Width), Eps: eps}, scale, x.router}
+		x.before, x.scales = m.norm(b, "pre_feedforward_layernorm_2", m.Width), b.Tensor("router.per_expert_scale", n)
+		return x
+	}
+}
+
+// lenders returns, for each layer, the one whose keys and values it uses: its own, or in the last ones those of the last
+// earlier layer of its type. usual is the default of their number.
+func (m *rotaryDecoder) lenders(s *Settings, usual int) []int {
+	const key = "num_kv_shared_layers"
+	from, last, first := make([]int, m.Layers), map[bool]int{}, m.Layers-s.Int(key, usual)
+	for i, window := range m.windows {
+		if i < first {
+			last[window > 0] = i
+		}
+		j, found := last[window > 0]
+		if from[i] = j; !found {
+			s.Fail(key, "is %d, want fewer: layer %d uses keys of an earlier one of its type", m.Layers-first, i)
 		}
 	}
-	return d
+	return from
+}
+
+// borrows adds the norms of queries, keys and values to a layer, which may use the keys and values of another one.
+func (m *rotaryDecoder) borrows(b *Builder, borrows bool, c *attn.MultiHeadConfig, maps *Maps) {
+	c.QueryNorm = m.norm(b, "self_attn.q_norm", c.HeadSize)
+	if borrows {
+		maps.K, maps.V = "", ""
+		b.Unread(b.Name("self_attn.[kv]_*"))
+		return
+	}
+	c.KeyNorm = m.norm(b, "self_attn.k_norm", c.HeadSize)
+	c.ValueNorm = &nn.RMSNorm{Weight: tensor.Full(1, c.HeadSize), Eps: b.Config.Eps("rms_norm_eps", 1e-6)}
+}
+
+// borrow makes a block attend to the keys and values of an earlier one.
+func (b *block) borrow(from *block) {
+	b.from, from.lends = from, true
+	b.self.K, b.self.V = from.self.K, from.self.V
+}
+
+// layerInputs are further embeddings of each token, of which each layer has its own: x·W_p of the first embeddings x,
+// normalised, and rows of a table.
+type layerInputs struct {
+	*rotaryDecoder
+	size, vocabulary int
+}
+
+// layerInputs reads the sizes.
+func (m *rotaryDecoder) layerInputs(s *Settings) layerInputs {
+	in := layerInputs{m, s.Int("hidden_size_per_layer_input", 256), s.SizeOr("vocab_size_per_layer_input", 262144)}
+	if in.size < 0 {
+		s.Fail("hidden_size_per_layer_input", "is %d, want 0 or more", in.size)
+	}
+	return in
+}
+
+// gate returns what a layer adds: norm((act(x·W_gate) ⊙ inputs)·W_out). It is nil without inputs.
+func (in layerInputs) gate(b *Builder, layer int) func(t *tensor.Tape, x *tensor.Tensor, r *Run) *tensor.Tensor {
+	if in.size <= 0 {
+		return nil
+	}
+	gate, out := b.Matrix("per_layer_input_gate", in.Width, in.size), b.Matrix("per_layer_projection", in.size, in.Width)
+	norm := in.norm(b, "post_per_layer_input_norm", in.Width)
+	return func(t *tensor.Tape, x *tensor.Tensor, r *Run) *tensor.Tensor {
+		y := tensor.Mul(t, in.activation(t, gate.Forward(t, x)), tensor.Slice(t, r.inputs, 2, layer*in.size, (layer+1)*in.size))
+		return norm.Forward(t, out.Forward(t, y))
+	}
+}
+
+// build gives a stack the inputs of all layers.
+func (in layerInputs) build(b *Builder, d *stack, table bool) {
+	if in.size <= 0 {
+		return
+	}
+	var words words
+	all, vocabulary := in.Layers*in.size, in.vocabulary
+	if table {
+		words, _ = b.Words("embed_tokens_per_layer", vocabulary, all)
+	}
+	project, norm := b.Matrix("per_layer_model_projection", in.Width, all), in.norm(b, "per_layer_projection_norm", in.size)
+	d.inputs = func(t *tensor.Tape, ids []int, h *tensor.Tensor) *tensor.Tensor {
+		x := tensor.Reshape(t, project.Forward(t, tensor.Slice(t, h, 2, 0, in.Width)), h.Dim(0), h.Dim(1), in.Layers, in.size)
+		x = norm.Forward(t, tensor.Scale(t, x, float32(1/math.Sqrt(float64(in.Width)))))
+		x = tensor.Reshape(t, x, h.Dim(0), h.Dim(1), all)
+		if words == nil {
+			return x
+		}
+		own := slices.Clone(ids)
+		for i, id := range own {
+			if id >= vocabulary { // as in transformers
+				own[i] = 0
+			}
+		}
+		y := tensor.Scale(t, words.Forward(t, own, h.Dim(0), h.Dim(1)), float32(math.Sqrt(float64(in.size))))
+		return tensor.Scale(t, tensor.Add(t, x, y), math.Sqrt2/2)
+	}
 }

@@ -12,7 +12,7 @@ import (
 // Source: GraniteMoeHybridModel of transformers.
 var graniteHybridFamily = Family{
 	Type: "granitemoehybrid", Name: "Granite 4", New: newGraniteHybrid,
-	Harmless: []string{"output_router_logits", "router_aux_loss_coef", "num_experts_per_tok", "normalization_function", "init_method"},
+	Harmless: []string{"output_router_logits", "router_aux_loss_coef", "normalization_function", "init_method"},
 }
 
 func newGraniteHybrid(b *Builder) Network {
@@ -20,13 +20,21 @@ func newGraniteHybrid(b *Builder) Network {
 	m := llamaLike(b, Sizes{Hidden: 11008, Positions: 2048})
 	m.granite(s)
 	m.bias = s.attentionBias(false)
-	if n := s.Int("num_local_experts", 8); n != 0 {
-		s.Fail("num_local_experts", "is %d, want 0: a model without mixtures of experts", n)
+	hidden, n, top := m.Hidden, s.Int("num_local_experts", 8), s.Int("num_experts_per_tok", 2)
+	if n < 0 || n > 0 && (top < 1 || top > n) {
+		s.Fail("num_local_experts", "is %d with a num_experts_per_tok of %d, want 0, or experts of which a token has 1 or more", n, top)
 	}
 	m.Hidden = s.SizeOr("shared_intermediate_size", 1024)
 	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {
 		gates := b.matrices("shared_mlp.input_linear.weight", false, m.Width, m.Hidden, m.Hidden)
-		return &GatedFeedForward{Gate: gates[0], Up: gates[1], Down: b.Matrix("shared_mlp.output_linear", m.Hidden, m.Width), Activation: m.activation}
+		shared := &GatedFeedForward{Gate: gates[0], Up: gates[1], Down: b.Matrix("shared_mlp.output_linear", m.Hidden, m.Width), Activation: m.activation}
+		if n <= 0 {
+			return shared
+		}
+		b = b.At("block_sparse_moe")
+		x := newMixture(b, "router.layer", m.Width, n, top, true, m.stacked(b, "input_linear.weight", "output_linear.weight", n, hidden))
+		x.shared = shared
+		return x
 	}
 	m.rope(b, 10000)
 	if s.Only("position_embedding_type", "rope", "nope"); s.Text("position_embedding_type", "nope") != "rope" {

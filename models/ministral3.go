@@ -12,6 +12,12 @@ import (
 var ministral3Family = Family{Type: "ministral3", Name: "Ministral 3", New: newMinistral3, Pruning: HeadCounts}
 
 func newMinistral3(b *Builder) Network {
+	m := ministral3(b)
+	return m.build(b.Within("model"), b)
+}
+
+// ministral3 returns the settings of Ministral 3, in files with and without images.
+func ministral3(b *Builder) rotaryDecoder {
 	s := b.Config
 	m := llamaLike(b, Sizes{Hidden: 14336, Vocabulary: 131072, Heads: 32, KVHeads: 8, HeadSize: 128, Positions: 262144})
 	m.norm, m.pad = s.rmsNorm(1e-5), []int{11}
@@ -21,7 +27,7 @@ func newMinistral3(b *Builder) Network {
 	rope := s.Part("rope_parameters")
 	if rope == nil || !rope.Has(beta) || !rope.Has(every) {
 		s.Fail("rope_parameters", "is missing, want %s and %s in it", beta, every)
-		return m.build(b.Within("model"), b)
+		return m
 	}
 	rope.Ignore("max_position_embeddings")
 	rotate, growth := m.position, growing{beta: rope.Float(beta, 0), every: float64(rope.SizeOr(every, 1))}
@@ -29,7 +35,7 @@ func newMinistral3(b *Builder) Network {
 		rope.Fail(beta, "is %v, want -100 to 100", growth.beta)
 	}
 	m.position = func(i int) attn.Position { return growing{rotate(i), growth.beta, growth.every} }
-	return m.build(b.Within("model"), b)
+	return m
 }
 
 // growing is a position that also multiplies the queries at position p by 1 + β·ln(1 + ⌊p/every⌋).

@@ -26,7 +26,7 @@ func newMixtral(b *Builder) Network {
 	experts, top := b.expertsOf("num_local_experts", "num_experts_per_tok", 2)
 	m.feedForward = func(m *rotaryDecoder, b *Builder, _ int) Layer {
 		b = b.At("block_sparse_moe")
-		return newMixture(b, "gate", m.Width, experts, top, true, m.expert(b, [3]string{"w1", "w3", "w2"}, m.Hidden))
+		return newMixture(b, "gate", m.Width, experts, top, true, m.experts(b, [3]string{"w1", "w3", "w2"}, experts, m.Hidden))
 	}
 	return m.build(b.Within("model"), b)
 }
@@ -62,7 +62,7 @@ func newQwen3MoE(b *Builder) Network {
 			return m.gated(b, i)
 		}
 		b = b.At("mlp")
-		return newMixture(b, "gate", m.Width, experts, top, normed, m.expert(b, [3]string{"gate_proj", "up_proj", "down_proj"}, hidden))
+		return newMixture(b, "gate", m.Width, experts, top, normed, m.experts(b, [3]string{"gate_proj", "up_proj", "down_proj"}, experts, hidden))
 	}
 	return m.build(b.Within("model"), b)
 }
@@ -70,11 +70,7 @@ func newQwen3MoE(b *Builder) Network {
 // expertsOf reads the number of experts of a block, and how many of them a token uses.
 func (b *Builder) expertsOf(key, topKey string, usualTop int) (all, top int) {
 	all, top = b.Count(key), b.Config.SizeOr(topKey, usualTop)
-	if top > all {
-		b.Config.Fail(topKey, "is %d, want at most %s, which is %d", top, key, all)
-		top = all
-	}
-	return all, top
+	return all, b.Config.atMost(topKey, top, key, all)
 }
 
 // mixture is a mixture of experts: each token uses those with the highest probabilities, and adds their outputs, times
@@ -83,7 +79,8 @@ func (b *Builder) expertsOf(key, topKey string, usualTop int) (all, top int) {
 // Source: Shazeer et al., "Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer", 2017,
 // https://arxiv.org/abs/1701.06538.
 type mixture struct {
-	router  *nn.Linear
+	router  Layer
+	before  Layer // of the experts alone, or nil
 	experts []Layer
 	top     int
 	normed  bool // probabilities of the experts of a token sum to 1
@@ -91,24 +88,61 @@ type mixture struct {
 	chances func(t *tensor.Tape, logits *tensor.Tensor) *tensor.Tensor // the probabilities
 	choice  func(chances *tensor.Tensor) *tensor.Tensor                // by which experts are chosen
 	factor  float32                                                    // of the outputs of experts, 0 means 1
+	scales  *tensor.Tensor                                             // [N] of each expert, nil means 1
 	shared  Layer                                                      // whose output is added, or nil
 }
 
-// newMixture makes a mixture of the given experts; router is the name of the map to their logits.
-func newMixture(b *Builder, router string, width, experts, top int, normed bool, expert func(i int) Layer) *mixture {
-	m := &mixture{router: b.Matrix(router, width, experts), top: top, normed: normed, chances: tensor.Softmax}
+// newMixture makes a mixture of n experts; router is the name of the map to their logits.
+func newMixture(b *Builder, router string, width, n, top int, normed bool, experts []Layer) *mixture {
+	m := &mixture{router: b.Matrix(router, width, n), top: top, normed: normed, chances: tensor.Softmax, experts: experts}
 	m.choice = func(chances *tensor.Tensor) *tensor.Tensor { return chances }
-	for i := range experts {
-		m.experts = append(m.experts, expert(i))
-	}
 	return m
 }
 
-// expert returns what makes an expert with gates; maps are the names of the maps Gate, Up and Down.
-func (m *rotaryDecoder) expert(b *Builder, maps [3]string, hidden int) func(i int) Layer {
-	return func(i int) Layer {
-		return newGated(b.At(fmt.Sprintf("experts.%d", i)), (*Builder).Matrix, maps[0], maps[1], maps[2], m.Width, hidden, m.activation)
+// experts makes experts with gates; maps are the names of the maps Gate, Up and Down.
+func (m *rotaryDecoder) experts(b *Builder, maps [3]string, n, hidden int) (list []Layer) {
+	for i := range n {
+		list = append(list, newGated(b.At(fmt.Sprintf("experts.%d", i)), (*Builder).Matrix, maps[0], maps[1], maps[2], m.Width, hidden, m.activation))
 	}
+	return list
+}
+
+// stacked makes experts with gates whose maps are in two tensors: in [N 2H D] and out [N D H].
+func (m *rotaryDecoder) stacked(b *Builder, in, out string, n, hidden int) (list []Layer) {
+	gates, downs := b.stacked(in, n, m.Width, hidden, hidden), b.stacked(out, n, hidden, m.Width)
+	for i := range min(len(gates), len(downs)) {
+		list = append(list, &GatedFeedForward{gates[i][0], gates[i][1], downs[i][0], m.activation})
+	}
+	return list
+}
+
+// stacked returns the maps of n parts, each with maps of the same sizes, from one tensor [n Σouts in]; none if it does not
+// fit.
+func (b *Builder) stacked(name string, n, in int, outs ...int) [][]*nn.Linear {
+	if !b.want(name, n, sum(outs), in) {
+		return nil
+	}
+	all := slices.Repeat(outs, n)
+	maps := emptyMaps(len(all))
+	if !b.plan {
+		b.weights(name, false, maps, in, all...)
+		b.dict[len(b.dict)-1].Blocks = n
+	}
+	return slices.Collect(slices.Chunk(maps, len(outs)))
+}
+
+// experts reads the number of experts in stacked tensors, and how many of them a token uses.
+func (s *Settings) experts(key, topKey string) (all, top int) {
+	all, top = s.Size(key), s.Size(topKey)
+	return all, s.atMost(topKey, top, key, all)
+}
+
+// atMost returns the number of experts of a token, or records that there are fewer.
+func (s *Settings) atMost(topKey string, top int, key string, all int) int {
+	if top > all {
+		s.Fail(topKey, "is %d, want at most %s, which is %d", top, key, all)
+	}
+	return min(top, all)
 }
 
 // mixes reports whether a layer is or contains a mixture of experts.
@@ -127,6 +161,7 @@ func (m *mixture) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	}
 	flat := tensor.Reshape(t, x, n, d)
 	chances := m.chances(t, m.router.Forward(t, flat))
+	flat = optional(t, m.before, flat)
 	tokens, slots := make([][]int, all), make([][]int, all) // of each expert; token i has slots i·k to i·k+k
 	_, chosen := tensor.TopK(m.choice(chances), k)
 	for slot, e := range chosen {
@@ -148,6 +183,13 @@ func (m *mixture) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	if m.normed {
 		sums := tensor.Reshape(t, tensor.SumAxis(t, weights, 1), n, 1)
 		weights = tensor.Div(t, weights, tensor.BroadcastTo(t, sums, n, k))
+	}
+	if m.scales != nil {
+		ids := make([]int, len(chosen))
+		for slot, at := range chosen {
+			ids[slot] = at - slot/k*all
+		}
+		weights = tensor.Mul(t, weights, tensor.Reshape(t, tensor.Gather(t, tensor.Reshape(t, m.scales, all, 1), ids), n, k))
 	}
 	y := tensor.Gather(t, tensor.Concat(t, 0, outputs...), place)
 	y = tensor.Mul(t, y, tensor.BroadcastTo(t, tensor.Reshape(t, scaled(t, weights, m.factor), n*k, 1), n*k, d))

@@ -165,14 +165,12 @@ func (n *nomic) mix(b *Builder) {
 			return plain(b, block)
 		}
 		b = b.At("mlp")
-		var in, out []*nn.Linear
-		mixed := newMixture(b, "router.layer", n.Width, experts, top, false, func(i int) Layer {
-			if i == 0 {
-				in = b.matrices("experts.mlp.w1", false, n.Width, slices.Repeat([]int{n.Hidden}, experts)...)
-				out = b.transposes("experts.mlp.w2", experts, n.Hidden, n.Width)
-			}
-			return &nn.FeedForward{In: in[i], Activation: n.act, Out: out[i]}
-		})
+		var list []Layer
+		in := b.matrices("experts.mlp.w1", false, n.Width, slices.Repeat([]int{n.Hidden}, experts)...)
+		for i, out := range b.transposes("experts.mlp.w2", experts, n.Hidden, n.Width) {
+			list = append(list, &nn.FeedForward{In: in[i], Activation: n.act, Out: out})
+		}
+		mixed := newMixture(b, "router.layer", n.Width, experts, top, false, list)
 		bias := b.Tensor("experts.bias", n.Width)
 		return inTurn{mixed, Activation(func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 			return tensor.Add(t, x, tensor.Reshape(t, bias, 1, 1, n.Width))

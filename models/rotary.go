@@ -95,9 +95,11 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 		Layers:     b.Count("num_hidden_layers"),
 		Heads:      s.sizeOr("num_attention_heads", usual.Heads),
 		Width:      s.Size("hidden_size"),
-		Hidden:     s.sizeOr("intermediate_size", usual.Hidden),
 		Vocabulary: s.sizeOr("vocab_size", usual.Vocabulary),
 		Positions:  s.sizeOr("max_position_embeddings", usual.Positions),
+	}
+	if usual.Hidden >= 0 { // or else the family reads it
+		z.Hidden = s.sizeOr("intermediate_size", usual.Hidden)
 	}
 	z.HeadSize = s.rotated("head_dim", s.SizeOr("head_dim", cmp.Or(usual.HeadSize, max(1, z.Width/z.Heads))))
 	z.KVHeads = s.SizeOr("num_key_value_heads", cmp.Or(usual.KVHeads, z.Heads))

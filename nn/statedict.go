@@ -27,6 +27,9 @@ type Entry struct {
 	// Interleaved, if positive, is the number of blocks of rows in the file: each has as many rows of the first part, then
 	// of the second, and so on. It is for maps of queries, keys and values that are stored head by head.
 	Interleaved int
+	// Blocks, if positive, says that the file has the rows in as many blocks: [B N/B …] for [N …]. It is for the maps of
+	// experts in one tensor.
+	Blocks int
 	// Refused, if not empty, says why a file with this tensor is rejected. Such an entry has no parts, and is not saved.
 	Refused string
 }

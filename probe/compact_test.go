@@ -28,7 +28,7 @@ var compactable = []string{
 	"bert_words", "bert_text", "roberta_words", "xlm_roberta_words", "camembert_words", "distilbert_words", "decoders/gpt2", "decoders/llama3",
 	"decoders/llama_biases", "decoders/mistral", "decoders/qwen2", "decoders/qwen3_bias", "decoders/gemma", "decoders/gemma2", "decoders/gemma3",
 	"decoders/gemma3_multimodal", "decoders/granite", "decoders/phi3_part", "decoders/smollm3", "decoders/starcoder2",
-	"decoders/mixtral", "decoders/qwen3_moe", "decoders/ministral3", "eurobert_words",
+	"decoders/mixtral", "decoders/qwen3_moe", "decoders/ministral3", "decoders/mistral3", "eurobert_words",
 }
 
 // removals select the heads to remove: of one layer only, so that layers differ; the same number of each

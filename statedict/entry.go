@@ -52,6 +52,12 @@ func shapeOf(e *nn.Entry) []int {
 		}
 		shape[len(shape)-1] = hi - lo
 	}
+	if n := e.Blocks; n > 0 {
+		if len(shape) < 2 || shape[0]%n != 0 || e.Transposed || e.Interleaved > 0 {
+			wrong(shape, "rows for %d blocks, neither transposed nor interleaved", n)
+		}
+		return append([]int{n, shape[0] / n}, shape[1:]...)
+	}
 	if e.Transposed && !e.Separate {
 		if last := len(shape) - 1; last < 1 || slices.ContainsFunc(shape[1:last], func(n int) bool { return n != 1 }) {
 			wrong(shape, "a matrix to transpose")

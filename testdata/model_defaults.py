@@ -47,17 +47,17 @@ MODELS = """
 albert albert_old albert_text albert_words bert bert_text bert_untied camembert_words deberta_v3 deberta_text deberta_words distilbert_words electra_tokens
 electra_words eurobert eurobert_text eurobert_tied eurobert_words gte gte_text gte_words jina_v3 jina_v3_text jina_v3_words modernbert modernbert_text modernbert_words mpnet_words nomic nomic_text nomic_words
 roberta_text roberta_words xlm_roberta_words gemma2_text gemma3_embed gpt2_ended llama_text
-decoders/gemma decoders/gemma2 decoders/gemma3 decoders/gemma3_multimodal decoders/gemma3_pattern decoders/gemma4 decoders/gemma4_equal decoders/gpt2
-decoders/diffllama decoders/diffllama_biases decoders/falcon_h1 decoders/falcon_h1_norm decoders/gpt_neox decoders/granite_biases decoders/granite_attention decoders/granite_hybrid decoders/lfm2 decoders/lfm2_places decoders/llama2 decoders/llama_yarn_settings decoders/mamba2 decoders/mamba2_biases decoders/mistral
-decoders/ministral3 decoders/mistral_full decoders/mixtral decoders/modernbert decoders/modernbert_biases decoders/olmo2 decoders/olmo3 decoders/phi3 decoders/phi3_part decoders/qwen2_types
-decoders/deepseek_v3 decoders/deepseek_v3_whole decoders/minicpm3 decoders/minicpm3_whole
+decoders/gemma decoders/gemma2 decoders/gemma3 decoders/gemma3_multimodal decoders/gemma3_pattern decoders/gemma3n decoders/gemma4 decoders/gemma4_equal decoders/gemma4_experts decoders/gpt2
+decoders/diffllama decoders/diffllama_biases decoders/falcon_h1 decoders/falcon_h1_norm decoders/gpt_neox decoders/granite_biases decoders/granite_attention decoders/granite_hybrid decoders/granite_experts decoders/lfm2 decoders/lfm2_places decoders/llama2 decoders/llama_yarn_settings decoders/mamba2 decoders/mamba2_biases decoders/mistral
+decoders/ministral3 decoders/mistral3 decoders/mistral_full decoders/mixtral decoders/modernbert decoders/modernbert_biases decoders/olmo2 decoders/olmo3 decoders/phi3 decoders/phi3_part decoders/qwen2_types
+decoders/deepseek_v2 decoders/deepseek_v2_greedy decoders/deepseek_v3 decoders/deepseek_v3_whole decoders/minicpm3 decoders/minicpm3_whole
 decoders/qwen2_window decoders/qwen3_bias decoders/qwen3_moe decoders/qwen3_moe_normed decoders/smollm3
 decoders/olmo_hybrid decoders/olmo_hybrid_rope decoders/qwen3_5 decoders/qwen3_5_multimodal decoders/qwen3_5_settings
 decoders/smollm3_window decoders/starcoder2
 seq2seq/bart seq2seq/m2m100 seq2seq/marian seq2seq/mt5 seq2seq/t5 seq2seq/t5_1.1 seq2seq/umt5 seq2seq/umt5_tied
 """.split()
 
-IMAGES = {"gemma3", "qwen3_5"}  # whose image model is not in the file
+IMAGES = {"gemma3", "mistral3", "qwen3_5"}  # whose image model is not in the file
 
 # Keys that cannot change the output: names, and what save_pretrained adds.
 SKIP = {"architectures", "model_type", "transformers_version", "_name_or_path", "dtype", "torch_dtype", "label2id",

@@ -40,7 +40,7 @@ from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3
 from transformers import GPTNeoXConfig, GraniteConfig, LlamaConfig, MistralConfig, Ministral3Config, MixtralConfig, Olmo2Config, Olmo3Config, Phi3Config
 from transformers import DiffLlamaConfig, FalconH1Config, GraniteMoeHybridConfig, Lfm2Config, Mamba2Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, SmolLM3Config, Starcoder2Config
 from transformers import OlmoHybridConfig, Qwen3_5TextConfig
-from transformers import DeepseekV3Config, MiniCPM3Config, ModernBertDecoderConfig
+from transformers import DeepseekV2Config, DeepseekV3Config, Gemma3nTextConfig, MiniCPM3Config, ModernBertDecoderConfig
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
@@ -142,6 +142,32 @@ def multimodal(config):
             "boi_token_index": 29, "eoi_token_index": 30, "eos_token_id": [1, 7]}
 
 
+def mistral3(config):
+    """A file of the Hub: the text model has no tie_word_embeddings, nor has the whole, whose default is true; the head counts."""
+    text = before_v5(dict(config)) if config["model_type"] == "mistral" else dict(config)
+    tied = text.pop("tie_word_embeddings")
+    text.pop("architectures")
+    return {"architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3", "text_config": text, "vision_config": {"model_type": "pixtral"},
+            "image_token_index": 10, "multimodal_projector_bias": False, "projector_hidden_act": "gelu", "spatial_merge_size": 2,
+            "vision_feature_layer": -1, **({"tie_word_embeddings": True} if tied else {})}
+
+
+def beside_pixtral(tensors):
+    """Names as in the files of Ministral 3."""
+    tensors = {name.replace("model.", "model.language_model.", 1): x for name, x in tensors.items()}
+    return {**tensors, "model.vision_tower.ln_pre.weight": torch.zeros(3), "model.multi_modal_projector.norm.weight": torch.zeros(3)}
+
+
+def gemma3n_multimodal(config):
+    text = dict(config)
+    text.pop("architectures")
+    rope = text.pop("rope_parameters")
+    text |= {"rope_theta": rope["full_attention"]["rope_theta"], "rope_local_base_freq": rope["sliding_attention"]["rope_theta"], "rope_scaling": None}
+    return {"architectures": ["Gemma3nForConditionalGeneration"], "model_type": "gemma3n", "text_config": text, "vision_config": {"model_type": "gemma3n_vision"},
+            "audio_config": {"model_type": "gemma3n_audio"}, "audio_soft_tokens_per_image": 188, "vision_soft_tokens_per_image": 256,
+            "image_token_id": 28, "audio_token_id": 27, "boi_token_id": 29, "eoi_token_id": 30, "boa_token_id": 25, "eoa_token_id": 26}
+
+
 def gemma4_multimodal(config):
     text = dict(config)
     text.pop("architectures")
@@ -204,7 +230,7 @@ YARN = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 
 LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.5, 1.9], "long_factor": [1.0, 2.5, 3.0, 4.5, 7.0],
         "original_max_position_embeddings": 80, "factor": 1.5, **WAVES}
 PLAIN = {"rope_type": "default", "rope_theta": 1e6}
-LATENT_TYPES = "deepseek_v3", "minicpm3"
+LATENT_TYPES = "deepseek_v2", "deepseek_v3", "minicpm3"
 LATENT = dict(SMALL, num_key_value_heads=4, kv_lora_rank=9, q_lora_rank=7, qk_nope_head_dim=5, qk_rope_head_dim=6, v_head_dim=3, max_position_embeddings=96)
 EXPERTS = dict(moe_intermediate_size=9, n_routed_experts=6, num_experts_per_tok=2)
 MODERN = {"full_attention": dict(PLAIN), "sliding_attention": {"rope_type": "default", **WAVES}}
@@ -218,6 +244,7 @@ HYBRID = dict(SMALL, **DELTA, num_hidden_layers=4, num_key_value_heads=2, max_po
 HYBRIDS = ["linear_attention", "full_attention"]
 ALTERNATING = ["sliding_attention", "full_attention"]
 THREE = dict(GROUPED, num_hidden_layers=3, max_position_embeddings=96)
+STREAMS = dict(hidden_size_per_layer_input=5, vocab_size_per_layer_input=31, laurel_rank=3)
 DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, **WAVES}
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32, **WAVES}
@@ -250,6 +277,13 @@ CASES = {
     "llama_biases": Case(
         llama(attention_bias=True, mlp_bias=True, hidden_act="gelu_pytorch_tanh", rms_norm_eps=1e-3), shards=2),
     "mistral": Case(MistralConfig(**GROUPED, max_position_embeddings=96, sliding_window=5)),
+    "mistral3": Case(
+        MistralConfig(**GROUPED, max_position_embeddings=96, sliding_window=None, rope_parameters=dict(PLAIN)), rewrite=mistral3,
+        names=lambda t: {"language_" + name.replace("model.", "model.model.", 1) if name.startswith("model.") else "language_model." + name: x for name, x in t.items()}),
+    "mistral3_ministral": Case(
+        Ministral3Config(**{**GROUPED, "num_hidden_layers": 1}, max_position_embeddings=96, sliding_window=None, tie_word_embeddings=True,
+                         rope_parameters={**YARN, "original_max_position_embeddings": 5, "factor": 1.5, "llama_4_scaling_beta": 0.3, "mscale": 1.0, "mscale_all_dim": 0.5}),
+        rewrite=mistral3, names=beside_pixtral),
     "mistral_full": Case(
         MistralConfig(**{**GROUPED, "hidden_size": 24, "head_dim": None}, max_position_embeddings=96,
                       sliding_window=None, rope_parameters=dict(PLAIN)),
@@ -303,6 +337,20 @@ CASES = {
                          rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
                                           "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}),
         rewrite=gemma3_before_v5),
+    "gemma3n": Case(
+        Gemma3nTextConfig(**{**GEMMA, "num_hidden_layers": 3, "head_dim": 6, "intermediate_size": [7, 9, 7]}, layer_types=[*ALTERNATING, ALTERNATING[1]], num_kv_shared_layers=1, sliding_window=4, pad_token_id=None,
+                          **{**STREAMS, "vocab_size_per_layer_input": 29}, altup_num_inputs=3, activation_sparsity_pattern=[0.6, 0.3, 0.0], final_logit_softcapping=5.0,
+                          rope_parameters={"full_attention": {"rope_type": "default", **WAVES}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})),
+    "gemma3n_multimodal": Case(
+        Gemma3nTextConfig(**{**GEMMA, "head_dim": 6, "intermediate_size": 7}, layer_types=ALTERNATING, num_kv_shared_layers=0, sliding_window=5, pad_token_id=None, **STREAMS,
+                          altup_num_inputs=2, altup_active_idx=1, altup_correct_scale=False, attention_bias=True,
+                          rope_parameters={"full_attention": {"rope_type": "default", **WAVES}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}),
+        rewrite=gemma3n_multimodal, names=beside_sound),
+    "gemma4_experts": Case(
+        Gemma4TextConfig(**{**GEMMA, "head_dim": 6, "intermediate_size": 7}, layer_types=ALTERNATING, sliding_window=4, hidden_size_per_layer_input=0, global_head_dim=8,
+                         enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=9,
+                         rope_parameters={"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, **WAVES},
+                                          "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})),
     "gemma4": Case(
         Gemma4TextConfig(**{**GEMMA, "num_hidden_layers": 5, "head_dim": 6, "intermediate_size": 7}, layer_types=[*ALTERNATING * 2, ALTERNATING[1]], num_kv_shared_layers=3, sliding_window=3,
                          use_double_wide_mlp=True, hidden_size_per_layer_input=5, vocab_size_per_layer_input=31, final_logit_softcapping=5.0, global_head_dim=8,
@@ -335,6 +383,9 @@ CASES = {
         GraniteMoeHybridConfig(**{**GROUPED, "hidden_size": 24}, **MAMBA, num_local_experts=0, shared_intermediate_size=13, max_position_embeddings=96,
                                layer_types=["mamba", "attention"], embedding_multiplier=1.5, logits_scaling=0.7,
                                residual_multiplier=0.6, attention_multiplier=0.25, tie_word_embeddings=True)),
+    "granite_experts": Case(
+        GraniteMoeHybridConfig(**{**GROUPED, "hidden_size": 24}, **MAMBA, num_local_experts=5, num_experts_per_tok=2, shared_intermediate_size=13, max_position_embeddings=96,
+                               layer_types=["mamba", "attention"], embedding_multiplier=1.5, residual_multiplier=0.6, attention_multiplier=0.25)),
     "granite_attention": Case(
         GraniteMoeHybridConfig(**{**SMALL, "hidden_size": 24}, mamba_n_heads=6, num_local_experts=0, shared_intermediate_size=13, max_position_embeddings=96,
                                position_embedding_type="rope", layer_types=["attention", "attention"], attention_bias=True,
@@ -408,6 +459,12 @@ CASES = {
     "starcoder2_plain": Case(
         Starcoder2Config(**{**SMALL, "hidden_size": 24}, num_key_value_heads=2, max_position_embeddings=96, use_bias=False,
                          hidden_act="gelu", tie_word_embeddings=False)),
+    "deepseek_v2": Case(
+        DeepseekV2Config(**{**LATENT, "qk_nope_head_dim": 4, "kv_lora_rank": 8}, **EXPERTS, n_group=3, topk_group=2, topk_method="group_limited_greedy", first_k_dense_replace=1, rms_norm_eps=1e-3, routed_scaling_factor=1.7,
+                         mlp_bias=True, rope_parameters={**YARN, "mscale": 0.7, "mscale_all_dim": 0.8})),
+    "deepseek_v2_greedy": Case(
+        DeepseekV2Config(**{**LATENT, "qk_nope_head_dim": 4, "kv_lora_rank": 8, "q_lora_rank": None}, **EXPERTS, n_shared_experts=1, attention_bias=True, tie_word_embeddings=True, rope_parameters=dict(PLAIN)),
+        rewrite=before_v5),
     "deepseek_v3": Case(
         DeepseekV3Config(**LATENT, **EXPERTS, n_group=3, topk_group=2, first_k_dense_replace=1, rms_norm_eps=1e-3,
                          rope_parameters={**YARN, "mscale": 0.7, "mscale_all_dim": 0.8}),
@@ -448,6 +505,10 @@ def parts(config, name, x):
     kind = config.model_type
     if kind == "olmo_hybrid":
         return olmo_parts(config, name, x)
+    if kind == "granitemoehybrid" and "block_sparse_moe" in name:
+        for a, b in (("router.weight", "router.layer.weight"), ("experts.gate_up_proj", "input_linear.weight"), ("experts.down_proj", "output_linear.weight")):
+            name = name.replace(a, b)
+        return [(name, x)]
     if "mlp.experts." not in name:
         return [(name.replace("mlp.gate.", "block_sparse_moe.gate."), x)] if kind == "mixtral" else [(name, x)]
     at, _, of = name.rpartition(".")
@@ -481,7 +542,7 @@ def draw(name, shape, seed, gemma):
         return x
     if gemma == "gemma4" and name.endswith(("q_norm.weight", "k_norm.weight")):  # scores are products of unit vectors and these
         return 0.6 + 0.3 * x
-    if is_norm and name.endswith("weight") or name.endswith("layer_scalar"):
+    if is_norm and name.endswith("weight") or name.endswith(("layer_scalar", "_scale", ".scale")):
         return 0.4 * x if gemma and gemma != "gemma4" and "linear_attn" not in name else 1 + 0.4 * x
     if len(shape) == 1:
         return 0.4 * x
@@ -537,11 +598,16 @@ def run(model, ids, dtype):
     """Returns all results except the tokens, in one precision."""
     out, linear = {}, []
     with precision(dtype), recurrence(model, linear):
+        final = []
+        if model.config.model_type == "gemma3n_text":
+            model.model.norm.register_forward_hook(lambda _, x, y: final.append(y))
         y = model(ids[None], output_hidden_states=True, output_attentions=True, use_cache=False)
         out["want.logits"] = y.logits[0]
         states = y.hidden_states
         if model.config.model_type == "mamba2":  # which has no embeddings, and the last layer with and without the norm
             states = (model.get_input_embeddings()(ids[None]), *states[:-2], states[-1])
+        if model.config.model_type == "gemma3n_text":  # streams, side by side; the last is before the norm
+            states = [x.permute(1, 2, 0, 3).flatten(2) for x in states[:-1]] + [final[0]]
         for n, x in enumerate(states):
             out[f"want.hidden.{n}"] = x[0]
         softmax = iter(getattr(y, "attentions", None) or ())
@@ -558,6 +624,8 @@ def run(model, ids, dtype):
         assert not linear
         F.cross_entropy(y.logits[0, :-1], ids[1:]).backward()
         for name, p in model.named_parameters():
+            if p.grad is None:  # AltUp without altup_correct_scale
+                continue
             for part, g in parts(model.config, name, p.grad):
                 g = g.flatten()
                 direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
@@ -594,7 +662,9 @@ def tensors_of(case, seed):
         model = AutoModelForCausalLM.from_config(case.config)
         case.shapes = {name: p.shape for name, p in model.named_parameters()}
         case.shapes |= {name: x.shape for name, x in model.named_buffers() if name.endswith(("e_score_correction_bias", "layer_scalar"))}
-    gemma = next((k for k in ("gemma4", "gemma", "qwen3_5") if case.config.model_type.startswith(k)), None)  # norms are 1 + weight
+    gemma = next((k for k in ("gemma3n", "gemma4", "gemma", "qwen3_5") if case.config.model_type.startswith(k)), None)  # norms are 1 + weight
+    if gemma == "gemma3n":  # whose norms are those of Gemma 4
+        gemma = "gemma4"
     stored = {name: draw(name, shape, 1000 * seed + i, gemma).to(case.dtype)
               for i, (name, shape) in enumerate(case.shapes.items())}
     return {name: x.to(torch.float64) for name, x in stored.items()}, stored
@@ -617,8 +687,9 @@ def search(name, case):
         if case.config.model_type in LATENT_TYPES:
             with latent(case.config.model_type):
                 rough = further(exact, rough, run(build(case, weights, torch.float32), ids, torch.float32))
-        if case.config.model_type.startswith("gemma4") and any(  # norms of small vectors, which magnify rounding
-                (x - rough[key].double()).abs().max() > 4e-6 * x.abs().max() for key, x in exact.items() if key.startswith("grad.")):
+        most = 1.5e-5 if case.config.model_type == "gemma3n_text" else 4e-6
+        if case.config.model_type.startswith(("gemma3n", "gemma4")) and any(  # norms of small vectors, which magnify rounding
+                (x - rough[key].double()).abs().max() > most * x.abs().max() for key, x in exact.items() if key.startswith("grad.")):
             continue
         if case.generates:
             exact["want.tokens"] = tokens

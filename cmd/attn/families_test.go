@@ -25,6 +25,8 @@ var familyFixtures = []struct {
 	{"decoders/ministral3", decoderWithout()},
 	{"decoders/deepseek_v3", decoderWithout("prune", "no head of .* can be removed")},
 	{"decoders/gemma4", decoderWithout()},
+	{"decoders/gemma3n", decoderWithout("prune", "no head of .* can be removed")},
+	{"decoders/gemma4_experts", decoderWithout()},
 	{"decoders/diffllama", decoderWithout("prune", "no head of .* can be removed")},
 	{"decoders/minicpm3", decoderWithout("prune", "no head of .* can be removed")},
 	{"albert_words", encoderWithout("prune", "its layers share their parameters")},
