@@ -38,7 +38,8 @@ type build struct {
 	root, out string
 	files     map[string]*file // by path below out
 	search    []section
-	lagging   []string // translations whose English text has changed
+	imports   map[string][]string // the modules that a module imports
+	lagging   []string            // translations whose English text has changed
 }
 
 // file is a file of the site.
@@ -173,6 +174,8 @@ func compile(dir, file string, flags []string) ([]byte, error) {
 // named finds the names of files in a script: modules that it imports, data that it fetches.
 var named = regexp.MustCompile(`["'](?:\./)?([\w-][\w.-]*\.\w+)["']`)
 
+var imported = regexp.MustCompile(`(?m)^(?:import|export) .*"\./([\w-]+\.js)";`)
+
 // copyAssets copies styles, scripts and data.
 func (b *build) copyAssets() error {
 	return fs.WalkDir(assets, "assets", func(name string, e fs.DirEntry, err error) error {
@@ -193,6 +196,9 @@ func (b *build) copyAssets() error {
 		if path.Ext(name) == ".js" {
 			for _, m := range named.FindAllSubmatch(data, -1) {
 				loads = append(loads, "assets/"+string(m[1]))
+			}
+			for _, m := range imported.FindAllSubmatch(data, -1) {
+				b.imports[e.Name()] = append(b.imports[e.Name()], string(m[1]))
 			}
 		}
 		return b.write(name, data, loads...)
@@ -249,6 +255,7 @@ type page struct {
 	Hashes         policy // of a page of attn view inside this one
 	Language       language
 	Translations   []translation // of the page
+	Modules        []string      // that the scripts import
 }
 
 // policy has the hashes of the scripts and styles of a page that another one contains, whose policy is its own, too.
@@ -274,6 +281,16 @@ func (b *build) render(p page) error {
 	layout, err := template.New("").Funcs(p.Language.functions(p.Root())).ParseFS(pages, "pages/layout.html")
 	if err != nil {
 		return err
+	}
+	if p.Language.tag != "" {
+		p.Modules = []string{"words-" + p.Language.tag + ".js"}
+	}
+	for list := slices.Clone(p.Scripts); len(list) > 0; list = list[1:] {
+		for _, name := range b.imports[list[0]] {
+			if b.files["assets/"+name] != nil && !slices.Contains(p.Modules, name) {
+				p.Modules, list = append(p.Modules, name), append(list, name)
+			}
+		}
 	}
 	var text bytes.Buffer
 	if err := layout.ExecuteTemplate(&text, "layout", p); err != nil {
@@ -341,6 +358,7 @@ func (b *build) report(w io.Writer) error {
 	for _, l := range lessonPages {
 		check(l.Path(), "to open "+l.Path(), b.weight(l.Path(), map[string]bool{}), l.budget())
 	}
+	check("index.html", "to open index.html", b.weight("index.html", map[string]bool{}), programs[2].budget)
 	if model := b.files["assets/model.wasm.gz"]; model != nil { // loaded once a model is chosen
 		check("assets/model.wasm.gz", "to open a model", model.compressed, programs[1].budget)
 	}

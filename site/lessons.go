@@ -74,7 +74,8 @@ func (b *build) lessons() error {
 			return err
 		}
 		words := in.text("Attention for Go: lessons that compute in the browser, and documentation.")
-		err = b.render(page{Path: in.Dir + "index.html", Title: "attn", Lessons: list, Body: books + install, Scripts: []string{"page.js"},
+		err = b.render(page{Path: in.Dir + "index.html", Title: "attn", Lessons: list, Body: books + install,
+			Program: translator, Scripts: []string{"page.js", "home.js", "first-index.js"},
 			Description: string(words), Language: in, Translations: in.translations(upFrom(in.Dir), "index.html")})
 		if err != nil {
 			return err
@@ -158,6 +159,9 @@ func (b *build) lessonsIn(in language) ([]lesson, template.HTML, error) {
 			Language: in, Translations: in.translations(upFrom(in.Dir), l.Path())}
 		if bytes.Contains(text, []byte("<!-- live: "+l.Name+".exercise -->")) {
 			p.Scripts = append(p.Scripts, "exercise.js")
+		}
+		if l.program != "" {
+			p.Scripts = append(p.Scripts, "first-"+l.Name+".js") // which page.js imports
 		}
 		if l.Name == "minilm" {
 			frame, err := view.PageOf([]byte("{}"))

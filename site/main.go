@@ -99,7 +99,7 @@ func newBuild(root, out string) (*build, error) {
 			return nil, err
 		}
 	}
-	return &build{root: root, out: out, files: map[string]*file{}}, nil
+	return &build{root: root, out: out, files: map[string]*file{}, imports: map[string][]string{}}, nil
 }
 
 // removeSite removes the files of an earlier build, and the directories that are empty then.

@@ -1,6 +1,6 @@
 // Lesson 5: the translator of dates. Its heads are shown, switched off, measured and removed.
 
-import { ask, byId, complain, el, later, latest, number, say, sentence, state, t } from "./page.js";
+import { ask, byId, complain, drawn, el, later, latest, number, say, sentence, state, t } from "./page.js";
 import { chart } from "./chart.js";
 import { heatmap } from "./heatmap.js";
 import { headGrid } from "./headgrid.js";
@@ -32,7 +32,7 @@ const same = (a, b) => a.layer === b.layer && a.number === b.number;
 const called = (r) => (r.again ? t`by ${methodNames[r.method]}, measured again` : t`by ${methodNames[r.method]}`);
 const percent = (q) => `${q.exact} (${number((100 * q.exact) / q.texts, 1)}%)`;
 
-let model = null, off = [], chosen = { layer: names.cross, number: 0 }, ranking = null, drawn = 0;
+let model = null, off = [], chosen = { layer: names.cross, number: 0 }, ranking = null, taken = 0;
 
 // Read a date.
 
@@ -54,7 +54,7 @@ const read = latest(async () => {
   try {
     const s = await ask("dates.look", { text: text.value, off });
     byId("output").textContent = s.output || t`nothing`;
-    byId("took").textContent = duration(s.seconds);
+    byId("took").textContent = s.seconds ? duration(s.seconds) : "–";
     note(s.unknown.length ? sentence(unknown(s.unknown)) : "");
     grid.show(s.layers, model.layers, off);
     say(t`Writes ${s.output || t`nothing`}`);
@@ -108,7 +108,7 @@ sample.onchange = () => {
   read();
 };
 byId("new").onclick = async () => {
-  const s = await ask("dates.sample", { number: drawn++ });
+  const s = await ask("dates.sample", { number: taken++ });
   text.value = s.source;
   sample.value = "";
   save();
@@ -245,13 +245,13 @@ byId("sweep").onclick = async () => {
 function save() {
   state.set({ text: text.value === usual ? null : text.value.slice(0, 100), off: off.length ? off.map(written).join(",") : null,
     look: same(chosen, { layer: names.cross, number: 0 }) ? null : written(chosen), method: method.value === methods[0][0] ? null : method.value, again: repeat.checked ? 1 : null, k: Number(k.value) || null });
-  last = location.hash;
+  last = state.text();
 }
 let last = null;
 
 async function load() {
-  if (location.hash === last) return;
-  last = location.hash;
+  if (state.text() === last) return;
+  last = state.text();
   model ??= await ask("dates.open", {});
   text.value = state.get("text", usual);
   sample.value = samples.some(([, date]) => date === text.value) ? text.value : "";
@@ -272,4 +272,4 @@ async function load() {
 state.onChange(load);
 await load().catch((e) => complain(e.message));
 await training(byId("train"), { task: "dates", prefix: "t-", example: usual, hint: t`date`, answer: (date) => (date === usual ? "2019-03-05" : ""), test: 200, autostart: false });
-document.body.dataset.drawn = "";
+drawn();

@@ -1,6 +1,6 @@
 // Lesson 8: attention without a softmax. A curve is read from a state, and four layers learn to recall.
 
-import { ask, byId, complain, latest, number, onTheme, readout, say, state, t } from "./page.js";
+import { ask, byId, complain, drawn, latest, number, onTheme, readout, say, state, t } from "./page.js";
 import { chart } from "./chart.js";
 import { heatmap } from "./heatmap.js";
 
@@ -148,4 +148,4 @@ onTheme(() => {
 });
 state.onChange(load);
 await load();
-document.body.dataset.drawn = "";
+drawn();

@@ -1,6 +1,6 @@
 // Lesson 6: masks, relative positions, layouts and a cache.
 
-import { ask, byId, calm, complain, el, grouped, latest, number, onTheme, readout, say, state, t } from "./page.js";
+import { ask, byId, calm, complain, drawn, el, grouped, latest, number, onTheme, readout, say, state, t } from "./page.js";
 import { chart } from "./chart.js";
 import { css, inkOn, rgb } from "./colour.js";
 import { heatmap } from "./heatmap.js";
@@ -167,7 +167,7 @@ async function all() {
 onTheme(layouts);
 state.onChange(() => {
   stop();
-  all();
+  return all();
 });
 await all();
-document.body.dataset.drawn = "";
+drawn();

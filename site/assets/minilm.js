@@ -1,7 +1,7 @@
 // Lesson 7: opens heads of the exported page, which is in a frame, and keeps what is chosen there in the address.
 
 import "./own.js";
-import { byId, complain, el, onTheme, state, t, theme } from "./page.js";
+import { byId, complain, drawn, el, onTheme, state, t, theme } from "./page.js";
 import { nameFrame } from "./words.js";
 
 // The heads and numbers are those that docs/lessons.md names.
@@ -38,19 +38,40 @@ function showAnswer() {
 
 nameFrame(byId("heads"));
 
+/** Shows which head is open. Sliders reach each head on a phone, whose small maps are smaller than a finger. */
+function showHead(values) {
+  const [layer, head] = (values.get("a") || "0.0").split(".");
+  byId("layer").value = byId("layer-out").textContent = layer;
+  byId("head").value = byId("head-out").textContent = head;
+}
+
 function open() {
   showAnswer();
   let values = settings(state);
   if (values.size === 0 && pattern()) values = first(pattern());
+  showHead(values);
   values.set("theme", theme());
   byId("sentence").value = String(sentence());
   if (sentence() > 0) values.set("r", String(sentence() - 1));
-  byId("heads").src = new URL(`${sentence() > 0 ? "minilm-more.html" : "minilm-heads.html"}#${values}`, import.meta.url);
+  const name = sentence() > 0 ? "minilm-more.html" : "minilm-heads.html";
+  if (!navigator.onLine && !kept[name]) complain(t`this sentence needs a network: its heads are not loaded yet`);
+  byId("heads").src = navigator.onLine || !kept[name] ? new URL(`${name}#${values}`, import.meta.url) : `${kept[name]}#${values}`;
+}
+
+// kept are the addresses of the pages in this tab's memory: without a network the frame opens them there.
+const kept = {};
+
+async function keepPages() {
+  for (const name of ["minilm-heads.html", "minilm-more.html"]) {
+    const page = await fetch(new URL(name, import.meta.url)).catch(() => null);
+    if (page?.ok) kept[name] = URL.createObjectURL(await page.blob());
+  }
 }
 
 // keep writes the settings of the frame into the address. Those that a pattern begins with are its name, and the page as
 // it begins has neither: the browser's back button may lead to both.
 function keep(values) {
+  showHead(values);
   if (sentence() > 0) values.delete("r"); // it follows from the sentence
   const name = sentence() === 0 && Object.keys(patterns).find((name) => String(first(patterns[name])) === String(values));
   if (name || values.size === 0) state.set({ ...none, find: name || null });
@@ -62,6 +83,10 @@ for (const button of document.querySelectorAll("[data-find]")) button.addEventLi
   state.set({ ...none, find: button.dataset.find === state.get("find") ? null : button.dataset.find, sentence: null }); // patterns are of the first
   open();
 });
+for (const id of ["layer", "head"]) byId(id).addEventListener("input", () => {
+  state.set({ find: null, a: `${byId("layer").value}.${byId("head").value}` });
+  open();
+});
 byId("sentence").append(...sentences.map((text, n) => el("option", { value: n, text })));
 byId("sentence").addEventListener("change", () => {
   state.set({ ...none, find: null, sentence: Number(byId("sentence").value) || null });
@@ -70,7 +95,8 @@ byId("sentence").addEventListener("change", () => {
 let works = false; // the page in the frame, which sends its state once it is drawn
 window.addEventListener("message", ({ source, data }) => {
   if (source !== byId("heads").contentWindow || typeof data?.attn !== "string") return;
-  if (!works) complain("");
+  complain("");
+  if (!works) keepPages();
   works = true;
   keep(settings(new URLSearchParams(data.attn)));
 });
@@ -80,4 +106,4 @@ byId("heads").addEventListener("load", () => setTimeout(() => {
 onTheme(open);
 state.onChange(open);
 open();
-document.body.dataset.drawn = "";
+drawn();

@@ -6,7 +6,7 @@ import { nameFrame } from "./words.js";
 const most = 1000; // megabytes of weights
 nameFrame(byId("own-heads"));
 const problem = byId("own-problem"), told = byId("own-told"), heads = byId("own-heads"), text = byId("own-text"), draw = byId("own-draw");
-let busy = false, opened = false;
+let busy = false, opened = false, opening = "";
 
 function fail(words) {
   problem.hidden = !words;
@@ -32,7 +32,7 @@ async function open(list) {
     document.body.dataset.program = "model";
     give(files);
     const start = performance.now(), m = await ask("own.open", {});
-    told.textContent = t`${m.layers} layers, ${m.heads} heads, opened in ${((performance.now() - start) / 1000).toFixed(1)} s.`;
+    told.textContent = opening = t`${m.layers} layers, ${m.heads} heads, opened in ${((performance.now() - start) / 1000).toFixed(1)} s.`;
     opened = true;
   } catch (error) {
     told.textContent = "";
@@ -49,8 +49,10 @@ async function record() {
   controls();
   fail("");
   try {
+    told.textContent = opening;
     heads.srcdoc = await ask("own.record", { text: text.value, theme: theme() });
     heads.hidden = false;
+    if (/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(text.value)) told.textContent += " " + t`A model that was trained on English reads each of these characters as a token of its own, or as [UNK]: it has learnt little about them, and its heads show little.`;
     say(told.textContent);
   } catch (error) {
     fail(error.message);

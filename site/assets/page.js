@@ -85,10 +85,18 @@ function prepareTheme() {
 
 // The state in the address.
 
+// While the program of a lesson is loaded, the page shows how its figures begin, with answers of the same program that
+// the site contains. Then the settings of the address apply, and the program computes all figures again.
+const { program } = document.body.dataset, lesson = document.body.dataset.lesson ?? "index";
+const first = new Map(program ? (await import(`./first-${lesson}.js`)).default : []);
+let early = Boolean(program);
+
 const stateListeners = [];
-const read = () => new URLSearchParams(location.hash.slice(1));
+const read = () => new URLSearchParams(state.text().slice(1));
 
 export const state = {
+  /** Returns the settings in the address, with #, as far as they apply. */
+  text: () => (early ? "#" : location.hash),
   /** Returns a value of the address, or the fallback. A number if the fallback is one. */
   get(name, fallback = "") {
     const text = read().get(name);
@@ -99,6 +107,7 @@ export const state = {
   },
   /** Writes values into the address; null removes one. */
   set(values) {
+    if (early) return;
     const now = read();
     for (const [name, value] of Object.entries(values)) {
       if (value == null || value === "") now.delete(name);
@@ -111,7 +120,7 @@ export const state = {
       // Browsers limit how often the address changes; the next change repeats this one.
     }
   },
-  /** Calls run when the reader changes the address. */
+  /** Calls run, which may be asynchronous, when the reader changes the address. */
   onChange: (run) => stateListeners.push(run),
 };
 addEventListener("hashchange", () => stateListeners.forEach((run) => run()));
@@ -153,7 +162,7 @@ const remark = (...parts) => byId("notes").appendChild(el("p", { class: "note" }
 
 // The worker.
 
-let worker = null, count = 0, ready = false, broken = null;
+let worker = null, count = 0, ready = false, broken = null, begin;
 const waiting = new Map();
 
 // While an answer is due, the worker is asked every two seconds whether it is alive: one that has died sends no event.
@@ -162,12 +171,22 @@ const tick = 2000, patience = 30_000;
 function start() {
   if (worker) return;
   let silent = 0, loading = 0, slow = null; // silent and loading are in milliseconds
+  const bar = el("p", { id: "loading", role: "status" }), progress = el("progress", { max: 1, "aria-hidden": "true" }), line = el("span", { text: t`The figures' program is loading` });
+  if (early) document.body.append(bar), bar.append(progress, line);
+  const usable = () => {
+    bar.remove();
+    ready = true;
+    slow?.remove();
+    document.documentElement.dataset.ready = "";
+    begin();
+  };
   const fail = (text) => {
     if (broken) return;
     broken = Object.assign(new Error(t`The program of this lesson cannot run: ${text}`), { told: true });
     worker.terminate();
     clearInterval(watch);
     slow?.remove();
+    bar.remove();
     complain("");
     for (const w of waiting.values()) w.reject(broken);
     waiting.clear();
@@ -185,10 +204,11 @@ function start() {
   };
   worker.onmessage = ({ data: m }) => {
     silent = 0;
-    if (m.ready) {
-      ready = true;
-      slow?.remove();
-      document.documentElement.dataset.ready = "";
+    if (m.ready) usable();
+    else if (m.loaded) {
+      const megabytes = (n) => (n / 1e6).toFixed(1);
+      if (m.size) progress.value = m.loaded / m.size;
+      line.textContent = !m.size ? t`The figures' program is loading: ${megabytes(m.loaded)} MB` : m.loaded < m.size ? t`The figures' program is loading: ${megabytes(m.loaded)} of ${megabytes(m.size)} MB` : t`The figures' program starts`;
     } else if (m.slow) remark(t`The program runs without vectors (${told(m.slow)}): it is several times slower, and its results may differ from those in the text.`);
     else if (m.failed) fail(told(m.failed));
     const call = waiting.get(m.id);
@@ -217,6 +237,7 @@ export function give(files) {
  */
 export function ask(call, args = null, onFrame, signal) {
   start();
+  if (early && first.has(`${call} ${JSON.stringify(args)}`)) return Promise.resolve(structuredClone(first.get(`${call} ${JSON.stringify(args)}`)));
   return new Promise((resolve, reject) => {
     if (broken) return reject(broken);
     const id = ++count;
@@ -226,6 +247,64 @@ export function ask(call, args = null, onFrame, signal) {
     if (signal?.aborted) cancel(); // such a signal has no more events
     else signal?.addEventListener("abort", cancel);
   });
+}
+
+const begun = new Promise((resolve) => (begin = resolve));
+
+/** Is called once the figures of a page are drawn: shows them, and lets the reader use them once the program runs. */
+export async function drawn() {
+  document.documentElement.dataset.first = "";
+  if (program) {
+    await begun;
+    early = false;
+    for (const figure of figures) figure.inert = false;
+    await Promise.all(stateListeners.map((run) => run()));
+  }
+  document.body.dataset.drawn = "";
+}
+const figures = program ? document.querySelectorAll(".live") : [];
+for (const figure of figures) figure.inert = true;
+
+/** Gives a slider − and +, and the whole row of its place. A finger that swipes over it scrolls the page. */
+export function slider(range) {
+  const step = (by) => el("button", { type: "button", class: "step", tabindex: -1, "aria-hidden": "true", text: by < 0 ? "−" : "+", onclick: () => set(() => range[by < 0 ? "stepDown" : "stepUp"](), true) });
+  const track = el("span", { class: "track" }), set = (change, end = false) => {
+    const before = range.value;
+    change();
+    if (range.value !== before) range.dispatchEvent(new Event("input", { bubbles: true }));
+    if (end) range.dispatchEvent(new Event("change", { bubbles: true }));
+  };
+  const thumb = 20, slack = 8; // pixels; less than slack is no swipe
+  const move = (event) => set(() => {
+    const box = range.getBoundingClientRect(), part = (event.clientX - box.left - thumb / 2) / (box.width - thumb);
+    range.value = Number(range.min) + Math.max(0, Math.min(1, part)) * (range.max - range.min);
+  });
+  let from = null, moving = false;
+  range.before(step(-1), track);
+  track.after(step(1));
+  track.append(range);
+  range.closest("label").classList.add("slider");
+  range.closest("label").htmlFor = range.id; // not the first button
+  track.addEventListener("click", (event) => event.preventDefault());
+  track.addEventListener("pointerdown", (event) => {
+    if (range.disabled || event.button > 0) return;
+    [from, moving] = [event, event.pointerType === "mouse"];
+    track.setPointerCapture(event.pointerId);
+    range.focus({ preventScroll: true });
+    if (moving) move(event);
+    event.preventDefault();
+  });
+  track.addEventListener("pointermove", (event) => {
+    if (!from) return;
+    moving ||= Math.abs(event.clientX - from.clientX) > slack;
+    if (moving) move(event);
+  });
+  track.addEventListener("pointerup", (event) => {
+    if (from) move(event); // also where a finger taps
+    if (from) range.dispatchEvent(new Event("change", { bubbles: true }));
+    from = null;
+  });
+  track.addEventListener("pointercancel", () => (from = null));
 }
 
 // A bracket that a font cannot stretch is drawn as the border of what it contains.
@@ -290,4 +369,5 @@ for (const block of document.querySelectorAll(".code")) block.addEventListener("
 
 document.documentElement.dataset.script = "";
 prepareTheme();
-if (document.body.dataset.program) start();
+for (const range of document.querySelectorAll(".controls label input[type=range]")) slider(range);
+if (program) start();

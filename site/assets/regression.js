@@ -1,6 +1,6 @@
 // Lesson 1: kernel regression. Observations are dragged, the width is set or learnt; Go computes the estimate.
 
-import { ask, byId, complain, latest, number, onTheme, readout, say, state, svg, t } from "./page.js";
+import { ask, byId, complain, drawn, latest, number, onTheme, readout, say, state, svg, t } from "./page.js";
 import { chart } from "./chart.js";
 import { handle, place } from "./drag.js";
 import { heatmap } from "./heatmap.js";
@@ -274,7 +274,7 @@ onTheme(draw);
 state.onChange(() => {
   stop();
   history = [];
-  load();
+  return load();
 });
 await load();
-document.body.dataset.drawn = "";
+drawn();

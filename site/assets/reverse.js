@@ -1,6 +1,6 @@
 // Lesson 3: a small encoder–decoder learns to write strings backwards.
 
-import { byId, t } from "./page.js";
+import { byId, drawn, t } from "./page.js";
 import { training } from "./training.js";
 
 await training(byId("train"), {
@@ -12,4 +12,4 @@ await training(byId("train"), {
   answer: (text) => [...text.trim()].reverse().join(""),
   test: 100,
 });
-document.body.dataset.drawn = "";
+drawn();

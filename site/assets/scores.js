@@ -1,6 +1,6 @@
 // Lesson 2: scores and the masked softmax.
 
-import { ask, byId, complain, el, latest, number, onTheme, say, state, svg, t } from "./page.js";
+import { ask, byId, complain, drawn, el, latest, number, onTheme, readout, say, state, svg, t } from "./page.js";
 import { chart } from "./chart.js";
 import { weightTable } from "./colour.js";
 import { handle } from "./drag.js";
@@ -85,6 +85,7 @@ function table() {
 function save() {
   const text = [plane.query, ...plane.keys].flat().join(",");
   state.set({ at: text === [start.query, ...start.keys].flat().join(",") ? null : text, seed: seed === 1 ? null : seed, valid: valid === 6 ? null : valid, show: byId("what").value || null,
+    task: byId("task").value || null, elements: byId("elements").value === "16" ? null : byId("elements").value,
     lengths: lengths.join(",") === "7,4" ? null : lengths.join(","), nan: byId("nan").checked ? 1 : null, keysonly: byId("keys-only").checked ? 1 : null, e: size === 6 ? null : 2 ** size, vectors: vectors === 1 ? null : vectors });
 }
 
@@ -106,6 +107,46 @@ byId("home").addEventListener("click", () => {
   plane = structuredClone(start);
   [seed, valid] = [1, 6];
   compare();
+  save();
+});
+
+// Three scores learn.
+
+const learnt = [t`dot product, with a learnt map`, t`the same, scaled`, t`additive`], losses = chart({ title: t`Loss while learning`, x: t`step`, y: t`loss (log scale)`, height: 260 });
+byId("trained").append(losses.node);
+let training = null, curves = null;
+
+/** Draws the means of ten steps each. */
+function drawTraining() {
+  const parts = (curves ?? [[], [], []]).map((list) => Array.from({ length: Math.floor(list.length / 10) }, (_, i) => list.slice(10 * i, 10 * i + 10).reduce((a, b) => a + b, 0) / 10));
+  readout(byId("train-read"), [[t`step`, t`${curves?.[0].length ?? 0} of ${400}`], ...learnt.map((name, n) => [name, number(parts[n].at(-1))])]);
+  losses.show({ lines: parts.map((y, n) => ({ name: learnt[n], x: y.map((_, i) => 10 * i + 10), y, colour: [2, 1, 3][n] })), xRange: [0, 400], log: true,
+    summary: curves ? t`Loss after ${curves[0].length} steps: ${learnt.map((name, n) => `${name} ${number(parts[n].at(-1))}`).join(", ")}.` : t`No step yet.` });
+}
+
+function stopTraining() {
+  training?.abort();
+  training = null;
+  byId("train").textContent = t`Train`;
+}
+byId("train").addEventListener("click", async () => {
+  if (training) return stopTraining();
+  const mine = (training = new AbortController()), take = (list) => {
+    if (training !== mine) return;
+    curves = list;
+    drawTraining();
+  };
+  byId("train").textContent = t`Stop`;
+  try {
+    take(await ask("scores.train", { e: Number(byId("elements").value), near: byId("task").value === "near" }, take, mine.signal));
+    if (training === mine) say(losses.picture.getAttribute("aria-label"));
+  } catch (problem) {
+    if (training === mine) complain(problem.message);
+  }
+  if (training === mine) stopTraining();
+});
+for (const id of ["task", "elements"]) byId(id).addEventListener("change", () => {
+  stopTraining();
   save();
 });
 
@@ -189,6 +230,10 @@ async function load() {
   seed = whole("seed", 1, 0, 1e6);
   valid = whole("valid", 6, 0, 6);
   byId("what").value = state.get("show") === "scores" ? "scores" : "";
+  stopTraining();
+  byId("task").value = state.get("task") === "near" ? "near" : "";
+  byId("elements").value = ["4", "64"].includes(state.get("elements")) ? state.get("elements") : "16";
+  drawTraining();
   const given = state.get("lengths", "7,4").split(",").map(Number);
   lengths = given.length === 2 && given.every((n) => Number.isInteger(n) && n >= 0 && n <= 7) ? given : [7, 4];
   byId("nan").checked = state.get("nan") === "1";
@@ -200,7 +245,8 @@ async function load() {
 onTheme(() => {
   table();
   drawScaling();
+  drawTraining();
 });
 state.onChange(load);
 await load();
-document.body.dataset.drawn = "";
+drawn();

@@ -1,6 +1,6 @@
 // Lesson 4: the arrays of multi-head attention, their shapes and their numbers.
 
-import { ask, byId, complain, el, latest, number, onTheme, say, sentence, state, t } from "./page.js";
+import { ask, byId, complain, drawn, el, latest, number, onTheme, say, sentence, slider, state, t } from "./page.js";
 import { told } from "./errors.js";
 import { canvasFor } from "./dom.js";
 import { cells, scaleOf } from "./heatmap.js";
@@ -194,6 +194,7 @@ byId("chosen").append(el("span", { class: "quiet", text: t`number at` }), ...[["
     at[letter] = Number(event.target.value);
     choose();
   } }), el("output", { id: `at-${letter}-out` }))));
+for (const range of byId("chosen").querySelectorAll("input")) slider(range);
 
 /** Writes shapes and the place of the chosen weight, for three orders. */
 function orderTable() {
@@ -249,8 +250,16 @@ function save() {
   state.set({ ...values, ones: byId("ones").checked ? null : 0, seed: seed === 1 ? null : seed, axis: axis === "Lk" ? null : axis, at: place === "0,0,0,0,0" ? null : place });
 }
 
+/** Lets the slider of the width stop at multiples of the heads only; a preset or an address may have another width. */
+function possible(width, other = false) {
+  const h = other && width % value("heads") ? 1 : value("heads");
+  Object.assign(byId("width"), { step: h, min: h, max: 512 - (512 % h) });
+  byId("width").value = Math.max(h, Math.round(width / h) * h);
+}
+
 async function load() {
   Object.entries(ranges).forEach(([id, name], n) => (byId(id).value = state.get(name, presets[0][1][n])));
+  possible(Number(state.get("d", presets[0][1][4])), true);
   byId("ones").checked = state.get("ones", "1") === "1";
   seed = Math.max(0, Math.min(1e6, Math.round(state.get("seed", 1))));
   axis = meanings[state.get("axis")] ? state.get("axis") : "Lk";
@@ -266,11 +275,15 @@ byId("preset").addEventListener("change", () => {
   if (!list) return;
   byId("valid-0").max = byId("valid-1").max = 12;
   Object.keys(ranges).forEach((id, n) => (byId(id).value = list[n]));
+  possible(list[4], true);
   byId("ones").checked = Boolean(list[7]);
   at = { B: 0, H: 0, Lq: 0, Lk: 0, E: 0 };
   compute();
 });
-for (const id of Object.keys(ranges)) byId(id).addEventListener("input", compute);
+for (const id of Object.keys(ranges)) byId(id).addEventListener("input", () => {
+  if (id === "heads" || id === "width") possible(value("width"));
+  compute();
+});
 byId("ones").addEventListener("change", compute);
 byId("draws").addEventListener("click", () => {
   seed++;
@@ -286,4 +299,4 @@ new ResizeObserver(() => {
 onTheme(() => figures.forEach((f) => f.draw()));
 state.onChange(load);
 await load();
-document.body.dataset.drawn = "";
+drawn();

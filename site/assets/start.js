@@ -34,7 +34,11 @@
     // Storage is blocked.
   }
   const words = document.currentScript.dataset; // texts in the language of the page
+  // What is below the first figure is shown once the figures are drawn, or fail, or take long: nothing moves then.
+  const show = () => (document.documentElement.dataset.first = "");
+  setTimeout(show, 12_000);
   const note = (text, kind) => {
+    show();
     const line = document.createElement("p");
     line.className = kind;
     line.textContent = text;

@@ -158,12 +158,12 @@ export function training(node, { task, prefix = "", networks = [], scores = [], 
     const o = options();
     state.set({ [name("seed")]: o.seed === 1 ? null : o.seed, [name("step")]: at || null, [name("text")]: text.value === example ? null : text.value, [name("until")]: until.value === String(steps) ? null : until.value,
       ...(networks.length ? { [name("network")]: o.arch === networks[0][0] ? null : o.arch } : {}), ...(scores.length ? { [name("score")]: o.score === scores[0][0] ? null : o.score } : {}) });
-    last = location.hash;
+    last = state.text();
   }
 
   async function load() {
-    if (location.hash === last) return;
-    last = location.hash;
+    if (state.text() === last) return;
+    last = state.text();
     seed.value = Math.max(1, Math.min(999999, Math.round(state.get(name("seed"), 1))));
     text.value = state.get(name("text"), example);
     network.node.value = networks.some(([v]) => v === state.get(name("network"))) ? state.get(name("network")) : networks[0]?.[0] ?? "";

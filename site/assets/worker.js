@@ -1,7 +1,7 @@
 // The worker of a lesson: it runs the compiled Go of site/lesson. The page sends {id, call, args}; the answers are
 // {id, frame} any number of times, then {id, result, done: true} or {id, error, done: true}. The call "cancel" ends
 // the call whose id is its argument. {ready: true} says that Go runs, {failed: text} that it cannot, {slow: text} that
-// it runs without vectors. {ping: true} is answered by {alive: true}. {files: [path, file]…} are those of a model.
+// it runs without vectors, {loaded, size} how much of it is loaded, in bytes. {ping: true} is answered by {alive: true}. {files: [path, file]…} are those of a model.
 'use strict';
 
 const figures = self.name === 'lesson'; // the program without models uses no vectors
@@ -49,7 +49,7 @@ function include(script, name) {
  * The bytes of a file, which is decompressed while it arrives. The first byte says whether it is compressed: some servers
  * declare files in .gz as an encoding, and then the browser has decompressed it.
  */
-async function load(name) {
+async function load(name, progress = () => {}) {
   let response, problem = `${name}: the file is damaged or cut short`;
   try {
     response = await fetch(name);
@@ -58,7 +58,14 @@ async function load(name) {
   }
   if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`.trim());
   const reader = response.body.getReader();
-  const read = () => reader.read().catch(() => { throw new Error(problem = `the download of ${name} was interrupted`); });
+  // A size counts bytes as they are sent, which the page does not see if the browser decompresses them.
+  const size = response.headers.get('content-encoding') ? 0 : Number(response.headers.get('content-length'));
+  let loaded = 0;
+  const read = async () => {
+    const part = await reader.read().catch(() => { throw new Error(problem = `the download of ${name} was interrupted`); });
+    if (!part.done) progress(loaded += part.value.length, size);
+    return part;
+  };
   const first = await read();
   let content = new ReadableStream({
     start: (c) => (first.done ? c.close() : c.enqueue(first.value)),
@@ -101,7 +108,7 @@ async function vectors() {
 /** Runs the program, which does not end. */
 async function start() {
   if (typeof WebAssembly !== 'object') throw new Error('this browser has no WebAssembly');
-  const name = `${self.name}.wasm.gz`, loading = load(name); // while the scripts load
+  const name = `${self.name}.wasm.gz`, loading = load(name, (loaded, size) => self.postMessage({ loaded, size })); // while the scripts load
   loading.catch(() => {}); // a script may fail first
   if (self.name === 'model') include('files.js', 'attnFiles');
   include('wasm_exec.js', 'Go');

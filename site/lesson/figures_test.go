@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -257,6 +259,40 @@ func TestNotFinite(t *testing.T) {
 		e := call[map[string]any](t, "regression.estimate", object{"x": []float32{1, 2}, "y": []float32{3, 4}, "w": w}, nil)
 		if len(e["weights"].([]any)) != 2*places {
 			t.Errorf("w %v: %d weights", w, len(e["weights"].([]any)))
+		}
+	}
+}
+
+// The figure of lesson 1 learns the width that the lesson states.
+func TestStatedWidth(t *testing.T) {
+	o := call[observations](t, "regression.data", object{"seed": 1, "n": 50, "noise": 0.5}, nil)
+	end := call[struct{ W float64 }](t, "regression.learn", object{"x": o.X, "y": o.Y, "w": 1, "steps": 300, "rate": 0.5, "self": false}, nil)
+	text, err := os.ReadFile("../../docs/lessons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("*w* becomes %.1f", end.W); !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+		t.Errorf("docs/lessons.md does not state what the figure learns: %q", want)
+	}
+}
+
+// The trained scores of lesson 2 end with the losses that the lesson states: each learns what its formula can express.
+func TestStatedScores(t *testing.T) {
+	text, err := os.ReadFile("../../docs/lessons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for near, row := range map[bool]string{false: "the largest product with a hidden map", true: "the nearest first element"} {
+		want := "| " + row + " |"
+		for _, losses := range call[[][]float64](t, "scores.train", object{"e": 16, "near": near}, nil) {
+			sum := 0.
+			for _, loss := range losses[380:] {
+				sum += loss / 20
+			}
+			want += fmt.Sprintf(" %.1f |", sum)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("docs/lessons.md does not state %q", want)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/optim"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -18,6 +20,7 @@ func init() {
 	handle("scores.compare", scoresCompare)
 	handle("scores.lengths", scoresLengths)
 	handle("scores.scaling", scoresScaling)
+	handle("scores.train", scoresTrain)
 }
 
 // compared is one score of a query with all keys.
@@ -159,4 +162,50 @@ func scoresScaling(_ context.Context, a struct {
 		list = append(list, s)
 	}
 	return list, nil
+}
+
+// scoresTrain trains three scores in turns, on the same queries and keys, and returns the loss of each step in nats. The
+// right key is that with the largest product with a hidden map of the query, or the one whose first element is nearest.
+func scoresTrain(ctx context.Context, a struct {
+	E    int  `json:"e"`
+	Near bool `json:"near"`
+}, frame func(any)) (any, error) {
+	const batch, keys, steps, rate = 64, 8, 400, 0.02
+	if a.E < 1 || a.E > 64 {
+		return nil, fmt.Errorf("vectors have %d elements, want 1 to 64", a.E)
+	}
+	rng := rand.New(rand.NewPCG(1, 3))
+	hidden, plain := score.NewBilinear(a.E, a.E, rng), score.NewBilinear(a.E, a.E, rng)
+	scaled := &score.Bilinear{W: tensor.New(slices.Clone(plain.W.Data()), a.E, a.E).Param(), Scaled: true}
+	learn := []attn.ParamScore{plain, scaled, score.NewAdditive(a.E, a.E, 32, rng)}
+	optimizers := []*optim.AdamW{optim.NewAdamW(learn[0]), optim.NewAdamW(learn[1]), optim.NewAdamW(learn[2])}
+	losses, tape := make([]reals, len(learn)), tensor.NewTape(tensor.Train)
+	for step := 1; step <= steps && ctx.Err() == nil; step++ {
+		q, k := tensor.Randn(rng, 1, batch, 1, a.E), tensor.Randn(rng, 1, batch, keys, a.E)
+		for i := a.E - 1; i < q.Len(); i += a.E {
+			q.Data()[i] = 1 // a bias: without one, the additive score changes its sign with that of all vectors
+		}
+		best, right := attn.Scores(nil, q, k, attn.Options{Score: hidden}).Data(), []int{}
+		for i := range best {
+			if a.Near {
+				best[i] = -max(q.Data()[i/keys*a.E]-k.Data()[i*a.E], k.Data()[i*a.E]-q.Data()[i/keys*a.E])
+			}
+		}
+		for row := range slices.Chunk(best, keys) {
+			right = append(right, slices.Index(row, slices.Max(row)))
+		}
+		for i, s := range learn {
+			tape.Reset()
+			optim.ZeroGrad(s)
+			loss := nn.CrossEntropy(tape, attn.Scores(tape, q, k, attn.Options{Score: s}), right, -1, 0)
+			losses[i] = append(losses[i], loss.Item())
+			tape.Backward(loss, nil)
+			optimizers[i].Step(rate)
+		}
+		if step%10 == 0 {
+			frame(losses)
+			pause()
+		}
+	}
+	return losses, ctx.Err()
 }

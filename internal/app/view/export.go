@@ -234,7 +234,7 @@ func tooMuch(entries []*entry) error {
 	if fit < thumbSize {
 		what = "write one map as a picture"
 	}
-	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, more than the %d MB that fit into a page: %s", maps, tokens, bytes>>20, mostFrozen>>20, what)
+	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, more than the %d MB that fit into a page: %s", maps, tokens, (bytes+1<<20-1)>>20, mostFrozen>>20, what) // a little too much is not “12 MB, more than 12 MB”
 }
 
 // Embed returns a page as an HTML fragment for notebooks and blogs: a sandboxed iframe

@@ -69,7 +69,7 @@ func TestPageTooLarge(t *testing.T) {
 	l := &r.Layers[0]
 	l.Heads, l.Weights = 13, make([]float32, 13*1031*1031)
 	_, err := Page(t.Context(), Options{Records: []*heads.Record{r}}, nil)
-	want := "view: 15 maps of up to 1031 tokens take 15 MB, more than the 12 MB that fit into a page: use at most about 904 tokens, or write one map as a picture"
+	want := "view: 15 maps of up to 1031 tokens take 16 MB, more than the 12 MB that fit into a page: use at most about 904 tokens, or write one map as a picture"
 	if err == nil || err.Error() != want {
 		t.Fatalf("error %v, want %s", err, want)
 	}

@@ -127,8 +127,8 @@ func TestSiteShapes(t *testing.T) {
 	js[bool](w.tab, `(() => { const c = document.querySelector("#strip canvas"), r = c.getBoundingClientRect();
 		c.dispatchEvent(new MouseEvent("click", { clientX: r.left + 16 + 0.995 * (r.width - 18), clientY: r.top + 17 })); return true; })()`)
 	w.wait(`document.getElementById("at-H").value === "4" && document.getElementById("at-E").value === "19" && document.getElementById("at-B").value === "0"`)
-	w.set("width", 101)
-	w.wait(`document.getElementById("refused").textContent === "attn: NewMultiHead: width 101 is not divisible by 5 heads"`)
+	w.set("preset", "4")
+	w.wait(`document.getElementById("refused").textContent === "attn: NewMultiHead: width 100 is not divisible by 3 heads"`)
 	if js[bool](w.tab, `document.getElementById("strip").checkVisibility()`) {
 		t.Error("arrays of an impossible choice are shown")
 	}
