@@ -52,7 +52,7 @@ async function record() {
     told.textContent = opening;
     heads.srcdoc = await ask("own.record", { text: text.value, theme: theme() });
     heads.hidden = false;
-    if (/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(text.value)) told.textContent += " " + t`A model that was trained on English reads each of these characters as a token of its own, or as [UNK]: it has learnt little about them, and its heads show little.`;
+    if (/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(text.value)) told.textContent += " " + t`A model that was trained on English reads each of these characters as a separate token, or as [UNK]: it has learnt little about them, and its heads show little.`;
     say(told.textContent);
   } catch (error) {
     fail(error.message);
