@@ -26,6 +26,12 @@ type lensCommand struct {
 	Mean   string   `help:"Texts for the means of mean and --ablate, one per line." placeholder:"FILE" group:"What to measure"`
 	// Positions is long for heads: a run for each head and token.
 	Positions bool     `help:"Change each position alone." group:"What to measure" excludes:"pairs"`
+	Edges     bool     `help:"Score every edge from one head or network to another, through queries, keys or values, by EAP-IG: how the metric of the first text changes if an edge has what it carries for the second." group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,circuit,csv,npy,svg,png,html"`
+	Steps     int      `default:"5" help:"Steps of EAP-IG; 0 is EAP." placeholder:"N" group:"What to measure" want:"0 to 1000" needs:"edges"`
+	Top       int      `help:"Edges in the circuit: those with the largest scores (default a tenth of all)." placeholder:"N" group:"What to measure" want:"at least 1" needs:"edges"`
+	Circuit   string   `help:"Measure a circuit: of the first text, with what the second computes on all edges outside it." placeholder:"FILE" group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,csv,npy,svg,png,html"`
+	Save      string   `help:"Write the circuit, in the format of EAP-IG and MIB, which attn prune --keep reads." placeholder:"FILE" group:"Files, - for standard output" writes:"-" needs:"edges|circuit"`
+	Lens      bool     `help:"Logit lens: what the residual stream before each layer predicts." group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,csv,npy,svg,png,html"`
 	IDs       []string `name:"ids" sep:"none" help:"Comma-separated token ids, instead of the first text; a second --ids is instead of the second." placeholder:"N" either:"input"`
 	Pairs     string   `help:"Many pairs of texts: JSON lines {\"a\": \"a text\", \"b\": \"another\", \"metric\": \"loss\"}, or lines of two texts and, optionally, a metric, with tabs between them. Effects are means over the pairs, with 95% intervals." placeholder:"FILE" either:"input"`
 	Target    *string  `help:"What the decoder of an encoder-decoder has written before the token of a logit, or the translation of loss and probability (default nothing for a logit, otherwise what the model writes for the first text)." placeholder:"TEXT"`
@@ -73,14 +79,16 @@ func (cmd *lensCommand) Validate() error {
 		return fmt.Errorf("%d times --ids, want at most 2", len(cmd.IDs))
 	case has(lens.Patch) && !two, len(cmd.Patch) > 0 && !two:
 		return errors.New("patch requires a second text, or a second --ids: it is put into a run of that one")
+	case (cmd.Edges || cmd.Circuit != "") && !two:
+		return errors.New("edges and circuits require a second text, or a second --ids")
 	case len(cmd.Patch) > 0 && len(cmd.What) > 0 && !has(lens.Patch):
 		return errors.New("--patch requires patch in --what")
 	case has(lens.Mean) && cmd.Mean == "":
 		return errors.New("--what mean requires --mean")
 	case has(lens.Attribution) && (len(cmd.Ablate) > 0 || len(cmd.Patch) > 0):
 		return errors.New("--what attribution and --ablate or --patch cannot be used together")
-	case has(lens.Attribution) && cmd.Format != 0:
-		return errors.New("--format cannot be used with attribution: gradients are computed in float32")
+	case (has(lens.Attribution) || cmd.Edges || cmd.Circuit != "") && cmd.Format != 0:
+		return errors.New("--format cannot be used with attribution, edges and circuits, which are computed in float32")
 	case cmd.Mean != "" && slices.Contains(cmd.Part, of.Pattern.String()):
 		return errors.New("--mean cannot be used with the part pattern, whose size depends on the text")
 	case len(cmd.What) == 0 && len(cmd.Patch) > 0:
@@ -103,6 +111,9 @@ func (cmd *lensCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	s.Progress = shown.Update
+	if cmd.Lens || cmd.Edges || cmd.Circuit != "" {
+		return cmd.read(ctx, c, s, shown)
+	}
 	r, err := s.Run(ctx)
 	shown.Clear()
 	stopped := errors.Is(err, context.Canceled)
@@ -119,6 +130,40 @@ func (cmd *lensCommand) Run(ctx context.Context, c console) error {
 		return interrupted{"interrupted; what has been measured so far is shown"}
 	}
 	return nil
+}
+
+// read shows the logit lens, or a circuit.
+func (cmd *lensCommand) read(ctx context.Context, c console, s *lens.Study, shown *progress.Stages) error {
+	if cmd.Lens {
+		y, err := s.Lens(ctx, 5)
+		switch {
+		case err != nil:
+			return err
+		case cmd.JSON:
+			return y.JSON(c.out)
+		}
+		return y.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, false).Width)
+	}
+	var given *of.Circuit
+	if cmd.Circuit != "" {
+		var err error
+		if given, err = lens.ReadCircuit(cmd.Circuit, s.Model); err != nil {
+			return err
+		}
+	}
+	y, err := s.Circuit(ctx, given, cmd.Steps, cmd.Top)
+	shown.Clear()
+	if err != nil {
+		return err
+	}
+	written, err := c.writeFiles(atomicfile.File{Path: cmd.Save, Write: y.Write})
+	switch {
+	case err != nil || written && cmd.Save == "-":
+		return err
+	case cmd.JSON:
+		return y.JSON(c.out)
+	}
+	return y.Text(c.out)
 }
 
 // study loads the model and the texts.
@@ -151,7 +196,7 @@ func (cmd *lensCommand) study(c console) (*lens.Study, error) {
 		}
 	}
 	o := cmd.options()
-	o.Trainable = slices.Contains(cmd.What, lens.Attribution)
+	o.Trainable = slices.Contains(cmd.What, lens.Attribution) || cmd.Edges || cmd.Circuit != ""
 	if slices.ContainsFunc(s.Items, func(it lens.Item) bool { _, ok := of.ParseSimilarity(it.Metric); return ok }) {
 		e, err := load(c, models.LoadEmbedder, cmd.Model, o)
 		if err != nil {

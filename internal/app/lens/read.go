@@ -32,7 +32,7 @@ type Item struct {
 
 // failed returns an error with the place of the item: one of a text, unless it says otherwise.
 func (it *Item) failed(err error) error {
-	if it.file == "" && errors.As(err, new(*flags.Error)) || errors.Is(err, context.Canceled) {
+	if err == nil || it.file == "" && errors.As(err, new(*flags.Error)) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return &input.Error{Name: it.file, Line: it.line, Err: err}
@@ -196,17 +196,22 @@ func (s *Study) best(in *reading, at int, per bool) string {
 			terms = append(terms, fmt.Sprintf("class(%s)", head.Labels[id]))
 			continue
 		}
-		t, _ := s.Model.Tokenizer()
-		if t != nil {
-			t = t.Target()
-		}
-		name := lens.TokenText(t, id)
+		name := tokenName(s.Model, id)
 		if strings.ContainsAny(name, "()\"#\n") {
 			name = fmt.Sprint("#", id)
 		}
 		terms = append(terms, fmt.Sprintf("logit(%s)", name))
 	}
 	return strings.Join(terms, " - ")
+}
+
+// tokenName returns a token that a model writes.
+func tokenName(m *models.Model, id int) string {
+	t, _ := m.Tokenizer() // models without one have numbers
+	if t != nil {
+		t = t.Target()
+	}
+	return lens.TokenText(t, id)
 }
 
 // tokens returns text A or B of an item. targets are the tokens that an encoder–decoder has written for text A.

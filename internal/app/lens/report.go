@@ -21,6 +21,9 @@ import (
 
 type number = strictjson.Number
 
+// most is the number of the strongest effects or edges that are written.
+const most = 10
+
 // Report is what a Study has measured.
 type Report struct {
 	Metric  string
@@ -213,7 +216,6 @@ func (r *Report) Text(w io.Writer, t viz.Terminal) error {
 
 // strongest writes the largest effects, and how well attribution estimates them.
 func (r *Report) strongest(b *strings.Builder) {
-	const most = 10
 	n := slices.IndexFunc(r.Effects, func(e Effect) bool { return e.What != r.Effects[0].What })
 	if n < 0 {
 		n = len(r.Effects)

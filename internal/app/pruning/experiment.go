@@ -24,6 +24,8 @@ type Experiment struct {
 	// does best on the selecting part.
 	Methods []prune.Method
 	Goal    Goal
+	// Given are the heads to keep. Nil means those with the largest scores.
+	Given []prune.Head
 	// Normalize divides gradient scores by their layer's norm.
 	Normalize bool
 	// Kinds are the kinds of attention from which heads may be removed. Empty means all.
@@ -191,7 +193,11 @@ func (x *run) describe() {
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())
 	}
+	r.Settings.Methods = []string{}
 	for _, m := range x.Methods {
+		if x.Given != nil {
+			break
+		}
 		r.Settings.Methods = append(r.Settings.Methods, m.String())
 	}
 	r.Model.Heads, r.Model.Parameters = total(x.layers), x.Subject.Parameters()
@@ -216,6 +222,17 @@ func (x *run) score(ctx context.Context) error {
 		if x.scored, err = x.Subject.Centered(ctx); err != nil {
 			return err
 		}
+	}
+	if x.Given != nil { // as if they alone had a score
+		values := map[string][]float64{}
+		for _, l := range x.layers {
+			values[l.Name] = make([]float64, l.Heads)
+		}
+		for _, h := range x.Given {
+			values[h.Layer][h.Number] = 1
+		}
+		x.scores, x.Step = []prune.Scores{{Method: x.Methods[0], Values: values}}, 0
+		return nil
 	}
 	x.scores, err = prune.Importance(ctx, x.scored, prune.ImportanceOptions{
 		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),

@@ -1,20 +1,69 @@
 package pruning
 
 import (
+	"bytes"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/app/flags"
+	"github.com/attn-go/attn/internal/app/lens"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 )
 
 // Target is a goal in the flags of attn prune, of which at most one is given. Without one, the metric may drop by 1%.
 type Target struct {
-	Keep    *int     `help:"Total number of heads to keep." placeholder:"N" group:"Goal (at most one)" want:"at least 1" excludes:"share,max-drop,speed"`
+	Keep    string   `help:"Total number of heads to keep; or a file with these heads: a circuit, of attn lens --save, EAP-IG or MIB, or a list such as 5.3, 7.* or, with several kinds of attention, cross.5.3." placeholder:"N|FILE" group:"Goal (at most one)" excludes:"share,max-drop,speed"`
 	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)" want:"0 to 1" excludes:"max-drop,speed"`
 	MaxDrop *float64 `help:"Maximum relative drop of the metric, or relative increase of the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)" want:"0 to 1" excludes:"speed"`
 	Speed   *float64 `help:"Speed-up to reach, such as 1.5, with a batch of 32 texts: of translation, or of the forward pass of a model that does not translate." placeholder:"X" group:"Goal (at most one)" want:"more than 1 and at most 1000" excludes:"speed-time=0s"`
+}
+
+// kept returns the heads of the file of --keep, or nil for a number: with a head, all that share its keys and values.
+func (t Target) kept(m *models.Model) (list []prune.Head, err error) {
+	if n, err := strconv.Atoi(t.Keep); err == nil || t.Keep == "" {
+		if t.Keep != "" && n < 1 {
+			return nil, flags.Errorf("--keep %d, want at least 1", n)
+		}
+		return nil, nil
+	}
+	text, err := os.ReadFile(t.Keep)
+	if err != nil {
+		return nil, err
+	}
+	var named []prune.Head
+	if bytes.HasPrefix(text, []byte("{")) {
+		c, err := lens.ReadCircuit(t.Keep, m)
+		if err != nil {
+			return nil, err
+		}
+		named = c.Heads()
+	} else {
+		sites, err := lens.ParseHeads(m, strings.FieldsFunc(string(text), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }))
+		if err != nil {
+			return nil, input.Errorf(t.Keep, "%v", err)
+		}
+		for _, at := range sites {
+			named = append(named, prune.Head{Layer: at.Layer, Number: at.Head})
+		}
+	}
+	for _, l := range prune.Layers(m.Attention()) {
+		for h := range l.Heads {
+			if slices.ContainsFunc(named, func(other prune.Head) bool { return other.Layer == l.Name && other.Number/l.Group == h/l.Group }) {
+				list = append(list, prune.Head{Layer: l.Name, Number: h})
+			}
+		}
+	}
+	if list == nil {
+		return nil, input.Errorf(t.Keep, "has no heads that can be kept")
+	}
+	return list, nil
 }
 
 // goal returns the goal for a model of a directory. A goal that its layers cannot reach is a *flags.Error.
@@ -55,9 +104,15 @@ func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal,
 	}
 	left := 0
 	switch {
-	case t.Keep != nil:
-		left = *t.Keep
-		if left > all {
+	case e.Given != nil:
+		left = len(e.Given)
+		for _, l := range layers {
+			if gone := !slices.ContainsFunc(e.Given, func(h prune.Head) bool { return h.Layer == l.Name }); gone && !e.Empty && e.open(l.Name) {
+				return Goal{}, flags.Errorf("--keep %s has no head of %s; --empty-layers lets a layer lose its last", quote.Shell(t.Keep), l.Name)
+			}
+		}
+	case t.Keep != "":
+		if left, _ = strconv.Atoi(t.Keep); left > all {
 			return Goal{}, flags.Errorf("--keep %d, but the model has %d heads", left, all)
 		}
 	case t.Share != nil:

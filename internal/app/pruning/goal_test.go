@@ -25,19 +25,19 @@ func TestTarget(t *testing.T) {
 		err  string
 	}{
 		{m, Target{}, Experiment{}, Goal{Drop: 0.01}, ""},
-		{m, Target{Keep: new(3)}, Experiment{}, Goal{Left: 3}, ""},
+		{m, Target{Keep: "3"}, Experiment{}, Goal{Left: 3}, ""},
 		{m, Target{Share: new(0.5)}, Experiment{}, Goal{Left: 6}, ""},
 		{m, Target{MaxDrop: new(0.)}, Experiment{}, Goal{}, ""},
 		{m, Target{Speed: new(1.5)}, Experiment{}, Goal{Speed: 1.5}, ""},
-		{m, Target{Keep: new(13)}, Experiment{}, Goal{}, "--keep 13, but the model has 12 heads"},
-		{m, Target{Keep: new(2)}, Experiment{}, Goal{}, "the goal leaves 2 of 12 heads, but at least 3 must stay" + hint},
-		{m, Target{Keep: new(2)}, Experiment{Empty: true}, Goal{Left: 2}, ""},
+		{m, Target{Keep: "13"}, Experiment{}, Goal{}, "--keep 13, but the model has 12 heads"},
+		{m, Target{Keep: "2"}, Experiment{}, Goal{}, "the goal leaves 2 of 12 heads, but at least 3 must stay" + hint},
+		{m, Target{Keep: "2"}, Experiment{Empty: true}, Goal{Left: 2}, ""},
 		{
 			m, Target{Share: new(1.)}, Experiment{Empty: true}, Goal{},
 			"the goal leaves 0 of 12 heads, but at least 1 must stay",
 		},
-		{m, Target{Keep: new(8)}, cross, Goal{}, "the goal leaves 8 of 12 heads, but at least 9 must stay" + hint},
-		{m, Target{Keep: new(7)}, cross, Goal{}, "the goal leaves 7 of 12 heads, but at least 9 must stay"},
+		{m, Target{Keep: "8"}, cross, Goal{}, "the goal leaves 8 of 12 heads, but at least 9 must stay" + hint},
+		{m, Target{Keep: "7"}, cross, Goal{}, "the goal leaves 7 of 12 heads, but at least 9 must stay"},
 		{uneven, Target{}, Experiment{Kinds: []heads.Kind{heads.Encoder}}, Goal{}, "no head of kind encoder can be removed"},
 		{
 			uneven, Target{}, Experiment{Even: true}, Goal{},

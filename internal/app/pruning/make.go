@@ -13,7 +13,9 @@ import (
 // prune makes the pruned model, checks and measures it, and calls Keep.
 func (x *run) prune(ctx context.Context) error {
 	r := &x.report.Result
-	r.Method = x.Methods[x.method].String()
+	if x.Given == nil {
+		r.Method = x.Methods[x.method].String()
+	}
 	removed, err := x.path(ctx, x.method, x.removes)
 	if err != nil {
 		return err

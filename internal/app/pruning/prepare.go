@@ -53,6 +53,15 @@ func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) 
 	if e.Methods, err = m.Methods(e.Methods); err != nil {
 		return nil, err
 	}
+	if e.Given, err = o.Target.kept(m.Model); err != nil {
+		return nil, err
+	}
+	if e.Given != nil { // heads are not scored
+		e.Methods = e.Methods[:1]
+		if e.Compare || e.Even || len(e.Kinds) > 0 {
+			return nil, flags.Errorf("--experiment, --even and --kind cannot be used with the heads of a file in --keep")
+		}
+	}
 	if e.Goal, err = o.Target.goal(prune.Layers(m.Attention()), &e, m.Dir); err != nil {
 		return nil, err
 	}
