@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,4 +97,19 @@ func ExampleExamples() {
 	// Output:
 	// text 0: query ▁d attends to ▁a … 1.50 tokens away
 	// text 2: query ▁i attends to ▁g … 1.00 tokens away
+}
+
+// A layer that writes what it reads: its head copies, and reads all that an equal layer before it has written.
+func ExampleCircuits() {
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 2, Heads: 1}, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, w := range []*tensor.Tensor{layer.Q.Weight, layer.K.Weight, layer.V.Weight, layer.Out.Weight} {
+		copy(w.Data(), []float32{1, 0, 0, 1})
+	}
+	c := heads.NewCircuits(layer, nil, false)
+	q, k, v := c.Composition(c)
+	fmt.Printf("copying %.2f, composition %.2f %.2f %.2f\n", c.Copying(nil), q[0], k[0], v[0])
+	// Output: copying [1.00], composition [0.71] [0.71] [0.71]
 }
