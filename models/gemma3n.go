@@ -233,7 +233,7 @@ func (a *altUp) mix(t *tensor.Tape, x *tensor.Tensor, r *Run, kept LayerCache, l
 	h := a.selfNorm.Forward(t, p)
 	y := tensor.Add(t, p, a.selfAfter.Forward(t, a.attendSelf(t, h, r, kept, lens)))
 	y = tensor.Scale(t, tensor.Add(t, y, tensor.Add(t, h, a.laurel.Forward(t, h))), math.Sqrt2/2)
-	y = tensor.Add(t, y, a.ffAfter.Forward(t, a.ff.Forward(t, a.ffNorm.Forward(t, y))))
+	y = tensor.Add(t, y, edited(t, r.now.FeedForward, a.ffAfter.Forward(t, a.ff.Forward(t, a.ffNorm.Forward(t, y)))))
 
 	coefs := tensor.Shift(t, a.correct.Forward(t, a.router.Forward(t, y)), 1)
 	correction := each(coefs, tensor.Sub(t, y, p), 1)
