@@ -330,6 +330,7 @@ func TestStateDictPanics(t *testing.T) {
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 3, 2)}, Separate: true}, `statedict: entry "w" has shape [3 2], want a matrix to transpose`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3)}, Columns: [2]int{0, 2}}, `statedict: entry "w" has shape [2 3], want one part to transpose, with columns 0 to 2`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3)}, Transposed: true, Columns: [2]int{1, 4}}, `statedict: entry "w" has shape [2 3], want one part to transpose, with columns 1 to 4`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 3, 2)}, Blocks: 2}, `statedict: entry "w" has shape [3 2], want rows for 2 blocks, neither transposed nor interleaved`},
 		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2)}, Transposed: true}, `statedict: entry "w" has shape [2], want a matrix to transpose`},
 	} {
 		err := tensor.Catch(func() {
@@ -492,6 +493,28 @@ func TestSeparateEntries(t *testing.T) {
 	}
 	if got := packed[1].Rows(nil, []int{0, 1}).Data(); !slices.Equal(got, b.Data()) {
 		t.Errorf("packed %v", got)
+	}
+}
+
+// The maps of experts are blocks of rows of one tensor [N H D].
+func TestBlocks(t *testing.T) {
+	e := nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 5), counting(10, 4, 5)}, Blocks: 3}
+	names := func(nn.Module) (nn.StateDict, error) { return nn.StateDict{e}, nil }
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	if err := statedict.Save(path, nil, statedict.SaveOptions{Names: names}); err != nil {
+		t.Fatal(err)
+	}
+	whole := tensor.Zeros(3, 2, 5)
+	if err := statedict.Load(path, nn.Vars{{Name: "w", Tensor: whole}}, statedict.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(whole.Data(), slices.Concat(e.Parts[0].Data(), e.Parts[1].Data())) {
+		t.Errorf("the file has %v", whole.Data())
+	}
+	want := e.Parts[1].Data()
+	e.Parts = []*tensor.Tensor{tensor.Zeros(2, 5), tensor.Zeros(4, 5)}
+	if err := statedict.Load(path, nil, statedict.LoadOptions{Names: names}); err != nil || !slices.Equal(e.Parts[1].Data(), want) {
+		t.Errorf("loaded %v, %v", e.Parts[1].Data(), err)
 	}
 }
 
