@@ -28,12 +28,14 @@ type Circuits struct {
 // the norm before it, nil for none, and centred reports whether the norm subtracts the mean, as LayerNorm does and
 // RMSNorm does not.
 //
-// NewCircuits panics with a *tensor.ShapeError if the width of scale differs. The weights of the layer must be in float32.
+// NewCircuits panics with a *tensor.ShapeError if the width of scale differs. The layer must not be packed for inference:
+// load its model with models.Options.Trainable.
 func NewCircuits(l *attn.MultiHead, scale *tensor.Tensor, centred bool) *Circuits {
 	c := l.Config()
 	h, group := c.Heads, c.Heads/c.KVHeads
 	q, k, v := normed(l.Q.Weight, scale, centred), normed(l.K.Weight, scale, centred), normed(l.V.Weight, scale, centred)
 	e, size, d := q.Dim(0)/h, v.Dim(0)/c.KVHeads, l.Out.Weight.Dim(0)
+	out := tensor.Transpose(nil, l.Out.Weight, 1, 0) // [H·V D]
 	x := &Circuits{heads: h, value: v, out: l.Out.Weight, writes: tensor.Zeros(d, h*size)}
 	for i, n := range []int{e, e, size} {
 		x.reads[i] = tensor.Zeros(h*n, q.Dim(1))
@@ -41,7 +43,7 @@ func NewCircuits(l *attn.MultiHead, scale *tensor.Tensor, centred bool) *Circuit
 	for head := range h {
 		g := head / group
 		wq, wk, wv := rows(q, head, e), rows(k, g, e), rows(v, g, size)
-		wo := rows(tensor.Transpose(nil, l.Out.Weight, 1, 0), head, size) // [V D]
+		wo := rows(out, head, size)
 		place := func(to *tensor.Tensor, n int, part *tensor.Tensor) { copy(to.Data()[head*n*part.Dim(1):], part.Data()) }
 		place(x.reads[0], e, tensor.MatMul(nil, factor(wk), wq))
 		place(x.reads[1], e, tensor.MatMul(nil, factor(wq), wk))
