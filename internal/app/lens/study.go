@@ -96,33 +96,30 @@ func (s *Study) item(ctx context.Context, it *Item, r *Report) (all []Effect, er
 	}
 	r.Metric, r.Tokens, r.Bases = in.name, in.labels, nil
 	r.base(Base{Name: "text A", Text: it.A, Metric: own.Metric})
-	on, from, exact := in.a, lens.Source(lens.Zero), Zero // of attribution
+	estimated, with := in.a, lens.Source(lens.Zero)
+	r.Exact = Zero
 	if in.b != nil {
 		other, err := l.Record(ctx, *in.b)
 		if err != nil {
 			return nil, err
 		}
 		r.base(Base{Name: "text B", Text: it.B, Metric: other.Metric})
-		on, from, exact = *in.b, own.Value, Patch
+		estimated, with, r.Exact = *in.b, own.Value, Patch
 	}
-	r.Exact = exact
 	sites := s.sites(in)
 	for _, what := range s.What {
-		var some []lens.Effect
+		on, from := in.a, lens.Source(lens.Zero)
 		switch what {
 		case Attribution:
-			_, some, err = l.Attribute(ctx, on, from, slices.Concat(sites...))
-			all = append(all, s.effects(what, some)...)
-			if err != nil {
+			_, some, err := l.Attribute(ctx, estimated, with, slices.Concat(sites...))
+			if all = append(all, s.effects(what, some)...); err != nil {
 				return all, err
 			}
 			continue
 		case Patch:
 			on, from = *in.b, own.Value
-		case Zero:
-			on, from = in.a, lens.Zero
 		case Mean:
-			on, from = in.a, s.means.Value
+			from = s.means.Value
 		}
 		for _, list := range sites {
 			if len(s.Items) == 1 && len(list) > 0 {
@@ -147,18 +144,23 @@ func (s *Study) measure(
 	}
 	var fixed []lens.Change
 	var names []string
-	add := func(did string, from lens.Source, sites []lens.Site) error {
+	changes := func(from lens.Source, sites []lens.Site) (all []lens.Change, err error) {
 		for _, at := range sites {
 			c, err := from.Change(at)
 			if err != nil {
-				return usage(err)
+				return nil, usage(err)
 			}
-			fixed = append(fixed, c)
+			all = append(all, c)
 		}
+		return all, nil
+	}
+	add := func(did string, from lens.Source, sites []lens.Site) error {
 		if len(sites) > 0 {
 			names = append(names, did)
 		}
-		return nil
+		more, err := changes(from, sites)
+		fixed = append(fixed, more...)
+		return err
 	}
 	err := add("without "+quote.Counted(len(s.Ablated), "head", "heads"), silent, s.Ablated)
 	if err == nil && what == Patch {
@@ -168,12 +170,12 @@ func (s *Study) measure(
 		return nil, err
 	}
 	sets := [][]lens.Change{fixed}
-	for _, at := range sites {
-		c, err := from.Change(at)
-		if err != nil {
-			return nil, usage(err)
-		}
-		sets = append(sets, append(slices.Clip(slices.Clone(fixed)), c))
+	list, err := changes(from, sites)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		sets = append(sets, append(slices.Clone(fixed), c))
 	}
 	_, metrics, err := l.Measure(ctx, x, sets)
 	if err != nil {

@@ -103,6 +103,20 @@ func TestHeadsInAllRuns(t *testing.T) {
 	}
 }
 
+// Attribution estimates patch, whatever else is measured, in any order.
+func TestAttributionOfPatch(t *testing.T) {
+	want := measured(t, study(t, Attribution)).Effects
+	for _, what := range [][]string{{Zero, Attribution}, {Patch, Zero, Attribution}} {
+		r := measured(t, study(t, what...))
+		got := r.Effects[len(r.Effects)-len(want):]
+		for i := range want {
+			if got[i].Effect != want[i].Effect || got[i].What != Attribution {
+				t.Errorf("%v: %v, want %v", what, got[i].Effect, want[i].Effect)
+			}
+		}
+	}
+}
+
 // Effects of several pairs are their means, and intervals contain them.
 func TestPairs(t *testing.T) {
 	s := study(t, Patch, Attribution)
