@@ -12,9 +12,12 @@ const patterns = {
   it: { at: "3.1", tok: "q10", text: t`Layer 3, head 1: the selected query “it” gives 0.68 of its weight to “animal”.` },
 };
 
-// sentences are those of minilm-heads.html and, from the second on, of minilm-more.html, whose records have the numbers 0, 1, …
+// sentences are those of minilm-heads.html, minilm-more.html and chinese.html, whose records have the numbers 0, 1, …
 const sentences = ["The animal didn't cross the street because it was too tired.", "The animal didn't cross the street because it was too wide.",
-  "She poured water from the bottle into the cup until it was full.", "Time flies like an arrow; fruit flies like a banana.", "The keys to the old cabinet are on the table."];
+  "She poured water from the bottle into the cup until it was full.", "Time flies like an arrow; fruit flies like a banana.", "The keys to the old cabinet are on the table.",
+  "注意力就是加权平均。", "编码器把每个词元变成一个向量。", "数值相同，只是在内存中的位置不同。"];
+const pages = [["minilm-heads.html", 0], ["minilm-more.html", 1], ["chinese.html", 5]]; // and the number of their first sentence
+const chinese = 5;
 const sentence = () => Math.max(0, Math.min(sentences.length - 1, Math.round(state.get("sentence", 0))));
 
 // chosen are the settings of the page in the frame that the address contains, by name. That page checks their values.
@@ -52,8 +55,11 @@ function open() {
   showHead(values);
   values.set("theme", theme());
   byId("sentence").value = String(sentence());
-  if (sentence() > 0) values.set("r", String(sentence() - 1));
-  const name = sentence() > 0 ? "minilm-more.html" : "minilm-heads.html";
+  const [name, from] = pages.findLast(([, from]) => sentence() >= from), small = sentence() >= chinese;
+  if (sentence() > from) values.set("r", String(sentence() - from));
+  byId("layer").max = small ? 2 : 5;
+  byId("head").max = small ? 3 : 11;
+  byId("heads").title = small ? t`All 12 heads of the small model that reads Chinese` : t`All 72 heads of all-MiniLM-L6-v2`;
   if (!navigator.onLine && !kept[name]) complain(t`this sentence needs a network: its heads are not loaded yet`);
   byId("heads").src = navigator.onLine || !kept[name] ? new URL(`${name}#${values}`, import.meta.url) : `${kept[name]}#${values}`;
 }
@@ -62,7 +68,7 @@ function open() {
 const kept = {};
 
 async function keepPages() {
-  for (const name of ["minilm-heads.html", "minilm-more.html"]) {
+  for (const [name] of pages) {
     const page = await fetch(new URL(name, import.meta.url)).catch(() => null);
     if (page?.ok) kept[name] = URL.createObjectURL(await page.blob());
   }
@@ -87,7 +93,9 @@ for (const id of ["layer", "head"]) byId(id).addEventListener("input", () => {
   state.set({ find: null, a: `${byId("layer").value}.${byId("head").value}` });
   open();
 });
-byId("sentence").append(...sentences.map((text, n) => el("option", { value: n, text })));
+const option = (text, n) => el("option", { value: n, text });
+byId("sentence").append(el("optgroup", { label: "all-MiniLM-L6-v2" }, ...sentences.slice(0, chinese).map(option)),
+  el("optgroup", { label: t`a small model that reads Chinese` }, ...sentences.slice(chinese).map((text, n) => option(text, chinese + n))));
 byId("sentence").addEventListener("change", () => {
   state.set({ ...none, find: null, sentence: Number(byId("sentence").value) || null });
   open();

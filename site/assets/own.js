@@ -13,9 +13,12 @@ function fail(words) {
   problem.textContent = words && sentence(words);
 }
 
+let chinese = false; // whether the model is the small one of this page, which reads Chinese
+
 /** Opens a model: list has paths and files. */
-async function open(list) {
+async function open(list, ours = false) {
   if (busy || list.length === 0) return;
+  chinese = ours;
   const top = list[0][0].split("/")[0] + "/", inside = list.every(([path]) => path.startsWith(top));
   const files = list.map(([path, file]) => [inside ? path.slice(top.length) : path, file]);
   const weights = Math.round(files.reduce((sum, [path, file]) => sum + (/\.(safetensors|bin)$/.test(path) ? file.size : 0), 0) / 1e6);
@@ -52,7 +55,7 @@ async function record() {
     told.textContent = opening;
     heads.srcdoc = await ask("own.record", { text: text.value, theme: theme() });
     heads.hidden = false;
-    if (/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(text.value)) told.textContent += " " + t`A model that was trained on English reads each of these characters as a separate token, or as [UNK]: it has learnt little about them, and its heads show little.`;
+    if (!chinese && /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u.test(text.value)) told.textContent += " " + t`A model that was trained on English reads each of these characters as a separate token, or as [UNK]: it has learnt little about them, and its heads show little.`;
     say(told.textContent);
   } catch (error) {
     fail(error.message);
@@ -66,6 +69,19 @@ function controls() {
   byId("own").setAttribute("aria-busy", String(busy));
 }
 
+byId("own-chinese").addEventListener("click", async () => {
+  try {
+    const list = await Promise.all(["config.json", "model.safetensors", "tokenizer.json"].map(async (name) => {
+      const answer = await fetch(new URL(`chinese/${name}`, import.meta.url)).catch(() => null);
+      if (!answer?.ok) throw new Error(t`${name} could not be downloaded`);
+      return [name, new File([await answer.blob()], name)];
+    }));
+    if (!/\p{sc=Han}/u.test(text.value)) text.value = "注意力告诉我们，一个词元关注哪些词元。";
+    await open(list, true);
+  } catch (error) {
+    fail(error.message);
+  }
+});
 for (const id of ["own-directory", "own-files"]) byId(id).addEventListener("change", ({ target }) => open([...target.files].map((file) => [file.webkitRelativePath || file.name, file])));
 byId("own-form").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -55,6 +55,16 @@ func TestSiteOwnModel(t *testing.T) {
 		t.Errorf("the page in the frame does not have the text: %.300s", got)
 	}
 
+	w.click("#own-chinese")
+	w.wait(`document.getElementById("own-told").textContent.startsWith("3 layers, 12 heads, opened in")`)
+	w.wait(`document.getElementById("own-heads").srcdoc.includes("frozen") && document.getElementById("own").getAttribute("aria-busy") === "false"`)
+	if got := js[string](w.tab, `(() => {
+		const page = new DOMParser().parseFromString(document.getElementById("own-heads").srcdoc, "text/html"), bytes = atob(JSON.parse(page.getElementById("frozen").textContent).answers["api/start"]);
+		return new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+	})()`); !strings.Contains(got, "注") || !strings.Contains(got, "[CLS]") {
+		t.Errorf("the page in the frame does not have the Chinese text: %.300s", got)
+	}
+
 	damaged := t.TempDir()
 	for _, path := range files(filepath.Join(models, "sentence_mean")) {
 		data, err := os.ReadFile(path)
