@@ -97,6 +97,7 @@ var order = []string{
 	"examples/serve",
 	"examples/factor",
 	"examples/linear",
+	"examples/induction",
 	"cmd/attn",
 	"site/lesson",
 	"site",

@@ -52,6 +52,8 @@ var lessonPages = []lesson{
 		"All 72 heads of a pretrained model, and three patterns to find in them.", ""},
 	{8, "linear", "A kernel that factors",
 		"Attention without a softmax: a state of one size, what it forgets, and four layers that recall.", translator},
+	{9, "induction", "Which head did it?",
+		"Silence heads, patch them from another sequence, find the pair that does it, and prune the rest.", translator},
 }
 
 const lessonsFile = "docs/lessons.md"

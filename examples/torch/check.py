@@ -1,4 +1,4 @@
-"""Runs the seven programs of this directory, and compares their numbers with attn's.
+"""Runs the eight programs of this directory, and compares their numbers with attn's.
 
     ATTN_LESSONS=DIR go test -count=1 ./examples/torch
     ATTN_PIECES=DIR go test -count=1 -run TestAlone ./site
@@ -24,7 +24,7 @@ from torch import nn
 from torch.nn import functional as F
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = "regression", "scores", "reverse", "shapes", "dates", "masks", "linear"
+PROGRAMS = "regression", "scores", "reverse", "shapes", "dates", "masks", "linear", "induction"
 ENOUGH = 1e-5
 
 
@@ -186,6 +186,18 @@ def compare_linear(go, lesson):
         go.compare(f"rules.{rule}.matrix", lesson.matrix(rule, q, k, *options))
 
 
+def compare_pair(go, lesson):
+    model = lesson.Model()
+    for name, p in model.named_parameters():
+        p.data = go("pair." + name.replace("layers", "layer"))
+    ids = go("pair.ids").long()
+    go.compare("pair.logits", model(ids)[0])
+    go.compare("pair.patched", model(ids, lesson.put(0, 1, go("pair.other"), 7))[0])
+    go.compare("pair.silent", model(ids, lesson.put(1, 3, 0))[0])
+    model.layers = nn.ModuleList(map(lesson.keep, model.layers, (1, 2)))
+    go.compare("pair.small", model(ids)[0])
+
+
 def main(folder):
     for name in PROGRAMS:
         run(HERE / f"{name}.py", stated((HERE / f"{name}.py").read_text("utf-8")))
@@ -198,6 +210,7 @@ def main(folder):
     compare_masks(go, program("masks"))
     compare_cache(go, program("masks"))
     compare_linear(go, program("linear"))
+    compare_pair(go, program("induction"))
     check(not go.unused, f"nothing is compared with {sorted(go.unused)}")
     print("all checks passed")
 

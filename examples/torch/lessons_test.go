@@ -13,6 +13,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/examples/factor"
+	"github.com/attn-go/attn/examples/induction"
 	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
@@ -31,7 +32,7 @@ func TestLessons(t *testing.T) {
 		dir = t.TempDir()
 	}
 	f := &file{T: t, rng: rand.New(rand.NewPCG(1, 2))}
-	for _, lesson := range []func(*file){regression, scores, shapes, dates, masks, cache, kernels} {
+	for _, lesson := range []func(*file){regression, scores, shapes, dates, masks, cache, kernels, pair} {
 		lesson(f)
 	}
 	f.check(f.WriteFile(filepath.Join(dir, "lessons.safetensors")))
@@ -228,4 +229,23 @@ func kernels(f *file) {
 		f.put("rules."+rule+".out", y.Out)
 		f.put("rules."+rule+".matrix", y.Weights)
 	}
+}
+
+// pair runs the model of lesson 9, also with a vector of one head from another run, and with two heads alone.
+func pair(f *file) {
+	m, none := induction.New(1), induction.Edits{}
+	f.params("pair", m)
+	ids, other := induction.Draw(f.rng, 2, 0), m.Run(nil, induction.Draw(f.rng, 2, 0), none)
+	tokens := tensor.Zeros(2, induction.Length)
+	for i, id := range ids {
+		tokens.Data()[i] = float32(id)
+	}
+	f.put("pair.ids", tokens)
+	f.put("pair.other", other.Outputs[0])
+	f.put("pair.logits", m.Run(nil, ids, none).Logits)
+	f.put("pair.patched", m.Run(nil, ids, induction.Put(&other, induction.Site{Layer: 0, Head: 1, Position: 7})).Logits)
+	f.put("pair.silent", m.Run(nil, ids, induction.Put(nil, induction.Site{Layer: 1, Head: 3, Position: -1})).Logits)
+	small, err := m.Keep([2][]int{{1}, {2}})
+	f.check(err)
+	f.put("pair.small", small.Run(nil, ids, none).Logits)
 }

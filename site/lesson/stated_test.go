@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/examples/induction"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/prune"
 )
@@ -177,4 +178,76 @@ func TestStatedRecall(t *testing.T) {
 	stated("Gated delta: of 16 pairs it recalls %s,", percent(r[3][pairs16]))
 	stated("The gated layer recalls %s:", percent(r[2][pairs16]))
 	stated("Linear attention recalls %s, and the softmax %s:", percent(r[1][pairs16]), percent(r[0][pairs16]))
+}
+
+// What lesson 9 states of its model is what its page computes with seed 1.
+func TestStatedInduction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for seconds")
+	}
+	stated := lessons(t)
+	// mean returns the mean of some losses: of 12 on, those of tokens that can be known.
+	mean := func(losses reals, from, to int) (mean float64) {
+		for _, x := range losses[from:to] {
+			mean += float64(x) / float64(to-from)
+		}
+		return mean
+	}
+	site := func(head, position int) induction.Site {
+		return induction.Site{Layer: head / 4, Head: head % 4, Position: position}
+	}
+	four := []induction.Site{site(4, -1), site(5, -1), site(6, -1), site(7, -1)}
+	whole, _ := grow(t, 400)
+	known := mean(whole.Losses, 12, 23)
+	stated("Their loss is %.1f nats, a little more than ln 24 ≈ %.1f,", mean(whole.Losses, 0, 11), math.Log(24))
+	stated("which cannot be known: %.1f nats. The tokens after that can be known, and their loss is %.2f.", whole.Losses[11], known)
+
+	sets := [][]induction.Site{four}
+	for head := range 8 {
+		sets = append(sets, []induction.Site{site(head, -1)})
+	}
+	var effects []float64
+	for _, losses := range call[[]reals](t, "induction.run", object{"sets": sets}, nil) {
+		effects = append(effects, mean(losses, 12, 23)-known)
+	}
+	previous := 0.0
+	for i := 1; i < 13; i++ {
+		previous += float64(whole.Weights[0][(2*24+i)*24+i-1]) / 12
+	}
+	stated("In layer 0, head 2: without it the loss grows by %.2f nats, without any other head of the layer by at most %.2f. It "+
+		"gives %.2f of its weight to the token before", effects[3], max(effects[1], effects[2], effects[4]), previous)
+	stated("without one of them the loss grows by at most %.2f. But without all four it grows by %.2f, more than three times the "+
+		"sum of these effects.", slices.Max(effects[5:]), effects[0])
+	if sum := effects[5] + effects[6] + effects[7] + effects[8]; effects[0] < 3*sum || effects[0] > 4*sum {
+		t.Errorf("without layer 1 the loss grows by %.2f, the single effects sum to %.2f", effects[0], sum)
+	}
+	for head := range 4 {
+		follows := 0.0
+		for i := 12; i < 23; i++ {
+			follows += float64(whole.Weights[1][(head*24+i)*24+i-11]) / 11
+		}
+		if follows < 0.8 {
+			t.Errorf("head 1.%d gives %.2f to what followed the same token: the lesson says that it is an induction head", head, follows)
+		}
+	}
+
+	a := whole.Tokens
+	b := slices.Clone(a)
+	for b[6] = 0; slices.Contains(a, b[6]); b[6]++ {
+	}
+	args := object{"tokens": b, "from": a, "sets": append(sets, []induction.Site{}, []induction.Site{site(2, 7)})}
+	var right []float64 // the probability of the right answer, in percent
+	for _, losses := range call[[]reals](t, "induction.run", args, nil) {
+		right = append(right, 100*math.Exp(-float64(losses[18])))
+	}
+	stated("the probability of the right answer rises from %.0f%% to %.0f%%.", right[9], right[10])
+	stated("With one of the four it rises to between %.0f%% and %.0f%%, with all four to %.0f%%.", slices.Min(right[5:9]),
+		slices.Max(right[5:9]), right[0])
+
+	losses := func(to int) float64 {
+		g := call(t, "induction.train", object{"seed": 1, "keep": [][]int{{2}, {2}}, "to": to}, func(growing) {})
+		return mean(g.Losses, 12, 23)
+	}
+	stated("heads 2 of both layers alone have a loss of %.2f,", losses(0))
+	stated("After 100 more steps of training it is %.2f, with 8,064 parameters instead of 21,888.", losses(100))
 }

@@ -56,7 +56,7 @@ func TestSiteFirstAnswers(t *testing.T) {
 		files.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	for name := range strings.FieldsSeq("index regression scores reverse shapes dates masks linear") {
+	for name := range strings.FieldsSeq("index regression scores reverse shapes dates masks linear induction") {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]any{}
 			for _, language := range []string{"", "zh/", "ja/"} {

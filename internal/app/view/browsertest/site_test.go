@@ -107,7 +107,7 @@ func (b *tab) set(id string, value any) {
 func TestSitePages(t *testing.T) {
 	url := site(t)
 	w := watch(t, 1280, 900)
-	pages := "index regression scores reverse shapes dates masks minilm linear search docs/index docs/view DESIGN"
+	pages := "index regression scores reverse shapes dates masks minilm linear induction search docs/index docs/view DESIGN"
 	for page := range strings.FieldsSeq(pages) {
 		w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+page+".html"))
 		w.wait(`document.readyState === "complete"`)
@@ -194,7 +194,7 @@ func TestSiteShots(t *testing.T) {
 	url := site(t)
 	pages := strings.Fields(os.Getenv("PAGES"))
 	if len(pages) == 0 {
-		pages = strings.Fields("index regression scores reverse shapes dates masks minilm linear search docs/index docs/heads")
+		pages = strings.Fields("index regression scores reverse shapes dates masks minilm linear induction search docs/index docs/heads")
 	}
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int{380, 800, 1440} {
