@@ -52,6 +52,8 @@ func (s *Server) answers() map[string]func(r *http.Request) (any, error) {
 		"api/check":      s.ofLayer(check),
 		"api/examples":   s.ofLayer(s.examples),
 		"api/film":       s.filmAnswers,
+		"api/output":     s.output,
+		"api/effects":    s.ofLayer(s.effects),
 	}
 }
 
@@ -171,24 +173,27 @@ func (s *Server) record(r *http.Request) (any, error) {
 
 // ask returns the record of two texts. It runs one model at a time, because a model
 // uses all processors.
-func (s *Server) ask(ctx context.Context, model int, source, target string) (*entry, error) {
-	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	id := textID(model, source, target)
+func (s *Server) ask(ctx context.Context, model int, source, target string) (e *entry, err error) {
+	err = s.alone(ctx, func() (err error) {
+		e, err = s.recorded(ctx, model, source, target)
+		return err
+	})
+	return e, err
+}
+
+// recorded returns the record of two texts, which it stores.
+func (s *Server) recorded(ctx context.Context, model int, source, target string) (*entry, error) {
+	id, asked := textID(model, source, target), s.models[model].Recorder
 	if e := s.store.get(id); e != nil {
 		return e, nil
 	}
-	asked := s.models[model].Recorder
 	record, err := asked.Record(ctx, source, target)
 	if err != nil {
 		return nil, err
 	}
 	e := newEntry(id, record)
 	e.explain(asked)
+	e.recorder = asked
 	if model == 0 {
 		e.scores = s.options.Scores
 	}

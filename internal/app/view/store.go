@@ -65,8 +65,10 @@ type entry struct {
 	head    func(layer, h int) ([]float32, error)
 	vectors func(layer, h int) (queries, keys []float32, err error)
 
-	memo   *recent[summaryKey, []float32] // of the store
-	scores []Scores
+	memo     *recent[summaryKey, []float32] // of the store
+	scores   []Scores
+	recorder Recorder // of a typed text
+	effects  effects
 
 	mu       sync.Mutex
 	measures map[seen][][]strictjson.Number // [heads columns]

@@ -185,6 +185,12 @@ export async function facts(record, place) {
   return parse(await get(measuresPath(record, place.layer, lens(), String(place.head)), record))[0];
 }
 
+// fetchOutput returns what the model makes of a record's text, without the heads of off.
+export const fetchOutput = async (record, off) => parse(await get(`api/output?record=${record.id}&off=${off}`, record));
+
+// effects returns how the output changes without each head of a layer.
+export const effects = async (record, layer) => parse(await get(`api/effects?record=${record.id}&layer=${layer}`, record));
+
 export const neuronsPath = (record, layer, head) => `api/neurons?record=${record.id}&layer=${layer}&head=${head}`;
 
 export const examplesPath = (record, layer, head) => `api/examples?record=${record.id}&layer=${layer}&head=${head}`;

@@ -5,7 +5,7 @@ import { byId, el, later } from "./dom.js";
 import { change, lens, headOn, state } from "./state.js";
 import { theme } from "./colour.js";
 import { check, frozen, thumbs } from "./data.js";
-import { gridKey, measured, ranked, shade, values } from "./measured.js";
+import { computed, gridKey, magnitude, measured, ranked, shade, values } from "./measured.js";
 import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
 import { axesOf, headName, headSign, headsOf, keyHeadOf, layerName, part, visibleKeys } from "./tokens.js";
@@ -128,7 +128,7 @@ function size() {
 
 // arrange puts the cells of each kind into their layers, or all of them into one list sorted by the measure.
 function arrange() {
-  root.classList.toggle("measured", measured() >= 0 || state.g === "divergence");
+  root.classList.toggle("measured", measured() >= 0 || computed());
   root.classList.toggle("ranked", ranked());
   for (const { node } of boxes) {
     const mine = rows.filter((r) => r.box === node);
@@ -213,7 +213,7 @@ const tint = later(30, tintNow);
 
 function tintNow() {
   const cells = rows.flatMap((row) => row.cells.map((c, h) => ({ ...c, cell: c, x: row.values?.[h] ?? NaN })));
-  for (const { cell, x } of cells) cell.number = x;
+  for (const { cell, x } of cells) cell.number = magnitude(x);
   byId("grid-key").replaceChildren(...shade(cells, rows.filter((r) => !r.values).length));
   if (!ranked()) return;
   const focused = document.activeElement;

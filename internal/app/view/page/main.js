@@ -15,6 +15,7 @@ import { frameRecord, prepareFilm, showFilm } from "./film.js";
 import { busy, prepareForm, showForm, showTexts } from "./form.js";
 import { prepareExport } from "./export.js";
 import { prepareExamples, showExamples } from "./examples.js";
+import { prepareOutput, showOutput } from "./output.js";
 import { t, tr, translate } from "./words.js";
 
 let given = null, panels = {}, difference = null, preview = null, records = { a: null, b: null }, turn = 0;
@@ -80,6 +81,7 @@ async function render() {
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
   showTable(active);
+  showOutput(records.a);
   const two = !!(state.cmp && records.b);
   const name = (i) => (given.models.length > 1 && two && state.cmp === "model" ? given.models[i] : "");
   await Promise.all([panels.a.load(records.a, name(Number(state.p))), two && panels.b.load(records.b, name(Number(state.p2)))]);
@@ -262,6 +264,7 @@ async function open() {
   preview = prepareGrid();
   wire();
   prepareForm(given);
+  prepareOutput();
   prepareFilm(given);
   prepareExamples(given);
   prepareTable(given.columns);

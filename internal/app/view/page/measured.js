@@ -3,7 +3,7 @@
 import { byId, el, number } from "./dom.js";
 import { headOn, state } from "./state.js";
 import { css, inkOn, ramp } from "./colour.js";
-import { divergence, measures } from "./data.js";
+import { divergence, effects, frozen, measures } from "./data.js";
 import { t, tr } from "./words.js";
 
 let columns = [];
@@ -12,14 +12,20 @@ let columns = [];
 export function prepareMeasured(list) {
   columns = list;
   byId("grid-measure").replaceChildren(el("option", { value: "", text: t`thumbnails` }),
-    ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: t`divergence` }));
+    ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: t`divergence` }), ...(frozen ? [] : [el("option", { value: "effect", text: t`effect on the output` })]));
 }
 
 // measured returns the index of the measure that colours the heads, -1 if there is none.
 export const measured = () => columns.findIndex((c) => c.key === state.g);
 
+// computed reports whether the heads are coloured by a number that is computed for this text.
+export const computed = () => state.g === "divergence" || state.g === "effect";
+
+// magnitude is what colours and orders a head: an effect may have either sign.
+export const magnitude = (x) => (state.g === "effect" ? Math.abs(x) : x);
+
 // ranked reports whether the heads are sorted by a measure.
-export const ranked = () => state.go !== "" && (measured() >= 0 || state.g === "divergence");
+export const ranked = () => state.go !== "" && (measured() >= 0 || computed());
 
 // values returns the measure of each head of a layer; null if it is missing.
 export async function values(record, layer) {
@@ -27,6 +33,7 @@ export async function values(record, layer) {
     const from = headOn("a");
     return divergence(record, layer, from);
   }
+  if (state.g === "effect") return effects(record, layer);
   const at = measured();
   return (await measures(record, layer)).map((row) => row[at] ?? null);
 }
@@ -34,10 +41,10 @@ export async function values(record, layer) {
 // shade colours cells { button, value, x } from the smallest to the largest value and returns the legend; missing is
 // the number of layers not measured yet.
 export function shade(cells, missing) {
-  const known = cells.map((c) => c.x).filter(Number.isFinite);
+  const known = cells.map((c) => magnitude(c.x)).filter(Number.isFinite);
   const lo = Math.min(...known), hi = Math.max(...known);
   for (const { button, value, sign, x } of cells) {
-    const none = !Number.isFinite(x), t = hi > lo ? (x - lo) / (hi - lo) : 0;
+    const none = !Number.isFinite(x), t = hi > lo ? (magnitude(x) - lo) / (hi - lo) : 0;
     button.style.background = none ? "" : css(t);
     value.style.color = none ? "" : inkOn(t);
     value.textContent = button.classList.contains("summary") ? "" : (ranked() ? sign + "\n" : "") + number(none ? null : x, 2);
@@ -50,7 +57,7 @@ export function shade(cells, missing) {
     ...(missing ? [el("span", { text: t`measuring, ${missing} layers left` })] : []))];
 }
 
-const name = () => (state.g === "divergence" ? t`divergence from the open head` : columns[measured()]?.label ?? "");
+const name = () => (state.g === "divergence" ? t`divergence from the open head` : state.g === "effect" ? t`effect on the output, if it is switched off` : columns[measured()]?.label ?? "");
 
 // gridKey returns the legend of thumbnails.
 export const gridKey = () => [el("p", { class: "thumbs", text: t`Each pixel of a thumbnail shows the largest weight under it.` })];

@@ -1,0 +1,57 @@
+package recording
+
+import (
+	"io"
+	"math"
+	"testing"
+
+	"github.com/attn-go/attn/models"
+)
+
+// The output of a model without heads changes, with all heads it does not, and effects are of the same run.
+func TestOutput(t *testing.T) {
+	encoder, err := models.Load("../../../models/testdata/sentence_mean", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	translator := newTranslator(t, models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 16,
+	})
+	for _, c := range []struct {
+		m            *models.Model
+		text, second string
+		what         string
+	}{
+		{encoder, "The cat sat on the mat.", "", "cosine with the mean state of all heads"},
+		{translator, "xxx", "xx", "logarithm of the probability of the second text"},
+	} {
+		page, err := New("dir", c.m, 0, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := page.Record(t.Context(), c.text, c.second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := page.Output(t.Context(), r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same.What != c.what || len(same.Rows) != 1 || math.Abs(same.Rows[0].Before-same.Rows[0].After) > 1e-6 || same.Rows[0].Label == "" {
+			t.Errorf("%+v, want %s without a change", same, c.what)
+		}
+		layer := c.m.HeadLayers()[0]
+		off, err := page.Output(t.Context(), r, map[string][]int{layer.Name: {0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		effects, err := page.Effects(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, change := effects[layer.Name], off.Rows[0].After-off.Rows[0].Before
+		if len(got) != layer.Heads || change == 0 || math.Abs(got[0]-change) > 1e-4*(1+math.Abs(change)) {
+			t.Errorf("%s: effects %v, of head 0 %v", c.what, got, change)
+		}
+	}
+}
