@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
 )
@@ -98,13 +100,10 @@ func (p *paths) addSlopes(t *tensor.Tape, to []float32, g *gradients) {
 	gr := p.graph
 	n := len(p.clean.IDs[0]) * gr.width
 	add := func(destination int, x []float32, factor float32) {
-		y := to[destination*n:][:n]
-		for i, v := range x {
-			y[i] += factor * v
-		}
+		simd.Axpy(factor, x, to[destination*n:][:n])
 	}
 	stream := func(block int) []float32 { return g.values[gr.block(block)][Residual].Grad().Data() }
-	for layer := range gr.layers {
+	read := func(layer int) {
 		x := tensor.Reshape(nil, g.values[gr.block(layer)][Residual].Detach(), -1, gr.width)
 		all := make([]*tensor.Tensor, gr.reads()-1)
 		for read := range all {
@@ -124,6 +123,11 @@ func (p *paths) addSlopes(t *tensor.Tape, to []float32, g *gradients) {
 			add(last, back[read*n:][:n], -1)
 		}
 	}
+	par.For(gr.layers, 1, func(lo, hi int) {
+		for layer := lo; layer < hi; layer++ {
+			read(layer)
+		}
+	})
 	add(gr.destinations()-1, stream(gr.layers), 1)
 }
 
