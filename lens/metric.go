@@ -133,7 +133,7 @@ func (s Similarity) Values(t *tensor.Tape, _ *models.Model, hidden *tensor.Tenso
 	y := tensor.Normalize(t, s.Embedder.Pool(t, hidden, x.Lens()), 0)
 	sum := 0.
 	for _, v := range s.Vector {
-		sum += float64(v) * float64(v)
+		sum += float64(float64(v) * float64(v))
 	}
 	v := tensor.Zeros(len(s.Vector), 1)
 	for i, x := range s.Vector {

@@ -136,9 +136,9 @@ func largest(x []float64, n int) []int {
 func cosine(a, b []float32) float64 {
 	ab, aa, bb := 0., 0., 0.
 	for i := range a {
-		ab += float64(a[i]) * float64(b[i])
-		aa += float64(a[i]) * float64(a[i])
-		bb += float64(b[i]) * float64(b[i])
+		ab += float64(float64(a[i]) * float64(b[i]))
+		aa += float64(float64(a[i]) * float64(a[i]))
+		bb += float64(float64(b[i]) * float64(b[i]))
 	}
 	return ab / math.Sqrt(aa*bb)
 }
