@@ -41,6 +41,7 @@ func newGemma3nWithImages(b *Builder) Network {
 func gemma3n(b, base, top *Builder) Network {
 	s := b.Config
 	m := gemma(b, Sizes{Heads: 8, KVHeads: 2, HeadSize: 256, Hidden: -1, Vocabulary: 262400, Positions: 32768})
+	m.wantGroups(s)
 	m.norm, m.norms, m.activation = s.rmsNorm(1e-6), normsAround, s.Activation("hidden_activation", "gelu_pytorch_tanh")
 	m.score, m.logitCap = score.DotScale(1), s.softCap("final_logit_softcapping", 30)
 	s.Only("query_pre_attn_scalar", 256) // which transformers does not read

@@ -49,10 +49,7 @@ func gemma4(b, base, top *Builder) Network {
 	if !equal {
 		groups = m.KVHeads
 	}
-	if m.Heads%m.KVHeads != 0 {
-		s.Fail("num_key_value_heads", "is %d, want a divisor of num_attention_heads, which is %d", m.KVHeads, m.Heads)
-		m.KVHeads = m.Heads
-	}
+	m.wantGroups(s)
 	const own, e, g = "per_layer_config", "head_dim", "num_key_value_heads"
 	if layers := get[map[string]map[string]int](s, own, "an object of sizes by layer", nil); layers != nil {
 		last, want := layers[fmt.Sprint(m.Layers-1)], map[string]any{}
@@ -121,12 +118,24 @@ func gemma4(b, base, top *Builder) Network {
 	return d
 }
 
+// wantGroups records that heads cannot share the keys and values of as many groups.
+func (m *rotaryDecoder) wantGroups(s *Settings) {
+	if m.Heads%m.KVHeads != 0 {
+		s.Fail("num_key_value_heads", "is %d, want a divisor of num_attention_heads, which is %d", m.KVHeads, m.Heads)
+		m.KVHeads = m.Heads
+	}
+}
+
 // gemmaExperts returns what makes a mixture of experts beside a feed-forward network, nil if there is none. Both read the
 // states before the norm of the block, and each has its own norms.
 func (m *rotaryDecoder) gemmaExperts(b *Builder) func(b *Builder) Layer {
 	s := b.Config
 	if !s.Bool("enable_moe_block", false) {
 		s.Ignore("moe_intermediate_size", "num_experts", "top_k_experts")
+		return nil
+	}
+	if s.null("num_experts") || !s.Has("num_experts") {
+		s.Fail("enable_moe_block", "is true, want false, or a number in num_experts")
 		return nil
 	}
 	n, top := s.experts("num_experts", "top_k_experts")
