@@ -127,11 +127,6 @@ func TestSiteShapes(t *testing.T) {
 	js[bool](w.tab, `(() => { const c = document.querySelector("#strip canvas"), r = c.getBoundingClientRect();
 		c.dispatchEvent(new MouseEvent("click", { clientX: r.left + 16 + 0.995 * (r.width - 18), clientY: r.top + 17 })); return true; })()`)
 	w.wait(`document.getElementById("at-H").value === "4" && document.getElementById("at-E").value === "19" && document.getElementById("at-B").value === "0"`)
-	w.set("preset", "4")
-	w.wait(`document.getElementById("refused").textContent === "attn: NewMultiHead: width 100 is not divisible by 3 heads"`)
-	if js[bool](w.tab, `document.getElementById("strip").checkVisibility()`) {
-		t.Error("arrays of an impossible choice are shown")
-	}
 	w.set("preset", "1")
 	w.wait(`document.getElementById("strip").textContent.includes("first 2 sequences") && document.getElementById("table").textContent.includes("[384 12 10]")`)
 	for _, bad := range []string{"b=99&h=-1&q=x&k=1e9&d=0&v0=7", "at=9,9,9,9,9&axis=Z", "at=1,2"} {
