@@ -66,7 +66,7 @@ func TestSiteAccess(t *testing.T) {
 				document.activeElement?.blur();
 				return window.missing.length;
 			})()`)
-			for range count + 8 {
+			for range 2*count + 8 { // a page that is drawn anew meanwhile takes the focus back to its beginning
 				w.do(chromedp.KeyEvent(kb.Tab))
 				if js[int](w.tab, `(window.missing = window.missing.filter((e) => e !== document.activeElement)).length`) == 0 {
 					break

@@ -86,9 +86,9 @@ func TestSiteTerms(t *testing.T) {
 		}
 	}
 	w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url+"search.html#q=掩蔽+softmax操作"))
-	w.wait(`document.querySelector("#found a")?.getAttribute("href").startsWith("zh/")`)
+	w.wait(`document.querySelector("#found a")?.getAttribute("href").includes("zh/scores.html")`)
 	w.click("#found a")
-	w.wait(`location.pathname.startsWith("/zh/")`)
+	w.wait(`location.pathname === "/zh/scores.html"`)
 }
 
 // A lesson opens in the browser's language, until the reader chooses another. The state of its figures stays.
