@@ -248,8 +248,8 @@ func TestSiteHome(t *testing.T) {
 		})()`); !strings.Contains("août", got) {
 			t.Errorf("the month comes from %q, want a letter of août", got)
 		}
-		if cards := js[int](w.tab, `[...document.querySelectorAll(".cards a")].filter((a) => a.querySelector("img").getAttribute("src").includes(a.getAttribute("href").replace(".html", ".svg"))).length`); cards != 8 {
-			t.Errorf("%d lessons have their pictures, want 8", cards)
+		if cards := js[int](w.tab, `[...document.querySelectorAll(".cards a")].filter((a) => a.querySelector("img").getAttribute("src").includes(a.getAttribute("href").replace(".html", ".svg"))).length`); cards != 9 {
+			t.Errorf("%d lessons have their pictures, want 9", cards)
 		}
 	}
 }
