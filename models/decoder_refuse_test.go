@@ -64,7 +64,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"gemma2", object{"attn_logit_softcapping": -1}, "attn_logit_softcapping is -1, want a positive number in the range of float32, or null"},
 		{"gemma2", object{"attn_logit_softcapping": 1e-40}, "attn_logit_softcapping is 1e-40, want a positive number in the range of float32"},
 		{"gemma2", object{"final_logit_softcapping": 1e-60}, "final_logit_softcapping is 1e-60, want a positive number in the range of float32"},
-		{"gemma4", object{"enable_moe_block": true}, "num_experts is missing, want a positive number"},
+		{"gemma4", object{"enable_moe_block": true}, "enable_moe_block is true, want false, or a number in num_experts"},
 		{"gemma4_experts", object{"top_k_experts": 6}, "top_k_experts is 6, want at most num_experts, which is 5"},
 		{"gemma4_experts", object{"num_experts": 1 << 24}, "experts.gate_up_proj\" has shape [5 18 12], want [16777216 18 12]"},
 		{"gemma3n", object{"altup_active_idx": 3}, "altup_num_inputs is 3 with an altup_active_idx of 3, want at most 64, and an index below it"},
