@@ -84,6 +84,7 @@ var order = []string{
 	"internal/app/importance",
 	"internal/app/lens",
 	"internal/app/pruning",
+	"examples/exercises/check", // for tests only
 	"examples/regression",
 	"examples/crossattention",
 	"examples/scores",

@@ -1,6 +1,7 @@
 package lens
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -11,15 +12,15 @@ import (
 
 // gradients are the values of a run and the gradients of its metric.
 type gradients struct {
-	values map[string]map[Part]*tensor.Tensor // [1 H L N], or [1 L N] of a block
-	zeros  map[string]*tensor.Tensor          // what is added to the weights of a layer, whose gradient is theirs
+	values values                    // [1 H L N], or [1 L N] of a block
+	zeros  map[string]*tensor.Tensor // what is added to the weights of a layer, whose gradient is theirs
 	metric float64
 }
 
 // backward runs a text, and the backward pass of its metric, on a tape that records. No gradient of a parameter is
 // computed. begin, if not nil, returns what the first block of a stack reads in place of x.
 func (l *Lens) backward(t *tensor.Tape, x models.Batch, wanted map[Part]bool, begin attn.Edit) *gradients {
-	g := &gradients{values: map[string]map[Part]*tensor.Tensor{}, zeros: map[string]*tensor.Tensor{}}
+	g := &gradients{values: values{}, zeros: map[string]*tensor.Tensor{}}
 	leaves := []*tensor.Tensor{tensor.Zeros(1).Param()}
 	t.Only(leaves...) // until the first block, nothing
 	layers := l.model.HeadLayers()
@@ -35,10 +36,7 @@ func (l *Lens) backward(t *tensor.Tape, x models.Batch, wanted map[Part]bool, be
 				t.Only(leaves...)
 				x = tensor.Add(t, x, g.zeros[layer])
 			}
-			if g.values[layer] == nil {
-				g.values[layer] = map[Part]*tensor.Tensor{}
-			}
-			g.values[layer][p] = x
+			g.values.put(layer, p, x)
 			return x
 		}
 	}
@@ -75,18 +73,14 @@ func (l *Lens) backward(t *tensor.Tape, x models.Batch, wanted map[Part]bool, be
 
 // of returns the values and the gradient of a site: [H L N], or [L N] of a block.
 func (g *gradients) of(at Site) (values, gradient []float32, n, positions int, err error) {
-	layer := at.Layer
-	if at.Part.OfBlock() {
-		layer, _ = at.block()
-	}
-	x := g.values[layer][at.Part]
+	x := g.values[at.owner()][at.Part]
 	if x == nil {
 		return nil, nil, 0, 0, fmt.Errorf("lens: %s: the model has none", at)
 	}
 	n, positions = x.Dim(-1), x.Dim(-2)
 	from := x
 	if at.Part == Pattern {
-		from = g.zeros[layer]
+		from = g.zeros[at.Layer]
 	}
 	gradient = make([]float32, n*positions)
 	if d := from.Grad(); d != nil {
@@ -109,7 +103,7 @@ func (g *gradients) of(at Site) (values, gradient []float32, n, positions int, e
 // Source: Nanda, "Attribution Patching", 2023; Kramár et al., "AtP*: An efficient and scalable method for localizing LLM
 // behaviour to components", 2024, https://arxiv.org/abs/2403.00745.
 func (l *Lens) Attribute(ctx context.Context, x models.Batch, from Source, sites []Site) (base float64, all []Effect, err error) {
-	if err := l.trainable("Attribute", x, sites); err != nil {
+	if err := cmp.Or(l.model.WantTrainable("lens: Attribute"), l.check(x, sites...)); err != nil {
 		return 0, nil, err
 	}
 	t, wanted := tape(ctx, tensor.Eval), map[Part]bool{}
@@ -121,7 +115,7 @@ func (l *Lens) Attribute(ctx context.Context, x models.Batch, from Source, sites
 		wanted[Pattern], wanted[Residual] = true, true
 	}
 	var g *gradients
-	if err := catch(func() { g = l.backward(t, x, wanted, nil) }); err != nil {
+	if err := tensor.Catch(func() { g = l.backward(t, x, wanted, nil) }); err != nil {
 		return 0, nil, err
 	}
 	all = make([]Effect, len(sites))
@@ -155,21 +149,8 @@ func (l *Lens) Attribute(ctx context.Context, x models.Batch, from Source, sites
 		}
 		all[i] = Effect{s, "attribution", g.metric + sum, sum}
 	}
-	err = catch(func() { err = l.throughSoftmax(ctx, x, g, from, sites, softmax, all) })
+	err = tensor.Catch(func() { err = l.throughSoftmax(ctx, x, g, from, sites, softmax, all) })
 	return g.metric, all, err
-}
-
-// trainable returns an error unless gradients can be computed and the model has the sites.
-func (l *Lens) trainable(op string, x models.Batch, sites []Site) error {
-	if err := l.check(x); err != nil {
-		return err
-	}
-	for _, s := range sites {
-		if err := l.has(s, x); err != nil {
-			return err
-		}
-	}
-	return l.model.WantTrainable("lens: " + op)
 }
 
 // throughSoftmax sets the effects of changed queries and keys. Those of different heads of a layer do not meet in it, so

@@ -44,10 +44,7 @@ type edits map[string]map[Part][]edit
 // add adds the changes of a sequence.
 func (e edits) add(sequence int, list []Change) {
 	for _, c := range list {
-		layer := c.Layer
-		if c.Part.OfBlock() {
-			layer, _ = c.block()
-		}
+		layer := c.owner()
 		if e[layer] == nil {
 			e[layer] = map[Part][]edit{}
 		}
@@ -139,15 +136,22 @@ func (c *Change) row(position, n int) []float32 {
 type Record struct {
 	// Metric is the number of the run.
 	Metric float64
-	values map[string]map[Part]*tensor.Tensor // [H L N], or [L N] of a block
+	values values // [H L N], or [L N] of a block
+}
+
+// values are what a run has computed, by layer or block and part.
+type values map[string]map[Part]*tensor.Tensor
+
+func (v values) put(layer string, p Part, x *tensor.Tensor) {
+	if v[layer] == nil {
+		v[layer] = map[Part]*tensor.Tensor{}
+	}
+	v[layer][p] = x
 }
 
 // Value returns a head's [L N], or a block's, for a Change: it is a Source. The positions of the site do not matter.
 func (r *Record) Value(at Site) (*tensor.Tensor, error) {
-	layer := at.Layer
-	if at.Part.OfBlock() {
-		layer, _ = at.block()
-	}
+	layer := at.owner()
 	v := r.values[layer][at.Part]
 	switch {
 	case v == nil:
@@ -160,20 +164,14 @@ func (r *Record) Value(at Site) (*tensor.Tensor, error) {
 	return tensor.Index(nil, v, at.Head), nil
 }
 
-// recorder collects values of a run with one sequence.
-type recorder map[string]map[Part]*tensor.Tensor
-
-// set makes a run call the recorder.
-func (c recorder) set(r *models.Run, wanted []Part, layers []attn.LayerHeads) {
+// record makes a run with one sequence collect values.
+func (v values) record(r *models.Run, wanted []Part, layers []attn.LayerHeads) {
 	setEdits(r, func(layer string, p Part) attn.Edit {
 		if !slices.Contains(wanted, p) || lacks(layers, layer, p) {
 			return nil
 		}
 		return func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-			if c[layer] == nil {
-				c[layer] = map[Part]*tensor.Tensor{}
-			}
-			c[layer][p] = tensor.New(slices.Clone(x.Data()), x.Shape()[1:]...)
+			v.put(layer, p, tensor.New(slices.Clone(x.Data()), x.Shape()[1:]...))
 			return x
 		}
 	})
@@ -206,11 +204,7 @@ type mean struct {
 
 // Value returns the mean [N] of a site, over all positions of all texts: it is a Source.
 func (m Means) Value(at Site) (*tensor.Tensor, error) {
-	layer := at.Layer
-	if at.Part.OfBlock() {
-		layer, _ = at.block()
-	}
-	of := m[layer][at.Part]
+	of := m[at.owner()][at.Part]
 	if of == nil || at.Head < 0 || at.Head >= of.heads {
 		return nil, fmt.Errorf("lens: %s has no mean", at)
 	}

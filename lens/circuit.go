@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
@@ -21,7 +20,7 @@ import (
 // Circuit is a graph of a model: scores of its edges, and the edges that are in the circuit.
 type Circuit struct {
 	graph  *graph
-	scores []float32 // [sources destinations]; NaN where there is no edge
+	scores []float32 // [sources destinations]
 	in     []bool
 }
 
@@ -57,13 +56,19 @@ func (g *graph) circuit(differences, slopes *tensor.Tensor, factor float32) *Cir
 // empty returns the graph without scores and edges.
 func (g *graph) empty() *Circuit {
 	n := g.sources() * g.destinations()
-	c := &Circuit{g, make([]float32, n), make([]bool, n)}
-	for i := range c.scores {
-		if i/g.destinations() >= g.before(i%g.destinations()) {
-			c.scores[i] = float32(math.NaN())
+	return &Circuit{g, make([]float32, n), make([]bool, n)}
+}
+
+// each calls do with the place of each edge in scores, in the order of their sources.
+func (c *Circuit) each(do func(i int, e Edge)) {
+	g := c.graph
+	for from := range g.sources() {
+		for to := range g.destinations() {
+			if i := from*g.destinations() + to; from < g.before(to) {
+				do(i, Edge{g.source(from), g.destination(to), float64(c.scores[i]), c.in[i]})
+			}
 		}
 	}
-	return c
 }
 
 // NewCircuit returns the graph of a model, with scores of 0 and no edges in the circuit.
@@ -78,27 +83,15 @@ func NewCircuit(m *models.Model) (*Circuit, error) {
 }
 
 // Edges returns all edges, in the order of their sources.
-func (c *Circuit) Edges() []Edge {
-	var all []Edge
-	for i, s := range c.scores {
-		if from, to := i/c.graph.destinations(), i%c.graph.destinations(); !isNaN(s) {
-			all = append(all, Edge{c.graph.source(from), c.graph.destination(to), float64(s), c.in[i]})
-		}
-	}
+func (c *Circuit) Edges() (all []Edge) {
+	c.each(func(_ int, e Edge) { all = append(all, e) })
 	return all
 }
-
-func isNaN(x float32) bool { return x != x }
 
 // Keep returns a circuit of the edges for which keep returns true.
 func (c *Circuit) Keep(keep func(Edge) bool) *Circuit {
 	y := &Circuit{c.graph, c.scores, make([]bool, len(c.in))}
-	for i, s := range c.scores {
-		if !isNaN(s) {
-			from, to := i/c.graph.destinations(), i%c.graph.destinations()
-			y.in[i] = keep(Edge{c.graph.source(from), c.graph.destination(to), float64(s), c.in[i]})
-		}
-	}
+	c.each(func(i int, e Edge) { y.in[i] = keep(e) })
 	return y
 }
 
@@ -106,11 +99,7 @@ func (c *Circuit) Keep(keep func(Edge) bool) *Circuit {
 func (c *Circuit) Top(n int) *Circuit {
 	y := &Circuit{c.graph, c.scores, make([]bool, len(c.in))}
 	var order []int
-	for i, s := range c.scores {
-		if !isNaN(s) {
-			order = append(order, i)
-		}
-	}
+	c.each(func(i int, _ Edge) { order = append(order, i) })
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(math.Abs(float64(c.scores[b])), math.Abs(float64(c.scores[a])))
 	})
@@ -196,7 +185,8 @@ func (c *Circuit) Write(w io.Writer) error {
 	return out.Encode(f)
 }
 
-var edgeName = regexp.MustCompile(`^(input|m\d+|a\d+\.h\d+)->(logits|m\d+|a\d+\.h(\d+)<([qkv])>)$`)
+// repeatedHead is a head of queries that reads keys or values.
+var repeatedHead = regexp.MustCompile(`h(\d+)<([kv])>$`)
 
 // ReadCircuit reads a file of Write, EAP-IG or MIB, for a model. Edges of repeated keys and values are added to those of
 // their heads.
@@ -221,25 +211,17 @@ func ReadCircuit(r io.Reader, m *models.Model) (*Circuit, error) {
 		return nil, errors.New("lens: the circuit has no edges, want a JSON object with cfg, nodes and edges")
 	}
 	places := map[string]int{}
-	for i := range g.sources() {
-		places[g.source(i)] = i
-	}
-	to := map[string]int{}
-	for i := range g.destinations() {
-		to[g.destination(i)] = i
-	}
+	c.each(func(i int, e Edge) { places[e.String()] = i })
 	for name, e := range f.Edges {
-		parts := edgeName.FindStringSubmatch(name)
-		at, known := 0, parts != nil
-		if known {
-			destination := parts[2]
-			if h, err := strconv.Atoi(parts[3]); err == nil && parts[4] != "q" && shared != g.shared { // a repeated head
-				destination = strings.Replace(destination, "h"+parts[3], fmt.Sprint("h", h/(g.heads/g.shared)), 1)
-			}
-			from, ok1 := places[parts[1]]
-			d, ok2 := to[destination]
-			at, known = from*g.destinations()+d, ok1 && ok2 && from < g.before(d)
+		own := name
+		if shared != g.shared {
+			own = repeatedHead.ReplaceAllStringFunc(name, func(read string) string {
+				parts := repeatedHead.FindStringSubmatch(read)
+				h, _ := strconv.Atoi(parts[1]) // digits; one that is too large is no edge
+				return fmt.Sprintf("h%d<%s>", h/(g.heads/g.shared), parts[2])
+			})
 		}
+		at, known := places[own]
 		if !known {
 			return nil, fmt.Errorf("lens: the circuit has an edge %s, which the model lacks", quote.Text(name))
 		}

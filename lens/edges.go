@@ -45,7 +45,7 @@ func (l *Lens) Edges(ctx context.Context, clean, corrupted models.Batch, steps i
 			at := tensor.Add(nil, tensor.Scale(nil, p.first[0], share), tensor.Scale(nil, p.first[1], 1-share))
 			begin = func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor { return tensor.Reshape(nil, at, 1, n, g.width) }
 		}
-		if err := catch(func() { p.addSlopes(t, slopes, l.backward(t, clean, wanted, begin)) }); err != nil {
+		if err := tensor.Catch(func() { p.addSlopes(t, slopes, l.backward(t, clean, wanted, begin)) }); err != nil {
 			return nil, err
 		}
 		t.Reset()

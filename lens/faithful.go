@@ -21,7 +21,7 @@ func (l *Lens) MeasureCircuits(ctx context.Context, clean, corrupted models.Batc
 	}
 	metrics, t := make([]float64, len(circuits)), tape(ctx, tensor.Infer)
 	for i, c := range circuits {
-		if err := catch(func() { metrics[i] = p.run(t, c) }); err != nil {
+		if err := tensor.Catch(func() { metrics[i] = p.run(t, c) }); err != nil {
 			return nil, err
 		}
 		t.Reset()

@@ -271,4 +271,4 @@ func (s state) Values(t *tensor.Tape, _ *models.Model, hidden *tensor.Tensor, _ 
 
 func (state) Last() bool { return false }
 
-func (state) Check(*models.Model) error { return nil }
+func (state) Check(*models.Model, int) error { return nil }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/tensor"
 )
@@ -24,27 +25,31 @@ type Lens struct {
 	metric Metric
 }
 
-// New returns a lens for a model and a metric. The model may be packed for inference, except for Attribute and Edges.
+// New returns a lens for a model and a metric; nil is a metric that is always 0, for records and means. The model may be
+// packed for inference, except for Attribute and Edges.
 //
 // Errors: a metric that the model does not have.
 func New(m *models.Model, metric Metric) (*Lens, error) {
-	if err := metric.Check(m); err != nil {
+	if metric == nil {
+		metric = none{}
+	}
+	if err := metric.Check(m, 0); err != nil {
 		return nil, err
 	}
 	return &Lens{model: m, metric: metric}, nil
 }
 
-// check returns an error unless x is one sequence that the model can read.
-func (l *Lens) check(x models.Batch) error {
+// check returns an error unless x is one sequence that the model can read, and the model has the sites.
+func (l *Lens) check(x models.Batch, sites ...Site) error {
 	if len(x.IDs) != 1 || len(x.IDs[0]) == 0 || l.model.Sizes().Decoder != nil && len(x.Targets) != 1 {
 		return errors.New("lens: want a batch of one text with tokens, and its target if the model is an encoder–decoder")
 	}
-	if g, ok := l.metric.(Logits); ok && g.At != All && g.At >= output(x) {
-		return fmt.Errorf("lens: the metric is at position %d of a text of %d tokens", g.At, output(x))
+	if err := l.metric.Check(l.model, output(x)); err != nil {
+		return err
 	}
-	if l.metric.Check(l.model) == nil && !l.metric.Last() && output(x) < 2 {
-		if _, ok := l.metric.(Similarity); !ok {
-			return errors.New("lens: the text has one token, want at least two, of which the second is predicted")
+	for _, s := range sites {
+		if err := l.has(s, x); err != nil {
+			return err
 		}
 	}
 	return l.model.Sizes().Check(x)
@@ -84,17 +89,14 @@ func (l *Lens) Record(ctx context.Context, x models.Batch, wanted ...Part) (*Rec
 	if err := l.check(x); err != nil {
 		return nil, err
 	}
-	c, r := recorder{}, models.Run{}
+	kept, r := values{}, models.Run{}
 	if len(wanted) > 0 {
-		c.set(&r, wanted, l.model.HeadLayers())
+		kept.record(&r, wanted, l.model.HeadLayers())
 	}
-	t, y := tape(ctx, tensor.Infer), &Record{values: c}
-	err := catch(func() { y.Metric = l.values(t, l.model.Hidden(t, x, r), x)[0] })
+	t, y := tape(ctx, tensor.Infer), &Record{values: kept}
+	err := tensor.Catch(func() { y.Metric = l.values(t, l.model.Hidden(t, x, r), x)[0] })
 	return y, err
 }
-
-// catch returns the error with which f panics: that of a context, or of package tensor.
-func catch(f func()) error { return tensor.Catch(f) }
 
 // values returns the metric of each sequence.
 func (l *Lens) values(t *tensor.Tape, hidden *tensor.Tensor, x models.Batch) (all []float64) {
@@ -112,18 +114,15 @@ func (l *Lens) values(t *tensor.Tape, hidden *tensor.Tensor, x models.Batch) (al
 //
 // Errors: those of Record; a site that the model does not have; a value of another size.
 func (l *Lens) Measure(ctx context.Context, x models.Batch, sets [][]Change) (base float64, metrics []float64, err error) {
-	if err := l.check(x); err != nil {
+	var sites []Site
+	for _, c := range slices.Concat(sets...) {
+		sites = append(sites, c.Site)
+	}
+	if err := l.check(x, sites...); err != nil {
 		return 0, nil, err
 	}
-	for _, set := range sets {
-		for _, c := range set {
-			if err := l.has(c.Site, x); err != nil {
-				return 0, nil, err
-			}
-		}
-	}
 	m := &measurement{Lens: l, x: x, sets: sets, metrics: make([]float64, len(sets)), tape: tape(ctx, tensor.Infer)}
-	err = catch(func() { base = m.run() })
+	err = tensor.Catch(func() { base = m.run() })
 	if err != nil {
 		return 0, nil, err
 	}
@@ -136,10 +135,10 @@ func (l *Lens) has(s Site, x models.Batch) error {
 		return fmt.Errorf("lens: %s: want a position less than %d", s, max(len(x.IDs[0]), output(x)))
 	}
 	if s.Part.OfBlock() {
-		if name, _ := s.block(); slices.Contains(blocks(l.model, s.Part), name) {
+		if slices.Contains(blocks(l.model, s.Part), s.owner()) {
 			return nil
 		}
-		return fmt.Errorf("lens: %s: the model has blocks %s", s, firstAndLast(blocks(l.model, s.Part)))
+		return fmt.Errorf("lens: %s: the model has %s", s, quote.Texts(blocks(l.model, s.Part)))
 	}
 	for _, layer := range l.model.HeadLayers() {
 		if layer.Name != s.Layer {
@@ -152,8 +151,6 @@ func (l *Lens) has(s Site, x models.Batch) error {
 	}
 	return fmt.Errorf("lens: %s: the model has no layer %s", s, s.Layer)
 }
-
-func firstAndLast(names []string) string { return names[0] + " to " + names[len(names)-1] }
 
 // measurement is a call of Measure.
 type measurement struct {

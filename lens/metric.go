@@ -15,8 +15,8 @@ type Metric interface {
 	Values(t *tensor.Tape, m *models.Model, hidden *tensor.Tensor, x models.Batch) *tensor.Tensor
 	// Last reports whether only the state of the last token counts: a run then leaves out what it can.
 	Last() bool
-	// Check returns an error if the model has no such number.
-	Check(m *models.Model) error
+	// Check returns an error if the model has no such number, or not for a text with that many states L; 0 means any.
+	Check(m *models.Model, tokens int) error
 }
 
 // Logit is a term of Logits.
@@ -32,19 +32,26 @@ type Logits struct {
 	At    int // position of the token whose logits count, or All for the last
 }
 
+// logits returns those of all tokens or classes: [B V].
+func (g Logits) logits(t *tensor.Tape, m *models.Model, hidden *tensor.Tensor, x models.Batch) *tensor.Tensor {
+	head, at := m.Head(), g.At
+	if !head.Task.PerToken() {
+		return head.Of(t, hidden, x)
+	}
+	if at == All {
+		at = hidden.Dim(1) - 1
+	}
+	return tensor.Reshape(t, head.Logits(t, tensor.Slice(t, hidden, 1, at, at+1)), hidden.Dim(0), -1)
+}
+
+// Probabilities returns the probabilities [B V] of all tokens or classes whose logits the metric adds.
+func (g Logits) Probabilities(t *tensor.Tape, m *models.Model, hidden *tensor.Tensor, x models.Batch) *tensor.Tensor {
+	return tensor.Softmax(t, g.logits(t, m, hidden, x))
+}
+
 // Values implements Metric.
 func (g Logits) Values(t *tensor.Tape, m *models.Model, hidden *tensor.Tensor, x models.Batch) *tensor.Tensor {
-	head, l := m.Head(), hidden.Dim(1)
-	var y *tensor.Tensor
-	if head.Task.PerToken() {
-		at := l - 1
-		if g.At != All {
-			at = g.At
-		}
-		y = tensor.Reshape(t, head.Logits(t, tensor.Slice(t, hidden, 1, at, at+1)), hidden.Dim(0), -1)
-	} else {
-		y = head.Of(t, hidden, x)
-	}
+	y := g.logits(t, m, hidden, x)
 	factors := tensor.Zeros(y.Dim(1), 1)
 	for _, term := range g.Terms {
 		factors.Data()[term.Token] += float32(term.Factor)
@@ -52,11 +59,49 @@ func (g Logits) Values(t *tensor.Tape, m *models.Model, hidden *tensor.Tensor, x
 	return tensor.Mix(t, y, factors)
 }
 
+// Best returns the metric of a text's best prediction: the largest logit minus the second largest, at the position at or,
+// with All, of the last token; of a classifier, those of its classes.
+func Best(t *tensor.Tape, m *models.Model, x models.Batch, at int) Logits {
+	y := Logits{At: at}.logits(t, m, m.Hidden(t, x, models.Run{}), x)
+	_, two := tensor.TopK(tensor.Reshape(nil, y, -1), min(2, y.Len()))
+	g := Logits{At: at}
+	for i, token := range two {
+		g.Terms = append(g.Terms, Logit{token, float64(1 - 2*i)})
+	}
+	return g
+}
+
+// MaskPosition returns the position of the only mask token of a text, for Logits.At in a model of masked words. Errors call
+// the text what.
+//
+// Errors: no mask token, or several; a model without a tokenizer.
+func MaskPosition(m *models.Model, what string, ids []int) (at int, err error) {
+	mask, err := m.MaskToken()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for i, id := range ids {
+		if id == mask {
+			at, n = i, n+1
+		}
+	}
+	if n != 1 {
+		t, err := m.Tokenizer()
+		if err != nil {
+			return 0, err
+		}
+		name, _ := t.Token(mask)
+		return 0, fmt.Errorf("%s has %d tokens %s, want one, at which the model predicts a word", what, n, name)
+	}
+	return at, nil
+}
+
 // Last implements Metric.
 func (g Logits) Last() bool { return g.At == All }
 
 // Check implements Metric.
-func (g Logits) Check(m *models.Model) error {
+func (g Logits) Check(m *models.Model, tokens int) error {
 	head := m.Head()
 	if head == nil {
 		return fmt.Errorf("lens: the model has no logits, want one with a head, or another metric")
@@ -67,6 +112,9 @@ func (g Logits) Check(m *models.Model) error {
 	}
 	if len(g.Terms) == 0 {
 		return fmt.Errorf("lens: the metric has no logits, want at least one")
+	}
+	if tokens > 0 && g.At != All && (g.At < 0 || g.At >= tokens) {
+		return fmt.Errorf("lens: the metric is at position %d of a text of %d tokens", g.At, tokens)
 	}
 	for _, term := range g.Terms {
 		if term.Token < 0 || term.Token >= n {
@@ -106,9 +154,12 @@ func chosen(t *tensor.Tape, p *tensor.Tensor, ids [][]int, b, l int) *tensor.Ten
 func (Loss) Last() bool { return false }
 
 // Check implements Metric.
-func (Loss) Check(m *models.Model) error {
+func (Loss) Check(m *models.Model, tokens int) error {
 	if h := m.Head(); h == nil || h.Task != models.NextWord {
 		return fmt.Errorf("lens: the model predicts no next token, so it has no loss on a text")
+	}
+	if tokens == 1 {
+		return fmt.Errorf("lens: the text has one token, want at least two, of which the second is predicted")
 	}
 	return nil
 }
@@ -146,9 +197,20 @@ func (s Similarity) Values(t *tensor.Tape, _ *models.Model, hidden *tensor.Tenso
 func (Similarity) Last() bool { return false }
 
 // Check implements Metric.
-func (s Similarity) Check(*models.Model) error {
+func (s Similarity) Check(*models.Model, int) error {
 	if n := s.Embedder.Width(); n != len(s.Vector) {
 		return fmt.Errorf("lens: a vector of %d numbers, want %d", len(s.Vector), n)
 	}
 	return nil
 }
+
+// none is the metric of a Lens without one.
+type none struct{}
+
+func (none) Values(_ *tensor.Tape, _ *models.Model, hidden *tensor.Tensor, _ models.Batch) *tensor.Tensor {
+	return tensor.Zeros(hidden.Dim(0), 1)
+}
+
+func (none) Last() bool { return true }
+
+func (none) Check(*models.Model, int) error { return nil }

@@ -24,7 +24,7 @@ import (
 func ParseMetric(m *models.Model, text string) (Metric, error) {
 	metric, err := parseMetric(m, strings.TrimSpace(text))
 	if err == nil {
-		err = metric.Check(m)
+		err = metric.Check(m, 0)
 	}
 	return metric, err
 }

@@ -44,7 +44,7 @@ func (l *Lens) LogitLens(ctx context.Context, x models.Batch, top int) ([][][]Pr
 		}
 		states := r.values[name][Residual]
 		var layer [][]Prediction
-		err := catch(func() {
+		err := tensor.Catch(func() {
 			for p := range states.Dim(0) { // one position after another: a row of logits is long
 				h := norm.Forward(t, states.Rows(p, p+1))
 				logits := head.Logits(t, tensor.Reshape(t, h, 1, 1, -1))
@@ -129,7 +129,7 @@ func (l *Lens) Direct(ctx context.Context, x models.Batch) (*Direct, error) {
 			mean, _ := spread(part, centred, eps)
 			sum := 0.
 			for i, v := range part {
-				sum += (float64(v) - mean) / scale * float64(gain[i]) * towards[i]
+				sum += float64((float64(v) - mean) / scale * float64(gain[i]) * towards[i])
 			}
 			y.Rest[p] -= sum
 			y.Parts = append(y.Parts, Effect{Site: g.site(s, p), What: "direct", Metric: sum, Effect: sum})
@@ -157,7 +157,7 @@ func (l *Lens) direction(ctx context.Context, metric Logits, last *tensor.Tensor
 	hidden := l.model.FinalNorm().Forward(nil, last)
 	n, d := last.Dim(0), last.Dim(1)
 	var slopes []float32
-	err = catch(func() {
+	err = tensor.Catch(func() {
 		t := tape(ctx, tensor.Eval)
 		leaf := tensor.Reshape(nil, hidden, n, 1, d).Clone().Param() // each position as a text
 		t.Only(leaf)

@@ -79,6 +79,15 @@ func (s Site) String() string {
 	return text
 }
 
+// owner returns the name of the layer of attention or, for the parts of blocks, of the block.
+func (s Site) owner() string {
+	if !s.Part.OfBlock() {
+		return s.Layer
+	}
+	name, _ := s.block()
+	return name
+}
+
 // block returns the name and number of a site's block.
 func (s Site) block() (name string, number int) {
 	kind, number := heads.Place(s.Layer)

@@ -18,6 +18,7 @@ type encoderDecoder struct {
 
 // Hidden returns the states of the tokens of x.Targets.
 func (e *encoderDecoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
+	r.wantWhole()
 	m := e.read(t, x, &r)
 	y := Batch{IDs: x.Targets}
 	if y.IDs == nil {

@@ -168,10 +168,20 @@ func edited(t *tensor.Tape, e attn.Edit, x *tensor.Tensor) *tensor.Tensor {
 	return y
 }
 
+// part reports whether a run is only a part of one: From, To or Input is set.
+func (r *Run) part() bool { return r.From != 0 || r.To != 0 || r.Input != nil }
+
+// wantWhole panics if a run is only a part of one.
+func (r *Run) wantWhole() {
+	if r.part() {
+		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "run", Got: "from or to a block", Want: "a whole run: the network does not resume"})
+	}
+}
+
 // together reports whether the sequences of a batch must run together: callbacks know them by their number.
 func (r *Run) together() bool {
 	return r.Observers != nil || r.Inspect != nil || r.States != nil || r.Gates != nil || r.Edits != nil || r.Blocks != nil ||
-		r.Input != nil || r.To != 0
+		r.part()
 }
 
 // state calls States.

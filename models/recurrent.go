@@ -116,6 +116,7 @@ func (s *recurrentState) Select(sequences []int) State {
 // Hidden returns the vectors that predict the tokens after those of x.Targets. Targets that
 // continue a state must have equal lengths.
 func (m *recurrent) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
+	r.wantWhole()
 	s, kept := r.State.(*recurrentState)
 	if !kept {
 		s = new(recurrentState)

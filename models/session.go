@@ -53,7 +53,7 @@ func (s *Session) Generate(ctx context.Context, prompt []int, g Generation) (tok
 	if err != nil {
 		return nil, err
 	}
-	if r := &g.Run; s.batcher != nil && (r.together()) {
+	if r := &g.Run; s.batcher != nil && r.together() {
 		return nil, errors.New("models: Generate: Run has a callback, want none in a Batcher: its steps read several texts")
 	}
 	return func(yield func(int) bool) {

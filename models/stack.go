@@ -50,7 +50,7 @@ func (s *stack) run(t *tensor.Tape, batch Batch, r *Run, m *memory) *tensor.Tens
 	if r.To != 0 {
 		to = r.To
 	}
-	if r.From != 0 || r.To != 0 || x != nil {
+	if r.part() {
 		s.wantBegin(batch, r)
 	}
 	if x == nil {
@@ -104,9 +104,10 @@ func (s *stack) wantBegin(x Batch, r *Run) {
 	bad := func(got, want string) {
 		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "run", Got: got, Want: want})
 	}
+	if !Resumes(s) {
+		r.wantWhole()
+	}
 	switch n := len(s.blocks); {
-	case !Resumes(s):
-		bad("from or to a block", "a whole run: blocks read more than the output of the one before")
 	case r.From < 0 || r.From >= n || r.To < 0 || r.To > n || r.To != 0 && r.To <= r.From:
 		bad(fmt.Sprintf("from block %d to %d", r.From, r.To), fmt.Sprintf("a part of blocks 0 to %d", n))
 	case r.Input == nil && r.From > 0:

@@ -41,6 +41,9 @@ func (m *Model) stepper(op string, prompts [][]int, g *Generation, state State) 
 	if g.Chosen != nil && op != "Generate" {
 		return nil, fmt.Errorf("models: %s: Chosen is set, want nil: only Generate calls it", op)
 	}
+	if g.Run.part() {
+		return nil, fmt.Errorf("models: %s: Run begins or ends at a block, want a whole run", op)
+	}
 	if g.Tokens < 0 {
 		return nil, fmt.Errorf("models: %s: %d tokens, want at least 1, or 0 for no limit", op, g.Tokens)
 	}

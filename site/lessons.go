@@ -193,6 +193,9 @@ func (b *build) booksOf(l lesson, in language, table []byte) (template.HTML, err
 			list = append(list, strings.TrimSpace(cells[1]))
 		}
 	}
+	if list == nil {
+		return "", nil
+	}
 	line := string(in.text("In your textbook: ")) + strings.Join(list, " · ")
 	r, err := b.markdown([]byte(line), in.file(lessonsFile), in.Dir+l.Path())
 	return template.HTML("<div class=\"text\">\n<p class=\"quiet small\">" + strings.TrimPrefix(r.html, "<p>") + "</div>\n"), err

@@ -2,10 +2,11 @@ package dates
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/attn-go/attn/examples/exercises/check"
 )
 
 const heads = 4
@@ -51,8 +52,8 @@ func importance(heads int, loss func([]bool) float64, h int) float64 {
 func solved(heads int, loss func([]bool) float64) []int { return by(importance)(heads, loss) }
 
 var mistakes = []struct {
-	what string
-	f    func(heads int, loss func([]bool) float64) []int
+	What string
+	F    func(heads int, loss func([]bool) float64) []int
 }{
 	{"the most important head is first: the sign is wrong", by(func(n int, loss func([]bool) float64, h int) float64 { return -importance(n, loss, h) })},
 	{"importance is no absolute value: a head without which the loss falls is the first to go", by(func(n int, loss func([]bool) float64, h int) float64 {
@@ -80,41 +81,16 @@ var mistakes = []struct {
 	}},
 }
 
-// result returns what a function answers, with four digits.
-func result(f func(heads int, loss func(on []bool) float64) []int) string {
-	return fmt.Sprintf("%.4v", f(heads, loss))
+var exercise = check.Exercise[func(heads int, loss func(on []bool) float64) []int]{
+	Name: "order", Run: func(f func(heads int, loss func(on []bool) float64) []int) any { return f(heads, loss) }, Solved: solved, Mistakes: mistakes,
 }
 
-// wrong names the mistake that leads to an answer; it is empty if the answer is right.
-func wrong(got string) string {
-	if got == result(solved) {
-		return ""
-	}
-	for _, m := range mistakes {
-		if got == result(m.f) {
-			return m.what
-		}
-	}
-	return fmt.Sprintf("order returns\n%s\nwant\n%s", got, result(solved))
-}
-
-func TestOrder(t *testing.T) {
-	if order(heads, loss) == nil {
-		t.Skip("order is empty: fill it in, in exercise_test.go")
-	}
-	if what := wrong(result(order)); what != "" {
-		t.Error(what)
-	}
-}
+func TestOrder(t *testing.T) { exercise.Test(t, order) }
 
 // The solution is the stated order. Each typical mistake is named.
 func TestMistakes(t *testing.T) {
 	if got := solved(heads, loss); !slices.Equal(got, []int{1, 2, 0, 3}) {
 		t.Error(got)
 	}
-	for _, m := range mistakes {
-		if got := wrong(result(m.f)); got != m.what {
-			t.Errorf("%q is called %q", m.what, got)
-		}
-	}
+	exercise.TestMistakes(t)
 }

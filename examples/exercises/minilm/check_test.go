@@ -1,9 +1,10 @@
 package minilm
 
 import (
-	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/attn-go/attn/examples/exercises/check"
 )
 
 // pattern returns a head of five tokens whose queries attend to the key at.
@@ -45,8 +46,8 @@ func most(weights [][][][]float64, key func(i int) int) []int {
 func solved(weights [][][][]float64) []int { return most(weights, func(i int) int { return i - 1 }) }
 
 var mistakes = []struct {
-	what string
-	f    func(weights [][][][]float64) []int
+	What string
+	F    func(weights [][][][]float64) []int
 }{
 	{"this head attends to the next token: queries and keys are exchanged", func(w [][][][]float64) []int { return most(w, func(i int) int { return i + 1 }) }},
 	{"this head attends to the token itself", func(w [][][][]float64) []int { return most(w, func(i int) int { return i }) }},
@@ -55,39 +56,16 @@ var mistakes = []struct {
 	{"this is the number of the head among all, without its layer", func(w [][][][]float64) []int { at := solved(w); return []int{0, at[0]*len(w[0]) + at[1]} }},
 }
 
-// result returns what a function answers, with four digits.
-func result(f func(weights [][][][]float64) []int) string { return fmt.Sprintf("%.4v", f(weights)) }
-
-// wrong names the mistake that leads to an answer; it is empty if the answer is right.
-func wrong(got string) string {
-	if got == result(solved) {
-		return ""
-	}
-	for _, m := range mistakes {
-		if got == result(m.f) {
-			return m.what
-		}
-	}
-	return fmt.Sprintf("previous returns\n%s\nwant\n%s", got, result(solved))
+var exercise = check.Exercise[func(weights [][][][]float64) []int]{
+	Name: "previous", Run: func(f func(weights [][][][]float64) []int) any { return f(weights) }, Solved: solved, Mistakes: mistakes,
 }
 
-func TestPrevious(t *testing.T) {
-	if previous(weights) == nil {
-		t.Skip("previous is empty: fill it in, in exercise_test.go")
-	}
-	if what := wrong(result(previous)); what != "" {
-		t.Error(what)
-	}
-}
+func TestPrevious(t *testing.T) { exercise.Test(t, previous) }
 
 // The solution is the stated head. Each typical mistake is named.
 func TestMistakes(t *testing.T) {
 	if got := solved(weights); !slices.Equal(got, []int{1, 2}) {
 		t.Error(got)
 	}
-	for _, m := range mistakes {
-		if got := wrong(result(m.f)); got != m.what {
-			t.Errorf("%q is called %q", m.what, got)
-		}
-	}
+	exercise.TestMistakes(t)
 }

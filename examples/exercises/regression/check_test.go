@@ -1,11 +1,11 @@
 package regression
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/examples/exercises/check"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
@@ -55,8 +55,8 @@ func overQueries(at, x, y []float64, w float64) []float64 {
 }
 
 var mistakes = []struct {
-	what string
-	f    func(at, x, y []float64, w float64) []float64
+	What string
+	F    func(at, x, y []float64, w float64) []float64
 }{
 	{"the factor ½ of the score is missing", kernel(func(w, d float64) float64 { return math.Exp(-w * d * w * d) }, false)},
 	{"the distance is not squared", kernel(func(w, d float64) float64 { return math.Exp(-math.Abs(w*d) / 2) }, false)},
@@ -68,32 +68,11 @@ var mistakes = []struct {
 	{"w is not used: the kernel always has the width 1", func(at, x, y []float64, _ float64) []float64 { return solved(at, x, y, 1) }},
 }
 
-// result returns what a function answers, with four digits.
-func result(f func(at, x, y []float64, w float64) []float64) string {
-	return fmt.Sprintf("%.4v", f(at, x, y, w))
+var exercise = check.Exercise[func(at, x, y []float64, w float64) []float64]{
+	Name: "estimate", Run: func(f func(at, x, y []float64, w float64) []float64) any { return f(at, x, y, w) }, Solved: solved, Mistakes: mistakes,
 }
 
-// wrong names the mistake that leads to an answer; it is empty if the answer is right.
-func wrong(got string) string {
-	if got == result(solved) {
-		return ""
-	}
-	for _, m := range mistakes {
-		if got == result(m.f) {
-			return m.what
-		}
-	}
-	return fmt.Sprintf("estimate returns\n%s\nwant\n%s", got, result(solved))
-}
-
-func TestEstimate(t *testing.T) {
-	if estimate(at, x, y, w) == nil {
-		t.Skip("estimate is empty: fill it in, in exercise_test.go")
-	}
-	if what := wrong(result(estimate)); what != "" {
-		t.Error(what)
-	}
-}
+func TestEstimate(t *testing.T) { exercise.Test(t, estimate) }
 
 // The solution is what Attend computes. Each typical mistake is named.
 func TestMistakes(t *testing.T) {
@@ -105,9 +84,5 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("estimate %d is %v, attn computes %v", i, got, want[i])
 		}
 	}
-	for _, m := range mistakes {
-		if got := wrong(result(m.f)); got != m.what {
-			t.Errorf("%q is called %q", m.what, got)
-		}
-	}
+	exercise.TestMistakes(t)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/attn-go/attn/examples/exercises/check"
 )
 
 var targets = [][]int{{5, 4, 3, 2}, {7, 6, 2, 0}} // 2 is the end, and 0 padding
@@ -25,8 +27,8 @@ func solved(targets [][]int, begin int) [][]int {
 }
 
 var mistakes = []struct {
-	what string
-	f    func(targets [][]int, begin int) [][]int
+	What string
+	F    func(targets [][]int, begin int) [][]int
 }{
 	{"nothing is shifted: the decoder reads the token that it has to write", rows(func(row []int, _ int) []int { return row })},
 	{"shifted the wrong way: the decoder reads the token after the one that it has to write", rows(func(row []int, begin int) []int { return append(row[1:], begin) })},
@@ -36,41 +38,16 @@ var mistakes = []struct {
 	{"the first token is overwritten by begin instead of moved", rows(func(row []int, begin int) []int { return append([]int{begin}, row[1:]...) })},
 }
 
-// result returns what a function answers, with four digits.
-func result(f func(targets [][]int, begin int) [][]int) string {
-	return fmt.Sprintf("%.4v", f(targets, begin))
+var exercise = check.Exercise[func(targets [][]int, begin int) [][]int]{
+	Name: "shifted", Run: func(f func(targets [][]int, begin int) [][]int) any { return f(targets, begin) }, Solved: solved, Mistakes: mistakes,
 }
 
-// wrong names the mistake that leads to an answer; it is empty if the answer is right.
-func wrong(got string) string {
-	if got == result(solved) {
-		return ""
-	}
-	for _, m := range mistakes {
-		if got == result(m.f) {
-			return m.what
-		}
-	}
-	return fmt.Sprintf("shifted returns\n%s\nwant\n%s", got, result(solved))
-}
-
-func TestShifted(t *testing.T) {
-	if shifted(targets, begin) == nil {
-		t.Skip("shifted is empty: fill it in, in exercise_test.go")
-	}
-	if what := wrong(result(shifted)); what != "" {
-		t.Error(what)
-	}
-}
+func TestShifted(t *testing.T) { exercise.Test(t, shifted) }
 
 // The solution is the stated rows. Each typical mistake is named.
 func TestMistakes(t *testing.T) {
 	if got := fmt.Sprint(solved(targets, begin)); got != "[[1 5 4 3] [1 7 6 2]]" {
 		t.Error(got)
 	}
-	for _, m := range mistakes {
-		if got := wrong(result(m.f)); got != m.what {
-			t.Errorf("%q is called %q", m.what, got)
-		}
-	}
+	exercise.TestMistakes(t)
 }

@@ -1,12 +1,12 @@
 package scores
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/examples/exercises/check"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
@@ -79,8 +79,8 @@ var (
 func solved(q, k, v [][]float64, valid int) [][]float64 { return right.attend(q, k, v, valid) }
 
 var mistakes = []struct {
-	what string
-	f    func(q, k, v [][]float64, valid int) [][]float64
+	What string
+	F    func(q, k, v [][]float64, valid int) [][]float64
 }{
 	{"the scale is forgotten: divide the scores by √E", variant{scale: 1, fill: never, hide: padding}.attend},
 	{"the scores are divided by E, not by √E", variant{scale: root * root, fill: never, hide: padding}.attend},
@@ -92,32 +92,11 @@ var mistakes = []struct {
 	{"the softmax runs over the queries: queries and keys are exchanged", variant{scale: root, fill: never, overQuery: true, hide: padding}.attend},
 }
 
-// result returns what a function answers, with four digits.
-func result(f func(q, k, v [][]float64, valid int) [][]float64) string {
-	return fmt.Sprintf("%.4v", f(q, k, v, valid))
+var exercise = check.Exercise[func(q, k, v [][]float64, valid int) [][]float64]{
+	Name: "attend", Run: func(f func(q, k, v [][]float64, valid int) [][]float64) any { return f(q, k, v, valid) }, Solved: solved, Mistakes: mistakes,
 }
 
-// wrong names the mistake that leads to an answer; it is empty if the answer is right.
-func wrong(got string) string {
-	if got == result(solved) {
-		return ""
-	}
-	for _, m := range mistakes {
-		if got == result(m.f) {
-			return m.what
-		}
-	}
-	return fmt.Sprintf("attend returns\n%s\nwant\n%s", got, result(solved))
-}
-
-func TestAttend(t *testing.T) {
-	if attend(q, k, v, valid) == nil {
-		t.Skip("attend is empty: fill it in, in exercise_test.go")
-	}
-	if what := wrong(result(attend)); what != "" {
-		t.Error(what)
-	}
-}
+func TestAttend(t *testing.T) { exercise.Test(t, attend) }
 
 // The solution is what Attend computes. Each typical mistake is named.
 func TestMistakes(t *testing.T) {
@@ -130,9 +109,5 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("output %d is %v, attn computes %v", i, got, want[i])
 		}
 	}
-	for _, m := range mistakes {
-		if got := wrong(result(m.f)); got != m.what {
-			t.Errorf("%q is called %q", m.what, got)
-		}
-	}
+	exercise.TestMistakes(t)
 }

@@ -1,10 +1,10 @@
 package shapes
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn/examples/exercises/check"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -33,8 +33,8 @@ func solved(x [][]float64, heads int) [][][]float64 {
 }
 
 var mistakes = []struct {
-	what string
-	f    func(x [][]float64, heads int) [][][]float64
+	What string
+	F    func(x [][]float64, heads int) [][][]float64
 }{
 	{"a reshape without a transpose: a head mixes positions. Split D first, then move the axes", func(x [][]float64, heads int) [][][]float64 {
 		e := len(x[0]) / heads
@@ -57,32 +57,11 @@ var mistakes = []struct {
 	}},
 }
 
-// result returns what a function answers, with four digits.
-func result(f func(x [][]float64, heads int) [][][]float64) string {
-	return fmt.Sprintf("%.4v", f(x, heads))
+var exercise = check.Exercise[func(x [][]float64, heads int) [][][]float64]{
+	Name: "split", Run: func(f func(x [][]float64, heads int) [][][]float64) any { return f(x, heads) }, Solved: solved, Mistakes: mistakes,
 }
 
-// wrong names the mistake that leads to an answer; it is empty if the answer is right.
-func wrong(got string) string {
-	if got == result(solved) {
-		return ""
-	}
-	for _, m := range mistakes {
-		if got == result(m.f) {
-			return m.what
-		}
-	}
-	return fmt.Sprintf("split returns\n%s\nwant\n%s", got, result(solved))
-}
-
-func TestSplit(t *testing.T) {
-	if split(x, heads) == nil {
-		t.Skip("split is empty: fill it in, in exercise_test.go")
-	}
-	if what := wrong(result(split)); what != "" {
-		t.Error(what)
-	}
-}
+func TestSplit(t *testing.T) { exercise.Test(t, split) }
 
 // The solution is what the operations of package tensor compute. Each typical mistake is named.
 func TestMistakes(t *testing.T) {
@@ -90,9 +69,5 @@ func TestMistakes(t *testing.T) {
 	if got := slices.Concat(slices.Concat(solved(x, heads)...)...); !slices.Equal(got, a.Float64s()) {
 		t.Errorf("%v, attn computes %v", got, a)
 	}
-	for _, m := range mistakes {
-		if got := wrong(result(m.f)); got != m.what {
-			t.Errorf("%q is called %q", m.what, got)
-		}
-	}
+	exercise.TestMistakes(t)
 }

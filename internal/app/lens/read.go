@@ -16,7 +16,6 @@ import (
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/lens"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/train"
 )
 
@@ -132,15 +131,26 @@ func (s *Study) find(ctx context.Context, it *Item, in *reading) (err error) {
 	head := s.Model.Head()
 	at, per := lens.All, head != nil && head.Task.PerToken()
 	if head != nil && head.Task == models.MaskedWords {
-		if at, err = s.masked(in); err != nil {
+		if at, err = lens.MaskPosition(s.Model, "text A", in.a.IDs[0]); err != nil {
 			return err
+		}
+		if in.b != nil {
+			other, err := lens.MaskPosition(s.Model, "text B", in.b.IDs[0])
+			if err != nil {
+				return err
+			}
+			if other != at {
+				return fmt.Errorf("text B has no %s at token %d, where text A has it", tokenName(s.Model, in.a.IDs[0][at]), at)
+			}
 		}
 	}
 	if it.Metric == "" {
 		if head == nil {
 			return flags.Errorf("%s has no head: want --metric 'similarity(\"a sentence\")', of a pipeline of sentence-transformers", quote.Shell(s.Model.Dir))
 		}
-		in.name = s.best(in, at, per)
+		g := lens.Best(nil, s.Model, in.a, at)
+		in.metric, in.name = g, s.nameOf(g)
+		return nil
 	}
 	if in.metric, err = lens.ParseMetric(s.Model, in.name); err != nil {
 		return usage(err)
@@ -152,57 +162,24 @@ func (s *Study) find(ctx context.Context, it *Item, in *reading) (err error) {
 	return nil
 }
 
-// masked returns the position of the only mask token.
-func (s *Study) masked(in *reading) (int, error) {
-	mask, err := s.Model.MaskToken()
-	if err != nil {
-		return 0, err
-	}
-	var at []int
-	for i, id := range in.a.IDs[0] {
-		if id == mask {
-			at = append(at, i)
+// nameOf returns a metric of logits as ParseMetric reads it.
+func (s *Study) nameOf(g lens.Logits) string {
+	var b strings.Builder
+	for i, term := range g.Terms {
+		if i > 0 {
+			b.WriteString(" - ")
 		}
-	}
-	t, err := s.Model.Tokenizer()
-	if err != nil {
-		return 0, err
-	}
-	name, _ := t.Token(mask)
-	if len(at) != 1 {
-		return 0, fmt.Errorf("text A has %d tokens %s, want one, at which the model predicts a word", len(at), name)
-	}
-	if in.b != nil && (at[0] >= len(in.b.IDs[0]) || in.b.IDs[0][at[0]] != mask) {
-		return 0, fmt.Errorf("text B has no %s at token %d, where text A has it", name, at[0])
-	}
-	return at[0], nil
-}
-
-// best returns the metric of the two largest logits of text A.
-func (s *Study) best(in *reading, at int, per bool) string {
-	head := s.Model.Head()
-	y := head.Of(nil, s.Model.Hidden(nil, in.a, models.Run{}), in.a)
-	row := y.Data()
-	if n := y.Dim(-1); per {
-		if at == lens.All {
-			at = y.Dim(1) - 1
-		}
-		row = row[at*n:][:n]
-	}
-	_, two := tensor.TopK(tensor.New(row, len(row)), min(2, len(row)))
-	var terms []string
-	for _, id := range two {
-		if !per {
-			terms = append(terms, fmt.Sprintf("class(%s)", head.Labels[id]))
+		if labels := s.Model.Head().Labels; labels != nil {
+			fmt.Fprintf(&b, "class(%s)", labels[term.Token])
 			continue
 		}
-		name := tokenName(s.Model, id)
+		name := tokenName(s.Model, term.Token)
 		if strings.ContainsAny(name, "()\"#\n") {
-			name = fmt.Sprint("#", id)
+			name = fmt.Sprint("#", term.Token)
 		}
-		terms = append(terms, fmt.Sprintf("logit(%s)", name))
+		fmt.Fprintf(&b, "logit(%s)", name)
 	}
-	return strings.Join(terms, " - ")
+	return b.String()
 }
 
 // tokenName returns a token that a model writes.

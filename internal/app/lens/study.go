@@ -15,7 +15,6 @@ import (
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/lens"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/tensor"
 )
 
 // Names of what is done to a part of a model.
@@ -254,7 +253,7 @@ func (s *Study) readMeans(ctx context.Context) error {
 		parts = append(parts, lens.Head)
 	}
 	s.means = lens.Means{}
-	l, err := lens.New(s.Model, anyMetric{})
+	l, err := lens.New(s.Model, nil)
 	if err != nil {
 		return err
 	}
@@ -270,20 +269,6 @@ func (s *Study) readMeans(ctx context.Context) error {
 	s.means, err = l.Means(ctx, texts, slices.Compact(slices.Sorted(slices.Values(parts)))...)
 	return err
 }
-
-// anyMetric is for runs whose metric does not matter.
-type anyMetric struct{}
-
-// Values implements lens.Metric.
-func (anyMetric) Values(_ *tensor.Tape, _ *models.Model, hidden *tensor.Tensor, _ models.Batch) *tensor.Tensor {
-	return tensor.Zeros(hidden.Dim(0), 1)
-}
-
-// Last implements lens.Metric.
-func (anyMetric) Last() bool { return true }
-
-// Check implements lens.Metric.
-func (anyMetric) Check(*models.Model) error { return nil }
 
 // kindsOf returns the kinds of attention of a model.
 func kindsOf(m *models.Model) (kinds []string) {

@@ -33,7 +33,7 @@ var checked = []string{
 	"./internal/app/recording", "./internal/app/tasks", "./internal/app/trace", "./site/lesson",
 	"./safetensors", "./onnx", "./tokenizer", "./internal/stats", "./internal/curve",
 	"./linear", "./internal/recurrence", "./internal/app/chart", "./internal/exact", "./internal/app/filter", "./internal/flash", "./npy",
-	"./internal/app/pruning", "./internal/app/shards", "./internal/simd", "./internal/app/view",
+	"./internal/app/pruning", "./internal/app/shards", "./internal/simd", "./internal/app/view", "./lens", "./internal/app/lens",
 }
 
 // The reasons for which a fused multiply-add is allowed.
