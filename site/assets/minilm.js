@@ -52,13 +52,13 @@ function open() {
   showAnswer();
   let values = settings(state);
   if (values.size === 0 && pattern()) values = first(pattern());
-  showHead(values);
   values.set("theme", theme());
   byId("sentence").value = String(sentence());
   const [name, from] = pages.findLast(([, from]) => sentence() >= from), small = sentence() >= chinese;
   if (sentence() > from) values.set("r", String(sentence() - from));
   byId("layer").max = small ? 2 : 5;
   byId("head").max = small ? 3 : 11;
+  showHead(values);
   byId("heads").title = small ? t`All 12 heads of the small model that reads Chinese` : t`All 72 heads of all-MiniLM-L6-v2`;
   if (!navigator.onLine && !kept[name]) complain(t`this sentence needs a network: its heads are not loaded yet`);
   byId("heads").src = navigator.onLine || !kept[name] ? new URL(`${name}#${values}`, import.meta.url) : `${kept[name]}#${values}`;

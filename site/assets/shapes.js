@@ -257,9 +257,15 @@ function possible(width, other = false) {
   byId("width").value = Math.max(h, Math.round(width / h) * h);
 }
 
+/** Sets the sliders to numbers. */
+function set(numbers) {
+  byId("valid-0").max = byId("valid-1").max = 12; // until compute knows the keys
+  Object.keys(ranges).forEach((id, n) => (byId(id).value = numbers[n]));
+  possible(numbers[4], true);
+}
+
 async function load() {
-  Object.entries(ranges).forEach(([id, name], n) => (byId(id).value = state.get(name, presets[0][1][n])));
-  possible(Number(state.get("d", presets[0][1][4])), true);
+  set(Object.values(ranges).map((name, n) => Number(state.get(name, presets[0][1][n]))));
   byId("ones").checked = state.get("ones", "1") === "1";
   seed = Math.max(0, Math.min(1e6, Math.round(state.get("seed", 1))));
   axis = meanings[state.get("axis")] ? state.get("axis") : "Lk";
@@ -273,9 +279,7 @@ byId("preset").append(el("option", { value: "", text: t`your own` }), ...presets
 byId("preset").addEventListener("change", () => {
   const list = presets[byId("preset").value]?.[1];
   if (!list) return;
-  byId("valid-0").max = byId("valid-1").max = 12;
-  Object.keys(ranges).forEach((id, n) => (byId(id).value = list[n]));
-  possible(list[4], true);
+  set(list);
   byId("ones").checked = Boolean(list[7]);
   at = { B: 0, H: 0, Lq: 0, Lk: 0, E: 0 };
   compute();

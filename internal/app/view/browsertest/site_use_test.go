@@ -102,8 +102,8 @@ func TestSiteWithoutServer(t *testing.T) {
 			w := watch(t, 1280, 900)
 			w.lesson(server.URL + "/" + u.page + ".html")
 			w.wait(`!document.body.dataset.program || document.documentElement.dataset.ready !== undefined`)
-			if u.page == "minilm" { // what is in the frame loads after the page
-				w.wait(`performance.getEntriesByType("resource").some((e) => e.name.includes("minilm-heads") && e.responseEnd > 0)`)
+			if u.page == "minilm" { // the pages for the frame load after the page; this is the last
+				w.wait(`performance.getEntriesByType("resource").some((e) => e.name.includes("chinese.html") && e.responseEnd > 0)`)
 			}
 			server.Close()
 			w.requests()

@@ -260,7 +260,7 @@ async function open() {
   const aloud = (text) => { whisper.textContent = text; };
   panels = { a: panel("a", given.columns, active, aloud, relay), b: panel("b", given.columns, active, aloud, relay) };
   difference = differencePanel(aloud, relay);
-  prepareMeasured(given.columns);
+  prepareMeasured(given);
   preview = prepareGrid();
   wire();
   prepareForm(given);

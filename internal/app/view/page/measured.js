@@ -8,11 +8,11 @@ import { t, tr } from "./words.js";
 
 let columns = [];
 
-// prepareMeasured fills the menu of measures.
-export function prepareMeasured(list) {
-  columns = list;
+// prepareMeasured fills the menu of measures. Effects need a model that runs.
+export function prepareMeasured(given) {
+  columns = given.columns;
   byId("grid-measure").replaceChildren(el("option", { value: "", text: t`thumbnails` }),
-    ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: t`divergence` }), ...(frozen ? [] : [el("option", { value: "effect", text: t`effect on the output` })]));
+    ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: t`divergence` }), ...(frozen || given.models.length === 0 ? [] : [el("option", { value: "effect", text: t`effect on the output` })]));
 }
 
 // measured returns the index of the measure that colours the heads, -1 if there is none.
