@@ -85,9 +85,9 @@ func changed(t *testing.T, file string, values func(path []string) []any, f func
 // allValues returns all values for every setting.
 func allValues([]string) []any { return anyValues }
 
-// thirds returns all values for a setting that it is called with first, and then each time another third of them, after
+// fifths returns all values for a setting that it is called with first, and then each time another fifth of them, after
 // the two that find out whether the setting is read: most families read it with the same code.
-func thirds() func(path []string) []any {
+func fifths() func(path []string) []any {
 	times := map[string]int{}
 	return func(path []string) []any {
 		key := strings.Join(path, ".")
@@ -96,14 +96,14 @@ func thirds() func(path []string) []any {
 			return anyValues
 		}
 		list := slices.Clone(anyValues[:2])
-		for i := 2 + n%3; i < len(anyValues); i += 3 {
+		for i := 2 + n%5; i < len(anyValues); i += 5 {
 			list = append(list, anyValues[i])
 		}
 		return list
 	}
 }
 
-// TestAnySetting sets every setting of every family to values of every kind, or to a third of them if another family has
+// TestAnySetting sets every setting of every family to values of every kind, or to a fifth of them if another family has
 // the setting. Loading returns an error that names the setting or the tensors that do not fit, or the model runs: forward,
 // step by step with a cache, and as a translator. Nothing panics, and memory stays in proportion to the files.
 func TestAnySetting(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAnySetting(t *testing.T) {
 		dirs = append(dirs, filepath.Join("testdata/decoders", name))
 	}
 	seen := map[string]bool{} // settings of a family and a kind of rotary positions
-	values := thirds()
+	values := fifths()
 	for _, dir := range dirs {
 		to := copyDir(t, dir)
 		m, err := models.Load(to, models.Options{})
@@ -269,7 +269,7 @@ func TestAnyPipelineSetting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: any value of every setting")
 	}
-	values := thirds()
+	values := fifths()
 	for _, from := range []string{"sentence_dense", "sentence_lower", "sentence_old"} {
 		dir := copyDir(t, filepath.Join("testdata", from))
 		var files []string

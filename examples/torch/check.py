@@ -12,9 +12,13 @@
 
 import contextlib
 import io
+import os
 import re
-import subprocess
+import runpy
 import sys
+import tempfile
+import traceback
+import warnings
 from importlib import import_module
 from pathlib import Path
 
@@ -40,11 +44,30 @@ def stated(text):
 
 
 def run(path, want):
-    command = [sys.executable, "-W", "error", path]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
-    check(done.returncode == 0, f"{path.name}: {done.stderr}")
+    """Runs a program as Python does, but in a fork of this process: PyTorch is imported once."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            warnings.simplefilter("error")
+            failed = 1
+            try:
+                runpy.run_path(str(path), run_name="__main__")
+                sys.stdout.flush()
+                failed = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(failed)
+        failed = os.waitpid(child, 0)[1]
+        out.seek(0)
+        err.seek(0)
+        printed, problem = out.read(), err.read()
+    check(not failed, f"{path.name}: {problem}")
     check(want, f"{path.name} states no output")
-    check(done.stdout == want, f"{path.name} prints\n{done.stdout}but its comments state\n{want}")
+    check(printed == want, f"{path.name} prints\n{printed}but its comments state\n{want}")
     print(f"{path.name}: prints what its comments state, {len(want.splitlines())} lines")
 
 
