@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/models"
@@ -12,13 +13,13 @@ import (
 
 // gradients are the values of a run and the gradients of its metric.
 type gradients struct {
-	values values                    // [1 H L N], or [1 L N] of a block
+	values values                    // [B H L N], or [B L N] of a block; B copies of the text
 	zeros  map[string]*tensor.Tensor // what is added to the weights of a layer, whose gradient is theirs
 	metric float64
 }
 
-// backward runs a text, and the backward pass of its metric, on a tape that records. No gradient of a parameter is
-// computed. begin, if not nil, returns what the first block of a stack reads in place of x.
+// backward runs copies of a text, and the backward pass of the sum of their metrics, on a tape that records. No gradient of
+// a parameter is computed. begin, if not nil, returns what the first block of a stack reads in place of x.
 func (l *Lens) backward(t *tensor.Tape, x models.Batch, wanted map[Part]bool, begin attn.Edit) *gradients {
 	g := &gradients{values: values{}, zeros: map[string]*tensor.Tensor{}}
 	leaves := []*tensor.Tensor{tensor.Zeros(1).Param()}
@@ -67,7 +68,7 @@ func (l *Lens) backward(t *tensor.Tape, x models.Batch, wanted map[Part]bool, be
 		panic(&tensor.ValueError{Op: "lens: Attribute", Arg: "model", Got: "without blocks, or with a metric that no block changes", Want: "a transformer"})
 	}
 	g.metric = float64(y.Data()[0])
-	t.Backward(y, nil)
+	t.Backward(y, tensor.New(slices.Repeat([]float32{1}, y.Len()), y.Shape()...))
 	return g
 }
 

@@ -3,7 +3,6 @@ package lens
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
@@ -38,22 +37,29 @@ func (l *Lens) Edges(ctx context.Context, clean, corrupted models.Batch, steps i
 	g, n := p.graph, len(clean.IDs[0])
 	t, slopes := tape(ctx, tensor.Eval), make([]float32, g.destinations()*n*g.width)
 	wanted := map[Part]bool{Query: true, Key: true, Value: true, Residual: true}
-	for k := range max(1, steps) {
+	all := max(1, steps)
+	for done := 0; done < all; {
+		some := min(l.most(n*g.layers), all-done) // a pass for several steps reads each weight once
 		var begin attn.Edit
 		if steps > 0 {
-			share := float32(k) / float32(steps)
-			at := tensor.Add(nil, tensor.Scale(nil, p.first[0], share), tensor.Scale(nil, p.first[1], 1-share))
-			begin = func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor { return tensor.Reshape(nil, at, 1, n, g.width) }
+			at := make([]*tensor.Tensor, some)
+			for k := range at {
+				share := float32(done+k) / float32(steps)
+				at[k] = tensor.Add(nil, tensor.Scale(nil, p.first[0], share), tensor.Scale(nil, p.first[1], 1-share))
+			}
+			begin = func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor {
+				return tensor.Reshape(nil, tensor.Concat(nil, 0, at...), some, n, g.width)
+			}
 		}
-		if err := tensor.Catch(func() { p.addSlopes(t, slopes, l.backward(t, clean, wanted, begin)) }); err != nil {
+		if err := tensor.Catch(func() { p.addSlopes(t, slopes, l.backward(t, repeated(clean, some, 0), wanted, begin)) }); err != nil {
 			return nil, err
 		}
 		t.Reset()
-		if l.Progress != nil {
-			l.Progress(k+1, max(1, steps))
+		if done += some; l.Progress != nil {
+			l.Progress(done, all)
 		}
 	}
-	return g.circuit(p.differences, tensor.New(slopes, g.destinations(), n*g.width), 1/float32(max(1, steps))), nil
+	return g.circuit(p.differences, tensor.New(slopes, g.destinations(), n*g.width), 1/float32(all)), nil
 }
 
 // paths are a model as a graph, with two texts.
@@ -95,52 +101,43 @@ func (l *Lens) newPaths(ctx context.Context, clean, corrupted models.Batch) (*pa
 	return p, nil
 }
 
-// addSlopes adds the gradients of the inputs of all destinations, [destinations L D].
+// addSlopes adds the gradients of the inputs of all destinations, [destinations L D], for each copy of the text.
 func (p *paths) addSlopes(t *tensor.Tape, to []float32, g *gradients) {
 	gr := p.graph
 	n := len(p.clean.IDs[0]) * gr.width
 	add := func(destination int, x []float32, factor float32) {
 		simd.Axpy(factor, x, to[destination*n:][:n])
 	}
-	stream := func(block int) []float32 { return g.values[gr.block(block)][Residual].Grad().Data() }
-	read := func(layer int) {
-		x := tensor.Reshape(nil, g.values[gr.block(layer)][Residual].Detach(), -1, gr.width)
-		all := make([]*tensor.Tensor, gr.reads()-1)
-		for read := range all {
+	stream := func(block int) *tensor.Tensor { return g.values[gr.block(block)][Residual] }
+	read := func(own *tensor.Tape, layer, copied int) {
+		x := tensor.New(stream(layer).Data()[copied*n:][:n], len(p.clean.IDs[0]), gr.width).Param()
+		own.Only(x)
+		norm, _, _ := gr.model.BranchNorm(layer)
+		first, last := layer*gr.reads(), layer*gr.reads()+gr.reads()-1
+		// What the feed-forward network reads has the rest of the gradient of what the block reads.
+		add(last, stream(layer).Grad().Data()[copied*n:][:n], 1)
+		add(last, stream(layer + 1).Grad().Data()[copied*n:][:n], -1)
+		for read := range gr.reads() - 1 {
 			part, head := gr.place(read)
 			w, _ := gr.weights(layer, read)
 			slope := g.values[gr.attention[layer].Config().Name][part].Grad()
-			all[read] = tensor.MatMul(nil, tensor.Index(nil, slope, 0, head), w.Detach())
-		}
-		norm, _, _ := gr.model.BranchNorm(layer)
-		back := through(t, norm, x, all)
-		first, last := layer*gr.reads(), layer*gr.reads()+gr.reads()-1
-		// What the feed-forward network reads has the rest of the gradient of what the block reads.
-		add(last, stream(layer), 1)
-		add(last, stream(layer+1), -1)
-		for read := range all {
-			add(first+read, back[read*n:][:n], 1)
-			add(last, back[read*n:][:n], -1)
+			x.ZeroGrad()
+			own.Backward(norm.Forward(own, x), tensor.MatMul(own, tensor.Index(nil, slope, copied, head), w))
+			add(first+read, x.Grad().Data(), 1)
+			add(last, x.Grad().Data(), -1)
+			own.Reset() // one head after another needs no more memory than the processor's cache has
 		}
 	}
+	copies := stream(0).Dim(0)
 	par.For(gr.layers, 1, func(lo, hi int) {
+		own := tape(t.Context(), tensor.Eval)
 		for layer := lo; layer < hi; layer++ {
-			read(layer)
+			for copied := range copies {
+				read(own, layer, copied)
+			}
 		}
 	})
-	add(gr.destinations()-1, stream(gr.layers), 1)
-}
-
-// through returns the gradients [N L D] of x [L D] for gradients of norm(x).
-func through(t *tensor.Tape, norm models.Layer, x *tensor.Tensor, slopes []*tensor.Tensor) []float32 {
-	n := len(slopes)
-	copied := tensor.New(slices.Repeat(x.Data(), n), n, x.Dim(0), x.Dim(1)).Param()
-	own := tensor.NewTape(tensor.Eval)
-	own.SetContext(t.Context())
-	own.Only(copied)
-	for i, s := range slopes {
-		slopes[i] = tensor.Reshape(nil, s, 1, x.Dim(0), x.Dim(1))
+	for copied := range copies {
+		add(gr.destinations()-1, stream(gr.layers).Grad().Data()[copied*n:][:n], 1)
 	}
-	own.Backward(norm.Forward(own, copied), tensor.Concat(nil, 0, slopes...))
-	return copied.Grad().Data()
 }

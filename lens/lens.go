@@ -226,11 +226,11 @@ func (m *measurement) start(set []Change, resumes bool) start {
 }
 
 // most returns how many sequences of n tokens run at the same time.
-func (m *measurement) most(n int) int {
-	z := m.model.Sizes().Output()
+func (l *Lens) most(n int) int {
+	z := l.model.Sizes().Output()
 	// A block keeps its input and makes queries, keys, values, outputs and the inner vectors of its network.
 	each := 4 * n * (8*z.Width + 3*max(z.Hidden, 4*z.Width))
-	return max(1, cmp.Or(m.Memory, 256<<20)/each)
+	return max(1, cmp.Or(l.Memory, 256<<20)/each)
 }
 
 // restart measures sets from a block on, over the whole text.
