@@ -141,3 +141,39 @@ func (m Model) Effects(ctx context.Context, r *heads.Record) (map[string][]float
 	}
 	return all, err
 }
+
+// mostLabels is the number of predictions of a layer at a token.
+const mostLabels = 3
+
+// Lens implements view.Switcher: the logit lens.
+func (m Model) Lens(ctx context.Context, r *heads.Record) (tokens []string, layers [][][]view.Predicted, err error) {
+	x, _, err := m.read(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := lens.New(m.Model, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := l.LogitLens(ctx, x, mostLabels)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, states := range all {
+		row := make([][]view.Predicted, len(states))
+		for i, predictions := range states {
+			for _, p := range predictions {
+				row[i] = append(row[i], view.Predicted{Label: m.label(p.Token), Probability: p.Probability})
+			}
+		}
+		layers = append(layers, row)
+	}
+	ids := x.IDs[0]
+	if x.Targets != nil {
+		ids = x.Targets[0]
+	}
+	for _, id := range ids {
+		tokens = append(tokens, m.label(id))
+	}
+	return tokens, layers, nil
+}

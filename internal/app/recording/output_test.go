@@ -3,8 +3,10 @@ package recording
 import (
 	"io"
 	"math"
+	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/models"
 )
 
@@ -53,5 +55,39 @@ func TestOutput(t *testing.T) {
 		if len(got) != layer.Heads || change == 0 || math.Abs(got[0]-change) > 1e-4*(1+math.Abs(change)) {
 			t.Errorf("%s: effects %v, of head 0 %v", c.what, got, change)
 		}
+	}
+}
+
+// The lens behind the last layer predicts what the output of the model is; a model without logits of tokens has no lens.
+func TestLens(t *testing.T) {
+	of := func(dir, text string) (*Model, [][][]view.Predicted, []string, error) {
+		m, err := models.Load("../../../models/testdata/"+dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := New("dir", m, 0, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := page.Record(t.Context(), text, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, layers, err := page.Lens(t.Context(), r)
+		if err == nil {
+			out, err := page.Output(t.Context(), r, nil)
+			if last := layers[len(layers)-1]; err != nil || last[len(last)-1][0].Label != out.Rows[0].Label ||
+				math.Abs(last[len(last)-1][0].Probability-out.Rows[0].Before) > 1e-6 {
+				t.Errorf("%s: the lens ends with %v, the output is %v, error %v", dir, last[len(last)-1], out.Rows, err)
+			}
+		}
+		return &page, layers, tokens, err
+	}
+	if page, layers, tokens, err := of("reranker_words", "the cat"); err != nil || len(layers) != page.Model.Sizes().Layers+1 ||
+		len(layers[0]) != len(tokens) || len(layers[0][0]) != mostLabels {
+		t.Errorf("%d layers of %q, error %v", len(layers), tokens, err)
+	}
+	if _, _, _, err := of("sentence_mean", "The cat sat."); err == nil || !strings.Contains(err.Error(), "predicts no tokens") {
+		t.Errorf("a model of sentences: %v", err)
 	}
 }

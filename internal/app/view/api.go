@@ -53,6 +53,7 @@ func (s *Server) answers() map[string]func(r *http.Request) (any, error) {
 		"api/examples":   s.ofLayer(s.examples),
 		"api/film":       s.filmAnswers,
 		"api/output":     s.output,
+		"api/lens":       s.lens,
 		"api/effects":    s.ofLayer(s.effects),
 	}
 }

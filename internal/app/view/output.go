@@ -18,6 +18,15 @@ type Switcher interface {
 	Output(ctx context.Context, r *heads.Record, off map[string][]int) (Output, error)
 	// Effects returns for each layer how its output changes without each of its heads alone.
 	Effects(ctx context.Context, r *heads.Record) (map[string][]float64, error)
+	// Lens returns what the model would write after each token if it ended before a layer, or behind the last one: the
+	// tokens that it has read, and the most probable ones, by layer and token.
+	Lens(ctx context.Context, r *heads.Record) (tokens []string, layers [][][]Predicted, err error)
+}
+
+// Predicted is a token that a model may write.
+type Predicted struct {
+	Label       string  `json:"label"`
+	Probability float64 `json:"p"`
 }
 
 // Output is what a model makes of a text, with all heads and without some.
@@ -79,6 +88,30 @@ func (s *Server) output(r *http.Request) (any, error) {
 	var out Output
 	err = s.alone(r.Context(), func() (err error) {
 		out, err = y.Output(r.Context(), e.record, off)
+		return err
+	})
+	if err != nil {
+		return nil, refused(http.StatusUnprocessableEntity, "%w", err)
+	}
+	return out, nil
+}
+
+// lens answers what the model would write at each token if it ended at a layer.
+func (s *Server) lens(r *http.Request) (any, error) {
+	e := s.store.get(r.URL.Query().Get("record"))
+	if e == nil {
+		return nil, errGone
+	}
+	y, err := s.switcher(e)
+	if err != nil {
+		return nil, err
+	}
+	var out struct {
+		Tokens []string        `json:"tokens"`
+		Layers [][][]Predicted `json:"layers"`
+	}
+	err = s.alone(r.Context(), func() (err error) {
+		out.Tokens, out.Layers, err = y.Lens(r.Context(), e.record)
 		return err
 	})
 	if err != nil {

@@ -21,12 +21,13 @@ const defaults = {
   g: "", go: "", gz: "", // overview: measure that colours the heads, order by it, size of the thumbnails
   o: "", // column that sorts the table, followed by - if descending
   m: "", // "1": the table is open
+  l: "", // "1": the predictions of each layer are open
   off: "", // heads that are switched off: 0.3,2.5
   theme: "", // "light", "dark"
 };
 
 const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text", "neurons"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
-  w: ["", "1"], vw: ["", "1"], m: ["", "1"], go: ["", "down", "up"], gz: ["", "1", "2", "3"], side: ["a", "b"], theme: ["", "light", "dark"] };
+  w: ["", "1"], vw: ["", "1"], m: ["", "1"], l: ["", "1"], go: ["", "down", "up"], gz: ["", "1", "2", "3"], side: ["a", "b"], theme: ["", "light", "dark"] };
 const shapes = { off: /^(\d+\.\d+(,\d+\.\d+)*)?$/, a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, f: /^\d{0,15}$/, r2: /^\d+$/,
   g: /^[a-z]*\d*$/, z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+\d*-?)?$/ };
 

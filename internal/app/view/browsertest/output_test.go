@@ -1,0 +1,72 @@
+package browsertest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/app/view"
+)
+
+// switcher is a model whose output is 0.75 with all heads, and less by a tenth for each head that is off.
+type switcher struct{ recordFunc }
+
+func (switcher) Output(_ context.Context, _ *heads.Record, off map[string][]int) (view.Output, error) {
+	after := 0.75
+	for _, list := range off {
+		after -= 0.1 * float64(len(list))
+	}
+	return view.Output{What: "probability of next word", Rows: []view.OutputRow{{Label: "<b>", Before: 0.75, After: after}}}, nil
+}
+
+func (switcher) Effects(_ context.Context, r *heads.Record) (map[string][]float64, error) {
+	all := map[string][]float64{}
+	for i, l := range r.Layers {
+		for h := range l.Heads {
+			all[l.Name] = append(all[l.Name], float64(h)-float64(i))
+		}
+	}
+	return all, nil
+}
+
+func (switcher) Lens(context.Context, *heads.Record) ([]string, [][][]view.Predicted, error) {
+	at := func(label string, p float64) []view.Predicted {
+		return []view.Predicted{{Label: label, Probability: p}, {Label: "\n", Probability: 0.01}}
+	}
+	return []string{"a", "</td>"}, [][][]view.Predicted{{at("x", 0.1), at(" ", 0.2)}, {at("</td>", 0.9), at("z", 0.6)}}, nil
+}
+
+// Heads are switched off, coloured by their effects, and each layer predicts.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	b := open(t, 1280, 900)
+	b.visit(serve(t, view.Options{Name: "m", Recorder: switcher{func(string) *heads.Record { return sample() }}}) + "#s=typed&a=1.2")
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750"`)
+	if n := js[int](b, `document.querySelectorAll("#output td").length`); n != 1 {
+		t.Errorf("with all heads the output has %d numbers, want one", n)
+	}
+	b.click("#off")
+	b.wait(`location.hash.includes("off=1.2") && document.querySelector("#output td.down")?.textContent === "0.650"`)
+	b.click("#output th button")
+	b.wait(`!location.hash.includes("off=") && document.querySelectorAll("#output td").length === 1`)
+	b.choose("#grid-measure", "effect")
+	b.wait(`document.querySelectorAll(".thumb[data-value*='effect']").length > 10`)
+
+	if js[bool](b, `document.querySelector("table .token") !== null`) {
+		t.Error("predictions are asked for before they are opened")
+	}
+	b.click("#measures details:last-child summary")
+	b.wait(`document.querySelectorAll("#measures td.token").length === 4`)
+	if got := js[string](b, `[...document.querySelectorAll("#measures details:last-child tr")].map((row) => row.innerText.replace(/\s+/g, " ").trim()).join("|")`); got != `a </td>|output </td> z|layer 0 x " "` {
+		t.Errorf("the table says %q", got)
+	}
+	if got := js[string](b, `document.querySelector("#measures td.token").title`); got != "</td> 0.900\n\"\\n\" 0.010" {
+		t.Errorf("the next predictions are %q", got)
+	}
+	if !strings.Contains(b.hash(), "l=1") {
+		t.Errorf("the address %s does not have the open table", b.hash())
+	}
+	b.shoot("causes")
+	b.unharmed()
+}
