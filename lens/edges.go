@@ -109,20 +109,20 @@ func (p *paths) addSlopes(t *tensor.Tape, to []float32, g *gradients) {
 		simd.Axpy(factor, x, to[destination*n:][:n])
 	}
 	stream := func(block int) *tensor.Tensor { return g.values[gr.block(block)][Residual] }
-	read := func(own *tensor.Tape, layer, copied int) {
-		x := tensor.New(stream(layer).Data()[copied*n:][:n], len(p.clean.IDs[0]), gr.width).Param()
+	read := func(own *tensor.Tape, layer, k int) {
+		x := tensor.New(stream(layer).Data()[k*n:][:n], len(p.clean.IDs[0]), gr.width).Param()
 		own.Only(x)
 		norm, _, _ := gr.model.BranchNorm(layer)
 		first, last := layer*gr.reads(), layer*gr.reads()+gr.reads()-1
 		// What the feed-forward network reads has the rest of the gradient of what the block reads.
-		add(last, stream(layer).Grad().Data()[copied*n:][:n], 1)
-		add(last, stream(layer + 1).Grad().Data()[copied*n:][:n], -1)
+		add(last, stream(layer).Grad().Data()[k*n:][:n], 1)
+		add(last, stream(layer + 1).Grad().Data()[k*n:][:n], -1)
 		for read := range gr.reads() - 1 {
 			part, head := gr.place(read)
 			w, _ := gr.weights(layer, read)
 			slope := g.values[gr.attention[layer].Config().Name][part].Grad()
 			x.ZeroGrad()
-			own.Backward(norm.Forward(own, x), tensor.MatMul(own, tensor.Index(nil, slope, copied, head), w))
+			own.Backward(norm.Forward(own, x), tensor.MatMul(own, tensor.Index(nil, slope, k, head), w))
 			add(first+read, x.Grad().Data(), 1)
 			add(last, x.Grad().Data(), -1)
 			own.Reset() // one head after another needs no more memory than the processor's cache has
@@ -132,12 +132,12 @@ func (p *paths) addSlopes(t *tensor.Tape, to []float32, g *gradients) {
 	par.For(gr.layers, 1, func(lo, hi int) {
 		own := tape(t.Context(), tensor.Eval)
 		for layer := lo; layer < hi; layer++ {
-			for copied := range copies {
-				read(own, layer, copied)
+			for k := range copies {
+				read(own, layer, k)
 			}
 		}
 	})
-	for copied := range copies {
-		add(gr.destinations()-1, stream(gr.layers).Grad().Data()[copied*n:][:n], 1)
+	for k := range copies {
+		add(gr.destinations()-1, stream(gr.layers).Grad().Data()[k*n:][:n], 1)
 	}
 }

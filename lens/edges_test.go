@@ -146,6 +146,11 @@ func TestEdgesGolden(t *testing.T) {
 						t.Fatal(err)
 					}
 					near(direction+" "+score, inOrder(t, c, g.Edges), g.Scores[direction][score], 1e-3)
+					l.Memory = 1 // one step after another
+					apart, err := l.Edges(ctx, texts[0], texts[1], steps)
+					if l.Memory = 0; err != nil || !slices.Equal(inOrder(t, apart, g.Edges), inOrder(t, c, g.Edges)) {
+						t.Errorf("%s %s depends on the limit of memory, error %v", direction, score, err)
+					}
 					if direction == "ab" && steps > 0 {
 						ig = c
 					}

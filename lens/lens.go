@@ -15,8 +15,8 @@ import (
 
 // Lens measures effects on a metric of a model's output.
 type Lens struct {
-	// Memory limits the memory of runs with changes, in bytes, approximately: fewer run at the same time. 0 means 256 MiB.
-	// It changes no bit of a result.
+	// Memory limits the memory of runs with changes and of the steps of Edges, in bytes, approximately: fewer run at the
+	// same time. 0 means 256 MiB. It changes no bit of a result.
 	Memory int
 	// Progress, if not nil, is called with the number of sets of changes that are measured, and of all.
 	Progress func(done, all int)

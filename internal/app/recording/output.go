@@ -142,38 +142,38 @@ func (m Model) Effects(ctx context.Context, r *heads.Record) (map[string][]float
 	return all, err
 }
 
-// mostLabels is the number of predictions of a layer at a token.
+// mostLabels is the number of predictions of a layer at a position.
 const mostLabels = 3
 
-// Lens implements view.Switcher: the logit lens.
-func (m Model) Lens(ctx context.Context, r *heads.Record) (tokens []string, layers [][][]view.Predicted, err error) {
+// Predictions implements view.Switcher: the logit lens.
+func (m Model) Predictions(ctx context.Context, r *heads.Record) (y view.Predictions, err error) {
 	x, _, err := m.read(r)
 	if err != nil {
-		return nil, nil, err
+		return y, err
 	}
 	l, err := lens.New(m.Model, nil)
 	if err != nil {
-		return nil, nil, err
+		return y, err
 	}
 	all, err := l.LogitLens(ctx, x, mostLabels)
 	if err != nil {
-		return nil, nil, err
+		return y, err
 	}
 	for _, states := range all {
-		row := make([][]view.Predicted, len(states))
-		for i, predictions := range states {
-			for _, p := range predictions {
-				row[i] = append(row[i], view.Predicted{Label: m.label(p.Token), Probability: p.Probability})
+		row := make([][]view.Prediction, len(states))
+		for i, list := range states {
+			for _, p := range list {
+				row[i] = append(row[i], view.Prediction{Label: m.label(p.Token), Probability: p.Probability})
 			}
 		}
-		layers = append(layers, row)
+		y.Layers = append(y.Layers, row)
 	}
 	ids := x.IDs[0]
 	if x.Targets != nil {
 		ids = x.Targets[0]
 	}
 	for _, id := range ids {
-		tokens = append(tokens, m.label(id))
+		y.Tokens = append(y.Tokens, m.label(id))
 	}
-	return tokens, layers, nil
+	return y, nil
 }

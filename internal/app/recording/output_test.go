@@ -58,9 +58,9 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// The lens behind the last layer predicts what the output of the model is; a model without logits of tokens has no lens.
-func TestLens(t *testing.T) {
-	of := func(dir, text string) (*Model, [][][]view.Predicted, []string, error) {
+// What the last layer predicts is the output of the model; a model without logits of tokens predicts nothing.
+func TestPredictions(t *testing.T) {
+	of := func(dir, text string) (*Model, view.Predictions, error) {
 		m, err := models.Load("../../../models/testdata/"+dir, models.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -73,21 +73,21 @@ func TestLens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens, layers, err := page.Lens(t.Context(), r)
+		y, err := page.Predictions(t.Context(), r)
 		if err == nil {
 			out, err := page.Output(t.Context(), r, nil)
-			if last := layers[len(layers)-1]; err != nil || last[len(last)-1][0].Label != out.Rows[0].Label ||
+			if last := y.Layers[len(y.Layers)-1]; err != nil || last[len(last)-1][0].Label != out.Rows[0].Label ||
 				math.Abs(last[len(last)-1][0].Probability-out.Rows[0].Before) > 1e-6 {
-				t.Errorf("%s: the lens ends with %v, the output is %v, error %v", dir, last[len(last)-1], out.Rows, err)
+				t.Errorf("%s: the last layer predicts %v, the output is %v, error %v", dir, last[len(last)-1], out.Rows, err)
 			}
 		}
-		return &page, layers, tokens, err
+		return &page, y, err
 	}
-	if page, layers, tokens, err := of("reranker_words", "the cat"); err != nil || len(layers) != page.Model.Sizes().Layers+1 ||
-		len(layers[0]) != len(tokens) || len(layers[0][0]) != mostLabels {
-		t.Errorf("%d layers of %q, error %v", len(layers), tokens, err)
+	if page, y, err := of("reranker_words", "the cat"); err != nil || len(y.Layers) != page.Model.Sizes().Layers+1 ||
+		len(y.Layers[0]) != len(y.Tokens) || len(y.Layers[0][0]) != mostLabels {
+		t.Errorf("%d layers of %q, error %v", len(y.Layers), y.Tokens, err)
 	}
-	if _, _, _, err := of("sentence_mean", "The cat sat."); err == nil || !strings.Contains(err.Error(), "predicts no tokens") {
+	if _, _, err := of("sentence_mean", "The cat sat."); err == nil || !strings.Contains(err.Error(), "predicts no tokens") {
 		t.Errorf("a model of sentences: %v", err)
 	}
 }

@@ -43,18 +43,18 @@ func (s *Server) routes() http.Handler {
 // answers returns the functions that answer requests for data, by path.
 func (s *Server) answers() map[string]func(r *http.Request) (any, error) {
 	return map[string]func(r *http.Request) (any, error){
-		"api/start":      s.start,
-		"api/thumbs":     s.ofLayer(thumbs),
-		"api/head":       s.ofLayer(head),
-		"api/measures":   s.ofLayer(measures),
-		"api/divergence": s.ofLayer(s.divergence),
-		"api/neurons":    s.ofLayer(neurons),
-		"api/check":      s.ofLayer(check),
-		"api/examples":   s.ofLayer(s.examples),
-		"api/film":       s.filmAnswers,
-		"api/output":     s.output,
-		"api/lens":       s.lens,
-		"api/effects":    s.ofLayer(s.effects),
+		"api/start":       s.start,
+		"api/thumbs":      s.ofLayer(thumbs),
+		"api/head":        s.ofLayer(head),
+		"api/measures":    s.ofLayer(measures),
+		"api/divergence":  s.ofLayer(s.divergence),
+		"api/neurons":     s.ofLayer(neurons),
+		"api/check":       s.ofLayer(check),
+		"api/examples":    s.ofLayer(s.examples),
+		"api/film":        s.filmAnswers,
+		"api/output":      s.ofModel(output),
+		"api/predictions": s.ofModel(predictions),
+		"api/effects":     s.ofLayer(s.effects),
 	}
 }
 

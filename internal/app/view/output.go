@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -18,13 +17,18 @@ type Switcher interface {
 	Output(ctx context.Context, r *heads.Record, off map[string][]int) (Output, error)
 	// Effects returns for each layer how its output changes without each of its heads alone.
 	Effects(ctx context.Context, r *heads.Record) (map[string][]float64, error)
-	// Lens returns what the model would write after each token if it ended before a layer, or behind the last one: the
-	// tokens that it has read, and the most probable ones, by layer and token.
-	Lens(ctx context.Context, r *heads.Record) (tokens []string, layers [][][]Predicted, err error)
+	// Predictions returns what each position predicts if the model ended before a layer, or behind the last one.
+	Predictions(ctx context.Context, r *heads.Record) (Predictions, error)
 }
 
-// Predicted is a token that a model may write.
-type Predicted struct {
+// Predictions are the most probable tokens at each position, by layer and position; the last layer is the output.
+type Predictions struct {
+	Tokens []string         `json:"tokens"` // that the model has read
+	Layers [][][]Prediction `json:"layers"`
+}
+
+// Prediction is a token that a model may write.
+type Prediction struct {
 	Label       string  `json:"label"`
 	Probability float64 `json:"p"`
 }
@@ -58,16 +62,35 @@ func (s *Server) switcher(e *entry) (Switcher, error) {
 	return nil, refused(http.StatusNotFound, "no model is there to run: heads of a file cannot be switched off")
 }
 
+// ofModel returns a function that calls f for the record in the address, while no other model runs.
+func (s *Server) ofModel(f func(y Switcher, e *entry, r *http.Request) (any, error)) func(r *http.Request) (any, error) {
+	return func(r *http.Request) (value any, err error) {
+		e := s.store.get(r.URL.Query().Get("record"))
+		if e == nil {
+			return nil, errGone
+		}
+		y, err := s.switcher(e)
+		if err != nil {
+			return nil, err
+		}
+		err = s.alone(r.Context(), func() (err error) {
+			value, err = f(y, e, r)
+			return err
+		})
+		return value, unanswered(err)
+	}
+}
+
+// unanswered returns an error of a model as the refusal of a request.
+func unanswered(err error) error {
+	if _, ok := err.(*refusal); ok || err == nil {
+		return err
+	}
+	return refused(http.StatusUnprocessableEntity, "%w", err)
+}
+
 // output answers what a model makes of a record's text without the heads that off lists, as layer.head,layer.head.
-func (s *Server) output(r *http.Request) (any, error) {
-	e := s.store.get(r.URL.Query().Get("record"))
-	if e == nil {
-		return nil, errGone
-	}
-	y, err := s.switcher(e)
-	if err != nil {
-		return nil, err
-	}
+func output(y Switcher, e *entry, r *http.Request) (any, error) {
 	off := map[string][]int{}
 	for name := range strings.SplitSeq(r.URL.Query().Get("off"), ",") {
 		if name == "" {
@@ -79,45 +102,18 @@ func (s *Server) output(r *http.Request) (any, error) {
 			return nil, err
 		}
 		l := &e.record.Layers[at]
-		h, err := strconv.Atoi(head)
-		if err != nil || h < 0 || h >= l.Heads {
-			return nil, bad("head of off is not one of %d", l.Heads)
+		h, err := number("head of off", head, l.Heads)
+		if err != nil {
+			return nil, err
 		}
 		off[l.Name] = append(off[l.Name], h)
 	}
-	var out Output
-	err = s.alone(r.Context(), func() (err error) {
-		out, err = y.Output(r.Context(), e.record, off)
-		return err
-	})
-	if err != nil {
-		return nil, refused(http.StatusUnprocessableEntity, "%w", err)
-	}
-	return out, nil
+	return y.Output(r.Context(), e.record, off)
 }
 
-// lens answers what the model would write at each token if it ended at a layer.
-func (s *Server) lens(r *http.Request) (any, error) {
-	e := s.store.get(r.URL.Query().Get("record"))
-	if e == nil {
-		return nil, errGone
-	}
-	y, err := s.switcher(e)
-	if err != nil {
-		return nil, err
-	}
-	var out struct {
-		Tokens []string        `json:"tokens"`
-		Layers [][][]Predicted `json:"layers"`
-	}
-	err = s.alone(r.Context(), func() (err error) {
-		out.Tokens, out.Layers, err = y.Lens(r.Context(), e.record)
-		return err
-	})
-	if err != nil {
-		return nil, refused(http.StatusUnprocessableEntity, "%w", err)
-	}
-	return out, nil
+// predictions answers what each layer predicts.
+func predictions(y Switcher, e *entry, r *http.Request) (any, error) {
+	return y.Predictions(r.Context(), e.record)
 }
 
 // effects answers how the output of the model changes without each head of a layer alone.
@@ -136,7 +132,7 @@ func (s *Server) effects(q *query) (any, error) {
 		})
 		if err != nil {
 			all.byLayer = nil
-			return nil, refused(http.StatusUnprocessableEntity, "%w", err)
+			return nil, unanswered(err)
 		}
 	}
 	list := []strictjson.Number{}

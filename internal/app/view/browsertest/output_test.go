@@ -30,11 +30,12 @@ func (switcher) Effects(_ context.Context, r *heads.Record) (map[string][]float6
 	return all, nil
 }
 
-func (switcher) Lens(context.Context, *heads.Record) ([]string, [][][]view.Predicted, error) {
-	at := func(label string, p float64) []view.Predicted {
-		return []view.Predicted{{Label: label, Probability: p}, {Label: "\n", Probability: 0.01}}
+func (switcher) Predictions(context.Context, *heads.Record) (view.Predictions, error) {
+	at := func(label string, p float64) []view.Prediction {
+		return []view.Prediction{{Label: label, Probability: p}, {Label: "\n", Probability: 0.01}}
 	}
-	return []string{"a", "</td>"}, [][][]view.Predicted{{at("x", 0.1), at(" ", 0.2)}, {at("</td>", 0.9), at("z", 0.6)}}, nil
+	layers := [][][]view.Prediction{{at("x", 0.1), at(" ", 0.2)}, {at("</td>", 0.9), at("z", 0.6)}}
+	return view.Predictions{Tokens: []string{"a", "</td>"}, Layers: layers}, nil
 }
 
 // Heads are switched off, coloured by their effects, and each layer predicts.

@@ -188,8 +188,8 @@ export async function facts(record, place) {
 // fetchOutput returns what the model makes of a record's text, without the heads of off.
 export const fetchOutput = async (record, off) => parse(await get(`api/output?record=${record.id}&off=${off}`, record));
 
-// logitLens returns the tokens of a record's text, and what each layer would write after them.
-export const logitLens = async (record) => parse(await get(`api/lens?record=${record.id}`, record));
+// fetchPredictions returns the tokens of a record's text, and what each layer predicts there.
+export const fetchPredictions = async (record) => parse(await get(`api/predictions?record=${record.id}`, record));
 
 // effects returns how the output changes without each head of a layer.
 export const effects = async (record, layer) => parse(await get(`api/effects?record=${record.id}&layer=${layer}`, record));

@@ -16,7 +16,7 @@ import { busy, prepareForm, showForm, showTexts } from "./form.js";
 import { prepareExport } from "./export.js";
 import { prepareExamples, showExamples } from "./examples.js";
 import { prepareOutput, showOutput } from "./output.js";
-import { showLens } from "./lens.js";
+import { showPredictions } from "./predictions.js";
 import { t, tr, translate } from "./words.js";
 
 let given = null, panels = {}, difference = null, preview = null, records = { a: null, b: null }, turn = 0;
@@ -83,7 +83,7 @@ async function render() {
   showGrid(active);
   showTable(active);
   showOutput(records.a);
-  showLens(active);
+  showPredictions(active);
   const two = !!(state.cmp && records.b);
   const name = (i) => (given.models.length > 1 && two && state.cmp === "model" ? given.models[i] : "");
   await Promise.all([panels.a.load(records.a, name(Number(state.p))), two && panels.b.load(records.b, name(Number(state.p2)))]);

@@ -1,9 +1,9 @@
-// The logit lens: what the model would write after each token if it ended at a layer.
+// What each layer predicts at each position: the logit lens.
 
 import { byId, el, number } from "./dom.js";
 import { change, state } from "./state.js";
 import { css, inkOn } from "./colour.js";
-import { frozen, logitLens } from "./data.js";
+import { frozen, fetchPredictions } from "./data.js";
 
 const box = el("details", { hidden: true }, el("summary", {}, el("h2", { text: "Predictions of each layer" })));
 const area = el("div", { class: "scroll", tabindex: "0", "aria-label": "Table of predictions" });
@@ -13,8 +13,8 @@ byId("measures").append(box);
 
 let record = null;
 
-// showLens fetches and draws the table, if it is open; a record of a file has no model.
-export async function showLens(next) {
+// showPredictions fetches and draws the table, if it is open; a record of a file has no model.
+export async function showPredictions(next) {
   box.hidden = frozen || !next.asked;
   box.open = state.l === "1";
   if (box.hidden || !box.open || record === next) return;
@@ -22,7 +22,7 @@ export async function showLens(next) {
   area.replaceChildren(el("p", { class: "quiet", text: "Measuring…" }));
   let answer;
   try {
-    answer = await logitLens(next);
+    answer = await fetchPredictions(next);
   } catch (problem) {
     if (record !== next) return;
     record = null;
