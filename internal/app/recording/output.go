@@ -109,7 +109,11 @@ func (m Model) label(i int) string {
 	if names := m.Model.Head().Labels; names != nil {
 		return names[i]
 	}
-	return m.Model.Decode([]int{i})
+	t, err := m.Model.Tokenizer()
+	if err != nil {
+		panic(err) // New has opened it
+	}
+	return lens.TokenText(t.Target(), i)
 }
 
 // Effects returns for each layer how the output changes without each of its heads: the logit of the most probable token

@@ -193,8 +193,7 @@ func (s *Server) recorded(ctx context.Context, model int, source, target string)
 		return nil, err
 	}
 	e := newEntry(id, record)
-	e.explain(asked)
-	e.recorder = asked
+	e.from(asked)
 	if model == 0 {
 		e.scores = s.options.Scores
 	}

@@ -54,10 +54,8 @@ type effects struct {
 
 // switcher returns what can run the model of an entry without heads.
 func (s *Server) switcher(e *entry) (Switcher, error) {
-	if e.recorder != nil {
-		if y, ok := e.recorder.(Switcher); ok {
-			return y, nil
-		}
+	if y, ok := e.recorder.(Switcher); ok {
+		return y, nil
 	}
 	return nil, refused(http.StatusNotFound, "no model is there to run: heads of a file cannot be switched off")
 }

@@ -29,7 +29,7 @@ func (switcher) Predictions(context.Context, *heads.Record) (Predictions, error)
 // What a model cannot answer is refused by its words; so are other heads, records that are gone, and those of a file.
 func TestOutputRefusals(t *testing.T) {
 	record := recordFunc(func(context.Context, string, string) (*heads.Record, error) { return sample(), nil })
-	s := New(Options{Recorder: switcher{record}})
+	s := New(Options{Recorder: switcher{record}, Records: []*heads.Record{sample()}})
 	if w := ask(s, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != http.StatusOK {
 		t.Fatal(w.Body)
 	}
@@ -41,6 +41,7 @@ func TestOutputRefusals(t *testing.T) {
 	}{
 		{"output?record=" + id, 200, "map[]"},
 		{"output?record=" + id + "&off=0.1", 200, "[1]"},
+		{"output?record=r0&off=0.1", 200, "[1]"}, // given at the start
 		{"output?record=" + id + "&off=0.99", 400, "head of off is not one of "},
 		{"output?record=" + id + "&off=99.0", 400, "layer of off is not one of "},
 		{"output?record=gone", 410, "dropped"},

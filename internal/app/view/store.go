@@ -32,6 +32,8 @@ type outline struct {
 	Unread bool `json:"unread,omitempty"`
 	// NoVectors is the reason why no layer has queries and keys, if the recorder has one.
 	NoVectors string `json:"no_vectors,omitempty"`
+	// Runs reports that the model is there, and can run without heads.
+	Runs bool `json:"runs,omitempty"`
 }
 
 type layerOutline struct {
@@ -115,8 +117,11 @@ func newEntry(id string, r *heads.Record) *entry {
 	return e
 }
 
-// explain sets NoVectors if no layer of a record from a recorder has queries and keys.
-func (e *entry) explain(of Recorder) {
+// from sets the recorder of a record, if there is one, and what follows from it. It explains why no layer has queries and
+// keys.
+func (e *entry) from(of Recorder) {
+	e.recorder = of
+	_, e.outline.Runs = of.(Switcher)
 	if of != nil && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
 		e.outline.NoVectors = of.NoVectors(e.record)
 	}
@@ -176,7 +181,7 @@ func newStore(o Options, most int) *store {
 		return e
 	}
 	for _, r := range o.Records {
-		add(r).explain(o.Recorder)
+		add(r).from(o.Recorder)
 	}
 	for _, f := range o.Files {
 		e := add(f.Record)

@@ -42,7 +42,10 @@ func (switcher) Predictions(context.Context, *heads.Record) (view.Predictions, e
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
-	b.visit(serve(t, view.Options{Name: "m", Recorder: switcher{func(string) *heads.Record { return sample() }}}) + "#s=typed&a=1.2")
+	address := serve(t, view.Options{Name: "m", Recorder: switcher{func(string) *heads.Record { return sample() }}, Records: []*heads.Record{sample()}})
+	b.visit(address + "#a=1.2") // the text of the command line
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && !document.getElementById("switch").hidden`)
+	b.visit(address + "#s=typed&a=1.2")
 	b.wait(`document.querySelector("#output td")?.textContent === "0.750"`)
 	if n := js[int](b, `document.querySelectorAll("#output td").length`); n != 1 {
 		t.Errorf("with all heads the output has %d numbers, want one", n)

@@ -27,9 +27,9 @@ export function prepareOutput() {
 
 let turn = 0;
 
-// showOutput draws the output for a record; one of a file has no model.
+// showOutput draws the output for a record whose model runs.
 export async function showOutput(record) {
-  const box = byId("output"), mine = ++turn, can = !frozen && !!record?.asked;
+  const box = byId("output"), mine = ++turn, can = !frozen && !!record?.runs;
   byId("switch").hidden = box.hidden = !can;
   if (!can) return;
   const { layer, head } = headOn("a");

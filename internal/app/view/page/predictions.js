@@ -13,9 +13,9 @@ byId("measures").append(box);
 
 let record = null;
 
-// showPredictions fetches and draws the table, if it is open; a record of a file has no model.
+// showPredictions fetches and draws the table, if it is open and the model runs.
 export async function showPredictions(next) {
-  box.hidden = frozen || !next.asked;
+  box.hidden = frozen || !next.runs;
   box.open = state.l === "1";
   if (box.hidden || !box.open || record === next) return;
   record = next;
