@@ -28,10 +28,10 @@ func newGraph(m *models.Model) (*graph, error) {
 	for i := range z.Layers {
 		var ok bool
 		if _, g.parallel, ok = m.BranchNorm(i); !ok {
-			return nil, fmt.Errorf("lens: edges: block %d is not one that adds attention and a feed-forward network to the residual stream, each behind a norm", i)
+			return nil, fmt.Errorf("lens: block %d is not one that adds attention and a feed-forward network to the residual stream, each behind a norm", i)
 		}
 		if c := g.attention[i].Config(); c.Heads != z.Heads || c.KVHeads != z.KVHeads {
-			return nil, fmt.Errorf("lens: edges: layer %d has %d heads, and %d of keys, want %d and %d as the others", i, c.Heads, c.KVHeads, z.Heads, z.KVHeads)
+			return nil, fmt.Errorf("lens: layer %d has %d heads, and %d of keys, want %d and %d as the others", i, c.Heads, c.KVHeads, z.Heads, z.KVHeads)
 		}
 	}
 	return g, nil
@@ -120,7 +120,7 @@ func (g *graph) contributions(r *Record) (*tensor.Tensor, error) {
 	last := r.values[g.block(g.layers)][Residual]
 	difference, size := tensor.Sub(nil, sum, last), tensor.Square(nil, last)
 	if d := tensor.Sum(nil, tensor.Square(nil, difference)).Item(); !(d <= 1e-6*tensor.Sum(nil, size).Item()) {
-		return nil, fmt.Errorf("lens: edges: the residual stream is not the sum of what heads and feed-forward networks return, want a model without factors or norms behind them")
+		return nil, fmt.Errorf("lens: the residual stream is not the sum of what heads and feed-forward networks return, want a model without factors or norms behind them")
 	}
 	return y, nil
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -87,7 +86,8 @@ type Direct struct {
 // Direct returns what each part adds to the metric, which must be Logits, at each position: its output, divided as the final
 // norm divides the state of this run, times the difference of the rows of the head. Biases of values count for their heads.
 //
-// Errors: those of Edges; another metric; a final norm other than LayerNorm and RMSNorm; a bounded head.
+// Errors: those of Edges; another metric; a final norm other than LayerNorm and RMSNorm; a head that is not
+// linear, as with a soft-cap.
 //
 // Source: Elhage et al., "A Mathematical Framework for Transformer Circuits", 2021.
 func (l *Lens) Direct(ctx context.Context, x models.Batch) (*Direct, error) {
@@ -115,11 +115,11 @@ func (l *Lens) Direct(ctx context.Context, x models.Batch) (*Direct, error) {
 	if err != nil {
 		return nil, err
 	}
-	gain, eps, centred, ok := finalNorm(l.model.FinalNorm())
+	weight, small, centred, ok := models.NormGain(l.model.FinalNorm())
 	if !ok {
 		return nil, errors.New("lens: Direct: the final norm is neither a LayerNorm nor an RMSNorm")
 	}
-	n, d := len(x.IDs[0]), g.width
+	n, d, gain, eps := len(x.IDs[0]), g.width, weight.Data(), float64(small)
 	y := &Direct{Rest: metrics}
 	for p := range n {
 		state := last.Data()[p*d:][:d]
@@ -154,43 +154,37 @@ func (g *graph) site(source, position int) Site {
 // returns an error if the metric is not linear.
 func (l *Lens) direction(ctx context.Context, metric Logits, last *tensor.Tensor) (towards, metrics []float64, err error) {
 	metric.At = All
-	hidden := l.model.FinalNorm().Forward(nil, last)
 	n, d := last.Dim(0), last.Dim(1)
-	var slopes []float32
+	var slopes, hidden []float32
 	err = tensor.Catch(func() {
 		t := tape(ctx, tensor.Eval)
-		leaf := tensor.Reshape(nil, hidden, n, 1, d).Clone().Param() // each position as a text
+		states := tensor.Concat(nil, 0, tensor.Zeros(1, d), l.model.FinalNorm().Forward(nil, last))
+		leaf := tensor.Reshape(nil, states, n+1, 1, d).Clone().Param() // 0 and each position, each as a text
 		t.Only(leaf)
-		y := metric.Values(t, l.model, leaf, models.Batch{IDs: make([][]int, n)})
+		y := metric.Values(t, l.model, leaf, models.Batch{IDs: make([][]int, n+1)})
 		for _, v := range y.Data() {
 			metrics = append(metrics, float64(v))
 		}
 		t.Backward(y, tensor.Full(1, y.Shape()...))
-		slopes = leaf.Grad().Data()
+		slopes, hidden = leaf.Grad().Data(), leaf.Data()
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	towards = make([]float64, d)
-	for i, v := range slopes {
-		if i < d {
-			towards[i] = float64(v)
-		} else if math.Abs(float64(v)-towards[i%d]) > 1e-4*(1+math.Abs(towards[i%d])) {
-			return nil, nil, errors.New("lens: Direct: the head bounds its logits, so parts do not add to them")
+	for _, v := range slopes[:d] {
+		towards = append(towards, float64(v))
+	}
+	for p := 1; p <= n; p++ {
+		sum, size := metrics[0]-metrics[p], 0.
+		for i, v := range hidden[p*d:][:d] {
+			term := float64(float64(v) * towards[i])
+			sum, size = sum+term, size+math.Abs(term)
+		}
+		if !(math.Abs(sum) <= 1e-4*size) {
+			return nil, nil, errors.New("lens: Direct: the head is not linear, as with a soft-cap of logits, so parts do not add to them")
 		}
 	}
-	return towards, metrics, nil
-}
-
-// finalNorm returns the gain of a norm, its eps, and whether it subtracts the mean.
-func finalNorm(l models.Layer) (gain []float32, eps float64, centred, ok bool) {
-	switch n := l.(type) {
-	case *nn.LayerNorm:
-		return n.Weight.Data(), float64(n.Eps), true, true
-	case *nn.RMSNorm:
-		return n.Weight.Data(), float64(n.Eps), false, true
-	}
-	return nil, 0, false, false
+	return towards, metrics[1:], nil
 }
 
 // spread returns the mean that a norm subtracts from x, and the number by which it divides.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -131,6 +132,20 @@ func (m *Model) BranchNorm(block int) (norm Layer, parallel, ok bool) {
 		return Activation(func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return x }), b.parallel, true
 	}
 	return b.selfNorm, b.parallel, true
+}
+
+// NormGain returns the factors [D] of a norm of a model, its eps, and whether it subtracts the mean; ok is false for a layer
+// that is neither a LayerNorm nor an RMSNorm. Those of Gemma are 1 + weight.
+func NormGain(norm Layer) (gain *tensor.Tensor, eps float32, centred, ok bool) {
+	switch n := norm.(type) {
+	case *nn.LayerNorm:
+		return n.Weight, n.Eps, true, true
+	case *nn.RMSNorm:
+		return n.Weight, n.Eps, false, true
+	case plusOne:
+		return tensor.Shift(nil, n.Weight, 1), n.Eps, false, true
+	}
+	return nil, 0, false, false
 }
 
 // block returns the edits of a block.
