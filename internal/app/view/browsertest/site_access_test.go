@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-var lessonNames = strings.Fields("regression scores reverse shapes dates masks minilm")
+var lessonNames = strings.Fields("regression scores reverse shapes dates masks minilm linear induction")
 
 // still makes a tab prefer reduced motion.
 func still(w *watched) {

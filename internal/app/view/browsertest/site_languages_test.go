@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Lessons in other languages show the same figures. Texts of figures that are not translated are in English.
+// Lessons in other languages show the same figures, without English in them.
 func TestSiteLanguages(t *testing.T) {
 	url := site(t)
 	for _, language := range []string{"zh", "ja"} {
@@ -30,7 +30,7 @@ func TestSiteLanguages(t *testing.T) {
 				return found;
 			})()`)
 			if len(english) > 0 {
-				t.Logf("%s/%s has English text: %q", language, name, english)
+				t.Errorf("%s/%s has English text: %q", language, name, english)
 			}
 			if wide := js[int](w.tab, "document.documentElement.scrollWidth"); wide > 390 {
 				t.Errorf("%s/%s is %d pixels wide", language, name, wide)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
@@ -90,54 +93,93 @@ func (a answer) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// On a slow network and processor, a reader who goes to the last figure at once sees nothing move: neither when the
-// figures are drawn, nor when their program has come. Until then they cannot be used, and a line says why.
+// opensSlowly opens a page on the slow line, and goes to its last figure at once. Nothing may move: neither when the figures
+// are drawn, nor when their program has come. Until then they cannot be used, and a line says how much is loaded. If whole,
+// the program comes over the slow line, too. It logs when the figures were drawn, and when they could be used.
+func (n *narrow) opensSlowly(t *testing.T, w *watched, page string, whole bool) {
+	t.Helper()
+	n.slow.Store(true)
+	defer n.slow.Store(false)
+	if _, err := chromedp.Call(w.ctx, network.ClearBrowserCache, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(n.url+page+".html"))
+	w.wait(`document.readyState !== "loading"`)
+	js[bool](w.tab, `([...document.querySelectorAll(".live")].at(-1).scrollIntoView(), true)`)
+	w.wait(`document.documentElement.dataset.first !== undefined`)
+	if !strings.HasSuffix(page, "minilm") { // whose figures need no program
+		if got := js[bool](w.tab, `document.documentElement.dataset.ready !== undefined || ([...document.querySelectorAll(".live")].every((e) => e.inert) &&
+			document.querySelector("#loading").checkVisibility())`); !got {
+			t.Errorf("%s: figures whose program is loading can be used, or nothing says that it loads", page)
+		}
+	}
+	n.slow.Store(whole)
+	w.wait(`document.body.dataset.drawn !== undefined`)
+	js[bool](w.tab, `new Promise((done) => setTimeout(() => done(true), 400))`)
+	shift := js[float64](w.tab, `shift`)
+	if shift > 0.02 {
+		t.Errorf("%s shifts by %.3f: %q", page, shift, js[[]string](w.tab, "moved"))
+	}
+	if js[bool](w.tab, `document.getElementById("loading") !== null || document.querySelector("[inert]") !== null`) {
+		t.Errorf("%s: the program has come, and figures still wait", page)
+	}
+	if lines := js[[]string](w.tab, `lines`); whole && !slices.ContainsFunc(lines, regexp.MustCompile(`\d\.\d \D+ \d\.\d MB`).MatchString) {
+		t.Errorf("%s: the line of what is loading says %q, want megabytes", page, lines)
+	}
+	t.Logf("%-14s %4d pixels wide: drawn after %.1f s, answers after %.1f s, shift %.3f", page, js[int](w.tab, "innerWidth"),
+		js[float64](w.tab, "at.first / 1000"), js[float64](w.tab, "(at.ready ?? at.first) / 1000"), shift)
+}
+
+// watchSlow opens a tab with a processor that is four times slower, and records what moves, and when figures are there.
+func watchSlow(t *testing.T, width int) *watched {
+	t.Helper()
+	w := watch(t, width, 844)
+	if _, err := chromedp.Call(w.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(w.ctx, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		window.shift = 0;
+		window.moved = [];
+		window.at = {};
+		window.lines = [];
+		new PerformanceObserver((list) => {
+			for (const e of list.getEntries()) shift += e.value, moved.push(...e.sources.map((s) => s.node?.id || s.node?.className || s.node?.nodeName));
+		}).observe({ type: "layout-shift", buffered: true });
+		new MutationObserver(() => {
+			for (const name of ["first", "ready"]) if (name in document.documentElement.dataset) at[name] ??= performance.now();
+		}).observe(document, { subtree: true, attributeFilter: ["data-first", "data-ready"] });
+		document.addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
+			const line = document.getElementById("loading")?.textContent;
+			if (line && line !== lines.at(-1)) lines.push(line);
+		}).observe(document.body, { subtree: true, childList: true }));`}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// On a slow network and processor, a reader of any lesson, in any language and width, sees nothing move. It takes minutes:
+// CI runs TestSiteSlowPhone.
 func TestSiteSlow(t *testing.T) {
 	n := serveNarrow(t)
-	type screen struct {
+	for i, screen := range []struct {
 		width    int
 		language string
-	}
-	for i, screen := range []screen{{390, ""}, {390, "zh/"}, {390, "ja/"}, {800, ""}, {1280, ""}, {1440, ""}} {
-		w := watch(t, screen.width, 844)
-		if _, err := chromedp.Call(w.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 4}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := chromedp.Call(w.ctx, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: `
-			window.shift = 0;
-			window.moved = [];
-			new PerformanceObserver((list) => {
-				for (const e of list.getEntries()) shift += e.value, moved.push(...e.sources.map((s) => s.node?.id || s.node?.className || s.node?.nodeName));
-			}).observe({ type: "layout-shift", buffered: true });`}); err != nil {
-			t.Fatal(err)
-		}
-		for k, name := range append([]string{"linear"}, lessonNames...) {
-			if i > 2 && k%3 != i%3 { // each lesson at one of the larger widths
-				continue
-			}
-			at := fmt.Sprintf("%s%s at %d", screen.language, name, screen.width)
-			n.slow.Store(true)
-			w.do(chromedp.Navigate("about:blank"), chromedp.Navigate(n.url+screen.language+name+".html"))
-			w.wait(`document.readyState !== "loading"`)
-			js[bool](w.tab, `([...document.querySelectorAll(".live")].at(-1).scrollIntoView(), true)`)
-			w.wait(`document.documentElement.dataset.first !== undefined`)
-			if name != "minilm" {
-				if got := js[bool](w.tab, `document.documentElement.dataset.ready !== undefined || ([...document.querySelectorAll(".live")].every((e) => e.inert) &&
-					document.querySelector("#loading").checkVisibility())`); !got {
-					t.Errorf("%s: figures whose program is loading can be used, or nothing says that it loads", at)
-				}
-			}
-			n.slow.Store(false)
-			w.wait(`document.body.dataset.drawn !== undefined`)
-			js[bool](w.tab, `new Promise((done) => setTimeout(() => done(true), 400))`)
-			if shift := js[float64](w.tab, `shift`); shift > 0.02 {
-				t.Errorf("%s shifts by %.3f: %q", at, shift, js[[]string](w.tab, "moved"))
-			}
-			if js[bool](w.tab, `document.getElementById("loading") !== null || document.querySelector("[inert]") !== null`) {
-				t.Errorf("%s: the program has come, and figures still wait", at)
+	}{{390, ""}, {390, "zh/"}, {390, "ja/"}, {800, ""}, {1280, ""}, {1440, ""}} {
+		w := watchSlow(t, screen.width)
+		for k, name := range append([]string{"index"}, lessonNames...) {
+			if i <= 2 || k%3 == i%3 { // each lesson at one of the larger widths
+				n.opensSlowly(t, w, screen.language+name, i == 0 && name != "minilm")
 			}
 		}
 	}
+}
+
+// The short form for CI, on a phone: the first lesson, with its program over the slow line, and one with many figures.
+func TestSiteSlowPhone(t *testing.T) {
+	n := serveNarrow(t)
+	w := watchSlow(t, 390)
+	n.opensSlowly(t, w, "regression", true)
+	n.opensSlowly(t, w, "ja/dates", false)
 }
 
 // A finger that swipes up over a slider scrolls the page and leaves the value; one that moves along it or taps on it sets
