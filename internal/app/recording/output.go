@@ -2,8 +2,10 @@ package recording
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/lens"
@@ -17,35 +19,93 @@ var _ view.Switcher = Model{}
 // mostRows is the number of predictions to show.
 const mostRows = 5
 
-// Output returns what the model makes of a record's texts with all heads and without some: the most probable tokens or
-// classes; the logarithm of the probability of a translation; or how near its mean state remains.
-func (m Model) Output(ctx context.Context, r *heads.Record, off map[string][]int) (view.Output, error) {
+// Output returns what the model makes of a record's texts, as it is and with changes: the most probable tokens or classes;
+// the logarithm of the probability of a translation; or how near its mean state remains.
+func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (view.Output, error) {
 	x, at, err := m.read(r)
 	if err != nil {
 		return view.Output{}, err
 	}
-	run := models.Run{Gates: func(layer string) *tensor.Tensor {
-		for _, l := range m.Model.HeadLayers() {
-			if l.Name == layer && off[layer] != nil {
-				gates := tensor.Full(1, l.Heads)
-				for _, h := range off[layer] {
-					if h < l.Heads {
-						gates.Data()[h] = 0
-					}
-				}
-				return gates
-			}
+	changed := x
+	if len(c.Held) > 0 {
+		if changed, err = m.beside(x, c); err != nil {
+			return view.Output{}, err
 		}
-		return nil
-	}}
+	}
 	t := tensor.NewTape(tensor.Infer)
 	t.SetContext(ctx)
 	var y view.Output
 	err = tensor.Catch(func() {
 		before := m.Model.Hidden(t, x, models.Run{})
-		y = m.compare(t, x, at, before, m.Model.Hidden(t, x, run))
+		after := before
+		if len(c.Off)+len(c.Held) > 0 {
+			after = tensor.Slice(t, m.Model.Hidden(t, changed, m.run(c, len(changed.IDs))), 0, 0, 1)
+		}
+		y = m.compare(t, x, at, before, after)
 	})
 	return y, err
+}
+
+// run returns a run that changes the first of n texts. A head that is held has the weights of the second text.
+func (m Model) run(c view.Changes, n int) (r models.Run) {
+	layers := map[string]int{} // numbers of heads
+	for _, l := range m.Model.HeadLayers() {
+		layers[l.Name] = l.Heads
+	}
+	r.Gates = func(layer string) *tensor.Tensor {
+		if c.Off[layer] == nil {
+			return nil
+		}
+		gates := tensor.Full(1, n, layers[layer])
+		for _, h := range c.Off[layer] {
+			gates.Data()[h] = 0
+		}
+		return gates
+	}
+	if n == 1 {
+		return r
+	}
+	r.Edits = func(layer string) (e attn.Edits) {
+		if c.Held[layer] != nil {
+			e.Weights = func(_ *tensor.Tape, w *tensor.Tensor) *tensor.Tensor { // [2 H Lq Lk]
+				y := w.Clone()
+				one, each := w.Len()/2, w.Len()/2/layers[layer]
+				for _, h := range c.Held[layer] {
+					copy(y.Data()[h*each:][:each], w.Data()[one+h*each:])
+				}
+				return y
+			}
+		}
+		return e
+	}
+	return r
+}
+
+// beside returns the batch of a text and of the one whose weights its heads are to have.
+//
+// Errors: those of Read; texts of different lengths; a layer without the weights of a softmax.
+func (m Model) beside(x models.Batch, c view.Changes) (both models.Batch, err error) {
+	in, err := Read(m.Model, c.Other.Source, c.Other.Target)
+	if err != nil {
+		return both, err
+	}
+	y, err := in.Batch()
+	if err != nil {
+		return both, err
+	}
+	for i, what := range []string{"text", "translation"} {
+		n, other := slices.Concat(x.IDs, x.Targets), slices.Concat(y.IDs, y.Targets)
+		if i < len(n) && len(n[i]) != len(other[i]) {
+			return both, fmt.Errorf("the first %s has %d tokens and the second %d, want equal numbers: a head is held token by token",
+				what, len(n[i]), len(other[i]))
+		}
+	}
+	for _, l := range m.Model.HeadLayers() {
+		if l.Signed && c.Held[l.Name] != nil {
+			return both, fmt.Errorf("heads of %s cannot be held: they do not mix values by the weights of one softmax", l.Name)
+		}
+	}
+	return models.Batch{IDs: slices.Concat(x.IDs, y.IDs), Types: slices.Concat(x.Types, y.Types), Targets: slices.Concat(x.Targets, y.Targets)}, nil
 }
 
 // read returns the tokens of a record, and the position whose predictions count: lens.All for the last.

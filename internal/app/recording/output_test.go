@@ -3,11 +3,17 @@ package recording
 import (
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/view"
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/lens"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 )
 
 // The output of a model without heads changes, with all heads it does not, and effects are of the same run.
@@ -35,7 +41,7 @@ func TestOutput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same, err := page.Output(t.Context(), r, nil)
+		same, err := page.Output(t.Context(), r, view.Changes{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +49,7 @@ func TestOutput(t *testing.T) {
 			t.Errorf("%+v, want %s without a change", same, c.what)
 		}
 		layer := c.m.HeadLayers()[0]
-		off, err := page.Output(t.Context(), r, map[string][]int{layer.Name: {0}})
+		off, err := page.Output(t.Context(), r, view.Changes{Off: map[string][]int{layer.Name: {0}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,6 +62,135 @@ func TestOutput(t *testing.T) {
 			t.Errorf("%s: effects %v, of head 0 %v", c.what, got, change)
 		}
 	}
+}
+
+// load returns the model of a fixture, with a tokenizer of words.
+func load(t *testing.T, fixture string) *models.Model {
+	t.Helper()
+	const fixtures = "../../../models/testdata/"
+	dir := t.TempDir()
+	err := os.CopyFS(dir, os.DirFS(fixtures+fixture))
+	if name := filepath.Join(dir, "tokenizer.json"); err == nil && !atomicfile.Exists(name) {
+		var words []byte
+		if words, err = os.ReadFile(fixtures + "reranker_words/tokenizer.json"); err == nil {
+			err = os.WriteFile(name, words, 0o644)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Heads that are held have their weights of the second text, as package lens puts them there. A text that is held on
+// itself does not change; what cannot be held is refused.
+func TestHeld(t *testing.T) {
+	translator := newTranslator(t, models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 2, Hidden: 16,
+	})
+	recurrent := newTranslator(t, models.TranslatorConfig{Arch: models.GRU, Score: "scaled", Width: 16, Heads: 4, Layers: 1})
+	for _, c := range []struct {
+		m             *models.Model
+		one, two      [2]string
+		layer, refuse string
+	}{
+		{m: load(t, "sentence_mean"), one: [2]string{"the cat sat on"}, two: [2]string{"the mat sat on"}, layer: "encoder.0.self"},
+		{m: load(t, "reranker_words"), one: [2]string{"the cat sat"}, two: [2]string{"the mat sat"}, layer: "decoder.1.self"},
+		{m: translator, one: [2]string{"xyx", "xx"}, two: [2]string{"yxx", "xy"}, layer: "decoder.1.cross"},
+		{m: recurrent, one: [2]string{"xyx", "xx"}, two: [2]string{"yxx", "xy"}, layer: "decoder.0.cross"},
+		{m: load(t, "sentence_mean"), one: [2]string{"the cat"}, two: [2]string{"the cat sat"}, layer: "encoder.0.self", refuse: "the first text has 4 tokens and the second 5, want equal numbers"},
+		{m: load(t, "decoders/diffllama"), one: [2]string{"the cat"}, two: [2]string{"the mat"}, layer: "decoder.0.self", refuse: "heads of decoder.0.self cannot be held"},
+		{m: translator, one: [2]string{"xx", "xx"}, two: [2]string{"xx", "xxx"}, layer: "decoder.1.cross", refuse: "the first translation has 3 tokens and the second 4"},
+	} {
+		page, err := New("dir", c.m, 0, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r [2]*heads.Record
+		for i, texts := range [][2]string{c.one, c.two} {
+			if r[i], err = page.Record(t.Context(), texts[0], texts[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		held := map[string][]int{c.layer: {1, 2}}
+		y, err := page.Output(t.Context(), r[0], view.Changes{Held: held, Other: r[1]})
+		if c.refuse != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refuse) {
+				t.Errorf("%q and %q: %v, want %s", c.one, c.two, err, c.refuse)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(c.layer, err)
+		}
+		self, err := page.Output(t.Context(), r[0], view.Changes{Held: held, Other: r[0]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved := 0.
+		for i, row := range self.Rows {
+			if row.Before != row.After {
+				t.Errorf("%s: held on itself, %s becomes %v of %v", c.layer, row.Label, row.After, row.Before)
+			}
+			moved += math.Abs(y.Rows[i].After - y.Rows[i].Before)
+		}
+		if moved == 0 {
+			t.Errorf("%s: nothing changes: %+v", c.layer, y)
+		}
+		if c.m == recurrent { // which package lens does not change step by step
+			continue
+		}
+		got, want := y.Rows[0].After, patched(t, page, r, c.layer, held[c.layer])
+		if len(y.Rows) > 1 {
+			got = math.Log(got / y.Rows[1].After)
+		}
+		if math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
+			t.Errorf("%s: %v, package lens has %v", c.layer, got, want)
+		}
+	}
+}
+
+// patched returns the metric of the first record when heads have their weights of the second, measured by package lens.
+func patched(t *testing.T, page Model, r [2]*heads.Record, layer string, list []int) float64 {
+	t.Helper()
+	x, at, err := page.read(r[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := page.read(r[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	tape := tensor.NewTape(tensor.Infer)
+	metric, _, _ := page.single(tape, x)
+	if metric == nil {
+		metric = lens.Best(tape, page.Model, x, at)
+	}
+	l, err := lens.New(page.Model, metric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := l.Record(t.Context(), other, lens.Pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes []lens.Change
+	for _, h := range list {
+		c, err := lens.Source(weights.Value).Change(lens.Site{Part: lens.Pattern, Layer: layer, Head: h, Position: lens.All})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, c)
+	}
+	_, all, err := l.Measure(t.Context(), x, [][]lens.Change{changes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
 }
 
 // What the last layer predicts is the output of the model; a model without logits of tokens predicts nothing.
@@ -75,7 +210,7 @@ func TestPredictions(t *testing.T) {
 		}
 		y, err := page.Predictions(t.Context(), r)
 		if err == nil {
-			out, err := page.Output(t.Context(), r, nil)
+			out, err := page.Output(t.Context(), r, view.Changes{})
 			if last := y.Layers[len(y.Layers)-1]; err != nil || last[len(last)-1][0].Label != out.Rows[0].Label ||
 				math.Abs(last[len(last)-1][0].Probability-out.Rows[0].Before) > 1e-6 {
 				t.Errorf("%s: the last layer predicts %v, the output is %v, error %v", dir, last[len(last)-1], out.Rows, err)

@@ -52,7 +52,7 @@ func (s *Server) answers() map[string]func(r *http.Request) (any, error) {
 		"api/check":       s.ofLayer(check),
 		"api/examples":    s.ofLayer(s.examples),
 		"api/film":        s.filmAnswers,
-		"api/output":      s.ofModel(output),
+		"api/output":      s.ofModel(s.output),
 		"api/predictions": s.ofModel(predictions),
 		"api/effects":     s.ofLayer(s.effects),
 	}

@@ -13,12 +13,20 @@ import (
 // Switcher is a Recorder whose model can run without some heads.
 type Switcher interface {
 	Recorder
-	// Output returns what the model makes of the texts of a record with all heads, and without those of off, by layer.
-	Output(ctx context.Context, r *heads.Record, off map[string][]int) (Output, error)
+	// Output returns what the model makes of the texts of a record as it is, and with changes.
+	Output(ctx context.Context, r *heads.Record, c Changes) (Output, error)
 	// Effects returns for each layer how its output changes without each of its heads alone.
 	Effects(ctx context.Context, r *heads.Record) (map[string][]float64, error)
 	// Predictions returns what each position predicts if the model ended before a layer, or behind the last one.
 	Predictions(ctx context.Context, r *heads.Record) (Predictions, error)
+}
+
+// Changes change a run of a model. The zero value changes nothing.
+type Changes struct {
+	Off  map[string][]int // heads without an output, by the name of the layer
+	Held map[string][]int // heads with the weights that they have in Other, by the name of the layer
+	// Other is the record of another text, of as many tokens. It is only used with Held.
+	Other *heads.Record
 }
 
 // Predictions are the most probable tokens at each position, by layer and position; the last layer is the output.
@@ -33,7 +41,7 @@ type Prediction struct {
 	Probability float64 `json:"p"`
 }
 
-// Output is what a model makes of a text, with all heads and without some.
+// Output is what a model makes of a text, as it is and with changes.
 type Output struct {
 	What string      `json:"what"` // what the numbers are: "probability of next word"
 	Rows []OutputRow `json:"rows"`
@@ -42,7 +50,7 @@ type Output struct {
 // OutputRow is a number of an Output.
 type OutputRow struct {
 	Label  string  `json:"label"`
-	Before float64 `json:"before"` // with all heads
+	Before float64 `json:"before"` // without changes
 	After  float64 `json:"after"`
 }
 
@@ -87,26 +95,49 @@ func unanswered(err error) error {
 	return refused(http.StatusUnprocessableEntity, "%w", err)
 }
 
-// output answers what a model makes of a record's text without the heads that off lists, as layer.head,layer.head.
-func output(y Switcher, e *entry, r *http.Request) (any, error) {
-	off := map[string][]int{}
-	for name := range strings.SplitSeq(r.URL.Query().Get("off"), ",") {
+// output answers what a model makes of a record's text with changes: without the heads that off lists, and with those of
+// hold as they attend in the record other.
+func (s *Server) output(y Switcher, e *entry, r *http.Request) (any, error) {
+	c, err := e.changes(r)
+	if other := s.store.get(r.URL.Query().Get("other")); other != nil {
+		c.Other = other.record
+	} else if err == nil && len(c.Held) > 0 {
+		err = errGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return y.Output(r.Context(), e.record, c)
+}
+
+// changes returns the changes that the address of a request names.
+func (e *entry) changes(r *http.Request) (c Changes, err error) {
+	if c.Off, err = e.listed(r, "off"); err == nil {
+		c.Held, err = e.listed(r, "hold")
+	}
+	return c, err
+}
+
+// listed returns heads by the name of their layer, from a list such as 0.3,2.5 in the address of a request.
+func (e *entry) listed(r *http.Request, what string) (map[string][]int, error) {
+	list := map[string][]int{}
+	for name := range strings.SplitSeq(r.URL.Query().Get(what), ",") {
 		if name == "" {
 			continue
 		}
 		layer, head, _ := strings.Cut(name, ".")
-		at, err := number("layer of off", layer, len(e.record.Layers))
+		at, err := number("layer of "+what, layer, len(e.record.Layers))
 		if err != nil {
 			return nil, err
 		}
 		l := &e.record.Layers[at]
-		h, err := number("head of off", head, l.Heads)
+		h, err := number("head of "+what, head, l.Heads)
 		if err != nil {
 			return nil, err
 		}
-		off[l.Name] = append(off[l.Name], h)
+		list[l.Name] = append(list[l.Name], h)
 	}
-	return y.Output(r.Context(), e.record, off)
+	return list, nil
 }
 
 // predictions answers what each layer predicts.

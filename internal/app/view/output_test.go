@@ -14,8 +14,12 @@ import (
 // switcher is a model that runs without heads, but has no logits of tokens.
 type switcher struct{ recordFunc }
 
-func (switcher) Output(_ context.Context, _ *heads.Record, off map[string][]int) (Output, error) {
-	return Output{What: fmt.Sprint(off)}, nil
+func (switcher) Output(_ context.Context, r *heads.Record, c Changes) (Output, error) {
+	what := fmt.Sprintf("off %v, held %v", c.Off, c.Held)
+	if c.Other != nil {
+		what += " as for " + c.Other.Source
+	}
+	return Output{What: what}, nil
 }
 
 func (switcher) Effects(context.Context, *heads.Record) (map[string][]float64, error) {
@@ -28,18 +32,28 @@ func (switcher) Predictions(context.Context, *heads.Record) (Predictions, error)
 
 // What a model cannot answer is refused by its words; so are other heads, records that are gone, and those of a file.
 func TestOutputRefusals(t *testing.T) {
-	record := recordFunc(func(context.Context, string, string) (*heads.Record, error) { return sample(), nil })
+	record := recordFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
+		r := sample()
+		r.Source = source
+		return r, nil
+	})
 	s := New(Options{Recorder: switcher{record}, Records: []*heads.Record{sample()}})
-	if w := ask(s, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != http.StatusOK {
-		t.Fatal(w.Body)
+	for _, text := range []string{"x", "y"} {
+		if w := ask(s, "POST", "/api/record", `{"source":"`+text+`"}`, nil); w.Code != http.StatusOK {
+			t.Fatal(w.Body)
+		}
 	}
-	id := textID(0, "x", "")
+	id, other := textID(0, "x", ""), textID(0, "y", "")
 	for _, c := range []struct {
 		path string
 		want int
 		says string
 	}{
-		{"output?record=" + id, 200, "map[]"},
+		{"output?record=" + id, 200, "off map[], held map[]"},
+		{"output?record=" + id + "&off=0.1&hold=0.0,0.1&other=" + other, 200, "off map[decoder.0.cross:[1]], held map[decoder.0.cross:[0 1]] as for y"},
+		{"output?record=" + id + "&hold=0.99&other=" + other, 400, "head of hold is not one of "},
+		{"output?record=" + id + "&hold=0.1&other=gone", 410, "dropped"},
+		{"output?record=" + id + "&hold=0.1", 410, "dropped"},
 		{"output?record=" + id + "&off=0.1", 200, "[1]"},
 		{"output?record=r0&off=0.1", 200, "[1]"}, // given at the start
 		{"output?record=" + id + "&off=0.99", 400, "head of off is not one of "},

@@ -2,20 +2,30 @@ package browsertest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/view"
 )
 
-// switcher is a model whose output is 0.75 with all heads, and less by a tenth for each head that is off.
+// switcher is a model whose output is 0.75 as it is. Each head that is off takes away a tenth, and each that is held adds a
+// hundredth.
 type switcher struct{ recordFunc }
 
-func (switcher) Output(_ context.Context, _ *heads.Record, off map[string][]int) (view.Output, error) {
+func (switcher) Output(_ context.Context, r *heads.Record, c view.Changes) (view.Output, error) {
 	after := 0.75
-	for _, list := range off {
+	for _, list := range c.Off {
 		after -= 0.1 * float64(len(list))
+	}
+	for _, list := range c.Held {
+		after += 0.01 * float64(len(list))
+	}
+	if c.Other != nil && c.Other.Source == "longer" {
+		return view.Output{}, errors.New("the first text has 5 tokens and the second 6")
 	}
 	return view.Output{What: "probability of next word", Rows: []view.OutputRow{{Label: "<b>", Before: 0.75, After: after}}}, nil
 }
@@ -44,7 +54,7 @@ func TestCauses(t *testing.T) {
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Name: "m", Recorder: switcher{func(string) *heads.Record { return sample() }}, Records: []*heads.Record{sample()}})
 	b.visit(address + "#a=1.2") // the text of the command line
-	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && !document.getElementById("switch").hidden`)
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && !document.getElementById("off").parentNode.hidden`)
 	b.visit(address + "#s=typed&a=1.2")
 	b.wait(`document.querySelector("#output td")?.textContent === "0.750"`)
 	if n := js[int](b, `document.querySelectorAll("#output td").length`); n != 1 {
@@ -52,7 +62,7 @@ func TestCauses(t *testing.T) {
 	}
 	b.click("#off")
 	b.wait(`location.hash.includes("off=1.2") && document.querySelector("#output td.down")?.textContent === "0.650"`)
-	b.click("#output th button")
+	b.click(".made button")
 	b.wait(`!location.hash.includes("off=") && document.querySelectorAll("#output td").length === 1`)
 	b.choose("#grid-measure", "effect")
 	b.wait(`document.querySelectorAll(".thumb[data-value*='effect']").length > 10`)
@@ -72,5 +82,40 @@ func TestCauses(t *testing.T) {
 		t.Errorf("the address %s does not have the open table", b.hash())
 	}
 	b.shoot("causes")
+	b.unharmed()
+}
+
+// Where two texts are compared, heads of the first are held as they attend in the second, beside heads that are off.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	b := open(t, 1280, 900)
+	address := serve(t, view.Options{Name: "m", Recorder: switcher{func(text string) *heads.Record {
+		r := sample()
+		r.Source = text
+		return r
+	}}})
+	b.visit(address + "#s=one&a=1.2")
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && document.getElementById("hold").parentNode.hidden`)
+	b.visit(address + "#s=one&s2=two&cmp=text&a=1.2")
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && !document.getElementById("hold").parentNode.hidden`)
+	b.click("#hold")
+	b.wait(`location.hash.includes("hold=1.2") && document.querySelector("#output td.up")?.textContent === "0.760"`)
+	b.do(chromedp.KeyEvent("["))
+	b.wait(`location.hash.includes("a=1.1") && !document.getElementById("hold").checked`)
+	b.do(chromedp.KeyEvent("h"))
+	b.wait(`document.getElementById("hold").checked && document.querySelector("#output td.up")?.textContent === "0.770"`)
+	b.do(chromedp.KeyEvent("0"))
+	b.wait(`document.querySelector("#output td.down")?.textContent === "0.670"`)
+	if got := js[string](b, `document.querySelector(".made").textContent.trim()`); got != "without decoder 0.1 held as on the second text decoder 0.2decoder 0.1" {
+		t.Errorf("the table says %q", got)
+	}
+	b.shoot("held")
+	b.visit(address + "#s=one&s2=longer&cmp=text&a=1.2&hold=1.2,1.1")
+	b.wait(`document.querySelector("#output .quiet")?.innerText.includes("has 5 tokens and the second 6")`)
+	b.click(".made button")
+	b.click(".made button")
+	b.wait(`!location.hash.includes("hold=") && document.querySelector("#output td")?.textContent === "0.750"`)
+	b.visit(address + "#s=one&a=1.2&hold=1.2") // without a second text nothing is held
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750"`)
 	b.unharmed()
 }

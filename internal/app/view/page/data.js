@@ -65,15 +65,15 @@ function kept(name, make) {
   return answer;
 }
 
-// get returns the bytes at an address. If the server has dropped the record of a typed text from its cache, get
-// requests the record again first.
-export async function get(path, record) {
-  const make = () => request(path);
+// get returns the bytes at an address. If the server has dropped the records of typed texts from its cache, get
+// requests them again first.
+export async function get(path, ...records) {
+  const make = () => request(path), typed = records.filter((record) => record?.asked);
   try {
     return await kept(path, make);
   } catch (problem) {
-    if (problem.status !== 410 || !record?.asked) throw problem;
-    await revive(record);
+    if (problem.status !== 410 || !typed.length) throw problem;
+    await Promise.all(typed.map(revive));
     return kept(path, make);
   }
 }
@@ -185,8 +185,10 @@ export async function facts(record, place) {
   return parse(await get(measuresPath(record, place.layer, lens(), String(place.head)), record))[0];
 }
 
-// fetchOutput returns what the model makes of a record's text, without the heads of off.
-export const fetchOutput = async (record, off) => parse(await get(`api/output?record=${record.id}&off=${off}`, record));
+// fetchOutput returns what the model makes of a record's text with changes { off, hold }: lists of heads. Those of hold
+// have the weights of a second record.
+export const fetchOutput = async (record, second, changes) => parse(await get(`api/output?record=${record.id}` +
+  Object.entries(changes).map(([what, list]) => `&${what}=${list}`).join("") + (changes.hold ? "&other=" + second.id : ""), record, second));
 
 // fetchPredictions returns the tokens of a record's text, and what each layer predicts there.
 export const fetchPredictions = async (record) => parse(await get(`api/predictions?record=${record.id}`, record));

@@ -278,7 +278,7 @@ export function heatView(say, tell) {
     } else if (event.key === "Enter" && cell) change(choose("q", what.q, cell.i));
     else if (event.key === "+" || event.key === "=") zoom(0.5, cell);
     else if (event.key === "-") zoom(2, cell);
-    else if (event.key === "0") change({ z: "" });
+    else if (event.key === "0" && state.z) change({ z: "" });
     else return;
     event.preventDefault();
   });

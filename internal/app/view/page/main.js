@@ -82,7 +82,7 @@ async function render() {
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
   showTable(active);
-  showOutput(records.a);
+  showOutput(records.a, state.cmp === "text" ? records.b : null);
   showPredictions(active);
   const two = !!(state.cmp && records.b);
   const name = (i) => (given.models.length > 1 && two && state.cmp === "model" ? given.models[i] : "");
@@ -213,7 +213,7 @@ function wire() {
     byId("panels").focus();
   });
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("textarea, input, select");
+    const typing = event.target.closest("textarea, select, input:not([type=checkbox])");
     if (event.key === "Escape") {
       if (byId("glossary").open) return; // it closes by itself
       if (byId("export").open) {
