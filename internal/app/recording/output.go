@@ -27,7 +27,7 @@ func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (vie
 		return view.Output{}, err
 	}
 	changed := x
-	if len(c.Held) > 0 {
+	if len(c.Patched) > 0 {
 		if changed, err = m.beside(x, c); err != nil {
 			return view.Output{}, err
 		}
@@ -38,7 +38,7 @@ func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (vie
 	err = tensor.Catch(func() {
 		before := m.Model.Hidden(t, x, models.Run{})
 		after := before
-		if len(c.Off)+len(c.Held) > 0 {
+		if len(c.Off)+len(c.Patched) > 0 {
 			after = tensor.Slice(t, m.Model.Hidden(t, changed, m.run(c, len(changed.IDs))), 0, 0, 1)
 		}
 		y = m.compare(t, x, at, before, after)
@@ -46,7 +46,7 @@ func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (vie
 	return y, err
 }
 
-// run returns a run that changes the first of n texts. A head that is held has the weights of the second text.
+// run returns a run that changes the first of n texts. Heads of Patched have their weights of the second text.
 func (m Model) run(c view.Changes, n int) (r models.Run) {
 	layers := map[string]int{} // numbers of heads
 	for _, l := range m.Model.HeadLayers() {
@@ -66,11 +66,11 @@ func (m Model) run(c view.Changes, n int) (r models.Run) {
 		return r
 	}
 	r.Edits = func(layer string) (e attn.Edits) {
-		if c.Held[layer] != nil {
+		if c.Patched[layer] != nil {
 			e.Weights = func(_ *tensor.Tape, w *tensor.Tensor) *tensor.Tensor { // [2 H Lq Lk]
 				y := w.Clone()
 				one, each := w.Len()/2, w.Len()/2/layers[layer]
-				for _, h := range c.Held[layer] {
+				for _, h := range c.Patched[layer] {
 					copy(y.Data()[h*each:][:each], w.Data()[one+h*each:])
 				}
 				return y
@@ -96,13 +96,13 @@ func (m Model) beside(x models.Batch, c view.Changes) (both models.Batch, err er
 	for i, what := range []string{"text", "translation"} {
 		n, other := slices.Concat(x.IDs, x.Targets), slices.Concat(y.IDs, y.Targets)
 		if i < len(n) && len(n[i]) != len(other[i]) {
-			return both, fmt.Errorf("the first %s has %d tokens and the second %d, want equal numbers: a head is held token by token",
+			return both, fmt.Errorf("the first %s has %d tokens and the second %d, want equal numbers: a patch puts the weights of a query and a key into the same place",
 				what, len(n[i]), len(other[i]))
 		}
 	}
 	for _, l := range m.Model.HeadLayers() {
-		if l.Signed && c.Held[l.Name] != nil {
-			return both, fmt.Errorf("heads of %s cannot be held: they do not mix values by the weights of one softmax", l.Name)
+		if l.Signed && c.Patched[l.Name] != nil {
+			return both, fmt.Errorf("heads of %s cannot have the weights of another text: they do not mix values by those of one softmax", l.Name)
 		}
 	}
 	return models.Batch{IDs: slices.Concat(x.IDs, y.IDs), Types: slices.Concat(x.Types, y.Types), Targets: slices.Concat(x.Targets, y.Targets)}, nil

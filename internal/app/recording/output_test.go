@@ -86,9 +86,9 @@ func load(t *testing.T, fixture string) *models.Model {
 	return m
 }
 
-// Heads that are held have their weights of the second text, as package lens puts them there. A text that is held on
-// itself does not change; what cannot be held is refused.
-func TestHeld(t *testing.T) {
+// Patched heads have their weights of the second text, as package lens puts them there. A text that is patched
+// with itself does not change; what cannot be patched is refused.
+func TestPatched(t *testing.T) {
 	translator := newTranslator(t, models.TranslatorConfig{
 		Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 2, Hidden: 16,
 	})
@@ -103,7 +103,7 @@ func TestHeld(t *testing.T) {
 		{m: translator, one: [2]string{"xyx", "xx"}, two: [2]string{"yxx", "xy"}, layer: "decoder.1.cross"},
 		{m: recurrent, one: [2]string{"xyx", "xx"}, two: [2]string{"yxx", "xy"}, layer: "decoder.0.cross"},
 		{m: load(t, "sentence_mean"), one: [2]string{"the cat"}, two: [2]string{"the cat sat"}, layer: "encoder.0.self", refuse: "the first text has 4 tokens and the second 5, want equal numbers"},
-		{m: load(t, "decoders/diffllama"), one: [2]string{"the cat"}, two: [2]string{"the mat"}, layer: "decoder.0.self", refuse: "heads of decoder.0.self cannot be held"},
+		{m: load(t, "decoders/diffllama"), one: [2]string{"the cat"}, two: [2]string{"the mat"}, layer: "decoder.0.self", refuse: "heads of decoder.0.self cannot have the weights"},
 		{m: translator, one: [2]string{"xx", "xx"}, two: [2]string{"xx", "xxx"}, layer: "decoder.1.cross", refuse: "the first translation has 3 tokens and the second 4"},
 	} {
 		page, err := New("dir", c.m, 0, io.Discard)
@@ -116,8 +116,8 @@ func TestHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		held := map[string][]int{c.layer: {1, 2}}
-		y, err := page.Output(t.Context(), r[0], view.Changes{Held: held, Other: r[1]})
+		list := map[string][]int{c.layer: {1, 2}}
+		y, err := page.Output(t.Context(), r[0], view.Changes{Patched: list, Other: r[1]})
 		if c.refuse != "" {
 			if err == nil || !strings.Contains(err.Error(), c.refuse) {
 				t.Errorf("%q and %q: %v, want %s", c.one, c.two, err, c.refuse)
@@ -127,14 +127,14 @@ func TestHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.layer, err)
 		}
-		self, err := page.Output(t.Context(), r[0], view.Changes{Held: held, Other: r[0]})
+		self, err := page.Output(t.Context(), r[0], view.Changes{Patched: list, Other: r[0]})
 		if err != nil {
 			t.Fatal(err)
 		}
 		moved := 0.
 		for i, row := range self.Rows {
 			if row.Before != row.After {
-				t.Errorf("%s: held on itself, %s becomes %v of %v", c.layer, row.Label, row.After, row.Before)
+				t.Errorf("%s: patched with itself, %s becomes %v of %v", c.layer, row.Label, row.After, row.Before)
 			}
 			moved += math.Abs(y.Rows[i].After - y.Rows[i].Before)
 		}
@@ -144,7 +144,7 @@ func TestHeld(t *testing.T) {
 		if c.m == recurrent { // which package lens does not change step by step
 			continue
 		}
-		got, want := y.Rows[0].After, patched(t, page, r, c.layer, held[c.layer])
+		got, want := y.Rows[0].After, patched(t, page, r, c.layer, list[c.layer])
 		if len(y.Rows) > 1 {
 			got = math.Log(got / y.Rows[1].After)
 		}

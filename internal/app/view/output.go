@@ -23,9 +23,9 @@ type Switcher interface {
 
 // Changes change a run of a model. The zero value changes nothing.
 type Changes struct {
-	Off  map[string][]int // heads without an output, by the name of the layer
-	Held map[string][]int // heads with the weights that they have in Other, by the name of the layer
-	// Other is the record of another text, of as many tokens. It is only used with Held.
+	Off     map[string][]int // heads without an output, by the name of the layer
+	Patched map[string][]int // heads with the weights that they have in Other, by the name of the layer
+	// Other is the record of another text, of as many tokens. It is only used with Patched.
 	Other *heads.Record
 }
 
@@ -96,12 +96,12 @@ func unanswered(err error) error {
 }
 
 // output answers what a model makes of a record's text with changes: without the heads that off lists, and with those of
-// hold as they attend in the record other.
+// patch as they attend in the record other.
 func (s *Server) output(y Switcher, e *entry, r *http.Request) (any, error) {
 	c, err := e.changes(r)
 	if other := s.store.get(r.URL.Query().Get("other")); other != nil {
 		c.Other = other.record
-	} else if err == nil && len(c.Held) > 0 {
+	} else if err == nil && len(c.Patched) > 0 {
 		err = errGone
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Server) output(y Switcher, e *entry, r *http.Request) (any, error) {
 // changes returns the changes that the address of a request names.
 func (e *entry) changes(r *http.Request) (c Changes, err error) {
 	if c.Off, err = e.listed(r, "off"); err == nil {
-		c.Held, err = e.listed(r, "hold")
+		c.Patched, err = e.listed(r, "patch")
 	}
 	return c, err
 }

@@ -15,7 +15,7 @@ import (
 type switcher struct{ recordFunc }
 
 func (switcher) Output(_ context.Context, r *heads.Record, c Changes) (Output, error) {
-	what := fmt.Sprintf("off %v, held %v", c.Off, c.Held)
+	what := fmt.Sprintf("off %v, patched %v", c.Off, c.Patched)
 	if c.Other != nil {
 		what += " as for " + c.Other.Source
 	}
@@ -49,11 +49,11 @@ func TestOutputRefusals(t *testing.T) {
 		want int
 		says string
 	}{
-		{"output?record=" + id, 200, "off map[], held map[]"},
-		{"output?record=" + id + "&off=0.1&hold=0.0,0.1&other=" + other, 200, "off map[decoder.0.cross:[1]], held map[decoder.0.cross:[0 1]] as for y"},
-		{"output?record=" + id + "&hold=0.99&other=" + other, 400, "head of hold is not one of "},
-		{"output?record=" + id + "&hold=0.1&other=gone", 410, "dropped"},
-		{"output?record=" + id + "&hold=0.1", 410, "dropped"},
+		{"output?record=" + id, 200, "off map[], patched map[]"},
+		{"output?record=" + id + "&off=0.1&patch=0.0,0.1&other=" + other, 200, "off map[decoder.0.cross:[1]], patched map[decoder.0.cross:[0 1]] as for y"},
+		{"output?record=" + id + "&patch=0.99&other=" + other, 400, "head of patch is not one of "},
+		{"output?record=" + id + "&patch=0.1&other=gone", 410, "dropped"},
+		{"output?record=" + id + "&patch=0.1", 410, "dropped"},
 		{"output?record=" + id + "&off=0.1", 200, "[1]"},
 		{"output?record=r0&off=0.1", 200, "[1]"}, // given at the start
 		{"output?record=" + id + "&off=0.99", 400, "head of off is not one of "},

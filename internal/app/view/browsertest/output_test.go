@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/app/view"
 )
 
-// switcher is a model whose output is 0.75 as it is. Each head that is off takes away a tenth, and each that is held adds a
+// switcher is a model whose output is 0.75 as it is. Each head that is off takes away a tenth, and each that is patched adds a
 // hundredth.
 type switcher struct{ recordFunc }
 
@@ -21,7 +21,7 @@ func (switcher) Output(_ context.Context, r *heads.Record, c view.Changes) (view
 	for _, list := range c.Off {
 		after -= 0.1 * float64(len(list))
 	}
-	for _, list := range c.Held {
+	for _, list := range c.Patched {
 		after += 0.01 * float64(len(list))
 	}
 	if c.Other != nil && c.Other.Source == "longer" {
@@ -85,8 +85,8 @@ func TestCauses(t *testing.T) {
 	b.unharmed()
 }
 
-// Where two texts are compared, heads of the first are held as they attend in the second, beside heads that are off.
-func TestHeld(t *testing.T) {
+// Where two texts are compared, heads of the first have their weights of the second, beside heads that are off.
+func TestPatched(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Name: "m", Recorder: switcher{func(text string) *heads.Record {
@@ -95,27 +95,27 @@ func TestHeld(t *testing.T) {
 		return r
 	}}})
 	b.visit(address + "#s=one&a=1.2")
-	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && document.getElementById("hold").parentNode.hidden`)
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && document.getElementById("patch").parentNode.hidden`)
 	b.visit(address + "#s=one&s2=two&cmp=text&a=1.2")
-	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && !document.getElementById("hold").parentNode.hidden`)
-	b.click("#hold")
-	b.wait(`location.hash.includes("hold=1.2") && document.querySelector("#output td.up")?.textContent === "0.760"`)
+	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && !document.getElementById("patch").parentNode.hidden`)
+	b.click("#patch")
+	b.wait(`location.hash.includes("patch=1.2") && document.querySelector("#output td.up")?.textContent === "0.760"`)
 	b.do(chromedp.KeyEvent("["))
-	b.wait(`location.hash.includes("a=1.1") && !document.getElementById("hold").checked`)
-	b.do(chromedp.KeyEvent("h"))
-	b.wait(`document.getElementById("hold").checked && document.querySelector("#output td.up")?.textContent === "0.770"`)
+	b.wait(`location.hash.includes("a=1.1") && !document.getElementById("patch").checked`)
+	b.do(chromedp.KeyEvent("w"))
+	b.wait(`document.getElementById("patch").checked && document.querySelector("#output td.up")?.textContent === "0.770"`)
 	b.do(chromedp.KeyEvent("0"))
 	b.wait(`document.querySelector("#output td.down")?.textContent === "0.670"`)
-	if got := js[string](b, `document.querySelector(".made").textContent.trim()`); got != "without decoder 0.1 held as on the second text decoder 0.2decoder 0.1" {
+	if got := js[string](b, `document.querySelector(".made").textContent.trim()`); got != "without decoder 0.1 with the weights of the second text decoder 0.2decoder 0.1" {
 		t.Errorf("the table says %q", got)
 	}
-	b.shoot("held")
-	b.visit(address + "#s=one&s2=longer&cmp=text&a=1.2&hold=1.2,1.1")
+	b.shoot("patched")
+	b.visit(address + "#s=one&s2=longer&cmp=text&a=1.2&patch=1.2,1.1")
 	b.wait(`document.querySelector("#output .quiet")?.innerText.includes("has 5 tokens and the second 6")`)
 	b.click(".made button")
 	b.click(".made button")
-	b.wait(`!location.hash.includes("hold=") && document.querySelector("#output td")?.textContent === "0.750"`)
-	b.visit(address + "#s=one&a=1.2&hold=1.2") // without a second text nothing is held
+	b.wait(`!location.hash.includes("patch=") && document.querySelector("#output td")?.textContent === "0.750"`)
+	b.visit(address + "#s=one&a=1.2&patch=1.2") // without a second text nothing is patched
 	b.wait(`document.querySelector("#output td")?.textContent === "0.750"`)
 	b.unharmed()
 }

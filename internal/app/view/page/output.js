@@ -1,4 +1,4 @@
-// What the model makes of the text as it is, and with changes: heads that are switched off or held.
+// What the model makes of the text as it is, and with changes: heads that are switched off, or patched with their weights for another text.
 
 import { byId, el, number } from "./dom.js";
 import { change, headOn, state } from "./state.js";
@@ -10,7 +10,7 @@ import { t, tr } from "./words.js";
 // the table says of it, and undo the title of the buttons that undo it.
 const changes = {
   off: { key: "0", said: "without", undo: "Switch on" },
-  hold: { key: "h", said: "held as on the second text", undo: "Let go" },
+  patch: { key: "w", said: "with the weights of the second text", undo: "With its own weights" },
 };
 
 const list = (what) => state[what].split(",").filter(Boolean);
@@ -43,7 +43,7 @@ export async function showOutput(record, second) {
   const box = byId("output"), mine = ++turn, can = !frozen && !!record?.runs;
   box.hidden = !can;
   for (const what of Object.keys(changes)) {
-    byId(what).parentNode.hidden = !can || (what === "hold" && !second);
+    byId(what).parentNode.hidden = !can || (what === "patch" && !second);
     byId(what).checked = list(what).includes(open());
     byId(what).disabled = !open();
   }
