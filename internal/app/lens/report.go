@@ -63,14 +63,17 @@ func (r *Report) base(b Base) {
 	}
 }
 
-// name returns the name of the place of an effect: "5.3", or "cross 5.3" in a model with several kinds.
-func (r *Report) name(e Effect) string {
+// place returns the place of an effect: "5.3", "cross 5.3" in a model with several kinds, or "5.3 at 2".
+func (r *Report) place(e Effect) string {
 	name := strconv.Itoa(e.Layer)
 	if e.Head != nil {
 		name = viz.ShortHeadName(e.Layer, *e.Head)
 	}
 	if len(r.Kinds) > 1 {
 		name = e.Kind + " " + name
+	}
+	if e.Position != nil {
+		name += fmt.Sprint(" at ", *e.Position)
 	}
 	return name
 }
@@ -241,11 +244,7 @@ func (r *Report) strongest(b *strings.Builder) {
 	b.WriteByte('\n')
 	for _, i := range order[:min(most, n)] {
 		e := r.Effects[i]
-		place := r.name(e)
-		if e.Position != nil {
-			place += fmt.Sprint(" at ", *e.Position)
-		}
-		fmt.Fprintf(b, "%-8s %-14s", e.Part, place)
+		fmt.Fprintf(b, "%-8s %-14s", e.Part, r.place(e))
 		for k := range whats {
 			fmt.Fprintf(b, " %11.4f", float64(r.Effects[k*n+i].Effect))
 		}
@@ -257,15 +256,25 @@ func (r *Report) strongest(b *strings.Builder) {
 	if n > most {
 		fmt.Fprintf(b, "the strongest %d of %d\n", most, n)
 	}
-	of := func(what string) (list []float64) {
-		for _, e := range r.Effects {
-			if e.What == what {
-				list = append(list, float64(e.Effect))
-			}
+	var exact []Effect
+	var x, y []float64 // attribution and what it estimates
+	for _, e := range r.Effects {
+		switch e.What {
+		case Attribution:
+			x = append(x, float64(e.Effect))
+		case r.Exact:
+			exact, y = append(exact, e), append(y, float64(e.Effect))
 		}
-		return list
 	}
-	if x, y := of(Attribution), of(r.Exact); len(x) > 1 && len(x) == len(y) {
-		fmt.Fprintf(b, "attribution beside %s: correlation %.3f, rank correlation %.3f\n", r.Exact, prune.Pearson(x, y), prune.Spearman(x, y))
+	if len(x) < 2 || len(x) != len(y) {
+		return
 	}
+	fmt.Fprintf(b, "attribution beside %s: correlation %.3f, rank correlation %.3f\n", r.Exact, prune.Pearson(x, y), prune.Spearman(x, y))
+	worst := 0
+	for i := range x {
+		if math.Abs(x[i]-y[i]) > math.Abs(x[worst]-y[worst]) {
+			worst = i
+		}
+	}
+	fmt.Fprintf(b, "they differ most for %s %s: %.4f beside %.4f\n", exact[worst].Part, r.place(exact[worst]), x[worst], y[worst])
 }

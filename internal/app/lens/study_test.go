@@ -117,6 +117,22 @@ func TestAttributionOfPatch(t *testing.T) {
 	}
 }
 
+// Where a softmax is saturated, attribution is wrong, and the report names the head: keys of the induction head do not move.
+func TestFarthestAttribution(t *testing.T) {
+	m, err := models.Load("../../../lens/testdata/induction", models.Options{Trainable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Study{
+		Model: m, What: []string{Attribution, Patch}, Parts: []lens.Part{lens.Head, lens.Query}, Progress: func(string, int, int) {},
+		Items: []Item{{Metric: "logit(#7) - logit(#8)", IDs: [][]int{{0, 5, 9, 3, 12, 7, 14, 5, 9, 3, 12}, {0, 8, 2, 15, 6, 11, 8, 2, 15, 6, 11}}}},
+	}
+	var out strings.Builder
+	if err := measured(t, s).Text(&out, viz.Terminal{Width: 80}); err != nil || !strings.HasSuffix(out.String(), "\nthey differ most for head 0.0: 0.3096 beside 8.0921\n") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
 // Effects of several pairs are their means, and intervals contain them.
 func TestPairs(t *testing.T) {
 	s := study(t, Patch, Attribution)
