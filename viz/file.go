@@ -12,7 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Picture is a Figure, a Chart or Multiples.
+// Picture is a Figure, a Chart, Multiples or a Graph.
 type Picture interface {
 	SVG(w io.Writer) error
 	PNG(w io.Writer, scale float64) error

@@ -33,9 +33,13 @@ func (f Figure) HTML(w io.Writer) error {
 	}
 	var picture bytes.Buffer
 	s.svg(&picture, hover)
-	_, err = strings.NewReplacer(
-		"{title}", escape(cells.Label(cmp.Or(f.Title, "Attention"), longestTitle)), "{families}", families,
-		"{picture}", picture.String(), "{note}", note,
+	return writePage(w, cmp.Or(f.Title, "Attention"), picture.String(), note)
+}
+
+// writePage writes the page of a picture. note is HTML.
+func writePage(w io.Writer, title, picture, note string) error {
+	_, err := strings.NewReplacer(
+		"{title}", escape(cells.Label(title, longestTitle)), "{families}", families, "{picture}", picture, "{note}", note,
 	).WriteString(w, figurePage)
 	return err
 }

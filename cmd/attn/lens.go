@@ -26,10 +26,10 @@ type lensCommand struct {
 	Mean   string   `help:"Texts for the means of mean and --ablate, one per line." placeholder:"FILE" group:"What to measure"`
 	// Positions is long for heads: a run for each head and token.
 	Positions bool     `help:"Change each position alone." group:"What to measure" excludes:"pairs"`
-	Edges     bool     `help:"Score every edge from one head or network to another, through queries, keys or values, by EAP-IG: how the metric of the first text changes if an edge has what it carries for the second." group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,circuit,csv,npy,svg,png,html"`
+	Edges     bool     `help:"Score every edge from one head or network to another, through queries, keys or values, by EAP-IG: how the metric of the first text changes if an edge has what it carries for the second." group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,circuit,csv,npy"`
 	Steps     int      `default:"5" help:"Steps of EAP-IG; 0 is EAP." placeholder:"N" group:"What to measure" want:"0 to 1000" needs:"edges"`
 	Top       int      `help:"Edges in the circuit: those with the largest scores (default a tenth of all)." placeholder:"N" group:"What to measure" want:"at least 1" needs:"edges"`
-	Circuit   string   `help:"Measure a circuit: of the first text, with what the second computes on all edges outside it." placeholder:"FILE" group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,csv,npy,svg,png,html"`
+	Circuit   string   `help:"Measure a circuit: of the first text, with what the second computes on all edges outside it." placeholder:"FILE" group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,csv,npy"`
 	Save      string   `help:"Write the circuit, in the format of EAP-IG and MIB, which attn prune --keep reads." placeholder:"FILE" group:"Files, - for standard output" writes:"-" needs:"edges|circuit"`
 	Lens      bool     `help:"Logit lens: what the residual stream before each layer predicts." group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,csv,npy,svg,png,html"`
 	IDs       []string `name:"ids" sep:"none" help:"Comma-separated token ids, instead of the first text; a second --ids is instead of the second." placeholder:"N" either:"input"`
@@ -156,9 +156,15 @@ func (cmd *lensCommand) read(ctx context.Context, c console, s *lens.Study, show
 	if err != nil {
 		return err
 	}
-	written, err := c.writeFiles(atomicfile.File{Path: cmd.Save, Write: y.Write})
+	g := y.Graph(300)
+	written, err := c.writeFiles(
+		atomicfile.File{Path: cmd.Save, Write: y.Write},
+		atomicfile.File{Path: cmd.SVG, Write: g.SVG},
+		atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return g.PNG(w, 2) }},
+		atomicfile.File{Path: cmd.HTML, Write: g.HTML},
+	)
 	switch {
-	case err != nil || written && cmd.Save == "-":
+	case err != nil || written && slices.Contains([]string{cmd.Save, cmd.SVG, cmd.PNG, cmd.HTML}, "-"):
 		return err
 	case cmd.JSON:
 		return y.JSON(c.out)

@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/lens"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/viz"
 )
 
 // Circuit is what is measured of a circuit.
@@ -25,6 +26,7 @@ type Circuit struct {
 	Metric        string
 	A, B, Measure float64 // of text A, of text B, and of A with the circuit alone
 	Faithful      lens.Faithfulness
+	sizes         models.Sizes
 }
 
 // ReadCircuit reads the file of a circuit.
@@ -67,11 +69,81 @@ func (s *Study) Circuit(ctx context.Context, c *lens.Circuit, steps, n int) (*Ci
 	if err != nil {
 		return nil, it.failed(err)
 	}
-	y := &Circuit{Circuit: c, Metric: in.name, A: m[0], B: m[1], Measure: m[2]}
+	y := &Circuit{Circuit: c, Metric: in.name, A: m[0], B: m[1], Measure: m[2], sizes: s.Model.Sizes()}
 	if slices.ContainsFunc(c.Edges(), func(e lens.Edge) bool { return e.Score != 0 }) {
 		y.Faithful, err = l.Faithfulness(ctx, in.a, *in.b, c)
 	}
 	return y, err
+}
+
+// strongest returns the edges in the circuit, those with the largest scores first.
+func (c *Circuit) strongest() []lens.Edge {
+	edges := slices.DeleteFunc(c.Edges(), func(e lens.Edge) bool { return !e.In })
+	slices.SortStableFunc(edges, func(x, y lens.Edge) int { return cmp.Compare(math.Abs(y.Score), math.Abs(x.Score)) })
+	return edges
+}
+
+// Graph draws at most the given number of edges of the circuit: a row for the heads of each layer, from the bottom to the top, and one for its network. Edges to
+// grouped keys and values lead to each head that reads them.
+func (c *Circuit) Graph(most int) viz.Graph {
+	edges := c.strongest()
+	g := viz.Graph{
+		Title: "circuit of " + c.Metric, Ports: []string{"queries", "keys", "values"},
+		Positive: "what it carries for text B raises the metric", Negative: "lowers it",
+		Note: quote.Counted(len(edges), "edge", "edges") + ", upwards",
+	}
+	if len(edges) > most {
+		g.Note = fmt.Sprintf("the strongest %d of %d edges, upwards", most, len(edges))
+		edges = edges[:most]
+	}
+	numbers := map[string]int{}
+	used := func(name string) bool { _, is := numbers[name]; return is }
+	node := func(name string) int {
+		if used(name) {
+			return numbers[name]
+		}
+		n := viz.Node{Name: name, Column: c.sizes.Heads, Row: 2*c.sizes.Layers + 1}
+		layer := 0
+		switch _, err := fmt.Sscanf(name, "a%d.h%d", &layer, &n.Column); {
+		case err == nil:
+			n.Row = 2*layer + 1
+		case name == "input":
+			n.Row = 0
+		case name != "logits":
+			n.Column = c.sizes.Heads
+			_, _ = fmt.Sscanf(name, "m%d", &n.Row)
+			n.Row = 2*n.Row + 2
+		}
+		numbers[name] = len(g.Nodes)
+		g.Nodes = append(g.Nodes, n)
+		return numbers[name]
+	}
+	for _, e := range edges { // the sources first: keys and values are drawn to those of their heads that have another edge
+		if to, found := strings.CutSuffix(e.To, "<q>"); found {
+			node(to)
+		}
+		node(e.From)
+	}
+	for _, e := range edges {
+		to, part, _ := strings.Cut(strings.TrimSuffix(e.To, ">"), "<")
+		port := slices.Index([]string{"q", "k", "v"}, part)
+		targets := []string{to}
+		if group := c.sizes.Heads / c.sizes.KVHeads; port > 0 && group > 1 {
+			layer, shared, _ := strings.Cut(to, ".h")
+			first, _ := strconv.Atoi(shared)
+			targets = nil
+			for h := first * group; h < (first+1)*group; h++ {
+				targets = append(targets, fmt.Sprintf("%s.h%d", layer, h))
+			}
+			if slices.ContainsFunc(targets, used) {
+				targets = slices.DeleteFunc(targets, func(name string) bool { return !used(name) })
+			}
+		}
+		for _, to := range targets {
+			g.Edges = append(g.Edges, viz.Edge{From: node(e.From), To: node(to), Value: e.Score, Port: port})
+		}
+	}
+	return g
 }
 
 // JSON writes an object for each edge, one on a line.
@@ -100,7 +172,7 @@ func (c *Circuit) JSON(w io.Writer) error {
 // Text writes what the circuit keeps of the metric, and its strongest edges.
 func (c *Circuit) Text(w io.Writer) error {
 	var b strings.Builder
-	edges := slices.DeleteFunc(c.Edges(), func(e lens.Edge) bool { return !e.In })
+	edges := c.strongest()
 	heads := quote.Counted(len(c.Heads()), "head", "heads")
 	fmt.Fprintf(&b, "%s\n%9.4f  text A\n%9.4f  text B\n%9.4f  text A with %s of %d and %s of it: %.0f%% of the difference\n", c.Metric, c.A, c.B, c.Measure,
 		quote.Counted(len(edges), "edge", "edges"), len(c.Edges()), heads, 100*(c.Measure-c.B)/(c.A-c.B))
@@ -110,7 +182,6 @@ func (c *Circuit) Text(w io.Writer) error {
 			fmt.Fprintf(&b, "%12.1f%% %6.0f%%\n", 100*share, 100*c.Faithful.Kept[i])
 		}
 		fmt.Fprintf(&b, "CPR %.3f, CMD %.3f\n\n%-24s %9s\n", c.Faithful.CPR, c.Faithful.CMD, "edge", "score")
-		slices.SortStableFunc(edges, func(x, y lens.Edge) int { return cmp.Compare(math.Abs(y.Score), math.Abs(x.Score)) })
 		for _, e := range edges[:min(most, len(edges))] {
 			fmt.Fprintf(&b, "%-24s %9.4f\n", e, e.Score)
 		}

@@ -3,6 +3,8 @@ package lens
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -130,6 +132,35 @@ func TestFarthestAttribution(t *testing.T) {
 	var out strings.Builder
 	if err := measured(t, s).Text(&out, viz.Terminal{Width: 80}); err != nil || !strings.HasSuffix(out.String(), "\nthey differ most for head 0.0: 0.3096 beside 8.0921\n") {
 		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// Edges to grouped keys and values are drawn to the heads of queries that read them: those with another edge, or all.
+func TestGraphOfGroupedHeads(t *testing.T) {
+	m := study(t).Model // 4 heads, 2 of keys
+	all, err := lens.NewCircuit(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{"input->a0.h1<v>", "a0.h2->logits", "a0.h2->a1.h0<k>", "m0->a1.h3<q>", "m0->m1"}
+	c := &Circuit{Circuit: all.Keep(func(e lens.Edge) bool { return slices.Contains(kept, e.String()) }), sizes: m.Sizes()}
+	g := c.Graph(300)
+	var got []string
+	for _, e := range g.Edges {
+		from, to := g.Nodes[e.From], g.Nodes[e.To]
+		got = append(got, fmt.Sprintf("%s %d.%d %s %d.%d %d", from.Name, from.Row, from.Column, to.Name, to.Row, to.Column, e.Port))
+	}
+	want := []string{
+		"input 0.4 a0.h2 1.2 2", "a0.h2 1.2 a1.h0 3.0 1", "a0.h2 1.2 a1.h1 3.1 1", "a0.h2 1.2 logits 5.4 -1", "m0 2.4 a1.h3 3.3 0", "m0 2.4 m1 4.4 -1",
+	}
+	if !slices.Equal(got, want) || g.Note != "5 edges, upwards" {
+		t.Errorf("%s: %q, want %q", g.Note, got, want)
+	}
+	if g := c.Graph(2); g.Note != "the strongest 2 of 5 edges, upwards" || len(g.Edges) != 3 {
+		t.Errorf("%s: %v", g.Note, g.Edges)
+	}
+	if err := g.SVG(io.Discard); err != nil {
+		t.Error(err)
 	}
 }
 
