@@ -136,13 +136,19 @@ func Offset(n int) Class {
 func Followers() Class {
 	return func(l *Layer, _ []string) func(int) []int {
 		s := l.scale()
-		following := l.followers(s)
+		earlier := l.earlier(s)
 		return func(query int) []int {
 			j, ok := s.keyAt(s.queries[query])
 			if !ok || !s.sameText {
 				return nil
 			}
-			return following(j)
+			var list []int
+			for _, k := range earlier(j) {
+				if s.adjacent(k) {
+					list = append(list, k+1)
+				}
+			}
+			return list
 		}
 	}
 }

@@ -29,6 +29,10 @@ type Measures struct {
 	Special     float64 // weight of special tokens
 	Punctuation float64 // weight of punctuation
 	Induction   float64 // weight of the tokens that followed earlier occurrences of the query's token
+	Duplicate   float64 // weight of earlier occurrences of the query's token
+	// Retrieval is the share of queries whose largest weight is that of the next token, in an earlier occurrence of both
+	// tokens: of the queries of a causal layer that have one.
+	Retrieval float64
 }
 
 // Named is a measure with its name.
@@ -43,13 +47,14 @@ func (m Measures) List() []Named {
 		{"entropy", m.Entropy}, {"bound", m.Bound}, {"distance", m.Distance}, {"confidence", m.Confidence},
 		{"previous", m.Previous}, {"same", m.Same}, {"next", m.Next}, {"first", m.First}, {"last", m.Last},
 		{"special", m.Special}, {"punctuation", m.Punctuation}, {"induction", m.Induction},
+		{"duplicate", m.Duplicate}, {"retrieval", m.Retrieval},
 	}
 }
 
 // Measure returns the measures of a head. special lists the special tokens.
 //
 // A query of a Decoder can attend to keys up to its own position, a query of other kinds to all keys.
-// Previous, Same, Next and Induction require that both axes are the same text, as in a Decoder and in an
+// Previous, Same, Next, Induction, Duplicate and Retrieval require that both axes are the same text, as in a Decoder and in an
 // Encoder with equally many queries and keys; otherwise they are NaN. Between different texts, Distance is
 // measured from the diagonal, in tokens of the keys.
 //
@@ -65,9 +70,9 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		isPunctuation[j] = punctuation(token)
 	}
 	firstSpecial, firstPunctuation := slices.Index(isSpecial, true), slices.Index(isPunctuation, true)
-	following := l.followers(s)
+	earlier := l.earlier(s)
 
-	var entropy, bound, distance, confidence, previous, same, next, first, last, marks, points, induction mean
+	var entropy, bound, distance, confidence, previous, same, next, first, last, marks, points, induction, duplicate, retrieval mean
 	for i := range lq {
 		row := weights[i*lk : (i+1)*lk]
 		if !slices.ContainsFunc(row, func(w float32) bool { return w != 0 }) {
@@ -123,20 +128,44 @@ func (l *Layer) Measure(h int, special []string) Measures {
 				at.to.add(float64(row[j]))
 			}
 		}
-		if j, ok := s.keyAt(s.queries[i]); ok {
-			if all := following(j); len(all) > 0 {
-				sum := 0.
-				for _, k := range all {
-					sum += float64(row[k])
-				}
-				induction.add(sum)
+		j, ok := s.keyAt(s.queries[i])
+		if !ok {
+			continue
+		}
+		next, read := s.keyAt(s.queries[i] + 1)
+		var again, after float64
+		var followed, copied, found bool
+		all := earlier(j)
+		for _, k := range all {
+			again += float64(row[k])
+			if !s.adjacent(k) {
+				continue
 			}
+			after, followed = after+float64(row[k+1]), true
+			if read && s.causal && l.Keys[k+1] == l.Keys[next] {
+				copied, found = true, found || float64(row[k+1]) == most
+			}
+		}
+		if len(all) > 0 {
+			duplicate.add(again)
+		}
+		if followed {
+			induction.add(after)
+		}
+		switch {
+		case copied && most != most:
+			retrieval.add(most)
+		case copied && found:
+			retrieval.add(1)
+		case copied:
+			retrieval.add(0)
 		}
 	}
 	return Measures{
 		Entropy: entropy.value(), Bound: bound.value(), Distance: distance.value(), Confidence: confidence.value(),
 		Previous: previous.value(), Same: same.value(), Next: next.value(), First: first.value(), Last: last.value(),
 		Special: marks.value(), Punctuation: points.value(), Induction: induction.value(),
+		Duplicate: duplicate.value(), Retrieval: retrieval.value(),
 	}
 }
 
@@ -207,18 +236,18 @@ func (s *scale) distance(i, j int) float64 {
 	return math.Abs((float64(i)+0.5)*lk/lq - (float64(j) + 0.5))
 }
 
-// followers returns a function that lists the keys that directly follow an earlier occurrence of key j's
-// token.
-func (l *Layer) followers(s scale) func(j int) []int {
-	followers := map[string][]int{}
-	for k := 0; k+1 < len(l.Keys); k++ {
-		if s.keys[k+1] == s.keys[k]+1 {
-			followers[l.Keys[k]] = append(followers[l.Keys[k]], k+1)
-		}
+// adjacent reports whether the key after k is at the next position. k is not the last.
+func (s *scale) adjacent(k int) bool { return s.keys[k+1] == s.keys[k]+1 }
+
+// earlier returns a function that lists the earlier occurrences of key j's token.
+func (l *Layer) earlier(s scale) func(j int) []int {
+	places := map[string][]int{}
+	for k, token := range l.Keys {
+		places[token] = append(places[token], k)
 	}
 	return func(j int) []int {
-		list := followers[l.Keys[j]]
-		return list[:sort.SearchInts(list, j+1)] // followers of keys before j
+		list := places[l.Keys[j]]
+		return list[:sort.SearchInts(list, j)]
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/tensor"
@@ -51,6 +52,8 @@ func TestMeasuresByHand(t *testing.T) {
 			Special:     0.5,       // same as First
 			Punctuation: 0.5 / 3,   // ¼, 0, ¼
 			Induction:   nan,       // no token occurs twice
+			Duplicate:   nan,
+			Retrieval:   nan,
 		}},
 		// Two queries at positions 3 and 4, after a cache of three keys.
 		{"decoder", Layer{
@@ -74,6 +77,8 @@ func TestMeasuresByHand(t *testing.T) {
 			Special:     nan,
 			Punctuation: nan,
 			Induction:   0.45, // "a" was followed by "b": 0.5; "b" by "c": 0.4
+			Duplicate:   0.05, // 0.1, 0
+			Retrieval:   1,    // of "a", which "b" follows again: "b" has the largest weight
 		}},
 		{"cross", Layer{
 			Kind: Cross, Queries: []string{"x", "y", "z"}, Keys: []string{"a", "a", ".", "[S]", "a", "a"},
@@ -88,10 +93,10 @@ func TestMeasuresByHand(t *testing.T) {
 			// ½ from 5½.
 			Distance:   0.5,
 			Confidence: 0.75, First: 0, Last: 0.5, Special: 0.25, Punctuation: 0.25,
-			Previous: nan, Same: nan, Next: nan, Induction: nan,
+			Previous: nan, Same: nan, Next: nan, Induction: nan, Duplicate: nan, Retrieval: nan,
 		}},
 		{"nothing", Layer{Kind: Encoder, Queries: []string{"x"}, Keys: []string{"x"}, Weights: []float32{0}},
-			Measures{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan}},
+			Measures{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan}},
 		{"induction to itself", Layer{Kind: Decoder, Queries: []string{"a", "a", "a"}, Keys: []string{"a", "a", "a"},
 			Weights: []float32{1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5},
 		}, Measures{
@@ -99,13 +104,47 @@ func TestMeasuresByHand(t *testing.T) {
 			Entropy: 2.5 * math.Ln2 / 3, Bound: (math.Ln2 + math.Log(3)) / 3,
 			Distance: 1.25 / 3, Confidence: 2. / 3, Previous: 0.375, Same: 2. / 3, Next: nan,
 			First: 1.75 / 3, Last: 0.5, Special: nan, Punctuation: nan,
-			Induction: 0.625, // –, ½ to the token after the first, ¾ to the tokens after the first two
+			Induction: 0.625,             // –, ½ to the token after the first, ¾ to the tokens after the first two
+			Duplicate: 0.5, Retrieval: 1, // – and –, ½ and 1, ½ and –
 		}},
 	} {
 		c.l.Heads = 2 // the second head is measured
 		c.l.Weights = append(make([]float32, len(c.l.Weights)), c.l.Weights...)
 		near(t, c.what, c.l.Measure(1, []string{"[S]"}), c.want)
 	}
+}
+
+// Retrieval counts the queries whose token and next token have followed each other before.
+func TestRetrieval(t *testing.T) {
+	tokens := strings.Fields("a b c a b d a b c a")
+	l := Layer{Kind: Decoder, Heads: 1, Queries: tokens, Keys: tokens, Weights: make([]float32, 100)}
+	set := func(query int, weights ...float32) { copy(l.Weights[query*10:], weights) }
+	want := func(what string, want float64) {
+		t.Helper()
+		if got := l.Measure(0, nil).Retrieval; math.Abs(got-want) > 1e-9 || math.IsNaN(got) != math.IsNaN(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	set(0, 1)
+	set(1, 0, 1)
+	set(2, 1)
+	want("nothing has happened before", nan)
+	set(3, 0.25, 0.5, 0.25) // a, before b: key 1 is the b that has followed a
+	want("the first b", 1)
+	set(4, 0, 0, 1) // b, before d, which has not followed it
+	want("b before d", 1)
+	set(6, 0, 0.125, 0, 0, 0.5, 0, 0.375) // a, before b, which key 4 is, too
+	want("the second b", 1)
+	set(7, 0, 0, 0.25, 0, 0, 0.75) // b, before c, which key 2 is, and not key 5
+	want("d in place of c", 2./3)
+	set(8, 0, 0, 1) // c, before a
+	want("c itself in place of a", 2./4)
+	set(9, 1) // the next token is unknown
+	want("the last token", 2./4)
+	l.Weights[80] = float32(nan)
+	want("NaN", nan)
+	l.Weights[80], l.Kind = 0, Encoder
+	want("an encoder, which sees the next token", nan)
 }
 
 // layerOf returns a layer with one head, in which pair i, j has the weight f(i, j).

@@ -175,7 +175,7 @@ func TestWithoutSpecial(t *testing.T) {
 	m := example().WithoutSpecial(true).Layers[1].Measure(0, nil)
 	near(t, "decoder", m, Measures{
 		Entropy: (math.Log(3)/3 + 2./3*math.Log(1.5)) / 2, Bound: math.Ln2 / 2, Distance: 1. / 6, Confidence: 2.5 / 3,
-		Previous: 1. / 3, Same: 2.5 / 3, Next: nan, First: 2. / 3, Last: nan, Special: nan, Punctuation: nan, Induction: nan,
+		Previous: 1. / 3, Same: 2.5 / 3, Next: nan, First: 2. / 3, Last: nan, Special: nan, Punctuation: nan, Induction: nan, Duplicate: nan, Retrieval: nan,
 	})
 	// After merging, positions are indices of the remaining words.
 	both := example().WithoutSpecial(true).MergeWords()

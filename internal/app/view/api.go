@@ -78,6 +78,8 @@ var columns = []column{
 	{"special", "special", "weight of special tokens"},
 	{"punctuation", "punctuation", "weight of punctuation"},
 	{"induction", "induction", "weight of the keys that follow earlier occurrences of the query's token"},
+	{"duplicate", "duplicate", "weight of earlier occurrences of the query's token"},
+	{"retrieval", "retrieval", "how often the largest weight is that of the next token, where both tokens occur earlier"},
 }
 
 // columns returns the measures followed by the scores, whose keys are "score0", "score1", ….
