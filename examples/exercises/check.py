@@ -174,7 +174,76 @@ def minilm():
     }
 
 
-EXERCISES = regression, scores, reverse, shapes, dates, masks, minilm
+def linear():
+    case = torch.randn(4, 3), F.normalize(torch.randn(4, 3), dim=-1), torch.randn(4, 2), -torch.rand(4), torch.rand(4)
+
+    def delta(q, k, v, decay, beta, adds=False, late=False, stale=False, early=False, factor=torch.exp):
+        state, out = torch.zeros(3, 2), []
+        for t in range(4):
+            now = state if late else factor(decay[t]) * state
+            known = 0 if adds else k[t] @ (state if stale else now)
+            state = now + k[t].outer(beta[t] * (v[t] - known))
+            state = factor(decay[t]) * state if late else state
+            out.append(q[t] @ (now if early else state))
+        return torch.stack(out)
+
+    def of_matrices(q, k, v, decay, beta):
+        state, out = torch.zeros(3, 2), []
+        for t in range(4):
+            state = decay[t].exp() * (torch.eye(3) - beta[t] * k[t].outer(k[t])) @ state + beta[t] * k[t].outer(v[t])
+            out.append(state.mT @ q[t])
+        return torch.stack(out)
+
+    return case, delta, of_matrices(*case), {
+        "what the key reads is not subtracted: the value is added, not put in its place": lambda *a: delta(*a, adds=True),
+        "the state shrinks after the token is written: it has to shrink before": lambda *a: delta(*a, late=True),
+        "the key reads the state before it shrinks": lambda *a: delta(*a, stale=True),
+        "beta multiplies the key: it is a share of the difference between the value and what the key reads": lambda q, k, v, g, b: delta(q, b[:, None] * k, v, g, b / b),
+        "the query reads before the token is written": lambda *a: delta(*a, early=True),
+        "the decays are forgotten": lambda *a: delta(*a, factor=torch.ones_like),
+        "the factor is exp(decay), not decay": lambda *a: delta(*a, factor=torch.clone),
+        "beta is forgotten": lambda q, k, v, g, b: delta(q, k, v, g, b / b),
+        "the outputs are scaled by 1/√E": lambda *a: delta(*a) / 3**0.5,
+        "queries and keys are exchanged": lambda q, k, *a: delta(k, q, *a),
+    }
+
+
+def induction():
+    # What a patch restores in B, and what it destroys in A. Head 1 matters at position 2.
+    shares = {
+        "B": torch.tensor([[-2, 1, 4, 2], [2, -1, 112, 8], [1, -4, 3, 16]]) / 128,
+        "A": torch.tensor([[1, 2, 32, 1], [2, 1, 64, 4], [1, 4, 2, 32]]) / 128,
+    }
+
+    def loss(sequence, patched=()):
+        share = sum(shares[sequence][head, position].item() for head, position in patched)
+        return 2.25 - 2 * share if sequence == "B" else 0.25 + 2 * share
+
+    def each(share):
+        def table(heads, positions, loss):
+            return torch.tensor([[share(h, p, heads, positions, loss) for p in range(positions)] for h in range(heads)])
+
+        return table
+
+    def restores(patches):
+        return each(lambda h, p, heads, positions, loss: (loss("B") - loss("B", patches(h, p, heads, positions))) / (loss("B") - loss("A")))
+
+    solved = restores(lambda h, p, *_: [(h, p)])
+    every = [(h, p) for h in range(3) for p in range(4)]
+    return (3, 4, loss), solved, shares["B"], {
+        "the sign is wrong: a patch that lowers the loss restores something": lambda *a: -solved(*a),
+        "the wrong sequence is patched: what heads return in A belongs into B": each(lambda h, p, _, __, loss: (loss("A", [(h, p)]) - loss("A")) / (loss("B") - loss("A"))),
+        "all heads of the layer are patched, not one": restores(lambda h, p, heads, _: [(i, p) for i in range(heads)]),
+        "the head is patched at all positions, not at one": restores(lambda h, p, _, positions: [(h, i) for i in range(positions)]),
+        "earlier patches are not taken back": restores(lambda h, p, *_: every[: every.index((h, p)) + 1]),
+        "this is the decrease in loss, not a share of the difference between B and A": each(lambda h, p, _, __, loss: loss("B") - loss("B", [(h, p)])),
+        "this is a share of the loss of B: A has a loss, too": each(lambda h, p, _, __, loss: 1 - loss("B", [(h, p)]) / loss("B")),
+        "this is the share that is left, not the one that is restored": lambda *a: 1 - solved(*a),
+        "positions come first: the result is [positions heads]": lambda *a: solved(*a).mT,
+    }
+
+
+EXERCISES = regression, scores, reverse, shapes, dates, masks, minilm, linear, induction
 
 
 def same(got, want):

@@ -111,6 +111,37 @@ const answers = {
       [t`Layers and heads are counted from 0.`, [2, 9]],
     ];
   },
+  async linear() {
+    const keys = [[1, 0], [0.6, 0.8]];
+    const rule = async (change) => {
+      const r = await ask("linear.rule", { queries: keys, keys, values: [4, 2], decay: [0, -Math.LN2], beta: [1, 0.5], ...change });
+      return [...r.state, r.out[1]];
+    };
+    const right = await rule({}), whole = await rule({ decay: [0, 0] }), shrunk = await rule({ beta: [1, 0] }), first = await rule({ decay: [0, 0], beta: [1, 0] });
+    return [
+      [t`Right: the key reads 1.2 from the state that has shrunk, and half of the difference to 2 is added. Its query reads 1.6 afterwards.`, right],
+      [t`What the key already reads from the state is not subtracted: the value is added, not put in its place.`, await rule({ values: [4, 1], beta: null })],
+      [t`The state shrinks after the token is written. It has to shrink before.`, whole.map((x) => x / 2)],
+      [t`The decay is forgotten.`, whole],
+      [t`The key reads the state before it has shrunk.`, shrunk.map((x, i) => x + whole[i] - first[i])],
+      [t`β multiplies the key. It is a share of the difference between the value and what the key reads.`, await rule({ keys: [keys[0], [0.3, 0.4]], beta: [1, 1] })],
+      [t`β is forgotten: half of the difference is added.`, await rule({ beta: [1, 1] })],
+      [t`The query reads before the token is written: a token reads its own value, too.`, [right[0], right[1], shrunk[2]]],
+      [t`The output is divided by √E. Here it has no scale.`, [right[0], right[1], right[2] / Math.SQRT2]],
+      [t`This is the state after the first token.`, first],
+    ];
+  },
+  induction() {
+    return [ // a test patches the heads of the trained model
+      [t`Right: at position 3 the previous-token head writes that d came before, and the induction head copies the answer at the second d.`, [3, 8]],
+      [t`These are the two places of d. What differs is written one position later: at the first d, the previous-token head returns the token before it, the same in A and B.`, [2, 8]],
+      [t`The induction head attends to position 3. It copies the answer to the token in question, the second d.`, [3, 3]],
+      [t`The two heads are exchanged: the first number is for the previous-token head.`, [8, 3]],
+      ...[7, 8, 9].map((at) => [t`Around the second d, A and B have the same tokens. What differs is what the previous-token head writes after the first one.`, [at, 8]]),
+      [t`The answer is at position 9, but it is predicted at the token before, the one in question.`, [3, 9]],
+      [t`Positions are counted from 0.`, [4, 9]],
+    ];
+  },
 };
 
 const form = byId("exercise"), verdict = byId("verdict"), inputs = [...form.querySelectorAll("input")];

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/attn-go/attn"
@@ -20,6 +21,7 @@ import (
 func init() {
 	handle("linear.state", linearState)
 	handle("linear.recall", linearRecall)
+	handle("linear.rule", linearRule)
 }
 
 // linearState adds observations to a state, one after the other, and reads the curve from it.
@@ -65,6 +67,28 @@ func linearState(_ context.Context, a struct {
 		r.Out = append(r.Out, value/sum)
 	}
 	return r, nil
+}
+
+// linearRule adds tokens to a state, and reads from it with the query of each. What is given decides the rule.
+func linearRule(_ context.Context, a struct {
+	Queries [][]float32 `json:"queries"` // [L E]
+	Keys    [][]float32 `json:"keys"`
+	Values  []float32   `json:"values"`
+	Decay   []float32   `json:"decay"`
+	Beta    []float32   `json:"beta"` // none: tokens add
+}, _ func(any)) (any, error) {
+	n, size := len(a.Values), len(slices.Concat(a.Keys...))/max(1, len(a.Keys))
+	state, err := linear.NewState(linear.StateConfig{Batch: 1, Heads: 1, KeySize: size, ValueSize: 1})
+	if err != nil {
+		return nil, err
+	}
+	o := linear.Options{Scale: 1, Decay: tensor.New(a.Decay, 1, 1, n)}
+	if a.Beta != nil {
+		o.Beta = tensor.New(a.Beta, 1, 1, n)
+	}
+	q, k := tensor.New(slices.Concat(a.Queries...), 1, 1, n, size), tensor.New(slices.Concat(a.Keys...), 1, 1, n, size)
+	out := state.Attend(nil, q, k, tensor.New(a.Values, 1, 1, n, 1), o).Out
+	return map[string]reals{"state": state.Tensor(nil).Data(), "out": out.Data()}, nil
 }
 
 // recallSteps is the number of steps of each model.

@@ -39,6 +39,29 @@ func TestLinearState(t *testing.T) {
 	}
 }
 
+// Two tokens of gated delta, by hand: after the first, S is (4, 0). It shrinks to (2, 0), from which the second key reads
+// 1.2, so half of 0.8 is added along that key. What does not fit is an error.
+func TestLinearRule(t *testing.T) {
+	type result struct{ State, Out []float64 }
+	k := [][]float64{{1, 0}, {0.6, 0.8}}
+	args := object{"queries": k, "keys": k, "values": []float64{4, 2}, "decay": []float64{0, -math.Ln2}, "beta": []float64{1, 0.5}}
+	r := call[result](t, "linear.rule", args, nil)
+	for i, want := range []float64{2.24, 0.32, 4, 1.6} {
+		if got := append(r.State, r.Out...); len(got) != 4 || math.Abs(got[i]-want) > 1e-6 {
+			t.Errorf("number %d of %v, want %v", i, got, want)
+		}
+	}
+	delete(args, "beta")
+	if r = call[result](t, "linear.rule", args, nil); math.Abs(r.Out[1]-3.2) > 1e-6 {
+		t.Errorf("without beta the query reads %v, want 3.2", r.Out[1])
+	}
+	for _, wrong := range []string{`{"queries":[[1]],"keys":[[1],[2]],"values":[4],"decay":[0]}`, `{"queries":[],"keys":[],"values":[],"decay":[]}`} {
+		if text := failure("linear.rule", wrong); text == "" {
+			t.Errorf("%s is no error", wrong)
+		}
+	}
+}
+
 // recalled trains the four models and returns their shares by the number of pairs, in the order of factor.Rules.
 func recalled(t *testing.T, again bool) [][]float64 {
 	t.Helper()

@@ -244,6 +244,35 @@ func TestStatedInduction(t *testing.T) {
 	stated("With one of the four it rises to between %.0f%% and %.0f%%, with all four to %.0f%%.", slices.Min(right[5:9]),
 		slices.Max(right[5:9]), right[0])
 
+	// The exercise: in B, d is x at position 2. The head that returns what it returns in A helps most at one position.
+	tokens := func(text string) (ids []int) {
+		for len(ids) < induction.Length {
+			ids = append(ids, int(text[len(ids)%len(text)]-'a'))
+		}
+		return ids
+	}
+	a, b = tokens("gbdeac"), tokens("gbdeac")
+	b[2] = 'x' - 'a'
+	sets = [][]induction.Site{{}}
+	for _, head := range []int{2, 4, 5, 6, 7} {
+		for position := range 9 {
+			sets = append(sets, []induction.Site{site(head, position)})
+		}
+	}
+	lost := call[[]reals](t, "induction.run", object{"tokens": b, "from": a, "sets": sets}, nil)
+	for i, want := range []int{3, 8, 8, 8, 8} {
+		best := 0
+		for position := range 9 {
+			if lost[1+9*i+position][8] < lost[1+9*i+best][8] {
+				best = position
+			}
+		}
+		t.Logf("patch %d: %.2f nats at position %d, %.2f without", i, lost[1+9*i+best][8], best, lost[0][8])
+		if best != want || lost[1+9*i+best][8] > lost[0][8]-0.3 {
+			t.Errorf("patch %d helps most at position %d, want %d, as the exercise says", i, best, want)
+		}
+	}
+
 	losses := func(to int) float64 {
 		g := call(t, "induction.train", object{"seed": 1, "keep": [][]int{{2}, {2}}, "to": to}, func(growing) {})
 		return mean(g.Losses, 12, 23)

@@ -331,6 +331,15 @@ func TestSiteExercises(t *testing.T) {
 		"minilm": {
 			{"1 8", "Right"}, {"0 2", "previous"}, {"2 8", "Close"}, {"4 5", "sink"}, {"3 11", "separators"}, {"8 1", "exchanged"}, {"2 9", "counted from 0"},
 		},
+		"linear": {
+			{"2.24 0.32 1.6", "Right"}, {"2.6 0.8 2.2", "not subtracted"}, {"1.94 -0.08 1.1", "shrinks after"}, {"3.88 -0.16 2.2", "decay is forgotten"},
+			{"1.88 −0.16 1", "before it has shrunk"}, {"2.42 0.56 1.9", "multiplies the key"}, {"2.48 0.64 2", "β is forgotten"},
+			{"2.24 0.32 1.2", "reads before"}, {"2.24 0.32 1.13", "divided by √E"}, {"4 0 2.4", "first token"}, {"2.24 0.32 9", "2 of 3"},
+		},
+		"induction": {
+			{"3 8", "Right"}, {"2 8", "two places"}, {"3 3", "attends to"}, {"8 3", "exchanged"}, {"7 8", "same tokens"}, {"9 8", "same tokens"},
+			{"3 9", "predicted at"}, {"4 9", "counted from 0"},
+		},
 	} {
 		w := watch(t, 390, 844)
 		w.lesson(url + page + ".html")
