@@ -93,6 +93,7 @@ func (b *block) attend(t *tensor.Tape, h *tensor.Tensor, r *Run, number int, len
 	if r.State != nil {
 		kept = r.State.(*Cache).Layers[number]
 	}
+	r.wantMasks(b.mixer)
 	if b.mixer == nil {
 		return b.attendSelf(t, h, r, kept, lens)
 	}

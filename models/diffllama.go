@@ -95,7 +95,7 @@ func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerC
 	k, v := paired(halves(in[1], g, attn.Key)), paired(halves(in[2], g, attn.Value))
 
 	var p attn.Parts
-	o := attn.Options{Mask: decoderMask(0), QueryLens: lens, Score: score.DotScale(float32(1 / math.Sqrt(float64(e)))), Layer: d.name, Format: d.format}
+	o := attn.Options{Mask: r.mask(decoderMask(0), d.name), QueryLens: lens, Score: score.DotScale(float32(1 / math.Sqrt(float64(e)))), Layer: d.name, Format: d.format}
 	if r.Observers != nil || r.Inspect != nil {
 		o.Inspect = func(_ string, of attn.Parts) { p = of }
 	}

@@ -39,7 +39,8 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 		t = lasting(t)
 	}
 	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{
-		Observers: r.Observers, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates, Edits: r.Edits, Blocks: r.Blocks,
+		Observers: r.Observers, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates, Masks: r.Masks, Edits: r.Edits,
+		Blocks: r.Blocks,
 	})
 	m := &memory{lens: Batch{IDs: x.IDs}.lens()}
 	for _, b := range e.target.blocks {

@@ -84,6 +84,11 @@ type Run struct {
 	SourceStates func(number int, x *tensor.Tensor)
 	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil for none.
 	Gates func(layer string) *tensor.Tensor
+	// Masks, if not nil, returns a mask of a layer of attention, by its name, which hides keys beside those that the layer
+	// hides. mask.Allow hides a token from all queries in this way: its own state is still computed. Hidden panics with a
+	// *tensor.ValueError if the network also mixes tokens by other means, such as a convolution or a state; the encoder of a
+	// recurrent translator, which has no attention, is left as it is.
+	Masks func(layer string) attn.Mask
 	// Edits, if not nil, returns the edits of a layer of attention, by its name: "encoder.0.self". A recurrent translator
 	// calls them for each token that it writes.
 	Edits func(layer string) attn.Edits
@@ -195,7 +200,7 @@ func (r *Run) wantWhole() {
 
 // together reports whether the sequences of a batch must run together: callbacks know them by their number.
 func (r *Run) together() bool {
-	return r.Observers != nil || r.Inspect != nil || r.States != nil || r.Gates != nil || r.Edits != nil || r.Blocks != nil ||
+	return r.Observers != nil || r.Inspect != nil || r.States != nil || r.Gates != nil || r.Edits != nil || r.Blocks != nil || r.Masks != nil ||
 		r.part()
 }
 
@@ -214,10 +219,30 @@ func (r *Run) gates(layer string) *tensor.Tensor {
 	return r.Gates(layer)
 }
 
+// mask returns the mask of a layer with those of the run.
+func (r *Run) mask(own attn.Mask, layer string) attn.Mask {
+	if r.Masks == nil {
+		return own
+	}
+	return attn.And(own, r.Masks(layer))
+}
+
+// wantMasks panics if a mask cannot hide tokens from a mixer.
+func (r *Run) wantMasks(m mixer) {
+	switch m.(type) {
+	case nil, *altUp, *latentAttention, *differential:
+		return
+	}
+	if r.Masks != nil {
+		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "masks", Got: "a layer of " + m.kind(), Want: "attention with a softmax in each layer, which can hide tokens"})
+	}
+}
+
 // options adds the settings of a run to a layer's attention options. lens are the lengths of the
 // sequences, nil if all are equal.
 func (r *Run) options(o attn.Options, layer string, lens []int) attn.Options {
 	o.Observers, o.Inspect, o.Gates, o.Edits = r.Observers, r.Inspect, r.gates(layer), r.edits(layer)
+	o.Mask = r.mask(o.Mask, layer)
 	if o.QueryLens = lens; r.State == nil {
 		if o.KeyLens = lens; r.keys != nil {
 			o.KeyLens = r.keys

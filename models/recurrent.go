@@ -176,7 +176,7 @@ func (m *recurrent) decode(t *tensor.Tape, y Batch, s *recurrentState, r Run) *t
 		s.score = score.OnKeys(t, m.score, one)
 	}
 	b, l, d := len(y.IDs), y.longest(), m.config.Width
-	o := attn.Options{Mask: mask.Lengths(s.lens...), Inspect: r.Inspect, Layer: crossName(0)}
+	o := attn.Options{Mask: r.mask(mask.Lengths(s.lens...), crossName(0)), Inspect: r.Inspect, Layer: crossName(0)}
 	steps := make([]*stepwise, len(r.Observers))
 	for i, observer := range r.Observers {
 		steps[i] = &stepwise{Observer: observer, steps: l}

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/app/view"
 	"github.com/attn-go/attn/lens"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/tensor"
@@ -38,16 +39,17 @@ func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (vie
 	err = tensor.Catch(func() {
 		before := m.Model.Hidden(t, x, models.Run{})
 		after := before
-		if len(c.Off)+len(c.Patched) > 0 {
-			after = tensor.Slice(t, m.Model.Hidden(t, changed, m.run(c, len(changed.IDs))), 0, 0, 1)
+		if len(c.Off)+len(c.Patched)+len(c.Masked) > 0 {
+			after = tensor.Slice(t, m.Model.Hidden(t, changed, m.run(r, c, len(changed.IDs))), 0, 0, 1)
 		}
 		y = m.compare(t, x, at, before, after)
 	})
 	return y, err
 }
 
-// run returns a run that changes the first of n texts. Heads of Patched have their weights of the second text.
-func (m Model) run(c view.Changes, n int) (r models.Run) {
+// run returns a run that changes the first of n texts, of a record. Heads of Patched have their weights of the second text,
+// in which the same tokens are masked.
+func (m Model) run(of *heads.Record, c view.Changes, n int) (r models.Run) {
 	layers := map[string]int{} // numbers of heads
 	for _, l := range m.Model.HeadLayers() {
 		layers[l.Name] = l.Heads
@@ -61,6 +63,20 @@ func (m Model) run(c view.Changes, n int) (r models.Run) {
 			gates.Data()[h] = 0
 		}
 		return gates
+	}
+	masks := map[string]attn.Mask{}
+	for i := range of.Layers {
+		l := &of.Layers[i]
+		if list := c.Masked[l.Name]; list != nil {
+			seen := slices.Repeat([]bool{true}, len(l.Keys))
+			for _, key := range list {
+				seen[key] = false
+			}
+			masks[l.Name] = mask.Allow(seen, len(seen))
+		}
+	}
+	if len(masks) > 0 {
+		r.Masks = func(layer string) attn.Mask { return masks[layer] }
 	}
 	if n == 1 {
 		return r

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +151,56 @@ func TestPatched(t *testing.T) {
 		}
 		if math.Abs(got-want) > 1e-4*(1+math.Abs(want)) {
 			t.Errorf("%s: %v, package lens has %v", c.layer, got, want)
+		}
+	}
+}
+
+// Masked tokens are hidden in all layers, and at the same places of the second text: heads that are patched with their own
+// weights then do not change. What mixes tokens without a softmax is refused.
+func TestMasked(t *testing.T) {
+	translator := newTranslator(t, models.TranslatorConfig{
+		Arch: models.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 2, Hidden: 16,
+	})
+	for _, c := range []struct {
+		m      *models.Model
+		texts  [2]string
+		masked map[string][]int
+		want   string
+	}{
+		{load(t, "sentence_mean"), [2]string{"the cat sat on"}, map[string][]int{"encoder.0.self": {1, 2}, "encoder.1.self": {1, 2}}, ""},
+		{load(t, "reranker_words"), [2]string{"the cat sat"}, map[string][]int{"decoder.0.self": {0}, "decoder.1.self": {0}}, ""},
+		{translator, [2]string{"xyx", "xx"}, map[string][]int{"encoder.0.self": {0}, "encoder.1.self": {0}, "decoder.0.cross": {0}, "decoder.1.cross": {0}}, ""},
+		{load(t, "decoders/lfm2"), [2]string{"the cat sat"}, map[string][]int{"decoder.1.self": {0}}, "a layer of conv, want attention with a softmax"},
+	} {
+		page, err := New("dir", c.m, 0, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := page.Record(t.Context(), c.texts[0], c.texts[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := view.Changes{Masked: c.masked}
+		y, err := page.Output(t.Context(), r, change)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v: %v, want %s", c.texts, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if y.Rows[0].Before == y.Rows[0].After {
+			t.Errorf("%v: the mask changes nothing: %+v", c.texts, y)
+		}
+		change.Other, change.Patched = r, map[string][]int{c.m.HeadLayers()[0].Name: {0, 1}}
+		patched, err := page.Output(t.Context(), r, change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(patched.Rows, y.Rows) {
+			t.Errorf("%v: with its own weights %+v, want %+v", c.texts, patched.Rows, y.Rows)
 		}
 	}
 }

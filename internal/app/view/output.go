@@ -25,6 +25,7 @@ type Switcher interface {
 type Changes struct {
 	Off     map[string][]int // heads without an output, by the name of the layer
 	Patched map[string][]int // heads with the weights that they have in Other, by the name of the layer
+	Masked  map[string][]int // keys that no query attends to, by the name of the layer
 	// Other is the record of another text, of as many tokens. It is only used with Patched.
 	Other *heads.Record
 }
@@ -95,8 +96,8 @@ func unanswered(err error) error {
 	return refused(http.StatusUnprocessableEntity, "%w", err)
 }
 
-// output answers what a model makes of a record's text with changes: without the heads that off lists, and with those of
-// patch as they attend in the record other.
+// output answers what a model makes of a record's text with changes: without the heads that off lists, with those of
+// patch as they attend in the record other, and without the tokens of mask.
 func (s *Server) output(y Switcher, e *entry, r *http.Request) (any, error) {
 	c, err := e.changes(r)
 	if other := s.store.get(r.URL.Query().Get("other")); other != nil {
@@ -115,7 +116,37 @@ func (e *entry) changes(r *http.Request) (c Changes, err error) {
 	if c.Off, err = e.listed(r, "off"); err == nil {
 		c.Patched, err = e.listed(r, "patch")
 	}
+	if err == nil {
+		c.Masked, err = e.masked(r.URL.Query().Get("mask"))
+	}
 	return c, err
+}
+
+// masked returns the keys of each layer that a list of tokens names, such as s3,t0: those of the source, or the text of an
+// encoder, and of the target, or the text of a decoder.
+func (e *entry) masked(names string) (map[string][]int, error) {
+	list := map[string][]int{}
+	for name := range strings.SplitSeq(names, ",") {
+		if name == "" {
+			continue
+		}
+		err := bad("mask is no list of tokens that are keys")
+		for i := range e.record.Layers {
+			l := &e.record.Layers[i]
+			if (l.Kind == heads.Decoder) != (name[0] == 't') || name[0] != 's' && name[0] != 't' {
+				continue
+			}
+			var at int
+			if at, err = number("token of mask", name[1:], len(l.Keys)); err != nil {
+				return nil, err
+			}
+			list[l.Name] = append(list[l.Name], at)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // listed returns heads by the name of their layer, from a list such as 0.3,2.5 in the address of a request.

@@ -12,8 +12,8 @@ import (
 	"github.com/attn-go/attn/internal/app/view"
 )
 
-// switcher is a model whose output is 0.75 as it is. Each head that is off takes away a tenth, and each that is patched adds a
-// hundredth.
+// switcher is a model whose output is 0.75 as it is. Each head that is off takes away a tenth, each that is patched adds a
+// hundredth, and each key that is masked adds a thousandth.
 type switcher struct{ recordFunc }
 
 func (switcher) Output(_ context.Context, r *heads.Record, c view.Changes) (view.Output, error) {
@@ -23,6 +23,9 @@ func (switcher) Output(_ context.Context, r *heads.Record, c view.Changes) (view
 	}
 	for _, list := range c.Patched {
 		after += 0.01 * float64(len(list))
+	}
+	for _, list := range c.Masked {
+		after += 0.001 * float64(len(list))
 	}
 	if c.Other != nil && c.Other.Source == "longer" {
 		return view.Output{}, errors.New("the first text has 5 tokens and the second 6")
@@ -117,5 +120,77 @@ func TestPatched(t *testing.T) {
 	b.wait(`!location.hash.includes("patch=") && document.querySelector("#output td")?.textContent === "0.750"`)
 	b.visit(address + "#s=one&a=1.2&patch=1.2") // without a second text nothing is patched
 	b.wait(`document.querySelector("#output td")?.textContent === "0.750"`)
+	b.unharmed()
+}
+
+// A double click on a token masks it in all layers, in every view; so do a key and a box for the selected token.
+func TestMasked(t *testing.T) {
+	t.Parallel()
+	b := open(t, 1280, 900)
+	address := serve(t, view.Options{Name: "m", Recorder: switcher{func(text string) *heads.Record {
+		r := sample()
+		r.Source = text
+		return r
+	}}})
+	after := func(want string) {
+		b.Helper()
+		b.wait(`document.querySelector("#output td + td")?.textContent === "` + want + `"`)
+	}
+	plain := func() {
+		b.Helper()
+		b.wait(`document.querySelectorAll("#output td").length === 1`)
+	}
+	b.visit(address + "#s=one&a=1.2&v=text") // the decoder's text, in two layers
+	plain()
+	twice := func(selector string) {
+		b.Helper()
+		b.do(chromedp.DoubleClick(chromedp.CSS(selector)))
+	}
+	twice(".flow .chip:nth-child(3)")
+	after("0.752")
+	if got := js[string](b, `[...document.querySelectorAll(".chip.struck, .made .mask")].map((x) => x.textContent).join()+location.hash.replace(/.*&mask/, "&mask")`); got != "ei,ei&mask=t2" {
+		t.Errorf("masked: %q", got)
+	}
+	b.shoot("masked")
+	twice(".flow .chip:nth-child(3)")
+	plain()
+
+	b.visit(address + "#s=one&a=2.1&v=lines&mask=s0") // cross-attention: queries of the target, keys of the source
+	after("0.754")
+	twice(".lines text.token:nth-of-type(4)") // after the two titles: the second query
+	after("0.756")
+	if got := js[int](b, `document.querySelectorAll(".lines [text-decoration]").length`); got != 2 {
+		t.Errorf("%d tokens are crossed out, want two", got)
+	}
+	if !strings.Contains(b.hash(), "mask=s0%2Ct1") {
+		t.Errorf("the address is %s", b.hash())
+	}
+	b.click(".made button")
+	after("0.752")
+
+	b.visit(address + "#s=one&a=1.2&tok=k1")
+	plain()
+	b.do(chromedp.KeyEvent("m"))
+	after("0.752")
+	b.wait(`document.getElementById("mask").checked`)
+	b.click("#mask")
+	plain()
+	origin := js[[]float64](b, `(() => { const f = document.querySelector(".field"), box = f.getBoundingClientRect(); return [box.left + Number(f.dataset.origin.split(",")[0]) - 12, box.top + Number(f.dataset.origin.split(",")[1]) + 3.5 * Number(f.dataset.cell)]; })()`)
+	b.do(chromedp.MouseClickXY(origin[0], origin[1]), chromedp.MouseClickXY(origin[0], origin[1], chromedp.ClickCount(2)))
+	after("0.752")
+	if !strings.Contains(b.hash(), "mask=t3") {
+		t.Errorf("the address is %s", b.hash())
+	}
+	b.shoot("masked-map")
+	b.visit(address + "#s=one&a=1.2&v=text&w=1&mask=t1") // a word is masked when all of its pieces are
+	after("0.752")
+	if n := js[int](b, `document.querySelectorAll(".chip.struck").length`); n != 0 {
+		t.Errorf("%d words are crossed out for a piece", n)
+	}
+	twice(".flow .chip:nth-child(2)")
+	after("0.754")
+	b.do(chromedp.SetValue(chromedp.CSS("#text-s"), "another"), chromedp.Click(chromedp.CSS("#ask button.main")))
+	b.wait(`!location.hash.includes("mask=") && location.hash.includes("s=another")`)
+	plain()
 	b.unharmed()
 }

@@ -185,8 +185,8 @@ export async function facts(record, place) {
   return parse(await get(measuresPath(record, place.layer, lens(), String(place.head)), record))[0];
 }
 
-// fetchOutput returns what the model makes of a record's text with changes { off, patch }: lists of heads. Those of patch
-// have the weights of a second record.
+// fetchOutput returns what the model makes of a record's text with changes { off, patch, mask }: lists of heads and
+// tokens. Heads of patch have the weights of a second record.
 export const fetchOutput = async (record, second, changes) => parse(await get(`api/output?record=${record.id}` +
   Object.entries(changes).map(([what, list]) => `&${what}=${list}`).join("") + (changes.patch ? "&other=" + second.id : ""), record, second));
 

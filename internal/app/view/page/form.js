@@ -53,7 +53,7 @@ function grow(area) {
 }
 
 function choice(key, label) {
-  const select = el("select", { onchange: () => change({ [key]: select.value, z: "", tok: "" }) },
+  const select = el("select", { onchange: () => change({ [key]: select.value, z: "", tok: "", mask: "" }) },
     ...start.records.map((r, i) => el("option", { value: i, text: [r.source, r.target].filter(Boolean).join(" → ") || t`Record ${i}` })));
   fields.set(key, select);
   return el("label", { class: "field-text" }, el("span", { text: label }), select);
@@ -123,7 +123,7 @@ function submit() {
   const patch = { s: value("s"), t: value("t"), f: "" };
   if (state.cmp === "text" && patch.s === shown.s) patch.f = state.f; // a step beside a text
   if (state.cmp === "text") Object.assign(patch, { s2: value("s2"), t2: value("t2") });
-  change({ ...patch, z: "", tok: "" });
+  change({ ...patch, z: "", tok: "", mask: "" });
 }
 
 export function busy(on) {

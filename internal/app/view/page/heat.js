@@ -5,6 +5,7 @@ import { change, state } from "./state.js";
 import { colourOf, masked, picture, show } from "./pool.js";
 import { maskRGB } from "./colour.js";
 import { weight } from "./data.js";
+import { isMasked, press } from "./output.js";
 import { choose, chosen, shorten } from "./tokens.js";
 import { t } from "./words.js";
 
@@ -91,12 +92,12 @@ export function heatView(say, tell) {
     yield { text: t`query`, x: 7, y: at.top + (at.rows * at.size) / 2, middle: true, down: true, title: true };
     for (let i = 0; i < at.rows; i += at.stepQ) {
       const r = at.r0 + i;
-      yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), mark: what.q.marks[r], on: pick?.side === "q" && pick.at === r };
+      yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), mark: what.q.marks[r], struck: isMasked(what, "q", r), on: pick?.side === "q" && pick.at === r };
     }
     for (let j = 0; j < at.cols; j += at.stepK) {
       const c = at.c0 + j;
       yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - (at.upright ? at.letters / 2 + 5 : 5), down: !at.upright, middle: at.upright, column: true,
-        mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
+        mark: what.k.marks[c], struck: isMasked(what, "k", c), on: pick?.side === "k" && pick.at === c };
     }
   }
 
@@ -117,7 +118,9 @@ export function heatView(say, tell) {
     context.textBaseline = "middle";
     context.font = fontOf(l);
     context.fillStyle = colour;
-    fillToken(context, l.text, Math.max(roomOf(l), at.letters));
+    const room = Math.max(roomOf(l), at.letters), wide = Math.min(room, context.measureText(l.text).width);
+    if (l.struck) context.fillRect({ left: 0, center: -wide / 2, right: -wide }[context.textAlign], 0, wide, 1);
+    fillToken(context, l.text, room);
     context.restore();
   }
 
@@ -256,7 +259,8 @@ export function heatView(say, tell) {
     const hit = under(event);
     if (!hit) return;
     if ("i" in hit) move(hit);
-    change(hit.side ? choose(hit.side, hit.side === "q" ? what.q : what.k, hit.at) : choose("q", what.q, hit.i));
+    if (hit.side) press(event, what, hit.side, hit.at);
+    else change(choose("q", what.q, hit.i));
   });
   field.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return; // the page scrolls
@@ -343,7 +347,7 @@ export function heatView(say, tell) {
       context.font = fontOf(l);
       const room = roomOf(l), squeezed = context.measureText(l.text).width > room;
       group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""),
-        "text-anchor": l.middle ? "middle" : l.down ? "start" : "end", "dominant-baseline": "central", "font-size": l.title ? 11 : at.letters, "font-weight": l.on ? "bold" : "normal",
+        "text-anchor": l.middle ? "middle" : l.down ? "start" : "end", "dominant-baseline": "central", "font-size": l.title ? 11 : at.letters, "font-weight": l.on ? "bold" : "normal", ...(l.struck ? { "text-decoration": "line-through" } : {}),
         fill: l.on ? c.accent : l.mark || l.title ? c.quiet : c.ink, text: l.text }));
     }
     return { node: group, width: at.width, height: at.height };

@@ -6,7 +6,8 @@ import { change, state } from "./state.js";
 import { brokenCSS, headCSS, share, signedCSS } from "./colour.js";
 import { weight } from "./data.js";
 import { ranks } from "./pool.js";
-import { choose, chosen, headName, numberOf, shorten } from "./tokens.js";
+import { isMasked, press } from "./output.js";
+import { chosen, headName, numberOf, shorten } from "./tokens.js";
 import { t as words } from "./words.js";
 
 // strongest returns the cells with the largest weights, in one row or column if a token is picked. Codes are bytes, so
@@ -105,8 +106,8 @@ export function linesView(say, tell) {
     texts = [];
     const letters = Math.floor(column / 7);
     const token = (side, view, i, x, y, anchor) => {
-      const t = svg("text", { x, y, "text-anchor": anchor, "dominant-baseline": "central", "font-size": Math.min(13, pitch - 3), class: "token" + (view.marks[i] ? " mark" : ""),
-        onclick: () => change(choose(side, view, i)),
+      const t = svg("text", { x, y, "text-anchor": anchor, "dominant-baseline": "central", "font-size": Math.min(13, pitch - 3), class: "token" + (view.marks[i] ? " mark" : ""), ...(isMasked(what, side, i) ? { "text-decoration": "line-through" } : {}),
+        onclick: (event) => press(event, what, side, i),
         onpointerenter: () => { hover = { side, at: i }; connect(); tell(hover); }, onpointerleave: () => { hover = null; connect(); tell(null); } }, ...lighter(shorten(view.labels[i], letters), svg, "tspan"));
       texts.push({ node: t, side, i });
       return t;

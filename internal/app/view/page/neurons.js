@@ -4,6 +4,7 @@ import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { signedCSS } from "./colour.js";
 import { neurons, row, weight } from "./data.js";
+import { isMasked } from "./output.js";
 import { chosen, labelOf, shorten, whyNoVectors } from "./tokens.js";
 import { t } from "./words.js";
 
@@ -105,7 +106,7 @@ export function neuronsView(say, tell) {
       weight.style.setProperty("--part", (100 * (p.weight || 0) / most).toFixed(1) + "%");
       const tells = (d) => t`dimension ${d}: q ${number(q[d])} · k ${number(p.key[d])} = ${number(p.product[d])}`;
       return el("tr", { class: p.masked ? "hidden-key" : "", onpointerenter: () => tell({ side: "k", at: spanAt(p.j) }), onpointerleave: () => tell(null) },
-        el("th", { scope: "row", class: p.mark ? "mark" : "", title: t`key ${p.j}`, text: shorten(label, 16) }), el("td", {}, strip(p.key, scale, tells)), el("td", {}, strip(p.product, products, tells)),
+        el("th", { scope: "row", class: (p.mark ? "mark" : "") + (isMasked(what, "k", spanAt(p.j)) ? " struck" : ""), title: t`key ${p.j}`, text: shorten(label, 16) }), el("td", {}, strip(p.key, scale, tells)), el("td", {}, strip(p.product, products, tells)),
         el("td", { text: number(p.score, 2) }), weight);
     }));
     note.textContent = (what.k.spans.length > list.length ? t`The ${list.length} keys with the largest weights.` + " " : "") + (state.w ? t`Words are shown as their tokens.` + " " : "");

@@ -1,34 +1,61 @@
-// What the model makes of the text as it is, and with changes: heads that are switched off, or patched with their weights for another text.
+// What the model makes of the text as it is, and with changes: heads that are switched off, or patched with their weights for
+// another text, and tokens that are masked.
 
 import { byId, el, number } from "./dom.js";
 import { change, headOn, state } from "./state.js";
 import { fetchOutput, frozen } from "./data.js";
-import { headShort } from "./tokens.js";
+import { axesOf, choose, chosen, headShort, labelOf } from "./tokens.js";
 import { t, tr } from "./words.js";
 
-// The changes, by the name of their list in the state. The box with the id of a list is for the open head. said is what
-// the table says of it, and undo the title of the buttons that undo it.
+// The changes, by the name of their list in the state. The box with the id of a list is for the open head or, that of mask,
+// for the selected token. said is what the table says of it, and undo the title of the buttons that undo it.
 const changes = {
   off: { key: "0", said: "without", undo: "Switch on" },
   patch: { key: "w", said: "with the weights of the second text", undo: "With its own weights" },
+  mask: { key: "m", said: "masked", undo: "Unmask" },
 };
 
 const list = (what) => state[what].split(",").filter(Boolean);
 
-function toggle(what, name) {
-  const all = list(what);
-  change({ [what]: (all.includes(name) ? all.filter((x) => x !== name) : [...all, name]).join(",") });
+// toggled returns the state that adds names to a list or, if it has all, removes them.
+function toggled(what, names) {
+  const all = list(what), rest = all.filter((x) => !names.includes(x));
+  return { [what]: (rest.length + names.length === all.length ? rest : [...rest, ...names]).join(",") };
 }
 
-// open returns the name of the open head, "" for a summary.
-function open() {
+let current = null; // the record whose output is shown
+
+// tokensOf returns the names of the tokens of an item on the side of a head: s3 of the source, or the text of an encoder, t3
+// of the target, or the text of a decoder. In the maps of other records, no token is masked.
+function tokensOf({ record, layer, q, k }, side, at) {
+  const { kind } = record.layers[layer], [from, to] = (side === "q" ? q : k).spans[at];
+  const text = kind === "decoder" || (kind === "cross" && side === "q") ? "t" : "s";
+  return record === current ? Array.from({ length: to - from }, (_, i) => text + (from + i)) : [];
+}
+
+// isMasked reports whether a token, or a word, in the view of a head is masked.
+export function isMasked(what, side, at) {
+  const names = state.mask ? tokensOf(what, side, at) : [];
+  return names.length > 0 && names.every((name) => list("mask").includes(name));
+}
+
+// press selects a token after a click on it. A second click masks it.
+export function press(event, what, side, at) {
+  change({ ...choose(side, what[side], at), ...(event.detail === 2 ? toggled("mask", tokensOf(what, side, at)) : {}) });
+}
+
+// subject returns what a box is for: the names of the open head, or of the selected tokens; none for a summary.
+function subject(what) {
   const { layer, head } = headOn("a");
-  return typeof head === "number" ? `${layer}.${head}` : "";
+  if (what !== "mask") return typeof head === "number" ? [`${layer}.${head}`] : [];
+  if (!current.layers[layer]) return [];
+  const { q, k } = axesOf(current, current.layers[layer]), token = chosen(q, k);
+  return token ? tokensOf({ record: current, layer, q, k }, token.side, token.at) : [];
 }
 
-// prepareOutput connects the boxes for the open head.
+// prepareOutput connects the boxes.
 export function prepareOutput() {
-  const act = (what) => { if (open() && !byId(what).parentNode.hidden) toggle(what, open()); };
+  const act = (what) => { if (!byId(what).parentNode.hidden && !byId(what).disabled) change(toggled(what, subject(what))); };
   for (const what of Object.keys(changes)) byId(what).addEventListener("change", () => act(what));
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("textarea, select, input:not([type=checkbox])")) return;
@@ -42,16 +69,18 @@ let turn = 0;
 export async function showOutput(record, second) {
   const box = byId("output"), mine = ++turn, can = !frozen && !!record?.runs;
   box.hidden = !can;
+  current = can ? record : null;
   for (const what of Object.keys(changes)) {
     byId(what).parentNode.hidden = !can || (what === "patch" && !second);
-    byId(what).checked = list(what).includes(open());
-    byId(what).disabled = !open();
+    const names = can ? subject(what) : [];
+    byId(what).checked = names.length > 0 && names.every((name) => list(what).includes(name));
+    byId(what).disabled = !names.length;
   }
   if (!can) return;
   const made = Object.keys(changes).filter((what) => !byId(what).parentNode.hidden && list(what).length > 0);
   const line = made.length > 0 && el("p", { class: "made" }, ...made.flatMap((what) => [changes[what].said + " ", ...list(what).map((name) => {
-    const button = el("button", { type: "button", class: what, text: shown(record, name), title: changes[what].undo });
-    button.addEventListener("click", () => toggle(what, name));
+    const button = el("button", { type: "button", class: what, text: shown(record, what, name), title: changes[what].undo });
+    button.addEventListener("click", () => change(toggled(what, [name])));
     return button;
   }), " "]));
   const draw = (node) => { if (mine === turn) box.replaceChildren(...[line, node].filter(Boolean)); };
@@ -69,8 +98,12 @@ export async function showOutput(record, second) {
     el("tbody", {}, ...rows)));
 }
 
-// shown returns a head as it is called on the page: with its kind, if there are several.
-function shown(record, name) {
+// shown returns a token, or a head, as it is called on the page: with its kind, if there are several.
+function shown(record, what, name) {
+  if (what === "mask") {
+    const keys = record.layers.find((l) => (l.kind === "decoder") === (name[0] === "t")), axis = record.axes[keys?.k], token = Number(name.slice(1));
+    return axis?.tokens[token] === undefined ? name : labelOf(axis, token);
+  }
   const [layer, head] = name.split(".").map(Number), at = record.layers[layer];
   if (!at) return name;
   return record.layers.every((l) => l.kind === at.kind) ? headShort(at, head).replace(/^.* /u, "") : headShort(at, head);

@@ -23,13 +23,14 @@ const defaults = {
   m: "", // "1": the table is open
   l: "", // "1": the predictions of each layer are open
   off: "", // heads that are switched off: 0.3,2.5
+  mask: "", // tokens that are masked, s3 of the source and t3 of the target
   patch: "", // heads that have their weights of the second text
   theme: "", // "light", "dark"
 };
 
 const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text", "neurons"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
   w: ["", "1"], vw: ["", "1"], m: ["", "1"], l: ["", "1"], go: ["", "down", "up"], gz: ["", "1", "2", "3"], side: ["a", "b"], theme: ["", "light", "dark"] };
-const shapes = { off: /^(\d+\.\d+(,\d+\.\d+)*)?$/, patch: /^(\d+\.\d+(,\d+\.\d+)*)?$/, a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, f: /^\d{0,15}$/, r2: /^\d+$/,
+const shapes = { off: /^(\d+\.\d+(,\d+\.\d+)*)?$/, mask: /^([st]\d+(,[st]\d+)*)?$/, patch: /^(\d+\.\d+(,\d+\.\d+)*)?$/, a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, f: /^\d{0,15}$/, r2: /^\d+$/,
   g: /^[a-z]*\d*$/, z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+\d*-?)?$/ };
 
 export const state = { ...defaults };
@@ -67,7 +68,7 @@ export function change(patch) {
   const changed = Object.keys(patch).filter((key) => state[key] !== patch[key]);
   if (changed.length === 0) return;
   Object.assign(state, patch);
-  const big = changed.some((key) => ["a", "b", "s", "t", "s2", "t2", "r", "r2", "p", "p2", "cmp", "v", "off", "patch"].includes(key));
+  const big = changed.some((key) => ["a", "b", "s", "t", "s2", "t2", "r", "r2", "p", "p2", "cmp", "v", "off", "patch", "mask"].includes(key));
   const hash = "#" + address();
   try {
     if (big) history.pushState(null, "", hash);

@@ -5,6 +5,7 @@ import { change, state } from "./state.js";
 import { brokenCSS, weightRGB } from "./colour.js";
 import { css, inkOn } from "./palette.js";
 import { weight } from "./data.js";
+import { isMasked, press } from "./output.js";
 import { choose, chosen, direction } from "./tokens.js";
 import { t as words, tr } from "./words.js";
 
@@ -37,7 +38,7 @@ export function textView(say, tell) {
     chips = [];
     const chip = (s, view, i) => {
       const c = el("span", { class: "chip" + (view.marks[i] ? " mark" : ""), role: "option", tabindex: "-1",
-        onclick: () => change(choose(s(), view, i)),
+        onclick: (event) => press(event, what, s(), i),
         onpointerenter: () => { hover = { side: s(), at: i }; shade(); tell(hover); }, onpointerleave: () => { hover = null; shade(); tell(null); } }, ...lighter(view.labels[i]));
       return c;
     };
@@ -61,13 +62,14 @@ export function textView(say, tell) {
 
   function shade() {
     const pick = hover ?? chosen(what.q, what.k);
-    for (const c of [...chips.q, ...chips.k]) {
+    for (const [s, list] of Object.entries(chips)) list.forEach((c, i) => {
       c.style.background = c.style.color = "";
       c.classList.remove("picked");
+      c.classList.toggle("struck", isMasked(what, s, i));
       c.title = "";
       c.tabIndex = -1;
       c.setAttribute("aria-selected", "false");
-    }
+    });
     const entry = pick ? chips[pick.side][pick.at] : chips.q[0];
     if (entry) entry.tabIndex = 0;
     if (!one && chips.k[0] && !(pick?.side === "k")) chips.k[0].tabIndex = 0;
