@@ -21,7 +21,7 @@ type lensCommand struct {
 	Metric string   `help:"The number that effects are measured on: sums of logit(TOKEN), with the token's leading space or its number, logit(#7); loss; probability; class(NAME); or similarity(\"a sentence\") (default the logit of the model's best next token for the first text minus that of the second best)." placeholder:"TEXT" group:"What to measure"`
 	What   []string `enum:"${whats}" help:"${whats_or}, or several, comma-separated (default patch with two texts, mean with --mean, otherwise zero)." placeholder:"NAME" group:"What to measure"`
 	Part   []string `enum:"${parts}" default:"head" help:"${parts_or}, or several, comma-separated." placeholder:"NAME" group:"What to measure"`
-	Ablate []string `help:"Silence these heads in all runs: 5.3, or 7.* for all heads of layer 7, or several, comma-separated; cross.5.3 in a model with several kinds of attention. With --mean, they have their means." placeholder:"HEAD" group:"What to measure"`
+	Ablate []string `help:"Silence these heads in all runs: 5.3, or 7.* for all heads of layer 7, or several, comma-separated; cross.5.3 of one kind of attention. With --mean, they have their means." placeholder:"HEAD" group:"What to measure"`
 	Patch  []string `help:"Put what these heads compute for the first text into all runs of the second." placeholder:"HEAD" group:"What to measure"`
 	Mean   string   `help:"Texts for the means of mean and --ablate, one per line." placeholder:"FILE" group:"What to measure"`
 	// Positions is long for heads: a run for each head and token.

@@ -280,47 +280,20 @@ func kindsOf(m *models.Model) (kinds []string) {
 	return kinds
 }
 
-// ParseHeads returns the sites of heads: "5.3", "7.*" for all heads of layer 7, and "cross.5.3" in a model with several
-// kinds of attention.
+// ParseHeads returns the sites of the heads that heads.Select selects, in the order of the model.
 //
 // Errors: *flags.Error for a head that does not exist.
 func ParseHeads(m *models.Model, names []string) (all []lens.Site, err error) {
-	kinds := kindsOf(m)
-	for _, name := range names {
-		parts := strings.Split(name, ".")
-		if len(parts) == 2 && len(kinds) == 1 {
-			parts = slices.Insert(parts, 0, kinds[0])
-		}
-		if len(parts) != 3 {
-			return nil, flags.Errorf("head %q, want %s, or * as its number for all heads of a layer", name, example(kinds))
-		}
-		found := 0
-		layers := 0
-		for _, at := range lens.Sites(m, lens.Head) {
-			kind, layer := heads.Place(at.Layer)
-			if kind.String() != parts[0] || parts[1] != "*" && fmt.Sprint(layer) != parts[1] {
-				continue
-			}
-			if layers++; parts[2] == "*" || fmt.Sprint(at.Head) == parts[2] {
-				all, found = append(all, at), found+1
-			}
-		}
-		switch {
-		case layers == 0:
-			return nil, flags.Errorf("head %q: the model has no such layer, want %s", name, example(kinds))
-		case found == 0:
-			return nil, flags.Errorf("head %q: the layer has the heads 0 to %d", name, layers-1)
+	selected, err := heads.Select(m.HeadLayers(), names...)
+	if err != nil {
+		return nil, usage(err)
+	}
+	for _, at := range lens.Sites(m, lens.Head) {
+		if slices.Contains(selected[at.Layer], at.Head) {
+			all = append(all, at)
 		}
 	}
 	return all, nil
-}
-
-// example returns a name of a head.
-func example(kinds []string) string {
-	if len(kinds) == 1 {
-		return "LAYER.HEAD such as 0.1"
-	}
-	return "KIND.LAYER.HEAD such as " + kinds[0] + ".0.1, with the kinds " + flags.Listed(kinds, "and")
 }
 
 func usage(err error) error {
