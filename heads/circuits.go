@@ -5,6 +5,7 @@ import (
 	"math/cmplx"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -17,7 +18,7 @@ import (
 type Circuits struct {
 	heads int
 	value *tensor.Tensor // [G·V D], as the norm before the layer changes it
-	out   *tensor.Tensor // [D H·V]
+	out   *tensor.Tensor // [H·V D]
 	// reads has a factor [H·E D] of W_QK for queries and for keys, and of W_OV, and writes [D H·V] one of W_OV: products
 	// of factors have the Frobenius norms of products of the matrices, without a matrix [D D].
 	reads  [3]*tensor.Tensor
@@ -26,7 +27,7 @@ type Circuits struct {
 
 // NewCircuits returns the circuits of a layer whose queries, keys and values have one width. scale [D] is the weight of
 // the norm before it, nil for none, and centred reports whether the norm subtracts the mean, as LayerNorm does and
-// RMSNorm does not.
+// RMSNorm does not: then every reader subtracts the mean of what a head writes, too.
 //
 // NewCircuits panics with a *tensor.ShapeError if the width of scale differs. The layer must not be packed for inference:
 // load its model with models.Options.Trainable.
@@ -35,8 +36,8 @@ func NewCircuits(l *attn.MultiHead, scale *tensor.Tensor, centred bool) *Circuit
 	h, group := c.Heads, c.Heads/c.KVHeads
 	q, k, v := normed(l.Q.Weight, scale, centred), normed(l.K.Weight, scale, centred), normed(l.V.Weight, scale, centred)
 	e, size, d := q.Dim(0)/h, v.Dim(0)/c.KVHeads, l.Out.Weight.Dim(0)
-	out := tensor.Transpose(nil, l.Out.Weight, 1, 0) // [H·V D]
-	x := &Circuits{heads: h, value: v, out: l.Out.Weight, writes: tensor.Zeros(d, h*size)}
+	out := normed(tensor.Transpose(nil, l.Out.Weight, 1, 0), nil, centred) // [H·V D]
+	x := &Circuits{heads: h, value: v, out: out, writes: tensor.Zeros(d, h*size)}
 	for i, n := range []int{e, e, size} {
 		x.reads[i] = tensor.Zeros(h*n, q.Dim(1))
 	}
@@ -158,14 +159,13 @@ func (c *Circuits) Copying(gram *tensor.Tensor) []float64 {
 	if gram != nil {
 		value = tensor.MatMul(nil, value, gram)
 	}
-	out := tensor.Transpose(nil, c.out, 1, 0) // [H·V D]
-	n := out.Dim(0) / c.heads
+	n := c.out.Dim(0) / c.heads
 	group := c.heads * n / value.Dim(0)
-	for head := range scores {
+	one := func(head int) {
 		small := make([]float64, n*n) // with the eigenvalues of the large matrix that are not 0
 		for i := range small {
 			row, column := head/group*n+i/n, head*n+i%n
-			small[i] = dot(value.Data()[row*d:(row+1)*d], out.Data()[column*d:(column+1)*d])
+			small[i] = dot(value.Data()[row*d:(row+1)*d], c.out.Data()[column*d:(column+1)*d])
 		}
 		sum, all := 0., 0.
 		for _, x := range eigenvalues(small, n) {
@@ -173,6 +173,11 @@ func (c *Circuits) Copying(gram *tensor.Tensor) []float64 {
 		}
 		scores[head] = sum / all
 	}
+	par.For(c.heads, 1, func(lo, hi int) {
+		for head := lo; head < hi; head++ {
+			one(head)
+		}
+	})
 	return scores
 }
 

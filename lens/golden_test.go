@@ -3,7 +3,7 @@ package lens_test
 import (
 	"context"
 	"encoding/json"
-
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -30,7 +30,9 @@ type golden struct {
 	}
 	Effects, Attribution map[string]map[string]map[string]json.RawMessage // by metric, what, part
 	Readings             *struct {
-		Lens struct {
+		Composition struct{ Folded map[string][][][][]float64 }
+		Copying     struct{ Folded [][]float64 }
+		Lens        struct {
 			Tokens [][][]int
 			Logits [][][]float64
 		}
@@ -214,6 +216,35 @@ func (g *golden) compare(t *testing.T, l *lens.Lens, m *models.Model, metric str
 	}
 	if metric == "difference" && g.Readings != nil {
 		g.compareReadings(t, l, a)
+		g.compareWeights(t, m)
+	}
+}
+
+// compareWeights compares what is read from weights with TransformerLens, which folds norms into weights.
+func (g *golden) compareWeights(t *testing.T, m *models.Model) {
+	blocks, gram, err := lens.HeadCircuits(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := func(what string, got, want float64) {
+		if !(math.Abs(got-want) <= 1e-5) && !(want == 0 && math.IsNaN(got)) { // of a head without weights
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	for i, later := range blocks {
+		for h, score := range later.Copying(gram) {
+			near(fmt.Sprintf("copying %d.%d", i, h), score, g.Readings.Copying.Folded[i][h])
+		}
+		for j := range i {
+			q, k, v := later.Composition(blocks[j])
+			for part, scores := range map[string][][]float64{"Q": q, "K": k, "V": v} {
+				for h := range scores {
+					for e, score := range scores[h] {
+						near(fmt.Sprintf("%s composition of %d.%d with %d.%d", part, i, h, j, e), score, g.Readings.Composition.Folded[part][j][e][i][h])
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package lens
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -35,6 +37,45 @@ func newGraph(m *models.Model) (*graph, error) {
 		}
 	}
 	return g, nil
+}
+
+// HeadCircuits returns what is read from the weights of a decoder alone: the circuits of the heads of each block, for their
+// Composition, and W_Eᵀ·W_U [D D] for their Copying. W_E are the embeddings of tokens, and W_U is the map to logits with the
+// factors of the final norm, less the mean of all tokens, which no probability depends on.
+//
+// Errors: a model whose blocks do not read the residual stream behind a norm, or without such maps of tokens; one that is
+// packed for inference, see models.Options.Trainable.
+func HeadCircuits(m *models.Model) (blocks []*heads.Circuits, gram *tensor.Tensor, err error) {
+	if err := m.WantTrainable("lens: HeadCircuits"); err != nil {
+		return nil, nil, err
+	}
+	g, err := newGraph(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	embed, unembed, ok := m.TokenMaps()
+	gain, _, centred, normed := models.NormGain(m.FinalNorm())
+	if !ok || !normed {
+		return nil, nil, errors.New("lens: the model has no map from states to logits of tokens behind a norm, want a decoder")
+	}
+	for i, layer := range g.attention {
+		norm, _, _ := m.BranchNorm(i)
+		scale, _, less, _ := models.NormGain(norm)
+		blocks = append(blocks, heads.NewCircuits(layer, scale, less))
+	}
+	n, d := embed.Dim(0), embed.Dim(1)
+	mean := tensor.Scale(nil, tensor.SumAxis(nil, unembed, 0), 1/float32(n))
+	gram = tensor.Zeros(d, d)
+	for lo := 0; lo < n; lo += 4096 {
+		hi := min(lo+4096, n)
+		u := tensor.Sub(nil, unembed.Rows(lo, hi), tensor.BroadcastTo(nil, mean, hi-lo, d))
+		gram = tensor.Add(nil, gram, tensor.MatMul(nil, tensor.Transpose(nil, embed.Rows(lo, hi), 1, 0), u))
+	}
+	gram = tensor.Mul(nil, gram, gain)
+	if centred {
+		gram = tensor.Sub(nil, gram, tensor.Scale(nil, tensor.Reshape(nil, tensor.SumAxis(nil, gram, 1), d, 1), 1/float32(d)))
+	}
+	return blocks, gram, nil
 }
 
 // sources and destinations return their numbers.

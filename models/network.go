@@ -153,6 +153,20 @@ func NormGain(norm Layer) (gain *tensor.Tensor, eps float32, centred, ok bool) {
 	return nil, 0, false, false
 }
 
+// TokenMaps returns the embeddings of tokens, and the map from states behind the final norm to their logits: both [V D]. ok
+// is false if the model does not have both as matrices, or is packed for inference.
+func (m *Model) TokenMaps() (embeddings, logits *tensor.Tensor, ok bool) {
+	s, ok := m.Network.(*stack)
+	if !ok || s.logits == nil || s.wordsNorm != nil {
+		return nil, nil, false
+	}
+	e, ok := s.words.(*nn.Embedding)
+	if !ok {
+		return nil, nil, false
+	}
+	return e.Weight, s.logits.Weight, true
+}
+
 // block returns the edits of a block.
 func (r *Run) block(name string) BlockEdits {
 	if r.Blocks == nil {

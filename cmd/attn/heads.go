@@ -39,8 +39,10 @@ type headsCommand struct {
 	PerLine  bool     `help:"Write one JSON object per line of --data, or of standard input: what the heads attend to in the line, by layer and measure. With --method, also the contribution of the line to importance." excludes:"normalize,svg,png,html"`
 	Strict   bool     `help:"With --per-line or --examples, stop at the first line that cannot be processed." needs:"per-line|examples"`
 	Examples string   `help:"Find the texts in which each head attends most sharply (sharp; sharp:all counts special tokens and the first token, too), or most to a token (token:TEXT), to the token at a distance (offset:-1), or to a class of tokens: special, punctuation, number, capital or induction." placeholder:"WHAT" group:"Examples" excludes:"texts,limit,method,per-line,sums,sort,top,normalize,svg,png,html"`
-	Best     int      `default:"10" help:"Number of examples of each head." placeholder:"N" group:"Examples" want:"1 to 1000" needs:"examples"`
+	Best     int      `default:"10" help:"Number of examples of each head, or with --circuits of heads and pairs." placeholder:"N" group:"Examples" want:"1 to 1000" needs:"examples|circuits"`
 	Head     []string `help:"Find examples of these heads only, and show all of them: layer.head, such as 5.3,7.* or cross.0.1, comma-separated (default the best example of every head)." placeholder:"HEAD" group:"Examples" needs:"examples"`
+
+	Circuits bool `help:"Read heads from the weights alone, without texts: the copying score of each head, and the pairs of heads with the largest composition." group:"Circuits" excludes:"data,method,texts,limit,normalize,per-line,examples,sums,sort,top,format,svg,png,html"`
 
 	Sums string `help:"Show results that attn shards --merge --sums has computed from the lines of --per-line, instead of measuring on --data." placeholder:"FILE" excludes:"data,per-line"`
 
@@ -50,7 +52,7 @@ type headsCommand struct {
 	Width *int   `help:"Characters per line (default the width of the terminal)." placeholder:"N" group:"On the terminal" want:"at least 24"`
 	HTML  string `name:"html" help:"Write the grid as an HTML page that shows the value of each cell." placeholder:"FILE" group:"Files" writes:"file"`
 
-	Text *string `arg:"" optional:"" help:"Text to measure the heads on, instead of --data." placeholder:"TEXT" excludes:"data,method,per-line,sums"`
+	Text *string `arg:"" optional:"" help:"Text to measure the heads on, instead of --data." placeholder:"TEXT" excludes:"data,method,per-line,sums,circuits"`
 }
 
 func (headsCommand) Help() string {
@@ -65,6 +67,7 @@ func (headsCommand) Help() string {
   attn heads --model gpt2 --data texts.txt --top induction
   attn heads --model gpt2 "The cat sat on the mat. The cat sat"
   attn heads --model gpt2 --examples sharp < corpus.txt
+  attn heads --model gpt2 --circuits
   attn heads --model gpt2 --examples 'token: the' --head 5.3,7.* --data corpus.txt
 
 Each line of --data has these tab-separated columns:
@@ -97,6 +100,9 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	}
 	if cmd.Examples != "" {
 		return cmd.examples(ctx, c)
+	}
+	if cmd.Circuits {
+		return cmd.circuits(ctx, c)
 	}
 	methods, err := cmd.methods()
 	if err != nil {
@@ -173,6 +179,27 @@ func (cmd *headsCommand) write(r reports.Importance, c console) error {
 		return r.Write(c.out, t, *cmd.Top, 10)
 	}
 	return r.Write(c.out, t, deref(cmd.Sort), 0)
+}
+
+// circuits shows what is read from weights.
+func (cmd *headsCommand) circuits(ctx context.Context, c console) error {
+	m, err := load(c, models.Load, cmd.Model, models.Options{Trainable: true, Allowed: cmd.AllowSetting})
+	if err != nil {
+		return err
+	}
+	shown := progress.NewStages(c.err)
+	defer shown.Clear()
+	r, err := importance.Circuits(ctx, m, cmd.Best, func(done, all int) { shown.Update("reading layers", done, all) })
+	shown.Clear()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return interrupted{"interrupted before all layers were read"}
+	case err != nil:
+		return input.Errorf(cmd.Model, "%w", err)
+	case cmd.JSON:
+		return json.NewEncoder(c.out).Encode(r)
+	}
+	return r.WriteCircuits(c.out, cmd.terminal(c), cmd.Best)
 }
 
 // terminal describes standard output, for tables.

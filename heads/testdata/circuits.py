@@ -26,13 +26,14 @@ def circuits(l):
     norm = torch.eye(D, dtype=torch.float64)
     if l["centred"]:
         norm -= 1 / D
+    written = norm  # every reader subtracts the mean
     if l["scale"] is not None:
         norm = torch.diag(l["scale"]) @ norm
     q, k, v = (l[x] @ norm for x in "qkv")
     for h in range(H):
         g = h // (H // G)
         wq, wk, wv = q[h * E:(h + 1) * E], k[g * E:(g + 1) * E], v[g * V:(g + 1) * V]
-        yield wq.T @ wk, l["out"][:, h * V:(h + 1) * V] @ wv
+        yield wq.T @ wk, written @ l["out"][:, h * V:(h + 1) * V] @ wv
 
 
 def copying(matrix):

@@ -23,6 +23,51 @@ type Importance struct {
 	Texts  int      `json:"texts"` // lines that the model was scored on
 	Layers []Layer  `json:"layers"`
 	Scores []Scores `json:"scores"`
+	// Composition has the largest for queries, followed by keys and values, if heads were read from weights.
+	Composition []Pair `json:"composition,omitempty"`
+}
+
+// Pair is how much a head reads of what an earlier one writes.
+type Pair struct {
+	Reads string  `json:"reads"` // of Reads
+	From  string  `json:"from"`  // "0.3"
+	To    string  `json:"to"`
+	Score float64 `json:"score"`
+}
+
+// Reads are what a head reads as.
+var Reads = [3]string{"queries", "keys", "values"}
+
+// WriteCircuits writes tables of the given number of heads that copy most, and of the composition.
+func (r Importance) WriteCircuits(w io.Writer, t viz.Terminal, most int) error {
+	d, copying := drawing{Importance: r, t: t}, column{name: "copying", format: "%.2f", full: 1}
+	for _, l := range r.Layers {
+		copying.values = append(copying.values, l.Measures["copying"]...)
+	}
+	d.flow("what the weights of", r.Model, "say, without a text")
+	d.line("")
+	d.table([]column{copying}, "copying", most)
+	d.flow("copying: 1 makes a token", "that the head attends to", "likelier, −1 less likely")
+	d.line("")
+	line := ""
+	for _, reads := range Reads {
+		line += fmt.Sprintf("%-24s", "reads as "+reads)
+	}
+	d.line(line)
+	for i := range most {
+		line = ""
+		for _, reads := range Reads {
+			list := slices.DeleteFunc(slices.Clone(r.Composition), func(p Pair) bool { return p.Reads != reads })
+			if i < len(list) {
+				line += fmt.Sprintf("%-24s", fmt.Sprintf("%s of %s  %.3f", list[i].To, list[i].From, list[i].Score))
+			}
+		}
+		if line != "" {
+			d.line(line)
+		}
+	}
+	_, err := io.WriteString(w, d.String())
+	return err
 }
 
 // Figure returns the importance as a grid: a panel for each method and kind that has heads, a row for each layer, and a
