@@ -41,7 +41,7 @@ func TestImportanceOnTerminals(t *testing.T) {
 		r.Scores = append(r.Scores, Scores{Method: method, Values: [][]Number{values, values, values}, Rank: -0.5, Seconds: 12.3})
 	}
 	heads := regexp.MustCompile(`(?m)^head  .*`)
-	for width, pieces := range map[int][]int{40: {2, 2, 2, 3, 3, 2, 2, 2}, 60: {3, 3, 4, 4, 4}, 80: {6, 6, 6}, 120: {6, 12}} {
+	for width, pieces := range map[int][]int{40: {2, 2, 2, 3, 3, 2, 2, 2, 2}, 60: {3, 3, 5, 5, 4}, 80: {6, 7, 7}, 120: {6, 7, 7}} {
 		for _, colors := range []viz.Colors{viz.NoColors, viz.TrueColor} {
 			var b strings.Builder
 			if err := r.Write(&b, viz.Terminal{Width: width, Colors: colors}, "", 0); err != nil {
