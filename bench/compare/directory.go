@@ -11,8 +11,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// directoryTasks are the tasks of a decoder in a directory, beside transformers: prompts, and tokens of a text after one of
-// length read. A state cannot take tokens back, so the text grows.
+// directoryTasks are the tasks of a decoder in a directory, beside transformers and llama.cpp: prompts, and tokens of a text
+// after one of length read. A state cannot take tokens back, so the text grows.
 func directoryTasks(dir string, threads int) ([]task, error) {
 	d, err := models.Describe(dir, models.Options{})
 	if err != nil {
@@ -22,7 +22,7 @@ func directoryTasks(dir string, threads int) ([]task, error) {
 	add := func(op string, before, tokens int, format tensor.Format, share func(bench.Result) string) {
 		name := fmt.Sprintf("%s %s L%d %s", op, filepath.Base(dir), before+tokens, format)
 		tasks = append(tasks, task{
-			table: "Decoders in directories", name: name, libraries: []string{"transformers"}, share: share,
+			table: "Decoders in directories", name: name, libraries: []string{"transformers", "llama.cpp"}, share: share,
 			request: request{Work: bench.Work{Op: op, B: 1, Lk: max(before, tokens)}, File: dir, Storage: format.String(), Vocab: d.Sizes.Vocabulary},
 			start: func() (bench.Measurer, error) {
 				m, err := models.Load(dir, models.Options{Format: format})

@@ -1,4 +1,7 @@
-"""llama.cpp, by the package llama-cpp-python: a step of a decoder, behind tokens in its cache."""
+"""llama.cpp, by the package llama-cpp-python: a step of a decoder, behind tokens in its cache.
+
+A decoder in a directory is read from float32.gguf or bfloat16.gguf beside its weights, which gguf_decoder.py writes.
+"""
 
 import os
 import pathlib
@@ -85,7 +88,23 @@ def load(d, kind, tokens, threads, **options):
     with tempfile.TemporaryDirectory() as path:
         path = os.path.join(path, "model.gguf")
         write(d, path, kind)
-        return llama_cpp.Llama(path, n_ctx=tokens, n_threads=threads, n_threads_batch=threads, verbose=False, **options)
+        return opened(path, tokens, threads, **options)
+
+
+def opened(path, tokens, threads, **options):
+    return llama_cpp.Llama(path, n_ctx=tokens, n_threads=threads, n_threads_batch=threads, verbose=False, **options)
+
+
+def model(w, more, **options):
+    """The decoder of a Work, with a context for some more tokens than it begins with."""
+    cache = Type.F32 if w.storage == "float32" else Type.F16
+    options |= {"type_k": cache, "type_v": cache}
+    if not w.file:
+        return load(decoders.of_work(w), types[w.storage], w.lk + more, w.threads, **options)
+    path = os.path.join(w.file, w.storage + ".gguf")
+    if not os.path.exists(path):
+        raise Unsupported(f"no {path}")
+    return opened(path, w.lk + more, w.threads, **options)
 
 
 def outputs(w):
@@ -96,12 +115,12 @@ def outputs(w):
 
 
 def generate(w):
-    cache = Type.F32 if w.storage == "float32" else Type.F16
-    m = load(decoders.of_work(w), types[w.storage], w.lk + 64, w.threads, type_k=cache, type_v=cache)
+    m = model(w, 4096 if w.file else 64)
     m.eval([5] * w.lk)
 
     def step():
-        m.n_tokens = w.lk  # what is behind them goes
+        if not w.file:  # a state cannot take tokens back, so the text of a directory's decoder grows
+            m.n_tokens = w.lk  # what is behind them goes
         m.eval([5])
         m._ctx.get_logits()  # which waits for them
 
@@ -109,8 +128,7 @@ def generate(w):
 
 
 def prompt(w):
-    cache = Type.F32 if w.storage == "float32" else Type.F16
-    m = load(decoders.of_work(w), types[w.storage], w.lk + 64, w.threads, type_k=cache, type_v=cache, n_batch=w.lk, n_ubatch=min(w.lk, 512))
+    m = model(w, 64, n_batch=w.lk, n_ubatch=min(w.lk, 512))
 
     def read():
         m.n_tokens = 0

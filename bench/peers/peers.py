@@ -37,7 +37,7 @@ class Work:
     def __init__(self, request):
         self.b = self.h = self.g = self.lq = self.lk = self.e = self.v = self.width = 0
         self.causal, self.mask, self.dropout, self.weights = False, "none", 0.0, False
-        self.bias, self.storage, self.rule, self.decay = False, "float32", "", ""
+        self.bias, self.storage, self.rule, self.decay, self.file = False, "float32", "", "", ""
         self.__dict__.update(request)
         self.train = self.op.endswith("-train")
         self.base = self.op.removesuffix("-train")
