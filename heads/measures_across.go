@@ -73,7 +73,7 @@ func Rollout(layers []Layer) ([]float32, error) {
 			return nil, fmt.Errorf("heads: rollout: layer %.100q: "+format, append([]any{l.Name}, args...)...)
 		}
 		switch {
-		case l.Kind == Cross:
+		case l.Kind.OfTwo():
 			return fail("is of kind %s, want %s or %s", l.Kind, Encoder, Decoder)
 		case l.Kind != layers[0].Kind:
 			return fail("is of kind %s, the first of kind %s", l.Kind, layers[0].Kind)

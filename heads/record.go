@@ -16,18 +16,22 @@ type Kind uint8
 // The kinds of attention in an encoder–decoder. A model without a decoder has Encoder layers, or Decoder
 // layers if they are causal.
 const (
-	Encoder Kind = iota // the source attends to itself
-	Decoder             // the target attends to the part of itself that is already written
-	Cross               // the target attends to the source
-	Mamba               // as Decoder: a layer of Mamba-2 beside the attention of the same index, as in Falcon-H1
+	Encoder   Kind = iota // the source attends to itself
+	Decoder               // the target attends to the part of itself that is already written
+	Cross                 // the target attends to the source
+	Mamba                 // as Decoder: a layer of Mamba-2 beside the attention of the same index, as in Falcon-H1
+	Alignment             // tokens of the source choose tokens of the target: late interaction, see score.MaxSim
 )
 
-var kindNames = [...]string{"encoder", "decoder", "cross", "mamba"}
+var kindNames = [...]string{"encoder", "decoder", "cross", "mamba", "alignment"}
 
 // Causal reports whether no query attends to a later key.
 func (k Kind) Causal() bool { return k == Decoder || k == Mamba }
 
-// String returns "encoder", "decoder", "cross" or "mamba".
+// OfTwo reports whether queries and keys are of two texts.
+func (k Kind) OfTwo() bool { return k == Cross || k == Alignment }
+
+// String returns "encoder", "decoder", "cross", "mamba" or "alignment".
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -40,7 +44,7 @@ func ParseKind(s string) (Kind, error) {
 	if k := slices.Index(kindNames[:], s); k >= 0 {
 		return Kind(k), nil
 	}
-	return 0, fmt.Errorf("unknown kind %s, want encoder, decoder, cross or mamba", quote.Text(s))
+	return 0, fmt.Errorf("unknown kind %s, want encoder, decoder, cross, mamba or alignment", quote.Text(s))
 }
 
 // Layer has the weights of the heads of one attention layer in one run.

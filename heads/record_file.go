@@ -164,6 +164,9 @@ func (r *Record) texts() Texts {
 		case Cross:
 			first(&t.TargetTokens, l.Queries)
 			first(&t.SourceTokens, l.Keys)
+		case Alignment:
+			first(&t.SourceTokens, l.Queries)
+			first(&t.TargetTokens, l.Keys)
 		}
 	}
 	return t

@@ -11,9 +11,8 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// kindOf derives the kind of a layer from its name: Cross if the name contains "cross", or both "encoder"
-// and "decoder"; Mamba if it contains
-// "decoder" and ".mamba"; otherwise the kind whose name it contains.
+// kindOf derives the kind of a layer from its name: Cross if the name contains "cross", or both "encoder" and "decoder";
+// Mamba if it contains "decoder" and ".mamba"; otherwise the kind whose name it contains.
 func kindOf(name string) (Kind, bool) {
 	name = strings.ToLower(name)
 	has := func(s string) bool { return strings.Contains(name, s) }
@@ -26,6 +25,8 @@ func kindOf(name string) (Kind, bool) {
 		return Decoder, true
 	case has("encoder"):
 		return Encoder, true
+	case has("alignment"):
+		return Alignment, true
 	}
 	return 0, false
 }

@@ -248,6 +248,8 @@ func (t *Texts) axes(k Kind) (queries, keys []string) {
 		return target, read
 	case Cross:
 		return target, t.SourceTokens
+	case Alignment:
+		return t.SourceTokens, target
 	}
 	return t.SourceTokens, t.SourceTokens
 }

@@ -136,14 +136,24 @@ func loadTranslator(c console, dir string, o models.Options, languages languageF
 // openRecorded loads a model whose attention can be recorded. generate is the number of tokens that a decoder adds
 // to each text.
 func openRecorded(dir string, c console, generate int, f settingFlag, languages languageFlags) (s recording.Model, err error) {
-	m, err := load(c, models.Load, dir, models.Options{Allowed: f.AllowSetting})
+	var m *models.Model
+	var late *models.LateEmbedder
+	if o := (models.Options{Allowed: f.AllowSetting}); models.IsLate(dir) {
+		if late, err = load(c, models.LoadLateEmbedder, dir, o); err == nil {
+			m = late.Model
+		}
+	} else {
+		m, err = load(c, models.Load, dir, o)
+	}
 	if err == nil {
 		m, err = languages.choose(m)
 	}
 	if err != nil {
 		return s, err
 	}
-	return recording.New(dir, m, generate, c.err)
+	s, err = recording.New(dir, m, generate, c.err)
+	s.Late = late
+	return s, err
 }
 
 // loadTokenizer is load for a tokenizer without its model.

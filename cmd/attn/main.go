@@ -153,7 +153,7 @@ func choices() kong.Vars {
 		"scores": score.Kinds().Names(), "rules": apply.Rules(), "archs": {models.Transformer, models.GRU},
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
-		"drawn": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String(), heads.Mamba.String()},
+		"drawn": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String(), heads.Mamba.String(), heads.Alignment.String()},
 		"whats": lens.Whats(), "parts": of.PartNames(),
 		"ops": bench.Ops(), "masks": bench.Masks(),
 		"tables": {bench.Aligned, bench.Markdown, bench.CSV},

@@ -101,7 +101,7 @@ func (c Choice) Title(r *heads.Record) string {
 		return filepath.Base(c.Path)
 	case r.Source == "" || r.Target == "":
 		return r.Source + r.Target
-	case r.Layer(heads.Cross, 0) == nil: // two texts that an encoder reads together
+	case r.Layer(heads.Cross, 0) == nil && r.Layer(heads.Alignment, 0) == nil: // two texts that an encoder reads together
 		return r.Source + " | " + r.Target
 	}
 	return r.Source + " → " + r.Target
@@ -292,7 +292,7 @@ func (c Choice) layers(r *heads.Record) ([]*heads.Layer, error) {
 // otherwise the kind that it has.
 func (c Choice) ofKind(r *heads.Record) ([]*heads.Layer, error) {
 	var there []string
-	for _, kind := range []heads.Kind{heads.Cross, heads.Encoder, heads.Decoder, heads.Mamba} {
+	for _, kind := range []heads.Kind{heads.Cross, heads.Encoder, heads.Decoder, heads.Mamba, heads.Alignment} {
 		layers := ofKind(r, kind)
 		if layers == nil {
 			continue

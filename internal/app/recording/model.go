@@ -26,6 +26,8 @@ type Model struct {
 	Generate int
 	// Unknown, if not nil, reports the unknown pieces of the texts.
 	Unknown *texts.Unknown
+	// Late, if not nil, compares two texts token by token, with the same Model: a record of two is their alignment.
+	Late *models.LateEmbedder
 }
 
 var _ view.Recorder = Model{}
@@ -35,7 +37,7 @@ var _ view.Recorder = Model{}
 //
 // Errors: *flags.Error if the model cannot generate, and an error of the tokenizer.
 func New(dir string, m *models.Model, generate int, messages io.Writer) (Model, error) {
-	r := Model{m, generate, texts.NewUnknown(m, messages)}
+	r := Model{Model: m, Generate: generate, Unknown: texts.NewUnknown(m, messages)}
 	if _, err := m.Tokenizer(); err != nil {
 		return r, err
 	}
@@ -69,6 +71,8 @@ func Unseen(m *models.Model) string {
 func (m Model) Page() view.Options {
 	o := view.Options{Recorder: m, MaxText: MaxText, Keep: 2 * (maxKept + 64<<20)} // room for two records, to compare them
 	switch z := m.Model.Sizes(); {
+	case m.Late != nil:
+		o.Second = view.Second{Label: "Document", Hint: "to which the first text, a query, is compared token by token"}
 	case z.Decoder != nil: // the second text of an encoder-decoder is the target
 	case z.Causal:
 		o.Second = view.Second{Label: "Continuation", Hint: "text that follows the first, if any"}
@@ -78,10 +82,14 @@ func (m Model) Page() view.Options {
 	return o
 }
 
-// Record records a text or, if second is not empty, a pair of texts: an encoder-decoder writes a second one that is empty.
+// Record records a text or, if second is not empty, a pair of texts: an encoder-decoder writes a second one that is empty, and
+// for late interaction the first is a query and the second a document.
 //
 // Errors: a text that the model cannot read; one that would take too much memory.
 func (m Model) Record(ctx context.Context, first, second string) (*heads.Record, error) {
+	if m.Late != nil && second != "" {
+		return probe.Align(ctx, m.Late, first, second)
+	}
 	in, err := probe.Read(m.Model, first, second)
 	if err != nil {
 		return nil, err

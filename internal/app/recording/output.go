@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -126,6 +127,9 @@ func (m Model) beside(x models.Batch, c view.Changes) (both models.Batch, err er
 
 // read returns the tokens of a record, and the position whose predictions count: lens.All for the last.
 func (m Model) read(r *heads.Record) (x models.Batch, at int, err error) {
+	if r.Layer(heads.Alignment, 0) != nil {
+		return x, 0, errors.New("an alignment compares vectors and has no heads; a record of one text has those of the model")
+	}
 	in, err := probe.Read(m.Model, r.Source, r.Target)
 	if err != nil {
 		return x, 0, err

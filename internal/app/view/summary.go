@@ -46,7 +46,7 @@ func summariesOf(r *heads.Record, layer int) []string {
 		o := &r.Layers[i]
 		return len(o.Queries) == len(l.Queries) && len(o.Keys) == len(l.Keys)
 	}
-	whole := l.Kind != heads.Cross && len(ofKind(r, heads.Mamba)) == 0 && len(l.Queries) == len(l.Keys)
+	whole := !l.Kind.OfTwo() && len(ofKind(r, heads.Mamba)) == 0 && len(l.Queries) == len(l.Keys)
 	for n, i := range list[:at+1] {
 		whole = whole && sameAxes(i) && r.Layers[i].Index == n && r.Layers[i].Chosen == nil
 	}

@@ -11,11 +11,12 @@ import { preparePreview } from "./preview.js";
 import { axesOf, headName, headSign, headsOf, keyHeadOf, layerName, part, visibleKeys } from "./tokens.js";
 import { t, tr } from "./words.js";
 
-const titles = { encoder: t`Encoder`, decoder: t`Decoder`, cross: t`Cross-attention`, mamba: t`Mamba, beside attention` };
+const titles = { encoder: t`Encoder`, decoder: t`Decoder`, cross: t`Cross-attention`, mamba: t`Mamba, beside attention`, alignment: t`Alignment` };
 
 // hint says which text attends to which. A model without cross-attention has only one text.
 function hint(kind) {
   const two = record.layers.some((l) => l.kind === "cross");
+  if (kind === "alignment") return t`each token of the query is compared with the nearest of the document`;
   if (kind === "cross") return t`the target attends to the source`;
   const who = !two ? t`the text` : kind === "encoder" ? t`the source` : t`the target`;
   return kind === "decoder" || kind === "mamba" ? t`${who} attends to itself, up to each token` : t`${who} attends to itself`;
