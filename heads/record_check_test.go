@@ -91,7 +91,7 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	_, err := ParseKind("both")
-	wantError(t, "both", err, `unknown kind "both", want encoder, decoder, cross or mamba`)
+	wantError(t, "both", err, `unknown kind "both", want encoder, decoder, cross, mamba or alignment`)
 	if got := Kind(9).String(); got != "Kind(9)" {
 		t.Errorf("got %q", got)
 	}

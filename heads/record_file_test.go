@@ -204,7 +204,7 @@ func TestReadRefuses(t *testing.T) {
 		{with("special", strings.Repeat(" ", 1<<24)+"[]"), `metadata "special" has 16777218 bytes, want at most 16777216`},
 		{with("layers", `{"encoder.1":{}}`), `metadata "layers": there is no tensor "encoder.1"`},
 		{with("layers", `{"encoder.0":{"kinds":"cross"}}`), `metadata "layers": unknown field "kinds"`},
-		{with("layers", `{"encoder.0":{"kind":"both"}}`), `tensor "encoder.0": unknown kind "both", want encoder, decoder, cross or mamba`},
+		{with("layers", `{"encoder.0":{"kind":"both"}}`), `tensor "encoder.0": unknown kind "both", want encoder, decoder, cross, mamba or alignment`},
 		{with("layers", `{"encoder.0":{"index":-1}}`), `tensor "encoder.0": index -1, want 0 to 1048576`},
 		{with("layers", `{"encoder.0":{"heads":[1]}}`), `tensor "encoder.0": 1 head numbers, want 2`},
 		{with("layers", `{"encoder.0":{"keys":["a"]}}`), `tensor "encoder.0": shape [2 3 3] of a layer of kind encoder, but there are 1 tokens for its keys`},

@@ -121,7 +121,8 @@ func newEntry(id string, r *heads.Record) *entry {
 // keys.
 func (e *entry) from(of Recorder) {
 	e.recorder = of
-	_, e.outline.Runs = of.(Switcher)
+	_, runs := of.(Switcher)
+	e.outline.Runs = runs && e.record.Layer(heads.Alignment, 0) == nil // which is no run of a model
 	if of != nil && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
 		e.outline.NoVectors = of.NoVectors(e.record)
 	}
