@@ -16,8 +16,10 @@ const NoHeads = -1
 type LayerHeads struct {
 	Name  string // of the layer
 	Heads int    // H
-	// Group is the number of consecutive heads that share keys, or keys and values, and are kept or removed together; 0 for
-	// a layer without heads.
+	// KeyHeads is the number of heads of keys, each of which consecutive heads share.
+	KeyHeads int
+	// Group is the number of consecutive heads that are kept or removed together, usually because they share keys, or keys
+	// and values; 0 for a layer without heads.
 	Group int
 	// Signed means that weights may be negative and that rows need not sum to 1, as in package linear.
 	Signed bool
@@ -51,7 +53,7 @@ func (l LayerHeads) Groups(heads []int) (groups []int, err error) {
 // Heads describes the heads of the layer.
 func (m *MultiHead) Heads() LayerHeads {
 	c := &m.config
-	return LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / max(c.KVHeads, 1), Out: m.Out, Vectors: max(c.Heads+c.KVHeads, 0) * c.HeadSize}
+	return LayerHeads{Name: c.Name, Heads: c.Heads, KeyHeads: c.KVHeads, Group: c.Heads / max(c.KVHeads, 1), Out: m.Out, Vectors: max(c.Heads+c.KVHeads, 0) * c.HeadSize}
 }
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters.

@@ -310,7 +310,7 @@ func (e *Examples) Row(at attn.Row, weights []float32) {
 		defer e.shares.Put(buffer)
 		*buffer = append((*buffer)[:0], weights...)
 		weights = *buffer
-		toShares(weights)
+		ToShares(weights)
 	}
 	score, key := r.rate(at.Query, weights)
 	if !(score >= best.least) || !slices.ContainsFunc(weights, func(w float32) bool { return w != 0 }) {

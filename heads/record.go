@@ -105,13 +105,13 @@ func (l *Layer) Shares(h int) []float32 {
 	}
 	shares, n := slices.Clone(l.Head(h)), len(l.Keys)
 	for at := 0; at < len(shares); at += n {
-		toShares(shares[at : at+n])
+		ToShares(shares[at : at+n])
 	}
 	return shares
 }
 
-// toShares replaces a row of signed weights.
-func toShares(row []float32) {
+// ToShares replaces a row of signed weights by their shares |w|/Σ|w|. A row of zeros remains one.
+func ToShares(row []float32) {
 	sum := 0.
 	for j, w := range row {
 		row[j] = float32(math.Abs(float64(w)))

@@ -115,14 +115,13 @@ func Sites(m *models.Model, p Part) (all []Site) {
 
 // headsOf returns the number of heads that a layer has for a part.
 func headsOf(l attn.LayerHeads, p Part) int {
-	shared := l.Heads / max(1, l.Group)
 	switch {
 	case l.Signed && p == Pattern: // nothing is mixed with its weights
 		return 0
 	case l.Fused && (p == Query || p == Key || p == Value):
 		return 0
 	case p == Key, p == Value && !l.Signed, p == Query && l.Signed: // heads of a state share queries and keys
-		return shared
+		return l.KeyHeads
 	}
 	return l.Heads
 }

@@ -168,7 +168,7 @@ func (l *Layer) Params() nn.Params {
 func (l *Layer) Heads() attn.LayerHeads {
 	c := &l.config
 	vectors := 2 * (c.KeyHeads*c.KeySize + c.Heads) // with a decay and a strength for each head
-	return attn.LayerHeads{Name: c.Name, Heads: c.Heads, Group: c.Heads / c.KeyHeads, Signed: true, Out: l.Out, Vectors: vectors}
+	return attn.LayerHeads{Name: c.Name, Heads: c.Heads, KeyHeads: c.KeyHeads, Group: c.Heads / c.KeyHeads, Signed: true, Out: l.Out, Vectors: vectors}
 }
 
 // Keep returns a smaller layer that has only the given heads, with copies of their parameters, as attn.MultiHead.Keep does.
@@ -202,21 +202,10 @@ func (l *Layer) Keep(heads []int) (*Layer, error) {
 		Out: l.Out.KeepInputs(heads, c.ValueSize),
 	}
 	if l.Conv != nil {
-		var channels []int
 		keys := c.KeyHeads * c.KeySize
-		add := func(from int, blocks []int, size int) {
-			for _, b := range blocks {
-				for i := range size {
-					channels = append(channels, from+b*size+i)
-				}
-			}
-		}
-		add(0, groups, c.KeySize)
-		add(keys, groups, c.KeySize)
-		add(2*keys, heads, c.ValueSize)
-		kept.Conv = &nn.CausalConv{
-			Weight: nn.KeepBlocks(l.Conv.Weight, 2, channels, 1), Bias: nn.KeepBlocks(l.Conv.Bias, 0, channels, 1), Activation: l.Conv.Activation,
-		}
+		kept.Conv = l.Conv.KeepChannels(slices.Concat(
+			nn.BlockElements(0, groups, c.KeySize), nn.BlockElements(keys, groups, c.KeySize), nn.BlockElements(2*keys, heads, c.ValueSize),
+		))
 	}
 	if l.Beta != nil {
 		kept.Beta = l.Beta.KeepOutputs(heads, 1)

@@ -8,9 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -33,30 +31,43 @@ func (m *Model) Compact(heads map[string][]int) (*Compact, error) {
 	if err := m.WantTrainable("models: Compact"); err != nil {
 		return nil, err
 	}
-	if m.Family.Pruning == NoPruning {
-		return nil, fmt.Errorf("layers of %s cannot have fewer heads: config.json has no setting for it", m.Family.Name)
-	}
-	set, loads := m.fewer(m.remaining(heads))
-	layers, err := m.KeepLayers(heads)
+	layers, err := m.keepLayers(heads)
 	if err != nil {
 		return nil, err
 	}
+	set, loads := m.fewer(m.remaining(heads))
 	others := map[*tensor.Tensor]*tensor.Tensor{}
-	for i, l := range m.Attention() {
-		less := maps.Collect(iter.Seq2[string, *tensor.Tensor](layers[i].Params()))
-		score, scored := l.Config().Score.(nn.Module)
-		for name, p := range l.Params() {
+	for i, l := range headLayers(m.Network) {
+		cut, ok := layers[i].(cuttable)
+		if !ok {
+			continue
+		}
+		less := maps.Collect(iter.Seq2[string, *tensor.Tensor](cut.Params()))
+		for name, p := range l.(cuttable).Params() {
 			if q := less[name]; q != p {
 				others[p] = q
 			}
 		}
-		if scored && layers[i].Config().Heads == 0 {
-			for _, p := range score.Params() {
-				others[p] = nil
+		if l, ok := l.(softmaxHeads); ok && cut.Heads().Heads == 0 {
+			if score, scored := l.Config().Score.(nn.Module); scored {
+				for _, p := range score.Params() {
+					others[p] = nil
+				}
 			}
 		}
 	}
 	return &Compact{m.config(set, m.trained()), loads, m, others}, nil
+}
+
+// Parameters returns the number of parameters.
+func (c *Compact) Parameters() int {
+	n := nn.Count(c.model)
+	for was, less := range c.others {
+		if n -= was.Len(); less != nil {
+			n += less.Len()
+		}
+	}
+	return n
 }
 
 // Write writes the tensors of the model's directory as one safetensors file, without the removed
@@ -73,45 +84,50 @@ func (m *Model) Config() []byte { return m.config(nil, m.trained()) }
 // and which programs can load a model with them.
 func (m *Model) fewer(kept map[string][]int) (set map[string]any, loads string) {
 	const everywhere = "any program that loads the original"
-	gone, counts := map[string][]int{}, map[int]bool{} // removed heads by layer; the different head counts
-	group, removed := 1, false
-	for i, l := range m.Attention() {
-		c := l.Config()
-		counts[len(kept[c.Name])] = true
-		removed = removed || len(kept[c.Name]) < c.Heads
-		if c.Heads > 0 {
-			group = c.Heads / c.KVHeads
-		}
-		key := strconv.Itoa(i)
-		if m.Family.Pruning == NamedHeads {
-			key = c.Name
-		}
-		left := stats.Pick(m.HeadNumbers(c.Name), kept[c.Name])
-		for h := range m.Sizes().Heads {
-			if !slices.Contains(left, h) {
-				gone[key] = append(gone[key], h)
+	gone, removed, empty := map[string][]int{}, false, false
+	counts, equal := map[string]int{}, true
+	for _, l := range headLayers(m.Network) {
+		h := l.Heads()
+		left := kept[h.Name]
+		removed = removed || len(left) < h.Heads
+		was := m.lost.layers[h.Name]
+		numbers := stats.Pick(m.HeadNumbers(h.Name), left)
+		for n := range was.heads {
+			if !slices.Contains(numbers, n) {
+				gone[was.key] = append(gone[was.key], n)
 			}
+		}
+		if len(left) == 0 {
+			empty = true
+			continue
+		}
+		for key, n := range l.(cuttable).counts(len(left)) {
+			if other, ok := counts[key]; ok && other != n {
+				equal = false
+			}
+			counts[key] = n
 		}
 	}
 	if !removed {
 		return nil, everywhere
 	}
 	set = map[string]any{prunedHeads: nil}
-	equal := slices.Collect(maps.Keys(counts))
 	switch {
 	case m.Family.Pruning == NamedHeads:
 		set[prunedHeads], loads = gone, "attn, and its interop/torch"
-	case m.Family.Pruning == PrunedHeads && counts[0]:
+	case m.Family.Pruning == PrunedHeads && empty:
 		set[prunedHeads], loads = gone, "attn only: a layer has no heads"
 	case m.Family.Pruning == PrunedHeads:
 		set[prunedHeads], loads = gone, "attn, and transformers before version 5, by pruned_heads"
-	case len(equal) > 1 || equal[0] == 0:
+	case empty || !equal:
 		set[prunedHeads], loads = gone, "attn only: layers have different numbers of heads"
 	default:
-		z := m.Sizes()
-		set["num_attention_heads"], set["num_key_value_heads"], set["head_dim"], loads = equal[0], equal[0]/group, z.HeadSize, everywhere
-		if z.Width%equal[0] != 0 {
-			loads = fmt.Sprintf("programs that accept a number of heads (%d) that does not divide hidden_size (%d), such as transformers before version 5", equal[0], z.Width)
+		for key, n := range counts {
+			set[key] = n
+		}
+		loads = everywhere
+		if n, width := counts["num_attention_heads"], m.Sizes().Width; n > 0 && width%n != 0 {
+			loads = fmt.Sprintf("programs that accept a number of heads (%d) that does not divide hidden_size (%d), such as transformers before version 5", n, width)
 		}
 	}
 	return set, loads
@@ -159,45 +175,50 @@ func plainJSON(data any) []byte {
 	return b.Bytes()
 }
 
-// WithLayers returns the model as a network with other attention layers, such as those of KeepLayers. It shares
-// all other parameters with the model. ok is false if layers of the model's family cannot have
-// fewer heads.
-func (m *Model) WithLayers(layers []*attn.MultiHead) (n Network, ok bool) {
-	if m.Family.Pruning == NoPruning {
-		return nil, false
+// WithHeads returns the model as a network with only the given heads of each layer, as in Keep. It shares all other
+// parameters with the model.
+//
+// Errors: those of Keep.
+func (m *Model) WithHeads(kept map[string][]int) (Network, error) {
+	layers, err := m.keepLayers(kept)
+	if err != nil {
+		return nil, err
 	}
-	next := func() (l *attn.MultiHead) {
+	next := func() (l headLayer) {
 		l, layers = layers[0], layers[1:]
 		return l
 	}
 	switch whole := m.Network.(type) {
 	case *stack:
-		return whole.with(next), true
+		return whole.with(next), nil
 	case transformer:
 		e := *whole.encoderDecoder
 		e.source, e.target = e.source.with(next), e.target.with(next)
-		return transformer{&e}, true
+		return transformer{&e}, nil
 	case *recurrent:
 		m := *whole
 		if m.cross != nil {
-			m.cross = next()
+			m.cross = next().(softmaxHeads).MultiHead
 		}
-		return &m, true
+		return &m, nil
 	}
-	return nil, false
+	return nil, fmt.Errorf("models: WithHeads: a network of type %T, want one of this package", m.Network)
 }
 
 // with returns a copy of the stack with other attention layers.
-func (s *stack) with(next func() *attn.MultiHead) *stack {
+func (s *stack) with(next func() headLayer) *stack {
 	small := *s
 	small.blocks = make([]*block, len(s.blocks))
 	for i, b := range s.blocks {
 		less := *b
 		if b.self != nil {
-			less.self = next()
+			less.self = next().(softmaxHeads).MultiHead
 		}
 		if b.cross != nil {
-			less.cross = next()
+			less.cross = next().(softmaxHeads).MultiHead
+		}
+		if _, ok := b.mixer.(headLayer); ok {
+			less.mixer = next().(mixer)
 		}
 		small.blocks[i] = &less
 	}

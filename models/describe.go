@@ -17,7 +17,7 @@ import (
 type Description struct {
 	Family         Family
 	Sizes          Sizes
-	Heads          []int    // number in each attention layer, nil if all have Sizes.Heads
+	Heads          []int    // number in each layer with heads, nil if all have Sizes.Heads
 	Kinds          []string // of the layers of a hybrid, such as "linear_attention"; nil if all are attention
 	Task           Task     // of the logits; empty if there is no head
 	Labels         []string
@@ -57,8 +57,8 @@ func Describe(dir string, o Options) (*Description, error) {
 		return nil, err
 	}
 	all := &Description{Family: family, Sizes: n.Sizes()}
-	for _, l := range n.Attention() {
-		all.Heads = append(all.Heads, l.Config().Heads)
+	for _, l := range headLayers(n) {
+		all.Heads = append(all.Heads, l.Heads().Heads)
 	}
 	if len(b.lost.kept) == 0 {
 		all.Heads = nil

@@ -63,10 +63,10 @@ type differential struct {
 
 func (*differential) kind() string { return "differential_attention" }
 
-// Heads describes the heads, which have weights but cannot be removed.
+// Heads describes the heads.
 func (d *differential) Heads() attn.LayerHeads {
 	z := d.sizes
-	return attn.LayerHeads{Name: d.name, Heads: z.Heads, Group: z.Heads / z.KVHeads, Signed: true, Fused: true, Out: d.out, Vectors: (2*z.Heads + z.KVHeads) * z.HeadSize}
+	return attn.LayerHeads{Name: d.name, Heads: z.Heads, KeyHeads: z.KVHeads, Group: z.Heads / z.KVHeads, Signed: true, Fused: true, Out: d.out, Vectors: (2*z.Heads + z.KVHeads) * z.HeadSize}
 }
 
 func (d *differential) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {

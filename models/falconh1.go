@@ -14,7 +14,7 @@ import (
 //
 // Source: Falcon-LLM Team, "Falcon-H1", 2025, https://arxiv.org/abs/2507.22448; FalconH1Model of transformers.
 var falconH1Family = Family{
-	Type: "falcon_h1", Name: "Falcon-H1", New: newFalconH1,
+	Type: "falcon_h1", Name: "Falcon-H1", New: newFalconH1, Pruning: HeadCounts,
 	Harmless: []string{"num_logits_to_keep", "attn_layer_indices", "mamba_use_mlp", "mlp_expansion_factor"},
 }
 
@@ -48,7 +48,9 @@ func newFalconH1(b *Builder) Network {
 	z.factors = s.factors("ssm_multipliers", 5)
 	norm, out := s.Bool("mamba_rms_norm", false), float32(in*s.factor("attention_out_multiplier", 1))
 	m.beside = func(p *block, b *Builder, i int) {
-		p.mixer, p.selfFactor = newMamba(b.At("mamba"), fmt.Sprintf("decoder.%d.mamba", i), z, norm), out
+		name, z := fmt.Sprintf("decoder.%d.mamba", i), z
+		z.keep(b, name)
+		p.mixer, p.selfFactor = newMamba(b.At("mamba"), name, z, norm), out
 	}
 	return m.build(b.Within("model"), b)
 }

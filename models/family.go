@@ -18,7 +18,7 @@ type Family struct {
 	// that reads tensors. So New must build layers without computing anything with them.
 	New func(b *Builder) Network
 	// Pruning is how config.json describes removed heads, which New reads with Builder.Kept. Zero
-	// means that heads cannot be removed.
+	// means that files cannot have fewer heads.
 	Pruning HeadPruning
 	// Search is how beam search compares texts. The zero value compares the mean log probability
 	// of their tokens, like transformers with a length_penalty of 1.

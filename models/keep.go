@@ -17,19 +17,17 @@ import (
 // Keep returns a copy of a model with only the given heads of each layer. Heads are in ascending
 // order and numbered from 0 as in m.Attention; a layer that is not in the map keeps all heads. The
 // parameters of the other heads are removed, so the copy is smaller and faster. Its output is that of
-// m with gates of 0 for these heads, within rounding. A layer may lose all its heads. WriteMasked
-// and Compact do the same for files.
+// m with gates of 0 for these heads, within rounding. A layer with a softmax may lose all its heads.
+// WriteMasked and Compact do the same for files.
 //
 // Errors: a model loaded without Options.Trainable, or of a family whose layers cannot have fewer
-// heads; a layer that does not exist; numbers that are out of range or not ascending.
+// heads; a layer that does not exist; numbers that are out of range or not ascending; only some of the heads that are kept
+// or removed together; no heads of a layer with a state, or fewer under a norm of all heads together.
 func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 	if err := m.WantTrainable("models: Keep"); err != nil {
 		return nil, err
 	}
-	if m.Family.Pruning == NoPruning {
-		return nil, fmt.Errorf("models: Keep: layers of %s cannot have fewer heads", m.Family.Name)
-	}
-	layers, err := m.KeepLayers(kept)
+	layers, err := m.keepLayers(kept)
 	if err != nil {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}
@@ -39,29 +37,82 @@ func (m *Model) Keep(kept map[string][]int) (*Model, error) {
 		return nil, fmt.Errorf("models: Keep: %w", err)
 	}
 	small.Dir, small.files, small.tied, small.changed = "", nil, nil, nil
-	for i, l := range small.Attention() {
-		copyParams(l.Params(), layers[i].Params())
+	for i, l := range headLayers(small.Network) {
+		if less, ok := layers[i].(cuttable); ok {
+			copyParams(l.(cuttable).Params(), less.Params())
+		}
 	}
 	return small, nil
 }
 
-// KeepLayers returns the attention layers of a model with only the given heads of each, as in Keep.
-//
-// Errors: a layer that does not exist; numbers that are out of range or not ascending; only some of the heads that share
-// keys and values.
-func (m *Model) KeepLayers(kept map[string][]int) ([]*attn.MultiHead, error) {
-	layers := slices.Clone(m.Attention())
+// headLayer is a layer whose heads have weights: softmaxHeads, or a mixer.
+type headLayer interface{ Heads() attn.LayerHeads }
+
+// cuttable is a headLayer that can have fewer heads.
+type cuttable interface {
+	headLayer
+	nn.Module
+	// keep returns the layer with only the given heads.
+	keep(heads []int) (cuttable, error)
+	// counts returns the settings of layers of this kind that have the given number of heads.
+	counts(heads int) map[string]int
+}
+
+// headLayers returns the layers of a network that have heads.
+func headLayers(n Network) (all []headLayer) {
+	s, ok := n.(*stack)
+	if !ok {
+		for _, l := range n.Attention() {
+			all = append(all, softmaxHeads{l})
+		}
+		return all
+	}
+	for _, b := range s.blocks {
+		if b.self != nil {
+			all = append(all, softmaxHeads{b.self})
+		}
+		if l, ok := b.mixer.(headLayer); ok {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// softmaxHeads is an attention layer as a cuttable.
+type softmaxHeads struct{ *attn.MultiHead }
+
+func (l softmaxHeads) keep(heads []int) (cuttable, error) {
+	less, err := l.Keep(heads)
+	return softmaxHeads{less}, err
+}
+
+func (l softmaxHeads) counts(heads int) map[string]int {
+	c := l.Config()
+	return map[string]int{"num_attention_heads": heads, "num_key_value_heads": heads * c.KVHeads / c.Heads, "head_dim": c.HeadSize}
+}
+
+// keepLayers returns the layers of a model that have heads, with only the given heads of each, as in Keep.
+func (m *Model) keepLayers(kept map[string][]int) ([]headLayer, error) {
+	if m.Family.Pruning == NoPruning {
+		return nil, fmt.Errorf("layers of %s cannot have fewer heads: config.json has no setting for it", m.Family.Name)
+	}
+	layers := headLayers(m.Network)
 	known := 0
 	for i, l := range layers {
-		left, some := kept[l.Config().Name]
+		h := l.Heads()
+		left, some := kept[h.Name]
 		if some {
 			known++
 		}
-		if !some || slices.Equal(left, stats.Numbers(l.Config().Heads)) {
+		if !some || slices.Equal(left, stats.Numbers(h.Heads)) {
 			continue
 		}
+		c, ok := l.(cuttable)
+		if !ok {
+			return nil, fmt.Errorf("layer %s cannot have fewer heads", quote.Text(h.Name))
+		}
 		var err error
-		if layers[i], err = l.Keep(left); err != nil {
+		if layers[i], err = c.keep(left); err != nil {
 			return nil, err
 		}
 	}
@@ -74,13 +125,12 @@ func (m *Model) KeepLayers(kept map[string][]int) ([]*attn.MultiHead, error) {
 // remaining returns the heads of each layer that are left: those of kept, or all of a layer that is not in it.
 func (m *Model) remaining(kept map[string][]int) map[string][]int {
 	all := map[string][]int{}
-	for _, l := range m.Attention() {
-		c := l.Config()
-		left, some := kept[c.Name]
-		if !some && c.Heads > 0 {
-			left = stats.Numbers(c.Heads)
+	for _, l := range m.HeadLayers() {
+		left, some := kept[l.Name]
+		if !some && l.Heads > 0 {
+			left = stats.Numbers(l.Heads)
 		}
-		all[c.Name] = slices.Clone(left)
+		all[l.Name] = slices.Clone(left)
 	}
 	return all
 }
@@ -99,7 +149,7 @@ func (m *Model) like(config []byte) (*Model, error) {
 		return nil, errors.Join(append(*s.wrong, err)...)
 	}
 	other := *m
-	other.Network, other.Settings, other.params, other.dict, other.kept = n, s, b.params, b.dict, b.lost.kept
+	other.Network, other.Settings, other.params, other.dict, other.lost = n, s, b.params, b.dict, b.lost
 	parts := map[string][]*tensor.Tensor{}
 	for _, e := range m.dict {
 		parts[e.Name] = e.Parts
@@ -156,7 +206,7 @@ func (m *Model) Change(change func(own *Model) error) error {
 // trained reports whether tensors other than the output maps of layers differ from those in the directory.
 func (m *Model) trained() bool {
 	var outputs []*tensor.Tensor
-	for _, l := range m.Attention() {
+	for _, l := range m.HeadLayers() {
 		outputs = append(outputs, l.Out.Weight, l.Out.Bias)
 	}
 	return slices.ContainsFunc(m.dict, func(e nn.Entry) bool {

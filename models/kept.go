@@ -21,15 +21,15 @@ type HeadPruning uint8
 
 // The supported ways.
 const (
-	// NoPruning means that heads cannot be removed: all layers have the number of heads in the
-	// settings.
+	// NoPruning means that files cannot have fewer heads: all layers have the number of heads in the
+	// settings, or a norm spans all heads.
 	NoPruning HeadPruning = iota
 	// PrunedHeads is the setting "pruned_heads", which transformers before version 5 supports for
 	// this family.
 	PrunedHeads
-	// HeadCounts uses num_attention_heads, num_key_value_heads and head_dim if all layers keep
-	// equally many heads: any program can load such a model. Otherwise it uses "pruned_heads",
-	// which no version of transformers supports for this family.
+	// HeadCounts uses num_attention_heads, num_key_value_heads and head_dim, and the like of layers with a state, if all
+	// layers of a kind keep equally many heads: any program can load such a model. Otherwise it uses "pruned_heads", which
+	// no version of transformers supports for this family.
 	HeadCounts
 	// NamedHeads is the setting "pruned_heads" with the names of layers in place of their numbers,
 	// for models with several layers of the same number. Only attn supports it.
@@ -38,9 +38,16 @@ const (
 
 // lost records the removed heads that the layers of a model have read from "pruned_heads".
 type lost struct {
-	asked  *Settings        // the settings with pruned_heads, nil if no layer has read it
-	layers []string         // keys that belong to a layer
-	kept   map[string][]int // remaining heads, by the name of a layer with removed heads
+	asked  *Settings            // the settings with pruned_heads, nil if no layer has read it
+	keys   []string             // that belong to a layer
+	layers map[string]lostLayer // by name
+	kept   map[string][]int     // remaining heads, by the name of a layer with removed heads
+}
+
+// lostLayer is the key of a layer in "pruned_heads", and its number of heads before any was removed.
+type lostLayer struct {
+	key   string
+	heads int
 }
 
 // Kept returns the attention configuration of layer i with the heads that remain after
@@ -58,9 +65,10 @@ func (b *Builder) KeptByName(c attn.MultiHeadConfig) attn.MultiHeadConfig { retu
 
 func (b *Builder) keptAs(key string, c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	if b.lost.asked == nil {
-		b.lost = lost{asked: b.Config, kept: map[string][]int{}}
+		b.lost = lost{asked: b.Config, layers: map[string]lostLayer{}, kept: map[string][]int{}}
 	}
-	b.lost.layers = append(b.lost.layers, key)
+	b.lost.keys = append(b.lost.keys, key)
+	b.lost.layers[c.Name] = lostLayer{key, c.Heads}
 	gone := b.Config.lostHeads()[key]
 	if len(gone) == 0 {
 		return c
@@ -92,6 +100,17 @@ func (b *Builder) keptAs(key string, c attn.MultiHeadConfig) attn.MultiHeadConfi
 	return c
 }
 
+// keptStates is Kept for heads with a state, of which some must remain, with the given key of the layer. It returns the
+// numbers of heads and of heads of keys.
+func (b *Builder) keptStates(key, name string, heads, keyHeads int) (int, int) {
+	c := b.keptAs(key, attn.MultiHeadConfig{Name: name, Heads: heads, KVHeads: keyHeads, HeadSize: 1})
+	if c.Heads == attn.NoHeads {
+		b.Config.Fail(prunedHeads, "of layer %s is %v, want fewer than its %d heads", key, b.Config.lostHeads()[key], heads)
+		return heads, keyHeads
+	}
+	return c.Heads, c.KVHeads
+}
+
 // lostHeads returns the removed heads by layer.
 func (s *Settings) lostHeads() map[string][]int {
 	return get[map[string][]int](s, prunedHeads, "an object of lists of heads, by layer", nil)
@@ -106,11 +125,11 @@ func (b *building) checkLost(s *Settings) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.lost.asked.lostHeads())) {
-		if layers := b.lost.layers; !slices.Contains(layers, key) {
-			if len(layers) > 7 {
-				layers = []string{layers[0], "…", layers[len(layers)-1]}
+		if keys := b.lost.keys; !slices.Contains(keys, key) {
+			if len(keys) > 7 {
+				keys = []string{keys[0], "…", keys[len(keys)-1]}
 			}
-			b.lost.asked.Fail(prunedHeads, "has layer %s, want one of %s", quote.Text(key), strings.Join(layers, ", "))
+			b.lost.asked.Fail(prunedHeads, "has layer %s, want one of %s", quote.Text(key), strings.Join(keys, ", "))
 		}
 	}
 }
@@ -118,19 +137,19 @@ func (b *building) checkLost(s *Settings) {
 // LeftHeads returns the numbers in the unpruned model of the heads of a layer from which config.json says that heads
 // were removed; some is false for other layers.
 func (m *Model) LeftHeads(layer string) (left []int, some bool) {
-	left, some = m.kept[layer]
+	left, some = m.lost.kept[layer]
 	return slices.Clone(left), some
 }
 
 // HeadNumbers returns the numbers of a layer's heads. They count from 0; in a layer with removed
 // heads, the remaining heads keep their numbers from the unpruned model, as in config.json.
 func (m *Model) HeadNumbers(layer string) []int {
-	if left, ok := m.kept[layer]; ok {
+	if left, ok := m.lost.kept[layer]; ok {
 		return slices.Clone(left)
 	}
-	for _, l := range m.Attention() {
-		if c := l.Config(); c.Name == layer {
-			return stats.Numbers(c.Heads)
+	for _, l := range m.HeadLayers() {
+		if l.Name == layer {
+			return stats.Numbers(l.Heads)
 		}
 	}
 	return nil

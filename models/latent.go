@@ -41,9 +41,9 @@ type latentSizes struct{ heads, rank, plain, rotary, value int }
 
 func (*latentAttention) kind() string { return "latent_attention" }
 
-// Heads describes the heads, which have weights but cannot be removed.
+// Heads describes the heads.
 func (m *latentAttention) Heads() attn.LayerHeads {
-	return attn.LayerHeads{Name: m.options.Layer, Heads: m.heads, Group: 1, Fused: true, Out: m.out, Vectors: (m.heads + 1) * (m.rank + m.rotary)}
+	return attn.LayerHeads{Name: m.options.Layer, Heads: m.heads, KeyHeads: 1, Group: 1, Fused: true, Out: m.out, Vectors: (m.heads + 1) * (m.rank + m.rotary)}
 }
 
 func (m *latentAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, lens []int) *tensor.Tensor {

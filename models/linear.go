@@ -2,6 +2,7 @@ package models
 
 import (
 	"math/rand/v2"
+	"strconv"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/linear"
@@ -132,7 +133,9 @@ func (m *rotaryDecoder) linearBlocks(is func(block int) bool, layer func(b *Buil
 		if !is(i) {
 			return nil
 		}
+		c := c
 		c.Name = decoderName(i)
+		c.Heads, c.KeyHeads = b.keptStates(strconv.Itoa(i), c.Name, c.Heads, c.KeyHeads)
 		l := layer(b.At("linear_attn"), c)
 		if l.Conv != nil {
 			l.Conv.Activation = m.activation
@@ -141,23 +144,10 @@ func (m *rotaryDecoder) linearBlocks(is func(block int) bool, layer func(b *Buil
 	}
 }
 
-// HeadLayers describes the layers whose heads have weights, with and without a softmax, from the first to the last; those
-// of Attention alone can lose heads.
+// HeadLayers describes the layers whose heads have weights, with and without a softmax, from the first to the last.
 func (m *Model) HeadLayers() (all []attn.LayerHeads) {
-	s, ok := m.Network.(*stack)
-	if !ok {
-		for _, l := range m.Attention() {
-			all = append(all, l.Heads())
-		}
-		return all
-	}
-	for _, b := range s.blocks {
-		if b.self != nil {
-			all = append(all, b.self.Heads())
-		}
-		if l, ok := b.mixer.(interface{ Heads() attn.LayerHeads }); ok {
-			all = append(all, l.Heads())
-		}
+	for _, l := range headLayers(m.Network) {
+		all = append(all, l.Heads())
 	}
 	return all
 }

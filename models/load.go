@@ -72,20 +72,20 @@ type Model struct {
 	language   []int                // code of the language with which targets begin, nil if none was chosen
 	params     nn.Vars
 	dict       nn.StateDict
-	kept       map[string][]int // by layer with removed heads, the numbers of the remaining ones
-	tied       []string         // tensors in the file that duplicate another one
-	options    Options          // of Load
-	generation *Settings        // generation_config.json, nil if there is none
-	tokens     *Settings        // tokenizer_config.json, nil if there is none
-	limit      float64          // tokens to which the tokenizer truncates, +Inf without a limit
-	changed    map[string]bool  // tensors of the file that differ from those in the directory
+	lost       lost            // removed heads
+	tied       []string        // tensors in the file that duplicate another one
+	options    Options         // of Load
+	generation *Settings       // generation_config.json, nil if there is none
+	tokens     *Settings       // tokenizer_config.json, nil if there is none
+	limit      float64         // tokens to which the tokenizer truncates, +Inf without a limit
+	changed    map[string]bool // tensors of the file that differ from those in the directory
 	files      []string
 	beside     []atomicfile.File // the files that Save writes besides the weights and config.json
 }
 
 // newModel returns a model that a Builder has built.
 func newModel(n Network, b *Builder, f Family, o Options) *Model {
-	m := &Model{Network: n, Family: f, Settings: b.Config, params: b.params, dict: b.dict, kept: b.lost.kept, options: o}
+	m := &Model{Network: n, Family: f, Settings: b.Config, params: b.params, dict: b.dict, lost: b.lost, options: o}
 	for _, tie := range b.ties {
 		m.tied = append(m.tied, tie[0])
 	}

@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/linear"
@@ -98,10 +99,14 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	decay := tensor.Mul(t, step, perHead(tensor.Scale(t, tensor.Exp(t, m.decay), -1), step.Shape()...))
 	o := linear.Options{
 		Decay: tensor.Reshape(t, decay, b, m.heads, l), Scale: 1, Lens: lens, Layer: m.name,
-		Observers: r.Observers, Inspect: r.Inspect, Edits: r.edits(m.name),
+		Observers: r.Observers, Edits: r.edits(m.name),
 	}
-	edit := o.Edits.Outputs
+	edit, gates := o.Edits.Outputs, r.gates(m.name)
 	o.Edits.Outputs = nil
+	var parts attn.Parts
+	if r.Inspect != nil {
+		o.Inspect = func(_ string, p attn.Parts) { parts = p }
+	}
 	v := tensor.Mul(t, x, tensor.BroadcastTo(t, step, x.Shape()...))
 	var read linear.Output
 	if kept == nil {
@@ -118,9 +123,14 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	} else {
 		out = m.norm(t, tensor.Mul(t, out, gate))
 	}
-	if gates := r.gates(m.name); gates != nil || edit != nil { // of what the last map reads, as in a linear.Layer
+	if gates != nil || edit != nil || r.Inspect != nil { // of what the last map reads, as in a linear.Layer
 		if heads = tensor.Transpose(t, tensor.Reshape(t, out, b, l, m.heads, m.size), 0, 2, 1, 3); edit != nil {
 			heads = edit(t, heads)
+		}
+		if r.Inspect != nil {
+			all := heads
+			parts.Outputs = func() *tensor.Tensor { return all }
+			r.Inspect(m.name, parts)
 		}
 		if gates != nil {
 			heads = attn.GateHeads(t, heads, gates)
@@ -130,11 +140,64 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	return scaled(t, m.out.Forward(t, out), m.outFactor)
 }
 
-// Heads describes the heads of values; those of a group share queries and keys.
+// Heads describes the heads of values; those of a group share queries and keys, which one group keeps whichever heads remain.
 func (m mamba) Heads() attn.LayerHeads {
-	return attn.LayerHeads{
-		Name: m.name, Heads: m.heads, Group: m.heads / m.groups, Signed: true, Out: m.out, Vectors: 2*m.groups*m.state + m.heads,
+	group := m.heads / m.groups
+	if m.groups == 1 {
+		group = 1
 	}
+	return attn.LayerHeads{
+		Name: m.name, Heads: m.heads, KeyHeads: m.groups, Group: group, Signed: true, Out: m.out, Vectors: 2*m.groups*m.state + m.heads,
+	}
+}
+
+// keep reads which heads of the layer of the given name remain.
+func (z *mambaSizes) keep(b *Builder, name string) {
+	if z.groups > 1 {
+		z.heads, z.groups = b.keptStates(name, name, z.heads, z.groups)
+		return
+	}
+	z.heads, _ = b.keptStates(name, name, z.heads, z.heads)
+}
+
+func (m mamba) keep(heads []int) (cuttable, error) {
+	groups, err := m.Heads().Groups(heads)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(heads) == 0:
+		return nil, fmt.Errorf("no heads of layer %q, want at least one", m.name)
+	case m.groups > 1:
+	case m.gain != nil:
+		return nil, fmt.Errorf("layer %q has a norm over all heads together, want a norm of each group of heads", m.name)
+	default:
+		groups = []int{0}
+	}
+	less, inner, keys := m, m.inner(), m.groups*m.state
+	less.heads, less.groups = len(heads), len(groups)
+	channels := slices.Concat(
+		nn.BlockElements(0, heads, m.size), nn.BlockElements(inner, groups, m.state), nn.BlockElements(inner+keys, groups, m.state),
+	)
+	less.in = []*nn.Linear{m.in[0].KeepOutputs(heads, m.size), m.in[1].KeepOutputs(channels, 1), m.in[2].KeepOutputs(heads, 1)}
+	less.conv, less.out = m.conv.KeepChannels(channels), m.out.KeepInputs(heads, m.size)
+	less.stepBias, less.decay = nn.KeepBlocks(m.stepBias, 0, heads, 1), nn.KeepBlocks(m.decay, 0, heads, 1)
+	less.skip, less.gain = nn.KeepBlocks(m.skip, 0, heads, 1), nn.KeepBlocks(m.gain, 0, heads, m.size)
+	return less, nil
+}
+
+func (m mamba) counts(heads int) map[string]int {
+	groups := max(1, m.groups*heads/m.heads)
+	return map[string]int{"mamba_n_heads": heads, "mamba_n_groups": groups, "mamba_d_head": m.size, "mamba_d_ssm": heads * m.size}
+}
+
+// Params returns the parameters of all parts.
+func (m mamba) Params() nn.Params {
+	return nn.Join(
+		nn.Named{Name: "z", Module: m.in[0]}, nn.Named{Name: "xbc", Module: m.in[1]}, nn.Named{Name: "d", Module: m.in[2]},
+		nn.Named{Name: "conv", Module: m.conv}, nn.Named{Name: "out", Module: m.out}, nn.Named{Module: nn.Vars{
+			{Name: "dt_bias", Tensor: m.stepBias}, {Name: "a_log", Tensor: m.decay}, {Name: "skip", Tensor: m.skip}, {Name: "gain", Tensor: m.gain},
+		}},
+	)
 }
 
 // norm is an RMSNorm of each group.

@@ -34,6 +34,12 @@ func TestMambaHeads(t *testing.T) {
 		}
 		tensortest.Close(t, dir+": gates", got.Data(), without.mix(nil, h, &Run{}, nil, nil).Float64s(), 1e-5)
 
+		// Inspect has what the last map reads.
+		var outputs *tensor.Tensor
+		y := x.mix(nil, h, &Run{Inspect: func(_ string, p attn.Parts) { outputs = p.Outputs() }}, nil, nil)
+		read := tensor.Reshape(nil, tensor.Transpose(nil, outputs, 0, 2, 1, 3), 2, 5, x.inner())
+		tensortest.Close(t, dir+": outputs", scaled(nil, x.out.Forward(nil, read), x.outFactor).Data(), y.Float64s(), 1e-6)
+
 		// Without skip connection and norm, the output is the gate times weights times Δ·x.
 		if x.factors != nil {
 			continue
@@ -43,7 +49,7 @@ func TestMambaHeads(t *testing.T) {
 		r := Run{Observers: []attn.Observer{observe.Weights(func(_ string, w *tensor.Tensor) { weights = w.Clone() })}}
 		got = x.mix(nil, h, &r, nil, nil)
 		in := nn.Linears(nil, h, x.in...)
-		y, _ := x.conv.Forward(nil, in[1], nil, nil)
+		y, _ = x.conv.Forward(nil, in[1], nil, nil)
 		split := func(x *tensor.Tensor, heads int) *tensor.Tensor { // [B heads L size]
 			return tensor.Transpose(nil, tensor.Reshape(nil, x, 2, 5, heads, x.Dim(2)/heads), 0, 2, 1, 3)
 		}

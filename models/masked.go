@@ -28,20 +28,20 @@ func (m *Model) WriteMasked(w io.Writer, heads map[string][]int) error {
 		return err
 	}
 	others, kept := map[*tensor.Tensor]*tensor.Tensor{}, m.remaining(heads)
-	for _, l := range m.Attention() {
-		c := l.Config()
-		if len(kept[c.Name]) == c.Heads {
+	layers := m.HeadLayers()
+	for _, l := range layers {
+		if len(kept[l.Name]) == l.Heads {
 			continue
 		}
 		masked := l.Out.Weight.Clone() // [D H·V]
 		for i := range masked.Data() {
-			if head := i % masked.Dim(1) / c.ValueSize; !slices.Contains(kept[c.Name], head) {
+			if head := i % masked.Dim(1) * l.Heads / masked.Dim(1); !slices.Contains(kept[l.Name], head) {
 				masked.Data()[i] = 0
 			}
 		}
-		for _, other := range m.Attention() {
-			if o := other.Config().Name; other.Out == l.Out && !slices.Equal(kept[o], kept[c.Name]) {
-				return &FormatError{m.Dir, fmt.Errorf("layers %q and %q share their output map, want the same heads of both", c.Name, o)}
+		for _, other := range layers {
+			if o := other.Name; other.Out == l.Out && !slices.Equal(kept[o], kept[l.Name]) {
+				return &FormatError{m.Dir, fmt.Errorf("layers %q and %q share their output map, want the same heads of both", l.Name, o)}
 			}
 		}
 		others[l.Out.Weight] = masked
@@ -86,9 +86,13 @@ func (m *Model) rewrite(w io.Writer, config []byte, others map[*tensor.Tensor]*t
 			continue
 		}
 		inMemory[e.Name] = nil
-		if e.Parts = parts; parts[0] == nil {
+		if parts[0] == nil {
 			continue
 		}
+		if e.Interleaved > 0 { // blocks of heads, some of which may be left out
+			e.Interleaved = e.Interleaved * parts[0].Dim(0) / e.Parts[0].Dim(0)
+		}
+		e.Parts = parts
 		one, err := statedict.Stream(m, statedict.SaveOptions{
 			Names: func(nn.Module) (nn.StateDict, error) { return nn.StateDict{e}, nil }, DType: types[e.Name],
 		})

@@ -82,6 +82,19 @@ func (l linearAttention) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept Laye
 	return l.Forward(t, h, o).Out
 }
 
+func (l linearAttention) keep(heads []int) (cuttable, error) {
+	less, err := l.Keep(heads)
+	return linearAttention{less}, err
+}
+
+func (l linearAttention) counts(heads int) map[string]int {
+	c := l.Config()
+	return map[string]int{
+		"linear_num_value_heads": heads, "linear_num_key_heads": heads * c.KeyHeads / c.Heads,
+		"linear_key_head_dim": c.KeySize, "linear_value_head_dim": c.ValueSize,
+	}
+}
+
 func (l linearAttention) newCache(batch int, _ attn.CacheConfig) (LayerCache, error) {
 	s, err := l.NewState(batch)
 	return CacheOf[*linear.LayerState]{s}, err

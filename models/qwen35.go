@@ -11,7 +11,7 @@ import (
 //
 // Source: Qwen3_5TextModel of transformers; Yang et al., "Gated Delta Networks", 2024, https://arxiv.org/abs/2412.06464;
 // Qiu et al., "Gated Attention for Large Language Models", 2025, https://arxiv.org/abs/2505.06708.
-var qwen35Family = Family{Type: "qwen3_5_text", Name: "Qwen3.5", New: newQwen35, Harmless: qwen35Harmless}
+var qwen35Family = Family{Type: "qwen3_5_text", Name: "Qwen3.5", New: newQwen35, Pruning: HeadCounts, Harmless: qwen35Harmless}
 
 // qwen35Harmless are settings of layers that predict further tokens, which are not read.
 var qwen35Harmless = []string{"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"}
@@ -23,7 +23,7 @@ func newQwen35(b *Builder) Network {
 }
 
 // qwen35WithImages is Qwen3.5 in a file that also contains an image model, which is not read.
-var qwen35WithImages = Family{Type: "qwen3_5", Name: "Qwen3.5", New: newQwen35WithImages, Harmless: []string{
+var qwen35WithImages = Family{Type: "qwen3_5", Name: "Qwen3.5", New: newQwen35WithImages, Pruning: HeadCounts, Harmless: []string{
 	"image_token_id", "language_model_only", "video_token_id", "vision_config", "vision_end_token_id", "vision_start_token_id",
 }}
 

@@ -41,3 +41,19 @@ func (l *Linear) KeepOutputs(blocks []int, size int) *Linear {
 func (l *Linear) KeepInputs(blocks []int, size int) *Linear {
 	return &Linear{Weight: KeepBlocks(l.Weight, 1, blocks, size), Bias: KeepBlocks(l.Bias, 0, stats.Numbers(l.Weight.Dim(0)), 1)}
 }
+
+// KeepChannels returns the convolution of the given channels alone. Its parameters are copies.
+func (c *CausalConv) KeepChannels(channels []int) *CausalConv {
+	return &CausalConv{Weight: KeepBlocks(c.Weight, 2, channels, 1), Bias: KeepBlocks(c.Bias, 0, channels, 1), Activation: c.Activation}
+}
+
+// BlockElements returns the indexes of the elements of blocks of the given size. Block 0 begins at element from.
+func BlockElements(from int, blocks []int, size int) []int {
+	all := make([]int, 0, len(blocks)*size)
+	for _, b := range blocks {
+		for i := range size {
+			all = append(all, from+b*size+i)
+		}
+	}
+	return all
+}

@@ -60,10 +60,10 @@ func TestMoved(t *testing.T) {
 		m := newShaken(t, c, pairs)
 		whole, other := pairProbe(t, m, pairs), keepHeads(t, m, toyKept(c))
 		var gone []prune.Head
-		for _, l := range whole.Attention() {
-			for h := range l.Config().Heads {
-				if left, ok := toyKept(c)[l.Config().Name]; ok && !slices.Contains(left, h) {
-					gone = append(gone, prune.Head{Layer: l.Config().Name, Number: h})
+		for _, l := range whole.Layers() {
+			for h := range l.Heads {
+				if left, ok := toyKept(c)[l.Name]; ok && !slices.Contains(left, h) {
+					gone = append(gone, prune.Head{Layer: l.Name, Number: h})
 				}
 			}
 		}

@@ -23,15 +23,15 @@ import (
 // Errors: those of Change; outputs of heads that are not finite; if ctx ends, ctx.Err().
 func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 	return p.Change(func(m *models.Model) error {
-		for _, l := range m.Attention() {
-			c := l.Config()
-			left := p.kept[c.Name]
-			if p.kept == nil || len(left) == c.Heads {
+		for _, l := range m.HeadLayers() {
+			left := p.kept[l.Name]
+			if p.kept == nil || len(left) == l.Heads {
 				continue
 			}
 			// The outputs of all of its heads, without those that other layers have lost.
-			halves := [2]*prune.Moments{prune.NewMoments(c.Heads * c.ValueSize), prune.NewMoments(c.Heads * c.ValueSize)}
-			err := p.outputs(ctx, []string{c.Name}, func(_ string, rows [2][]float32) {
+			n := l.Out.Weight.Dim(1)
+			halves := [2]*prune.Moments{prune.NewMoments(n), prune.NewMoments(n)}
+			err := p.outputs(ctx, []string{l.Name}, func(_ string, rows [2][]float32) {
 				for i, r := range rows {
 					halves[i].Add(r)
 				}
@@ -39,11 +39,9 @@ func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 			if err != nil {
 				return err
 			}
-			kept := make([]bool, c.Heads*c.ValueSize)
-			for _, h := range left {
-				for i := range c.ValueSize {
-					kept[h*c.ValueSize+i] = true
-				}
+			kept := make([]bool, n)
+			for i := range kept {
+				kept[i] = slices.Contains(left, i*l.Heads/n)
 			}
 			err = how(prune.OutputMap{
 				Weight: l.Out.Weight, Bias: l.Out.Bias, Kept: kept, Fit: halves[0], Check: halves[1], Context: ctx,
@@ -52,7 +50,7 @@ func (p *Probe) Compensate(ctx context.Context, how prune.Compensation) error {
 				return ctx.Err()
 			}
 			if err != nil {
-				return fmt.Errorf("probe: Compensate: layer %s: %w", quote.Text(c.Name), err)
+				return fmt.Errorf("probe: Compensate: layer %s: %w", quote.Text(l.Name), err)
 			}
 		}
 		return nil

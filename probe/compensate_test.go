@@ -11,10 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 )
 
 // outputsFar returns how far the outputs of a probe are from those of the whole model.
@@ -38,10 +41,10 @@ func outputsFar(t *testing.T, whole, p *probe.Probe) float64 {
 // Compensation brings the outputs of a model that has lost heads nearer to its own before. The model that was pruned does
 // not change; the masked and the small form have the same outputs.
 func TestCompensate(t *testing.T) {
-	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "seq2seq/t5"} {
+	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "seq2seq/t5", "decoders/deepseek_v2"} {
 		p := loadProbe(t, name)
 		whole := lossOf(t, p)
-		less := without(t, p, gone(p.Attention(), removals["uneven"]))
+		less := without(t, p, gone(p.Layers(), removals["uneven"]))
 		before := lossOf(t, less)
 		far := outputsFar(t, p, less)
 		for how, compensation := range map[string]prune.Compensation{"mean": prune.Mean(), "ridge": prune.Ridge()} {
@@ -70,6 +73,55 @@ func TestCompensate(t *testing.T) {
 	}
 }
 
+// Compensation brings the output of a block whose heads have a state nearer to what it was, in the mean square over the
+// examples that it has seen.
+func TestCompensateStates(t *testing.T) {
+	for _, name := range []string{"decoders/qwen3_5", "decoders/olmo_hybrid", "decoders/mamba2", "decoders/granite_hybrid", "decoders/falcon_h1", "decoders/diffllama"} {
+		p := loadProbe(t, name)
+		layers := p.Layers()
+		layer := layers[slices.IndexFunc(layers, func(l attn.LayerHeads) bool { return l.Signed })]
+		less := without(t, p, gone([]attn.LayerHeads{layer}, removals["uneven"]))
+		better := without(t, less, nil)
+		if err := better.Compensate(t.Context(), prune.Ridge()); err != nil {
+			t.Fatal(err)
+		}
+		_, block := heads.Place(layer.Name)
+		gates := tensor.Zeros(layer.Heads)
+		for _, h := range less.Kept()[layer.Name] {
+			gates.Data()[h] = 1
+		}
+		after := func(m *models.Model, gates *tensor.Tensor) (all []float32) {
+			for _, e := range randomExamples(m, 23) {
+				r := models.Run{States: func(number int, x *tensor.Tensor) {
+					if number == block+1 {
+						all = append(all, x.Data()...)
+					}
+				}}
+				if gates != nil {
+					r.Gates = func(name string) *tensor.Tensor {
+						if name == layer.Name {
+							return gates
+						}
+						return nil
+					}
+				}
+				m.Hidden(nil, models.Batch{IDs: [][]int{e.IDs}}, r)
+			}
+			return all
+		}
+		whole := after(p.Model(), nil)
+		far := func(x []float32) (sum float64) {
+			for i, v := range x {
+				sum += float64((v - whole[i]) * (v - whole[i]))
+			}
+			return sum
+		}
+		if before, now := far(after(p.Model(), gates)), far(after(better.Model(), nil)); !(now < before) {
+			t.Errorf("%s: block %d is %v from its output after compensation, %v before", name, block, now, before)
+		}
+	}
+}
+
 // A centered model has the loss of its original, and loses with a head what the original loses if Mean makes up for it, if
 // its layers have the biases for that.
 func TestCentered(t *testing.T) {
@@ -89,7 +141,7 @@ func TestCentered(t *testing.T) {
 			near("when centered", c, p)
 			return c
 		}
-		removed := gone(p.Attention(), removals["uneven"])
+		removed := gone(p.Layers(), removals["uneven"])
 		less, got := without(t, p, removed), without(t, centered(p), removed)
 		centered(less) // the heads that it lacks still leave 0
 		mean := without(t, less, nil)
@@ -137,7 +189,7 @@ func TestCompensateNothing(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	less := without(t, p, gone(p.Attention(), removals["uneven"]))
+	less := without(t, p, gone(p.Layers(), removals["uneven"]))
 	if err := less.Compensate(ctx, prune.Ridge()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
@@ -146,7 +198,7 @@ func TestCompensateNothing(t *testing.T) {
 // Only the output maps of compensated layers get another type in the files, and config.json keeps its own.
 func TestCompensatedFile(t *testing.T) {
 	p := loadProbe(t, "decoders/smollm2")
-	less := without(t, p, gone(p.Attention(), removals["uneven"]))
+	less := without(t, p, gone(p.Layers(), removals["uneven"]))
 	if err := less.Compensate(context.Background(), prune.Ridge()); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +219,7 @@ func TestCompensatedFile(t *testing.T) {
 			others++
 		}
 	}
-	if all := len(f.Tensors()); maps == 0 || others == 0 || all-others != len(p.Attention()) {
+	if all := len(f.Tensors()); maps == 0 || others == 0 || all-others != len(p.Layers()) {
 		t.Errorf("%d output maps in float32, %d other tensors of %d as they were", maps, others, all)
 	}
 	config := less.Model().Config()
@@ -190,8 +242,8 @@ func TestCompensateHalves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers := p.Attention()
-		less := without(t, p, []prune.Head{{Layer: layers[1].Config().Name, Number: 0}})
+		layers := p.Layers()
+		less := without(t, p, []prune.Head{{Layer: layers[1].Name, Number: 0}})
 		calls := 0
 		if err := less.Compensate(t.Context(), func(o prune.OutputMap) error {
 			calls++

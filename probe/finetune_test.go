@@ -27,7 +27,7 @@ func TestFineTune(t *testing.T) {
 	for _, name := range []string{"bert_old", "bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "decoders/gemma3_multimodal", "seq2seq/t5"} {
 		p := loadProbe(t, name)
 		whole := lossOf(t, p)
-		less := without(t, p, gone(p.Attention(), removals["uneven"]))
+		less := without(t, p, gone(p.Layers(), removals["uneven"]))
 		before := lossOf(t, less)
 		tuned := without(t, less, nil)
 		steps := 0
@@ -46,7 +46,7 @@ func TestFineTune(t *testing.T) {
 		if err := train.FineTune(context.Background(), again, less, o); err != nil || lossOf(t, again) != after {
 			t.Errorf("%s: trained again, the loss is %v, want %v (%v)", name, lossOf(t, again), after, err)
 		}
-		if !slices.Equal(tuned.Kept()[p.Attention()[0].Config().Name], less.Kept()[p.Attention()[0].Config().Name]) {
+		if !slices.Equal(tuned.Kept()[p.Layers()[0].Name], less.Kept()[p.Layers()[0].Name]) {
 			t.Errorf("%s: other heads are left", name)
 		}
 		masked := t.TempDir()

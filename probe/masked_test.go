@@ -21,13 +21,14 @@ import (
 // with gates of 0 for these heads. If ATTN_PRUNED_CASES names a folder, the directories are kept there for
 // testdata/pruned_check.py.
 func TestWriteMasked(t *testing.T) {
-	for _, name := range append(slices.Clone(probed), "camembert_words", "distilbert_text", "mpnet_words", "decoders/gemma3", "decoders/qwen3", "decoders/mistral", "seq2seq/marian", "seq2seq/t5", "seq2seq/t5_1.1") {
+	for _, name := range append(slices.Clone(probed), "camembert_words", "distilbert_text", "mpnet_words", "decoders/gemma3", "decoders/qwen3", "decoders/mistral", "seq2seq/marian", "seq2seq/t5", "seq2seq/t5_1.1", "decoders/olmo2",
+		"decoders/qwen3_5", "decoders/olmo_hybrid", "decoders/mamba2", "decoders/granite_hybrid", "decoders/falcon_h1", "decoders/falcon_h1_norm", "decoders/deepseek_v2", "decoders/diffllama") {
 		p := loadProbe(t, name)
 		var gone []prune.Head // the first group of the first layer, the last of the last
-		layers := p.Attention()
+		layers := p.Layers()
 		for i, l := range []int{0, len(layers) - 1} {
-			c := layers[l].Config()
-			size := c.Heads / c.KVHeads
+			c := layers[l]
+			size := c.Group
 			for h := range size {
 				gone = append(gone, prune.Head{Layer: c.Name, Number: h + i*(c.Heads-size)})
 			}
@@ -62,8 +63,8 @@ func TestWriteMasked(t *testing.T) {
 			x.Targets = [][]int{{0, 17, 3, 19, 2}}
 		}
 		closed := func(layer string) *tensor.Tensor {
-			at := slices.IndexFunc(layers, func(l *attn.MultiHead) bool { return l.Config().Name == layer })
-			gates := tensor.Full(1, layers[at].Config().Heads)
+			at := slices.IndexFunc(layers, func(l attn.LayerHeads) bool { return l.Name == layer })
+			gates := tensor.Full(1, layers[at].Heads)
 			for _, h := range gone {
 				if h.Layer == layer {
 					gates.Data()[h.Number] = 0
@@ -134,7 +135,7 @@ func onlyZeros(t *testing.T, from, to string) {
 }
 
 // note writes the inputs and outputs for testdata/pruned_check.py.
-func note(t *testing.T, dir string, m *models.Model, gone []prune.Head, layers []*attn.MultiHead, x models.Batch, logits *tensor.Tensor) {
+func note(t *testing.T, dir string, m *models.Model, gone []prune.Head, layers []attn.LayerHeads, x models.Batch, logits *tensor.Tensor) {
 	t.Helper()
 	original, err := filepath.Abs(m.Dir)
 	if err != nil {
@@ -142,7 +143,7 @@ func note(t *testing.T, dir string, m *models.Model, gone []prune.Head, layers [
 	}
 	sizes := map[string]int{}
 	for _, l := range layers {
-		sizes[l.Config().Name] = l.Config().ValueSize
+		sizes[l.Name] = l.Out.Weight.Dim(1) / l.Heads
 	}
 	data, err := json.Marshal(map[string]any{
 		"original": original, "removed": gone, "head_size": sizes, "input_ids": x.IDs, "decoder_input_ids": x.Targets, "logits": logits.Data(), "shape": logits.Shape(),

@@ -36,7 +36,7 @@ type Probe struct {
 	aim     aim
 	batches []batch
 	kept    map[string][]int  // remaining heads by layer; nil means all
-	layers  []*attn.MultiHead // with the remaining heads
+	layers  []attn.LayerHeads // with the remaining heads
 }
 
 var _ prune.Prunable[*Probe] = (*Probe)(nil)
@@ -94,7 +94,7 @@ func newProbe(
 		size = smallBatches
 	}
 	slices.SortStableFunc(order, compare)
-	p := &Probe{model: m, aim: a, layers: m.Attention()}
+	p := &Probe{model: m, aim: a, layers: m.HeadLayers()}
 	for len(order) > 0 {
 		n := size.first(order, length, logits)
 		p.batches, order = append(p.batches, makeBatch(order[:n])), order[n:]
@@ -110,11 +110,8 @@ func longestFirst(length func(i int) int) func(i, j int) int {
 // Model returns the probe's model, with all its heads.
 func (p *Probe) Model() *models.Model { return p.model }
 
-// Attention returns the attention layers with their remaining heads.
-func (p *Probe) Attention() []*attn.MultiHead { return p.layers }
-
-// Layers describes the attention layers with their remaining heads.
-func (p *Probe) Layers() []attn.LayerHeads { return prune.Layers(p.layers) }
+// Layers describes the layers whose heads have weights, with their remaining heads.
+func (p *Probe) Layers() []attn.LayerHeads { return slices.Clone(p.layers) }
 
 // Batches returns the number of examples in each batch, which are of similar lengths.
 func (p *Probe) Batches() []int {
@@ -198,8 +195,8 @@ func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) f
 		return given
 	}
 	sizes := map[string]int{}
-	for _, l := range p.model.Attention() {
-		sizes[l.Config().Name] = l.Config().Heads
+	for _, l := range p.model.HeadLayers() {
+		sizes[l.Name] = l.Heads
 	}
 	return func(layer string) *tensor.Tensor {
 		left, all := p.kept[layer], sizes[layer]
@@ -325,16 +322,15 @@ func (p *Probe) Of(m *models.Model) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Probe{model: m, aim: a, batches: p.batches, layers: m.Attention()}, nil
+	return &Probe{model: m, aim: a, batches: p.batches, layers: m.HeadLayers()}, nil
 }
 
 // Kept returns the remaining heads of each layer, by their numbers in the model.
 func (p *Probe) Kept() map[string][]int {
 	kept := map[string][]int{}
-	for _, l := range p.model.Attention() {
-		c := l.Config()
-		if kept[c.Name] = p.kept[c.Name]; p.kept == nil && c.Heads > 0 {
-			kept[c.Name] = stats.Numbers(c.Heads)
+	for _, l := range p.model.HeadLayers() {
+		if kept[l.Name] = p.kept[l.Name]; p.kept == nil && l.Heads > 0 {
+			kept[l.Name] = stats.Numbers(l.Heads)
 		}
 	}
 	return kept
@@ -348,14 +344,13 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	rest := &Probe{model: p.model, aim: p.aim, batches: p.batches, kept: map[string][]int{}}
 	known, before := 0, p.Kept()
 	for _, l := range p.layers {
-		name := l.Config().Name
-		rest.kept[name] = nil // also of a layer that loses all
-		for h := range l.Config().Heads {
-			if slices.Contains(gone, prune.Head{Layer: name, Number: h}) {
+		rest.kept[l.Name] = nil // also of a layer that loses all
+		for h := range l.Heads {
+			if slices.Contains(gone, prune.Head{Layer: l.Name, Number: h}) {
 				known++
 				continue
 			}
-			rest.kept[name] = append(rest.kept[name], before[name][h])
+			rest.kept[l.Name] = append(rest.kept[l.Name], before[l.Name][h])
 		}
 	}
 	if known != len(gone) {
@@ -367,16 +362,30 @@ func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	return rest, nil
 }
 
-// renew builds the probe's layers from those of its model.
-func (p *Probe) renew() (err error) {
-	p.layers, err = p.model.KeepLayers(p.kept)
-	return err
+// renew describes the probe's layers anew.
+func (p *Probe) renew() error {
+	p.layers = p.model.HeadLayers()
+	for i := range p.layers {
+		l := &p.layers[i]
+		left, some := p.kept[l.Name]
+		if !some || len(left) == l.Heads {
+			continue
+		}
+		groups, err := l.Groups(left)
+		if err != nil {
+			return err
+		}
+		l.KeyHeads = min(l.KeyHeads, len(groups))
+		l.Out = l.Out.KeepInputs(left, l.Out.Weight.Dim(1)/l.Heads)
+		if l.Heads = len(left); l.Heads == 0 {
+			l.Group = 0
+		}
+	}
+	return nil
 }
 
-// Network returns the pruned model as a network whose layers lack the removed heads. It shares
-// all other parameters with the model. ok is false if layers of the model's family cannot have
-// fewer heads.
-func (p *Probe) Network() (n models.Network, ok bool) { return p.model.WithLayers(p.layers) }
+// Network returns the pruned model as a network whose layers lack the removed heads: see models.Model.WithHeads.
+func (p *Probe) Network() (models.Network, error) { return p.model.WithHeads(p.Kept()) }
 
 // Compact returns the model without the weights of the heads that Without removed: see models.Model.Compact.
 func (p *Probe) Compact() (*models.Compact, error) { return p.model.Compact(p.Kept()) }
@@ -387,14 +396,10 @@ func (p *Probe) WriteMasked(w io.Writer) error { return p.model.WriteMasked(w, p
 // Parameters returns the number of parameters, without those of removed heads if the model has a
 // compact form.
 func (p *Probe) Parameters() int {
-	n := nn.Count(p.model)
-	if p.model.Family.Pruning == models.NoPruning {
-		return n
+	if c, err := p.Compact(); err == nil {
+		return c.Parameters()
 	}
-	for i, l := range p.model.Attention() {
-		n -= nn.Count(l) - nn.Count(p.layers[i])
-	}
-	return n
+	return nn.Count(p.model)
 }
 
 // MeanTokens returns the mean length of the examples' sequences in tokens, sources and targets

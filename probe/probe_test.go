@@ -102,9 +102,9 @@ func TestProbeLoss(t *testing.T) {
 func TestProbeImportance(t *testing.T) {
 	for _, name := range fewer(probed) {
 		p := loadProbe(t, name)
-		first := p.Attention()[0].Config()
+		first := p.Layers()[0]
 		var gone []prune.Head // a group of heads with the same keys and values
-		for h := range first.Heads / first.KVHeads {
+		for h := range first.Group {
 			gone = append(gone, prune.Head{Layer: first.Name, Number: h})
 		}
 		less, err := p.Without(gone)
@@ -129,7 +129,7 @@ func TestProbeImportance(t *testing.T) {
 				}
 			}
 			// Leave-one-out is the loss without a head, less that with it; a group of one only.
-			if c := s.Attention()[1].Config(); c.Heads == c.KVHeads {
+			if c := s.Layers()[1]; c.Group == 1 {
 				other, err := s.Without([]prune.Head{{Layer: c.Name, Number: 1}})
 				if err != nil {
 					t.Fatal(err)
@@ -154,7 +154,7 @@ func TestProbeImportance(t *testing.T) {
 // TestProbeGates runs single sequences with separate gates, next to removed heads.
 func TestProbeGates(t *testing.T) {
 	p := loadProbe(t, "bert_words")
-	layer := p.Attention()[0].Config().Name
+	layer := p.Layers()[0].Name
 	less, err := p.Without([]prune.Head{{Layer: layer, Number: 0}})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
@@ -87,8 +86,11 @@ func (r Reading) texts() (heads.Texts, error) {
 func recorded(
 	ctx context.Context, m *models.Model, x models.Batch, texts heads.Texts, o heads.RecorderOptions,
 ) (*heads.Record, error) {
-	layers := m.Attention()
-	some := slices.ContainsFunc(layers, func(l *attn.MultiHead) bool { return l.Config().Heads > 0 })
+	layers := map[string]attn.LayerHeads{}
+	some := false
+	for _, l := range m.HeadLayers() {
+		layers[l.Name], some = l, some || l.Heads > 0
+	}
 	if len(layers) > 0 && !some {
 		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
 	}
@@ -108,13 +110,9 @@ func recorded(
 	if err != nil {
 		return r, err
 	}
-	configs := map[string]attn.MultiHeadConfig{}
-	for _, l := range layers {
-		configs[l.Config().Name] = l.Config()
-	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		c, ok := configs[l.Name]
+		c, ok := layers[l.Name]
 		if !ok { // attention without a layer
 			continue
 		}
@@ -124,12 +122,12 @@ func recorded(
 			}
 			l.Chosen = left
 		}
-		if c.KVHeads == c.Heads {
+		if c.Group <= 1 || c.Signed || c.Fused {
 			continue
 		}
 		l.KeyHeads = make([]int, l.Heads)
 		for h := range l.KeyHeads {
-			l.KeyHeads[h] = l.Number(h) / (c.Heads / c.KVHeads)
+			l.KeyHeads[h] = l.Number(h) / c.Group
 		}
 	}
 	return r, nil

@@ -96,7 +96,7 @@ func (r *Reference) Difference(ctx context.Context, other *Probe) (largest, scal
 }
 
 // Moved returns how far the weights of another probe's heads are from those of the same heads of the reference: the
-// Jensen–Shannon divergence in nats (see heads.Divergence), 0 to ln 2, averaged over the queries of all examples. Values
+// Jensen–Shannon divergence in nats (see heads.Divergence), 0 to ln 2, averaged over the queries of all examples; signed weights count with their shares of a row. Values
 // are by layer and remaining head of the other probe, and NaN for a head that never attends.
 //
 // Errors: a head that the reference lacks; if ctx ends, ctx.Err().
@@ -108,7 +108,10 @@ func (r *Reference) Moved(ctx context.Context, other *Probe) (map[string][]float
 func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[string][]float64, error) {
 	own := other.On(r.probe)
 	mine, its := r.probe.numbers(), own.numbers()
-	sums, counts := map[string][]float64{}, map[string][]float64{}
+	sums, counts, signed := map[string][]float64{}, map[string][]float64{}, map[string]bool{}
+	for _, l := range own.layers {
+		signed[l.Name] = l.Signed
+	}
 	for name, list := range its {
 		if i := slices.IndexFunc(list, func(n int) bool { return !slices.Contains(mine[name], n) }); i >= 0 {
 			return nil, fmt.Errorf("probe: Moved: the reference lacks head %d of layer %s", list[i], quote.Text(name))
@@ -121,7 +124,7 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 		for from := 0; from < len(own.layers); {
 			before, used := map[string][]*tensor.Tensor{}, 0 // by layer and call: a recurrent decoder attends step by step
 			for ; from < len(own.layers); from++ {
-				name := own.layers[from].Config().Name
+				name := own.layers[from].Name
 				size := len(b.x.IDs) * len(mine[name]) * longest * longest
 				if used > 0 && used+size > room {
 					break
@@ -131,7 +134,7 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 			t.Reset()
 			r.probe.states(t, i, prune.Pass{Observe: func(layer string, w *tensor.Tensor) {
 				if list, ok := before[layer]; ok {
-					before[layer] = append(list, w.Clone())
+					before[layer] = append(list, shares(w.Clone(), signed[layer]))
 				}
 			}})
 			t.Reset()
@@ -141,7 +144,7 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 				if len(list) == 0 {
 					return
 				}
-				before[layer] = list[1:]
+				before[layer], w = list[1:], shares(w, signed[layer])
 				for s, n := range b.queries(layer) {
 					rows := min(w.Dim(2), max(0, n-done[layer]))
 					for h, number := range its[layer] {
@@ -162,6 +165,16 @@ func (r *Reference) moved(ctx context.Context, other *Probe, room int) (map[stri
 		}
 	}
 	return sums, err
+}
+
+// shares replaces weights by their shares of a row if they are signed, as measures of heads do.
+func shares(w *tensor.Tensor, signed bool) *tensor.Tensor {
+	if signed {
+		for row := range slices.Chunk(w.Data(), max(1, w.Dim(3))) {
+			heads.ToShares(row)
+		}
+	}
+	return w
 }
 
 // numbers returns the numbers of the remaining heads of each layer in the unpruned model.

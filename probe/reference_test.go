@@ -35,9 +35,9 @@ func TestReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layer := m.Attention()[0].Config()
+		layer := m.HeadLayers()[0]
 		gone := []prune.Head{{Layer: layer.Name}}
-		for h := 1; h < layer.Heads/layer.KVHeads; h++ {
+		for h := 1; h < layer.Group; h++ {
 			gone = append(gone, prune.Head{Layer: layer.Name, Number: h})
 		}
 		less, err := p.Without(gone)
@@ -98,8 +98,7 @@ func TestReference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range less.Attention() { // those of the first layer do not depend on other heads
-				c := l.Config()
+			for _, c := range less.Layers() { // those of the first layer do not depend on other heads
 				if list := away[c.Name]; len(list) != c.Heads || c.Heads > 0 && (slices.Max(list) > 0) != (c.Name != layer.Name) ||
 					c.Heads > 0 && !(slices.Min(list) >= 0 && slices.Max(list) <= math.Ln2) {
 					t.Errorf("%s: without heads, the weights of %s have moved by %v", name, c.Name, list)

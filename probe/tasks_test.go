@@ -69,7 +69,7 @@ func TestVectorProbe(t *testing.T) {
 		if loss := lossOf(t, p); !(math.Abs(loss) <= 1e-6) {
 			t.Errorf("%s: the model is %v from itself", dir, loss)
 		}
-		less := without(t, p, gone(p.Attention(), removals["even"]))
+		less := without(t, p, gone(p.Layers(), removals["even"]))
 		_, small := writeCompact(t, less, t.TempDir(), models.Options{Trainable: true})
 		other := *e
 		other.Model = small
@@ -142,7 +142,7 @@ func TestSimilarityProbe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layer := p.Attention()[1].Config()
+		layer := p.Layers()[1]
 		for _, s := range scores {
 			for _, v := range s.Flat(p.Layers()) {
 				if math.IsNaN(v) {
@@ -260,9 +260,9 @@ func TestTranslationProbe(t *testing.T) {
 					break
 				}
 			}
-			layers := p.Attention() // of the encoder first, to the source last
-			for _, l := range []*attn.MultiHead{layers[0], layers[len(layers)-2], layers[len(layers)-1]} {
-				layer := l.Config().Name
+			layers := p.Layers() // of the encoder first, to the source last
+			for _, l := range []attn.LayerHeads{layers[0], layers[len(layers)-2], layers[len(layers)-1]} {
+				layer := l.Name
 				less, err := p.Without([]prune.Head{{Layer: layer, Number: 0}})
 				if err != nil {
 					t.Fatal(err)
@@ -297,9 +297,9 @@ func TestTranslationProbe(t *testing.T) {
 			t.Errorf("%s: it writes %v, the model %v (%v, %v)", dir, written, whole, err, err2)
 		}
 		var all []prune.Head
-		for _, l := range p.Attention() {
-			for h := range l.Config().Heads {
-				all = append(all, prune.Head{Layer: l.Config().Name, Number: h})
+		for _, l := range p.Layers() {
+			for h := range l.Heads {
+				all = append(all, prune.Head{Layer: l.Name, Number: h})
 			}
 		}
 		none, err := p.Without(all)

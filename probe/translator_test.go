@@ -106,8 +106,8 @@ func TestProbeGates(t *testing.T) {
 	for _, c := range headed() {
 		p := pairProbe(t, newShaken(t, c, pairs), pairs)
 		gates := map[string]*tensor.Tensor{}
-		for _, l := range p.Attention() {
-			gates[l.Config().Name] = tensor.Full(1, len(pairs), c.Heads).Param()
+		for _, l := range p.Layers() {
+			gates[l.Name] = tensor.Full(1, len(pairs), c.Heads).Param()
 		}
 		seen := map[string][]int{}
 		pass := prune.Pass{
@@ -118,8 +118,8 @@ func TestProbeGates(t *testing.T) {
 		tape := tensortest.Tape(tensor.Eval)
 		out := p.Run(tape, 0, pass)
 		tape.Backward(out.Loss, nil)
-		for _, l := range p.Attention() {
-			name := l.Config().Name
+		for _, l := range p.Layers() {
+			name := l.Name
 			queries := slices.Max(out.Queries(name))
 			if shape := seen[name]; len(shape) != 4 || shape[0] != 3 || shape[1] != 3 || shape[2] != queries {
 				t.Errorf("%s: weights of %s have shape %v, want [3 3 %d Lk]", titleOf(c), name, shape, queries)
@@ -162,9 +162,9 @@ func TestProbeWithout(t *testing.T) {
 		t.Errorf("pruned are %s", pruned)
 	}
 	var all []prune.Head
-	for _, l := range less.Attention() {
-		for h := range l.Config().Heads {
-			all = append(all, prune.Head{Layer: l.Config().Name, Number: h})
+	for _, l := range less.Layers() {
+		for h := range l.Heads {
+			all = append(all, prune.Head{Layer: l.Name, Number: h})
 		}
 	}
 	none, err := less.Without(all)

@@ -27,7 +27,9 @@ PRUNED_HEADS = ("bert", "distilbert", "roberta", "xlm-roberta", "camembert", "gp
 
 # The last map of the attention, in the families that there are: of encoders and decoders, and the three kinds of
 # encoder-decoders.
-LAST_MAPS = ("attention.output.dense", "attention.out_lin", "attention.attn.o", "attn.c_proj", "self_attn.o_proj")
+LAST_MAPS = ("attention.output.dense", "attention.out_lin", "attention.attn.o", "attn.c_proj", "self_attn.o_proj",
+             "linear_attn.out_proj", "linear_attn.o_proj")
+MAMBA_MAPS = ("mamba.out_proj", "mixer.out_proj")
 OF_KIND = {
     "encoder.self": ("encoder", ("self_attn.out_proj", "SelfAttention.o")),
     "decoder.self": ("decoder", ("self_attn.out_proj", "SelfAttention.o")),
@@ -36,9 +38,16 @@ OF_KIND = {
 
 
 def load(directory):
-    config = transformers.AutoConfig.from_pretrained(directory)
+    settings = json.loads((Path(directory) / "config.json").read_text())
+    if "time_step_limit" in settings:  # transformers writes [0.0, "Infinity"], and refuses to read it
+        config = transformers.AutoConfig.for_model(**settings | {"time_step_limit": (0.0, float("inf"))})
+    else:
+        config = transformers.AutoConfig.from_pretrained(directory)
     kind = getattr(transformers, config.architectures[0])
-    model, info = kind.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+    eager = {"attn_implementation": "eager"}
+    if VERSION > 4:
+        eager["experts_implementation"] = "eager"
+    model, info = kind.from_pretrained(directory, config=config, dtype=torch.float32, output_loading_info=True, **eager)
     for problem in ("missing_keys", "mismatched_keys", "unexpected_keys"):
         if info[problem]:
             raise SystemExit(f"{directory}: {problem} {info[problem]}")
@@ -55,7 +64,12 @@ def logits(model, ids, targets):
 def last_maps(model, kind):
     modules = list(model.named_modules())
     if not model.config.is_encoder_decoder:
-        return [module for name, module in modules if name.endswith(LAST_MAPS)]
+        ends = LAST_MAPS
+        if kind == "decoder.mamba":
+            ends = MAMBA_MAPS
+        elif model.config.model_type != "falcon_h1":  # which has Mamba-2 beside attention
+            ends += MAMBA_MAPS
+        return [module for name, module in modules if name.endswith(ends)]
     stack, ends = OF_KIND[kind]
     return [module for name, module in modules if stack in name.split(".") and name.endswith(ends)]
 

@@ -31,7 +31,7 @@ type Tuning struct {
 // fewer steps than all parameters do, and with less dependence on the rate.
 func OutputMaps(m *models.Model) nn.Params {
 	maps := map[*tensor.Tensor]bool{}
-	for _, l := range m.Attention() {
+	for _, l := range m.HeadLayers() {
 		maps[l.Out.Weight] = true
 	}
 	return func(yield func(string, *tensor.Tensor) bool) {

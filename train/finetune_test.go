@@ -65,7 +65,7 @@ func TestFineTune(t *testing.T) {
 		if loss(other) != before {
 			t.Errorf("%s: another probe of the model has changed", name)
 		}
-		if n := p.Attention()[0].Config().Heads; n != 0 {
+		if n := p.Layers()[0].Heads; n != 0 {
 			t.Errorf("%s: the layer without heads has %d", name, n)
 		}
 		// Heads that are removed do not learn.

@@ -52,16 +52,10 @@ func Measure(ctx context.Context, m *tasks.Model, o Options) (reports.Importance
 	return r, measure(ctx, parts*min(o.Texts, texts), record, r.Layers, tell)
 }
 
-// everyLayer is a probe whose layers are also those without a softmax, whose heads are scored but cannot be removed.
-type everyLayer struct{ *probe.Probe }
-
-// Layers describes the layers whose heads have weights.
-func (p everyLayer) Layers() []attn.LayerHeads { return p.Model().HeadLayers() }
-
 // score scores the heads of a probe. If ctx ends, it also returns the methods that have scores.
 func score(ctx context.Context, p *probe.Probe, o Options) ([]reports.Scores, error) {
-	layers := p.Model().HeadLayers()
-	scores, err := prune.Importance(ctx, everyLayer{p}, prune.ImportanceOptions{
+	layers := p.Layers()
+	scores, err := prune.Importance(ctx, p, prune.ImportanceOptions{
 		Methods: o.Methods, Normalize: o.Normalize, Seed: o.Seed,
 		Progress: func(done, all int) { o.Progress("scoring heads", done, all) },
 	})

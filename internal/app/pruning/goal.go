@@ -53,7 +53,7 @@ func (t Target) kept(m *models.Model) (list []prune.Head, err error) {
 			named = append(named, prune.Head{Layer: at.Layer, Number: at.Head})
 		}
 	}
-	for _, l := range prune.Layers(m.Attention()) {
+	for _, l := range m.HeadLayers() {
 		for h := range l.Heads {
 			if slices.ContainsFunc(named, func(other prune.Head) bool { return other.Layer == l.Name && other.Number/l.Group == h/l.Group }) {
 				list = append(list, prune.Head{Layer: l.Name, Number: h})
@@ -88,7 +88,7 @@ func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal,
 	}
 	least += closed
 	if all == 0 {
-		return Goal{}, flags.Errorf("no head of %s can be removed: its layers have latent attention, the difference of two softmaxes, or attention without a softmax", quote.Shell(dir))
+		return Goal{}, flags.Errorf("no head of %s can be removed: its layers have none", quote.Shell(dir))
 	}
 	for _, k := range e.Kinds {
 		kinds = append(kinds, k.String())

@@ -14,7 +14,6 @@ import (
 	"github.com/attn-go/attn/internal/stats"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/probe"
-	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/train"
 )
 
@@ -62,7 +61,7 @@ func Prepare(ctx context.Context, m *tasks.Model, o Options) (*Prepared, error) 
 			return nil, flags.Errorf("--experiment, --even and --kind cannot be used with the heads of a file in --keep")
 		}
 	}
-	if e.Goal, err = o.Target.goal(prune.Layers(m.Attention()), &e, m.Dir); err != nil {
+	if e.Goal, err = o.Target.goal(m.HeadLayers(), &e, m.Dir); err != nil {
 		return nil, err
 	}
 	if f := m.Family; f.Pruning == models.NoPruning && (e.Goal.Speed > 0 || e.SpeedTime != time.Second) {

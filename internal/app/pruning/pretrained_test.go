@@ -179,10 +179,10 @@ func TestPretrainedEven(t *testing.T) {
 		if !slices.Contains(c.left, r.Result.Left) || r.Result.Left != total(left.Layers()) || !r.Settings.Even {
 			t.Errorf("%s, %+v: %d heads are left, want %v", c.dir, c.goal, r.Result.Left, c.left)
 		}
-		layers := left.Attention()
+		layers := left.Layers()
 		for _, l := range layers {
-			if l.Config().Heads != layers[0].Config().Heads {
-				t.Errorf("%s, %+v: a layer has %d heads, another %d", c.dir, c.goal, l.Config().Heads, layers[0].Config().Heads)
+			if l.Heads != layers[0].Heads {
+				t.Errorf("%s, %+v: a layer has %d heads, another %d", c.dir, c.goal, l.Heads, layers[0].Heads)
 			}
 		}
 		for _, curve := range r.Curves {

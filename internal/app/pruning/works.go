@@ -27,8 +27,8 @@ type Work struct {
 // speed and the summary use the first one. There are none if removing heads does not make the model faster.
 func (x *Task) Works() []Work {
 	whole := x.Selecting.Probe
-	n, ok := whole.Network()
-	if !ok {
+	n, err := whole.Network()
+	if err != nil {
 		return nil
 	}
 	z := n.Sizes()
@@ -59,6 +59,9 @@ func (x *Task) Works() []Work {
 		if l = min(l, most); translates || causal && l > 0 {
 			list = append(list, decodingStep(l, translates))
 		}
+	}
+	if len(n.Attention()) < len(whole.Layers()) { // layers of other kinds are measured with the model
+		return list
 	}
 	for _, b := range []int{1, 8, 32} {
 		for _, l := range lengths(128) {
@@ -163,9 +166,9 @@ func attentionLayers(batch, length, width int) Work {
 		Name: "attention layers", Batch: batch, Length: length,
 		On: func(p *probe.Probe) func() {
 			x := tensor.Randn(rand.New(rand.NewPCG(1, 1)), batch, length, width)
-			tape := tensor.NewTape(tensor.Infer)
+			tape, layers := tensor.NewTape(tensor.Infer), network(p).Attention()
 			return func() {
-				for _, l := range p.Attention() {
+				for _, l := range layers {
 					tape.Reset()
 					var o attn.Options
 					if causal(l) {
@@ -177,7 +180,7 @@ func attentionLayers(batch, length, width int) Work {
 		},
 		Operations: func(p *probe.Probe) (sum float64) {
 			n := float64(length)
-			for _, l := range p.Attention() {
+			for _, l := range network(p).Attention() {
 				pairs := n * n
 				if causal(l) {
 					pairs = n * (n + 1) / 2
