@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 		change func(*Layer)
 		want   string
 	}{
-		{func(l *Layer) { l.Kind = 4 }, `layer "b": unknown kind 4`},
+		{func(l *Layer) { l.Kind = 9 }, `layer "b": unknown kind 9`},
 		{func(l *Layer) { l.Index = -1 }, `layer "b": index -1, want 0 to 1048576`},
 		{func(l *Layer) { l.Heads = 0 }, `layer "b": 0 heads, 1 queries, 1 keys: want at least one of each`},
 		{func(l *Layer) { l.Keys = nil }, `layer "b": 1 heads, 1 queries, 0 keys: want at least one of each`},
