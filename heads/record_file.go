@@ -25,6 +25,7 @@ const (
 	keyReadTokens   = "read_tokens"
 	keySpecial      = "special"
 	keyLayers       = "layers"
+	keyOthers       = "not_layers" // names of tensors
 )
 
 // maxJSON limits the bytes of one value: an empty token takes three bytes in a file and many more in
@@ -266,6 +267,7 @@ func outline(f *safetensors.Reader, frames int, keep bool) (*Record, error) {
 	r := &Record{Source: f.Metadata()[keySource], Target: f.Metadata()[keyTarget]}
 	var texts Texts
 	layers := map[string]layerJSON{}
+	var others []string
 	for _, part := range []struct {
 		key string
 		to  any
@@ -275,12 +277,19 @@ func outline(f *safetensors.Reader, frames int, keep bool) (*Record, error) {
 		{keyReadTokens, &texts.ReadTokens},
 		{keySpecial, &r.Special},
 		{keyLayers, &layers},
+		{keyOthers, &others},
 	} {
 		if _, err := metadata(f, part.key, part.to); err != nil {
 			return nil, err
 		}
 	}
 	parts := map[string]bool{}
+	for _, name := range others {
+		if _, layer := layers[name]; layer || parts[name] {
+			return nil, fmt.Errorf("metadata %s: tensor %s is used twice", quote.Text(keyOthers), quote.Text(name))
+		}
+		parts[name] = true
+	}
 	for name, j := range layers {
 		for _, name := range append([]string{name}, j.parts()...) {
 			if _, there := f.Lookup(name); !there {
@@ -306,6 +315,9 @@ func outline(f *safetensors.Reader, frames int, keep bool) (*Record, error) {
 			l.Weights = nil
 		}
 		r.Layers = append(r.Layers, l)
+	}
+	if len(r.Layers) == 0 {
+		return nil, errors.New("no tensor is a layer")
 	}
 	if texts.SourceTokens == nil && texts.TargetTokens == nil && len(layers) == 0 {
 		some, err := anyDistribution(f, r.Layers)

@@ -197,7 +197,7 @@ func TestBadVectorsAreRefused(t *testing.T) {
 		`tensor "e": its query_vectors and key_vectors have shapes [2 3 5] and [2 3 4], want [2 3 E] and [2 3 E]`: `{"e":{"query_vectors":"q","key_vectors":"k"}}`,
 		`metadata "layers": unknown field "values"`:                                                               `{"e":{"values":"n"}}`,
 	} {
-		file := safetensors.File{Metadata: map[string]string{keyLayers: layers}, Tensors: []safetensors.Tensor{ones("e", 2, 3, 3), ones("k", 2, 3, 4), ones("n", 2, 3), ones("q", 2, 3, 5)}}
+		file := safetensors.File{Metadata: map[string]string{keyLayers: layers, keyOthers: `[]`}, Tensors: []safetensors.Tensor{ones("e", 2, 3, 3), ones("k", 2, 3, 4), ones("n", 2, 3), ones("q", 2, 3, 5)}}
 		if err := file.WriteFile(path); err != nil {
 			t.Fatal(err)
 		}
@@ -205,6 +205,24 @@ func TestBadVectorsAreRefused(t *testing.T) {
 			if err := read(); err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", layers, err, want)
 			}
+		}
+	}
+
+	// A file may have tensors that are no layers, such as the outputs of attn apply.
+	for others, want := range map[string]string{
+		`["k","n","q"]`: "", `["k","n","q","q"]`: `tensor "q" is used twice`, `["e"]`: `tensor "e" is used twice`, `[1]`: `metadata "not_layers": element "[0]" has a number`,
+	} {
+		file := safetensors.File{Metadata: map[string]string{keyLayers: `{"e":{"signed":true}}`, keyOthers: others}, Tensors: []safetensors.Tensor{ones("e", 2, 3, 3), ones("k", 4), ones("n", 2, 3), ones("q", 2, 3, 5)}}
+		if err := file.WriteFile(path); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Read(path)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", others, err, want)
+			}
+		} else if err != nil || len(r.Layers) != 1 || r.Layers[0].Name != "e" || !r.Layers[0].Signed {
+			t.Errorf("%s: %v, want the layer e", others, err)
 		}
 	}
 }

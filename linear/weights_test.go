@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/linear"
 	"github.com/attn-go/attn/tensor"
 )
@@ -319,6 +320,26 @@ func TestBidirectionalWeights(t *testing.T) {
 		}
 		if !slices.Equal(parts.Weights(1, 1), y.Weights.Data()[3*270*270:]) {
 			t.Error("Inspect computes other weights")
+		}
+
+		// A record is of an encoder.
+		recorder := heads.NewRecorder(heads.RecorderOptions{Sequence: 1})
+		o.Observers, o.Inspect = recorder.Callbacks()
+		o.Layer = "encoder.0.self"
+		linear.Attend(nil, x.q, x.k, x.v, o)
+		r, err := recorder.Record(heads.Texts{SourceTokens: slices.Repeat([]string{"x"}, 100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &r.Layers[0]
+		if l.Kind != heads.Encoder || l.Signed == normalize || len(l.Keys) != 100 || len(l.Check()) > 0 {
+			t.Fatalf("normalize %v: the record has kind %v, signed %v, %d keys: %v", normalize, l.Kind, l.Signed, len(l.Keys), l.Check())
+		}
+		for i := range 100 {
+			if !slices.Equal(l.Head(1)[i*100:][:100], y.Weights.Data()[(3*270+i)*270:][:100]) {
+				t.Errorf("normalize %v: row %d of the record differs", normalize, i)
+				break
+			}
 		}
 	}
 }

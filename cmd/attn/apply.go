@@ -50,7 +50,8 @@ d.decay, d.beta and d.state (of the input).
 
 Without --rule, the output file contains out; with --weights, weights; with --lse, lse;
 and if the input has dout, dweights or dlse, the gradients d.q, d.k, d.v, d.bias,
-d.sinks and d.NAME of each parameter NAME.`
+d.sinks and d.NAME of each parameter NAME. attn map and attn view draw the weights
+of one sequence: attn map --weights y.safetensors.`
 }
 
 func (cmd *applyCommand) Run() error {

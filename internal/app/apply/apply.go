@@ -4,6 +4,7 @@ package apply
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +27,8 @@ type Mechanism struct {
 	LSE     bool `name:"lse" help:"Also write the log-sum-exp of each query's scores."`
 
 	Rule *string `enum:"${rules}" help:"What a token does to the state: ${rules_or}." placeholder:"NAME" group:"Attention without a softmax" excludes:"lse,score,softcap,alibi,rope,causal,window,heads"`
+
+	Bidirectional bool `help:"With --rule linear, each query reads the state after the last token, as in an encoder." group:"Attention without a softmax" needs:"rule"`
 
 	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
 	Scale   *float32 `help:"Scale of the scores, instead of the default; for ${scaled_and}. With --rule, scale of the queries." placeholder:"S" group:"Scores" want:"a finite number"`
@@ -54,6 +57,8 @@ func (m Mechanism) Validate() error {
 	switch {
 	case m.Rule != nil && m.Scale != nil && *m.Scale == 0:
 		return errors.New("--scale 0, want another number with --rule")
+	case m.Bidirectional && *m.Rule != "linear":
+		return fmt.Errorf("--bidirectional works only with --rule linear: what %s computes depends on the order of the tokens", *m.Rule)
 	case m.Scale != nil && !slices.Contains(scaled, m.Score):
 		return fmt.Errorf("--scale works only with the scores %s, not %s", flags.Listed(scaled, "and"), m.Score)
 	case m.RopeSize%2 != 0:
@@ -94,7 +99,27 @@ func (m Mechanism) Run(path string) (out *safetensors.File, err error) {
 	if shapes := tensor.Catch(func() { out, err = run(in) }); shapes != nil {
 		err = in.bad("%v", shapes)
 	}
+	if err == nil {
+		m.describe(out)
+	}
 	return out, err
+}
+
+// describe adds the metadata with which a file is a record of the weights, if they are those of one sequence.
+func (m Mechanism) describe(f *safetensors.File) {
+	others := []string{}
+	for _, t := range f.Tensors {
+		switch {
+		case t.Name != "weights":
+			others = append(others, t.Name)
+		case t.Shape[0] != 1:
+			return
+		}
+	}
+	if m.Weights {
+		list, _ := json.Marshal(others)
+		f.Metadata = map[string]string{"layers": fmt.Sprintf(`{"weights": {"signed": %v}}`, m.Rule != nil), "not_layers": string(list)}
+	}
 }
 
 // result is a tensor to write, with its upstream gradient from the file or nil.

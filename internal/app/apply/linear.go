@@ -36,7 +36,7 @@ func rulesWith(ok func(rule) bool) []string {
 func (m Mechanism) runRule(in *reader) (*safetensors.File, error) {
 	r := rules[slices.Index(Rules(), *m.Rule)] // the parser has checked the name
 	q, k, v := in.need("q"), in.need("k"), in.need("v")
-	o := linear.Options{Weights: m.Weights, State: in.floats("state"), Lens: in.lens(), Documents: in.ints("documents", "[N] or [B N]")}
+	o := linear.Options{Weights: m.Weights, Bidirectional: m.Bidirectional, State: in.floats("state"), Lens: in.lens(), Documents: in.ints("documents", "[N] or [B N]")}
 	if r.decay {
 		o.Decay = in.need("decay")
 	}
