@@ -57,12 +57,12 @@ func (g Graph) HTML(w io.Writer) error {
 }
 
 func (g Graph) check() error {
-	if len(g.Nodes) == 0 || len(g.Ports) > len(portDashes) {
-		return fmt.Errorf("viz: a graph of %d nodes with %d ports, want at least one node and at most %d ports", len(g.Nodes), len(g.Ports), len(portDashes))
+	n := len(g.Nodes)
+	if n == 0 || len(g.Ports) > len(portDashes) {
+		return fmt.Errorf("viz: a graph of %d nodes with %d ports, want at least one node and at most %d ports", n, len(g.Ports), len(portDashes))
 	}
 	for i, e := range g.Edges {
-		n := len(g.Nodes)
-		if e.From < 0 || e.From >= n || e.To < 0 || e.To >= n || e.Port < -1 || e.Port >= len(g.Ports) || g.Nodes[e.From].Row >= g.Nodes[e.To].Row || !finite(e.Value) {
+		if min(e.From, e.To) < 0 || max(e.From, e.To) >= n || e.Port < -1 || e.Port >= len(g.Ports) || g.Nodes[e.From].Row >= g.Nodes[e.To].Row || !finite(e.Value) {
 			return fmt.Errorf("viz: edge %d %+v, want one of the %d nodes to one in a higher row, to a port less than %d, with a finite value", i, e, n, len(g.Ports))
 		}
 	}
@@ -91,8 +91,9 @@ func (g Graph) layout() (*sheet, error) {
 	s := &sheet{title: g.Title}
 	x, top := edge, edge
 	if g.Title != "" {
-		s.write(caption{text: g.Title, x: edge, y: edge + titleSize, size: titleSize, bold: true})
-		s.width, top = textWidth(g.Title, titleSize)*boldly+2*edge, top+titleSize+8
+		title := fit(g.Title, titleSize, 600)
+		s.write(caption{text: title, x: edge, y: edge + titleSize, size: titleSize, bold: true})
+		s.width, top = textWidth(title, titleSize)*boldly+2*edge, top+titleSize+8
 	}
 	for _, i := range slices.Sorted(maps.Keys(columns)) {
 		columns[i] = x + half
@@ -114,10 +115,10 @@ func (g Graph) layout() (*sheet, error) {
 		a := point{columns[from.Column], rows[from.Row] - nodeHeight/2}
 		b := point{columns[to.Column], rows[to.Row] + nodeHeight/2}
 		name, share, bow := from.Name+" → "+to.Name, 0., 0.
-		l := edgeLine(e.Value)
+		l := edgeLine(e.Value, e.Port)
 		if e.Port >= 0 {
 			b.x += half * (float64(2*e.Port+1)/float64(len(g.Ports)) - 1)
-			l.dash, name = portDashes[e.Port], name+", "+g.Ports[e.Port]
+			name += ", " + g.Ports[e.Port]
 		}
 		if largest > 0 {
 			share = math.Abs(e.Value) / largest
@@ -131,9 +132,8 @@ func (g Graph) layout() (*sheet, error) {
 	}
 	for _, n := range g.Nodes {
 		x, y := columns[n.Column], rows[n.Row]
-		box := []point{{x - half, y - nodeHeight/2}, {x + half, y - nodeHeight/2}, {x + half, y + nodeHeight/2}, {x - half, y + nodeHeight/2}}
-		s.shapes = append(s.shapes, shape{paths: [][]point{box}, filled: true, tint: paperTint},
-			shape{paths: [][]point{append(box, box[0])}, tint: axisTint, width: 1})
+		box := [][]point{moved([]point{{-half, -8}, {half, -8}, {half, 8}, {-half, 8}, {-half, -8}}, x, y)}
+		s.shapes = append(s.shapes, shape{paths: box, filled: true, tint: paperTint}, shape{paths: box, tint: axisTint, width: 1})
 		s.write(caption{text: n.Name, x: x, y: y + 0.34*legendSize, size: legendSize, anchor: middle})
 	}
 	s.width, y = max(s.width, x-columnGap+edge), y+4
@@ -148,12 +148,10 @@ func (g Graph) layout() (*sheet, error) {
 		x += sampleSize + 6 + textWidth(name, legendSize) + 16
 		s.width = max(s.width, x-16+edge)
 	}
-	sample(edgeLine(1), g.Positive)
-	sample(edgeLine(-1), g.Negative)
+	sample(edgeLine(1, -1), g.Positive)
+	sample(edgeLine(-1, -1), g.Negative)
 	for i, name := range g.Ports {
-		l := edgeLine(0)
-		l.dash = portDashes[i]
-		sample(l, name)
+		sample(edgeLine(0, i), name)
 	}
 	if g.Note != "" {
 		y += legendSize + 6
@@ -164,16 +162,18 @@ func (g Graph) layout() (*sheet, error) {
 	return s, nil
 }
 
-// edgeLine returns a line in the colour of a value.
-func edgeLine(value float64) shape {
-	tint := lineTint(Grey)
-	switch {
-	case value > 0:
-		tint = lineTint(2)
-	case value < 0:
-		tint = lineTint(1)
+// edgeLine returns a line in the colour of a value, with the dashes of a port.
+func edgeLine(value float64, port int) shape {
+	l := shape{tint: lineTint(Grey), width: 2}
+	if port >= 0 {
+		l.dash = portDashes[port]
 	}
-	return shape{tint: tint, width: 2}
+	if value > 0 {
+		l.tint = lineTint(2)
+	} else if value < 0 {
+		l.tint = lineTint(1)
+	}
+	return l
 }
 
 // curve returns a Bézier curve that leaves a upwards and reaches b from below, with its middle moved to the right by bow.

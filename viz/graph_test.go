@@ -61,6 +61,11 @@ func TestGraph(t *testing.T) {
 	if err := graph().HTML(&b); err != nil || !strings.Contains(b.String(), "<title>a &lt;graph&gt;</title>") || !strings.Contains(b.String(), "low → high: -2") {
 		t.Errorf("%v: %s", err, b.String())
 	}
+	long := graph()
+	long.Title = strings.Repeat("title ", 1000)
+	if s, err := long.layout(); err != nil || s.width > 700 {
+		t.Errorf("%v: a title of %v", err, s.width)
+	}
 	for what, change := range map[string]func(*Graph){
 		"want at least one node":      func(g *Graph) { g.Nodes = nil },
 		"at most 3 ports":             func(g *Graph) { g.Ports = make([]string, 4) },
