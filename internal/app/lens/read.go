@@ -105,15 +105,11 @@ func (s *Study) read(ctx context.Context, it *Item) (*reading, error) {
 		}
 	}
 	t, _ := s.Model.Tokenizer() // models without one read numbers
-	for _, list := range [][][]int{in.a.IDs, in.a.Targets} {
-		for _, ids := range list {
-			for _, id := range ids {
-				in.labels = append(in.labels, lens.TokenText(t, id))
-			}
-			if in.a.Targets != nil {
-				t = t.Target()
-			}
-		}
+	for _, id := range in.a.IDs[0] {
+		in.labels = append(in.labels, lens.TokenText(t, id))
+	}
+	for _, id := range slices.Concat(in.a.Targets...) {
+		in.labels = append(in.labels, tokenName(s.Model, id))
 	}
 	return in, s.find(ctx, it, in)
 }

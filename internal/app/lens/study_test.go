@@ -164,6 +164,25 @@ func TestGraphOfGroupedHeads(t *testing.T) {
 	}
 }
 
+// Layers of self-attention and cross-attention take turns in a decoder; each kind is one panel.
+func TestPanelsOfKinds(t *testing.T) {
+	m, err := models.Load("../../../models/testdata/seq2seq/t5", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Study{
+		Model: m, What: []string{Zero}, Parts: []lens.Part{lens.Head}, Progress: func(string, int, int) {},
+		Items: []Item{{IDs: [][]int{{3, 9, 4}}, Metric: "logit(#5)"}},
+	}
+	var got []string
+	for _, p := range measured(t, s).Figure().Panels {
+		got = append(got, fmt.Sprint(p.Kind, " ", p.Rows))
+	}
+	if want := []string{"encoder [0 1 2]", "decoder [0 1]", "cross [0 1]"}; !slices.Equal(got, want) {
+		t.Errorf("panels %q, want %q", got, want)
+	}
+}
+
 // Effects of several pairs are their means, and intervals contain them.
 func TestPairs(t *testing.T) {
 	s := study(t, Patch, Attribution)
