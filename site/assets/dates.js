@@ -209,7 +209,7 @@ const prune = later(200, async () => {
     const s = await ask("dates.speed", { off: gone, dates: 50 }, (f) => (byId("prune-progress").textContent = t`timing ${f.done} of ${f.all}`), mine.signal);
     if (mine.signal.aborted) return;
     byId("prune-progress").textContent = "";
-    byId("parameters").textContent = `${s.parameters.toLocaleString("en")} (−${number(100 * (1 - s.parameters / s.wholeParameters), 0)}%)`;
+    byId("parameters").textContent = s.parameters.toLocaleString("en") + (count ? ` (−${number(100 * (1 - s.parameters / s.wholeParameters), 0)}%)` : "");
     byId("pruned-time").textContent = duration(s.seconds);
     const [times, least, most] = s.faster, spread = t`${number(least, 2)} to ${number(most, 2)}`; // of the middle half of the turns
     const faster = least <= 1 && most >= 1 ? t`no difference (${spread} ×)` : `${number(times, 2)} (${spread}) ×`;

@@ -118,7 +118,7 @@ export function heatmap({ title = "", rowTitle = t`query`, columnTitle = t`key`,
     const write = (text, x, y, { down = false, align = "center", colour = ink, most = 200, size = letters } = {}) => {
       context.save();
       context.translate(x, y);
-      if (down) context.rotate(-Math.PI / 2);
+      if (down && text.length > 1) context.rotate(-Math.PI / 2); // one character, such as 层, is upright
       context.textAlign = align;
       context.textBaseline = "middle";
       context.font = `${size}px ${family}`;

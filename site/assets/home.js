@@ -25,7 +25,12 @@ function build() {
   }));
   byId("lights").replaceChildren(...shown.layers.map((layer) => el("div", {}, el("h3", { text: kinds[layer.kind] }), el("div", { class: "lights" }, ...heads.filter((h) => h.layer === layer).map((h) => h.link)))));
   const { queries, keys } = cross();
-  byId("reads").replaceChildren(...keys.slice(0, -1).map((c) => el("span", { text: c === "▁" ? "\u00a0" : c })));
+  const words = [el("div")]; // which stay on one line
+  for (const c of keys.slice(0, -1)) {
+    if (c === "▁") words.push(el("span", { text: "\u00a0" }), el("div"));
+    else words.at(-1).append(el("span", { text: c }));
+  }
+  byId("reads").replaceChildren(...words);
   byId("writes").replaceChildren(...queries.slice(0, -1).map((_, i) => el("button", { type: "button", onclick: () => finish(i), "aria-label": t`character ${i + 1}: ${queries[i]}` }, "\u00a0")));
 }
 
@@ -36,7 +41,7 @@ function step(i, written = i) {
   at = i;
   const { queries, keys, heads: maps } = cross(), n = keys.length;
   const mean = keys.map((_, j) => maps.reduce((sum, w) => sum + w[i * n + j], 0) / maps.length), most = Math.max(...mean.slice(0, -1), 1e-9);
-  [...byId("reads").children].forEach((box, j) => {
+  byId("reads").querySelectorAll("span").forEach((box, j) => {
     const colour = rgb((mean[j] / most) * 0.9);
     box.style.background = css(colour);
     box.style.color = inkOn(colour);

@@ -22,7 +22,7 @@ byId("plane").append(picture);
 function vector(name, ink, get, set, padding = () => false) {
   const called = name === "query" ? t`query` : t`key ${name.at(-1)}`;
   const line = svg("line", { class: ink, stroke: "currentColor", "stroke-width": 2, x1: px(0), y1: py(0) });
-  const dot = svg("circle", { r: 6, fill: "currentColor" }), hit = svg("circle", { r: 16, fill: "transparent" }), text = svg("text", { class: "name", text: name === "query" ? "q" : name.at(-1) });
+  const dot = svg("circle", { r: 6, fill: "currentColor" }), hit = svg("circle", { r: 23, fill: "transparent" }), text = svg("text", { class: "name", text: name === "query" ? "q" : name.at(-1) });
   const limit = (v) => Math.max(-reach, Math.min(reach, Math.round(v * 100) / 100));
   const move = (x, y) => {
     set([limit(x), limit(y)]);

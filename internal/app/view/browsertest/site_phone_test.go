@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,35 @@ func TestSiteTap(t *testing.T) {
 	w.wait(`!document.querySelector("#map .tip").checkVisibility()`)
 }
 
+// On a phone, what is pressed is as large as a finger. Ten characters of a date share a row of the first page, and the
+// observations of lesson 1 are close to each other; the maps in the frame of lesson 7 have sliders beside them.
+func TestSiteFingers(t *testing.T) {
+	url := site(t)
+	w := watch(t, 390, 844)
+	if _, err := chromedp.Call(w.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range []string{"", "ja/"} {
+		for _, name := range append([]string{"index"}, lessonNames...) {
+			w.lesson(url + language + name + ".html")
+			all := js[[]string](w.tab, `[...document.querySelectorAll("button, select, input, nav a, summary, #plane .grip, .light")]
+				.filter((e) => e.checkVisibility() && e.type !== "range" && e.type !== "file").map((e) => {
+					const label = /checkbox|radio/.test(e.type) ? e.labels[0] : e, box = label.getBoundingClientRect();
+					return (box.height < 39.5 || box.width < (e.closest("#writes") ? 26 : 39.5) ? "small" : "") + " " + Math.round(box.width) + " × " + Math.round(box.height) + " " + (e.id || e.textContent);
+				})`)
+			if len(all) < 15 {
+				t.Errorf("%s%s has %d controls: the test shows nothing", language, name, len(all))
+			}
+			if small := slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, "small") }); len(small) > 0 {
+				t.Errorf("%s%s: %q", language, name, small)
+			}
+			if wide := js[int](w.tab, "document.documentElement.scrollWidth"); wide > 390 {
+				t.Errorf("%s%s is %d pixels wide", language, name, wide)
+			}
+		}
+	}
+}
+
 // While a model trains, its map and the button that pauses it are on one screen, also on a phone.
 func TestSiteFormingMap(t *testing.T) {
 	url := site(t)
@@ -73,6 +103,30 @@ func TestSiteFormingMap(t *testing.T) {
 		js[bool](w.tab, `(document.querySelector("#train .controls").scrollIntoView(), true)`)
 		if got := js[float64](w.tab, `document.querySelector("#train .field").getBoundingClientRect().bottom`); got > 800 {
 			t.Errorf("%d pixels wide, the map ends %.0f pixels below the button, want 800", width, got)
+		}
+	}
+}
+
+// Without scripts a page has its text, code and still pictures, and says what is missing. No figure waits for a script.
+func TestSiteWithoutScripts(t *testing.T) {
+	url := site(t)
+	b := open(t, 390, 844)
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append([]string{"index"}, lessonNames...) {
+		b.do(chromedp.Navigate(url + "zh/" + name + ".html"))
+		if pictures := js[int](b, `[...document.querySelectorAll("main img")].filter((e) => e.checkVisibility()).length`); pictures == 0 && name != "shapes" { // which prints its arrays
+			t.Errorf("%s has no picture", name)
+		}
+		if !js[bool](b, `document.querySelector("body > noscript").checkVisibility() && document.querySelector("pre").checkVisibility()`) {
+			t.Errorf("%s has no code, or does not say what is missing", name)
+		}
+		if left := js[[]string](b, `[...document.querySelectorAll(".live, .tabs, button, input, iframe")].filter((e) => e.checkVisibility() && !e.querySelector("noscript") && e.id !== "theme").map((e) => e.outerHTML.slice(0, 80))`); len(left) > 0 {
+			t.Errorf("%s has what does not work without a script: %q", name, left)
+		}
+		if wide := js[int](b, "document.documentElement.scrollWidth"); wide > 390 {
+			t.Errorf("%s is %d pixels wide", name, wide)
 		}
 	}
 }
