@@ -15,7 +15,7 @@ import (
 )
 
 // Keep returns a copy of a model with only the given heads of each layer. Heads are in ascending
-// order and numbered from 0 as in m.Attention; a layer that is not in the map keeps all heads. The
+// order and numbered from 0 as in m.HeadLayers; a layer that is not in the map keeps all heads. The
 // parameters of the other heads are removed, so the copy is smaller and faster. Its output is that of
 // m with gates of 0 for these heads, within rounding. A layer with a softmax may lose all its heads.
 // WriteMasked and Compact do the same for files.

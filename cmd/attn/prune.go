@@ -28,7 +28,7 @@ type pruneCommand struct {
 
 	Step        *int     `help:"Number of heads to remove before scoring again; 0 scores once (default 1, or more if scoring would take more than 120 passes over its data)." placeholder:"N" group:"How" want:"at least 0"`
 	Kind        []string `enum:"${kinds}" help:"Remove heads only from these kinds of attention: ${kinds_or}, or several, comma-separated (default all)." placeholder:"NAME" group:"How"`
-	Even        bool     `help:"Remove the same number of heads from each layer, as many as the goal allows. A pruned Llama or related decoder then loads wherever the original does." group:"How"`
+	Even        bool     `help:"Remove the same number of heads from each layer, or the same share where layers without a softmax have other numbers, as many as the goal allows. A pruned Llama or related decoder then loads wherever the original does." group:"How"`
 	EmptyLayers bool     `help:"Allow removing all heads of a layer; otherwise each layer keeps at least one." group:"How"`
 	Compensate  string   `default:"ridge" enum:"none,mean,ridge" help:"What makes up for removed heads, without training: ridge solves the output maps again, mean adds the mean output to the bias; none. It is only used if it lowers the loss. With mean and ridge, heads are scored against their mean outputs." placeholder:"NAME" group:"How"`
 	Finetune    int      `help:"Training steps of the pruned model, after compensation (default none). With --max-drop, each number of heads that is tried is trained." placeholder:"N" group:"How" want:"at least 0"`

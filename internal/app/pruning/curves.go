@@ -27,8 +27,13 @@ func levels(all, most, chosen int) []int {
 // heads from each layer.
 func (x *run) cut(order []prune.Head, n int) []prune.Head {
 	if x.Even {
-		n = min(n, len(order))
-		return order[:n-n%x.round()]
+		whole := 0
+		for _, end := range x.rounds() {
+			if end <= min(n, len(order)) {
+				whole = end
+			}
+		}
+		return order[:whole]
 	}
 	sizes, whole := x.groups(), 0
 	for whole < len(order) {

@@ -32,8 +32,8 @@ type Experiment struct {
 	Kinds []heads.Kind
 	// Empty lets layers lose all their heads.
 	Empty bool
-	// Even removes equally many heads from each layer, all scored once. The layers of Kinds must
-	// have equally many heads.
+	// Even removes the same share of heads from each layer, all scored once. Those layers of Kinds
+	// that have a softmax must have equally many heads, and so must those that have none.
 	Even bool
 	// Step is the number of heads to remove before the rest is scored again. 0 scores once, and
 	// Affordable derives the step from the cost of scoring.
@@ -277,16 +277,17 @@ func (x *run) orderBy(s prune.Scores) []prune.Head {
 	if !x.Even {
 		return order
 	}
-	// The least important group of each layer, then the next one of each.
-	sizes, taken := x.groups(), map[string]int{}
-	round := func(h prune.Head) int {
-		taken[h.Layer]++
-		return (taken[h.Layer] - 1) / sizes[h.Layer]
+	// The least important group of each layer, then the next one of each; those of layers with fewer groups in later rounds.
+	groups, taken := map[string]int{}, map[string]int{}
+	for _, l := range x.layers {
+		groups[l.Name] = l.Heads / max(1, l.Group)
 	}
-	rounds := make([][]prune.Head, len(order))
+	sizes, rounds := x.groups(), make([][]prune.Head, len(x.rounds()))
 	for _, h := range order {
-		n := round(h)
-		rounds[n] = append(rounds[n], h)
+		n := groups[h.Layer]
+		round := ((taken[h.Layer]/sizes[h.Layer]+1)*len(rounds) + n - 1) / n // from 1
+		rounds[round-1] = append(rounds[round-1], h)
+		taken[h.Layer]++
 	}
 	return slices.Concat(rounds...)
 }
@@ -302,14 +303,23 @@ func (x *run) groups() map[string]int {
 	return sizes
 }
 
-// round returns the number of heads removed at a time if equally many are taken from each layer.
-func (x *run) round() (n int) {
-	for layer, size := range x.groups() {
-		if x.open(layer) {
-			n += size
+// rounds returns the numbers of heads that are removed after each round if the same share is taken from each layer, in
+// whole groups: one round for each group of the layer with most.
+func (x *run) rounds() (ends []int) {
+	open, most := []attn.LayerHeads{}, 0
+	for _, l := range x.layers {
+		if l.Heads > 0 && x.open(l.Name) {
+			open, most = append(open, l), max(most, l.Heads/l.Group)
 		}
 	}
-	return n
+	for round := 1; round <= most; round++ {
+		end := 0
+		for _, l := range open {
+			end += round * (l.Heads / l.Group) / most * l.Group
+		}
+		ends = append(ends, end)
+	}
+	return ends
 }
 
 // open reports whether heads may be removed from a layer.

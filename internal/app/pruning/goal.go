@@ -68,10 +68,10 @@ func (t Target) kept(m *models.Model) (list []prune.Head, err error) {
 
 // goal returns the goal for a model of a directory. A goal that its layers cannot reach is a *flags.Error.
 func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal, error) {
-	all, least := 0, 0  // heads; heads that must stay
-	closed := 0         // heads of layers from which none may be removed
-	open := []int(nil)  // numbers of heads of the other layers
-	kinds := []string{} // from which heads may be removed
+	all, least := 0, 0     // heads; heads that must stay
+	closed := 0            // heads of layers from which none may be removed
+	kinds := []string{}    // from which heads may be removed
+	even := map[bool]int{} // heads of a layer, by Signed
 	for i, l := range layers {
 		if slices.ContainsFunc(layers[:i], func(other attn.LayerHeads) bool { return l.Out != nil && other.Out == l.Out }) {
 			return Goal{}, flags.Errorf("no head of %s can be removed from one layer: its layers share their parameters", quote.Shell(dir))
@@ -81,10 +81,14 @@ func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal,
 			closed += l.Heads
 			continue
 		}
-		open = append(open, l.Heads)
 		if !e.Empty {
 			least += l.Group
 		}
+		if n, ok := even[l.Signed]; ok && n != l.Heads && e.Even {
+			return Goal{}, flags.Errorf("--even requires layers of equally many heads, "+
+				"and those of %s have different numbers", quote.Shell(dir))
+		}
+		even[l.Signed] = l.Heads
 	}
 	least += closed
 	if all == 0 {
@@ -92,12 +96,6 @@ func (t Target) goal(layers []attn.LayerHeads, e *Experiment, dir string) (Goal,
 	}
 	for _, k := range e.Kinds {
 		kinds = append(kinds, k.String())
-	}
-	for _, n := range open {
-		if e.Even && n != open[0] {
-			return Goal{}, flags.Errorf("--even requires layers of equally many heads, "+
-				"and those of %s have different numbers", quote.Shell(dir))
-		}
 	}
 	if len(kinds) > 0 && least == all {
 		return Goal{}, flags.Errorf("no head of kind %s can be removed", strings.Join(kinds, " or "))

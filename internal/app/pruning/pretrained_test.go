@@ -3,11 +3,13 @@ package pruning
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/app/pruning/reports"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/probe"
@@ -167,6 +169,7 @@ func TestPretrainedEven(t *testing.T) {
 	}{
 		{"bert_words", Goal{Left: 3}, []int{4}}, {"bert_words", Goal{Left: 2}, []int{2}}, {"bert_words", Goal{Drop: 1000}, []int{2}}, {"bert_words", Goal{Drop: 1e-9}, []int{6, 4}},
 		{"decoders/llama3", Goal{Left: 4}, []int{4}}, {"decoders/llama3", Goal{Left: 5}, []int{8}},
+		{"decoders/qwen3_5", Goal{Left: 8}, []int{8}}, {"decoders/falcon_h1", Goal{Left: 11}, []int{20}}, {"decoders/falcon_h1", Goal{Left: 10}, []int{10}},
 	} {
 		e := ofWords(t, c.dir)
 		e.Even, e.Goal, e.Methods = true, c.goal, []prune.Method{prune.WeightNorm, prune.Gradient}
@@ -180,17 +183,36 @@ func TestPretrainedEven(t *testing.T) {
 			t.Errorf("%s, %+v: %d heads are left, want %v", c.dir, c.goal, r.Result.Left, c.left)
 		}
 		layers := left.Layers()
-		for _, l := range layers {
-			if l.Heads != layers[0].Heads {
-				t.Errorf("%s, %+v: a layer has %d heads, another %d", c.dir, c.goal, l.Heads, layers[0].Heads)
+		for i, l := range layers {
+			if whole := e.Subject.Layers(); l.Heads*whole[0].Heads != layers[0].Heads*whole[i].Heads {
+				t.Errorf("%s, %+v: a layer has %d of %d heads, another %d of %d", c.dir, c.goal, l.Heads, whole[i].Heads, layers[0].Heads, whole[0].Heads)
 			}
 		}
 		for _, curve := range r.Curves {
 			for _, p := range curve.Points {
-				if p.Left%len(layers) != 0 {
-					t.Errorf("%s: a curve has a point with %d heads in %d layers", c.dir, p.Left, len(layers))
+				if whole := e.Subject.Layers(); p.Left%(total(whole)/(whole[0].Heads/whole[0].Group)) != 0 {
+					t.Errorf("%s: a curve has a point with %d heads of %d", c.dir, p.Left, total(whole))
 				}
 			}
+		}
+	}
+}
+
+// Layers with fewer groups than others lose them in later rounds, so that each has about the same share left.
+func TestEvenShares(t *testing.T) {
+	layers := []attn.LayerHeads{{Name: "a", Heads: 8, Group: 1}, {Name: "b", Heads: 6, Group: 2}, {Name: "c", Heads: 8, Group: 1}}
+	x := &run{Experiment: &Experiment{Even: true}, layers: layers}
+	if got, want := x.rounds(), []int{2, 4, 8, 10, 12, 16, 18, 22}; !slices.Equal(got, want) {
+		t.Errorf("rounds end at %v, want %v", got, want)
+	}
+	order := x.orderBy(prune.Scores{Values: map[string][]float64{"a": make([]float64, 8), "b": make([]float64, 6), "c": make([]float64, 8)}})
+	for n, want := range map[int]string{1: "0 0 0", 3: "1 0 1", 4: "2 0 2", 7: "2 0 2", 9: "3 2 3", 17: "6 4 6", 99: "7 4 7"} {
+		gone := map[string]int{}
+		for _, h := range x.cut(order, n) {
+			gone[h.Layer]++
+		}
+		if got := fmt.Sprint(gone["a"], gone["b"], gone["c"]); got != want {
+			t.Errorf("of %d heads, the layers lose %s, want %s", n, got, want)
 		}
 	}
 }

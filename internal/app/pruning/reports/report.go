@@ -45,7 +45,7 @@ type Settings struct {
 	Normalize bool     `json:"normalize"`                 // scores divided by the norm of their layer
 	Kinds     []string `json:"kinds,omitempty"`           // of attention that heads were removed from; empty: all
 	Empty     bool     `json:"empty"`                     // layers may lose all heads
-	Even      bool     `json:"even,omitempty"`            // all layers lose the same number of heads
+	Even      bool     `json:"even,omitempty"`            // all layers of a kind lose the same number of heads
 	Step      int      `json:"step"`                      // heads removed before scoring again; 0: scored once
 	// Compensate is the compensation for removed heads; empty: none.
 	Compensate string  `json:"compensate,omitempty"`
