@@ -216,7 +216,9 @@ func (c *call) record(t *tensor.Tape, y Output) {
 
 // back computes the gradients. Heads that share queries or keys are in one task, in their order.
 func (c *call) back(t *tensor.Tape, y Output) {
-	dq, dk, dv := t.GradOf(c.q), t.GradOf(c.k), t.GradOf(c.value)
+	dq, freshQ := t.FreshGradOf(c.q)
+	dk, freshK := t.FreshGradOf(c.k)
+	dv, freshV := t.FreshGradOf(c.value)
 	ddecay, dbeta, dstate := t.GradOf(c.o.Decay), t.GradOf(c.o.Beta), t.GradOf(c.o.State)
 	dout, dlast := gradOf(y.Out), gradOf(y.State)
 	if dout == nil {
@@ -227,6 +229,10 @@ func (c *call) back(t *tensor.Tape, y Output) {
 	par.For(len(c.segments)*units, 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			s := &c.segments[i/units]
+			// Cleared just before it is added to, a gradient is in the cache.
+			c.clearIf(freshQ, dq, c.q, s, i%units, units)
+			c.clearIf(freshK, dk, c.k, s, i%units, units)
+			c.clearIf(freshV, dv, c.value, s, i%units, units)
 			for g := i % units * each; g < (i%units+1)*each; g++ {
 				at := (s.b*c.g + g) * c.e * c.v
 				for r := range c.n / c.g {
@@ -255,6 +261,20 @@ func (c *call) back(t *tensor.Tape, y Output) {
 			}
 		}
 	})
+}
+
+// clearIf clears a fresh gradient of x in a segment, with the padding behind the last one, for the heads of a unit.
+func (c *call) clearIf(fresh bool, dx []float32, x *tensor.Tensor, s *segment, unit, units int) {
+	if !fresh {
+		return
+	}
+	heads, to := x.Dim(1), s.to
+	if s.last {
+		to = c.l
+	}
+	for n := s.b*heads + unit*heads/units; n < s.b*heads+(unit+1)*heads/units; n++ {
+		clear(dx[(n*c.l+s.from)*x.Dim(3) : (n*c.l+to)*x.Dim(3)])
+	}
 }
 
 // divisor returns the greatest common divisor.

@@ -104,8 +104,8 @@ type residualGrads struct {
 // grads returns the gradients for a backward step.
 func (r *residual) grads(t *Tape, dz []float32) *residualGrads {
 	g := &residualGrads{residual: r, dz: dz}
-	g.dx, g.freshX = t.gradOf(r.x)
-	g.dy, g.freshY = t.gradOf(r.y) // the same as dx if y is x
+	g.dx, g.freshX = t.FreshGradOf(r.x)
+	g.dy, g.freshY = t.FreshGradOf(r.y) // the same as dx if y is x
 	return g
 }
 

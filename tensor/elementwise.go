@@ -33,7 +33,7 @@ func unary(t *Tape, op string, cost int, x *Tensor, f func(y, x []float32), back
 	}
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx, fresh := t.gradOf(x)
+			dx, fresh := t.FreshGradOf(x)
 			par.For(len(dx), par.ChunkOfNumbers(len(dx), costAdd+cost), func(lo, hi int) {
 				clearIf(fresh, dx[lo:hi])
 				back(dx[lo:hi], dy[lo:hi], x.data[lo:hi], y.data[lo:hi])
@@ -419,8 +419,8 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 	}
 	if t.Needs(a, b) {
 		t.Record(y, func(dy []float32) {
-			da, freshA := t.gradOf(a)
-			db, freshB := t.gradOf(b) // the same as da if b is a
+			da, freshA := t.FreshGradOf(a)
+			db, freshB := t.FreshGradOf(b) // the same as da if b is a
 			par.For(len(dy), par.ChunkOfNumbers(len(dy), 2*costAdd), func(lo, hi int) {
 				if da != nil {
 					clearIf(freshA, da[lo:hi])
@@ -456,7 +456,7 @@ func binaryRepeated(t *Tape, a, b *Tensor, f func(y, a, b []float32), backA, bac
 	})
 	if t.Needs(a, b) {
 		t.Record(y, func(dy []float32) {
-			if da, fresh := t.gradOf(a); da != nil {
+			if da, fresh := t.FreshGradOf(a); da != nil {
 				blocks(count, n, costAdd, func(r, rows, lo, hi int) {
 					for i := r; i < r+rows; i++ {
 						at, end := i*n+lo, i*n+hi

@@ -102,7 +102,7 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 
 // addProduct adds a product to the gradient of x, if one flows to it.
 func (t *Tape) addProduct(x *Tensor, p simd.Product) {
-	if dx, fresh := t.gradOf(x); dx != nil {
+	if dx, fresh := t.FreshGradOf(x); dx != nil {
 		product := p // allocated only where a gradient flows
 		product.C, product.Accumulate, product.Context = simd.RowMajor(dx, x.Dim(-1)), !fresh, t.Context()
 		simd.Multiply(&product)

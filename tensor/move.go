@@ -77,7 +77,7 @@ func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
 	spread(shape, to, from, func(p plane) { p.copy(y.data, x.data) })
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx, fresh := t.gradOf(x)
+			dx, fresh := t.FreshGradOf(x)
 			if fresh {
 				spread(shape, from, to, func(p plane) { p.copy(dx, dy) })
 			} else {
@@ -123,7 +123,7 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 			at := 0
 			for _, x := range xs {
 				w := x.shape[axis] * inner
-				if dx, fresh := t.gradOf(x); fresh {
+				if dx, fresh := t.FreshGradOf(x); fresh {
 					onRows(simd.CopyRows, dx, w, dy[at:], n*inner, outer, w)
 				} else if dx != nil {
 					onRows(simd.AddRows, dx, w, dy[at:], n*inner, outer, w)

@@ -147,7 +147,7 @@ func (m normalization) record(t *Tape) {
 		return
 	}
 	t.Record(m.y, func(dy []float32) {
-		if dx, fresh := t.gradOf(m.x); dx != nil {
+		if dx, fresh := t.FreshGradOf(m.x); dx != nil {
 			var before *residualGrads
 			if m.before.z != nil && m.x.needs {
 				before, done = m.before.grads(t, dx), true

@@ -34,7 +34,7 @@ func rowwise(
 	})
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx, fresh := t.gradOf(x)
+			dx, fresh := t.FreshGradOf(x)
 			par.For(n, chunk, func(from, to int) {
 				clearIf(fresh, dx[from*width:to*width])
 				for r := from; r < to; r++ {

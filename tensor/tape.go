@@ -372,7 +372,7 @@ func (t *Tape) Record(out *Tensor, back func(dout []float32)) {
 // GradOf returns the gradient of x for a backward step to add to, or nil if no
 // gradient flows to x.
 func (t *Tape) GradOf(x *Tensor) []float32 {
-	dx, fresh := t.gradOf(x)
+	dx, fresh := t.FreshGradOf(x)
 	if fresh {
 		zeroAll(dx)
 	}
@@ -389,16 +389,16 @@ func zeroAll(x []float32) {
 	par.For(len(x), par.ChunkOfNumbers(len(x), costAdd), func(lo, hi int) { clear(x[lo:hi]) })
 }
 
-// gradOf is GradOf for steps that can set the gradient instead of adding to it. If fresh is true, dx has arbitrary
+// FreshGradOf is GradOf for steps that can set the gradient instead of adding to it. If fresh is true, dx has arbitrary
 // contents, and the step must set every element. Clearing dx and then adding would take two more passes through
 // memory.
-func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
+func (t *Tape) FreshGradOf(x *Tensor) (dx []float32, fresh bool) {
 	if !t.reaches(x) {
 		return nil, false
 	}
 	if x.base != nil {
 		if len(x.data) == len(x.base.data) {
-			return t.gradOf(x.base)
+			return t.FreshGradOf(x.base)
 		}
 		// Setting these rows would leave the other rows of the base uninitialized.
 		if g := t.GradOf(x.base); g != nil {
