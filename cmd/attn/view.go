@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/app/progress"
+	"github.com/attn-go/attn/internal/app/pruning"
 	"github.com/attn-go/attn/internal/app/recording"
 	"github.com/attn-go/attn/internal/app/view"
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/train"
 )
 
@@ -21,6 +23,7 @@ type viewCommand struct {
 	Pair     *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text"`
 	Scores   string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
 	Examples string   `help:"Also show the best examples of the open head from this file, the output of attn heads --examples --json." placeholder:"FILE"`
+	PruneTo  string   `help:"New directory: a button of the page writes the first model to it, without the heads that are switched off." placeholder:"DIR" writes:"model" needs:"model"`
 	Steps    int      `name:"generate" help:"With a decoder, generate N tokens after each text, and show what they attend to." placeholder:"N" want:"at least 1" needs:"model" excludes:"pair"`
 	settingFlag
 	languageFlags
@@ -39,6 +42,7 @@ func (viewCommand) Help() string {
   attn view --model runs/dates --model runs/dates-pruned "5/3/19"
   attn view --model runs/dates --importance heads.json "5/3/19"
   attn view --model gpt2 --examples examples.json "The cat sat on the mat"
+  attn view --model gpt2 --prune-to small "The cat sat on the mat"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
 The page shows every head. The server runs until Ctrl-C and accepts connections from this
@@ -81,6 +85,9 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	if len(cmd.Model) == 0 {
 		return cmd.files(c)
 	}
+	if cmd.PruneTo != "" && atomicfile.Exists(cmd.PruneTo) {
+		return view.Options{}, usage("--prune-to %s already exists, want a new directory", quoted(cmd.PruneTo))
+	}
 	var recorded []recording.Model
 	for _, dir := range cmd.Model {
 		s, err := openRecorded(dir, c, cmd.Steps, cmd.settingFlag, cmd.languageFlags)
@@ -90,6 +97,9 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		recorded = append(recorded, s)
 	}
 	o := recorded[0].Page()
+	if cmd.PruneTo != "" {
+		o.Recorder = pruning.Page{Model: recorded[0], Out: cmd.PruneTo, Allowed: cmd.AllowSetting}
+	}
 	o.Name = modelName(cmd.Model[0])
 	for i, s := range recorded[1:] {
 		o.Others = append(o.Others, view.Model{Name: modelName(cmd.Model[i+1]), Recorder: s})

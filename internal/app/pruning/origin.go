@@ -1,6 +1,7 @@
 package pruning
 
 import (
+	"io"
 	"path/filepath"
 	"slices"
 
@@ -8,7 +9,6 @@ import (
 	"github.com/attn-go/attn/internal/app/tasks"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/probe"
 	"github.com/attn-go/attn/train"
 )
 
@@ -55,9 +55,9 @@ func training(m *tasks.Model, o Options) train.Tuning {
 	return t
 }
 
-// formsOf returns the files of a pruned model: the compact and the masked form, or the masked form alone, with the other
-// files of the model, among them the recipe of attn train, which has the dates that the model was trained and pruned with.
-func formsOf(m *tasks.Model, left *probe.Probe) (f forms, err error) {
+// formsOf returns the files of a pruned model, which has the given heads of left: the compact and the masked form, or the
+// masked form alone, with the other files of the model m, among them the recipe of attn train, which has the dates that the model was trained and pruned with.
+func formsOf(m *tasks.Model, left *models.Model, kept map[string][]int) (f forms, err error) {
 	others, err := otherFiles(m.Dir, m.Files())
 	if err != nil {
 		return f, err
@@ -69,18 +69,19 @@ func formsOf(m *tasks.Model, left *probe.Probe) (f forms, err error) {
 	} else {
 		f.gone = []string{train.RecipeFile, filepath.Join(MaskedDir, train.RecipeFile)}
 	}
-	others = withConfig(others, left.Model().Config())
-	compact, err := left.Compact()
+	others = withConfig(others, left.Config())
+	masked := func(w io.Writer) error { return left.WriteMasked(w, kept) }
+	compact, err := left.Compact(kept)
 	if err != nil {
 		f.noCompact = err.Error()
-		f.files = inFolder("", others, left.WriteMasked)
+		f.files = inFolder("", others, masked)
 		for _, file := range f.files { // of an earlier run
 			f.gone = append(f.gone, filepath.Join(MaskedDir, file.Path))
 		}
 		return f, nil
 	}
 	small := inFolder("", withConfig(others, compact.Config), compact.Write)
-	f.files = append(inFolder(MaskedDir, others, left.WriteMasked), small...)
+	f.files = append(inFolder(MaskedDir, others, masked), small...)
 	f.compact, f.loads = true, compact.Loads
 	return f, nil
 }

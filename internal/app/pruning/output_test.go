@@ -75,7 +75,7 @@ func TestKilled(t *testing.T) {
 	old, next := without(3), without(0, 1, 2)
 	out := filepath.Join(dir, "out")
 	keep := func(p *probe.Probe, r *train.Recipe) {
-		f, err := formsOf(&tasks.Model{Model: m, Dir: whole, Recipe: r}, p)
+		f, err := formsOf(&tasks.Model{Model: m, Dir: whole, Recipe: r}, p.Model(), p.Kept())
 		if err != nil {
 			t.Fatal(err)
 		}

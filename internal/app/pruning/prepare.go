@@ -161,7 +161,7 @@ func (p *Prepared) Run(ctx context.Context, out *Output) error {
 	e := p.experiment
 	e.Save = out.saveUnfinished
 	e.Keep = func(ctx context.Context, left *probe.Probe, r *reports.Report) error {
-		f, err := formsOf(p.model, left)
+		f, err := formsOf(p.model, left.Model(), left.Kept())
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -34,6 +35,10 @@ func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (vie
 			return view.Output{}, err
 		}
 	}
+	masks, err := m.masks(r, c.Masked)
+	if err != nil {
+		return view.Output{}, err
+	}
 	t := tensor.NewTape(tensor.Infer)
 	t.SetContext(ctx)
 	var y view.Output
@@ -41,16 +46,44 @@ func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (vie
 		before := m.Model.Hidden(t, x, models.Run{})
 		after := before
 		if len(c.Off)+len(c.Patched)+len(c.Masked) > 0 {
-			after = tensor.Slice(t, m.Model.Hidden(t, changed, m.run(r, c, len(changed.IDs))), 0, 0, 1)
+			after = tensor.Slice(t, m.Model.Hidden(t, changed, m.run(c, masks, len(changed.IDs))), 0, 0, 1)
 		}
 		y = m.compare(t, x, at, before, after)
 	})
 	return y, err
 }
 
-// run returns a run that changes the first of n texts, of a record. Heads of Patched have their weights of the second text,
-// in which the same tokens are masked.
-func (m Model) run(of *heads.Record, c view.Changes, n int) (r models.Run) {
+// Against returns what the model makes of a record's texts, and what a pruned one makes of them, which must be the same as
+// without the heads of off.
+//
+// Errors: outputs that differ by more than rounding.
+func (m Model) Against(ctx context.Context, r *heads.Record, off map[string][]int, pruned *models.Model) (view.Output, error) {
+	x, at, err := m.read(r)
+	if err != nil {
+		return view.Output{}, err
+	}
+	t := tensor.NewTape(tensor.Infer)
+	t.SetContext(ctx)
+	var y view.Output
+	far, scale := 0., 1.
+	err = tensor.Catch(func() {
+		want := m.Model.Hidden(t, x, m.run(view.Changes{Off: off}, nil, 1))
+		got := pruned.Hidden(t, x, models.Run{})
+		for i, v := range want.Data() {
+			far, scale = max(far, math.Abs(float64(v-got.Data()[i]))), max(scale, math.Abs(float64(v)))
+		}
+		y = m.compare(t, x, at, m.Model.Hidden(t, x, models.Run{}), got)
+	})
+	const rounding = 1e-4 // relative to the largest state
+	if err == nil && !(far <= rounding*scale) {
+		err = fmt.Errorf("the states of the pruned model differ by %g from those without the heads, more than %g", far, rounding*scale)
+	}
+	return y, err
+}
+
+// run returns a run that changes the first of n texts. Heads of Patched have their weights of the second text. masks are for
+// all texts, by layer.
+func (m Model) run(c view.Changes, masks map[string]attn.Mask, n int) (r models.Run) {
 	layers := map[string]int{} // numbers of heads
 	for _, l := range m.Model.HeadLayers() {
 		layers[l.Name] = l.Heads
@@ -65,18 +98,7 @@ func (m Model) run(of *heads.Record, c view.Changes, n int) (r models.Run) {
 		}
 		return gates
 	}
-	masks := map[string]attn.Mask{}
-	for i := range of.Layers {
-		l := &of.Layers[i]
-		if list := c.Masked[l.Name]; list != nil {
-			seen := slices.Repeat([]bool{true}, len(l.Keys))
-			for _, key := range list {
-				seen[key] = false
-			}
-			masks[l.Name] = mask.Allow(seen, len(seen))
-		}
-	}
-	if len(masks) > 0 {
+	if masks != nil {
 		r.Masks = func(layer string) attn.Mask { return masks[layer] }
 	}
 	if n == 1 {
@@ -96,6 +118,39 @@ func (m Model) run(of *heads.Record, c view.Changes, n int) (r models.Run) {
 		return e
 	}
 	return r
+}
+
+// masks returns masks that hide keys of the layers of a record; nil for none.
+//
+// Errors: a key that is another token when the texts are read again, as generated tokens may be.
+func (m Model) masks(r *heads.Record, masked map[string][]int) (masks map[string]attn.Mask, err error) {
+	if len(masked) == 0 {
+		return nil, nil
+	}
+	in, err := probe.Read(m.Model, r.Source, r.Target)
+	if err != nil {
+		return nil, err
+	}
+	read, err := in.Labels()
+	if err != nil {
+		return nil, err
+	}
+	masks = map[string]attn.Mask{}
+	for i := range r.Layers {
+		l, tokens := &r.Layers[i], read.Source
+		if l.Kind == heads.Decoder && read.Read != nil {
+			tokens = read.Read
+		}
+		seen := slices.Repeat([]bool{true}, len(tokens))
+		for _, key := range masked[l.Name] {
+			if key >= len(tokens) || tokens[key] != l.Keys[key] {
+				return nil, fmt.Errorf("token %d cannot be masked: the texts are read again as other tokens", key)
+			}
+			seen[key] = false
+		}
+		masks[l.Name] = mask.Allow(seen, len(seen))
+	}
+	return masks, nil
 }
 
 // beside returns the batch of a text and of the one whose weights its heads are to have.

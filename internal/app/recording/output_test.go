@@ -169,6 +169,8 @@ func TestMasked(t *testing.T) {
 	}{
 		{load(t, "sentence_mean"), [2]string{"the cat sat on"}, map[string][]int{"encoder.0.self": {1, 2}, "encoder.1.self": {1, 2}}, ""},
 		{load(t, "reranker_words"), [2]string{"the cat sat"}, map[string][]int{"decoder.0.self": {0}, "decoder.1.self": {0}}, ""},
+		{translator, [2]string{"xyx", "xx"}, map[string][]int{"decoder.0.self": {1}, "decoder.1.self": {1}}, ""},
+		{translator, [2]string{"xyx"}, map[string][]int{"decoder.0.self": {1}, "decoder.1.self": {1}}, "token 1 cannot be masked"}, // it wrote special tokens, which are read as text
 		{translator, [2]string{"xyx", "xx"}, map[string][]int{"encoder.0.self": {0}, "encoder.1.self": {0}, "decoder.0.cross": {0}, "decoder.1.cross": {0}}, ""},
 		{load(t, "decoders/lfm2"), [2]string{"the cat sat"}, map[string][]int{"decoder.1.self": {0}}, "a layer of conv, want attention with a softmax"},
 	} {

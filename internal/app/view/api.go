@@ -37,6 +37,7 @@ func (s *Server) routes() http.Handler {
 		answer(w, http.StatusOK, plainText, []byte(frozenPage())) // as text, so that it does not run here
 	})
 	mux.HandleFunc("POST /api/record", respond(s.record))
+	mux.HandleFunc("POST /api/prune", respond(s.ofModel(prune)))
 	return mux
 }
 

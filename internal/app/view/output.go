@@ -21,6 +21,24 @@ type Switcher interface {
 	Predictions(ctx context.Context, r *heads.Record) (Predictions, error)
 }
 
+// Pruner is a Switcher that can write its model without some heads.
+type Pruner interface {
+	Switcher
+	// PrunesTo returns the directory that Prune writes.
+	PrunesTo() string
+	// Prune writes the model without heads, by the name of the layer, to a new directory. It does not overwrite one.
+	Prune(ctx context.Context, r *heads.Record, off map[string][]int) (Pruned, error)
+}
+
+// Pruned describes a pruned model.
+type Pruned struct {
+	Dir     string      `json:"dir"`
+	Sizes   []OutputRow `json:"sizes"`  // before and after
+	Output  Output      `json:"output"` // of the whole model, and of the pruned one
+	Note    string      `json:"note"`   // why the model is not smaller; "" if it is
+	Command string      `json:"command"`
+}
+
 // Changes change a run of a model. The zero value changes nothing.
 type Changes struct {
 	Off     map[string][]int // heads without an output, by the name of the layer
@@ -109,6 +127,22 @@ func (s *Server) output(y Switcher, e *entry, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return y.Output(r.Context(), e.record, c)
+}
+
+// prune writes a model without the heads that off lists. The request does not name the directory.
+func prune(y Switcher, e *entry, r *http.Request) (any, error) {
+	p, ok := y.(Pruner)
+	if !ok {
+		return nil, refused(http.StatusNotFound, "this page writes no model: start attn view with --prune-to DIR")
+	}
+	off, err := e.listed(r, "off")
+	if err != nil {
+		return nil, err
+	}
+	if len(off) == 0 {
+		return nil, bad("no head is switched off")
+	}
+	return p.Prune(r.Context(), e.record, off)
 }
 
 // changes returns the changes that the address of a request names.

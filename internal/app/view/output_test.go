@@ -30,6 +30,45 @@ func (switcher) Predictions(context.Context, *heads.Record) (Predictions, error)
 	return Predictions{}, errors.New("the model predicts no tokens")
 }
 
+// pruner is a switcher that writes models.
+type pruner struct{ switcher }
+
+func (pruner) PrunesTo() string { return "dir" }
+
+func (pruner) Prune(_ context.Context, _ *heads.Record, off map[string][]int) (Pruned, error) {
+	return Pruned{Dir: "dir", Note: fmt.Sprint(off)}, nil
+}
+
+// Only the page itself can write a model, by a POST, to the directory that the program was given, if it was.
+func TestPrune(t *testing.T) {
+	record := recordFunc(func(context.Context, string, string) (*heads.Record, error) { return sample(), nil })
+	writes := New(Options{Recorder: pruner{switcher{record}}, Records: []*heads.Record{sample()}})
+	reads := New(Options{Recorder: switcher{record}, Records: []*heads.Record{sample()}})
+	for _, c := range []struct {
+		s            *Server
+		method, path string
+		change       func(*http.Request)
+		want         int
+		says         string
+	}{
+		{writes, "POST", "prune?record=r0&off=0.1", nil, 200, `"note":"map[decoder.0.cross:[1]]"`},
+		{writes, "GET", "prune?record=r0&off=0.1", nil, 405, ""},
+		{writes, "POST", "prune?record=r0&off=0.1", func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403, "only the page itself"},
+		{writes, "POST", "prune?record=r0&off=0.1", func(r *http.Request) { r.Header.Del("Cookie") }, 403, ""},
+		{writes, "POST", "prune?record=r0", nil, 400, "no head is switched off"},
+		{writes, "POST", "prune?record=r0&off=0.99", nil, 400, "head of off is not one of "},
+		{reads, "POST", "prune?record=r0&off=0.1", nil, 404, "start attn view with --prune-to DIR"},
+		{writes, "GET", "start", nil, 200, `"prunes_to":"dir"`},
+	} {
+		if w := ask(c.s, c.method, "/api/"+c.path, "", c.change); w.Code != c.want || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s %s: status %d and %s, want %d and %q", c.method, c.path, w.Code, w.Body, c.want, c.says)
+		}
+	}
+	if w := ask(reads, "GET", "/api/start", "", nil); strings.Contains(w.Body.String(), "prunes_to") {
+		t.Error("a page without a directory offers to write to one")
+	}
+}
+
 // What a model cannot answer is refused by its words; so are other heads, records that are gone, and those of a file.
 func TestOutputRefusals(t *testing.T) {
 	record := recordFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {

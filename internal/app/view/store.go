@@ -34,6 +34,8 @@ type outline struct {
 	NoVectors string `json:"no_vectors,omitempty"`
 	// Runs reports that the model is there, and can run without heads.
 	Runs bool `json:"runs,omitempty"`
+	// PrunesTo is the directory for the model without some heads, or empty.
+	PrunesTo string `json:"prunes_to,omitempty"`
 }
 
 type layerOutline struct {
@@ -123,6 +125,9 @@ func (e *entry) from(of Recorder) {
 	e.recorder = of
 	_, runs := of.(Switcher)
 	e.outline.Runs = runs && e.record.Layer(heads.Alignment, 0) == nil // which is no run of a model
+	if p, ok := of.(Pruner); ok {
+		e.outline.PrunesTo = p.PrunesTo()
+	}
 	if of != nil && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
 		e.outline.NoVectors = of.NoVectors(e.record)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -192,5 +193,52 @@ func TestMasked(t *testing.T) {
 	b.do(chromedp.SetValue(chromedp.CSS("#text-s"), "another"), chromedp.Click(chromedp.CSS("#ask button.main")))
 	b.wait(`!location.hash.includes("mask=") && location.hash.includes("s=another")`)
 	plain()
+	b.unharmed()
+}
+
+// pruner is a switcher that writes its model once.
+type pruner struct {
+	switcher
+	done *atomic.Bool
+}
+
+func (pruner) PrunesTo() string { return "small" }
+
+func (p pruner) Prune(_ context.Context, _ *heads.Record, off map[string][]int) (view.Pruned, error) {
+	if p.done.Swap(true) {
+		return view.Pruned{}, errors.New("small already exists")
+	}
+	return view.Pruned{Dir: "small", Command: "attn prune --keep <i>small", Sizes: []view.OutputRow{{Label: "heads", Before: 20, After: float64(20 - len(off))}},
+		Output: view.Output{What: "probability of next word", Rows: []view.OutputRow{{Label: "x", Before: 0.5, After: 0.25}}}}, nil
+}
+
+// The heads that are off are removed by one button, which then shows what was written.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	b := open(t, 1280, 900)
+	record := switcher{func(string) *heads.Record { return sample() }}
+	address := serve(t, view.Options{Name: "m", Recorder: pruner{record, new(atomic.Bool)}, Records: []*heads.Record{sample()}})
+	b.visit(address + "#a=1.2")
+	b.wait(`document.querySelectorAll("#output td").length === 1`)
+	if js[bool](b, `document.querySelector(".pruner") !== null`) {
+		t.Error("without a head to remove there is a button")
+	}
+	b.click("#off")
+	b.wait(`document.querySelector(".pruner button")`)
+	b.click(".pruner button")
+	b.wait(`document.querySelector(".pruner code")?.textContent === "attn prune --keep <i>small"`)
+	if got := js[string](b, `[...document.querySelectorAll(".pruner td")].map((x) => x.textContent).join()`); got != "20,19,0.500,0.250" {
+		t.Errorf("the report says %s", got)
+	}
+	b.shoot("pruned")
+	b.do(chromedp.KeyEvent("["))
+	b.wait(`location.hash.includes("a=1.1")`)
+	if !js[bool](b, `document.querySelector(".pruner code") !== null`) {
+		t.Error("the report is gone with another open head")
+	}
+	b.do(chromedp.KeyEvent("0")) // another set
+	b.wait(`document.querySelector(".pruner button")?.disabled === false`)
+	b.click(".pruner button")
+	b.wait(`document.querySelector(".pruner .bad")?.textContent === "small already exists"`)
 	b.unharmed()
 }

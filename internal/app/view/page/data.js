@@ -190,6 +190,9 @@ export async function facts(record, place) {
 export const fetchOutput = async (record, second, changes) => parse(await get(`api/output?record=${record.id}` +
   Object.entries(changes).map(([what, list]) => `&${what}=${list}`).join("") + (changes.patch ? "&other=" + second.id : ""), record, second));
 
+// prune writes the model of a record without the heads of off, and returns what is to be said of it.
+export const prune = async (record, off) => parse(await request(`api/prune?record=${record.id}&off=${off}`, { method: "POST", headers: { "Content-Type": "application/json" } }));
+
 // fetchPredictions returns the tokens of a record's text, and what each layer predicts there.
 export const fetchPredictions = async (record) => parse(await get(`api/predictions?record=${record.id}`, record));
 

@@ -3,7 +3,7 @@
 
 import { byId, el, number } from "./dom.js";
 import { change, headOn, state } from "./state.js";
-import { fetchOutput, frozen } from "./data.js";
+import { fetchOutput, frozen, prune } from "./data.js";
 import { axesOf, choose, chosen, headShort, labelOf } from "./tokens.js";
 import { t, tr } from "./words.js";
 
@@ -83,7 +83,7 @@ export async function showOutput(record, second) {
     button.addEventListener("click", () => change(toggled(what, [name])));
     return button;
   }), " "]));
-  const draw = (node) => { if (mine === turn) box.replaceChildren(...[line, node].filter(Boolean)); };
+  const draw = (node) => { if (mine === turn) box.replaceChildren(...[line, node, record.prunes_to && list("off").length > 0 && pruner(record, state.off)].filter(Boolean)); };
   let answer;
   try {
     answer = await fetchOutput(record, second, Object.fromEntries(made.map((what) => [what, state[what]])));
@@ -91,11 +91,39 @@ export async function showOutput(record, second) {
     draw(el("p", { class: "quiet small", text: problem.message }));
     return;
   }
-  const rows = answer.rows.map((row) => el("tr", {}, el("th", { scope: "row", dir: "auto", text: row.label.trim() === "" ? JSON.stringify(row.label) : row.label }),
-    el("td", { text: number(row.before, 3) }), ...(line ? [el("td", { class: ["down", "", "up"][Math.sign(row.after - row.before) + 1], text: number(row.after, 3) })] : [])));
-  draw(el("table", {},
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: tr(answer.what) }), el("th", { scope: "col", text: line ? "unchanged" : t`all heads` }), ...(line ? [el("th", { scope: "col", text: "changed" })] : []))),
-    el("tbody", {}, ...rows)));
+  draw(table(tr(answer.what), answer.rows, ...(line ? ["unchanged", "changed"] : [t`all heads`])));
+}
+
+// table returns rows of numbers before and, if after is a name, after a change.
+function table(what, rows, before, after) {
+  const title = (text) => el("th", { scope: "col", text }), shown = (x) => (x >= 1e4 ? x.toLocaleString("en") : number(x, 3));
+  return el("table", {}, el("thead", {}, el("tr", {}, title(what), title(before), ...(after ? [title(after)] : []))), el("tbody", {}, ...rows.map((row) =>
+    el("tr", {}, el("th", { scope: "row", dir: "auto", text: row.label.trim() === "" ? JSON.stringify(row.label) : row.label }),
+      el("td", { text: shown(row.before) }), ...(after ? [el("td", { class: ["down", "", "up"][Math.sign(row.after - row.before) + 1], text: shown(row.after) })] : [])))));
+}
+
+const pruners = new Map(); // by their heads
+
+// pruner returns a button that writes the model without heads, and what is said of it then.
+function pruner(record, off) {
+  const name = record.id + off;
+  if (pruners.has(name)) return pruners.get(name);
+  const button = el("button", { type: "button", text: "Prune", title: `Write the model without these heads to ${record.prunes_to}` }), said = el("div", { role: "status" });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    said.replaceChildren(el("p", { class: "quiet small", text: `Writing ${record.prunes_to}…` }));
+    try {
+      const y = await prune(record, off);
+      said.replaceChildren(el("p", { class: "small", text: `Written to ${y.dir}` + (y.note && `, in its full size: ${y.note}`) }),
+        table("size", y.sizes, "all heads", "pruned"), table(tr(y.output.what), y.output.rows, "all heads", "pruned"),
+        el("p", { class: "small" }, "The report on your data: ", el("code", { text: y.command })));
+    } catch (problem) {
+      button.disabled = false;
+      said.replaceChildren(el("p", { class: "note bad", text: problem.message }));
+    }
+  });
+  pruners.set(name, el("div", { class: "pruner" }, button, said));
+  return pruners.get(name);
 }
 
 // shown returns a token, or a head, as it is called on the page: with its kind, if there are several.
