@@ -364,11 +364,38 @@ func (l *Layer) NewState(batch int) (*LayerState, error) {
 	if err != nil {
 		return nil, err
 	}
+	return NewLayerState(batch, l.Conv, heads), nil
+}
+
+// NewLayerState returns the state before the first token of batch sequences for a layer that a program defines: that of a
+// convolution and of the heads behind it. Either may be nil. The program continues both, and then calls Read.
+func NewLayerState(batch int, conv *nn.CausalConv, heads *State) *LayerState {
 	s := &LayerState{heads: heads}
-	if l.Conv != nil {
-		s.inputs = tensor.Zeros(batch, c.Conv-1, l.Conv.Weight.Dim(2))
+	if heads == nil {
+		s.heads = &State{config: StateConfig{Batch: batch}, seqs: make([]sequence, batch)} // which counts tokens
 	}
-	return s, nil
+	if conv != nil {
+		s.inputs = tensor.Zeros(batch, conv.Weight.Dim(0)-1, conv.Weight.Dim(2))
+	}
+	return s
+}
+
+// Inputs returns the last inputs of the convolution [B Conv−1 C], from which it continues; nil without one.
+func (s *LayerState) Inputs() *tensor.Tensor { return s.inputs }
+
+// Read keeps what a convolution returned as its last inputs after the next tokens of each sequence: l, or lens, if they are
+// not nil.
+func (s *LayerState) Read(inputs *tensor.Tensor, l int, lens []int) {
+	copy(s.inputs.Data(), inputs.Data())
+	if s.heads.config.Heads > 0 { // which have counted them
+		return
+	}
+	for b := range s.heads.seqs {
+		if lens != nil {
+			l = lens[b]
+		}
+		s.heads.seqs[b].n += l
+	}
 }
 
 // Extend continues sequences with tokens x, of the shape of Forward: a step of a decoder, or a part of its prompt. It is Forward
@@ -380,12 +407,12 @@ func (l *Layer) Extend(t *tensor.Tape, x *tensor.Tensor, s *LayerState, o Option
 	}
 	y, last := l.forward(t, x, o, s)
 	if last != nil {
-		copy(s.inputs.Data(), last.Data())
+		s.Read(last, 0, nil)
 	}
 	return y
 }
 
-// State returns the states of the heads.
+// State returns the states of the heads, none if the layer has no heads.
 func (s *LayerState) State() *State { return s.heads }
 
 // Lens returns the number of tokens of each sequence.

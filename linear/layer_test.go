@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -296,5 +297,60 @@ func TestLayout(t *testing.T) {
 	c.Layout = 2
 	if _, err := linear.NewLayer(c, r); err == nil || err.Error() != "linear: NewLayer: layout 2 is neither BatchFirst nor SequenceFirst" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A state without heads is that of a convolution alone: tokens in pieces have the bits of all at once, in forks, in files and
+// after all tokens were taken back.
+func TestConvolutionState(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	conv := nn.NewCausalConv(5, 3, true, rng)
+	x := tensor.Randn(rng, 2, 7, 5)
+	whole, _ := conv.Forward(nil, x, nil, nil)
+	step := func(s *linear.LayerState, from, to int, lens []int) *tensor.Tensor {
+		var ends [][]int
+		for _, n := range lens {
+			ends = append(ends, []int{n})
+		}
+		y, last := conv.Forward(nil, tensor.Slice(nil, x, 1, from, to), s.Inputs(), ends)
+		s.Read(last, to-from, lens)
+		return y
+	}
+	want := func(what string, got *tensor.Tensor, from, to int) {
+		t.Helper()
+		if part := tensor.Slice(nil, whole, 1, from, to); !slices.Equal(got.Data(), part.Data()) {
+			t.Errorf("%s: outputs of tokens %d to %d differ", what, from, to)
+		}
+	}
+	s := linear.NewLayerState(2, conv, nil)
+	want("first", step(s, 0, 1, nil), 0, 1)
+	want("next", step(s, 1, 4, nil), 1, 4)
+	path := filepath.Join(t.TempDir(), "state.safetensors")
+	if err := s.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	read := linear.NewLayerState(2, conv, nil)
+	if err := read.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	fork := s.Select([]int{0}).Join(s.Select([]int{1}))
+	want("original", step(s, 4, 7, nil), 4, 7)
+	want("fork", step(fork, 4, 7, nil), 4, 7)
+	want("file", step(read, 4, 7, nil), 4, 7)
+	if lens := read.Lens(); !slices.Equal(lens, []int{7, 7}) || s.Bytes() != 4*2*2*5 {
+		t.Errorf("%v tokens, %d bytes", lens, s.Bytes())
+	}
+	if err := tensor.Catch(func() { fork.Truncate(5) }); err == nil {
+		t.Error("tokens are taken back from a convolution")
+	}
+	fork.Truncate(0)
+	want("again", step(fork, 0, 3, nil), 0, 3)
+	uneven := linear.NewLayerState(2, conv, nil)
+	step(uneven, 0, 2, []int{2, 1})
+	if lens := uneven.Lens(); !slices.Equal(lens, []int{2, 1}) {
+		t.Errorf("%v tokens, want 2 and 1", lens)
+	}
+	if none := linear.NewLayerState(3, nil, nil); none.Inputs() != nil || !slices.Equal(none.Lens(), []int{0, 0, 0}) {
+		t.Error("a state of nothing has inputs or tokens")
 	}
 }

@@ -263,7 +263,10 @@ func (s *State) Truncate(lens ...int) {
 		if n != 0 {
 			q.wantWhole(op, b)
 		}
-		border := q.n - q.heads[0].Pending()
+		border := q.n
+		if len(q.heads) > 0 {
+			border -= q.heads[0].Pending()
+		}
 		if slices.ContainsFunc(q.heads, func(h *recurrence.State) bool { return h.Pending() != q.n-border }) {
 			border = q.n // a token that clears a head begins a group of this head
 		}

@@ -81,11 +81,8 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 		}
 		all[1] = tensor.Mul(t, all[1], tensor.BroadcastTo(t, each, b, l, inner+2*keys))
 	}
-	var conv convState
-	if kept != nil {
-		conv = *kept.(caches)[0].(CacheOf[*convState]).Cache
-	}
-	y, last := m.conv.Forward(t, all[1], conv.inputs, ends(lens))
+	state, first := layerState(kept)
+	y, last := m.conv.Forward(t, all[1], first, ends(lens))
 	split := func(lo, heads, size int) *tensor.Tensor { // [B heads L size]
 		x := tensor.Slice(t, y, 2, lo, lo+heads*size)
 		return tensor.Transpose(t, tensor.Reshape(t, x, b, l, heads, size), 0, 2, 1, 3)
@@ -109,11 +106,11 @@ func (m mamba) mix(t *tensor.Tape, h *tensor.Tensor, r *Run, kept LayerCache, le
 	}
 	v := tensor.Mul(t, x, tensor.BroadcastTo(t, step, x.Shape()...))
 	var read linear.Output
-	if kept == nil {
+	if state == nil {
 		read = linear.Attend(t, q, k, v, o)
 	} else {
-		read = kept.(caches)[1].(CacheOf[*linear.State]).Cache.Attend(t, q, k, v, o)
-		kept.(caches)[0].(CacheOf[*convState]).Cache.add(last, l, lens)
+		read = state.State().Attend(t, q, k, v, o)
+		state.Read(last, l, lens)
 	}
 	heads := tensor.Add(t, read.Out, tensor.Mul(t, x, perHead(m.skip, x.Shape()...)))
 	out := tensor.Reshape(t, tensor.Transpose(t, heads, 0, 2, 1, 3), b, l, inner)
@@ -210,13 +207,12 @@ func (m *mamba) norm(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Mul(t, tensor.Reshape(t, y, x.Shape()...), tensor.BroadcastTo(t, m.gain, x.Shape()...))
 }
 
-func (m mamba) newCache(batch int, c attn.CacheConfig) (LayerCache, error) {
-	conv, err := shortConv{conv: m.conv}.newCache(batch, c)
+func (m mamba) newCache(batch int, _ attn.CacheConfig) (LayerCache, error) {
+	heads, err := linear.NewState(linear.StateConfig{Batch: batch, Heads: m.heads, KeySize: m.state, ValueSize: m.size})
 	if err != nil {
 		return nil, err
 	}
-	heads, err := linear.NewState(linear.StateConfig{Batch: batch, Heads: m.heads, KeySize: m.state, ValueSize: m.size})
-	return caches{conv, CacheOf[*linear.State]{heads}}, err
+	return CacheOf[*linear.LayerState]{linear.NewLayerState(batch, m.conv, heads)}, nil
 }
 
 // scaled multiplies x by a factor, of which 0 means 1.
