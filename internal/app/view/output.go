@@ -164,7 +164,7 @@ func (e *entry) masked(names string) (map[string][]int, error) {
 		if name == "" {
 			continue
 		}
-		err := bad("mask is no list of tokens that are keys")
+		err := bad("no query attends to the token %q of mask, in any layer", name)
 		for i := range e.record.Layers {
 			l := &e.record.Layers[i]
 			if (l.Kind == heads.Decoder) != (name[0] == 't') || name[0] != 's' && name[0] != 't' {

@@ -91,8 +91,8 @@ func TestOutputRefusals(t *testing.T) {
 		{"output?record=" + id, 200, "off map[], patched map[], masked map[]"},
 		{"output?record=" + id + "&off=0.1&patch=0.0,0.1&other=" + other, 200, "off map[decoder.0.cross:[1]], patched map[decoder.0.cross:[0 1]], masked map[] as for y"},
 		{"output?record=" + id + "&mask=s1,s0", 200, "masked map[decoder.0.cross:[1 0]]"},
-		{"output?record=" + id + "&mask=t0", 400, "mask is no list of tokens that are keys"}, // no layer has targets as keys
-		{"output?record=" + id + "&mask=x0", 400, "mask is no list of tokens that are keys"},
+		{"output?record=" + id + "&mask=t0", 400, `no query attends to the token \"t0\" of mask`}, // no layer has targets as keys
+		{"output?record=" + id + "&mask=x0", 400, "no query attends to the token"},
 		{"output?record=" + id + "&mask=s99", 400, "token of mask is not one of "},
 		{"output?record=" + id + "&mask=s", 400, "token of mask is not one of "},
 		{"output?record=" + id + "&patch=0.99&other=" + other, 400, "head of patch is not one of "},
