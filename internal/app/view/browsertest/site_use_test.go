@@ -73,6 +73,22 @@ var uses = []struct {
 		w.click("#step")
 	}, `document.getElementById("expression").textContent.includes("mask.Window(2, 0)") && location.hash.includes("steps=7") && location.hash.includes("seed=2")`},
 	{"minilm", func(w *watched) { w.click(`[data-find="it"]`) }, `document.getElementById("answer").textContent.includes("0.68")`},
+	{"linear", func(w *watched) {
+		w.set("n", 30)
+		w.set("p", 5)
+		w.click("#fresh")
+		w.set("size", "4")
+		w.set("again", true)
+	}, `document.getElementById("state-read").textContent.includes("11 × 2 = 22") && location.hash.includes("seed=2") && location.hash.includes("again=1")`},
+	{"induction", func(w *watched) {
+		w.set("seed", 3)
+		w.wait(`location.hash.includes("seed=3") && !document.getElementById("cut").disabled`)
+		w.click("#off button:nth-child(3)")
+		w.click("#patched button:nth-child(6)")
+		w.set("at", 16)
+		js[bool](w.tab, `document.querySelectorAll("#grid .head")[4].click(), true`)
+	}, `/%$/.test(document.getElementById("patch-read").textContent) && /[+−]\d/.test(document.getElementById("silence-read").textContent) &&
+		location.hash.includes("off=0.2") && location.hash.includes("patch=1.1") && document.getElementById("at-out").textContent.startsWith("16: ")`},
 }
 
 // figures is everything that a page shows by its controls, without times.
