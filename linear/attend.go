@@ -28,8 +28,8 @@ type Options struct {
 	// Normalize divides each output by φ(q)·Σ φ(k), so that it is a mean of the values, as with a softmax. An output
 	// whose divisor is 0 is 0. The state then has a column more, for the sum of the keys. It needs a Feature, and no Beta.
 	Normalize bool
-	// Bidirectional lets each query read the state after the last token of its sequence, as in an encoder, instead of
-	// that after its own. It has no Decay, no Beta and no Documents.
+	// Bidirectional lets each query read the state after the last token of its sequence or document, as in an encoder,
+	// instead of that after its own. It has no Decay and no Beta.
 	Bidirectional bool
 	// State [B G E V] is the state before the first token; nil means 0. With Normalize it is [B G E V+1], with Exp too
 	// [B G E V+2].
@@ -72,7 +72,7 @@ type Output struct {
 	//	Weights[i,l] = beta[l]·(y·k[l])                          y·k[l] without Beta
 	//	y            = e^decay[l]·(y − Weights[i,l]·k[l])        e^decay[l]·y without Beta
 	//
-	// where y below 1e-30 counts as 0. With Bidirectional, row i has the products of q[i] with all keys. A head of L
+	// where y below 1e-30 counts as 0. With Bidirectional, row i has the products of q[i] with all keys of its document. A head of L
 	// tokens takes as long as one of L tokens with values of size L/2.
 	Weights *tensor.Tensor
 	// State [B G E V] is the state after the last token of each sequence, [B G E V+1] with Normalize, [B G E V+2] with the
@@ -183,6 +183,7 @@ type call struct {
 	continued      *State // may be nil
 	segments       []segment
 	reads          *tensor.Tensor // [B G L V]: what keys read, if gradients need it
+	ends           *tensor.Tensor // [segments G E V]: states after documents that queries read, nil for others
 	stop           func()         // panics if the context has ended; nil without one
 	few            [8]segment     // the memory of segments, if they are few
 	flat           bool           // the caller's tensors have no heads
@@ -262,8 +263,8 @@ func (c *call) check() {
 	if slices.Contains(o.Observers, nil) {
 		badValue(c.op, "observer", "nil", "an Observer")
 	}
-	if o.Bidirectional && (o.Decay != nil || o.Beta != nil || o.Documents != nil || c.continued != nil) {
-		badValue(c.op, "bidirectional", "with a decay, beta, documents or a State to continue", "none of these: all queries read one state")
+	if o.Bidirectional && (o.Decay != nil || o.Beta != nil || c.continued != nil) {
+		badValue(c.op, "bidirectional", "with a decay, beta or a State to continue", "none of these: all queries read one state")
 	}
 	if o.Lens != nil {
 		if o.Documents != nil {

@@ -141,7 +141,7 @@ func drawCombination(seed uint64) *combination {
 		for b := range c.o.Lens {
 			c.o.Lens[b] = r.IntN(c.l + 1)
 		}
-	case some(0.4) && !c.o.Bidirectional:
+	case some(0.4):
 		c.o.Documents = make([][]int, []int{1, c.b}[r.IntN(2)])
 		for i := range c.o.Documents {
 			ends := make([]int, 1+r.IntN(4))
@@ -329,7 +329,7 @@ func (c *combination) formula(in numbers) (out, states, weights []float64) {
 					y[i] *= c.scale
 				}
 				if c.o.Bidirectional {
-					for l := range end {
+					for l := from; l < end; l++ {
 						weights[(bn*c.l+t)*c.l+l] = dot(y, key(l))
 					}
 					continue
@@ -348,10 +348,10 @@ func (c *combination) formula(in numbers) (out, states, weights []float64) {
 				}
 				read(t)
 			}
+			for t := from; t < end && c.o.Bidirectional; t++ {
+				read(t)
+			}
 			from = end
-		}
-		for t := 0; t < from && c.o.Bidirectional; t++ {
-			read(t)
 		}
 		if n%(c.n/c.g) == 0 {
 			states = append(states, state...)

@@ -360,7 +360,9 @@ func TestExpExtremes(t *testing.T) {
 	}
 	x.k.Data()[3] = float32(math.Inf(-1)) // e^−Inf is 0
 	lens := []int{l, 9}
-	for _, o := range []linear.Options{{Lens: lens}, {Lens: lens, Bidirectional: true}, {Documents: [][]int{{4, 4, 20}, {0, 9}}}} {
+	for _, o := range []linear.Options{
+		{Lens: lens}, {Lens: lens, Bidirectional: true}, {Documents: [][]int{{4, 4, 20}, {0, 9}}}, {Documents: [][]int{{4, 4, 20}, {0, 9}}, Bidirectional: true},
+	} {
 		o.Feature, o.Normalize, o.Weights = linear.Exp, true, true
 		y := linear.Attend(nil, x.q, x.k, x.v, o)
 		for i := range b * h * l {
@@ -375,6 +377,7 @@ func TestExpExtremes(t *testing.T) {
 					from = end
 				} else if o.Bidirectional {
 					to = end
+					break
 				}
 			}
 			if at >= ends[s][len(ends[s])-1] {

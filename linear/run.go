@@ -19,6 +19,9 @@ func (c *call) run(t *tensor.Tape) Output {
 	if needed && c.o.Beta != nil {
 		c.reads = t.Make(c.b, c.g, c.l, c.v)
 	}
+	if c.o.Bidirectional && c.o.Documents != nil {
+		c.ends = t.Make(len(c.segments), c.g, c.e, c.v)
+	}
 	c.clearPadding(y.Out)
 	c.forward(y)
 	if needed {
@@ -38,14 +41,29 @@ func (c *call) run(t *tensor.Tape) Output {
 	return y
 }
 
-// readLast returns what all queries read from the last states.
+// readLast returns what all queries read from the last states, or from those after their documents.
 func (c *call) readLast(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
 	q := tensor.Scale(t, c.q, c.o.Scale)
 	if c.h < c.g {
 		q = shareHeads(t, q, c.g)
 	}
-	out := tensor.MatMul(t, tensor.Reshape(t, q, c.b, c.g, c.n/c.g*c.l, c.e), states)
-	return c.o.withoutPadding(t, tensor.Reshape(t, out, c.b, c.n, c.l, c.v))
+	read := func(q, states *tensor.Tensor) *tensor.Tensor {
+		b, l := q.Dim(0), q.Dim(2)
+		out := tensor.MatMul(t, tensor.Reshape(t, q, b, c.g, c.n/c.g*l, c.e), states)
+		return tensor.Reshape(t, out, b, c.n, l, c.v)
+	}
+	if c.ends == nil {
+		return c.o.withoutPadding(t, read(q, states))
+	}
+	var all, parts []*tensor.Tensor // sequences, and documents of the current one
+	for i, s := range c.segments {
+		of := tensor.Slice(t, tensor.Slice(t, q, 0, s.b, s.b+1), 2, s.from, s.to)
+		if parts = append(parts, read(of, tensor.Slice(t, c.ends, 0, i, i+1))); s.last {
+			parts = append(parts, tensor.Zeros(1, c.n, c.l-s.to, c.v)) // padding
+			all, parts = append(all, tensor.Concat(t, 2, parts...)), nil
+		}
+	}
+	return tensor.Concat(t, 0, all...)
 }
 
 // length returns the number of tokens of sequence b that are not padding, of l.
@@ -108,7 +126,7 @@ func (c *call) forward(y Output) {
 	par.For(heads*parts, 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			part, head := i%parts, i/parts
-			c.head(y, &c.segments[head/c.g], head%c.g, part*blocks/parts, (part+1)*blocks/parts)
+			c.head(y, head/c.g, head%c.g, part*blocks/parts, (part+1)*blocks/parts)
 		}
 	})
 	if s := c.continued; s != nil {
@@ -128,8 +146,9 @@ func (c *call) forward(y Output) {
 
 func (c *call) eachDecays() bool { return c.o.Decay != nil && c.o.Decay.Rank() == 4 }
 
-// head passes a segment through the blocks of columns from lo to hi of a head of values.
-func (c *call) head(y Output, s *segment, g, lo, hi int) {
+// head passes segment i through the blocks of columns from lo to hi of a head of values.
+func (c *call) head(y Output, i, g, lo, hi int) {
+	s := &c.segments[i]
 	var own *recurrence.State
 	if c.continued != nil {
 		own = c.continued.seqs[s.b].heads[g]
@@ -158,6 +177,9 @@ func (c *call) head(y Output, s *segment, g, lo, hi int) {
 		}
 		if r == 0 && c.continued == nil && s.last {
 			own.GetBlocks(y.State.Data()[(s.b*c.g+g)*c.e*c.v:][:c.e*c.v], c.e, c.v, lo, hi)
+		}
+		if r == 0 && c.ends != nil {
+			own.GetBlocks(c.ends.Data()[(i*c.g+g)*c.e*c.v:][:c.e*c.v], c.e, c.v, lo, hi)
 		}
 	}
 }
@@ -209,7 +231,10 @@ func rowsOf(data []float32, x *tensor.Tensor, head int, s *segment) recurrence.R
 func (c *call) record(t *tensor.Tape, y Output) {
 	all := t.Make(1)
 	t.Record(all, func([]float32) { c.back(t, y) })
-	for _, x := range []*tensor.Tensor{y.Out, y.State} {
+	for _, x := range []*tensor.Tensor{y.Out, y.State, c.ends} {
+		if x == nil {
+			continue
+		}
 		t.Record(x, func([]float32) { t.GradOf(all) })
 	}
 }
@@ -221,6 +246,10 @@ func (c *call) back(t *tensor.Tape, y Output) {
 	dv, freshV := t.FreshGradOf(c.value)
 	ddecay, dbeta, dstate := t.GradOf(c.o.Decay), t.GradOf(c.o.Beta), t.GradOf(c.o.State)
 	dout, dlast := gradOf(y.Out), gradOf(y.State)
+	var dends []float32
+	if c.ends != nil {
+		dends = gradOf(c.ends)
+	}
 	if dout == nil {
 		dout = make([]float32, y.Out.Len())
 	}
@@ -252,6 +281,13 @@ func (c *call) back(t *tensor.Tape, y Output) {
 					}
 					if dlast != nil && s.last && r == 0 {
 						grads.Last = dlast[at:][:c.e*c.v]
+					}
+					if dends != nil && r == 0 {
+						read := dends[(i/units*c.g+g)*c.e*c.v:][:c.e*c.v]
+						if grads.Last != nil {
+							tensor.AddTo(read, grads.Last)
+						}
+						grads.Last = read
 					}
 					if dstate != nil && s.first {
 						grads.First = dstate[at:][:c.e*c.v]
