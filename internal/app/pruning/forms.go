@@ -30,10 +30,10 @@ func inFolder(folder string, others []atomicfile.File, weights func(io.Writer) e
 	return files
 }
 
-// withConfig returns files with another config.json.
-func withConfig(files []atomicfile.File, config []byte) []atomicfile.File {
-	return replaced(files, atomicfile.File{Path: "config.json", Write: func(w io.Writer) error {
-		_, err := w.Write(config)
+// with returns files with another file of a name.
+func with(files []atomicfile.File, name string, text []byte) []atomicfile.File {
+	return replaced(files, atomicfile.File{Path: name, Write: func(w io.Writer) error {
+		_, err := w.Write(text)
 		return err
 	}})
 }

@@ -69,7 +69,7 @@ func formsOf(m *tasks.Model, left *models.Model, kept map[string][]int) (f forms
 	} else {
 		f.gone = []string{train.RecipeFile, filepath.Join(MaskedDir, train.RecipeFile)}
 	}
-	others = withConfig(others, left.Config())
+	others = with(others, "config.json", left.Config())
 	masked := func(w io.Writer) error { return left.WriteMasked(w, kept) }
 	compact, err := left.Compact(kept)
 	if err != nil {
@@ -80,7 +80,7 @@ func formsOf(m *tasks.Model, left *models.Model, kept map[string][]int) (f forms
 		}
 		return f, nil
 	}
-	small := inFolder("", withConfig(others, compact.Config), compact.Write)
+	small := inFolder("", with(others, "config.json", compact.Config), compact.Write)
 	f.files = append(inFolder(MaskedDir, others, masked), small...)
 	f.compact, f.loads = true, compact.Loads
 	return f, nil

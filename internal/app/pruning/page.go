@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,7 +36,7 @@ var _ view.Pruner = Page{}
 // PrunesTo implements view.Pruner.
 func (p Page) PrunesTo() string { return p.Out }
 
-// Prune writes the model without some heads, by the name of the layer, in the forms of attn prune. It loads them again, and
+// Prune writes the model without some heads, by the name of the layer, in the forms of attn prune. It loads it again, and
 // checks that the output for a record is that of the model without these heads, within rounding.
 //
 // Errors: a directory that exists; heads that cannot be removed. After any other error, the directory does not exist.
@@ -87,29 +86,19 @@ func (p Page) Prune(ctx context.Context, r *heads.Record, off map[string][]int) 
 	if err != nil {
 		return y, err
 	}
-	f.files = replaced(f.files, atomicfile.File{Path: KeptFile, Write: func(w io.Writer) error {
-		_, err := io.WriteString(w, list.String())
-		return err
-	}})
-	if err := atomicfile.Save(p.Out, f.files); err != nil {
+	if err := atomicfile.Save(p.Out, with(f.files, KeptFile, []byte(list.String()))); err != nil {
 		return y, err
 	}
-	y = view.Pruned{Dir: p.Out, Note: f.noCompact}
-	for _, folder := range []string{MaskedDir, "."} {
-		if folder == MaskedDir && !f.compact {
-			continue
-		}
-		small, err := models.Load(filepath.Join(p.Out, folder), models.Options{Trainable: true, Allowed: p.Allowed})
-		if err != nil {
-			return y, err
-		}
-		if y.Output, err = p.Against(ctx, r, off, small); err != nil {
-			return y, err
-		}
-		y.Sizes = []view.OutputRow{
-			{Label: "heads", Before: float64(all), After: float64(all - removed)},
-			{Label: "parameters", Before: float64(nn.Count(m.Model)), After: float64(nn.Count(small))},
-		}
+	small, err := models.Load(p.Out, models.Options{Trainable: true, Allowed: p.Allowed})
+	if err != nil {
+		return y, err
+	}
+	y = view.Pruned{Dir: p.Out, Note: f.noCompact, Sizes: []view.OutputRow{
+		{Label: "heads", Before: float64(all), After: float64(all - removed)},
+		{Label: "parameters", Before: float64(nn.Count(m.Model)), After: float64(nn.Count(small))},
+	}}
+	if y.Output, err = p.Against(ctx, r, off, small); err != nil {
+		return y, err
 	}
 	data := " --data FILE"
 	if m.Recipe != nil && m.Recipe.Data == "" {

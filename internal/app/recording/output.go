@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,65 +26,63 @@ const mostRows = 5
 // Output returns what the model makes of a record's texts, as it is and with changes: the most probable tokens or classes;
 // the logarithm of the probability of a translation; or how near its mean state remains.
 func (m Model) Output(ctx context.Context, r *heads.Record, c view.Changes) (view.Output, error) {
-	x, at, err := m.read(r)
-	if err != nil {
-		return view.Output{}, err
-	}
-	changed := x
-	if len(c.Patched) > 0 {
-		if changed, err = m.beside(x, c); err != nil {
-			return view.Output{}, err
+	return m.output(ctx, r, func(t *tensor.Tape, in probe.Reading, x models.Batch, before *tensor.Tensor) (*tensor.Tensor, error) {
+		if len(c.Off)+len(c.Patched)+len(c.Masked) == 0 {
+			return before, nil
 		}
-	}
-	masks, err := m.masks(r, c.Masked)
-	if err != nil {
-		return view.Output{}, err
-	}
-	t := tensor.NewTape(tensor.Infer)
-	t.SetContext(ctx)
-	var y view.Output
-	err = tensor.Catch(func() {
-		before := m.Model.Hidden(t, x, models.Run{})
-		after := before
-		if len(c.Off)+len(c.Patched)+len(c.Masked) > 0 {
-			after = tensor.Slice(t, m.Model.Hidden(t, changed, m.run(c, masks, len(changed.IDs))), 0, 0, 1)
+		x, err := m.beside(x, c)
+		if err != nil {
+			return nil, err
 		}
-		y = m.compare(t, x, at, before, after)
+		run := m.run(c, len(x.IDs))
+		if len(c.Masked) > 0 {
+			if run.Masks, err = masks(in, r, c.Masked); err != nil {
+				return nil, err
+			}
+		}
+		return tensor.Slice(t, m.Model.Hidden(t, x, run), 0, 0, 1), nil
 	})
-	return y, err
 }
 
 // Against returns what the model makes of a record's texts, and what a pruned one makes of them, which must be the same as
 // without the heads of off.
 //
-// Errors: outputs that differ by more than rounding.
+// Errors: states that differ by more than rounding.
 func (m Model) Against(ctx context.Context, r *heads.Record, off map[string][]int, pruned *models.Model) (view.Output, error) {
-	x, at, err := m.read(r)
-	if err != nil {
-		return view.Output{}, err
-	}
-	t := tensor.NewTape(tensor.Infer)
-	t.SetContext(ctx)
-	var y view.Output
-	far, scale := 0., 1.
-	err = tensor.Catch(func() {
-		want := m.Model.Hidden(t, x, m.run(view.Changes{Off: off}, nil, 1))
-		got := pruned.Hidden(t, x, models.Run{})
+	return m.output(ctx, r, func(t *tensor.Tape, _ probe.Reading, x models.Batch, _ *tensor.Tensor) (*tensor.Tensor, error) {
+		want, got := m.Model.Hidden(t, x, m.run(view.Changes{Off: off}, 1)), pruned.Hidden(t, x, models.Run{})
+		far, scale := 0., 1.
 		for i, v := range want.Data() {
 			far, scale = max(far, math.Abs(float64(v-got.Data()[i]))), max(scale, math.Abs(float64(v)))
 		}
-		y = m.compare(t, x, at, m.Model.Hidden(t, x, models.Run{}), got)
+		if limit := 1e-4 * scale; !(far <= limit) {
+			return nil, fmt.Errorf("the states of the pruned model differ by %g from those without the heads, more than %g", far, limit)
+		}
+		return got, nil
 	})
-	const rounding = 1e-4 // relative to the largest state
-	if err == nil && !(far <= rounding*scale) {
-		err = fmt.Errorf("the states of the pruned model differ by %g from those without the heads, more than %g", far, rounding*scale)
-	}
-	return y, err
 }
 
-// run returns a run that changes the first of n texts. Heads of Patched have their weights of the second text. masks are for
-// all texts, by layer.
-func (m Model) run(c view.Changes, masks map[string]attn.Mask, n int) (r models.Run) {
+// output compares the states of a record's texts with those that after returns.
+func (m Model) output(ctx context.Context, r *heads.Record,
+	after func(t *tensor.Tape, in probe.Reading, x models.Batch, before *tensor.Tensor) (*tensor.Tensor, error)) (y view.Output, err error) {
+	in, x, at, err := m.read(r)
+	if err != nil {
+		return y, err
+	}
+	t := tensor.NewTape(tensor.Infer)
+	t.SetContext(ctx)
+	stopped := tensor.Catch(func() {
+		var changed *tensor.Tensor
+		before := m.Model.Hidden(t, x, models.Run{})
+		if changed, err = after(t, in, x, before); err == nil {
+			y = m.compare(t, x, at, before, changed)
+		}
+	})
+	return y, cmp.Or(stopped, err)
+}
+
+// run returns a run that changes the first of n texts. Patched heads have their weights of the second text.
+func (m Model) run(c view.Changes, n int) (r models.Run) {
 	layers := map[string]int{} // numbers of heads
 	for _, l := range m.Model.HeadLayers() {
 		layers[l.Name] = l.Heads
@@ -97,12 +96,6 @@ func (m Model) run(c view.Changes, masks map[string]attn.Mask, n int) (r models.
 			gates.Data()[h] = 0
 		}
 		return gates
-	}
-	if masks != nil {
-		r.Masks = func(layer string) attn.Mask { return masks[layer] }
-	}
-	if n == 1 {
-		return r
 	}
 	r.Edits = func(layer string) (e attn.Edits) {
 		if c.Patched[layer] != nil {
@@ -120,22 +113,15 @@ func (m Model) run(c view.Changes, masks map[string]attn.Mask, n int) (r models.
 	return r
 }
 
-// masks returns masks that hide keys of the layers of a record; nil for none.
+// masks returns masks that hide keys of the layers of a record, for models.Run.
 //
 // Errors: a key that is another token when the texts are read again, as generated tokens may be.
-func (m Model) masks(r *heads.Record, masked map[string][]int) (masks map[string]attn.Mask, err error) {
-	if len(masked) == 0 {
-		return nil, nil
-	}
-	in, err := probe.Read(m.Model, r.Source, r.Target)
-	if err != nil {
-		return nil, err
-	}
+func masks(in probe.Reading, r *heads.Record, masked map[string][]int) (func(layer string) attn.Mask, error) {
 	read, err := in.Labels()
 	if err != nil {
 		return nil, err
 	}
-	masks = map[string]attn.Mask{}
+	all := map[string]attn.Mask{}
 	for i := range r.Layers {
 		l, tokens := &r.Layers[i], read.Source
 		if l.Kind == heads.Decoder && read.Read != nil {
@@ -148,15 +134,18 @@ func (m Model) masks(r *heads.Record, masked map[string][]int) (masks map[string
 			}
 			seen[key] = false
 		}
-		masks[l.Name] = mask.Allow(seen, len(seen))
+		all[l.Name] = mask.Allow(seen, len(seen))
 	}
-	return masks, nil
+	return func(layer string) attn.Mask { return all[layer] }, nil
 }
 
-// beside returns the batch of a text and of the one whose weights its heads are to have.
+// beside returns the batch of a text and, if heads are patched, of the one whose weights they are to have.
 //
 // Errors: those of Read; texts of different lengths; a layer without the weights of a softmax.
 func (m Model) beside(x models.Batch, c view.Changes) (both models.Batch, err error) {
+	if len(c.Patched) == 0 {
+		return x, nil
+	}
 	in, err := Read(m.Model, c.Other.Source, c.Other.Target)
 	if err != nil {
 		return both, err
@@ -180,23 +169,22 @@ func (m Model) beside(x models.Batch, c view.Changes) (both models.Batch, err er
 	return models.Batch{IDs: slices.Concat(x.IDs, y.IDs), Types: slices.Concat(x.Types, y.Types), Targets: slices.Concat(x.Targets, y.Targets)}, nil
 }
 
-// read returns the tokens of a record, and the position whose predictions count: lens.All for the last.
-func (m Model) read(r *heads.Record) (x models.Batch, at int, err error) {
+// read returns the texts of a record and their tokens, and the position whose predictions count: lens.All for the last.
+func (m Model) read(r *heads.Record) (in probe.Reading, x models.Batch, at int, err error) {
 	if r.Layer(heads.Alignment, 0) != nil {
-		return x, 0, errors.New("an alignment compares vectors and has no heads; a record of one text has those of the model")
+		return in, x, 0, errors.New("an alignment compares vectors and has no heads; a record of one text has those of the model")
 	}
-	in, err := probe.Read(m.Model, r.Source, r.Target)
-	if err != nil {
-		return x, 0, err
+	if in, err = probe.Read(m.Model, r.Source, r.Target); err != nil {
+		return in, x, 0, err
 	}
 	if x, err = in.Batch(); err != nil {
-		return x, 0, err
+		return in, x, 0, err
 	}
 	at = lens.All
 	if h := m.Model.Head(); h != nil && h.Task == models.MaskedWords {
 		at, err = lens.MaskPosition(m.Model, "the text", x.IDs[0])
 	}
-	return x, at, err
+	return in, x, at, err
 }
 
 // compare describes the states of two runs.
@@ -254,7 +242,7 @@ func (m Model) label(i int) string {
 // Effects returns for each layer how the output changes without each of its heads: the logit of the most probable token
 // or class minus that of the next one, the logarithm of the probability of a translation, or the cosine of mean states.
 func (m Model) Effects(ctx context.Context, r *heads.Record) (map[string][]float64, error) {
-	x, at, err := m.read(r)
+	_, x, at, err := m.read(r)
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +274,7 @@ const mostLabels = 3
 
 // Predictions implements view.Switcher: the logit lens.
 func (m Model) Predictions(ctx context.Context, r *heads.Record) (y view.Predictions, err error) {
-	x, _, err := m.read(r)
+	_, x, _, err := m.read(r)
 	if err != nil {
 		return y, err
 	}

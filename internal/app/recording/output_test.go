@@ -210,11 +210,11 @@ func TestMasked(t *testing.T) {
 // patched returns the metric of the first record when heads have their weights of the second, measured by package lens.
 func patched(t *testing.T, page Model, r [2]*heads.Record, layer string, list []int) float64 {
 	t.Helper()
-	x, at, err := page.read(r[0])
+	_, x, at, err := page.read(r[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _, err := page.read(r[1])
+	_, other, _, err := page.read(r[1])
 	if err != nil {
 		t.Fatal(err)
 	}

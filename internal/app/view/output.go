@@ -147,60 +147,41 @@ func prune(y Switcher, e *entry, r *http.Request) (any, error) {
 
 // changes returns the changes that the address of a request names.
 func (e *entry) changes(r *http.Request) (c Changes, err error) {
-	if c.Off, err = e.listed(r, "off"); err == nil {
-		c.Patched, err = e.listed(r, "patch")
-	}
-	if err == nil {
-		c.Masked, err = e.masked(r.URL.Query().Get("mask"))
+	for what, list := range map[string]*map[string][]int{"off": &c.Off, "patch": &c.Patched, "mask": &c.Masked} {
+		if *list, err = e.listed(r, what); err != nil {
+			break
+		}
 	}
 	return c, err
 }
 
-// masked returns the keys of each layer that a list of tokens names, such as s3,t0: those of the source, or the text of an
-// encoder, and of the target, or the text of a decoder.
-func (e *entry) masked(names string) (map[string][]int, error) {
-	list := map[string][]int{}
-	for name := range strings.SplitSeq(names, ",") {
-		if name == "" {
-			continue
-		}
-		err := bad("no query attends to the token %q of mask, in any layer", name)
-		for i := range e.record.Layers {
-			l := &e.record.Layers[i]
-			if (l.Kind == heads.Decoder) != (name[0] == 't') || name[0] != 's' && name[0] != 't' {
-				continue
-			}
-			var at int
-			if at, err = number("token of mask", name[1:], len(l.Keys)); err != nil {
-				return nil, err
-			}
-			list[l.Name] = append(list[l.Name], at)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
-// listed returns heads by the name of their layer, from a list such as 0.3,2.5 in the address of a request.
+// listed returns heads by the name of their layer, from a list such as 0.3,2.5 in the address of a request. For mask, these
+// are keys, and a key of a layer is masked in all layers with the keys of the same text.
 func (e *entry) listed(r *http.Request, what string) (map[string][]int, error) {
 	list := map[string][]int{}
 	for name := range strings.SplitSeq(r.URL.Query().Get(what), ",") {
 		if name == "" {
 			continue
 		}
-		layer, head, _ := strings.Cut(name, ".")
+		layer, item, _ := strings.Cut(name, ".")
 		at, err := number("layer of "+what, layer, len(e.record.Layers))
 		if err != nil {
 			return nil, err
 		}
 		l := &e.record.Layers[at]
-		h, err := number("head of "+what, head, l.Heads)
+		n := l.Heads
+		if what == "mask" {
+			n = len(l.Keys)
+		}
+		i, err := number("number in "+what, item, n)
 		if err != nil {
 			return nil, err
 		}
-		list[l.Name] = append(list[l.Name], h)
+		for j := range e.record.Layers {
+			if other := &e.record.Layers[j]; j == at || what == "mask" && (other.Kind == heads.Decoder) == (l.Kind == heads.Decoder) {
+				list[other.Name] = append(list[other.Name], i)
+			}
+		}
 	}
 	return list, nil
 }

@@ -56,7 +56,7 @@ func TestPrune(t *testing.T) {
 		{writes, "POST", "prune?record=r0&off=0.1", func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403, "only the page itself"},
 		{writes, "POST", "prune?record=r0&off=0.1", func(r *http.Request) { r.Header.Del("Cookie") }, 403, ""},
 		{writes, "POST", "prune?record=r0", nil, 400, "no head is switched off"},
-		{writes, "POST", "prune?record=r0&off=0.99", nil, 400, "head of off is not one of "},
+		{writes, "POST", "prune?record=r0&off=0.99", nil, 400, "number in off is not one of "},
 		{reads, "POST", "prune?record=r0&off=0.1", nil, 404, "start attn view with --prune-to DIR"},
 		{writes, "GET", "start", nil, 200, `"prunes_to":"dir"`},
 	} {
@@ -90,17 +90,16 @@ func TestOutputRefusals(t *testing.T) {
 	}{
 		{"output?record=" + id, 200, "off map[], patched map[], masked map[]"},
 		{"output?record=" + id + "&off=0.1&patch=0.0,0.1&other=" + other, 200, "off map[decoder.0.cross:[1]], patched map[decoder.0.cross:[0 1]], masked map[] as for y"},
-		{"output?record=" + id + "&mask=s1,s0", 200, "masked map[decoder.0.cross:[1 0]]"},
-		{"output?record=" + id + "&mask=t0", 400, `no query attends to the token \"t0\" of mask`}, // no layer has targets as keys
-		{"output?record=" + id + "&mask=x0", 400, "no query attends to the token"},
-		{"output?record=" + id + "&mask=s99", 400, "token of mask is not one of "},
-		{"output?record=" + id + "&mask=s", 400, "token of mask is not one of "},
-		{"output?record=" + id + "&patch=0.99&other=" + other, 400, "head of patch is not one of "},
+		{"output?record=" + id + "&mask=0.1,0.0", 200, "masked map[decoder.0.cross:[1 0]]"},
+		{"output?record=" + id + "&mask=0.99", 400, "number in mask is not one of "},
+		{"output?record=" + id + "&mask=1.0", 400, "layer of mask is not one of "},
+		{"output?record=" + id + "&mask=s", 400, "layer of mask is not one of "},
+		{"output?record=" + id + "&patch=0.99&other=" + other, 400, "number in patch is not one of "},
 		{"output?record=" + id + "&patch=0.1&other=gone", 410, "dropped"},
 		{"output?record=" + id + "&patch=0.1", 410, "dropped"},
 		{"output?record=" + id + "&off=0.1", 200, "[1]"},
 		{"output?record=r0&off=0.1", 200, "[1]"}, // given at the start
-		{"output?record=" + id + "&off=0.99", 400, "head of off is not one of "},
+		{"output?record=" + id + "&off=0.99", 400, "number in off is not one of "},
 		{"output?record=" + id + "&off=99.0", 400, "layer of off is not one of "},
 		{"output?record=gone", 410, "dropped"},
 		{"predictions?record=gone", 410, "dropped"},

@@ -149,21 +149,21 @@ func TestMasked(t *testing.T) {
 	}
 	twice(".flow .chip:nth-child(3)")
 	after("0.752")
-	if got := js[string](b, `[...document.querySelectorAll(".chip.struck, .made .mask")].map((x) => x.textContent).join()+location.hash.replace(/.*&mask/, "&mask")`); got != "ei,ei&mask=t2" {
+	if got := js[string](b, `[...document.querySelectorAll(".chip.struck, .made .mask")].map((x) => x.textContent).join()+location.hash.replace(/.*&mask/, "&mask")`); got != "ei,ei&mask=1.2" {
 		t.Errorf("masked: %q", got)
 	}
 	b.shoot("masked")
 	twice(".flow .chip:nth-child(3)")
 	plain()
 
-	b.visit(address + "#s=one&a=2.1&v=lines&mask=s0") // cross-attention: queries of the target, keys of the source
+	b.visit(address + "#s=one&a=2.1&v=lines&mask=0.0") // cross-attention: queries of the target, keys of the source
 	after("0.754")
 	twice(".lines text.token:nth-of-type(4)") // after the two titles: the second query
 	after("0.756")
 	if got := js[int](b, `document.querySelectorAll(".lines [text-decoration]").length`); got != 2 {
 		t.Errorf("%d tokens are crossed out, want two", got)
 	}
-	if !strings.Contains(b.hash(), "mask=s0%2Ct1") {
+	if !strings.Contains(b.hash(), "mask=0.0%2C1.1") {
 		t.Errorf("the address is %s", b.hash())
 	}
 	b.click(".made button")
@@ -179,11 +179,11 @@ func TestMasked(t *testing.T) {
 	origin := js[[]float64](b, `(() => { const f = document.querySelector(".field"), box = f.getBoundingClientRect(); return [box.left + Number(f.dataset.origin.split(",")[0]) - 12, box.top + Number(f.dataset.origin.split(",")[1]) + 3.5 * Number(f.dataset.cell)]; })()`)
 	b.do(chromedp.MouseClickXY(origin[0], origin[1]), chromedp.MouseClickXY(origin[0], origin[1], chromedp.ClickCount(2)))
 	after("0.752")
-	if !strings.Contains(b.hash(), "mask=t3") {
+	if !strings.Contains(b.hash(), "mask=1.3") {
 		t.Errorf("the address is %s", b.hash())
 	}
 	b.shoot("masked-map")
-	b.visit(address + "#s=one&a=1.2&v=text&w=1&mask=t1") // a word is masked when all of its pieces are
+	b.visit(address + "#s=one&a=1.2&v=text&w=1&mask=1.1") // a word is masked when all of its pieces are
 	after("0.752")
 	if n := js[int](b, `document.querySelectorAll(".chip.struck").length`); n != 0 {
 		t.Errorf("%d words are crossed out for a piece", n)

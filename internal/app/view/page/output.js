@@ -25,12 +25,12 @@ function toggled(what, names) {
 
 let current = null; // the record whose output is shown
 
-// tokensOf returns the names of the tokens of an item on the side of a head: s3 of the source, or the text of an encoder, t3
-// of the target, or the text of a decoder. In the maps of other records, no token is masked.
+// tokensOf returns the names of the tokens of an item on the side of a head: 2.3 is token 3 of the text whose tokens are the
+// keys of layer 2, the first that has them. There are none in other records, nor of a text that no layer has as keys.
 function tokensOf({ record, layer, q, k }, side, at) {
   const { kind } = record.layers[layer], [from, to] = (side === "q" ? q : k).spans[at];
-  const text = kind === "decoder" || (kind === "cross" && side === "q") ? "t" : "s";
-  return record === current ? Array.from({ length: to - from }, (_, i) => text + (from + i)) : [];
+  const target = kind === "decoder" || (kind === "cross" && side === "q"), keys = record.layers.findIndex((l) => (l.kind === "decoder") === target);
+  return record === current && keys >= 0 ? Array.from({ length: to - from }, (_, i) => `${keys}.${from + i}`) : [];
 }
 
 // isMasked reports whether a token, or a word, in the view of a head is masked.
@@ -128,11 +128,8 @@ function pruner(record, off) {
 
 // shown returns a token, or a head, as it is called on the page: with its kind, if there are several.
 function shown(record, what, name) {
-  if (what === "mask") {
-    const keys = record.layers.find((l) => (l.kind === "decoder") === (name[0] === "t")), axis = record.axes[keys?.k], token = Number(name.slice(1));
-    return axis?.tokens[token] === undefined ? name : labelOf(axis, token);
-  }
-  const [layer, head] = name.split(".").map(Number), at = record.layers[layer];
-  if (!at) return name;
+  const [layer, head] = name.split(".").map(Number), at = record.layers[layer], axis = record.axes[at?.k];
+  if (!at || (what === "mask" && head >= axis.tokens.length)) return name;
+  if (what === "mask") return labelOf(axis, head);
   return record.layers.every((l) => l.kind === at.kind) ? headShort(at, head).replace(/^.* /u, "") : headShort(at, head);
 }

@@ -23,14 +23,14 @@ const defaults = {
   m: "", // "1": the table is open
   l: "", // "1": the predictions of each layer are open
   off: "", // heads that are switched off: 0.3,2.5
-  mask: "", // tokens that are masked, s3 of the source and t3 of the target
+  mask: "", // tokens that are masked: 2.3 is token 3 of the text whose tokens are the keys of layer 2
   patch: "", // heads that have their weights of the second text
   theme: "", // "light", "dark"
 };
 
 const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text", "neurons"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
   w: ["", "1"], vw: ["", "1"], m: ["", "1"], l: ["", "1"], go: ["", "down", "up"], gz: ["", "1", "2", "3"], side: ["a", "b"], theme: ["", "light", "dark"] };
-const shapes = { off: /^(\d+\.\d+(,\d+\.\d+)*)?$/, mask: /^([st]\d+(,[st]\d+)*)?$/, patch: /^(\d+\.\d+(,\d+\.\d+)*)?$/, a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, f: /^\d{0,15}$/, r2: /^\d+$/,
+const shapes = { off: /^(\d+\.\d+(,\d+\.\d+)*)?$/, mask: /^(\d+\.\d+(,\d+\.\d+)*)?$/, patch: /^(\d+\.\d+(,\d+\.\d+)*)?$/, a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, f: /^\d{0,15}$/, r2: /^\d+$/,
   g: /^[a-z]*\d*$/, z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+\d*-?)?$/ };
 
 export const state = { ...defaults };
