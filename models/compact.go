@@ -160,7 +160,7 @@ func (m *Model) config(set map[string]any, float32s bool) []byte {
 	if text != nil {
 		all[textConfig] = plainJSON(to)
 	}
-	return plainJSON(all)
+	return m.Settings.pythonic(plainJSON(all))
 }
 
 // plainJSON returns data as indented JSON without HTML escapes. It panics if that is impossible.

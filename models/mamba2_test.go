@@ -1,7 +1,11 @@
 package models
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -66,4 +70,42 @@ func identity(n int) *nn.Linear {
 		w.Data()[i*n+i] = 1
 	}
 	return &nn.Linear{Weight: w}
+}
+
+// Files of a model that has lost heads write Infinity as Python does: transformers refuses the text "Infinity".
+func TestInfinityIsWritten(t *testing.T) {
+	m, err := Load("testdata/decoders/falcon_h1", Options{Trainable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string][]int{"decoder.0.mamba": {0, 1, 2}}
+	compact, err := m.Compact(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := m.Keep(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := small.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range [][]byte{compact.Config, saved} {
+		if !bytes.Contains(text, []byte(" Infinity\n")) || bytes.Contains(text, []byte(`"Infinity"`)) {
+			t.Errorf("Infinity is not a number in %s", text)
+		}
+	}
+	again, err := Load(dir, Options{Trainable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := Batch{IDs: [][]int{{1, 5, 7}}}
+	if !slices.Equal(again.Hidden(nil, x, Run{}).Data(), small.Hidden(nil, x, Run{}).Data()) {
+		t.Error("the saved model computes something else")
+	}
 }

@@ -207,7 +207,10 @@ func (m *rotaryDecoder) block(b *Builder, i int) *block {
 		if m.normHeads(b, &c); m.attends != nil {
 			m.attends(b, i, &c, &maps)
 		}
-		p.self = b.MultiHead(b.Kept(i, c), maps)
+		if !c.NormProjections { // which are over all heads together
+			c = b.Kept(i, c)
+		}
+		p.self = b.MultiHead(c, maps)
 	}
 	if m.beside != nil {
 		m.beside(p, b, i)

@@ -45,7 +45,7 @@ func (m *Model) Saved() []atomicfile.File {
 	files := []atomicfile.File{{Path: configFile, Write: func(w io.Writer) error {
 		text := m.config(nil, true)
 		if m.Dir == "" {
-			text = plainJSON(json.RawMessage(text)) // with lines
+			text = m.Settings.pythonic(plainJSON(json.RawMessage(pythonNumbers(text)))) // with lines
 		}
 		_, err := w.Write(text)
 		return err

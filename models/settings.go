@@ -46,9 +46,11 @@ func (s *Settings) parse(data []byte) error {
 
 const infinite = "Infinity"
 
+var pythonWords = []string{"-" + infinite, infinite, "NaN"}
+
 // pythonNumbers puts the numbers that Python writes, and that are not JSON, between quotes: Infinity and NaN.
 func pythonNumbers(data []byte) []byte {
-	for _, word := range []string{"-" + infinite, infinite, "NaN"} {
+	for _, word := range pythonWords {
 		if !bytes.Contains(data, []byte(word)) {
 			continue
 		}
@@ -68,6 +70,16 @@ func pythonNumbers(data []byte) []byte {
 		data = out
 	}
 	return data
+}
+
+// pythonic undoes pythonNumbers in text, a version of the settings, if they had such numbers.
+func (s *Settings) pythonic(text []byte) []byte {
+	if !bytes.Equal(pythonNumbers(s.data), s.data) {
+		for _, word := range pythonWords {
+			text = bytes.ReplaceAll(text, []byte(`"`+word+`"`), []byte(word))
+		}
+	}
+	return text
 }
 
 // Fail records that a setting is invalid.

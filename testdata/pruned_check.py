@@ -38,16 +38,12 @@ OF_KIND = {
 
 
 def load(directory):
-    settings = json.loads((Path(directory) / "config.json").read_text())
-    if "time_step_limit" in settings:  # transformers writes [0.0, "Infinity"], and refuses to read it
-        config = transformers.AutoConfig.for_model(**settings | {"time_step_limit": (0.0, float("inf"))})
-    else:
-        config = transformers.AutoConfig.from_pretrained(directory)
+    config = transformers.AutoConfig.from_pretrained(directory)
     kind = getattr(transformers, config.architectures[0])
     eager = {"attn_implementation": "eager"}
     if VERSION > 4:
         eager["experts_implementation"] = "eager"
-    model, info = kind.from_pretrained(directory, config=config, dtype=torch.float32, output_loading_info=True, **eager)
+    model, info = kind.from_pretrained(directory, dtype=torch.float32, output_loading_info=True, **eager)
     for problem in ("missing_keys", "mismatched_keys", "unexpected_keys"):
         if info[problem]:
             raise SystemExit(f"{directory}: {problem} {info[problem]}")
