@@ -128,8 +128,8 @@ func numbered(text string) (n int, ok bool) {
 // classOf returns the number of a class.
 func classOf(m *models.Model, name string) (int, error) {
 	head := m.Head()
-	if head == nil || head.Task.PerToken() {
-		return 0, fmt.Errorf("lens: class(%s): the model has no classes of texts", name)
+	if head == nil || head.Labels == nil {
+		return 0, fmt.Errorf("lens: class(%s): the model has no classes", name)
 	}
 	if n, ok := numbered(name); ok {
 		return n, nil
@@ -144,7 +144,7 @@ func classOf(m *models.Model, name string) (int, error) {
 
 // tokenOf returns the number of a token of what a model writes.
 func tokenOf(m *models.Model, text string) (int, error) {
-	if head := m.Head(); head != nil && !head.Task.PerToken() {
+	if head := m.Head(); head != nil && head.Labels != nil {
 		return 0, fmt.Errorf("lens: logit(%s): the model has logits of classes, want class(NAME), one of %s", text, quote.Texts(head.Labels))
 	}
 	if n, ok := numbered(text); ok {
