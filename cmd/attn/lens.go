@@ -18,7 +18,7 @@ import (
 
 type lensCommand struct {
 	Model  string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Metric string   `help:"The number that effects are measured on: sums of logit(TOKEN), with the token's leading space or its number, logit(#7); loss; probability; class(NAME); or similarity(\"a sentence\") (default the logit of the model's best next token for the first text minus that of the second best)." placeholder:"TEXT" group:"What to measure"`
+	Metric string   `help:"The number that effects are measured on: sums of logit(TOKEN), with the token's leading space or its number, logit(#7); loss; probability; class(NAME); or similarity(\"a sentence\") (default the logit of the model's best next token for the first text minus that of the second best)." placeholder:"TEXT" group:"What to measure" filled:""`
 	What   []string `enum:"${whats}" help:"${whats_or}, or several, comma-separated (default patch with two texts, mean with --mean, otherwise zero)." placeholder:"NAME" group:"What to measure"`
 	Part   []string `enum:"${parts}" default:"head" help:"${parts_or}, or several, comma-separated." placeholder:"NAME" group:"What to measure"`
 	Ablate []string `help:"Silence these heads in all runs: 5.3, or 7.* for all heads of layer 7, or several, comma-separated; cross.5.3 of one kind of attention. With --mean, they have their means." placeholder:"HEAD" group:"What to measure"`
@@ -26,12 +26,12 @@ type lensCommand struct {
 	Mean   string   `help:"Texts for the means of mean and --ablate, one per line." placeholder:"FILE" group:"What to measure"`
 	// Positions is long for heads: a run for each head and token.
 	Positions bool     `help:"Change each position alone." group:"What to measure" excludes:"pairs"`
-	Edges     bool     `help:"Score every edge from one head or network to another, through queries, keys or values, by EAP-IG: how the metric of the first text changes if an edge has what it carries for the second." group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,circuit,csv,npy"`
+	Edges     bool     `help:"Score every edge from one head or network to another, through queries, keys or values, by EAP-IG: how the metric of the first text changes if an edge has what it carries for the second." group:"What to measure" excludes:"pairs,what,part,ablate,patch,mean,positions,lens,circuit,csv,npy"`
 	Steps     int      `default:"5" help:"Steps of EAP-IG; 0 is EAP." placeholder:"N" group:"What to measure" want:"0 to 1000" needs:"edges"`
 	Top       int      `help:"Edges in the circuit: those with the largest scores (default a tenth of all)." placeholder:"N" group:"What to measure" want:"at least 1" needs:"edges"`
-	Circuit   string   `help:"Measure a circuit: of the first text, with what the second computes on all edges outside it." placeholder:"FILE" group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,lens,csv,npy"`
+	Circuit   string   `help:"Measure a circuit: of the first text, with what the second computes on all edges outside it." placeholder:"FILE" group:"What to measure" excludes:"pairs,what,part,ablate,patch,mean,positions,lens,csv,npy"`
 	Save      string   `help:"Write the circuit, in the format of EAP-IG and MIB, which attn prune --keep reads." placeholder:"FILE" group:"Files, - for standard output" writes:"-" needs:"edges|circuit"`
-	Lens      bool     `help:"Logit lens: what the residual stream before each layer predicts." group:"What to measure" excludes:"pairs,what,part,ablate,patch,positions,csv,npy,svg,png,html"`
+	Lens      bool     `help:"Logit lens: what the residual stream before each layer predicts." group:"What to measure" excludes:"second,metric,pairs,what,part,ablate,patch,mean,positions,csv,npy,svg,png,html"`
 	IDs       []string `name:"ids" sep:"none" help:"Comma-separated token ids, instead of the first text; a second --ids is instead of the second." placeholder:"N" either:"input"`
 	Pairs     string   `help:"Many pairs of texts: JSON lines {\"a\": \"a text\", \"b\": \"another\", \"metric\": \"loss\"}, or lines of two texts and, optionally, a metric, with tabs between them. Effects are means over the pairs, with 95% intervals." placeholder:"FILE" either:"input"`
 	Target    *string  `help:"What the decoder of an encoder-decoder has written before the token of a logit, or the translation of loss and probability (default nothing for a logit, otherwise what the model writes for the first text)." placeholder:"TEXT"`
@@ -77,6 +77,8 @@ func (cmd *lensCommand) Validate() error {
 	switch two := cmd.Second != nil || len(cmd.IDs) > 1 || cmd.Pairs != ""; {
 	case len(cmd.IDs) > 2:
 		return fmt.Errorf("%d times --ids, want at most 2", len(cmd.IDs))
+	case len(cmd.IDs) > 1 && cmd.Lens:
+		return errors.New("--lens and a second --ids cannot be used together")
 	case has(lens.Patch) && !two, len(cmd.Patch) > 0 && !two:
 		return errors.New("patch requires a second text, or a second --ids: it is put into a run of that one")
 	case (cmd.Edges || cmd.Circuit != "") && !two:
@@ -85,6 +87,8 @@ func (cmd *lensCommand) Validate() error {
 		return errors.New("--patch requires patch in --what")
 	case has(lens.Mean) && cmd.Mean == "":
 		return errors.New("--what mean requires --mean")
+	case cmd.Mean != "" && len(cmd.What) > 0 && !has(lens.Mean) && len(cmd.Ablate) == 0:
+		return errors.New("--mean requires mean in --what, or --ablate")
 	case has(lens.Attribution) && (len(cmd.Ablate) > 0 || len(cmd.Patch) > 0):
 		return errors.New("--what attribution and --ablate or --patch cannot be used together")
 	case (has(lens.Attribution) || cmd.Edges || cmd.Circuit != "") && cmd.Format != 0:
@@ -172,10 +176,20 @@ func (cmd *lensCommand) read(ctx context.Context, c console, s *lens.Study, show
 	return y.Text(c.out)
 }
 
+// distinct returns a list without repeated names, which would be measured again.
+func distinct(names []string) (list []string) {
+	for _, name := range names {
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
 // study loads the model and the texts.
 func (cmd *lensCommand) study(c console) (*lens.Study, error) {
-	s := &lens.Study{Target: cmd.Target, What: cmd.What, Means: cmd.Mean, Positions: cmd.Positions}
-	for _, name := range cmd.Part {
+	s := &lens.Study{Target: cmd.Target, What: distinct(cmd.What), Means: cmd.Mean, Positions: cmd.Positions}
+	for _, name := range distinct(cmd.Part) {
 		p, err := of.ParsePart(name)
 		if err != nil {
 			return nil, usage("%w", err)

@@ -19,7 +19,7 @@ type mapCommand struct {
 	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run" either:"source"`
 	Weights string  `help:"File of recorded weights, instead of a model. In a film.safetensors of attn train, --film draws all steps; everything else draws the last." placeholder:"FILE" group:"What to run" either:"source" reads:"tensors" stdin:""`
 	Target  *string `help:"Translation to feed to the decoder, instead of the one it generates." placeholder:"TEXT" group:"What to run" needs:"model"`
-	Pair    *string `help:"Second text, for an encoder or a decoder." placeholder:"TEXT" group:"What to run" needs:"model"`
+	Pair    *string `help:"Second text, for an encoder or a decoder." placeholder:"TEXT" group:"What to run" needs:"model" filled:""`
 	Steps   int     `name:"generate" help:"With a decoder, generate N tokens after the text, and draw what they attend to." placeholder:"N" group:"What to run" want:"at least 1" needs:"model" excludes:"pair"`
 	Kind    *string `enum:"${drawn}" help:"${drawn_or} (default cross if the model has cross-attention)." placeholder:"NAME" group:"What to draw"`
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw" excludes:"mean=layers"`

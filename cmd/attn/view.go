@@ -20,7 +20,7 @@ type viewCommand struct {
 	Weights  []string `help:"Safetensors file with weights [H Lq Lk], or film.safetensors of a run; can be repeated." placeholder:"FILE" sep:"none" either:"source" reads:"tensors"`
 	Addr     string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 picks a free port." placeholder:"HOST:PORT"`
 	Open     bool     `help:"Open the page in the browser."`
-	Pair     *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text"`
+	Pair     *string  `help:"Second text of each pair; for an encoder-decoder, the target." placeholder:"TEXT" needs:"text" filled:""`
 	Scores   string   `name:"importance" help:"Also show the importance of heads from this file, the output of attn heads --json." placeholder:"FILE"`
 	Examples string   `help:"Also show the best examples of the open head from this file, the output of attn heads --examples --json." placeholder:"FILE"`
 	PruneTo  string   `help:"New directory: a button of the page writes the first model to it, without the heads that are switched off." placeholder:"DIR" writes:"model" needs:"model"`

@@ -25,6 +25,7 @@ import (
 //	excludes:"head,all"    cannot be used with either flag; "mean=layers" is --mean with that value
 //	either:"source"        exactly one of the flags with this tag must be given
 //	unless:"per-line"      required unless --per-line is given
+//	filled:""              a text that is not empty
 //
 // Names are without dashes. Only given flags are checked; a flag with the value false is not given. An
 // empty path or list is an error.
@@ -197,6 +198,8 @@ func notEmpty(v *kong.Value) error {
 			name = v.Tag.PlaceHolder
 		}
 		return fmt.Errorf("%s is empty, want a path", name)
+	case v.Tag.Has("filled") && slices.Contains(items, ""):
+		return fmt.Errorf("%s is empty, want a text", Name(v))
 	case len(items) == 0:
 		return fmt.Errorf("%s needs a value", Name(v))
 	}

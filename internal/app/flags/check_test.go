@@ -21,6 +21,7 @@ type tested struct {
 	Time    time.Duration `want:"0 to 1h"`
 	Window  []int         `want:"at least 0"`
 	Scale   float64       `want:"a finite number"`
+	Pair    *string       `filled:""`
 	PNG     string        `name:"png" placeholder:"FILE" writes:"-"`
 	SVG     string        `name:"svg" placeholder:"FILE" writes:"-"`
 	CSV     string        `name:"csv" placeholder:"FILE" writes:"-"`
@@ -59,6 +60,7 @@ func TestCheck(t *testing.T) {
 		"--model m --window=3,-1":                    "--window 3,-1, want at least 0",
 		"--model m --window=":                        "--window needs a value",
 		"--model m --scale Inf":                      "--scale +Inf, want a finite number",
+		"--model m --pair=":                          "--pair is empty, want a text",
 		"--model=":                                   "--model is empty, want a path",
 		"--weights w --weights=":                     "--weights is empty, want a path",
 	} {
