@@ -188,6 +188,9 @@ func (c Choice) rollout(f viz.Figure, r *heads.Record) (viz.Figure, error) {
 		return f, flags.Errorf("--rollout cannot be used with Mamba beside attention: both mix the tokens")
 	}
 	layers := c.rolled(r)
+	if layers == nil {
+		return f, flags.Errorf("--rollout requires the attention of an encoder or a decoder: omit --kind, or --pair in a model of late interaction")
+	}
 	values, err := heads.Rollout(layers)
 	if err != nil {
 		return f, flags.Errorf("%w", err)
@@ -233,7 +236,7 @@ func divergence(f viz.Figure, layers []*heads.Layer) viz.Figure {
 	})
 	f.Unit, f.RowTitle, f.ColumnTitle = "divergence in nats", "head", "head"
 	f.Panels = []viz.Panel{{
-		Title: fmt.Sprintf("%s, divergence of %d heads", kindName(layers[0]), n), Kind: layers[0].Kind.String(), Layer: viz.Several, Head: viz.Several,
+		Title: fmt.Sprintf("%s, divergence of %s", kindName(layers[0]), quote.Counted(n, "head", "heads")), Kind: layers[0].Kind.String(), Layer: viz.Several, Head: viz.Several,
 		Rows: names, Columns: names, Values: values,
 	}}
 	return f
@@ -302,8 +305,11 @@ func (c Choice) ofKind(r *heads.Record) ([]*heads.Layer, error) {
 		}
 		there = append(there, kind.String())
 	}
-	if there == nil {
+	switch {
+	case there == nil:
 		return nil, flags.Errorf("there is no attention to draw")
+	case c.Kind == heads.Alignment.String():
+		return nil, flags.Errorf("no alignment: only a model of late interaction has one, with --pair; want --kind %s", flags.Listed(there, "or"))
 	}
 	return nil, flags.Errorf("no %s attention, want --kind %s", c.Kind, flags.Listed(there, "or"))
 }
