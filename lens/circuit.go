@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
@@ -198,17 +199,21 @@ func ReadCircuit(r io.Reader, m *models.Model) (*Circuit, error) {
 		return nil, err
 	}
 	var f circuitFile
-	if err := json.NewDecoder(r).Decode(&f); err != nil {
+	data, err := io.ReadAll(r)
+	if err == nil {
+		err = strictjson.Lenient(data, &f)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("lens: circuit: %w", err)
+	}
+	if len(f.Edges) == 0 {
+		return nil, errors.New("lens: the circuit has no edges, want a JSON object with cfg, nodes and edges")
 	}
 	g := c.graph
 	got, want := f.Config, circuitConfig{Layers: g.layers, Heads: g.heads, Parallel: g.parallel, Width: g.width}
 	shared := cmp.Or(got.Shared, g.heads)
 	if got.Shared = 0; got != want || shared != g.heads && shared != g.shared {
 		return nil, fmt.Errorf("lens: the circuit is of a model of %d layers, %d heads and width %d, want %d, %d and %d", got.Layers, got.Heads, got.Width, g.layers, g.heads, g.width)
-	}
-	if len(f.Edges) == 0 {
-		return nil, errors.New("lens: the circuit has no edges, want a JSON object with cfg, nodes and edges")
 	}
 	places := map[string]int{}
 	c.each(func(i int, e Edge) { places[e.String()] = i })

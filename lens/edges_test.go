@@ -278,6 +278,15 @@ func TestCircuitFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for text, want := range map[string]string{
+			"0.1":              "lens: circuit: has a number where an object is wanted",
+			`{"x": 1}`:         "lens: the circuit has no edges, want a JSON object with cfg, nodes and edges",
+			string(data) + "x": "lens: circuit: something follows the JSON value",
+		} {
+			if _, err := lens.ReadCircuit(strings.NewReader(text), m); err == nil || err.Error() != want {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+		}
 		if _, err := lens.ReadCircuit(bytes.NewReader(data), other); err == nil || !strings.Contains(err.Error(), "of a model of 2 layers, 4 heads") {
 			t.Errorf("a circuit of another model: %v", err)
 		}
