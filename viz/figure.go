@@ -38,6 +38,8 @@ type Figure struct {
 
 	// Unit names the values in the legend. Empty means "weight".
 	Unit string
+	// Hatched says what masked cells are, in the legend. Empty means "masked".
+	Hatched string
 	// Axes describes rows and columns if there are several panels. Empty means "rows attend to columns".
 	Axes string
 	// RowTitle and ColumnTitle are the axis titles of each panel. Empty means "queries" and
@@ -101,6 +103,7 @@ type extent struct {
 	top     float64 // the value of the last colour
 	holes   bool    // some values are not numbers
 	masked  bool    // some cells are masked
+	hatched string  // what these are
 	outside bool    // some values are below the bottom or above the top
 	signed  bool    // the scale goes from -top to top
 }
@@ -138,7 +141,7 @@ func (e extent) bottom() float64 {
 
 // check rejects figures that cannot be drawn, and returns the range of the others.
 func (f Figure) check() (extent, error) {
-	e := extent{top: 1}
+	e := extent{top: 1, hatched: cells.Label(cmp.Or(f.Hatched, "masked"), 40)}
 	if len(f.Panels) == 0 {
 		return e, errors.New("viz: a figure without panels")
 	}

@@ -227,7 +227,7 @@ func TestShade(t *testing.T) {
 	}
 	// A figure of zeros has no largest value.
 	e, err := Figure{Panels: []Panel{{Rows: tokens(1), Columns: tokens(1), Values: []float32{0}}}, Scale: Largest}.check()
-	if err != nil || e != (extent{top: 1}) {
+	if err != nil || e != (extent{top: 1, hatched: "masked"}) {
 		t.Errorf("zeros: %+v, %v", e, err)
 	}
 }

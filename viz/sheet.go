@@ -350,7 +350,7 @@ func (s *sheet) colorBar(y float64, notes []string) {
 		return r
 	}
 	if s.masked {
-		s.veiled = swatch("masked")
+		s.veiled = swatch(s.hatched)
 	}
 	if s.holes {
 		s.swatch = swatch("not a number")

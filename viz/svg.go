@@ -76,7 +76,7 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) {
 	}
 	if hover {
 		for _, p := range s.panels {
-			svgHover(b, p)
+			svgHover(b, p, s.hatched)
 		}
 	}
 	if s.strips != nil {
@@ -255,13 +255,13 @@ func (s *sheet) paths(p placed) (paths [veilPath + 1][]byte) {
 }
 
 // svgHover adds a transparent cell with a title above each cell of a panel.
-func svgHover(b *bytes.Buffer, p placed) {
+func svgHover(b *bytes.Buffer, p placed, hatched string) {
 	fmt.Fprintf(b, `<g class="cells" %s>`+"\n", grid(p))
 	for i, row := range p.Rows {
 		for j, column := range p.Columns {
 			value := fmt.Sprintf("%.4g", p.Values[i*len(p.Columns)+j])
 			if p.masked(i*len(p.Columns) + j) {
-				value = "masked"
+				value = escape(hatched)
 			}
 			fmt.Fprintf(b, `<path d="M%d %dh1v1h-1z"><title>%s → %s: %s</title></path>`+"\n",
 				j, i, escape(cells.Label(row, 80)), escape(cells.Label(column, 80)), value)

@@ -298,7 +298,7 @@ func (d *drawing) legend() {
 		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", d.unit, d.top))
 	}
 	if d.masked {
-		d.notes = append(d.notes, d.stroke()+" is masked")
+		d.notes = append(d.notes, d.stroke()+" is "+d.hatched)
 	}
 	if d.holes {
 		mark := "??"

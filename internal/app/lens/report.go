@@ -120,7 +120,7 @@ func (r *Report) CSV(w io.Writer) error {
 // for each head or, of positions, for each token.
 func (r *Report) Figure() viz.Figure {
 	f := viz.Figure{
-		Title: "effects on " + r.Metric, Signed: true, Scale: viz.Largest, Unit: "effect",
+		Title: "effects on " + r.Metric, Signed: true, Scale: viz.Largest, Unit: "effect", Hatched: "absent",
 		Axes: "a row for each layer, a column for each head or token", RowTitle: "layer", ColumnTitle: "head",
 	}
 	type group struct {
@@ -163,9 +163,10 @@ func (r *Report) Figure() viz.Figure {
 			columns = max(columns, column+1)
 		}
 		p.Values = slices.Repeat([]float32{float32(math.NaN())}, len(p.Rows)*columns)
+		p.Masked = slices.Repeat([]bool{true}, len(p.Values)) // such as heads that only wider layers have
 		for _, e := range list {
 			row, column := at(e)
-			p.Values[rows[row]*columns+column] = float32(e.Effect)
+			p.Values[rows[row]*columns+column], p.Masked[rows[row]*columns+column] = float32(e.Effect), false
 		}
 		for i := range columns {
 			p.Columns = append(p.Columns, strconv.Itoa(i))

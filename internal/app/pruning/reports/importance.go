@@ -75,7 +75,7 @@ func (r Importance) WriteCircuits(w io.Writer, t viz.Terminal, most int) error {
 func (r Importance) Figure() viz.Figure {
 	f := viz.Figure{
 		Title: fmt.Sprintf("Importance of heads: %s", r.Model),
-		Unit:  "part of the method's largest", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
+		Unit:  "part of the method's largest", Hatched: "absent", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
 	}
 	heads := map[string]int{} // of the widest layer, by kind
 	for _, l := range r.Layers {
@@ -104,7 +104,7 @@ func (r Importance) Figure() viz.Figure {
 					if largest > 0 {
 						v /= largest
 					}
-					p.Values = append(p.Values, float32(v))
+					p.Values, p.Masked = append(p.Values, float32(v)), append(p.Masked, h >= len(s.Values[i]))
 				}
 			}
 			f.Panels = append(f.Panels, p)

@@ -108,9 +108,13 @@ func TestRowsOfMeasures(t *testing.T) {
 // columns.
 func TestImportanceWithoutHeads(t *testing.T) {
 	f := Importance{
-		Layers: []Layer{{Kind: "encoder", Heads: 2}, {Kind: "cross"}},
-		Scores: []Scores{{Method: "leave-one-out", Values: [][]Number{{1, 2}, nil}}},
+		Layers: []Layer{{Kind: "encoder", Heads: 2}, {Kind: "cross"}, {Kind: "encoder", Index: 1, Heads: 1}},
+		Scores: []Scores{{Method: "leave-one-out", Values: [][]Number{{1, 2}, nil, {NaN}}}},
 	}.Figure()
+	// The second layer has one head less; that the score of the other is unknown stays visible.
+	if got := f.Panels[0].Masked; !slices.Equal(got, []bool{false, false, false, true}) || f.Hatched != "absent" {
+		t.Errorf("the cells %v are %s", got, f.Hatched)
+	}
 	if len(f.Panels) != 1 || f.Columns != 1 {
 		t.Errorf("%d panels in %d columns, want 1 in 1", len(f.Panels), f.Columns)
 	}
