@@ -265,6 +265,8 @@ func TestSelect(t *testing.T) {
 	}
 	for _, name := range []string{"2.0", "0.2", "decoder.1.0", "", "1", "a.b.c.d", "01.0"} {
 		_, err := Select(layers, name)
-		wantError(t, name, err, fmt.Sprintf("no head is named %q, want LAYER.HEAD such as 0.1, or KIND.LAYER.HEAD, where * is any", name))
+		wantError(t, name, err, fmt.Sprintf("no head is named %q, want LAYER.HEAD such as 1.1, or KIND.LAYER.HEAD, where * is any", name))
 	}
+	_, err := Select([]attn.LayerHeads{{Name: "decoder.0.self"}, {Name: "decoder.2.self", Heads: 2}, {Name: "decoder.3.self"}}, "0.0")
+	wantError(t, "a hybrid", err, `no head is named "0.0", want LAYER.HEAD such as 2.1, or KIND.LAYER.HEAD, where * is any`)
 }

@@ -126,7 +126,13 @@ func Select(layers []attn.LayerHeads, names ...string) (map[string][]int, error)
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("no head is named %s, want LAYER.HEAD such as 0.1, or KIND.LAYER.HEAD, where * is any", quote.Text(name))
+			example := "0.0"
+			for _, l := range layers { // the last head of all: a hybrid may have none in layer 0
+				if _, index := Place(l.Name); l.Heads > 0 {
+					example = fmt.Sprintf("%d.%d", index, l.Heads-1)
+				}
+			}
+			return nil, fmt.Errorf("no head is named %s, want LAYER.HEAD such as %s, or KIND.LAYER.HEAD, where * is any", quote.Text(name), example)
 		}
 	}
 	return selected, nil
