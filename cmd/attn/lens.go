@@ -95,6 +95,8 @@ func (cmd *lensCommand) Validate() error {
 		return errors.New("--format cannot be used with attribution, edges and circuits, which are computed in float32")
 	case cmd.Mean != "" && slices.Contains(cmd.Part, of.Pattern.String()):
 		return errors.New("--mean cannot be used with the part pattern, whose size depends on the text")
+	case cmd.NPY != "" && len(cmd.Part) > 1 && (slices.Contains(cmd.Part, of.Residual.String()) || slices.Contains(cmd.Part, of.FeedForward.String())):
+		return errors.New("--npy writes one array: want residual or mlp alone in --part, whose maps have other sizes")
 	case len(cmd.What) == 0 && len(cmd.Patch) > 0:
 		cmd.What = []string{lens.Patch}
 	case len(cmd.What) == 0 && cmd.Mean != "" && len(cmd.Ablate) == 0:
