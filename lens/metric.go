@@ -34,14 +34,19 @@ type Logits struct {
 
 // logits returns those of all tokens or classes: [B V].
 func (g Logits) logits(t *tensor.Tape, m *models.Model, hidden *tensor.Tensor, x models.Batch) *tensor.Tensor {
-	head, at := m.Head(), g.At
-	if !head.Task.PerToken() {
+	if head := m.Head(); !head.Task.PerToken() {
 		return head.Of(t, hidden, x)
 	}
+	return g.ofToken(t, m.Head().Layer, hidden)
+}
+
+// ofToken returns the logits [B N] that a Layer makes of the state of the token that counts.
+func (g Logits) ofToken(t *tensor.Tape, logits models.Layer, hidden *tensor.Tensor) *tensor.Tensor {
+	at := g.At
 	if at == All {
 		at = hidden.Dim(1) - 1
 	}
-	return tensor.Reshape(t, head.Logits(t, tensor.Slice(t, hidden, 1, at, at+1)), hidden.Dim(0), -1)
+	return tensor.Reshape(t, logits.Forward(t, tensor.Slice(t, hidden, 1, at, at+1)), hidden.Dim(0), -1)
 }
 
 // Probabilities returns the probabilities [B V] of all tokens or classes whose logits the metric adds.
@@ -51,12 +56,21 @@ func (g Logits) Probabilities(t *tensor.Tape, m *models.Model, hidden *tensor.Te
 
 // Values implements Metric.
 func (g Logits) Values(t *tensor.Tape, m *models.Model, hidden *tensor.Tensor, x models.Batch) *tensor.Tensor {
-	y := g.logits(t, m, hidden, x)
-	factors := tensor.Zeros(y.Dim(1), 1)
-	for _, term := range g.Terms {
-		factors.Data()[term.Token] += float32(term.Factor)
+	numbers, factors := make([]int, len(g.Terms)), tensor.Zeros(len(g.Terms), 1)
+	for i, term := range g.Terms {
+		numbers[i], factors.Data()[i] = term.Token, float32(term.Factor)
 	}
-	return tensor.Mix(t, y, factors)
+	if head := m.Head(); head.Task.PerToken() {
+		if some := head.Some(numbers); some != nil { // with many heads, all tokens of a vocabulary take as long as a run
+			return tensor.Mix(t, g.ofToken(t, some, hidden), factors)
+		}
+	}
+	y := g.logits(t, m, hidden, x)
+	all := tensor.Zeros(y.Dim(1), 1)
+	for i, n := range numbers {
+		all.Data()[n] += factors.Data()[i]
+	}
+	return tensor.Mix(t, y, all)
 }
 
 // Best returns the metric of a text's best prediction: the largest logit minus the second largest, at the position at or,

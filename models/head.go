@@ -30,6 +30,41 @@ func (h *TaskHead) Logits(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor 
 	return h.Layer.Forward(t, hidden)
 }
 
+// Some returns a Layer that computes the logits of some tokens or classes only, [… len(numbers)], and no gradient of the
+// head's parameters; nil if Layer does not end with a map whose products are in float32.
+func (h *TaskHead) Some(numbers []int) Layer { return someLogits(h.Layer, numbers) }
+
+// picker is a Layer with a number for each token or class.
+type picker interface {
+	pick(numbers []int) Layer // see TaskHead.Some
+}
+
+func someLogits(l Layer, numbers []int) Layer {
+	switch l := l.(type) {
+	case picker:
+		return l.pick(numbers)
+	case *nn.Linear:
+		y := new(nn.Linear)
+		switch {
+		case l.Weight != nil:
+			y.Weight = tensor.Gather(nil, l.Weight, numbers)
+		case l.Packed.Format() == tensor.Float32 || l.Packed.Format() == tensor.BFloat16Weights:
+			y.Weight = l.Packed.Rows(nil, numbers)
+		default:
+			return nil
+		}
+		if l.Bias != nil {
+			y.Bias = tensor.Gather(nil, l.Bias, numbers)
+		}
+		return y
+	case inTurn:
+		if last := someLogits(l[len(l)-1], numbers); last != nil {
+			return append(slices.Clone(l[:len(l)-1]), last)
+		}
+	}
+	return nil
+}
+
 // Of returns the logits of the hidden states [B L D] of a batch. Gradients flow to hidden.
 func (h *TaskHead) Of(t *tensor.Tape, hidden *tensor.Tensor, x Batch) *tensor.Tensor {
 	if h.Pool != nil {

@@ -235,19 +235,39 @@ func (s *stack) Head() *TaskHead {
 	if s.logits == nil {
 		return s.head
 	}
-	return &TaskHead{Task: NextWord, Layer: Activation(func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
-		if s.shrink != 0 {
-			hidden = tensor.Scale(t, hidden, s.shrink)
-		}
-		y := s.logits.Forward(t, hidden)
-		if s.shift != nil {
-			y = tensor.Add(t, y, tensor.Reshape(t, s.shift, 1, 1, s.sizes.Vocabulary))
-		}
-		if s.softCap == 0 {
-			return y
-		}
-		return tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, y, 1/s.softCap)), s.softCap)
-	})}
+	return &TaskHead{Task: NextWord, Layer: wordLogits{s.logits, s.shift, s.shrink, s.softCap}}
+}
+
+// wordLogits is the map of a decoder from hidden states to logits of tokens.
+type wordLogits struct {
+	words           Layer
+	shift           *tensor.Tensor // [V], nil for none
+	shrink, softCap float32        // 0 for none
+}
+
+// Forward returns softCap·tanh((words(shrink·hidden) + shift) / softCap).
+func (l wordLogits) Forward(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+	if l.shrink != 0 {
+		hidden = tensor.Scale(t, hidden, l.shrink)
+	}
+	y := l.words.Forward(t, hidden)
+	if l.shift != nil {
+		y = tensor.Add(t, y, tensor.Reshape(t, l.shift, 1, 1, -1))
+	}
+	if l.softCap == 0 {
+		return y
+	}
+	return tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, y, 1/l.softCap)), l.softCap)
+}
+
+func (l wordLogits) pick(numbers []int) Layer {
+	if l.words = someLogits(l.words, numbers); l.words == nil {
+		return nil
+	}
+	if l.shift != nil {
+		l.shift = tensor.Gather(nil, l.shift, numbers)
+	}
+	return l
 }
 
 // makeLogits adds the map to logits, of the given name, unless it is tied to the embeddings, whose full
