@@ -196,6 +196,11 @@ func TestEndTokens(t *testing.T) {
 			if !errors.As(err, new(*models.FormatError)) || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: error %v, want %s", c.generation, err, c.err)
 			}
+			if m != nil { // a text without an end would be the result
+				if _, err := m.Generate(t.Context(), []int{1}, models.Generation{Tokens: 2}); err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("Generate with %s: error %v, want %s", c.generation, err, c.err)
+				}
+			}
 			continue
 		}
 		if err != nil || !slices.Equal(got, c.want) {
