@@ -35,11 +35,13 @@ func (l *Lens) Edges(ctx context.Context, clean, corrupted models.Batch, steps i
 		return nil, err
 	}
 	g, n := p.graph, len(clean.IDs[0])
+	p.corrupted = nil // only circuits need it
 	t, slopes := tape(ctx, tensor.Eval), make([]float32, g.destinations()*n*g.width)
 	wanted := map[Part]bool{Query: true, Key: true, Value: true, Residual: true}
 	all := max(1, steps)
 	for done := 0; done < all; {
-		some := min(l.most(n*g.layers), all-done) // a pass for several steps reads each weight once
+		const both = 3                                 // values, gradients and what a layer keeps for them, in units of most
+		some := min(l.most(both*n*g.layers), all-done) // a pass for several steps reads each weight once
 		var begin attn.Edit
 		if steps > 0 {
 			at := make([]*tensor.Tensor, some)

@@ -141,9 +141,10 @@ func (g *graph) written(layer, head int, x *tensor.Tensor) *tensor.Tensor {
 // contributions returns what the sources have added to the residual stream: [sources L D]. It returns an error if the
 // stream is not their sum.
 func (g *graph) contributions(r *Record) (*tensor.Tensor, error) {
-	var all []*tensor.Tensor
-	add := func(x *tensor.Tensor) { all = append(all, tensor.Reshape(nil, x, 1, -1, g.width)) }
-	add(r.values[g.block(0)][Residual])
+	first := r.values[g.block(0)][Residual]
+	y, at := tensor.Zeros(g.sources(), first.Len()/g.width, g.width), 0
+	add := func(x *tensor.Tensor) { at += copy(y.Data()[at:], x.Data()) }
+	add(first)
 	for i, layer := range g.attention {
 		z := r.values[layer.Config().Name][Head]
 		for h := range g.heads {
@@ -151,7 +152,6 @@ func (g *graph) contributions(r *Record) (*tensor.Tensor, error) {
 		}
 		add(r.values[g.block(i)][FeedForward])
 	}
-	y := tensor.Concat(nil, 0, all...)
 	sum := tensor.SumAxis(nil, y, 0)
 	for _, layer := range g.attention {
 		if b := layer.Out.Bias; b != nil {

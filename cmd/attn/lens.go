@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +112,10 @@ func (cmd *lensCommand) Validate() error {
 }
 
 func (cmd *lensCommand) Run(ctx context.Context, c console) error {
+	// By default the garbage of a run may be as large as the weights. Almost all memory is numbers, which a collection skips.
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(5))
+	}
 	shown := progress.NewStages(c.err)
 	defer shown.Clear()
 	s, err := cmd.study(c)
