@@ -34,15 +34,16 @@ func (h *TaskHead) Logits(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor 
 // head's parameters; nil if Layer does not end with a map whose products are in float32.
 func (h *TaskHead) Some(numbers []int) Layer { return someLogits(h.Layer, numbers) }
 
-// picker is a Layer with a number for each token or class.
-type picker interface {
-	pick(numbers []int) Layer // see TaskHead.Some
-}
-
 func someLogits(l Layer, numbers []int) Layer {
 	switch l := l.(type) {
-	case picker:
-		return l.pick(numbers)
+	case wordLogits:
+		if l.words = someLogits(l.words, numbers); l.words == nil {
+			return nil
+		}
+		if l.shift != nil {
+			l.shift = tensor.Gather(nil, l.shift, numbers)
+		}
+		return l
 	case *nn.Linear:
 		y := new(nn.Linear)
 		switch {

@@ -260,16 +260,6 @@ func (l wordLogits) Forward(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tenso
 	return tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, y, 1/l.softCap)), l.softCap)
 }
 
-func (l wordLogits) pick(numbers []int) Layer {
-	if l.words = someLogits(l.words, numbers); l.words == nil {
-		return nil
-	}
-	if l.shift != nil {
-		l.shift = tensor.Gather(nil, l.shift, numbers)
-	}
-	return l
-}
-
 // makeLogits adds the map to logits, of the given name, unless it is tied to the embeddings, whose full
 // name is given: the stack then has it already. The files of a bare model, such as many
 // text-embedding models, have no map to logits. Those of a classifier of texts have score, which reads

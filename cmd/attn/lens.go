@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -112,16 +113,13 @@ func (cmd *lensCommand) Validate() error {
 }
 
 func (cmd *lensCommand) Run(ctx context.Context, c console) error {
-	// By default the garbage of a run may be as large as the weights. Almost all memory is numbers, which a collection skips.
-	if os.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(5))
-	}
 	shown := progress.NewStages(c.err)
 	defer shown.Clear()
 	s, err := cmd.study(c)
 	if err != nil {
 		return err
 	}
+	defer lessGarbage()()
 	s.Progress = shown.Update
 	if cmd.Lens || cmd.Edges || cmd.Circuit != "" {
 		return cmd.read(ctx, c, s, shown)
@@ -142,6 +140,18 @@ func (cmd *lensCommand) Run(ctx context.Context, c console) error {
 		return interrupted{"interrupted; what has been measured so far is shown"}
 	}
 	return nil
+}
+
+// lessGarbage lets garbage grow to 32 MB, or to 5% of what the loaded model takes if that is more. By default it may be as large
+// as the weights, although a collection is fast: it skips numbers. The result undoes it.
+func lessGarbage() (undo func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before := debug.SetGCPercent(int(min(100, max(5, 100*32<<20/m.HeapAlloc))))
+	return func() { debug.SetGCPercent(before) }
 }
 
 // read shows the logit lens, or a circuit.

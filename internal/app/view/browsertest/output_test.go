@@ -17,6 +17,13 @@ import (
 // hundredth, and each key that is masked adds a thousandth.
 type switcher struct{ recordFunc }
 
+// named is one whose records have their texts.
+var named = switcher{func(text string) *heads.Record {
+	r := sample()
+	r.Source = text
+	return r
+}}
+
 func (switcher) Output(_ context.Context, r *heads.Record, c view.Changes) (view.Output, error) {
 	after := 0.75
 	for _, list := range c.Off {
@@ -93,11 +100,7 @@ func TestCauses(t *testing.T) {
 func TestPatched(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
-	address := serve(t, view.Options{Name: "m", Recorder: switcher{func(text string) *heads.Record {
-		r := sample()
-		r.Source = text
-		return r
-	}}})
+	address := serve(t, view.Options{Name: "m", Recorder: named})
 	b.visit(address + "#s=one&a=1.2")
 	b.wait(`document.querySelector("#output td")?.textContent === "0.750" && document.getElementById("patch").parentNode.hidden`)
 	b.visit(address + "#s=one&s2=two&cmp=text&a=1.2")
@@ -128,11 +131,7 @@ func TestPatched(t *testing.T) {
 func TestMasked(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
-	address := serve(t, view.Options{Name: "m", Recorder: switcher{func(text string) *heads.Record {
-		r := sample()
-		r.Source = text
-		return r
-	}}})
+	address := serve(t, view.Options{Name: "m", Recorder: named})
 	after := func(want string) {
 		b.Helper()
 		b.wait(`document.querySelector("#output td + td")?.textContent === "` + want + `"`)
