@@ -75,6 +75,7 @@ const (
 	rowStep    = 34.
 	columnGap  = 16.
 	widestEdge = 6.
+	keyGap     = 32. // after a text of the legend, which a reader's font may make wider
 )
 
 var portDashes = [3][]float64{{6, 4}, {1.5, 3}, nil}
@@ -145,8 +146,8 @@ func (g Graph) layout() (*sheet, error) {
 		l.paths = [][]point{{{x, y - 3}, {x + sampleSize, y - 3}}}
 		s.shapes = append(s.shapes, l)
 		s.write(caption{text: name, x: x + sampleSize + 6, y: y, size: legendSize, grey: true})
-		x += sampleSize + 6 + textWidth(name, legendSize) + 16
-		s.width = max(s.width, x-16+edge)
+		x += sampleSize + 6 + textWidth(name, legendSize) + keyGap
+		s.width = max(s.width, x-keyGap+edge)
 	}
 	sample(edgeLine(1, -1), g.Positive)
 	sample(edgeLine(-1, -1), g.Negative)
